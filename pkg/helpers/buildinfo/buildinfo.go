@@ -1,0 +1,29 @@
+package buildinfo
+
+import "runtime/debug"
+
+// Version is the release this tree is, without a leading v. It is a constant,
+// so that two builds of one tree are the same to the byte.
+const Version = "0.1.0"
+
+// Image is the name of our image without a tag.
+const Image = "kubectl-ocm/kubectl-ocm"
+
+// DefaultImage is the image that this release's manifests run unless the user
+// names another one.
+func DefaultImage() string { return Image + ":v" + Version }
+
+// Commit is the commit the binary was built from, or "" when the build had no
+// version control information.
+func Commit() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return ""
+}

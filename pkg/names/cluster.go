@@ -1,0 +1,26 @@
+package names
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// ErrClusterName is wrapped by every error of ValidateClusterName.
+var ErrClusterName = errors.New("invalid cluster name")
+
+// ValidateClusterName reports whether name can name a ManagedCluster: a DNS
+// label, because the hub gives the cluster a namespace of that name (seed 004,
+// contract D.9). "managed-clusters" is refused as well: its group would be the
+// group of every cluster.
+func ValidateClusterName(name string) error {
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return fmt.Errorf("%w %q: %s", ErrClusterName, name, strings.Join(problems, "; "))
+	}
+	if ClusterGroup(name) == GroupManagedClusters {
+		return fmt.Errorf("%w %q: the name is reserved", ErrClusterName, name)
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+package names
+
+// Reasons and messages of ManagedCluster conditions that upstream peers and
+// users' tooling match on. The condition types are in the OCM API package.
+const (
+	ReasonHubAccepted  = "HubClusterAdminAccepted"
+	MessageHubAccepted = "Accepted by hub cluster admin"
+	ReasonHubDenied    = "HubClusterAdminDenied"
+	MessageHubDenied   = "Denied by hub cluster admin"
+	ReasonHubError     = "Error"
+
+	ReasonJoined  = "ManagedClusterJoined"
+	MessageJoined = "Managed cluster joined"
+
+	ReasonAvailable             = "ManagedClusterAvailable"
+	MessageAvailable            = "Managed cluster is available"
+	ReasonAPIServerUnavailable  = "ManagedClusterKubeAPIServerUnavailable"
+	ReasonLeaseUpdateStopped    = "ManagedClusterLeaseUpdateStopped"
+	MessageLeaseUpdateStopped   = "Registration agent stopped updating its lease."
+	ReasonClockSynced           = "ManagedClusterClockSynced"
+	ReasonClockOutOfSync        = "ManagedClusterClockOutOfSync"
+	ConditionCertificateRotated = "ClusterCertificateRotated"
+	ReasonCertificateUpdated    = "ClientCertificateUpdated"
+	ReasonCertificateFailed     = "ClientCertificateUpdateFailed"
+)
+
+// Reason and message with which the hub approves CSRs by itself.
+const (
+	ReasonAutoApproved  = "AutoApprovedByHubCSRApprovingController"
+	MessageAutoApproved = "Auto approving Managed cluster agent certificate after SubjectAccessReview."
+)

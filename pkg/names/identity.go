@@ -1,0 +1,48 @@
+package names
+
+import "strings"
+
+const userPrefix = "system:open-cluster-management:"
+
+// GroupManagedClusters is the group of every cluster's agent.
+const GroupManagedClusters = userPrefix + "managed-clusters"
+
+// ClusterGroup is the group that the agent of a cluster authenticates with
+// when it holds a client certificate (contract A.3).
+func ClusterGroup(cluster string) string { return userPrefix + cluster }
+
+// ClusterGroupAWS is the group that the agent of a cluster is mapped to by an
+// EKS access entry, which refuses groups that begin with "system:".
+func ClusterGroupAWS(cluster string) string { return "open-cluster-management:" + cluster }
+
+// AgentUser is the user, and the common name, of a cluster's agent.
+func AgentUser(cluster, agent string) string { return userPrefix + cluster + ":" + agent }
+
+// ParseAgentUser is the inverse of AgentUser. It reports false unless user has
+// the prefix and exactly two non-empty parts behind it.
+func ParseAgentUser(user string) (cluster, agent string, ok bool) {
+	rest, ok := strings.CutPrefix(user, userPrefix)
+	if !ok {
+		return "", "", false
+	}
+	cluster, agent, ok = strings.Cut(rest, ":")
+	if !ok || cluster == "" || agent == "" || strings.Contains(agent, ":") {
+		return "", "", false
+	}
+	return cluster, agent, true
+}
+
+// ParseClusterGroup is the inverse of ClusterGroup. GroupManagedClusters is not
+// a cluster's group.
+func ParseClusterGroup(group string) (cluster string, ok bool) {
+	cluster, ok = strings.CutPrefix(group, userPrefix)
+	if !ok || cluster == "" || strings.Contains(cluster, ":") || group == GroupManagedClusters {
+		return "", false
+	}
+	return cluster, true
+}
+
+// ServiceAccountUser is the user that a ServiceAccount authenticates as.
+func ServiceAccountUser(namespace, name string) string {
+	return "system:serviceaccount:" + namespace + ":" + name
+}

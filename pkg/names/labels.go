@@ -1,0 +1,69 @@
+package names
+
+// Labels.
+const (
+	// LabelClusterName marks the namespace, the RBAC, the CSRs and the lease of a cluster.
+	LabelClusterName = "open-cluster-management.io/cluster-name"
+	// LabelAddOnName marks what belongs to an add-on; a CSR that carries it is
+	// not a cluster's own registration.
+	LabelAddOnName = "open-cluster-management.io/addon-name"
+	// LabelClusterSet puts a cluster into a set.
+	LabelClusterSet = "cluster.open-cluster-management.io/clusterset"
+	// LabelFeatureAddOnPrefix precedes an add-on's name in the feature labels
+	// of a ManagedCluster.
+	LabelFeatureAddOnPrefix = "feature.open-cluster-management.io/addon-"
+	// LabelCreatedByClusterManager names the ClusterManager that made an object.
+	LabelCreatedByClusterManager = "open-cluster-management.io/created-by-clustermanager"
+	// LabelCreatedByKlusterlet names the Klusterlet that made an object.
+	LabelCreatedByKlusterlet = "open-cluster-management.io/created-by-klusterlet"
+	// LabelKlusterlet marks the agent namespace of a Klusterlet.
+	LabelKlusterlet = "operator.open-cluster-management.io/klusterlet"
+	// LabelSpokeOnly keeps a ClusterClaim from being reported to the hub.
+	LabelSpokeOnly = "open-cluster-management.io/spoke-only"
+	// LabelAddOnNamespace marks a namespace that the image pull secret is synced into.
+	LabelAddOnNamespace = "addon.open-cluster-management.io/namespace"
+)
+
+// Values of the feature labels.
+const (
+	FeatureAvailable   = "available"
+	FeatureUnhealthy   = "unhealthy"
+	FeatureUnreachable = "unreachable"
+)
+
+// Annotations.
+const (
+	// AnnotationAutoAccepted holds the RFC 3339 time at which auto-approval
+	// accepted a cluster. It is written once, so a later denial sticks.
+	AnnotationAutoAccepted = "open-cluster-management.io/automatically-accepted-on"
+	// AnnotationAgentPrefix is the only prefix that an agent may pass on from
+	// its configuration to its ManagedCluster.
+	AnnotationAgentPrefix = "agent.open-cluster-management.io/"
+	// AnnotationSkipClockSync keeps the hub from judging a cluster's clock.
+	AnnotationSkipClockSync = "registration.open-cluster-management.io/skip-clock-sync-check"
+	// AnnotationCleanupPriority orders deletion in a cluster namespace, 0 to 100, lowest first.
+	AnnotationCleanupPriority = "open-cluster-management.io/cleanup-priority"
+	// AnnotationCSRUser names the real requester of a CSR that the gRPC server created.
+	AnnotationCSRUser = "open-cluster-management.io/csr-user"
+	// AnnotationVersion is the version of the operator that last wrote a CRD;
+	// an older operator leaves that CRD alone.
+	AnnotationVersion = "operator.open-cluster-management.io/version"
+	// AnnotationForceDetach, set to "true" on a ManagedCluster that is being
+	// deleted, tells the hub that its agent is gone for ever: finalizers that
+	// wait for the agent are removed. It is ours; upstream has no force path.
+	AnnotationForceDetach = "open-cluster-management.io/force-detach"
+)
+
+// Finalizers.
+const (
+	FinalizerRegistration        = "cluster.open-cluster-management.io/api-resource-cleanup"
+	FinalizerResourceCleanup     = "cluster.open-cluster-management.io/resource-cleanup"
+	FinalizerManifestWork        = "cluster.open-cluster-management.io/manifest-work-cleanup"
+	FinalizerAppliedManifestWork = "cluster.open-cluster-management.io/applied-manifest-work-cleanup"
+	FinalizerKlusterlet          = "operator.open-cluster-management.io/klusterlet-cleanup"
+	FinalizerClusterManager      = "operator.open-cluster-management.io/cluster-manager-cleanup"
+)
+
+// ManagedClusterLease is the name of the Lease in a cluster namespace that the
+// hub creates and the agent renews.
+const ManagedClusterLease = "managed-cluster-lease"

@@ -1,0 +1,91 @@
+package names
+
+// Namespaces that the operators and the components run in.
+const (
+	// OperatorNamespace holds both operators and the bootstrap ServiceAccount.
+	OperatorNamespace = "open-cluster-management"
+	// HubNamespace holds the hub components of a ClusterManager in Default mode.
+	HubNamespace = "open-cluster-management-hub"
+	// AgentNamespace is the default of Klusterlet spec.namespace.
+	AgentNamespace = "open-cluster-management-agent"
+	// AddOnNamespace is where add-on agents are installed by default.
+	AddOnNamespace = "open-cluster-management-agent-addon"
+)
+
+// Names of the custom resources that init and join create.
+const (
+	ClusterManagerName = "cluster-manager"
+	KlusterletName     = "klusterlet"
+)
+
+// Names of the operators: the Deployment, the ServiceAccount, the ClusterRole
+// and its binding are all called this, and so is the value of their app label.
+const (
+	ClusterManagerOperator = "cluster-manager"
+	KlusterletOperator     = "klusterlet"
+)
+
+// Identities that a joining cluster may bootstrap with.
+const (
+	// BootstrapServiceAccount lives in OperatorNamespace.
+	BootstrapServiceAccount = "agent-registration-bootstrap"
+	// BootstrapClusterRole lists what a joining cluster may do on the hub.
+	BootstrapClusterRole = "open-cluster-management:bootstrap"
+	// BootstrapServiceAccountBinding binds BootstrapClusterRole to BootstrapServiceAccount.
+	BootstrapServiceAccountBinding = "open-cluster-management:bootstrap:agent-registration"
+	// BootstrapTokenBinding binds BootstrapClusterRole to BootstrapTokenGroup.
+	BootstrapTokenBinding = "open-cluster-management:bootstrap:managedcluster"
+	// BootstrapTokenGroup is the group of kubernetes bootstrap tokens made for joining.
+	BootstrapTokenGroup = "system:bootstrappers:managedcluster"
+	// BootstrapTokenID is the id of the token that init --use-bootstrap-token makes.
+	BootstrapTokenID = "ocmhub"
+	// BootstrapTokenSecret is the Secret of that token in kube-system.
+	BootstrapTokenSecret = "bootstrap-token-" + BootstrapTokenID
+)
+
+// BootstrapServiceAccountUser is the user that BootstrapServiceAccount authenticates as.
+const BootstrapServiceAccountUser = "system:serviceaccount:" + OperatorNamespace + ":" + BootstrapServiceAccount
+
+// BootstrapTokenUser is the user that the bootstrap token authenticates as.
+// Kubernetes builds it from the token id, not from the Secret's name.
+const BootstrapTokenUser = "system:bootstrap:" + BootstrapTokenID
+
+// Hub ServiceAccounts in HubNamespace. The gRPC server's name is hard-coded in
+// addon-framework and clusteradm, so it cannot be chosen.
+const (
+	HubRegistrationServiceAccount = "registration-controller-sa"
+	HubGRPCServerServiceAccount   = "grpc-server-sa"
+)
+
+// RegistrationAgentServiceAccount is the ServiceAccount of the registration
+// agent of a Klusterlet. AWS trust policies of users name it.
+func RegistrationAgentServiceAccount(klusterlet string) string {
+	return klusterlet + "-registration-sa"
+}
+
+// WorkAgentServiceAccount is the ServiceAccount of the work agent of a Klusterlet.
+func WorkAgentServiceAccount(klusterlet string) string { return klusterlet + "-work-sa" }
+
+// RegistrationAgentDeployment is the Deployment of the registration agent of a Klusterlet.
+func RegistrationAgentDeployment(klusterlet string) string {
+	return klusterlet + "-registration-agent"
+}
+
+// HubRegistrationDeployment is the Deployment of the hub registration
+// controller of a ClusterManager.
+func HubRegistrationDeployment(clusterManager string) string {
+	return clusterManager + "-registration-controller"
+}
+
+// App label values of the component Deployments; clusteradm waits for them by these.
+const (
+	AppHubRegistration   = "clustermanager-registration-controller"
+	AppRegistrationAgent = "klusterlet-registration-agent"
+)
+
+// ClusterInfoNamespace and ClusterInfoConfigMap locate the public ConfigMap
+// that tells a cluster's own API server address and CA.
+const (
+	ClusterInfoNamespace = "kube-public"
+	ClusterInfoConfigMap = "cluster-info"
+)

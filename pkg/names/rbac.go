@@ -1,0 +1,33 @@
+package names
+
+// Shared ClusterRoles that every cluster's RoleBindings refer to (contract B.8).
+const (
+	ClusterRoleRegistration = "open-cluster-management:managedcluster:registration"
+	ClusterRoleWork         = "open-cluster-management:managedcluster:work"
+)
+
+// ManagedClusterClusterRole is the ClusterRole, and its binding, that hold what
+// the agent of a cluster may do outside its namespace.
+func ManagedClusterClusterRole(cluster string) string {
+	return "open-cluster-management:managedcluster:" + cluster
+}
+
+// RegistrationRoleBinding binds ClusterRoleRegistration in a cluster namespace.
+func RegistrationRoleBinding(cluster string) string {
+	return ManagedClusterClusterRole(cluster) + ":registration"
+}
+
+// WorkRoleBinding binds ClusterRoleWork in a cluster namespace.
+func WorkRoleBinding(cluster string) string { return ManagedClusterClusterRole(cluster) + ":work" }
+
+// RegisterGroup is the virtual API group of the permissions that guard
+// registration: it exists in RBAC rules and access reviews only.
+const RegisterGroup = "register.open-cluster-management.io"
+
+// Resources and subresources of RegisterGroup.
+const (
+	// ResourceAccept with verb update lets a user set hubAcceptsClient to true.
+	ResourceAccept = "managedclusters/accept"
+	// ResourceClientCertificates with verb renew lets an agent renew its certificate.
+	ResourceClientCertificates = "managedclusters/clientcertificates"
+)

@@ -1,0 +1,40 @@
+package names
+
+// Secrets on the managed cluster and the hub.
+const (
+	// BootstrapHubKubeconfigSecret holds the kubeconfig an agent joins with.
+	BootstrapHubKubeconfigSecret = "bootstrap-hub-kubeconfig"
+	// HubKubeconfigSecret holds the credential an agent was given by the hub.
+	HubKubeconfigSecret = "hub-kubeconfig-secret"
+	// PendingCredentialSecret holds the private key of a certificate that was
+	// requested and not issued yet, so that a restart does not request another.
+	// It is ours: upstream agents keep the key in memory.
+	PendingCredentialSecret = "hub-kubeconfig-pending"
+	// ImagePullSecret is synced from OperatorNamespace to the component namespaces.
+	ImagePullSecret = "open-cluster-management-image-pull-credentials"
+)
+
+// Keys of the kubeconfig Secrets.
+const (
+	KeyKubeconfig  = "kubeconfig"
+	KeyTLSCert     = "tls.crt"
+	KeyTLSKey      = "tls.key"
+	KeyClusterName = "cluster-name"
+	KeyAgentName   = "agent-name"
+)
+
+// Names inside the kubeconfigs that agents and add-ons are given.
+const (
+	// KubeconfigUser is the user entry of a hub kubeconfig.
+	KubeconfigUser = "default-auth"
+	// KubeconfigContext is the context entry of a hub kubeconfig.
+	KubeconfigContext = "default-context"
+	// KubeconfigContextNamespace is the namespace of that context.
+	KubeconfigContextNamespace = "configuration"
+	// BootstrapKubeconfigCluster is the cluster entry of a bootstrap
+	// kubeconfig. The hub kubeconfig keeps it, and an agent takes a different
+	// entry name for a different hub.
+	BootstrapKubeconfigCluster = "hub"
+	// BootstrapKubeconfigUser is the user and context entry of a bootstrap kubeconfig.
+	BootstrapKubeconfigUser = "bootstrap"
+)
