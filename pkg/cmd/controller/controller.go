@@ -1,0 +1,148 @@
+package controller
+
+import (
+	"errors"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
+)
+
+// New returns the "controller" command with every role.
+func New() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "controller",
+		Short: "Run a controller role; Deployments do this, people seldom",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(roles()...)
+	return cmd
+}
+
+// roles lists the roles in the order in which help shows them.
+func roles() []*cobra.Command {
+	return []*cobra.Command{}
+}
+
+// common holds the flags that every role has.
+type common struct {
+	kubeconfig              string
+	bindAddress             string
+	healthPort              int
+	metricsPort             int
+	pprof                   bool
+	leaderElect             bool
+	leaderElectionNamespace string
+	lease                   leaseTiming
+}
+
+// leaseTiming is how leader election waits. A shorter lease is a shorter gap
+// after a crash, paid for with a write every retry period.
+type leaseTiming struct {
+	duration time.Duration
+	renew    time.Duration
+	retry    time.Duration
+}
+
+func (c *common) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster this role runs for; empty means the cluster it runs in")
+	flags.StringVar(&c.bindAddress, "bind-address", "", "address that health and metrics are served on; empty means all")
+	flags.IntVar(&c.healthPort, "health-port", 8000, "port of /healthz and /readyz; 0 switches them off")
+	flags.IntVar(&c.metricsPort, "metrics-port", 8080, "port of /metrics; 0 switches it off")
+	flags.BoolVar(&c.pprof, "pprof", false, "serve /debug/pprof beside /metrics")
+	flags.BoolVar(&c.leaderElect, "leader-elect", true, "work only while holding the lease, so that one of several replicas does")
+	flags.StringVar(&c.leaderElectionNamespace, "leader-election-namespace", "", "namespace of that lease; empty means $POD_NAMESPACE")
+	flags.DurationVar(&c.lease.duration, "leader-election-lease-duration", 15*time.Second, "how long others wait before they take an unrenewed lease")
+	flags.DurationVar(&c.lease.renew, "leader-election-renew-deadline", 10*time.Second, "how long the leader tries to renew before it gives up")
+	flags.DurationVar(&c.lease.retry, "leader-election-retry-period", 2*time.Second, "how long to wait between tries")
+}
+
+// config returns the connection of this role to its cluster.
+func (c *common) config() (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return unlimited(config), nil
+}
+
+// unlimited leaves rate limiting to the API server's priority and fairness,
+// which knows how busy it is.
+func unlimited(config *rest.Config) *rest.Config {
+	config.QPS, config.Burst = -1, 0
+	return config
+}
+
+// manager returns the manager of the role called name, with health checks and
+// without any controller. A process that lost its lease exits: what it does in
+// that moment must not overlap with the next leader's work.
+func (c *common) manager(config *rest.Config, name string, objects cache.Options) (manager.Manager, error) {
+	ctrl.SetLogger(klog.Background())
+	namespace := c.leaderElectionNamespace
+	if namespace == "" {
+		namespace = os.Getenv("POD_NAMESPACE")
+	}
+	if c.leaderElect && namespace == "" {
+		return nil, errors.New("leader election needs a namespace: set --leader-election-namespace, or --leader-elect=false when there is one process only")
+	}
+	objects.DefaultTransform = cache.TransformStripManagedFields()
+	mgr, err := ctrl.NewManager(config, manager.Options{
+		Scheme:                        scheme.New(),
+		Cache:                         objects,
+		Metrics:                       metricsserver.Options{BindAddress: c.address(c.metricsPort)},
+		HealthProbeBindAddress:        c.address(c.healthPort),
+		PprofBindAddress:              c.pprofAddress(),
+		LeaderElection:                c.leaderElect,
+		LeaderElectionID:              "ocm-" + name,
+		LeaderElectionNamespace:       namespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &c.lease.duration,
+		RenewDeadline:                 &c.lease.renew,
+		RetryPeriod:                   &c.lease.retry,
+	})
+	if err != nil {
+		return nil, explainBind(err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, err
+	}
+	return mgr, mgr.AddReadyzCheck("ping", healthz.Ping)
+}
+
+func (c *common) address(port int) string {
+	if port == 0 {
+		return "0" // The manager's word for "do not serve".
+	}
+	return net.JoinHostPort(c.bindAddress, strconv.Itoa(port))
+}
+
+func (c *common) pprofAddress() string {
+	if !c.pprof {
+		return ""
+	}
+	return net.JoinHostPort(c.bindAddress, "6060")
+}
+
+// explainBind says which flag helps when a port is taken.
+func explainBind(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) && strings.HasPrefix(op.Op, "listen") {
+		return errors.Join(err, errors.New("choose other ports with --health-port and --metrics-port, or another --bind-address"))
+	}
+	return err
+}
