@@ -1,0 +1,81 @@
+# Every target works on a machine that has Go, git and make; what else is
+# needed is built here or installed by the scripts that the targets call.
+
+BIN := $(CURDIR)/bin
+PREFIX ?= $(HOME)/.local
+GO ?= go
+export CGO_ENABLED ?= 0
+
+# -trimpath and an empty build id make two builds of one tree the same.
+GO_BUILD := $(GO) build -trimpath -ldflags "-s -w -buildid="
+TOOL := $(GO) tool -modfile=scripts/go.tools.mod
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/kubectl-ocm
+	$(GO_BUILD) -o $(BIN)/kubectl-ocm ./cmd/kubectl-ocm
+	@ln -sf kubectl-ocm $(BIN)/kubectl_complete-ocm
+
+.PHONY: localkube
+localkube: ## Build bin/localkube: etcd and the Kubernetes control plane for local clusters
+	@scripts/build-localkube.sh
+
+.PHONY: demo
+demo: build localkube ## Start a hub and two managed clusters and join them
+	@scripts/demo.sh
+
+.PHONY: test
+test: build localkube ## Run every test, the end-to-end suite on local clusters included
+	@scripts/install-build-tools.sh
+	CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout 20m $(TESTFLAGS) ./...
+
+.PHONY: e2e
+e2e: build localkube ## Run the end-to-end suite on local clusters only
+	@scripts/install-build-tools.sh
+	CGO_ENABLED=1 $(GO) test -race -shuffle=on -count=1 -timeout 20m $(TESTFLAGS) ./e2e/...
+
+.PHONY: e2e-kind
+e2e-kind: build ## Run the end-to-end suite on kind clusters (needs Docker and kind)
+	scripts/e2e-kind.sh
+
+.PHONY: bench
+bench: build localkube ## Measure the budgets of docs/benchmarks.md
+	scripts/bench.sh
+
+.PHONY: image
+image: ## Build the container image from the static binary (needs Docker)
+	scripts/build-image.sh
+
+.PHONY: install
+install: build ## Install the kubectl plugin under $(PREFIX)/bin; CLUSTERADM=1 adds clusteradm
+	install -d $(PREFIX)/bin
+	install -m 0755 $(BIN)/kubectl-ocm $(PREFIX)/bin/kubectl-ocm
+	ln -sf kubectl-ocm $(PREFIX)/bin/kubectl_complete-ocm
+	@if [ -n "$(CLUSTERADM)" ]; then ln -sf kubectl-ocm $(PREFIX)/bin/clusteradm; fi
+	@command -v kubectl-ocm >/dev/null || echo "Add $(PREFIX)/bin to your PATH."
+
+.PHONY: generate
+generate: ## Regenerate everything that is generated
+	$(GO) generate ./...
+
+.PHONY: tidy
+tidy:
+	$(GO) mod tidy
+	cd cmd/localkube && $(GO) mod tidy
+
+.PHONY: lint
+lint: ## Run the linters
+	$(TOOL) golangci-lint run ./...
+
+.PHONY: verify
+verify: ## Regenerate, tidy and lint; fail when that changes a file
+	@scripts/verify.sh
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf $(BIN)

@@ -1,0 +1,195 @@
+// Package pkg_test holds the architecture of the module as a test: which
+// package may import which, and which third-party library may be used where.
+package pkg_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/kubectl-ocm/kubectl-ocm/"
+
+// The layers, lowest first. A package may import what its entry in imports
+// names; every lower layer is listed there by one of these.
+var (
+	leaves   = []string{"pkg/names", "pkg/helpers"}
+	pure     = slices.Concat(leaves, []string{"pkg/apply", "pkg/credential", "manifests"})
+	contract = slices.Concat(pure, []string{"pkg/registration/driver", "pkg/bootstrap"})
+)
+
+// imports is the dependency map of the module. A package may import its own
+// tree and the trees its entry names, and nothing else of ours; the longest
+// matching entry wins. A package without an entry fails the test, so the map
+// stays complete and can be read as the architecture.
+var imports = map[string][]string{
+	"pkg/names":   {},
+	"pkg/helpers": {"pkg/names"},
+
+	"manifests":      leaves,
+	"pkg/apply":      leaves,
+	"pkg/credential": leaves,
+
+	"pkg/registration/driver": pure,
+	"pkg/bootstrap":           pure,
+
+	"pkg/install":            contract,
+	"pkg/operator":           contract,
+	"pkg/registration/hub":   contract,
+	"pkg/registration/agent": contract,
+	"pkg/local":              leaves,
+
+	"pkg/cmd":         {"pkg", "manifests"},
+	"cmd/kubectl-ocm": {"pkg/cmd"},
+
+	// Test support may use anything, and nothing but tests may use it.
+	"pkg/test": {"pkg", "manifests"},
+	"scripts":  {"pkg/names"},
+	"bench":    {"pkg", "manifests"},
+	"e2e":      {"pkg", "manifests"},
+}
+
+// siblings lists the trees whose direct children must not import each other,
+// an internal directory aside: that is where they share.
+var siblings = []string{
+	"pkg/cmd/", "pkg/operator/", "pkg/registration/driver/", "pkg/registration/hub/", "pkg/helpers/",
+}
+
+// owners confines a third-party dependency to the packages that wrap it; an
+// empty list forbids it.
+var owners = map[string][]string{
+	"github.com/spf13/":        {"pkg/cmd", "cmd"},
+	"k8s.io/cli-runtime/":      {"pkg/cmd"},
+	"k8s.io/kubectl/":          {"pkg/cmd"},
+	"github.com/AlecAivazis/":  {"pkg/cmd"},
+	"github.com/aws/":          {"pkg/registration/driver/awsirsa", "pkg/cmd/aws"},
+	"github.com/envoyproxy/":   {"pkg/extauthz/server"},
+	"google.golang.org/grpc":   {"pkg/extauthz/server", "pkg/registration/driver/grpc"},
+	"k8s.io/kubernetes/":       {},
+	"go.etcd.io/":              {},
+	"github.com/openshift/":    {},
+	"github.com/pkg/errors":    {},
+	"github.com/onsi/":         {},
+	"github.com/stretchr/":     {},
+	"k8s.io/client-go/testing": {},
+}
+
+func TestLayers(t *testing.T) {
+	t.Parallel()
+	for _, p := range listPackages(t) {
+		from := strings.TrimPrefix(p.ImportPath, module)
+		if len(p.GoFiles) == 0 { // Only tests, such as this package.
+			continue
+		}
+		tree, ok := entryFor(from)
+		if !ok {
+			t.Errorf("%s has no entry in imports: say what it may import", from)
+			continue
+		}
+		for _, imp := range p.Imports {
+			if to, ours := strings.CutPrefix(imp, module); ours {
+				checkOurs(t, from, to, tree)
+				continue
+			}
+			checkTheirs(t, from, imp)
+		}
+	}
+}
+
+func checkOurs(t *testing.T, from, to, tree string) {
+	t.Helper()
+	if !within(to, slices.Concat(imports[tree], []string{tree})) {
+		t.Errorf("%s may not import %s", from, to)
+	}
+	if within(to, []string{"pkg/test"}) && !within(from, []string{"pkg/test", "bench", "e2e"}) {
+		t.Errorf("%s may not import %s outside its tests", from, to)
+	}
+	if tree, ok := crosses(from, to); ok {
+		t.Errorf("%s may not import its sibling %s under %s", from, to, tree)
+	}
+}
+
+func checkTheirs(t *testing.T, from, imp string) {
+	t.Helper()
+	for dep, wrappers := range owners {
+		if strings.HasPrefix(imp, dep) && !within(from, wrappers) {
+			t.Errorf("%s may not import %s: only %v may", from, imp, wrappers)
+		}
+	}
+}
+
+// TestHelpersHasNoFiles keeps pkg/helpers a folder of nouns: a file in the
+// folder itself would be the beginning of a grab-bag.
+func TestHelpersHasNoFiles(t *testing.T) {
+	t.Parallel()
+	for _, p := range listPackages(t) {
+		if p.ImportPath == module+"pkg/helpers" {
+			t.Error("pkg/helpers has Go files: give what they do a noun of its own below it")
+		}
+	}
+}
+
+type goPackage struct {
+	ImportPath string
+	GoFiles    []string
+	Imports    []string
+}
+
+func listPackages(t *testing.T) []goPackage {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,GoFiles,Imports", "./...")
+	cmd.Dir = ".."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var pkgs []goPackage
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p goPackage
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return pkgs
+		} else if err != nil {
+			t.Fatalf("decoding go list: %v", err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+func within(path string, trees []string) bool {
+	return slices.ContainsFunc(trees, func(tree string) bool {
+		return path == tree || strings.HasPrefix(path, tree+"/")
+	})
+}
+
+// entryFor returns the longest tree in imports that holds path.
+func entryFor(path string) (tree string, ok bool) {
+	for candidate := range imports {
+		if within(path, []string{candidate}) && len(candidate) >= len(tree) {
+			tree, ok = candidate, true
+		}
+	}
+	return tree, ok
+}
+
+// crosses reports whether from and to are different children of a tree whose
+// children must not know each other. The drivers' conformance suite is theirs
+// in common.
+func crosses(from, to string) (tree string, ok bool) {
+	for _, tree := range siblings {
+		a, okA := strings.CutPrefix(from, tree)
+		b, okB := strings.CutPrefix(to, tree)
+		if okA && okB && first(a) != first(b) && first(b) != "internal" {
+			return tree, true
+		}
+	}
+	return "", false
+}
+
+func first(path string) string {
+	head, _, _ := strings.Cut(path, "/")
+	return head
+}
