@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Parent returns a command that only holds others. An unknown subcommand is a
+// usage error with suggestions.
+func Parent(use, short string, children ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   use + " COMMAND",
+		Short: short,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return UnknownCommand(cmd, args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		// cobra suggests nothing for a distance of zero.
+		SuggestionsMinimumDistance: 2,
+	}
+	cmd.AddCommand(children...)
+	return cmd
+}
+
+// UnknownCommand is the usage error about a subcommand that cmd does not have.
+func UnknownCommand(cmd *cobra.Command, name string) error {
+	problem := fmt.Sprintf("%q is not a command of %q", name, cmd.CommandPath())
+	if similar := cmd.SuggestionsFor(name); len(similar) > 0 {
+		return &Explained{Problem: problem, Try: "did you mean: " + strings.Join(similar, ", "), Code: CodeUsage}
+	}
+	return &Explained{Problem: problem, Code: CodeUsage}
+}
+
+const aliasAnnotation = "flag-alias/"
+
+// AliasFlag makes alias another spelling of the flag called name. Both set the
+// same flag, so there is no question which one wins.
+func AliasFlag(cmd *cobra.Command, alias, name string) {
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[aliasAnnotation+alias] = name
+}
+
+// FlagName is the name under which a command knows a flag that was typed:
+// underscores are dashes and aliases are resolved.
+func FlagName(cmd *cobra.Command, typed string) string {
+	name := strings.ReplaceAll(typed, "_", "-")
+	if target, ok := cmd.Annotations[aliasAnnotation+name]; ok {
+		return target
+	}
+	return name
+}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// Column is one column of a table over rows of T.
+type Column[T any] struct {
+	// Header is printed in capitals.
+	Header string
+	// Wide columns are shown with -o wide only.
+	Wide bool
+	// Value is the cell; empty is shown as a dash.
+	Value func(T) string
+}
+
+// List is the stable schema of a printed list in the machine formats.
+type List[T any] struct {
+	Kind  string `json:"kind"`
+	Items []T    `json:"items"`
+}
+
+// PrintList prints items in the format of o. name is what -o name prints of an
+// item; kind is the kind of the list in the machine formats.
+func PrintList[T any](w io.Writer, o *Output, kind string, items []T, name func(T) string, columns []Column[T]) error {
+	switch {
+	case o.Machine():
+		if items == nil {
+			items = []T{}
+		}
+		return o.Object(w, List[T]{Kind: kind, Items: items})
+	case o.Format == Name:
+		for _, item := range items {
+			if _, err := fmt.Fprintln(w, name(item)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return PrintTable(w, o.Format == Wide, items, columns)
+}
+
+// PrintTable prints items as a table.
+func PrintTable[T any](w io.Writer, wide bool, items []T, columns []Column[T]) error {
+	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	row := func(cell func(Column[T]) string) {
+		var cells []string
+		for _, c := range columns {
+			if wide || !c.Wide {
+				cells = append(cells, cell(c))
+			}
+		}
+		_, _ = fmt.Fprintln(tw, strings.Join(cells, "\t"))
+	}
+	row(func(c Column[T]) string { return strings.ToUpper(c.Header) })
+	for _, item := range items {
+		row(func(c Column[T]) string {
+			if v := c.Value(item); v != "" {
+				return v
+			}
+			return "-"
+		})
+	}
+	return tw.Flush()
+}

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Timeout is a flag value that takes a duration, or a bare number of seconds as
+// clusteradm does.
+type Timeout time.Duration
+
+var _ pflag.Value = (*Timeout)(nil)
+
+// String implements pflag.Value.
+func (t *Timeout) String() string { return time.Duration(*t).String() }
+
+// Type implements pflag.Value.
+func (t *Timeout) Type() string { return "duration" }
+
+// Set implements pflag.Value.
+func (t *Timeout) Set(s string) error {
+	d, err := time.ParseDuration(s)
+	if seconds, atoiErr := strconv.Atoi(s); atoiErr == nil {
+		d, err = time.Duration(seconds)*time.Second, nil
+	}
+	if err != nil || d < 0 {
+		return errors.New("must be a duration such as 90s or 5m")
+	}
+	*t = Timeout(d)
+	return nil
+}
+
+// Wait is the pair of flags of every command that can wait.
+type Wait struct {
+	Enabled bool
+	Timeout Timeout
+}
+
+// AddTo registers --wait and --timeout.
+func (w *Wait) AddTo(cmd *cobra.Command, usage string) {
+	if w.Timeout == 0 {
+		w.Timeout = Timeout(5 * time.Minute)
+	}
+	cmd.Flags().BoolVar(&w.Enabled, "wait", w.Enabled, usage)
+	cmd.Flags().Var(&w.Timeout, "timeout", "how long the command may take in all; 0 is for ever")
+}
+
+// Context returns ctx bounded by the timeout.
+func (w *Wait) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	if w.Timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Duration(w.Timeout))
+}
+
+// TimedOut explains err when it came from the timeout: what was waited for and
+// what stood in the way. Other errors are returned as they are.
+func (w *Wait) TimedOut(err error, waitingFor, try string) error {
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &Explained{
+		Problem: fmt.Sprintf("gave up after %s: waiting for %s", time.Duration(w.Timeout), waitingFor),
+		Try:     try, Code: CodeTimeout,
+	}
+}

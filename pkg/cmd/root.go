@@ -1,0 +1,143 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/controller"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/version"
+)
+
+// Env is what the process gives to its commands.
+type Env = cli.Env
+
+// Streams are where the commands read and write.
+type Streams = cli.Streams
+
+// New returns the command tree of one call.
+func New(env Env) *cobra.Command {
+	env.Kube = cli.NewKube()
+	root := &cobra.Command{
+		Use:   "kubectl-ocm",
+		Short: "Gives a fleet of Kubernetes clusters its identities",
+		Long: `Gives a fleet of Kubernetes clusters its identities: init makes a cluster the
+hub, join asks for membership of a managed cluster, accept grants it.`,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: env.Name},
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return cli.UnknownCommand(cmd, args[0])
+			}
+			return nil
+		},
+		SuggestionsMinimumDistance: 2,
+		CompletionOptions:          cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	if env.Name == "clusteradm" {
+		root.Use = env.Name
+	}
+	root.SetIn(env.In)
+	root.SetOut(env.Out)
+	root.SetErr(env.Err)
+	root.AddGroup(cli.Groups()...)
+	env.Kube.AddFlags(root.PersistentFlags())
+	addVerbosity(root.PersistentFlags())
+	root.SetHelpCommandGroupID(string(cli.GroupOther))
+	for _, s := range sections(env) {
+		s.cmd.GroupID = string(s.group)
+		root.AddCommand(s.cmd)
+	}
+	return root
+}
+
+type section struct {
+	group cli.Group
+	cmd   *cobra.Command
+}
+
+// sections lists the commands in the order in which help shows them.
+func sections(env Env) []section {
+	return []section{
+		{cli.GroupRun, controller.New()},
+		{cli.GroupOther, version.New(env)},
+	}
+}
+
+// addVerbosity registers the only one of klog's flags that a user of a command
+// needs: -v=6 shows the requests.
+func addVerbosity(flags *pflag.FlagSet) {
+	var all flag.FlagSet
+	klog.InitFlags(&all)
+	flags.AddGoFlag(all.Lookup("v"))
+	flags.Lookup("v").Hidden = true
+}
+
+// Execute runs the command that args name and returns the exit code. Errors go
+// to env.Err as one sentence and, where there is one, a line with what to do.
+func Execute(ctx context.Context, env Env, args []string) cli.Code {
+	root := New(env)
+	root.SetArgs(args)
+	started := prepare(root)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return cli.CodeDone
+	}
+	err = cli.Explain(err)
+	code := cli.ExitCode(err)
+	switch {
+	case ctx.Err() != nil:
+		code = cli.CodeInterrupted
+	case !*started:
+		code = cli.CodeUsage
+	}
+	report(env, cmd, err, code)
+	return code
+}
+
+// prepare resolves flag aliases on every command and tells, after the run,
+// whether a command got as far as its own code: all errors before that are
+// about how it was called.
+func prepare(root *cobra.Command) (started *bool) {
+	started = new(bool)
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+			return pflag.NormalizedName(cli.FlagName(cmd, name))
+		})
+		if run := cmd.RunE; run != nil {
+			cmd.RunE = func(cmd *cobra.Command, args []string) error {
+				*started = true
+				return run(cmd, args)
+			}
+		}
+		for _, child := range cmd.Commands() {
+			walk(child)
+		}
+	}
+	walk(root)
+	return started
+}
+
+func report(env Env, cmd *cobra.Command, err error, code cli.Code) {
+	if code == cli.CodeInterrupted {
+		_, _ = fmt.Fprintln(env.Err, "Interrupted. It is safe to run the command again.")
+		return
+	}
+	_, _ = fmt.Fprintln(env.Err, "Error:", err)
+	var explained *cli.Explained
+	if errors.As(err, &explained) && explained.Try != "" {
+		_, _ = fmt.Fprintln(env.Err, "  Try:", explained.Try)
+	}
+	if code == cli.CodeUsage {
+		_, _ = fmt.Fprintf(env.Err, "  See: %s --help\n", cmd.CommandPath())
+	}
+}
