@@ -57,7 +57,7 @@ func TestValidateClusterName(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	for _, name := range []string{"", "C1", "a.b", "-a", "a_b", "managed-clusters", "a/b", "aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggg"} {
+	for _, name := range []string{"", "C1", "a.b", "-a", "a_b", "managed-clusters", "registration", "work", "a/b", "aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggg"} {
 		if err := names.ValidateClusterName(name); err == nil {
 			t.Errorf("%q was accepted", name)
 		}
