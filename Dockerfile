@@ -1,0 +1,7 @@
+# The one image: the static binary and nothing else. `make image` builds the
+# binary first, so the build fetches nothing.
+FROM scratch
+COPY bin/kubectl-ocm /kubectl-ocm
+# No user database here: a number is all that runAsNonRoot can check.
+USER 65532:65532
+ENTRYPOINT ["/kubectl-ocm"]
