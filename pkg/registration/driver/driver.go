@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"time"
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,7 +31,8 @@ type Agent interface {
 	Decorate(cluster *clusterv1.ManagedCluster)
 	// Inspect judges the credential in a hub kubeconfig Secret: from when to
 	// when it is good, or an error that says why it is no credential of this
-	// identity at all. It does not look at the clock.
+	// identity at all, wrapping one of package credential's problems. It does
+	// not look at the clock.
 	Inspect(stored Data) (credential.Validity, error)
 	// Obtain takes one step toward a new credential and may be called again at
 	// any time, by another process as well. pending is what the Step before
@@ -51,6 +53,15 @@ type Step struct {
 	Again bool
 	// Waiting says for whom or what the step waits.
 	Waiting Waiting
+	// Watch is the object on the hub, as last seen, whose change makes another
+	// step worth while; nil if there is none.
+	Watch client.Object
+	// After is when another step is worth while even without such a change;
+	// zero if only a change can help.
+	After time.Duration
+	// Failing says that Waiting is about a failure, such as a refusal, and not
+	// about somebody's turn.
+	Failing bool
 }
 
 // Waiting is a reason (CamelCase) and a sentence for a condition.

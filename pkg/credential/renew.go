@@ -1,0 +1,65 @@
+package credential
+
+import (
+	"hash/fnv"
+	"math"
+	"time"
+)
+
+// Policy is when in a credential's life it is renewed: at Latest at the latest,
+// spread evenly over the Spread before it so that credentials issued together
+// are not renewed together. Both are fractions of the lifetime as issued.
+type Policy struct {
+	Latest float64
+	Spread float64
+}
+
+// Certificates are renewed with 20 to 25 % of their life left (contract B.4,
+// seed 004).
+func Certificates() Policy { return Policy{Latest: 0.80, Spread: 0.05} }
+
+// Tokens are renewed when 80 % of their life is used, or a little earlier,
+// never later (seed 000).
+func Tokens() Policy { return Policy{Latest: 0.80, Spread: 0.10} }
+
+// RenewAt is when a credential is to be renewed. The seed picks the point
+// within the policy's spread: the same seed gives the same time for the same
+// credential, so a restart changes nothing. It lies between NotBefore and
+// NotAfter; a credential without a lifetime is due at once.
+func RenewAt(v Validity, p Policy, seed string) time.Time {
+	life := v.Lifetime()
+	if life <= 0 {
+		return v.NotBefore
+	}
+	used := p.Latest - p.Spread*fraction(seed+v.NotAfter.UTC().Format(time.RFC3339Nano))
+	return v.NotBefore.Add(time.Duration(used * float64(life)))
+}
+
+// Backoff is how long to wait between failed attempts.
+type Backoff struct {
+	// First is the wait after the first failure; it doubles from there.
+	First time.Duration
+	// Most is never exceeded.
+	Most time.Duration
+}
+
+// Delay is the wait after the given number of failures in a row, from one up:
+// exponential, then spread by the seed over its upper half.
+func (b Backoff) Delay(failures int, seed string) time.Duration {
+	if failures < 1 {
+		return 0
+	}
+	full := float64(b.First) * math.Exp2(float64(failures-1))
+	full = min(full, float64(b.Most))
+	return time.Duration(full * (1 - fraction(seed)/2))
+}
+
+// fraction turns a seed into a number in [0, 1).
+func fraction(seed string) float64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(seed)) // A hash never fails to write.
+	// FNV leaves similar seeds close together in its high bits; multiplying by
+	// an odd constant spreads them.
+	mixed := (h.Sum64() ^ h.Sum64()>>32) * 0x9E3779B97F4A7C15
+	return float64(mixed>>11) / (1 << 53)
+}

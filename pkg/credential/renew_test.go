@@ -1,0 +1,108 @@
+package credential_test
+
+import (
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+)
+
+func TestRenewAtSpreads(t *testing.T) {
+	t.Parallel()
+	v := credential.Validity{NotBefore: time.Unix(1000, 0), NotAfter: time.Unix(1000+10_000, 0)}
+	for name, tc := range map[string]struct {
+		policy     credential.Policy
+		early, end float64
+	}{
+		"certificates": {policy: credential.Certificates(), early: 0.75, end: 0.80},
+		"tokens":       {policy: credential.Tokens(), early: 0.70, end: 0.80},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lowest, highest := 1.0, 0.0
+			for i := range 1000 {
+				seed := "cluster" + strconv.Itoa(i)
+				at := credential.RenewAt(v, tc.policy, seed)
+				if again := credential.RenewAt(v, tc.policy, seed); !again.Equal(at) {
+					t.Fatalf("seed %s gave %v, then %v", seed, at, again)
+				}
+				used := float64(at.Sub(v.NotBefore)) / float64(v.Lifetime())
+				lowest, highest = min(lowest, used), max(highest, used)
+			}
+			width := tc.end - tc.early
+			if lowest < tc.early-1e-9 || highest > tc.end+1e-9 {
+				t.Errorf("used %v to %v of the life, want within %v to %v", lowest, highest, tc.early, tc.end)
+			}
+			if highest-lowest < 0.9*width {
+				t.Errorf("1000 seeds spread only from %v to %v", lowest, highest)
+			}
+		})
+	}
+}
+
+func FuzzRenewAt(f *testing.F) {
+	f.Add(int64(0), int64(600), "c1")
+	f.Add(int64(1_700_000_000), int64(31_536_000), "")
+	f.Add(int64(5), int64(-5), "x")
+	f.Fuzz(func(t *testing.T, start, life int64, seed string) {
+		start, life = start%1e10, life%1e9
+		v := credential.Validity{NotBefore: time.Unix(start, 0), NotAfter: time.Unix(start+life, 0)}
+		for _, p := range []credential.Policy{credential.Certificates(), credential.Tokens()} {
+			at := credential.RenewAt(v, p, seed)
+			if life <= 0 {
+				if !at.Equal(v.NotBefore) {
+					t.Errorf("no lifetime: got %v", at)
+				}
+				continue
+			}
+			latest := v.NotBefore.Add(time.Duration(p.Latest * float64(v.Lifetime())))
+			earliest := v.NotBefore.Add(time.Duration((p.Latest - p.Spread) * float64(v.Lifetime())))
+			if at.After(latest.Add(time.Microsecond)) || at.Before(earliest.Add(-time.Microsecond)) || !at.Before(v.NotAfter) {
+				t.Errorf("%v is not within %v and %v, before %v", at, earliest, latest, v.NotAfter)
+			}
+		}
+	})
+}
+
+func FuzzBackoff(f *testing.F) {
+	f.Add(1, "a")
+	f.Add(100_000, "b")
+	f.Fuzz(func(t *testing.T, failures int, seed string) {
+		b := credential.Backoff{First: time.Second, Most: time.Minute}
+		got := b.Delay(failures, seed)
+		switch {
+		case failures < 1 && got != 0:
+			t.Errorf("no failure: waits %v", got)
+		case failures >= 1 && (got < b.First/2 || got > b.Most):
+			t.Errorf("%d failures: waits %v", failures, got)
+		}
+	})
+}
+
+// TestShortTokenNeverLapses runs a day of a 600 s token that is renewed by
+// RenewAt alone, with a renewal that takes its time.
+func TestShortTokenNeverLapses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		issue := func() credential.Validity {
+			now := time.Now()
+			return credential.Validity{NotBefore: now, NotAfter: now.Add(600 * time.Second)}
+		}
+		token := issue()
+		end := time.Now().Add(24 * time.Hour)
+		for renewals := 0; time.Now().Before(end); renewals++ {
+			at := credential.RenewAt(token, credential.Tokens(), "addon"+strconv.Itoa(renewals))
+			time.Sleep(time.Until(at))
+			if _, due := credential.Due().Judge(credential.Facts{Validity: token, RenewAt: at}, time.Now()); !due {
+				t.Fatal("woke up at the renewal point and the token was not due")
+			}
+			time.Sleep(30 * time.Second) // The API server is slow.
+			if token.Expired(time.Now()) {
+				t.Fatalf("lapsed after %d renewals", renewals)
+			}
+			token = issue()
+		}
+	})
+}

@@ -1,0 +1,110 @@
+package credential
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Problems that make a stored credential useless whatever the time is. Whoever
+// inspects a credential wraps one of them; an error that wraps none of them
+// counts as ErrMalformed.
+var (
+	// ErrMissing says that there is no credential at all.
+	ErrMissing = errors.New("there is no credential")
+	// ErrMalformed says that what is stored cannot be read or does not fit together.
+	ErrMalformed = errors.New("the credential is malformed")
+	// ErrWrongIdentity says that the credential belongs to somebody else.
+	ErrWrongIdentity = errors.New("the credential is for another identity")
+)
+
+// Reason says in one word why a new credential is needed.
+type Reason string
+
+// The reasons, in the order in which they are looked for.
+const (
+	Missing       Reason = "Missing"
+	Malformed     Reason = "Malformed"
+	WrongIdentity Reason = "WrongIdentity"
+	Expired       Reason = "Expired"
+	NearExpiry    Reason = "NearExpiry"
+)
+
+// Need is why a new credential is needed.
+type Need struct {
+	Reason Reason
+	// Message is a sentence for people.
+	Message string
+}
+
+// Facts is all that the rules look at.
+type Facts struct {
+	// Problem is what the inspection of the stored credential said, nil if it
+	// can be used.
+	Problem error
+	// Validity is from when to when it is good, if there is no problem.
+	Validity Validity
+	// RenewAt is when it must be renewed, if there is no problem.
+	RenewAt time.Time
+}
+
+// Rule looks at one thing and says whether, because of it, a new credential is
+// needed at now.
+type Rule func(f Facts, now time.Time) (Need, bool)
+
+// Chain is a list of rules, the first that applies wins.
+type Chain []Rule
+
+// Judge returns why a new credential is needed at now, or false if it is not.
+func (c Chain) Judge(f Facts, now time.Time) (Need, bool) {
+	for _, rule := range c {
+		if need, ok := rule(f, now); ok {
+			return need, true
+		}
+	}
+	return Need{}, false
+}
+
+// Unusable is the chain of what makes a credential useless now: nothing can be
+// done with it, not even renewing it.
+func Unusable() Chain { return Chain{missing, wrongIdentity, malformed, expired} }
+
+// Due is the chain of what asks for a new credential: what makes the old one
+// useless, or that its end is near.
+func Due() Chain { return append(Unusable(), nearExpiry) }
+
+func missing(f Facts, _ time.Time) (Need, bool) {
+	return problem(f, ErrMissing, Missing)
+}
+
+func wrongIdentity(f Facts, _ time.Time) (Need, bool) {
+	return problem(f, ErrWrongIdentity, WrongIdentity)
+}
+
+// malformed is asked last of the three: every other problem is malformed.
+func malformed(f Facts, _ time.Time) (Need, bool) {
+	return problem(f, f.Problem, Malformed)
+}
+
+func problem(f Facts, kind error, reason Reason) (Need, bool) {
+	if f.Problem == nil || !errors.Is(f.Problem, kind) {
+		return Need{}, false
+	}
+	return Need{Reason: reason, Message: f.Problem.Error()}, true
+}
+
+func expired(f Facts, now time.Time) (Need, bool) {
+	if !f.Validity.Expired(now) {
+		return Need{}, false
+	}
+	return Need{Reason: Expired, Message: "the credential expired at " + stamp(f.Validity.NotAfter)}, true
+}
+
+func nearExpiry(f Facts, now time.Time) (Need, bool) {
+	if now.Before(f.RenewAt) {
+		return Need{}, false
+	}
+	return Need{Reason: NearExpiry, Message: fmt.Sprintf("the credential expires at %s and was due for renewal at %s", stamp(f.Validity.NotAfter), stamp(f.RenewAt))}, true
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,138 @@
+package csr
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+// Keys of the pending data. The key of the private key is the one it will have
+// in the kubeconfig Secret.
+const (
+	// keyRequest is the name of the CSR, for people who look at the Secret.
+	keyRequest = "csr-name"
+	// keyRefusals counts the requests that were refused before this one.
+	keyRefusals = "refusals"
+)
+
+// request is a certificate that is being asked for.
+type request struct {
+	key         crypto.Signer
+	keyPEM      []byte
+	name        string
+	fingerprint string
+	refusals    int
+}
+
+func newRequest(id driver.Identity, refusals int) (*request, error) {
+	key, keyPEM, err := pemutil.NewKey()
+	if err != nil {
+		return nil, err
+	}
+	return requestFor(id, key, keyPEM, refusals)
+}
+
+func requestFor(id driver.Identity, key crypto.Signer, keyPEM []byte, refusals int) (*request, error) {
+	fingerprint, err := pemutil.KeyFingerprint(key.Public())
+	if err != nil {
+		return nil, err
+	}
+	name, err := requestName(id, key.Public())
+	if err != nil {
+		return nil, err
+	}
+	return &request{key: key, keyPEM: keyPEM, name: name, fingerprint: fingerprint, refusals: refusals}, nil
+}
+
+// parsePending reads what request.data wrote. It is an error when the data are
+// not of this identity: such a request would have another name.
+func parsePending(id driver.Identity, pending driver.Data) (*request, error) {
+	keyPEM := pending[names.KeyTLSKey]
+	key, err := pemutil.ParseKey(keyPEM)
+	if err != nil {
+		return nil, err
+	}
+	refusals, err := strconv.Atoi(string(pending[keyRefusals]))
+	if err != nil || refusals < 0 {
+		refusals = 0
+	}
+	req, err := requestFor(id, key, keyPEM, refusals)
+	if err != nil {
+		return nil, err
+	}
+	if req.name != string(pending[keyRequest]) {
+		return nil, fmt.Errorf("the pending request is not one of %s", names.AgentUser(id.Cluster, id.Agent))
+	}
+	return req, nil
+}
+
+func (r *request) data() driver.Data {
+	return driver.Data{
+		names.KeyTLSKey: r.keyPEM,
+		keyRequest:      []byte(r.name),
+		keyRefusals:     []byte(strconv.Itoa(r.refusals)),
+	}
+}
+
+// encode signs the certificate request.
+func (r *request) encode(id driver.Identity) ([]byte, error) {
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject(id)}, r.key)
+	if err != nil {
+		return nil, fmt.Errorf("sign certificate request: %w", err)
+	}
+	return pemutil.EncodeRequest(der), nil
+}
+
+// owns reports whether a CSR's request was signed with r's key.
+func (r *request) owns(pem []byte) bool {
+	parsed, err := pemutil.ParseRequest(pem)
+	if err != nil {
+		return false
+	}
+	return samePublicKey(parsed.PublicKey, r.key.Public())
+}
+
+func samePublicKey(a, b crypto.PublicKey) bool {
+	eq, ok := a.(interface{ Equal(crypto.PublicKey) bool })
+	return ok && eq.Equal(b)
+}
+
+// subject is who a certificate of id names (contract B.4).
+func subject(id driver.Identity) pkix.Name {
+	return pkix.Name{
+		CommonName:   names.AgentUser(id.Cluster, id.Agent),
+		Organization: organizations(id),
+	}
+}
+
+// organizations are the groups of id, sorted.
+func organizations(id driver.Identity) []string {
+	return slices.Sorted(slices.Values([]string{names.ClusterGroup(id.Cluster), names.GroupManagedClusters}))
+}
+
+// requestName is the name of the CSR for a subject and a key: the cluster's
+// name and a digest of both (seed 004 step 3), so that asking twice is asking
+// once.
+func requestName(id driver.Identity, pub crypto.PublicKey) (string, error) {
+	der, err := x509.MarshalPKIXPublicKey(pub)
+	if err != nil {
+		return "", fmt.Errorf("encode public key: %w", err)
+	}
+	h := sha256.New()
+	for _, part := range slices.Concat([]string{names.AgentUser(id.Cluster, id.Agent)}, organizations(id)) {
+		_, _ = h.Write([]byte(part)) // A hash never fails to write.
+		_, _ = h.Write([]byte{0})
+	}
+	_, _ = h.Write(der)
+	return id.Cluster + "-" + hex.EncodeToString(h.Sum(nil)[:20]), nil
+}
