@@ -1,0 +1,243 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/process"
+)
+
+// startTimeout is far above the usual three seconds: the machine may be busy.
+const startTimeout = 3 * time.Minute
+
+// Programs of a control plane, for Kill and StartProgram.
+const (
+	Etcd              = controlplane.Etcd
+	APIServer         = controlplane.APIServer
+	ControllerManager = controlplane.ControllerManager
+	Scheduler         = controlplane.Scheduler
+)
+
+// ControlPlane is a running control plane. Its methods may be called from any
+// goroutine of a test.
+type ControlPlane struct {
+	// CAData is the PEM certificate of the cluster's CA.
+	CAData []byte
+	// URL is the address of the API server.
+	URL string
+
+	plane *controlplane.ControlPlane
+	admin *rest.Config
+	close func()
+}
+
+// Start starts a control plane and stops it at the end of the test.
+func Start(t testing.TB, options ...Option) *ControlPlane {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	cp, err := start(ctx, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cp.close)
+	return cp
+}
+
+// Main runs the tests of a package with one control plane, which it puts into
+// cp and stops afterwards, also when the test binary is interrupted. It is all
+// that a TestMain does.
+func Main(m *testing.M, cp **ControlPlane, options ...Option) {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout) //nolint:forbidigo // a TestMain has no other
+	defer cancel()
+	started, err := start(ctx, options)
+	if err != nil {
+		panic(err)
+	}
+	defer started.close()
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(interrupted)
+	go func() {
+		s, ok := (<-interrupted).(syscall.Signal)
+		if !ok {
+			return
+		}
+		started.close()
+		signal.Reset(s)
+		_ = syscall.Kill(os.Getpid(), s)
+	}()
+	*cp = started
+	m.Run()
+}
+
+func start(ctx context.Context, options []Option) (*ControlPlane, error) {
+	binary, err := findBinary()
+	if err != nil {
+		return nil, err
+	}
+	dir, lock, err := newDir()
+	if err != nil {
+		return nil, err
+	}
+	config := controlplane.Config{Dir: dir, Binary: binary}
+	for _, option := range options {
+		option(&config)
+	}
+	group := process.NewGroup()
+	removeAll := func() {
+		group.Close()
+		_ = os.RemoveAll(dir) // the next test's sweep tries again
+		_ = lock.Close()
+	}
+	plane, err := controlplane.New(config, group, clock.RealClock{})
+	if err != nil {
+		removeAll()
+		return nil, err
+	}
+	cp := &ControlPlane{
+		CAData: plane.Authority().PEM(),
+		URL:    plane.URL(),
+		plane:  plane,
+		close:  sync.OnceFunc(func() { plane.Close(); removeAll() }),
+	}
+	cp.admin, err = plane.ConfigFor(controlplane.AdminUser, controlplane.AdminGroup)
+	if err == nil {
+		err = plane.Start(ctx)
+	}
+	if err != nil {
+		cp.close()
+		return nil, err
+	}
+	return cp, nil
+}
+
+// findBinary looks at LOCALKUBE, then under the root of the module that the
+// test belongs to.
+func findBinary() (string, error) {
+	if path := os.Getenv("LOCALKUBE"); path != "" {
+		return controlplane.FindBinary(path)
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for root := dir; ; root = filepath.Dir(root) {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			return controlplane.FindBinary(filepath.Join(root, "bin", "localkube"))
+		}
+		if root == filepath.Dir(root) {
+			return "", fmt.Errorf("%s is in no Go module: %w", dir, errors.ErrUnsupported)
+		}
+	}
+}
+
+// Config is the administrator's connection, a copy for each call, without
+// client-side rate limiting.
+func (c *ControlPlane) Config() *rest.Config { return rest.CopyConfig(c.admin) }
+
+// ConfigFor is the connection of a user with groups, by a client certificate.
+func (c *ControlPlane) ConfigFor(t testing.TB, user string, groups ...string) *rest.Config {
+	t.Helper()
+	config, err := c.plane.ConfigFor(user, groups...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// ConfigForToken is the connection of whom a bearer token belongs to.
+func (c *ControlPlane) ConfigForToken(token string) *rest.Config {
+	return &rest.Config{
+		Host:            c.URL,
+		QPS:             -1,
+		BearerToken:     token,
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.CAData},
+	}
+}
+
+// Kubeconfig is the administrator's kubeconfig, whose cluster, user and context
+// are called name.
+func (c *ControlPlane) Kubeconfig(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := c.plane.Kubeconfig(name, controlplane.AdminUser, controlplane.AdminGroup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// KubeconfigFor is the kubeconfig of a user with groups.
+func (c *ControlPlane) KubeconfigFor(t testing.TB, user string, groups ...string) []byte {
+	t.Helper()
+	data, err := c.plane.Kubeconfig("local", user, groups...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// Client is the administrator's client, with the scheme of our clients.
+func (c *ControlPlane) Client(t testing.TB) client.Client {
+	t.Helper()
+	return c.ClientFor(t, c.admin)
+}
+
+// ClientFor is a client for any connection, with the scheme of our clients.
+func (c *ControlPlane) ClientFor(t testing.TB, config *rest.Config) client.Client {
+	t.Helper()
+	cl, err := client.New(config, client.Options{Scheme: scheme.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cl
+}
+
+// StopAPIServer kills the API server with SIGKILL.
+func (c *ControlPlane) StopAPIServer(t testing.TB) {
+	t.Helper()
+	c.Kill(t, APIServer)
+}
+
+// StartAPIServer starts the API server again, under the same address, and
+// returns when it is ready.
+func (c *ControlPlane) StartAPIServer(t testing.TB) {
+	t.Helper()
+	c.StartProgram(t, APIServer)
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	if err := c.plane.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Kill kills a program with SIGKILL and returns when it has ended.
+func (c *ControlPlane) Kill(t testing.TB, program string) {
+	t.Helper()
+	c.plane.StopProgram(t.Context(), program, 0)
+}
+
+// StartProgram starts a program again. It does not wait until it is ready.
+func (c *ControlPlane) StartProgram(t testing.TB, program string) {
+	t.Helper()
+	if _, err := c.plane.StartProgram(program); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// LogFile is where a program of the control plane writes its output.
+func (c *ControlPlane) LogFile(program string) string { return c.plane.LogFile(program) }
