@@ -39,8 +39,10 @@ const (
 	BootstrapTokenGroup = "system:bootstrappers:managedcluster"
 	// BootstrapTokenID is the id of the token that init --use-bootstrap-token makes.
 	BootstrapTokenID = "ocmhub"
+	// BootstrapTokenSecretPrefix precedes a token id in the name of its Secret.
+	BootstrapTokenSecretPrefix = "bootstrap-token-"
 	// BootstrapTokenSecret is the Secret of that token in kube-system.
-	BootstrapTokenSecret = "bootstrap-token-" + BootstrapTokenID
+	BootstrapTokenSecret = BootstrapTokenSecretPrefix + BootstrapTokenID
 )
 
 // BootstrapServiceAccountUser is the user that BootstrapServiceAccount authenticates as.

@@ -38,3 +38,17 @@ const (
 	// BootstrapKubeconfigUser is the user and context entry of a bootstrap kubeconfig.
 	BootstrapKubeconfigUser = "bootstrap"
 )
+
+// Join tokens. Each is bound to a Secret in OperatorNamespace that holds no
+// token: the API server refuses a bound token whose Secret is gone, so deleting
+// the Secret revokes the token. They are ours: upstream tokens cannot be listed.
+const (
+	// SecretTypeJoinToken is the type of those Secrets.
+	SecretTypeJoinToken = "open-cluster-management.io/join-token"
+	// JoinTokenSecretPrefix precedes the token's id in the Secret's name.
+	JoinTokenSecretPrefix = "join-token-"
+	// LabelJoinToken marks those Secrets.
+	LabelJoinToken = "open-cluster-management.io/join-token"
+	// AnnotationTokenExpires holds the RFC 3339 time at which the token expires.
+	AnnotationTokenExpires = "open-cluster-management.io/token-expires-at"
+)

@@ -1,0 +1,123 @@
+package bootstrap
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+)
+
+// Config returns the connection that a token has to a verified hub.
+func (h Hub) Config(token Token) (*rest.Config, error) {
+	data, err := h.Bootstrap(token.Secret()).EncodeBootstrap()
+	if err != nil {
+		return nil, err
+	}
+	return clientcmd.RESTConfigFromKubeConfig(data)
+}
+
+// Right is a permission, as an access review asks for it.
+type Right struct {
+	Group    string
+	Resource string
+	Verb     string
+}
+
+// String implements fmt.Stringer.
+func (r Right) String() string {
+	if r.Group == "" {
+		return r.Verb + " " + r.Resource
+	}
+	return r.Verb + " " + r.Resource + "." + r.Group
+}
+
+// joinRights lists what an agent does with a join token (contract B.2).
+func joinRights() []Right {
+	rights := []Right{
+		{clusterv1.GroupName, "managedclusters", "create"},
+		{clusterv1.GroupName, "managedclusters", "get"},
+	}
+	for _, verb := range []string{"create", "get", "list", "watch"} {
+		rights = append(rights, Right{certificatesv1.GroupName, "certificatesigningrequests", verb})
+	}
+	return rights
+}
+
+// CheckAccess asks the hub whether the token is good and may do what an agent
+// does with it. c is the connection of that token; now tells an expired token
+// from a refused one. Every error about the token is an *Error.
+func CheckAccess(ctx context.Context, c client.Client, token Token, now time.Time) error {
+	if err := token.expired(now); err != nil {
+		return err
+	}
+	missing, err := missingRights(ctx, c, joinRights())
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return &Error{
+			Kind:    Refused,
+			Problem: "the hub does not accept the token: it was revoked, or it belongs to another hub",
+			Try:     "print a new join command on the hub with: get token",
+		}
+	case err != nil:
+		return err
+	}
+	if _, err := c.RESTMapper().RESTMapping(clusterv1.SchemeGroupVersion.WithKind("ManagedCluster").GroupKind(), clusterv1.SchemeGroupVersion.Version); err != nil {
+		if apimeta.IsNoMatchError(err) {
+			return &Error{
+				Kind:    NotAHub,
+				Problem: "the server is not a hub: it does not serve managedclusters.cluster.open-cluster-management.io",
+				Try:     "check the address, or run init on that cluster first",
+			}
+		}
+		return fmt.Errorf("hub API: %w", err)
+	}
+	if len(missing) > 0 {
+		texts := make([]string, len(missing))
+		for i, r := range missing {
+			texts[i] = r.String()
+		}
+		return &Error{
+			Kind:    Forbidden,
+			Problem: "the token is not a join token: it may not " + strings.Join(texts, ", "),
+			Try:     "print a join command on the hub with: get token",
+		}
+	}
+	return nil
+}
+
+func (t Token) expired(now time.Time) error {
+	if t.Expires.IsZero() || now.Before(t.Expires) {
+		return nil
+	}
+	return &Error{
+		Kind:    Expired,
+		Problem: fmt.Sprintf("the hub token expired at %s, %s ago", t.Expires.UTC().Format(time.RFC3339), now.Sub(t.Expires).Round(time.Second)),
+		Try:     "print a new join command on the hub with: get token",
+	}
+}
+
+func missingRights(ctx context.Context, c client.Client, rights []Right) ([]Right, error) {
+	var missing []Right
+	for _, right := range rights {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: right.Group, Resource: right.Resource, Verb: right.Verb},
+		}}
+		if err := c.Create(ctx, review); err != nil {
+			return nil, fmt.Errorf("access review: %w", err)
+		}
+		if !review.Status.Allowed {
+			missing = append(missing, right)
+		}
+	}
+	return missing, nil
+}

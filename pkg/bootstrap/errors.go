@@ -1,0 +1,57 @@
+package bootstrap
+
+// Kind tells errors of this package apart.
+type Kind string
+
+// The kinds of errors.
+const (
+	// BadServer is a hub URL that cannot be one.
+	BadServer Kind = "BadServer"
+	// BadHash is a CA hash that cannot be read.
+	BadHash Kind = "BadHash"
+	// BadCA is a CA file without a certificate.
+	BadCA Kind = "BadCA"
+	// Unreachable is a hub that does not answer.
+	Unreachable Kind = "Unreachable"
+	// Untrusted is a hub whose certificate no given authority has signed.
+	Untrusted Kind = "Untrusted"
+	// Mismatch is a hub whose authority is not the pinned one.
+	Mismatch Kind = "Mismatch"
+	// WrongHost is a certificate for another address.
+	WrongHost Kind = "WrongHost"
+	// BadToken is something that is no token.
+	BadToken Kind = "BadToken"
+	// Expired is a token whose time is over.
+	Expired Kind = "Expired"
+	// Refused is a token that the hub does not accept.
+	Refused Kind = "Refused"
+	// Forbidden is a token without the rights of a join token.
+	Forbidden Kind = "Forbidden"
+	// NotAHub is a server that does not serve the OCM API.
+	NotAHub Kind = "NotAHub"
+)
+
+// Error is what went wrong in the first contact and what to do about it.
+type Error struct {
+	Kind Kind
+	// Problem is one sentence, lower case, without a period.
+	Problem string
+	// Try is what to do next.
+	Try string
+	// Cause is the technical error behind it, if any.
+	Cause error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.Cause != nil {
+		return e.Problem + ": " + e.Cause.Error()
+	}
+	return e.Problem
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Hint is what to do next.
+func (e *Error) Hint() string { return e.Try }

@@ -1,0 +1,257 @@
+package bootstrap
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// Limits of the life of a join token.
+const (
+	// DefaultTTL is long enough to walk to another machine.
+	DefaultTTL = time.Hour
+	// MinTTL is the API server's own lower limit.
+	MinTTL = 10 * time.Minute
+)
+
+// Keys and type of Kubernetes bootstrap token Secrets.
+const (
+	bootstrapTokenID     = "token-id"
+	bootstrapTokenSecret = "token-secret"
+	bootstrapTokenExpiry = "expiration"
+)
+
+// ErrNoToken says that a token with the given id does not exist.
+var ErrNoToken = errors.New("no such join token")
+
+// TokenKind says how a join token is made.
+type TokenKind string
+
+// The kinds of join tokens.
+const (
+	// ServiceAccountToken is a token of the bootstrap ServiceAccount, bound to
+	// a Secret.
+	ServiceAccountToken TokenKind = "serviceaccount"
+	// BootstrapToken is a Kubernetes bootstrap token.
+	BootstrapToken TokenKind = "bootstrap"
+)
+
+// TokenInfo describes a join token without holding it.
+type TokenInfo struct {
+	ID      string     `json:"id"`
+	Kind    TokenKind  `json:"kind"`
+	User    string     `json:"user"`
+	Created time.Time  `json:"created"`
+	Expires *time.Time `json:"expires,omitempty"`
+	Expired bool       `json:"expired"`
+}
+
+// Tokens makes, lists and revokes the join tokens of a hub.
+//
+// A token is bound to a Secret of type names.SecretTypeJoinToken that holds no
+// token. The API server refuses the token as soon as that Secret is gone, so
+// the Secrets are the list of tokens, and deleting one revokes its token.
+type Tokens struct {
+	Client client.Client
+	Clock  clock.PassiveClock
+}
+
+// Mint makes a token that is good for ttl, and removes the traces of expired ones.
+func (t Tokens) Mint(ctx context.Context, ttl time.Duration) (Token, error) {
+	if err := t.prune(ctx); err != nil {
+		return Token{}, err
+	}
+	anchor := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:    names.OperatorNamespace,
+			GenerateName: names.JoinTokenSecretPrefix,
+			Labels:       map[string]string{names.LabelJoinToken: "true"},
+			Annotations:  map[string]string{names.AnnotationTokenExpires: t.expiry(ttl)},
+		},
+		Type: names.SecretTypeJoinToken,
+	}
+	if err := t.Client.Create(ctx, anchor); err != nil {
+		return Token{}, fmt.Errorf("join token: %w", err)
+	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: new(int64(ttl / time.Second)),
+		BoundObjectRef: &authenticationv1.BoundObjectReference{
+			APIVersion: "v1", Kind: "Secret", Name: anchor.Name, UID: anchor.UID,
+		},
+	}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: names.OperatorNamespace, Name: names.BootstrapServiceAccount,
+	}}
+	if err := t.Client.SubResource("token").Create(ctx, account, request); err != nil {
+		return Token{}, errors.Join(fmt.Errorf("join token: %w", err), t.Client.Delete(ctx, anchor))
+	}
+	token, err := ParseToken(request.Status.Token)
+	if err != nil {
+		return Token{}, err
+	}
+	token.Expires = request.Status.ExpirationTimestamp.Time
+	return token, t.record(ctx, anchor, token.Expires)
+}
+
+// record notes the expiry that the API server granted where it is not the one
+// that was asked for.
+func (t Tokens) record(ctx context.Context, anchor *corev1.Secret, expires time.Time) error {
+	asked, err := time.Parse(time.RFC3339, anchor.Annotations[names.AnnotationTokenExpires])
+	if err == nil && asked.Sub(expires).Abs() < time.Minute {
+		return nil
+	}
+	patch := client.MergeFrom(anchor.DeepCopy())
+	anchor.Annotations[names.AnnotationTokenExpires] = expires.UTC().Format(time.RFC3339)
+	return t.Client.Patch(ctx, anchor, patch)
+}
+
+func (t Tokens) expiry(ttl time.Duration) string {
+	return t.Clock.Now().Add(ttl).UTC().Format(time.RFC3339)
+}
+
+// prune deletes the Secrets of tokens that nobody can use any more.
+func (t Tokens) prune(ctx context.Context) error {
+	anchors, err := t.anchors(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range anchors {
+		if t.info(&anchors[i]).Expired {
+			if err := client.IgnoreNotFound(t.Client.Delete(ctx, &anchors[i])); err != nil {
+				return fmt.Errorf("expired join token: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// List returns the tokens of the hub, the newest first.
+func (t Tokens) List(ctx context.Context) ([]TokenInfo, error) {
+	anchors, err := t.anchors(ctx)
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := t.bootstrapSecrets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var infos []TokenInfo
+	for i := range anchors {
+		infos = append(infos, t.info(&anchors[i]))
+	}
+	for i := range secrets {
+		infos = append(infos, t.bootstrapInfo(&secrets[i]))
+	}
+	slices.SortFunc(infos, func(a, b TokenInfo) int {
+		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))
+	})
+	return infos, nil
+}
+
+// Bootstrap returns the newest Kubernetes bootstrap token that was made for
+// joining, or ErrNoToken.
+func (t Tokens) Bootstrap(ctx context.Context) (Token, error) {
+	secrets, err := t.bootstrapSecrets(ctx)
+	if err != nil {
+		return Token{}, err
+	}
+	secrets = slices.DeleteFunc(secrets, func(s corev1.Secret) bool { return t.bootstrapInfo(&s).Expired })
+	if len(secrets) == 0 {
+		return Token{}, ErrNoToken
+	}
+	newest := slices.MaxFunc(secrets, func(a, b corev1.Secret) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
+	return ParseToken(string(newest.Data[bootstrapTokenID]) + "." + string(newest.Data[bootstrapTokenSecret]))
+}
+
+// Revoke makes a token useless at once (API servers cache a positive answer
+// for a few seconds). An unknown id is ErrNoToken.
+func (t Tokens) Revoke(ctx context.Context, id string) error {
+	infos, err := t.List(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(infos, func(info TokenInfo) bool { return info.ID == id })
+	if i < 0 {
+		return fmt.Errorf("%w: %s", ErrNoToken, id)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: names.OperatorNamespace, Name: names.JoinTokenSecretPrefix + id,
+	}}
+	if infos[i].Kind == BootstrapToken {
+		secret.Namespace, secret.Name = metav1.NamespaceSystem, names.BootstrapTokenSecretPrefix+id
+	}
+	if err := client.IgnoreNotFound(t.Client.Delete(ctx, secret)); err != nil {
+		return fmt.Errorf("revoke join token %s: %w", id, err)
+	}
+	return nil
+}
+
+func (t Tokens) anchors(ctx context.Context) ([]corev1.Secret, error) {
+	var list corev1.SecretList
+	err := t.Client.List(ctx, &list, client.InNamespace(names.OperatorNamespace),
+		client.MatchingLabels{names.LabelJoinToken: "true"})
+	if err != nil {
+		return nil, fmt.Errorf("join tokens: %w", err)
+	}
+	return list.Items, nil
+}
+
+// bootstrapSecrets lists the bootstrap tokens that init made. Whoever may not
+// read kube-system sees none of them.
+func (t Tokens) bootstrapSecrets(ctx context.Context) ([]corev1.Secret, error) {
+	var list corev1.SecretList
+	err := t.Client.List(ctx, &list, client.InNamespace(metav1.NamespaceSystem),
+		client.MatchingLabels{"app": names.ClusterManagerOperator})
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bootstrap tokens: %w", err)
+	}
+	return slices.DeleteFunc(list.Items, func(s corev1.Secret) bool {
+		return s.Type != corev1.SecretTypeBootstrapToken
+	}), nil
+}
+
+func (t Tokens) info(anchor *corev1.Secret) TokenInfo {
+	info := TokenInfo{
+		ID:      strings.TrimPrefix(anchor.Name, names.JoinTokenSecretPrefix),
+		Kind:    ServiceAccountToken,
+		User:    names.BootstrapServiceAccountUser,
+		Created: anchor.CreationTimestamp.Time,
+	}
+	info.expire(anchor.Annotations[names.AnnotationTokenExpires], t.Clock.Now())
+	return info
+}
+
+func (t Tokens) bootstrapInfo(secret *corev1.Secret) TokenInfo {
+	id := string(secret.Data[bootstrapTokenID])
+	info := TokenInfo{
+		ID: id, Kind: BootstrapToken, User: "system:bootstrap:" + id,
+		Created: secret.CreationTimestamp.Time,
+	}
+	info.expire(string(secret.Data[bootstrapTokenExpiry]), t.Clock.Now())
+	return info
+}
+
+// expire notes an RFC 3339 expiry; one that cannot be read is none.
+func (i *TokenInfo) expire(at string, now time.Time) {
+	if expires, err := time.Parse(time.RFC3339, at); err == nil {
+		i.Expires, i.Expired = &expires, !now.Before(expires)
+	}
+}
