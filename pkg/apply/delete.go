@@ -1,0 +1,96 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Delete asks for the deletion of objs, the last one first, and does not wait:
+// the change set tells which are gone (deleted) and which still exist
+// (deleting). Objects that were gone before are not in it. An object whose
+// deletion was asked for already costs no write, so Delete can be called until
+// the change set is empty.
+func (a *Applier) Delete(ctx context.Context, objs ...client.Object) (ChangeSet, error) {
+	desired, err := a.desired(objs)
+	if err != nil {
+		return nil, err
+	}
+	var changes ChangeSet
+	for _, obj := range slices.Backward(desired) {
+		action, err := a.deleteOne(ctx, obj)
+		if err != nil {
+			return changes, fmt.Errorf("delete %s: %w", refOf(obj), err)
+		}
+		if action != "" {
+			changes = append(changes, Change{Object: refOf(obj), Action: action})
+		}
+	}
+	return changes, nil
+}
+
+func (a *Applier) deleteOne(ctx context.Context, obj *unstructured.Unstructured) (Action, error) {
+	live, err := a.live(ctx, obj)
+	if apierrors.IsNotFound(err) || (err != nil && ignoreNoMatch(err) == nil) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if live.GetDeletionTimestamp() != nil {
+		return Deleting, nil
+	}
+	uid := live.GetUID()
+	err = a.Client.Delete(ctx, obj.DeepCopy(),
+		client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if len(live.GetFinalizers()) > 0 || isNamespace(live) || isCRD(live) {
+		return Deleting, nil
+	}
+	return Deleted, nil
+}
+
+// DeleteAndWait deletes objs in the stages of Apply backwards, and waits at
+// each until the objects are gone or ctx ends. Progress is told through waiter.
+func (a *Applier) DeleteAndWait(ctx context.Context, waiter *Waiter, objs ...client.Object) (ChangeSet, error) {
+	desired, err := a.desired(objs)
+	if err != nil {
+		return nil, err
+	}
+	var changes ChangeSet
+	for _, stage := range slices.Backward(stages(desired)) {
+		var targets []Target
+		part := make([]client.Object, len(stage))
+		for i, obj := range stage {
+			part[i] = obj
+			targets = append(targets, Target{Object: obj, Check: Gone()})
+		}
+		deleted, err := a.Delete(ctx, part...)
+		changes = append(changes, deleted...)
+		if err != nil || a.DryRun {
+			if err != nil {
+				return changes, err
+			}
+			continue
+		}
+		if err := waiter.Wait(ctx, targets...); err != nil {
+			return changes, err
+		}
+	}
+	for i := range changes {
+		if !a.DryRun {
+			changes[i].Action = Deleted
+		}
+	}
+	return changes, nil
+}

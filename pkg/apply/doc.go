@@ -1,0 +1,11 @@
+// Package apply brings objects to a desired state by server-side apply and
+// tells what that changed. It owns the decision whether a write is needed at
+// all, the order of stages (what others depend on first) and the wait for a
+// result.
+//
+// It never writes when nothing changed, never takes a field away that another
+// manager added, and never replaces a CRD that a newer release has written. Its
+// invariant: after Apply without an error every field of the desired objects
+// has its desired value, and fields that this manager applied before and that
+// are no longer desired are gone.
+package apply

@@ -1,0 +1,153 @@
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+)
+
+// The fake client does not replay what happened between a list and a watch, as
+// an API server does, so the test changes objects only once a watch stands.
+func TestWaitSeesTheObjectComeAndGo(t *testing.T) {
+	t.Parallel()
+	watching := make(chan struct{}, 10)
+	base, _ := counted()
+	c := interceptor.NewClient(base, interceptor.Funcs{
+		Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+			watcher, err := c.Watch(ctx, list, opts...)
+			watching <- struct{}{}
+			return watcher, err
+		},
+	})
+	seen := make(chan string, 10)
+	waiter := &apply.Waiter{Client: c, Progress: func(object apply.Ref, message string) { seen <- object.String() + " " + message }}
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
+	done := make(chan error, 1)
+	wait := func(check apply.Check) {
+		done <- waiter.Wait(t.Context(), apply.Target{Object: config, Check: check})
+	}
+	go wait(apply.Exists())
+	<-watching
+	if got := <-seen; got != "configmap ns/c does not exist yet" {
+		t.Errorf("progress: %q", got)
+	}
+	if err := c.Create(t.Context(), config.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	go wait(apply.Gone())
+	<-watching
+	if err := c.Delete(t.Context(), config.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWaitTellsWhyItTimedOut(t *testing.T) {
+	t.Parallel()
+	d := deployment()
+	d.Generation = 1
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 1, UpdatedReplicas: 1}
+	c, _ := counted(d)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	err := (&apply.Waiter{Client: c}).Wait(ctx,
+		apply.Target{Object: d, Check: apply.DeploymentReady()},
+		apply.Target{Object: d, Check: apply.Exists()})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v does not wrap the context's error", err)
+	}
+	if want := "deployment.apps ns/a: 0 of 1 replicas are available"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestWaitEndsEarlyOnFailure(t *testing.T) {
+	t.Parallel()
+	d := deployment()
+	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: "Progressing", Status: "False", Reason: "ProgressDeadlineExceeded", Message: "no luck"}}
+	c, _ := counted(d)
+	never := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "never"}}
+	err := (&apply.Waiter{Client: c}).Wait(t.Context(),
+		apply.Target{Object: never, Check: apply.Exists()},
+		apply.Target{Object: d, Check: apply.DeploymentReady()})
+	if !errors.Is(err, apply.ErrFailed) || !strings.Contains(err.Error(), "ProgressDeadlineExceeded") || strings.Contains(err.Error(), "never") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "held", Finalizers: []string{"test/hold"}}}
+	free := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "free"}}
+	c, writes := counted(held.DeepCopy(), free.DeepCopy())
+	applier := &apply.Applier{Client: c, FieldManager: "ocm.test"}
+	changes, err := applier.Delete(t.Context(), held, free)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := changes.With(apply.Deleting); len(got) != 1 || got[0].Name != "held" {
+		t.Errorf("deleting: %v", got)
+	}
+	if got := changes.With(apply.Deleted); len(got) != 1 || got[0].Name != "free" {
+		t.Errorf("deleted: %v", got)
+	}
+	before := writes.Load()
+	if changes, err = applier.Delete(t.Context(), held, free); err != nil || len(changes) != 1 || writes.Load() != before {
+		t.Errorf("again: %v, %v, %d writes", changes, err, writes.Load()-before)
+	}
+	var terminating *apply.TerminatingError
+	if _, err := applier.Apply(t.Context(), held); !errors.As(err, &terminating) {
+		t.Errorf("apply of what is being deleted: %v", err)
+	}
+	live := &corev1.ConfigMap{}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(held), live); err != nil {
+		t.Fatal(err)
+	}
+	live.Finalizers = nil
+	if err := c.Update(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	if changes, err = applier.DeleteAndWait(t.Context(), &apply.Waiter{Client: c}, held, free); err != nil || len(changes) != 0 {
+		t.Errorf("gone: %v, %v", changes, err)
+	}
+}
+
+func TestConditionLooksAtTheGeneration(t *testing.T) {
+	t.Parallel()
+	obj := func(generation, observed int64) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"generation": generation},
+			"status": map[string]any{
+				"observedGeneration": observed,
+				"conditions":         []any{map[string]any{"type": "Applied", "status": "True"}},
+			},
+		}}
+	}
+	check := apply.Condition("Applied", "True")
+	if verdict := check(obj(2, 2)); !verdict.Done {
+		t.Errorf("current: %+v", verdict)
+	}
+	if verdict := check(obj(2, 1)); verdict.Done {
+		t.Errorf("stale: %+v", verdict)
+	}
+	if verdict := check(nil); verdict.Done || verdict.Message == "" {
+		t.Errorf("absent: %+v", verdict)
+	}
+}
