@@ -10,8 +10,11 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/accept"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/controller"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/get"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/token"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/version"
 )
 
@@ -67,6 +70,9 @@ type section struct {
 // sections lists the commands in the order in which help shows them.
 func sections(env Env) []section {
 	return []section{
+		{cli.GroupFleet, accept.New(env)},
+		{cli.GroupFleet, token.New(env)},
+		{cli.GroupInspect, get.New(env)},
 		{cli.GroupRun, controller.New()},
 		{cli.GroupOther, version.New(env)},
 	}

@@ -39,6 +39,13 @@ const (
 	// AnnotationAgentPrefix is the only prefix that an agent may pass on from
 	// its configuration to its ManagedCluster.
 	AnnotationAgentPrefix = "agent.open-cluster-management.io/"
+	// AnnotationManagedClusterARN names the AWS identity of a cluster that
+	// registers with the awsirsa driver.
+	AnnotationManagedClusterARN = AnnotationAgentPrefix + "managed-cluster-arn"
+	// AnnotationHubServer, on a ClusterManager, is the URL under which managed
+	// clusters reach the hub, where that is not the one in the kubeconfig of
+	// whoever prints a join command. It is ours.
+	AnnotationHubServer = "open-cluster-management.io/hub-apiserver"
 	// AnnotationSkipClockSync keeps the hub from judging a cluster's clock.
 	AnnotationSkipClockSync = "registration.open-cluster-management.io/skip-clock-sync-check"
 	// AnnotationCleanupPriority orders deletion in a cluster namespace, 0 to 100, lowest first.

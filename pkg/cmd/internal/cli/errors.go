@@ -39,6 +39,9 @@ type Explained struct {
 	Code Code
 	// Cause is the technical error behind it, if there is one.
 	Cause error
+
+	// cause is a Cause that Problem tells already.
+	cause error
 }
 
 // Error implements error.
@@ -50,7 +53,12 @@ func (e *Explained) Error() string {
 }
 
 // Unwrap returns the cause.
-func (e *Explained) Unwrap() error { return e.Cause }
+func (e *Explained) Unwrap() error {
+	if e.Cause != nil {
+		return e.Cause
+	}
+	return e.cause
+}
 
 // Usagef returns an error about how the command was called: exit code 2.
 func Usagef(format string, args ...any) error {
@@ -100,6 +108,13 @@ func Explain(err error) error {
 	var explained *Explained
 	if err == nil || errors.As(err, &explained) {
 		return err
+	}
+	var hinted interface {
+		error
+		Hint() string
+	}
+	if errors.As(err, &hinted) {
+		return &Explained{Problem: hinted.Error(), Try: hinted.Hint(), cause: err}
 	}
 	for _, translate := range []func(error) *Explained{explainConfig, explainAPI, explainTLS, explainNetwork} {
 		if e := translate(err); e != nil {

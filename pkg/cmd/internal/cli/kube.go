@@ -52,6 +52,17 @@ func (k *Kube) AddDryRunFlag(cmd *cobra.Command) {
 // DryRun is the dry-run mode of this call.
 func (k *Kube) DryRun() DryRun { return k.dryRun }
 
+// DryRunSuffix marks a line about something that a dry run did not really do.
+func (k *Kube) DryRunSuffix() string {
+	switch k.dryRun {
+	case DryRunClient:
+		return " (dry run)"
+	case DryRunServer:
+		return " (server dry run)"
+	}
+	return ""
+}
+
 // Context chooses another cluster than the flags do. An empty field means what
 // the flags say.
 type Context struct {

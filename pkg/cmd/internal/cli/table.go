@@ -66,3 +66,11 @@ func PrintTable[T any](w io.Writer, wide bool, items []T, columns []Column[T]) e
 	}
 	return tw.Flush()
 }
+
+// YesNo is a truth in a table.
+func YesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}

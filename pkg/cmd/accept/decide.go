@@ -1,0 +1,219 @@
+package accept
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// choice is what the user wants of the requests.
+type choice struct {
+	fingerprint string
+	requesters  []string
+	skipCheck   bool
+	deny        bool
+}
+
+// facts is all that a decision depends on.
+type facts struct {
+	// name is the name that the command was given.
+	name string
+	// cluster is nil while there is no ManagedCluster.
+	cluster  *clusterv1.ManagedCluster
+	requests []fleet.Request
+}
+
+// verdict is what is to be done now.
+type verdict struct {
+	approve []fleet.Request
+	deny    []fleet.Request
+	// accept is what hubAcceptsClient shall be; nil leaves it.
+	accept *bool
+	// waiting says what is missing when the approvals are made; empty when the
+	// cluster is as desired.
+	waiting string
+}
+
+// claim is one requester with one key.
+type claim struct{ requester, fingerprint string }
+
+// connected stands for the key of an agent that works already and whose
+// request is gone.
+const connected = "(the agent that is connected now)"
+
+// decide judges the facts. It is pure; an error is final and means that
+// nothing may be done.
+func decide(f facts, c choice) (verdict, error) {
+	switch {
+	case c.deny:
+		return decideDenial(f, c)
+	case f.cluster != nil && f.cluster.Annotations[names.AnnotationManagedClusterARN] != "":
+		// The identity comes from AWS; there is nothing to sign.
+		return verdict{accept: new(true)}, nil
+	}
+	requests := eligible(f.requests, c)
+	claims, err := choose(f, claimsOf(f, requests), c)
+	if err != nil {
+		return verdict{}, err
+	}
+	if f.cluster == nil {
+		return verdict{waiting: "the cluster to register; does its agent run and reach this hub?"}, nil
+	}
+	v := verdict{}
+	issued := joined(f.cluster) && len(claims) == 0
+	for _, r := range requests {
+		chosen := slices.Contains(claims, claimOf(r))
+		switch {
+		case !chosen && r.State == fleet.Pending:
+			v.deny = append(v.deny, r)
+		case chosen && r.State == fleet.Pending:
+			v.approve = append(v.approve, r)
+		case chosen && r.State == fleet.Issued, chosen && r.Name == "":
+			issued = true
+		}
+	}
+	issued = issued || slices.ContainsFunc(claims, func(c claim) bool { return c.requester == connected })
+	return v.finish(f, c, claims, issued), nil
+}
+
+// finish says whether the cluster is to be accepted and what is missing then.
+func (v verdict) finish(f facts, c choice, claims []claim, issued bool) verdict {
+	switch {
+	case len(v.approve) > 0:
+		// Also when an older request of the same key was issued: the agent
+		// asked again because it did not get hold of that certificate.
+		v.waiting = "the hub to issue the certificate"
+	case issued:
+	case len(claims) > 0:
+		v.waiting = "the hub to issue the certificate"
+	default:
+		v.waiting = missingRequest(f, c)
+	}
+	if (len(claims) > 0 || issued || c.skipCheck) && !f.cluster.Spec.HubAcceptsClient {
+		v.accept = new(true)
+	}
+	return v
+}
+
+// eligible returns the requests that may be approved as far as they are
+// concerned.
+func eligible(requests []fleet.Request, c choice) []fleet.Request {
+	var out []fleet.Request
+	for _, r := range requests {
+		known := r.Bootstrap || c.skipCheck || slices.Contains(c.requesters, r.Requester)
+		open := r.State != fleet.Denied && r.State != fleet.Failed
+		if known && open && r.Refusal == "" && !r.Renewal {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func claimOf(r fleet.Request) claim { return claim{r.Requester, r.Fingerprint} }
+
+// claimsOf returns who claims the name. The agent that works already claims it
+// too, unless its own request is still there.
+func claimsOf(f facts, requests []fleet.Request) []claim {
+	var claims []claim
+	issued, pending := false, false
+	for _, r := range requests {
+		if !slices.Contains(claims, claimOf(r)) {
+			claims = append(claims, claimOf(r))
+		}
+		issued = issued || r.State == fleet.Issued
+		pending = pending || r.State == fleet.Pending
+	}
+	if pending && !issued && alive(f.cluster) {
+		claims = append(claims, claim{requester: connected})
+	}
+	return claims
+}
+
+// choose returns the only claim, the one that the user named, or none. Two
+// claims without a choice are an error.
+func choose(f facts, claims []claim, c choice) ([]claim, error) {
+	if c.fingerprint != "" {
+		chosen := slices.DeleteFunc(slices.Clone(claims), func(x claim) bool { return !matches(x.fingerprint, c.fingerprint) })
+		switch {
+		case len(claims) == 0:
+			return nil, nil
+		case len(chosen) == 0:
+			return nil, cli.NotFoundf("compare with the fingerprint that join printed on the managed cluster",
+				"no request for cluster %s has the key %s", f.name, c.fingerprint)
+		case len(chosen) > 1:
+			return nil, cli.Usagef("the fingerprint %s fits more than one request of cluster %s; give more of it", c.fingerprint, f.name)
+		}
+		return chosen, nil
+	}
+	if len(claims) > 1 {
+		return nil, cli.Blockedf(
+			"compare with the fingerprint that join printed on the managed cluster, then accept that one with --fingerprint; the others are denied",
+			"%d different requesters or keys claim the name %s; nothing was accepted", len(claims), f.name)
+	}
+	return claims, nil
+}
+
+// shortest is how much of a fingerprint has to be given.
+const shortest = 8
+
+func matches(fingerprint, given string) bool {
+	const prefix = "SHA256:"
+	given = strings.TrimPrefix(given, prefix)
+	return len(given) >= shortest && strings.HasPrefix(strings.TrimPrefix(fingerprint, prefix), given)
+}
+
+// missingRequest says why there is nothing to approve.
+func missingRequest(f facts, c choice) string {
+	var reasons []string
+	for _, r := range f.requests {
+		switch {
+		case r.Renewal:
+		case r.Refusal != "":
+			reasons = append(reasons, fmt.Sprintf("request %s can never be approved: %s", r.Name, r.Refusal))
+		case r.State == fleet.Denied, r.State == fleet.Failed:
+			reasons = append(reasons, fmt.Sprintf("request %s is %s", r.Name, strings.ToLower(string(r.State))))
+		case !r.Bootstrap && !c.skipCheck:
+			reasons = append(reasons, fmt.Sprintf("request %s is from %s, who is not made for joining (--requesters)", r.Name, r.Requester))
+		}
+	}
+	if len(reasons) == 0 {
+		return "the cluster to ask for a certificate"
+	}
+	return strings.Join(reasons, "; ")
+}
+
+// decideDenial denies what waits. Unless one request was chosen, the cluster
+// itself is denied as well.
+func decideDenial(f facts, c choice) (verdict, error) {
+	var v verdict
+	for _, r := range f.requests {
+		if r.State == fleet.Pending && (c.fingerprint == "" || matches(r.Fingerprint, c.fingerprint)) {
+			v.deny = append(v.deny, r)
+		}
+	}
+	if f.cluster == nil && len(f.requests) == 0 {
+		return v, cli.NotFoundf("list the clusters with get clusters", "there is no cluster %s and no request for it", f.name)
+	}
+	if c.fingerprint == "" && f.cluster != nil && f.cluster.Spec.HubAcceptsClient {
+		v.accept = new(false)
+	}
+	return v, nil
+}
+
+func joined(cluster *clusterv1.ManagedCluster) bool {
+	return cluster.Spec.HubAcceptsClient && apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined)
+}
+
+// alive reports whether an agent renews the cluster's lease.
+func alive(cluster *clusterv1.ManagedCluster) bool {
+	return cluster != nil && joined(cluster) &&
+		!apimeta.IsStatusConditionPresentAndEqual(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable, "Unknown")
+}

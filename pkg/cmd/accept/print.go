@@ -1,0 +1,49 @@
+package accept
+
+import (
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+)
+
+// row is one request in the table; a cluster without one has a row too.
+type row struct {
+	result
+	request fleet.Request
+}
+
+func (o *options) print(results []result) error {
+	if len(results) == 0 {
+		return nil
+	}
+	if o.out.Format != cli.TableFmt {
+		return cli.PrintList(o.env.Out, o.out, "AcceptResultList", results, func(r result) string { return "managedcluster/" + r.Cluster }, nil)
+	}
+	var rows []row
+	for _, r := range results {
+		for _, req := range r.Requests {
+			rows = append(rows, row{r, req})
+		}
+		if len(r.Requests) == 0 {
+			rows = append(rows, row{result: r})
+		}
+	}
+	return cli.PrintTable(o.env.Out, false, rows, o.columns())
+}
+
+func (o *options) columns() []cli.Column[row] {
+	return []cli.Column[row]{
+		{Header: "cluster", Value: func(r row) string { return r.Cluster }},
+		{Header: "accepted", Value: func(r row) string { return cli.YesNo(r.Accepted) }},
+		{Header: "state", Value: func(r row) string { return string(r.request.State) }},
+		{Header: "age", Value: func(r row) string {
+			if r.request.Name == "" {
+				return ""
+			}
+			return duration.ShortHumanDuration(o.env.Clock.Since(r.request.Created))
+		}},
+		{Header: "fingerprint", Value: func(r row) string { return r.request.Fingerprint }},
+		{Header: "requester", Value: func(r row) string { return r.request.Requester }},
+	}
+}

@@ -1,0 +1,192 @@
+package get
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// treeFormat prints a block per cluster, as clusteradm does.
+const treeFormat cli.Format = "tree"
+
+type clusterOptions struct {
+	env      cli.Env
+	out      *cli.Output
+	names    []string
+	set      string
+	selector string
+	pending  bool
+}
+
+func newClusters(env cli.Env) *cobra.Command {
+	o := &clusterOptions{
+		env: env,
+		out: cli.NewOutput(cli.TableFmt, cli.Wide, treeFormat, cli.JSON, cli.YAML, cli.Name, cli.JSONPath),
+	}
+	cmd := &cobra.Command{
+		Use:     "clusters [CLUSTER...]",
+		Aliases: []string{"cluster", "managedclusters", "managedcluster"},
+		Short:   "Show the managed clusters of the hub",
+		Example: fmt.Sprintf(`  # Who waits to be accepted, and with which key
+  %[1]s get clusters --pending -o wide
+
+  # When does the credential of cluster1 end
+  %[1]s get clusters cluster1 -o 'jsonpath={.items[0].credentialExpires}'`, env.Name),
+		ValidArgsFunction: fleet.CompleteClusters(env),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.names = args
+			return o.run(cmd.Context())
+		},
+	}
+	cmd.Flags().StringVar(&o.set, "clusterset", "", "only clusters of this cluster set")
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "only clusters with these labels")
+	cmd.Flags().BoolVar(&o.pending, "pending", false, "only clusters that wait to be accepted")
+	o.out.AddTo(cmd)
+	return cmd
+}
+
+func (o *clusterOptions) run(ctx context.Context) error {
+	selector, err := labels.Parse(o.selector)
+	if err != nil {
+		return cli.Usagef("--selector: %v", err)
+	}
+	c, err := o.env.Kube.Client()
+	if err != nil {
+		return err
+	}
+	if err := fleet.RequireHub(o.env, c); err != nil {
+		return err
+	}
+	clusters, err := o.clusters(ctx, c, selector)
+	if err != nil {
+		return err
+	}
+	missing := slices.DeleteFunc(slices.Clone(o.names), func(name string) bool {
+		return slices.ContainsFunc(clusters, func(c fleet.Cluster) bool { return c.Name == name })
+	})
+	if err := o.print(clusters); err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		return cli.NotFoundf("", "the hub knows no cluster %s", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+func (o *clusterOptions) clusters(ctx context.Context, c client.Client, selector labels.Selector) ([]fleet.Cluster, error) {
+	var list clusterv1.ManagedClusterList
+	if err := c.List(ctx, &list, client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("clusters: %w", err)
+	}
+	requests, err := fleet.Requests(ctx, c, "")
+	if err != nil {
+		// The list is worth having without the right to read requests.
+		o.env.Warn("requests are not shown: %v", err)
+	}
+	var clusters []fleet.Cluster
+	for i := range list.Items {
+		obj := &list.Items[i]
+		if o.matches(obj) {
+			own := slices.DeleteFunc(slices.Clone(requests), func(r fleet.Request) bool { return r.Cluster != obj.Name })
+			clusters = append(clusters, fleet.Describe(obj, own))
+		}
+	}
+	return clusters, nil
+}
+
+func (o *clusterOptions) matches(obj *clusterv1.ManagedCluster) bool {
+	return (len(o.names) == 0 || slices.Contains(o.names, obj.Name)) &&
+		(o.set == "" || obj.Labels[names.LabelClusterSet] == o.set) &&
+		(!o.pending || !obj.Spec.HubAcceptsClient)
+}
+
+func (o *clusterOptions) print(clusters []fleet.Cluster) error {
+	switch {
+	case o.out.Format == treeFormat:
+		return printTree(o.env.Out, clusters)
+	case len(clusters) == 0 && !o.out.Machine():
+		o.env.Say("No clusters found.")
+		return nil
+	}
+	return cli.PrintList(o.env.Out, o.out, "ClusterList", clusters,
+		func(c fleet.Cluster) string { return "managedcluster.cluster.open-cluster-management.io/" + c.Name }, o.columns())
+}
+
+func (o *clusterOptions) columns() []cli.Column[fleet.Cluster] {
+	now := o.env.Clock.Now()
+	return []cli.Column[fleet.Cluster]{
+		{Header: "name", Value: func(c fleet.Cluster) string { return c.Name }},
+		{Header: "accepted", Value: func(c fleet.Cluster) string { return cli.YesNo(c.Accepted) }},
+		{Header: "joined", Value: func(c fleet.Cluster) string { return cli.YesNo(c.Joined) }},
+		{Header: "available", Value: func(c fleet.Cluster) string { return c.Available }},
+		{Header: "clusterset", Value: func(c fleet.Cluster) string { return c.ClusterSet }},
+		{Header: "cpu", Value: func(c fleet.Cluster) string { return c.CPU }},
+		{Header: "memory", Value: func(c fleet.Cluster) string { return c.Memory }},
+		{Header: "version", Value: func(c fleet.Cluster) string { return c.Version }},
+		{Header: "age", Wide: true, Value: func(c fleet.Cluster) string { return duration.ShortHumanDuration(now.Sub(c.Created)) }},
+		{Header: "auth", Wide: true, Value: func(c fleet.Cluster) string { return c.Auth }},
+		{Header: "cred-expires", Wide: true, Value: func(c fleet.Cluster) string { return until(c.CredentialExpires, now) }},
+		{Header: "keys", Wide: true, Value: func(c fleet.Cluster) string { return keys(c.Requests) }},
+		{Header: "reason", Wide: true, Value: func(c fleet.Cluster) string { return c.Reason }},
+	}
+}
+
+func until(t *time.Time, now time.Time) string {
+	switch {
+	case t == nil:
+		return ""
+	case !now.Before(*t):
+		return "expired"
+	}
+	return duration.ShortHumanDuration(t.Sub(now))
+}
+
+// keys lists the keys that wait for approval.
+func keys(requests []fleet.Request) string {
+	var out []string
+	for _, r := range requests {
+		if r.Fingerprint != "" && !slices.Contains(out, r.Fingerprint) {
+			out = append(out, r.Fingerprint)
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+func printTree(w io.Writer, clusters []fleet.Cluster) error {
+	var b strings.Builder
+	b.WriteString("<ManagedCluster>\n")
+	for i, c := range clusters {
+		branch, stem := "├── ", "│   "
+		if i == len(clusters)-1 {
+			branch, stem = "└── ", "    "
+		}
+		_, _ = fmt.Fprintf(&b, "%s<%s>\n", branch, c.Name)
+		lines := [][2]string{
+			{"Accepted", fmt.Sprint(c.Accepted)}, {"Available", c.Available}, {"ClusterSet", c.ClusterSet},
+			{"KubernetesVersion", c.Version}, {"Capacity.Cpu", c.CPU}, {"Capacity.Memory", c.Memory},
+		}
+		for j, line := range lines {
+			leaf := "├── "
+			if j == len(lines)-1 {
+				leaf = "└── "
+			}
+			_, _ = fmt.Fprintf(&b, "%s%s<%s> %s\n", stem, leaf, line[0], line[1])
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,19 @@
+// Package get is the "get" command: it prints what there is, on stdout and in
+// stable formats, and changes nothing but for "get token", which makes a token.
+package get
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+)
+
+// New returns the command.
+func New(env cli.Env) *cobra.Command {
+	return cli.Parent("get", "Show clusters, join commands and what is installed",
+		newClusters(env),
+		newToken(env),
+		newHubInfo(env),
+		newKlusterletInfo(env),
+	)
+}

@@ -1,0 +1,165 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// probeTimeout bounds the look at a hub's address from this machine, which may
+// not be able to reach it at all.
+const probeTimeout = 3 * time.Second
+
+// maxPins is how many authorities are named in a join command; a longer bundle
+// is a list of public roots.
+const maxPins = 4
+
+// Address is where managed clusters reach a hub and what they pin.
+type Address struct {
+	Server string
+	CA     []byte
+	Pins   []bootstrap.CAHash
+	// Local says why another machine cannot use the address; empty when it can.
+	Local string
+}
+
+// HubAddress finds the address of the hub that config leads to: override, what
+// init was told, or the server of config.
+func HubAddress(ctx context.Context, config *rest.Config, c client.Reader, override string) (Address, error) {
+	server := override
+	if server == "" {
+		var manager operatorv1.ClusterManager
+		// A hub that is not installed yet, or that we may not look into, tells none.
+		if err := c.Get(ctx, client.ObjectKey{Name: names.ClusterManagerName}, &manager); err == nil {
+			server = manager.Annotations[names.AnnotationHubServer]
+		}
+	}
+	if server == "" {
+		server = config.Host
+	}
+	u, err := bootstrap.ParseServer(server)
+	if err != nil {
+		return Address{}, cli.Explain(err)
+	}
+	address := Address{Server: u.String(), Local: bootstrap.LocalOnly(u.String())}
+	address.CA, err = authority(ctx, config, c)
+	if err != nil || len(address.CA) == 0 {
+		return address, err
+	}
+	if address.Pins, err = bootstrap.HashesOf(address.CA); err != nil {
+		return address, fmt.Errorf("the hub's CA: %w", err)
+	}
+	return address, nil
+}
+
+// authority returns the CA of the hub: from the kubeconfig, or from what every
+// cluster tells those who are logged in.
+func authority(ctx context.Context, config *rest.Config, c client.Reader) ([]byte, error) {
+	switch {
+	case len(config.CAData) > 0:
+		return config.CAData, nil
+	case config.CAFile != "":
+		return os.ReadFile(config.CAFile)
+	}
+	var roots corev1.ConfigMap
+	if err := c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespacePublic, Name: "kube-root-ca.crt"}, &roots); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return []byte(roots.Data["ca.crt"]), nil
+}
+
+// Probe looks at the address from this machine as a joining cluster would, and
+// drops pins that it does not need. It returns what a user should know.
+func (a *Address) Probe(ctx context.Context) (warning string) {
+	if len(a.Pins) > maxPins {
+		a.Pins = nil
+		return "the hub's CA bundle is too long to be pinned in the join command; give it to join with --ca-file"
+	}
+	if len(a.CA) == 0 {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	_, err := bootstrap.Discover(ctx, bootstrap.Endpoint{Server: a.Server, CA: a.CA})
+	var problem *bootstrap.Error
+	if !errors.As(err, &problem) {
+		return ""
+	}
+	switch problem.Kind {
+	case bootstrap.Untrusted:
+		if _, err := bootstrap.Discover(ctx, bootstrap.Endpoint{Server: a.Server}); err == nil {
+			a.Pins = nil
+			return ""
+		}
+		return fmt.Sprintf("the certificate at %s is not signed by the hub's CA: give its CA to join with --ca-file", a.Server)
+	case bootstrap.WrongHost:
+		return fmt.Sprintf("the hub's certificate is not valid for %s: managed clusters will refuse it", a.Server)
+	case bootstrap.Unreachable:
+		return fmt.Sprintf("%s cannot be reached from here; managed clusters must be able to", a.Server)
+	}
+	return ""
+}
+
+// JoinCommand is the line that a managed cluster's administrator runs.
+type JoinCommand struct {
+	// Name is what the user calls us.
+	Name  string
+	Token string
+	Hub   Address
+	// Cluster is the name that is filled in; empty is a placeholder.
+	Cluster string
+	Wait    bool
+}
+
+// String returns the command line.
+func (j JoinCommand) String() string {
+	args := []string{j.Name, "join", "--hub-token", j.Token, "--hub-apiserver", j.Hub.Server}
+	for _, pin := range j.Hub.Pins {
+		args = append(args, "--hub-ca-hash", string(pin))
+	}
+	if j.Wait {
+		args = append(args, "--wait")
+	}
+	cluster := j.Cluster
+	if cluster == "" {
+		cluster = "<cluster_name>"
+	}
+	return strings.Join(append(args, "--cluster-name", cluster), " ")
+}
+
+// JoinInfo is the stable schema of a join command in the machine formats. The
+// first two keys are clusteradm's.
+type JoinInfo struct {
+	HubToken     string             `json:"hub-token"`
+	HubAPIServer string             `json:"hub-apiserver"`
+	HubCAHashes  []bootstrap.CAHash `json:"hub-ca-hash,omitempty"`
+	TokenID      string             `json:"token-id,omitempty"`
+	Expires      *time.Time         `json:"expires,omitempty"`
+	JoinCommand  string             `json:"join-command"`
+}
+
+// Info returns the machine form of the command.
+func (j JoinCommand) Info(token bootstrap.Token) JoinInfo {
+	info := JoinInfo{
+		HubToken: j.Token, HubAPIServer: j.Hub.Server, HubCAHashes: j.Hub.Pins,
+		TokenID: token.ID, JoinCommand: j.String(),
+	}
+	if !token.Expires.IsZero() {
+		info.Expires = new(token.Expires.UTC())
+	}
+	return info
+}

@@ -1,0 +1,146 @@
+package fleet
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// Cluster is the stable schema of a managed cluster in the machine formats.
+type Cluster struct {
+	Name       string `json:"name"`
+	Accepted   bool   `json:"accepted"`
+	Joined     bool   `json:"joined"`
+	Available  string `json:"available"`
+	ClusterSet string `json:"clusterSet,omitempty"`
+	CPU        string `json:"cpu,omitempty"`
+	Memory     string `json:"memory,omitempty"`
+	Version    string `json:"kubernetesVersion,omitempty"`
+	// Auth is how the cluster authenticates to the hub.
+	Auth string `json:"auth"`
+	// CredentialExpires is when the agent's certificate ends, as the agent says.
+	CredentialExpires *time.Time `json:"credentialExpires,omitempty"`
+	Created           time.Time  `json:"created"`
+	// Reason is one sentence about what is missing; empty when nothing is.
+	Reason string `json:"reason,omitempty"`
+	// Requests are the requests of this cluster that are not settled.
+	Requests []Request         `json:"requests,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`
+}
+
+// Describe sums up a cluster. requests are those of this cluster.
+func Describe(obj *clusterv1.ManagedCluster, requests []Request) Cluster {
+	c := Cluster{
+		Name: obj.Name, Accepted: obj.Spec.HubAcceptsClient,
+		Joined:     apimeta.IsStatusConditionTrue(obj.Status.Conditions, clusterv1.ManagedClusterConditionJoined),
+		Available:  status(obj.Status.Conditions, clusterv1.ManagedClusterConditionAvailable),
+		ClusterSet: obj.Labels[names.LabelClusterSet],
+		CPU:        quantity(obj.Status.Capacity, clusterv1.ResourceCPU),
+		Memory:     quantity(obj.Status.Capacity, clusterv1.ResourceMemory),
+		Version:    obj.Status.Version.Kubernetes,
+		Auth:       "csr",
+		Created:    obj.CreationTimestamp.Time,
+		Labels:     obj.Labels,
+	}
+	if obj.Annotations[names.AnnotationManagedClusterARN] != "" {
+		c.Auth = "awsirsa"
+	}
+	if expires, ok := CredentialExpiry(obj.Status.Conditions); ok {
+		c.CredentialExpires = &expires
+	}
+	for _, r := range requests {
+		if r.State != Issued && !r.Renewal {
+			c.Requests = append(c.Requests, r)
+		}
+	}
+	c.Reason = reason(obj, c.Requests)
+	return c
+}
+
+func status(conditions []metav1.Condition, kind string) string {
+	if c := apimeta.FindStatusCondition(conditions, kind); c != nil {
+		return string(c.Status)
+	}
+	return ""
+}
+
+func quantity(list clusterv1.ResourceList, name clusterv1.ResourceName) string {
+	if q, ok := list[name]; ok {
+		return q.String()
+	}
+	return ""
+}
+
+// reason tells the first thing that is missing on the way of a cluster.
+func reason(obj *clusterv1.ManagedCluster, open []Request) string {
+	conditions := obj.Status.Conditions
+	accepted := apimeta.FindStatusCondition(conditions, clusterv1.ManagedClusterConditionHubAccepted)
+	available := apimeta.FindStatusCondition(conditions, clusterv1.ManagedClusterConditionAvailable)
+	switch {
+	case !obj.DeletionTimestamp.IsZero():
+		return "being deleted: waits for " + strings.Join(obj.Finalizers, ", ")
+	case !obj.Spec.HubAcceptsClient && accepted != nil:
+		return "denied"
+	case !obj.Spec.HubAcceptsClient:
+		return "waits to be accepted"
+	case accepted == nil:
+		return "accepted; the hub's controller has not acted on it"
+	case accepted.Status != metav1.ConditionTrue:
+		return accepted.Message
+	case !apimeta.IsStatusConditionTrue(conditions, clusterv1.ManagedClusterConditionJoined):
+		return notJoined(open)
+	case available == nil:
+		return "joined; the agent has not reported yet"
+	case available.Status != metav1.ConditionTrue:
+		return available.Message
+	}
+	return ""
+}
+
+func notJoined(open []Request) string {
+	for _, r := range open {
+		switch r.State {
+		case Approved:
+			return "request " + r.Name + " is approved, not issued"
+		case Pending:
+			return "request " + r.Name + " waits to be approved"
+		}
+	}
+	return "accepted; waits for the agent to use its credential"
+}
+
+// CredentialExpiry reads the end of the agent's certificate from the condition
+// that the agent keeps (contract B.4).
+func CredentialExpiry(conditions []metav1.Condition) (time.Time, bool) {
+	c := apimeta.FindStatusCondition(conditions, names.ConditionCertificateRotated)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return time.Time{}, false
+	}
+	_, at, ok := strings.Cut(c.Message, " to ")
+	if !ok {
+		return time.Time{}, false
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05 -0700 MST"} {
+		if t, err := time.Parse(layout, strings.TrimSpace(at)); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// Ready reports whether nodes or pods are ready by the usual condition.
+func Ready(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

@@ -1,0 +1,66 @@
+package fleet
+
+import (
+	"fmt"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+)
+
+// RequireHub is an error unless the cluster is a hub.
+func RequireHub(env cli.Env, c client.Client) error {
+	served, err := serves(c, clusterv1.SchemeGroupVersion.WithKind("ManagedCluster"))
+	if served || err != nil {
+		return err
+	}
+	return wrongCluster(env, c, "a hub", "run init on it first, or choose the hub with --context")
+}
+
+// RequireManaged is an error unless the cluster is a managed cluster.
+func RequireManaged(env cli.Env, c client.Client) error {
+	served, err := serves(c, operatorv1.SchemeGroupVersion.WithKind("Klusterlet"))
+	if served || err != nil {
+		return err
+	}
+	return wrongCluster(env, c, "a managed cluster", "run join on it first, or choose the managed cluster with --context")
+}
+
+// IsHub reports whether the cluster serves what only a hub serves.
+func IsHub(c client.Client) (bool, error) {
+	return serves(c, operatorv1.SchemeGroupVersion.WithKind("ClusterManager"))
+}
+
+// IsManaged reports whether the cluster serves what only a managed cluster serves.
+func IsManaged(c client.Client) (bool, error) {
+	return serves(c, operatorv1.SchemeGroupVersion.WithKind("Klusterlet"))
+}
+
+// wrongCluster names the cluster and what it is instead.
+func wrongCluster(env cli.Env, c client.Client, wanted, try string) error {
+	name, server := env.Kube.Target()
+	is := ""
+	if hub, err := IsHub(c); err == nil && hub && wanted != "a hub" {
+		is = "; it is a hub"
+	}
+	if managed, err := IsManaged(c); err == nil && managed && wanted == "a hub" {
+		is = "; it is a managed cluster"
+	}
+	return cli.Blockedf(try, "the cluster of context %q (%s) is not %s%s", name, server, wanted, is)
+}
+
+func serves(c client.Client, gvk schema.GroupVersionKind) (bool, error) {
+	_, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	switch {
+	case apimeta.IsNoMatchError(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look at the cluster's APIs: %w", err)
+	}
+	return true, nil
+}

@@ -1,0 +1,129 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
+)
+
+// State is how far a request came.
+type State string
+
+// The states of a request.
+const (
+	Pending  State = "Pending"
+	Approved State = "Approved" // but no certificate yet
+	Issued   State = "Issued"
+	Denied   State = "Denied"
+	Failed   State = "Failed"
+)
+
+// Request is the certificate signing request of a joining cluster.
+type Request struct {
+	Name    string    `json:"name"`
+	Cluster string    `json:"cluster"`
+	State   State     `json:"state"`
+	Created time.Time `json:"created"`
+	// Requester is who asked, as the API server saw it.
+	Requester string `json:"requester"`
+	// Fingerprint names the key; empty when the request cannot be read.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// Agent tells two agents of one cluster apart.
+	Agent string `json:"agent,omitempty"`
+	// Bootstrap says that the requester is an identity made for joining.
+	Bootstrap bool `json:"bootstrap"`
+	// Renewal says that the identity itself asks for its next certificate.
+	Renewal bool `json:"renewal,omitempty"`
+	// Refusal says why the request can never be approved; empty when it can.
+	Refusal string `json:"refusal,omitempty"`
+
+	// Object is the request itself.
+	Object *certificatesv1.CertificateSigningRequest `json:"-"`
+}
+
+// Requests returns the requests for a cluster, or for all clusters when the
+// name is empty, the oldest first.
+func Requests(ctx context.Context, c client.Client, cluster string) ([]Request, error) {
+	selector := client.ListOption(client.HasLabels{names.LabelClusterName})
+	if cluster != "" {
+		selector = client.MatchingLabels{names.LabelClusterName: cluster}
+	}
+	var list certificatesv1.CertificateSigningRequestList
+	if err := c.List(ctx, &list, selector); err != nil {
+		return nil, fmt.Errorf("requests of clusters: %w", err)
+	}
+	var requests []Request
+	for i := range list.Items {
+		if r, ok := read(&list.Items[i]); ok {
+			requests = append(requests, r)
+		}
+	}
+	slices.SortFunc(requests, func(a, b Request) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
+	})
+	return requests, nil
+}
+
+// read takes a request apart; it reports false for somebody else's business.
+func read(obj *certificatesv1.CertificateSigningRequest) (Request, bool) {
+	r := Request{
+		Name: obj.Name, Cluster: obj.Labels[names.LabelClusterName], State: stateOf(obj),
+		Created: obj.CreationTimestamp.Time, Requester: obj.Spec.Username,
+		Bootstrap: madeForJoining(obj), Object: obj,
+	}
+	vetted, err := csr.Vet(obj)
+	var refusal *csr.Refusal
+	switch {
+	case errors.As(err, &refusal) && refusal.Reason == csr.NotRegistration:
+		return Request{}, false
+	case err != nil:
+		r.Refusal = err.Error()
+		return r, true
+	}
+	r.Fingerprint, r.Agent, r.Renewal = vetted.Fingerprint, vetted.Identity.Agent, vetted.Renewal()
+	return r, true
+}
+
+func stateOf(obj *certificatesv1.CertificateSigningRequest) State {
+	state := Pending
+	for _, c := range obj.Status.Conditions {
+		switch c.Type {
+		case certificatesv1.CertificateDenied:
+			return Denied
+		case certificatesv1.CertificateFailed:
+			return Failed
+		case certificatesv1.CertificateApproved:
+			state = Approved
+		}
+	}
+	if state == Approved && len(obj.Status.Certificate) > 0 {
+		return Issued
+	}
+	return state
+}
+
+// madeForJoining reports whether the requester is an identity that exists for
+// joining only (contract G.4). Both the name and the group must say so: the
+// name of a user is chosen freely in some authenticators.
+func madeForJoining(obj *certificatesv1.CertificateSigningRequest) bool {
+	user, groups := obj.Spec.Username, obj.Spec.Groups
+	switch {
+	case user == names.BootstrapServiceAccountUser:
+		return slices.Contains(groups, "system:serviceaccounts:"+names.OperatorNamespace)
+	case user == names.ServiceAccountUser(names.HubNamespace, names.HubGRPCServerServiceAccount):
+		return slices.Contains(groups, "system:serviceaccounts:"+names.HubNamespace)
+	case strings.HasPrefix(user, "system:bootstrap:"):
+		return slices.Contains(groups, names.BootstrapTokenGroup)
+	}
+	return false
+}

@@ -1,0 +1,133 @@
+// Package token is the "token" command: it lists and revokes join tokens. A
+// token's content is never shown again; "get token" makes a new one.
+package token
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+)
+
+// New returns the command.
+func New(env cli.Env) *cobra.Command {
+	return cli.Parent("token", "List and revoke join tokens", newList(env), newRevoke(env))
+}
+
+func newList(env cli.Env) *cobra.Command {
+	out := cli.ListOutput()
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the join tokens of the hub",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			tokens, err := open(env)
+			if err != nil {
+				return err
+			}
+			infos, err := tokens.List(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if len(infos) == 0 && !out.Machine() {
+				env.Say("No join tokens found.")
+				return nil
+			}
+			return cli.PrintList(env.Out, out, "JoinTokenList", infos, func(i bootstrap.TokenInfo) string { return "token/" + i.ID }, columns(env))
+		},
+	}
+	out.AddTo(cmd)
+	return cmd
+}
+
+func columns(env cli.Env) []cli.Column[bootstrap.TokenInfo] {
+	now := env.Clock.Now()
+	return []cli.Column[bootstrap.TokenInfo]{
+		{Header: "id", Value: func(i bootstrap.TokenInfo) string { return i.ID }},
+		{Header: "kind", Value: func(i bootstrap.TokenInfo) string { return string(i.Kind) }},
+		{Header: "age", Value: func(i bootstrap.TokenInfo) string { return duration.ShortHumanDuration(now.Sub(i.Created)) }},
+		{Header: "expires", Value: func(i bootstrap.TokenInfo) string {
+			switch {
+			case i.Expired:
+				return "expired"
+			case i.Expires == nil:
+				return "never"
+			}
+			return "in " + duration.ShortHumanDuration(i.Expires.Sub(now))
+		}},
+		{Header: "user", Wide: true, Value: func(i bootstrap.TokenInfo) string { return i.User }},
+	}
+}
+
+func newRevoke(env cli.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "revoke ID...",
+		Aliases: []string{"delete"},
+		Short:   "Make join tokens useless",
+		Long: `Make join tokens useless, at once but for the few seconds that an API server
+remembers an answer. Clusters that joined with them are not affected.`,
+		Args: cobra.MinimumNArgs(1),
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return complete(cmd.Context(), env), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, ids []string) error { return revoke(cmd.Context(), env, ids) },
+	}
+	env.Kube.AddDryRunFlag(cmd)
+	return cmd
+}
+
+func revoke(ctx context.Context, env cli.Env, ids []string) error {
+	tokens, err := open(env)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		err := tokens.Revoke(ctx, id)
+		var refused *cli.WriteRefusedError
+		switch {
+		case errors.Is(err, bootstrap.ErrNoToken):
+			return cli.NotFoundf("list the tokens with: "+env.Name+" token list", "the hub has no join token %q", id)
+		case errors.As(err, &refused):
+		case err != nil:
+			return err
+		}
+		if _, err := fmt.Fprintf(env.Out, "token/%s revoked%s\n", id, env.Kube.DryRunSuffix()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func complete(ctx context.Context, env cli.Env) []cobra.Completion {
+	tokens, err := open(env)
+	if err != nil {
+		return nil
+	}
+	infos, err := tokens.List(ctx)
+	if err != nil {
+		return nil
+	}
+	ids := make([]cobra.Completion, len(infos))
+	for i, info := range infos {
+		ids[i] = info.ID
+	}
+	return ids
+}
+
+func open(env cli.Env) (bootstrap.Tokens, error) {
+	c, err := env.Kube.Client()
+	if err != nil {
+		return bootstrap.Tokens{}, err
+	}
+	if err := fleet.RequireHub(env, c); err != nil {
+		return bootstrap.Tokens{}, err
+	}
+	return bootstrap.Tokens{Client: client.Client(c), Clock: env.Clock}, nil
+}
