@@ -18,6 +18,7 @@ const (
 	ReasonLeaseUpdateStopped    = "ManagedClusterLeaseUpdateStopped"
 	MessageLeaseUpdateStopped   = "Registration agent stopped updating its lease."
 	ReasonClockSynced           = "ManagedClusterClockSynced"
+	MessageClockSynced          = "The clocks of the hub and the managed cluster agree"
 	ReasonClockOutOfSync        = "ManagedClusterClockOutOfSync"
 	ConditionCertificateRotated = "ClusterCertificateRotated"
 	ReasonCertificateUpdated    = "ClientCertificateUpdated"

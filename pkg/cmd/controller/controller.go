@@ -36,7 +36,10 @@ func New() *cobra.Command {
 
 // roles lists the roles in the order in which help shows them.
 func roles() []*cobra.Command {
-	return []*cobra.Command{}
+	return []*cobra.Command{
+		newHub(),
+		newCleanup(),
+	}
 }
 
 // common holds the flags that every role has.

@@ -1,0 +1,169 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"open-cluster-management.io/api/feature"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub"
+)
+
+// hubFlags are the flags of the hub registration controllers (contract B.6).
+type hubFlags struct {
+	common common
+	// drivers are the enabled registration drivers by name.
+	drivers []string
+	// csrUsers may have their first CSRs approved; clusterUsers is upstream's
+	// old name for the same, read when csrUsers is empty.
+	csrUsers     []string
+	clusterUsers []string
+	labels       string
+	resources    []string
+	gates        []string
+}
+
+func newHub() *cobra.Command {
+	var flags hubFlags
+	cmd := &cobra.Command{
+		Use:   "hub",
+		Short: "Accept clusters, approve their certificates and watch their leases",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
+	}
+	flags.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (f *hubFlags) addFlags(flags *pflag.FlagSet) {
+	f.common.addFlags(flags)
+	flags.StringSliceVar(&f.drivers, "enabled-registration-drivers", []string{string(driver.CSR)}, "how clusters may register")
+	flags.StringSliceVar(&f.csrUsers, "auto-approved-csr-users", nil, "users whose first CSRs are approved while the gate ManagedClusterAutoApproval is on")
+	flags.StringSliceVar(&f.clusterUsers, "cluster-auto-approval-users", nil, "old name of --auto-approved-csr-users")
+	flags.StringVar(&f.labels, "labels", "", "labels for what is made for clusters, as key=value,...")
+	flags.StringSliceVar(&f.resources, "gc-resource-list", resourceNames(hub.DefaultCleanupResources()),
+		"what is deleted, in this order, from the namespace of a cluster that goes, as group/version/resource")
+	flags.StringSliceVar(&f.gates, "feature-gates", nil, "Name=true or Name=false of: "+joined(feature.DefaultHubRegistrationFeatureGates))
+}
+
+// config turns flags into values, without the network.
+func (f *hubFlags) config() (hub.Config, error) {
+	drivers, errDrivers := hubDrivers(f.drivers)
+	extra, errLabels := parseLabels(f.labels)
+	resources, errResources := parseResources(f.resources)
+	gates, errGates := parseGates(feature.DefaultHubRegistrationFeatureGates, f.gates)
+	if err := errors.Join(errDrivers, errLabels, errResources, errGates); err != nil {
+		return hub.Config{}, err
+	}
+	users := f.csrUsers
+	if len(users) == 0 {
+		users = f.clusterUsers
+	}
+	return hub.Config{
+		Drivers:           drivers,
+		AutoApprove:       gates[feature.ManagedClusterAutoApproval],
+		AutoApprovedUsers: users,
+		ResourceCleanup:   gates[feature.ResourceCleanup],
+		CleanupResources:  resources,
+		Labels:            extra,
+		Clock:             clock.RealClock{},
+	}, nil
+}
+
+func (f *hubFlags) run(cmd *cobra.Command) error {
+	config, err := f.config()
+	if err != nil {
+		return err
+	}
+	connection, err := f.common.config()
+	if err != nil {
+		return err
+	}
+	objects, err := hub.CacheOptions()
+	if err != nil {
+		return err
+	}
+	mgr, err := f.common.manager(connection, "hub-registration", objects)
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	if err := hub.Setup(ctx, mgr, config); err != nil {
+		return err
+	}
+	klog.FromContext(ctx).Info("Starting hub registration", "drivers", f.drivers, "autoApprove", config.AutoApprove)
+	return mgr.Start(ctx)
+}
+
+// hubDrivers returns the hub side of the drivers called names.
+func hubDrivers(wanted []string) ([]driver.Hub, error) {
+	var drivers []driver.Hub
+	var errs []error
+	for _, name := range wanted {
+		kind, err := driver.ParseAuthType(name)
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("--enabled-registration-drivers: %w", err))
+		case kind == driver.CSR:
+			drivers = append(drivers, csr.Hub{})
+		default:
+			errs = append(errs, fmt.Errorf("--enabled-registration-drivers: %q is not available in this version: use %q", kind, driver.CSR))
+		}
+	}
+	if len(wanted) == 0 {
+		errs = append(errs, fmt.Errorf("--enabled-registration-drivers: name at least one, such as %q", driver.CSR))
+	}
+	return drivers, errors.Join(errs...)
+}
+
+// parseLabels reads --labels. The label that tells which cluster an object
+// belongs to is not for choosing.
+func parseLabels(value string) (map[string]string, error) {
+	if value == "" {
+		return nil, nil
+	}
+	parsed, err := labels.ConvertSelectorToLabelsMap(value)
+	if err != nil {
+		return nil, fmt.Errorf("--labels: %w", err)
+	}
+	if _, ok := parsed[names.LabelClusterName]; ok {
+		return nil, fmt.Errorf("--labels: %s is set by the hub itself", names.LabelClusterName)
+	}
+	return parsed, nil
+}
+
+// parseResources reads group/version/resource names; the core group is written
+// as version/resource.
+func parseResources(values []string) ([]schema.GroupVersionResource, error) {
+	var resources []schema.GroupVersionResource
+	for _, value := range values {
+		parts := strings.Split(value, "/")
+		if len(parts) == 2 {
+			parts = append([]string{""}, parts...)
+		}
+		if len(parts) != 3 || parts[1] == "" || parts[2] == "" {
+			return nil, fmt.Errorf("--gc-resource-list: %q: write it as group/version/resource", value)
+		}
+		resources = append(resources, schema.GroupVersionResource{Group: parts[0], Version: parts[1], Resource: parts[2]})
+	}
+	return resources, nil
+}
+
+func resourceNames(resources []schema.GroupVersionResource) []string {
+	out := make([]string, len(resources))
+	for i, r := range resources {
+		out[i] = strings.Join([]string{r.Group, r.Version, r.Resource}, "/")
+	}
+	return out
+}

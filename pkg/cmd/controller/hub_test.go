@@ -1,0 +1,44 @@
+package controller_test
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/controller"
+)
+
+// TestFlagsAreJudgedFirst: a wrong value is named, with the right ones, before
+// anything is connected to.
+func TestFlagsAreJudgedFirst(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"hub", "--enabled-registration-drivers=oidc"}, []string{`"oidc"`, "csr, awsirsa, grpc"}},
+		{[]string{"hub", "--enabled-registration-drivers=csr,aws-irsa"}, []string{"awsirsa", "not available in this version"}},
+		{[]string{"hub", "--enabled-registration-drivers="}, []string{"name at least one"}},
+		{[]string{"hub", "--feature-gates=Magic=true"}, []string{`"Magic"`, "ManagedClusterAutoApproval", "ResourceCleanup"}},
+		{[]string{"hub", "--feature-gates=ResourceCleanup"}, []string{"Name=true"}},
+		{[]string{"hub", "--gc-resource-list=works"}, []string{"group/version/resource"}},
+		{[]string{"hub", "--labels=a b"}, []string{"--labels"}},
+		{[]string{"hub", "--labels=open-cluster-management.io/cluster-name=c1"}, []string{"set by the hub itself"}},
+		{[]string{"cleanup", "--denied-for=-1h"}, []string{"--denied-for"}},
+	} {
+		cmd := controller.New()
+		cmd.SetArgs(append(tc.args, "--kubeconfig=/nonexistent"))
+		cmd.SetOut(io.Discard)
+		cmd.SetErr(io.Discard)
+		err := cmd.ExecuteContext(t.Context())
+		if err == nil {
+			t.Errorf("%v: no error", tc.args)
+			continue
+		}
+		for _, want := range tc.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: %q does not say %q", tc.args, err, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package acceptance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/clusterpatch"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/rbac"
+)
+
+// usable reports why a cluster of this name cannot be accepted. Admission
+// refuses such names as well; here it is made sure that no agent is given
+// rights in a namespace that is not meant for a cluster.
+func usable(name string) error {
+	if err := names.ValidateClusterName(name); err != nil {
+		return err
+	}
+	kubernetes := []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
+	if slices.Contains(kubernetes, name) || strings.HasPrefix(name, names.OperatorNamespace) {
+		return fmt.Errorf("%w %q: the namespace of that name is not a cluster's", names.ErrClusterName, name)
+	}
+	return nil
+}
+
+// ensureFinalizers holds the cluster until everything made for it is gone: by
+// this controller and, when that is on, by garbage collection.
+func (r *Reconciler) ensureFinalizers(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
+	want := slices.Clone(cluster.Finalizers)
+	needed := []string{names.FinalizerRegistration}
+	if r.CollectGarbage {
+		needed = append(needed, names.FinalizerResourceCleanup)
+	}
+	for _, finalizer := range needed {
+		if !slices.Contains(want, finalizer) {
+			want = append(want, finalizer)
+		}
+	}
+	return clusterpatch.Finalizers(ctx, r.Client, Owner, cluster, want)
+}
+
+func (r *Reconciler) ensureNamespace(ctx context.Context, cluster string) error {
+	labels := rbac.Labels(cluster, r.Labels)
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	err := r.Client.Get(ctx, client.ObjectKey{Name: cluster}, live)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if err == nil && rbac.HasLabels(live, labels) {
+		return nil
+	}
+	config := corev1ac.Namespace(cluster).WithLabels(labels)
+	if err := r.Client.Apply(ctx, config, Owner, client.ForceOwnership); err != nil {
+		return fmt.Errorf("namespace %s: %w", cluster, err)
+	}
+	return nil
+}
+
+// ensureLease makes the lease that the agent renews and cannot create. It is
+// never written again: from then on it is the agent's.
+func (r *Reconciler) ensureLease(ctx context.Context, cluster string) (made bool, err error) {
+	key := client.ObjectKey{Namespace: cluster, Name: names.ManagedClusterLease}
+	if err := r.Client.Get(ctx, key, &coordinationv1.Lease{}); !apierrors.IsNotFound(err) {
+		return false, err
+	}
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: key.Namespace, Name: key.Name, Labels: rbac.Labels(cluster, nil),
+		},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: new(names.ManagedClusterLease),
+			RenewTime:      &metav1.MicroTime{Time: r.Clock.Now()},
+		},
+	}
+	err = r.Client.Create(ctx, lease, Owner)
+	if apierrors.IsAlreadyExists(err) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("lease of cluster %s: %w", cluster, err)
+	}
+	return true, nil
+}

@@ -1,0 +1,114 @@
+package acceptance
+
+import (
+	"context"
+	"slices"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// workers is how many clusters are worked on at a time. A worker mostly waits
+// for the API server to store something.
+const workers = 16
+
+// SetupWithManager starts the controller with mgr.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("registration.acceptance").
+		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: concerns})).
+		WatchesMetadata(&corev1.Namespace{}, byLabel(), builder.WithPredicates(drift(false))).
+		Watches(&rbacv1.ClusterRole{}, byLabel(), builder.WithPredicates(drift(true))).
+		Watches(&rbacv1.ClusterRoleBinding{}, byLabel(), builder.WithPredicates(drift(true))).
+		Watches(&rbacv1.RoleBinding{}, byLabel(), builder.WithPredicates(drift(true))).
+		Watches(&coordinationv1.Lease{}, byNamespace(), builder.WithPredicates(drift(false))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+}
+
+// concerns reports whether a change of a ManagedCluster can give this
+// controller something to do. What the controller itself writes, and what
+// agents report, does not.
+func concerns(e event.UpdateEvent) bool {
+	before, ok1 := e.ObjectOld.(*clusterv1.ManagedCluster)
+	after, ok2 := e.ObjectNew.(*clusterv1.ManagedCluster)
+	if !ok1 || !ok2 {
+		return false
+	}
+	switch {
+	case before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient,
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero(),
+		before.Annotations[names.AnnotationForceDetach] != after.Annotations[names.AnnotationForceDetach],
+		before.Annotations[names.AnnotationAutoAccepted] != after.Annotations[names.AnnotationAutoAccepted],
+		lost(before.Finalizers, after.Finalizers):
+		return true
+	}
+	// Somebody else changed our condition: it says now what is not so.
+	condition := apimeta.FindStatusCondition(after.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+	if condition == nil {
+		return apimeta.FindStatusCondition(before.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil
+	}
+	return after.Spec.HubAcceptsClient != (condition.Status == metav1.ConditionTrue) && condition.Reason != names.ReasonHubError
+}
+
+func lost(before, after []string) bool {
+	return slices.ContainsFunc(before, func(f string) bool { return !slices.Contains(after, f) })
+}
+
+// drift lets pass what others do to the objects that this controller makes:
+// deletions, and updates if they can matter. That an object was made is no
+// news; at the start, though, it may belong to a cluster that is gone.
+func drift(updates bool) predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return e.IsInInitialList },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			if updates {
+				return true
+			}
+			return !labelled(e.ObjectOld, e.ObjectNew)
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return true },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+func labelled(before, after client.Object) bool {
+	return before.GetLabels()[names.LabelClusterName] == after.GetLabels()[names.LabelClusterName]
+}
+
+// byLabel maps an object to the cluster that its label names. What all clusters
+// share names none.
+func byLabel() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		return request(object.GetLabels()[names.LabelClusterName])
+	})
+}
+
+func byNamespace() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		return request(object.GetNamespace())
+	})
+}
+
+func request(cluster string) []reconcile.Request {
+	if cluster == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: cluster}}}
+}

@@ -1,0 +1,92 @@
+package cleanup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// pageSize bounds how many clusters are held in memory at a time.
+const pageSize = 500
+
+// Options say what is left over.
+type Options struct {
+	// DeniedFor is how long a cluster must have been denied.
+	DeniedFor time.Duration
+	// DryRun only says what would be deleted.
+	DryRun bool
+}
+
+// Run deletes what is left over at now and says what it did on out. It goes on
+// after a cluster that cannot be deleted and returns all errors.
+func Run(ctx context.Context, c client.Client, opts Options, now time.Time, out io.Writer) error {
+	var errs []error
+	deleted := 0
+	page := clusterv1.ManagedClusterList{}
+	for {
+		if err := c.List(ctx, &page, client.Limit(pageSize), client.Continue(page.Continue)); err != nil {
+			return errors.Join(append(errs, fmt.Errorf("managed clusters: %w", err))...)
+		}
+		for i := range page.Items {
+			done, err := one(ctx, c, opts, &page.Items[i], now, out)
+			if done {
+				deleted++
+			}
+			errs = append(errs, err)
+		}
+		if page.Continue == "" {
+			break
+		}
+	}
+	fmt.Fprintf(out, "%d left over\n", deleted)
+	return errors.Join(errs...)
+}
+
+func one(ctx context.Context, c client.Client, opts Options, cluster *clusterv1.ManagedCluster, now time.Time, out io.Writer) (bool, error) {
+	since, ok := deniedSince(cluster)
+	if !ok || now.Sub(since) < opts.DeniedFor || cluster.DeletionTimestamp != nil {
+		return false, nil
+	}
+	age := now.Sub(since).Round(time.Second)
+	if opts.DryRun {
+		fmt.Fprintf(out, "managedcluster/%s would be deleted: denied for %v\n", cluster.Name, age)
+		return true, nil
+	}
+	// The version: somebody who accepts the cluster right now must win.
+	err := c.Delete(ctx, cluster, client.Preconditions{UID: &cluster.UID, ResourceVersion: &cluster.ResourceVersion})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case apierrors.IsConflict(err):
+		fmt.Fprintf(out, "managedcluster/%s left alone: it changed just now\n", cluster.Name)
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("managed cluster %s: %w", cluster.Name, err)
+	}
+	fmt.Fprintf(out, "managedcluster/%s deleted: denied for %v\n", cluster.Name, age)
+	return true, nil
+}
+
+// deniedSince returns since when a cluster that was accepted once has been
+// denied. The reason tells it from one that could not be accepted.
+func deniedSince(cluster *clusterv1.ManagedCluster) (time.Time, bool) {
+	if cluster.Spec.HubAcceptsClient {
+		return time.Time{}, false
+	}
+	condition := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+	if condition == nil || condition.Status != metav1.ConditionFalse || condition.Reason != names.ReasonHubDenied {
+		return time.Time{}, false
+	}
+	return condition.LastTransitionTime.Time, true
+}

@@ -1,0 +1,214 @@
+package csrapproval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
+)
+
+// Owner is the field manager of this controller.
+const Owner client.FieldOwner = "ocm.csrapproval"
+
+// retry is how long a renewal that RBAC does not allow waits to be looked at
+// again: the API server may not have seen the RBAC of acceptance yet.
+const retry = 30 * time.Second
+
+// Reconciler approves CSRs.
+type Reconciler struct {
+	// Client writes, and reads from the cache.
+	Client client.Client
+	// AutoApprove is the feature gate ManagedClusterAutoApproval.
+	AutoApprove bool
+	// Users are those whose first requests are approved while the gate is on.
+	Users []string
+	// Clock is the hub's.
+	Clock clock.PassiveClock
+	// Events tells users.
+	Events events.EventRecorder
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	object := &certificatesv1.CertificateSigningRequest{}
+	if err := r.Client.Get(ctx, req.NamespacedName, object); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if decided(object) {
+		return ctrl.Result{}, nil
+	}
+	request, err := csr.Vet(object)
+	if err != nil {
+		r.refused(object, err)
+		return ctrl.Result{}, nil
+	}
+	cluster, err := r.cluster(ctx, request.Identity.Cluster)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if request.Renewal() {
+		return r.renewal(ctx, object, cluster)
+	}
+	return ctrl.Result{}, r.first(ctx, object, request, cluster)
+}
+
+// refused tells about a request that says it is a registration and is none.
+func (r *Reconciler) refused(object *certificatesv1.CertificateSigningRequest, err error) {
+	var refusal *csr.Refusal
+	if errors.As(err, &refusal) && refusal.Reason != csr.NotRegistration {
+		r.warn(object, "RegistrationRefused", fmt.Sprintf("Not a cluster's registration (%s): %s", refusal.Reason, refusal.Message))
+	}
+}
+
+// renewal approves the request of an agent for its own identity.
+func (r *Reconciler) renewal(ctx context.Context, object *certificatesv1.CertificateSigningRequest, cluster *clusterv1.ManagedCluster) (ctrl.Result, error) {
+	if !accepted(cluster) {
+		return ctrl.Result{}, nil // Looked at again when the cluster is accepted.
+	}
+	allowed, err := r.mayRenew(ctx, object, cluster.Name)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !allowed {
+		return ctrl.Result{RequeueAfter: retry}, nil
+	}
+	return ctrl.Result{}, r.approve(ctx, object)
+}
+
+// first approves the request of a listed user unless something else claims the
+// cluster's name as well.
+func (r *Reconciler) first(ctx context.Context, object *certificatesv1.CertificateSigningRequest, request csr.Request, cluster *clusterv1.ManagedCluster) error {
+	if !r.AutoApprove || !slices.Contains(r.Users, request.Requester) {
+		return nil
+	}
+	if cluster != nil && cluster.DeletionTimestamp != nil {
+		return nil
+	}
+	// A lease that is renewed shows that somebody holds the identity and is well.
+	if cluster != nil && apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable) {
+		r.warn(object, "RegistrationRivalry", fmt.Sprintf(
+			"Left for a person to decide: cluster %s has an agent that is alive, and %s asks with the key %s to be it",
+			cluster.Name, request.Requester, request.Fingerprint))
+		return nil
+	}
+	rival, err := r.rival(ctx, object.Name, request)
+	if err != nil {
+		return err
+	}
+	if rival != "" {
+		r.warn(object, "RegistrationRivalry", fmt.Sprintf(
+			"Left for a person to decide: request %s claims cluster %s with another key or requester than %s with the key %s",
+			rival, request.Identity.Cluster, request.Requester, request.Fingerprint))
+		return nil
+	}
+	if err := r.approve(ctx, object); err != nil {
+		return err
+	}
+	r.Events.Eventf(object, nil, corev1.EventTypeNormal, "ManagedClusterCSRAutoApproved", "Approve",
+		"Approved without a person: %s is a listed user", request.Requester)
+	return nil
+}
+
+// rival returns the name of another request for the same cluster by another
+// requester or with another key. One that was denied claims nothing any more.
+func (r *Reconciler) rival(ctx context.Context, self string, request csr.Request) (string, error) {
+	var others certificatesv1.CertificateSigningRequestList
+	err := r.Client.List(ctx, &others, client.MatchingFields{indexCluster: request.Identity.Cluster}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return "", err
+	}
+	for i := range others.Items {
+		other := &others.Items[i]
+		if other.Name == self || refusedByPerson(other) {
+			continue
+		}
+		if claim, err := csr.Vet(other); err == nil && claim.Rival(request) {
+			return other.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// cluster returns nil if there is no such cluster.
+func (r *Reconciler) cluster(ctx context.Context, name string) (*clusterv1.ManagedCluster, error) {
+	cluster := &clusterv1.ManagedCluster{}
+	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, cluster)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return cluster, err
+}
+
+// accepted reports whether the hub accepts the cluster, by its word and by what
+// it has made of it.
+func accepted(cluster *clusterv1.ManagedCluster) bool {
+	return cluster != nil && cluster.DeletionTimestamp == nil && cluster.Spec.HubAcceptsClient &&
+		apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+}
+
+// mayRenew asks the hub's authorizers, as whom the API server says made the request.
+func (r *Reconciler) mayRenew(ctx context.Context, object *certificatesv1.CertificateSigningRequest, cluster string) (bool, error) {
+	extra := make(map[string]authorizationv1.ExtraValue, len(object.Spec.Extra))
+	for key, value := range object.Spec.Extra {
+		extra[key] = authorizationv1.ExtraValue(value)
+	}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: object.Spec.Username, UID: object.Spec.UID, Groups: object.Spec.Groups, Extra: extra,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Group: names.RegisterGroup, Resource: "managedclusters", Subresource: "clientcertificates",
+			Verb: "renew", Name: cluster,
+		},
+	}}
+	if err := r.Client.Create(ctx, review); err != nil {
+		return false, fmt.Errorf("access review of %s: %w", object.Name, err)
+	}
+	return review.Status.Allowed && !review.Status.Denied, nil
+}
+
+func (r *Reconciler) approve(ctx context.Context, object *certificatesv1.CertificateSigningRequest) error {
+	now := metav1.NewTime(r.Clock.Now())
+	object.Status.Conditions = append(object.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type:               certificatesv1.CertificateApproved,
+		Status:             corev1.ConditionTrue,
+		Reason:             names.ReasonAutoApproved,
+		Message:            names.MessageAutoApproved,
+		LastUpdateTime:     now,
+		LastTransitionTime: now,
+	})
+	if err := r.Client.SubResource("approval").Update(ctx, object, Owner); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("approval of %s: %w", object.Name, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) warn(object *certificatesv1.CertificateSigningRequest, reason, note string) {
+	r.Events.Eventf(object, nil, corev1.EventTypeWarning, reason, "Approve", "%s", note)
+}
+
+// decided reports whether somebody has judged the request already.
+func decided(object *certificatesv1.CertificateSigningRequest) bool {
+	return len(object.Status.Certificate) > 0 || len(object.Status.Conditions) > 0
+}
+
+func refusedByPerson(object *certificatesv1.CertificateSigningRequest) bool {
+	return slices.ContainsFunc(object.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed
+	})
+}

@@ -1,0 +1,73 @@
+package csrapproval
+
+import (
+	"context"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// indexCluster finds the CSRs of a cluster in the cache.
+const indexCluster = "cluster"
+
+// SetupWithManager starts the controller with mgr. It has one worker, so that of
+// two requests for one name the later one is judged knowing the earlier.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	label := func(object client.Object) []string { return []string{object.GetLabels()[names.LabelClusterName]} }
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &certificatesv1.CertificateSigningRequest{}, indexCluster, label); err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("registration.csrapproval").
+		For(&certificatesv1.CertificateSigningRequest{}).
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.pending),
+			builder.WithPredicates(predicate.Funcs{
+				CreateFunc: func(event.CreateEvent) bool { return false },
+				UpdateFunc: concerns,
+			})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		Complete(r)
+}
+
+// concerns reports whether a change of a ManagedCluster may let a request pass
+// that had to wait.
+func concerns(e event.UpdateEvent) bool {
+	before, ok1 := e.ObjectOld.(*clusterv1.ManagedCluster)
+	after, ok2 := e.ObjectNew.(*clusterv1.ManagedCluster)
+	if !ok1 || !ok2 {
+		return false
+	}
+	return !accepted(before) && accepted(after) || available(before) && !available(after)
+}
+
+func available(cluster *clusterv1.ManagedCluster) bool {
+	return apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+}
+
+// pending returns the undecided requests of a cluster.
+func (r *Reconciler) pending(ctx context.Context, cluster client.Object) []reconcile.Request {
+	var list certificatesv1.CertificateSigningRequestList
+	// A cache read fails only while the process stops.
+	if err := r.Client.List(ctx, &list, client.MatchingFields{indexCluster: cluster.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if !decided(&list.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return requests
+}

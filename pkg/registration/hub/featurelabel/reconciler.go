@@ -1,0 +1,180 @@
+package featurelabel
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// Owner is the field manager of this controller.
+const Owner client.FieldOwner = "ocm.featurelabel"
+
+// Reconciler keeps the feature labels.
+type Reconciler struct {
+	// Client writes, and reads from the cache.
+	Client client.Client
+	// Clock is the hub's.
+	Clock clock.PassiveClock
+}
+
+// SetupWithManager starts the controller with mgr.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("registration.featurelabel").
+		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: concerns})).
+		Watches(&addonv1beta1.ManagedClusterAddOn{}, handler.EnqueueRequestsFromMapFunc(
+			func(_ context.Context, addOn client.Object) []reconcile.Request {
+				return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: addOn.GetNamespace()}}}
+			})).
+		Complete(r)
+}
+
+// concerns reports whether a change of a ManagedCluster can change its feature
+// labels or the state of its add-ons.
+func concerns(e event.UpdateEvent) bool {
+	before, ok1 := e.ObjectOld.(*clusterv1.ManagedCluster)
+	after, ok2 := e.ObjectNew.(*clusterv1.ManagedCluster)
+	return ok1 && ok2 && (unknown(before) == nil) != (unknown(after) == nil) ||
+		len(patchFor(e.ObjectOld.GetLabels(), features(e.ObjectNew.GetLabels()))) > 0
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	cluster := &clusterv1.ManagedCluster{}
+	if err := r.Client.Get(ctx, req.NamespacedName, cluster); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	var addOns addonv1beta1.ManagedClusterAddOnList
+	if err := r.Client.List(ctx, &addOns, client.InNamespace(cluster.Name)); err != nil {
+		return ctrl.Result{}, err
+	}
+	if condition := unknown(cluster); condition != nil {
+		for i := range addOns.Items {
+			if err := r.setUnknown(ctx, &addOns.Items[i], *condition); err != nil {
+				return ctrl.Result{}, err
+			}
+		}
+	}
+	return ctrl.Result{}, r.label(ctx, cluster, wanted(addOns.Items))
+}
+
+// wanted returns the feature labels that a cluster with these add-ons has.
+func wanted(addOns []addonv1beta1.ManagedClusterAddOn) map[string]string {
+	labels := make(map[string]string, len(addOns))
+	for i := range addOns {
+		key := names.LabelFeatureAddOnPrefix + addOns[i].Name
+		// The name of an add-on can be too long for a label; then it has none.
+		if addOns[i].DeletionTimestamp == nil && len(validation.IsQualifiedName(key)) == 0 {
+			labels[key] = feature(&addOns[i])
+		}
+	}
+	return labels
+}
+
+func feature(addOn *addonv1beta1.ManagedClusterAddOn) string {
+	condition := apimeta.FindStatusCondition(addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
+	switch {
+	case condition == nil || condition.Status == metav1.ConditionUnknown:
+		return names.FeatureUnreachable
+	case condition.Status == metav1.ConditionTrue:
+		return names.FeatureAvailable
+	}
+	return names.FeatureUnhealthy
+}
+
+// features are the feature labels among labels.
+func features(labels map[string]string) map[string]string {
+	found := map[string]string{}
+	for key, value := range labels {
+		if strings.HasPrefix(key, names.LabelFeatureAddOnPrefix) {
+			found[key] = value
+		}
+	}
+	return found
+}
+
+// patchFor returns what to set, and with nil what to remove, so that the
+// feature labels among labels become want.
+func patchFor(labels, want map[string]string) map[string]any {
+	patch := map[string]any{}
+	for key, value := range want {
+		if got, ok := labels[key]; !ok || got != value {
+			patch[key] = value
+		}
+	}
+	for key := range features(labels) {
+		if _, ok := want[key]; !ok {
+			patch[key] = nil
+		}
+	}
+	return patch
+}
+
+func (r *Reconciler) label(ctx context.Context, cluster *clusterv1.ManagedCluster, want map[string]string) error {
+	patch := patchFor(cluster.Labels, want)
+	if len(patch) == 0 {
+		return nil
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": patch, "uid": cluster.UID}})
+	if err != nil {
+		return err
+	}
+	err = r.Client.Patch(ctx, cluster, client.RawPatch(types.MergePatchType, body), Owner)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("feature labels of managed cluster %s: %w", cluster.Name, err)
+	}
+	return nil
+}
+
+// unknown returns the condition by which the state of the cluster is unknown.
+func unknown(cluster *clusterv1.ManagedCluster) *metav1.Condition {
+	condition := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	if condition == nil || condition.Status != metav1.ConditionUnknown {
+		return nil
+	}
+	return condition
+}
+
+// setUnknown says of an add-on what is said of its cluster.
+func (r *Reconciler) setUnknown(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, why metav1.Condition) error {
+	kind := addonv1beta1.ManagedClusterAddOnConditionAvailable
+	if apimeta.IsStatusConditionPresentAndEqual(addOn.Status.Conditions, kind, metav1.ConditionUnknown) {
+		return nil
+	}
+	conditions := slices.Clone(addOn.Status.Conditions)
+	apimeta.SetStatusCondition(&conditions, metav1.Condition{
+		Type: kind, Status: metav1.ConditionUnknown, Reason: why.Reason, Message: why.Message,
+		LastTransitionTime: metav1.NewTime(r.Clock.Now()),
+	})
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": addOn.ResourceVersion},
+		"status":   map[string]any{"conditions": conditions},
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.Client.Status().Patch(ctx, addOn, client.RawPatch(types.MergePatchType, body), Owner); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("conditions of add-on %s of cluster %s: %w", addOn.Name, addOn.Namespace, err)
+	}
+	return nil
+}

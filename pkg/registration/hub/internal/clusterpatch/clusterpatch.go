@@ -1,0 +1,103 @@
+package clusterpatch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+)
+
+// Conditions brings conditions of a cluster to what is wanted, in one write of
+// its status, and reports whether it had to. The time of a transition is now;
+// cluster is what the server answered afterwards.
+func Conditions(ctx context.Context, c client.Client, owner client.FieldOwner, cluster *clusterv1.ManagedCluster,
+	now time.Time, want ...metav1.Condition,
+) (changed bool, err error) {
+	conditions := slices.Clone(cluster.Status.Conditions)
+	for _, condition := range want {
+		condition.LastTransitionTime = metav1.NewTime(now)
+		if apimeta.SetStatusCondition(&conditions, condition) {
+			changed = true
+		}
+	}
+	if !changed {
+		return false, nil
+	}
+	patch, err := mergePatch(cluster, "status", map[string]any{"conditions": conditions})
+	if err != nil {
+		return false, err
+	}
+	if err := c.Status().Patch(ctx, cluster, patch, owner); err != nil {
+		return false, fmt.Errorf("conditions of managed cluster %s: %w", cluster.Name, err)
+	}
+	return true, nil
+}
+
+// Finalizers sets the finalizers of a cluster.
+func Finalizers(ctx context.Context, c client.Client, owner client.FieldOwner, cluster *clusterv1.ManagedCluster, want []string) error {
+	if slices.Equal(cluster.Finalizers, want) {
+		return nil
+	}
+	patch, err := mergePatch(cluster, "metadata", map[string]any{"finalizers": want})
+	if err != nil {
+		return err
+	}
+	if err := c.Patch(ctx, cluster, patch, owner); err != nil {
+		return fmt.Errorf("finalizers of managed cluster %s: %w", cluster.Name, err)
+	}
+	return nil
+}
+
+// Taints sets the taints of a cluster.
+func Taints(ctx context.Context, c client.Client, owner client.FieldOwner, cluster *clusterv1.ManagedCluster, want []clusterv1.Taint) error {
+	patch, err := mergePatch(cluster, "spec", map[string]any{"taints": want})
+	if err != nil {
+		return err
+	}
+	if err := c.Patch(ctx, cluster, patch, owner); err != nil {
+		return fmt.Errorf("taints of managed cluster %s: %w", cluster.Name, err)
+	}
+	return nil
+}
+
+// Accept lets a cluster join and notes in annotation, as its value, that it was
+// not a person who decided so.
+func Accept(ctx context.Context, c client.Client, owner client.FieldOwner, cluster *clusterv1.ManagedCluster, annotation, value string) error {
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{
+			"resourceVersion": cluster.ResourceVersion,
+			"annotations":     map[string]string{annotation: value},
+		},
+		"spec": map[string]any{"hubAcceptsClient": true},
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.Patch(ctx, cluster, client.RawPatch(types.MergePatchType, body), owner); err != nil {
+		return fmt.Errorf("acceptance of managed cluster %s: %w", cluster.Name, err)
+	}
+	return nil
+}
+
+// mergePatch names one list in one section of the cluster and the resource
+// version that the list was read at.
+func mergePatch(cluster *clusterv1.ManagedCluster, section string, content map[string]any) (client.Patch, error) {
+	body := map[string]map[string]any{section: content}
+	if body["metadata"] == nil {
+		body["metadata"] = map[string]any{}
+	}
+	body["metadata"]["resourceVersion"] = cluster.ResourceVersion
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	return client.RawPatch(types.MergePatchType, data), nil
+}

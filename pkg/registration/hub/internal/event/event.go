@@ -1,0 +1,47 @@
+package event
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/events"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+)
+
+// Recorder writes events of one controller.
+type Recorder struct {
+	// Events is where they go, see manager.GetEventRecorder.
+	Events events.EventRecorder
+}
+
+// Normal tells that something went as it should.
+func (r Recorder) Normal(cluster *clusterv1.ManagedCluster, reason, action, note string) {
+	r.write(cluster, corev1.EventTypeNormal, reason, action, note)
+}
+
+// Warning tells of something that a user should know or do.
+func (r Recorder) Warning(cluster *clusterv1.ManagedCluster, reason, action, note string) {
+	r.write(cluster, corev1.EventTypeWarning, reason, action, note)
+}
+
+func (r Recorder) write(cluster *clusterv1.ManagedCluster, kind, reason, action, note string) {
+	regarding := &corev1.ObjectReference{
+		APIVersion: clusterv1.GroupVersion.String(),
+		Kind:       "ManagedCluster",
+		Name:       cluster.Name,
+		UID:        cluster.UID,
+	}
+	if apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil {
+		regarding.Namespace = cluster.Name
+	}
+	r.Events.Eventf(regarding, nil, kind, reason, action, "%s", cut(note))
+}
+
+// cut keeps a note within what the API server takes.
+func cut(note string) string {
+	const most = 1000
+	if len(note) <= most {
+		return note
+	}
+	return note[:most] + "..."
+}

@@ -1,0 +1,235 @@
+package rbac
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	rbacac "k8s.io/client-go/applyconfigurations/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// Labels returns the labels of what belongs to a cluster, extra included; what
+// all clusters share belongs to the cluster "".
+func Labels(cluster string, extra map[string]string) map[string]string {
+	labels := maps.Clone(extra)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[names.LabelClusterName] = cluster
+	return labels
+}
+
+// HasLabels reports whether live carries every wanted label.
+func HasLabels(live client.Object, want map[string]string) bool {
+	labels := live.GetLabels()
+	for key, value := range want {
+		if got, ok := labels[key]; !ok || got != value {
+			return false
+		}
+	}
+	return true
+}
+
+// Rule allows verbs on one resource of one API group.
+func Rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+}
+
+// Named restricts a rule to one object.
+func Named(rule rbacv1.PolicyRule, name string) rbacv1.PolicyRule {
+	rule.ResourceNames = []string{name}
+	return rule
+}
+
+// Groups are the subjects that are groups.
+func Groups(groups ...string) []rbacv1.Subject {
+	subjects := make([]rbacv1.Subject, len(groups))
+	for i, group := range groups {
+		subjects[i] = rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: group}
+	}
+	return subjects
+}
+
+// Role is a wanted ClusterRole.
+type Role struct {
+	Name   string
+	Labels map[string]string
+	Rules  []rbacv1.PolicyRule
+}
+
+// Binding is a wanted ClusterRoleBinding or, with a namespace, RoleBinding to
+// a ClusterRole.
+type Binding struct {
+	Namespace  string
+	Name       string
+	Labels     map[string]string
+	Finalizers []string
+	Role       string
+	Subjects   []rbacv1.Subject
+}
+
+// EnsureClusterRole makes or repairs a ClusterRole.
+func EnsureClusterRole(ctx context.Context, c client.Client, owner client.FieldOwner, want Role) error {
+	var live rbacv1.ClusterRole
+	err := c.Get(ctx, client.ObjectKey{Name: want.Name}, &live)
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return err
+	case HasLabels(&live, want.Labels) && equality.Semantic.DeepEqual(live.Rules, want.Rules):
+		return nil
+	}
+	config := rbacac.ClusterRole(want.Name).WithLabels(want.Labels)
+	for _, rule := range want.Rules {
+		config.WithRules(rbacac.PolicyRule().
+			WithAPIGroups(rule.APIGroups...).WithResources(rule.Resources...).
+			WithResourceNames(rule.ResourceNames...).WithVerbs(rule.Verbs...))
+	}
+	return apply(ctx, c, owner, config, "cluster role "+want.Name)
+}
+
+// EnsureBinding makes or repairs a binding. What it binds to cannot be changed,
+// and one that is being deleted cannot be kept: either is replaced.
+func EnsureBinding(ctx context.Context, c client.Client, owner client.FieldOwner, want Binding) error {
+	live, err := readBinding(ctx, c, want.Namespace, want.Name)
+	if err != nil {
+		return err
+	}
+	if live != nil {
+		switch {
+		case live.object.GetDeletionTimestamp() != nil || live.role != roleRef(want.Role):
+			if err := DeleteBinding(ctx, c, c, owner, want.Namespace, want.Name); err != nil {
+				return err
+			}
+		case HasLabels(live.object, want.Labels) && slices.Equal(live.subjects, want.Subjects) &&
+			containsAll(live.object.GetFinalizers(), want.Finalizers):
+			return nil
+		}
+	}
+	return apply(ctx, c, owner, config(want), "binding "+want.Name)
+}
+
+// DeleteBinding deletes a binding at once: a finalizer does not keep it. It is
+// looked up in what reader reads.
+func DeleteBinding(ctx context.Context, c client.Client, reader client.Reader, owner client.FieldOwner, namespace, name string) error {
+	live, err := readBinding(ctx, reader, namespace, name)
+	if err != nil || live == nil {
+		return err
+	}
+	if len(live.object.GetFinalizers()) > 0 {
+		if err := SetFinalizers(ctx, c, owner, live.object, nil); err != nil {
+			return err
+		}
+	}
+	return remove(ctx, c, live.object)
+}
+
+// RetireBinding deletes a binding that stays until its finalizers are removed.
+func RetireBinding(ctx context.Context, c client.Client, reader client.Reader, namespace, name string) error {
+	live, err := readBinding(ctx, reader, namespace, name)
+	if err != nil || live == nil {
+		return err
+	}
+	return remove(ctx, c, live.object)
+}
+
+// DeleteClusterRole deletes a ClusterRole, looked up in what reader reads.
+func DeleteClusterRole(ctx context.Context, c client.Client, reader client.Reader, name string) error {
+	var live rbacv1.ClusterRole
+	if err := reader.Get(ctx, client.ObjectKey{Name: name}, &live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return remove(ctx, c, &live)
+}
+
+// SetFinalizers replaces the finalizers of an object that was just read. An
+// object that is gone needs none.
+func SetFinalizers(ctx context.Context, c client.Client, owner client.FieldOwner, object client.Object, finalizers []string) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": object.GetUID(), "resourceVersion": object.GetResourceVersion(), "finalizers": finalizers,
+	}})
+	if err != nil {
+		return err
+	}
+	err = c.Patch(ctx, object, client.RawPatch(types.MergePatchType, body), owner)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("finalizers of %s in namespace %s: %w", object.GetName(), object.GetNamespace(), err)
+	}
+	return nil
+}
+
+func remove(ctx context.Context, c client.Client, object client.Object) error {
+	if object.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	if err := client.IgnoreNotFound(c.Delete(ctx, object)); err != nil {
+		return fmt.Errorf("deletion of %s: %w", object.GetName(), err)
+	}
+	return nil
+}
+
+// binding is what ClusterRoleBindings and RoleBindings have in common.
+type binding struct {
+	object   client.Object
+	role     rbacv1.RoleRef
+	subjects []rbacv1.Subject
+}
+
+// readBinding returns nil when there is no such binding.
+func readBinding(ctx context.Context, reader client.Reader, namespace, name string) (*binding, error) {
+	var b binding
+	var err error
+	key := client.ObjectKey{Namespace: namespace, Name: name}
+	if namespace == "" {
+		var live rbacv1.ClusterRoleBinding
+		err = reader.Get(ctx, key, &live)
+		b = binding{object: &live, role: live.RoleRef, subjects: live.Subjects}
+	} else {
+		var live rbacv1.RoleBinding
+		err = reader.Get(ctx, key, &live)
+		b = binding{object: &live, role: live.RoleRef, subjects: live.Subjects}
+	}
+	if err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return &b, nil
+}
+
+func roleRef(role string) rbacv1.RoleRef {
+	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
+}
+
+func config(want Binding) runtime.ApplyConfiguration {
+	ref := rbacac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(want.Role)
+	subjects := make([]*rbacac.SubjectApplyConfiguration, len(want.Subjects))
+	for i, s := range want.Subjects {
+		subjects[i] = rbacac.Subject().WithKind(s.Kind).WithAPIGroup(s.APIGroup).WithName(s.Name)
+	}
+	if want.Namespace == "" {
+		return rbacac.ClusterRoleBinding(want.Name).WithLabels(want.Labels).
+			WithFinalizers(want.Finalizers...).WithRoleRef(ref).WithSubjects(subjects...)
+	}
+	return rbacac.RoleBinding(want.Name, want.Namespace).WithLabels(want.Labels).
+		WithFinalizers(want.Finalizers...).WithRoleRef(ref).WithSubjects(subjects...)
+}
+
+func apply(ctx context.Context, c client.Client, owner client.FieldOwner, config runtime.ApplyConfiguration, what string) error {
+	if err := c.Apply(ctx, config, owner, client.ForceOwnership); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+func containsAll(have, want []string) bool {
+	return !slices.ContainsFunc(want, func(w string) bool { return !slices.Contains(have, w) })
+}
