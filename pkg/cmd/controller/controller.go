@@ -39,6 +39,7 @@ func roles() []*cobra.Command {
 	return []*cobra.Command{
 		newHub(),
 		newCleanup(),
+		newSpoke(),
 	}
 }
 

@@ -1,0 +1,57 @@
+package names
+
+// AgentIdentityConfigMap holds, in the agent namespace, the cluster and agent
+// names that an agent made up for itself, under KeyClusterName and
+// KeyAgentName, so that a restart, a lost Secret or a new installation keeps
+// them (seed 004 step 2). It is ours: upstream keeps them in the hub kubeconfig
+// Secret alone.
+const AgentIdentityConfigMap = "registration-agent-identity"
+
+// The condition in which a Klusterlet tells how its connection to the hub is,
+// and its reasons (contract D.5). When it is True its reason is a bootstrap
+// reason and a hub reason with a comma between them.
+const (
+	ConditionHubConnectionDegraded = "HubConnectionDegraded"
+
+	ReasonHubConnectionFunctional = "HubConnectionFunctional"
+
+	ReasonBootstrapSecretMissing      = "BootstrapSecretMissing"
+	ReasonBootstrapSecretError        = "BootstrapSecretError"
+	ReasonBootstrapSecretUnauthorized = "BootstrapSecretUnauthorized"
+	ReasonBootstrapSecretFunctional   = "BootstrapSecretFunctional"
+
+	ReasonHubKubeConfigSecretMissing = "HubKubeConfigSecretMissing"
+	ReasonHubKubeConfigMissing       = "HubKubeConfigMissing"
+	ReasonHubKubeConfigError         = "HubKubeConfigError"
+	ReasonHubKubeConfigUnauthorized  = "HubKubeConfigUnauthorized"
+)
+
+// Reasons of the events that a registration agent records in its namespace
+// (contract B.4).
+const (
+	EventCSRCreated            = "CSRCreated"
+	EventCertificateCreated    = "ClientCertificateCreated"
+	EventCertificateHalted     = "ClientCertificateCreationHalted"
+	EventNoValidCertificate    = "NoValidCertificateFound"
+	EventRotationStarted       = "CertificateRotationStarted"
+	EventSecretSave            = "SecretSave"
+	EventHubClientConfigReady  = "HubClientConfigReady"
+	EventManagedClusterCreated = "ManagedClusterCreated"
+)
+
+// Formats of messages that the agent writes into ManagedCluster conditions
+// (contract B.4 and B.10), upstream's words.
+const (
+	MessageCertificateRotated   = "client certificate rotated starting from %s to %s"
+	MessageCertificateFailed    = "Failed to rotated client certificate %s"
+	MessageCertificateHalted    = "Stop creating csr since there are too many csr created already on hub"
+	MessageAPIServerUnavailable = "The kube-apiserver is not ok, status code: %d, %v"
+)
+
+// API groups and resources whose permissions are reviewed by name.
+const (
+	GroupCluster                = "cluster.open-cluster-management.io"
+	GroupCertificates           = "certificates.k8s.io"
+	ResourceManagedClusters     = "managedclusters"
+	ResourceCertificateRequests = "certificatesigningrequests"
+)

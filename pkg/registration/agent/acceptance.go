@@ -1,0 +1,79 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// acceptance watches whether the hub accepts the cluster, tells the agent's
+// phase from that, and keeps the client configurations.
+type acceptance struct {
+	agent *Agent
+	hub   client.Client
+}
+
+func (r *acceptance) setup(mgr ctrl.Manager, own reconcile.Request) error {
+	// Rung once by hand: a ManagedCluster that is gone makes no event.
+	start := newBell()
+	start.ring()
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("registration.acceptance").
+		For(&clusterv1.ManagedCluster{}).
+		WatchesRawSource(start.source(own)).
+		Complete(r)
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *acceptance) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var cluster clusterv1.ManagedCluster
+	err := r.hub.Get(ctx, req.NamespacedName, &cluster)
+	if apierrors.IsNotFound(err) {
+		r.agent.journal.report(Report{Phase: Rejected, Bootstrap: functional(), Hub: Condition{
+			names.ReasonHubKubeConfigUnauthorized, fmt.Sprintf("the hub has no ManagedCluster %s any more; create and accept it there, or run kubectl ocm unjoin here", req.Name)}})
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	r.agent.journal.report(acceptanceReport(&cluster))
+	if !cluster.DeletionTimestamp.IsZero() || !accepted(&cluster) {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{}, r.agent.mergeClientConfigs(ctx, r.hub, &cluster)
+}
+
+func accepted(cluster *clusterv1.ManagedCluster) bool {
+	return apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+}
+
+// acceptanceReport tells the phase of a cluster that holds a credential.
+func acceptanceReport(cluster *clusterv1.ManagedCluster) Report {
+	report := Report{Phase: Registered, Bootstrap: functional()}
+	condition := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+	unauthorized := func(message string) Condition { return Condition{names.ReasonHubKubeConfigUnauthorized, message} }
+	switch {
+	case accepted(cluster):
+		report.Phase = Running
+	case condition == nil && !cluster.Spec.HubAcceptsClient:
+		report.Hub = unauthorized(waitingForAcceptance(cluster.Name))
+	case cluster.Spec.HubAcceptsClient:
+		report.Hub = unauthorized(fmt.Sprintf("%s is accepted; waiting for the hub to prepare its namespace and permissions", cluster.Name))
+		if condition != nil && condition.Reason == names.ReasonHubError {
+			report.Hub.Message += ": " + condition.Message
+		}
+	default:
+		report.Phase = Rejected
+		report.Hub = unauthorized(fmt.Sprintf("the hub denies %s: %s; to accept it again run on the hub: kubectl ocm accept --clusters %s", cluster.Name, condition.Message, cluster.Name))
+	}
+	return report
+}

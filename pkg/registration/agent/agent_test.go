@@ -1,0 +1,337 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent"
+)
+
+func testLogger(t *testing.T) logr.Logger {
+	t.Helper()
+	start := time.Now()
+	return funcr.New(func(prefix, args string) {
+		if t.Context().Err() == nil {
+			t.Logf("%6.2fs %s %.400s", time.Since(start).Seconds(), prefix, args)
+		}
+	}, funcr.Options{})
+}
+
+// klusterletSays waits until HubConnectionDegraded says what is wanted.
+func (s *spoke) klusterletSays(t *testing.T, status metav1.ConditionStatus, reason, words string) {
+	t.Helper()
+	var got *metav1.Condition
+	defer func() {
+		if t.Failed() {
+			t.Logf("the Klusterlet says %+v", got)
+		}
+	}()
+	eventually(t, "the Klusterlet to say "+reason, func(ctx context.Context) (bool, error) {
+		var k operatorv1.Klusterlet
+		if err := s.admin.Get(ctx, client.ObjectKey{Name: s.cluster}, &k); err != nil {
+			return false, err
+		}
+		got = apimeta.FindStatusCondition(k.Status.Conditions, names.ConditionHubConnectionDegraded)
+		return got != nil && got.Status == status && got.Reason == reason && strings.Contains(got.Message, words), nil
+	})
+}
+
+func TestAgent(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	for name, test := range map[string]func(*testing.T, *hub){
+		"joins with three writes on the hub":        testJoin,
+		"waits for acceptance after its credential": testAcceptedLater,
+		"a crash anywhere makes no second request":  testCrashes,
+		"recovers when denied and accepted again":   testDenied,
+		"registers again when its Secret is lost":   testLostSecret,
+		"says what the bootstrap identity lacks":    testForbidden,
+		"waits for a bootstrap kubeconfig":          testNoBootstrap,
+		"keeps a made-up name":                      testNames,
+		"halts at ten open requests":                testPileUp,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, h)
+		})
+	}
+}
+
+func testJoin(t *testing.T, h *hub) {
+	s := newSpoke(t, h, "joins")
+	create(t, s.admin, node("n1", false), node("n2", true))
+	create(t, s.admin, &clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "id.k8s.io"}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "abc"}})
+	s.config.Cluster = agent.Cluster{
+		ExternalURLs: []string{"https://api.example.com:6443"}, CABundle: managed.CAData,
+		Annotations: map[string]string{"agent.open-cluster-management.io/a": "b", "other/x": "y"},
+	}
+	p := s.start(t)
+	p.reaches(t, agent.Requested)
+	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigSecretMissing", "kubectl ocm accept --clusters joins")
+	mc := h.cluster(t, "joins")
+	if len(mc.Labels) > 0 || len(mc.Spec.Taints) > 0 || mc.Spec.HubAcceptsClient || len(mc.Annotations) != 1 ||
+		mc.Annotations["agent.open-cluster-management.io/a"] != "b" || len(mc.Spec.ManagedClusterClientConfigs) != 1 {
+		t.Errorf("created %s", mustJSON(t, mc))
+	}
+	if csrs := h.csrs(t, "joins"); len(csrs) != 1 || s.secret(t, names.PendingCredentialSecret) == nil {
+		t.Errorf("%d CSRs, pending Secret %v", len(csrs), s.secret(t, names.PendingCredentialSecret) != nil)
+	}
+	h.join(t, p, "joins")
+	p.reaches(t, agent.Running)
+	s.klusterletSays(t, metav1.ConditionFalse, "HubConnectionFunctional", "")
+	checkStatus(t, h.cluster(t, "joins"))
+
+	user := h.csrs(t, "joins")
+	agentUser := names.AgentUser("joins", string(s.secret(t, names.HubKubeconfigSecret).Data[names.KeyAgentName]))
+	got := h.writes(t, agentUser)
+	if want := []string{"patch managedclusters/status"}; !slices.Equal(got, want) {
+		t.Errorf("with its credential the agent wrote %q, want %q", got, want)
+	}
+	if len(user) != 1 {
+		t.Errorf("%d CSRs", len(user))
+	}
+	s.checkFiles(t, h)
+	if s.secret(t, names.PendingCredentialSecret) != nil {
+		t.Error("the pending Secret is still there")
+	}
+	if p.metric(t, "ocm_agent_credential_expiry_seconds") <= float64(time.Now().Unix()) ||
+		p.metric(t, "ocm_agent_phase", "Running") != 1 || p.metric(t, "ocm_agent_phase", "Requested") != 0 ||
+		p.metric(t, "ocm_agent_renewals_total", "success") != 1 {
+		t.Error("the metrics do not tell of a running agent")
+	}
+	var events corev1.EventList
+	if err := s.admin.List(t.Context(), &events, client.InNamespace(s.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	for _, reason := range []string{names.EventManagedClusterCreated, names.EventCSRCreated, names.EventCertificateCreated, names.EventSecretSave, names.EventHubClientConfigReady} {
+		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == reason }) {
+			t.Errorf("no event %s", reason)
+		}
+	}
+}
+
+func node(name string, unschedulable bool) *corev1.Node {
+	resources := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi")}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Unschedulable: unschedulable}, Status: corev1.NodeStatus{Capacity: resources, Allocatable: resources}}
+}
+
+func checkStatus(t *testing.T, mc *clusterv1.ManagedCluster) {
+	t.Helper()
+	for _, typ := range []string{clusterv1.ManagedClusterConditionJoined, clusterv1.ManagedClusterConditionAvailable, names.ConditionCertificateRotated} {
+		if !apimeta.IsStatusConditionTrue(mc.Status.Conditions, typ) {
+			t.Errorf("condition %s is not True", typ)
+		}
+	}
+	if !strings.HasPrefix(mc.Status.Version.Kubernetes, "v1.") {
+		t.Errorf("version %q", mc.Status.Version.Kubernetes)
+	}
+	if cpu := mc.Status.Capacity[clusterv1.ResourceCPU]; cpu.Value() != 4 {
+		t.Errorf("capacity %v", mc.Status.Capacity)
+	}
+	if cpu := mc.Status.Allocatable[clusterv1.ResourceCPU]; cpu.Value() != 2 {
+		t.Errorf("allocatable %v", mc.Status.Allocatable)
+	}
+	if claims := mc.Status.ClusterClaims; len(claims) != 1 || claims[0].Value != "abc" {
+		t.Errorf("claims %v", claims)
+	}
+}
+
+// checkFiles checks that the mirrored kubeconfig works and is private.
+func (s *spoke) checkFiles(t *testing.T, h *hub) {
+	t.Helper()
+	dir, err := os.Stat(s.hubDir)
+	if err != nil || dir.Mode().Perm() != 0o700 {
+		t.Fatalf("directory: %v, %v", dir, err)
+	}
+	for _, name := range []string{"kubeconfig", "tls.crt", "tls.key", "cluster-name", "agent-name"} {
+		f, err := os.Stat(filepath.Join(s.hubDir, name))
+		if err != nil || f.Mode().Perm() != 0o600 {
+			t.Errorf("file %s: %v, %v", name, f, err)
+		}
+	}
+	own := h.ClientFor(t, restConfigOf(t, filepath.Join(s.hubDir, "kubeconfig")))
+	if err := own.Get(t.Context(), client.ObjectKey{Name: s.cluster}, &clusterv1.ManagedCluster{}); err != nil {
+		t.Errorf("the mirrored kubeconfig does not work: %v", err)
+	}
+}
+
+func testAcceptedLater(t *testing.T, h *hub) {
+	s := newSpoke(t, h, "later")
+	p := s.start(t)
+	p.reaches(t, agent.Requested)
+	h.approve(t, "later")
+	p.reaches(t, agent.Registered)
+	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigUnauthorized", "kubectl ocm accept --clusters later")
+	p.stop()
+	p = s.start(t) // A restart here asks for nothing.
+	p.reaches(t, agent.Registered)
+	h.accept(t, "later")
+	h.available(t, "later")
+	if n := len(h.csrs(t, "later")); n != 1 {
+		t.Errorf("%d CSRs", n)
+	}
+}
+
+func testCrashes(t *testing.T, h *hub) {
+	for writes := int32(1); writes <= 4; writes++ {
+		cluster := fmt.Sprintf("crash%d", writes)
+		t.Run(cluster, func(t *testing.T) {
+			t.Parallel()
+			s := newSpoke(t, h, cluster)
+			p := s.startUntil(t, writes)
+			crashed := false
+			for !crashed {
+				select {
+				case <-p.done:
+					crashed = true
+				case <-time.After(50 * time.Millisecond):
+					if p.agent.Report().Phase == agent.Requested {
+						h.approve(t, cluster)
+					}
+				}
+			}
+			p = s.start(t)
+			eventually(t, "a CSR", func(context.Context) (bool, error) { return len(h.csrs(t, cluster)) > 0, nil })
+			h.approve(t, cluster)
+			h.accept(t, cluster)
+			h.available(t, cluster)
+			if n := len(h.csrs(t, cluster)); n != 1 {
+				t.Errorf("%d CSRs", n)
+			}
+			p.stop()
+		})
+	}
+}
+
+func testDenied(t *testing.T, h *hub) {
+	s := newSpoke(t, h, "denied")
+	p := s.start(t)
+	h.join(t, p, "denied")
+	p.reaches(t, agent.Running)
+	h.deny(t, "denied")
+	p.reaches(t, agent.Rejected)
+	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigUnauthorized", "denies denied")
+	h.accept(t, "denied")
+	p.reaches(t, agent.Running)
+	s.klusterletSays(t, metav1.ConditionFalse, "HubConnectionFunctional", "")
+	p.stop()
+	h.deny(t, "denied")
+	p = s.start(t) // The same after a restart.
+	p.reaches(t, agent.Rejected)
+	h.accept(t, "denied")
+	p.reaches(t, agent.Running)
+	if n := len(h.csrs(t, "denied")); n != 1 {
+		t.Errorf("%d CSRs", n)
+	}
+}
+
+func testLostSecret(t *testing.T, h *hub) {
+	s := newSpoke(t, h, "lost")
+	p := s.start(t)
+	h.join(t, p, "lost")
+	before := s.secret(t, names.HubKubeconfigSecret)
+	if err := s.admin.Delete(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	p.reaches(t, agent.Requested)
+	eventually(t, "the files to go", func(context.Context) (bool, error) {
+		_, err := os.Stat(filepath.Join(s.hubDir, "tls.key"))
+		return os.IsNotExist(err), nil
+	})
+	h.approve(t, "lost")
+	p.reaches(t, agent.Running)
+	after := s.secret(t, names.HubKubeconfigSecret)
+	if after == nil || string(after.Data["agent-name"]) != string(before.Data["agent-name"]) {
+		t.Error("the agent did not keep its name")
+	}
+	if string(after.Data["tls.key"]) == string(before.Data["tls.key"]) {
+		t.Error("the lost key is used again")
+	}
+}
+
+func testForbidden(t *testing.T, h *hub) {
+	s := newSpoke(t, nil, "forbidden")
+	s.setBootstrap(t, h.KubeconfigFor(t, "stranger"))
+	p := s.start(t)
+	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretUnauthorized,HubKubeConfigSecretMissing", "create managedclusters.cluster.open-cluster-management.io")
+	// A new bootstrap kubeconfig is taken up at once.
+	s.setBootstrap(t, h.bootstrapKubeconfig(t))
+	p.reaches(t, agent.Requested)
+}
+
+func testNoBootstrap(t *testing.T, h *hub) {
+	s := newSpoke(t, nil, "nobootstrap")
+	p := s.start(t)
+	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretMissing,HubKubeConfigSecretMissing", "kubectl ocm join")
+	s.setBootstrap(t, []byte("nonsense: ["))
+	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretError,HubKubeConfigSecretMissing", "cannot be parsed")
+	s.setBootstrap(t, h.bootstrapKubeconfig(t))
+	p.reaches(t, agent.Requested)
+}
+
+func testNames(t *testing.T, h *hub) {
+	s := newSpoke(t, h, "unnamed")
+	s.config.Names.Cluster = ""
+	p := s.start(t)
+	p.reaches(t, agent.Requested)
+	p.stop()
+	var kept corev1.ConfigMap
+	if err := s.admin.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: names.AgentIdentityConfigMap}, &kept); err != nil {
+		t.Fatal(err)
+	}
+	cluster, name := kept.Data["cluster-name"], kept.Data["agent-name"]
+	if len(cluster) != 36 || len(name) != 5 {
+		t.Errorf("made up %q and %q", cluster, name)
+	}
+	p = s.start(t)
+	h.join(t, p, cluster)
+	secret := s.secret(t, names.HubKubeconfigSecret)
+	if string(secret.Data["cluster-name"]) != cluster || string(secret.Data["agent-name"]) != name {
+		t.Errorf("registered as %s, %s; was %s, %s", secret.Data["cluster-name"], secret.Data["agent-name"], cluster, name)
+	}
+	if n := len(h.csrs(t, cluster)); n != 1 {
+		t.Errorf("%d CSRs", n)
+	}
+}
+
+func testPileUp(t *testing.T, h *hub) {
+	other := newSpoke(t, h, "pileup")
+	p := other.start(t)
+	p.reaches(t, agent.Requested)
+	first := h.csrs(t, "pileup")[0]
+	p.stop()
+	if err := other.admin.Delete(t.Context(), other.secret(t, names.PendingCredentialSecret)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 9 {
+		c := first.DeepCopy()
+		c.ObjectMeta = metav1.ObjectMeta{Name: fmt.Sprint("pileup-", i), Labels: first.Labels}
+		create(t, h.admin, c)
+	}
+	p = other.start(t)
+	s := other
+	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigSecretMissing", "kubectl get csr")
+	if n := len(h.csrs(t, "pileup")); n != 10 {
+		t.Errorf("%d CSRs", n)
+	}
+	p.stop()
+}

@@ -1,0 +1,125 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/clock"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/status"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+// Config is how an agent is set up.
+type Config struct {
+	// Namespace is the agent's namespace on the managed cluster.
+	Namespace string
+	Names     Names
+	Secrets   Secrets
+	// Cluster is what the agent tells the hub when it creates the ManagedCluster.
+	Cluster Cluster
+	// Claims say which claims are reported; nil switches them off.
+	Claims *status.ClaimRules
+	// HealthPeriod is how often the managed cluster's API server is probed.
+	HealthPeriod time.Duration
+	// NewDriver returns the driver for an identity.
+	NewDriver func(driver.Identity) driver.Agent
+	// Clock is the time; it must be the real one outside unit tests, because
+	// deadlines of requests go by that.
+	Clock clock.WithTicker
+}
+
+// Names are the names that the agent goes by.
+type Names struct {
+	// Cluster and Agent are found out or made up where they are empty.
+	Cluster string
+	Agent   string
+	// Klusterlet is whose status tells about the hub connection; empty for none.
+	Klusterlet string
+}
+
+// Secrets are where kubeconfigs are kept.
+type Secrets struct {
+	// Bootstrap and Hub name Secrets in the agent's namespace.
+	Bootstrap string
+	Hub       string
+	// BootstrapFile is read where there is no bootstrap Secret, and relative
+	// files of the bootstrap kubeconfig are beside it.
+	BootstrapFile string
+	// HubDir receives the files of the hub kubeconfig Secret; empty for none.
+	HubDir string
+}
+
+// Cluster is what the hub is told about the managed cluster.
+type Cluster struct {
+	// ExternalURLs are the addresses under which its API server can be reached.
+	ExternalURLs []string
+	// CABundle is the certificate authority behind these.
+	CABundle []byte
+	// Annotations are put on the ManagedCluster if their prefix allows it.
+	Annotations map[string]string
+}
+
+// Validate reports everything that is wrong with the configuration.
+func (c *Config) Validate() error {
+	var problems []error
+	refuse := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if c.Namespace == "" {
+		refuse("the agent's namespace is not known: set --namespace or the environment variable POD_NAMESPACE")
+	}
+	if c.Names.Cluster != "" {
+		if err := names.ValidateClusterName(c.Names.Cluster); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	for _, secret := range []string{c.Secrets.Bootstrap, c.Secrets.Hub} {
+		if bad := validation.IsDNS1123Subdomain(secret); len(bad) > 0 {
+			refuse("invalid Secret name %q: %s", secret, strings.Join(bad, "; "))
+		}
+	}
+	if c.Secrets.Bootstrap == c.Secrets.Hub {
+		refuse("the bootstrap and the hub kubeconfig must be in different Secrets, both are %q", c.Secrets.Hub)
+	}
+	for _, external := range c.Cluster.ExternalURLs {
+		if u, err := url.Parse(external); err != nil || u.Scheme != "https" || u.Host == "" {
+			refuse("invalid external server URL %q: it must be an https URL", external)
+		}
+	}
+	if c.HealthPeriod <= 0 {
+		refuse("invalid health check period %v: it must be positive", c.HealthPeriod)
+	}
+	if c.Claims != nil && c.Claims.MaxCustom < 0 {
+		refuse("invalid number of custom cluster claims %d: it must not be negative", c.Claims.MaxCustom)
+	}
+	return errors.Join(problems...)
+}
+
+// clientConfigs are the external URLs in the form of a ManagedCluster.
+func (c *Cluster) clientConfigs() []clusterv1.ClientConfig {
+	var configs []clusterv1.ClientConfig
+	for _, external := range c.ExternalURLs {
+		configs = append(configs, clusterv1.ClientConfig{URL: external, CABundle: c.CABundle})
+	}
+	return configs
+}
+
+// annotations are those that an agent may pass on.
+func (c *Cluster) annotations() map[string]string {
+	var allowed map[string]string
+	for key, value := range c.Annotations {
+		if strings.HasPrefix(key, names.AnnotationAgentPrefix) {
+			if allowed == nil {
+				allowed = map[string]string{}
+			}
+			allowed[key] = value
+		}
+	}
+	return allowed
+}

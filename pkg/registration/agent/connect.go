@@ -1,0 +1,219 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/connection"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/lease"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/status"
+)
+
+// unacceptedPolls is how a cluster that the hub has not accepted yet asks
+// whether it is: it has no right to watch anything.
+func unacceptedPolls() credential.Backoff {
+	return credential.Backoff{First: 300 * time.Millisecond, Most: 15 * time.Second}
+}
+
+// refusedPatience is how long the hub must keep answering "who are you" before
+// the credential is given up: an API server that starts may say so for a moment.
+const refusedPatience = 30 * time.Second
+
+// Causes that end a connection.
+var (
+	errExpired = errors.New("the hub credential expired")
+	errRefused = errors.New("the hub does not know the credential")
+)
+
+// hubMapper knows the few types that are used on the hub. Discovery would cost
+// requests and could fail.
+func hubMapper() apimeta.RESTMapper {
+	m := apimeta.NewDefaultRESTMapper(nil)
+	m.Add(schema.GroupVersion(clusterv1.GroupVersion).WithKind("ManagedCluster"), apimeta.RESTScopeRoot)
+	m.Add(certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"), apimeta.RESTScopeRoot)
+	m.Add(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), apimeta.RESTScopeRoot)
+	m.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), apimeta.RESTScopeNamespace)
+	return m
+}
+
+// connect works with the stored credential until ctx ends or the credential is
+// of no use any more, which is no error: the next look sees it.
+func (a *Agent) connect(ctx context.Context, s *snapshot) error {
+	conn, err := connection.New(*s.hub, a.store.bootstrapDir())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.Rotate(s.stored[names.KeyTLSCert], s.stored[names.KeyTLSKey]); err != nil {
+		return err
+	}
+	a.events.normal(names.EventHubClientConfigReady, "Connect", "connecting to the hub at %s", s.hub.Cluster.Server)
+	hub, err := newHubClient(conn.Config())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c := &connected{agent: a, snapshot: s, conn: conn, hub: hub, end: cancel}
+	if err := c.run(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errRefused):
+		a.refused = string(c.snapshot.stored[names.KeyTLSCert])
+		return nil
+	case errors.Is(cause, errExpired):
+		return nil
+	}
+	return context.Cause(ctx)
+}
+
+// connected is one connection to the hub.
+type connected struct {
+	agent    *Agent
+	snapshot *snapshot
+	conn     *connection.Conn
+	hub      client.WithWatch
+	end      context.CancelCauseFunc
+
+	reach reach
+	cert  certificateCondition
+}
+
+// run waits for the hub to let the agent in and then works, until ctx ends.
+func (c *connected) run(ctx context.Context) error {
+	if err := c.awaitAcceptance(ctx); err != nil {
+		return err
+	}
+	inner, err := c.manager()
+	if err != nil {
+		return err
+	}
+	if err := c.setup(inner); err != nil {
+		return err
+	}
+	keeper := make(chan struct{})
+	go func() { // Ends with ctx, and run waits for that.
+		defer close(keeper)
+		c.keepCredential(ctx)
+	}()
+	err = inner.Start(ctx)
+	if err != nil {
+		c.end(err)
+	}
+	<-keeper
+	return err
+}
+
+// manager runs what works with one connection. It holds the one ManagedCluster
+// in its cache and nothing else.
+func (c *connected) manager() (manager.Manager, error) {
+	own := fields.OneTermEqualSelector("metadata.name", c.snapshot.identity.Cluster)
+	inner, err := ctrl.NewManager(c.conn.Config(), manager.Options{
+		Scheme:                 scheme.New(),
+		MapperProvider:         func(*rest.Config, *http.Client) (apimeta.RESTMapper, error) { return hubMapper(), nil },
+		Logger:                 c.agent.log.WithName("hub"),
+		Metrics:                metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress: "0",
+		Cache: cache.Options{
+			ByObject:         map[client.Object]cache.ByObject{&clusterv1.ManagedCluster{}: {Field: own}},
+			DefaultTransform: cache.TransformStripManagedFields(),
+		},
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&coordinationv1.Lease{}}}},
+		// A manager is made for every connection of one process.
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prepare the hub connection: %w", err)
+	}
+	return inner, nil
+}
+
+func (c *connected) setup(inner manager.Manager) error {
+	a := c.agent
+	c.reach = reach{agent: a, server: c.snapshot.hub.Cluster.Server, end: c.end}
+	renewer := &lease.Reconciler{Client: inner.GetClient(), Clock: a.config.Clock, Observe: c.reach.observe}
+	if err := renewer.SetupWithManager(inner); err != nil {
+		return err
+	}
+	own := reconcile.Request{NamespacedName: types.NamespacedName{Name: c.snapshot.identity.Cluster}}
+	reporter := &status.Reconciler{
+		Client: inner.GetClient(), Clock: a.config.Clock, Sources: a.sources, Period: a.config.HealthPeriod,
+		Changed: a.facts.source(own), Certificate: c.cert.get,
+	}
+	c.cert.rotated(c.snapshot.facts.Validity)
+	if err := reporter.SetupWithManager(inner); err != nil {
+		return err
+	}
+	return (&acceptance{agent: a, hub: inner.GetClient()}).setup(inner, own)
+}
+
+// awaitAcceptance returns once the hub lets the agent read its ManagedCluster.
+func (c *connected) awaitAcceptance(ctx context.Context) error {
+	id := c.snapshot.identity
+	var refusedSince time.Time
+	for polls := 1; ; polls++ {
+		err := c.readOwn(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		report := Report{Phase: Registered, Bootstrap: functional(), Hub: Condition{names.ReasonHubKubeConfigError, fmt.Sprintf("the hub at %s: %v", c.snapshot.hub.Cluster.Server, err)}}
+		now := c.agent.config.Clock.Now()
+		if c.snapshot.facts.Validity.Expired(now) {
+			c.end(errExpired)
+			return errExpired
+		}
+		switch {
+		case apierrors.IsUnauthorized(err):
+			if refusedSince.IsZero() {
+				refusedSince = now
+			}
+			if now.Sub(refusedSince) >= refusedPatience {
+				c.end(errRefused)
+				return errRefused
+			}
+		case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+			report.Hub = Condition{names.ReasonHubKubeConfigUnauthorized, waitingForAcceptance(id.Cluster)}
+		}
+		c.agent.journal.report(report)
+		c.agent.sleep(ctx, unacceptedPolls().Delay(polls, id.Cluster))
+	}
+}
+
+func waitingForAcceptance(cluster string) string {
+	return fmt.Sprintf("the hub issued a credential; waiting for a hub administrator to accept %s; run on the hub: kubectl ocm accept --clusters %s", cluster, cluster)
+}
+
+func (c *connected) readOwn(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return c.hub.Get(ctx, client.ObjectKey{Name: c.snapshot.identity.Cluster}, &clusterv1.ManagedCluster{})
+}

@@ -1,0 +1,305 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/status"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+)
+
+// patience is far above what anything takes: the machine may be busy.
+const patience = 90 * time.Second
+
+// managed is the managed cluster of every test; each test has its own agent
+// namespace on it.
+var managed *controlplane.ControlPlane
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	controlplane.Main(m, &managed)
+}
+
+func eventually(t *testing.T, what string, done func(ctx context.Context) (bool, error)) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		ok, err := done(ctx)
+		last = err
+		return ok && err == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("wait for %s: %v (last: %v)", what, err, last)
+	}
+}
+
+// installCRDs installs what the tests need from the OCM API module.
+func installCRDs(t *testing.T, c client.Client, files ...string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "open-cluster-management.io/api").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(data, crd); err != nil {
+			t.Fatal(err)
+		}
+		name := crd.Name
+		if err := c.Create(t.Context(), crd); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+		eventually(t, "CRD "+name, func(ctx context.Context) (bool, error) {
+			if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+				return false, err
+			}
+			for _, cond := range crd.Status.Conditions {
+				if cond.Type == apiextensionsv1.Established && cond.Status == apiextensionsv1.ConditionTrue {
+					return true, nil
+				}
+			}
+			return false, nil
+		})
+	}
+}
+
+// spoke is the managed cluster of one test.
+type spoke struct {
+	namespace string
+	cluster   string
+	hubDir    string
+	config    agent.Config
+	admin     client.Client
+}
+
+// newSpoke prepares an agent namespace with the RBAC of contract D.3, and a
+// bootstrap kubeconfig for hub.
+func newSpoke(t *testing.T, h *hub, cluster string) *spoke {
+	t.Helper()
+	admin := managed.Client(t)
+	installCRDs(t, admin,
+		"operator/v1/0000_00_operator.open-cluster-management.io_klusterlets.crd.yaml",
+		"cluster/v1alpha1/0000_02_clusters.open-cluster-management.io_clusterclaims.crd.yaml")
+	s := &spoke{namespace: "agent-" + cluster, cluster: cluster, hubDir: filepath.Join(t.TempDir(), "hub"), admin: admin}
+	create(t, admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
+	create(t, admin, &operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
+	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: s.namespace, Name: "klusterlet-registration-sa"}}
+	create(t, admin, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "agent"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"}},
+		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
+	}})
+	create(t, admin, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "agent"}, Subjects: subjects, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "agent", APIGroup: rbacv1.GroupName}})
+	create(t, admin, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "agent-" + cluster}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{names.GroupCluster}, Resources: []string{"clusterclaims"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{"operator.open-cluster-management.io"}, Resources: []string{"klusterlets"}, Verbs: []string{"get"}},
+		{APIGroups: []string{"operator.open-cluster-management.io"}, Resources: []string{"klusterlets/status"}, Verbs: []string{"patch"}},
+	}})
+	create(t, admin, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "agent-" + cluster}, Subjects: subjects, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "agent-" + cluster, APIGroup: rbacv1.GroupName}})
+	s.config = agent.Config{
+		Namespace:    s.namespace,
+		Names:        agent.Names{Cluster: cluster, Klusterlet: cluster},
+		Secrets:      agent.Secrets{Bootstrap: names.BootstrapHubKubeconfigSecret, Hub: names.HubKubeconfigSecret, HubDir: s.hubDir},
+		Claims:       &status.ClaimRules{MaxCustom: 20},
+		HealthPeriod: time.Minute,
+		Clock:        clock.RealClock{},
+		NewDriver: func(id driver.Identity) driver.Agent {
+			return csr.NewAgent(csr.AgentConfig{Identity: id, Clock: clock.RealClock{}})
+		},
+	}
+	if h != nil {
+		s.setBootstrap(t, h.bootstrapKubeconfig(t))
+	}
+	return s
+}
+
+func create(t *testing.T, c client.Client, objects ...client.Object) {
+	t.Helper()
+	for _, o := range objects {
+		if err := c.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (s *spoke) setBootstrap(t *testing.T, kubeconfig []byte) {
+	t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: names.BootstrapHubKubeconfigSecret}}
+	_, err := ctrl.CreateOrUpdate(t.Context(), s.admin, secret, func() error {
+		secret.Data = map[string][]byte{"kubeconfig": kubeconfig}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *spoke) secret(t *testing.T, name string) *corev1.Secret {
+	t.Helper()
+	var secret corev1.Secret
+	err := s.admin.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: name}, &secret)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &secret
+}
+
+// process is one run of the agent.
+type process struct {
+	agent    *agent.Agent
+	registry *prometheus.Registry
+	stop     func()
+	done     chan struct{}
+}
+
+// crash ends a process at once after its nth write to the managed cluster:
+// whatever it tries afterwards fails. 0 is never.
+type crash struct {
+	after int32
+	seen  atomic.Int32
+	kill  context.CancelFunc
+	next  http.RoundTripper
+}
+
+func (c *crash) RoundTrip(r *http.Request) (*http.Response, error) {
+	write := r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/events") && !strings.Contains(r.URL.Path, "klusterlets")
+	if c.after > 0 && c.seen.Load() >= c.after {
+		return nil, fmt.Errorf("the process is dead")
+	}
+	resp, err := c.next.RoundTrip(r)
+	if write && c.after > 0 && c.seen.Add(1) == c.after {
+		c.kill()
+	}
+	return resp, err
+}
+
+// start runs the agent as its ServiceAccount until stop or the end of the test.
+func (s *spoke) start(t *testing.T) *process {
+	t.Helper()
+	return s.startUntil(t, 0)
+}
+
+func (s *spoke) startUntil(t *testing.T, writes int32) *process {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	restConfig := managed.ConfigFor(t, names.ServiceAccountUser(s.namespace, "klusterlet-registration-sa"), "system:serviceaccounts", "system:authenticated")
+	restConfig.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &crash{after: writes, kill: cancel, next: next}
+	})
+	logger := logr.Discard()
+	if testing.Verbose() {
+		logger = testLogger(t)
+	}
+	mgr, err := ctrl.NewManager(restConfig, manager.Options{
+		Scheme: scheme.New(), Logger: logger, Cache: agent.CacheOptions(s.namespace),
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{registry: prometheus.NewRegistry(), done: make(chan struct{})}
+	if p.agent, err = agent.Setup(mgr, p.registry, s.config); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.done)
+		if err := mgr.Start(ctx); err != nil && writes == 0 {
+			t.Errorf("the agent ended: %v", err)
+		}
+	}()
+	p.stop = func() { cancel(); <-p.done }
+	t.Cleanup(p.stop)
+	return p
+}
+
+func (p *process) reaches(t *testing.T, phase agent.Phase) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		return p.agent.Report().Phase == phase, nil
+	})
+	if err != nil {
+		t.Fatalf("wait for phase %s: %v; it is %+v", phase, err, p.agent.Report())
+	}
+}
+
+func (p *process) metric(t *testing.T, name string, labels ...string) float64 {
+	t.Helper()
+	families, err := p.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			if len(labels) == 0 || m.GetLabel()[0].GetValue() == labels[0] {
+				return m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+	}
+	t.Fatalf("no metric %s %v", name, labels)
+	return 0
+}
+
+func mustJSON(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// restConfigOf is the connection that a kubeconfig and the files beside it make.
+func restConfigOf(t *testing.T, path string) *rest.Config {
+	t.Helper()
+	c, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

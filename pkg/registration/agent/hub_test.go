@@ -1,0 +1,252 @@
+package agent_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+)
+
+// hub is a hub whose administrator and controllers are the test.
+type hub struct {
+	*controlplane.ControlPlane
+	admin client.Client
+	audit string
+}
+
+func newHub(t *testing.T, options ...controlplane.Option) *hub {
+	t.Helper()
+	dir := t.TempDir()
+	policy := filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived, ResponseStarted]\nrules: [{level: Metadata}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := &hub{audit: filepath.Join(dir, "audit.log")}
+	options = append(options, controlplane.WithAPIServerArgs("--audit-policy-file="+policy, "--audit-log-path="+h.audit))
+	h.ControlPlane = controlplane.Start(t, options...)
+	h.admin = h.Client(t)
+	installCRDs(t, h.admin, "cluster/v1/0000_00_clusters.open-cluster-management.io_managedclusters.crd.yaml")
+	create(t, h.admin, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: names.BootstrapClusterRole}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{names.GroupCertificates}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get", "list", "watch"}},
+		{APIGroups: []string{names.GroupCluster}, Resources: []string{"managedclusters"}, Verbs: []string{"create", "get"}},
+	}})
+	create(t, h.admin, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: names.BootstrapTokenBinding},
+		Subjects:   []rbacv1.Subject{{Kind: "Group", Name: names.BootstrapTokenGroup, APIGroup: rbacv1.GroupName}},
+		RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: names.BootstrapClusterRole, APIGroup: rbacv1.GroupName},
+	})
+	// The shared role of contract B.8.
+	create(t, h.admin, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: names.ClusterRoleRegistration}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "list", "watch", "update"}},
+		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}},
+	}})
+	return h
+}
+
+func (h *hub) bootstrapKubeconfig(t *testing.T) []byte {
+	t.Helper()
+	return h.KubeconfigFor(t, names.BootstrapTokenUser, names.BootstrapTokenGroup)
+}
+
+// clusterRole gives the agent of a cluster the full rights, or those of a
+// denied one (contract B.8).
+func (h *hub) clusterRole(t *testing.T, cluster string, accepted bool) {
+	t.Helper()
+	own := []string{cluster}
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{names.GroupCluster}, Resources: []string{"managedclusters"}, ResourceNames: own, Verbs: []string{"get", "list", "watch"}}}
+	if accepted {
+		rules = []rbacv1.PolicyRule{
+			{APIGroups: []string{names.GroupCertificates}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get", "list", "watch"}},
+			{APIGroups: []string{names.RegisterGroup}, Resources: []string{names.ResourceClientCertificates}, Verbs: []string{"renew"}},
+			{APIGroups: []string{names.GroupCluster}, Resources: []string{"managedclusters"}, ResourceNames: own, Verbs: []string{"get", "list", "update", "watch"}},
+			{APIGroups: []string{names.GroupCluster}, Resources: []string{"managedclusters/status"}, ResourceNames: own, Verbs: []string{"patch", "update"}},
+		}
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: names.ManagedClusterClusterRole(cluster)}, Rules: rules}
+	create(t, h.admin, role)
+	role.Rules, role.ResourceVersion = rules, ""
+	if err := h.admin.Update(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	group := []rbacv1.Subject{{Kind: "Group", Name: names.ClusterGroup(cluster), APIGroup: rbacv1.GroupName}}
+	create(t, h.admin, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, Subjects: group, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role.Name, APIGroup: rbacv1.GroupName}})
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: names.RegistrationRoleBinding(cluster)}, Subjects: group, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: names.ClusterRoleRegistration, APIGroup: rbacv1.GroupName}}
+	if accepted {
+		create(t, h.admin, binding)
+	} else if err := client.IgnoreNotFound(h.admin.Delete(t.Context(), binding)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// accept does what a person and the hub's controllers do for a ManagedCluster.
+func (h *hub) accept(t *testing.T, cluster string) {
+	t.Helper()
+	create(t, h.admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
+	h.clusterRole(t, cluster, true)
+	create(t, h.admin, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: names.ManagedClusterLease, Labels: map[string]string{names.LabelClusterName: cluster}},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new(names.ManagedClusterLease), RenewTime: new(metav1.NowMicro())},
+	})
+	h.decide(t, cluster, true, metav1.Condition{Status: metav1.ConditionTrue, Reason: names.ReasonHubAccepted, Message: names.MessageHubAccepted})
+}
+
+// deny does what a person and the hub's controllers do.
+func (h *hub) deny(t *testing.T, cluster string) {
+	t.Helper()
+	h.clusterRole(t, cluster, false)
+	h.decide(t, cluster, false, metav1.Condition{Status: metav1.ConditionFalse, Reason: names.ReasonHubDenied, Message: names.MessageHubDenied})
+}
+
+func (h *hub) decide(t *testing.T, cluster string, accepted bool, c metav1.Condition) {
+	t.Helper()
+	c.Type = clusterv1.ManagedClusterConditionHubAccepted
+	eventually(t, "the decision on "+cluster, func(ctx context.Context) (bool, error) {
+		mc := h.cluster(t, cluster)
+		mc.Spec.HubAcceptsClient = accepted
+		if err := h.admin.Update(ctx, mc); err != nil {
+			return false, err
+		}
+		apimeta.SetStatusCondition(&mc.Status.Conditions, c)
+		return true, h.admin.Status().Update(ctx, mc)
+	})
+}
+
+func (h *hub) cluster(t *testing.T, name string) *clusterv1.ManagedCluster {
+	t.Helper()
+	mc := &clusterv1.ManagedCluster{}
+	if err := h.admin.Get(t.Context(), client.ObjectKey{Name: name}, mc); err != nil {
+		t.Fatal(err)
+	}
+	return mc
+}
+
+func (h *hub) csrs(t *testing.T, cluster string) []certificatesv1.CertificateSigningRequest {
+	t.Helper()
+	var list certificatesv1.CertificateSigningRequestList
+	if err := h.admin.List(t.Context(), &list, client.MatchingLabels{names.LabelClusterName: cluster}); err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+// approve approves every undecided CSR of a cluster.
+func (h *hub) approve(t *testing.T, cluster string) {
+	t.Helper()
+	clients := kubernetes.NewForConfigOrDie(h.Config())
+	for _, c := range h.csrs(t, cluster) {
+		if len(c.Status.Conditions) > 0 {
+			continue
+		}
+		c.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"}}
+		if _, err := clients.CertificatesV1().CertificateSigningRequests().UpdateApproval(t.Context(), c.Name, &c, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// renewals approves renewals until the end of the test, as the hub's approver
+// does: only those that the cluster's own identity asks for.
+func (h *hub) renewals(t *testing.T, cluster string) {
+	t.Helper()
+	clients := kubernetes.NewForConfigOrDie(h.Config())
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	t.Cleanup(func() { cancel(); <-done })
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			list, err := clients.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{LabelSelector: names.LabelClusterName + "=" + cluster})
+			for i := 0; err == nil && i < len(list.Items); i++ {
+				c := &list.Items[i]
+				if len(c.Status.Conditions) > 0 || !strings.HasPrefix(c.Spec.Username, names.AgentUser(cluster, "")) {
+					continue
+				}
+				c.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"}}
+				_, err = clients.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, c.Name, c, metav1.UpdateOptions{})
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}()
+}
+
+// joined accepts a cluster as soon as it asks, and waits until it is available.
+func (h *hub) join(t *testing.T, p *process, cluster string) {
+	t.Helper()
+	p.reaches(t, "Requested")
+	h.approve(t, cluster)
+	h.accept(t, cluster)
+	h.available(t, cluster)
+}
+
+func (h *hub) available(t *testing.T, cluster string) {
+	t.Helper()
+	eventually(t, cluster+" to be available", func(context.Context) (bool, error) {
+		conditions := h.cluster(t, cluster).Status.Conditions
+		return apimeta.IsStatusConditionTrue(conditions, clusterv1.ManagedClusterConditionAvailable), nil
+	})
+}
+
+func (h *hub) lease(t *testing.T, cluster string) time.Time {
+	t.Helper()
+	var lease coordinationv1.Lease
+	if err := h.admin.Get(t.Context(), client.ObjectKey{Namespace: cluster, Name: names.ManagedClusterLease}, &lease); err != nil {
+		t.Fatal(err)
+	}
+	return lease.Spec.RenewTime.Time
+}
+
+// writes lists the successful writes of the users that begin with prefix as
+// "verb resource/subresource", reviews aside, which store nothing.
+func (h *hub) writes(t *testing.T, prefixes ...string) []string {
+	t.Helper()
+	f, err := os.Open(h.audit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	var writes []string
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e struct {
+			Verb           string
+			User           struct{ Username string }
+			ObjectRef      struct{ Resource, Subresource, Name string }
+			ResponseStatus struct{ Code int }
+		}
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			continue // A line that is being written.
+		}
+		ours := false
+		for _, prefix := range prefixes {
+			ours = ours || strings.HasPrefix(e.User.Username, prefix)
+		}
+		read := strings.Contains("get list watch", e.Verb) || e.ObjectRef.Resource == "selfsubjectaccessreviews"
+		if ours && !read && e.ResponseStatus.Code < 300 {
+			writes = append(writes, strings.TrimSuffix(fmt.Sprintf("%s %s/%s", e.Verb, e.ObjectRef.Resource, e.ObjectRef.Subresource), "/"))
+		}
+	}
+	return writes
+}

@@ -1,0 +1,109 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+// agentNameLength is the length of a made-up agent name (contract B.1).
+const agentNameLength = 5
+
+// identify finds out who the agent is: what it was told, else what it was
+// called when it got its credential, else what it called itself before, else
+// for the cluster the id that OpenShift gave it, else a new name, which is kept
+// before it is used (seed 004 step 2, contract B.1).
+func (s *store) identify(ctx context.Context, hubSecret driver.Data) (driver.Identity, error) {
+	id := driver.Identity{
+		Cluster: first(s.names.Cluster, string(hubSecret[names.KeyClusterName])),
+		Agent:   first(s.names.Agent, string(hubSecret[names.KeyAgentName])),
+	}
+	if id.Cluster == "" || id.Agent == "" {
+		var err error
+		if id, err = s.remember(ctx, id); err != nil {
+			return id, err
+		}
+	}
+	if err := names.ValidateClusterName(id.Cluster); err != nil {
+		return id, err
+	}
+	if _, _, ok := names.ParseAgentUser(names.AgentUser(id.Cluster, id.Agent)); !ok {
+		return id, fmt.Errorf("invalid agent name %q: it must not be empty or contain a colon", id.Agent)
+	}
+	return id, nil
+}
+
+// remember fills what id lacks from the ConfigMap, or makes it up and keeps it there.
+func (s *store) remember(ctx context.Context, id driver.Identity) (driver.Identity, error) {
+	var kept corev1.ConfigMap
+	err := s.reader.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: names.AgentIdentityConfigMap}, &kept)
+	if client.IgnoreNotFound(err) != nil {
+		return id, fmt.Errorf("get ConfigMap %s: %w", names.AgentIdentityConfigMap, err)
+	}
+	exists := err == nil
+	id.Cluster = first(id.Cluster, kept.Data[names.KeyClusterName])
+	id.Agent = first(id.Agent, kept.Data[names.KeyAgentName])
+	complete := id.Cluster != "" && id.Agent != ""
+	if id.Cluster == "" {
+		id.Cluster = first(s.openShiftID(ctx), string(uuid.NewUUID()))
+	}
+	if id.Agent == "" {
+		id.Agent = utilrand.String(agentNameLength)
+	}
+	if complete {
+		return id, nil
+	}
+	if kept.Data == nil {
+		kept.Data = map[string]string{}
+	}
+	kept.Data[names.KeyClusterName], kept.Data[names.KeyAgentName] = id.Cluster, id.Agent
+	if exists {
+		err = s.writer.Update(ctx, &kept)
+	} else {
+		kept.ObjectMeta = metav1.ObjectMeta{Namespace: s.namespace, Name: names.AgentIdentityConfigMap}
+		err = s.writer.Create(ctx, &kept)
+	}
+	if err != nil {
+		return id, fmt.Errorf("keep the cluster and agent names in ConfigMap %s: %w", names.AgentIdentityConfigMap, err)
+	}
+	return id, nil
+}
+
+// openShiftID is the id in the ClusterVersion of an OpenShift cluster, "" on
+// any other or when it may not be read.
+func (s *store) openShiftID(ctx context.Context) string {
+	version := &unstructured.Unstructured{}
+	version.SetGroupVersionKind(schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "ClusterVersion"})
+	if err := s.reader.Get(ctx, client.ObjectKey{Name: "version"}, version); err != nil {
+		if !apierrors.IsNotFound(err) {
+			s.log.V(1).Info("No OpenShift cluster id", "reason", err.Error())
+		}
+		return ""
+	}
+	id, _, _ := unstructured.NestedString(version.Object, "spec", "clusterID")
+	if names.ValidateClusterName(id) != nil {
+		return ""
+	}
+	return id
+}
+
+func first(values ...string) string {
+	for _, v := range values {
+		if v = strings.TrimSpace(v); v != "" {
+			return v
+		}
+	}
+	return ""
+}

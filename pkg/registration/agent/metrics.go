@@ -1,0 +1,69 @@
+package agent
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+)
+
+// Results of a renewal.
+const (
+	resultSuccess = "success"
+	resultFailure = "failure"
+)
+
+type metrics struct {
+	expiry   prometheus.Gauge
+	renewed  prometheus.Gauge
+	phase    *prometheus.GaugeVec
+	renewals *prometheus.CounterVec
+}
+
+func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		expiry: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "ocm_agent_credential_expiry_seconds",
+			Help: "When the hub credential expires, in seconds since the epoch; 0 while there is none.",
+		}),
+		renewed: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "ocm_agent_credential_last_renewal_seconds",
+			Help: "When this process last obtained a hub credential, in seconds since the epoch.",
+		}),
+		phase: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "ocm_agent_phase",
+			Help: "1 for the phase that the agent is in, 0 for the others.",
+		}, []string{"phase"}),
+		renewals: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ocm_agent_renewals_total",
+			Help: "Credentials that were obtained, and attempts that failed, by result.",
+		}, []string{"result"}),
+	}
+	for _, result := range []string{resultSuccess, resultFailure} {
+		m.renewals.WithLabelValues(result)
+	}
+	for _, c := range []prometheus.Collector{m.expiry, m.renewed, m.phase, m.renewals} {
+		if err := registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) enter(phase Phase) {
+	for _, p := range Phases() {
+		value := 0.0
+		if p == phase {
+			value = 1
+		}
+		m.phase.WithLabelValues(string(p)).Set(value)
+	}
+}
+
+// holds tells until when the credential is good; the zero Validity is none.
+func (m *metrics) holds(v credential.Validity) {
+	if v.NotAfter.IsZero() {
+		m.expiry.Set(0)
+		return
+	}
+	m.expiry.Set(float64(v.NotAfter.Unix()))
+}

@@ -1,0 +1,212 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+// stepRecheck is when to take a step although nothing was seen to change: what
+// is watched may be gone without a word, for example after a restore of the hub.
+const stepRecheck = 5 * time.Minute
+
+// newHubClient returns a client for the hub that reads live and can watch.
+func newHubClient(config *rest.Config) (client.WithWatch, error) {
+	s := scheme.New()
+	hub, err := client.NewWithWatch(config, client.Options{Scheme: s, Mapper: hubMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("prepare the hub client: %w", err)
+	}
+	return hub, nil
+}
+
+// obtaining is a credential being obtained.
+type obtaining struct {
+	agent    *Agent
+	snapshot *snapshot
+	hub      client.WithWatch
+	// kubeconfig is the hub that the pending data belong to.
+	kubeconfig kubeconfig.Hub
+	// tell is told what is being waited for, and whether because of a failure.
+	tell func(c Condition, failing bool)
+
+	pending   driver.Data
+	announced string
+}
+
+// run takes the driver's steps until it has a credential or ctx ends. The
+// pending data are stored before each step that may depend on them.
+func (o *obtaining) run(ctx context.Context) (*driver.Issued, error) {
+	a := o.agent
+	var err error
+	if o.pending, err = a.store.pending(ctx, o.kubeconfig); err != nil {
+		return nil, err
+	}
+	backoff := credential.Backoff{First: time.Second, Most: time.Minute}
+	for failures := 0; ; {
+		step, err := o.step(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil:
+			failures++
+			a.metrics.renewals.WithLabelValues(resultFailure).Inc()
+			o.tell(Condition{"Failed", err.Error()}, true)
+			if failures > 3 {
+				return nil, err // Whoever called looks at everything anew.
+			}
+			a.sleep(ctx, backoff.Delay(failures, o.snapshot.identity.Cluster))
+			continue
+		case step.Issued != nil:
+			return step.Issued, nil
+		case step.Again:
+			continue
+		}
+		failures = 0
+		o.announce(step)
+		o.wait(ctx, step)
+	}
+}
+
+// step takes one step and stores what must not be lost.
+func (o *obtaining) step(ctx context.Context) (driver.Step, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	step, err := o.snapshot.driver.Obtain(ctx, o.hub, o.pending)
+	if err != nil {
+		return step, err
+	}
+	if o.stale(step.Issued) {
+		// It was stored, and a crash kept the request from being forgotten.
+		o.pending = nil
+		return driver.Step{Again: true}, o.agent.store.dropPending(ctx)
+	}
+	if step.Issued != nil || apiequality.Semantic.DeepEqual(step.Pending, o.pending) {
+		return step, nil
+	}
+	if err := o.agent.store.setPending(ctx, o.kubeconfig, step.Pending); err != nil {
+		return step, err
+	}
+	o.pending = step.Pending
+	return step, nil
+}
+
+// stale reports whether an issued credential is the one that is stored already.
+func (o *obtaining) stale(issued *driver.Issued) bool {
+	if issued == nil || len(issued.Data) == 0 || o.snapshot.facts.Problem != nil {
+		return false
+	}
+	for key, value := range issued.Data {
+		if string(o.snapshot.stored[key]) != string(value) {
+			return false
+		}
+	}
+	return true
+}
+
+// announce tells what is waited for, and records an event when it is new.
+func (o *obtaining) announce(step driver.Step) {
+	o.tell(Condition(step.Waiting), step.Failing)
+	if o.announced == step.Waiting.Reason {
+		return
+	}
+	o.announced = step.Waiting.Reason
+	switch {
+	case step.Failing:
+		o.agent.metrics.renewals.WithLabelValues(resultFailure).Inc()
+		o.agent.events.warning(step.Waiting.Reason, "Obtain", "%s", step.Waiting.Message)
+	case step.Watch != nil:
+		o.agent.events.normal(names.EventCSRCreated, "Obtain", "%s", step.Waiting.Message)
+	}
+}
+
+// wait returns when another step is worth while.
+func (o *obtaining) wait(ctx context.Context, step driver.Step) {
+	limit := stepRecheck
+	if step.After > 0 {
+		limit = min(limit, step.After)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	timer := o.agent.config.Clock.NewTimer(limit)
+	defer timer.Stop()
+	changed := make(chan error, 1)
+	if step.Watch != nil {
+		go func() { changed <- o.watch(ctx, step.Watch) }() // Ends with ctx.
+	}
+	select {
+	case <-ctx.Done():
+	case <-timer.C():
+	case err := <-changed:
+		if err != nil {
+			o.agent.sleep(ctx, time.Second) // The hub may be restarting.
+		}
+	}
+}
+
+// errWatch says that a watch could not be had.
+var errWatch = errors.New("the watch ended")
+
+// watch returns when object is no longer as given. A watch that ends without an
+// event is an error, so that whoever waits looks for himself.
+func (o *obtaining) watch(ctx context.Context, object client.Object) error {
+	gvk, err := apiutil.GVKForObject(object, o.hub.Scheme())
+	if err != nil {
+		return err
+	}
+	list, err := o.hub.Scheme().New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err != nil {
+		return err
+	}
+	objects, ok := list.(client.ObjectList)
+	if !ok {
+		return errWatch
+	}
+	watcher, err := o.hub.Watch(ctx, objects, &client.ListOptions{
+		Namespace:     object.GetNamespace(),
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", object.GetName()),
+		Raw:           &metav1.ListOptions{ResourceVersion: object.GetResourceVersion()},
+	})
+	if err != nil {
+		return err
+	}
+	defer watcher.Stop()
+	for event := range watcher.ResultChan() {
+		if seen, err := apimeta.Accessor(event.Object); err == nil && seen.GetResourceVersion() != object.GetResourceVersion() {
+			return nil
+		}
+	}
+	return errWatch
+}
+
+// keep stores an issued credential, and only then forgets the request.
+func (a *Agent) keep(ctx context.Context, data driver.Data, issued *driver.Issued) error {
+	if err := a.store.put(ctx, a.config.Secrets.Hub, data, true); err != nil {
+		return err
+	}
+	a.metrics.renewals.WithLabelValues(resultSuccess).Inc()
+	a.metrics.renewed.Set(float64(a.config.Clock.Now().Unix()))
+	a.metrics.holds(issued.Validity)
+	a.events.normal(names.EventCertificateCreated, "Obtain", "the hub issued a credential that is good until %s", issued.Validity.NotAfter.UTC().Format(time.RFC3339))
+	a.events.normal(names.EventSecretSave, "Obtain", "the credential is stored in Secret %s", a.config.Secrets.Hub)
+	if err := a.store.dropPending(ctx); err != nil {
+		// It is stored and can be used; the next request finds the old one stale.
+		a.log.Info("Forgetting the request later", "reason", err.Error())
+	}
+	return nil
+}

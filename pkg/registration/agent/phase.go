@@ -1,0 +1,43 @@
+package agent
+
+// Phase is where an agent is in its life.
+type Phase string
+
+// The phases.
+const (
+	// Bootstrapping connects with the bootstrap kubeconfig.
+	Bootstrapping Phase = "Bootstrapping"
+	// Requested waits for the hub to issue a credential.
+	Requested Phase = "Requested"
+	// Registered holds a credential and waits for the hub to accept the cluster.
+	Registered Phase = "Registered"
+	// Running keeps lease and status.
+	Running Phase = "Running"
+	// Renewing is Running while a new credential is being obtained.
+	Renewing Phase = "Renewing"
+	// Rejected holds a credential and waits for the hub to accept the cluster again.
+	Rejected Phase = "Rejected"
+)
+
+// Phases returns every phase.
+func Phases() []Phase {
+	return []Phase{Bootstrapping, Requested, Registered, Running, Renewing, Rejected}
+}
+
+// Condition is a reason (CamelCase) with its sentence.
+type Condition struct {
+	Reason  string
+	Message string
+}
+
+// Report is what an agent tells about itself.
+type Report struct {
+	Phase Phase
+	// Bootstrap and Hub are the two halves of HubConnectionDegraded (contract
+	// D.5). An empty Hub reason means that the connection works.
+	Bootstrap Condition
+	Hub       Condition
+}
+
+// Degraded reports whether the connection to the hub does not work.
+func (r Report) Degraded() bool { return r.Hub.Reason != "" }

@@ -1,0 +1,198 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+const (
+	// longestNap is how long a wait for the renewal point may be without a look
+	// at the clock: timers stand still while a machine is suspended.
+	longestNap = 10 * time.Minute
+	// troublePatience is how long the hub must be out of reach before it is
+	// told: a restart of its API server is shorter.
+	troublePatience = 30 * time.Second
+)
+
+// keepCredential renews the credential in time, over and over, and ends the
+// connection when it could not. It returns when ctx ends.
+func (c *connected) keepCredential(ctx context.Context) {
+	clock := c.agent.config.Clock
+	for failures := 0; ctx.Err() == nil; {
+		facts := c.snapshot.facts
+		need, due := credential.Due().Judge(facts, clock.Now())
+		switch {
+		case need.Reason == credential.Expired:
+			c.end(errExpired)
+			return
+		case !due:
+			c.agent.sleep(ctx, min(facts.RenewAt.Sub(clock.Now()), longestNap))
+			continue
+		}
+		err := c.renew(ctx, need)
+		if err == nil {
+			failures = 0
+			continue
+		}
+		failures++
+		retry := credential.Backoff{First: 5 * time.Second, Most: 5 * time.Minute}.Delay(failures, c.snapshot.identity.Cluster)
+		c.agent.sleep(ctx, min(retry, max(facts.Validity.NotAfter.Sub(clock.Now()), 0)))
+	}
+}
+
+// renew obtains a new credential with the old one and makes the connection use
+// it, without interrupting anything that goes on.
+func (c *connected) renew(ctx context.Context, need credential.Need) error {
+	a := c.agent
+	a.events.normal(names.EventRotationStarted, "Renew", "%s", need.Message)
+	a.journal.renews(true)
+	defer a.journal.renews(false)
+	ctx, cancel := context.WithDeadlineCause(ctx, c.snapshot.facts.Validity.NotAfter, errExpired)
+	defer cancel()
+	o := &obtaining{agent: a, snapshot: c.snapshot, hub: c.hub, kubeconfig: *c.snapshot.hub, tell: c.tellRenewal}
+	issued, err := o.run(ctx)
+	if err != nil {
+		return err
+	}
+	data, err := hubData(*c.snapshot.hub, c.snapshot.identity, issued)
+	if err != nil {
+		return err
+	}
+	// From here on the Secret may hold either credential; the guard must know
+	// that both are ours.
+	a.held.set(c.snapshot.stored, data)
+	if err := a.keep(ctx, data, issued); err != nil {
+		return err // The request is still pending: trying again finds what was issued.
+	}
+	c.snapshot = c.snapshot.with(data)
+	if err := c.conn.Rotate(data[names.KeyTLSCert], data[names.KeyTLSKey]); err != nil {
+		return err
+	}
+	c.cert.rotated(issued.Validity)
+	a.facts.ring()
+	return nil
+}
+
+// tellRenewal tells the hub about a renewal that does not get on. What else is
+// waited for is somebody's turn and no news.
+func (c *connected) tellRenewal(waiting Condition, failing bool) {
+	if !failing {
+		return
+	}
+	c.agent.log.Info("Renewing the hub credential fails", "reason", waiting.Reason, "message", waiting.Message)
+	c.cert.failed(waiting)
+	c.agent.facts.ring()
+}
+
+// certificateCondition is the ClusterCertificateRotated condition, written by
+// the status reconciler together with everything else.
+type certificateCondition struct {
+	mu        sync.Mutex
+	condition *metav1.Condition
+}
+
+func (c *certificateCondition) get() *metav1.Condition {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.condition.DeepCopy()
+}
+
+func (c *certificateCondition) set(condition metav1.Condition) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	condition.Type = names.ConditionCertificateRotated
+	c.condition = &condition
+}
+
+func (c *certificateCondition) rotated(v credential.Validity) {
+	c.set(metav1.Condition{Status: metav1.ConditionTrue, Reason: names.ReasonCertificateUpdated, Message: fmt.Sprintf(
+		names.MessageCertificateRotated, v.NotBefore.UTC().Format(time.RFC3339), v.NotAfter.UTC().Format(time.RFC3339))})
+}
+
+func (c *certificateCondition) failed(waiting Condition) {
+	message := fmt.Sprintf(names.MessageCertificateFailed, waiting.Message)
+	if waiting.Reason == names.EventCertificateHalted {
+		message = names.MessageCertificateHalted
+	}
+	c.set(metav1.Condition{Status: metav1.ConditionFalse, Reason: names.ReasonCertificateFailed, Message: message})
+}
+
+// reach judges how the hub can be reached by what becomes of the lease. It is
+// used by one worker.
+type reach struct {
+	agent        *Agent
+	server       string
+	end          context.CancelCauseFunc
+	failingSince time.Time
+	refusedSince time.Time
+}
+
+func (r *reach) observe(err error) {
+	now := r.agent.config.Clock.Now()
+	switch {
+	case err == nil, apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		// The hub answered and knows who we are.
+		if !r.failingSince.IsZero() {
+			r.agent.journal.suffers(Condition{})
+		}
+		r.failingSince, r.refusedSince = time.Time{}, time.Time{}
+		return
+	case apierrors.IsUnauthorized(err):
+		if r.refusedSince.IsZero() {
+			r.refusedSince = now
+		}
+		if now.Sub(r.refusedSince) >= refusedPatience {
+			r.end(errRefused)
+		}
+		return
+	}
+	if r.failingSince.IsZero() {
+		r.failingSince = now
+	}
+	if now.Sub(r.failingSince) >= troublePatience {
+		r.agent.journal.suffers(Condition{names.ReasonHubKubeConfigError, fmt.Sprintf("the hub at %s is out of reach since %s: %v", r.server, r.failingSince.UTC().Format(time.RFC3339), errors.Unwrap(err))})
+	}
+}
+
+// held are the credentials that the agent itself stored last: whatever else
+// appears in the Secret is a reason to look.
+type held struct {
+	mu    sync.Mutex
+	certs []string
+}
+
+func (h *held) set(secrets ...driver.Data) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.certs = nil
+	for _, s := range secrets {
+		h.certs = append(h.certs, string(s[names.KeyTLSCert]))
+	}
+}
+
+func (h *held) contains(secret driver.Data) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Contains(h.certs, string(secret[names.KeyTLSCert]))
+}
+
+// holdsConnection returns whether the connection made from s can go on: its
+// credential is still stored, is good and leads to the same hub.
+func (a *Agent) holdsConnection(s *snapshot) func(*snapshot) bool {
+	a.held.set(s.stored)
+	return func(now *snapshot) bool {
+		_, usable := now.usable(a.config.Clock.Now())
+		return usable && now.identity == s.identity && now.hub.SameServer(*s.hub) && a.held.contains(now.stored)
+	}
+}

@@ -1,0 +1,114 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+func withPredicates(p ...predicate.Predicate) builder.Predicates { return builder.WithPredicates(p...) }
+
+// secretReconciler wakes the agent when a kubeconfig Secret changes, and keeps
+// a copy of the hub kubeconfig Secret in files.
+type secretReconciler struct {
+	agent  *Agent
+	reader client.Reader
+}
+
+func (r *secretReconciler) setup(mgr ctrl.Manager) error {
+	secrets := r.agent.config.Secrets
+	ours := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return o.GetNamespace() == r.agent.config.Namespace && slices.Contains([]string{secrets.Bootstrap, secrets.Hub}, o.GetName())
+	})
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("registration.secrets").
+		For(&corev1.Secret{}, withPredicates(ours)).
+		Complete(r)
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *secretReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	r.agent.secrets.ring()
+	config := r.agent.config.Secrets
+	if req.Name != config.Hub || config.HubDir == "" {
+		return ctrl.Result{}, nil
+	}
+	var secret corev1.Secret
+	if err := r.reader.Get(ctx, req.NamespacedName, &secret); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, mirror(config.HubDir, secret.Data)
+}
+
+// mirrored are the files that a mirror may hold; only these are ever removed.
+func mirrored() []string {
+	return []string{names.KeyKubeconfig, names.KeyClusterName, names.KeyAgentName, names.KeyTLSCert, names.KeyTLSKey}
+}
+
+// mirror makes the files in dir hold data, for the work agent and for people:
+// the directory is the owner's alone and each file appears at once. The
+// kubeconfig, which refers to the others, is written last and removed first.
+func mirror(dir string, data driver.Data) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make the hub kubeconfig directory: %w", err)
+	}
+	if len(data[names.KeyKubeconfig]) == 0 {
+		return unmirror(dir)
+	}
+	files := slices.Sorted(maps.Keys(data))
+	files = slices.DeleteFunc(files, func(name string) bool { return name == names.KeyKubeconfig })
+	for _, name := range append(files, names.KeyKubeconfig) {
+		if err := writeFile(dir, name, data[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func unmirror(dir string) error {
+	var errs []error
+	for _, name := range mirrored() {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// writeFile replaces a file as a whole, readable by its owner alone.
+func writeFile(dir, name string, content []byte) error {
+	// A Secret's key cannot hold a slash; "." and ".." it can.
+	path := filepath.Join(dir, filepath.Base(name))
+	if filepath.Dir(path) != filepath.Clean(dir) {
+		return nil
+	}
+	if old, err := os.ReadFile(path); err == nil && slices.Equal(old, content) {
+		return nil
+	}
+	f, err := os.CreateTemp(dir, ".tmp-*") // Made with mode 0600.
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // Gone already when all went well.
+	_, err = f.Write(content)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}

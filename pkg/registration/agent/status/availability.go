@@ -1,0 +1,64 @@
+package status
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+const (
+	// outageGrace is how long the API server must fail before it is called
+	// unavailable: a restart is shorter (contract B.10).
+	outageGrace = 20 * time.Second
+	// outageRetry is how often it is asked within the grace.
+	outageRetry = 5 * time.Second
+)
+
+// Probe is the answer of the managed cluster's API server to "are you well".
+type Probe struct {
+	// Code is the HTTP status, 0 if there was no answer.
+	Code int
+	// Err is why there was no answer, or not the right one.
+	Err error
+}
+
+func (p Probe) ok() bool { return p.Err == nil && p.Code == http.StatusOK }
+
+// outage remembers since when the API server has been failing.
+type outage struct {
+	since time.Time
+}
+
+// health is what a probe makes of the cluster.
+type health struct {
+	// condition is nil while it is not known yet.
+	condition *metav1.Condition
+	// pending says to ask again soon.
+	pending bool
+}
+
+func (o *outage) judge(now time.Time, p Probe) health {
+	if p.ok() {
+		o.since = time.Time{}
+		return health{condition: &metav1.Condition{
+			Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue,
+			Reason: names.ReasonAvailable, Message: names.MessageAvailable,
+		}}
+	}
+	if o.since.IsZero() {
+		o.since = now
+	}
+	if now.Sub(o.since) < outageGrace {
+		return health{pending: true}
+	}
+	return health{pending: true, condition: &metav1.Condition{
+		Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionFalse,
+		Reason: names.ReasonAPIServerUnavailable, Message: fmt.Sprintf(names.MessageAPIServerUnavailable, p.Code, p.Err),
+	}}
+}

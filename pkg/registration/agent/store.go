@@ -1,0 +1,162 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+// keyPendingHub ties pending data to the hub that they were made for.
+const keyPendingHub = "hub"
+
+// errNoBootstrap says that there is no bootstrap kubeconfig.
+var errNoBootstrap = errors.New("no bootstrap kubeconfig")
+
+// store reads and writes what the agent must not forget: Secrets in its
+// namespace. It reads live: a cache that lags would show a request that is
+// already done.
+type store struct {
+	namespace string
+	names     Names
+	secrets   Secrets
+	reader    client.Reader
+	writer    client.Client
+	log       logr.Logger
+}
+
+// get returns the data of a Secret, nil if there is none.
+func (s *store) get(ctx context.Context, name string) (driver.Data, error) {
+	var secret corev1.Secret
+	err := s.reader.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, &secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get Secret %s: %w", name, err)
+	}
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	return secret.Data, nil
+}
+
+// put makes the Secret hold data; keys that data does not name are kept if keep
+// says so. Nothing is written when nothing differs.
+func (s *store) put(ctx context.Context, name string, data driver.Data, keep bool) error {
+	var secret corev1.Secret
+	err := s.reader.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, &secret)
+	if apierrors.IsNotFound(err) {
+		secret = corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Data: data}
+		if err := s.writer.Create(ctx, &secret); err != nil {
+			return fmt.Errorf("create Secret %s: %w", name, err)
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("get Secret %s: %w", name, err)
+	}
+	merged := driver.Data{}
+	if keep {
+		maps.Copy(merged, secret.Data)
+	}
+	maps.Copy(merged, data)
+	if apiequality.Semantic.DeepEqual(driver.Data(secret.Data), merged) {
+		return nil
+	}
+	secret.Data = merged
+	if err := s.writer.Update(ctx, &secret); err != nil {
+		return fmt.Errorf("update Secret %s: %w", name, err)
+	}
+	return nil
+}
+
+// pending returns the stored pending data for hub, nil if there are none.
+func (s *store) pending(ctx context.Context, hub kubeconfig.Hub) (driver.Data, error) {
+	data, err := s.get(ctx, names.PendingCredentialSecret)
+	if err != nil || string(data[keyPendingHub]) != hubDigest(hub) {
+		// What was asked of another hub is worth nothing on this one.
+		return nil, err
+	}
+	delete(data, keyPendingHub)
+	return data, nil
+}
+
+// setPending stores pending data for hub.
+func (s *store) setPending(ctx context.Context, hub kubeconfig.Hub, data driver.Data) error {
+	data = maps.Clone(data)
+	data[keyPendingHub] = []byte(hubDigest(hub))
+	return s.put(ctx, names.PendingCredentialSecret, data, false)
+}
+
+// dropPending forgets the pending data.
+func (s *store) dropPending(ctx context.Context) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: names.PendingCredentialSecret}}
+	if err := client.IgnoreNotFound(s.writer.Delete(ctx, secret)); err != nil {
+		return fmt.Errorf("delete Secret %s: %w", names.PendingCredentialSecret, err)
+	}
+	return nil
+}
+
+func hubDigest(hub kubeconfig.Hub) string {
+	h := sha256.New()
+	for _, part := range []string{hub.ClusterName, hub.Cluster.Server, hub.Cluster.ProxyURL, string(hub.Cluster.CertificateAuthorityData)} {
+		_, _ = h.Write([]byte(part + "\x00")) // A hash never fails to write.
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// bootstrap returns the bootstrap kubeconfig: the Secret's, which is newer than
+// a mounted file, or where there is no Secret the file's.
+func (s *store) bootstrap(ctx context.Context) (*kubeconfig.Hub, error) {
+	data, err := s.get(ctx, s.secrets.Bootstrap)
+	if err != nil {
+		return nil, err
+	}
+	raw := data[names.KeyKubeconfig]
+	if data == nil && s.secrets.BootstrapFile != "" {
+		raw, err = os.ReadFile(s.secrets.BootstrapFile)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("read the bootstrap kubeconfig: %w", err)
+		}
+	}
+	if len(raw) == 0 {
+		return nil, errNoBootstrap
+	}
+	hub, err := kubeconfig.ParseHub(raw)
+	if err != nil {
+		return nil, err
+	}
+	return &hub, nil
+}
+
+// bootstrapDir is where relative files of the bootstrap kubeconfig are.
+func (s *store) bootstrapDir() string { return filepath.Dir(s.secrets.BootstrapFile) }
+
+// hubData is the content of the hub kubeconfig Secret for an issued credential.
+func hubData(hub kubeconfig.Hub, id driver.Identity, issued *driver.Issued) (driver.Data, error) {
+	encoded, err := hub.Encode(issued.User)
+	if err != nil {
+		return nil, err
+	}
+	data := maps.Clone(issued.Data)
+	data[names.KeyKubeconfig] = encoded
+	data[names.KeyClusterName] = []byte(id.Cluster)
+	data[names.KeyAgentName] = []byte(id.Agent)
+	return data, nil
+}
