@@ -1,0 +1,9 @@
+// Package e2e holds the end-to-end suite: the real binary, real control planes
+// and the RBAC of the manifests, used as a user uses them. It imports nothing
+// but names and schemes of the product; what it knows, it sees from outside.
+//
+// One suite, two environments. By default it starts its own local clusters.
+// With E2E_ENVIRONMENT=kind it uses the contexts hub, cluster1 and cluster2 of
+// $KUBECONFIG, the image E2E_IMAGE, and tells the managed clusters to reach the
+// hub at E2E_HUB_APISERVER.
+package e2e

@@ -1,0 +1,136 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
+)
+
+// patience bounds every wait. It is far more than anything takes, because a
+// busy machine must not make a test fail.
+const patience = 3 * time.Minute
+
+// environment is where the suite runs.
+type environment struct {
+	// kubeconfig has the contexts hub, cluster1 and cluster2.
+	kubeconfig string
+	// dir holds local clusters; empty on kind.
+	dir string
+	// initFlags and joinFlags are what the environment needs beyond a user's own.
+	initFlags, joinFlags []string
+}
+
+// result is what a run of the command left.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+func (r result) String() string {
+	return fmt.Sprintf("exit code %d\nstdout:\n%s\nstderr:\n%s", r.code, r.stdout, r.stderr)
+}
+
+// binary is the command under test.
+func binary() string {
+	path, err := filepath.Abs("../bin/kubectl-ocm")
+	if err != nil {
+		panic(err)
+	}
+	return path
+}
+
+// run runs the command with a context's cluster as the current one. stdin is empty.
+func run(ctx context.Context, kubeconfig string, args ...string) (result, error) {
+	cmd := exec.CommandContext(ctx, binary(), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return result{}, err
+	}
+	return result{stdout: stdout.String(), stderr: stderr.String(), code: cmd.ProcessState.ExitCode()}, nil
+}
+
+// ocm runs the command and returns how it ended.
+func (e *environment) ocm(t *testing.T, args ...string) result {
+	t.Helper()
+	r, err := run(t.Context(), e.kubeconfig, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// must runs the command, which has to succeed, and returns what it printed.
+func (e *environment) must(t *testing.T, args ...string) string {
+	t.Helper()
+	r := e.ocm(t, args...)
+	if r.code != 0 {
+		t.Fatalf("kubectl ocm %s: %v", strings.Join(args, " "), r)
+	}
+	return r.stdout
+}
+
+// config is the administrator's connection to a cluster.
+func (e *environment) config(t *testing.T, contextName string) *rest.Config {
+	t.Helper()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: e.kubeconfig},
+		&clientcmd.ConfigOverrides{CurrentContext: contextName}).ClientConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	return config
+}
+
+// client is an administrator's client of a cluster.
+func (e *environment) client(t *testing.T, contextName string) client.Client {
+	t.Helper()
+	return newClient(t, e.config(t, contextName))
+}
+
+func newClient(t *testing.T, config *rest.Config) client.Client {
+	t.Helper()
+	c, err := client.New(config, client.Options{Scheme: scheme.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// eventually repeats check until it returns nil, and fails the test with its
+// last error when patience is at its end.
+func eventually(t *testing.T, what string, check func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := check(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %v: %v", what, patience, err)
+		case <-tick.C:
+		}
+	}
+}
