@@ -1,0 +1,108 @@
+package report
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+)
+
+// Status is the part of a resource's status that an operator writes. The
+// statuses of ClusterManager and Klusterlet have the same fields.
+type Status struct {
+	ObservedGeneration int64                            `json:"observedGeneration,omitempty"`
+	Conditions         []metav1.Condition               `json:"conditions,omitempty"`
+	Generations        []operatorv1.GenerationStatus    `json:"generations,omitempty"`
+	RelatedResources   []operatorv1.RelatedResourceMeta `json:"relatedResources,omitempty"`
+}
+
+// Set adds or replaces a condition.
+func (s *Status) Set(c metav1.Condition) {
+	for i := range s.Conditions {
+		if s.Conditions[i].Type == c.Type {
+			s.Conditions[i] = c
+			return
+		}
+	}
+	s.Conditions = append(s.Conditions, c)
+}
+
+// Writer writes the status of one kind of resource.
+type Writer struct {
+	Client client.Client
+	// FieldManager owns what is written.
+	FieldManager string
+	Kind         schema.GroupVersionKind
+	Clock        clock.PassiveClock
+}
+
+// Write applies status to the resource called name whose status, as read, is
+// live. Conditions in live that status does not have stay with their writers.
+func (w Writer) Write(ctx context.Context, name string, live, status Status) error {
+	changed := live.ObservedGeneration != status.ObservedGeneration ||
+		!equality.Semantic.DeepEqual(live.Generations, status.Generations) ||
+		!equality.Semantic.DeepEqual(live.RelatedResources, status.RelatedResources)
+	merged := append([]metav1.Condition(nil), live.Conditions...)
+	for i := range status.Conditions {
+		c := &status.Conditions[i]
+		c.ObservedGeneration = status.ObservedGeneration
+		c.LastTransitionTime = metav1.NewTime(w.Clock.Now())
+		if apimeta.SetStatusCondition(&merged, *c) {
+			changed = true
+		}
+		// Setting it found out whether its time of transition is to be kept.
+		c.LastTransitionTime = apimeta.FindStatusCondition(merged, c.Type).LastTransitionTime
+	}
+	if !changed {
+		return nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
+	if err != nil {
+		return fmt.Errorf("encode status: %w", err)
+	}
+	obj := &unstructured.Unstructured{Object: map[string]any{"status": content}}
+	obj.SetGroupVersionKind(w.Kind)
+	obj.SetName(name)
+	err = w.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(obj),
+		client.FieldOwner(w.FieldManager), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("write status of %s %s: %w", w.Kind.Kind, name, err)
+	}
+	return nil
+}
+
+// Related lists applied objects, and Generations the Deployments among them, in
+// the form of a status. An object of a kind that the API server does not know
+// is left out.
+func Related(mapper apimeta.RESTMapper, changes apply.ChangeSet) ([]operatorv1.RelatedResourceMeta, []operatorv1.GenerationStatus) {
+	var related []operatorv1.RelatedResourceMeta
+	var generations []operatorv1.GenerationStatus
+	for _, change := range changes {
+		mapping, err := mapper.RESTMapping(change.Object.Kind.GroupKind(), change.Object.Kind.Version)
+		if err != nil {
+			continue
+		}
+		related = append(related, operatorv1.RelatedResourceMeta{
+			Group: mapping.Resource.Group, Version: mapping.Resource.Version, Resource: mapping.Resource.Resource,
+			Namespace: change.Object.Namespace, Name: change.Object.Name,
+		})
+		if change.Object.Kind.Kind == "Deployment" {
+			generations = append(generations, operatorv1.GenerationStatus{
+				Group: mapping.Resource.Group, Version: mapping.Resource.Version, Resource: mapping.Resource.Resource,
+				Namespace: change.Object.Namespace, Name: change.Object.Name, LastGeneration: change.Generation,
+			})
+		}
+	}
+	return related, generations
+}
