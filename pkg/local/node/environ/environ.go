@@ -1,0 +1,151 @@
+package environ
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Objects reads what environments refer to.
+type Objects interface {
+	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+	ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
+}
+
+// Container is a container of a Pod about to start. The Pod's status must hold
+// the addresses.
+type Container struct {
+	Pod  *corev1.Pod
+	Spec *corev1.Container
+	// Base are the variables that every container starts with; those of the
+	// container override them.
+	Base map[string]string
+	// Objects resolves references.
+	Objects Objects
+}
+
+// Variables is an environment.
+type Variables map[string]string
+
+// List returns the variables as NAME=VALUE, sorted.
+func (v Variables) List() []string {
+	list := make([]string, 0, len(v))
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		list = append(list, name+"="+v[name])
+	}
+	return list
+}
+
+// Expand expands each of words with the variables.
+func (v Variables) Expand(words []string) []string {
+	expanded := make([]string, 0, len(words))
+	for _, word := range words {
+		expanded = append(expanded, Expand(word, v.lookup))
+	}
+	return expanded
+}
+
+func (v Variables) lookup(name string) (string, bool) {
+	value, ok := v[name]
+	return value, ok
+}
+
+// Resolve computes the environment of c. The error says which object or key is
+// missing; it is nil for what is marked optional.
+func Resolve(ctx context.Context, c Container) (Variables, error) {
+	vars := Variables(maps.Clone(c.Base))
+	if vars == nil {
+		vars = Variables{}
+	}
+	for _, source := range c.Spec.EnvFrom {
+		if err := c.addAll(ctx, vars, source); err != nil {
+			return nil, err
+		}
+	}
+	for _, env := range c.Spec.Env {
+		if env.ValueFrom == nil {
+			vars[env.Name] = Expand(env.Value, vars.lookup)
+			continue
+		}
+		value, ok, err := c.valueFrom(ctx, env.ValueFrom)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			vars[env.Name] = value
+		}
+	}
+	return vars, nil
+}
+
+func (c Container) addAll(ctx context.Context, vars Variables, source corev1.EnvFromSource) error {
+	var missing error
+	switch {
+	case source.ConfigMapRef != nil:
+		ref := source.ConfigMapRef
+		object, err := c.Objects.ConfigMap(ctx, c.Pod.Namespace, ref.Name)
+		if err == nil {
+			for key, value := range object.Data {
+				vars[source.Prefix+key] = value
+			}
+		}
+		missing = unlessOptional(err, ref.Optional)
+	case source.SecretRef != nil:
+		ref := source.SecretRef
+		object, err := c.Objects.Secret(ctx, c.Pod.Namespace, ref.Name)
+		if err == nil {
+			for key, value := range object.Data {
+				vars[source.Prefix+key] = string(value)
+			}
+		}
+		missing = unlessOptional(err, ref.Optional)
+	}
+	return missing
+}
+
+func (c Container) valueFrom(ctx context.Context, source *corev1.EnvVarSource) (string, bool, error) {
+	switch {
+	case source.FieldRef != nil:
+		value, err := Field(c.Pod, source.FieldRef.FieldPath)
+		return value, err == nil, err
+	case source.ResourceFieldRef != nil:
+		value, err := Resource(c.Pod, c.Spec.Name, source.ResourceFieldRef)
+		return value, err == nil, err
+	case source.ConfigMapKeyRef != nil:
+		ref := source.ConfigMapKeyRef
+		object, err := c.Objects.ConfigMap(ctx, c.Pod.Namespace, ref.Name)
+		if err != nil {
+			return "", false, unlessOptional(err, ref.Optional)
+		}
+		value, ok := object.Data[ref.Key]
+		return value, ok, missingKey(ok, ref.Optional, "ConfigMap", ref.Name, ref.Key)
+	case source.SecretKeyRef != nil:
+		ref := source.SecretKeyRef
+		object, err := c.Objects.Secret(ctx, c.Pod.Namespace, ref.Name)
+		if err != nil {
+			return "", false, unlessOptional(err, ref.Optional)
+		}
+		value, ok := object.Data[ref.Key]
+		return string(value), ok, missingKey(ok, ref.Optional, "Secret", ref.Name, ref.Key)
+	default:
+		return "", false, fmt.Errorf("an environment variable of container %s has a source that local nodes do not support", c.Spec.Name)
+	}
+}
+
+func unlessOptional(err error, optional *bool) error {
+	if optional != nil && *optional && apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func missingKey(found bool, optional *bool, kind, name, key string) error {
+	if found || optional != nil && *optional {
+		return nil
+	}
+	return fmt.Errorf("%s %s has no key %s", kind, name, key)
+}
