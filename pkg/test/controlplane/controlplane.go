@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -69,20 +70,34 @@ func Main(m *testing.M, cp **ControlPlane, options ...Option) {
 		panic(err)
 	}
 	defer started.close()
-	interrupted := make(chan os.Signal, 1)
-	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(interrupted)
-	go func() {
-		s, ok := (<-interrupted).(syscall.Signal)
-		if !ok {
-			return
-		}
-		started.close()
-		signal.Reset(s)
-		_ = syscall.Kill(os.Getpid(), s)
-	}()
+	defer closeOnInterrupt(started)()
 	*cp = started
 	m.Run()
+}
+
+// closeOnInterrupt stops the control plane before the test binary follows a
+// signal. The function it returns ends the watch.
+func closeOnInterrupt(cp *ControlPlane) (end func()) {
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
+	over := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-over:
+		case s := <-interrupted:
+			cp.close()
+			signal.Reset(s)
+			if s, ok := s.(syscall.Signal); ok {
+				_ = syscall.Kill(os.Getpid(), s)
+			}
+		}
+	})
+	return func() {
+		signal.Stop(interrupted)
+		close(over)
+		watch.Wait()
+	}
 }
 
 func start(ctx context.Context, options []Option) (*ControlPlane, error) {
@@ -189,6 +204,16 @@ func (c *ControlPlane) KubeconfigFor(t testing.TB, user string, groups ...string
 		t.Fatal(err)
 	}
 	return data
+}
+
+// ServingCert is a key pair for a server at an address, signed by the cluster's CA.
+func (c *ControlPlane) ServingCert(t testing.TB, name string, ip net.IP) (cert, key []byte) {
+	t.Helper()
+	cert, key, err := c.plane.Authority().Server(clock.RealClock{}.Now(), name, nil, []net.IP{ip})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert, key
 }
 
 // Client is the administrator's client, with the scheme of our clients.

@@ -1,0 +1,65 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/node/kubelet"
+)
+
+// logs knows the logs of a Pod's containers: those of the latest start and of
+// the one before it.
+type logs struct {
+	dir string
+	mu  sync.Mutex
+	now map[string]started
+}
+
+// started is the latest start of a container.
+type started struct {
+	attempt int32
+	ended   <-chan struct{}
+}
+
+func (l *logs) path(container string, attempt int32) string {
+	return filepath.Join(l.dir, container, strconv.Itoa(int(attempt))+".log")
+}
+
+// begin makes room for the log of a start and returns its path.
+func (l *logs) begin(container string, attempt int32, ended <-chan struct{}) (string, error) {
+	path := l.path(container, attempt)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
+	if err := os.Remove(l.path(container, attempt-2)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now[container] = started{attempt: attempt, ended: ended}
+	return path, nil
+}
+
+func (l *logs) find(container string, previous bool) (kubelet.Log, error) {
+	l.mu.Lock()
+	s, ok := l.now[container]
+	l.mu.Unlock()
+	if !ok {
+		return kubelet.Log{}, fmt.Errorf("container %s has not been started yet", container)
+	}
+	if !previous {
+		return kubelet.Log{Path: l.path(container, s.attempt), Ended: s.ended}, nil
+	}
+	path := l.path(container, s.attempt-1)
+	if _, err := os.Stat(path); err != nil {
+		return kubelet.Log{}, fmt.Errorf("an earlier start of container %s: %w", container, kubelet.ErrNotFound)
+	}
+	over := make(chan struct{})
+	close(over)
+	return kubelet.Log{Path: path, Ended: over}, nil
+}

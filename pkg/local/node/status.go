@@ -1,0 +1,170 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// publish writes the Pod's status if it differs from what was written last, and
+// reports whether the API server has it.
+func (w *worker) publish(ctx context.Context) bool {
+	if ended(w.pod) {
+		return true
+	}
+	status := w.status()
+	if w.published != nil && equality.Semantic.DeepEqual(*w.published, status) {
+		return true
+	}
+	// The UID keeps the status of this Pod from a later one of the same name.
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": w.uid}, "status": status})
+	if err != nil {
+		return false
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.name}}
+	err = w.node.api.Status().Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
+	if client.IgnoreNotFound(err) != nil {
+		w.node.config.Log.Info("The status of a Pod could not be written", "pod", w.namespace+"/"+w.name, "error", err.Error())
+		return false
+	}
+	w.published = &status
+	return true
+}
+
+// status computes the whole status from what the worker knows.
+func (w *worker) status() corev1.PodStatus {
+	before := w.pod.Status
+	if w.published != nil {
+		before = *w.published
+	}
+	status := corev1.PodStatus{
+		Phase:     w.phase(),
+		HostIP:    w.pod.Status.HostIP,
+		HostIPs:   []corev1.HostIP{{IP: w.pod.Status.HostIP}},
+		QOSClass:  w.pod.Status.QOSClass,
+		StartTime: w.pod.Status.StartTime,
+	}
+	if status.StartTime == nil {
+		status.StartTime = before.StartTime
+	}
+	if status.StartTime == nil {
+		status.StartTime = ptr.To(metav1.NewTime(w.node.config.Clock.Now()))
+	}
+	if w.ip != "" {
+		status.PodIP, status.PodIPs = w.ip, []corev1.PodIP{{IP: w.ip}}
+	}
+	for _, c := range w.init {
+		s := w.containerStatus(c)
+		s.Ready = c.succeeded()
+		status.InitContainerStatuses = append(status.InitContainerStatuses, s)
+	}
+	for _, c := range w.main {
+		status.ContainerStatuses = append(status.ContainerStatuses, w.containerStatus(c))
+	}
+	status.Conditions = w.conditions(before.Conditions, status.Phase)
+	return status
+}
+
+func (w *worker) containerStatus(c *container) corev1.ContainerStatus {
+	s := corev1.ContainerStatus{
+		Name: c.spec.Name, Image: c.spec.Image, RestartCount: c.restarts,
+		State: c.state, LastTerminationState: c.last,
+		Ready: c.ready, Started: ptr.To(c.started),
+	}
+	if c.binary != "" {
+		s.ImageID = "local://" + c.binary
+		s.ContainerID = w.id(c)
+	}
+	return s
+}
+
+// id names the latest start of a container.
+func (w *worker) id(c *container) string {
+	return fmt.Sprintf("local://%s/%s/%d", w.uid, c.spec.Name, c.restarts)
+}
+
+func (w *worker) phase() corev1.PodPhase {
+	var failed, finished, running int
+	for _, c := range w.init {
+		if c.done(w.pod) && !c.succeeded() {
+			return corev1.PodFailed
+		}
+	}
+	for _, c := range w.main {
+		switch {
+		case c.done(w.pod):
+			finished++
+			if !c.succeeded() {
+				failed++
+			}
+		case c.process != nil || c.restarts > 0:
+			running++
+		}
+	}
+	switch {
+	case finished == len(w.main) && failed > 0:
+		return corev1.PodFailed
+	case finished == len(w.main):
+		return corev1.PodSucceeded
+	case running+finished == len(w.main):
+		return corev1.PodRunning
+	default:
+		return corev1.PodPending
+	}
+}
+
+// conditions computes the conditions, which keep the time of their last change.
+func (w *worker) conditions(before []corev1.PodCondition, phase corev1.PodPhase) []corev1.PodCondition {
+	var uninitialized, unready []string
+	for _, c := range w.init {
+		if !c.succeeded() {
+			uninitialized = append(uninitialized, c.spec.Name)
+		}
+	}
+	for _, c := range w.main {
+		if !c.ready {
+			unready = append(unready, c.spec.Name)
+		}
+	}
+	over := phase == corev1.PodSucceeded
+	conditions := []corev1.PodCondition{
+		condition(corev1.PodReadyToStartContainers, nil, !w.prepared, "", false),
+		condition(corev1.PodInitialized, uninitialized, false, "ContainersNotInitialized", over),
+		condition(corev1.ContainersReady, unready, false, "ContainersNotReady", over),
+		condition(corev1.PodReady, unready, false, "ContainersNotReady", over),
+		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
+	}
+	now := metav1.NewTime(w.node.config.Clock.Now())
+	for i := range conditions {
+		c := &conditions[i]
+		c.LastTransitionTime = now
+		for _, old := range before {
+			if old.Type == c.Type && old.Status == c.Status {
+				c.LastTransitionTime = old.LastTransitionTime
+			}
+		}
+	}
+	return conditions
+}
+
+func condition(kind corev1.PodConditionType, missing []string, not bool, reason string, over bool) corev1.PodCondition {
+	c := corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue}
+	switch {
+	case over && kind != corev1.PodInitialized:
+		c.Status, c.Reason = corev1.ConditionFalse, "PodCompleted"
+	case len(missing) > 0:
+		c.Status, c.Reason = corev1.ConditionFalse, reason
+		c.Message = fmt.Sprintf("not there yet: [%s]", strings.Join(missing, " "))
+	case not:
+		c.Status = corev1.ConditionFalse
+	}
+	return c
+}
