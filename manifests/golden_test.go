@@ -1,0 +1,193 @@
+package manifests_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// pod is a component with every choice made.
+func pod() manifests.Pod {
+	return manifests.Pod{
+		Image: "registry.example/kubectl-ocm:v1", Replicas: 1,
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2m"), corev1.ResourceMemory: resource.MustParse("16Mi")},
+		},
+	}
+}
+
+func fullPod() manifests.Pod {
+	p := pod()
+	p.Replicas = 3
+	p.NodeSelector = map[string]string{"node-role.kubernetes.io/infra": ""}
+	p.Tolerations = []corev1.Toleration{{Key: "infra", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
+	p.PriorityClassName = "system-cluster-critical"
+	p.HostAliases = []corev1.HostAlias{{IP: "192.0.2.1", Hostnames: []string{"hub.example"}}}
+	return p
+}
+
+func hubOperator() manifests.HubOperator {
+	return manifests.HubOperator{Version: "1.2.3", Operator: pod()}
+}
+
+func klusterletOperator() manifests.KlusterletOperator {
+	return manifests.KlusterletOperator{
+		Version: "1.2.3", Operator: pod(), BootstrapKubeconfig: []byte("kubeconfig"),
+		Spec: operatorv1.KlusterletSpec{
+			Namespace: names.AgentNamespace, ClusterName: "cluster1",
+			DeployOption: operatorv1.KlusterletDeployOption{Mode: operatorv1.InstallModeDefault},
+		},
+	}
+}
+
+func hub() manifests.Hub {
+	return manifests.Hub{
+		Name: "cluster-manager", Namespace: names.HubNamespace, Version: "1.2.3",
+		Labels:       map[string]string{names.LabelCreatedByClusterManager: "cluster-manager"},
+		DockerConfig: []byte("{}"), Registration: pod(),
+	}
+}
+
+func klusterlet() manifests.Klusterlet {
+	return manifests.Klusterlet{
+		Name: "klusterlet", Namespace: names.AgentNamespace, Version: "1.2.3",
+		Labels:       map[string]string{names.LabelCreatedByKlusterlet: "klusterlet"},
+		DockerConfig: []byte("{}"), AddOnNamespace: true, AddOnManagement: true,
+		Registration: pod(), RegistrationArgs: []string{"--spoke-cluster-name=cluster1"},
+	}
+}
+
+type renderFunc func() ([]*unstructured.Unstructured, error)
+
+// golden is every way of rendering, by the golden file's name. The CRDs are not
+// in it: they are files in this repository themselves.
+func golden() map[string]renderFunc {
+	return map[string]renderFunc{
+		"hub-operator": func() ([]*unstructured.Unstructured, error) {
+			return manifests.RenderHubOperator(hubOperator())
+		},
+		"hub-operator-token": func() ([]*unstructured.Unstructured, error) {
+			v := hubOperator()
+			v.SkipNamespace, v.SyncLabels, v.BootstrapToken = true, true, "0123456789abcdef"
+			v.Operator, v.Labels = fullPod(), map[string]string{"team": "fleet"}
+			v.DockerConfig = []byte(`{"auths":{"registry.example":{"auth":"eA=="}}}`)
+			v.Spec.RegistrationConfiguration = &operatorv1.RegistrationHubConfiguration{
+				FeatureGates:        []operatorv1.FeatureGate{{Feature: "ManagedClusterAutoApproval", Mode: operatorv1.FeatureGateModeTypeEnable}},
+				RegistrationDrivers: []operatorv1.RegistrationDriverHub{{AuthType: "csr", CSR: &operatorv1.CSRConfig{AutoApprovedIdentities: []string{"alice"}}}},
+			}
+			return manifests.RenderHubOperator(v)
+		},
+		"klusterlet-operator": func() ([]*unstructured.Unstructured, error) {
+			return manifests.RenderKlusterletOperator(klusterletOperator())
+		},
+		"klusterlet-operator-custom": func() ([]*unstructured.Unstructured, error) {
+			v := klusterletOperator()
+			v.SkipNamespace, v.SyncLabels, v.Name, v.BootstrapKubeconfig = true, true, "other", nil
+			v.Operator, v.Labels = fullPod(), map[string]string{"team": "fleet"}
+			v.Spec.Namespace = "open-cluster-management-other"
+			v.Spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{
+				ClientCertExpirationSeconds:       3600,
+				AddOnKubeClientRegistrationDriver: &operatorv1.AddOnRegistrationDriver{AuthType: "token"},
+			}
+			return manifests.RenderKlusterletOperator(v)
+		},
+		"hub-base":      func() ([]*unstructured.Unstructured, error) { return manifests.RenderHubBase(hub()) },
+		"hub-admission": func() ([]*unstructured.Unstructured, error) { return manifests.RenderHubAdmission(hub()) },
+		"hub-runtime":   func() ([]*unstructured.Unstructured, error) { return manifests.RenderHubRuntime(hub()) },
+		"hub-runtime-custom": func() ([]*unstructured.Unstructured, error) {
+			v := hub()
+			v.Registration, v.RegistrationArgs = fullPod(), []string{"--feature-gates=ResourceCleanup=false"}
+			return manifests.RenderHubRuntime(v)
+		},
+		"klusterlet-base": func() ([]*unstructured.Unstructured, error) { return manifests.RenderKlusterletBase(klusterlet()) },
+		"klusterlet-base-minimal": func() ([]*unstructured.Unstructured, error) {
+			v := klusterlet()
+			v.DockerConfig, v.AddOnManagement, v.AddOnNamespace = nil, false, false
+			v.RegistrationAnnotations = map[string]string{"eks.amazonaws.com/role-arn": "arn:aws:iam::123456789012:role/x"}
+			return manifests.RenderKlusterletBase(v)
+		},
+		"klusterlet-runtime": func() ([]*unstructured.Unstructured, error) { return manifests.RenderKlusterletRuntime(klusterlet()) },
+	}
+}
+
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	for name, render := range golden() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objs, err := render()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got bytes.Buffer
+			for _, obj := range objs {
+				if obj.GetKind() == "CustomResourceDefinition" {
+					continue
+				}
+				data, err := yaml.Marshal(obj.Object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got.WriteString("---\n")
+				got.Write(data)
+			}
+			file := filepath.Join("testdata", name+".yaml")
+			if *update {
+				if err := os.WriteFile(file, got.Bytes(), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got.String()); diff != "" {
+				t.Errorf("run the test with -update if this is meant (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestValuesCannotChangeTheShape(t *testing.T) {
+	t.Parallel()
+	evil := "x\"\nkind: Secret\n---\nkind: Namespace"
+	v := klusterletOperator()
+	v.Spec.ClusterName, v.Operator.Image, v.Labels = evil, evil, map[string]string{evil: evil}
+	plain, err := manifests.RenderKlusterletOperator(klusterletOperator())
+	if err != nil {
+		t.Fatal(err)
+	}
+	objs, err := manifests.RenderKlusterletOperator(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(objs) != len(plain) {
+		t.Fatalf("%d objects, want %d", len(objs), len(plain))
+	}
+	last := objs[len(objs)-1]
+	if name, _, err := unstructured.NestedString(last.Object, "spec", "clusterName"); err != nil || name != evil {
+		t.Errorf("cluster name %q, %v", name, err)
+	}
+}
+
+func TestKlusterletNeedsANamespace(t *testing.T) {
+	t.Parallel()
+	if _, err := manifests.RenderKlusterletOperator(manifests.KlusterletOperator{}); err == nil {
+		t.Error("no error")
+	}
+}

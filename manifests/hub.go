@@ -1,0 +1,60 @@
+package manifests
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// RenderHubOperator returns what init installs, in the order in which it can be
+// applied: the CRD of the ClusterManager first and the ClusterManager last.
+func RenderHubOperator(values HubOperator) ([]*unstructured.Unstructured, error) {
+	if values.DockerConfig == nil {
+		values.DockerConfig = []byte("{}")
+	}
+	objs, err := crds("hub-operator", values.Version)
+	if err != nil {
+		return nil, err
+	}
+	args := operatorArgs("clustermanager", values.Operator.Image, values.SyncLabels)
+	rendered, err := render("hub-operator", values, args)
+	return append(objs, rendered...), err
+}
+
+// RenderHubCRDs returns the CRDs of the hub.
+func RenderHubCRDs(values Hub) ([]*unstructured.Unstructured, error) {
+	objs, err := crds("hub", values.Version)
+	return label(objs, values.Labels), err
+}
+
+// RenderHubBase returns the hub namespace and the identities and rights in it.
+func RenderHubBase(values Hub) ([]*unstructured.Unstructured, error) {
+	objs, err := render("hub", values, nil)
+	return label(objs, values.Labels), err
+}
+
+// RenderHubAdmission returns the admission policies of the hub.
+func RenderHubAdmission(values Hub) ([]*unstructured.Unstructured, error) {
+	objs, err := render("hub-admission", values, nil)
+	return label(objs, values.Labels), err
+}
+
+// RenderHubRuntime returns the Deployments of the hub.
+func RenderHubRuntime(values Hub) ([]*unstructured.Unstructured, error) {
+	objs, err := render("hub-runtime", values, roleArgs("hub", values.RegistrationArgs))
+	return label(objs, values.Labels), err
+}
+
+// operatorArgs are the arguments of an operator. It is told its own image,
+// which the components run as well.
+func operatorArgs(role, image string, syncLabels bool) []string {
+	args := []string{"--image=" + image}
+	if syncLabels {
+		args = append(args, "--enable-sync-labels")
+	}
+	return roleArgs(role, args)
+}
+
+// roleArgs are the arguments of a role of our binary. Each pod binds to its own
+// address, because pods of a local cluster share the host's network.
+func roleArgs(role string, args []string) []string {
+	return append([]string{"controller", role, "--bind-address=$(POD_IP)"}, args...)
+}

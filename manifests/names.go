@@ -1,0 +1,94 @@
+package manifests
+
+import (
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// nameView is the names that the templates use.
+type nameView struct {
+	Hub       hubNames
+	Operator  operatorNames
+	Bootstrap bootstrapNames
+	Secrets   secretNames
+}
+
+type hubNames struct {
+	Registration string
+}
+
+type operatorNames struct {
+	Namespace      string
+	ClusterManager string
+	Klusterlet     string
+	AddOnNamespace string
+}
+
+type bootstrapNames struct {
+	ServiceAccount        string
+	ClusterRole           string
+	ServiceAccountBinding string
+	TokenBinding          string
+	TokenGroup            string
+	TokenID               string
+	TokenSecret           string
+}
+
+type secretNames struct {
+	ImagePull string
+	Bootstrap string
+	Hub       string
+	Pending   string
+}
+
+func newNameView() nameView {
+	return nameView{
+		Hub: hubNames{Registration: names.HubRegistrationServiceAccount},
+		Operator: operatorNames{
+			Namespace:      names.OperatorNamespace,
+			ClusterManager: names.ClusterManagerOperator,
+			Klusterlet:     names.KlusterletOperator,
+			AddOnNamespace: names.AddOnNamespace,
+		},
+		Bootstrap: bootstrapNames{
+			ServiceAccount:        names.BootstrapServiceAccount,
+			ClusterRole:           names.BootstrapClusterRole,
+			ServiceAccountBinding: names.BootstrapServiceAccountBinding,
+			TokenBinding:          names.BootstrapTokenBinding,
+			TokenGroup:            names.BootstrapTokenGroup,
+			TokenID:               names.BootstrapTokenID,
+			TokenSecret:           names.BootstrapTokenSecret,
+		},
+		Secrets: secretNames{
+			ImagePull: names.ImagePullSecret,
+			Bootstrap: names.BootstrapHubKubeconfigSecret,
+			Hub:       names.HubKubeconfigSecret,
+			Pending:   names.PendingCredentialSecret,
+		},
+	}
+}
+
+// podView is what the shared pod template needs.
+type podView struct {
+	Pod
+
+	// App is the value of the app label.
+	App string
+	// Container is the container's name.
+	Container string
+	// ServiceAccount is the pods' identity.
+	ServiceAccount string
+	// Args are the container's arguments.
+	Args []string
+	// PullSecret names the image pull secret.
+	PullSecret string
+	// Agent says that the pods are a cluster's agent, with the agent's volumes.
+	Agent bool
+}
+
+// newPodView is called by the templates.
+func newPodView(pod Pod, app, container, serviceAccount string, args []string) podView {
+	return podView{
+		Pod: pod, App: app, Container: container, ServiceAccount: serviceAccount, Args: args,
+		PullSecret: names.ImagePullSecret, Agent: app == names.AppRegistrationAgent,
+	}
+}

@@ -1,0 +1,120 @@
+{{- /* spec of a Deployment, from a podView. */ -}}
+{{- define "deployment" -}}
+spec:
+  replicas: {{ .Replicas }}
+  selector:
+    matchLabels:
+      app: {{ json .App }}
+  template:
+    metadata:
+      labels:
+        app: {{ json .App }}
+      annotations:
+        target.workload.openshift.io/management: '{"effect": "PreferredDuringScheduling"}'
+    spec:
+      serviceAccountName: {{ json .ServiceAccount }}
+      imagePullSecrets:
+      - name: {{ json .PullSecret }}
+      {{- with .NodeSelector }}
+      nodeSelector: {{ json . }}
+      {{- end }}
+      {{- with .Tolerations }}
+      tolerations: {{ json . }}
+      {{- end }}
+      {{- with .PriorityClassName }}
+      priorityClassName: {{ json . }}
+      {{- end }}
+      {{- with .HostAliases }}
+      hostAliases: {{ json . }}
+      {{- end }}
+      affinity:
+        podAntiAffinity:
+          preferredDuringSchedulingIgnoredDuringExecution:
+          - weight: 70
+            podAffinityTerm:
+              topologyKey: topology.kubernetes.io/zone
+              labelSelector:
+                matchLabels:
+                  app: {{ json .App }}
+          - weight: 30
+            podAffinityTerm:
+              topologyKey: kubernetes.io/hostname
+              labelSelector:
+                matchLabels:
+                  app: {{ json .App }}
+      securityContext:
+        runAsNonRoot: true
+        seccompProfile:
+          type: RuntimeDefault
+      containers:
+      - name: {{ json .Container }}
+        image: {{ json .Image }}
+        imagePullPolicy: IfNotPresent
+        args:
+        {{- range .Args }}
+        - {{ json . }}
+        {{- end }}
+        env:
+        - name: POD_NAME
+          valueFrom:
+            fieldRef:
+              fieldPath: metadata.name
+        - name: POD_NAMESPACE
+          valueFrom:
+            fieldRef:
+              fieldPath: metadata.namespace
+        - name: POD_IP
+          valueFrom:
+            fieldRef:
+              fieldPath: status.podIP
+        ports:
+        - name: health
+          containerPort: 8000
+          protocol: TCP
+        - name: metrics
+          containerPort: 8080
+          protocol: TCP
+        livenessProbe:
+          httpGet:
+            path: /healthz
+            port: 8000
+          initialDelaySeconds: 2
+          periodSeconds: 10
+        readinessProbe:
+          httpGet:
+            path: /readyz
+            port: 8000
+          periodSeconds: 2
+        resources: {{ json .Resources }}
+        securityContext:
+          allowPrivilegeEscalation: false
+          privileged: false
+          readOnlyRootFilesystem: true
+          runAsNonRoot: true
+          capabilities:
+            drop:
+            - ALL
+        volumeMounts:
+        - name: tmp
+          mountPath: /tmp
+        {{- if .Agent }}
+        - name: bootstrap-secret
+          mountPath: /spoke/bootstrap
+          readOnly: true
+        - name: hub-kubeconfig
+          mountPath: /spoke/hub-kubeconfig
+        {{- end }}
+      volumes:
+      - name: tmp
+        emptyDir: {}
+      {{- if .Agent }}
+      - name: bootstrap-secret
+        secret:
+          secretName: bootstrap-hub-kubeconfig
+          # Without it the agent starts and says in a condition what is missing.
+          optional: true
+      - name: hub-kubeconfig
+        emptyDir:
+          medium: Memory
+      {{- end }}
+{{- end -}}

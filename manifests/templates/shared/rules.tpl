@@ -1,0 +1,109 @@
+{{- /* What the hub registration controller may do. It holds everything that it
+       grants to clusters (contract B.8), because it has neither escalate nor
+       bind; the operator holds it too, for the same reason. */ -}}
+{{- define "hub-registration-rules" -}}
+# Clusters.
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [managedclusters]
+  verbs: [get, list, watch, update, patch]
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [managedclusters/status]
+  verbs: [update, patch]
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [managedclusters/finalizers]
+  verbs: [update]
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [managedclustersets]
+  verbs: [get, list, watch]
+- apiGroups: [register.open-cluster-management.io]
+  resources: [managedclusters/accept]
+  verbs: [update]
+- apiGroups: [register.open-cluster-management.io]
+  resources: [managedclusters/clientcertificates]
+  verbs: [renew]
+# Certificate requests.
+- apiGroups: [certificates.k8s.io]
+  resources: [certificatesigningrequests]
+  verbs: [create, get, list, watch]
+- apiGroups: [certificates.k8s.io]
+  resources: [certificatesigningrequests/approval]
+  verbs: [update, patch]
+- apiGroups: [certificates.k8s.io]
+  resources: [signers]
+  resourceNames: [kubernetes.io/kube-apiserver-client]
+  verbs: [approve]
+- apiGroups: [authorization.k8s.io]
+  resources: [subjectaccessreviews]
+  verbs: [create]
+# What an accepted cluster is given.
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get, list, watch, create, update, patch]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [clusterroles, clusterrolebindings, roles, rolebindings]
+  verbs: [get, list, watch, create, update, patch, delete]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [get, list, watch, create, update, patch]
+- apiGroups: ["", events.k8s.io]
+  resources: [events]
+  verbs: [create, patch, update]
+# What is cleaned up after a cluster, and what its agents may do with it.
+- apiGroups: [addon.open-cluster-management.io]
+  resources: [managedclusteraddons]
+  verbs: [get, list, watch, delete]
+- apiGroups: [addon.open-cluster-management.io]
+  resources: [managedclusteraddons/status]
+  verbs: [update, patch]
+- apiGroups: [work.open-cluster-management.io]
+  resources: [manifestworks]
+  verbs: [get, list, watch, update, patch, delete]
+- apiGroups: [work.open-cluster-management.io]
+  resources: [manifestworks/status]
+  verbs: [update, patch]
+{{- end -}}
+
+{{- /* What the registration agent may do anywhere on the managed cluster. */ -}}
+{{- define "agent-cluster-rules" -}}
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [get, list, watch]
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get, list, watch, create, update, patch]
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [clusterclaims]
+  verbs: [get, list, watch]
+- apiGroups: [about.k8s.io]
+  resources: [clusterproperties]
+  verbs: [get, list, watch]
+{{- end -}}
+
+{{- /* What the registration agent needs to manage add-ons. */ -}}
+{{- define "agent-addon-rules" -}}
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, list, watch, create, update, patch, delete]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [get, list, watch, create, update, patch]
+{{- end -}}
+
+{{- /* What the registration agent may do in its own namespace. */ -}}
+{{- define "agent-namespace-rules" -}}
+- apiGroups: [""]
+  resources: [configmaps, secrets]
+  verbs: [get, list, watch, create, update, patch, delete]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get]
+- apiGroups: [apps]
+  resources: [replicasets]
+  verbs: [get]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [get, list, watch, create, update, patch]
+- apiGroups: ["", events.k8s.io]
+  resources: [events]
+  verbs: [create, patch, update]
+{{- end -}}

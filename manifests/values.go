@@ -1,0 +1,112 @@
+package manifests
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+)
+
+// Pod is what the pods of a component look like as far as it can be chosen.
+type Pod struct {
+	// Image runs the component: our binary is its entrypoint.
+	Image string
+	// Replicas is the number of pods.
+	Replicas int32
+	// Resources are the requests and limits of the one container.
+	Resources corev1.ResourceRequirements
+	// NodeSelector and Tolerations place the pods.
+	NodeSelector map[string]string
+	Tolerations  []corev1.Toleration
+	// PriorityClassName must exist; empty means none.
+	PriorityClassName string
+	// HostAliases are entries for the pods' hosts file.
+	HostAliases []corev1.HostAlias
+}
+
+// HubOperator is the values of what init installs.
+type HubOperator struct {
+	// SkipNamespace leaves the operator namespace to somebody else.
+	SkipNamespace bool
+	// Version is written onto the CRD, so that an older release leaves it alone.
+	Version string
+	// Operator is the operator's own pods.
+	Operator Pod
+	// SyncLabels has the operator copy the ClusterManager's labels onto what it applies.
+	SyncLabels bool
+	// DockerConfig is the .dockerconfigjson of the image pull secret; nil is an empty one.
+	DockerConfig []byte
+	// BootstrapToken, if set, is the secret part (16 characters) of a
+	// Kubernetes bootstrap token that clusters join with. Empty means that
+	// they join with tokens of the bootstrap ServiceAccount.
+	BootstrapToken string
+	// Spec is the spec of the ClusterManager.
+	Spec operatorv1.ClusterManagerSpec
+	// Labels are the labels of the ClusterManager.
+	Labels map[string]string
+}
+
+// KlusterletOperator is the values of what join installs.
+type KlusterletOperator struct {
+	// SkipNamespace leaves the operator namespace to somebody else.
+	SkipNamespace bool
+	// Version is written onto the CRD, so that an older release leaves it alone.
+	Version string
+	// Operator is the operator's own pods.
+	Operator Pod
+	// SyncLabels has the operator copy the Klusterlet's labels onto what it applies.
+	SyncLabels bool
+	// DockerConfig is the .dockerconfigjson of the image pull secret; nil is an empty one.
+	DockerConfig []byte
+	// Name is the Klusterlet's name; empty means names.KlusterletName.
+	Name string
+	// BootstrapKubeconfig is the kubeconfig to join with; nil leaves the Secret out.
+	BootstrapKubeconfig []byte
+	// Spec is the spec of the Klusterlet. Its namespace must be set.
+	Spec operatorv1.KlusterletSpec
+	// Labels are the labels of the Klusterlet.
+	Labels map[string]string
+}
+
+// Hub is the values of what the ClusterManager operator applies.
+type Hub struct {
+	// Name is the ClusterManager's.
+	Name string
+	// Namespace is where the components run.
+	Namespace string
+	// Version is written onto the CRDs, so that an older release leaves them alone.
+	Version string
+	// Labels are put onto everything.
+	Labels map[string]string
+	// DockerConfig is the .dockerconfigjson of the image pull secret.
+	DockerConfig []byte
+	// Registration is the pods of the registration controller and RegistrationArgs
+	// their arguments behind the role's name.
+	Registration     Pod
+	RegistrationArgs []string
+	// RegistrationAnnotations are the annotations of its ServiceAccount.
+	RegistrationAnnotations map[string]string
+}
+
+// Klusterlet is the values of what the Klusterlet operator applies.
+type Klusterlet struct {
+	// Name is the Klusterlet's.
+	Name string
+	// Namespace is where the agents run.
+	Namespace string
+	// Version is written onto the CRDs, so that an older release leaves them alone.
+	Version string
+	// Labels are put onto everything.
+	Labels map[string]string
+	// DockerConfig is the .dockerconfigjson of the image pull secret.
+	DockerConfig []byte
+	// AddOnNamespace leaves room for add-ons in names.AddOnNamespace.
+	AddOnNamespace bool
+	// AddOnManagement grants the agent what it needs to manage add-ons.
+	AddOnManagement bool
+	// Registration is the pods of the registration agent and RegistrationArgs
+	// their arguments behind the role's name.
+	Registration     Pod
+	RegistrationArgs []string
+	// RegistrationAnnotations are the annotations of its ServiceAccount.
+	RegistrationAnnotations map[string]string
+}
