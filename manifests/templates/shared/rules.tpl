@@ -51,7 +51,7 @@
 # What is cleaned up after a cluster, and what its agents may do with it.
 - apiGroups: [addon.open-cluster-management.io]
   resources: [managedclusteraddons]
-  verbs: [get, list, watch, delete]
+  verbs: [get, list, watch, patch, delete]
 - apiGroups: [addon.open-cluster-management.io]
   resources: [managedclusteraddons/status]
   verbs: [update, patch]

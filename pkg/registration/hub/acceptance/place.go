@@ -58,6 +58,9 @@ func (r *Reconciler) ensureNamespace(ctx context.Context, cluster string) error 
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
+	if live.DeletionTimestamp != nil {
+		return fmt.Errorf("namespace %s is being deleted: waiting until it is gone", cluster)
+	}
 	if err == nil && rbac.HasLabels(live, labels) {
 		return nil
 	}

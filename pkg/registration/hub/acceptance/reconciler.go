@@ -74,6 +74,10 @@ func judge(cluster *clusterv1.ManagedCluster) verdict {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	return clusterpatch.Settled(r.reconcile(ctx, req))
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	cluster := &clusterv1.ManagedCluster{}
 	err := r.Client.Get(ctx, req.NamespacedName, cluster)
 	if apierrors.IsNotFound(err) {
@@ -240,12 +244,10 @@ func (r *Reconciler) remainingWorks(ctx context.Context, cluster *clusterv1.Mana
 	if r.CollectGarbage || !leftover.Forced(cluster) {
 		return len(works), nil
 	}
-	if err := hub.DeleteFirst(ctx, works); err != nil {
-		return 0, err
-	}
-	released, err := hub.Release(ctx, works)
+	resource := leftover.ManifestWorks()
+	released, err := hub.GiveUp(ctx, resource, cluster.Name)
 	if len(released) > 0 {
-		r.Recorder.Warning(cluster, leftover.ReasonForced, "Detach", leftover.MessageForced(leftover.ManifestWorks(), released))
+		r.Recorder.Warning(cluster, leftover.ReasonForced, leftover.ActionForced(resource), leftover.MessageForced(resource, released))
 	}
 	return len(works), err
 }

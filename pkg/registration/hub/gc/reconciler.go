@@ -66,6 +66,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	return clusterpatch.Settled(r.reconcile(ctx, req))
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	cluster := &clusterv1.ManagedCluster{}
 	err := r.Client.Get(ctx, req.NamespacedName, cluster)
 	switch {
@@ -126,24 +130,20 @@ func (r *Reconciler) collect(ctx context.Context, cluster *clusterv1.ManagedClus
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	if leftover.Forced(cluster) {
+		return r.force(ctx, cluster, resource)
+	}
 	if err := r.hub().DeleteFirst(ctx, items); err != nil {
 		return ctrl.Result{}, r.fail(ctx, cluster, err)
 	}
-	if !leftover.Forced(cluster) {
-		return ctrl.Result{RequeueAfter: poll}, nil
-	}
-	return r.force(ctx, cluster, resource)
+	return ctrl.Result{RequeueAfter: poll}, nil
 }
 
 // force lets go what waits for an agent that is gone.
 func (r *Reconciler) force(ctx context.Context, cluster *clusterv1.ManagedCluster, resource schema.GroupVersionResource) (ctrl.Result, error) {
-	items, err := r.hub().List(ctx, resource, cluster.Name)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	released, err := r.hub().Release(ctx, items)
+	released, err := r.hub().GiveUp(ctx, resource, cluster.Name)
 	if len(released) > 0 {
-		r.Recorder.Warning(cluster, leftover.ReasonForced, "Collect", leftover.MessageForced(resource, released))
+		r.Recorder.Warning(cluster, leftover.ReasonForced, leftover.ActionForced(resource), leftover.MessageForced(resource, released))
 	}
 	// What is left, of this or the next kind, does not wait for an agent: look again at once.
 	return ctrl.Result{RequeueAfter: time.Second}, err

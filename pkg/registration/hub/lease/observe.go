@@ -15,8 +15,9 @@ import (
 type sign struct {
 	// renewed is the time that the agent wrote into its lease.
 	renewed time.Time
-	// available is when the agent last said that its cluster became available.
-	available time.Time
+	// reported is when the agent last changed its word on whether its cluster
+	// is available. "Unknown" is the hub's word.
+	reported time.Time
 }
 
 func signOf(cluster *clusterv1.ManagedCluster, lease *coordinationv1.Lease) sign {
@@ -25,8 +26,8 @@ func signOf(cluster *clusterv1.ManagedCluster, lease *coordinationv1.Lease) sign
 		s.renewed = lease.Spec.RenewTime.Time
 	}
 	condition := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
-	if condition != nil && condition.Status == metav1.ConditionTrue {
-		s.available = condition.LastTransitionTime.Time
+	if condition != nil && condition.Status != metav1.ConditionUnknown {
+		s.reported = condition.LastTransitionTime.Time
 	}
 	return s
 }
@@ -52,12 +53,12 @@ func (j *journal) note(cluster string, s sign, now time.Time) (since time.Time, 
 		j.last = map[string]sighting{}
 	}
 	last, known := j.last[cluster]
-	// That the hub itself took "available" back is no sign of life.
+	// That the hub itself took the agent's word back is no sign of life.
 	alive := !known || !s.renewed.Equal(last.sign.renewed) ||
-		!s.available.IsZero() && !s.available.Equal(last.sign.available)
+		!s.reported.IsZero() && !s.reported.Equal(last.sign.reported)
 	if alive {
-		if s.available.IsZero() {
-			s.available = last.sign.available
+		if s.reported.IsZero() {
+			s.reported = last.sign.reported
 		}
 		j.last[cluster] = sighting{sign: s, at: now}
 		return now, last.sign, known

@@ -42,6 +42,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	return clusterpatch.Settled(r.reconcile(ctx, req))
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	cluster := &clusterv1.ManagedCluster{}
 	if err := r.Client.Get(ctx, req.NamespacedName, cluster); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -51,14 +55,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	now := r.Clock.Now()
 	want, again := wanted(cluster, now)
-	if again > 0 {
+	taints := stamped(replaced(cluster.Spec.Taints, want, now), now)
+	if equality.Semantic.DeepEqual(taints, cluster.Spec.Taints) {
 		return ctrl.Result{RequeueAfter: again}, nil
 	}
-	taints := replaced(cluster.Spec.Taints, want, now)
-	if equality.Semantic.DeepEqual(taints, cluster.Spec.Taints) {
-		return ctrl.Result{}, nil
-	}
-	return ctrl.Result{}, client.IgnoreNotFound(clusterpatch.Taints(ctx, r.Client, Owner, cluster, taints))
+	return ctrl.Result{RequeueAfter: again}, client.IgnoreNotFound(clusterpatch.Taints(ctx, r.Client, Owner, cluster, taints))
 }
 
 // wanted returns the key of the taint that a cluster should have, or none. A
@@ -68,7 +69,10 @@ func wanted(cluster *clusterv1.ManagedCluster, now time.Time) (key string, again
 	switch {
 	case available == nil:
 		again = cluster.CreationTimestamp.Add(grace.Of(cluster)).Sub(now)
-		return clusterv1.ManagedClusterTaintUnreachable, max(again, 0)
+		if again > 0 {
+			return "", again
+		}
+		return clusterv1.ManagedClusterTaintUnreachable, 0
 	case available.Status == metav1.ConditionTrue:
 		return "", 0
 	case available.Status == metav1.ConditionFalse:
@@ -96,6 +100,17 @@ func replaced(taints []clusterv1.Taint, want string, now time.Time) []clusterv1.
 		return kept
 	}
 	return append(kept, clusterv1.Taint{Key: want, Effect: clusterv1.TaintEffectNoSelect, TimeAdded: metav1.NewTime(now)})
+}
+
+// stamped gives the taints that came without a time the time they were seen.
+// Users leave it out, because admission lets only the hub set it.
+func stamped(taints []clusterv1.Taint, now time.Time) []clusterv1.Taint {
+	for i := range taints {
+		if taints[i].TimeAdded.IsZero() {
+			taints[i].TimeAdded = metav1.NewTime(now)
+		}
+	}
+	return taints
 }
 
 // concerns reports whether a change of a ManagedCluster can change its taints.

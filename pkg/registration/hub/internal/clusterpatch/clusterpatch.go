@@ -7,13 +7,18 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 )
+
+// conflictDelay is long enough for the cache to see what was missed.
+const conflictDelay = 100 * time.Millisecond
 
 // Conditions brings conditions of a cluster to what is wanted, in one write of
 // its status, and reports whether it had to. The time of a transition is now;
@@ -85,6 +90,15 @@ func Accept(ctx context.Context, c client.Client, owner client.FieldOwner, clust
 		return fmt.Errorf("acceptance of managed cluster %s: %w", cluster.Name, err)
 	}
 	return nil
+}
+
+// Settled turns a conflict into another look soon: that somebody else wrote
+// first is part of sharing an object and no error.
+func Settled(result ctrl.Result, err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	}
+	return result, err
 }
 
 // mergePatch names one list in one section of the cluster and the resource

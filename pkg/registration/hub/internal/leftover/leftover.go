@@ -74,17 +74,40 @@ func (h Hub) DeleteFirst(ctx context.Context, items []metav1.PartialObjectMetada
 	}
 	var errs []error
 	for i := range items {
-		item := &items[i]
-		if item.DeletionTimestamp == nil && priority(item) == turn {
-			errs = append(errs, client.IgnoreNotFound(h.Client.Delete(ctx, item, client.Preconditions{UID: &item.UID})))
+		if priority(&items[i]) == turn {
+			errs = append(errs, h.delete(ctx, &items[i]))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Release strips every finalizer that waits for an agent from the items that
-// are being deleted, and returns the names of those that it let go.
-func (h Hub) Release(ctx context.Context, items []metav1.PartialObjectMetadata) (released []string, err error) {
+// GiveUp deletes all items, because no agent is left for which an order would
+// matter, strips every finalizer that waits for an agent, and returns the names
+// of those that it let go.
+func (h Hub) GiveUp(ctx context.Context, resource schema.GroupVersionResource, namespace string) (released []string, err error) {
+	items, err := h.List(ctx, resource, namespace)
+	if err != nil {
+		return nil, err
+	}
+	for i := range items {
+		if err := h.delete(ctx, &items[i]); err != nil {
+			return nil, err
+		}
+	}
+	if items, err = h.List(ctx, resource, namespace); err != nil { // With the versions after deletion.
+		return nil, err
+	}
+	return h.release(ctx, items)
+}
+
+func (h Hub) delete(ctx context.Context, item *metav1.PartialObjectMetadata) error {
+	if item.DeletionTimestamp != nil {
+		return nil
+	}
+	return client.IgnoreNotFound(h.Client.Delete(ctx, item, client.Preconditions{UID: &item.UID}))
+}
+
+func (h Hub) release(ctx context.Context, items []metav1.PartialObjectMetadata) (released []string, err error) {
 	for i := range items {
 		item := &items[i]
 		if item.DeletionTimestamp == nil || !slices.ContainsFunc(item.Finalizers, waitsForAgent) {
@@ -145,6 +168,12 @@ func Forced(cluster *clusterv1.ManagedCluster) bool {
 // ReasonForced is the reason of the event that tells what a forced detach left
 // on the managed cluster.
 const ReasonForced = "ForcedDetach"
+
+// ActionForced is the action of that event. It differs by resource, because
+// events that are alike in everything but their sentence are counted as one.
+func ActionForced(resource schema.GroupVersionResource) string {
+	return "Release." + resource.Resource
+}
 
 // MessageForced is the sentence of that event.
 func MessageForced(resource schema.GroupVersionResource, released []string) string {

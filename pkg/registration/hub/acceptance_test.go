@@ -1,0 +1,282 @@
+package hub_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+var everything = []string{"cluster role", "cluster role binding", "lease", "namespace", "registration binding", "work binding"}
+
+// TestAcceptance is the life of clusters on one hub, each subtest with its own.
+func TestAcceptance(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	writes := &counter{dead: make(chan struct{})}
+	e.start(t, defaults(), writes.wrap)
+
+	t.Run("a cluster that nobody accepted has nothing on the hub", func(t *testing.T) {
+		e.cluster(t, "waiting")
+		e.cluster(t, "waiting-marker", acceptedFromTheStart)
+		e.awaitAccepted(t, "waiting-marker") // By now the other was looked at.
+		if got := e.has(t, "waiting"); len(got) > 0 {
+			t.Errorf("got %v", got)
+		}
+		if c := e.get(t, "waiting"); len(c.Finalizers) > 0 || len(c.Status.Conditions) > 0 {
+			t.Errorf("got %v, %v", c.Finalizers, c.Status.Conditions)
+		}
+	})
+	t.Run("accepting takes eight writes and looking again none", func(t *testing.T) {
+		e.cluster(t, "counted")
+		e.accepts(t, "counted", true)
+		cluster := e.awaitAccepted(t, "counted")
+		if diff := cmp.Diff(everything, e.has(t, "counted")); diff != "" {
+			t.Errorf("on the hub (-want +got):\n%s", diff)
+		}
+		want := []string{names.FinalizerRegistration, names.FinalizerResourceCleanup}
+		if diff := cmp.Diff(want, cluster.Finalizers); diff != "" {
+			t.Errorf("finalizers (-want +got):\n%s", diff)
+		}
+		if !apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionClockSynced) {
+			t.Error("the clock is not called synced")
+		}
+		// Something that reconciles the cluster again, then a marker behind it.
+		e.patch(t, "counted", `{"metadata":{"annotations":{"`+names.AnnotationForceDetach+`":"false"}}}`)
+		e.cluster(t, "counted-marker", acceptedFromTheStart)
+		e.awaitAccepted(t, "counted-marker")
+		var own []string
+		for _, w := range writes.of("counted") {
+			if !strings.Contains(w, "counted-marker") {
+				own = append(own, w)
+			}
+		}
+		if len(own) > 8 {
+			t.Errorf("%d writes:\n%s", len(own), strings.Join(own, "\n"))
+		}
+	})
+	t.Run("the agent may do what it needs and nothing else", func(t *testing.T) {
+		e.cluster(t, "mine", acceptedFromTheStart)
+		e.cluster(t, "theirs", acceptedFromTheStart)
+		e.awaitAccepted(t, "mine")
+		e.awaitAccepted(t, "theirs")
+		e.checkIsolation(t, "mine", "theirs")
+	})
+	t.Run("a denied cluster loses its access at once and keeps its namespace", func(t *testing.T) {
+		e.cluster(t, "denied", acceptedFromTheStart)
+		e.awaitAccepted(t, "denied")
+		e.work(t, "denied", "held", names.FinalizerManifestWork)
+		e.accepts(t, "denied", false)
+		cluster := e.awaitCondition(t, "denied", clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, names.ReasonHubDenied)
+		condition := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+		if condition.Message != names.MessageHubDenied {
+			t.Errorf("message %q", condition.Message)
+		}
+		want := []string{"cluster role", "cluster role binding", "lease", "namespace"}
+		if diff := cmp.Diff(want, e.has(t, "denied")); diff != "" {
+			t.Errorf("on the hub (-want +got):\n%s", diff)
+		}
+		agent := e.agent(t, "denied")
+		if err := agent.Get(t.Context(), client.ObjectKey{Name: "denied"}, cluster); err != nil {
+			t.Errorf("the agent cannot see that it is denied: %v", err)
+		}
+		if err := agent.List(t.Context(), &workv1.ManifestWorkList{}, client.InNamespace("denied")); !apierrors.IsForbidden(err) {
+			t.Errorf("the agent reads its works: %v", err)
+		}
+		e.accepts(t, "denied", true)
+		e.awaitAccepted(t, "denied")
+		if diff := cmp.Diff(everything, e.has(t, "denied")); diff != "" {
+			t.Errorf("accepted again, on the hub (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("what others break is repaired", func(t *testing.T) {
+		e.cluster(t, "drift", acceptedFromTheStart)
+		e.awaitAccepted(t, "drift")
+		e.checkRepair(t, "drift")
+	})
+	t.Run("a name that is not for clusters is refused", func(t *testing.T) {
+		for _, name := range []string{"kube-system", "open-cluster-management-hub"} {
+			e.cluster(t, name, acceptedFromTheStart)
+			cluster := e.awaitCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, names.ReasonHubError)
+			if len(cluster.Finalizers) > 0 {
+				t.Errorf("%s: finalizers %v", name, cluster.Finalizers)
+			}
+			if err := e.admin.Delete(t.Context(), cluster); err != nil {
+				t.Fatal(err)
+			}
+			e.awaitGone(t, cluster)
+		}
+		for _, name := range []string{"registration", "work", "managed-clusters", "a.b"} {
+			if err := e.admin.Create(t.Context(), e.named(name)); !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+				t.Errorf("%s: admission says %v", name, err)
+			}
+		}
+		if got := e.has(t, "kube-system"); !slices.Equal(got, []string{"namespace"}) {
+			t.Errorf("kube-system: %v", got)
+		}
+	})
+}
+
+func acceptedFromTheStart(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = true }
+
+func (e *env) checkIsolation(t *testing.T, own, other string) {
+	t.Helper()
+	ctx, agent := t.Context(), e.agent(t, own)
+	for _, tc := range []struct {
+		what    string
+		do      func(cluster string) error
+		foreign bool // whether it must work on one's own cluster only
+	}{
+		{"read the cluster", func(c string) error { return agent.Get(ctx, client.ObjectKey{Name: c}, &clusterv1.ManagedCluster{}) }, true},
+		{"report the cluster's status", func(c string) error {
+			return agent.Status().Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: c}},
+				client.RawPatch("application/merge-patch+json", []byte(`{"status":{"version":{"kubernetes":"v1"}}}`)))
+		}, true},
+		{"renew the lease", func(c string) error {
+			var lease coordinationv1.Lease
+			if err := agent.Get(ctx, client.ObjectKey{Namespace: c, Name: names.ManagedClusterLease}, &lease); err != nil {
+				return err
+			}
+			return agent.Update(ctx, &lease)
+		}, true},
+		{"list works", func(c string) error { return agent.List(ctx, &workv1.ManifestWorkList{}, client.InNamespace(c)) }, true},
+		{"create an event", func(c string) error {
+			return agent.Create(ctx, &corev1.Event{
+				ObjectMeta:     metav1.ObjectMeta{GenerateName: "x", Namespace: c},
+				InvolvedObject: corev1.ObjectReference{Kind: "ManagedCluster", Name: c, Namespace: c},
+			})
+		}, true},
+	} {
+		if err := tc.do(own); err != nil {
+			t.Errorf("%s: own: %v", tc.what, err)
+		}
+		if err := tc.do(other); !apierrors.IsForbidden(err) {
+			t.Errorf("%s: another's: %v, want forbidden", tc.what, err)
+		}
+	}
+	for what, err := range map[string]error{
+		"create a lease":  agent.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "x"}}),
+		"read secrets":    agent.List(ctx, &corev1.SecretList{}, client.InNamespace(own)),
+		"delete itself":   agent.Delete(ctx, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: own}}),
+		"list all leases": agent.List(ctx, &coordinationv1.LeaseList{}),
+	} {
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("%s: %v, want forbidden", what, err)
+		}
+	}
+}
+
+// checkRepair deletes and changes what the cluster has, one after the other.
+func (e *env) checkRepair(t *testing.T, cluster string) {
+	t.Helper()
+	ctx := t.Context()
+	for what, object := range placeOf(cluster) {
+		if what == "namespace" {
+			continue // It does not go while anything is in it.
+		}
+		if what == "work binding" {
+			patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
+			if err := e.admin.Patch(ctx, object, patch); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := e.admin.Delete(ctx, object); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		eventually(t, what+" is back", func(ctx context.Context) (bool, error) {
+			err := e.admin.Get(ctx, client.ObjectKeyFromObject(object), object)
+			return err == nil && object.GetDeletionTimestamp() == nil, client.IgnoreNotFound(err)
+		})
+	}
+	role := &rbacv1.ClusterRole{}
+	key := client.ObjectKey{Name: names.ManagedClusterClusterRole(cluster)}
+	if err := e.admin.Get(ctx, key, role); err != nil {
+		t.Fatal(err)
+	}
+	rules := slices.Clone(role.Rules)
+	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
+	if err := e.admin.Update(ctx, role); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the added rule is gone", func(ctx context.Context) (bool, error) {
+		err := e.admin.Get(ctx, key, role)
+		return cmp.Equal(role.Rules, rules), err
+	})
+	// A binding to another role cannot be changed back, only replaced.
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: key.Name}}
+	if err := e.admin.Delete(ctx, binding); err != nil {
+		t.Fatal(err)
+	}
+	forged := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: key.Name, Labels: map[string]string{names.LabelClusterName: cluster}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+	}
+	if err := e.admin.Create(ctx, forged); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	eventually(t, "the binding is the cluster's again", func(ctx context.Context) (bool, error) {
+		err := e.admin.Get(ctx, key, binding)
+		return err == nil && binding.RoleRef.Name == key.Name && len(binding.Subjects) == 2, client.IgnoreNotFound(err)
+	})
+}
+
+// work creates a ManifestWork that finalizers hold.
+func (e *env) work(t *testing.T, cluster, name string, finalizers ...string) {
+	t.Helper()
+	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name, Finalizers: finalizers}}
+	if err := e.admin.Create(t.Context(), work); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAcceptanceResumes kills the hub after each of its writes.
+func TestAcceptanceResumes(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	for n := 1; n <= 8; n++ {
+		name := fmt.Sprintf("killed%d", n)
+		e.cluster(t, name, acceptedFromTheStart)
+		first := &counter{dead: make(chan struct{}), killAfter: n, only: name}
+		stop := e.start(t, defaults(), first.wrap)
+		select {
+		case <-first.dead:
+		case <-t.Context().Done():
+			t.Fatalf("write %d never came: %v", n, first.of(name))
+		}
+		stop()
+		second := &counter{dead: make(chan struct{})}
+		stop = e.start(t, defaults(), second.wrap)
+		e.awaitAccepted(t, name)
+		if diff := cmp.Diff(everything, e.has(t, name)); diff != "" {
+			t.Errorf("killed after write %d (-want +got):\n%s", n, diff)
+		}
+		if total := len(first.of(name)) + len(second.of(name)); total > 9 {
+			t.Errorf("killed after write %d: %d writes in all:\n%s\n--\n%s", n, total,
+				strings.Join(first.of(name), "\n"), strings.Join(second.of(name), "\n"))
+		}
+		stop()
+	}
+	// A hub that starts with everything done writes nothing.
+	idle := &counter{dead: make(chan struct{})}
+	e.start(t, defaults(), idle.wrap)
+	e.cluster(t, "last", acceptedFromTheStart)
+	e.awaitAccepted(t, "last")
+	if got := idle.of("killed"); len(got) > 0 {
+		t.Errorf("a hub without news wrote:\n%s", strings.Join(got, "\n"))
+	}
+}

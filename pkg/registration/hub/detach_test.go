@@ -1,0 +1,236 @@
+package hub_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// TestDetach deletes clusters in every state.
+func TestDetach(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.start(t, defaults(), nil)
+
+	t.Run("a cluster that was never accepted goes at once", func(t *testing.T) {
+		t.Parallel()
+		e.cluster(t, "never")
+		e.delete(t, "never")
+		e.awaitGone(t, e.named("never"))
+	})
+	t.Run("add-ons go first and works by priority while the agent may still clean up", func(t *testing.T) {
+		t.Parallel()
+		e.checkOrder(t, "ordered")
+	})
+	t.Run("force lets go what waits for an agent and says what it left", func(t *testing.T) {
+		t.Parallel()
+		e.cluster(t, "dead", acceptedFromTheStart)
+		e.awaitAccepted(t, "dead")
+		e.addOn(t, "dead", "a1", "addon.open-cluster-management.io/addon-pre-delete")
+		e.work(t, "dead", "w1", names.FinalizerManifestWork)
+		e.work(t, "dead", "w2", names.FinalizerManifestWork, "example.com/other")
+		e.delete(t, "dead")
+		e.awaitCondition(t, "dead", clusterv1.ManagedClusterConditionDeleting, metav1.ConditionFalse, clusterv1.ConditionDeletingReasonResourceRemaining)
+		e.patch(t, "dead", `{"metadata":{"annotations":{"`+names.AnnotationForceDetach+`":"true"}}}`)
+		// A finalizer that waits for somebody else than the agent is not ours to take.
+		eventually(t, "only the other's finalizer is left", func(ctx context.Context) (bool, error) {
+			var works workv1.ManifestWorkList
+			err := e.admin.List(ctx, &works, client.InNamespace("dead"))
+			return len(works.Items) == 1 && slices.Equal(works.Items[0].Finalizers, []string{"example.com/other"}), err
+		})
+		e.release(t, "dead", "w2")
+		e.awaitGone(t, e.named("dead"))
+		e.awaitEvent(t, "dead", "ForcedDetach", "w1, w2")
+		e.awaitPlace(t, "dead", "lease", "namespace")
+	})
+	t.Run("a denied cluster can be deleted", func(t *testing.T) {
+		t.Parallel()
+		e.cluster(t, "turned", acceptedFromTheStart)
+		e.awaitAccepted(t, "turned")
+		e.accepts(t, "turned", false)
+		e.awaitCondition(t, "turned", clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, names.ReasonHubDenied)
+		e.delete(t, "turned")
+		e.awaitGone(t, e.named("turned"))
+		e.awaitPlace(t, "turned", "lease", "namespace")
+	})
+	t.Run("what is left of a cluster whose finalizers were taken away is swept", func(t *testing.T) {
+		t.Parallel()
+		e.cluster(t, "stripped", acceptedFromTheStart)
+		e.awaitAccepted(t, "stripped")
+		e.work(t, "stripped", "w1")
+		e.patch(t, "stripped", `{"metadata":{"finalizers":null}}`)
+		e.delete(t, "stripped")
+		e.awaitPlace(t, "stripped", "lease", "namespace")
+		e.awaitGone(t, &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "stripped", Name: "w1"}})
+	})
+}
+
+func (e *env) checkOrder(t *testing.T, name string) {
+	t.Helper()
+	ctx := t.Context()
+	e.cluster(t, name, acceptedFromTheStart)
+	e.awaitAccepted(t, name)
+	e.addOn(t, name, "a1", "example.com/held")
+	for work, priority := range map[string]string{"none": "", "early": "10", "late": "100"} {
+		e.work(t, name, work, names.FinalizerManifestWork)
+		if priority != "" {
+			object := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: work}}
+			patch := `{"metadata":{"annotations":{"` + names.AnnotationCleanupPriority + `":"` + priority + `"}}}`
+			if err := e.admin.Patch(ctx, object, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	e.delete(t, name)
+	e.awaitMessage(t, name, "The resource managedclusteraddons is remaning, the remaining count is 1, the finalizer pending count is 1")
+	if got := e.deleting(t, name); len(got) > 0 {
+		t.Fatalf("works are deleted before the add-on is gone: %v", got)
+	}
+	e.awaitPlace(t, name, "lease", "namespace", "work binding")
+	addOn := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "a1"}}
+	if err := e.admin.Patch(ctx, addOn, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	agent := e.agent(t, name)
+	remaining := []string{"none", "early", "late"}
+	for i, work := range remaining {
+		eventually(t, work+" is being deleted", func(context.Context) (bool, error) {
+			return slices.Equal(e.deleting(t, name), []string{work}), nil
+		})
+		// The agent itself says that it has cleaned up.
+		object := &workv1.ManifestWork{}
+		if err := agent.Get(ctx, client.ObjectKey{Namespace: name, Name: work}, object); err != nil {
+			t.Fatalf("the agent reads its work: %v", err)
+		}
+		object.Finalizers = nil
+		if err := agent.Update(ctx, object); err != nil {
+			t.Fatalf("the agent lets its work go: %v", err)
+		}
+		if i+1 < len(remaining) && apierrors.IsNotFound(e.admin.Get(ctx, client.ObjectKey{Name: name}, e.named(name))) {
+			t.Fatal("the cluster is gone before its works are")
+		}
+	}
+	e.awaitGone(t, e.named(name))
+	e.awaitPlace(t, name, "lease", "namespace")
+}
+
+func (e *env) named(name string) *clusterv1.ManagedCluster {
+	return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func (e *env) delete(t *testing.T, name string) {
+	t.Helper()
+	if err := e.admin.Delete(t.Context(), e.named(name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (e *env) release(t *testing.T, cluster, work string) {
+	t.Helper()
+	object := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: work}}
+	if err := e.admin.Patch(t.Context(), object, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// deleting returns the works of a cluster that are being deleted.
+func (e *env) deleting(t *testing.T, cluster string) []string {
+	t.Helper()
+	var works workv1.ManifestWorkList
+	if err := e.admin.List(t.Context(), &works, client.InNamespace(cluster)); err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for i := range works.Items {
+		if works.Items[i].DeletionTimestamp != nil {
+			found = append(found, works.Items[i].Name)
+		}
+	}
+	return found
+}
+
+func (e *env) addOn(t *testing.T, cluster, name string, finalizers ...string) {
+	t.Helper()
+	addOn := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name, Finalizers: finalizers}}
+	if err := e.admin.Create(t.Context(), addOn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (e *env) awaitMessage(t *testing.T, name, message string) {
+	t.Helper()
+	e.awaitCluster(t, name, message, func(c *clusterv1.ManagedCluster) bool {
+		condition := apimeta.FindStatusCondition(c.Status.Conditions, clusterv1.ManagedClusterConditionDeleting)
+		return condition != nil && condition.Message == message
+	})
+}
+
+// awaitPlace waits until exactly want is left of a cluster on the hub.
+func (e *env) awaitPlace(t *testing.T, cluster string, want ...string) {
+	t.Helper()
+	var got []string
+	eventually(t, cluster+" has "+strings.Join(want, ", "), func(context.Context) (bool, error) {
+		got = e.has(t, cluster)
+		return cmp.Equal(got, want), nil
+	}, func() any { return got })
+}
+
+func (e *env) awaitEvent(t *testing.T, namespace, reason, text string) {
+	t.Helper()
+	var events corev1.EventList
+	eventually(t, "event "+reason, func(ctx context.Context) (bool, error) {
+		if err := e.admin.List(ctx, &events, client.InNamespace(namespace)); err != nil {
+			return false, err
+		}
+		return slices.ContainsFunc(events.Items, func(event corev1.Event) bool {
+			return event.Reason == reason && strings.Contains(event.Message, text)
+		}), nil
+	}, func() any { return events.Items })
+}
+
+// TestSharedRoles: they are there while there is a cluster.
+func TestSharedRoles(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.start(t, defaults(), nil)
+	e.cluster(t, "only")
+	roles := []*rbacv1.ClusterRole{
+		{ObjectMeta: metav1.ObjectMeta{Name: names.ClusterRoleRegistration}},
+		{ObjectMeta: metav1.ObjectMeta{Name: names.ClusterRoleWork}},
+	}
+	exist := func(ctx context.Context) (bool, error) {
+		for _, role := range roles {
+			if err := e.admin.Get(ctx, client.ObjectKeyFromObject(role), role); err != nil {
+				return false, client.IgnoreNotFound(err)
+			}
+			if value, ok := role.Labels[names.LabelClusterName]; !ok || value != "" {
+				t.Errorf("%s: cluster label %q, %v", role.Name, value, ok)
+			}
+		}
+		return true, nil
+	}
+	eventually(t, "the shared roles exist", exist)
+	if err := e.admin.Delete(t.Context(), roles[0]); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the deleted role is back", exist)
+	e.delete(t, "only")
+	for _, role := range roles {
+		e.awaitGone(t, role)
+	}
+}
