@@ -40,6 +40,7 @@ func roles() []*cobra.Command {
 		newHub(),
 		newCleanup(),
 		newSpoke(),
+		newKlusterlet(),
 	}
 }
 

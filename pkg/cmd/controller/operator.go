@@ -1,0 +1,46 @@
+package controller
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// operatorFlags are the flags that both operators have (contract D.1, D.8).
+type operatorFlags struct {
+	common       common
+	image        string
+	syncLabels   bool
+	replicas     int32
+	controlPlane string
+}
+
+func (f *operatorFlags) addFlags(flags *pflag.FlagSet) {
+	f.common.addFlags(flags)
+	flags.StringVar(&f.image, "image", buildinfo.DefaultImage(), "image of the components whose resource names none")
+	flags.BoolVar(&f.syncLabels, "enable-sync-labels", false, "copy the labels of the operator's resource onto what it applies")
+	flags.Int32Var(&f.replicas, "deployment-replicas", 0, "pods of each component; 0 means three where there is more than one control plane node, else one")
+	flags.StringVar(&f.controlPlane, "control-plane-node-label-selector", "node-role.kubernetes.io/master=", "selector of the control plane nodes")
+}
+
+// selector is the parsed selector of control plane nodes.
+func (f *operatorFlags) selector() (labels.Selector, error) {
+	selector, err := labels.Parse(f.controlPlane)
+	if err != nil {
+		return nil, fmt.Errorf("--control-plane-node-label-selector: %w", err)
+	}
+	return selector, nil
+}
+
+// operatorNamespace is the namespace that the operator runs in.
+func operatorNamespace() string {
+	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
+		return namespace
+	}
+	return names.OperatorNamespace
+}

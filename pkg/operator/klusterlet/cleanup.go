@@ -1,0 +1,146 @@
+package klusterlet
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// clean removes what the phases made, backwards, and then the finalizer
+// (contract D.6). It runs until nothing is left, one step after the other: an
+// agent must be gone before the rights it would miss are.
+func (r *Reconciler) clean(ctx context.Context, k *operatorv1.Klusterlet) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(k, names.FinalizerKlusterlet) {
+		return ctrl.Result{}, nil
+	}
+	values := r.values(k, evaluateGates(k), 0, nil)
+	values.AddOnNamespace = false // Other Klusterlets may need it; see removeAddOnNamespace.
+	for _, step := range []func(context.Context, *operatorv1.Klusterlet, manifests.Klusterlet) (bool, error){
+		r.removeAgents, r.releaseCRDs, r.releaseAppliedWorks, r.removeBase, r.removeAddOnNamespace,
+	} {
+		done, err := step(ctx, k, values)
+		if err != nil {
+			return ctrl.Result{}, fmt.Errorf("remove Klusterlet %s: %w", k.Name, err)
+		}
+		if !done {
+			return ctrl.Result{RequeueAfter: cleanupRetry}, nil
+		}
+	}
+	patch := client.MergeFromWithOptions(k.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	controllerutil.RemoveFinalizer(k, names.FinalizerKlusterlet)
+	return ctrl.Result{}, client.IgnoreNotFound(r.client.Patch(ctx, k, patch, client.FieldOwner(FieldManager)))
+}
+
+// removeAgents deletes the Deployments and waits until their pods are gone.
+func (r *Reconciler) removeAgents(ctx context.Context, _ *operatorv1.Klusterlet, values manifests.Klusterlet) (bool, error) {
+	rendered, err := manifests.RenderKlusterletRuntime(values)
+	if err != nil {
+		return false, err
+	}
+	if done, err := r.remove(ctx, rendered); err != nil || !done {
+		return false, err
+	}
+	var pods corev1.PodList
+	err = r.uncached.List(ctx, &pods, client.InNamespace(values.Namespace), client.MatchingLabels{"app": names.AppRegistrationAgent}, client.Limit(1))
+	return len(pods.Items) == 0, err
+}
+
+// releaseCRDs takes our version off the CRDs, which stay: their objects may be
+// somebody's, and another release may take them over.
+func (r *Reconciler) releaseCRDs(ctx context.Context, _ *operatorv1.Klusterlet, values manifests.Klusterlet) (bool, error) {
+	rendered, err := manifests.RenderKlusterletCRDs(values)
+	if err != nil {
+		return false, err
+	}
+	for _, obj := range rendered {
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := r.client.Get(ctx, client.ObjectKeyFromObject(obj), &crd); err != nil {
+			if client.IgnoreNotFound(err) != nil {
+				return false, err
+			}
+			continue
+		}
+		patch := client.MergeFrom(crd.DeepCopy())
+		delete(crd.Annotations, names.AnnotationVersion)
+		delete(crd.Labels, names.LabelCreatedByKlusterlet)
+		if err := client.IgnoreNotFound(r.client.Patch(ctx, &crd, patch, client.FieldOwner(FieldManager))); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// releaseAppliedWorks takes the finalizer off the AppliedManifestWorks of this
+// Klusterlet's agent, because nobody is left to do it. What the works deployed
+// stays.
+func (r *Reconciler) releaseAppliedWorks(ctx context.Context, k *operatorv1.Klusterlet, _ manifests.Klusterlet) (bool, error) {
+	var works workv1.AppliedManifestWorkList
+	if err := r.uncached.List(ctx, &works); err != nil {
+		if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, err
+	}
+	for i := range works.Items {
+		work := &works.Items[i]
+		if work.Spec.AgentID != string(k.UID) {
+			continue
+		}
+		patch := client.MergeFrom(work.DeepCopy())
+		if !controllerutil.RemoveFinalizer(work, names.FinalizerAppliedManifestWork) {
+			continue
+		}
+		if err := client.IgnoreNotFound(r.client.Patch(ctx, work, patch, client.FieldOwner(FieldManager))); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// removeBase deletes rights, identities and the agent namespace, and with the
+// namespace the credentials in it.
+func (r *Reconciler) removeBase(ctx context.Context, _ *operatorv1.Klusterlet, values manifests.Klusterlet) (bool, error) {
+	rendered, err := manifests.RenderKlusterletBase(values)
+	if err != nil {
+		return false, err
+	}
+	return r.remove(ctx, rendered)
+}
+
+// removeAddOnNamespace deletes the default add-on namespace when no other
+// Klusterlet is left that could have add-ons in it.
+func (r *Reconciler) removeAddOnNamespace(ctx context.Context, k *operatorv1.Klusterlet, _ manifests.Klusterlet) (bool, error) {
+	var list operatorv1.KlusterletList
+	if err := r.client.List(ctx, &list); err != nil {
+		return false, err
+	}
+	for i := range list.Items {
+		if list.Items[i].Name != k.Name {
+			return true, nil
+		}
+	}
+	ns := &unstructured.Unstructured{}
+	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	ns.SetName(names.AddOnNamespace)
+	return r.remove(ctx, []*unstructured.Unstructured{ns})
+}
+
+// remove asks for the deletion of objs and reports whether all are gone.
+func (r *Reconciler) remove(ctx context.Context, objs []*unstructured.Unstructured) (bool, error) {
+	changes, err := r.applier.Delete(ctx, objects(objs)...)
+	return err == nil && len(changes) == 0, err
+}

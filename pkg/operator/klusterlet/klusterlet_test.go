@@ -1,0 +1,438 @@
+package klusterlet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/klusterlet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+)
+
+const patience = time.Minute
+
+// cluster is a managed cluster on which join has installed everything, with
+// the operator running under the rights that join gave it.
+type cluster struct {
+	client client.Client
+	writes *atomic.Int64
+}
+
+func start(t *testing.T, change func(*manifests.KlusterletOperator)) *cluster {
+	t.Helper()
+	cp := controlplane.Start(t)
+	values := manifests.KlusterletOperator{
+		Version:  "0.1.0",
+		Operator: manifests.Pod{Image: "ours:v1", Replicas: 1},
+		Spec:     operatorv1.KlusterletSpec{ClusterName: "c1", Namespace: names.AgentNamespace},
+	}
+	if change != nil {
+		change(&values)
+	}
+	objs, err := manifests.RenderKlusterletOperator(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := cp.Client(t)
+	applier := &apply.Applier{Client: admin, FieldManager: "ocm.join"}
+	if _, err := applier.Apply(t.Context(), asObjects(objs)...); err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{client: admin, writes: &atomic.Int64{}}
+	c.run(t, cp.ConfigFor(t, names.ServiceAccountUser(names.OperatorNamespace, names.KlusterletOperator),
+		"system:serviceaccounts", "system:serviceaccounts:"+names.OperatorNamespace, "system:authenticated"))
+	return c
+}
+
+// run starts the operator and counts the writes it sends.
+func (c *cluster) run(t *testing.T, connection *rest.Config) {
+	t.Helper()
+	connection.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			if req.Method != http.MethodGet {
+				c.writes.Add(1)
+			}
+			return next.RoundTrip(req)
+		})
+	})
+	objects, err := klusterlet.CacheOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mgr, err := ctrl.NewManager(connection, ctrl.Options{
+		Scheme: scheme.New(), Cache: objects, Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = klusterlet.Setup(mgr, klusterlet.Config{
+		Namespace: names.OperatorNamespace, Image: "ours:v1", Version: "0.1.0",
+		ControlPlane: labels.Nothing(), Clock: clock.RealClock{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("operator: %v", err)
+		}
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+func asObjects(list []*unstructured.Unstructured) []client.Object {
+	objs := make([]client.Object, len(list))
+	for i, obj := range list {
+		objs[i] = obj
+	}
+	return objs
+}
+
+func eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func (c *cluster) klusterlet(t *testing.T) *operatorv1.Klusterlet {
+	t.Helper()
+	var k operatorv1.Klusterlet
+	if err := c.client.Get(t.Context(), client.ObjectKey{Name: names.KlusterletName}, &k); err != nil {
+		t.Fatal(err)
+	}
+	return &k
+}
+
+func (c *cluster) agent(t *testing.T) (*appsv1.Deployment, error) {
+	t.Helper()
+	var d appsv1.Deployment
+	err := c.client.Get(t.Context(), client.ObjectKey{
+		Namespace: names.AgentNamespace, Name: names.RegistrationAgentDeployment(names.KlusterletName),
+	}, &d)
+	return &d, err
+}
+
+// awaitCondition waits for a condition with a reason of the current generation.
+func (c *cluster) awaitCondition(t *testing.T, kind, reason string) {
+	t.Helper()
+	eventually(t, kind+" "+reason, func() error {
+		k := c.klusterlet(t)
+		got := apimeta.FindStatusCondition(k.Status.Conditions, kind)
+		if got == nil || got.Reason != reason || got.ObservedGeneration != k.Generation {
+			return fmt.Errorf("conditions are %+v", k.Status.Conditions)
+		}
+		return nil
+	})
+}
+
+func (c *cluster) update(t *testing.T, change func(*operatorv1.Klusterlet)) {
+	t.Helper()
+	eventually(t, "update Klusterlet", func() error {
+		k := c.klusterlet(t)
+		change(k)
+		return c.client.Update(t.Context(), k)
+	})
+}
+
+// ready marks the agent as a Deployment controller and a kubelet would.
+func (c *cluster) ready(t *testing.T) {
+	t.Helper()
+	eventually(t, "mark the agent as available", func() error {
+		d, err := c.agent(t)
+		if err != nil {
+			return err
+		}
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, ReadyReplicas: 1, AvailableReplicas: 1}
+		return c.client.Status().Update(t.Context(), d)
+	})
+}
+
+// quiet waits until the operator has written nothing for a while and returns
+// the number of writes so far.
+func (c *cluster) quiet(t *testing.T) int64 {
+	t.Helper()
+	last, since := c.writes.Load(), time.Now()
+	eventually(t, "the operator comes to rest", func() error {
+		if now := c.writes.Load(); now != last {
+			last, since = now, time.Now()
+		}
+		if time.Since(since) < time.Second {
+			return errors.New("it still writes")
+		}
+		return nil
+	})
+	return last
+}
+
+func TestKlusterletLife(t *testing.T) {
+	t.Parallel()
+	c := start(t, nil)
+
+	c.awaitCondition(t, "Applied", operatorv1.ReasonKlusterletApplied)
+	c.awaitCondition(t, "Available", operatorv1.ReasonKlusterletNoAvailablePods)
+	c.ready(t)
+	c.awaitCondition(t, "Available", operatorv1.ReasonKlusterletAvailable)
+	c.awaitCondition(t, "RegistrationDesiredDegraded", operatorv1.ReasonKlusterletDeploymentsFunctional)
+
+	k := c.klusterlet(t)
+	if len(k.Status.Generations) != 1 || k.Status.Generations[0].Name != "klusterlet-registration-agent" {
+		t.Errorf("generations: %+v", k.Status.Generations)
+	}
+	if len(k.Status.RelatedResources) < 8 {
+		t.Errorf("related resources: %+v", k.Status.RelatedResources)
+	}
+	d, err := c.agent(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"controller", "spoke", "--bind-address=$(POD_IP)", "--klusterlet-name=klusterlet",
+		"--spoke-cluster-name=c1", "--bootstrap-kubeconfig=/spoke/bootstrap/kubeconfig",
+	}
+	if diff := cmp.Diff(want, d.Spec.Template.Spec.Containers[0].Args); diff != "" {
+		t.Errorf("args (-want +got):\n%s", diff)
+	}
+
+	t.Run("a pass that finds nothing to do writes nothing", func(t *testing.T) {
+		before := c.quiet(t)
+		// An annotation makes it look without changing what it wants.
+		k := c.klusterlet(t)
+		touched := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"touched":"yes"}}}`))
+		if err := c.client.Patch(t.Context(), k, touched); err != nil {
+			t.Fatal(err)
+		}
+		if after := c.quiet(t); after != before {
+			t.Errorf("%d writes", after-before)
+		}
+	})
+	t.Run("drift is repaired", func(t *testing.T) { c.testDrift(t) })
+	t.Run("conditions of the agent stay", func(t *testing.T) { c.testForeignCondition(t) })
+	t.Run("a spec change converges without recreating the Deployment", func(t *testing.T) { c.testSpecChange(t) })
+	t.Run("what is no longer wanted goes", func(t *testing.T) { c.testPrune(t) })
+	t.Run("deletion leaves only CRDs", func(t *testing.T) { c.testDeletion(t) })
+}
+
+func (c *cluster) testDrift(t *testing.T) {
+	var role rbacv1.ClusterRole
+	key := client.ObjectKey{Name: "open-cluster-management:klusterlet-registration:agent"}
+	if err := c.client.Get(t.Context(), key, &role); err != nil {
+		t.Fatal(err)
+	}
+	rules := role.DeepCopy().Rules
+	role.Rules = nil
+	if err := c.client.Update(t.Context(), &role); err != nil {
+		t.Fatal(err)
+	}
+	d, err := c.agent(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.client.Delete(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "repair", func() error {
+		if err := c.client.Get(t.Context(), key, &role); err != nil {
+			return err
+		}
+		if diff := cmp.Diff(rules, role.Rules); diff != "" {
+			return errors.New(diff)
+		}
+		again, err := c.agent(t)
+		if err == nil && again.UID == d.UID {
+			return errors.New("the Deployment was not made again")
+		}
+		return err
+	})
+	c.ready(t)
+}
+
+func (c *cluster) testForeignCondition(t *testing.T) {
+	obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
+		"type": "HubConnectionDegraded", "status": "False", "reason": "HubConnectionFunctional",
+		"message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z",
+	}}}}}
+	obj.SetAPIVersion("operator.open-cluster-management.io/v1")
+	obj.SetKind("Klusterlet")
+	obj.SetName(names.KlusterletName)
+	err := c.client.Status().Apply(t.Context(), client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner("ocm.agent"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.update(t, func(k *operatorv1.Klusterlet) { k.Spec.PriorityClassName = "high" })
+	c.awaitCondition(t, "Applied", operatorv1.ReasonKlusterletApplied)
+	if got := apimeta.FindStatusCondition(c.klusterlet(t).Status.Conditions, "HubConnectionDegraded"); got == nil || got.Message != "m" {
+		t.Errorf("the agent's condition is %+v", got)
+	}
+}
+
+func (c *cluster) testSpecChange(t *testing.T) {
+	before, err := c.agent(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.update(t, func(k *operatorv1.Klusterlet) {
+		k.Spec.RegistrationImagePullSpec = "mirror/ours:v2"
+		k.Spec.NodePlacement.NodeSelector = map[string]string{"disk": "ssd"}
+		k.Spec.ExternalServerURLs = []operatorv1.ServerURL{{URL: "https://a:6443"}, {URL: "https://b:6443"}}
+		k.Spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{
+			ClientCertExpirationSeconds: 3600,
+			ClusterAnnotations:          map[string]string{"agent.open-cluster-management.io/x": "1", "other/y": "2"},
+			FeatureGates: []operatorv1.FeatureGate{
+				{Feature: "ClusterClaim", Mode: operatorv1.FeatureGateModeTypeDisable},
+				{Feature: "Nonsense", Mode: operatorv1.FeatureGateModeTypeEnable},
+			},
+		}
+	})
+	c.awaitCondition(t, "ValidFeatureGates", "InvalidFeatureGatesExisting")
+	eventually(t, "new agent", func() error {
+		d, err := c.agent(t)
+		if err != nil {
+			return err
+		}
+		if d.UID != before.UID {
+			t.Fatal("the Deployment was recreated")
+		}
+		pod := d.Spec.Template.Spec
+		args := strings.Join(pod.Containers[0].Args, " ")
+		for _, want := range []string{
+			"--spoke-external-server-urls=https://a:6443,https://b:6443", "--feature-gates=ClusterClaim=false",
+			"--client-cert-expiration-seconds=3600", "--cluster-annotations=agent.open-cluster-management.io/x=1",
+		} {
+			if !strings.Contains(args, want) {
+				return fmt.Errorf("no %s in %s", want, args)
+			}
+		}
+		if strings.Contains(args, "other/y") || strings.Contains(args, "Nonsense") {
+			t.Fatalf("args: %s", args)
+		}
+		if pod.Containers[0].Image != "mirror/ours:v2" || pod.NodeSelector["disk"] != "ssd" || pod.PriorityClassName != "high" {
+			return fmt.Errorf("pod: %+v", pod)
+		}
+		return nil
+	})
+}
+
+func (c *cluster) testPrune(t *testing.T) {
+	key := client.ObjectKey{Name: "open-cluster-management:klusterlet-registration:addon-management"}
+	if err := c.client.Get(t.Context(), key, &rbacv1.ClusterRole{}); err != nil {
+		t.Fatal(err)
+	}
+	c.update(t, func(k *operatorv1.Klusterlet) {
+		k.Spec.RegistrationConfiguration.FeatureGates = []operatorv1.FeatureGate{
+			{Feature: "AddonManagement", Mode: operatorv1.FeatureGateModeTypeDisable},
+		}
+	})
+	eventually(t, "rights of a disabled feature are withdrawn", func() error {
+		return wantGone(c.client.Get(t.Context(), key, &rbacv1.ClusterRole{}))
+	})
+	c.update(t, func(k *operatorv1.Klusterlet) { k.Spec.Namespace = "open-cluster-management-elsewhere" })
+	eventually(t, "the former namespace goes", func() error {
+		return wantGone(c.client.Get(t.Context(), client.ObjectKey{Name: names.AgentNamespace}, &corev1.Namespace{}))
+	})
+}
+
+func (c *cluster) testDeletion(t *testing.T) {
+	if err := c.client.Delete(t.Context(), c.klusterlet(t)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the Klusterlet goes", func() error {
+		return wantGone(c.client.Get(t.Context(), client.ObjectKey{Name: names.KlusterletName}, &operatorv1.Klusterlet{}))
+	})
+	for _, gone := range []client.ObjectList{&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &corev1.NamespaceList{}, &appsv1.DeploymentList{}} {
+		if err := c.client.List(t.Context(), gone, client.HasLabels{names.LabelCreatedByKlusterlet}); err != nil {
+			t.Fatal(err)
+		}
+		if n := apimeta.LenList(gone); n != 0 {
+			t.Errorf("%d left in %T", n, gone)
+		}
+	}
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(crdKind())
+	if err := c.client.Get(t.Context(), client.ObjectKey{Name: "clusterclaims.cluster.open-cluster-management.io"}, crd); err != nil {
+		t.Errorf("a CRD with users' data was deleted: %v", err)
+	}
+	if _, ok := crd.Annotations[names.AnnotationVersion]; ok {
+		t.Error("the CRD still carries our version")
+	}
+}
+
+func TestUnsupportedIsToldAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	c := start(t, func(v *manifests.KlusterletOperator) { v.Spec.DeployOption.Mode = operatorv1.InstallModeHosted })
+	c.awaitCondition(t, "Applied", klusterlet.ReasonModeNotSupported)
+	if _, err := c.agent(t); !apierrors.IsNotFound(err) {
+		t.Errorf("agent: %v", err)
+	}
+	c.update(t, func(k *operatorv1.Klusterlet) {
+		k.Spec.DeployOption.Mode = operatorv1.InstallModeDefault
+		k.Spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{RegistrationDriver: operatorv1.RegistrationDriver{AuthType: "grpc"}}
+	})
+	c.awaitCondition(t, "Applied", klusterlet.ReasonDriverNotSupported)
+	if err := c.client.Delete(t.Context(), c.klusterlet(t)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it can be deleted", func() error {
+		return wantGone(c.client.Get(t.Context(), client.ObjectKey{Name: names.KlusterletName}, &operatorv1.Klusterlet{}))
+	})
+}
+
+func wantGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err == nil {
+		return errors.New("it still exists")
+	}
+	return err
+}
+
+func crdKind() schema.GroupVersionKind {
+	return apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
+}

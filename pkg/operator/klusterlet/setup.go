@@ -1,0 +1,133 @@
+package klusterlet
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/replicas"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/report"
+)
+
+// FieldManager owns what the operator applies.
+const FieldManager = "ocm.klusterlet"
+
+// Config is how the operator works, from the flags of its role.
+type Config struct {
+	// Namespace is the operator's own; the image pull secret lies there.
+	Namespace string
+	// Image runs the agents of a Klusterlet that names no image.
+	Image string
+	// Version is the release, written onto the CRDs.
+	Version string
+	// SyncLabels copies the Klusterlet's labels onto what is applied.
+	SyncLabels bool
+	// SkipAddOnNamespace leaves the default add-on namespace out.
+	SkipAddOnNamespace bool
+	// Replicas fixes the number of agent pods; 0 goes by the control plane nodes.
+	Replicas int32
+	// ControlPlane selects the control plane nodes.
+	ControlPlane labels.Selector
+	// Clock dates conditions.
+	Clock clock.PassiveClock
+}
+
+// CacheOptions keep in memory only what belongs to Klusterlets.
+func CacheOptions() (cache.Options, error) {
+	made, err := labels.NewRequirement(names.LabelCreatedByKlusterlet, selection.Exists, nil)
+	if err != nil {
+		return cache.Options{}, err
+	}
+	ours := cache.ByObject{Label: labels.NewSelector().Add(*made)}
+	pull := fields.OneTermEqualSelector("metadata.name", names.ImagePullSecret)
+	return cache.Options{ByObject: map[client.Object]cache.ByObject{
+		&apiextensionsv1.CustomResourceDefinition{}: ours,
+		&appsv1.Deployment{}:                        ours,
+		&corev1.ServiceAccount{}:                    ours,
+		&rbacv1.ClusterRole{}:                       ours,
+		&rbacv1.ClusterRoleBinding{}:                ours,
+		&rbacv1.Role{}:                              ours,
+		&rbacv1.RoleBinding{}:                       ours,
+		// The pull secret and its copies have one name everywhere.
+		&corev1.Secret{}: {Field: pull},
+	}}, nil
+}
+
+// Setup adds the operator to mgr, whose cache has CacheOptions.
+func Setup(mgr ctrl.Manager, config Config) error {
+	r := &Reconciler{
+		config:   config,
+		client:   mgr.GetClient(),
+		uncached: mgr.GetAPIReader(),
+		applier:  &apply.Applier{Client: mgr.GetClient(), FieldManager: FieldManager},
+		replicas: replicas.Rule{
+			Fixed: config.Replicas, ControlPlane: config.ControlPlane, Nodes: mgr.GetAPIReader(),
+		},
+		status: report.Writer{
+			Client: mgr.GetClient(), FieldManager: FieldManager, Clock: config.Clock,
+			Kind: schema.GroupVersion(operatorv1.GroupVersion).WithKind("Klusterlet"),
+		},
+	}
+	owner := handler.EnqueueRequestsFromMapFunc(byLabel)
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("operator.klusterlet").
+		For(&operatorv1.Klusterlet{}).
+		Watches(&apiextensionsv1.CustomResourceDefinition{}, owner).
+		Watches(&appsv1.Deployment{}, owner).
+		Watches(&corev1.Namespace{}, owner).
+		Watches(&corev1.ServiceAccount{}, owner).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.bySecret)).
+		Watches(&rbacv1.ClusterRole{}, owner).
+		Watches(&rbacv1.ClusterRoleBinding{}, owner).
+		Watches(&rbacv1.Role{}, owner).
+		Watches(&rbacv1.RoleBinding{}, owner).
+		Complete(r)
+	if err != nil {
+		return err
+	}
+	return setupAddOnPullSecret(mgr, config)
+}
+
+// byLabel finds the Klusterlet that an object was made for.
+func byLabel(_ context.Context, obj client.Object) []reconcile.Request {
+	name := obj.GetLabels()[names.LabelCreatedByKlusterlet]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+}
+
+// bySecret finds the Klusterlet of a copied pull secret, and every Klusterlet
+// for the original.
+func (r *Reconciler) bySecret(ctx context.Context, obj client.Object) []reconcile.Request {
+	if obj.GetNamespace() != r.config.Namespace {
+		return byLabel(ctx, obj)
+	}
+	var list operatorv1.KlusterletList
+	if err := r.client.List(ctx, &list); err != nil {
+		return nil // The cache is stopping; the next start looks at everything.
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+	}
+	return requests
+}
