@@ -3,8 +3,10 @@ package bootstrap
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 	"time"
@@ -254,4 +256,18 @@ func (i *TokenInfo) expire(at string, now time.Time) {
 	if expires, err := time.Parse(time.RFC3339, at); err == nil {
 		i.Expires, i.Expired = &expires, !now.Before(expires)
 	}
+}
+
+// NewTokenSecret returns the random secret part of a Kubernetes bootstrap token.
+func NewTokenSecret() (string, error) {
+	const alphabet = "abcdefghijklmnopqrstuvwxyz0123456789"
+	out := make([]byte, 16)
+	for i := range out {
+		n, err := rand.Int(rand.Reader, big.NewInt(int64(len(alphabet))))
+		if err != nil {
+			return "", fmt.Errorf("bootstrap token: %w", err)
+		}
+		out[i] = alphabet[n.Int64()]
+	}
+	return string(out), nil
 }

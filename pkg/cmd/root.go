@@ -13,7 +13,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/accept"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/controller"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/get"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/inithub"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/join"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/token"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/version"
 )
@@ -70,6 +72,8 @@ type section struct {
 // sections lists the commands in the order in which help shows them.
 func sections(env Env) []section {
 	return []section{
+		{cli.GroupFleet, inithub.New(env)},
+		{cli.GroupFleet, join.New(env)},
 		{cli.GroupFleet, accept.New(env)},
 		{cli.GroupFleet, token.New(env)},
 		{cli.GroupInspect, get.New(env)},

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/acceptance"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -21,7 +22,7 @@ type options struct {
 	clusters []string
 	all      bool
 	yes      bool
-	choice   choice
+	choice   acceptance.Choice
 }
 
 // New returns the command.
@@ -57,10 +58,10 @@ none is accepted until one is chosen with --fingerprint.`,
 	cli.AliasFlag(cmd, "cluster", "clusters")
 	flags.BoolVar(&o.all, "all-pending", false, "take every cluster that waits to be accepted")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	flags.StringVar(&o.choice.fingerprint, "fingerprint", "", "take the request with this key only, and deny its rivals")
-	flags.BoolVar(&o.choice.deny, "deny", false, "deny the requests and set hubAcceptsClient to false")
-	flags.StringSliceVar(&o.choice.requesters, "requesters", nil, "users whose requests are approved as well, besides the identities made for joining")
-	flags.BoolVar(&o.choice.skipCheck, "skip-approve-check", false, "approve the request whoever made it")
+	flags.StringVar(&o.choice.Fingerprint, "fingerprint", "", "take the request with this key only, and deny its rivals")
+	flags.BoolVar(&o.choice.Deny, "deny", false, "deny the requests and set hubAcceptsClient to false")
+	flags.StringSliceVar(&o.choice.Requesters, "requesters", nil, "users whose requests are approved as well, besides the identities made for joining")
+	flags.BoolVar(&o.choice.SkipCheck, "skip-approve-check", false, "approve the request whoever made it")
 	o.wait.AddTo(cmd, "wait for the request and for the credential to be issued")
 	o.out.AddTo(cmd)
 	env.Kube.AddDryRunFlag(cmd)
@@ -78,7 +79,7 @@ func (o *options) validate() error {
 		return cli.Usagef("give either cluster names or --all-pending")
 	case !o.all && len(o.clusters) == 0:
 		return cli.Usagef("name the clusters, or give --all-pending")
-	case o.choice.fingerprint != "" && len(o.clusters) != 1:
+	case o.choice.Fingerprint != "" && len(o.clusters) != 1:
 		return cli.Usagef("--fingerprint chooses a request of one cluster; name exactly one")
 	}
 	for _, name := range o.clusters {
@@ -104,13 +105,13 @@ func (o *options) run(ctx context.Context) error {
 			return err
 		}
 	}
-	r := &runner{env: o.env, client: c, choice: o.choice, wait: o.wait}
+	r := &acceptance.Runner{Env: o.env, Client: c, Choice: o.choice, Wait: o.wait}
 	var (
-		results []result
+		results []acceptance.Result
 		errs    []error
 	)
 	for _, name := range o.clusters {
-		result, err := r.one(ctx, name)
+		result, err := r.One(ctx, name)
 		results = append(results, result)
 		if err != nil {
 			errs = append(errs, err)
@@ -156,7 +157,7 @@ func (o *options) pending(ctx context.Context, c client.Client) ([]string, error
 		return waiting, nil
 	}
 	verb := "Accept"
-	if o.choice.deny {
+	if o.choice.Deny {
 		verb = "Deny"
 	}
 	ok, err := o.env.Confirm(fmt.Sprintf("%s %v?", verb, waiting))

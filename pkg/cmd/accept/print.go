@@ -3,22 +3,23 @@ package accept
 import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/acceptance"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 )
 
 // row is one request in the table; a cluster without one has a row too.
 type row struct {
-	result
+	acceptance.Result
 	request fleet.Request
 }
 
-func (o *options) print(results []result) error {
+func (o *options) print(results []acceptance.Result) error {
 	if len(results) == 0 {
 		return nil
 	}
 	if o.out.Format != cli.TableFmt {
-		return cli.PrintList(o.env.Out, o.out, "AcceptResultList", results, func(r result) string { return "managedcluster/" + r.Cluster }, nil)
+		return cli.PrintList(o.env.Out, o.out, "AcceptResultList", results, func(r acceptance.Result) string { return "managedcluster/" + r.Cluster }, nil)
 	}
 	var rows []row
 	for _, r := range results {
@@ -26,7 +27,7 @@ func (o *options) print(results []result) error {
 			rows = append(rows, row{r, req})
 		}
 		if len(r.Requests) == 0 {
-			rows = append(rows, row{result: r})
+			rows = append(rows, row{Result: r})
 		}
 	}
 	return cli.PrintTable(o.env.Out, false, rows, o.columns())

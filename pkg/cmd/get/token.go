@@ -68,7 +68,7 @@ func (o *tokenOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := fleet.RequireHub(o.env, c); err != nil {
+	if err := fleet.RequireInit(o.env, c); err != nil {
 		return err
 	}
 	address, err := fleet.HubAddress(ctx, config, c, o.server)

@@ -126,7 +126,7 @@ func open(env cli.Env) (bootstrap.Tokens, error) {
 	if err != nil {
 		return bootstrap.Tokens{}, err
 	}
-	if err := fleet.RequireHub(env, c); err != nil {
+	if err := fleet.RequireInit(env, c); err != nil {
 		return bootstrap.Tokens{}, err
 	}
 	return bootstrap.Tokens{Client: client.Client(c), Clock: env.Clock}, nil

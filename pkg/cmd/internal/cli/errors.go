@@ -116,7 +116,7 @@ func Explain(err error) error {
 	if errors.As(err, &hinted) {
 		return &Explained{Problem: hinted.Error(), Try: hinted.Hint(), cause: err}
 	}
-	for _, translate := range []func(error) *Explained{explainConfig, explainAPI, explainTLS, explainNetwork} {
+	for _, translate := range []func(error) *Explained{explainAPI, explainTLS, explainNetwork} {
 		if e := translate(err); e != nil {
 			return e
 		}
@@ -124,22 +124,20 @@ func Explain(err error) error {
 	return err
 }
 
-func explainConfig(err error) *Explained {
-	switch {
-	case clientcmd.IsEmptyConfig(err), errors.Is(err, rest.ErrNotInCluster):
+// explainLoading explains an error of reading the kubeconfig.
+func explainLoading(err error) error {
+	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
 		return &Explained{
 			Problem: "no kubeconfig was found",
 			Try:     "set KUBECONFIG, or name a file with --kubeconfig and a context with --context",
 			Code:    CodeUsage,
 		}
-	case clientcmd.IsContextNotFound(err), clientcmd.IsConfigurationInvalid(err):
-		return &Explained{
-			Problem: "the kubeconfig cannot be used",
-			Try:     "list the contexts with: kubectl config get-contexts",
-			Code:    CodeUsage, Cause: err,
-		}
 	}
-	return nil
+	return &Explained{
+		Problem: "the kubeconfig cannot be used",
+		Try:     "list the contexts with: kubectl config get-contexts",
+		Code:    CodeUsage, Cause: err,
+	}
 }
 
 func explainAPI(err error) *Explained {

@@ -95,7 +95,7 @@ func (k *Kube) Config() (*rest.Config, error) { return k.ConfigFor(Context{}) }
 func (k *Kube) ConfigFor(other Context) (*rest.Config, error) {
 	config, err := k.LoaderFor(other).ClientConfig()
 	if err != nil {
-		return nil, Explain(err)
+		return nil, explainLoading(err)
 	}
 	return k.Guard(config), nil
 }

@@ -85,7 +85,7 @@ func (o *Output) Set(s string) error {
 // Object prints v as JSON, YAML or by the JSONPath template. It is for the
 // machine formats only.
 func (o *Output) Object(w io.Writer, v any) error {
-	data, err := json.MarshalIndent(v, "", "  ")
+	data, err := encode(v)
 	if err != nil {
 		return fmt.Errorf("encode output: %w", err)
 	}
@@ -98,11 +98,20 @@ func (o *Output) Object(w io.Writer, v any) error {
 		if data, err = o.query(data); err != nil {
 			return err
 		}
-	default:
-		data = append(data, '\n')
 	}
 	_, err = w.Write(data)
 	return err
+}
+
+// encode returns indented JSON that keeps <, > and &: it is read by people and
+// put into shells, not into HTML.
+func encode(v any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	err := encoder.Encode(v)
+	return out.Bytes(), err
 }
 
 // Machine reports whether the format is made for programs.

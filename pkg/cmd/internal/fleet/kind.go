@@ -13,10 +13,22 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 )
 
-// RequireHub is an error unless the cluster is a hub.
+// RequireHub is an error unless the cluster is a hub that knows managed clusters.
 func RequireHub(env cli.Env, c client.Client) error {
 	served, err := serves(c, clusterv1.SchemeGroupVersion.WithKind("ManagedCluster"))
 	if served || err != nil {
+		return err
+	}
+	if err := RequireInit(env, c); err != nil {
+		return err
+	}
+	return cli.Blockedf("wait for it with init --wait, or see what is wrong with check hub", "the hub is not ready: its operator has not installed the APIs yet")
+}
+
+// RequireInit is an error unless init was run on the cluster.
+func RequireInit(env cli.Env, c client.Client) error {
+	hub, err := IsHub(c)
+	if hub || err != nil {
 		return err
 	}
 	return wrongCluster(env, c, "a hub", "run init on it first, or choose the hub with --context")

@@ -1,4 +1,4 @@
-package accept
+package acceptance
 
 import (
 	"fmt"
@@ -14,12 +14,16 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// choice is what the user wants of the requests.
-type choice struct {
-	fingerprint string
-	requesters  []string
-	skipCheck   bool
-	deny        bool
+// Choice is what the user wants of the requests.
+type Choice struct {
+	// Fingerprint names the key to take, or enough of it; its rivals are denied.
+	Fingerprint string
+	// Requesters are approved as well, besides the identities made for joining.
+	Requesters []string
+	// SkipCheck approves whoever asks.
+	SkipCheck bool
+	// Deny refuses instead of accepting.
+	Deny bool
 }
 
 // facts is all that a decision depends on.
@@ -51,15 +55,15 @@ const connected = "(the agent that is connected now)"
 
 // decide judges the facts. It is pure; an error is final and means that
 // nothing may be done.
-func decide(f facts, c choice) (verdict, error) {
+func decide(f facts, c Choice) (verdict, error) {
 	switch {
-	case c.deny:
+	case c.Deny:
 		return decideDenial(f, c)
 	case f.cluster != nil && f.cluster.Annotations[names.AnnotationManagedClusterARN] != "":
 		// The identity comes from AWS; there is nothing to sign.
 		return verdict{accept: new(true)}, nil
 	}
-	requests := eligible(f.requests, c)
+	requests := eligible(f, c)
 	claims, err := choose(f, claimsOf(f, requests), c)
 	if err != nil {
 		return verdict{}, err
@@ -85,7 +89,7 @@ func decide(f facts, c choice) (verdict, error) {
 }
 
 // finish says whether the cluster is to be accepted and what is missing then.
-func (v verdict) finish(f facts, c choice, claims []claim, issued bool) verdict {
+func (v verdict) finish(f facts, c Choice, claims []claim, issued bool) verdict {
 	switch {
 	case len(v.approve) > 0:
 		// Also when an older request of the same key was issued: the agent
@@ -97,7 +101,7 @@ func (v verdict) finish(f facts, c choice, claims []claim, issued bool) verdict 
 	default:
 		v.waiting = missingRequest(f, c)
 	}
-	if (len(claims) > 0 || issued || c.skipCheck) && !f.cluster.Spec.HubAcceptsClient {
+	if (len(claims) > 0 || issued || c.SkipCheck) && !f.cluster.Spec.HubAcceptsClient {
 		v.accept = new(true)
 	}
 	return v
@@ -105,16 +109,26 @@ func (v verdict) finish(f facts, c choice, claims []claim, issued bool) verdict 
 
 // eligible returns the requests that may be approved as far as they are
 // concerned.
-func eligible(requests []fleet.Request, c choice) []fleet.Request {
+func eligible(f facts, c Choice) []fleet.Request {
 	var out []fleet.Request
-	for _, r := range requests {
-		known := r.Bootstrap || c.skipCheck || slices.Contains(c.requesters, r.Requester)
+	for _, r := range f.requests {
+		known := r.Bootstrap || c.SkipCheck || slices.Contains(c.Requesters, r.Requester)
 		open := r.State != fleet.Denied && r.State != fleet.Failed
-		if known && open && r.Refusal == "" && !r.Renewal {
+		if known && open && r.Refusal == "" && !r.Renewal && !outlived(f.cluster, r) {
 			out = append(out, r)
 		}
 	}
 	return out
+}
+
+// outlived reports whether a certificate was issued before the cluster was
+// denied. It is the past of a cluster that left, not a rival of one that comes.
+func outlived(cluster *clusterv1.ManagedCluster, r fleet.Request) bool {
+	if cluster == nil || cluster.Spec.HubAcceptsClient || r.State != fleet.Issued {
+		return false
+	}
+	accepted := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+	return accepted != nil && accepted.Reason == names.ReasonHubDenied && r.Created.Before(accepted.LastTransitionTime.Time)
 }
 
 func claimOf(r fleet.Request) claim { return claim{r.Requester, r.Fingerprint} }
@@ -139,17 +153,17 @@ func claimsOf(f facts, requests []fleet.Request) []claim {
 
 // choose returns the only claim, the one that the user named, or none. Two
 // claims without a choice are an error.
-func choose(f facts, claims []claim, c choice) ([]claim, error) {
-	if c.fingerprint != "" {
-		chosen := slices.DeleteFunc(slices.Clone(claims), func(x claim) bool { return !matches(x.fingerprint, c.fingerprint) })
+func choose(f facts, claims []claim, c Choice) ([]claim, error) {
+	if c.Fingerprint != "" {
+		chosen := slices.DeleteFunc(slices.Clone(claims), func(x claim) bool { return !matches(x.fingerprint, c.Fingerprint) })
 		switch {
 		case len(claims) == 0:
 			return nil, nil
 		case len(chosen) == 0:
 			return nil, cli.NotFoundf("compare with the fingerprint that join printed on the managed cluster",
-				"no request for cluster %s has the key %s", f.name, c.fingerprint)
+				"no request for cluster %s has the key %s", f.name, c.Fingerprint)
 		case len(chosen) > 1:
-			return nil, cli.Usagef("the fingerprint %s fits more than one request of cluster %s; give more of it", c.fingerprint, f.name)
+			return nil, cli.Usagef("the fingerprint %s fits more than one request of cluster %s; give more of it", c.Fingerprint, f.name)
 		}
 		return chosen, nil
 	}
@@ -171,7 +185,7 @@ func matches(fingerprint, given string) bool {
 }
 
 // missingRequest says why there is nothing to approve.
-func missingRequest(f facts, c choice) string {
+func missingRequest(f facts, c Choice) string {
 	var reasons []string
 	for _, r := range f.requests {
 		switch {
@@ -180,7 +194,7 @@ func missingRequest(f facts, c choice) string {
 			reasons = append(reasons, fmt.Sprintf("request %s can never be approved: %s", r.Name, r.Refusal))
 		case r.State == fleet.Denied, r.State == fleet.Failed:
 			reasons = append(reasons, fmt.Sprintf("request %s is %s", r.Name, strings.ToLower(string(r.State))))
-		case !r.Bootstrap && !c.skipCheck:
+		case !r.Bootstrap && !c.SkipCheck:
 			reasons = append(reasons, fmt.Sprintf("request %s is from %s, who is not made for joining (--requesters)", r.Name, r.Requester))
 		}
 	}
@@ -192,17 +206,17 @@ func missingRequest(f facts, c choice) string {
 
 // decideDenial denies what waits. Unless one request was chosen, the cluster
 // itself is denied as well.
-func decideDenial(f facts, c choice) (verdict, error) {
+func decideDenial(f facts, c Choice) (verdict, error) {
 	var v verdict
 	for _, r := range f.requests {
-		if r.State == fleet.Pending && (c.fingerprint == "" || matches(r.Fingerprint, c.fingerprint)) {
+		if r.State == fleet.Pending && (c.Fingerprint == "" || matches(r.Fingerprint, c.Fingerprint)) {
 			v.deny = append(v.deny, r)
 		}
 	}
 	if f.cluster == nil && len(f.requests) == 0 {
 		return v, cli.NotFoundf("list the clusters with get clusters", "there is no cluster %s and no request for it", f.name)
 	}
-	if c.fingerprint == "" && f.cluster != nil && f.cluster.Spec.HubAcceptsClient {
+	if c.Fingerprint == "" && f.cluster != nil && f.cluster.Spec.HubAcceptsClient {
 		v.accept = new(false)
 	}
 	return v, nil

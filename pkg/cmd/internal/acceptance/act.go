@@ -1,4 +1,4 @@
-package accept
+package acceptance
 
 import (
 	"context"
@@ -25,16 +25,16 @@ const (
 	patience = 15 * time.Second
 )
 
-// runner accepts clusters one after the other.
-type runner struct {
-	env    cli.Env
-	client client.Client
-	choice choice
-	wait   cli.Wait
+// Runner accepts clusters one after the other.
+type Runner struct {
+	Env    cli.Env
+	Client client.Client
+	Choice Choice
+	Wait   cli.Wait
 }
 
-// result is how a cluster ended.
-type result struct {
+// Result is how a cluster ended.
+type Result struct {
 	Cluster  string          `json:"cluster"`
 	Accepted bool            `json:"accepted"`
 	Requests []fleet.Request `json:"requests"`
@@ -43,29 +43,29 @@ type result struct {
 // errWaiting ends the waiting of a run that was not asked to wait.
 var errWaiting = errors.New("not accepted yet")
 
-// one brings one cluster to the desired state.
-func (r *runner) one(ctx context.Context, name string) (result, error) {
+// One brings one cluster to the desired state.
+func (r *Runner) One(ctx context.Context, name string) (Result, error) {
 	title := "Accepting " + name
-	if r.choice.deny {
+	if r.Choice.Deny {
 		title = "Denying " + name
 	}
 	waiting := ""
-	err := r.env.Progress().Step(ctx, title, func(ctx context.Context, say cli.Say) error {
-		deadline := r.env.Clock.Now().Add(patience)
+	err := r.Env.Progress().Step(ctx, title, func(ctx context.Context, say cli.Say) error {
+		deadline := r.Env.Clock.Now().Add(patience)
 		for {
 			var err error
 			if waiting, err = r.pass(ctx, name, say); err != nil || waiting == "" {
 				return err
 			}
 			issuing := strings.Contains(waiting, "issue")
-			if !r.wait.Enabled && (!issuing || r.env.Clock.Now().After(deadline)) {
+			if !r.Wait.Enabled && (!issuing || r.Env.Clock.Now().After(deadline)) {
 				return errWaiting
 			}
 			say("waiting for %s", waiting)
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case <-r.env.Clock.After(interval):
+			case <-r.Env.Clock.After(interval):
 			}
 		}
 	})
@@ -73,10 +73,10 @@ func (r *runner) one(ctx context.Context, name string) (result, error) {
 }
 
 // explain says what stands in the way of a cluster.
-func (r *runner) explain(err error, name, waiting string) error {
-	try := fmt.Sprintf("see %s check cluster %s, or wait with --wait", r.env.Name, name)
+func (r *Runner) explain(err error, name, waiting string) error {
+	try := fmt.Sprintf("see %s check cluster %s, or wait with --wait", r.Env.Name, name)
 	if strings.Contains(waiting, "issue") {
-		try = fmt.Sprintf("see %s check hub: the hub may sign no client certificates", r.env.Name)
+		try = fmt.Sprintf("see %s check hub: the hub may sign no client certificates", r.Env.Name)
 	}
 	switch {
 	case errors.Is(err, errWaiting) && strings.HasPrefix(waiting, "the cluster to register"):
@@ -84,18 +84,18 @@ func (r *runner) explain(err error, name, waiting string) error {
 	case errors.Is(err, errWaiting):
 		return &cli.Explained{Problem: fmt.Sprintf("cluster %s is not accepted with a credential yet: waiting for %s", name, waiting), Try: try}
 	case waiting != "":
-		return r.wait.TimedOut(err, fmt.Sprintf("%s (cluster %s)", waiting, name), try)
+		return r.Wait.TimedOut(err, fmt.Sprintf("%s (cluster %s)", waiting, name), try)
 	}
 	return err
 }
 
 // pass looks once and does what can be done now. It returns what is missing.
-func (r *runner) pass(ctx context.Context, name string, say cli.Say) (waiting string, err error) {
+func (r *Runner) pass(ctx context.Context, name string, say cli.Say) (waiting string, err error) {
 	f, err := r.facts(ctx, name)
 	if err != nil {
 		return "", err
 	}
-	v, err := decide(f, r.choice)
+	v, err := decide(f, r.Choice)
 	if err != nil {
 		return "", err
 	}
@@ -109,7 +109,7 @@ func (r *runner) pass(ctx context.Context, name string, say cli.Say) (waiting st
 	for _, req := range v.approve {
 		say("approving request %s of %s with key %s", req.Name, req.Requester, req.Fingerprint)
 	}
-	switch r.env.Kube.DryRun() {
+	switch r.Env.Kube.DryRun() {
 	case cli.DryRunClient:
 		return "", nil
 	case cli.DryRunServer:
@@ -120,7 +120,7 @@ func (r *runner) pass(ctx context.Context, name string, say cli.Say) (waiting st
 
 // act makes the writes. Acceptance comes first: it is what admission may
 // refuse, and a certificate without it is worth nothing.
-func (r *runner) act(ctx context.Context, f facts, v verdict, changed bool) error {
+func (r *Runner) act(ctx context.Context, f facts, v verdict, changed bool) error {
 	for _, req := range v.deny {
 		if err := r.settle(ctx, req, certificatesv1.CertificateDenied); err != nil {
 			return err
@@ -129,7 +129,7 @@ func (r *runner) act(ctx context.Context, f facts, v verdict, changed bool) erro
 	if changed {
 		patch := client.MergeFrom(f.cluster.DeepCopy())
 		f.cluster.Spec.HubAcceptsClient = *v.accept
-		if err := r.client.Patch(ctx, f.cluster, patch); err != nil {
+		if err := r.Client.Patch(ctx, f.cluster, patch); err != nil {
 			return fmt.Errorf("cluster %s: %w", f.name, err)
 		}
 	}
@@ -143,19 +143,19 @@ func (r *runner) act(ctx context.Context, f facts, v verdict, changed bool) erro
 
 // settle approves or denies a request. Somebody else's decision in between is
 // seen in the next pass.
-func (r *runner) settle(ctx context.Context, req fleet.Request, kind certificatesv1.RequestConditionType) error {
+func (r *Runner) settle(ctx context.Context, req fleet.Request, kind certificatesv1.RequestConditionType) error {
 	obj := req.Object.DeepCopy()
 	condition := certificatesv1.CertificateSigningRequestCondition{
 		Type: kind, Status: corev1.ConditionTrue,
-		Reason:  r.env.Name + " Approve",
-		Message: fmt.Sprintf("This CSR was approved by %s certificate approve.", r.env.Name),
+		Reason:  r.Env.Name + " Approve",
+		Message: fmt.Sprintf("This CSR was approved by %s certificate approve.", r.Env.Name),
 	}
 	if kind == certificatesv1.CertificateDenied {
-		condition.Reason = r.env.Name + " Deny"
-		condition.Message = fmt.Sprintf("This CSR was denied by %s accept.", r.env.Name)
+		condition.Reason = r.Env.Name + " Deny"
+		condition.Message = fmt.Sprintf("This CSR was denied by %s accept.", r.Env.Name)
 	}
 	obj.Status.Conditions = append(obj.Status.Conditions, condition)
-	err := r.client.SubResource("approval").Update(ctx, obj)
+	err := r.Client.SubResource("approval").Update(ctx, obj)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -165,43 +165,43 @@ func (r *runner) settle(ctx context.Context, req fleet.Request, kind certificate
 	return nil
 }
 
-func (r *runner) facts(ctx context.Context, name string) (facts, error) {
+func (r *Runner) facts(ctx context.Context, name string) (facts, error) {
 	f := facts{name: name}
 	cluster := &clusterv1.ManagedCluster{}
-	err := r.client.Get(ctx, client.ObjectKey{Name: name}, cluster)
+	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, cluster)
 	switch {
 	case err == nil:
 		f.cluster = cluster
 	case !apierrors.IsNotFound(err):
 		return f, fmt.Errorf("cluster %s: %w", name, err)
 	}
-	f.requests, err = fleet.Requests(ctx, r.client, name)
+	f.requests, err = fleet.Requests(ctx, r.Client, name)
 	return f, err
 }
 
 // result reads how the cluster ended. It is asked after an interrupt as well,
 // so the error that matters is given to it.
-func (r *runner) result(ctx context.Context, name string, err error) (result, error) {
+func (r *Runner) result(ctx context.Context, name string, err error) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	res := result{Cluster: name}
+	res := Result{Cluster: name}
 	f, readErr := r.facts(ctx, name)
 	if readErr != nil {
 		return res, errors.Join(err, readErr)
 	}
 	res.Requests = f.requests
 	res.Accepted = f.cluster != nil && f.cluster.Spec.HubAcceptsClient
-	if err == nil && r.env.Kube.DryRun() == cli.DryRunNone {
+	if err == nil && r.Env.Kube.DryRun() == cli.DryRunNone {
 		r.praise(res)
 	}
 	return res, err
 }
 
-func (r *runner) praise(res result) {
+func (r *Runner) praise(res Result) {
 	switch {
-	case r.choice.deny:
-		r.env.Say("Cluster %s is denied.", res.Cluster)
+	case r.Choice.Deny:
+		r.Env.Say("Cluster %s is denied.", res.Cluster)
 	default:
-		r.env.Say("Your managed cluster %s has joined the hub successfully. See it with: %s get clusters", res.Cluster, r.env.Name)
+		r.Env.Say("Your managed cluster %s has joined the hub successfully. See it with: %s get clusters", res.Cluster, r.Env.Name)
 	}
 }

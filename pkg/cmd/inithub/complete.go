@@ -1,0 +1,107 @@
+package inithub
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+// complete turns the flags into values, without any network. All mistakes are
+// reported at once.
+func (o *options) complete(cmd *cobra.Command) (install.Hub, error) {
+	var h install.Hub
+	if err := o.compat.Check(cmd); err != nil {
+		return h, err
+	}
+	var errs []error
+	collect := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	var err error
+	h.Workload, err = o.workload.Value()
+	collect(err)
+	h.FeatureGates, err = o.gates.Value()
+	collect(err)
+	h.Drivers, err = o.drivers.value(o.gates.Enabled("ManagedClusterAutoApproval"))
+	collect(err)
+	collect(o.join.validate())
+	h.Server = o.join.server
+	h.BootstrapToken = o.join.bootstrapToken
+	h.Cleanup, err = o.cleanup.value()
+	collect(err)
+	if o.force {
+		o.skip = install.Checks()
+	}
+	if len(errs) > 0 {
+		return h, cli.Usagef("%v", errors.Join(errs...))
+	}
+	return h, nil
+}
+
+// value returns the drivers for the ClusterManager, or nil to keep the live ones.
+func (d *driverFlags) value(autoApproval bool) ([]operatorv1.RegistrationDriverHub, error) {
+	for _, name := range d.names {
+		if name != driver.CSR {
+			return nil, fmt.Errorf("--registration-drivers: %s is not available in this release; use csr", name)
+		}
+	}
+	if d.awsARN != "" || len(d.awsTags)+len(d.awsPatterns) > 0 {
+		return nil, errors.New("--hub-cluster-arn, --aws-resource-tags and --auto-approved-arn-patterns need --registration-drivers=awsirsa")
+	}
+	if d.grpcServer != "" || len(d.grpcUsers) > 0 {
+		return nil, errors.New("--grpc-server and --auto-approved-grpc-identities need --registration-drivers=grpc")
+	}
+	if len(d.csrUsers) > 0 && !autoApproval {
+		return nil, errors.New("--auto-approved-csr-identities needs --feature-gates=ManagedClusterAutoApproval=true")
+	}
+	switch {
+	case len(d.csrUsers) > 0:
+		return []operatorv1.RegistrationDriverHub{{
+			AuthType: string(driver.CSR), CSR: &operatorv1.CSRConfig{AutoApprovedIdentities: d.csrUsers},
+		}}, nil
+	case len(d.names) > 0:
+		return []operatorv1.RegistrationDriverHub{{AuthType: string(driver.CSR)}}, nil
+	}
+	return nil, nil
+}
+
+func (j *joinFlags) validate() error {
+	if j.server != "" {
+		u, err := bootstrap.ParseServer(j.server)
+		if err != nil {
+			return fmt.Errorf("--hub-apiserver: %w", err)
+		}
+		j.server = u.String()
+		if reason := bootstrap.LocalOnly(j.server); reason != "" && !j.allowLoopback {
+			return fmt.Errorf("--hub-apiserver: managed clusters cannot reach %s: %s; if it is meant, add --allow-loopback", j.server, reason)
+		}
+	}
+	if j.ttl < bootstrap.MinTTL {
+		return fmt.Errorf("--ttl must be at least %s", bootstrap.MinTTL)
+	}
+	return nil
+}
+
+func (c *cleanupFlags) value() (*install.Cleanup, error) {
+	if !c.enabled {
+		return nil, nil
+	}
+	if c.after < 0 {
+		return nil, errors.New("--unjoined-cleanup-after must not be negative")
+	}
+	if fields := len(strings.Fields(c.schedule)); fields != 5 && !strings.HasPrefix(c.schedule, "@") {
+		return nil, fmt.Errorf("--unjoined-cleanup-schedule: %q is not a cron expression with 5 fields", c.schedule)
+	}
+	return &install.Cleanup{After: c.after, Schedule: c.schedule}, nil
+}

@@ -1,0 +1,147 @@
+package inithub
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+type options struct {
+	env      cli.Env
+	out      *cli.Output
+	wait     cli.Wait
+	workload flags.Workload
+	gates    *flags.Gates
+	compat   *flags.Compat
+	drivers  driverFlags
+	join     joinFlags
+	cleanup  cleanupFlags
+	skip     []string
+	force    bool
+	file     string
+}
+
+// driverFlags are the flags about how clusters register.
+type driverFlags struct {
+	names        []driver.AuthType
+	csrUsers     []string
+	awsARN       string
+	awsTags      []string
+	awsPatterns  []string
+	grpcUsers    []string
+	grpcServer   string
+	grpcEndpoint string
+}
+
+// joinFlags are the flags about the join command that is printed.
+type joinFlags struct {
+	server         string
+	allowLoopback  bool
+	bootstrapToken bool
+	ttl            time.Duration
+	file           string
+}
+
+// cleanupFlags are the flags about the job that removes leftover clusters.
+type cleanupFlags struct {
+	enabled  bool
+	after    time.Duration
+	schedule string
+}
+
+// New returns the command.
+func New(env cli.Env) *cobra.Command {
+	o := &options{env: env, out: cli.NewOutput(cli.Text, cli.JSON, cli.YAML), gates: flags.NewGates(install.HubFeatures())}
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Make a cluster the hub",
+		Long: `Make a cluster the hub of a fleet and print the command that joins clusters.
+
+Running it again repairs the hub, changes what flags say and keeps the rest. An
+older installation is brought to this release.`,
+		Example: fmt.Sprintf(`  # Install the hub and wait until it works
+  %[1]s init --wait
+
+  # Managed clusters reach the hub under another address than you do
+  %[1]s init --wait --hub-apiserver https://hub.example.com:6443
+
+  # See what would be installed
+  %[1]s init --dry-run=client > hub.yaml`, env.Name),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			values, err := o.complete(cmd)
+			if err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), values)
+		},
+	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+func (o *options) addFlags(cmd *cobra.Command) {
+	o.drivers.addTo(cmd)
+	o.join.addTo(cmd)
+	o.cleanup.addTo(cmd)
+	o.gates.AddTo(cmd)
+	o.workload.AddTo(cmd)
+	o.wait.AddTo(cmd, "wait until the hub works")
+	o.out.AddTo(cmd)
+	o.env.Kube.AddDryRunFlag(cmd)
+	cmd.Flags().StringVar(&o.file, "output-file", "", "write the objects as YAML to this file as well")
+	cmd.Flags().StringSliceVar(&o.skip, "skip-check", nil, "checks that only warn")
+	cmd.Flags().BoolVar(&o.force, "force", false, "let every check only warn")
+	_ = cmd.RegisterFlagCompletionFunc("skip-check", cobra.FixedCompletions(install.Checks(), cobra.ShellCompDirectiveNoFileComp))
+	o.compat = flags.AddCompat(o.env, cmd, map[string]string{
+		"bundle-version":           "there is one image, and its version is this command's",
+		"bundle-version-overrides": "there is one image, and its version is this command's",
+		"singleton":                "it was removed upstream",
+		"singleton-name":           "it was removed upstream",
+		"enable-sync-labels":       "labels are not copied yet",
+	}, map[string]string{
+		"cluster-manager-values-file": "there is no Helm chart; use the flags, or edit the output of --dry-run=client",
+	})
+}
+
+func (d *driverFlags) addTo(cmd *cobra.Command) {
+	cli.NewEnumSlice(&d.names, map[string]driver.AuthType{"aws-irsa": driver.AWSIRSA}, driver.CSR, driver.AWSIRSA, driver.GRPC).
+		AddTo(cmd, "registration-drivers", "", "how clusters may register")
+	cli.AliasFlag(cmd, "registration-auth", "registration-drivers")
+	flags := cmd.Flags()
+	flags.StringSliceVar(&d.csrUsers, "auto-approved-csr-identities", nil, "users whose requests are approved without a person")
+	flags.StringVar(&d.awsARN, "hub-cluster-arn", "", "ARN of the hub's EKS cluster, for awsirsa")
+	cli.AliasFlag(cmd, "eks-hub-cluster-arn", "hub-cluster-arn")
+	flags.StringSliceVar(&d.awsTags, "aws-resource-tags", nil, "tags of what is made in AWS, as key=value")
+	flags.StringSliceVar(&d.awsPatterns, "auto-approved-arn-patterns", nil, "clusters that are accepted without a person, by ARN")
+	flags.StringSliceVar(&d.grpcUsers, "auto-approved-grpc-identities", nil, "users whose gRPC requests are approved without a person")
+	flags.StringVar(&d.grpcServer, "grpc-server", "", "address of the gRPC server")
+	flags.StringVar(&d.grpcEndpoint, "grpc-endpoint-type", "hostname", "hostname or loadBalancer")
+	for _, name := range []string{"hub-cluster-arn", "aws-resource-tags", "auto-approved-arn-patterns", "auto-approved-grpc-identities", "grpc-server", "grpc-endpoint-type"} {
+		// Hidden as long as their drivers are not available.
+		flags.Lookup(name).Hidden = true
+	}
+}
+
+func (j *joinFlags) addTo(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&j.server, "hub-apiserver", "", "address of the hub that managed clusters can reach; it is remembered")
+	flags.BoolVar(&j.allowLoopback, "allow-loopback", false, "the address is meant, even if only this machine can reach it")
+	flags.BoolVar(&j.bootstrapToken, "use-bootstrap-token", false, "print a Kubernetes bootstrap token, which does not expire, instead of a ServiceAccount token")
+	flags.DurationVar(&j.ttl, "ttl", bootstrap.DefaultTTL, "how long the printed token is good; at least 10m")
+	flags.StringVar(&j.file, "output-join-command-file", "", "write the join command to this file, as a script that takes the cluster name")
+}
+
+func (c *cleanupFlags) addTo(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&c.enabled, "unjoined-cleanup", false, "delete clusters that unjoined and stayed denied, by a CronJob")
+	flags.DurationVar(&c.after, "unjoined-cleanup-after", 24*time.Hour, "how long they must have been denied")
+	flags.StringVar(&c.schedule, "unjoined-cleanup-schedule", "17 * * * *", "when the CronJob looks")
+}

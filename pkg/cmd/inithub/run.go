@@ -1,0 +1,187 @@
+package inithub
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+)
+
+// signerPatience is how long the self-test waits for a certificate. A signer
+// that works takes less than a second.
+const signerPatience = 10 * time.Second
+
+func (o *options) run(ctx context.Context, h install.Hub) error {
+	ctx, cancel := o.wait.Context(ctx)
+	defer cancel()
+	if o.env.Kube.DryRun() == cli.DryRunClient {
+		return o.render(h)
+	}
+	config, err := o.env.Kube.Config()
+	if err != nil {
+		return err
+	}
+	runner, err := fleet.NewRunner(o.env, config)
+	if err != nil {
+		return err
+	}
+	runner.Skip, runner.Wait = o.skip, o.wait.Enabled
+	address, err := fleet.HubAddress(ctx, config, runner.Client, h.Server)
+	if err != nil {
+		return err
+	}
+	o.warnAddress(ctx, &address)
+	// What the hub publishes about itself is the address that we use ourselves.
+	info := bootstrap.ClusterInfo{Server: config.Host, CA: address.CA}
+	if h.Server != "" {
+		info.Server = h.Server
+	}
+	if err := o.install(ctx, runner, h, info); err != nil {
+		return err
+	}
+	if o.env.Kube.DryRun() == cli.DryRunServer {
+		o.env.Say("The server would accept all of it; nothing was changed.")
+		return nil
+	}
+	if err := o.selfTest(ctx, runner.Client); err != nil {
+		return err
+	}
+	return o.printJoin(ctx, runner.Client, config, h)
+}
+
+func (o *options) install(ctx context.Context, runner *install.Runner, h install.Hub, info bootstrap.ClusterInfo) error {
+	if o.file != "" {
+		objs, err := h.Render(info)
+		if err != nil {
+			return err
+		}
+		if err := writeObjects(o.file, objs); err != nil {
+			return err
+		}
+	}
+	_, err := runner.Init(ctx, h, info)
+	if err != nil {
+		waiting := install.Unmet(err)
+		if waiting == "" {
+			waiting = "the hub"
+		}
+		return o.wait.TimedOut(fleet.Explain(err), waiting, fmt.Sprintf("see what is wrong with: %s check hub", o.env.Name))
+	}
+	return nil
+}
+
+// render prints what a new hub consists of. It needs no cluster: where there is
+// a kubeconfig, the address and CA are taken from it.
+func (o *options) render(h install.Hub) error {
+	var info bootstrap.ClusterInfo
+	if config, err := o.env.Kube.Config(); err == nil {
+		info = bootstrap.ClusterInfo{Server: config.Host, CA: config.CAData}
+		if h.Server != "" {
+			info.Server = h.Server
+		}
+	}
+	objs, err := h.Render(info)
+	if err != nil {
+		return err
+	}
+	if o.file != "" {
+		return writeObjects(o.file, objs)
+	}
+	return fleet.PrintObjects(o.env.Out, objs)
+}
+
+// writeObjects writes to a file that only its owner reads: there may be
+// credentials among the objects.
+func writeObjects(path string, objs []client.Object) error {
+	var out bytes.Buffer
+	if err := fleet.PrintObjects(&out, objs); err != nil {
+		return err
+	}
+	return cli.WriteSecretFile(path, out.Bytes())
+}
+
+func (o *options) warnAddress(ctx context.Context, address *fleet.Address) {
+	if address.Local != "" && !o.join.allowLoopback {
+		o.env.Warn("other machines cannot use %s: %s; give --hub-apiserver, or --allow-loopback if it is meant", address.Server, address.Local)
+	}
+	if warning := address.Probe(ctx); warning != "" {
+		o.env.Warn("%s", warning)
+	}
+}
+
+// selfTest asks the hub for a worthless certificate. What it finds never fails
+// init: the hub works for clusters that register in another way.
+func (o *options) selfTest(ctx context.Context, c client.Client) error {
+	var noSigner *install.NoSignerError
+	err := o.env.Progress().Step(ctx, "Testing whether the hub signs client certificates", func(ctx context.Context, _ cli.Say) error {
+		err := install.SelfTest(ctx, c, o.env.Clock, signerPatience)
+		if errors.As(err, &noSigner) {
+			return nil
+		}
+		return err
+	})
+	switch {
+	case noSigner != nil:
+		o.env.Warn("%v.", noSigner)
+		o.env.Say("  Clusters cannot register with the csr driver on this hub. EKS is known for it.")
+		o.env.Say("  Use --registration-auth=aws-irsa or grpc on init and join when they are available")
+		o.env.Say("  to you, and --addon-kubeclient-registration-auth=token on join for the add-ons.")
+	case ctx.Err() != nil:
+		return err
+	case err != nil:
+		o.env.Warn("the test was not possible: %v", err)
+	}
+	return nil
+}
+
+func (o *options) printJoin(ctx context.Context, c client.Client, config *rest.Config, h install.Hub) error {
+	address, err := fleet.HubAddress(ctx, config, c, h.Server)
+	if err != nil {
+		return err
+	}
+	address.Probe(ctx)
+	token, err := o.token(ctx, c)
+	if err != nil {
+		return err
+	}
+	command := fleet.JoinCommand{Name: o.env.Name, Token: token.Secret(), Hub: address, Wait: o.wait.Enabled}
+	if o.join.file != "" {
+		script := command
+		script.Cluster = "$1"
+		if err := cli.WriteSecretFile(o.join.file, []byte(script.String()+"\n")); err != nil {
+			return err
+		}
+	}
+	if o.out.Machine() {
+		return o.out.Object(o.env.Out, command.Info(token))
+	}
+	_, err = fmt.Fprintf(o.env.Out, `The multicluster hub control plane has been initialized successfully!
+
+You can now register cluster(s) to the hub control plane. Log onto those cluster(s) and run the following command:
+
+    %s
+
+Replace <cluster_name> with a cluster name of your choice. For example, cluster1.
+`, command)
+	if !token.Expires.IsZero() {
+		o.env.Say("The token is good until %s. Print a new one with: %s get token", token.Expires.UTC().Format(time.RFC3339), o.env.Name)
+	}
+	return err
+}
+
+func (o *options) token(ctx context.Context, c client.Client) (bootstrap.Token, error) {
+	tokens := bootstrap.Tokens{Client: c, Clock: o.env.Clock}
+	if o.join.bootstrapToken {
+		return tokens.Bootstrap(ctx)
+	}
+	return tokens.Mint(ctx, o.join.ttl)
+}

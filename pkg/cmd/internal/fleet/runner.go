@@ -1,0 +1,75 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+)
+
+// NewRunner returns an installer for the cluster of config that tells its
+// progress to the user.
+func NewRunner(env cli.Env, config *rest.Config) (*install.Runner, error) {
+	c, err := cli.NewClient(config)
+	if err != nil {
+		return nil, err
+	}
+	disco, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("discovery for %s: %w", config.Host, err)
+	}
+	progress := env.Progress()
+	return &install.Runner{
+		Client: c, Discovery: disco, Clock: env.Clock,
+		DryRun: env.Kube.DryRun() == cli.DryRunServer,
+		Step: func(ctx context.Context, title string, fn func(context.Context, install.Say) error) error {
+			return progress.Step(ctx, title, func(ctx context.Context, say cli.Say) error {
+				return fn(ctx, install.Say(say))
+			})
+		},
+	}, nil
+}
+
+// Explain turns an installer's error into what a user reads and the exit code.
+func Explain(err error) error {
+	var preflight *install.PreflightError
+	if errors.As(err, &preflight) {
+		return &cli.Explained{
+			Problem: preflight.Error(), Code: cli.CodeBlocked,
+			Try: "mend it, or make a check a warning with --skip-check=NAME; nothing was changed",
+		}
+	}
+	var contact *bootstrap.Error
+	if errors.As(err, &contact) {
+		return &cli.Explained{Problem: contact.Problem, Try: contact.Try, Code: cli.CodeBlocked, Cause: contact.Cause}
+	}
+	return err
+}
+
+// PrintObjects prints objects as a YAML stream that kubectl can apply.
+func PrintObjects(w io.Writer, objs []client.Object) error {
+	for i, obj := range objs {
+		data, err := yaml.Marshal(obj)
+		if err != nil {
+			return fmt.Errorf("encode %s: %w", obj.GetName(), err)
+		}
+		if i > 0 {
+			if _, err := io.WriteString(w, "---\n"); err != nil {
+				return err
+			}
+		}
+		if _, err := w.Write(data); err != nil {
+			return err
+		}
+	}
+	return nil
+}

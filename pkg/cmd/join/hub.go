@@ -1,0 +1,148 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// hub is the verified hub, seen with the join token.
+type hub struct {
+	server string
+	client client.Client
+	// admin is the administrator's connection of a one-shot join.
+	admin client.Client
+	// cluster is what the hub knows under our name; nil is nothing.
+	cluster *clusterv1.ManagedCluster
+}
+
+// connect verifies the hub and the token, in this order, and fills in the
+// bootstrap kubeconfig.
+func (o *options) connect(ctx context.Context, p *plan) (*hub, error) {
+	h := &hub{}
+	if p.oneShot {
+		if err := o.connectAdmin(ctx, p, h); err != nil {
+			return nil, err
+		}
+	}
+	if reason := bootstrap.LocalOnly(p.endpoint.Server); reason != "" {
+		o.env.Warn("the agent may not reach %s: %s", p.endpoint.Server, reason)
+	}
+	err := o.env.Progress().Step(ctx, "Verifying the hub "+p.endpoint.Server, func(ctx context.Context, say cli.Say) error {
+		found, err := bootstrap.Discover(ctx, p.endpoint)
+		if err != nil {
+			return err
+		}
+		say("verified by %s", found.Trust)
+		if p.token.Secret() == "" {
+			return nil // a dry run makes no token
+		}
+		return o.checkToken(ctx, p, h, found)
+	})
+	return h, err
+}
+
+// connectAdmin makes the token as the hub's administrator.
+func (o *options) connectAdmin(ctx context.Context, p *plan, h *hub) error {
+	config, err := o.env.Kube.ConfigFor(o.hub.admin)
+	if err != nil {
+		return err
+	}
+	c, err := cli.NewClient(config)
+	if err != nil {
+		return err
+	}
+	if hub, err := fleet.IsHub(c); err != nil || !hub {
+		return errors.Join(err, cli.Blockedf("run init on it first, or check --hub-context", "the cluster of context %q is not a hub", o.hub.admin.Name))
+	}
+	address, err := fleet.HubAddress(ctx, config, c, p.endpoint.Server)
+	if err != nil {
+		return err
+	}
+	p.endpoint.Server = address.Server
+	if len(p.endpoint.CA)+len(p.endpoint.Pins) == 0 {
+		p.endpoint.CA = address.CA
+	}
+	h.admin, h.client = c, c
+	if o.env.Kube.DryRun() != cli.DryRunNone {
+		return nil
+	}
+	p.token, err = bootstrap.Tokens{Client: c, Clock: o.env.Clock}.Mint(ctx, bootstrap.DefaultTTL)
+	return err
+}
+
+// checkToken uses the token for the first time: the hub is verified by now.
+func (o *options) checkToken(ctx context.Context, p *plan, h *hub, found bootstrap.Hub) error {
+	config, err := found.Config(p.token)
+	if err != nil {
+		return err
+	}
+	if h.client, err = cli.NewClient(o.env.Kube.Guard(config)); err != nil {
+		return err
+	}
+	if err := bootstrap.CheckAccess(ctx, h.client, p.token, o.env.Clock.Now()); err != nil {
+		return err
+	}
+	cluster := &clusterv1.ManagedCluster{}
+	err = h.client.Get(ctx, client.ObjectKey{Name: p.klusterlet.ClusterName}, cluster)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cluster %s on the hub: %w", p.klusterlet.ClusterName, err)
+	}
+	if err == nil {
+		h.cluster = cluster
+	}
+	if o.hub.internal {
+		if found.Cluster.Server, err = internalServer(ctx, h.client); err != nil {
+			return err
+		}
+	}
+	h.server = found.Cluster.Server
+	p.klusterlet.Bootstrap, err = found.Bootstrap(p.token.Secret()).EncodeBootstrap()
+	return err
+}
+
+// internalServer reads the address in the hub's cluster-info. It comes from the
+// verified hub, and the agent verifies it by the same CA.
+func internalServer(ctx context.Context, c client.Client) (string, error) {
+	var config corev1.ConfigMap
+	key := client.ObjectKey{Namespace: names.ClusterInfoNamespace, Name: names.ClusterInfoConfigMap}
+	if err := c.Get(ctx, key, &config); err != nil {
+		return "", fmt.Errorf("cluster-info of the hub: %w", err)
+	}
+	info, err := bootstrap.ParseClusterInfo([]byte(config.Data["kubeconfig"]))
+	if err != nil {
+		return "", fmt.Errorf("cluster-info of the hub: %w", err)
+	}
+	server, err := bootstrap.ParseServer(info.Server)
+	if err != nil {
+		return "", err
+	}
+	return server.String(), nil
+}
+
+// offline fills in the bootstrap kubeconfig with as little contact as can be.
+func (o *options) offline(ctx context.Context, p *plan) error {
+	found := bootstrap.Hub{}
+	if len(p.endpoint.CA) > 0 {
+		found.Cluster.Server, found.Cluster.ProxyURL = p.endpoint.Server, p.endpoint.ProxyURL
+		found.Cluster.CertificateAuthorityData = p.endpoint.CA
+	} else {
+		var err error
+		if found, err = bootstrap.Discover(ctx, p.endpoint); err != nil {
+			return err
+		}
+	}
+	var err error
+	p.klusterlet.Bootstrap, err = found.Bootstrap(p.token.Secret()).EncodeBootstrap()
+	return err
+}

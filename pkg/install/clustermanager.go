@@ -1,0 +1,86 @@
+package install
+
+import (
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// clusterManager returns the ClusterManager that is wanted. live may be nil.
+func (h Hub) clusterManager(live *operatorv1.ClusterManager) *operatorv1.ClusterManager {
+	cm := &operatorv1.ClusterManager{ObjectMeta: metav1.ObjectMeta{Name: names.ClusterManagerName}}
+	if live != nil {
+		cm.Spec = *live.Spec.DeepCopy()
+		if server := live.Annotations[names.AnnotationHubServer]; server != "" {
+			cm.Annotations = map[string]string{names.AnnotationHubServer: server}
+		}
+	} else {
+		cm.Spec.DeployOption.Mode = operatorv1.InstallModeDefault
+	}
+	if h.Server != "" {
+		cm.Annotations = map[string]string{names.AnnotationHubServer: h.Server}
+	}
+	image := h.image(cm.Spec.RegistrationImagePullSpec)
+	cm.Spec.RegistrationImagePullSpec = image
+	cm.Spec.WorkImagePullSpec = image
+	cm.Spec.PlacementImagePullSpec = image
+	cm.Spec.AddOnManagerImagePullSpec = image
+	if h.Resources != nil {
+		cm.Spec.ResourceRequirement = h.Resources.DeepCopy()
+	}
+	if h.Placement != nil {
+		cm.Spec.NodePlacement = *h.Placement.DeepCopy()
+	}
+	h.registration(&cm.Spec)
+	return cm
+}
+
+// registration fills the part about how clusters register.
+func (h Hub) registration(spec *operatorv1.ClusterManagerSpec) {
+	if spec.RegistrationConfiguration == nil {
+		spec.RegistrationConfiguration = &operatorv1.RegistrationHubConfiguration{}
+	}
+	c := spec.RegistrationConfiguration
+	// Both forms are who a join token is for; upstream writes a name that does
+	// not exist for the second (contract G.2).
+	for _, user := range append(slices.Clone(h.AutoApproved), names.BootstrapServiceAccountUser, names.BootstrapTokenUser) {
+		if !slices.Contains(c.AutoApproveUsers, user) {
+			c.AutoApproveUsers = append(c.AutoApproveUsers, user)
+		}
+	}
+	hubGates(spec, h.FeatureGates)
+	if h.Drivers != nil {
+		c.RegistrationDrivers = h.Drivers
+	}
+}
+
+// mergeGates sets gates by name and keeps the others.
+func mergeGates(live, wanted []operatorv1.FeatureGate) []operatorv1.FeatureGate {
+	merged := slices.Clone(live)
+	for _, gate := range wanted {
+		i := slices.IndexFunc(merged, func(g operatorv1.FeatureGate) bool { return g.Feature == gate.Feature })
+		if i >= 0 {
+			merged[i] = gate
+			continue
+		}
+		merged = append(merged, gate)
+	}
+	return merged
+}
+
+func mergeMap(live, wanted map[string]string) map[string]string {
+	if len(live)+len(wanted) == 0 {
+		return nil
+	}
+	merged := maps.Clone(live)
+	if merged == nil {
+		merged = map[string]string{}
+	}
+	maps.Copy(merged, wanted)
+	return merged
+}

@@ -1,0 +1,192 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// Facts are all that the checks depend on.
+type Facts struct {
+	// Kubernetes is the version of the API server.
+	Kubernetes *version.Version
+	// Manager is the live ClusterManager, if any.
+	Manager *operatorv1.ClusterManager
+	// Klusterlet is the live Klusterlet, if any.
+	Klusterlet *operatorv1.Klusterlet
+	// Release is the release of ours that last wrote the operator's CRD; empty
+	// when there is none, or when it is upstream's.
+	Release string
+	// Missing are the permissions that the installation needs and we lack.
+	Missing []Permission
+	// Terminating are namespaces that we need and that are being deleted.
+	Terminating []string
+}
+
+// Permission is a right that an installation needs.
+type Permission struct {
+	Verb      string
+	Resource  schema.GroupResource
+	Namespace string
+}
+
+// String returns "create deployments.apps in namespace x".
+func (p Permission) String() string {
+	s := p.Verb + " " + p.Resource.String()
+	if p.Namespace != "" {
+		s += " in namespace " + p.Namespace
+	}
+	return s
+}
+
+// gather reads the facts. objs are what will be applied; crd is the operator's
+// CRD.
+func gather(ctx context.Context, c client.Client, disco discovery.ServerVersionInterface, objs []client.Object, crd string) (Facts, error) {
+	var f Facts
+	info, err := disco.ServerVersion()
+	if err != nil {
+		return f, fmt.Errorf("version of the cluster: %w", err)
+	}
+	if f.Kubernetes, err = version.ParseGeneric(info.GitVersion); err != nil {
+		return f, fmt.Errorf("version of the cluster: %w", err)
+	}
+	if f.Manager, err = liveManager(ctx, c); err != nil {
+		return f, err
+	}
+	if f.Klusterlet, err = liveKlusterlet(ctx, c); err != nil {
+		return f, err
+	}
+	if f.Release, err = release(ctx, c, crd); err != nil {
+		return f, err
+	}
+	if f.Missing, err = missing(ctx, c, permissions(c, objs)); err != nil {
+		return f, err
+	}
+	f.Terminating, err = terminating(ctx, c, objs)
+	return f, err
+}
+
+// absent reports whether an object or its whole kind does not exist. What we
+// may not read counts as absent here: the permission check tells about it.
+func absent(err error) bool {
+	return apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) || apierrors.IsForbidden(err)
+}
+
+func liveManager(ctx context.Context, c client.Client) (*operatorv1.ClusterManager, error) {
+	live := &operatorv1.ClusterManager{}
+	err := c.Get(ctx, client.ObjectKey{Name: names.ClusterManagerName}, live)
+	switch {
+	case err == nil:
+		return live, nil
+	case absent(err):
+		return nil, nil
+	}
+	return nil, fmt.Errorf("ClusterManager: %w", err)
+}
+
+func liveKlusterlet(ctx context.Context, c client.Client) (*operatorv1.Klusterlet, error) {
+	live := &operatorv1.Klusterlet{}
+	err := c.Get(ctx, client.ObjectKey{Name: names.KlusterletName}, live)
+	switch {
+	case err == nil:
+		return live, nil
+	case absent(err):
+		return nil, nil
+	}
+	return nil, fmt.Errorf("Klusterlet: %w", err)
+}
+
+func release(ctx context.Context, c client.Client, name string) (string, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	err := c.Get(ctx, client.ObjectKey{Name: name}, crd)
+	if err != nil && !absent(err) {
+		return "", fmt.Errorf("CRD %s: %w", name, err)
+	}
+	return crd.Annotations[names.AnnotationVersion], nil
+}
+
+// permissions lists what applying objs takes.
+func permissions(c client.Client, objs []client.Object) []Permission {
+	var out []Permission
+	for _, obj := range objs {
+		gvk, err := apiutil.GVKForObject(obj, c.Scheme())
+		if err != nil {
+			continue
+		}
+		// The kinds of our own CRDs are not served yet; plural is a guess that
+		// is right for all kinds we apply.
+		plural, _ := apimeta.UnsafeGuessKindToResource(gvk)
+		for _, verb := range []string{"get", "create", "patch"} {
+			p := Permission{Verb: verb, Resource: plural.GroupResource(), Namespace: obj.GetNamespace()}
+			if !slices.Contains(out, p) {
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+// missing asks the API server which of the permissions we lack.
+func missing(ctx context.Context, c client.Client, wanted []Permission) ([]Permission, error) {
+	everything := Permission{Verb: "*", Resource: schema.GroupResource{Group: "*", Resource: "*"}}
+	if all, err := allowed(ctx, c, everything); err != nil || all {
+		return nil, err
+	}
+	var out []Permission
+	for _, p := range wanted {
+		ok, err := allowed(ctx, c, p)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+func allowed(ctx context.Context, c client.Client, p Permission) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Group: p.Resource.Group, Resource: p.Resource.Resource, Verb: p.Verb, Namespace: p.Namespace,
+		},
+	}}
+	if err := c.Create(ctx, review); err != nil {
+		return false, fmt.Errorf("access review: %w", err)
+	}
+	return review.Status.Allowed, nil
+}
+
+func terminating(ctx context.Context, c client.Client, objs []client.Object) ([]string, error) {
+	var out []string
+	for _, obj := range objs {
+		if _, ok := obj.(*corev1.Namespace); !ok {
+			continue
+		}
+		var live corev1.Namespace
+		err := c.Get(ctx, client.ObjectKeyFromObject(obj), &live)
+		switch {
+		case absent(err):
+		case err != nil:
+			return nil, fmt.Errorf("namespace %s: %w", obj.GetName(), err)
+		case !live.DeletionTimestamp.IsZero():
+			out = append(out, live.Name)
+		}
+	}
+	return out, nil
+}

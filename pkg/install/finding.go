@@ -1,0 +1,88 @@
+package install
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Severity says whether a finding stops the installation.
+type Severity string
+
+// The severities.
+const (
+	// Fatal stops.
+	Fatal Severity = "error"
+	// Warning does not.
+	Warning Severity = "warning"
+)
+
+// Finding is what a check found.
+type Finding struct {
+	// Check names the check, for --skip-check.
+	Check    string   `json:"check"`
+	Severity Severity `json:"severity"`
+	// Message is one sentence about the problem.
+	Message string `json:"message"`
+	// Try is what to do about it.
+	Try string `json:"try,omitempty"`
+}
+
+// The checks, by the names that users skip them with.
+const (
+	CheckVersion     = "kubernetes-version"
+	CheckPermissions = "permissions"
+	CheckClusterKind = "cluster-kind"
+	CheckExisting    = "existing-installation"
+	CheckDowngrade   = "downgrade"
+	CheckTerminating = "terminating"
+	CheckClusterName = "cluster-name"
+	CheckHubAddress  = "hub-address"
+	CheckDriver      = "driver"
+)
+
+// Checks returns the names of all checks.
+func Checks() []string {
+	return []string{
+		CheckVersion, CheckPermissions, CheckClusterKind, CheckExisting, CheckDowngrade,
+		CheckTerminating, CheckClusterName, CheckHubAddress, CheckDriver,
+	}
+}
+
+// PreflightError says that checks failed. It lists all of them.
+type PreflightError struct{ Findings []Finding }
+
+// Error implements error.
+func (e *PreflightError) Error() string {
+	var lines []string
+	for _, f := range e.Findings {
+		line := fmt.Sprintf("[%s] %s", f.Check, f.Message)
+		if f.Try != "" {
+			line += "\n      " + f.Try
+		}
+		lines = append(lines, line)
+	}
+	if len(lines) == 1 {
+		return lines[0]
+	}
+	return fmt.Sprintf("%d checks failed:\n    %s", len(lines), strings.Join(lines, "\n    "))
+}
+
+// sift drops what the user wants to skip and returns the warnings, and an
+// error with all fatal findings if there are any.
+func sift(findings []Finding, skip []string) ([]Finding, error) {
+	var warnings, fatal []Finding
+	for _, f := range findings {
+		switch {
+		case slices.Contains(skip, f.Check), f.Severity == Warning:
+			f.Severity = Warning
+			warnings = append(warnings, f)
+		default:
+			fatal = append(fatal, f)
+		}
+	}
+	if len(fatal) > 0 {
+		return warnings, &PreflightError{Findings: fatal}
+	}
+	return warnings, nil
+}

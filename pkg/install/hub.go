@@ -1,0 +1,202 @@
+package install
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// crdClusterManagers is the CRD that the hub's operator works on.
+const crdClusterManagers = "clustermanagers.operator.open-cluster-management.io"
+
+// live is what a cluster has already and an installation keeps.
+type live struct {
+	manager    *operatorv1.ClusterManager
+	klusterlet *operatorv1.Klusterlet
+	// pull is the image pull credentials.
+	pull []byte
+	// tokenSecret is the secret part of the bootstrap token.
+	tokenSecret string
+	// info says that cluster-info exists.
+	info bool
+	// spread says that the operator has nodes for several replicas.
+	spread bool
+}
+
+// objects returns what a hub consists of, in the order in which it is applied.
+// info is published unless the cluster publishes it already. It is pure but for
+// the random secret of a new bootstrap token.
+func (h Hub) objects(l live, info bootstrap.ClusterInfo) ([]client.Object, error) {
+	cm := h.clusterManager(l.manager)
+	values := manifests.HubOperator{
+		SkipNamespace: h.KeepNamespace,
+		Version:       buildinfo.Version,
+		Operator:      operatorPod(cm.Spec.RegistrationImagePullSpec, l.spread, cm.Spec.ResourceRequirement, cm.Spec.NodePlacement),
+		DockerConfig:  firstSet(h.PullCredentials, l.pull),
+		Spec:          cm.Spec,
+	}
+	if h.BootstrapToken {
+		values.BootstrapToken = l.tokenSecret
+		if values.BootstrapToken == "" {
+			secret, err := bootstrap.NewTokenSecret()
+			if err != nil {
+				return nil, err
+			}
+			values.BootstrapToken = secret
+		}
+	}
+	rendered, err := manifests.RenderHubOperator(values)
+	if err != nil {
+		return nil, err
+	}
+	objs := asObjects(rendered)
+	if !l.info && info.Server != "" {
+		public, err := publicInfo(info)
+		if err != nil {
+			return nil, err
+		}
+		objs = append(objs, public...)
+	}
+	if h.Cleanup != nil {
+		objs = append(objs, cleanupJob(*h.Cleanup, cm.Spec.RegistrationImagePullSpec)...)
+	}
+	annotate(objs, "ClusterManager", cm.Annotations)
+	if l.manager != nil && apiequality.Semantic.DeepEqual(cm.Spec, l.manager.Spec) && h.Server == "" {
+		// Nothing to change. Applying it would claim the defaults that the API
+		// server has filled in.
+		objs = without(objs, "ClusterManager")
+	}
+	return objs, nil
+}
+
+// Render returns the objects of a new hub without looking at a cluster.
+func (h Hub) Render(info bootstrap.ClusterInfo) ([]client.Object, error) {
+	return h.objects(live{}, info)
+}
+
+// Init brings a hub to what h wants and waits, if asked to, until it works.
+// info is where the hub is and by which CA it is known.
+func (r *Runner) Init(ctx context.Context, h Hub, info bootstrap.ClusterInfo) (Outcome, error) {
+	var (
+		out  Outcome
+		objs []client.Object
+	)
+	warnings, err := r.preflight(ctx, func(ctx context.Context) ([]Finding, error) {
+		l, err := r.live(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if objs, err = h.objects(l, info); err != nil {
+			return nil, err
+		}
+		facts, err := gather(ctx, r.Client, r.Discovery, objs, crdClusterManagers)
+		if err != nil {
+			return nil, err
+		}
+		return judgeHub(facts, h), nil
+	})
+	out.Warnings = warnings
+	if err != nil {
+		return out, err
+	}
+	if out.Changes, err = r.apply(ctx, "Installing the hub operator", objs); err != nil || !r.Wait {
+		return out, err
+	}
+	if err := r.await(ctx, "Waiting for the hub operator", deploymentReady(names.OperatorNamespace, names.ClusterManagerOperator)); err != nil {
+		return out, err
+	}
+	return out, r.await(ctx, "Waiting for the hub components",
+		apply.Target{
+			Object: &operatorv1.ClusterManager{ObjectMeta: metav1.ObjectMeta{Name: names.ClusterManagerName}},
+			Check: apply.Conditions(
+				apply.Condition("Applied", "True"),
+				apply.Condition("Progressing", "False"),
+				apply.Condition("HubRegistrationDegraded", "False"),
+			),
+		},
+		deploymentReady(names.HubNamespace, names.HubRegistrationDeployment(names.ClusterManagerName)),
+	)
+}
+
+func deploymentReady(namespace, name string) apply.Target {
+	return apply.Target{
+		Object: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}},
+		Check:  apply.DeploymentReady(),
+	}
+}
+
+// live reads what an installation keeps.
+func (r *Runner) live(ctx context.Context) (live, error) {
+	var (
+		l   live
+		err error
+	)
+	if l.manager, err = liveManager(ctx, r.Client); err != nil {
+		return l, err
+	}
+	if l.klusterlet, err = liveKlusterlet(ctx, r.Client); err != nil {
+		return l, err
+	}
+	pull, err := r.secret(ctx, names.OperatorNamespace, names.ImagePullSecret)
+	if err != nil {
+		return l, err
+	}
+	l.pull = pull[corev1.DockerConfigJsonKey]
+	token, err := r.secret(ctx, metav1.NamespaceSystem, names.BootstrapTokenSecret)
+	if err != nil {
+		return l, err
+	}
+	l.tokenSecret = string(token["token-secret"])
+	var info corev1.ConfigMap
+	err = r.Client.Get(ctx, client.ObjectKey{Namespace: names.ClusterInfoNamespace, Name: names.ClusterInfoConfigMap}, &info)
+	if err != nil && !absent(err) {
+		return l, fmt.Errorf("cluster-info: %w", err)
+	}
+	// Ours is kept up to date, somebody else's is left alone.
+	l.info = err == nil && !ownedByUs(&info)
+	l.spread, err = r.spread(ctx)
+	return l, err
+}
+
+func ownedByUs(obj client.Object) bool {
+	_, ok := obj.GetAnnotations()[apply.HashAnnotationPrefix+FieldManager]
+	return ok
+}
+
+func (r *Runner) secret(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+	var secret corev1.Secret
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &secret)
+	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("secret %s: %w", name, err)
+	}
+	return secret.Data, nil
+}
+
+// spread reports whether there are several control plane nodes.
+func (r *Runner) spread(ctx context.Context) (bool, error) {
+	total := 0
+	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {
+		nodes := &metav1.PartialObjectMetadataList{}
+		nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+		err := r.Client.List(ctx, nodes, client.HasLabels{label}, client.Limit(2))
+		if err != nil && !apierrors.IsForbidden(err) {
+			return false, fmt.Errorf("nodes: %w", err)
+		}
+		total = max(total, len(nodes.Items))
+	}
+	return total > 1, nil
+}

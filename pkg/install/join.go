@@ -1,0 +1,178 @@
+package install
+
+import (
+	"context"
+	"fmt"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// crdKlusterlets is the CRD that the managed cluster's operator works on.
+const crdKlusterlets = "klusterlets.operator.open-cluster-management.io"
+
+// objects returns what a managed cluster's agent consists of, in the order in
+// which it is applied. It is pure.
+func (k Klusterlet) objects(l live) ([]client.Object, error) {
+	klusterlet := k.klusterlet(l.klusterlet)
+	rendered, err := manifests.RenderKlusterletOperator(manifests.KlusterletOperator{
+		SkipNamespace: k.KeepNamespace,
+		Version:       buildinfo.Version,
+		Operator: operatorPod(klusterlet.Spec.RegistrationImagePullSpec, false,
+			klusterlet.Spec.ResourceRequirement, klusterlet.Spec.NodePlacement),
+		DockerConfig:        firstSet(k.PullCredentials, l.pull),
+		BootstrapKubeconfig: k.Bootstrap,
+		Spec:                klusterlet.Spec,
+	})
+	if err != nil {
+		return nil, err
+	}
+	objs := asObjects(rendered)
+	if l.klusterlet != nil && apiequality.Semantic.DeepEqual(klusterlet.Spec, l.klusterlet.Spec) {
+		// Nothing to change; see Hub.objects.
+		objs = without(objs, "Klusterlet")
+	}
+	return objs, nil
+}
+
+// Render returns the objects of a new agent without looking at a cluster.
+func (k Klusterlet) Render() ([]client.Object, error) { return k.objects(live{}) }
+
+// Join brings the agent of a managed cluster to what k wants. onHub is what the hub knows under the
+// cluster's name; nil is nothing, or unknown.
+func (r *Runner) Join(ctx context.Context, k Klusterlet, onHub *clusterv1.ManagedCluster) (Outcome, error) {
+	var (
+		out  Outcome
+		objs []client.Object
+	)
+	warnings, err := r.preflight(ctx, func(ctx context.Context) ([]Finding, error) {
+		l, err := r.live(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if objs, err = k.objects(l); err != nil {
+			return nil, err
+		}
+		facts, err := gather(ctx, r.Client, r.Discovery, objs, crdKlusterlets)
+		if err != nil {
+			return nil, err
+		}
+		return append(judgeKlusterlet(facts, k), judgeName(facts, k, onHub)...), nil
+	})
+	out.Warnings = warnings
+	if err != nil {
+		return out, err
+	}
+	out.Changes, err = r.apply(ctx, "Installing the agent", objs)
+	return out, err
+}
+
+// AwaitAgent waits until the agent runs.
+func (r *Runner) AwaitAgent(ctx context.Context) error {
+	if err := r.await(ctx, "Waiting for the operator", deploymentReady(names.OperatorNamespace, names.KlusterletOperator)); err != nil {
+		return err
+	}
+	return r.await(ctx, "Waiting for the agent", apply.Target{Object: theKlusterlet(), Check: apply.Conditions(
+		apply.Condition("Applied", "True"), apply.Condition("RegistrationDesiredDegraded", "False"),
+	)})
+}
+
+// AwaitJoined waits until the agent works with the credential of the hub.
+func (r *Runner) AwaitJoined(ctx context.Context) error {
+	return r.await(ctx, "Waiting for the hub to accept the cluster", apply.Target{Object: theKlusterlet(), Check: connected})
+}
+
+// AwaitKey waits until the agent has made the key that it asks the hub to
+// certify, and returns its fingerprint. It returns "" when the agent has a
+// credential already and asks for none.
+func (r *Runner) AwaitKey(ctx context.Context) (fingerprint string, err error) {
+	namespace := names.AgentNamespace
+	if l, err := liveKlusterlet(ctx, r.Client); err == nil && l != nil && l.Spec.Namespace != "" {
+		namespace = l.Spec.Namespace
+	}
+	err = r.Step(ctx, "Waiting for the agent's request", func(ctx context.Context, _ Say) error {
+		for {
+			pending, err := r.secret(ctx, namespace, names.PendingCredentialSecret)
+			if err != nil {
+				return err
+			}
+			if key, err := pemutil.ParseKey(pending[names.KeyTLSKey]); err == nil {
+				fingerprint, err = pemutil.KeyFingerprint(key.Public())
+				return err
+			}
+			issued, err := r.secret(ctx, namespace, names.HubKubeconfigSecret)
+			if err != nil || len(issued[names.KeyKubeconfig]) > 0 {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-r.Clock.After(pollInterval):
+			}
+		}
+	})
+	return fingerprint, err
+}
+
+func theKlusterlet() *operatorv1.Klusterlet {
+	return &operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: names.KlusterletName}}
+}
+
+// connected is done when the agent works with the credential of the hub. It
+// tells what the operator says about the connection, which names the cause.
+func connected(obj *unstructured.Unstructured) apply.Verdict {
+	verdict := apply.Condition("HubConnectionDegraded", "False")(obj)
+	if obj == nil || verdict.Done {
+		return verdict
+	}
+	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, c := range conditions {
+		condition, ok := c.(map[string]any)
+		if ok && condition["type"] == "HubConnectionDegraded" {
+			verdict.Message = fmt.Sprintf("%v (%v)", condition["message"], condition["reason"])
+		}
+	}
+	return verdict
+}
+
+// judgeName checks that the name is free on the hub, or this cluster's own.
+func judgeName(f Facts, k Klusterlet, onHub *clusterv1.ManagedCluster) []Finding {
+	own := f.Klusterlet != nil && f.Klusterlet.Spec.ClusterName == k.ClusterName
+	if onHub == nil || own {
+		return nil
+	}
+	finding := Finding{
+		Check: CheckClusterName, Severity: Warning,
+		Message: fmt.Sprintf("the hub knows a cluster %q already", k.ClusterName),
+		Try:     "if it was this cluster, go on; otherwise choose another name",
+	}
+	for _, c := range onHub.Status.Conditions {
+		if c.Type == clusterv1.ManagedClusterConditionAvailable && c.Status == metav1.ConditionTrue {
+			finding.Severity = Fatal
+			finding.Message = fmt.Sprintf("the name %q is taken: another cluster is connected to the hub under it", k.ClusterName)
+			finding.Try = "choose another name, or unjoin the other cluster first"
+		}
+	}
+	return []Finding{finding}
+}
+
+// ClusterName returns the name under which this cluster has joined, or asked
+// to, and "" when it has no agent.
+func (r *Runner) ClusterName(ctx context.Context) (string, error) {
+	live, err := liveKlusterlet(ctx, r.Client)
+	if err != nil || live == nil {
+		return "", err
+	}
+	return live.Spec.ClusterName, nil
+}

@@ -1,0 +1,130 @@
+package install
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
+)
+
+// The oldest Kubernetes releases that hubs and managed clusters may run.
+const (
+	minHub     = "1.30.0" // ValidatingAdmissionPolicy
+	minManaged = "1.22.0"
+)
+
+// judgeHub checks whether the hub can be installed. It is pure and returns
+// every finding, not the first.
+func judgeHub(f Facts, _ Hub) []Finding {
+	findings := judgeCommon(f, minHub, "a hub")
+	if m := f.Manager; m != nil {
+		if m.Spec.DeployOption.Mode != "" && m.Spec.DeployOption.Mode != operatorv1.InstallModeDefault {
+			findings = append(findings, Finding{
+				Check: CheckExisting, Severity: Fatal,
+				Message: fmt.Sprintf("the hub is installed in mode %s, which this release does not support", m.Spec.DeployOption.Mode),
+				Try:     "manage it with the tool that installed it",
+			})
+		}
+		if !m.DeletionTimestamp.IsZero() {
+			findings = append(findings, Finding{
+				Check: CheckExisting, Severity: Fatal,
+				Message: "the ClusterManager is being deleted: waits for " + strings.Join(m.Finalizers, ", "),
+				Try:     "wait until it is gone: kubectl get clustermanager " + m.Name,
+			})
+		}
+	}
+	return findings
+}
+
+// judgeKlusterlet checks whether the agent can be installed.
+func judgeKlusterlet(f Facts, k Klusterlet) []Finding {
+	findings := judgeCommon(f, minManaged, "a managed cluster")
+	live := f.Klusterlet
+	if live == nil {
+		if len(k.Bootstrap) == 0 {
+			findings = append(findings, Finding{
+				Check: CheckExisting, Severity: Fatal,
+				Message: "the cluster has no Klusterlet to change", Try: "join it with a token first",
+			})
+		}
+		return findings
+	}
+	if live.Spec.ClusterName != "" && k.ClusterName != "" && live.Spec.ClusterName != k.ClusterName {
+		findings = append(findings, Finding{
+			Check: CheckClusterName, Severity: Fatal,
+			Message: fmt.Sprintf("this cluster has joined as %q already, it cannot be %q as well", live.Spec.ClusterName, k.ClusterName),
+			Try:     "unjoin it first, or check that --context names the right cluster",
+		})
+	}
+	if mode := live.Spec.DeployOption.Mode; mode != "" && mode != operatorv1.InstallModeDefault {
+		findings = append(findings, Finding{
+			Check: CheckExisting, Severity: Fatal,
+			Message: fmt.Sprintf("the Klusterlet is installed in mode %s, which this release does not support", mode),
+			Try:     "manage it with the tool that installed it",
+		})
+	}
+	if !live.DeletionTimestamp.IsZero() {
+		findings = append(findings, Finding{
+			Check: CheckExisting, Severity: Fatal,
+			Message: "the Klusterlet is being deleted: waits for " + strings.Join(live.Finalizers, ", "),
+			Try:     "finish unjoin first",
+		})
+	}
+	return findings
+}
+
+func judgeCommon(f Facts, oldest, role string) []Finding {
+	var findings []Finding
+	if f.Kubernetes != nil && f.Kubernetes.Major() == 0 {
+		findings = append(findings, Finding{
+			Check: CheckVersion, Severity: Warning,
+			Message: fmt.Sprintf("the cluster does not say which Kubernetes it runs (%s); %s needs %s or newer", f.Kubernetes, role, strings.TrimSuffix(oldest, ".0")),
+		})
+	} else if f.Kubernetes != nil && f.Kubernetes.LessThan(version.MustParseGeneric(oldest)) {
+		findings = append(findings, Finding{
+			Check: CheckVersion, Severity: Fatal,
+			Message: fmt.Sprintf("the cluster runs Kubernetes %s, %s needs %s or newer", f.Kubernetes, role, strings.TrimSuffix(oldest, ".0")),
+			Try:     "upgrade the cluster, or use another one",
+		})
+	}
+	if len(f.Missing) > 0 {
+		texts := make([]string, len(f.Missing))
+		for i, p := range f.Missing {
+			texts[i] = p.String()
+		}
+		findings = append(findings, Finding{
+			Check: CheckPermissions, Severity: Fatal,
+			Message: "permissions are missing: " + strings.Join(texts, ", "),
+			Try:     "use a context with cluster-admin rights",
+		})
+	}
+	if newer(f.Release, buildinfo.Version) {
+		findings = append(findings, Finding{
+			Check: CheckDowngrade, Severity: Fatal,
+			Message: fmt.Sprintf("the installed release %s is newer than this one, %s", f.Release, buildinfo.Version),
+			Try:     "use the command of that release or a newer one",
+		})
+	}
+	for _, namespace := range f.Terminating {
+		findings = append(findings, Finding{
+			Check: CheckTerminating, Severity: Fatal,
+			Message: fmt.Sprintf("the namespace %s is being deleted", namespace),
+			Try:     "wait until it is gone, then run the command again",
+		})
+	}
+	return findings
+}
+
+// newer reports whether release a is newer than b. What is no version is not.
+func newer(a, b string) bool {
+	va, err := version.ParseGeneric(a)
+	if err != nil {
+		return false
+	}
+	vb, err := version.ParseGeneric(b)
+	return err == nil && vb.LessThan(va)
+}

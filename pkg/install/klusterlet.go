@@ -1,0 +1,64 @@
+package install
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// klusterlet returns the Klusterlet that is wanted. live may be nil.
+func (k Klusterlet) klusterlet(live *operatorv1.Klusterlet) *operatorv1.Klusterlet {
+	out := &operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: names.KlusterletName}}
+	if live != nil {
+		out.Spec = *live.Spec.DeepCopy()
+	} else {
+		out.Spec.DeployOption.Mode = operatorv1.InstallModeDefault
+		out.Spec.Namespace = names.AgentNamespace
+	}
+	image := k.image(out.Spec.RegistrationImagePullSpec)
+	out.Spec.RegistrationImagePullSpec = image
+	out.Spec.WorkImagePullSpec = image
+	out.Spec.ImagePullSpec = image
+	if k.ClusterName != "" {
+		out.Spec.ClusterName = k.ClusterName
+	}
+	if k.ExternalServer != "" && len(out.Spec.ExternalServerURLs) == 0 {
+		out.Spec.ExternalServerURLs = []operatorv1.ServerURL{{URL: k.ExternalServer}}
+	}
+	if k.HostAlias != nil {
+		out.Spec.HubApiServerHostAlias = k.HostAlias
+	}
+	if k.PriorityClass != "" {
+		out.Spec.PriorityClassName = k.PriorityClass
+	}
+	if k.Resources != nil {
+		out.Spec.ResourceRequirement = k.Resources.DeepCopy()
+	}
+	if k.Placement != nil {
+		out.Spec.NodePlacement = *k.Placement.DeepCopy()
+	}
+	k.Registration.fill(&out.Spec)
+	return out
+}
+
+// fill fills the part about how the cluster registers.
+func (r Registration) fill(spec *operatorv1.KlusterletSpec) {
+	if spec.RegistrationConfiguration == nil {
+		spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{}
+	}
+	c := spec.RegistrationConfiguration
+	if r.Driver != nil {
+		c.RegistrationDriver = *r.Driver
+	}
+	if r.AddOns != nil {
+		c.AddOnKubeClientRegistrationDriver = r.AddOns
+	}
+	if r.CertificateSeconds > 0 {
+		c.ClientCertExpirationSeconds = r.CertificateSeconds
+	}
+	agentGates(spec, r.FeatureGates)
+	c.ClusterAnnotations = mergeMap(c.ClusterAnnotations, r.Annotations)
+	c.ClusterLabels = mergeMap(c.ClusterLabels, r.Labels)
+}

@@ -1,0 +1,116 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+)
+
+// FieldManager owns what init and join apply.
+const FieldManager = "ocm.cli"
+
+// Say reports what a step waits for.
+type Say func(format string, args ...any)
+
+// Step runs fn under a title that tells a person what is being done.
+type Step func(ctx context.Context, title string, fn func(context.Context, Say) error) error
+
+// Runner installs into one cluster.
+type Runner struct {
+	Client    client.WithWatch
+	Discovery discovery.ServerVersionInterface
+	Clock     clock.Clock
+	Step      Step
+	// DryRun says that Client's writes change nothing: nothing is waited for.
+	DryRun bool
+	// Skip names the checks whose findings are warnings only.
+	Skip []string
+	// Wait makes the runner wait until what it installed works.
+	Wait bool
+}
+
+// Outcome is what a run did.
+type Outcome struct {
+	Changes apply.ChangeSet
+	// Warnings are what the checks found that did not stop the run.
+	Warnings []Finding
+	// Image is what the components run.
+	Image string
+}
+
+func (r *Runner) applier() *apply.Applier {
+	return &apply.Applier{Client: r.Client, FieldManager: FieldManager, DryRun: r.DryRun}
+}
+
+func (r *Runner) waiter(say Say) *apply.Waiter {
+	return &apply.Waiter{Client: r.Client, Clock: r.Clock, Progress: func(obj apply.Ref, message string) {
+		say("%s: %s", obj, message)
+	}}
+}
+
+// apply applies objs and tells what changed.
+func (r *Runner) apply(ctx context.Context, title string, objs []client.Object) (changes apply.ChangeSet, err error) {
+	err = r.Step(ctx, title, func(ctx context.Context, say Say) error {
+		changes, err = r.applier().Apply(ctx, objs...)
+		for _, change := range changes {
+			if change.Action != apply.Unchanged {
+				say("%s %s", change.Object, change.Action)
+			}
+		}
+		return err
+	})
+	return changes, err
+}
+
+// await waits for targets unless the run is dry.
+func (r *Runner) await(ctx context.Context, title string, targets ...apply.Target) error {
+	if r.DryRun {
+		return nil
+	}
+	return r.Step(ctx, title, func(ctx context.Context, say Say) error {
+		return r.waiter(say).Wait(ctx, targets...)
+	})
+}
+
+// preflight gathers facts and judges them. All findings come back at once.
+func (r *Runner) preflight(ctx context.Context, gather func(context.Context) ([]Finding, error)) (warnings []Finding, err error) {
+	err = r.Step(ctx, "Checking the cluster", func(ctx context.Context, say Say) error {
+		findings, err := gather(ctx)
+		if err != nil {
+			return err
+		}
+		warnings, err = sift(findings, r.Skip)
+		for _, w := range warnings {
+			say("warning: [%s] %s", w.Check, w.Message)
+		}
+		return err
+	})
+	return warnings, err
+}
+
+// Unmet returns what a wait that ended too early was waiting for, in one
+// sentence, or "".
+func Unmet(err error) string {
+	var wait *apply.WaitError
+	if !errors.As(err, &wait) || len(wait.Unmet) == 0 {
+		return ""
+	}
+	text := ""
+	for i, u := range wait.Unmet {
+		if i > 0 {
+			text += "; "
+		}
+		text += fmt.Sprintf("%s: %s", u.Object, u.Message)
+	}
+	return text
+}
+
+// pollInterval is how often something is looked at that cannot be watched.
+const pollInterval = time.Second

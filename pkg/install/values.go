@@ -1,0 +1,81 @@
+package install
+
+import (
+	"time"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+)
+
+// Hub is what is wanted of a hub. A zero field keeps what is live, or is the
+// default on a new hub.
+type Hub struct {
+	// Workload is what the pods are like.
+	Workload
+	// Server is the address under which managed clusters reach the hub.
+	Server string
+	// Drivers are the registration drivers; the order does not matter.
+	Drivers []operatorv1.RegistrationDriverHub
+	// FeatureGates are set in addition to the live ones.
+	FeatureGates []operatorv1.FeatureGate
+	// AutoApproved are users whose clusters are accepted without a person.
+	AutoApproved []string
+	// BootstrapToken makes a Kubernetes bootstrap token as well.
+	BootstrapToken bool
+	// Cleanup deletes clusters that left and stayed denied.
+	Cleanup *Cleanup
+}
+
+// Workload is what the pods of the operator and its components are like.
+type Workload struct {
+	// Image overrides everything else.
+	Image string
+	// Registry replaces the registry and path of our image.
+	Registry string
+	// PullCredentials is a .dockerconfigjson for the image.
+	PullCredentials []byte
+	// Resources are the requests and limits of the components.
+	Resources *operatorv1.ResourceRequirement
+	// Placement says on which nodes they run.
+	Placement *operatorv1.NodePlacement
+	// KeepNamespace leaves creating the operator's namespace to the user.
+	KeepNamespace bool
+}
+
+// Cleanup is the opt-in job that removes leftover clusters (seed 001).
+type Cleanup struct {
+	// After is how long a cluster that unjoined stays denied before it goes.
+	After time.Duration
+	// Schedule is a cron expression.
+	Schedule string
+}
+
+// Klusterlet is what is wanted of a managed cluster's agent. A zero field
+// keeps what is live, or is the default.
+type Klusterlet struct {
+	Workload
+	// ClusterName is the name on the hub.
+	ClusterName string
+	// Bootstrap is the kubeconfig that joins the hub; empty keeps the live one.
+	Bootstrap []byte
+	// Registration is how the cluster registers.
+	Registration Registration
+	// ExternalServer is the managed cluster's own address, for the hub to know.
+	ExternalServer string
+	// HostAlias makes the hub's name known in the agent's pods.
+	HostAlias *operatorv1.HubApiServerHostAlias
+	// PriorityClass of the agent's pods.
+	PriorityClass string
+}
+
+// Registration is how a cluster and its add-ons register.
+type Registration struct {
+	// Driver is the cluster's; nil keeps.
+	Driver *operatorv1.RegistrationDriver
+	// AddOns is how add-ons authenticate; nil keeps.
+	AddOns *operatorv1.AddOnRegistrationDriver
+	// CertificateSeconds is the wanted life of the client certificate.
+	CertificateSeconds int32
+	FeatureGates       []operatorv1.FeatureGate
+	Annotations        map[string]string
+	Labels             map[string]string
+}
