@@ -35,6 +35,19 @@ func RenewAt(v Validity, p Policy, seed string) time.Time {
 	return v.NotBefore.Add(time.Duration(used * float64(life)))
 }
 
+// RenewObtained is RenewAt for a credential of which is known when it was
+// obtained. An issuer may date a credential back, Kubernetes' signer by five
+// minutes, so that the renewal point of a short-lived one lies before its issue
+// and every renewal would be due at once. It is never before half of the time
+// in which the credential could be used.
+func RenewObtained(v Validity, p Policy, seed string, obtained time.Time) time.Time {
+	at := RenewAt(v, p, seed)
+	if half := obtained.Add(v.NotAfter.Sub(obtained) / 2); half.After(at) && obtained.Before(v.NotAfter) {
+		return half
+	}
+	return at
+}
+
 // Backoff is how long to wait between failed attempts.
 type Backoff struct {
 	// First is the wait after the first failure; it doubles from there.

@@ -66,6 +66,28 @@ func FuzzRenewAt(f *testing.F) {
 	})
 }
 
+func TestRenewObtained(t *testing.T) {
+	t.Parallel()
+	issued := time.Unix(1_000_000, 0)
+	for _, tc := range []struct {
+		life, earliest, latest time.Duration
+	}{
+		{life: 20 * time.Second, earliest: 10 * time.Second, latest: 10 * time.Second},
+		{life: 10 * time.Minute, earliest: 6 * time.Minute, latest: 7 * time.Minute},
+		{life: 1000 * time.Hour, earliest: 749 * time.Hour, latest: 800 * time.Hour},
+	} {
+		v := credential.Validity{NotBefore: issued.Add(-5 * time.Minute), NotAfter: issued.Add(tc.life)}
+		wait := credential.RenewObtained(v, credential.Certificates(), "seed", issued).Sub(issued)
+		if wait < tc.earliest || wait > tc.latest {
+			t.Errorf("a life of %v is renewed after %v", tc.life, wait)
+		}
+	}
+	v := credential.Validity{NotBefore: issued, NotAfter: issued.Add(time.Hour)}
+	if at := credential.RenewObtained(v, credential.Certificates(), "seed", issued.Add(2*time.Hour)); at.After(v.NotAfter) {
+		t.Errorf("obtained after its end it is renewed at %v", at)
+	}
+}
+
 func FuzzBackoff(f *testing.F) {
 	f.Add(1, "a")
 	f.Add(100_000, "b")

@@ -59,15 +59,17 @@ func TestAgent(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	for name, test := range map[string]func(*testing.T, *hub){
-		"joins with three writes on the hub":        testJoin,
-		"waits for acceptance after its credential": testAcceptedLater,
-		"a crash anywhere makes no second request":  testCrashes,
-		"recovers when denied and accepted again":   testDenied,
-		"registers again when its Secret is lost":   testLostSecret,
-		"says what the bootstrap identity lacks":    testForbidden,
-		"waits for a bootstrap kubeconfig":          testNoBootstrap,
-		"keeps a made-up name":                      testNames,
-		"halts at ten open requests":                testPileUp,
+		"joins with three writes on the hub":         testJoin,
+		"waits for acceptance after its credential":  testAcceptedLater,
+		"a crash anywhere makes no second request":   testCrashes,
+		"recovers when denied and accepted again":    testDenied,
+		"registers again when its Secret is lost":    testLostSecret,
+		"says what the bootstrap identity lacks":     testForbidden,
+		"waits for a bootstrap kubeconfig":           testNoBootstrap,
+		"keeps a made-up name":                       testNames,
+		"halts at ten open requests":                 testPileUp,
+		"waits when the hub forgot the cluster":      testForgotten,
+		"registers again when the hub forgot its CA": testUnknownCredential,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -100,14 +102,14 @@ func testJoin(t *testing.T, h *hub) {
 	s.klusterletSays(t, metav1.ConditionFalse, "HubConnectionFunctional", "")
 	checkStatus(t, h.cluster(t, "joins"))
 
-	user := h.csrs(t, "joins")
 	agentUser := names.AgentUser("joins", string(s.secret(t, names.HubKubeconfigSecret).Data[names.KeyAgentName]))
-	got := h.writes(t, agentUser)
-	if want := []string{"patch managedclusters/status"}; !slices.Equal(got, want) {
-		t.Errorf("with its credential the agent wrote %q, want %q", got, want)
-	}
-	if len(user) != 1 {
-		t.Errorf("%d CSRs", len(user))
+	for user, want := range map[string][]string{
+		names.BootstrapTokenUser: {"create managedclusters", "create certificatesigningrequests"},
+		agentUser:                {"patch managedclusters/status"},
+	} {
+		if got := h.writes(t, "joins", user); !slices.Equal(got, want) {
+			t.Errorf("%s wrote %q, want %q", user, got, want)
+		}
 	}
 	s.checkFiles(t, h)
 	if s.secret(t, names.PendingCredentialSecret) != nil {
@@ -334,4 +336,39 @@ func testPileUp(t *testing.T, h *hub) {
 		t.Errorf("%d CSRs", n)
 	}
 	p.stop()
+}
+
+func testForgotten(t *testing.T, h *hub) {
+	s := newSpoke(t, h, "detached")
+	p := s.start(t)
+	h.join(t, p, "detached")
+	mc := h.cluster(t, "detached")
+	if err := h.admin.Delete(t.Context(), mc); err != nil {
+		t.Fatal(err)
+	}
+	p.reaches(t, agent.Rejected)
+	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigUnauthorized", "no ManagedCluster detached")
+	create(t, h.admin, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "detached"}})
+	h.accept(t, "detached")
+	p.reaches(t, agent.Running)
+	h.available(t, "detached")
+}
+
+// testUnknownCredential gives the agent a certificate that is right in every
+// way and signed by nobody that the hub knows, as after a rotation of its CA.
+func testUnknownCredential(t *testing.T, h *hub) {
+	s := newSpoke(t, h, "unknownca")
+	p := s.start(t)
+	h.join(t, p, "unknownca")
+	p.stop()
+	secret := s.secret(t, names.HubKubeconfigSecret)
+	forged := managed.ConfigFor(t, names.AgentUser("unknownca", string(secret.Data["agent-name"])), names.ClusterGroup("unknownca"), names.GroupManagedClusters)
+	secret.Data["tls.crt"], secret.Data["tls.key"] = forged.CertData, forged.KeyData
+	if err := s.admin.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	p = s.start(t)
+	p.reaches(t, agent.Requested)
+	h.approve(t, "unknownca")
+	p.reaches(t, agent.Running)
 }

@@ -217,9 +217,9 @@ func (h *hub) lease(t *testing.T, cluster string) time.Time {
 	return lease.Spec.RenewTime.Time
 }
 
-// writes lists the successful writes of the users that begin with prefix as
+// writes lists the successful writes to the objects of a cluster by a user as
 // "verb resource/subresource", reviews aside, which store nothing.
-func (h *hub) writes(t *testing.T, prefixes ...string) []string {
+func (h *hub) writes(t *testing.T, cluster, user string) []string {
 	t.Helper()
 	f, err := os.Open(h.audit)
 	if err != nil {
@@ -233,16 +233,13 @@ func (h *hub) writes(t *testing.T, prefixes ...string) []string {
 		var e struct {
 			Verb           string
 			User           struct{ Username string }
-			ObjectRef      struct{ Resource, Subresource, Name string }
+			ObjectRef      struct{ Resource, Subresource, Namespace, Name string }
 			ResponseStatus struct{ Code int }
 		}
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			continue // A line that is being written.
 		}
-		ours := false
-		for _, prefix := range prefixes {
-			ours = ours || strings.HasPrefix(e.User.Username, prefix)
-		}
+		ours := e.User.Username == user && (strings.HasPrefix(e.ObjectRef.Name, cluster) || e.ObjectRef.Namespace == cluster)
 		read := strings.Contains("get list watch", e.Verb) || e.ObjectRef.Resource == "selfsubjectaccessreviews"
 		if ours && !read && e.ResponseStatus.Code < 300 {
 			writes = append(writes, strings.TrimSuffix(fmt.Sprintf("%s %s/%s", e.Verb, e.ObjectRef.Resource, e.ObjectRef.Subresource), "/"))

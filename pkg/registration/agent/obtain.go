@@ -199,6 +199,7 @@ func (a *Agent) keep(ctx context.Context, data driver.Data, issued *driver.Issue
 	if err := a.store.put(ctx, a.config.Secrets.Hub, data, true); err != nil {
 		return err
 	}
+	a.held.obtain(data, a.config.Clock.Now())
 	a.metrics.renewals.WithLabelValues(resultSuccess).Inc()
 	a.metrics.renewed.Set(float64(a.config.Clock.Now().Unix()))
 	a.metrics.holds(issued.Validity)

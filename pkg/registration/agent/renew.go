@@ -75,7 +75,7 @@ func (c *connected) renew(ctx context.Context, need credential.Need) error {
 	if err := a.keep(ctx, data, issued); err != nil {
 		return err // The request is still pending: trying again finds what was issued.
 	}
-	c.snapshot = c.snapshot.with(data)
+	c.snapshot = c.snapshot.with(data, &a.held)
 	if err := c.conn.Rotate(data[names.KeyTLSCert], data[names.KeyTLSKey]); err != nil {
 		return err
 	}
@@ -166,10 +166,13 @@ func (r *reach) observe(err error) {
 }
 
 // held are the credentials that the agent itself stored last: whatever else
-// appears in the Secret is a reason to look.
+// appears in the Secret is a reason to look. It also knows when this process
+// obtained the newest.
 type held struct {
-	mu    sync.Mutex
-	certs []string
+	mu       sync.Mutex
+	certs    []string
+	obtained string
+	at       time.Time
 }
 
 func (h *held) set(secrets ...driver.Data) {
@@ -185,6 +188,19 @@ func (h *held) contains(secret driver.Data) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Contains(h.certs, string(secret[names.KeyTLSCert]))
+}
+
+func (h *held) obtain(secret driver.Data, at time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.obtained, h.at = string(secret[names.KeyTLSCert]), at
+}
+
+// since is when this process obtained what the Secret holds; false if it did not.
+func (h *held) since(secret driver.Data) (time.Time, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.at, h.obtained != "" && h.obtained == string(secret[names.KeyTLSCert])
 }
 
 // holdsConnection returns whether the connection made from s can go on: its

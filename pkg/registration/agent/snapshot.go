@@ -43,14 +43,14 @@ func (a *Agent) look(ctx context.Context) (*snapshot, error) {
 		}
 		s.bootstrapErr = err
 	}
-	s.inspect()
+	s.inspect(&a.held)
 	return s, nil
 }
 
 // inspect judges what is stored. The hub kubeconfig is good only if it leads
 // where the bootstrap kubeconfig leads (contract B.2 step 7); without a
 // bootstrap kubeconfig there is nothing that it could contradict.
-func (s *snapshot) inspect() {
+func (s *snapshot) inspect(h *held) {
 	s.facts.Problem = func() error {
 		if len(s.stored[names.KeyKubeconfig]) == 0 {
 			return fmt.Errorf("no hub kubeconfig: %w", credential.ErrMissing)
@@ -73,14 +73,18 @@ func (s *snapshot) inspect() {
 		s.hub = &hub
 		return nil
 	}()
-	s.facts.RenewAt = credential.RenewAt(s.facts.Validity, credential.Certificates(), names.AgentUser(s.identity.Cluster, s.identity.Agent))
+	seed := names.AgentUser(s.identity.Cluster, s.identity.Agent)
+	s.facts.RenewAt = credential.RenewAt(s.facts.Validity, credential.Certificates(), seed)
+	if obtained, ok := h.since(s.stored); ok {
+		s.facts.RenewAt = credential.RenewObtained(s.facts.Validity, credential.Certificates(), seed, obtained)
+	}
 }
 
 // with returns the snapshot with other data in the hub kubeconfig Secret.
-func (s *snapshot) with(stored driver.Data) *snapshot {
+func (s *snapshot) with(stored driver.Data, h *held) *snapshot {
 	next := *s
 	next.stored, next.hub, next.facts = stored, nil, credential.Facts{}
-	next.inspect()
+	next.inspect(h)
 	return &next
 }
 

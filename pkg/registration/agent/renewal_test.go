@@ -1,0 +1,217 @@
+package agent_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+)
+
+// shortLife is the life of certificates where renewals are watched. All that
+// matters is relative to it, so ten minutes would show the same in more time.
+const shortLife = 24 * time.Second
+
+func TestRenewal(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, controlplane.WithCertDuration(shortLife))
+	for name, test := range map[string]func(*testing.T, *hub){
+		"renews again and again without a gap in the lease":    testRenewals,
+		"registers again after a sleep beyond the expiry":      testLongSleep,
+		"registers again in process when nobody renews":        testNobodyRenews,
+		"a restart while renewing makes no second request":     testRestartWhileRenewing,
+		"moves to another hub with the bootstrap kubeconfig":   testOtherHub,
+		"the hub's words tell of a renewal that does not work": testRenewalDenied,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, h)
+		})
+	}
+}
+
+// quickLease makes the heartbeat of a cluster fast enough to see gaps.
+func (h *hub) quickLease(t *testing.T, cluster string, seconds int32) {
+	t.Helper()
+	eventually(t, "the lease duration", func(ctx context.Context) (bool, error) {
+		mc := h.cluster(t, cluster)
+		mc.Spec.LeaseDurationSeconds = seconds
+		return true, h.admin.Update(ctx, mc)
+	})
+}
+
+func (s *spoke) notAfter(t *testing.T) time.Time {
+	t.Helper()
+	secret := s.secret(t, names.HubKubeconfigSecret)
+	if secret == nil {
+		return time.Time{}
+	}
+	certs, err := pemutil.ParseCertificates(secret.Data["tls.crt"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return certs[0].NotAfter
+}
+
+func testRenewals(t *testing.T, h *hub) {
+	const leaseSeconds = 2
+	s := newSpoke(t, h, "renews")
+	p := s.start(t)
+	h.join(t, p, "renews")
+	h.quickLease(t, "renews", leaseSeconds)
+	h.renewals(t, "renews")
+	p.reaches(t, agent.Running)
+	first := s.notAfter(t)
+	seen := map[agent.Phase]bool{}
+	last := time.Now()
+	var widest time.Duration
+	var renewed time.Time
+	// Beyond the expiry of the second certificate only renewed ones work.
+	for end := first.Add(shortLife); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		seen[p.agent.Report().Phase] = true
+		if at := h.lease(t, "renews"); !at.Equal(last) {
+			if !renewed.IsZero() {
+				widest = max(widest, at.Sub(renewed))
+			}
+			last, renewed = at, at
+		}
+	}
+	if grace := 5 * leaseSeconds * time.Second; widest >= grace || time.Since(renewed) >= grace {
+		t.Errorf("the lease was not renewed for %v, the hub gives up after %v", max(widest, time.Since(renewed)), grace)
+	}
+	for phase := range seen {
+		if phase != agent.Running && phase != agent.Renewing {
+			t.Errorf("the agent was %s between", phase)
+		}
+	}
+	if !s.notAfter(t).After(first.Add(shortLife / 2)) {
+		t.Errorf("the certificate is good until %v, the first was until %v", s.notAfter(t), first)
+	}
+	if got := p.metric(t, "ocm_agent_renewals_total", "success"); got < 3 {
+		t.Errorf("%v credentials were obtained", got)
+	}
+	// The watch goes on as well.
+	h.deny(t, "renews")
+	p.reaches(t, agent.Rejected)
+}
+
+func testLongSleep(t *testing.T, h *hub) {
+	s := newSpoke(t, h, "sleeps")
+	p := s.start(t)
+	h.join(t, p, "sleeps")
+	p.stop()
+	time.Sleep(time.Until(s.notAfter(t).Add(time.Second)))
+	p = s.start(t)
+	p.reaches(t, agent.Requested)
+	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigError", "kubectl ocm accept --clusters sleeps")
+	h.approve(t, "sleeps")
+	p.reaches(t, agent.Running)
+	if n := len(h.csrs(t, "sleeps")); n != 2 {
+		t.Errorf("%d CSRs, want the first and one more", n)
+	}
+}
+
+func testNobodyRenews(t *testing.T, h *hub) {
+	s := newSpoke(t, h, "forgotten")
+	p := s.start(t)
+	h.join(t, p, "forgotten")
+	p.reaches(t, agent.Running)
+	p.reaches(t, agent.Renewing)
+	p.reaches(t, agent.Requested) // The certificate ended.
+	if n := len(h.csrs(t, "forgotten")); n != 2 {
+		t.Errorf("%d CSRs, want the first and the renewal, which is the new request as well", n)
+	}
+	h.approve(t, "forgotten")
+	p.reaches(t, agent.Running)
+}
+
+func testRestartWhileRenewing(t *testing.T, h *hub) {
+	s := newSpoke(t, h, "restarts")
+	p := s.start(t)
+	h.join(t, p, "restarts")
+	p.reaches(t, agent.Renewing)
+	eventually(t, "the renewal request", func(context.Context) (bool, error) { return len(h.csrs(t, "restarts")) == 2, nil })
+	p.stop()
+	p = s.start(t)
+	h.renewals(t, "restarts")
+	eventually(t, "the renewal", func(context.Context) (bool, error) {
+		return p.metric(t, "ocm_agent_renewals_total", "success") > 0, nil
+	})
+	p.reaches(t, agent.Running)
+	if n := len(h.csrs(t, "restarts")); n != 2 {
+		t.Errorf("%d CSRs", n)
+	}
+}
+
+func testOtherHub(t *testing.T, h *hub) {
+	other := newHub(t)
+	s := newSpoke(t, other, "moves")
+	p := s.start(t)
+	other.join(t, p, "moves")
+	s.setBootstrap(t, h.bootstrapKubeconfig(t))
+	eventually(t, "a request at the new hub", func(context.Context) (bool, error) { return len(h.csrs(t, "moves")) == 1, nil })
+	h.join(t, p, "moves")
+	if own := restConfigOf(t, s.hubDir+"/kubeconfig"); own.Host != h.URL {
+		t.Errorf("the files lead to %s, want %s", own.Host, h.URL)
+	}
+	// And back, which is a new request: nothing of the old registration is kept.
+	s.setBootstrap(t, other.bootstrapKubeconfig(t))
+	eventually(t, "a second request at the first hub", func(context.Context) (bool, error) { return len(other.csrs(t, "moves")) == 2, nil })
+	other.approve(t, "moves")
+	p.reaches(t, agent.Running)
+}
+
+func testRenewalDenied(t *testing.T, h *hub) {
+	s := newSpoke(t, h, "halts")
+	p := s.start(t)
+	h.join(t, p, "halts")
+	first := h.csrs(t, "halts")[0]
+	for i := range 10 {
+		c := first.DeepCopy()
+		c.ObjectMeta = metav1.ObjectMeta{Name: "halts-" + string(rune('a'+i)), Labels: first.Labels}
+		create(t, h.admin, c)
+	}
+	var got *metav1.Condition
+	eventually(t, "the condition", func(context.Context) (bool, error) {
+		got = apimeta.FindStatusCondition(h.cluster(t, "halts").Status.Conditions, names.ConditionCertificateRotated)
+		return got != nil && got.Status == metav1.ConditionFalse, nil
+	})
+	if got.Reason != names.ReasonCertificateFailed || got.Message != "Stop creating csr since there are too many csr created already on hub" {
+		t.Errorf("got %+v", got)
+	}
+	p.stop()
+}
+
+func TestHubRestart(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, controlplane.WithCertDuration(80*time.Second))
+	s := newSpoke(t, h, "hubrestart")
+	p := s.start(t)
+	h.join(t, p, "hubrestart")
+	h.quickLease(t, "hubrestart", 2)
+	p.reaches(t, agent.Renewing)
+	h.StopAPIServer(t)
+	time.Sleep(2 * time.Second) // Let requests fail; nothing is checked by this.
+	h.StartAPIServer(t)
+	before := h.lease(t, "hubrestart")
+	eventually(t, "the lease to be renewed", func(context.Context) (bool, error) {
+		return h.lease(t, "hubrestart").After(before), nil
+	})
+	h.renewals(t, "hubrestart")
+	eventually(t, "the renewal", func(context.Context) (bool, error) {
+		return p.metric(t, "ocm_agent_renewals_total", "success") >= 2, nil
+	})
+	p.reaches(t, agent.Running)
+	if n := len(h.csrs(t, "hubrestart")); n != 2 {
+		t.Errorf("%d CSRs", n)
+	}
+	eventually(t, "the renewal to be told", func(context.Context) (bool, error) {
+		return apimeta.IsStatusConditionTrue(h.cluster(t, "hubrestart").Status.Conditions, names.ConditionCertificateRotated), nil
+	})
+}
