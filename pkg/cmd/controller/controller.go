@@ -37,6 +37,7 @@ func New() *cobra.Command {
 // roles lists the roles in the order in which help shows them.
 func roles() []*cobra.Command {
 	return []*cobra.Command{
+		newClusterManager(),
 		newHub(),
 		newCleanup(),
 		newSpoke(),

@@ -1,0 +1,185 @@
+package clustermanager
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// firstCRDs go one after the other, each gone before the next, because the
+// controllers that take leave of their objects need the later ones (contract D.8).
+func firstCRDs() []string {
+	return []string{
+		"managedclusteraddons.addon.open-cluster-management.io",
+		"manifestworks.work.open-cluster-management.io",
+		"managedclusters.cluster.open-cluster-management.io",
+		"manifestworkreplicasets.work.open-cluster-management.io",
+	}
+}
+
+// clean takes the hub away, backwards: the CRDs while their controllers still
+// run, then the rest, and the finalizer last. It is called until nothing is left.
+func (r *Reconciler) clean(ctx context.Context, s *scope, settings gateSettings) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(s.cm, names.FinalizerClusterManager) {
+		return ctrl.Result{}, nil
+	}
+	s.values = r.values(s.cm, settings, 1, nil)
+	for _, step := range []func(context.Context, *scope) (string, error){r.cleanCRDs, r.cleanRest} {
+		waiting, err := step(ctx, s)
+		if err != nil {
+			return ctrl.Result{}, fmt.Errorf("ClusterManager %s: %w", s.cm.Name, err)
+		}
+		if waiting != "" {
+			s.keepLists()
+			s.status.Set(metav1.Condition{
+				Type: operatorv1.ConditionClusterManagerApplied, Status: metav1.ConditionFalse,
+				Reason: ReasonDeleting, Message: waiting,
+			})
+			return ctrl.Result{RequeueAfter: retryInterval}, r.report(ctx, s)
+		}
+	}
+	patch := client.MergeFromWithOptions(s.cm.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	controllerutil.RemoveFinalizer(s.cm, names.FinalizerClusterManager)
+	return ctrl.Result{}, client.IgnoreNotFound(r.client.Patch(ctx, s.cm, patch, client.FieldOwner(FieldManager)))
+}
+
+// cleanCRDs deletes the CRDs, and with them every cluster. It returns what it
+// waits for, or "" when they are gone.
+func (r *Reconciler) cleanCRDs(ctx context.Context, s *scope) (string, error) {
+	crds, err := manifests.RenderHubCRDs(s.values)
+	if err != nil {
+		return "", err
+	}
+	if r.config.SkipRemoveCRDs {
+		return "", r.disownCRDs(ctx, crds)
+	}
+	for _, name := range firstCRDs() {
+		waiting, err := r.cleanCRD(ctx, crds, name)
+		if err != nil || waiting != "" {
+			return waiting, err
+		}
+	}
+	changes, err := r.applier.Delete(ctx, objects(crds)...)
+	if err != nil || len(changes) == 0 {
+		return "", err
+	}
+	return fmt.Sprintf("Waiting for %d CRDs to be gone, %s first", len(changes), changes[0].Object.Name), nil
+}
+
+func (r *Reconciler) cleanCRD(ctx context.Context, crds []*unstructured.Unstructured, name string) (string, error) {
+	i := slices.IndexFunc(crds, func(crd *unstructured.Unstructured) bool { return crd.GetName() == name })
+	if i < 0 {
+		return "", nil
+	}
+	changes, err := r.applier.Delete(ctx, crds[i])
+	if err != nil || len(changes) == 0 {
+		return "", err
+	}
+	return r.remaining(ctx, name), nil
+}
+
+// remaining says which objects keep a CRD from going.
+func (r *Reconciler) remaining(ctx context.Context, name string) string {
+	waiting := fmt.Sprintf("Waiting for the CRD %s to be gone", name)
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, &crd); err != nil || len(crd.Spec.Versions) == 0 {
+		return waiting
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.APIVersion = crd.Spec.Group + "/" + crd.Spec.Versions[len(crd.Spec.Versions)-1].Name
+	list.Kind = crd.Spec.Names.ListKind
+	if err := r.uncached.List(ctx, list, client.Limit(3)); err != nil || len(list.Items) == 0 {
+		return waiting
+	}
+	var left []string
+	for i := range list.Items {
+		left = append(left, strings.TrimPrefix(list.Items[i].Namespace+"/"+list.Items[i].Name, "/"))
+	}
+	return fmt.Sprintf("%s: objects that are left wait for their finalizers, among them %s", waiting, strings.Join(left, ", "))
+}
+
+// disownCRDs leaves the CRDs behind without the mark of this version, so that
+// any other installation may take them over.
+func (r *Reconciler) disownCRDs(ctx context.Context, crds []*unstructured.Unstructured) error {
+	for _, rendered := range crds {
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := r.client.Get(ctx, client.ObjectKeyFromObject(rendered), &crd); err != nil {
+			if client.IgnoreNotFound(err) == nil {
+				continue
+			}
+			return err
+		}
+		patch := client.MergeFrom(crd.DeepCopy())
+		delete(crd.Annotations, names.AnnotationVersion)
+		delete(crd.Labels, names.LabelCreatedByClusterManager)
+		if err := r.client.Patch(ctx, &crd, patch, client.FieldOwner(FieldManager)); err != nil {
+			return fmt.Errorf("release CRD %s: %w", crd.Name, err)
+		}
+	}
+	return nil
+}
+
+// cleanRest deletes what is not a CRD: the controllers and their rights, the
+// admission policies, and the namespace.
+func (r *Reconciler) cleanRest(ctx context.Context, s *scope) (string, error) {
+	var last apply.ChangeSet
+	for _, kind := range append(removable(), &corev1.Namespace{}) {
+		list, err := r.listOf(ctx, kind, s.cm.Name)
+		if err != nil {
+			return "", err
+		}
+		changes, err := r.applier.Delete(ctx, list...)
+		if err != nil {
+			return "", err
+		}
+		last = append(last, changes...)
+	}
+	if len(last) == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("Waiting for %s to be gone", last[len(last)-1].Object), nil
+}
+
+// listOf returns the objects of a kind that were made for a ClusterManager.
+func (r *Reconciler) listOf(ctx context.Context, kind client.Object, name string) ([]client.Object, error) {
+	gvk, err := r.client.GroupVersionKindFor(kind)
+	if err != nil {
+		return nil, err
+	}
+	made, err := r.client.Scheme().New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err != nil {
+		return nil, err
+	}
+	list, ok := made.(client.ObjectList)
+	if !ok {
+		return nil, fmt.Errorf("%s has no list", gvk)
+	}
+	if err := r.client.List(ctx, list, client.MatchingLabels{names.LabelCreatedByClusterManager: name}); err != nil {
+		return nil, fmt.Errorf("list %s: %w", gvk.Kind, err)
+	}
+	var objs []client.Object
+	err = apimeta.EachListItem(list, func(item runtime.Object) error {
+		if obj, ok := item.(client.Object); ok {
+			objs = append(objs, obj)
+		}
+		return nil
+	})
+	return objs, err
+}

@@ -1,0 +1,361 @@
+package clustermanager_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
+)
+
+const registrationRole = "open-cluster-management:cluster-manager-registration:controller"
+
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	op := h.run(t, nil)
+	h.expectCondition(t, "Applied", metav1.ConditionTrue, operatorv1.ReasonClusterManagerApplied)
+	h.expectCondition(t, "HubRegistrationDegraded", metav1.ConditionTrue, operatorv1.ReasonUnavailableRegistrationPod)
+	h.makePodsReady(t)
+	h.expectCondition(t, "HubRegistrationDegraded", metav1.ConditionFalse, operatorv1.ReasonRegistrationFunctional)
+	h.expectCondition(t, "Progressing", metav1.ConditionFalse, operatorv1.ReasonUpToDate)
+	h.expectCondition(t, "ValidFeatureGates", metav1.ConditionTrue, "FeatureGatesAllValid")
+	h.expectCondition(t, "HubPlacementDegraded", metav1.ConditionFalse, clustermanager.ReasonPlacementNotDeployed)
+
+	cm := h.clusterManager(t)
+	if !slices.Contains(cm.Finalizers, names.FinalizerClusterManager) {
+		t.Errorf("finalizers %v", cm.Finalizers)
+	}
+	want := []operatorv1.GenerationStatus{{
+		Group: "apps", Version: "v1", Resource: "deployments", LastGeneration: 1,
+		Namespace: names.HubNamespace, Name: "cluster-manager-registration-controller",
+	}}
+	if diff := cmp.Diff(want, cm.Status.Generations); diff != "" {
+		t.Errorf("generations (-want +got):\n%s", diff)
+	}
+	if len(cm.Status.RelatedResources) < 20 {
+		t.Errorf("related resources: %v", cm.Status.RelatedResources)
+	}
+	t.Run("nothing is written when nothing changed", func(t *testing.T) { //nolint:paralleltest // One after the other, on one hub.
+		expectQuiet(t, op)
+		before := op.writes.Load()
+		// An event of every watched kind makes it look at everything.
+		touch(t, h, &appsv1.Deployment{}, deploymentKey())
+		touch(t, h, &rbacv1.ClusterRole{}, client.ObjectKey{Name: registrationRole})
+		touch(t, h, &apiextensionsv1.CustomResourceDefinition{}, client.ObjectKey{Name: "managedclusters.cluster.open-cluster-management.io"})
+		expectQuiet(t, op)
+		if got := op.writes.Load() - before; got != 0 {
+			t.Errorf("%d writes", got)
+		}
+	})
+	t.Run("a restart writes nothing", func(t *testing.T) { //nolint:paralleltest // As above.
+		op.stop()
+		again := h.run(t, nil)
+		expectQuiet(t, again)
+		if got := again.writes.Load(); got != 0 {
+			t.Errorf("%d writes", got)
+		}
+	})
+}
+
+// touch changes what the operator does not care for.
+func touch(t *testing.T, h *hub, obj client.Object, key client.ObjectKey) {
+	t.Helper()
+	obj.SetName(key.Name)
+	obj.SetNamespace(key.Namespace)
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"somebody":"was-here"}}}`))
+	if err := h.admin.Patch(t.Context(), obj, patch); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDriftIsRepaired(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.run(t, nil)
+	h.expectCondition(t, "Applied", metav1.ConditionTrue, operatorv1.ReasonClusterManagerApplied)
+
+	deployment := &appsv1.Deployment{}
+	deployment.Name, deployment.Namespace = deploymentKey().Name, deploymentKey().Namespace
+	if err := h.admin.Delete(t.Context(), deployment); err != nil {
+		t.Fatal(err)
+	}
+	expectObject(t, h, deploymentKey(), &appsv1.Deployment{}, func(d *appsv1.Deployment) string {
+		if d.DeletionTimestamp != nil || d.UID == deployment.UID {
+			return "the old deployment is still there"
+		}
+		return ""
+	})
+	scaled := &appsv1.Deployment{}
+	scaled.Name, scaled.Namespace = deploymentKey().Name, deploymentKey().Namespace
+	if err := h.admin.Patch(t.Context(), scaled, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))); err != nil {
+		t.Fatal(err)
+	}
+	expectObject(t, h, deploymentKey(), &appsv1.Deployment{}, func(d *appsv1.Deployment) string {
+		if *d.Spec.Replicas != 1 {
+			return "still scaled down"
+		}
+		return ""
+	})
+	role := &rbacv1.ClusterRole{}
+	if err := h.admin.Get(t.Context(), client.ObjectKey{Name: registrationRole}, role); err != nil {
+		t.Fatal(err)
+	}
+	rules := len(role.Rules)
+	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
+	if err := h.admin.Update(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	expectObject(t, h, client.ObjectKey{Name: registrationRole}, &rbacv1.ClusterRole{}, func(r *rbacv1.ClusterRole) string {
+		if len(r.Rules) != rules {
+			return "the added rule is still there"
+		}
+		return ""
+	})
+	policy := client.ObjectKey{Name: "cluster-acceptance.admission.cluster.open-cluster-management.io"}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
+	binding.Name = policy.Name
+	if err := h.admin.Delete(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	expectObject(t, h, policy, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{},
+		func(*admissionregistrationv1.ValidatingAdmissionPolicyBinding) string { return "" })
+}
+
+func TestSpecIsHonoured(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.run(t, func(c *clustermanager.Config) { c.SyncLabels = true })
+	h.expectCondition(t, "Applied", metav1.ConditionTrue, operatorv1.ReasonClusterManagerApplied)
+	h.install(t, operatorv1.ClusterManagerSpec{
+		RegistrationImagePullSpec: "registry.example/other:v2",
+		NodePlacement: operatorv1.NodePlacement{
+			NodeSelector: map[string]string{"role": "infra"},
+			Tolerations:  []corev1.Toleration{{Key: "infra", Operator: corev1.TolerationOpExists}},
+		},
+		ResourceRequirement: &operatorv1.ResourceRequirement{Type: operatorv1.ResourceQosClassBestEffort},
+		RegistrationConfiguration: &operatorv1.RegistrationHubConfiguration{
+			AutoApproveUsers: []string{"bob"},
+			FeatureGates: []operatorv1.FeatureGate{
+				{Feature: "ManagedClusterAutoApproval", Mode: operatorv1.FeatureGateModeTypeEnable},
+				{Feature: "ResourceCleanup", Mode: operatorv1.FeatureGateModeTypeDisable},
+				{Feature: "NoSuchGate", Mode: operatorv1.FeatureGateModeTypeEnable},
+			},
+			RegistrationDrivers: []operatorv1.RegistrationDriverHub{
+				{AuthType: "csr", CSR: &operatorv1.CSRConfig{AutoApprovedIdentities: []string{"alice", "carol"}}},
+			},
+		},
+	})
+	h.expectCondition(t, "ValidFeatureGates", metav1.ConditionFalse, "InvalidFeatureGatesExisting")
+	h.expectCondition(t, "Applied", metav1.ConditionTrue, operatorv1.ReasonClusterManagerApplied)
+	expectObject(t, h, deploymentKey(), &appsv1.Deployment{}, func(d *appsv1.Deployment) string {
+		pod, container := d.Spec.Template.Spec, d.Spec.Template.Spec.Containers[0]
+		want := []string{
+			"controller", "hub", "--bind-address=$(POD_IP)",
+			"--feature-gates=ManagedClusterAutoApproval=true", "--feature-gates=ResourceCleanup=false",
+			"--cluster-auto-approval-users=bob", "--enabled-registration-drivers=csr", "--auto-approved-csr-users=alice,carol",
+			"--labels=team=fleet",
+		}
+		switch {
+		case container.Image != "registry.example/other:v2":
+			return "image " + container.Image
+		case pod.NodeSelector["role"] != "infra" || len(pod.Tolerations) != 1:
+			return "not placed"
+		case len(container.Resources.Requests) != 0:
+			return "requests something"
+		case d.Labels["team"] != "fleet":
+			return "label not synced"
+		}
+		return cmp.Diff(want, container.Args)
+	})
+}
+
+func TestPullSecretIsSynced(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.run(t, nil)
+	copied := client.ObjectKey{Namespace: names.HubNamespace, Name: names.ImagePullSecret}
+	content := func(want string) func(*corev1.Secret) string {
+		return func(s *corev1.Secret) string { return cmp.Diff(want, string(s.Data[corev1.DockerConfigJsonKey])) }
+	}
+	expectObject(t, h, copied, &corev1.Secret{}, content("{}"))
+	source := &corev1.Secret{}
+	source.Namespace, source.Name = names.OperatorNamespace, names.ImagePullSecret
+	const login = `{"auths":{"registry.example":{"auth":"eA=="}}}`
+	if err := h.admin.Patch(t.Context(), source, client.RawPatch(types.MergePatchType,
+		[]byte(`{"stringData":{".dockerconfigjson":"{\"auths\":{\"registry.example\":{\"auth\":\"eA==\"}}}"}}`))); err != nil {
+		t.Fatal(err)
+	}
+	expectObject(t, h, copied, &corev1.Secret{}, content(login))
+}
+
+func TestNotSupported(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.install(t, operatorv1.ClusterManagerSpec{DeployOption: operatorv1.ClusterManagerDeployOption{Mode: operatorv1.InstallModeHosted}})
+	op := h.run(t, nil)
+	h.expectCondition(t, "Applied", metav1.ConditionFalse, clustermanager.ReasonModeNotSupported)
+	err := h.admin.Get(t.Context(), client.ObjectKey{Name: names.HubNamespace}, &corev1.Namespace{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("hub namespace: %v", err)
+	}
+	if got := op.writes.Load(); got != 1 {
+		t.Errorf("%d writes, want only the status", got)
+	}
+	h.install(t, operatorv1.ClusterManagerSpec{RegistrationConfiguration: &operatorv1.RegistrationHubConfiguration{
+		RegistrationDrivers: []operatorv1.RegistrationDriverHub{{AuthType: "awsirsa"}},
+	}})
+	h.expectCondition(t, "Applied", metav1.ConditionFalse, clustermanager.ReasonDriverNotSupported)
+}
+
+func TestUpgradeReplacesOnlyWhatChanged(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	old := h.run(t, nil)
+	h.expectCondition(t, "Applied", metav1.ConditionTrue, operatorv1.ReasonClusterManagerApplied)
+	// What an older release had installed and this one no longer has.
+	leftover := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: names.HubNamespace, Name: "old-controller-sa",
+		Labels: map[string]string{names.LabelCreatedByClusterManager: names.ClusterManagerName},
+	}}
+	foreign := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: names.HubNamespace, Name: "somebody"}}
+	for _, obj := range []client.Object{leftover, foreign} {
+		if err := h.admin.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old.stop()
+	roleBefore, deploymentBefore := &rbacv1.ClusterRole{}, &appsv1.Deployment{}
+	if err := h.admin.Get(t.Context(), client.ObjectKey{Name: registrationRole}, roleBefore); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.admin.Get(t.Context(), deploymentKey(), deploymentBefore); err != nil {
+		t.Fatal(err)
+	}
+
+	newer := h.run(t, func(c *clustermanager.Config) { c.Image, c.Version = "operator:v2", "1.1.0" })
+	expectObject(t, h, deploymentKey(), &appsv1.Deployment{}, func(d *appsv1.Deployment) string {
+		if d.UID != deploymentBefore.UID {
+			t.Fatal("the deployment was made anew")
+		}
+		return cmp.Diff("operator:v2", d.Spec.Template.Spec.Containers[0].Image)
+	})
+	eventually(t, func(ctx context.Context) string {
+		if err := h.admin.Get(ctx, client.ObjectKeyFromObject(leftover), leftover); !apierrors.IsNotFound(err) {
+			return "what is no longer installed is still there"
+		}
+		return ""
+	})
+	expectQuiet(t, newer)
+	roleAfter := &rbacv1.ClusterRole{}
+	if err := h.admin.Get(t.Context(), client.ObjectKey{Name: registrationRole}, roleAfter); err != nil {
+		t.Fatal(err)
+	}
+	if roleAfter.ResourceVersion != roleBefore.ResourceVersion {
+		t.Error("a role that did not change was written")
+	}
+	if err := h.admin.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil {
+		t.Errorf("what was not ours: %v", err)
+	}
+
+	newer.stop()
+	older := h.run(t, nil)
+	expectObject(t, h, deploymentKey(), &appsv1.Deployment{}, func(d *appsv1.Deployment) string {
+		return cmp.Diff("operator:v1", d.Spec.Template.Spec.Containers[0].Image)
+	})
+	expectQuiet(t, older)
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := h.admin.Get(t.Context(), client.ObjectKey{Name: "managedclusters.cluster.open-cluster-management.io"}, crd); err != nil {
+		t.Fatal(err)
+	}
+	if got := crd.Annotations[names.AnnotationVersion]; got != "1.1.0" {
+		t.Errorf("an older operator wrote the CRD of version 1.1.0: %s", got)
+	}
+}
+
+func TestKilledInTheMiddle(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	for range 5 {
+		op := h.run(t, nil)
+		start := op.writes.Load()
+		eventually(t, func(context.Context) string {
+			if op.writes.Load() == start {
+				return "no write yet"
+			}
+			return ""
+		})
+		op.stop()
+	}
+	h.run(t, nil)
+	h.expectCondition(t, "Applied", metav1.ConditionTrue, operatorv1.ReasonClusterManagerApplied)
+	h.makePodsReady(t)
+	h.expectCondition(t, "Progressing", metav1.ConditionFalse, operatorv1.ReasonUpToDate)
+}
+
+func TestDeletion(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.run(t, nil)
+	h.expectCondition(t, "Applied", metav1.ConditionTrue, operatorv1.ReasonClusterManagerApplied)
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1", Finalizers: []string{names.FinalizerRegistration}}}
+	if err := h.admin.Create(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.admin.Delete(t.Context(), h.clusterManager(t)); err != nil {
+		t.Fatal(err)
+	}
+	h.expectCondition(t, "Applied", metav1.ConditionFalse, clustermanager.ReasonDeleting)
+	eventually(t, func(context.Context) string {
+		for _, c := range h.clusterManager(t).Status.Conditions {
+			if c.Type == "Applied" && strings.Contains(c.Message, "managedclusters.cluster.open-cluster-management.io") && strings.Contains(c.Message, "c1") {
+				return ""
+			}
+		}
+		return "no condition names the cluster that is waited for"
+	})
+	// The controllers go on running while a cluster takes its leave.
+	if err := h.admin.Get(t.Context(), deploymentKey(), &appsv1.Deployment{}); err != nil {
+		t.Errorf("deployment: %v", err)
+	}
+	if err := h.admin.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Finalizers = nil
+	if err := h.admin.Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(ctx context.Context) string {
+		err := h.admin.Get(ctx, client.ObjectKey{Name: names.ClusterManagerName}, &operatorv1.ClusterManager{})
+		if !apierrors.IsNotFound(err) {
+			return "the ClusterManager is still there"
+		}
+		return ""
+	})
+	for name, obj := range map[string]client.Object{
+		registrationRole: &rbacv1.ClusterRole{},
+		"managedclusters.cluster.open-cluster-management.io":              &apiextensionsv1.CustomResourceDefinition{},
+		"cluster-acceptance.admission.cluster.open-cluster-management.io": &admissionregistrationv1.ValidatingAdmissionPolicy{},
+		names.HubNamespace: &corev1.Namespace{},
+	} {
+		if err := h.admin.Get(t.Context(), client.ObjectKey{Name: name}, obj); !apierrors.IsNotFound(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package clustermanager_test
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+)
+
+const (
+	patience = 60 * time.Second
+	tick     = 50 * time.Millisecond
+)
+
+// hub is a control plane with init's objects on it.
+type hub struct {
+	*controlplane.ControlPlane
+
+	admin client.WithWatch
+}
+
+// newHub installs what init installs; the operator itself is run by the test.
+func newHub(t *testing.T) *hub {
+	t.Helper()
+	cp := controlplane.Start(t)
+	admin, err := client.NewWithWatch(cp.Config(), client.Options{Scheme: scheme.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hub{ControlPlane: cp, admin: admin}
+	h.install(t, operatorv1.ClusterManagerSpec{})
+	return h
+}
+
+// install does what init does, with a spec.
+func (h *hub) install(t *testing.T, spec operatorv1.ClusterManagerSpec) {
+	t.Helper()
+	rendered, err := manifests.RenderHubOperator(manifests.HubOperator{
+		Version: "1.0.0", Spec: spec, Operator: manifests.Pod{Image: "operator:v1"}, Labels: map[string]string{"team": "fleet"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	applier := &apply.Applier{Client: h.admin, FieldManager: "ocm.init"}
+	for _, obj := range rendered {
+		if _, err := applier.Apply(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// operator is a running operator.
+type operator struct {
+	// writes counts its requests that change something, its own lease aside.
+	writes *atomic.Int64
+	// stop ends it as a kill would.
+	stop func()
+}
+
+// operatorConfig is release 1.0.0.
+func operatorConfig() clustermanager.Config {
+	return clustermanager.Config{
+		Namespace: names.OperatorNamespace, Image: "operator:v1", Version: "1.0.0", Replicas: 1,
+		ControlPlane: labels.Everything(), Clock: clock.RealClock{},
+	}
+}
+
+// run starts an operator with the rights that init gives it.
+func (h *hub) run(t *testing.T, configure func(*clustermanager.Config)) *operator {
+	t.Helper()
+	connection := h.ConfigFor(t,
+		names.ServiceAccountUser(names.OperatorNamespace, names.ClusterManagerOperator),
+		"system:serviceaccounts", "system:serviceaccounts:"+names.OperatorNamespace, "system:authenticated")
+	op := &operator{writes: &atomic.Int64{}}
+	connection.Wrap(countWrites(op.writes))
+	connection.QPS = -1
+	return h.start(t, op, connection, configure)
+}
+
+func (h *hub) start(t *testing.T, op *operator, connection *rest.Config, configure func(*clustermanager.Config)) *operator {
+	t.Helper()
+	objects, err := clustermanager.CacheOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unnamed := true
+	mgr, err := ctrl.NewManager(connection, ctrl.Options{
+		Scheme: scheme.New(), Cache: objects, Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: &unnamed},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := operatorConfig()
+	if configure != nil {
+		configure(&conf)
+	}
+	if err := clustermanager.Setup(mgr, conf); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	stopped := false
+	op.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("operator: %v", err)
+		}
+	}
+	t.Cleanup(op.stop)
+	return op
+}
+
+func countWrites(count *atomic.Int64) transport.WrapperFunc {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			if req.Method != http.MethodGet {
+				count.Add(1)
+			}
+			return next.RoundTrip(req)
+		})
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// eventually waits until done returns "", which otherwise is what is missing.
+func eventually(t *testing.T, done func(ctx context.Context) string) {
+	t.Helper()
+	missing := ""
+	err := wait.PollUntilContextTimeout(t.Context(), tick, patience, true, func(ctx context.Context) (bool, error) {
+		missing = done(ctx)
+		return missing == "", nil
+	})
+	if err != nil {
+		t.Fatalf("%v: %s", err, missing)
+	}
+}
+
+func (h *hub) clusterManager(t *testing.T) *operatorv1.ClusterManager {
+	t.Helper()
+	cm := &operatorv1.ClusterManager{}
+	if err := h.admin.Get(t.Context(), client.ObjectKey{Name: names.ClusterManagerName}, cm); err != nil {
+		t.Fatal(err)
+	}
+	return cm
+}
+
+// expectCondition waits for a condition that is current.
+func (h *hub) expectCondition(t *testing.T, conditionType string, status metav1.ConditionStatus, reason string) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) string {
+		cm := &operatorv1.ClusterManager{}
+		if err := h.admin.Get(ctx, client.ObjectKey{Name: names.ClusterManagerName}, cm); err != nil {
+			return err.Error()
+		}
+		c := apimeta.FindStatusCondition(cm.Status.Conditions, conditionType)
+		switch {
+		case c == nil:
+			return "no condition " + conditionType
+		case c.Status != status, c.Reason != reason, c.ObservedGeneration < cm.Generation:
+			return conditionType + " is " + string(c.Status) + " " + c.Reason + ": " + c.Message
+		}
+		return ""
+	})
+}
+
+// expectObject waits until an object is as it should be.
+func expectObject[T client.Object](t *testing.T, h *hub, key client.ObjectKey, obj T, missing func(T) string) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) string {
+		if err := h.admin.Get(ctx, key, obj); err != nil {
+			return err.Error()
+		}
+		return missing(obj)
+	})
+}
+
+func deploymentKey() client.ObjectKey {
+	return client.ObjectKey{Namespace: names.HubNamespace, Name: names.HubRegistrationDeployment(names.ClusterManagerName)}
+}
+
+// makePodsReady does what a kubelet would, until the Deployment is available.
+func (h *hub) makePodsReady(t *testing.T) {
+	t.Helper()
+	expectObject(t, h, deploymentKey(), &appsv1.Deployment{}, func(d *appsv1.Deployment) string {
+		var pods corev1.PodList
+		if err := h.admin.List(t.Context(), &pods, client.InNamespace(names.HubNamespace)); err != nil {
+			return err.Error()
+		}
+		for i := range pods.Items {
+			pod := &pods.Items[i]
+			pod.Status.Phase = corev1.PodRunning
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			if err := h.admin.Status().Update(t.Context(), pod); err != nil {
+				return err.Error()
+			}
+		}
+		if d.Status.ObservedGeneration < d.Generation || d.Status.AvailableReplicas < *d.Spec.Replicas || d.Status.UpdatedReplicas < *d.Spec.Replicas || d.Status.Replicas != d.Status.UpdatedReplicas {
+			return "the deployment is not available"
+		}
+		return ""
+	})
+}
+
+// expectQuiet waits until the operator makes no write for a second.
+func expectQuiet(t *testing.T, op *operator) {
+	t.Helper()
+	now := clock.RealClock{}.Now
+	last, since := op.writes.Load(), now()
+	eventually(t, func(context.Context) string {
+		if current := op.writes.Load(); current != last {
+			last, since = current, now()
+		}
+		if now().Sub(since) < time.Second {
+			return "the operator is still writing"
+		}
+		return ""
+	})
+}

@@ -1,0 +1,140 @@
+package clustermanager
+
+import (
+	"context"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/replicas"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/report"
+)
+
+// FieldManager owns what the operator applies.
+const FieldManager = "ocm.clustermanager"
+
+// Config is how the operator works, from the flags of its role.
+type Config struct {
+	// Namespace is the operator's own; the image pull secret lies there.
+	Namespace string
+	// Image runs the components of a ClusterManager that names no image.
+	Image string
+	// Version is the release, written onto the CRDs.
+	Version string
+	// SyncLabels copies the ClusterManager's labels onto what is applied.
+	SyncLabels bool
+	// SkipRemoveCRDs leaves the CRDs, and with them all clusters, behind when
+	// the ClusterManager is deleted.
+	SkipRemoveCRDs bool
+	// Replicas fixes the number of pods; 0 goes by the control plane nodes.
+	Replicas int32
+	// ControlPlane selects the control plane nodes.
+	ControlPlane labels.Selector
+	// Clock dates conditions.
+	Clock clock.PassiveClock
+}
+
+// CacheOptions keep in memory only what belongs to ClusterManagers.
+func CacheOptions() (cache.Options, error) {
+	made, err := labels.NewRequirement(names.LabelCreatedByClusterManager, selection.Exists, nil)
+	if err != nil {
+		return cache.Options{}, err
+	}
+	ours := cache.ByObject{Label: labels.NewSelector().Add(*made)}
+	byObject := map[client.Object]cache.ByObject{
+		// The pull secret and its copy have one name; the operator may read no other.
+		&corev1.Secret{}: {Field: fields.OneTermEqualSelector("metadata.name", names.ImagePullSecret)},
+	}
+	for _, kind := range owned() {
+		byObject[kind] = ours
+	}
+	return cache.Options{ByObject: byObject}, nil
+}
+
+// owned are the kinds that the operator applies, the pull secret aside.
+func owned() []client.Object {
+	return append(removable(), &apiextensionsv1.CustomResourceDefinition{}, &corev1.Namespace{})
+}
+
+// removable are the kinds of which an object is deleted when it is no longer
+// wanted, in the order in which they go.
+func removable() []client.Object {
+	return []client.Object{
+		&appsv1.Deployment{},
+		&rbacv1.ClusterRoleBinding{},
+		&rbacv1.ClusterRole{},
+		&corev1.ServiceAccount{},
+		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{},
+		&admissionregistrationv1.ValidatingAdmissionPolicy{},
+	}
+}
+
+// Setup adds the operator to mgr, whose cache has CacheOptions.
+func Setup(mgr ctrl.Manager, config Config) error {
+	r := &Reconciler{
+		config:   config,
+		client:   mgr.GetClient(),
+		uncached: mgr.GetAPIReader(),
+		applier:  &apply.Applier{Client: mgr.GetClient(), FieldManager: FieldManager},
+		replicas: replicas.Rule{
+			Fixed: config.Replicas, ControlPlane: config.ControlPlane, Nodes: mgr.GetAPIReader(),
+		},
+		status: report.Writer{
+			Client: mgr.GetClient(), FieldManager: FieldManager, Clock: config.Clock,
+			Kind: schema.GroupVersion(operatorv1.GroupVersion).WithKind("ClusterManager"),
+		},
+	}
+	builder := ctrl.NewControllerManagedBy(mgr).
+		Named("operator.clustermanager").
+		For(&operatorv1.ClusterManager{}).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.bySecret))
+	owner := handler.EnqueueRequestsFromMapFunc(byLabel)
+	for _, kind := range owned() {
+		builder = builder.Watches(kind, owner)
+	}
+	return builder.Complete(r)
+}
+
+// byLabel finds the ClusterManager that an object was made for.
+func byLabel(_ context.Context, obj client.Object) []reconcile.Request {
+	name := obj.GetLabels()[names.LabelCreatedByClusterManager]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+}
+
+// bySecret finds the ClusterManager of a copied pull secret, and every
+// ClusterManager for the original.
+func (r *Reconciler) bySecret(ctx context.Context, obj client.Object) []reconcile.Request {
+	if obj.GetNamespace() != r.config.Namespace {
+		return byLabel(ctx, obj)
+	}
+	var list operatorv1.ClusterManagerList
+	if err := r.client.List(ctx, &list); err != nil {
+		return nil // The cache is stopping; the next start looks at everything.
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+	}
+	return requests
+}

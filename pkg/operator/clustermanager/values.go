@@ -1,0 +1,164 @@
+package clustermanager
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"open-cluster-management.io/api/feature"
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/gates"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/resources"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+// gateSettings are the gates of a ClusterManager's components. The gates of
+// components that this version does not deploy are judged already, so that a
+// typing error does not wait for them to be found.
+type gateSettings struct {
+	registration gates.Setting
+	others       []gates.Setting
+}
+
+func evaluateGates(spec *operatorv1.ClusterManagerSpec) gateSettings {
+	var registration, work, addOn, placement []operatorv1.FeatureGate
+	if c := spec.RegistrationConfiguration; c != nil {
+		registration = c.FeatureGates
+	}
+	if c := spec.WorkConfiguration; c != nil {
+		work = c.FeatureGates
+	}
+	if c := spec.AddOnManagerConfiguration; c != nil {
+		addOn = c.FeatureGates
+	}
+	if c := spec.PlacementConfiguration; c != nil {
+		placement = c.FeatureGates
+	}
+	return gateSettings{
+		registration: gates.Evaluate(feature.DefaultHubRegistrationFeatureGates, registration),
+		others: []gates.Setting{
+			gates.Evaluate(feature.DefaultHubWorkFeatureGates, work),
+			gates.Evaluate(feature.DefaultHubAddonManagerFeatureGates, addOn),
+			gates.Evaluate(feature.DefaultHubPlacementFeatureGates, placement),
+		},
+	}
+}
+
+func (g gateSettings) condition() metav1.Condition {
+	return gates.Condition(append(slices.Clone(g.others), g.registration)...)
+}
+
+// unsupported returns the condition that says what this version cannot do, or
+// nil. Nothing is applied for such a ClusterManager, and what runs goes on running.
+func unsupported(spec *operatorv1.ClusterManagerSpec) *metav1.Condition {
+	refuse := func(reason, format string, args ...any) *metav1.Condition {
+		return &metav1.Condition{
+			Type: operatorv1.ConditionClusterManagerApplied, Status: metav1.ConditionFalse,
+			Reason: reason, Message: fmt.Sprintf(format, args...),
+		}
+	}
+	if mode := spec.DeployOption.Mode; mode != "" && mode != operatorv1.InstallModeDefault {
+		return refuse(ReasonModeNotSupported,
+			"The install mode %s is not supported by this version: set spec.deployOption.mode to Default", mode)
+	}
+	if spec.RegistrationConfiguration == nil {
+		return nil
+	}
+	for _, d := range spec.RegistrationConfiguration.RegistrationDrivers {
+		kind, err := driver.ParseAuthType(d.AuthType)
+		if err != nil {
+			return refuse(ReasonDriverNotSupported, "spec.registrationConfiguration.registrationDrivers: %v", err)
+		}
+		if kind != driver.CSR {
+			return refuse(ReasonDriverNotSupported, "The registration driver %s is not supported by this version: use csr", kind)
+		}
+	}
+	return nil
+}
+
+// values turns the ClusterManager into the values of its manifests.
+func (r *Reconciler) values(cm *operatorv1.ClusterManager, settings gateSettings, replicas int32, pull []byte) manifests.Hub {
+	synced := r.syncedLabels(cm)
+	own := maps.Clone(synced)
+	own[names.LabelCreatedByClusterManager] = cm.Name
+	pod := manifests.Pod{
+		Image:        r.config.Image,
+		Replicas:     replicas,
+		Resources:    resources.For(cm.Spec.ResourceRequirement),
+		NodeSelector: cm.Spec.NodePlacement.NodeSelector,
+		Tolerations:  cm.Spec.NodePlacement.Tolerations,
+	}
+	if image := cm.Spec.RegistrationImagePullSpec; image != "" {
+		pod.Image = image
+	}
+	return manifests.Hub{
+		Name:             cm.Name,
+		Namespace:        names.HubNamespace,
+		Version:          r.config.Version,
+		Labels:           own,
+		DockerConfig:     pull,
+		Registration:     pod,
+		RegistrationArgs: registrationArgs(cm.Spec.RegistrationConfiguration, settings.registration, synced),
+	}
+}
+
+// syncedLabels are the ClusterManager's own labels where they are to be copied
+// (contract A.4).
+func (r *Reconciler) syncedLabels(cm *operatorv1.ClusterManager) map[string]string {
+	labels := map[string]string{}
+	if r.config.SyncLabels {
+		for key, value := range cm.Labels {
+			if key != "app" && !strings.Contains(key, "open-cluster-management.io") {
+				labels[key] = value
+			}
+		}
+	}
+	return labels
+}
+
+// registrationArgs are the registration controller's flags (contract B.6, D.8).
+func registrationArgs(c *operatorv1.RegistrationHubConfiguration, settings gates.Setting, labels map[string]string) []string {
+	args := settings.Args()
+	if c != nil {
+		if len(c.AutoApproveUsers) > 0 {
+			args = append(args, "--cluster-auto-approval-users="+strings.Join(c.AutoApproveUsers, ","))
+		}
+		args = append(args, driverArgs(c.RegistrationDrivers)...)
+	}
+	if len(labels) > 0 {
+		var pairs []string
+		for _, key := range slices.Sorted(maps.Keys(labels)) {
+			pairs = append(pairs, key+"="+labels[key])
+		}
+		args = append(args, "--labels="+strings.Join(pairs, ","))
+	}
+	return args
+}
+
+func driverArgs(drivers []operatorv1.RegistrationDriverHub) []string {
+	var enabled, users []string
+	for _, d := range drivers {
+		kind, err := driver.ParseAuthType(d.AuthType)
+		if err != nil {
+			continue // Such a ClusterManager was refused before.
+		}
+		enabled = append(enabled, string(kind))
+		if d.CSR != nil {
+			users = append(users, d.CSR.AutoApprovedIdentities...)
+		}
+	}
+	var args []string
+	if len(enabled) > 0 {
+		args = append(args, "--enabled-registration-drivers="+strings.Join(slices.Compact(enabled), ","))
+	}
+	if len(users) > 0 {
+		args = append(args, "--auto-approved-csr-users="+strings.Join(users, ","))
+	}
+	return args
+}
