@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/inithub"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/join"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/local"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/token"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/version"
 )
@@ -77,6 +78,7 @@ func sections(env Env) []section {
 		{cli.GroupFleet, accept.New(env)},
 		{cli.GroupFleet, token.New(env)},
 		{cli.GroupInspect, get.New(env)},
+		{cli.GroupRun, local.New(env)},
 		{cli.GroupRun, controller.New()},
 		{cli.GroupOther, version.New(env)},
 	}

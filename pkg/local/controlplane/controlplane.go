@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/atomicfile"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/process"
 )
 
@@ -103,8 +104,8 @@ const KubeletClientUser = "kube-apiserver-kubelet-client"
 
 func writePair(dir, name string, cert, key []byte) error {
 	return errors.Join(
-		writeFile(filepath.Join(dir, name+".crt"), cert),
-		writeFile(filepath.Join(dir, name+".key"), key),
+		atomicfile.Write(filepath.Join(dir, name+".crt"), cert),
+		atomicfile.Write(filepath.Join(dir, name+".key"), key),
 	)
 }
 
@@ -112,7 +113,7 @@ func (c *ControlPlane) writeEgress() error {
 	if c.config.EgressSocket == "" {
 		return nil
 	}
-	return writeFile(filepath.Join(c.config.Dir, egressFile), fmt.Appendf(nil, `apiVersion: apiserver.k8s.io/v1
+	return atomicfile.Write(filepath.Join(c.config.Dir, egressFile), fmt.Appendf(nil, `apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
 egressSelections:
 - name: cluster

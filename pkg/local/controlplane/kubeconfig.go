@@ -7,6 +7,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/atomicfile"
 )
 
 // AdminUser and AdminGroup are the identity of the cluster's administrator.
@@ -66,5 +68,5 @@ func (c *ControlPlane) writeKubeconfig(program, user string) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(c.config.Dir, kubeconfigFile(program)), data)
+	return atomicfile.Write(filepath.Join(c.config.Dir, kubeconfigFile(program)), data)
 }

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/atomicfile"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 )
 
@@ -86,7 +87,7 @@ func newAuthority(certFile, keyFile string, now time.Time) (*Authority, error) {
 	}
 	a := &Authority{cert: cert, key: key, pem: pemutil.EncodeCertificate(der)}
 	// The certificate comes last: with it the pair is complete.
-	return a, errors.Join(writeFile(keyFile, keyPEM), writeFile(certFile, a.pem))
+	return a, errors.Join(atomicfile.Write(keyFile, keyPEM), atomicfile.Write(certFile, a.pem))
 }
 
 // Client makes a key and a client certificate for a user, both PEM.
@@ -144,24 +145,7 @@ func openTokenKey(dir string) error {
 	}
 	private := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
 	return errors.Join(
-		writeFile(filepath.Join(dir, "sa.key"), private),
-		writeFile(public, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})),
+		atomicfile.Write(filepath.Join(dir, "sa.key"), private),
+		atomicfile.Write(public, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})),
 	)
-}
-
-// writeFile writes a file with mode 0600 so that it is there wholly or not at all.
-func writeFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/atomicfile"
 )
 
 // ErrPortInUse says that another program has taken the port that the cluster's
@@ -33,7 +35,7 @@ func reservePort(file string) (*reservation, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := writeFile(file, []byte(strconv.Itoa(r.port)+"\n")); err != nil {
+		if err := atomicfile.Write(file, []byte(strconv.Itoa(r.port)+"\n")); err != nil {
 			r.release()
 			return nil, err
 		}

@@ -1,0 +1,168 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/local"
+)
+
+type upOptions struct {
+	*command
+	managed   int
+	localkube string
+	images    []string
+	noSigner  bool
+	wait      cli.Wait
+}
+
+func (c *command) up() *cobra.Command {
+	o := &upOptions{command: c}
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start a hub and managed clusters, or those of them that do not run",
+		Long: `Start a hub and managed clusters, or those of them that do not run. Running it
+again repairs what a crash has left, and adds clusters when --managed is larger.
+
+An image is an executable on this machine: its entrypoint, and all that it holds.
+This binary is the image ` + buildinfo.Image + ` in every version.`,
+		Example: `  # A hub and two managed clusters
+  ` + c.env.Name + ` local up
+
+  # One more managed cluster, and an image of your own
+  ` + c.env.Name + ` local up --managed 3 --image example.com/agent=./bin/agent
+
+  # Use them
+  export KUBECONFIG=$(` + c.env.Name + ` local kubeconfig --path)`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withDir(func(dir string) error { return o.run(cmd.Context(), dir) })
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&o.managed, "managed", 2, "number of managed clusters")
+	flags.StringVar(&o.localkube, "localkube", "", "the localkube executable (default: LOCALKUBE, beside this binary, on the PATH)")
+	flags.StringArrayVar(&o.images, "image", nil, "run an executable for an image, as IMAGE=FILE; can be repeated")
+	flags.BoolVar(&o.noSigner, "no-client-signer", false, "start a hub that signs no client certificates, as EKS does not")
+	flags.Var(&o.wait.Timeout, "timeout", "how long the command may take in all; 0 is for ever")
+	o.wait.Timeout = cli.Timeout(upTimeout)
+	return cmd
+}
+
+func (o *upOptions) run(ctx context.Context, dir string) error {
+	if o.managed < 0 {
+		return cli.Usagef("--managed must not be negative")
+	}
+	options, err := o.options(dir)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := o.wait.Context(ctx)
+	defer cancel()
+	title := fmt.Sprintf("Starting a hub and %d managed clusters", o.managed)
+	err = o.env.Progress().Step(ctx, title, func(ctx context.Context, say cli.Say) error {
+		options.Report = func(cluster, doing string) {
+			if doing != "" {
+				say("%s: %s", cluster, doing)
+			}
+		}
+		return local.Up(ctx, options)
+	})
+	if err != nil {
+		return o.wait.TimedOut(err, "the clusters to start", "run the command again, it goes on where it stopped")
+	}
+	return o.next(ctx, dir)
+}
+
+// next prints the clusters, and tells how to go on.
+func (o *upOptions) next(ctx context.Context, dir string) error {
+	statuses, err := local.Status(ctx, dir)
+	if err != nil {
+		return err
+	}
+	for _, s := range statuses {
+		if _, err := fmt.Fprintf(o.env.Out, "%s\t%s\t%s\n", s.Name, strings.ToLower(string(s.Phase)), s.URL); err != nil {
+			return err
+		}
+	}
+	at := ""
+	if o.dir != "" {
+		at = " --dir " + o.dir
+	}
+	o.env.Say("\nUse them:        export KUBECONFIG=$(%s local kubeconfig%s --path)", o.env.Name, at)
+	o.env.Say("Take them down:  %s local down%s", o.env.Name, at)
+	return nil
+}
+
+func (o *upOptions) options(dir string) (local.Options, error) {
+	images, err := parseImages(o.images)
+	if err != nil {
+		return local.Options{}, err
+	}
+	argv, err := self()
+	if err != nil {
+		return local.Options{}, err
+	}
+	executable := argv[0]
+	if _, ok := images[buildinfo.Image]; !ok {
+		images[buildinfo.Image] = executable
+	}
+	explicit := o.localkube
+	if explicit == "" {
+		explicit = o.env.Getenv("LOCALKUBE")
+	}
+	localkube, err := local.FindLocalkube(explicit, executable)
+	if err != nil {
+		return local.Options{}, err
+	}
+	return local.Options{
+		Dir: dir, Managed: o.managed, Localkube: localkube, Images: maps.Clone(images), NoClientSigner: o.noSigner,
+		Supervisor: func(dir, cluster string) []string {
+			return []string{executable, "local", superviseName, "--dir", dir, "--cluster", cluster}
+		},
+		Container: []string{executable, "local", containerName},
+		Clock:     o.env.Clock,
+	}, nil
+}
+
+// parseImages reads IMAGE=FILE pairs. An image reference holds no "=".
+func parseImages(pairs []string) (map[string]string, error) {
+	images := map[string]string{}
+	for _, pair := range pairs {
+		image, file, ok := strings.Cut(pair, "=")
+		if !ok || image == "" || file == "" {
+			return nil, cli.Usagef("--image must be IMAGE=FILE, not %q", pair)
+		}
+		path, err := absolute(file)
+		if err != nil {
+			return nil, err
+		}
+		images[image] = path
+	}
+	return images, nil
+}
+
+func absolute(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("the current directory: %w", err)
+	}
+	return path, nil
+}
+
+// fileContent is a file that the user asked to see.
+func fileContent(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	return data, nil
+}

@@ -1,0 +1,98 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/node/sandbox"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/process"
+)
+
+// spacePerCluster is what a cluster needs on disk when nobody uses it much:
+// etcd's data and logs.
+const spacePerCluster = 256 << 20
+
+// preflight finds out what would keep clusters from running, all of it.
+func preflight(o Options) error {
+	if runtime.GOOS != "linux" {
+		return &Problem{
+			Err:  fmt.Errorf("local clusters run on Linux only, not on %s", runtime.GOOS),
+			Todo: "use kind clusters here",
+		}
+	}
+	return errors.Join(checkSpace(o), checkContainers(o), checkImages(o))
+}
+
+func checkSpace(o Options) error {
+	// The directory may not be there yet; the first parent that is tells.
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return err
+	}
+	for {
+		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	var stat unix.Statfs_t
+	if err := unix.Statfs(dir, &stat); err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	free, need := stat.Bavail*uint64(stat.Bsize), uint64(o.Managed+1)*spacePerCluster
+	if free < need {
+		return &Problem{
+			Err: fmt.Errorf("%d local clusters need %d MiB below %s, and %d MiB are free",
+				o.Managed+1, need>>20, dir, free>>20),
+			Todo: "free some space, or name another directory with --dir",
+		}
+	}
+	return nil
+}
+
+// checkContainers starts one container.
+func checkContainers(o Options) error {
+	group := process.NewGroup()
+	defer group.Close()
+	root, err := os.MkdirTemp("", "ocm-local-check-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(root) }() // empty
+	// The check is over when our own executable has been run inside.
+	err = sandbox.Launcher{Group: group, Self: o.Container}.Check(root, "version", "--client")
+	if err == nil {
+		return nil
+	}
+	return &Problem{
+		Err:  fmt.Errorf("local clusters cannot run Pods here: %w", err),
+		Todo: sandbox.Advice(err),
+	}
+}
+
+func checkImages(o Options) error {
+	var missing []error
+	for image, path := range o.Images {
+		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+			missing = append(missing, &Problem{
+				Err:  fmt.Errorf("image %s: %s is no executable file", image, path),
+				Todo: "build it first",
+			})
+		}
+	}
+	return errors.Join(missing...)
+}
+
+// explainSpace adds what to do when the disk is full.
+func explainSpace(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return &Problem{Err: err, Todo: "free some space, or name another directory with --dir"}
+	}
+	return err
+}

@@ -1,0 +1,120 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// askTimeout bounds what Status asks an API server.
+const askTimeout = 5 * time.Second
+
+// ClusterStatus is what Status tells about a cluster.
+type ClusterStatus struct {
+	Name string `json:"name"`
+	State
+	// Pods are the Pods that run, of all Pods. They are unknown, -1, when the
+	// API server does not answer.
+	PodsRunning int `json:"podsRunning"`
+	PodsTotal   int `json:"podsTotal"`
+	// Dir is the cluster's directory.
+	Dir string `json:"dir"`
+}
+
+// Status tells how the clusters of a directory are. The error wraps
+// ErrNoClusters when there are none.
+func Status(ctx context.Context, dir string) ([]ClusterStatus, error) {
+	l := layout(dir)
+	names, err := l.existing("")
+	if err != nil {
+		return nil, err
+	}
+	statuses := make([]ClusterStatus, 0, len(names))
+	for _, name := range names {
+		status, err := l.cluster(name).status(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("cluster %s: %w", name, err)
+		}
+		statuses = append(statuses, status)
+	}
+	return statuses, nil
+}
+
+func (l clusterLayout) status(ctx context.Context) (ClusterStatus, error) {
+	s := ClusterStatus{Name: l.name(), Dir: string(l), PodsRunning: -1, PodsTotal: -1}
+	if err := readJSON(l.state(), &s.State); err != nil {
+		return s, err
+	}
+	pid, err := l.supervisor()
+	if err != nil {
+		return s, err
+	}
+	if pid == 0 {
+		if s.Phase != Failed {
+			s.Phase, s.Message = Stopped, ""
+		}
+		s.PID, s.Components = 0, nil
+		return s, nil
+	}
+	if pid != s.PID { // it has not written anything yet
+		s.State = State{PID: pid, Phase: Starting}
+		return s, nil
+	}
+	if s.Phase == Running {
+		s.Message = ""
+	}
+	if err := s.countPods(ctx, l); err != nil && s.Phase == Running {
+		s.Phase, s.Message = Degraded, "the API server does not answer: "+err.Error()
+	}
+	return s, nil
+}
+
+func (s *ClusterStatus) countPods(ctx context.Context, l clusterLayout) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	c, err := l.client()
+	if err != nil {
+		return err
+	}
+	var pods corev1.PodList
+	if err := c.List(ctx, &pods); err != nil {
+		return err
+	}
+	s.PodsRunning, s.PodsTotal = 0, len(pods.Items)
+	for i := range pods.Items {
+		if pods.Items[i].Status.Phase == corev1.PodRunning {
+			s.PodsRunning++
+		}
+	}
+	return nil
+}
+
+func (l clusterLayout) restConfig() (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", l.kubeconfig())
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig of %s: %w", l.name(), err)
+	}
+	config.QPS = -1
+	return config, nil
+}
+
+// client reads Pods, without discovery.
+func (l clusterLayout) client() (client.Client, error) {
+	config, err := l.restConfig()
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	utilruntime.Must(corev1.AddToScheme(scheme))
+	mapper := apimeta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), apimeta.RESTScopeNamespace)
+	return client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+}
