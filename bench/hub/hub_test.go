@@ -1,0 +1,261 @@
+package hub_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+)
+
+const (
+	binary = "../../bin/kubectl-ocm"
+	// parallel is how many clusters the benchmark itself handles at a time.
+	parallel = 16
+	idle     = time.Minute
+	hubUser  = "system:serviceaccount:" + names.HubNamespace + ":" + names.HubRegistrationServiceAccount
+)
+
+// result is what one run showed.
+type result struct {
+	clusters           int
+	wall               time.Duration
+	acceptCPU, idleCPU time.Duration
+	peakKiB            int64
+	acceptWrites       map[string]int
+	idleWrites         int
+	renewals           int
+}
+
+// BenchmarkHub accepts all clusters at once and then lets their agents renew
+// leases for a minute. However often Go wants to repeat it, it runs once.
+func BenchmarkHub(b *testing.B) {
+	r := measure(b)
+	perCluster := func(writes int) float64 { return float64(writes) / float64(r.clusters) }
+	all := 0
+	for user, writes := range r.acceptWrites {
+		all += writes
+		b.Logf("accept: %.3f writes per cluster by %s", perCluster(writes), user)
+	}
+	b.ReportMetric(float64(r.clusters), "clusters")
+	b.ReportMetric(r.wall.Seconds(), "accept-wall-s")
+	b.ReportMetric(r.acceptCPU.Seconds(), "accept-cpu-s")
+	b.ReportMetric(float64(r.peakKiB)/1024, "peak-MiB")
+	b.ReportMetric(perCluster(r.acceptWrites[hubUser]), "hub-writes/cluster")
+	b.ReportMetric(perCluster(all), "all-writes/cluster")
+	b.ReportMetric(float64(r.idleWrites), "idle-writes/min")
+	b.ReportMetric(r.idleCPU.Seconds(), "idle-cpu-s/min")
+	b.ReportMetric(float64(r.renewals), "idle-renewals/min")
+	b.ReportMetric(0, "ns/op")
+}
+
+var once struct {
+	sync.Mutex
+	result *result
+}
+
+func measure(b *testing.B) *result {
+	b.Helper()
+	once.Lock()
+	defer once.Unlock()
+	if once.result == nil {
+		once.result = run(b)
+	}
+	return once.result
+}
+
+func run(b *testing.B) *result {
+	b.Helper()
+	r := &result{clusters: clusterCount(b)}
+	audit := newAudit(b)
+	cp := controlplane.Start(b, controlplane.WithAPIServerArgs(audit.args()...))
+	admin, err := client.NewWithWatch(cp.Config(), client.Options{Scheme: scheme.New()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	install(b, admin)
+	each(b, r.clusters, func(ctx context.Context, name string) error {
+		return admin.Create(ctx, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	})
+	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, cp.KubeconfigFor(b, hubUser, "system:serviceaccounts"), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	hub := startHub(b, kubeconfig)
+
+	changes := make(chan watch.Event)
+	stop := watchClusters(b, admin, changes)
+	before, beforeCPU := audit.writes(b), hub.cpu(b)
+	start := time.Now()
+	go each(b, r.clusters, func(ctx context.Context, name string) error {
+		return admin.Patch(ctx, named(name), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"hubAcceptsClient":true}}`)))
+	})
+	awaitAccepted(b, changes, r.clusters)
+	r.wall, r.acceptCPU = time.Since(start), hub.cpu(b)-beforeCPU
+	stop()
+	time.Sleep(5 * time.Second) // Writes that come late count as well.
+	r.acceptWrites = difference(audit.writes(b), before)
+
+	each(b, r.clusters, func(ctx context.Context, name string) error { return report(ctx, admin, name) })
+	time.Sleep(10 * time.Second)
+	before, beforeCPU = audit.writes(b), hub.cpu(b)
+	r.renewals = renewLeases(b, admin, r.clusters, idle)
+	r.idleCPU = hub.cpu(b) - beforeCPU
+	r.idleWrites = difference(audit.writes(b), before)[hubUser]
+	r.peakKiB = hub.peakKiB(b)
+	return r
+}
+
+func clusterCount(b *testing.B) int {
+	b.Helper()
+	value := os.Getenv("BENCH_CLUSTERS")
+	if value == "" {
+		return 1000
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return n
+}
+
+func install(b *testing.B, admin client.Client) {
+	b.Helper()
+	values := manifests.Hub{Name: names.ClusterManagerName, Namespace: names.HubNamespace, Version: "0.0.0"}
+	applier := &apply.Applier{Client: admin, FieldManager: "ocm.bench"}
+	for _, render := range []func(manifests.Hub) ([]*unstructured.Unstructured, error){
+		manifests.RenderHubCRDs, manifests.RenderHubBase, manifests.RenderHubAdmission,
+	} {
+		objs, err := render(values)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, obj := range objs {
+			if _, err := applier.Apply(b.Context(), obj); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+func name(i int) string { return fmt.Sprintf("cluster%04d", i) }
+
+func named(name string) *clusterv1.ManagedCluster {
+	return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// each does something for every cluster, some at a time.
+func each(b *testing.B, clusters int, do func(ctx context.Context, name string) error) {
+	b.Helper()
+	work := make(chan string)
+	var group sync.WaitGroup
+	for range parallel {
+		group.Go(func() {
+			for name := range work {
+				if err := do(b.Context(), name); err != nil && b.Context().Err() == nil {
+					b.Errorf("%s: %v", name, err)
+				}
+			}
+		})
+	}
+	for i := range clusters {
+		work <- name(i)
+	}
+	close(work)
+	group.Wait()
+}
+
+// watchClusters sends every change of a cluster to changes until stop is called.
+func watchClusters(b *testing.B, admin client.WithWatch, changes chan<- watch.Event) (stop func()) {
+	b.Helper()
+	w, err := admin.Watch(b.Context(), &clusterv1.ManagedClusterList{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		for event := range w.ResultChan() {
+			select {
+			case changes <- event:
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { close(done); w.Stop() }
+}
+
+func awaitAccepted(b *testing.B, changes <-chan watch.Event, clusters int) {
+	b.Helper()
+	accepted := map[string]bool{}
+	limit := time.After(10 * time.Minute)
+	for len(accepted) < clusters {
+		select {
+		case event := <-changes:
+			cluster, ok := event.Object.(*clusterv1.ManagedCluster)
+			if ok && apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
+				accepted[cluster.Name] = true
+			}
+		case <-limit:
+			b.Fatalf("%d of %d clusters accepted", len(accepted), clusters)
+		}
+	}
+}
+
+// report is what an agent says once it has joined.
+func report(ctx context.Context, admin client.Client, name string) error {
+	cluster := named(name)
+	if err := admin.Get(ctx, client.ObjectKeyFromObject(cluster), cluster); err != nil {
+		return err
+	}
+	for kind, reason := range map[string]string{
+		clusterv1.ManagedClusterConditionJoined:    names.ReasonJoined,
+		clusterv1.ManagedClusterConditionAvailable: names.ReasonAvailable,
+	} {
+		apimeta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason})
+	}
+	return admin.Status().Update(ctx, cluster)
+}
+
+// renewLeases renews the leases of all clusters once a minute, evenly, for as
+// long as told, and returns how many it renewed.
+func renewLeases(b *testing.B, admin client.Client, clusters int, long time.Duration) int {
+	b.Helper()
+	ticker := time.NewTicker(time.Minute / time.Duration(clusters))
+	defer ticker.Stop()
+	end := time.After(long)
+	for renewed := 0; ; renewed++ {
+		select {
+		case <-end:
+			return renewed
+		case <-ticker.C:
+			lease := &coordinationv1.Lease{}
+			key := client.ObjectKey{Namespace: name(renewed % clusters), Name: names.ManagedClusterLease}
+			if err := admin.Get(b.Context(), key, lease); err != nil {
+				b.Fatal(err)
+			}
+			lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
+			if err := admin.Update(b.Context(), lease); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
