@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/join"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/local"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/token"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/unjoin"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/version"
 )
 
@@ -76,6 +77,7 @@ func sections(env Env) []section {
 		{cli.GroupFleet, inithub.New(env)},
 		{cli.GroupFleet, join.New(env)},
 		{cli.GroupFleet, accept.New(env)},
+		{cli.GroupFleet, unjoin.New(env)},
 		{cli.GroupFleet, token.New(env)},
 		{cli.GroupInspect, get.New(env)},
 		{cli.GroupRun, local.New(env)},

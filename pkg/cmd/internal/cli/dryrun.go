@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 )
@@ -42,16 +45,51 @@ func (t dryRunTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return t.next.RoundTrip(req)
 	}
 	if t.mode == DryRunServer {
-		req = req.Clone(req.Context())
-		query := req.URL.Query()
-		query.Set("dryRun", "All")
-		req.URL.RawQuery = query.Encode()
-		return t.next.RoundTrip(req)
+		dry, err := serverSide(req)
+		if err != nil {
+			return nil, err
+		}
+		return t.next.RoundTrip(dry)
 	}
 	if req.Body != nil {
 		_ = req.Body.Close()
 	}
 	return nil, &WriteRefusedError{Method: req.Method, Path: req.URL.Path}
+}
+
+// serverSide returns the request as one that the server checks and does not
+// keep. The options of a deletion are in its body, and the server does not look
+// at the query then. A body that we cannot read is not sent.
+func serverSide(req *http.Request) (*http.Request, error) {
+	dry := req.Clone(req.Context())
+	query := dry.URL.Query()
+	query.Set("dryRun", "All")
+	dry.URL.RawQuery = query.Encode()
+	if req.Method != http.MethodDelete || req.Body == nil || req.Body == http.NoBody {
+		return dry, nil
+	}
+	data, err := io.ReadAll(req.Body)
+	_ = req.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	options := map[string]any{}
+	if len(data) > 0 {
+		if err := json.Unmarshal(data, &options); err != nil {
+			return nil, &WriteRefusedError{Method: req.Method, Path: req.URL.Path}
+		}
+	} else {
+		options["kind"], options["apiVersion"] = "DeleteOptions", "v1"
+		dry.Header.Set("Content-Type", "application/json")
+	}
+	options["dryRun"] = []string{"All"}
+	if data, err = json.Marshal(options); err != nil {
+		return nil, err
+	}
+	dry.Body = io.NopCloser(bytes.NewReader(data))
+	dry.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
+	dry.ContentLength = int64(len(data))
+	return dry, nil
 }
 
 // isWrite reports whether a request changes anything on the server or makes it

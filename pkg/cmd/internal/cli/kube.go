@@ -109,6 +109,8 @@ func (k *Kube) Guard(config *rest.Config) *rest.Config {
 	config.QPS = -1
 	if k.dryRun != DryRunNone {
 		mode := k.dryRun
+		// The transport has to read the bodies of deletions.
+		config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 			return dryRunTransport{mode: mode, next: next}
 		})

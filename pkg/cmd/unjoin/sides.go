@@ -1,0 +1,181 @@
+package unjoin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+)
+
+// hubPatience bounds how long an unreachable hub is tried.
+const hubPatience = 20 * time.Second
+
+// interval is how often the hub is asked whether it has cleaned up.
+const interval = time.Second
+
+// leave cleans up the managed cluster.
+func (o *options) leave(ctx context.Context) error {
+	config, err := o.env.Kube.Config()
+	if err != nil {
+		return err
+	}
+	runner, err := fleet.NewRunner(o.env, config)
+	if err != nil {
+		return err
+	}
+	agent, err := runner.FindAgent(ctx, o.cluster)
+	if errors.Is(err, install.ErrNoAgent) {
+		return o.noAgent(runner)
+	}
+	if err != nil {
+		return err
+	}
+	if agent.Klusterlet == nil {
+		o.env.Say("The agent of %s is gone already; removing the operator that it has left.", o.cluster)
+	}
+	if len(agent.Works) > 0 && !o.force {
+		return cli.Blockedf("delete the ManifestWorks on the hub first, or orphan the workloads with --force",
+			"%v", &install.WorksRemainError{Works: agent.Works})
+	}
+	leaving := install.Leaving{Force: o.force, Purge: o.purge}
+	if o.env.Kube.DryRun() == cli.DryRunClient {
+		return o.plan(ctx, runner, agent, leaving)
+	}
+	if o.side == both && agent.Klusterlet != nil {
+		if err := o.resign(ctx, agent); err != nil {
+			return err
+		}
+	}
+	left, err := runner.Leave(ctx, agent, leaving)
+	for _, what := range left {
+		o.env.Warn("left behind: %s", what)
+	}
+	if err != nil {
+		return o.blocked(err, "the agent to be removed")
+	}
+	return nil
+}
+
+// plan prints what would happen.
+func (o *options) plan(ctx context.Context, runner *install.Runner, agent install.Agent, leaving install.Leaving) error {
+	lines, err := runner.LeavePlan(ctx, agent, leaving)
+	if err != nil {
+		return err
+	}
+	if o.side == both && agent.Hub != nil {
+		lines = append([]string{"on the hub " + agent.Hub.Cluster.Server + ": hubAcceptsClient of " + o.cluster + " set to false"}, lines...)
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintf(o.env.Out, "%s%s\n", line, o.env.Kube.DryRunSuffix()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noAgent tells a wrong name or context from a cluster that never joined.
+func (o *options) noAgent(runner *install.Runner) error {
+	if managed, err := fleet.IsManaged(runner.Client); err == nil && managed {
+		return cli.NotFoundf("see which it is with: "+o.env.Name+" get klusterlet-info", "this cluster has not joined as %s", o.cluster)
+	}
+	return cli.NotFoundf("check that --context names the managed cluster", "klusterlet CRD not found, there is no need to unjoin %s", o.cluster)
+}
+
+// resign withdraws the hub's acceptance. If that is not possible nothing is
+// removed, because afterwards there is no credential to do it with.
+func (o *options) resign(ctx context.Context, agent install.Agent) error {
+	if agent.Hub == nil {
+		o.env.Say("The hub never gave this cluster a credential; there is nothing to take back.")
+		return nil
+	}
+	err := o.env.Progress().Step(ctx, "Telling the hub "+agent.Hub.Cluster.Server, func(ctx context.Context, say cli.Say) error {
+		config, err := agent.HubConfig()
+		if err != nil {
+			return err
+		}
+		config.Timeout = hubPatience
+		c, err := cli.NewClient(o.env.Kube.Guard(config))
+		if err != nil {
+			return err
+		}
+		if err := install.Resign(ctx, c, o.cluster); err != nil {
+			return err
+		}
+		return o.awaitDenial(ctx, c, say)
+	})
+	var refused *cli.WriteRefusedError
+	switch {
+	case err == nil, ctx.Err() != nil, errors.As(err, &refused):
+		return err
+	case o.force:
+		o.env.Warn("the hub was not told: %v", err)
+		o.env.Say("  On the hub, run:  %s unjoin %s --side=hub", o.env.Name, o.cluster)
+		return nil
+	}
+	explained := cli.Explain(err)
+	return &cli.Explained{
+		Problem: "the hub cannot be told that the cluster leaves; nothing was removed",
+		Try:     fmt.Sprintf("mend the connection, or remove the two sides apart: here with --side=spoke, on the hub with: %s unjoin %s --side=hub", o.env.Name, o.cluster),
+		Code:    cli.CodeBlocked, Cause: explained,
+	}
+}
+
+// awaitDenial waits, if asked to, until the hub has taken back what it granted.
+// The agent may still read its own cluster then.
+func (o *options) awaitDenial(ctx context.Context, c client.Client, say cli.Say) error {
+	for o.wait.Enabled && o.env.Kube.DryRun() == cli.DryRunNone {
+		cluster := &clusterv1.ManagedCluster{}
+		err := c.Get(ctx, client.ObjectKey{Name: o.cluster}, cluster)
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+			return nil
+		}
+		if err == nil && !apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
+			return nil
+		}
+		say("waiting for the hub to take back what it granted")
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-o.env.Clock.After(interval):
+		}
+	}
+	return nil
+}
+
+// detach cleans up the hub, as its administrator.
+func (o *options) detach(ctx context.Context, admin cli.Context) error {
+	config, err := o.env.Kube.ConfigFor(admin)
+	if err != nil {
+		return err
+	}
+	runner, err := fleet.NewRunner(o.env, config)
+	if err != nil {
+		return err
+	}
+	runner.Wait = o.wait.Enabled
+	if err := fleet.RequireHub(o.env, runner.Client); err != nil {
+		return err
+	}
+	err = runner.Detach(ctx, o.cluster, o.force)
+	if apierrors.IsNotFound(err) {
+		return cli.NotFoundf("list the clusters with: "+o.env.Name+" get clusters", "the hub knows no cluster %s", o.cluster)
+	}
+	return o.blocked(err, "the hub to remove the cluster")
+}
+
+func (o *options) blocked(err error, waiting string) error {
+	if why := install.Unblocked(err); why != "" {
+		waiting += " (" + why + ")"
+	}
+	return o.wait.TimedOut(err, waiting, "look at what is named, or add --force")
+}

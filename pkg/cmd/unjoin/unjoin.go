@@ -1,0 +1,164 @@
+package unjoin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// side is where the command works.
+type side string
+
+const (
+	both  side = "both"
+	hub   side = "hub"
+	spoke side = "spoke"
+)
+
+type options struct {
+	env     cli.Env
+	wait    cli.Wait
+	compat  *flags.Compat
+	cluster string
+	side    side
+	admin   cli.Context
+	force   bool
+	purge   bool
+	yes     bool
+}
+
+// New returns the command.
+func New(env cli.Env) *cobra.Command {
+	o := &options{env: env, side: both}
+	cmd := &cobra.Command{
+		Use:   "unjoin [CLUSTER]",
+		Short: "Take a cluster out of the fleet",
+		Long: `Take a cluster out of the fleet. Run it with the context of the managed cluster.
+
+It withdraws the hub's acceptance with the credential that the cluster holds, so
+that the hub takes back what it granted, and then removes the agent and its
+operator. With --hub-context the cluster is deleted on the hub as well. A
+cluster that is gone for ever is removed with --side=hub on the hub.
+
+It ends with 0 when all is removed, 3 when something is in the way, 4 when there
+is no such cluster, and 124 when the time was over.`,
+		Example: fmt.Sprintf(`  # On the managed cluster
+  %[1]s unjoin cluster1
+
+  # Both sides, with both contexts at hand
+  %[1]s unjoin cluster1 --context cluster1 --hub-context hub --wait
+
+  # On the hub, for a cluster that does not exist any more
+  %[1]s unjoin cluster1 --side=hub --force --wait`, env.Name),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: fleet.CompleteClusters(env),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.complete(cmd, args); err != nil {
+				return err
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.cluster, "cluster-name", "", "name of the cluster on the hub")
+	cli.NewEnum(&o.side, nil, both, hub, spoke).AddTo(cmd, "side", "", "which side to clean up")
+	f.StringVar(&o.admin.Name, "hub-context", "", "kubeconfig context of the hub's administrator")
+	f.StringVar(&o.admin.Kubeconfig, "hub-kubeconfig", "", "kubeconfig file of the hub's administrator, if it is another one")
+	f.BoolVar(&o.force, "force", false, "go on although works remain, the hub cannot be told, or the agent or operator is gone")
+	f.BoolVar(&o.purge, "purge-operator", true, "remove the operator as well")
+	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	o.wait.AddTo(cmd, "wait until the hub has cleaned up as well")
+	env.Kube.AddDryRunFlag(cmd)
+	cli.AliasFlag(cmd, "spoke-context", "context")
+	o.compat = flags.AddCompat(env, cmd, nil, map[string]string{"output-file": "use --dry-run to see what would happen"})
+	_ = cmd.RegisterFlagCompletionFunc("cluster-name", fleet.CompleteClusters(env))
+	return cmd
+}
+
+func (o *options) complete(cmd *cobra.Command, args []string) error {
+	if err := o.compat.Check(cmd); err != nil {
+		return err
+	}
+	if len(args) == 1 {
+		if o.cluster != "" && o.cluster != args[0] {
+			return cli.Usagef("two cluster names were given: %s and %s", args[0], o.cluster)
+		}
+		o.cluster = args[0]
+	}
+	if o.cluster == "" {
+		name, err := o.env.Ask("cluster-name", "Name of the cluster on the hub:", "")
+		if err != nil {
+			return err
+		}
+		o.cluster = name
+	}
+	if err := names.ValidateClusterName(o.cluster); err != nil {
+		return cli.Usagef("%v", err)
+	}
+	if o.side == spoke && o.admin != (cli.Context{}) {
+		return cli.Usagef("--hub-context has no meaning with --side=spoke")
+	}
+	return nil
+}
+
+func (o *options) run(ctx context.Context) error {
+	ctx, cancel := o.wait.Context(ctx)
+	defer cancel()
+	if !o.yes && o.env.Kube.DryRun() == cli.DryRunNone {
+		name, server := o.env.Kube.Target()
+		ok, err := o.env.Confirm(fmt.Sprintf("Remove cluster %s (%s side, context %s, %s)?", o.cluster, o.side, name, server))
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return cli.Blockedf("", "nothing was removed")
+		}
+	}
+	var err error
+	switch {
+	case o.side == hub:
+		err = o.detach(ctx, o.admin)
+	default:
+		err = o.leave(ctx)
+		if err == nil && o.side == both && o.admin != (cli.Context{}) {
+			err = o.detach(ctx, o.admin)
+		}
+	}
+	if err != nil {
+		return o.explain(err)
+	}
+	return o.done()
+}
+
+func (o *options) done() error {
+	text := fmt.Sprintf("Applied resources have been deleted during the %s joined stage. The cluster has left the hub.", o.cluster)
+	switch {
+	case o.env.Kube.DryRun() != cli.DryRunNone:
+		text = "Nothing was removed" + o.env.Kube.DryRunSuffix() + "."
+	case o.side == hub && o.wait.Enabled:
+		text = fmt.Sprintf("Cluster %s is removed from the hub.", o.cluster)
+	case o.side == hub:
+		text = fmt.Sprintf("Cluster %s is being removed from the hub.", o.cluster)
+	case o.side == spoke:
+		text = fmt.Sprintf("Applied resources have been deleted during the %[1]s joined stage. The status of mcl %[1]s will be unknown in the hub cluster.", o.cluster)
+	}
+	_, err := fmt.Fprintln(o.env.Out, text)
+	return err
+}
+
+// explain says what stands in the way.
+func (o *options) explain(err error) error {
+	var refused *cli.WriteRefusedError
+	if errors.As(err, &refused) {
+		o.env.Say("Nothing was removed (dry run); the first write would have been: %s %s", refused.Method, refused.Path)
+		return nil
+	}
+	return err
+}

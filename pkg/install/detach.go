@@ -1,0 +1,113 @@
+package install
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+func deploymentKind() schema.GroupVersionKind {
+	return appsv1.SchemeGroupVersion.WithKind("DeploymentList")
+}
+
+// HubConfig returns the connection that the agent has to its hub.
+func (a Agent) HubConfig() (*rest.Config, error) {
+	user := a.Hub.User
+	// The files lie beside the kubeconfig in the agent's pod, and in the Secret here.
+	if data, ok := a.Data[names.KeyTLSCert]; ok {
+		user.ClientCertificate, user.ClientCertificateData = "", data
+	}
+	if data, ok := a.Data[names.KeyTLSKey]; ok {
+		user.ClientKey, user.ClientKeyData = "", data
+	}
+	data, err := a.Hub.Encode(user)
+	if err != nil {
+		return nil, err
+	}
+	return clientcmd.RESTConfigFromKubeConfig(data)
+}
+
+// Resign tells the hub, with the agent's own credential, that the cluster
+// leaves: it withdraws the hub's acceptance, upon which the hub takes back all
+// that it granted. The agent may update its own cluster, but not patch it.
+// A cluster that is gone has resigned already.
+func Resign(ctx context.Context, hub client.Client, cluster string) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		live := &clusterv1.ManagedCluster{}
+		if err := hub.Get(ctx, client.ObjectKey{Name: cluster}, live); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		if !live.Spec.HubAcceptsClient {
+			return nil
+		}
+		live.Spec.HubAcceptsClient = false
+		return client.IgnoreNotFound(hub.Update(ctx, live))
+	})
+}
+
+// Detach removes a cluster from the hub, as the hub's administrator. With
+// force, finalizers that wait for the agent are dropped by the hub's
+// controllers. Unless it waits, it returns while the hub still cleans up.
+func (r *Runner) Detach(ctx context.Context, cluster string, force bool) error {
+	return r.Step(ctx, "Removing "+cluster+" from the hub", func(ctx context.Context, say Say) error {
+		live := &clusterv1.ManagedCluster{}
+		if err := r.Client.Get(ctx, client.ObjectKey{Name: cluster}, live); err != nil {
+			return fmt.Errorf("cluster %s: %w", cluster, err)
+		}
+		patch := client.MergeFrom(live.DeepCopy())
+		live.Spec.HubAcceptsClient = false
+		if force {
+			live.Annotations = mergeMap(live.Annotations, map[string]string{names.AnnotationForceDetach: "true"})
+		}
+		if err := r.Client.Patch(ctx, live, patch); err != nil {
+			return fmt.Errorf("cluster %s: %w", cluster, err)
+		}
+		target := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
+		if !r.Wait {
+			_, err := r.applier().Delete(ctx, target)
+			return err
+		}
+		if _, err := r.applier().Delete(ctx, target); err != nil || r.DryRun {
+			return err
+		}
+		return r.waiter(say).Wait(ctx, apply.Target{Object: target, Check: goneOrWhy})
+	})
+}
+
+// goneOrWhy is done when a ManagedCluster is gone, and until then tells what
+// its hub says about its deletion.
+func goneOrWhy(obj *unstructured.Unstructured) apply.Verdict {
+	verdict := apply.Gone()(obj)
+	if obj == nil || verdict.Done {
+		return verdict
+	}
+	var conditions []metav1.Condition
+	raw, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, c := range raw {
+		if m, ok := c.(map[string]any); ok {
+			conditions = append(conditions, metav1.Condition{Type: fmt.Sprint(m["type"]), Status: metav1.ConditionStatus(fmt.Sprint(m["status"])), Message: fmt.Sprint(m["message"])})
+		}
+	}
+	if c := apimeta.FindStatusCondition(conditions, clusterv1.ManagedClusterConditionDeleting); c != nil && c.Status == metav1.ConditionFalse {
+		verdict.Message = c.Message
+	}
+	return verdict
+}
+
+// Gone reports whether an error says that an object or its kind does not exist.
+func Gone(err error) bool { return apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) }

@@ -1,0 +1,266 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// forcePatience is how long the operator is given to clean up before force
+// does it without the operator.
+const forcePatience = 30 * time.Second
+
+// ErrNoAgent says that a cluster has no agent under the given name.
+var ErrNoAgent = errors.New("no agent of that cluster is installed here")
+
+// WorksRemainError says that workloads of the hub are still on the cluster.
+type WorksRemainError struct{ Works []string }
+
+// Error implements error.
+func (e *WorksRemainError) Error() string {
+	shown := e.Works[:min(len(e.Works), 5)]
+	return fmt.Sprintf("%d works of the hub are still on this cluster: %v", len(e.Works), shown)
+}
+
+// Agent is an installed agent.
+type Agent struct {
+	Klusterlet *operatorv1.Klusterlet
+	// Works are the AppliedManifestWorks on the cluster.
+	Works []string
+	// Hub is the credential of the hub, if the agent was given one.
+	Hub *kubeconfig.Hub
+	// Data are the files that the credential refers to.
+	Data map[string][]byte
+	// Operator says that the operator's Deployment exists.
+	Operator bool
+}
+
+// FindAgent returns the agent that joined as cluster. Without any agent, but
+// with an operator that an interrupted unjoin has left, Klusterlet is nil.
+func (r *Runner) FindAgent(ctx context.Context, cluster string) (Agent, error) {
+	var (
+		a    Agent
+		list operatorv1.KlusterletList
+	)
+	if err := r.Client.List(ctx, &list); err != nil && !Gone(err) {
+		return a, fmt.Errorf("klusterlets: %w", err)
+	}
+	i := slices.IndexFunc(list.Items, func(k operatorv1.Klusterlet) bool { return k.Spec.ClusterName == cluster })
+	operator := deploymentReady(names.OperatorNamespace, names.KlusterletOperator).Object
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(operator), operator)
+	if client.IgnoreNotFound(err) != nil {
+		return a, fmt.Errorf("operator: %w", err)
+	}
+	a.Operator = err == nil
+	switch {
+	case i < 0 && (len(list.Items) > 0 || !a.Operator):
+		return a, ErrNoAgent
+	case i < 0:
+		return a, nil
+	}
+	a.Klusterlet = &list.Items[i]
+	if a.Works, err = r.works(ctx); err != nil {
+		return a, err
+	}
+	return a, r.credential(ctx, &a)
+}
+
+func (r *Runner) works(ctx context.Context) ([]string, error) {
+	var list workv1.AppliedManifestWorkList
+	if err := r.Client.List(ctx, &list); err != nil {
+		if Gone(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("works: %w", err)
+	}
+	var works []string
+	for i := range list.Items {
+		works = append(works, list.Items[i].Name)
+	}
+	return works, nil
+}
+
+// credential reads the hub kubeconfig of the agent, if there is one.
+func (r *Runner) credential(ctx context.Context, a *Agent) error {
+	data, err := r.secret(ctx, namespaceOf(a.Klusterlet), names.HubKubeconfigSecret)
+	if err != nil || len(data[names.KeyKubeconfig]) == 0 {
+		return err
+	}
+	hub, err := kubeconfig.ParseHub(data[names.KeyKubeconfig])
+	if err != nil {
+		return fmt.Errorf("secret %s: %w", names.HubKubeconfigSecret, err)
+	}
+	a.Hub, a.Data = &hub, data
+	return nil
+}
+
+func namespaceOf(k *operatorv1.Klusterlet) string {
+	if k.Spec.Namespace != "" {
+		return k.Spec.Namespace
+	}
+	return names.AgentNamespace
+}
+
+// Leaving is how an agent is removed.
+type Leaving struct {
+	// Force goes on although works remain or the operator does not answer.
+	Force bool
+	// Purge removes the operator as well when no other agent needs it.
+	Purge bool
+}
+
+// Leave removes the agent. What it had to leave behind is returned.
+func (r *Runner) Leave(ctx context.Context, a Agent, l Leaving) (left []string, err error) {
+	if a.Klusterlet != nil {
+		if len(a.Works) > 0 && !l.Force {
+			return nil, &WorksRemainError{Works: a.Works}
+		}
+		for _, work := range a.Works {
+			left = append(left, "appliedmanifestwork/"+work+" and its workload")
+		}
+		if err := r.removeKlusterlet(ctx, a.Klusterlet, l.Force); err != nil {
+			return left, err
+		}
+	}
+	if !l.Purge {
+		return left, nil
+	}
+	return left, r.purgeOperator(ctx)
+}
+
+func (r *Runner) removeKlusterlet(ctx context.Context, k *operatorv1.Klusterlet, force bool) error {
+	return r.Step(ctx, "Removing the agent", func(ctx context.Context, say Say) error {
+		target := &operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: k.Name}}
+		waitCtx := ctx
+		if force {
+			var cancel context.CancelFunc
+			waitCtx, cancel = context.WithTimeout(ctx, forcePatience)
+			defer cancel()
+		}
+		_, err := r.applier().DeleteAndWait(waitCtx, r.waiter(say), target)
+		if !force || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		say("the operator does not answer; removing what it made")
+		return r.removeWithoutOperator(ctx, k, say)
+	})
+}
+
+// removeWithoutOperator does the operator's work when it is gone for ever.
+func (r *Runner) removeWithoutOperator(ctx context.Context, k *operatorv1.Klusterlet, say Say) error {
+	values := manifests.Klusterlet{Name: k.Name, Namespace: namespaceOf(k), Registration: manifests.Pod{Image: "none", Replicas: 1}}
+	runtime, err := manifests.RenderKlusterletRuntime(values)
+	if err != nil {
+		return err
+	}
+	base, err := manifests.RenderKlusterletBase(values)
+	if err != nil {
+		return err
+	}
+	if _, err := r.applier().DeleteAndWait(ctx, r.waiter(say), asObjects(append(base, runtime...))...); err != nil {
+		return err
+	}
+	live := &operatorv1.Klusterlet{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: k.Name}, live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	patch := client.MergeFrom(live.DeepCopy())
+	live.Finalizers = nil
+	return client.IgnoreNotFound(r.Client.Patch(ctx, live, patch))
+}
+
+// purgeOperator removes what join installed. The operator's namespace stays
+// while something else, such as a hub, lives in it.
+func (r *Runner) purgeOperator(ctx context.Context) error {
+	var list operatorv1.KlusterletList
+	if err := r.Client.List(ctx, &list); err == nil && len(list.Items) > 0 && !r.DryRun {
+		return nil
+	}
+	objs, err := r.operatorObjects(ctx)
+	if err != nil {
+		return err
+	}
+	return r.Step(ctx, "Removing the operator", func(ctx context.Context, say Say) error {
+		_, err := r.applier().DeleteAndWait(ctx, r.waiter(say), objs...)
+		return err
+	})
+}
+
+// operatorObjects returns what join installs besides the Klusterlet, as far as
+// nothing else uses it.
+func (r *Runner) operatorObjects(ctx context.Context) ([]client.Object, error) {
+	objs, err := Klusterlet{Workload: Workload{KeepNamespace: true}}.objects(live{})
+	if err != nil {
+		return nil, err
+	}
+	objs = without(objs, "Klusterlet")
+	shared, err := r.shared(ctx, names.KlusterletOperator)
+	if err != nil {
+		return nil, err
+	}
+	if shared {
+		return without(objs, "Secret"), nil
+	}
+	return append(objs, &corev1.Namespace{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+		ObjectMeta: metav1.ObjectMeta{Name: names.OperatorNamespace},
+	}), nil
+}
+
+// LeavePlan lists what Leave would remove, for a dry run.
+func (r *Runner) LeavePlan(ctx context.Context, a Agent, l Leaving) ([]string, error) {
+	var plan []string
+	if a.Klusterlet != nil {
+		plan = append(plan, "klusterlet.operator.open-cluster-management.io/"+a.Klusterlet.Name)
+	}
+	if !l.Purge {
+		return plan, nil
+	}
+	objs, err := r.operatorObjects(ctx)
+	for _, obj := range objs {
+		plan = append(plan, strings.ToLower(obj.GetObjectKind().GroupVersionKind().Kind)+"/"+obj.GetName())
+	}
+	return plan, err
+}
+
+// shared reports whether another Deployment than operator lives in the
+// operators' namespace.
+func (r *Runner) shared(ctx context.Context, operator string) (bool, error) {
+	deployments := &metav1.PartialObjectMetadataList{}
+	deployments.SetGroupVersionKind(deploymentKind())
+	if err := r.Client.List(ctx, deployments, client.InNamespace(names.OperatorNamespace)); err != nil {
+		return false, fmt.Errorf("deployments: %w", err)
+	}
+	return slices.ContainsFunc(deployments.Items, func(d metav1.PartialObjectMetadata) bool { return d.Name != operator }), nil
+}
+
+// Unblocked says what keeps an object from going, for messages.
+func Unblocked(err error) string {
+	if text := Unmet(err); text != "" {
+		return text
+	}
+	var terminating *apply.TerminatingError
+	if errors.As(err, &terminating) {
+		return terminating.Error()
+	}
+	if apierrors.IsForbidden(err) {
+		return err.Error()
+	}
+	return ""
+}
