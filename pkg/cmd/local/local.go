@@ -44,10 +44,10 @@ func (c *command) directory() (string, error) {
 // withDir runs fn with the directory and explains its error.
 func (c *command) withDir(fn func(dir string) error) error {
 	dir, err := c.directory()
-	if err != nil {
-		return err
+	if err == nil {
+		err = fn(dir)
 	}
-	return c.explain(fn(dir))
+	return c.explain(err)
 }
 
 // explain adds what to do next and the exit code.

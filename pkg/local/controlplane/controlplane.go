@@ -59,7 +59,7 @@ func (c *ControlPlane) prepare() error {
 	if err := openTokenKey(pki); err != nil {
 		return err
 	}
-	if c.port, err = reservePort(filepath.Join(c.config.Dir, "port")); err != nil {
+	if c.port, err = reservePort(filepath.Join(c.config.Dir, "port"), c.clock); err != nil {
 		return err
 	}
 	if err := c.writeCredentials(pki); err != nil {

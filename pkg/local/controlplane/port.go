@@ -8,8 +8,10 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/atomicfile"
 )
@@ -26,9 +28,16 @@ type reservation struct {
 	port int
 }
 
+const (
+	portPoll = 50 * time.Millisecond
+	// portPatience is how long the API server of a control plane that was killed
+	// may still hold the port.
+	portPatience = 3 * time.Second
+)
+
 // reservePort reserves a TCP port of 127.0.0.1: the one in file, or, if there is
 // no such file, one that the system picks, which is then written to file.
-func reservePort(file string) (*reservation, error) {
+func reservePort(file string, clk clock.Clock) (*reservation, error) {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		r, err := bind(0)
@@ -48,7 +57,12 @@ func reservePort(file string) (*reservation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	return bind(int(port))
+	for deadline := clk.Now().Add(portPatience); ; clk.Sleep(portPoll) {
+		r, err := bind(int(port))
+		if !errors.Is(err, ErrPortInUse) || clk.Now().After(deadline) {
+			return r, err
+		}
+	}
 }
 
 func bind(port int) (*reservation, error) {

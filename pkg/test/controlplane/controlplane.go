@@ -141,6 +141,17 @@ func start(ctx context.Context, options []Option) (*ControlPlane, error) {
 	return cp, nil
 }
 
+// Localkube is the path of the localkube binary, for tests that start control
+// planes by other means.
+func Localkube(t testing.TB) string {
+	t.Helper()
+	path, err := findBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // findBinary looks at LOCALKUBE, then under the root of the module that the
 // test belongs to.
 func findBinary() (string, error) {
