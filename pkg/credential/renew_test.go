@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 )
 
@@ -108,20 +110,21 @@ func FuzzBackoff(f *testing.F) {
 func TestShortTokenNeverLapses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		var wall clock.RealClock // The bubble's.
 		issue := func() credential.Validity {
-			now := time.Now()
+			now := wall.Now()
 			return credential.Validity{NotBefore: now, NotAfter: now.Add(600 * time.Second)}
 		}
 		token := issue()
-		end := time.Now().Add(24 * time.Hour)
-		for renewals := 0; time.Now().Before(end); renewals++ {
+		end := wall.Now().Add(24 * time.Hour)
+		for renewals := 0; wall.Now().Before(end); renewals++ {
 			at := credential.RenewAt(token, credential.Tokens(), "addon"+strconv.Itoa(renewals))
-			time.Sleep(time.Until(at))
-			if _, due := credential.Due().Judge(credential.Facts{Validity: token, RenewAt: at}, time.Now()); !due {
+			wall.Sleep(at.Sub(wall.Now()))
+			if _, due := credential.Due().Judge(credential.Facts{Validity: token, RenewAt: at}, wall.Now()); !due {
 				t.Fatal("woke up at the renewal point and the token was not due")
 			}
-			time.Sleep(30 * time.Second) // The API server is slow.
-			if token.Expired(time.Now()) {
+			wall.Sleep(30 * time.Second) // The API server is slow.
+			if token.Expired(wall.Now()) {
 				t.Fatalf("lapsed after %d renewals", renewals)
 			}
 			token = issue()

@@ -38,8 +38,8 @@ func (r *acceptance) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	var cluster clusterv1.ManagedCluster
 	err := r.hub.Get(ctx, req.NamespacedName, &cluster)
 	if apierrors.IsNotFound(err) {
-		r.agent.journal.report(Report{Phase: Rejected, Bootstrap: functional(), Hub: Condition{
-			names.ReasonHubKubeConfigUnauthorized, fmt.Sprintf("the hub has no ManagedCluster %s any more; create and accept it there, or run kubectl ocm unjoin here", req.Name)}})
+		gone := fmt.Sprintf("the hub has no ManagedCluster %s any more; create and accept it there, or run kubectl ocm unjoin here", req.Name)
+		r.agent.journal.report(Report{Phase: Rejected, Bootstrap: functional(), Hub: Condition{names.ReasonHubKubeConfigUnauthorized, gone}})
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
@@ -67,7 +67,7 @@ func acceptanceReport(cluster *clusterv1.ManagedCluster) Report {
 	case condition == nil && !cluster.Spec.HubAcceptsClient:
 		report.Hub = unauthorized(waitingForAcceptance(cluster.Name))
 	case cluster.Spec.HubAcceptsClient:
-		report.Hub = unauthorized(fmt.Sprintf("%s is accepted; waiting for the hub to prepare its namespace and permissions", cluster.Name))
+		report.Hub = unauthorized(cluster.Name + " is accepted; waiting for the hub to prepare its namespace and permissions")
 		if condition != nil && condition.Reason == names.ReasonHubError {
 			report.Hub.Message += ": " + condition.Message
 		}

@@ -93,11 +93,8 @@ var errChanged = errors.New("what is stored on the managed cluster changed")
 func (a *Agent) Start(ctx context.Context) error {
 	backoff := credential.Backoff{First: time.Second, Most: time.Minute}
 	failures := 0
-	for {
+	for ctx.Err() == nil {
 		err := a.live(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
 		if err == nil || errors.Is(err, errChanged) {
 			failures = 0
 			continue
@@ -107,6 +104,7 @@ func (a *Agent) Start(ctx context.Context) error {
 		a.log.Info("Trying again", "reason", err.Error(), "delay", delay)
 		a.pause(ctx, delay)
 	}
+	return nil
 }
 
 // live is one stretch of the agent's life: from a look at what is stored to the

@@ -28,10 +28,10 @@ import (
 
 func testLogger(t *testing.T) logr.Logger {
 	t.Helper()
-	start := time.Now()
+	start := now()
 	return funcr.New(func(prefix, args string) {
 		if t.Context().Err() == nil {
-			t.Logf("%6.2fs %s %.400s", time.Since(start).Seconds(), prefix, args)
+			t.Logf("%6.2fs %s %.400s", now().Sub(start).Seconds(), prefix, args)
 		}
 	}, funcr.Options{})
 }
@@ -79,6 +79,7 @@ func TestAgent(t *testing.T) {
 }
 
 func testJoin(t *testing.T, h *hub) {
+	t.Helper()
 	s := newSpoke(t, h, "joins")
 	create(t, s.admin, node("n1", false), node("n2", true))
 	create(t, s.admin, &clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "id.k8s.io"}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "abc"}})
@@ -115,7 +116,7 @@ func testJoin(t *testing.T, h *hub) {
 	if s.secret(t, names.PendingCredentialSecret) != nil {
 		t.Error("the pending Secret is still there")
 	}
-	if p.metric(t, "ocm_agent_credential_expiry_seconds") <= float64(time.Now().Unix()) ||
+	if p.metric(t, "ocm_agent_credential_expiry_seconds") <= float64(now().Unix()) ||
 		p.metric(t, "ocm_agent_phase", "Running") != 1 || p.metric(t, "ocm_agent_phase", "Requested") != 0 ||
 		p.metric(t, "ocm_agent_renewals_total", "success") != 1 {
 		t.Error("the metrics do not tell of a running agent")
@@ -177,6 +178,7 @@ func (s *spoke) checkFiles(t *testing.T, h *hub) {
 }
 
 func testAcceptedLater(t *testing.T, h *hub) {
+	t.Helper()
 	s := newSpoke(t, h, "later")
 	p := s.start(t)
 	p.reaches(t, agent.Requested)
@@ -194,6 +196,7 @@ func testAcceptedLater(t *testing.T, h *hub) {
 }
 
 func testCrashes(t *testing.T, h *hub) {
+	t.Helper()
 	for writes := int32(1); writes <= 4; writes++ {
 		cluster := fmt.Sprintf("crash%d", writes)
 		t.Run(cluster, func(t *testing.T) {
@@ -205,7 +208,7 @@ func testCrashes(t *testing.T, h *hub) {
 				select {
 				case <-p.done:
 					crashed = true
-				case <-time.After(50 * time.Millisecond):
+				case <-after(50 * time.Millisecond):
 					if p.agent.Report().Phase == agent.Requested {
 						h.approve(t, cluster)
 					}
@@ -225,6 +228,7 @@ func testCrashes(t *testing.T, h *hub) {
 }
 
 func testDenied(t *testing.T, h *hub) {
+	t.Helper()
 	s := newSpoke(t, h, "denied")
 	p := s.start(t)
 	h.join(t, p, "denied")
@@ -247,6 +251,7 @@ func testDenied(t *testing.T, h *hub) {
 }
 
 func testLostSecret(t *testing.T, h *hub) {
+	t.Helper()
 	s := newSpoke(t, h, "lost")
 	p := s.start(t)
 	h.join(t, p, "lost")
@@ -271,6 +276,7 @@ func testLostSecret(t *testing.T, h *hub) {
 }
 
 func testForbidden(t *testing.T, h *hub) {
+	t.Helper()
 	s := newSpoke(t, nil, "forbidden")
 	s.setBootstrap(t, h.KubeconfigFor(t, "stranger"))
 	p := s.start(t)
@@ -281,6 +287,7 @@ func testForbidden(t *testing.T, h *hub) {
 }
 
 func testNoBootstrap(t *testing.T, h *hub) {
+	t.Helper()
 	s := newSpoke(t, nil, "nobootstrap")
 	p := s.start(t)
 	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretMissing,HubKubeConfigSecretMissing", "kubectl ocm join")
@@ -291,6 +298,7 @@ func testNoBootstrap(t *testing.T, h *hub) {
 }
 
 func testNames(t *testing.T, h *hub) {
+	t.Helper()
 	s := newSpoke(t, h, "unnamed")
 	s.config.Names.Cluster = ""
 	p := s.start(t)
@@ -316,6 +324,7 @@ func testNames(t *testing.T, h *hub) {
 }
 
 func testPileUp(t *testing.T, h *hub) {
+	t.Helper()
 	other := newSpoke(t, h, "pileup")
 	p := other.start(t)
 	p.reaches(t, agent.Requested)
@@ -339,6 +348,7 @@ func testPileUp(t *testing.T, h *hub) {
 }
 
 func testForgotten(t *testing.T, h *hub) {
+	t.Helper()
 	s := newSpoke(t, h, "detached")
 	p := s.start(t)
 	h.join(t, p, "detached")
@@ -357,6 +367,7 @@ func testForgotten(t *testing.T, h *hub) {
 // testUnknownCredential gives the agent a certificate that is right in every
 // way and signed by nobody that the hub knows, as after a rotation of its CA.
 func testUnknownCredential(t *testing.T, h *hub) {
+	t.Helper()
 	s := newSpoke(t, h, "unknownca")
 	p := s.start(t)
 	h.join(t, p, "unknownca")

@@ -81,10 +81,11 @@ func (a *Agent) register(ctx context.Context, s *snapshot, report Report) error 
 		return err
 	}
 	report.Phase = Requested
-	o := &obtaining{agent: a, snapshot: s, hub: hub, kubeconfig: *s.bootstrap, tell: func(c Condition, _ bool) {
+	tell := func(c Condition) {
 		report.Hub.Message = c.Message
 		a.journal.report(report)
-	}}
+	}
+	o := &obtaining{agent: a, snapshot: s, hub: hub, kubeconfig: *s.bootstrap, waits: tell, fails: tell}
 	issued, err := o.run(ctx)
 	if err != nil {
 		return err

@@ -70,33 +70,40 @@ type Cluster struct {
 // Validate reports everything that is wrong with the configuration.
 func (c *Config) Validate() error {
 	var problems []error
-	refuse := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if c.Namespace == "" {
-		refuse("the agent's namespace is not known: set --namespace or the environment variable POD_NAMESPACE")
+		problems = append(problems, errors.New("the agent's namespace is not known: set --namespace or the environment variable POD_NAMESPACE"))
 	}
 	if c.Names.Cluster != "" {
-		if err := names.ValidateClusterName(c.Names.Cluster); err != nil {
-			problems = append(problems, err)
-		}
-	}
-	for _, secret := range []string{c.Secrets.Bootstrap, c.Secrets.Hub} {
-		if bad := validation.IsDNS1123Subdomain(secret); len(bad) > 0 {
-			refuse("invalid Secret name %q: %s", secret, strings.Join(bad, "; "))
-		}
-	}
-	if c.Secrets.Bootstrap == c.Secrets.Hub {
-		refuse("the bootstrap and the hub kubeconfig must be in different Secrets, both are %q", c.Secrets.Hub)
-	}
-	for _, external := range c.Cluster.ExternalURLs {
-		if u, err := url.Parse(external); err != nil || u.Scheme != "https" || u.Host == "" {
-			refuse("invalid external server URL %q: it must be an https URL", external)
-		}
+		problems = append(problems, names.ValidateClusterName(c.Names.Cluster))
 	}
 	if c.HealthPeriod <= 0 {
-		refuse("invalid health check period %v: it must be positive", c.HealthPeriod)
+		problems = append(problems, fmt.Errorf("invalid health check period %v: it must be positive", c.HealthPeriod))
 	}
 	if c.Claims != nil && c.Claims.MaxCustom < 0 {
-		refuse("invalid number of custom cluster claims %d: it must not be negative", c.Claims.MaxCustom)
+		problems = append(problems, fmt.Errorf("invalid number of custom cluster claims %d: it must not be negative", c.Claims.MaxCustom))
+	}
+	return errors.Join(append(problems, c.Secrets.validate(), c.Cluster.validate())...)
+}
+
+func (s *Secrets) validate() error {
+	var problems []error
+	for _, secret := range []string{s.Bootstrap, s.Hub} {
+		if bad := validation.IsDNS1123Subdomain(secret); len(bad) > 0 {
+			problems = append(problems, fmt.Errorf("invalid Secret name %q: %s", secret, strings.Join(bad, "; ")))
+		}
+	}
+	if s.Bootstrap == s.Hub {
+		problems = append(problems, fmt.Errorf("the bootstrap and the hub kubeconfig must be in different Secrets, both are %q", s.Hub))
+	}
+	return errors.Join(problems...)
+}
+
+func (c *Cluster) validate() error {
+	var problems []error
+	for _, external := range c.ExternalURLs {
+		if u, err := url.Parse(external); err != nil || u.Scheme != "https" || u.Host == "" {
+			problems = append(problems, fmt.Errorf("invalid external server URL %q: it must be an https URL", external))
+		}
 	}
 	return errors.Join(problems...)
 }

@@ -3,11 +3,10 @@ package agent_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,10 +15,10 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -30,10 +29,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/yaml"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent"
@@ -68,39 +67,34 @@ func eventually(t *testing.T, what string, done func(ctx context.Context) (bool,
 	}
 }
 
-// installCRDs installs what the tests need from the OCM API module.
-func installCRDs(t *testing.T, c client.Client, files ...string) {
+// install creates objects of the manifests that are of the given kinds, and
+// waits until CRDs are served.
+func install(t *testing.T, c client.Client, objs []*unstructured.Unstructured, err error, kinds ...string) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "open-cluster-management.io/api").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
-		data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), file))
-		if err != nil {
-			t.Fatal(err)
+	for _, o := range objs {
+		if !slices.Contains(kinds, o.GetKind()) {
+			continue
 		}
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.UnmarshalStrict(data, crd); err != nil {
-			t.Fatal(err)
+		create(t, c, o)
+		if o.GetKind() != "CustomResourceDefinition" {
+			continue
 		}
-		name := crd.Name
-		if err := c.Create(t.Context(), crd); err != nil && !apierrors.IsAlreadyExists(err) {
-			t.Fatal(err)
-		}
-		eventually(t, "CRD "+name, func(ctx context.Context) (bool, error) {
-			if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+		eventually(t, "CRD "+o.GetName(), func(ctx context.Context) (bool, error) {
+			crd := &apiextensionsv1.CustomResourceDefinition{}
+			if err := c.Get(ctx, client.ObjectKey{Name: o.GetName()}, crd); err != nil {
 				return false, err
 			}
-			for _, cond := range crd.Status.Conditions {
-				if cond.Type == apiextensionsv1.Established && cond.Status == apiextensionsv1.ConditionTrue {
-					return true, nil
-				}
-			}
-			return false, nil
+			return slices.ContainsFunc(crd.Status.Conditions, func(cond apiextensionsv1.CustomResourceDefinitionCondition) bool {
+				return cond.Type == apiextensionsv1.Established && cond.Status == apiextensionsv1.ConditionTrue
+			}), nil
 		})
 	}
 }
+
+const crd = "CustomResourceDefinition"
 
 // spoke is the managed cluster of one test.
 type spoke struct {
@@ -111,30 +105,20 @@ type spoke struct {
 	admin     client.Client
 }
 
-// newSpoke prepares an agent namespace with the RBAC of contract D.3, and a
+// newSpoke prepares an agent namespace with the RBAC of our manifests, and a
 // bootstrap kubeconfig for hub.
 func newSpoke(t *testing.T, h *hub, cluster string) *spoke {
 	t.Helper()
 	admin := managed.Client(t)
-	installCRDs(t, admin,
-		"operator/v1/0000_00_operator.open-cluster-management.io_klusterlets.crd.yaml",
-		"cluster/v1alpha1/0000_02_clusters.open-cluster-management.io_clusterclaims.crd.yaml")
-	s := &spoke{namespace: "agent-" + cluster, cluster: cluster, hubDir: filepath.Join(t.TempDir(), "hub"), admin: admin}
-	create(t, admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
+	s := &spoke{namespace: "open-cluster-management-" + cluster, cluster: cluster, hubDir: filepath.Join(t.TempDir(), "hub"), admin: admin}
+	operator, err := manifests.RenderKlusterletOperator(manifests.KlusterletOperator{Name: cluster, Spec: operatorv1.KlusterletSpec{Namespace: s.namespace}})
+	install(t, admin, operator, err, crd)
+	values := manifests.Klusterlet{Name: cluster, Namespace: s.namespace, DockerConfig: []byte("{}")}
+	crds, err := manifests.RenderKlusterletCRDs(values)
+	install(t, admin, crds, err, crd)
+	base, err := manifests.RenderKlusterletBase(values)
+	install(t, admin, base, err, "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 	create(t, admin, &operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
-	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: s.namespace, Name: "klusterlet-registration-sa"}}
-	create(t, admin, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "agent"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"}},
-		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
-	}})
-	create(t, admin, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "agent"}, Subjects: subjects, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "agent", APIGroup: rbacv1.GroupName}})
-	create(t, admin, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "agent-" + cluster}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{names.GroupCluster}, Resources: []string{"clusterclaims"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{"operator.open-cluster-management.io"}, Resources: []string{"klusterlets"}, Verbs: []string{"get"}},
-		{APIGroups: []string{"operator.open-cluster-management.io"}, Resources: []string{"klusterlets/status"}, Verbs: []string{"patch"}},
-	}})
-	create(t, admin, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "agent-" + cluster}, Subjects: subjects, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "agent-" + cluster, APIGroup: rbacv1.GroupName}})
 	s.config = agent.Config{
 		Namespace:    s.namespace,
 		Names:        agent.Names{Cluster: cluster, Klusterlet: cluster},
@@ -206,7 +190,7 @@ type crash struct {
 func (c *crash) RoundTrip(r *http.Request) (*http.Response, error) {
 	write := r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/events") && !strings.Contains(r.URL.Path, "klusterlets")
 	if c.after > 0 && c.seen.Load() >= c.after {
-		return nil, fmt.Errorf("the process is dead")
+		return nil, errors.New("the process is dead")
 	}
 	resp, err := c.next.RoundTrip(r)
 	if write && c.after > 0 && c.seen.Add(1) == c.after {
@@ -224,7 +208,7 @@ func (s *spoke) start(t *testing.T) *process {
 func (s *spoke) startUntil(t *testing.T, writes int32) *process {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	restConfig := managed.ConfigFor(t, names.ServiceAccountUser(s.namespace, "klusterlet-registration-sa"), "system:serviceaccounts", "system:authenticated")
+	restConfig := managed.ConfigFor(t, names.ServiceAccountUser(s.namespace, names.RegistrationAgentServiceAccount(s.cluster)), "system:serviceaccounts", "system:authenticated")
 	restConfig.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &crash{after: writes, kill: cancel, next: next}
 	})
@@ -284,6 +268,14 @@ func (p *process) metric(t *testing.T, name string, labels ...string) float64 {
 	t.Fatalf("no metric %s %v", name, labels)
 	return 0
 }
+
+// The tests run in real time, under a name that shows it.
+
+func now() time.Time { return clock.RealClock{}.Now() }
+
+func sleep(d time.Duration) { clock.RealClock{}.Sleep(d) }
+
+func after(d time.Duration) <-chan time.Time { return clock.RealClock{}.After(d) }
 
 func mustJSON(t *testing.T, v any) string {
 	t.Helper()

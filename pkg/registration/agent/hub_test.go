@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,11 +18,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
@@ -44,16 +47,17 @@ func newHub(t *testing.T, options ...controlplane.Option) *hub {
 	options = append(options, controlplane.WithAPIServerArgs("--audit-policy-file="+policy, "--audit-log-path="+h.audit))
 	h.ControlPlane = controlplane.Start(t, options...)
 	h.admin = h.Client(t)
-	installCRDs(t, h.admin, "cluster/v1/0000_00_clusters.open-cluster-management.io_managedclusters.crd.yaml")
-	create(t, h.admin, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: names.BootstrapClusterRole}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{names.GroupCertificates}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get", "list", "watch"}},
-		{APIGroups: []string{names.GroupCluster}, Resources: []string{"managedclusters"}, Verbs: []string{"create", "get"}},
-	}})
-	create(t, h.admin, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: names.BootstrapTokenBinding},
-		Subjects:   []rbacv1.Subject{{Kind: "Group", Name: names.BootstrapTokenGroup, APIGroup: rbacv1.GroupName}},
-		RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: names.BootstrapClusterRole, APIGroup: rbacv1.GroupName},
-	})
+	values := manifests.Hub{Name: names.ClusterManagerName, Namespace: names.HubNamespace, DockerConfig: []byte("{}")}
+	crds, err := manifests.RenderHubCRDs(values)
+	install(t, h.admin, slices.DeleteFunc(crds, func(o *unstructured.Unstructured) bool {
+		return o.GetName() != "managedclusters.cluster.open-cluster-management.io"
+	}), err, crd)
+	admission, err := manifests.RenderHubAdmission(values)
+	install(t, h.admin, admission, err, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+	operator, err := manifests.RenderHubOperator(manifests.HubOperator{BootstrapToken: "0123456789abcdef"})
+	install(t, h.admin, slices.DeleteFunc(operator, func(o *unstructured.Unstructured) bool {
+		return o.GetName() != names.BootstrapClusterRole && o.GetName() != names.BootstrapTokenBinding
+	}), err, "ClusterRole", "ClusterRoleBinding")
 	// The shared role of contract B.8.
 	create(t, h.admin, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: names.ClusterRoleRegistration}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "list", "watch", "update"}},
@@ -67,41 +71,47 @@ func (h *hub) bootstrapKubeconfig(t *testing.T) []byte {
 	return h.KubeconfigFor(t, names.BootstrapTokenUser, names.BootstrapTokenGroup)
 }
 
-// clusterRole gives the agent of a cluster the full rights, or those of a
-// denied one (contract B.8).
-func (h *hub) clusterRole(t *testing.T, cluster string, accepted bool) {
-	t.Helper()
+// acceptedRules and deniedRules are what the agent of a cluster may do outside
+// its namespace (contract B.8).
+func acceptedRules(cluster string) []rbacv1.PolicyRule {
 	own := []string{cluster}
-	rules := []rbacv1.PolicyRule{{APIGroups: []string{names.GroupCluster}, Resources: []string{"managedclusters"}, ResourceNames: own, Verbs: []string{"get", "list", "watch"}}}
-	if accepted {
-		rules = []rbacv1.PolicyRule{
-			{APIGroups: []string{names.GroupCertificates}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get", "list", "watch"}},
-			{APIGroups: []string{names.RegisterGroup}, Resources: []string{names.ResourceClientCertificates}, Verbs: []string{"renew"}},
-			{APIGroups: []string{names.GroupCluster}, Resources: []string{"managedclusters"}, ResourceNames: own, Verbs: []string{"get", "list", "update", "watch"}},
-			{APIGroups: []string{names.GroupCluster}, Resources: []string{"managedclusters/status"}, ResourceNames: own, Verbs: []string{"patch", "update"}},
-		}
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{names.GroupCertificates}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get", "list", "watch"}},
+		{APIGroups: []string{names.RegisterGroup}, Resources: []string{names.ResourceClientCertificates}, Verbs: []string{"renew"}},
+		{APIGroups: []string{names.GroupCluster}, Resources: []string{"managedclusters"}, ResourceNames: own, Verbs: []string{"get", "list", "update", "watch"}},
+		{APIGroups: []string{names.GroupCluster}, Resources: []string{"managedclusters/status"}, ResourceNames: own, Verbs: []string{"patch", "update"}},
 	}
+}
+
+func deniedRules(cluster string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{APIGroups: []string{names.GroupCluster}, Resources: []string{"managedclusters"}, ResourceNames: []string{cluster}, Verbs: []string{"get", "list", "watch"}}}
+}
+
+func clusterSubjects(cluster string) []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: "Group", Name: names.ClusterGroup(cluster), APIGroup: rbacv1.GroupName}}
+}
+
+func (h *hub) clusterRole(t *testing.T, cluster string, rules []rbacv1.PolicyRule) {
+	t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: names.ManagedClusterClusterRole(cluster)}, Rules: rules}
 	create(t, h.admin, role)
 	role.Rules, role.ResourceVersion = rules, ""
 	if err := h.admin.Update(t.Context(), role); err != nil {
 		t.Fatal(err)
 	}
-	group := []rbacv1.Subject{{Kind: "Group", Name: names.ClusterGroup(cluster), APIGroup: rbacv1.GroupName}}
-	create(t, h.admin, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, Subjects: group, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role.Name, APIGroup: rbacv1.GroupName}})
-	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: names.RegistrationRoleBinding(cluster)}, Subjects: group, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: names.ClusterRoleRegistration, APIGroup: rbacv1.GroupName}}
-	if accepted {
-		create(t, h.admin, binding)
-	} else if err := client.IgnoreNotFound(h.admin.Delete(t.Context(), binding)); err != nil {
-		t.Fatal(err)
-	}
+	create(t, h.admin, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, Subjects: clusterSubjects(cluster), RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role.Name, APIGroup: rbacv1.GroupName}})
+}
+
+func registrationBinding(cluster string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: names.RegistrationRoleBinding(cluster)}, Subjects: clusterSubjects(cluster), RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: names.ClusterRoleRegistration, APIGroup: rbacv1.GroupName}}
 }
 
 // accept does what a person and the hub's controllers do for a ManagedCluster.
 func (h *hub) accept(t *testing.T, cluster string) {
 	t.Helper()
 	create(t, h.admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
-	h.clusterRole(t, cluster, true)
+	h.clusterRole(t, cluster, acceptedRules(cluster))
+	create(t, h.admin, registrationBinding(cluster))
 	create(t, h.admin, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: names.ManagedClusterLease, Labels: map[string]string{names.LabelClusterName: cluster}},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new(names.ManagedClusterLease), RenewTime: new(metav1.NowMicro())},
@@ -112,7 +122,10 @@ func (h *hub) accept(t *testing.T, cluster string) {
 // deny does what a person and the hub's controllers do.
 func (h *hub) deny(t *testing.T, cluster string) {
 	t.Helper()
-	h.clusterRole(t, cluster, false)
+	h.clusterRole(t, cluster, deniedRules(cluster))
+	if err := client.IgnoreNotFound(h.admin.Delete(t.Context(), registrationBinding(cluster))); err != nil {
+		t.Fatal(err)
+	}
 	h.decide(t, cluster, false, metav1.Condition{Status: metav1.ConditionFalse, Reason: names.ReasonHubDenied, Message: names.MessageHubDenied})
 }
 
@@ -185,7 +198,7 @@ func (h *hub) renewals(t *testing.T, cluster string) {
 			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(100 * time.Millisecond):
+			case <-after(100 * time.Millisecond):
 			}
 		}
 	}()

@@ -42,8 +42,9 @@ type obtaining struct {
 	hub      client.WithWatch
 	// kubeconfig is the hub that the pending data belong to.
 	kubeconfig kubeconfig.Hub
-	// tell is told what is being waited for, and whether because of a failure.
-	tell func(c Condition, failing bool)
+	// waits is told what is being waited for, fails what went wrong.
+	waits func(Condition)
+	fails func(Condition)
 
 	pending   driver.Data
 	announced string
@@ -66,7 +67,7 @@ func (o *obtaining) run(ctx context.Context) (*driver.Issued, error) {
 		case err != nil:
 			failures++
 			a.metrics.renewals.WithLabelValues(resultFailure).Inc()
-			o.tell(Condition{"Failed", err.Error()}, true)
+			o.fails(Condition{"Failed", err.Error()})
 			if failures > 3 {
 				return nil, err // Whoever called looks at everything anew.
 			}
@@ -121,7 +122,11 @@ func (o *obtaining) stale(issued *driver.Issued) bool {
 
 // announce tells what is waited for, and records an event when it is new.
 func (o *obtaining) announce(step driver.Step) {
-	o.tell(Condition(step.Waiting), step.Failing)
+	if step.Failing {
+		o.fails(Condition(step.Waiting))
+	} else {
+		o.waits(Condition(step.Waiting))
+	}
 	if o.announced == step.Waiting.Reason {
 		return
 	}
@@ -196,7 +201,7 @@ func (o *obtaining) watch(ctx context.Context, object client.Object) error {
 
 // keep stores an issued credential, and only then forgets the request.
 func (a *Agent) keep(ctx context.Context, data driver.Data, issued *driver.Issued) error {
-	if err := a.store.put(ctx, a.config.Secrets.Hub, data, true); err != nil {
+	if err := a.store.put(ctx, a.config.Secrets.Hub, data); err != nil {
 		return err
 	}
 	a.held.obtain(data, a.config.Clock.Now())

@@ -60,7 +60,8 @@ func (c *connected) renew(ctx context.Context, need credential.Need) error {
 	defer a.journal.renews(false)
 	ctx, cancel := context.WithDeadlineCause(ctx, c.snapshot.facts.Validity.NotAfter, errExpired)
 	defer cancel()
-	o := &obtaining{agent: a, snapshot: c.snapshot, hub: c.hub, kubeconfig: *c.snapshot.hub, tell: c.tellRenewal}
+	// What else is waited for is somebody's turn and no news.
+	o := &obtaining{agent: a, snapshot: c.snapshot, hub: c.hub, kubeconfig: *c.snapshot.hub, waits: func(Condition) {}, fails: c.tellFailure}
 	issued, err := o.run(ctx)
 	if err != nil {
 		return err
@@ -84,14 +85,10 @@ func (c *connected) renew(ctx context.Context, need credential.Need) error {
 	return nil
 }
 
-// tellRenewal tells the hub about a renewal that does not get on. What else is
-// waited for is somebody's turn and no news.
-func (c *connected) tellRenewal(waiting Condition, failing bool) {
-	if !failing {
-		return
-	}
-	c.agent.log.Info("Renewing the hub credential fails", "reason", waiting.Reason, "message", waiting.Message)
-	c.cert.failed(waiting)
+// tellFailure tells the hub about a renewal that does not get on.
+func (c *connected) tellFailure(failure Condition) {
+	c.agent.log.Info("Renewing the hub credential fails", "reason", failure.Reason, "message", failure.Message)
+	c.cert.failed(failure)
 	c.agent.facts.ring()
 }
 

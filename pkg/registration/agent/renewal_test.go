@@ -60,6 +60,7 @@ func (s *spoke) notAfter(t *testing.T) time.Time {
 }
 
 func testRenewals(t *testing.T, h *hub) {
+	t.Helper()
 	const leaseSeconds = 2
 	s := newSpoke(t, h, "renews")
 	p := s.start(t)
@@ -69,11 +70,11 @@ func testRenewals(t *testing.T, h *hub) {
 	p.reaches(t, agent.Running)
 	first := s.notAfter(t)
 	seen := map[agent.Phase]bool{}
-	last := time.Now()
+	last := now()
 	var widest time.Duration
 	var renewed time.Time
 	// Beyond the expiry of the second certificate only renewed ones work.
-	for end := first.Add(shortLife); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := first.Add(shortLife); now().Before(end); sleep(100 * time.Millisecond) {
 		seen[p.agent.Report().Phase] = true
 		if at := h.lease(t, "renews"); !at.Equal(last) {
 			if !renewed.IsZero() {
@@ -82,8 +83,8 @@ func testRenewals(t *testing.T, h *hub) {
 			last, renewed = at, at
 		}
 	}
-	if grace := 5 * leaseSeconds * time.Second; widest >= grace || time.Since(renewed) >= grace {
-		t.Errorf("the lease was not renewed for %v, the hub gives up after %v", max(widest, time.Since(renewed)), grace)
+	if grace := 5 * leaseSeconds * time.Second; widest >= grace || now().Sub(renewed) >= grace {
+		t.Errorf("the lease was not renewed for %v, the hub gives up after %v", max(widest, now().Sub(renewed)), grace)
 	}
 	for phase := range seen {
 		if phase != agent.Running && phase != agent.Renewing {
@@ -102,11 +103,12 @@ func testRenewals(t *testing.T, h *hub) {
 }
 
 func testLongSleep(t *testing.T, h *hub) {
+	t.Helper()
 	s := newSpoke(t, h, "sleeps")
 	p := s.start(t)
 	h.join(t, p, "sleeps")
 	p.stop()
-	time.Sleep(time.Until(s.notAfter(t).Add(time.Second)))
+	sleep(s.notAfter(t).Add(time.Second).Sub(now()))
 	p = s.start(t)
 	p.reaches(t, agent.Requested)
 	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigError", "kubectl ocm accept --clusters sleeps")
@@ -118,6 +120,7 @@ func testLongSleep(t *testing.T, h *hub) {
 }
 
 func testNobodyRenews(t *testing.T, h *hub) {
+	t.Helper()
 	s := newSpoke(t, h, "forgotten")
 	p := s.start(t)
 	h.join(t, p, "forgotten")
@@ -132,6 +135,7 @@ func testNobodyRenews(t *testing.T, h *hub) {
 }
 
 func testRestartWhileRenewing(t *testing.T, h *hub) {
+	t.Helper()
 	s := newSpoke(t, h, "restarts")
 	p := s.start(t)
 	h.join(t, p, "restarts")
@@ -150,6 +154,7 @@ func testRestartWhileRenewing(t *testing.T, h *hub) {
 }
 
 func testOtherHub(t *testing.T, h *hub) {
+	t.Helper()
 	other := newHub(t)
 	s := newSpoke(t, other, "moves")
 	p := s.start(t)
@@ -168,6 +173,7 @@ func testOtherHub(t *testing.T, h *hub) {
 }
 
 func testRenewalDenied(t *testing.T, h *hub) {
+	t.Helper()
 	s := newSpoke(t, h, "halts")
 	p := s.start(t)
 	h.join(t, p, "halts")
@@ -197,7 +203,7 @@ func TestHubRestart(t *testing.T) {
 	h.quickLease(t, "hubrestart", 2)
 	p.reaches(t, agent.Renewing)
 	h.StopAPIServer(t)
-	time.Sleep(2 * time.Second) // Let requests fail; nothing is checked by this.
+	sleep(2 * time.Second) // Let requests fail; nothing is checked by this.
 	h.StartAPIServer(t)
 	before := h.lease(t, "hubrestart")
 	eventually(t, "the lease to be renewed", func(context.Context) (bool, error) {

@@ -65,6 +65,8 @@ func mirror(dir string, data driver.Data) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the hub kubeconfig directory: %w", err)
 	}
+	// A mounted directory may belong to somebody else; the files are ours.
+	_ = os.Chmod(dir, 0o700) //nolint:gosec // a directory needs the execute bit
 	if len(data[names.KeyKubeconfig]) == 0 {
 		return unmirror(dir)
 	}
@@ -95,6 +97,7 @@ func writeFile(dir, name string, content []byte) error {
 	if filepath.Dir(path) != filepath.Clean(dir) {
 		return nil
 	}
+	//nolint:gosec // the path was checked to be in dir
 	if old, err := os.ReadFile(path); err == nil && slices.Equal(old, content) {
 		return nil
 	}

@@ -56,13 +56,22 @@ func (s *store) get(ctx context.Context, name string) (driver.Data, error) {
 	return secret.Data, nil
 }
 
-// put makes the Secret hold data; keys that data does not name are kept if keep
-// says so. Nothing is written when nothing differs.
-func (s *store) put(ctx context.Context, name string, data driver.Data, keep bool) error {
+// put makes the Secret hold data beside what others put there. Nothing is
+// written when nothing differs.
+func (s *store) put(ctx context.Context, name string, data driver.Data) error {
+	return s.write(ctx, name, func(old driver.Data) driver.Data {
+		merged := maps.Clone(old)
+		maps.Copy(merged, data)
+		return merged
+	})
+}
+
+// write makes the Secret hold what change makes of its data.
+func (s *store) write(ctx context.Context, name string, change func(driver.Data) driver.Data) error {
 	var secret corev1.Secret
 	err := s.reader.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, &secret)
 	if apierrors.IsNotFound(err) {
-		secret = corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Data: data}
+		secret = corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Data: change(driver.Data{})}
 		if err := s.writer.Create(ctx, &secret); err != nil {
 			return fmt.Errorf("create Secret %s: %w", name, err)
 		}
@@ -71,15 +80,14 @@ func (s *store) put(ctx context.Context, name string, data driver.Data, keep boo
 	if err != nil {
 		return fmt.Errorf("get Secret %s: %w", name, err)
 	}
-	merged := driver.Data{}
-	if keep {
-		maps.Copy(merged, secret.Data)
+	if secret.Data == nil {
+		secret.Data = driver.Data{}
 	}
-	maps.Copy(merged, data)
-	if apiequality.Semantic.DeepEqual(driver.Data(secret.Data), merged) {
+	changed := change(secret.Data)
+	if apiequality.Semantic.DeepEqual(driver.Data(secret.Data), changed) {
 		return nil
 	}
-	secret.Data = merged
+	secret.Data = changed
 	if err := s.writer.Update(ctx, &secret); err != nil {
 		return fmt.Errorf("update Secret %s: %w", name, err)
 	}
@@ -101,7 +109,7 @@ func (s *store) pending(ctx context.Context, hub kubeconfig.Hub) (driver.Data, e
 func (s *store) setPending(ctx context.Context, hub kubeconfig.Hub, data driver.Data) error {
 	data = maps.Clone(data)
 	data[keyPendingHub] = []byte(hubDigest(hub))
-	return s.put(ctx, names.PendingCredentialSecret, data, false)
+	return s.write(ctx, names.PendingCredentialSecret, func(driver.Data) driver.Data { return data })
 }
 
 // dropPending forgets the pending data.

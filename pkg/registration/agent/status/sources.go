@@ -57,8 +57,7 @@ func (c *Cluster) Health(ctx context.Context) Probe {
 func (c *Cluster) get(ctx context.Context, path string) Probe {
 	var code int
 	body, err := c.REST.Get().AbsPath(path).Do(ctx).StatusCode(&code).Raw()
-	var status *apierrors.StatusError
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		code = int(status.ErrStatus.Code)
 	}
 	if err == nil && code != http.StatusOK {

@@ -126,11 +126,13 @@ func (a *Agent) create(ctx context.Context, hub client.Client, req *request) (dr
 	if err != nil {
 		return step, err
 	}
-	if err := hub.Create(ctx, csr); err != nil && !apierrors.IsAlreadyExists(err) {
-		return step, fmt.Errorf("create CertificateSigningRequest %s: %w", req.name, err)
-	} else if err != nil {
+	err = hub.Create(ctx, csr)
+	if apierrors.IsAlreadyExists(err) {
 		step.Again = true // Another step finds out what it is.
 		return step, nil
+	}
+	if err != nil {
+		return step, fmt.Errorf("create CertificateSigningRequest %s: %w", req.name, err)
 	}
 	return a.follow(req, csr)
 }
