@@ -195,7 +195,10 @@ func (s *supervisor) publishClusterInfo(ctx context.Context, c client.Client) er
 	meta := metav1.ObjectMeta{Namespace: names.ClusterInfoNamespace, Name: "ocm-local:cluster-info"}
 	for _, object := range []client.Object{
 		&corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: names.ClusterInfoNamespace, Name: names.ClusterInfoConfigMap},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: names.ClusterInfoNamespace, Name: names.ClusterInfoConfigMap,
+				Annotations: map[string]string{names.AnnotationSharedMachine: "true"},
+			},
 			Data:       map[string]string{"kubeconfig": string(kubeconfig)},
 		},
 		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{

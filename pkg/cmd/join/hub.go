@@ -27,15 +27,15 @@ type hub struct {
 }
 
 // connect verifies the hub and the token, in this order, and fills in the
-// bootstrap kubeconfig.
-func (o *options) connect(ctx context.Context, p *plan) (*hub, error) {
+// bootstrap kubeconfig. managed reads the cluster that joins.
+func (o *options) connect(ctx context.Context, managed client.Reader, p *plan) (*hub, error) {
 	h := &hub{}
 	if p.oneShot {
 		if err := o.connectAdmin(ctx, p, h); err != nil {
 			return nil, err
 		}
 	}
-	if reason := bootstrap.LocalOnly(p.endpoint.Server); reason != "" {
+	if reason := bootstrap.LocalOnly(p.endpoint.Server); reason != "" && !fleet.SharesMachine(ctx, managed) {
 		o.env.Warn("the agent may not reach %s: %s", p.endpoint.Server, reason)
 	}
 	err := o.env.Progress().Step(ctx, "Verifying the hub "+p.endpoint.Server, func(ctx context.Context, say cli.Say) error {

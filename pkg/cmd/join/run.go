@@ -30,7 +30,7 @@ func (o *options) run(ctx context.Context, p plan) error {
 	if err := o.refreshName(ctx, runner, &p); err != nil {
 		return err
 	}
-	hub, err := o.connect(ctx, &p)
+	hub, err := o.connect(ctx, runner.Client, &p)
 	if err != nil {
 		return o.timedOut(fleet.Explain(err), p, "the hub")
 	}

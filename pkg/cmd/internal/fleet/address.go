@@ -56,6 +56,9 @@ func HubAddress(ctx context.Context, config *rest.Config, c client.Reader, overr
 		return Address{}, cli.Explain(err)
 	}
 	address := Address{Server: u.String(), Local: bootstrap.LocalOnly(u.String())}
+	if address.Local != "" && SharesMachine(ctx, c) {
+		address.Local = ""
+	}
 	address.CA, err = authority(ctx, config, c)
 	if err != nil || len(address.CA) == 0 {
 		return address, err
@@ -64,6 +67,15 @@ func HubAddress(ctx context.Context, config *rest.Config, c client.Reader, overr
 		return address, fmt.Errorf("the hub's CA: %w", err)
 	}
 	return address, nil
+}
+
+// SharesMachine reports whether a cluster says of itself that it runs on one
+// machine with the clusters it deals with, as local clusters do. A loopback
+// address is meant there.
+func SharesMachine(ctx context.Context, c client.Reader) bool {
+	var info corev1.ConfigMap
+	err := c.Get(ctx, client.ObjectKey{Namespace: names.ClusterInfoNamespace, Name: names.ClusterInfoConfigMap}, &info)
+	return err == nil && info.Annotations[names.AnnotationSharedMachine] == "true"
 }
 
 // authority returns the CA of the hub: from the kubeconfig, or from what every
