@@ -1,0 +1,351 @@
+package manifests_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+)
+
+const clusterSetLabel = names.LabelClusterSet
+
+// admission is a hub with the admission policies and no controller.
+type admission struct {
+	cp    *controlplane.ControlPlane
+	admin client.WithWatch
+}
+
+// newAdmission installs the policies and waits until they are in force.
+func newAdmission(t *testing.T) *admission {
+	t.Helper()
+	cp := controlplane.Start(t)
+	admin, err := client.NewWithWatch(cp.Config(), client.Options{Scheme: scheme.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &admission{cp: cp, admin: admin}
+	applier := &apply.Applier{Client: admin, FieldManager: "ocm.test"}
+	for _, render := range []func(manifests.Hub) ([]*unstructured.Unstructured, error){
+		manifests.RenderHubCRDs, manifests.RenderHubBase, manifests.RenderHubAdmission,
+	} {
+		objs, err := render(hub())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, obj := range objs {
+			if _, err := applier.Apply(t.Context(), obj); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	a.grant(t, "everything-of-ocm", rbacv1.PolicyRule{
+		APIGroups: []string{"cluster.open-cluster-management.io", "work.open-cluster-management.io", "addon.open-cluster-management.io"},
+		Resources: []string{"*"}, Verbs: []string{"*"},
+	}, "nobody-special", "acceptor", "setmaster", "agents")
+	a.grant(t, "accept", rbacv1.PolicyRule{
+		APIGroups: []string{"register.open-cluster-management.io"}, Resources: []string{"managedclusters/accept"}, Verbs: []string{"update"},
+	}, "acceptor", "agents")
+	a.grant(t, "sets", rbacv1.PolicyRule{
+		APIGroups: []string{"cluster.open-cluster-management.io"}, Resources: []string{"managedclustersets/join", "managedclustersets/bind"},
+		ResourceNames: []string{"red", "blue"}, Verbs: []string{"create"},
+	}, "setmaster")
+	a.inForce(t)
+	return a
+}
+
+// grant gives a rule to groups, cluster-wide. It takes "everything-of-ocm" to
+// exclude the subresources that guard, which are granted by name.
+func (a *admission) grant(t *testing.T, name string, rule rbacv1.PolicyRule, groups ...string) {
+	t.Helper()
+	if rule.Resources[0] == "*" {
+		rule.Resources = []string{
+			"managedclusters", "managedclusters/status", "managedclustersetbindings", "managedclustersets",
+			"manifestworks", "manifestworks/status", "managedclusteraddons",
+		}
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "test-" + name}, Rules: []rbacv1.PolicyRule{rule}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "test-" + name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+	}
+	for _, group := range groups {
+		binding.Subjects = append(binding.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "Group", Name: group})
+	}
+	for _, obj := range []client.Object{role, binding} {
+		if err := a.admin.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// inForce waits until every policy refuses what it is for.
+func (a *admission) inForce(t *testing.T) {
+	t.Helper()
+	agent := a.as(t, "probe", "agents", "system:open-cluster-management:probe")
+	nobody := a.as(t, "probe", "nobody-special")
+	if err := a.admin.Create(t.Context(), cluster("probe")); err != nil {
+		t.Fatal(err)
+	}
+	for name, try := range map[string]func() error{
+		"names":      func() error { return nobody.Create(t.Context(), cluster("managed-clusters"), client.DryRunAll) },
+		"urls":       func() error { return nobody.Create(t.Context(), withURL(cluster("x"), "http://x"), client.DryRunAll) },
+		"acceptance": func() error { return nobody.Create(t.Context(), accepted(cluster("x")), client.DryRunAll) },
+		"sets":       func() error { return nobody.Create(t.Context(), inSet(cluster("x"), "red"), client.DryRunAll) },
+		"taints":     func() error { return patch(t.Context(), nobody, "probe", taintWithTime, client.DryRunAll) },
+		"bindings":   func() error { return nobody.Create(t.Context(), binding("default", "red", "blue"), client.DryRunAll) },
+		"isolation":  func() error { return agent.Create(t.Context(), cluster("x"), client.DryRunAll) },
+		"own": func() error {
+			return patch(t.Context(), agent, "probe", `{"metadata":{"labels":{"a":"b"}}}`, client.DryRunAll)
+		},
+	} {
+		var last error
+		err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+			last = try()
+			return last != nil && strings.Contains(last.Error(), "ValidatingAdmissionPolicy"), nil
+		})
+		if err != nil {
+			t.Fatalf("the policy for %s is not in force: %v", name, last)
+		}
+	}
+}
+
+func (a *admission) as(t *testing.T, user string, groups ...string) client.Client {
+	t.Helper()
+	return a.cp.ClientFor(t, a.cp.ConfigFor(t, user, append(groups, "system:authenticated")...))
+}
+
+func cluster(name string) *clusterv1.ManagedCluster {
+	return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func accepted(c *clusterv1.ManagedCluster) *clusterv1.ManagedCluster {
+	c.Spec.HubAcceptsClient = true
+	return c
+}
+
+func withURL(c *clusterv1.ManagedCluster, url string) *clusterv1.ManagedCluster {
+	c.Spec.ManagedClusterClientConfigs = append(c.Spec.ManagedClusterClientConfigs, clusterv1.ClientConfig{URL: url})
+	return c
+}
+
+func inSet(c *clusterv1.ManagedCluster, set string) *clusterv1.ManagedCluster {
+	c.Labels = map[string]string{clusterSetLabel: set}
+	return c
+}
+
+func binding(namespace, name, set string) client.Object {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "cluster.open-cluster-management.io/v1beta2", "kind": "ManagedClusterSetBinding",
+		"metadata": map[string]any{"namespace": namespace, "name": name},
+		"spec":     map[string]any{"clusterSet": set},
+	}}
+}
+
+func work(namespace string) client.Object {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+		"metadata": map[string]any{"namespace": namespace, "name": "w"},
+		"spec":     map[string]any{},
+	}}
+}
+
+const taintWithTime = `{"spec":{"taints":[{"key":"k","effect":"NoSelect","timeAdded":"2020-01-01T00:00:00Z"}]}}`
+
+// patch merge-patches a ManagedCluster.
+func patch(ctx context.Context, c client.Client, name, body string, opts ...client.PatchOption) error {
+	return c.Patch(ctx, cluster(name), client.RawPatch(types.MergePatchType, []byte(body)), opts...)
+}
+
+// attempt is one request and what must come of it: admitted where refused is
+// empty, else refused with a message that contains it.
+type attempt struct {
+	name    string
+	refused string
+	try     func(ctx context.Context) error
+}
+
+func check(t *testing.T, attempts []attempt) {
+	t.Helper()
+	for _, a := range attempts {
+		t.Run(a.name, func(t *testing.T) { //nolint:paralleltest // The attempts build on each other.
+			err := a.try(t.Context())
+			switch {
+			case a.refused == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case a.refused != "" && err == nil:
+				t.Error("admitted")
+			case a.refused != "" && !strings.Contains(err.Error(), a.refused):
+				t.Errorf("refused for another reason: %v", err)
+			case a.refused != "" && !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err):
+				t.Errorf("refused with another status: %v", err)
+			}
+		})
+	}
+}
+
+func TestAdmission(t *testing.T) {
+	t.Parallel()
+	a := newAdmission(t)
+	nobody := a.as(t, "nobody", "nobody-special")
+	acceptor := a.as(t, "boss", "acceptor")
+	setmaster := a.as(t, "sets", "setmaster")
+	hubController := a.as(t, names.ServiceAccountUser(names.HubNamespace, names.HubRegistrationServiceAccount), "nobody-special")
+
+	create := func(c client.Client, obj client.Object) func(context.Context) error {
+		return func(ctx context.Context) error { return c.Create(ctx, obj) }
+	}
+	change := func(c client.Client, name, body string) func(context.Context) error {
+		return func(ctx context.Context) error { return patch(ctx, c, name, body) }
+	}
+	setOf := func(set string) string { return `{"metadata":{"labels":{"` + clusterSetLabel + `":` + set + `}}}` }
+
+	t.Run("names", func(t *testing.T) {
+		t.Parallel()
+		check(t, []attempt{
+			{"a DNS label", "", create(nobody, cluster("name-1"))},
+			{"a DNS subdomain", "is not valid", create(nobody, cluster("a.b"))},
+			{"too long", "is not valid", create(nobody, cluster(strings.Repeat("a", 64)))},
+			{"reserved", "reserved", create(nobody, cluster("managed-clusters"))},
+		})
+	})
+	t.Run("urls", func(t *testing.T) {
+		t.Parallel()
+		check(t, []attempt{
+			{"https", "", create(nobody, withURL(cluster("url-1"), "https://api.example:6443"))},
+			{"http", "these are not: http://api.example", create(nobody, withURL(cluster("url-2"), "http://api.example"))},
+			{"no URL", "https URL", create(nobody, withURL(cluster("url-2"), "api.example"))},
+			{"no host", "https URL", create(nobody, withURL(cluster("url-2"), "https:///x"))},
+			{"changed to http", "https URL", change(nobody, "url-1", `{"spec":{"managedClusterClientConfigs":[{"url":"http://x"}]}}`)},
+		})
+	})
+	t.Run("acceptance", func(t *testing.T) {
+		t.Parallel()
+		check(t, []attempt{
+			{"created accepted without the right", `user "nobody" may not set hubAcceptsClient`, create(nobody, accepted(cluster("acc-1")))},
+			{"created", "", create(nobody, cluster("acc-1"))},
+			{"accepted without the right", `user "nobody" may not set hubAcceptsClient`, change(nobody, "acc-1", `{"spec":{"hubAcceptsClient":true}}`)},
+			{"accepted with the right", "", change(acceptor, "acc-1", `{"spec":{"hubAcceptsClient":true}}`)},
+			{"changed while accepted", "", change(nobody, "acc-1", `{"spec":{"leaseDurationSeconds":30}}`)},
+			{"denied by anybody", "", change(nobody, "acc-1", `{"spec":{"hubAcceptsClient":false}}`)},
+			{"accepted again without the right", "may not set", change(nobody, "acc-1", `{"spec":{"hubAcceptsClient":true}}`)},
+			{"created accepted with the right", "", create(acceptor, accepted(cluster("acc-2")))},
+		})
+	})
+	t.Run("sets", func(t *testing.T) {
+		t.Parallel()
+		check(t, []attempt{
+			{"created in a set without the right", "for each of: red", create(nobody, inSet(cluster("set-1"), "red"))},
+			{"created", "", create(nobody, cluster("set-1"))},
+			{"into default by anybody", "", change(nobody, "set-1", setOf(`"default"`))},
+			{"out of default without the right", "for each of: default, red", change(nobody, "set-1", setOf(`"red"`))},
+			{"created in a set with the right", "", create(setmaster, inSet(cluster("set-2"), "red"))},
+			{"moved with both rights", "", change(setmaster, "set-2", setOf(`"blue"`))},
+			{"moved with one right", "for each of: blue, green", change(setmaster, "set-2", setOf(`"green"`))},
+			{"taken out without the right", "for each of: blue", change(nobody, "set-2", setOf(`null`))},
+			{"taken out with the right", "", change(setmaster, "set-2", setOf(`null`))},
+		})
+	})
+	t.Run("taints", func(t *testing.T) {
+		t.Parallel()
+		check(t, []attempt{
+			{"created", "", create(nobody, cluster("taint-1"))},
+			{"with a time", "timeAdded", change(nobody, "taint-1", taintWithTime)},
+			{"without a time", "", change(nobody, "taint-1", `{"spec":{"taints":[{"key":"k","effect":"NoSelect"}]}}`)},
+			{"the hub sets the time", "", change(hubController, "taint-1", taintWithTime)},
+			{"another taint beside it", "", change(nobody, "taint-1",
+				`{"spec":{"taints":[{"key":"k","effect":"NoSelect","timeAdded":"2020-01-01T00:00:00Z"},{"key":"l","effect":"NoSelect","timeAdded":null}]}}`)},
+			{"another time", "timeAdded", change(nobody, "taint-1",
+				`{"spec":{"taints":[{"key":"k","effect":"NoSelect","timeAdded":"2021-01-01T00:00:00Z"}]}}`)},
+			{"removed", "", change(nobody, "taint-1", `{"spec":{"taints":null}}`)},
+		})
+	})
+	t.Run("set bindings", func(t *testing.T) {
+		t.Parallel()
+		check(t, []attempt{
+			{"another name", "must have the name", create(setmaster, binding("default", "red", "blue"))},
+			{"without the right", "may not bind", create(nobody, binding("default", "red", "red"))},
+			{"with the right", "", create(setmaster, binding("default", "red", "red"))},
+		})
+	})
+}
+
+func TestAgentsAreConfined(t *testing.T) {
+	t.Parallel()
+	a := newAdmission(t)
+	for _, name := range []string{"c1", "c2"} {
+		if err := a.admin.Create(t.Context(), accepted(cluster(name))); err != nil {
+			t.Fatal(err)
+		}
+		namespace := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
+		}}
+		if err := a.admin.Create(t.Context(), namespace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The group "agents" has been given far too much, by mistake as it were.
+	for name, groups := range map[string][]string{
+		"certificate": {"agents", names.ClusterGroup("c1"), names.GroupManagedClusters},
+		"EKS":         {"agents", names.ClusterGroupAWS("c1")},
+	} {
+		agent := a.as(t, names.AgentUser("c1", name), groups...)
+		own := func(body string) func(context.Context) error {
+			return func(ctx context.Context) error { return patch(ctx, agent, "c1", body) }
+		}
+		t.Run(name, func(t *testing.T) { //nolint:paralleltest // Both use the same cluster.
+			check(t, []attempt{
+				{"its client configs", "", own(`{"spec":{"managedClusterClientConfigs":[{"url":"https://x"}]}}`)},
+				{"its own annotations", "", own(`{"metadata":{"annotations":{"agent.open-cluster-management.io/a":"b"}}}`)},
+				{"the hub's annotations", "annotations", own(`{"metadata":{"annotations":{"open-cluster-management.io/force-detach":"true"}}}`)},
+				{"its labels", "labels", own(`{"metadata":{"labels":{"a":"b"}}}`)},
+				{"its finalizers", "finalizers", own(`{"metadata":{"finalizers":["a/b"]}}`)},
+				{"its taints", "taints", own(`{"spec":{"taints":[{"key":"k","effect":"NoSelect"}]}}`)},
+				{"its lease duration", "lease duration", own(`{"spec":{"leaseDurationSeconds":1}}`)},
+				{"leaving", "", own(`{"spec":{"hubAcceptsClient":false}}`)},
+				{"accepting itself", "may not accept its own cluster", own(`{"spec":{"hubAcceptsClient":true}}`)},
+				{"deleting itself", "neither create nor delete", func(ctx context.Context) error { return agent.Delete(ctx, cluster("c1")) }},
+				{"creating another", "its own cluster", func(ctx context.Context) error { return agent.Create(ctx, cluster("c3")) }},
+				{"another cluster", "its own cluster", func(ctx context.Context) error {
+					return patch(ctx, agent, "c2", `{"spec":{"hubAcceptsClient":false}}`)
+				}},
+				{"another cluster's status", "its own cluster", func(ctx context.Context) error {
+					return agent.Status().Patch(ctx, cluster("c2"), client.RawPatch(types.MergePatchType, []byte(`{"status":{"version":{"kubernetes":"v9"}}}`)))
+				}},
+				{"its own work", "", func(ctx context.Context) error { return agent.Create(ctx, work("c1"), client.DryRunAll) }},
+				{"another cluster's work", "its own cluster", func(ctx context.Context) error { return agent.Create(ctx, work("c2"), client.DryRunAll) }},
+			})
+			if err := patch(t.Context(), a.admin, "c1", `{"spec":{"hubAcceptsClient":true}}`); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	t.Run("an agent without a cluster of its own", func(t *testing.T) { //nolint:paralleltest // As above.
+		agent := a.as(t, "stray", "agents", names.GroupManagedClusters)
+		err := patch(t.Context(), agent, "c1", `{"spec":{"hubAcceptsClient":false}}`)
+		if err == nil || !strings.Contains(err.Error(), "its own cluster") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("an add-on's agent is not meant", func(t *testing.T) { //nolint:paralleltest // As above.
+		addOn := a.as(t, "addon", "agents", "system:open-cluster-management:cluster:c1:addon:a", "system:open-cluster-management:addon:a")
+		if err := addOn.Create(t.Context(), work("c2"), client.DryRunAll); err != nil {
+			t.Error(err)
+		}
+	})
+}
