@@ -37,13 +37,11 @@ func TestAcceptedByAnAPIServer(t *testing.T) {
 		"hub-base", "hub-admission", "hub-runtime", "hub-runtime-custom",
 		"klusterlet-base", "klusterlet-base-minimal", "klusterlet-runtime",
 	} {
-		t.Run(name, func(t *testing.T) { //nolint:paralleltest // They share namespaces and names.
-			objs, err := golden()[name]()
-			if err != nil {
-				t.Fatal(err)
-			}
-			applyTwice(t, applier, objs)
-		})
+		objs, err := golden()[name]()
+		if err != nil {
+			t.Fatal(err)
+		}
+		applyTwice(t, applier, objs)
 	}
 	expectTypeChecked(t, c)
 }

@@ -108,7 +108,7 @@ func (a *admission) inForce(t *testing.T) {
 		"acceptance": func() error { return nobody.Create(t.Context(), accepted(cluster("x")), client.DryRunAll) },
 		"sets":       func() error { return nobody.Create(t.Context(), inSet(cluster("x"), "red"), client.DryRunAll) },
 		"taints":     func() error { return patch(t.Context(), nobody, "probe", taintWithTime, client.DryRunAll) },
-		"bindings":   func() error { return nobody.Create(t.Context(), binding("default", "red", "blue"), client.DryRunAll) },
+		"bindings":   func() error { return nobody.Create(t.Context(), binding("blue"), client.DryRunAll) },
 		"isolation":  func() error { return agent.Create(t.Context(), cluster("x"), client.DryRunAll) },
 		"own": func() error {
 			return patch(t.Context(), agent, "probe", `{"metadata":{"labels":{"a":"b"}}}`, client.DryRunAll)
@@ -149,10 +149,11 @@ func inSet(c *clusterv1.ManagedCluster, set string) *clusterv1.ManagedCluster {
 	return c
 }
 
-func binding(namespace, name, set string) client.Object {
+// binding is called red, whatever set it is for.
+func binding(set string) client.Object {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "cluster.open-cluster-management.io/v1beta2", "kind": "ManagedClusterSetBinding",
-		"metadata": map[string]any{"namespace": namespace, "name": name},
+		"metadata": map[string]any{"namespace": "default", "name": "red"},
 		"spec":     map[string]any{"clusterSet": set},
 	}}
 }
@@ -183,7 +184,7 @@ type attempt struct {
 func check(t *testing.T, attempts []attempt) {
 	t.Helper()
 	for _, a := range attempts {
-		t.Run(a.name, func(t *testing.T) { //nolint:paralleltest // The attempts build on each other.
+		t.Run(a.name, func(t *testing.T) {
 			err := a.try(t.Context())
 			switch {
 			case a.refused == "" && err != nil:
@@ -278,9 +279,9 @@ func TestAdmission(t *testing.T) {
 	t.Run("set bindings", func(t *testing.T) {
 		t.Parallel()
 		check(t, []attempt{
-			{"another name", "must have the name", create(setmaster, binding("default", "red", "blue"))},
-			{"without the right", "may not bind", create(nobody, binding("default", "red", "red"))},
-			{"with the right", "", create(setmaster, binding("default", "red", "red"))},
+			{"another name", "must have the name", create(setmaster, binding("blue"))},
+			{"without the right", "may not bind", create(nobody, binding("red"))},
+			{"with the right", "", create(setmaster, binding("red"))},
 		})
 	})
 }
@@ -300,52 +301,49 @@ func TestAgentsAreConfined(t *testing.T) {
 		}
 	}
 	// The group "agents" has been given far too much, by mistake as it were.
-	for name, groups := range map[string][]string{
-		"certificate": {"agents", names.ClusterGroup("c1"), names.GroupManagedClusters},
-		"EKS":         {"agents", names.ClusterGroupAWS("c1")},
-	} {
-		agent := a.as(t, names.AgentUser("c1", name), groups...)
-		own := func(body string) func(context.Context) error {
-			return func(ctx context.Context) error { return patch(ctx, agent, "c1", body) }
-		}
-		t.Run(name, func(t *testing.T) { //nolint:paralleltest // Both use the same cluster.
-			check(t, []attempt{
-				{"its client configs", "", own(`{"spec":{"managedClusterClientConfigs":[{"url":"https://x"}]}}`)},
-				{"its own annotations", "", own(`{"metadata":{"annotations":{"agent.open-cluster-management.io/a":"b"}}}`)},
-				{"the hub's annotations", "annotations", own(`{"metadata":{"annotations":{"open-cluster-management.io/force-detach":"true"}}}`)},
-				{"its labels", "labels", own(`{"metadata":{"labels":{"a":"b"}}}`)},
-				{"its finalizers", "finalizers", own(`{"metadata":{"finalizers":["a/b"]}}`)},
-				{"its taints", "taints", own(`{"spec":{"taints":[{"key":"k","effect":"NoSelect"}]}}`)},
-				{"its lease duration", "lease duration", own(`{"spec":{"leaseDurationSeconds":1}}`)},
-				{"leaving", "", own(`{"spec":{"hubAcceptsClient":false}}`)},
-				{"accepting itself", "may not accept its own cluster", own(`{"spec":{"hubAcceptsClient":true}}`)},
-				{"deleting itself", "neither create nor delete", func(ctx context.Context) error { return agent.Delete(ctx, cluster("c1")) }},
-				{"creating another", "its own cluster", func(ctx context.Context) error { return agent.Create(ctx, cluster("c3")) }},
-				{"another cluster", "its own cluster", func(ctx context.Context) error {
-					return patch(ctx, agent, "c2", `{"spec":{"hubAcceptsClient":false}}`)
-				}},
-				{"another cluster's status", "its own cluster", func(ctx context.Context) error {
-					return agent.Status().Patch(ctx, cluster("c2"), client.RawPatch(types.MergePatchType, []byte(`{"status":{"version":{"kubernetes":"v9"}}}`)))
-				}},
-				{"its own work", "", func(ctx context.Context) error { return agent.Create(ctx, work("c1"), client.DryRunAll) }},
-				{"another cluster's work", "its own cluster", func(ctx context.Context) error { return agent.Create(ctx, work("c2"), client.DryRunAll) }},
-			})
-			if err := patch(t.Context(), a.admin, "c1", `{"spec":{"hubAcceptsClient":true}}`); err != nil {
-				t.Fatal(err)
-			}
-		})
+	a.confined(t, "certificate", "agents", names.ClusterGroup("c1"), names.GroupManagedClusters)
+	a.confined(t, "EKS", "agents", names.ClusterGroupAWS("c1"))
+
+	stray := a.as(t, "stray", "agents", names.GroupManagedClusters)
+	err := patch(t.Context(), stray, "c1", `{"spec":{"hubAcceptsClient":false}}`)
+	if err == nil || !strings.Contains(err.Error(), "its own cluster") {
+		t.Errorf("an agent without a cluster of its own: %v", err)
 	}
-	t.Run("an agent without a cluster of its own", func(t *testing.T) { //nolint:paralleltest // As above.
-		agent := a.as(t, "stray", "agents", names.GroupManagedClusters)
-		err := patch(t.Context(), agent, "c1", `{"spec":{"hubAcceptsClient":false}}`)
-		if err == nil || !strings.Contains(err.Error(), "its own cluster") {
-			t.Errorf("got %v", err)
-		}
+	addOn := a.as(t, "addon", "agents", "system:open-cluster-management:cluster:c1:addon:a", "system:open-cluster-management:addon:a")
+	if err := addOn.Create(t.Context(), work("c2"), client.DryRunAll); err != nil {
+		t.Errorf("an add-on's agent is not meant: %v", err)
+	}
+}
+
+// confined checks what an agent of the cluster c1 may do to it and to c2.
+func (a *admission) confined(t *testing.T, name string, groups ...string) {
+	t.Helper()
+	agent := a.as(t, names.AgentUser("c1", name), groups...)
+	own := func(body string) func(context.Context) error {
+		return func(ctx context.Context) error { return patch(ctx, agent, "c1", body) }
+	}
+	check(t, []attempt{
+		{name + ": its client configs", "", own(`{"spec":{"managedClusterClientConfigs":[{"url":"https://x"}]}}`)},
+		{name + ": its own annotations", "", own(`{"metadata":{"annotations":{"agent.open-cluster-management.io/a":"b"}}}`)},
+		{name + ": the hub's annotations", "annotations", own(`{"metadata":{"annotations":{"open-cluster-management.io/force-detach":"true"}}}`)},
+		{name + ": its labels", "labels", own(`{"metadata":{"labels":{"a":"b"}}}`)},
+		{name + ": its finalizers", "finalizers", own(`{"metadata":{"finalizers":["a/b"]}}`)},
+		{name + ": its taints", "taints", own(`{"spec":{"taints":[{"key":"k","effect":"NoSelect"}]}}`)},
+		{name + ": its lease duration", "lease duration", own(`{"spec":{"leaseDurationSeconds":1}}`)},
+		{name + ": leaving", "", own(`{"spec":{"hubAcceptsClient":false}}`)},
+		{name + ": accepting itself", "may not accept its own cluster", own(`{"spec":{"hubAcceptsClient":true}}`)},
+		{name + ": deleting itself", "neither create nor delete", func(ctx context.Context) error { return agent.Delete(ctx, cluster("c1")) }},
+		{name + ": creating another", "its own cluster", func(ctx context.Context) error { return agent.Create(ctx, cluster("c3")) }},
+		{name + ": another cluster", "its own cluster", func(ctx context.Context) error {
+			return patch(ctx, agent, "c2", `{"spec":{"hubAcceptsClient":false}}`)
+		}},
+		{name + ": another cluster's status", "its own cluster", func(ctx context.Context) error {
+			return agent.Status().Patch(ctx, cluster("c2"), client.RawPatch(types.MergePatchType, []byte(`{"status":{"version":{"kubernetes":"v9"}}}`)))
+		}},
+		{name + ": its own work", "", func(ctx context.Context) error { return agent.Create(ctx, work("c1"), client.DryRunAll) }},
+		{name + ": another cluster's work", "its own cluster", func(ctx context.Context) error { return agent.Create(ctx, work("c2"), client.DryRunAll) }},
 	})
-	t.Run("an add-on's agent is not meant", func(t *testing.T) { //nolint:paralleltest // As above.
-		addOn := a.as(t, "addon", "agents", "system:open-cluster-management:cluster:c1:addon:a", "system:open-cluster-management:addon:a")
-		if err := addOn.Create(t.Context(), work("c2"), client.DryRunAll); err != nil {
-			t.Error(err)
-		}
-	})
+	if err := patch(t.Context(), a.admin, "c1", `{"spec":{"hubAcceptsClient":true}}`); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -14,7 +14,10 @@ func RenderHubOperator(values HubOperator) ([]*unstructured.Unstructured, error)
 	if err != nil {
 		return nil, err
 	}
-	args := operatorArgs("clustermanager", values.Operator.Image, values.SyncLabels)
+	args := operatorArgs("clustermanager", values.Operator.Image)
+	if values.SyncLabels {
+		args = append(args, flagSyncLabels)
+	}
 	rendered, err := render("hub-operator", values, args)
 	return append(objs, rendered...), err
 }
@@ -43,14 +46,13 @@ func RenderHubRuntime(values Hub) ([]*unstructured.Unstructured, error) {
 	return label(objs, values.Labels), err
 }
 
+// flagSyncLabels has an operator copy its resource's labels onto what it applies.
+const flagSyncLabels = "--enable-sync-labels"
+
 // operatorArgs are the arguments of an operator. It is told its own image,
 // which the components run as well.
-func operatorArgs(role, image string, syncLabels bool) []string {
-	args := []string{"--image=" + image}
-	if syncLabels {
-		args = append(args, "--enable-sync-labels")
-	}
-	return roleArgs(role, args)
+func operatorArgs(role, image string) []string {
+	return roleArgs(role, []string{"--image=" + image})
 }
 
 // roleArgs are the arguments of a role of our binary. Each pod binds to its own

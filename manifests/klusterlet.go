@@ -22,7 +22,10 @@ func RenderKlusterletOperator(values KlusterletOperator) ([]*unstructured.Unstru
 	if err != nil {
 		return nil, err
 	}
-	args := operatorArgs("klusterlet", values.Operator.Image, values.SyncLabels)
+	args := operatorArgs("klusterlet", values.Operator.Image)
+	if values.SyncLabels {
+		args = append(args, flagSyncLabels)
+	}
 	rendered, err := render("klusterlet-operator", values, args)
 	return append(objs, rendered...), err
 }

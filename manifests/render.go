@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"strings"
 	"text/template"
@@ -117,12 +118,8 @@ func crds(directory, version string) ([]*unstructured.Unstructured, error) {
 func label(objs []*unstructured.Unstructured, labels map[string]string) []*unstructured.Unstructured {
 	for _, obj := range objs {
 		merged := map[string]string{}
-		for key, value := range labels {
-			merged[key] = value
-		}
-		for key, value := range obj.GetLabels() {
-			merged[key] = value
-		}
+		maps.Copy(merged, labels)
+		maps.Copy(merged, obj.GetLabels())
 		if len(merged) > 0 {
 			obj.SetLabels(merged)
 		}

@@ -80,7 +80,7 @@ func Condition(conditionType, status string) Check {
 			return Verdict{Message: describe(condition)}
 		}
 		if observed, ok := observedGeneration(obj, condition); ok && observed < obj.GetGeneration() {
-			return Verdict{Message: fmt.Sprintf("%s is not up to date with the last change yet", conditionType)}
+			return Verdict{Message: conditionType + " is not up to date with the last change yet"}
 		}
 		return Verdict{Done: true}
 	}

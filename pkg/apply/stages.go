@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -52,22 +51,26 @@ func (a *Applier) established(ctx context.Context, objs []*unstructured.Unstruct
 		if !isCRD(obj) {
 			continue
 		}
-		var why error
+		var last Verdict
 		err := wait.PollUntilContextTimeout(ctx, serveInterval, serveTimeout, true, func(ctx context.Context) (bool, error) {
-			live, err := a.live(ctx, obj)
-			if err != nil {
-				why = err
-				return false, nil
-			}
-			verdict := Established()(live)
-			why = errors.New(verdict.Message)
-			return verdict.Done, nil
+			last = a.served(ctx, obj)
+			return last.Done, nil
 		})
 		if err != nil {
-			return fmt.Errorf("wait for %s: %w (%w)", refOf(obj), why, err)
+			return fmt.Errorf("wait for %s, which %s: %w", refOf(obj), last.Message, err)
 		}
 	}
 	return nil
+}
+
+// served says whether a CRD is established. An API server that does not answer
+// is asked again by the caller.
+func (a *Applier) served(ctx context.Context, crd *unstructured.Unstructured) Verdict {
+	live, err := a.live(ctx, crd)
+	if err != nil {
+		return Verdict{Message: "cannot be read: " + err.Error()}
+	}
+	return Established()(live)
 }
 
 // newerCRD reports whether live is a CRD that a newer release than desired's

@@ -42,12 +42,12 @@ type edits struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:])
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // This is a program.
+	err := run(ctx, os.Args[1:])                                          //nolint:forbidigo // As above.
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "generate-crds:", err)
-		os.Exit(1)
+		os.Exit(1) //nolint:forbidigo // As above.
 	}
 }
 
@@ -65,7 +65,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.RemoveAll(out); err != nil {
+	if err := os.RemoveAll(out); err != nil { //nolint:gosec // The caller says where.
 		return fmt.Errorf("empty %s: %w", out, err)
 	}
 	for _, file := range slices.Sorted(maps.Keys(table.Files)) {
@@ -129,8 +129,8 @@ func generatePackage(ctx context.Context, root, pkg string, crds map[string]map[
 }
 
 func nameOf(crd map[string]any) string {
-	metadata, _ := crd["metadata"].(map[string]any) //nolint:errcheck // A CRD without a name is refused by the lookup.
-	name, _ := metadata["name"].(string)            //nolint:errcheck // As above.
+	metadata, _ := crd["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
 	return name
 }
 
