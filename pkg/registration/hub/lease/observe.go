@@ -36,6 +36,9 @@ func signOf(cluster *clusterv1.ManagedCluster, lease *coordinationv1.Lease) sign
 type sighting struct {
 	sign sign
 	at   time.Time
+	// calm is the grace period of a cluster of which the hub says that its
+	// clock is right; 0 while there is anything to say at the next renewal.
+	calm time.Duration
 }
 
 // journal remembers the last sighting of every cluster. The zero value is empty.
@@ -64,6 +67,31 @@ func (j *journal) note(cluster string, s sign, now time.Time) (since time.Time, 
 		return now, last.sign, known
 	}
 	return last.at, last.sign, true
+}
+
+// calm tells that there is nothing to say about a cluster as long as its agent
+// goes on like this.
+func (j *journal) calm(cluster string, period time.Duration) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if last, ok := j.last[cluster]; ok {
+		last.calm = period
+		j.last[cluster] = last
+	}
+}
+
+// renewed notes a renewal of the lease of a calm cluster and reports whether
+// that is all there is to it.
+func (j *journal) renewed(cluster string, renewed, now time.Time) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	last, ok := j.last[cluster]
+	if !ok || last.calm == 0 || now.Sub(renewed).Abs() >= last.calm {
+		return false
+	}
+	last.sign.renewed, last.at = renewed, now
+	j.last[cluster] = last
+	return true
 }
 
 func (j *journal) forget(cluster string) {

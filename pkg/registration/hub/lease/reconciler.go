@@ -78,6 +78,9 @@ func (r *Reconciler) judge(ctx context.Context, cluster *clusterv1.ManagedCluste
 	if err := r.write(ctx, cluster, want...); err != nil {
 		return ctrl.Result{}, err
 	}
+	if remaining > 0 && apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionClockSynced) {
+		r.seen.calm(cluster.Name, period)
+	}
 	return ctrl.Result{RequeueAfter: max(remaining, 0)}, nil
 }
 

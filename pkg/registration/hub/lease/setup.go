@@ -25,13 +25,25 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.lease").
 		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: concerns})).
-		Watches(&coordinationv1.Lease{}, handler.EnqueueRequestsFromMapFunc(cluster)).
+		Watches(&coordinationv1.Lease{}, handler.EnqueueRequestsFromMapFunc(cluster),
+			builder.WithPredicates(predicate.Funcs{UpdateFunc: r.news})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 }
 
 func cluster(_ context.Context, lease client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: lease.GetNamespace()}}}
+}
+
+// news reports whether a renewal needs to be looked at. Of most it is enough to
+// take note: with a thousand clusters there are some every second, and the timer
+// of the cluster finds the note when it runs out.
+func (r *Reconciler) news(e event.UpdateEvent) bool {
+	lease, ok := e.ObjectNew.(*coordinationv1.Lease)
+	if !ok || lease.Spec.RenewTime == nil {
+		return true
+	}
+	return !r.seen.renewed(lease.Namespace, lease.Spec.RenewTime.Time, r.Clock.Now())
 }
 
 // concerns reports whether a change of a ManagedCluster can change the verdict.
