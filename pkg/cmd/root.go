@@ -11,14 +11,19 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/accept"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/check"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/clean"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/completion"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/controller"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/get"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/images"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/inithub"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/join"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/local"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/token"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/unjoin"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/upgrade"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/version"
 )
 
@@ -79,9 +84,14 @@ func sections(env Env) []section {
 		{cli.GroupFleet, accept.New(env)},
 		{cli.GroupFleet, unjoin.New(env)},
 		{cli.GroupFleet, token.New(env)},
+		{cli.GroupFleet, clean.New(env)},
+		{cli.GroupFleet, upgrade.New(env)},
 		{cli.GroupInspect, get.New(env)},
+		{cli.GroupInspect, check.New(env)},
 		{cli.GroupRun, local.New(env)},
 		{cli.GroupRun, controller.New()},
+		{cli.GroupOther, images.New(env)},
+		{cli.GroupOther, completion.New(env)},
 		{cli.GroupOther, version.New(env)},
 	}
 }

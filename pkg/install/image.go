@@ -40,3 +40,6 @@ func cutTag(image string) (name, tag string, ok bool) {
 	}
 	return image[:i], image[i+1:], true
 }
+
+// DefaultImage returns the image that a new installation would run.
+func (w Workload) DefaultImage() string { return w.image("") }

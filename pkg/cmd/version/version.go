@@ -3,12 +3,19 @@
 package version
 
 import (
+	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 type options struct {
@@ -19,12 +26,12 @@ type options struct {
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	o := &options{env: env, out: cli.NewOutput(cli.Text, cli.JSON, cli.YAML)}
+	o := &options{env: env, out: cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath)}
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this binary and of the cluster",
 		Args:  cobra.NoArgs,
-		RunE:  func(*cobra.Command, []string) error { return o.run() },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	cmd.Flags().BoolVar(&o.client, "client", false, "print the version of this binary only")
 	o.out.AddTo(cmd)
@@ -35,17 +42,121 @@ func New(env cli.Env) *cobra.Command {
 type release struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit,omitempty"`
+	Image   string `json:"image,omitempty"`
 }
 
+// versions is the stable schema of the output.
 type versions struct {
-	Client release `json:"client"`
+	Client     release  `json:"client"`
+	Kubernetes string   `json:"kubernetes,omitempty"`
+	Hub        *release `json:"hub,omitempty"`
+	Agent      *release `json:"agent,omitempty"`
+	// Skew says what does not fit together.
+	Skew string `json:"skew,omitempty"`
 }
 
-func (o *options) run() error {
+func (o *options) run(ctx context.Context) error {
 	v := versions{Client: release{Version: "v" + buildinfo.Version, Commit: buildinfo.Commit()}}
+	var err error
+	if !o.client {
+		err = o.server(ctx, &v)
+	}
+	// What is known is printed also when the cluster does not answer.
+	if printErr := o.print(v); printErr != nil {
+		return printErr
+	}
+	if v.Skew != "" {
+		o.env.Warn("%s", v.Skew)
+	}
+	if cli.ExitCode(err) == cli.CodeUsage {
+		o.env.Say("The cluster is not shown: %v.", err)
+		return nil
+	}
+	return err
+}
+
+// server fills in what runs in the cluster.
+func (o *options) server(ctx context.Context, v *versions) error {
+	config, err := o.env.Kube.Config()
+	if err != nil {
+		return err
+	}
+	c, err := cli.NewClient(config)
+	if err != nil {
+		return err
+	}
+	disco, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	info, err := disco.ServerVersion()
+	if err != nil {
+		return err
+	}
+	v.Kubernetes = info.GitVersion
+	if v.Hub, err = installed(ctx, c, names.ClusterManagerOperator); err != nil {
+		return err
+	}
+	if v.Agent, err = installed(ctx, c, names.KlusterletOperator); err != nil {
+		return err
+	}
+	for what, side := range map[string]*release{"hub": v.Hub, "agent": v.Agent} {
+		if side != nil && v.Skew == "" {
+			v.Skew = skew(what, side.Version)
+		}
+	}
+	return nil
+}
+
+// installed reads the release of an operator off its image.
+func installed(ctx context.Context, c client.Client, operator string) (*release, error) {
+	var d appsv1.Deployment
+	err := c.Get(ctx, client.ObjectKey{Namespace: names.OperatorNamespace, Name: operator}, &d)
+	if err != nil || len(d.Spec.Template.Spec.Containers) == 0 {
+		return nil, client.IgnoreNotFound(err)
+	}
+	image := d.Spec.Template.Spec.Containers[0].Image
+	r := &release{Version: "unknown", Image: image}
+	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") && !strings.Contains(image, "@") {
+		r.Version = image[i+1:]
+	}
+	return r, nil
+}
+
+// skew tells when two releases are more than a minor version apart, or when
+// the cluster is ahead of the command.
+func skew(what, installed string) string {
+	theirs, err := version.ParseGeneric(installed)
+	if err != nil {
+		return ""
+	}
+	ours := version.MustParseGeneric(buildinfo.Version)
+	distance := int(ours.Minor()) - int(theirs.Minor())
+	switch {
+	case ours.LessThan(theirs):
+		return fmt.Sprintf("the %s is newer than this command: install release %s of it", what, installed)
+	case ours.Major() != theirs.Major() || distance > 1:
+		return fmt.Sprintf("the %s is more than one minor release behind this command: upgrade it release by release", what)
+	}
+	return ""
+}
+
+func (o *options) print(v versions) error {
 	if o.out.Machine() {
 		return o.out.Object(o.env.Out, v)
 	}
-	_, err := fmt.Fprintf(o.env.Out, "Client: %s\n", v.Client.Version)
+	lines := fmt.Sprintf("Client: %s\n", v.Client.Version)
+	if v.Kubernetes != "" {
+		lines += fmt.Sprintf("Kubernetes: %s\n", v.Kubernetes)
+	}
+	for _, side := range []struct {
+		name string
+		r    *release
+	}{{"Hub", v.Hub}, {"Agent", v.Agent}} {
+		if side.r != nil {
+			lines += fmt.Sprintf("%s: %s\n", side.name, side.r.Version)
+		}
+	}
+	_, err := fmt.Fprint(o.env.Out, lines)
 	return err
 }

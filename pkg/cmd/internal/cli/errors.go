@@ -219,3 +219,12 @@ func explainNetwork(err error) *Explained {
 	}
 	return nil
 }
+
+// HintOf returns what an explained error says to do next, or "".
+func HintOf(err error) string {
+	var explained *Explained
+	if errors.As(err, &explained) {
+		return explained.Try
+	}
+	return ""
+}

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -133,14 +132,4 @@ func CredentialExpiry(conditions []metav1.Condition) (time.Time, bool) {
 		}
 	}
 	return time.Time{}, false
-}
-
-// Ready reports whether nodes or pods are ready by the usual condition.
-func Ready(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }

@@ -1,0 +1,164 @@
+package check
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// New returns the command.
+func New(env cli.Env) *cobra.Command {
+	return cli.Parent("check", "Find out why something does not work",
+		newHub(env), newSpoke(env), newCluster(env))
+}
+
+// scope is what the checks of one call share.
+type scope struct {
+	env    cli.Env
+	config *rest.Config
+	client client.WithWatch
+	disco  discovery.ServerVersionInterface
+}
+
+func open(env cli.Env) (*scope, error) {
+	config, err := env.Kube.Config()
+	if err != nil {
+		return nil, err
+	}
+	c, err := cli.NewClient(config)
+	if err != nil {
+		return nil, err
+	}
+	disco, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &scope{env: env, config: config, client: c, disco: disco}, nil
+}
+
+func newHub(env cli.Env) *cobra.Command {
+	out := cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath)
+	selfTest := true
+	cmd := &cobra.Command{
+		Use:   "hub",
+		Short: "Check a hub",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := open(env)
+			if err != nil {
+				return err
+			}
+			h := &hubScope{scope: s, selfTest: selfTest}
+			return finish(env, out, run(cmd.Context(), "hub "+s.config.Host, h.steps()))
+		},
+	}
+	cmd.Flags().BoolVar(&selfTest, "self-test", true, "ask the hub for a worthless certificate and delete the request again")
+	out.AddTo(cmd)
+	return cmd
+}
+
+func newSpoke(env cli.Env) *cobra.Command {
+	out := cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath)
+	cmd := &cobra.Command{
+		Use:     "spoke",
+		Aliases: []string{"klusterlet", "agent"},
+		Short:   "Check a managed cluster, on the managed cluster",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := open(env)
+			if err != nil {
+				return err
+			}
+			a := &agentScope{scope: s}
+			return finish(env, out, run(cmd.Context(), "managed cluster "+s.config.Host, a.steps()))
+		},
+	}
+	out.AddTo(cmd)
+	return cmd
+}
+
+func newCluster(env cli.Env) *cobra.Command {
+	out := cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath)
+	cmd := &cobra.Command{
+		Use:               "cluster NAME",
+		Short:             "Check one managed cluster, on the hub",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: fleet.CompleteClusters(env),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := names.ValidateClusterName(args[0]); err != nil {
+				return cli.Usagef("%v", err)
+			}
+			s, err := open(env)
+			if err != nil {
+				return err
+			}
+			if err := fleet.RequireHub(env, s.client); err != nil {
+				return err
+			}
+			c := &clusterScope{scope: s, name: args[0]}
+			return finish(env, out, run(cmd.Context(), "cluster "+args[0], c.steps()))
+		},
+	}
+	out.AddTo(cmd)
+	return cmd
+}
+
+// kubernetes checks that the API server answers and is new enough.
+func (s *scope) kubernetes(oldest string) func(context.Context) (status, string, string) {
+	return func(context.Context) (status, string, string) {
+		info, err := s.disco.ServerVersion()
+		if err != nil {
+			return broken(err)
+		}
+		v, err := version.ParseGeneric(info.GitVersion)
+		if err == nil && v.Major() > 0 && v.LessThan(version.MustParseGeneric(oldest)) {
+			return bad("upgrade the cluster", "Kubernetes %s is too old, %s is needed", info.GitVersion, oldest)
+		}
+		return good("Kubernetes %s at %s", info.GitVersion, s.config.Host)
+	}
+}
+
+// deployment checks that a Deployment has a ready pod.
+func (s *scope) deployment(namespace, name string) func(context.Context) (status, string, string) {
+	return func(ctx context.Context) (status, string, string) {
+		var d appsv1.Deployment
+		try := fmt.Sprintf("kubectl -n %s get deployment,pods; kubectl -n %s describe deployment %s", namespace, namespace, name)
+		if err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &d); err != nil {
+			return bad(try, "deployment %s/%s: %v", namespace, name, err)
+		}
+		if d.Status.AvailableReplicas == 0 {
+			message := fmt.Sprintf("deployment %s/%s has no ready pod", namespace, name)
+			for _, c := range d.Status.Conditions {
+				if c.Status != "True" || c.Type == appsv1.DeploymentReplicaFailure {
+					message += "; " + c.Message
+				}
+			}
+			return bad(try, "%s", message)
+		}
+		return good("%d pod(s) of %s/%s are ready", d.Status.AvailableReplicas, namespace, name)
+	}
+}
+
+// condition checks a condition of an object that was read already.
+func condition(conditions []metav1.Condition, kind string, want metav1.ConditionStatus, try string) (status, string, string) {
+	c := apimeta.FindStatusCondition(conditions, kind)
+	switch {
+	case c == nil:
+		return bad(try, "the operator has not reported %s yet", kind)
+	case c.Status != want:
+		return bad(try, "%s is %s: %s (%s)", kind, c.Status, c.Message, c.Reason)
+	}
+	return good("%s", c.Message)
+}

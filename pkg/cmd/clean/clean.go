@@ -1,0 +1,100 @@
+// Package clean is the "clean" command: it removes a hub, the opposite of init.
+package clean
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+)
+
+type options struct {
+	env    cli.Env
+	wait   cli.Wait
+	compat *flags.Compat
+	force  bool
+	purge  bool
+	yes    bool
+}
+
+// New returns the command.
+func New(env cli.Env) *cobra.Command {
+	o := &options{env: env}
+	cmd := &cobra.Command{
+		Use:   "clean",
+		Short: "Remove the hub from a cluster",
+		Long: `Remove the hub from a cluster, the opposite of init. A hub that has clusters is
+not removed; take them out with unjoin first.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.compat.Check(cmd); err != nil {
+				return err
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	cmd.Flags().BoolVar(&o.force, "force", false, "remove the hub although it has clusters")
+	cmd.Flags().BoolVar(&o.purge, "purge-operator", true, "remove the operator as well")
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	o.wait.AddTo(cmd, "has no effect: the command always waits")
+	cmd.Flags().Lookup("wait").Hidden = true
+	env.Kube.AddDryRunFlag(cmd)
+	o.compat = flags.AddCompat(env, cmd, map[string]string{"name": "a cluster has one hub"},
+		map[string]string{"output-file": "use --dry-run=server to see whether it is possible"})
+	return cmd
+}
+
+func (o *options) run(ctx context.Context) error {
+	ctx, cancel := o.wait.Context(ctx)
+	defer cancel()
+	config, err := o.env.Kube.Config()
+	if err != nil {
+		return err
+	}
+	runner, err := fleet.NewRunner(o.env, config)
+	if err != nil {
+		return err
+	}
+	hub, err := runner.FindHub(ctx)
+	if errors.Is(err, install.ErrNoHub) {
+		return cli.NotFoundf("check that --context names the hub", "%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	if !o.yes && o.env.Kube.DryRun() == cli.DryRunNone {
+		name, server := o.env.Kube.Target()
+		ok, err := o.env.Confirm(fmt.Sprintf("Remove the hub of context %s (%s)?", name, server))
+		if err != nil || !ok {
+			return errors.Join(err, cli.Blockedf("", "nothing was removed"))
+		}
+	}
+	err = runner.Clean(ctx, hub, o.force, o.purge)
+	var (
+		remain  *install.ClustersRemainError
+		refused *cli.WriteRefusedError
+	)
+	switch {
+	case errors.As(err, &remain):
+		return cli.Blockedf(o.env.Name+" unjoin CLUSTER for each, or --force", "Please detach all managed clusters from the hub control plane: %v", remain)
+	case errors.As(err, &refused):
+	case err != nil:
+		waiting := "the hub to be removed"
+		if why := install.Unblocked(err); why != "" {
+			waiting += " (" + why + ")"
+		}
+		return o.wait.TimedOut(err, waiting, "look at what is named")
+	}
+	text := "The multicluster hub control plane has been clean up successfully!"
+	if o.env.Kube.DryRun() != cli.DryRunNone {
+		text = "Nothing was removed" + o.env.Kube.DryRunSuffix() + "."
+	}
+	_, err = fmt.Fprintln(o.env.Out, text)
+	return err
+}

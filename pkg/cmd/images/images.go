@@ -1,0 +1,38 @@
+// Package images is the "images" command: it lists the container images that
+// init and join run, for registries without a way to the internet.
+package images
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+)
+
+// image is the stable schema of one image.
+type image struct {
+	Image string   `json:"image"`
+	Use   []string `json:"use"`
+}
+
+// New returns the command.
+func New(env cli.Env) *cobra.Command {
+	out := cli.ListOutput()
+	var registry string
+	cmd := &cobra.Command{
+		Use:   "images",
+		Short: "List the container images that are used",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			items := []image{{
+				Image: install.Workload{Registry: registry}.DefaultImage(),
+				Use:   []string{"operators", "hub components", "agents", "cleanup job"},
+			}}
+			return cli.PrintList(env.Out, out, "ImageList", items, func(i image) string { return i.Image },
+				[]cli.Column[image]{{Header: "image", Value: func(i image) string { return i.Image }}})
+		},
+	}
+	cmd.Flags().StringVar(&registry, "image-registry", "", "registry and path to take the image from")
+	out.AddTo(cmd)
+	return cmd
+}

@@ -1,0 +1,136 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// ClustersRemainError says that a hub still has clusters.
+type ClustersRemainError struct{ Clusters []string }
+
+// Error implements error.
+func (e *ClustersRemainError) Error() string {
+	return fmt.Sprintf("the hub still has %d clusters: %v", len(e.Clusters), e.Clusters[:min(len(e.Clusters), 5)])
+}
+
+// InstalledHub is what is installed of a hub.
+type InstalledHub struct {
+	// Manager is nil when only leftovers are there.
+	Manager  *operatorv1.ClusterManager
+	Clusters []string
+}
+
+// FindHub returns what is installed of a hub; ErrNoHub when nothing is.
+func (r *Runner) FindHub(ctx context.Context) (InstalledHub, error) {
+	var hub InstalledHub
+	var err error
+	if hub.Manager, err = liveManager(ctx, r.Client); err != nil {
+		return hub, err
+	}
+	if hub.Manager == nil {
+		operator := deploymentReady(names.OperatorNamespace, names.ClusterManagerOperator).Object
+		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(operator), operator); err != nil {
+			if Gone(err) {
+				return hub, ErrNoHub
+			}
+			return hub, err
+		}
+	}
+	var list clusterv1.ManagedClusterList
+	if err := r.Client.List(ctx, &list); err != nil && !Gone(err) {
+		return hub, fmt.Errorf("clusters: %w", err)
+	}
+	for i := range list.Items {
+		hub.Clusters = append(hub.Clusters, list.Items[i].Name)
+	}
+	return hub, nil
+}
+
+// ErrNoHub says that no hub is installed.
+var ErrNoHub = errors.New("hub has not been initialized")
+
+// Clean removes the hub: the ClusterManager first, so that its operator takes
+// down the components, then what init installed. With purge false the operator
+// stays. A hub with clusters is refused unless force is given.
+func (r *Runner) Clean(ctx context.Context, hub InstalledHub, force, purge bool) error {
+	if len(hub.Clusters) > 0 && !force {
+		return &ClustersRemainError{Clusters: hub.Clusters}
+	}
+	if hub.Manager != nil {
+		err := r.Step(ctx, "Removing the hub components", func(ctx context.Context, say Say) error {
+			_, err := r.applier().DeleteAndWait(ctx, r.waiter(say), &operatorv1.ClusterManager{ObjectMeta: metav1.ObjectMeta{Name: hub.Manager.Name}})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if !purge {
+		return nil
+	}
+	objs, err := r.hubObjects(ctx)
+	if err != nil {
+		return err
+	}
+	return r.Step(ctx, "Removing the hub operator", func(ctx context.Context, say Say) error {
+		_, err := r.applier().DeleteAndWait(ctx, r.waiter(say), objs...)
+		return err
+	})
+}
+
+// hubObjects returns what init installs besides the ClusterManager, as far as
+// nothing else uses it.
+func (r *Runner) hubObjects(ctx context.Context) ([]client.Object, error) {
+	h := Hub{Workload: Workload{KeepNamespace: true}, Cleanup: &Cleanup{After: time.Hour, Schedule: "@hourly"}}
+	var objs []client.Object
+	for _, token := range []bool{false, true} {
+		h.BootstrapToken = token
+		part, err := h.objects(live{}, bootstrap.ClusterInfo{})
+		if err != nil {
+			return nil, err
+		}
+		objs = append(objs, part...)
+	}
+	objs = without(objs, "ClusterManager")
+	public, err := r.ownPublicInfo(ctx)
+	if err != nil {
+		return nil, err
+	}
+	objs = append(objs, public...)
+	shared, err := r.shared(ctx, names.ClusterManagerOperator)
+	if err != nil {
+		return nil, err
+	}
+	if shared {
+		return slices.DeleteFunc(objs, func(o client.Object) bool { return o.GetName() == names.ImagePullSecret }), nil
+	}
+	return append(objs, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.OperatorNamespace}}), nil
+}
+
+// ownPublicInfo returns the published cluster-info if it is ours.
+func (r *Runner) ownPublicInfo(ctx context.Context) ([]client.Object, error) {
+	var live corev1.ConfigMap
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: names.ClusterInfoNamespace, Name: names.ClusterInfoConfigMap}, &live)
+	switch {
+	case absent(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("cluster-info: %w", err)
+	case !ownedByUs(&live):
+		return nil, nil
+	}
+	return publicInfo(bootstrap.ClusterInfo{Server: "https://gone"})
+}
