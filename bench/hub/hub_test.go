@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -33,6 +34,9 @@ const (
 	idle     = time.Minute
 	hubUser  = "system:serviceaccount:" + names.HubNamespace + ":" + names.HubRegistrationServiceAccount
 )
+
+// now is the clock that a benchmark measures by.
+var now clock.RealClock
 
 // result is what one run showed.
 type result struct {
@@ -104,18 +108,18 @@ func run(b *testing.B) *result {
 	changes := make(chan watch.Event)
 	stop := watchClusters(b, admin, changes)
 	before, beforeCPU := audit.writes(b), hub.cpu(b)
-	start := time.Now()
+	start := now.Now()
 	go each(b, r.clusters, func(ctx context.Context, name string) error {
 		return admin.Patch(ctx, named(name), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"hubAcceptsClient":true}}`)))
 	})
 	awaitAccepted(b, changes, r.clusters)
-	r.wall, r.acceptCPU = time.Since(start), hub.cpu(b)-beforeCPU
+	r.wall, r.acceptCPU = now.Since(start), hub.cpu(b)-beforeCPU
 	stop()
-	time.Sleep(5 * time.Second) // Writes that come late count as well.
+	now.Sleep(5 * time.Second) // Writes that come late count as well.
 	r.acceptWrites = difference(audit.writes(b), before)
 
 	each(b, r.clusters, func(ctx context.Context, name string) error { return report(ctx, admin, name) })
-	time.Sleep(10 * time.Second)
+	now.Sleep(10 * time.Second)
 	before, beforeCPU = audit.writes(b), hub.cpu(b)
 	r.renewals = renewLeases(b, admin, r.clusters, idle)
 	r.idleCPU = hub.cpu(b) - beforeCPU
@@ -206,7 +210,7 @@ func watchClusters(b *testing.B, admin client.WithWatch, changes chan<- watch.Ev
 func awaitAccepted(b *testing.B, changes <-chan watch.Event, clusters int) {
 	b.Helper()
 	accepted := map[string]bool{}
-	limit := time.After(10 * time.Minute)
+	limit := now.After(10 * time.Minute)
 	for len(accepted) < clusters {
 		select {
 		case event := <-changes:
@@ -239,20 +243,20 @@ func report(ctx context.Context, admin client.Client, name string) error {
 // long as told, and returns how many it renewed.
 func renewLeases(b *testing.B, admin client.Client, clusters int, long time.Duration) int {
 	b.Helper()
-	ticker := time.NewTicker(time.Minute / time.Duration(clusters))
+	ticker := now.NewTicker(time.Minute / time.Duration(clusters))
 	defer ticker.Stop()
-	end := time.After(long)
+	end := now.After(long)
 	for renewed := 0; ; renewed++ {
 		select {
 		case <-end:
 			return renewed
-		case <-ticker.C:
+		case <-ticker.C():
 			lease := &coordinationv1.Lease{}
 			key := client.ObjectKey{Namespace: name(renewed % clusters), Name: names.ManagedClusterLease}
 			if err := admin.Get(b.Context(), key, lease); err != nil {
 				b.Fatal(err)
 			}
-			lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
+			lease.Spec.RenewTime = &metav1.MicroTime{Time: now.Now()}
 			if err := admin.Update(b.Context(), lease); err != nil {
 				b.Fatal(err)
 			}

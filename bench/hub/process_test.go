@@ -48,18 +48,26 @@ func startHub(b *testing.B, kubeconfig string) *process {
 		}
 		_ = log.Close()
 	})
-	for limit := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		resp, err := http.Get("http://127.0.0.1:" + port + "/readyz") //nolint:noctx // A loop with a limit.
-		if err == nil {
-			_ = resp.Body.Close()
-			break
-		}
-		if time.Now().After(limit) {
+	for limit := now.Now().Add(time.Minute); !ready(b, port); now.Sleep(100 * time.Millisecond) {
+		if now.Now().After(limit) {
 			b.Fatal("the hub is not ready after a minute")
 		}
 	}
-	time.Sleep(5 * time.Second) // Until it leads and its cache is filled.
+	now.Sleep(5 * time.Second) // Until it leads and its cache is filled.
 	return &process{cmd: cmd}
+}
+
+func ready(b *testing.B, port string) bool {
+	b.Helper()
+	req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, "http://127.0.0.1:"+port+"/readyz", http.NoBody)
+	if err != nil {
+		b.Fatal(err)
+	}
+	resp, err := (&http.Client{Timeout: time.Second}).Do(req)
+	if err != nil {
+		return false
+	}
+	return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
 }
 
 func freePort(b *testing.B) string {
@@ -146,7 +154,7 @@ func (a audit) args() []string {
 // not counted.
 func (a audit) writes(b *testing.B) map[string]int {
 	b.Helper()
-	time.Sleep(2 * time.Second) // The log is written in batches.
+	now.Sleep(2 * time.Second) // The log is written in batches.
 	file, err := os.Open(a.log)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

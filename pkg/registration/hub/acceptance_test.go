@@ -32,21 +32,23 @@ func TestAcceptance(t *testing.T) {
 	e.start(t, defaults(), writes.wrap)
 
 	t.Run("a cluster that nobody accepted has nothing on the hub", func(t *testing.T) {
+		t.Parallel()
 		e.cluster(t, "waiting")
 		e.cluster(t, "waiting-marker", acceptedFromTheStart)
 		e.awaitAccepted(t, "waiting-marker") // By now the other was looked at.
-		if got := e.has(t, "waiting"); len(got) > 0 {
+		if got := e.has(t.Context(), t, "waiting"); len(got) > 0 {
 			t.Errorf("got %v", got)
 		}
-		if c := e.get(t, "waiting"); len(c.Finalizers) > 0 || len(c.Status.Conditions) > 0 {
+		if c := e.get(t.Context(), t, "waiting"); len(c.Finalizers) > 0 || len(c.Status.Conditions) > 0 {
 			t.Errorf("got %v, %v", c.Finalizers, c.Status.Conditions)
 		}
 	})
 	t.Run("accepting takes eight writes and looking again none", func(t *testing.T) {
+		t.Parallel()
 		e.cluster(t, "counted")
-		e.accepts(t, "counted", true)
+		e.accept(t, "counted")
 		cluster := e.awaitAccepted(t, "counted")
-		if diff := cmp.Diff(everything, e.has(t, "counted")); diff != "" {
+		if diff := cmp.Diff(everything, e.has(t.Context(), t, "counted")); diff != "" {
 			t.Errorf("on the hub (-want +got):\n%s", diff)
 		}
 		want := []string{names.FinalizerRegistration, names.FinalizerResourceCleanup}
@@ -71,6 +73,7 @@ func TestAcceptance(t *testing.T) {
 		}
 	})
 	t.Run("the agent may do what it needs and nothing else", func(t *testing.T) {
+		t.Parallel()
 		e.cluster(t, "mine", acceptedFromTheStart)
 		e.cluster(t, "theirs", acceptedFromTheStart)
 		e.awaitAccepted(t, "mine")
@@ -78,17 +81,17 @@ func TestAcceptance(t *testing.T) {
 		e.checkIsolation(t, "mine", "theirs")
 	})
 	t.Run("a denied cluster loses its access at once and keeps its namespace", func(t *testing.T) {
+		t.Parallel()
 		e.cluster(t, "denied", acceptedFromTheStart)
 		e.awaitAccepted(t, "denied")
 		e.work(t, "denied", "held", names.FinalizerManifestWork)
-		e.accepts(t, "denied", false)
-		cluster := e.awaitCondition(t, "denied", clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, names.ReasonHubDenied)
+		cluster := e.deny(t, "denied")
 		condition := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
 		if condition.Message != names.MessageHubDenied {
 			t.Errorf("message %q", condition.Message)
 		}
 		want := []string{"cluster role", "cluster role binding", "lease", "namespace"}
-		if diff := cmp.Diff(want, e.has(t, "denied")); diff != "" {
+		if diff := cmp.Diff(want, e.has(t.Context(), t, "denied")); diff != "" {
 			t.Errorf("on the hub (-want +got):\n%s", diff)
 		}
 		agent := e.agent(t, "denied")
@@ -98,18 +101,20 @@ func TestAcceptance(t *testing.T) {
 		if err := agent.List(t.Context(), &workv1.ManifestWorkList{}, client.InNamespace("denied")); !apierrors.IsForbidden(err) {
 			t.Errorf("the agent reads its works: %v", err)
 		}
-		e.accepts(t, "denied", true)
+		e.accept(t, "denied")
 		e.awaitAccepted(t, "denied")
-		if diff := cmp.Diff(everything, e.has(t, "denied")); diff != "" {
+		if diff := cmp.Diff(everything, e.has(t.Context(), t, "denied")); diff != "" {
 			t.Errorf("accepted again, on the hub (-want +got):\n%s", diff)
 		}
 	})
 	t.Run("what others break is repaired", func(t *testing.T) {
+		t.Parallel()
 		e.cluster(t, "drift", acceptedFromTheStart)
 		e.awaitAccepted(t, "drift")
 		e.checkRepair(t, "drift")
 	})
 	t.Run("a name that is not for clusters is refused", func(t *testing.T) {
+		t.Parallel()
 		for _, name := range []string{"kube-system", "open-cluster-management-hub"} {
 			e.cluster(t, name, acceptedFromTheStart)
 			cluster := e.awaitCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, names.ReasonHubError)
@@ -126,7 +131,7 @@ func TestAcceptance(t *testing.T) {
 				t.Errorf("%s: admission says %v", name, err)
 			}
 		}
-		if got := e.has(t, "kube-system"); !slices.Equal(got, []string{"namespace"}) {
+		if got := e.has(t.Context(), t, "kube-system"); !slices.Equal(got, []string{"namespace"}) {
 			t.Errorf("kube-system: %v", got)
 		}
 	})
@@ -262,7 +267,7 @@ func TestAcceptanceResumes(t *testing.T) {
 		second := &counter{dead: make(chan struct{})}
 		stop = e.start(t, defaults(), second.wrap)
 		e.awaitAccepted(t, name)
-		if diff := cmp.Diff(everything, e.has(t, name)); diff != "" {
+		if diff := cmp.Diff(everything, e.has(t.Context(), t, name)); diff != "" {
 			t.Errorf("killed after write %d (-want +got):\n%s", n, diff)
 		}
 		if total := len(first.of(name)) + len(second.of(name)); total > 9 {

@@ -7,12 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/cleanup"
 )
 
@@ -26,13 +24,12 @@ func TestCleanup(t *testing.T) {
 		e.awaitAccepted(t, name)
 	}
 	for _, name := range []string{"left", "back"} {
-		e.accepts(t, name, false)
-		e.awaitCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, names.ReasonHubDenied)
+		e.deny(t, name)
 	}
-	e.accepts(t, "back", true)
+	e.accept(t, "back")
 	e.awaitAccepted(t, "back")
 
-	denied := e.get(t, "left").Status.Conditions
+	denied := e.get(t.Context(), t, "left").Status.Conditions
 	since := time.Time{}
 	for _, c := range denied {
 		if c.Type == clusterv1.ManagedClusterConditionHubAccepted {

@@ -14,8 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
-
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
@@ -131,8 +129,7 @@ func TestRenewals(t *testing.T) {
 		e.checkUndecided(t, what, object)
 	}
 
-	e.accepts(t, "c2", false)
-	e.awaitCondition(t, "c2", clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, names.ReasonHubDenied)
+	e.deny(t, "c2")
 	// RBAC alone would let it pass: the hub's word counts as well.
 	e.allow(t, "renewer", names.AgentUser("c2", "a1"), rbacv1.PolicyRule{
 		APIGroups: []string{names.RegisterGroup}, Resources: []string{names.ResourceClientCertificates}, Verbs: []string{"renew"},
@@ -140,7 +137,7 @@ func TestRenewals(t *testing.T) {
 	denied := newRegistration(t, "c2").submit(t, other)
 	e.awaitApproved(t, newRegistration(t, "c1").submit(t, agent))
 	e.checkUndecided(t, "a denied cluster", denied)
-	e.accepts(t, "c2", true)
+	e.accept(t, "c2")
 	e.awaitApproved(t, denied)
 }
 
@@ -209,11 +206,10 @@ func TestFirstRequests(t *testing.T) {
 	e.awaitApproved(t, late)
 
 	// A person's denial sticks.
-	e.accepts(t, "c3", false)
-	e.awaitCondition(t, "c3", clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, names.ReasonHubDenied)
+	e.deny(t, "c3")
 	e.cluster(t, "c4")
 	e.awaitAccepted(t, "c4")
-	if e.get(t, "c3").Spec.HubAcceptsClient {
+	if e.get(t.Context(), t, "c3").Spec.HubAcceptsClient {
 		t.Error("a denied cluster was accepted again")
 	}
 }

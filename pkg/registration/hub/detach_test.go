@@ -41,7 +41,7 @@ func TestDetach(t *testing.T) {
 		t.Parallel()
 		e.cluster(t, "dead", acceptedFromTheStart)
 		e.awaitAccepted(t, "dead")
-		e.addOn(t, "dead", "a1", "addon.open-cluster-management.io/addon-pre-delete")
+		e.addOn(t, "dead", "addon.open-cluster-management.io/addon-pre-delete")
 		e.work(t, "dead", "w1", names.FinalizerManifestWork)
 		e.work(t, "dead", "w2", names.FinalizerManifestWork, "example.com/other")
 		e.delete(t, "dead")
@@ -62,8 +62,7 @@ func TestDetach(t *testing.T) {
 		t.Parallel()
 		e.cluster(t, "turned", acceptedFromTheStart)
 		e.awaitAccepted(t, "turned")
-		e.accepts(t, "turned", false)
-		e.awaitCondition(t, "turned", clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, names.ReasonHubDenied)
+		e.deny(t, "turned")
 		e.delete(t, "turned")
 		e.awaitGone(t, e.named("turned"))
 		e.awaitPlace(t, "turned", "lease", "namespace")
@@ -85,7 +84,7 @@ func (e *env) checkOrder(t *testing.T, name string) {
 	ctx := t.Context()
 	e.cluster(t, name, acceptedFromTheStart)
 	e.awaitAccepted(t, name)
-	e.addOn(t, name, "a1", "example.com/held")
+	e.addOn(t, name, "example.com/held")
 	for work, priority := range map[string]string{"none": "", "early": "10", "late": "100"} {
 		e.work(t, name, work, names.FinalizerManifestWork)
 		if priority != "" {
@@ -98,7 +97,7 @@ func (e *env) checkOrder(t *testing.T, name string) {
 	}
 	e.delete(t, name)
 	e.awaitMessage(t, name, "The resource managedclusteraddons is remaning, the remaining count is 1, the finalizer pending count is 1")
-	if got := e.deleting(t, name); len(got) > 0 {
+	if got := e.deleting(ctx, t, name); len(got) > 0 {
 		t.Fatalf("works are deleted before the add-on is gone: %v", got)
 	}
 	e.awaitPlace(t, name, "lease", "namespace", "work binding")
@@ -109,8 +108,8 @@ func (e *env) checkOrder(t *testing.T, name string) {
 	agent := e.agent(t, name)
 	remaining := []string{"none", "early", "late"}
 	for i, work := range remaining {
-		eventually(t, work+" is being deleted", func(context.Context) (bool, error) {
-			return slices.Equal(e.deleting(t, name), []string{work}), nil
+		eventually(t, work+" is being deleted", func(ctx context.Context) (bool, error) {
+			return slices.Equal(e.deleting(ctx, t, name), []string{work}), nil
 		})
 		// The agent itself says that it has cleaned up.
 		object := &workv1.ManifestWork{}
@@ -149,10 +148,10 @@ func (e *env) release(t *testing.T, cluster, work string) {
 }
 
 // deleting returns the works of a cluster that are being deleted.
-func (e *env) deleting(t *testing.T, cluster string) []string {
+func (e *env) deleting(ctx context.Context, t *testing.T, cluster string) []string {
 	t.Helper()
 	var works workv1.ManifestWorkList
-	if err := e.admin.List(t.Context(), &works, client.InNamespace(cluster)); err != nil {
+	if err := e.admin.List(ctx, &works, client.InNamespace(cluster)); err != nil {
 		t.Fatal(err)
 	}
 	var found []string
@@ -164,9 +163,10 @@ func (e *env) deleting(t *testing.T, cluster string) []string {
 	return found
 }
 
-func (e *env) addOn(t *testing.T, cluster, name string, finalizers ...string) {
+// addOn makes the add-on a1 of a cluster.
+func (e *env) addOn(t *testing.T, cluster string, finalizers ...string) {
 	t.Helper()
-	addOn := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name, Finalizers: finalizers}}
+	addOn := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "a1", Finalizers: finalizers}}
 	if err := e.admin.Create(t.Context(), addOn); err != nil {
 		t.Fatal(err)
 	}
@@ -184,8 +184,8 @@ func (e *env) awaitMessage(t *testing.T, name, message string) {
 func (e *env) awaitPlace(t *testing.T, cluster string, want ...string) {
 	t.Helper()
 	var got []string
-	eventually(t, cluster+" has "+strings.Join(want, ", "), func(context.Context) (bool, error) {
-		got = e.has(t, cluster)
+	eventually(t, cluster+" has "+strings.Join(want, ", "), func(ctx context.Context) (bool, error) {
+		got = e.has(ctx, t, cluster)
 		return cmp.Equal(got, want), nil
 	}, func() any { return got })
 }

@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -22,7 +23,7 @@ import (
 // patchAvailable says what an agent says about its API server.
 func (e *env) patchAvailable(t *testing.T, name string, status metav1.ConditionStatus) {
 	t.Helper()
-	conditions := slices.Clone(e.get(t, name).Status.Conditions)
+	conditions := slices.Clone(e.get(t.Context(), t, name).Status.Conditions)
 	apimeta.SetStatusCondition(&conditions, metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionAvailable, Status: status, Reason: "Test", Message: "said by a test",
 	})
@@ -69,28 +70,30 @@ func TestLeases(t *testing.T) {
 	e.start(t, defaults(), writes.wrap)
 
 	t.Run("renewing costs the hub no write", func(t *testing.T) {
+		t.Parallel()
 		e.cluster(t, "steady", acceptedFromTheStart)
 		e.awaitAccepted(t, "steady")
 		e.patchAvailable(t, "steady", metav1.ConditionTrue)
 		agent := e.agent(t, "steady")
 		before := len(writes.of("steady"))
 		for range 20 {
-			e.renew(t, agent, "steady", time.Now())
+			e.renew(t, agent, "steady", clock.RealClock{}.Now())
 		}
 		e.cluster(t, "marker", acceptedFromTheStart)
 		e.awaitAccepted(t, "marker")
 		if got := writes.of("steady"); len(got) != before {
 			t.Errorf("%d more writes: %v", len(got)-before, got[before:])
 		}
-		if len(e.get(t, "steady").Spec.Taints) > 0 {
+		if len(e.get(t.Context(), t, "steady").Spec.Taints) > 0 {
 			t.Error("a healthy cluster is tainted")
 		}
 	})
 	t.Run("an agent that stops is noticed and one that comes back is believed", func(t *testing.T) {
+		t.Parallel()
 		e.cluster(t, "silent", acceptedFromTheStart, leaseSeconds(1))
 		e.awaitAccepted(t, "silent")
 		e.patchAvailable(t, "silent", metav1.ConditionTrue)
-		e.addOn(t, "silent", "a1")
+		e.addOn(t, "silent")
 		e.awaitFeature(t, "silent", "a1", names.FeatureUnreachable)
 		cluster := e.awaitCondition(t, "silent", clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown, names.ReasonLeaseUpdateStopped)
 		condition := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
@@ -101,16 +104,17 @@ func TestLeases(t *testing.T) {
 		e.awaitEvent(t, "silent", "AvailableUnknown", names.MessageLeaseUpdateStopped)
 		e.patchAvailable(t, "silent", metav1.ConditionFalse)
 		e.awaitTaints(t, "silent", clusterv1.ManagedClusterTaintUnavailable)
-		e.renew(t, e.agent(t, "silent"), "silent", time.Now())
+		e.renew(t, e.agent(t, "silent"), "silent", clock.RealClock{}.Now())
 		e.patchAvailable(t, "silent", metav1.ConditionTrue)
 		e.awaitTaints(t, "silent")
 	})
 	t.Run("a skewed clock is named and makes nothing unknown", func(t *testing.T) {
+		t.Parallel()
 		e.cluster(t, "skewed", acceptedFromTheStart)
 		e.awaitAccepted(t, "skewed")
 		e.patchAvailable(t, "skewed", metav1.ConditionTrue)
 		agent := e.agent(t, "skewed")
-		e.renew(t, agent, "skewed", time.Now().Add(-time.Hour))
+		e.renew(t, agent, "skewed", clock.RealClock{}.Now().Add(-time.Hour))
 		cluster := e.awaitCondition(t, "skewed", clusterv1.ManagedClusterConditionClockSynced, metav1.ConditionFalse, names.ReasonClockOutOfSync)
 		condition := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionClockSynced)
 		if !strings.Contains(condition.Message, "1h0m") {
@@ -119,13 +123,14 @@ func TestLeases(t *testing.T) {
 		if !apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable) {
 			t.Error("the cluster is called unavailable because of its clock")
 		}
-		e.renew(t, agent, "skewed", time.Now())
+		e.renew(t, agent, "skewed", clock.RealClock{}.Now())
 		e.awaitCondition(t, "skewed", clusterv1.ManagedClusterConditionClockSynced, metav1.ConditionTrue, names.ReasonClockSynced)
 	})
 	t.Run("a cluster that never comes is tainted after a while", func(t *testing.T) {
+		t.Parallel()
 		e.cluster(t, "late", leaseSeconds(1))
 		e.awaitTaints(t, "late", clusterv1.ManagedClusterTaintUnreachable)
-		if e.get(t, "late").Status.Conditions != nil {
+		if e.get(t.Context(), t, "late").Status.Conditions != nil {
 			t.Error("nobody accepted it, and it has conditions")
 		}
 	})
@@ -145,7 +150,7 @@ func TestFeatures(t *testing.T) {
 	e.start(t, defaults(), nil)
 	e.cluster(t, "c1", acceptedFromTheStart)
 	e.awaitAccepted(t, "c1")
-	e.addOn(t, "c1", "a1")
+	e.addOn(t, "c1")
 	e.awaitFeature(t, "c1", "a1", names.FeatureUnreachable)
 	addOn := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a1"}}
 	report := func(status metav1.ConditionStatus) {

@@ -49,9 +49,9 @@ type env struct {
 	admin client.Client
 }
 
-func newEnv(t *testing.T, options ...controlplane.Option) *env {
+func newEnv(t *testing.T) *env {
 	t.Helper()
-	cp := controlplane.Start(t, options...)
+	cp := controlplane.Start(t)
 	e := &env{cp: cp, admin: cp.Client(t)}
 	e.install(t)
 	return e
@@ -114,14 +114,17 @@ func (e *env) cluster(t *testing.T, name string, change ...func(*clusterv1.Manag
 	}
 }
 
-// accepts sets hubAcceptsClient.
-func (e *env) accepts(t *testing.T, name string, accept bool) {
+// accept lets a cluster join.
+func (e *env) accept(t *testing.T, name string) {
 	t.Helper()
-	patch := `{"spec":{"hubAcceptsClient":false}}`
-	if accept {
-		patch = `{"spec":{"hubAcceptsClient":true}}`
-	}
-	e.patch(t, name, patch)
+	e.patch(t, name, `{"spec":{"hubAcceptsClient":true}}`)
+}
+
+// deny turns a cluster down and waits until that is done.
+func (e *env) deny(t *testing.T, name string) *clusterv1.ManagedCluster {
+	t.Helper()
+	e.patch(t, name, `{"spec":{"hubAcceptsClient":false}}`)
+	return e.awaitCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, names.ReasonHubDenied)
 }
 
 func (e *env) patch(t *testing.T, name, patch string) {
@@ -140,10 +143,10 @@ func (e *env) patchStatus(t *testing.T, name, patch string) {
 	}
 }
 
-func (e *env) get(t *testing.T, name string) *clusterv1.ManagedCluster {
+func (e *env) get(ctx context.Context, t *testing.T, name string) *clusterv1.ManagedCluster {
 	t.Helper()
 	cluster := &clusterv1.ManagedCluster{}
-	if err := e.admin.Get(t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
+	if err := e.admin.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
 		t.Fatal(err)
 	}
 	return cluster
@@ -153,8 +156,8 @@ func (e *env) get(t *testing.T, name string) *clusterv1.ManagedCluster {
 func (e *env) awaitCluster(t *testing.T, name, what string, wanted func(*clusterv1.ManagedCluster) bool) *clusterv1.ManagedCluster {
 	t.Helper()
 	var cluster *clusterv1.ManagedCluster
-	eventually(t, name+" is "+what, func(context.Context) (bool, error) {
-		cluster = e.get(t, name)
+	eventually(t, name+" is "+what, func(ctx context.Context) (bool, error) {
+		cluster = e.get(ctx, t, name)
 		return wanted(cluster), nil
 	}, func() any { return cluster.Status.Conditions })
 	return cluster
@@ -199,11 +202,11 @@ func placeOf(cluster string) map[string]client.Object {
 }
 
 // has returns which of what a cluster can have exists.
-func (e *env) has(t *testing.T, cluster string) []string {
+func (e *env) has(ctx context.Context, t *testing.T, cluster string) []string {
 	t.Helper()
 	var found []string
 	for what, object := range placeOf(cluster) {
-		err := e.admin.Get(t.Context(), client.ObjectKeyFromObject(object), object)
+		err := e.admin.Get(ctx, client.ObjectKeyFromObject(object), object)
 		if err == nil {
 			found = append(found, what)
 		} else if !apierrors.IsNotFound(err) {
@@ -290,12 +293,6 @@ func (c *counter) of(cluster string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.concerning(cluster)
-}
-
-func (c *counter) total() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.writes)
 }
 
 func eventually(t *testing.T, what string, done wait.ConditionWithContextFunc, last ...func() any) {

@@ -82,7 +82,7 @@ func read(obj *certificatesv1.CertificateSigningRequest) (Request, bool) {
 		Bootstrap: madeForJoining(obj), Object: obj,
 	}
 	vetted, err := csr.Vet(obj)
-	var refusal *csr.Refusal
+	var refusal *csr.RefusalError
 	switch {
 	case errors.As(err, &refusal) && refusal.Reason == csr.NotRegistration:
 		return Request{}, false

@@ -53,7 +53,7 @@ func (r Request) Rival(other Request) bool {
 // Reason says in one CamelCase word why a request is refused.
 type Reason string
 
-// The reasons of a Refusal.
+// The reasons of a RefusalError.
 const (
 	// NotRegistration is the reason for requests that are somebody else's
 	// business: without a cluster's label, of an add-on, for another signer.
@@ -70,24 +70,24 @@ const (
 	WrongExpiration   Reason = "WrongExpiration"
 )
 
-// Refusal is the error of Vet.
-type Refusal struct {
+// RefusalError is the error of Vet.
+type RefusalError struct {
 	Reason Reason
 	// Message is a sentence about what is wrong.
 	Message string
 }
 
 // Error implements error.
-func (r *Refusal) Error() string { return r.Message }
+func (r *RefusalError) Error() string { return r.Message }
 
 func refuse(reason Reason, format string, args ...any) error {
-	return &Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
+	return &RefusalError{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
 // Vet judges a certificate signing request as the registration of a cluster
 // (contract B.4, B.5) and reads what it asks for. It looks at the request only:
 // whether the requester may have what it asks for is the caller's question.
-// Every error is a *Refusal.
+// Every error is a *RefusalError.
 func Vet(csr *certificatesv1.CertificateSigningRequest) (Request, error) {
 	cluster := csr.Labels[names.LabelClusterName]
 	if err := vetEnvelope(csr, cluster); err != nil {

@@ -23,11 +23,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 )
 
-func newKey(t testing.TB) *ecdsa.PrivateKey {
-	t.Helper()
+func newKey(tb testing.TB) *ecdsa.PrivateKey {
+	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return key
 }
@@ -39,11 +39,11 @@ func template() *x509.CertificateRequest {
 	}}
 }
 
-func signed(t testing.TB, key crypto.Signer, template *x509.CertificateRequest) []byte {
-	t.Helper()
+func signed(tb testing.TB, key crypto.Signer, template *x509.CertificateRequest) []byte {
+	tb.Helper()
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return pemutil.EncodeRequest(der)
 }
@@ -202,7 +202,7 @@ func TestVetRefuses(t *testing.T) {
 				tc.object(object)
 			}
 			_, err := csr.Vet(object)
-			var refusal *csr.Refusal
+			var refusal *csr.RefusalError
 			if !errors.As(err, &refusal) {
 				t.Fatalf("got %v, want a refusal", err)
 			}
@@ -214,11 +214,11 @@ func TestVetRefuses(t *testing.T) {
 }
 
 // forged breaks the signature of a request.
-func forged(t testing.TB, pem []byte) []byte {
-	t.Helper()
+func forged(tb testing.TB, pem []byte) []byte {
+	tb.Helper()
 	req, err := pemutil.ParseRequest(pem)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	der := append([]byte{}, req.Raw...)
 	der[len(der)-1] ^= 1
@@ -232,7 +232,7 @@ func TestVetRefusesWeakKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = csr.Vet(request(signed(t, key, template())))
-	var refusal *csr.Refusal
+	var refusal *csr.RefusalError
 	if !errors.As(err, &refusal) || refusal.Reason != csr.WeakKey {
 		t.Errorf("got %v", err)
 	}
@@ -259,7 +259,7 @@ func FuzzVet(f *testing.F) {
 		object.Labels[names.LabelClusterName] = label
 		got, err := csr.Vet(object)
 		if err != nil {
-			var refusal *csr.Refusal
+			var refusal *csr.RefusalError
 			if !errors.As(err, &refusal) || refusal.Reason == "" || refusal.Message == "" {
 				t.Fatalf("%v is no refusal with a reason and a message", err)
 			}

@@ -255,7 +255,8 @@ func (r *Reconciler) remainingWorks(ctx context.Context, cluster *clusterv1.Mana
 // sweep removes the RBAC of a cluster whose ManagedCluster is gone, because
 // somebody took its finalizers away.
 func (r *Reconciler) sweep(ctx context.Context, cluster string) error {
-	if usable(cluster) != nil {
+	err := usable(cluster)
+	if errors.Is(err, names.ErrClusterName) {
 		return nil // Nothing was ever made for such a name.
 	}
 	if err := r.retireRBAC(ctx, r.Client, cluster); err != nil {

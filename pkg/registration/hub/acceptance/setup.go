@@ -33,11 +33,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.acceptance").
 		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: concerns})).
-		WatchesMetadata(&corev1.Namespace{}, byLabel(), builder.WithPredicates(drift(false))).
-		Watches(&rbacv1.ClusterRole{}, byLabel(), builder.WithPredicates(drift(true))).
-		Watches(&rbacv1.ClusterRoleBinding{}, byLabel(), builder.WithPredicates(drift(true))).
-		Watches(&rbacv1.RoleBinding{}, byLabel(), builder.WithPredicates(drift(true))).
-		Watches(&coordinationv1.Lease{}, byNamespace(), builder.WithPredicates(drift(false))).
+		WatchesMetadata(&corev1.Namespace{}, byLabel(), builder.WithPredicates(drift(relabelled))).
+		Watches(&rbacv1.ClusterRole{}, byLabel(), builder.WithPredicates(drift(always))).
+		Watches(&rbacv1.ClusterRoleBinding{}, byLabel(), builder.WithPredicates(drift(always))).
+		Watches(&rbacv1.RoleBinding{}, byLabel(), builder.WithPredicates(drift(always))).
+		Watches(&coordinationv1.Lease{}, byNamespace(), builder.WithPredicates(drift(relabelled))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 }
@@ -72,24 +72,22 @@ func lost(before, after []string) bool {
 }
 
 // drift lets pass what others do to the objects that this controller makes:
-// deletions, and updates if they can matter. That an object was made is no
-// news; at the start, though, it may belong to a cluster that is gone.
-func drift(updates bool) predicate.Predicate {
+// deletions, and updates that can matter. That an object was made is no news; at
+// the start, though, it may belong to a cluster that is gone.
+func drift(matters func(event.UpdateEvent) bool) predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return e.IsInInitialList },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			if updates {
-				return true
-			}
-			return !labelled(e.ObjectOld, e.ObjectNew)
-		},
+		CreateFunc:  func(e event.CreateEvent) bool { return e.IsInInitialList },
+		UpdateFunc:  matters,
 		DeleteFunc:  func(event.DeleteEvent) bool { return true },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }
 
-func labelled(before, after client.Object) bool {
-	return before.GetLabels()[names.LabelClusterName] == after.GetLabels()[names.LabelClusterName]
+func always(event.UpdateEvent) bool { return true }
+
+// relabelled: of namespaces and leases nothing else is this controller's.
+func relabelled(e event.UpdateEvent) bool {
+	return e.ObjectOld.GetLabels()[names.LabelClusterName] != e.ObjectNew.GetLabels()[names.LabelClusterName]
 }
 
 // byLabel maps an object to the cluster that its label names. What all clusters

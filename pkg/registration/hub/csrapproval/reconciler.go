@@ -76,7 +76,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // refused tells about a request that says it is a registration and is none.
 func (r *Reconciler) refused(object *certificatesv1.CertificateSigningRequest, err error) {
-	var refusal *csr.Refusal
+	var refusal *csr.RefusalError
 	if errors.As(err, &refusal) && refusal.Reason != csr.NotRegistration {
 		r.warn(object, "RegistrationRefused", fmt.Sprintf("Not a cluster's registration (%s): %s", refusal.Reason, refusal.Message))
 	}

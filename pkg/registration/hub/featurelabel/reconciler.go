@@ -61,26 +61,26 @@ func concerns(e event.UpdateEvent) bool {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	return clusterpatch.Settled(r.reconcile(ctx, req))
+	return clusterpatch.Settled(ctrl.Result{}, r.reconcile(ctx, req))
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) error {
 	cluster := &clusterv1.ManagedCluster{}
 	if err := r.Client.Get(ctx, req.NamespacedName, cluster); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return client.IgnoreNotFound(err)
 	}
 	var addOns addonv1beta1.ManagedClusterAddOnList
 	if err := r.Client.List(ctx, &addOns, client.InNamespace(cluster.Name)); err != nil {
-		return ctrl.Result{}, err
+		return err
 	}
 	if condition := unknown(cluster); condition != nil {
 		for i := range addOns.Items {
 			if err := r.setUnknown(ctx, &addOns.Items[i], *condition); err != nil {
-				return ctrl.Result{}, err
+				return err
 			}
 		}
 	}
-	return ctrl.Result{}, r.label(ctx, cluster, wanted(addOns.Items))
+	return r.label(ctx, cluster, wanted(addOns.Items))
 }
 
 // wanted returns the feature labels that a cluster with these add-ons has.

@@ -100,11 +100,12 @@ func (r *Reconciler) write(ctx context.Context, cluster *clusterv1.ManagedCluste
 		return client.IgnoreNotFound(err)
 	}
 	for _, condition := range news {
-		switch {
-		case condition.Status == metav1.ConditionUnknown:
+		switch condition.Status {
+		case metav1.ConditionUnknown:
 			r.Recorder.Warning(cluster, "AvailableUnknown", "Judge", condition.Message)
-		case condition.Status == metav1.ConditionFalse:
+		case metav1.ConditionFalse:
 			r.Recorder.Warning(cluster, condition.Reason, "Judge", condition.Message)
+		case metav1.ConditionTrue:
 		}
 	}
 	return nil
