@@ -10,6 +10,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -71,7 +72,8 @@ func CheckAccess(ctx context.Context, c client.Client, token Token, now time.Tim
 	case err != nil:
 		return err
 	}
-	if _, err := c.RESTMapper().RESTMapping(clusterv1.SchemeGroupVersion.WithKind("ManagedCluster").GroupKind(), clusterv1.SchemeGroupVersion.Version); err != nil {
+	kind := schema.GroupKind{Group: clusterv1.GroupName, Kind: "ManagedCluster"}
+	if _, err := c.RESTMapper().RESTMapping(kind, clusterv1.GroupVersion.Version); err != nil {
 		if apimeta.IsNoMatchError(err) {
 			return &Error{
 				Kind:    NotAHub,

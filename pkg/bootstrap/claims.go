@@ -33,7 +33,7 @@ func (t Token) String() string { return "token " + t.ID }
 func (t Token) GoString() string { return t.String() }
 
 // bootstrapToken is the form of Kubernetes bootstrap tokens.
-var bootstrapToken = regexp.MustCompile(`^([a-z0-9]{6})\.([a-z0-9]{16})$`) //nolint:gochecknoglobals // a compiled constant
+var bootstrapToken = regexp.MustCompile(`^([a-z0-9]{6})\.([a-z0-9]{16})$`)
 
 // claims are the parts of a ServiceAccount token that are shown.
 type claims struct {

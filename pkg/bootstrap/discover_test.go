@@ -58,9 +58,16 @@ func newAuthority(t *testing.T, name string) authority {
 
 func (a authority) hash() bootstrap.CAHash { return bootstrap.HashOf(a.cert) }
 
-// serving issues a certificate for an address; chain adds the authority to
-// what the server shows.
-func (a authority) serving(t *testing.T, host string, chain bool) tls.Certificate {
+// chain is serving with the authority in what the server shows.
+func (a authority) chain(t *testing.T, host string) tls.Certificate {
+	t.Helper()
+	cert := a.serving(t, host)
+	cert.Certificate = append(cert.Certificate, a.cert.Raw)
+	return cert
+}
+
+// serving issues a certificate for an address.
+func (a authority) serving(t *testing.T, host string) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -80,11 +87,7 @@ func (a authority) serving(t *testing.T, host string, chain bool) tls.Certificat
 	if err != nil {
 		t.Fatal(err)
 	}
-	cert := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-	if chain {
-		cert.Certificate = append(cert.Certificate, a.cert.Raw)
-	}
-	return cert
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
 // hub is a TLS server that writes down what it was told.
@@ -139,8 +142,7 @@ func clusterInfo(t *testing.T, ca []byte) []byte {
 }
 
 func kindOf(err error) bootstrap.Kind {
-	var e *bootstrap.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*bootstrap.Error](err); ok {
 		return e.Kind
 	}
 	return ""
@@ -160,53 +162,53 @@ func TestDiscoverTrustsOnlyWhatIsPinned(t *testing.T) {
 		ca       []byte
 	}{
 		{
-			name: "a CA file", cert: ours.serving(t, host, false),
+			name: "a CA file", cert: ours.serving(t, host),
 			endpoint: bootstrap.Endpoint{CA: ours.pem}, trust: bootstrap.TrustCAFile, ca: ours.pem,
 		},
 		{
-			name: "a CA file of somebody else", cert: ours.serving(t, host, false),
+			name: "a CA file of somebody else", cert: ours.serving(t, host),
 			endpoint: bootstrap.Endpoint{CA: evil.pem}, want: bootstrap.Untrusted,
 		},
 		{
-			name: "a CA file without a certificate", cert: ours.serving(t, host, false),
+			name: "a CA file without a certificate", cert: ours.serving(t, host),
 			endpoint: bootstrap.Endpoint{CA: []byte("no PEM")}, want: bootstrap.BadCA,
 		},
 		{
-			name: "a pin and cluster-info", cert: ours.serving(t, host, false), info: clusterInfo(t, ours.pem),
+			name: "a pin and cluster-info", cert: ours.serving(t, host), info: clusterInfo(t, ours.pem),
 			endpoint: bootstrap.Endpoint{Pins: []bootstrap.CAHash{ours.hash()}}, trust: bootstrap.TrustPin, ca: ours.pem,
 		},
 		{
-			name: "a pin and a cluster-info with more than was pinned", cert: ours.serving(t, host, false),
+			name: "a pin and a cluster-info with more than was pinned", cert: ours.serving(t, host),
 			info:     clusterInfo(t, append(bytes.Clone(evil.pem), ours.pem...)),
 			endpoint: bootstrap.Endpoint{Pins: []bootstrap.CAHash{ours.hash()}}, trust: bootstrap.TrustPin, ca: ours.pem,
 		},
 		{
-			name: "a pin and the chain", cert: ours.serving(t, host, true),
+			name: "a pin and the chain", cert: ours.chain(t, host),
 			endpoint: bootstrap.Endpoint{Pins: []bootstrap.CAHash{ours.hash()}}, trust: bootstrap.TrustPin, ca: ours.pem,
 		},
 		{
-			name: "a pin and a server that hides its authority", cert: ours.serving(t, host, false),
+			name: "a pin and a server that hides its authority", cert: ours.serving(t, host),
 			endpoint: bootstrap.Endpoint{Pins: []bootstrap.CAHash{ours.hash()}}, want: bootstrap.Mismatch,
 		},
 		{
-			name: "a pin and another hub", cert: evil.serving(t, host, true), info: clusterInfo(t, evil.pem),
+			name: "a pin and another hub", cert: evil.chain(t, host), info: clusterInfo(t, evil.pem),
 			endpoint: bootstrap.Endpoint{Pins: []bootstrap.CAHash{ours.hash()}}, want: bootstrap.Mismatch,
 		},
 		{
 			name: "a pin and somebody in between who repeats the right cluster-info",
-			cert: evil.serving(t, host, true), info: clusterInfo(t, ours.pem),
+			cert: evil.chain(t, host), info: clusterInfo(t, ours.pem),
 			endpoint: bootstrap.Endpoint{Pins: []bootstrap.CAHash{ours.hash()}}, want: bootstrap.Untrusted,
 		},
 		{
-			name: "the system's roots do not know it", cert: ours.serving(t, host, true), info: clusterInfo(t, ours.pem),
+			name: "the system's roots do not know it", cert: ours.chain(t, host), info: clusterInfo(t, ours.pem),
 			want: bootstrap.Untrusted,
 		},
 		{
-			name: "a certificate for another address", cert: ours.serving(t, "hub.example", false),
+			name: "a certificate for another address", cert: ours.serving(t, "hub.example"),
 			endpoint: bootstrap.Endpoint{CA: ours.pem}, want: bootstrap.WrongHost,
 		},
 		{
-			name: "a pinned certificate for another address", cert: ours.serving(t, "hub.example", true),
+			name: "a pinned certificate for another address", cert: ours.chain(t, "hub.example"),
 			endpoint: bootstrap.Endpoint{Pins: []bootstrap.CAHash{ours.hash()}}, want: bootstrap.WrongHost,
 		},
 	} {
@@ -237,9 +239,9 @@ func TestDiscoverTrustsOnlyWhatIsPinned(t *testing.T) {
 func TestDiscoverFollowsNoRedirect(t *testing.T) {
 	t.Parallel()
 	ours := newAuthority(t, "ours")
-	other := newHub(t, ours.serving(t, "127.0.0.1", true), clusterInfo(t, ours.pem))
+	other := newHub(t, ours.chain(t, "127.0.0.1"), clusterInfo(t, ours.pem))
 	from := httptest.NewUnstartedServer(http.RedirectHandler(other.URL, http.StatusFound))
-	from.TLS = &tls.Config{Certificates: []tls.Certificate{ours.serving(t, "127.0.0.1", false)}, MinVersion: tls.VersionTLS12}
+	from.TLS = &tls.Config{Certificates: []tls.Certificate{ours.serving(t, "127.0.0.1")}, MinVersion: tls.VersionTLS12}
 	from.StartTLS()
 	t.Cleanup(from.Close)
 
@@ -252,7 +254,7 @@ func TestDiscoverFollowsNoRedirect(t *testing.T) {
 func TestDiscoverGoesThroughTheProxy(t *testing.T) {
 	t.Parallel()
 	ours := newAuthority(t, "ours")
-	server := newHub(t, ours.serving(t, "hub.example", true), nil)
+	server := newHub(t, ours.chain(t, "hub.example"), nil)
 	proxied := 0
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodConnect || r.Host != "hub.example:6443" {
@@ -295,7 +297,7 @@ func tunnel(t *testing.T, w http.ResponseWriter, target string) {
 func TestDiscoverKeepsProxyPasswordsFromUnverifiedProxies(t *testing.T) {
 	t.Parallel()
 	ours := newAuthority(t, "ours")
-	proxy := newHub(t, ours.serving(t, "127.0.0.1", true), nil)
+	proxy := newHub(t, ours.chain(t, "127.0.0.1"), nil)
 	_, err := bootstrap.Discover(t.Context(), bootstrap.Endpoint{
 		Server: "https://hub.example:6443", Pins: []bootstrap.CAHash{ours.hash()},
 		ProxyURL: strings.Replace(proxy.URL, "https://", "https://me:secret@", 1),
@@ -307,7 +309,7 @@ func TestDiscoverKeepsProxyPasswordsFromUnverifiedProxies(t *testing.T) {
 
 func TestDiscoverSaysThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
-	server := newHub(t, newAuthority(t, "ours").serving(t, "127.0.0.1", true), nil)
+	server := newHub(t, newAuthority(t, "ours").chain(t, "127.0.0.1"), nil)
 	server.Close()
 	_, err := bootstrap.Discover(t.Context(), bootstrap.Endpoint{Server: server.URL})
 	if kindOf(err) != bootstrap.Unreachable {

@@ -23,24 +23,32 @@ func ParseServer(s string) (*url.URL, error) {
 	if err != nil {
 		return nil, bad("it cannot be parsed")
 	}
-	switch {
-	case u.Scheme != "https":
-		return nil, bad("it must begin with https://")
-	case u.Hostname() == "" || strings.ContainsAny(u.Host, " \t\r\n"):
-		return nil, bad("it names no host")
-	case u.User != nil:
-		return nil, bad("it must not hold a user or password")
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return nil, bad("it must end with the path")
-	}
-	if port := u.Port(); port != "" || strings.HasSuffix(u.Host, ":") {
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return nil, bad("the port is not a number from 1 to 65535")
-		}
+	if why := notAServer(u); why != "" {
+		return nil, bad(why)
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	u.RawPath = ""
 	return u, nil
+}
+
+// notAServer says why a URL cannot be that of an API server.
+func notAServer(u *url.URL) string {
+	switch {
+	case u.Scheme != "https":
+		return "it must begin with https://"
+	case u.Hostname() == "" || strings.ContainsAny(u.Host, " \t\r\n"):
+		return "it names no host"
+	case u.User != nil:
+		return "it must not hold a user or password"
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return "it must end with the path"
+	}
+	if port := u.Port(); port != "" || strings.HasSuffix(u.Host, ":") {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return "the port is not a number from 1 to 65535"
+		}
+	}
+	return ""
 }
 
 // redact drops the user part of what may be a URL with a password in it.
@@ -61,15 +69,7 @@ func LocalOnly(server string) (reason string) {
 	}
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 	if ip := net.ParseIP(host); ip != nil {
-		switch {
-		case ip.IsLoopback():
-			return "a loopback address leads every machine to itself"
-		case ip.IsUnspecified():
-			return "an unspecified address leads nowhere"
-		case ip.IsLinkLocalUnicast():
-			return "a link-local address is valid on one network link only"
-		}
-		return ""
+		return localIP(ip)
 	}
 	switch {
 	case host == "localhost" || strings.HasSuffix(host, ".localhost"):
@@ -79,6 +79,18 @@ func LocalOnly(server string) (reason string) {
 		return "a Service name is known inside its own cluster only"
 	case host == "host.docker.internal" || strings.HasSuffix(host, "-control-plane"):
 		return "a container's name is known on its own machine only"
+	}
+	return ""
+}
+
+func localIP(ip net.IP) (reason string) {
+	switch {
+	case ip.IsLoopback():
+		return "a loopback address leads every machine to itself"
+	case ip.IsUnspecified():
+		return "an unspecified address leads nowhere"
+	case ip.IsLinkLocalUnicast():
+		return "a link-local address is valid on one network link only"
 	}
 	return ""
 }

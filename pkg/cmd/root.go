@@ -108,7 +108,7 @@ func addVerbosity(flags *pflag.FlagSet) {
 // Execute runs the command that args name and returns the exit code. Errors go
 // to env.Err as one sentence and, where there is one, a line with what to do.
 func Execute(ctx context.Context, env Env, args []string) cli.Code {
-	root := New(env)
+	root := New(env) //nolint:contextcheck // commands get the context when they run
 	root.SetArgs(args)
 	started := prepare(root)
 	cmd, err := root.ExecuteContextC(ctx)

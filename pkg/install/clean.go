@@ -63,10 +63,10 @@ func (r *Runner) FindHub(ctx context.Context) (InstalledHub, error) {
 var ErrNoHub = errors.New("hub has not been initialized")
 
 // Clean removes the hub: the ClusterManager first, so that its operator takes
-// down the components, then what init installed. With purge false the operator
-// stays. A hub with clusters is refused unless force is given.
-func (r *Runner) Clean(ctx context.Context, hub InstalledHub, force, purge bool) error {
-	if len(hub.Clusters) > 0 && !force {
+// down the components, then what init installed. A hub with clusters is
+// refused unless l.Force is set.
+func (r *Runner) Clean(ctx context.Context, hub InstalledHub, l Removal) error {
+	if len(hub.Clusters) > 0 && !l.Force {
 		return &ClustersRemainError{Clusters: hub.Clusters}
 	}
 	if hub.Manager != nil {
@@ -78,7 +78,7 @@ func (r *Runner) Clean(ctx context.Context, hub InstalledHub, force, purge bool)
 			return err
 		}
 	}
-	if !purge {
+	if !l.Purge {
 		return nil
 	}
 	objs, err := r.hubObjects(ctx)

@@ -61,9 +61,9 @@ func Resign(ctx context.Context, hub client.Client, cluster string) error {
 }
 
 // Detach removes a cluster from the hub, as the hub's administrator. With
-// force, finalizers that wait for the agent are dropped by the hub's
+// l.Force, finalizers that wait for the agent are dropped by the hub's
 // controllers. Unless it waits, it returns while the hub still cleans up.
-func (r *Runner) Detach(ctx context.Context, cluster string, force bool) error {
+func (r *Runner) Detach(ctx context.Context, cluster string, l Removal) error {
 	return r.Step(ctx, "Removing "+cluster+" from the hub", func(ctx context.Context, say Say) error {
 		live := &clusterv1.ManagedCluster{}
 		if err := r.Client.Get(ctx, client.ObjectKey{Name: cluster}, live); err != nil {
@@ -71,7 +71,7 @@ func (r *Runner) Detach(ctx context.Context, cluster string, force bool) error {
 		}
 		patch := client.MergeFrom(live.DeepCopy())
 		live.Spec.HubAcceptsClient = false
-		if force {
+		if l.Force {
 			live.Annotations = mergeMap(live.Annotations, map[string]string{names.AnnotationForceDetach: "true"})
 		}
 		if err := r.Client.Patch(ctx, live, patch); err != nil {

@@ -33,8 +33,8 @@ type live struct {
 	tokenSecret string
 	// info says that cluster-info exists.
 	info bool
-	// spread says that the operator has nodes for several replicas.
-	spread bool
+	// replicas is how many pods the hub's operator has; zero is one.
+	replicas int32
 }
 
 // objects returns what a hub consists of, in the order in which it is applied.
@@ -45,7 +45,7 @@ func (h Hub) objects(l live, info bootstrap.ClusterInfo) ([]client.Object, error
 	values := manifests.HubOperator{
 		SkipNamespace: h.KeepNamespace,
 		Version:       buildinfo.Version,
-		Operator:      operatorPod(cm.Spec.RegistrationImagePullSpec, l.spread, cm.Spec.ResourceRequirement, cm.Spec.NodePlacement),
+		Operator:      operatorPod(cm.Spec.RegistrationImagePullSpec, max(l.replicas, 1), cm.Spec.ResourceRequirement, cm.Spec.NodePlacement),
 		DockerConfig:  firstSet(h.PullCredentials, l.pull),
 		Spec:          cm.Spec,
 	}
@@ -168,7 +168,7 @@ func (r *Runner) live(ctx context.Context) (live, error) {
 	}
 	// Ours is kept up to date, somebody else's is left alone.
 	l.info = err == nil && !ownedByUs(&info)
-	l.spread, err = r.spread(ctx)
+	l.replicas, err = r.replicas(ctx)
 	return l, err
 }
 
@@ -186,17 +186,20 @@ func (r *Runner) secret(ctx context.Context, namespace, name string) (map[string
 	return secret.Data, nil
 }
 
-// spread reports whether there are several control plane nodes.
-func (r *Runner) spread(ctx context.Context) (bool, error) {
+// replicas is three where there are several control plane nodes, as upstream.
+func (r *Runner) replicas(ctx context.Context) (int32, error) {
 	total := 0
 	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {
 		nodes := &metav1.PartialObjectMetadataList{}
 		nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 		err := r.Client.List(ctx, nodes, client.HasLabels{label}, client.Limit(2))
 		if err != nil && !apierrors.IsForbidden(err) {
-			return false, fmt.Errorf("nodes: %w", err)
+			return 0, fmt.Errorf("nodes: %w", err)
 		}
 		total = max(total, len(nodes.Items))
 	}
-	return total > 1, nil
+	if total > 1 {
+		return 3, nil
+	}
+	return 1, nil
 }

@@ -29,7 +29,7 @@ func (k Klusterlet) objects(l live) ([]client.Object, error) {
 	rendered, err := manifests.RenderKlusterletOperator(manifests.KlusterletOperator{
 		SkipNamespace: k.KeepNamespace,
 		Version:       buildinfo.Version,
-		Operator: operatorPod(klusterlet.Spec.RegistrationImagePullSpec, false,
+		Operator: operatorPod(klusterlet.Spec.RegistrationImagePullSpec, 1,
 			klusterlet.Spec.ResourceRequirement, klusterlet.Spec.NodePlacement),
 		DockerConfig:        firstSet(k.PullCredentials, l.pull),
 		BootstrapKubeconfig: k.Bootstrap,

@@ -117,16 +117,16 @@ func namespaceOf(k *operatorv1.Klusterlet) string {
 	return names.AgentNamespace
 }
 
-// Leaving is how an agent is removed.
-type Leaving struct {
-	// Force goes on although works remain or the operator does not answer.
+// Removal is how something is removed.
+type Removal struct {
+	// Force goes on although something is left or nobody answers.
 	Force bool
-	// Purge removes the operator as well when no other agent needs it.
+	// Purge removes the operator as well when nothing else needs it.
 	Purge bool
 }
 
 // Leave removes the agent. What it had to leave behind is returned.
-func (r *Runner) Leave(ctx context.Context, a Agent, l Leaving) (left []string, err error) {
+func (r *Runner) Leave(ctx context.Context, a Agent, l Removal) (left []string, err error) {
 	if a.Klusterlet != nil {
 		if len(a.Works) > 0 && !l.Force {
 			return nil, &WorksRemainError{Works: a.Works}
@@ -134,7 +134,7 @@ func (r *Runner) Leave(ctx context.Context, a Agent, l Leaving) (left []string, 
 		for _, work := range a.Works {
 			left = append(left, "appliedmanifestwork/"+work+" and its workload")
 		}
-		if err := r.removeKlusterlet(ctx, a.Klusterlet, l.Force); err != nil {
+		if err := r.removeKlusterlet(ctx, a.Klusterlet, l); err != nil {
 			return left, err
 		}
 	}
@@ -144,17 +144,17 @@ func (r *Runner) Leave(ctx context.Context, a Agent, l Leaving) (left []string, 
 	return left, r.purgeOperator(ctx)
 }
 
-func (r *Runner) removeKlusterlet(ctx context.Context, k *operatorv1.Klusterlet, force bool) error {
+func (r *Runner) removeKlusterlet(ctx context.Context, k *operatorv1.Klusterlet, l Removal) error {
 	return r.Step(ctx, "Removing the agent", func(ctx context.Context, say Say) error {
 		target := &operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: k.Name}}
 		waitCtx := ctx
-		if force {
+		if l.Force {
 			var cancel context.CancelFunc
 			waitCtx, cancel = context.WithTimeout(ctx, forcePatience)
 			defer cancel()
 		}
 		_, err := r.applier().DeleteAndWait(waitCtx, r.waiter(say), target)
-		if !force || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		if !l.Force || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
 		say("the operator does not answer; removing what it made")
@@ -224,7 +224,7 @@ func (r *Runner) operatorObjects(ctx context.Context) ([]client.Object, error) {
 }
 
 // LeavePlan lists what Leave would remove, for a dry run.
-func (r *Runner) LeavePlan(ctx context.Context, a Agent, l Leaving) ([]string, error) {
+func (r *Runner) LeavePlan(ctx context.Context, a Agent, l Removal) ([]string, error) {
 	var plan []string
 	if a.Klusterlet != nil {
 		plan = append(plan, "klusterlet.operator.open-cluster-management.io/"+a.Klusterlet.Name)
@@ -255,8 +255,7 @@ func Unblocked(err error) string {
 	if text := Unmet(err); text != "" {
 		return text
 	}
-	var terminating *apply.TerminatingError
-	if errors.As(err, &terminating) {
+	if terminating, ok := errors.AsType[*apply.TerminatingError](err); ok {
 		return terminating.Error()
 	}
 	if apierrors.IsForbidden(err) {

@@ -15,15 +15,11 @@ import (
 
 // operatorPod is the operator's own pods. They are placed and sized like the
 // components.
-func operatorPod(image string, spread bool, resources *operatorv1.ResourceRequirement, placement operatorv1.NodePlacement) manifests.Pod {
-	pod := manifests.Pod{
-		Image: image, Replicas: 1, Resources: requirements(resources),
+func operatorPod(image string, replicas int32, resources *operatorv1.ResourceRequirement, placement operatorv1.NodePlacement) manifests.Pod {
+	return manifests.Pod{
+		Image: image, Replicas: replicas, Resources: requirements(resources),
 		NodeSelector: placement.NodeSelector, Tolerations: placement.Tolerations,
 	}
-	if spread {
-		pod.Replicas = 3
-	}
-	return pod
 }
 
 // requirements turns OCM's resource classes into requests (contract D.2).
@@ -36,6 +32,7 @@ func requirements(r *operatorv1.ResourceRequirement) corev1.ResourceRequirements
 			if r.ResourceRequirements != nil {
 				return *r.ResourceRequirements.DeepCopy()
 			}
+		default:
 		}
 	}
 	return corev1.ResourceRequirements{Requests: corev1.ResourceList{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/discovery"
@@ -102,14 +103,11 @@ func Unmet(err error) string {
 	if !errors.As(err, &wait) || len(wait.Unmet) == 0 {
 		return ""
 	}
-	text := ""
+	texts := make([]string, len(wait.Unmet))
 	for i, u := range wait.Unmet {
-		if i > 0 {
-			text += "; "
-		}
-		text += fmt.Sprintf("%s: %s", u.Object, u.Message)
+		texts[i] = fmt.Sprintf("%s: %s", u.Object, u.Message)
 	}
-	return text
+	return strings.Join(texts, "; ")
 }
 
 // pollInterval is how often something is looked at that cannot be watched.

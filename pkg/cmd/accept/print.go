@@ -30,7 +30,7 @@ func (o *options) print(results []acceptance.Result) error {
 			rows = append(rows, row{Result: r})
 		}
 	}
-	return cli.PrintTable(o.env.Out, false, rows, o.columns())
+	return cli.PrintTable(o.env.Out, cli.TableFmt, rows, o.columns())
 }
 
 func (o *options) columns() []cli.Column[row] {

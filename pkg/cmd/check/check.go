@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
@@ -139,13 +140,13 @@ func (s *scope) deployment(namespace, name string) func(context.Context) (status
 			return bad(try, "deployment %s/%s: %v", namespace, name, err)
 		}
 		if d.Status.AvailableReplicas == 0 {
-			message := fmt.Sprintf("deployment %s/%s has no ready pod", namespace, name)
+			causes := []string{fmt.Sprintf("deployment %s/%s has no ready pod", namespace, name)}
 			for _, c := range d.Status.Conditions {
 				if c.Status != "True" || c.Type == appsv1.DeploymentReplicaFailure {
-					message += "; " + c.Message
+					causes = append(causes, c.Message)
 				}
 			}
-			return bad(try, "%s", message)
+			return bad(try, "%s", strings.Join(causes, "; "))
 		}
 		return good("%d pod(s) of %s/%s are ready", d.Status.AvailableReplicas, namespace, name)
 	}

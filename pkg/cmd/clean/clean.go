@@ -68,28 +68,11 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !o.yes && o.env.Kube.DryRun() == cli.DryRunNone {
-		name, server := o.env.Kube.Target()
-		ok, err := o.env.Confirm(fmt.Sprintf("Remove the hub of context %s (%s)?", name, server))
-		if err != nil || !ok {
-			return errors.Join(err, cli.Blockedf("", "nothing was removed"))
-		}
+	if err := o.confirm(); err != nil {
+		return err
 	}
-	err = runner.Clean(ctx, hub, o.force, o.purge)
-	var (
-		remain  *install.ClustersRemainError
-		refused *cli.WriteRefusedError
-	)
-	switch {
-	case errors.As(err, &remain):
-		return cli.Blockedf(o.env.Name+" unjoin CLUSTER for each, or --force", "Please detach all managed clusters from the hub control plane: %v", remain)
-	case errors.As(err, &refused):
-	case err != nil:
-		waiting := "the hub to be removed"
-		if why := install.Unblocked(err); why != "" {
-			waiting += " (" + why + ")"
-		}
-		return o.wait.TimedOut(err, waiting, "look at what is named")
+	if err := o.explain(runner.Clean(ctx, hub, install.Removal{Force: o.force, Purge: o.purge})); err != nil {
+		return err
 	}
 	text := "The multicluster hub control plane has been clean up successfully!"
 	if o.env.Kube.DryRun() != cli.DryRunNone {
@@ -97,4 +80,36 @@ func (o *options) run(ctx context.Context) error {
 	}
 	_, err = fmt.Fprintln(o.env.Out, text)
 	return err
+}
+
+func (o *options) confirm() error {
+	if o.yes || o.env.Kube.DryRun() != cli.DryRunNone {
+		return nil
+	}
+	name, server := o.env.Kube.Target()
+	ok, err := o.env.Confirm(fmt.Sprintf("Remove the hub of context %s (%s)?", name, server))
+	if err == nil && !ok {
+		err = cli.Blockedf("", "nothing was removed")
+	}
+	return err
+}
+
+// explain says what stands in the way. A write that a dry run did not send is
+// no error.
+func (o *options) explain(err error) error {
+	var (
+		remain  *install.ClustersRemainError
+		refused *cli.WriteRefusedError
+	)
+	switch {
+	case err == nil, errors.As(err, &refused):
+		return nil
+	case errors.As(err, &remain):
+		return cli.Blockedf(o.env.Name+" unjoin CLUSTER for each, or --force", "Please detach all managed clusters from the hub control plane: %v", remain)
+	}
+	waiting := "the hub to be removed"
+	if why := install.Unblocked(err); why != "" {
+		waiting += " (" + why + ")"
+	}
+	return o.wait.TimedOut(err, waiting, "look at what is named")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -176,8 +177,12 @@ func printTree(w io.Writer, clusters []fleet.Cluster) error {
 		}
 		_, _ = fmt.Fprintf(&b, "%s<%s>\n", branch, c.Name)
 		lines := [][2]string{
-			{"Accepted", fmt.Sprint(c.Accepted)}, {"Available", c.Available}, {"ClusterSet", c.ClusterSet},
-			{"KubernetesVersion", c.Version}, {"Capacity.Cpu", c.CPU}, {"Capacity.Memory", c.Memory},
+			{"Accepted", strconv.FormatBool(c.Accepted)},
+			{"Available", c.Available},
+			{"ClusterSet", c.ClusterSet},
+			{"KubernetesVersion", c.Version},
+			{"Capacity.Cpu", c.CPU},
+			{"Capacity.Memory", c.Memory},
 		}
 		for j, line := range lines {
 			leaf := "├── "

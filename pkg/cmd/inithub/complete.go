@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
@@ -33,7 +34,7 @@ func (o *options) complete(cmd *cobra.Command) (install.Hub, error) {
 	collect(err)
 	h.FeatureGates, err = o.gates.Value()
 	collect(err)
-	h.Drivers, err = o.drivers.value(o.gates.Enabled("ManagedClusterAutoApproval"))
+	h.Drivers, err = o.drivers.value(o.gates)
 	collect(err)
 	collect(o.join.validate())
 	h.Server = o.join.server
@@ -50,7 +51,7 @@ func (o *options) complete(cmd *cobra.Command) (install.Hub, error) {
 }
 
 // value returns the drivers for the ClusterManager, or nil to keep the live ones.
-func (d *driverFlags) value(autoApproval bool) ([]operatorv1.RegistrationDriverHub, error) {
+func (d *driverFlags) value(gates *flags.Gates) ([]operatorv1.RegistrationDriverHub, error) {
 	for _, name := range d.names {
 		if name != driver.CSR {
 			return nil, fmt.Errorf("--registration-drivers: %s is not available in this release; use csr", name)
@@ -62,7 +63,7 @@ func (d *driverFlags) value(autoApproval bool) ([]operatorv1.RegistrationDriverH
 	if d.grpcServer != "" || len(d.grpcUsers) > 0 {
 		return nil, errors.New("--grpc-server and --auto-approved-grpc-identities need --registration-drivers=grpc")
 	}
-	if len(d.csrUsers) > 0 && !autoApproval {
+	if len(d.csrUsers) > 0 && !gates.Enabled("ManagedClusterAutoApproval") {
 		return nil, errors.New("--auto-approved-csr-identities needs --feature-gates=ManagedClusterAutoApproval=true")
 	}
 	switch {

@@ -3,7 +3,6 @@ package join
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,8 +35,8 @@ func (o *options) complete(cmd *cobra.Command) (plan, error) {
 	if err := o.compat.Check(cmd); err != nil {
 		return plan{}, err
 	}
-	p := plan{oneShot: o.hub.admin != (cli.Context{})}
-	if err := o.ask(p.oneShot); err != nil {
+	p := plan{oneShot: o.hub.oneShot()}
+	if err := o.ask(); err != nil {
 		return p, err
 	}
 	var errs []error
@@ -54,7 +53,7 @@ func (o *options) complete(cmd *cobra.Command) (plan, error) {
 	p.klusterlet.Registration.FeatureGates, err = o.gates.Value()
 	collect(err)
 	p.klusterlet.ClusterName = o.registration.cluster
-	p.endpoint, err = o.hub.endpoint(p.oneShot)
+	p.endpoint, err = o.hub.endpoint()
 	collect(err)
 	if !p.oneShot {
 		p.token, err = bootstrap.ParseToken(o.hub.token)
@@ -70,14 +69,14 @@ func (o *options) complete(cmd *cobra.Command) (plan, error) {
 }
 
 // ask fills in what no flag gave.
-func (o *options) ask(oneShot bool) error {
+func (o *options) ask() error {
 	var err error
 	if o.registration.cluster == "" && !o.refresh {
 		if o.registration.cluster, err = o.env.Ask("cluster-name", "Name of this cluster on the hub:", ""); err != nil {
 			return err
 		}
 	}
-	if oneShot {
+	if o.hub.oneShot() {
 		return nil
 	}
 	if o.hub.server == "" {
@@ -99,10 +98,13 @@ func (o *options) ask(oneShot bool) error {
 	return err
 }
 
-func (h *hubFlags) endpoint(oneShot bool) (bootstrap.Endpoint, error) {
+// oneShot reports whether the hub's administrator runs the command.
+func (h *hubFlags) oneShot() bool { return h.admin != (cli.Context{}) }
+
+func (h *hubFlags) endpoint() (bootstrap.Endpoint, error) {
 	e := bootstrap.Endpoint{Server: h.server, ProxyURL: h.proxyURL}
 	var errs []error
-	if h.server != "" || !oneShot {
+	if h.server != "" || !h.oneShot() {
 		u, err := bootstrap.ParseServer(h.server)
 		if err != nil {
 			errs = append(errs, err)
@@ -125,7 +127,7 @@ func (h *hubFlags) endpoint(oneShot bool) (bootstrap.Endpoint, error) {
 		if file.path == "" {
 			continue
 		}
-		data, err := os.ReadFile(file.path)
+		data, err := cli.ReadFile(file.path)
 		if err == nil {
 			_, err = bootstrap.HashesOf(data)
 		}
@@ -151,27 +153,31 @@ func (r *registrationFlags) value() (install.Registration, error) {
 			errs = append(errs, fmt.Errorf("--cluster-name: %w", err))
 		}
 	}
-	switch r.driver {
-	case "":
-	case driver.CSR:
-		out.Driver = &operatorv1.RegistrationDriver{AuthType: string(driver.CSR)}
-	default:
-		errs = append(errs, fmt.Errorf("--registration-auth: %s is not available in this release; use csr", r.driver))
-	}
-	if r.driver != driver.AWSIRSA && (r.hubARN != "" || r.managedARN != "") {
-		errs = append(errs, errors.New("--hub-cluster-arn and --managed-cluster-arn need --registration-auth=awsirsa"))
-	}
-	if r.driver != driver.GRPC && (r.grpcServer != "" || r.grpcCAFile != "") {
-		errs = append(errs, errors.New("--grpc-server and --grpc-ca-file need --registration-auth=grpc"))
+	var err error
+	if out.Driver, err = r.clusterDriver(); err != nil {
+		errs = append(errs, err)
 	}
 	if r.certSeconds != 0 && r.certSeconds < minSeconds {
 		errs = append(errs, fmt.Errorf("--client-cert-expiration-seconds must be 0 or at least %d", minSeconds))
 	}
-	var err error
 	if out.AddOns, err = r.addOnDriver(); err != nil {
 		errs = append(errs, err)
 	}
 	return out, errors.Join(errs...)
+}
+
+func (r *registrationFlags) clusterDriver() (*operatorv1.RegistrationDriver, error) {
+	switch {
+	case r.driver == driver.AWSIRSA, r.driver == driver.GRPC:
+		return nil, fmt.Errorf("--registration-auth: %s is not available in this release; use csr", r.driver)
+	case r.hubARN != "" || r.managedARN != "":
+		return nil, errors.New("--hub-cluster-arn and --managed-cluster-arn need --registration-auth=awsirsa")
+	case r.grpcServer != "" || r.grpcCAFile != "":
+		return nil, errors.New("--grpc-server and --grpc-ca-file need --registration-auth=grpc")
+	case r.driver == "":
+		return nil, nil
+	}
+	return &operatorv1.RegistrationDriver{AuthType: string(r.driver)}, nil
 }
 
 func (r *registrationFlags) addOnDriver() (*operatorv1.AddOnRegistrationDriver, error) {

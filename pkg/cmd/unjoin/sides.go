@@ -33,21 +33,11 @@ func (o *options) leave(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	agent, err := runner.FindAgent(ctx, o.cluster)
-	if errors.Is(err, install.ErrNoAgent) {
-		return o.noAgent(runner)
-	}
+	agent, err := o.find(ctx, runner)
 	if err != nil {
 		return err
 	}
-	if agent.Klusterlet == nil {
-		o.env.Say("The agent of %s is gone already; removing the operator that it has left.", o.cluster)
-	}
-	if len(agent.Works) > 0 && !o.force {
-		return cli.Blockedf("delete the ManifestWorks on the hub first, or orphan the workloads with --force",
-			"%v", &install.WorksRemainError{Works: agent.Works})
-	}
-	leaving := install.Leaving{Force: o.force, Purge: o.purge}
+	leaving := install.Removal{Force: o.force, Purge: o.purge}
 	if o.env.Kube.DryRun() == cli.DryRunClient {
 		return o.plan(ctx, runner, agent, leaving)
 	}
@@ -66,8 +56,25 @@ func (o *options) leave(ctx context.Context) error {
 	return nil
 }
 
+// find returns the agent, if it may be removed.
+func (o *options) find(ctx context.Context, runner *install.Runner) (install.Agent, error) {
+	agent, err := runner.FindAgent(ctx, o.cluster)
+	switch {
+	case errors.Is(err, install.ErrNoAgent):
+		return agent, o.noAgent(runner)
+	case err != nil:
+		return agent, err
+	case len(agent.Works) > 0 && !o.force:
+		return agent, cli.Blockedf("delete the ManifestWorks on the hub first, or orphan the workloads with --force",
+			"%v", &install.WorksRemainError{Works: agent.Works})
+	case agent.Klusterlet == nil:
+		o.env.Say("The agent of %s is gone already; removing the operator that it has left.", o.cluster)
+	}
+	return agent, nil
+}
+
 // plan prints what would happen.
-func (o *options) plan(ctx context.Context, runner *install.Runner, agent install.Agent, leaving install.Leaving) error {
+func (o *options) plan(ctx context.Context, runner *install.Runner, agent install.Agent, leaving install.Removal) error {
 	lines, err := runner.LeavePlan(ctx, agent, leaving)
 	if err != nil {
 		return err
@@ -166,7 +173,7 @@ func (o *options) detach(ctx context.Context, admin cli.Context) error {
 	if err := fleet.RequireHub(o.env, runner.Client); err != nil {
 		return err
 	}
-	err = runner.Detach(ctx, o.cluster, o.force)
+	err = runner.Detach(ctx, o.cluster, install.Removal{Force: o.force})
 	if apierrors.IsNotFound(err) {
 		return cli.NotFoundf("list the clusters with: "+o.env.Name+" get clusters", "the hub knows no cluster %s", o.cluster)
 	}

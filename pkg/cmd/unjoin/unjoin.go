@@ -122,10 +122,10 @@ func (o *options) run(ctx context.Context) error {
 		}
 	}
 	var err error
-	switch {
-	case o.side == hub:
+	switch o.side {
+	case hub:
 		err = o.detach(ctx, o.admin)
-	default:
+	case both, spoke:
 		err = o.leave(ctx)
 		if err == nil && o.side == both && o.admin != (cli.Context{}) {
 			err = o.detach(ctx, o.admin)
@@ -155,8 +155,7 @@ func (o *options) done() error {
 
 // explain says what stands in the way.
 func (o *options) explain(err error) error {
-	var refused *cli.WriteRefusedError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*cli.WriteRefusedError](err); ok {
 		o.env.Say("Nothing was removed (dry run); the first write would have been: %s %s", refused.Method, refused.Path)
 		return nil
 	}

@@ -3,8 +3,6 @@
 package upgrade
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
@@ -25,7 +23,7 @@ func pointer(env cli.Env, name, command, what string) *cobra.Command {
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 		RunE: func(*cobra.Command, []string) error {
 			return &cli.Explained{
-				Problem: fmt.Sprintf("%s is upgraded by running its command again with a newer release; settings are kept", what),
+				Problem: what + " is upgraded by running its command again with a newer release; settings are kept",
 				Try:     env.Name + " " + command, Code: cli.CodeUsage,
 			}
 		},

@@ -145,18 +145,18 @@ func (o *options) print(v versions) error {
 	if o.out.Machine() {
 		return o.out.Object(o.env.Out, v)
 	}
-	lines := fmt.Sprintf("Client: %s\n", v.Client.Version)
+	lines := []string{"Client: " + v.Client.Version}
 	if v.Kubernetes != "" {
-		lines += fmt.Sprintf("Kubernetes: %s\n", v.Kubernetes)
+		lines = append(lines, "Kubernetes: "+v.Kubernetes)
 	}
 	for _, side := range []struct {
 		name string
 		r    *release
 	}{{"Hub", v.Hub}, {"Agent", v.Agent}} {
 		if side.r != nil {
-			lines += fmt.Sprintf("%s: %s\n", side.name, side.r.Version)
+			lines = append(lines, side.name+": "+side.r.Version)
 		}
 	}
-	_, err := fmt.Fprint(o.env.Out, lines)
+	_, err := fmt.Fprintln(o.env.Out, strings.Join(lines, "\n"))
 	return err
 }

@@ -99,8 +99,7 @@ func (r *Runner) pass(ctx context.Context, name string, say cli.Say) (waiting st
 	if err != nil {
 		return "", err
 	}
-	changed := v.accept != nil && f.cluster.Spec.HubAcceptsClient != *v.accept
-	if changed {
+	if v.accept != nil {
 		say("setting hubAcceptsClient to %t", *v.accept)
 	}
 	for _, req := range v.deny {
@@ -113,20 +112,21 @@ func (r *Runner) pass(ctx context.Context, name string, say cli.Say) (waiting st
 	case cli.DryRunClient:
 		return "", nil
 	case cli.DryRunServer:
-		return "", r.act(ctx, f, v, changed)
+		v.waiting = ""
+	case cli.DryRunNone:
 	}
-	return v.waiting, r.act(ctx, f, v, changed)
+	return v.waiting, r.act(ctx, f, v)
 }
 
 // act makes the writes. Acceptance comes first: it is what admission may
 // refuse, and a certificate without it is worth nothing.
-func (r *Runner) act(ctx context.Context, f facts, v verdict, changed bool) error {
+func (r *Runner) act(ctx context.Context, f facts, v verdict) error {
 	for _, req := range v.deny {
 		if err := r.settle(ctx, req, certificatesv1.CertificateDenied); err != nil {
 			return err
 		}
 	}
-	if changed {
+	if v.accept != nil {
 		patch := client.MergeFrom(f.cluster.DeepCopy())
 		f.cluster.Spec.HubAcceptsClient = *v.accept
 		if err := r.Client.Patch(ctx, f.cluster, patch); err != nil {

@@ -61,7 +61,7 @@ func decide(f facts, c Choice) (verdict, error) {
 		return decideDenial(f, c)
 	case f.cluster != nil && f.cluster.Annotations[names.AnnotationManagedClusterARN] != "":
 		// The identity comes from AWS; there is nothing to sign.
-		return verdict{accept: new(true)}, nil
+		return verdict{}.finish(f, c, []claim{{requester: connected}}), nil
 	}
 	requests := eligible(f, c)
 	claims, err := choose(f, claimsOf(f, requests), c)
@@ -71,8 +71,7 @@ func decide(f facts, c Choice) (verdict, error) {
 	if f.cluster == nil {
 		return verdict{waiting: "the cluster to register; does its agent run and reach this hub?"}, nil
 	}
-	v := verdict{}
-	issued := joined(f.cluster) && len(claims) == 0
+	var v verdict
 	for _, r := range requests {
 		chosen := slices.Contains(claims, claimOf(r))
 		switch {
@@ -80,16 +79,26 @@ func decide(f facts, c Choice) (verdict, error) {
 			v.deny = append(v.deny, r)
 		case chosen && r.State == fleet.Pending:
 			v.approve = append(v.approve, r)
-		case chosen && r.State == fleet.Issued, chosen && r.Name == "":
-			issued = true
 		}
 	}
-	issued = issued || slices.ContainsFunc(claims, func(c claim) bool { return c.requester == connected })
-	return v.finish(f, c, claims, issued), nil
+	return v.finish(f, c, claims), nil
+}
+
+// issuedTo reports whether one of the claims has a credential.
+func issuedTo(f facts, claims []claim) bool {
+	if len(claims) == 0 {
+		return joined(f.cluster)
+	}
+	return slices.ContainsFunc(claims, func(c claim) bool {
+		return c.requester == connected || slices.ContainsFunc(f.requests, func(r fleet.Request) bool {
+			return claimOf(r) == c && r.State == fleet.Issued
+		})
+	})
 }
 
 // finish says whether the cluster is to be accepted and what is missing then.
-func (v verdict) finish(f facts, c Choice, claims []claim, issued bool) verdict {
+func (v verdict) finish(f facts, c Choice, claims []claim) verdict {
+	issued := issuedTo(f, claims)
 	switch {
 	case len(v.approve) > 0:
 		// Also when an older request of the same key was issued: the agent

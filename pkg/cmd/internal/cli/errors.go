@@ -30,6 +30,8 @@ const (
 )
 
 // Explained is an error together with what the user can do about it.
+//
+//nolint:errname // it reads as what it is: an error, explained
 type Explained struct {
 	// Problem is one plain sentence, lower case, without a period.
 	Problem string
@@ -101,6 +103,12 @@ func ExitCode(err error) Code {
 	return CodeFailed
 }
 
+// hinter is an error of a library that knows what a user can do about it.
+type hinter interface {
+	error
+	Hint() string
+}
+
 // Explain turns an error from a client library into one that tells the user
 // what to do. An error that is explained already, and one that nothing more
 // can be said about, is returned as it is.
@@ -109,11 +117,7 @@ func Explain(err error) error {
 	if err == nil || errors.As(err, &explained) {
 		return err
 	}
-	var hinted interface {
-		error
-		Hint() string
-	}
-	if errors.As(err, &hinted) {
+	if hinted, ok := errors.AsType[hinter](err); ok {
 		return &Explained{Problem: hinted.Error(), Try: hinted.Hint(), cause: err}
 	}
 	for _, translate := range []func(error) *Explained{explainAPI, explainTLS, explainNetwork} {
@@ -212,7 +216,7 @@ func explainNetwork(err error) *Explained {
 		}
 	case errors.As(err, &op):
 		return &Explained{
-			Problem: fmt.Sprintf("no connection to %s", server),
+			Problem: "no connection to " + server,
 			Try:     "check that the cluster runs and can be reached from here",
 			Cause:   op.Err,
 		}
@@ -222,8 +226,7 @@ func explainNetwork(err error) *Explained {
 
 // HintOf returns what an explained error says to do next, or "".
 func HintOf(err error) string {
-	var explained *Explained
-	if errors.As(err, &explained) {
+	if explained, ok := errors.AsType[*Explained](err); ok {
 		return explained.Try
 	}
 	return ""

@@ -35,10 +35,15 @@ func (e Env) ReadSecret(path string) (string, error) {
 	if path == "-" {
 		data, err = io.ReadAll(io.LimitReader(e.In, 1<<20))
 	} else {
-		data, err = os.ReadFile(path)
+		data, err = ReadFile(path)
 	}
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", path, err)
 	}
 	return strings.TrimSpace(string(data)), nil
+}
+
+// ReadFile reads a file that the user named.
+func ReadFile(path string) ([]byte, error) {
+	return os.ReadFile(path) //nolint:gosec // the user may read what the user may read
 }

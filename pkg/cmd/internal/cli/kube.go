@@ -59,8 +59,9 @@ func (k *Kube) DryRunSuffix() string {
 		return " (dry run)"
 	case DryRunServer:
 		return " (server dry run)"
+	default:
+		return ""
 	}
-	return ""
 }
 
 // Context chooses another cluster than the flags do. An empty field means what

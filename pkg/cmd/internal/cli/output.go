@@ -98,6 +98,7 @@ func (o *Output) Object(w io.Writer, v any) error {
 		if data, err = o.query(data); err != nil {
 			return err
 		}
+	default: // JSON as it is
 	}
 	_, err = w.Write(data)
 	return err

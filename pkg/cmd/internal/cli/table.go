@@ -40,16 +40,16 @@ func PrintList[T any](w io.Writer, o *Output, kind string, items []T, name func(
 		}
 		return nil
 	}
-	return PrintTable(w, o.Format == Wide, items, columns)
+	return PrintTable(w, o.Format, items, columns)
 }
 
 // PrintTable prints items as a table.
-func PrintTable[T any](w io.Writer, wide bool, items []T, columns []Column[T]) error {
+func PrintTable[T any](w io.Writer, format Format, items []T, columns []Column[T]) error {
 	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	row := func(cell func(Column[T]) string) {
 		var cells []string
 		for _, c := range columns {
-			if wide || !c.Wide {
+			if format == Wide || !c.Wide {
 				cells = append(cells, cell(c))
 			}
 		}
@@ -69,8 +69,5 @@ func PrintTable[T any](w io.Writer, wide bool, items []T, columns []Column[T]) e
 
 // YesNo is a truth in a table.
 func YesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
+	return map[bool]string{true: "yes", false: "no"}[b]
 }

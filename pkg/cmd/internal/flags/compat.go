@@ -1,7 +1,6 @@
 package flags
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -66,6 +65,6 @@ func (a *anything) Type() string { return "string" }
 
 // Set implements pflag.Value.
 func (a *anything) Set(s string) error {
-	a.text = fmt.Sprint(s)
+	a.text = s
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -78,7 +77,7 @@ func (w *Workload) Value() (install.Workload, error) {
 }
 
 func readPullFile(path string) ([]byte, error) {
-	data, err := os.ReadFile(path)
+	data, err := cli.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("--image-pull-credential-file: %w", err)
 	}

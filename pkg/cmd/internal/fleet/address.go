@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -85,7 +84,7 @@ func authority(ctx context.Context, config *rest.Config, c client.Reader) ([]byt
 	case len(config.CAData) > 0:
 		return config.CAData, nil
 	case config.CAFile != "":
-		return os.ReadFile(config.CAFile)
+		return cli.ReadFile(config.CAFile)
 	}
 	var roots corev1.ConfigMap
 	if err := c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespacePublic, Name: "kube-root-ca.crt"}, &roots); err != nil {
@@ -121,9 +120,10 @@ func (a *Address) Probe(ctx context.Context) (warning string) {
 	case bootstrap.WrongHost:
 		return fmt.Sprintf("the hub's certificate is not valid for %s: managed clusters will refuse it", a.Server)
 	case bootstrap.Unreachable:
-		return fmt.Sprintf("%s cannot be reached from here; managed clusters must be able to", a.Server)
+		return a.Server + " cannot be reached from here; managed clusters must be able to"
+	default:
+		return ""
 	}
-	return ""
 }
 
 // JoinCommand is the line that a managed cluster's administrator runs.

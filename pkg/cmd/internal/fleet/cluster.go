@@ -110,6 +110,7 @@ func notJoined(open []Request) string {
 			return "request " + r.Name + " is approved, not issued"
 		case Pending:
 			return "request " + r.Name + " waits to be approved"
+		default:
 		}
 	}
 	return "accepted; waits for the agent to use its credential"

@@ -15,7 +15,7 @@ import (
 
 // RequireHub is an error unless the cluster is a hub that knows managed clusters.
 func RequireHub(env cli.Env, c client.Client) error {
-	served, err := serves(c, clusterv1.SchemeGroupVersion.WithKind("ManagedCluster"))
+	served, err := serves(c, schema.GroupVersionKind{Group: clusterv1.GroupName, Version: "v1", Kind: "ManagedCluster"})
 	if served || err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func RequireInit(env cli.Env, c client.Client) error {
 
 // RequireManaged is an error unless the cluster is a managed cluster.
 func RequireManaged(env cli.Env, c client.Client) error {
-	served, err := serves(c, operatorv1.SchemeGroupVersion.WithKind("Klusterlet"))
+	served, err := serves(c, operatorKind("Klusterlet"))
 	if served || err != nil {
 		return err
 	}
@@ -45,12 +45,12 @@ func RequireManaged(env cli.Env, c client.Client) error {
 
 // IsHub reports whether the cluster serves what only a hub serves.
 func IsHub(c client.Client) (bool, error) {
-	return serves(c, operatorv1.SchemeGroupVersion.WithKind("ClusterManager"))
+	return serves(c, operatorKind("ClusterManager"))
 }
 
 // IsManaged reports whether the cluster serves what only a managed cluster serves.
 func IsManaged(c client.Client) (bool, error) {
-	return serves(c, operatorv1.SchemeGroupVersion.WithKind("Klusterlet"))
+	return serves(c, operatorKind("Klusterlet"))
 }
 
 // wrongCluster names the cluster and what it is instead.
@@ -64,6 +64,10 @@ func wrongCluster(env cli.Env, c client.Client, wanted, try string) error {
 		is = "; it is a managed cluster"
 	}
 	return cli.Blockedf(try, "the cluster of context %q (%s) is not %s%s", name, server, wanted, is)
+}
+
+func operatorKind(kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: operatorv1.GroupName, Version: "v1", Kind: kind}
 }
 
 func serves(c client.Client, gvk schema.GroupVersionKind) (bool, error) {

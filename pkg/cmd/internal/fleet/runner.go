@@ -41,15 +41,13 @@ func NewRunner(env cli.Env, config *rest.Config) (*install.Runner, error) {
 
 // Explain turns an installer's error into what a user reads and the exit code.
 func Explain(err error) error {
-	var preflight *install.PreflightError
-	if errors.As(err, &preflight) {
+	if preflight, ok := errors.AsType[*install.PreflightError](err); ok {
 		return &cli.Explained{
 			Problem: preflight.Error(), Code: cli.CodeBlocked,
 			Try: "mend it, or make a check a warning with --skip-check=NAME; nothing was changed",
 		}
 	}
-	var contact *bootstrap.Error
-	if errors.As(err, &contact) {
+	if contact, ok := errors.AsType[*bootstrap.Error](err); ok {
 		return &cli.Explained{Problem: contact.Problem, Try: contact.Try, Code: cli.CodeBlocked, Cause: contact.Cause}
 	}
 	return err
