@@ -1,7 +1,6 @@
 package agent_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -45,9 +44,9 @@ func (s *spoke) klusterletSays(t *testing.T, status metav1.ConditionStatus, reas
 			t.Logf("the Klusterlet says %+v", got)
 		}
 	}()
-	eventually(t, "the Klusterlet to say "+reason, func(ctx context.Context) (bool, error) {
+	eventually(t, "the Klusterlet to say "+reason, func() (bool, error) {
 		var k operatorv1.Klusterlet
-		if err := s.admin.Get(ctx, client.ObjectKey{Name: s.cluster}, &k); err != nil {
+		if err := s.admin.Get(t.Context(), client.ObjectKey{Name: s.cluster}, &k); err != nil {
 			return false, err
 		}
 		got = apimeta.FindStatusCondition(k.Status.Conditions, names.ConditionHubConnectionDegraded)
@@ -215,7 +214,7 @@ func testCrashes(t *testing.T, h *hub) {
 				}
 			}
 			p = s.start(t)
-			eventually(t, "a CSR", func(context.Context) (bool, error) { return len(h.csrs(t, cluster)) > 0, nil })
+			eventually(t, "a CSR", func() (bool, error) { return len(h.csrs(t, cluster)) > 0, nil })
 			h.approve(t, cluster)
 			h.accept(t, cluster)
 			h.available(t, cluster)
@@ -260,7 +259,7 @@ func testLostSecret(t *testing.T, h *hub) {
 		t.Fatal(err)
 	}
 	p.reaches(t, agent.Requested)
-	eventually(t, "the files to go", func(context.Context) (bool, error) {
+	eventually(t, "the files to go", func() (bool, error) {
 		_, err := os.Stat(filepath.Join(s.hubDir, "tls.key"))
 		return os.IsNotExist(err), nil
 	})

@@ -54,11 +54,11 @@ func TestMain(m *testing.M) {
 	controlplane.Main(m, &managed)
 }
 
-func eventually(t *testing.T, what string, done func(ctx context.Context) (bool, error)) {
+func eventually(t *testing.T, what string, done func() (bool, error)) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		ok, err := done(ctx)
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		ok, err := done()
 		last = err
 		return ok && err == nil, nil
 	})
@@ -82,9 +82,9 @@ func install(t *testing.T, c client.Client, objs []*unstructured.Unstructured, e
 		if o.GetKind() != "CustomResourceDefinition" {
 			continue
 		}
-		eventually(t, "CRD "+o.GetName(), func(ctx context.Context) (bool, error) {
+		eventually(t, "CRD "+o.GetName(), func() (bool, error) {
 			crd := &apiextensionsv1.CustomResourceDefinition{}
-			if err := c.Get(ctx, client.ObjectKey{Name: o.GetName()}, crd); err != nil {
+			if err := c.Get(t.Context(), client.ObjectKey{Name: o.GetName()}, crd); err != nil {
 				return false, err
 			}
 			return slices.ContainsFunc(crd.Status.Conditions, func(cond apiextensionsv1.CustomResourceDefinitionCondition) bool {

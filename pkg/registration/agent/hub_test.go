@@ -132,14 +132,14 @@ func (h *hub) deny(t *testing.T, cluster string) {
 func (h *hub) decide(t *testing.T, cluster string, accepted bool, c metav1.Condition) {
 	t.Helper()
 	c.Type = clusterv1.ManagedClusterConditionHubAccepted
-	eventually(t, "the decision on "+cluster, func(ctx context.Context) (bool, error) {
+	eventually(t, "the decision on "+cluster, func() (bool, error) {
 		mc := h.cluster(t, cluster)
 		mc.Spec.HubAcceptsClient = accepted
-		if err := h.admin.Update(ctx, mc); err != nil {
+		if err := h.admin.Update(t.Context(), mc); err != nil {
 			return false, err
 		}
 		apimeta.SetStatusCondition(&mc.Status.Conditions, c)
-		return true, h.admin.Status().Update(ctx, mc)
+		return true, h.admin.Status().Update(t.Context(), mc)
 	})
 }
 
@@ -215,7 +215,7 @@ func (h *hub) join(t *testing.T, p *process, cluster string) {
 
 func (h *hub) available(t *testing.T, cluster string) {
 	t.Helper()
-	eventually(t, cluster+" to be available", func(context.Context) (bool, error) {
+	eventually(t, cluster+" to be available", func() (bool, error) {
 		conditions := h.cluster(t, cluster).Status.Conditions
 		return apimeta.IsStatusConditionTrue(conditions, clusterv1.ManagedClusterConditionAvailable), nil
 	})

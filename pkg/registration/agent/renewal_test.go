@@ -1,7 +1,6 @@
 package agent_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -39,10 +38,10 @@ func TestRenewal(t *testing.T) {
 // quickLease makes the heartbeat of a cluster fast enough to see gaps.
 func (h *hub) quickLease(t *testing.T, cluster string, seconds int32) {
 	t.Helper()
-	eventually(t, "the lease duration", func(ctx context.Context) (bool, error) {
+	eventually(t, "the lease duration", func() (bool, error) {
 		mc := h.cluster(t, cluster)
 		mc.Spec.LeaseDurationSeconds = seconds
-		return true, h.admin.Update(ctx, mc)
+		return true, h.admin.Update(t.Context(), mc)
 	})
 }
 
@@ -140,11 +139,11 @@ func testRestartWhileRenewing(t *testing.T, h *hub) {
 	p := s.start(t)
 	h.join(t, p, "restarts")
 	p.reaches(t, agent.Renewing)
-	eventually(t, "the renewal request", func(context.Context) (bool, error) { return len(h.csrs(t, "restarts")) == 2, nil })
+	eventually(t, "the renewal request", func() (bool, error) { return len(h.csrs(t, "restarts")) == 2, nil })
 	p.stop()
 	p = s.start(t)
 	h.renewals(t, "restarts")
-	eventually(t, "the renewal", func(context.Context) (bool, error) {
+	eventually(t, "the renewal", func() (bool, error) {
 		return p.metric(t, "ocm_agent_renewals_total", "success") > 0, nil
 	})
 	p.reaches(t, agent.Running)
@@ -160,14 +159,14 @@ func testOtherHub(t *testing.T, h *hub) {
 	p := s.start(t)
 	other.join(t, p, "moves")
 	s.setBootstrap(t, h.bootstrapKubeconfig(t))
-	eventually(t, "a request at the new hub", func(context.Context) (bool, error) { return len(h.csrs(t, "moves")) == 1, nil })
+	eventually(t, "a request at the new hub", func() (bool, error) { return len(h.csrs(t, "moves")) == 1, nil })
 	h.join(t, p, "moves")
 	if own := restConfigOf(t, s.hubDir+"/kubeconfig"); own.Host != h.URL {
 		t.Errorf("the files lead to %s, want %s", own.Host, h.URL)
 	}
 	// And back, which is a new request: nothing of the old registration is kept.
 	s.setBootstrap(t, other.bootstrapKubeconfig(t))
-	eventually(t, "a second request at the first hub", func(context.Context) (bool, error) { return len(other.csrs(t, "moves")) == 2, nil })
+	eventually(t, "a second request at the first hub", func() (bool, error) { return len(other.csrs(t, "moves")) == 2, nil })
 	other.approve(t, "moves")
 	p.reaches(t, agent.Running)
 }
@@ -184,7 +183,7 @@ func testRenewalDenied(t *testing.T, h *hub) {
 		create(t, h.admin, c)
 	}
 	var got *metav1.Condition
-	eventually(t, "the condition", func(context.Context) (bool, error) {
+	eventually(t, "the condition", func() (bool, error) {
 		got = apimeta.FindStatusCondition(h.cluster(t, "halts").Status.Conditions, names.ConditionCertificateRotated)
 		return got != nil && got.Status == metav1.ConditionFalse, nil
 	})
@@ -206,18 +205,18 @@ func TestHubRestart(t *testing.T) {
 	sleep(2 * time.Second) // Let requests fail; nothing is checked by this.
 	h.StartAPIServer(t)
 	before := h.lease(t, "hubrestart")
-	eventually(t, "the lease to be renewed", func(context.Context) (bool, error) {
+	eventually(t, "the lease to be renewed", func() (bool, error) {
 		return h.lease(t, "hubrestart").After(before), nil
 	})
 	h.renewals(t, "hubrestart")
-	eventually(t, "the renewal", func(context.Context) (bool, error) {
+	eventually(t, "the renewal", func() (bool, error) {
 		return p.metric(t, "ocm_agent_renewals_total", "success") >= 2, nil
 	})
 	p.reaches(t, agent.Running)
 	if n := len(h.csrs(t, "hubrestart")); n != 2 {
 		t.Errorf("%d CSRs", n)
 	}
-	eventually(t, "the renewal to be told", func(context.Context) (bool, error) {
+	eventually(t, "the renewal to be told", func() (bool, error) {
 		return apimeta.IsStatusConditionTrue(h.cluster(t, "hubrestart").Status.Conditions, names.ConditionCertificateRotated), nil
 	})
 }

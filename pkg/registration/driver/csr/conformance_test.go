@@ -1,0 +1,77 @@
+package csr_test
+
+import (
+	"testing"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/drivertest"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.Start(t)
+	admin := cp.Client(t)
+	for _, o := range []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "join"}, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get", "list", "watch"},
+		}}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "join"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "join"},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "joiner"}},
+		},
+	} {
+		if err := admin.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	joiner, err := client.NewWithWatch(cp.ConfigFor(t, "joiner"), client.Options{Scheme: scheme.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients, err := kubernetes.NewForConfig(cp.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	decide := func(typ certificatesv1.RequestConditionType) func(*testing.T, driver.Identity) {
+		return func(t *testing.T, id driver.Identity) {
+			t.Helper()
+			requests := clients.CertificatesV1().CertificateSigningRequests()
+			list, err := requests.List(t.Context(), metav1.ListOptions{LabelSelector: names.LabelClusterName + "=" + id.Cluster})
+			if err != nil || len(list.Items) != 1 {
+				t.Fatalf("%d requests of %s, %v", len(list.Items), id.Cluster, err)
+			}
+			c := &list.Items[0]
+			if _, err := csr.Vet(c); err != nil {
+				t.Errorf("the hub's side of the driver refuses the agent's side: %v", err)
+			}
+			c.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: typ, Status: corev1.ConditionTrue, Reason: "Test"}}
+			if _, err := requests.UpdateApproval(t.Context(), c.Name, c, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Run("agent", func(t *testing.T) {
+		t.Parallel()
+		drivertest.RunAgent(t, drivertest.AgentSuite{
+			New: func(id driver.Identity) driver.Agent {
+				return csr.NewAgent(csr.AgentConfig{Identity: id, ExpirationSeconds: 3600, Clock: clock.RealClock{}})
+			},
+			Hub:    joiner,
+			Grant:  decide(certificatesv1.CertificateApproved),
+			Refuse: decide(certificatesv1.CertificateDenied),
+		})
+	})
+}
