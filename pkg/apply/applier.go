@@ -215,3 +215,12 @@ func dependencyMissing(err error) bool { return notServed(err) || apierrors.IsNo
 func refOf(obj *unstructured.Unstructured) Ref {
 	return Ref{Kind: obj.GroupVersionKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
+
+// Objects returns list in the form that Apply and Delete take.
+func Objects[T client.Object](list []T) []client.Object {
+	objs := make([]client.Object, len(list))
+	for i, obj := range list {
+		objs[i] = obj
+	}
+	return objs
+}

@@ -8,10 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -76,7 +74,7 @@ func (r *Reconciler) cleanCRDs(ctx context.Context, s *scope) (string, error) {
 			return waiting, err
 		}
 	}
-	changes, err := r.applier.Delete(ctx, objects(crds)...)
+	changes, err := r.applier.Delete(ctx, apply.Objects(crds)...)
 	if err != nil || len(changes) == 0 {
 		return "", err
 	}
@@ -139,47 +137,14 @@ func (r *Reconciler) disownCRDs(ctx context.Context, crds []*unstructured.Unstru
 // cleanRest deletes what is not a CRD: the controllers and their rights, the
 // admission policies, and the namespace.
 func (r *Reconciler) cleanRest(ctx context.Context, s *scope) (string, error) {
-	var last apply.ChangeSet
-	for _, kind := range append(removable(), &corev1.Namespace{}) {
-		list, err := r.listOf(ctx, kind, s.cm.Name)
-		if err != nil {
-			return "", err
-		}
-		changes, err := r.applier.Delete(ctx, list...)
-		if err != nil {
-			return "", err
-		}
-		last = append(last, changes...)
+	made, err := r.made(s.cm.Name, append(removable(), &corev1.NamespaceList{})).List(ctx)
+	if err != nil {
+		return "", err
 	}
-	if len(last) == 0 {
-		return "", nil
+	slices.Reverse(made) // Delete begins with the last.
+	last, err := r.applier.Delete(ctx, made...)
+	if err != nil || len(last) == 0 {
+		return "", err
 	}
 	return fmt.Sprintf("Waiting for %s to be gone", last[len(last)-1].Object), nil
-}
-
-// listOf returns the objects of a kind that were made for a ClusterManager.
-func (r *Reconciler) listOf(ctx context.Context, kind client.Object, name string) ([]client.Object, error) {
-	gvk, err := r.client.GroupVersionKindFor(kind)
-	if err != nil {
-		return nil, err
-	}
-	made, err := r.client.Scheme().New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err != nil {
-		return nil, err
-	}
-	list, ok := made.(client.ObjectList)
-	if !ok {
-		return nil, fmt.Errorf("%s has no list", gvk)
-	}
-	if err := r.client.List(ctx, list, client.MatchingLabels{names.LabelCreatedByClusterManager: name}); err != nil {
-		return nil, fmt.Errorf("list %s: %w", gvk.Kind, err)
-	}
-	var objs []client.Object
-	err = apimeta.EachListItem(list, func(item runtime.Object) error {
-		if obj, ok := item.(client.Object); ok {
-			objs = append(objs, obj)
-		}
-		return nil
-	})
-	return objs, err
 }

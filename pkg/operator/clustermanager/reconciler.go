@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/prune"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/pullsecret"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/replicas"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/report"
@@ -133,7 +134,7 @@ func (r *Reconciler) render(render func(manifests.Hub) ([]*unstructured.Unstruct
 		if err != nil {
 			return err
 		}
-		changes, err := r.applier.Apply(ctx, objects(rendered)...)
+		changes, err := r.applier.Apply(ctx, apply.Objects(rendered)...)
 		s.changes = append(s.changes, changes...)
 		return err
 	}
@@ -142,30 +143,12 @@ func (r *Reconciler) render(render func(manifests.Hub) ([]*unstructured.Unstruct
 // prune deletes what an earlier version or an earlier spec had applied and this
 // pass did not.
 func (r *Reconciler) prune(ctx context.Context, s *scope) error {
-	wanted := map[apply.Ref]bool{}
-	for _, change := range s.changes {
-		wanted[change.Object] = true
-	}
-	for _, kind := range removable() {
-		gvk, err := r.client.GroupVersionKindFor(kind)
-		if err != nil {
-			return err
-		}
-		list, err := r.listOf(ctx, kind, s.cm.Name)
-		if err != nil {
-			return err
-		}
-		for _, obj := range list {
-			ref := apply.Ref{Kind: gvk, Namespace: obj.GetNamespace(), Name: obj.GetName()}
-			if wanted[ref] {
-				continue
-			}
-			if _, err := r.applier.Delete(ctx, obj); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return r.made(s.cm.Name, removable()).Prune(ctx, s.changes)
+}
+
+// made is what the operator made for a ClusterManager.
+func (r *Reconciler) made(name string, kinds []client.ObjectList) prune.Owned {
+	return prune.Owned{Client: r.client, Label: client.MatchingLabels{names.LabelCreatedByClusterManager: name}, Kinds: kinds}
 }
 
 // ensureFinalizer makes sure, before anything is made, that it will be removed.
@@ -193,12 +176,4 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 		return nil
 	}
 	return err
-}
-
-func objects(list []*unstructured.Unstructured) []client.Object {
-	objs := make([]client.Object, len(list))
-	for i, obj := range list {
-		objs[i] = obj
-	}
-	return objs
 }

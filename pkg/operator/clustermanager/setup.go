@@ -71,19 +71,28 @@ func CacheOptions() (cache.Options, error) {
 
 // owned are the kinds that the operator applies, the pull secret aside.
 func owned() []client.Object {
-	return append(removable(), &apiextensionsv1.CustomResourceDefinition{}, &corev1.Namespace{})
+	return []client.Object{
+		&apiextensionsv1.CustomResourceDefinition{},
+		&corev1.Namespace{},
+		&corev1.ServiceAccount{},
+		&rbacv1.ClusterRole{},
+		&rbacv1.ClusterRoleBinding{},
+		&admissionregistrationv1.ValidatingAdmissionPolicy{},
+		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{},
+		&appsv1.Deployment{},
+	}
 }
 
 // removable are the kinds of which an object is deleted when it is no longer
 // wanted, in the order in which they go.
-func removable() []client.Object {
-	return []client.Object{
-		&appsv1.Deployment{},
-		&rbacv1.ClusterRoleBinding{},
-		&rbacv1.ClusterRole{},
-		&corev1.ServiceAccount{},
-		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{},
-		&admissionregistrationv1.ValidatingAdmissionPolicy{},
+func removable() []client.ObjectList {
+	return []client.ObjectList{
+		&appsv1.DeploymentList{},
+		&rbacv1.ClusterRoleBindingList{},
+		&rbacv1.ClusterRoleList{},
+		&corev1.ServiceAccountList{},
+		&admissionregistrationv1.ValidatingAdmissionPolicyBindingList{},
+		&admissionregistrationv1.ValidatingAdmissionPolicyList{},
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/gates"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/resources"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/synclabels"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
@@ -85,7 +86,8 @@ func unsupported(spec *operatorv1.ClusterManagerSpec) *metav1.Condition {
 // values turns the ClusterManager into the values of its manifests.
 func (r *Reconciler) values(cm *operatorv1.ClusterManager, settings gateSettings, replicas int32, pull []byte) manifests.Hub {
 	synced := r.syncedLabels(cm)
-	own := maps.Clone(synced)
+	own := map[string]string{}
+	maps.Copy(own, synced)
 	own[names.LabelCreatedByClusterManager] = cm.Name
 	pod := manifests.Pod{
 		Image:        r.config.Image,
@@ -111,15 +113,10 @@ func (r *Reconciler) values(cm *operatorv1.ClusterManager, settings gateSettings
 // syncedLabels are the ClusterManager's own labels where they are to be copied
 // (contract A.4).
 func (r *Reconciler) syncedLabels(cm *operatorv1.ClusterManager) map[string]string {
-	labels := map[string]string{}
 	if r.config.SyncLabels {
-		for key, value := range cm.Labels {
-			if key != "app" && !strings.Contains(key, "open-cluster-management.io") {
-				labels[key] = value
-			}
-		}
+		return synclabels.Of(cm.Labels)
 	}
-	return labels
+	return nil
 }
 
 // registrationArgs are the registration controller's flags (contract B.6, D.8).

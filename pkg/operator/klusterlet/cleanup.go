@@ -8,6 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +18,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -29,15 +31,15 @@ func (r *Reconciler) clean(ctx context.Context, k *operatorv1.Klusterlet) (ctrl.
 	}
 	values := r.values(k, evaluateGates(k), 0, nil)
 	values.AddOnNamespace = false // Other Klusterlets may need it; see removeAddOnNamespace.
-	for _, step := range []func(context.Context, *operatorv1.Klusterlet, manifests.Klusterlet) (bool, error){
+	for _, step := range []func(context.Context, *operatorv1.Klusterlet, manifests.Klusterlet) (string, error){
 		r.removeAgents, r.releaseCRDs, r.releaseAppliedWorks, r.removeBase, r.removeAddOnNamespace,
 	} {
-		done, err := step(ctx, k, values)
+		waiting, err := step(ctx, k, values)
 		if err != nil {
 			return ctrl.Result{}, fmt.Errorf("remove Klusterlet %s: %w", k.Name, err)
 		}
-		if !done {
-			return ctrl.Result{RequeueAfter: cleanupRetry}, nil
+		if waiting != "" {
+			return ctrl.Result{RequeueAfter: cleanupRetry}, r.reportDeletion(ctx, k, waiting)
 		}
 	}
 	patch := client.MergeFromWithOptions(k.DeepCopy(), client.MergeFromWithOptimisticLock{})
@@ -46,31 +48,34 @@ func (r *Reconciler) clean(ctx context.Context, k *operatorv1.Klusterlet) (ctrl.
 }
 
 // removeAgents deletes the Deployments and waits until their pods are gone.
-func (r *Reconciler) removeAgents(ctx context.Context, _ *operatorv1.Klusterlet, values manifests.Klusterlet) (bool, error) {
+func (r *Reconciler) removeAgents(ctx context.Context, _ *operatorv1.Klusterlet, values manifests.Klusterlet) (string, error) {
 	rendered, err := manifests.RenderKlusterletRuntime(values)
 	if err != nil {
-		return false, err
+		return "", err
 	}
-	if done, err := r.remove(ctx, rendered); err != nil || !done {
-		return false, err
+	if waiting, err := r.remove(ctx, rendered); err != nil || waiting != "" {
+		return waiting, err
 	}
 	var pods corev1.PodList
 	err = r.uncached.List(ctx, &pods, client.InNamespace(values.Namespace), client.MatchingLabels{"app": names.AppRegistrationAgent}, client.Limit(1))
-	return len(pods.Items) == 0, err
+	if err != nil || len(pods.Items) == 0 {
+		return "", err
+	}
+	return fmt.Sprintf("Waiting for pod %s/%s to stop", pods.Items[0].Namespace, pods.Items[0].Name), nil
 }
 
 // releaseCRDs takes our version off the CRDs, which stay: their objects may be
 // somebody's, and another release may take them over.
-func (r *Reconciler) releaseCRDs(ctx context.Context, _ *operatorv1.Klusterlet, values manifests.Klusterlet) (bool, error) {
+func (r *Reconciler) releaseCRDs(ctx context.Context, _ *operatorv1.Klusterlet, values manifests.Klusterlet) (string, error) {
 	rendered, err := manifests.RenderKlusterletCRDs(values)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	for _, obj := range rendered {
 		var crd apiextensionsv1.CustomResourceDefinition
 		if err := r.client.Get(ctx, client.ObjectKeyFromObject(obj), &crd); err != nil {
 			if client.IgnoreNotFound(err) != nil {
-				return false, err
+				return "", err
 			}
 			continue
 		}
@@ -78,22 +83,22 @@ func (r *Reconciler) releaseCRDs(ctx context.Context, _ *operatorv1.Klusterlet, 
 		delete(crd.Annotations, names.AnnotationVersion)
 		delete(crd.Labels, names.LabelCreatedByKlusterlet)
 		if err := client.IgnoreNotFound(r.client.Patch(ctx, &crd, patch, client.FieldOwner(FieldManager))); err != nil {
-			return false, err
+			return "", err
 		}
 	}
-	return true, nil
+	return "", nil
 }
 
 // releaseAppliedWorks takes the finalizer off the AppliedManifestWorks of this
 // Klusterlet's agent, because nobody is left to do it. What the works deployed
 // stays.
-func (r *Reconciler) releaseAppliedWorks(ctx context.Context, k *operatorv1.Klusterlet, _ manifests.Klusterlet) (bool, error) {
+func (r *Reconciler) releaseAppliedWorks(ctx context.Context, k *operatorv1.Klusterlet, _ manifests.Klusterlet) (string, error) {
 	var works workv1.AppliedManifestWorkList
 	if err := r.uncached.List(ctx, &works); err != nil {
 		if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			return true, nil
+			return "", nil
 		}
-		return false, err
+		return "", err
 	}
 	for i := range works.Items {
 		work := &works.Items[i]
@@ -105,32 +110,32 @@ func (r *Reconciler) releaseAppliedWorks(ctx context.Context, k *operatorv1.Klus
 			continue
 		}
 		if err := client.IgnoreNotFound(r.client.Patch(ctx, work, patch, client.FieldOwner(FieldManager))); err != nil {
-			return false, err
+			return "", err
 		}
 	}
-	return true, nil
+	return "", nil
 }
 
 // removeBase deletes rights, identities and the agent namespace, and with the
 // namespace the credentials in it.
-func (r *Reconciler) removeBase(ctx context.Context, _ *operatorv1.Klusterlet, values manifests.Klusterlet) (bool, error) {
+func (r *Reconciler) removeBase(ctx context.Context, _ *operatorv1.Klusterlet, values manifests.Klusterlet) (string, error) {
 	rendered, err := manifests.RenderKlusterletBase(values)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	return r.remove(ctx, rendered)
 }
 
 // removeAddOnNamespace deletes the default add-on namespace when no other
 // Klusterlet is left that could have add-ons in it.
-func (r *Reconciler) removeAddOnNamespace(ctx context.Context, k *operatorv1.Klusterlet, _ manifests.Klusterlet) (bool, error) {
+func (r *Reconciler) removeAddOnNamespace(ctx context.Context, k *operatorv1.Klusterlet, _ manifests.Klusterlet) (string, error) {
 	var list operatorv1.KlusterletList
 	if err := r.client.List(ctx, &list); err != nil {
-		return false, err
+		return "", err
 	}
 	for i := range list.Items {
 		if list.Items[i].Name != k.Name {
-			return true, nil
+			return "", nil
 		}
 	}
 	ns := &unstructured.Unstructured{}
@@ -139,8 +144,31 @@ func (r *Reconciler) removeAddOnNamespace(ctx context.Context, k *operatorv1.Klu
 	return r.remove(ctx, []*unstructured.Unstructured{ns})
 }
 
-// remove asks for the deletion of objs and reports whether all are gone.
-func (r *Reconciler) remove(ctx context.Context, objs []*unstructured.Unstructured) (bool, error) {
-	changes, err := r.applier.Delete(ctx, objects(objs)...)
-	return err == nil && len(changes) == 0, err
+// remove asks for the deletion of objs and returns what it waits for, or "" when
+// all are gone.
+func (r *Reconciler) remove(ctx context.Context, objs []*unstructured.Unstructured) (string, error) {
+	changes, err := r.applier.Delete(ctx, apply.Objects(objs)...)
+	if err != nil || len(changes) == 0 {
+		return "", err
+	}
+	return fmt.Sprintf("Waiting for %s to be gone", changes[len(changes)-1].Object), nil
+}
+
+// reportDeletion says in the condition Applied what a deletion waits for.
+func (r *Reconciler) reportDeletion(ctx context.Context, k *operatorv1.Klusterlet, waiting string) error {
+	s := &scope{klusterlet: k}
+	s.status.ObservedGeneration = k.Generation
+	s.keepLists()
+	s.status.Set(evaluateGates(k).condition())
+	for _, c := range k.Status.Conditions {
+		if c.Type == operatorv1.ConditionKlusterletAvailable || c.Type == operatorv1.ConditionRegistrationDesiredDegraded ||
+			c.Type == operatorv1.ConditionWorkDesiredDegraded {
+			s.status.Set(c)
+		}
+	}
+	s.status.Set(metav1.Condition{
+		Type: operatorv1.ConditionKlusterletApplied, Status: metav1.ConditionFalse,
+		Reason: ReasonDeleting, Message: waiting,
+	})
+	return r.report(ctx, s)
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -128,16 +129,13 @@ func asObjects(list []*unstructured.Unstructured) []client.Object {
 
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		time.Sleep(20 * time.Millisecond)
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		last = check()
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("%s: %v", what, last)
 	}
 }
 
@@ -198,12 +196,13 @@ func (c *cluster) ready(t *testing.T) {
 // the number of writes so far.
 func (c *cluster) quiet(t *testing.T) int64 {
 	t.Helper()
-	last, since := c.writes.Load(), time.Now()
+	now := clock.RealClock{}.Now
+	last, since := c.writes.Load(), now()
 	eventually(t, "the operator comes to rest", func() error {
-		if now := c.writes.Load(); now != last {
-			last, since = now, time.Now()
+		if current := c.writes.Load(); current != last {
+			last, since = current, now()
 		}
-		if time.Since(since) < time.Second {
+		if now().Sub(since) < time.Second {
 			return errors.New("it still writes")
 		}
 		return nil
@@ -240,26 +239,31 @@ func TestKlusterletLife(t *testing.T) {
 		t.Errorf("args (-want +got):\n%s", diff)
 	}
 
-	t.Run("a pass that finds nothing to do writes nothing", func(t *testing.T) {
-		before := c.quiet(t)
-		// An annotation makes it look without changing what it wants.
-		k := c.klusterlet(t)
-		touched := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"touched":"yes"}}}`))
-		if err := c.client.Patch(t.Context(), k, touched); err != nil {
-			t.Fatal(err)
-		}
-		if after := c.quiet(t); after != before {
-			t.Errorf("%d writes", after-before)
-		}
-	})
-	t.Run("drift is repaired", func(t *testing.T) { c.testDrift(t) })
-	t.Run("conditions of the agent stay", func(t *testing.T) { c.testForeignCondition(t) })
-	t.Run("a spec change converges without recreating the Deployment", func(t *testing.T) { c.testSpecChange(t) })
-	t.Run("what is no longer wanted goes", func(t *testing.T) { c.testPrune(t) })
-	t.Run("deletion leaves only CRDs", func(t *testing.T) { c.testDeletion(t) })
+	// One after the other, on one cluster: each begins where the last one ended.
+	c.testQuietPass(t)
+	c.testDrift(t)
+	c.testForeignCondition(t)
+	c.testSpecChange(t)
+	c.testPrune(t)
+	c.testDeletion(t)
+}
+
+// testQuietPass shows that a pass that finds nothing to do writes nothing.
+func (c *cluster) testQuietPass(t *testing.T) {
+	t.Helper()
+	before := c.quiet(t)
+	// An annotation makes it look without changing what it wants.
+	touched := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"touched":"yes"}}}`))
+	if err := c.client.Patch(t.Context(), c.klusterlet(t), touched); err != nil {
+		t.Fatal(err)
+	}
+	if after := c.quiet(t); after != before {
+		t.Errorf("%d writes", after-before)
+	}
 }
 
 func (c *cluster) testDrift(t *testing.T) {
+	t.Helper()
 	var role rbacv1.ClusterRole
 	key := client.ObjectKey{Name: "open-cluster-management:klusterlet-registration:agent"}
 	if err := c.client.Get(t.Context(), key, &role); err != nil {
@@ -294,6 +298,7 @@ func (c *cluster) testDrift(t *testing.T) {
 }
 
 func (c *cluster) testForeignCondition(t *testing.T) {
+	t.Helper()
 	obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
 		"type": "HubConnectionDegraded", "status": "False", "reason": "HubConnectionFunctional",
 		"message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z",
@@ -313,6 +318,7 @@ func (c *cluster) testForeignCondition(t *testing.T) {
 }
 
 func (c *cluster) testSpecChange(t *testing.T) {
+	t.Helper()
 	before, err := c.agent(t)
 	if err != nil {
 		t.Fatal(err)
@@ -360,6 +366,7 @@ func (c *cluster) testSpecChange(t *testing.T) {
 }
 
 func (c *cluster) testPrune(t *testing.T) {
+	t.Helper()
 	key := client.ObjectKey{Name: "open-cluster-management:klusterlet-registration:addon-management"}
 	if err := c.client.Get(t.Context(), key, &rbacv1.ClusterRole{}); err != nil {
 		t.Fatal(err)
@@ -379,6 +386,7 @@ func (c *cluster) testPrune(t *testing.T) {
 }
 
 func (c *cluster) testDeletion(t *testing.T) {
+	t.Helper()
 	if err := c.client.Delete(t.Context(), c.klusterlet(t)); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -80,6 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	s.status.Set(settings.condition())
 	if problem := unsupported(&klusterlet); problem != nil {
 		s.status.Set(*problem)
+		s.keepLists()
 		return ctrl.Result{}, r.report(ctx, s)
 	}
 	if err := r.ensureFinalizer(ctx, &klusterlet); err != nil {
@@ -107,6 +110,7 @@ func (r *Reconciler) apply(ctx context.Context, s *scope) error {
 				Type: operatorv1.ConditionKlusterletApplied, Status: metav1.ConditionFalse,
 				Reason: p.reason, Message: fmt.Sprintf("%s: %v", p.name, err),
 			})
+			s.keepLists()
 			return fmt.Errorf("klusterlet %s: %s: %w", s.klusterlet.Name, p.name, err)
 		}
 	}
@@ -114,7 +118,14 @@ func (r *Reconciler) apply(ctx context.Context, s *scope) error {
 		Type: operatorv1.ConditionKlusterletApplied, Status: metav1.ConditionTrue,
 		Reason: operatorv1.ReasonKlusterletApplied, Message: "Klusterlet Component Applied",
 	})
+	s.status.RelatedResources, s.status.Generations = report.Related(r.client.RESTMapper(), s.changes)
 	return nil
+}
+
+// keepLists leaves the lists of applied objects as they were: a pass that did
+// not come to its end does not know them all.
+func (s *scope) keepLists() {
+	s.status.RelatedResources, s.status.Generations = s.klusterlet.Status.RelatedResources, s.klusterlet.Status.Generations
 }
 
 // render makes a phase that applies what a manifest function returns.
@@ -124,7 +135,7 @@ func (r *Reconciler) render(render func(manifests.Klusterlet) ([]*unstructured.U
 		if err != nil {
 			return err
 		}
-		changes, err := r.applier.Apply(ctx, objects(rendered)...)
+		changes, err := r.applier.Apply(ctx, apply.Objects(rendered)...)
 		s.changes = append(s.changes, changes...)
 		return err
 	}
@@ -151,7 +162,19 @@ func (r *Reconciler) removeFormerNamespaces(ctx context.Context, s *scope) error
 
 // prune deletes what an earlier state of the Klusterlet needed.
 func (r *Reconciler) prune(ctx context.Context, s *scope) error {
-	return prune.Prune(ctx, r.client, client.MatchingLabels{names.LabelCreatedByKlusterlet: s.klusterlet.Name}, s.changes)
+	made := prune.Owned{
+		Client: r.client,
+		Label:  client.MatchingLabels{names.LabelCreatedByKlusterlet: s.klusterlet.Name},
+		Kinds: []client.ObjectList{
+			&appsv1.DeploymentList{},
+			&rbacv1.RoleBindingList{},
+			&rbacv1.RoleList{},
+			&rbacv1.ClusterRoleBindingList{},
+			&rbacv1.ClusterRoleList{},
+			&corev1.ServiceAccountList{},
+		},
+	}
+	return made.Prune(ctx, s.changes)
 }
 
 // ensureFinalizer makes sure, before anything is made, that it will be removed.
@@ -168,7 +191,6 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, klusterlet *operatorv1
 
 // report writes the status. A Klusterlet that went away in the meantime needs none.
 func (r *Reconciler) report(ctx context.Context, s *scope) error {
-	s.status.RelatedResources, s.status.Generations = report.Related(r.client.RESTMapper(), s.changes)
 	err := r.status.Write(ctx, s.klusterlet.Name, liveStatus(s.klusterlet), s.status)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -183,12 +205,4 @@ func liveStatus(k *operatorv1.Klusterlet) report.Status {
 		Generations:        k.Status.Generations,
 		RelatedResources:   k.Status.RelatedResources,
 	}
-}
-
-func objects(list []*unstructured.Unstructured) []client.Object {
-	objs := make([]client.Object, len(list))
-	for i, obj := range list {
-		objs[i] = obj
-	}
-	return objs
 }

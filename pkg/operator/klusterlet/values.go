@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"open-cluster-management.io/api/feature"
@@ -16,6 +15,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/gates"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/resources"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/synclabels"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
@@ -52,6 +53,8 @@ const (
 	ReasonModeNotSupported = "InstallModeNotSupported"
 	// ReasonDriverNotSupported is about spec.registrationConfiguration.registrationDriver.
 	ReasonDriverNotSupported = "RegistrationDriverNotSupported"
+	// ReasonDeleting says what a deletion waits for.
+	ReasonDeleting = "KlusterletDeleting"
 	// ReasonGateNotSupported is about a feature gate that is known but not there yet.
 	ReasonGateNotSupported = "FeatureGateNotSupported"
 )
@@ -112,11 +115,7 @@ func agentNamespace(k *operatorv1.Klusterlet) string {
 func (r *Reconciler) labels(k *operatorv1.Klusterlet) map[string]string {
 	labels := map[string]string{}
 	if r.config.SyncLabels {
-		for key, value := range k.Labels {
-			if key != "app" && !strings.Contains(key, "open-cluster-management.io") {
-				labels[key] = value
-			}
-		}
+		labels = synclabels.Of(k.Labels)
 	}
 	labels[names.LabelCreatedByKlusterlet] = k.Name
 	return labels
@@ -126,7 +125,7 @@ func (r *Reconciler) pod(k *operatorv1.Klusterlet, replicas int32) manifests.Pod
 	pod := manifests.Pod{
 		Image:             r.config.Image,
 		Replicas:          replicas,
-		Resources:         resources(k.Spec.ResourceRequirement),
+		Resources:         resources.For(k.Spec.ResourceRequirement),
 		NodeSelector:      k.Spec.NodePlacement.NodeSelector,
 		Tolerations:       k.Spec.NodePlacement.Tolerations,
 		PriorityClassName: k.Spec.PriorityClassName,
@@ -138,24 +137,6 @@ func (r *Reconciler) pod(k *operatorv1.Klusterlet, replicas int32) manifests.Pod
 		pod.HostAliases = []corev1.HostAlias{{IP: alias.IP, Hostnames: []string{alias.Hostname}}}
 	}
 	return pod
-}
-
-func resources(requirement *operatorv1.ResourceRequirement) corev1.ResourceRequirements {
-	if requirement != nil {
-		switch requirement.Type {
-		case operatorv1.ResourceQosClassBestEffort:
-			return corev1.ResourceRequirements{}
-		case operatorv1.ResourceQosClassResourceRequirement:
-			if requirement.ResourceRequirements != nil {
-				return *requirement.ResourceRequirements
-			}
-		case operatorv1.ResourceQosClassDefault:
-		}
-	}
-	return corev1.ResourceRequirements{Requests: corev1.ResourceList{
-		corev1.ResourceCPU:    resource.MustParse("2m"),
-		corev1.ResourceMemory: resource.MustParse("16Mi"),
-	}}
 }
 
 // registrationArgs are the agent's flags (contract B.1, D.2).

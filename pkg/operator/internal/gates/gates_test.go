@@ -37,7 +37,9 @@ func TestArgs(t *testing.T) {
 			name: "unknown gates are dropped and told, known ones work",
 			requested: []operatorv1.FeatureGate{
 				{Feature: "Off", Mode: operatorv1.FeatureGateModeTypeEnable},
-				{Feature: "Z", Mode: operatorv1.FeatureGateModeTypeEnable}, {Feature: "A"}, {Feature: "Z"},
+				{Feature: "Z", Mode: operatorv1.FeatureGateModeTypeEnable},
+				{Feature: "A"},
+				{Feature: "Z"},
 			},
 			want:    []string{"--feature-gates=Off=true"},
 			unknown: []string{"A", "Z"},

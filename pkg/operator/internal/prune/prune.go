@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,41 +13,60 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 )
 
-// Kinds are the lists of the kinds that are looked at.
-func Kinds() []client.ObjectList {
-	return []client.ObjectList{
-		&appsv1.DeploymentList{},
-		&rbacv1.RoleBindingList{},
-		&rbacv1.RoleList{},
-		&rbacv1.ClusterRoleBindingList{},
-		&rbacv1.ClusterRoleList{},
-		&corev1.ServiceAccountList{},
-	}
+// Owned is what an operator made for one resource.
+type Owned struct {
+	// Client reads and deletes.
+	Client client.Client
+	// Label, a key with a value, marks the objects.
+	Label client.MatchingLabels
+	// Kinds are the lists of the kinds that are looked at.
+	Kinds []client.ObjectList
 }
 
-// Prune deletes the objects of Kinds that label, a key with a value, marks as
-// made for one resource and that wanted does not contain.
-func Prune(ctx context.Context, c client.Client, label client.MatchingLabels, wanted apply.ChangeSet) error {
-	for _, list := range Kinds() {
-		if err := c.List(ctx, list, label); err != nil {
-			return fmt.Errorf("list what was applied before: %w", err)
+// List returns the objects, kind after kind.
+func (o Owned) List(ctx context.Context) ([]client.Object, error) {
+	var objs []client.Object
+	for _, kind := range o.Kinds {
+		list, ok := kind.DeepCopyObject().(client.ObjectList)
+		if !ok {
+			return nil, fmt.Errorf("%T is no list", kind)
+		}
+		if err := o.Client.List(ctx, list, o.Label); err != nil {
+			return nil, fmt.Errorf("list what was applied before: %w", err)
 		}
 		err := apimeta.EachListItem(list, func(item runtime.Object) error {
-			obj, ok := item.(client.Object)
-			if !ok || !obj.GetDeletionTimestamp().IsZero() || contains(c, wanted, obj) {
-				return nil
+			if obj, ok := item.(client.Object); ok {
+				objs = append(objs, obj)
 			}
-			return client.IgnoreNotFound(c.Delete(ctx, obj, client.Preconditions{UID: new(obj.GetUID())}))
+			return nil
 		})
 		if err != nil {
+			return nil, fmt.Errorf("list what was applied before: %w", err)
+		}
+	}
+	return objs, nil
+}
+
+// Prune deletes the objects that wanted does not contain.
+func (o Owned) Prune(ctx context.Context, wanted apply.ChangeSet) error {
+	objs, err := o.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, obj := range objs {
+		if !obj.GetDeletionTimestamp().IsZero() || o.contains(wanted, obj) {
+			continue
+		}
+		err := o.Client.Delete(ctx, obj, client.Preconditions{UID: new(obj.GetUID())})
+		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete what is no longer wanted: %w", err)
 		}
 	}
 	return nil
 }
 
-func contains(c client.Client, wanted apply.ChangeSet, obj client.Object) bool {
-	gvk, err := apiutil.GVKForObject(obj, c.Scheme())
+func (o Owned) contains(wanted apply.ChangeSet, obj client.Object) bool {
+	gvk, err := apiutil.GVKForObject(obj, o.Client.Scheme())
 	if err != nil {
 		return true // Not a kind of ours, so not ours to delete.
 	}

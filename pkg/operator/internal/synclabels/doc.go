@@ -1,0 +1,3 @@
+// Package synclabels chooses which labels of a ClusterManager or a Klusterlet are
+// copied onto what its operator applies.
+package synclabels

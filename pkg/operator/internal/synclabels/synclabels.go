@@ -1,0 +1,15 @@
+package synclabels
+
+import "strings"
+
+// Of returns the labels to copy: all but the app label, which the manifests set
+// themselves, and those of OCM, which mean something (contract A.4).
+func Of(labels map[string]string) map[string]string {
+	synced := map[string]string{}
+	for key, value := range labels {
+		if key != "app" && !strings.Contains(key, "open-cluster-management.io") {
+			synced[key] = value
+		}
+	}
+	return synced
+}
