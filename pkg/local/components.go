@@ -199,7 +199,7 @@ func (s *supervisor) publishClusterInfo(ctx context.Context, c client.Client) er
 				Namespace: names.ClusterInfoNamespace, Name: names.ClusterInfoConfigMap,
 				Annotations: map[string]string{names.AnnotationSharedMachine: "true"},
 			},
-			Data:       map[string]string{"kubeconfig": string(kubeconfig)},
+			Data: map[string]string{"kubeconfig": string(kubeconfig)},
 		},
 		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{""}, Resources: []string{"configmaps"},

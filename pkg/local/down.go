@@ -51,16 +51,22 @@ func Down(ctx context.Context, path string, clk clock.WithTicker) (removed []str
 	if err := errors.Join(failures...); err != nil {
 		return nil, err
 	}
-	for _, file := range []string{dir.clusters(), dir.kubeconfig(), dir.lock(), dir.marker()} {
+	return names, dir.removeFiles()
+}
+
+// removeFiles removes what is not a cluster's.
+func (l layout) removeFiles() error {
+	for _, file := range []string{l.clusters(), l.kubeconfig(), l.lock(), l.marker()} {
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
+			return err
 		}
 	}
 	// What is not ours keeps the directory.
-	if err := os.Remove(path); err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+	err := os.Remove(string(l))
+	if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	return names, nil
+	return err
 }
 
 // stop ends the supervisor of a cluster, if it has one.

@@ -53,7 +53,7 @@ func Kubeconfig(dir, cluster string) (string, error) {
 		path = l.cluster(names[0]).kubeconfig()
 	}
 	if _, err := os.Stat(path); err != nil {
-		return "", &Problem{Err: fmt.Errorf("there is no kubeconfig yet: %w", ErrNotRunning), Todo: "start the clusters again"}
+		return "", &HintedError{Err: fmt.Errorf("there is no kubeconfig yet: %w", ErrNotRunning), Todo: "start the clusters again"}
 	}
 	return path, nil
 }

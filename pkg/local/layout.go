@@ -32,7 +32,7 @@ func DefaultDir(getenv func(string) string) (string, error) {
 	if data == "" {
 		home := getenv("HOME")
 		if home == "" {
-			return "", &Problem{
+			return "", &HintedError{
 				Err:  errors.New("there is no home directory for the local clusters"),
 				Todo: "name a directory with --dir",
 			}

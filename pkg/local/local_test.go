@@ -3,16 +3,13 @@ package local_test
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,9 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	"go.uber.org/goleak"
-	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,7 +31,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local"
 	localplane "github.com/kubectl-ocm/kubectl-ocm/pkg/local/controlplane"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/node/sandbox"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
@@ -45,64 +38,6 @@ const (
 	image    = "example.com/tests"
 	patience = 3 * time.Minute
 )
-
-// The test binary is its own supervisor, container set-up and image.
-func TestMain(m *testing.M) {
-	command := ""
-	if len(os.Args) > 1 {
-		command = os.Args[1]
-	}
-	switch {
-	case command == "supervise":
-		supervise(os.Args[2], os.Args[3])
-	case command == "container":
-		fmt.Fprintln(os.Stderr, sandbox.Enter())
-		os.Exit(1)
-	case command == "version":
-	case command == "webhook":
-		webhook()
-	default:
-		goleak.VerifyTestMain(m)
-	}
-}
-
-func supervise(dir, cluster string) {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	self, _ := os.Executable()
-	err := local.Supervise(ctx, local.SupervisorOptions{
-		Dir: dir, Cluster: cluster, Container: []string{self, "container"}, Clock: clock.RealClock{}, Log: logr.Discard(),
-	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-// webhook refuses every object that it is asked about.
-func webhook() {
-	fmt.Println("serving")
-	pair, err := tls.LoadX509KeyPair("/tls/tls.crt", "/tls/tls.key")
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	server := &http.Server{
-		Addr:      net.JoinHostPort(os.Getenv("POD_IP"), "9443"),
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}},
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			var review admissionv1.AdmissionReview
-			_ = json.NewDecoder(r.Body).Decode(&review)
-			if review.Request != nil {
-				review.Response = &admissionv1.AdmissionResponse{
-					UID: review.Request.UID, Result: &metav1.Status{Message: "refused by the webhook"},
-				}
-			}
-			_ = json.NewEncoder(w).Encode(review)
-		}),
-	}
-	fmt.Println(server.ListenAndServeTLS("", ""))
-}
 
 func options(t *testing.T, dir string, managed int) local.Options {
 	t.Helper()
@@ -189,6 +124,7 @@ func processes(t *testing.T, dir string) []string {
 	return found
 }
 
+//nolint:paralleltest,tparallel // the subtests are the steps of one life
 func TestLife(t *testing.T) {
 	t.Parallel()
 	// Longer than the path of a socket may be.
@@ -253,6 +189,7 @@ func kill(t *testing.T, pid int) {
 }
 
 func testPrivate(t *testing.T, dir string) {
+	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -276,6 +213,7 @@ func testPrivate(t *testing.T, dir string) {
 }
 
 func testClusterInfo(t *testing.T, dir string) {
+	t.Helper()
 	_, admin := connect(t, dir, "hub")
 	anyone, err := rest.HTTPClientFor(rest.AnonymousClientConfig(admin))
 	if err != nil {
@@ -306,6 +244,7 @@ func testClusterInfo(t *testing.T, dir string) {
 
 // testWebhook runs a webhook in a Pod behind a Service, and reads its log.
 func testWebhook(t *testing.T, dir string) {
+	t.Helper()
 	c, _ := connect(t, dir, "hub")
 	ctx := t.Context()
 	cert, key := servingCert(t, "hook.default.svc")
@@ -372,6 +311,7 @@ func testWebhook(t *testing.T, dir string) {
 }
 
 func testBusy(t *testing.T, dir string) {
+	t.Helper()
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -389,6 +329,7 @@ func testBusy(t *testing.T, dir string) {
 }
 
 func testKilledSupervisor(t *testing.T, dir string) {
+	t.Helper()
 	c, _ := connect(t, dir, "hub")
 	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kept"}}
 	if err := c.Create(t.Context(), kept); err != nil {
@@ -401,12 +342,12 @@ func testKilledSupervisor(t *testing.T, dir string) {
 		t.Errorf("without a supervisor: %+v", now)
 	}
 	var taken net.Listener
-	eventually(t, "the port of the dead API server", func(context.Context) (bool, error) {
+	eventually(t, "the port of the dead API server", func(ctx context.Context) (bool, error) {
 		var err error
-		taken, err = net.Listen("tcp", strings.TrimPrefix(before.URL, "https://"))
+		taken, err = (&net.ListenConfig{}).Listen(ctx, "tcp", strings.TrimPrefix(before.URL, "https://"))
 		return err == nil, nil
 	})
-	var problem *local.Problem
+	var problem *local.HintedError
 	err := local.Up(t.Context(), options(t, dir, 1))
 	if !errors.As(err, &problem) || !strings.Contains(err.Error(), "the port is in use") || problem.Hint() == "" {
 		t.Errorf("up with a taken port: %v", err)
@@ -461,7 +402,7 @@ func TestPreflight(t *testing.T) {
 		o := options(t, filepath.Join(t.TempDir(), "clusters"), 0)
 		change(&o)
 		err := local.Up(t.Context(), o)
-		var problem *local.Problem
+		var problem *local.HintedError
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		} else if !errors.As(err, &problem) && !strings.Contains(want, "start the") {
@@ -481,12 +422,12 @@ func TestFindLocalkube(t *testing.T) {
 	dir := t.TempDir()
 	self := filepath.Join(dir, "kubectl-ocm")
 	_, err := local.FindLocalkube(filepath.Join(dir, "none"), self)
-	var problem *local.Problem
+	var problem *local.HintedError
 	if !errors.Is(err, localplane.ErrNotBuilt) || !errors.As(err, &problem) || !strings.Contains(problem.Hint(), "make localkube") {
 		t.Errorf("a missing binary: %v", err)
 	}
 	beside := filepath.Join(dir, "localkube")
-	if err := os.WriteFile(beside, nil, 0o700); err != nil { //nolint:gosec // an executable
+	if err := os.WriteFile(beside, nil, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := local.FindLocalkube("", self); err != nil || got != beside {

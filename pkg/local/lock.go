@@ -19,7 +19,7 @@ func (l layout) lockDir() (release func(), err error) {
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = &Problem{Err: ErrBusy, Todo: "wait for it to end, then run this again"}
+		err = &HintedError{Err: ErrBusy, Todo: "wait for it to end, then run this again"}
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

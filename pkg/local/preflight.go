@@ -21,7 +21,7 @@ const spacePerCluster = 256 << 20
 // preflight finds out what would keep clusters from running, all of it.
 func preflight(o Options) error {
 	if runtime.GOOS != "linux" {
-		return &Problem{
+		return &HintedError{
 			Err:  fmt.Errorf("local clusters run on Linux only, not on %s", runtime.GOOS),
 			Todo: "use kind clusters here",
 		}
@@ -45,9 +45,9 @@ func checkSpace(o Options) error {
 	if err := unix.Statfs(dir, &stat); err != nil {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
-	free, need := stat.Bavail*uint64(stat.Bsize), uint64(o.Managed+1)*spacePerCluster
+	free, need := stat.Bavail*uint64(stat.Bsize), uint64(o.Managed+1)*spacePerCluster //nolint:gosec // neither is negative
 	if free < need {
-		return &Problem{
+		return &HintedError{
 			Err: fmt.Errorf("%d local clusters need %d MiB below %s, and %d MiB are free",
 				o.Managed+1, need>>20, dir, free>>20),
 			Todo: "free some space, or name another directory with --dir",
@@ -70,7 +70,7 @@ func checkContainers(o Options) error {
 	if err == nil {
 		return nil
 	}
-	return &Problem{
+	return &HintedError{
 		Err:  fmt.Errorf("local clusters cannot run Pods here: %w", err),
 		Todo: sandbox.Advice(err),
 	}
@@ -80,7 +80,7 @@ func checkImages(o Options) error {
 	var missing []error
 	for image, path := range o.Images {
 		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-			missing = append(missing, &Problem{
+			missing = append(missing, &HintedError{
 				Err:  fmt.Errorf("image %s: %s is no executable file", image, path),
 				Todo: "build it first",
 			})
@@ -92,7 +92,7 @@ func checkImages(o Options) error {
 // explainSpace adds what to do when the disk is full.
 func explainSpace(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return &Problem{Err: err, Todo: "free some space, or name another directory with --dir"}
+		return &HintedError{Err: err, Todo: "free some space, or name another directory with --dir"}
 	}
 	return err
 }

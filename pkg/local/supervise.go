@@ -64,9 +64,8 @@ func Supervise(ctx context.Context, o SupervisorOptions) error {
 		state.Phase, state.Components = Stopped, nil
 		if err != nil {
 			state.Phase, state.Message = Failed, err.Error()
-			var problem *Problem
-			if errors.As(err, &problem) {
-				state.Hint = problem.Todo
+			if hinted, ok := errors.AsType[*HintedError](err); ok {
+				state.Hint = hinted.Todo
 			}
 		}
 	})
@@ -120,7 +119,7 @@ func (s *supervisor) run(ctx context.Context) error {
 		NoClientSigner: s.spec.NoClientSigner, EgressSocket: egressSocket,
 	}, s.group, s.options.Clock)
 	if errors.Is(err, controlplane.ErrPortInUse) {
-		return &Problem{Err: err, Todo: "end the program that uses the port, or take the clusters down and up again for another one"}
+		return &HintedError{Err: err, Todo: "end the program that uses the port, or take the clusters down and up again for another one"}
 	}
 	if err != nil {
 		return err

@@ -88,7 +88,7 @@ func (l layout) make() error {
 		return err
 	}
 	if _, err := os.Stat(l.marker()); err != nil && len(entries) > 0 {
-		return &Problem{
+		return &HintedError{
 			Err:  fmt.Errorf("%s holds files that are not local clusters", string(l)),
 			Todo: "name an empty or new directory with --dir",
 		}
@@ -207,12 +207,12 @@ func (o Options) await(ctx context.Context, cluster clusterLayout, pid int, ende
 func (o Options) failure(cluster clusterLayout, state State) error {
 	err := fmt.Errorf("it could not be started: %s", state.Message)
 	if state.Hint != "" {
-		return &Problem{Err: err, Todo: state.Hint}
+		return &HintedError{Err: err, Todo: state.Hint}
 	}
 	if state.PID == 0 {
 		err = fmt.Errorf("%w; the end of %s:\n%s", err, cluster.log(), tail(cluster.log()))
 	}
-	return &Problem{Err: err, Todo: "look into " + filepath.Join(cluster.controlPlane(), "logs") +
+	return &HintedError{Err: err, Todo: "look into " + filepath.Join(cluster.controlPlane(), "logs") +
 		"; if the state was damaged, take the clusters down and up again"}
 }
 
@@ -243,7 +243,7 @@ func FindLocalkube(explicit, self string) (string, error) {
 	}
 	path, err := controlplane.FindBinary(explicit, candidates...)
 	if err != nil {
-		return "", &Problem{Err: err, Todo: "run: make localkube, or name the file with --localkube or LOCALKUBE"}
+		return "", &HintedError{Err: err, Todo: "run: make localkube, or name the file with --localkube or LOCALKUBE"}
 	}
 	return path, nil
 }

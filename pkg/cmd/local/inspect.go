@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -144,25 +145,28 @@ func (c *command) kubeconfig() *cobra.Command {
 			if len(args) > 0 {
 				cluster = args[0]
 			}
-			return c.withDir(func(dir string) error { return c.printKubeconfig(dir, cluster, path) })
+			return c.withDir(func(dir string) error {
+				file, err := local.Kubeconfig(dir, cluster)
+				if err == nil && path {
+					_, err = fmt.Fprintln(c.env.Out, file)
+					return err
+				}
+				if err != nil {
+					return err
+				}
+				return c.printFile(file)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&path, "path", false, "print the path of the file instead of its content")
 	return cmd
 }
 
-func (c *command) printKubeconfig(dir, cluster string, path bool) error {
-	file, err := local.Kubeconfig(dir, cluster)
+// printFile prints a file that the user asked to see.
+func (c *command) printFile(path string) error {
+	data, err := os.ReadFile(path)
 	if err != nil {
-		return err
-	}
-	if path {
-		_, err = fmt.Fprintln(c.env.Out, file)
-		return err
-	}
-	data, err := fileContent(file)
-	if err != nil {
-		return err
+		return fmt.Errorf("kubeconfig: %w", err)
 	}
 	_, err = c.env.Out.Write(data)
 	return err

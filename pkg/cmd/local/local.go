@@ -52,7 +52,7 @@ func (c *command) withDir(fn func(dir string) error) error {
 
 // explain adds what to do next and the exit code.
 func (c *command) explain(err error) error {
-	var problem *local.Problem
+	var problem *local.HintedError
 	switch {
 	case err == nil:
 		return nil

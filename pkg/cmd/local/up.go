@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -156,13 +155,4 @@ func absolute(path string) (string, error) {
 		return "", fmt.Errorf("the current directory: %w", err)
 	}
 	return path, nil
-}
-
-// fileContent is a file that the user asked to see.
-func fileContent(path string) ([]byte, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
-	}
-	return data, nil
 }

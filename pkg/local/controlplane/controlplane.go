@@ -227,25 +227,32 @@ func (c *ControlPlane) Stop(ctx context.Context, grace time.Duration) {
 	}
 }
 
-// StopProgram stops one program; a grace of 0 is SIGKILL.
+// StopProgram asks one program to end and kills it after grace.
 func (c *ControlPlane) StopProgram(ctx context.Context, program string, grace time.Duration) {
-	c.mu.Lock()
-	p := c.running[program]
-	delete(c.running, program)
-	c.mu.Unlock()
-	switch {
-	case p == nil:
-	case grace == 0:
-		p.Kill()
-	default:
+	if p := c.remove(program); p != nil {
 		p.Stop(ctx, grace)
 	}
+}
+
+// KillProgram ends one program with SIGKILL.
+func (c *ControlPlane) KillProgram(program string) {
+	if p := c.remove(program); p != nil {
+		p.Kill()
+	}
+}
+
+func (c *ControlPlane) remove(program string) *process.Process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.running[program]
+	delete(c.running, program)
+	return p
 }
 
 // Close kills what still runs and gives the port back. The state directory stays.
 func (c *ControlPlane) Close() {
 	for _, program := range c.Programs() {
-		c.StopProgram(context.Background(), program, 0) //nolint:forbidigo // a grace of 0 does not look at it
+		c.KillProgram(program)
 	}
 	c.port.release()
 }

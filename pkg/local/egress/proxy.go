@@ -53,7 +53,7 @@ func (p Proxy) connect(ctx context.Context, t *tunnels, w http.ResponseWriter, r
 		http.Error(w, "only CONNECT is answered here", http.StatusMethodNotAllowed)
 		return
 	}
-	target, err := p.dial(r.Context(), r.RequestURI)
+	target, err := p.dial(ctx, r.RequestURI)
 	if err != nil {
 		p.Log.Info("The API server could not be connected", "to", r.RequestURI, "error", err.Error())
 		http.Error(w, err.Error(), http.StatusBadGateway)

@@ -45,15 +45,30 @@ func (l *logs) begin(container string, attempt int32, ended <-chan struct{}) (st
 	return path, nil
 }
 
-func (l *logs) find(container string, previous bool) (kubelet.Log, error) {
-	l.mu.Lock()
-	s, ok := l.now[container]
-	l.mu.Unlock()
-	if !ok {
-		return kubelet.Log{}, fmt.Errorf("container %s has not been started yet", container)
+// current is the log of the latest start.
+func (l *logs) current(container string) (kubelet.Log, error) {
+	s, err := l.latest(container)
+	if err != nil {
+		return kubelet.Log{}, err
 	}
-	if !previous {
-		return kubelet.Log{Path: l.path(container, s.attempt), Ended: s.ended}, nil
+	return kubelet.Log{Path: l.path(container, s.attempt), Ended: s.ended}, nil
+}
+
+func (l *logs) latest(container string) (started, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, ok := l.now[container]
+	if !ok {
+		return s, fmt.Errorf("container %s has not been started yet", container)
+	}
+	return s, nil
+}
+
+// previous is the log of the start before the latest.
+func (l *logs) previous(container string) (kubelet.Log, error) {
+	s, err := l.latest(container)
+	if err != nil {
+		return kubelet.Log{}, err
 	}
 	path := l.path(container, s.attempt-1)
 	if _, err := os.Stat(path); err != nil {

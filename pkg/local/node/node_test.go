@@ -3,22 +3,18 @@ package node_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -45,91 +41,6 @@ const (
 )
 
 var cp *controlplane.ControlPlane
-
-func TestMain(m *testing.M) {
-	switch {
-	case len(os.Args) > 1 && os.Args[1] == "enter":
-		fmt.Fprintln(os.Stderr, sandbox.Enter())
-		os.Exit(1)
-	case os.Getenv(role) != "":
-		entrypoint(os.Getenv(role))
-	default:
-		controlplane.Main(m, &cp, controlplane.WithScheduler())
-		if err := goleak.Find(); err != nil {
-			panic(err)
-		}
-	}
-}
-
-func entrypoint(role string) {
-	switch role {
-	case "fail":
-		fmt.Println("failing with", os.Args[1:])
-		os.Exit(7)
-	case "touch":
-		if err := os.WriteFile(os.Args[1], []byte("by init"), 0o600); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-	case "serve":
-		serve()
-	}
-}
-
-// seen is what a container tells about itself.
-type seen struct {
-	PID  int
-	Args []string
-	Env  map[string]string
-}
-
-// serve answers on the Pod's address until it is asked to end: / tells what it
-// sees, /file the content of a file, /health whether /state/well exists.
-func serve() {
-	fmt.Println("serving")
-	mux := http.NewServeMux()
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		s := seen{PID: os.Getpid(), Args: os.Args[1:], Env: map[string]string{}}
-		for _, variable := range os.Environ() {
-			name, value, _ := strings.Cut(variable, "=")
-			s.Env[name] = value
-		}
-		_ = json.NewEncoder(w).Encode(s)
-	})
-	mux.HandleFunc("/file", func(w http.ResponseWriter, r *http.Request) {
-		data, err := os.ReadFile(r.FormValue("path"))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusNotFound)
-			return
-		}
-		_, _ = w.Write(data)
-	})
-	mux.HandleFunc("/set", func(_ http.ResponseWriter, r *http.Request) {
-		_ = os.WriteFile(r.FormValue("path"), nil, 0o600)
-	})
-	mux.HandleFunc("/unset", func(_ http.ResponseWriter, r *http.Request) { _ = os.Remove(r.FormValue("path")) })
-	mux.HandleFunc("/health", func(w http.ResponseWriter, r *http.Request) {
-		if _, err := os.Stat("/state/well"); err != nil {
-			http.Error(w, "not well", http.StatusServiceUnavailable)
-		}
-	})
-	mux.HandleFunc("/crash", func(http.ResponseWriter, *http.Request) {
-		fmt.Println("crashing")
-		os.Exit(3)
-	})
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	server := &http.Server{Addr: net.JoinHostPort(os.Getenv("POD_IP"), "8000"), Handler: mux}
-	go func() {
-		if err := server.ListenAndServe(); err != http.ErrServerClosed {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-	}()
-	<-ctx.Done()
-	fmt.Println("ending")
-	_ = server.Close()
-}
 
 // fixture is a namespace and a node of its own on the shared control plane.
 type fixture struct {
@@ -258,7 +169,7 @@ func (f *fixture) get(t *testing.T, pod *corev1.Pod, path string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := (&http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
 	if err != nil {
 		return err.Error()
 	}
@@ -306,7 +217,7 @@ func TestEnvironmentAndVolumes(t *testing.T) {
 			{Name: "secret", MountPath: "/etc/secret", ReadOnly: true},
 			{Name: "shared", MountPath: "/shared"},
 		},
-		SecurityContext: &corev1.SecurityContext{ReadOnlyRootFilesystem: ptr.To(true)},
+		SecurityContext: &corev1.SecurityContext{ReadOnlyRootFilesystem: new(true)},
 		Resources:       corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}},
 	})
 	pod.Spec.InitContainers = []corev1.Container{{

@@ -86,13 +86,17 @@ func (n *Node) removeDir(uid types.UID) {
 }
 
 // ContainerLog implements kubelet.Logs.
-func (n *Node) ContainerLog(namespace, pod, container string, previous bool) (kubelet.Log, error) {
+func (n *Node) ContainerLog(ref kubelet.LogRef) (kubelet.Log, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, w := range n.workers {
-		if w.namespace == namespace && w.name == pod {
-			return w.logs.find(container, previous)
+		if w.namespace != ref.Namespace || w.name != ref.Pod {
+			continue
 		}
+		if ref.Previous {
+			return w.logs.previous(ref.Container)
+		}
+		return w.logs.current(ref.Container)
 	}
-	return kubelet.Log{}, fmt.Errorf("pod %s/%s on this node: %w", namespace, pod, kubelet.ErrNotFound)
+	return kubelet.Log{}, fmt.Errorf("pod %s/%s on this node: %w", ref.Namespace, ref.Pod, kubelet.ErrNotFound)
 }

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/node/kubelet"
@@ -129,8 +128,8 @@ func (n *Node) renewLease(ctx context.Context) error {
 	lease = coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity:       ptr.To(n.config.Name),
-			LeaseDurationSeconds: ptr.To(int32(leaseDuration.Seconds())),
+			HolderIdentity:       new(n.config.Name),
+			LeaseDurationSeconds: new(int32(leaseDuration.Seconds())),
 			RenewTime:            &now,
 		},
 	}

@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -56,7 +56,7 @@ func (w *worker) status() corev1.PodStatus {
 		status.StartTime = before.StartTime
 	}
 	if status.StartTime == nil {
-		status.StartTime = ptr.To(metav1.NewTime(w.node.config.Clock.Now()))
+		status.StartTime = new(metav1.NewTime(w.node.config.Clock.Now()))
 	}
 	if w.ip != "" {
 		status.PodIP, status.PodIPs = w.ip, []corev1.PodIP{{IP: w.ip}}
@@ -77,7 +77,7 @@ func (w *worker) containerStatus(c *container) corev1.ContainerStatus {
 	s := corev1.ContainerStatus{
 		Name: c.spec.Name, Image: c.spec.Image, RestartCount: c.restarts,
 		State: c.state, LastTerminationState: c.last,
-		Ready: c.ready, Started: ptr.To(c.started),
+		Ready: c.ready, Started: new(c.started),
 	}
 	if c.binary != "" {
 		s.ImageID = "local://" + c.binary
@@ -92,29 +92,18 @@ func (w *worker) id(c *container) string {
 }
 
 func (w *worker) phase() corev1.PodPhase {
-	var failed, finished, running int
-	for _, c := range w.init {
-		if c.done(w.pod) && !c.succeeded() {
-			return corev1.PodFailed
-		}
+	all := func(is func(*container) bool) bool {
+		return !slices.ContainsFunc(w.main, func(c *container) bool { return !is(c) })
 	}
-	for _, c := range w.main {
-		switch {
-		case c.done(w.pod):
-			finished++
-			if !c.succeeded() {
-				failed++
-			}
-		case c.process != nil || c.restarts > 0:
-			running++
-		}
-	}
+	done := func(c *container) bool { return c.done(w.pod) }
 	switch {
-	case finished == len(w.main) && failed > 0:
+	case slices.ContainsFunc(w.init, func(c *container) bool { return done(c) && !c.succeeded() }):
 		return corev1.PodFailed
-	case finished == len(w.main):
+	case all(done) && all((*container).succeeded):
 		return corev1.PodSucceeded
-	case running+finished == len(w.main):
+	case all(done):
+		return corev1.PodFailed
+	case all(func(c *container) bool { return done(c) || c.process != nil || c.restarts > 0 }):
 		return corev1.PodRunning
 	default:
 		return corev1.PodPending

@@ -47,15 +47,15 @@ type ControlPlane struct {
 }
 
 // Start starts a control plane and stops it at the end of the test.
-func Start(t testing.TB, options ...Option) *ControlPlane {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+func Start(tb testing.TB, options ...Option) *ControlPlane {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), startTimeout)
 	defer cancel()
 	cp, err := start(ctx, options)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(cp.close)
+	tb.Cleanup(cp.close)
 	return cp
 }
 
@@ -143,11 +143,11 @@ func start(ctx context.Context, options []Option) (*ControlPlane, error) {
 
 // Localkube is the path of the localkube binary, for tests that start control
 // planes by other means.
-func Localkube(t testing.TB) string {
-	t.Helper()
+func Localkube(tb testing.TB) string {
+	tb.Helper()
 	path, err := findBinary()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return path
 }
@@ -177,11 +177,11 @@ func findBinary() (string, error) {
 func (c *ControlPlane) Config() *rest.Config { return rest.CopyConfig(c.admin) }
 
 // ConfigFor is the connection of a user with groups, by a client certificate.
-func (c *ControlPlane) ConfigFor(t testing.TB, user string, groups ...string) *rest.Config {
-	t.Helper()
+func (c *ControlPlane) ConfigFor(tb testing.TB, user string, groups ...string) *rest.Config {
+	tb.Helper()
 	config, err := c.plane.ConfigFor(user, groups...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return config
 }
@@ -198,80 +198,80 @@ func (c *ControlPlane) ConfigForToken(token string) *rest.Config {
 
 // Kubeconfig is the administrator's kubeconfig, whose cluster, user and context
 // are called name.
-func (c *ControlPlane) Kubeconfig(t testing.TB, name string) []byte {
-	t.Helper()
+func (c *ControlPlane) Kubeconfig(tb testing.TB, name string) []byte {
+	tb.Helper()
 	data, err := c.plane.Kubeconfig(name, controlplane.AdminUser, controlplane.AdminGroup)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return data
 }
 
 // KubeconfigFor is the kubeconfig of a user with groups.
-func (c *ControlPlane) KubeconfigFor(t testing.TB, user string, groups ...string) []byte {
-	t.Helper()
+func (c *ControlPlane) KubeconfigFor(tb testing.TB, user string, groups ...string) []byte {
+	tb.Helper()
 	data, err := c.plane.Kubeconfig("local", user, groups...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return data
 }
 
 // ServingCert is a key pair for a server at an address, signed by the cluster's CA.
-func (c *ControlPlane) ServingCert(t testing.TB, name string, ip net.IP) (cert, key []byte) {
-	t.Helper()
+func (c *ControlPlane) ServingCert(tb testing.TB, name string, ip net.IP) (cert, key []byte) {
+	tb.Helper()
 	cert, key, err := c.plane.Authority().Server(clock.RealClock{}.Now(), name, nil, []net.IP{ip})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return cert, key
 }
 
 // Client is the administrator's client, with the scheme of our clients.
-func (c *ControlPlane) Client(t testing.TB) client.Client {
-	t.Helper()
-	return c.ClientFor(t, c.admin)
+func (c *ControlPlane) Client(tb testing.TB) client.Client {
+	tb.Helper()
+	return c.ClientFor(tb, c.admin)
 }
 
 // ClientFor is a client for any connection, with the scheme of our clients.
-func (c *ControlPlane) ClientFor(t testing.TB, config *rest.Config) client.Client {
-	t.Helper()
+func (c *ControlPlane) ClientFor(tb testing.TB, config *rest.Config) client.Client {
+	tb.Helper()
 	cl, err := client.New(config, client.Options{Scheme: scheme.New()})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return cl
 }
 
 // StopAPIServer kills the API server with SIGKILL.
-func (c *ControlPlane) StopAPIServer(t testing.TB) {
-	t.Helper()
-	c.Kill(t, APIServer)
+func (c *ControlPlane) StopAPIServer(tb testing.TB) {
+	tb.Helper()
+	c.Kill(tb, APIServer)
 }
 
 // StartAPIServer starts the API server again, under the same address, and
 // returns when it is ready.
-func (c *ControlPlane) StartAPIServer(t testing.TB) {
-	t.Helper()
-	c.StartProgram(t, APIServer)
-	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+func (c *ControlPlane) StartAPIServer(tb testing.TB) {
+	tb.Helper()
+	c.StartProgram(tb, APIServer)
+	ctx, cancel := context.WithTimeout(tb.Context(), startTimeout)
 	defer cancel()
 	if err := c.plane.WaitReady(ctx); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
 // Kill kills a program with SIGKILL and returns when it has ended.
-func (c *ControlPlane) Kill(t testing.TB, program string) {
-	t.Helper()
-	c.plane.StopProgram(t.Context(), program, 0)
+func (c *ControlPlane) Kill(tb testing.TB, program string) {
+	tb.Helper()
+	c.plane.KillProgram(program)
 }
 
 // StartProgram starts a program again. It does not wait until it is ready.
-func (c *ControlPlane) StartProgram(t testing.TB, program string) {
-	t.Helper()
+func (c *ControlPlane) StartProgram(tb testing.TB, program string) {
+	tb.Helper()
 	if _, err := c.plane.StartProgram(program); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 

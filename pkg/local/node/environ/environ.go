@@ -122,7 +122,10 @@ func (c Container) valueFrom(ctx context.Context, source *corev1.EnvVarSource) (
 			return "", false, unlessOptional(err, ref.Optional)
 		}
 		value, ok := object.Data[ref.Key]
-		return value, ok, missingKey(ok, ref.Optional, "ConfigMap", ref.Name, ref.Key)
+		if !ok {
+			err = missingKey("ConfigMap", ref.Name, ref.Key, ref.Optional)
+		}
+		return value, ok, err
 	case source.SecretKeyRef != nil:
 		ref := source.SecretKeyRef
 		object, err := c.Objects.Secret(ctx, c.Pod.Namespace, ref.Name)
@@ -130,7 +133,10 @@ func (c Container) valueFrom(ctx context.Context, source *corev1.EnvVarSource) (
 			return "", false, unlessOptional(err, ref.Optional)
 		}
 		value, ok := object.Data[ref.Key]
-		return string(value), ok, missingKey(ok, ref.Optional, "Secret", ref.Name, ref.Key)
+		if !ok {
+			err = missingKey("Secret", ref.Name, ref.Key, ref.Optional)
+		}
+		return string(value), ok, err
 	default:
 		return "", false, fmt.Errorf("an environment variable of container %s has a source that local nodes do not support", c.Spec.Name)
 	}
@@ -143,8 +149,8 @@ func unlessOptional(err error, optional *bool) error {
 	return err
 }
 
-func missingKey(found bool, optional *bool, kind, name, key string) error {
-	if found || optional != nil && *optional {
+func missingKey(kind, name, key string, optional *bool) error {
+	if optional != nil && *optional {
 		return nil
 	}
 	return fmt.Errorf("%s %s has no key %s", kind, name, key)

@@ -28,9 +28,16 @@ type Log struct {
 	Ended <-chan struct{}
 }
 
+// LogRef says which log is wanted: that of the latest start of a container or of
+// the one before.
+type LogRef struct {
+	Namespace, Pod, Container string
+	Previous                  bool
+}
+
 // Logs finds logs. An error that wraps ErrNotFound is told to the client.
 type Logs interface {
-	ContainerLog(namespace, pod, container string, previous bool) (Log, error)
+	ContainerLog(ref LogRef) (Log, error)
 }
 
 // Config is what Handler and TLS need.
@@ -90,7 +97,10 @@ func (c Config) logs(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	log, err := c.Logs.ContainerLog(r.PathValue("namespace"), r.PathValue("pod"), r.PathValue("container"), query.Get("previous") == "true")
+	log, err := c.Logs.ContainerLog(LogRef{
+		Namespace: r.PathValue("namespace"), Pod: r.PathValue("pod"), Container: r.PathValue("container"),
+		Previous: query.Get("previous") == "true",
+	})
 	if errors.Is(err, ErrNotFound) {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return

@@ -143,7 +143,7 @@ func (w Watcher) Watch(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if count.add(err == nil) {
+		if count.add(err) {
 			w.Report(err)
 		}
 		delay = seconds(w.Probe.PeriodSeconds, 1)
@@ -162,7 +162,8 @@ type counter struct {
 }
 
 // add reports whether an answer has reached its threshold and is news.
-func (c *counter) add(ok bool) bool {
+func (c *counter) add(err error) bool {
+	ok := err == nil
 	if ok != c.last {
 		c.run = 0
 	}

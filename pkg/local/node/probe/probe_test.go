@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -42,11 +41,15 @@ func TestCheck(t *testing.T) {
 		IP: u.Hostname(), Client: server.Client(),
 		Ports: []corev1.ContainerPort{{Name: "health", ContainerPort: port}},
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	unused := intstr.FromInt(free.Addr().(*net.TCPAddr).Port)
+	_, freePort, err := net.SplitHostPort(free.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	unused := intstr.Parse(freePort)
 	_ = free.Close()
 	get := func(path string, port intstr.IntOrString) corev1.ProbeHandler {
 		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
@@ -76,13 +79,14 @@ func TestWatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		start := time.Now()
+		clk := clock.RealClock{}
+		start := clk.Now()
 		// Fails while starting, then well, one hiccup, then failing for good.
 		answers := []bool{false, false, true, true, false, true, false, false, false, false}
 		var got []string
 		w := probe.Watcher{
 			Probe: &corev1.Probe{InitialDelaySeconds: 3, PeriodSeconds: 10, FailureThreshold: 3},
-			Clock: clock.RealClock{},
+			Clock: clk,
 			Eager: true,
 			Check: func(context.Context) error {
 				ok := answers[0]
@@ -95,7 +99,7 @@ func TestWatch(t *testing.T) {
 				return errors.New("no")
 			},
 			Report: func(err error) {
-				got = append(got, time.Since(start).String()+" "+strconv.FormatBool(err == nil))
+				got = append(got, clk.Since(start).String()+" "+strconv.FormatBool(err == nil))
 			},
 		}
 		go w.Watch(ctx)

@@ -54,7 +54,7 @@ func enter() error {
 		return err
 	}
 	argv := append([]string{spec.BinaryPath()}, spec.Args...)
-	return fmt.Errorf("run %s: %w", spec.Binary, syscall.Exec(argv[0], argv, spec.Env))
+	return fmt.Errorf("run %s: %w", spec.Binary, syscall.Exec(argv[0], argv, spec.Env)) //nolint:gosec // running it is the purpose
 }
 
 // dropPrivileges takes every capability away from what is executed next, and

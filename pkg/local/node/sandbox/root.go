@@ -21,6 +21,12 @@ func hostDirs() []string {
 	}
 }
 
+// Modes inside the new root, as they are in an image.
+const (
+	dirMode  = 0o755
+	fileMode = 0o644
+)
+
 // root is the file system tree that is being built for a container.
 type root struct {
 	dir    string
@@ -36,15 +42,7 @@ func buildRoot(spec Spec) error {
 		return fmt.Errorf("mount the root: %w", err)
 	}
 	r := root{dir: spec.Root, mounts: spec.Mounts}
-	for _, dir := range hostDirs() {
-		if err := r.bindHost(dir); err != nil {
-			return err
-		}
-	}
-	if err := r.bindFile(spec.Binary, spec.BinaryPath()); err != nil {
-		return err
-	}
-	if err := r.system(); err != nil {
+	if err := r.image(spec); err != nil {
 		return err
 	}
 	if !spec.ReadOnlyRoot {
@@ -65,6 +63,19 @@ func buildRoot(spec Spec) error {
 	return r.enter()
 }
 
+// image is what the container has without volumes.
+func (r root) image(spec Spec) error {
+	for _, dir := range hostDirs() {
+		if err := r.bindHost(dir); err != nil {
+			return err
+		}
+	}
+	if err := r.bindFile(spec.Binary, spec.BinaryPath()); err != nil {
+		return err
+	}
+	return r.system()
+}
+
 // enter makes the tree the root of this process and lets go of the host's.
 func (r root) enter() error {
 	if err := os.Chdir(r.dir); err != nil {
@@ -83,7 +94,7 @@ func (r root) enter() error {
 func (r root) path(inside string) string { return filepath.Join(r.dir, inside) }
 
 func (r root) mkdir(inside string, mode os.FileMode) error {
-	if err := os.MkdirAll(r.path(inside), 0o755); err != nil {
+	if err := os.MkdirAll(r.path(inside), dirMode); err != nil {
 		return err
 	}
 	return os.Chmod(r.path(inside), mode)
@@ -112,7 +123,7 @@ func (r root) bindHost(path string) error {
 	case r.volumeBelow(path):
 		return r.rebuild(path)
 	}
-	if err := os.MkdirAll(r.path(path), 0o755); err != nil {
+	if err := os.MkdirAll(r.path(path), dirMode); err != nil {
 		return err
 	}
 	return bindReadOnly(path, r.path(path))
@@ -132,7 +143,7 @@ func (r root) rebuild(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(r.path(dir), 0o755); err != nil {
+	if err := os.MkdirAll(r.path(dir), dirMode); err != nil {
 		return err
 	}
 	for _, entry := range entries {
@@ -165,7 +176,7 @@ func (r root) bindFile(source, inside string) error {
 }
 
 func (r root) touch(inside string) error {
-	f, err := os.OpenFile(r.path(inside), os.O_CREATE|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(r.path(inside), os.O_CREATE|os.O_WRONLY, fileMode)
 	if err != nil {
 		return err
 	}
@@ -174,7 +185,7 @@ func (r root) touch(inside string) error {
 
 // system mounts /proc for the new PID namespace and the harmless devices.
 func (r root) system() error {
-	if err := errors.Join(r.mkdir("/proc", 0o755), r.mkdir("/dev", 0o755)); err != nil {
+	if err := errors.Join(r.mkdir("/proc", dirMode), r.mkdir("/dev", dirMode)); err != nil {
 		return err
 	}
 	err := unix.Mount("proc", r.path("/proc"), "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
@@ -203,7 +214,7 @@ func (r root) system() error {
 }
 
 func (r root) bindVolume(m Mount) error {
-	if err := os.MkdirAll(r.path(m.Path), 0o755); err != nil {
+	if err := os.MkdirAll(r.path(m.Path), dirMode); err != nil {
 		return fmt.Errorf("mount point %s: %w", m.Path, err)
 	}
 	if m.ReadOnly {

@@ -13,71 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/node/sandbox"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/process"
 )
-
-// The test binary is its own helper: the variable says which part it plays.
-const role = "SANDBOX_TEST_ROLE"
-
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "enter" {
-		fmt.Fprintln(os.Stderr, sandbox.Enter())
-		os.Exit(1)
-	}
-	switch os.Getenv(role) {
-	case "show":
-		show()
-	case "wait":
-		fmt.Println("waiting")
-		time.Sleep(time.Hour)
-	case "parent":
-		parent()
-	default:
-		goleak.VerifyTestMain(m)
-	}
-}
-
-// show prints what a container sees.
-func show() {
-	host, _ := os.Hostname()
-	data, _ := os.ReadFile("/volume/deep/file")
-	_, homeErr := os.Stat("/home")
-	rootErr := os.WriteFile("/new", nil, 0o600)
-	readOnlyErr := os.WriteFile("/etc/ro/new", nil, 0o600)
-	writableErr := os.WriteFile("/volume/deep/new", nil, 0o600)
-	_, passwdErr := os.Stat("/etc/passwd")
-	status, _ := os.ReadFile("/proc/self/status")
-	caps := ""
-	for line := range strings.Lines(string(status)) {
-		if strings.HasPrefix(line, "CapEff") {
-			caps = strings.Fields(line)[1]
-		}
-	}
-	fmt.Printf("pid=%d host=%s argv0=%s args=%v file=%s caps=%s\n", os.Getpid(), host, os.Args[0], os.Args[1:], data, caps)
-	fmt.Printf("home=%t rootfs=%t readonly=%t writable=%t passwd=%t\n",
-		errors.Is(homeErr, os.ErrNotExist), errors.Is(rootErr, syscall.EROFS), errors.Is(readOnlyErr, syscall.EROFS),
-		writableErr == nil, passwdErr == nil)
-	os.Exit(3)
-}
-
-// parent starts a container that waits and tells its process id.
-func parent() {
-	group := process.NewGroup()
-	self, _ := os.Executable()
-	p, err := sandbox.Launcher{Group: group, Self: []string{self, "enter"}}.Start(sandbox.Spec{
-		Root: os.Args[1], Hostname: "pod", Binary: self, Env: []string{role + "=wait"},
-	}, os.Stderr)
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	fmt.Println(p.PID())
-	<-p.Done()
-	group.Close()
-}
 
 func launcher(t *testing.T) sandbox.Launcher {
 	t.Helper()
@@ -172,9 +112,10 @@ func TestContainerDiesWithItsParent(t *testing.T) {
 	}
 	cancel()
 	_ = cmd.Wait()
-	for deadline := time.Now().Add(10 * time.Second); syscall.Kill(pid, 0) == nil; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the container outlives its parent")
-		}
+	err = wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		return syscall.Kill(pid, 0) != nil, nil
+	})
+	if err != nil {
+		t.Fatalf("the container outlives its parent: %v", err)
 	}
 }

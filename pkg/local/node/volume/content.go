@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -88,9 +89,7 @@ func (c *content) configMap(ctx context.Context, name string, k keys) error {
 	for key, value := range object.Data {
 		data[key] = []byte(value)
 	}
-	for key, value := range object.BinaryData {
-		data[key] = value
-	}
+	maps.Copy(data, object.BinaryData)
 	return c.add(data, k)
 }
 

@@ -91,7 +91,7 @@ func TestSync(t *testing.T) {
 				SecretName: "secret", DefaultMode: ptr.To[int32](0o400),
 			}}},
 			{Name: "none", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-				SecretName: "none", Optional: ptr.To(true),
+				SecretName: "none", Optional: new(true),
 			}}},
 			{Name: "api", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 				{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: ptr.To[int64](1000), Audience: "aud"}},
@@ -158,7 +158,7 @@ func TestSyncErrors(t *testing.T) {
 		},
 	} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "v", VolumeSource: source}}}}
-		_, err := volume.New(t.TempDir(), &api{now: time.Now}, clocktesting.NewFakePassiveClock(time.Time{})).Sync(t.Context(), pod)
+		_, err := volume.New(t.TempDir(), &api{}, clocktesting.NewFakePassiveClock(time.Time{})).Sync(t.Context(), pod)
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}

@@ -17,6 +17,10 @@ const (
 	dataDir     = "..content-"
 )
 
+// dirMode is the mode of directories in a volume, as on any node; the directory
+// of the Pod around them is private.
+const dirMode = 0o755
+
 // File is a file of a volume.
 type File struct {
 	Data []byte
@@ -37,7 +41,7 @@ func Write(dir string, files map[string]File) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := errors.Join(os.Chmod(next, 0o755), writeAll(next, files)); err != nil { //nolint:gosec // pods read it as they would on a node; the parent is private
+	if err := errors.Join(os.Chmod(next, dirMode), writeAll(next, files)); err != nil {
 		return false, errors.Join(err, os.RemoveAll(next))
 	}
 	// A crash may have left the new link.
@@ -56,7 +60,7 @@ func Write(dir string, files map[string]File) (changed bool, err error) {
 func writeAll(dir string, files map[string]File) error {
 	for name, file := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
 			return err
 		}
 		if err := os.WriteFile(path, file.Data, file.Mode); err != nil {
@@ -72,17 +76,14 @@ func writeAll(dir string, files map[string]File) error {
 
 // same reports whether the files below dir are those of files.
 func same(dir string, files map[string]File) bool {
+	content := os.DirFS(dir)
 	seen := 0
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(content, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
 		want, ok := files[name]
-		data, err := os.ReadFile(path)
+		data, err := fs.ReadFile(content, name)
 		if err != nil || !ok || !bytes.Equal(data, want.Data) {
 			return errors.Join(err, fs.SkipAll)
 		}

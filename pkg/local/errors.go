@@ -2,21 +2,21 @@ package local
 
 import "errors"
 
-// Problem is an error that a user can do something about.
-type Problem struct {
+// HintedError is an error that a user can do something about.
+type HintedError struct {
 	Err error
 	// Todo is what to do, in the imperative.
 	Todo string
 }
 
 // Error implements error.
-func (p *Problem) Error() string { return p.Err.Error() }
+func (e *HintedError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the technical error.
-func (p *Problem) Unwrap() error { return p.Err }
+func (e *HintedError) Unwrap() error { return e.Err }
 
 // Hint is what to do next.
-func (p *Problem) Hint() string { return p.Todo }
+func (e *HintedError) Hint() string { return e.Todo }
 
 // Errors that callers tell apart.
 var (
