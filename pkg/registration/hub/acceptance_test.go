@@ -2,7 +2,6 @@ package hub_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -246,42 +245,5 @@ func (e *env) work(t *testing.T, cluster, name string, finalizers ...string) {
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name, Finalizers: finalizers}}
 	if err := e.admin.Create(t.Context(), work); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestAcceptanceResumes kills the hub after each of its writes.
-func TestAcceptanceResumes(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	for n := 1; n <= 8; n++ {
-		name := fmt.Sprintf("killed%d", n)
-		e.cluster(t, name, acceptedFromTheStart)
-		first := &counter{dead: make(chan struct{}), killAfter: n, only: name}
-		stop := e.start(t, defaults(), first.wrap)
-		select {
-		case <-first.dead:
-		case <-t.Context().Done():
-			t.Fatalf("write %d never came: %v", n, first.of(name))
-		}
-		stop()
-		second := &counter{dead: make(chan struct{})}
-		stop = e.start(t, defaults(), second.wrap)
-		e.awaitAccepted(t, name)
-		if diff := cmp.Diff(everything, e.has(t.Context(), t, name)); diff != "" {
-			t.Errorf("killed after write %d (-want +got):\n%s", n, diff)
-		}
-		if total := len(first.of(name)) + len(second.of(name)); total > 9 {
-			t.Errorf("killed after write %d: %d writes in all:\n%s\n--\n%s", n, total,
-				strings.Join(first.of(name), "\n"), strings.Join(second.of(name), "\n"))
-		}
-		stop()
-	}
-	// A hub that starts with everything done writes nothing.
-	idle := &counter{dead: make(chan struct{})}
-	e.start(t, defaults(), idle.wrap)
-	e.cluster(t, "last", acceptedFromTheStart)
-	e.awaitAccepted(t, "last")
-	if got := idle.of("killed"); len(got) > 0 {
-		t.Errorf("a hub without news wrote:\n%s", strings.Join(got, "\n"))
 	}
 }

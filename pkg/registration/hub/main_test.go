@@ -274,8 +274,9 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 func (c *counter) count(req *http.Request) (kill bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	before := len(c.concerning(c.only))
 	c.writes = append(c.writes, req.Method+" "+req.URL.Path)
-	return c.killAfter > 0 && len(c.concerning(c.only)) == c.killAfter
+	return before == c.killAfter-1 && len(c.concerning(c.only)) == c.killAfter
 }
 
 func (c *counter) concerning(cluster string) []string {

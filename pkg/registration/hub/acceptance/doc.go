@@ -25,7 +25,8 @@
 // finalizer; a cluster that is turned down in the middle of being accepted is
 // cleaned up like one that was accepted; a name that would give an agent access
 // to a namespace of Kubernetes or of OCM itself is refused; an error that will
-// pass by itself does not take acceptance back from a cluster that has it.
+// pass by itself does not take acceptance back from a cluster that has it; what
+// an admin denied before automatic approval was switched on stays denied.
 //
 // The package never decides whether a person may accept a cluster; admission
 // does (design D6). The namespace of a cluster is never deleted.

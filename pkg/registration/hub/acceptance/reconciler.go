@@ -102,9 +102,11 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // autoAccept accepts a cluster once without a person. The annotation stays, so
-// that an admin can deny the cluster later and it sticks.
+// that an admin can deny the cluster later and it sticks. So does a denial from
+// before the gate was on.
 func (r *Reconciler) autoAccept(ctx context.Context, cluster *clusterv1.ManagedCluster) (done bool, err error) {
-	if _, decided := cluster.Annotations[names.AnnotationAutoAccepted]; decided || !r.AutoApprove {
+	_, decided := cluster.Annotations[names.AnnotationAutoAccepted]
+	if decided || !r.AutoApprove || judge(cluster) == deny {
 		return false, nil
 	}
 	for _, d := range r.Drivers {
