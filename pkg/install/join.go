@@ -149,7 +149,9 @@ func connected(obj *unstructured.Unstructured) apply.Verdict {
 // judgeName checks that the name is free on the hub, or this cluster's own.
 func judgeName(f Facts, k Klusterlet, onHub *clusterv1.ManagedCluster) []Finding {
 	own := f.Klusterlet != nil && f.Klusterlet.Spec.ClusterName == k.ClusterName
-	if onHub == nil || own {
+	// A name that the hub does not accept is free: nobody asked for it yet, or
+	// the cluster that had it has left.
+	if onHub == nil || own || !onHub.Spec.HubAcceptsClient {
 		return nil
 	}
 	finding := Finding{

@@ -64,9 +64,12 @@ func decide(f facts, c Choice) (verdict, error) {
 		return verdict{}.finish(f, c, []claim{{requester: connected}}), nil
 	}
 	requests := eligible(f, c)
-	claims, err := choose(f, claimsOf(f, requests), c)
-	if err != nil {
-		return verdict{}, err
+	claims := claimsOf(f, requests)
+	if !settled(f, requests) {
+		var err error
+		if claims, err = choose(f, claims, c); err != nil {
+			return verdict{}, err
+		}
 	}
 	if f.cluster == nil {
 		return verdict{waiting: "the cluster to register; does its agent run and reach this hub?"}, nil
@@ -82,6 +85,13 @@ func decide(f facts, c Choice) (verdict, error) {
 		}
 	}
 	return v.finish(f, c, claims), nil
+}
+
+// settled reports whether nothing is left to decide: no request waits, and the
+// cluster is accepted or gone. Certificates of different keys are the past then.
+func settled(f facts, requests []fleet.Request) bool {
+	return (f.cluster == nil || f.cluster.Spec.HubAcceptsClient) &&
+		!slices.ContainsFunc(requests, func(r fleet.Request) bool { return r.State == fleet.Pending })
 }
 
 // issuedTo reports whether one of the claims has a credential.
