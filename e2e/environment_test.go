@@ -12,11 +12,15 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 // patience bounds every wait. It is far more than anything takes, because a
@@ -31,6 +35,9 @@ type environment struct {
 	dir string
 	// initFlags and joinFlags are what the environment needs beyond a user's own.
 	initFlags, joinFlags []string
+	// server is the hub's address for managed clusters where it is not the one
+	// in kubeconfig.
+	server string
 }
 
 // result is what a run of the command left.
@@ -52,9 +59,10 @@ func binary() string {
 	return path
 }
 
-// run runs the command with a context's cluster as the current one. stdin is empty.
-func run(ctx context.Context, kubeconfig string, args ...string) (result, error) {
+// run runs the command.
+func run(ctx context.Context, kubeconfig string, stdin []byte, args ...string) (result, error) {
 	cmd := exec.CommandContext(ctx, binary(), args...)
+	cmd.Stdin = bytes.NewReader(stdin)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -69,7 +77,7 @@ func run(ctx context.Context, kubeconfig string, args ...string) (result, error)
 // ocm runs the command and returns how it ended.
 func (e *environment) ocm(t *testing.T, args ...string) result {
 	t.Helper()
-	r, err := run(t.Context(), e.kubeconfig, args...)
+	r, err := run(t.Context(), e.kubeconfig, nil, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,6 +92,26 @@ func (e *environment) must(t *testing.T, args ...string) string {
 		t.Fatalf("kubectl ocm %s: %v", strings.Join(args, " "), r)
 	}
 	return r.stdout
+}
+
+// agentConfig is the connection to the hub that a managed cluster's agent has,
+// from the Secret that the agent keeps.
+func (e *environment) agentConfig(t *testing.T, cluster string) *rest.Config {
+	t.Helper()
+	var secret corev1.Secret
+	key := client.ObjectKey{Namespace: names.AgentNamespace, Name: names.HubKubeconfigSecret}
+	if err := e.client(t, cluster).Get(t.Context(), key, &secret); err != nil {
+		t.Fatal(err)
+	}
+	hub := e.config(t, "hub")
+	return &rest.Config{
+		Host: hub.Host, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{
+			CAData:   hub.CAData,
+			CertData: secret.Data[names.KeyTLSCert],
+			KeyData:  secret.Data[names.KeyTLSKey],
+		},
+	}
 }
 
 // config is the administrator's connection to a cluster.
@@ -133,4 +161,53 @@ func eventually(t *testing.T, what string, check func(context.Context) error) {
 		case <-tick.C:
 		}
 	}
+}
+
+// kubectlPath is the kubectl that was built beside localkube, or the user's own.
+func kubectlPath() string {
+	path, err := filepath.Abs("../bin/kubectl")
+	if err == nil {
+		if _, err = os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return "kubectl"
+}
+
+// impersonate is a client of the hub as a user without any groups but the one
+// of all authenticated users.
+func impersonate(t *testing.T, user string) client.Client {
+	t.Helper()
+	config := fleet.config(t, "hub")
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
+	return newClient(t, config)
+}
+
+// grant gives a user rules on the whole hub until the end of the test.
+func grant(t *testing.T, hub client.Client, user string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Name: user}
+	for _, obj := range []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		},
+	} {
+		if err := hub.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = hub.Delete(context.WithoutCancel(t.Context()), obj) })
+	}
+}
+
+// writeFile returns a file with data that only this test reads.
+func writeFile(t *testing.T, data []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

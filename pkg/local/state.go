@@ -37,6 +37,10 @@ type Spec struct {
 	Images map[string]string `json:"images"`
 	// NoClientSigner is as in controlplane.Config.
 	NoClientSigner bool `json:"noClientSigner,omitempty"`
+	// CertDuration is as in controlplane.Config.
+	CertDuration time.Duration `json:"certDuration,omitempty"`
+	// APIServerArgs are as in controlplane.Config.
+	APIServerArgs []string `json:"apiServerArgs,omitempty"`
 }
 
 // State is what a supervisor tells about its cluster.

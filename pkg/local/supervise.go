@@ -117,6 +117,7 @@ func (s *supervisor) run(ctx context.Context) error {
 	s.plane, err = controlplane.New(controlplane.Config{
 		Dir: s.layout.controlPlane(), Binary: s.spec.Localkube, Scheduler: true,
 		NoClientSigner: s.spec.NoClientSigner, EgressSocket: egressSocket,
+		CertDuration: s.spec.CertDuration, APIServerArgs: s.spec.APIServerArgs,
 	}, s.group, s.options.Clock)
 	if errors.Is(err, controlplane.ErrPortInUse) {
 		return &HintedError{Err: err, Todo: "end the program that uses the port, or take the clusters down and up again for another one"}

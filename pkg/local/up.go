@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -36,6 +37,11 @@ type Options struct {
 	Images map[string]string
 	// NoClientSigner starts a hub that signs no client certificates.
 	NoClientSigner bool
+	// CertDuration is the longest life of certificates that clusters sign; 0
+	// is Kubernetes' default.
+	CertDuration time.Duration
+	// APIServerArgs are more arguments of every API server.
+	APIServerArgs []string
 	// Supervisor returns the command line that runs Supervise for a cluster.
 	Supervisor func(dir, cluster string) []string
 	// Container is the command line that runs sandbox.Enter.
@@ -110,7 +116,10 @@ func (o Options) up(ctx context.Context, cluster clusterLayout) error {
 	if err := os.MkdirAll(string(cluster), 0o700); err != nil {
 		return err
 	}
-	want := Spec{Name: cluster.name(), Localkube: o.Localkube, Images: o.Images}
+	want := Spec{
+		Name: cluster.name(), Localkube: o.Localkube, Images: o.Images,
+		CertDuration: o.CertDuration, APIServerArgs: o.APIServerArgs,
+	}
 	want.NoClientSigner = o.NoClientSigner && cluster.name() == HubName
 	pid, err := cluster.supervisor()
 	if err != nil {
@@ -147,8 +156,9 @@ func (o Options) same(cluster clusterLayout, want Spec) bool {
 	if err := readJSON(cluster.spec(), &have); err != nil {
 		return false
 	}
-	return have.Name == want.Name && have.Localkube == want.Localkube &&
-		have.NoClientSigner == want.NoClientSigner && maps.Equal(have.Images, want.Images)
+	return have.Name == want.Name && have.Localkube == want.Localkube && have.CertDuration == want.CertDuration &&
+		have.NoClientSigner == want.NoClientSigner && maps.Equal(have.Images, want.Images) &&
+		slices.Equal(have.APIServerArgs, want.APIServerArgs)
 }
 
 // launch starts a supervisor in a session of its own, so that neither the end

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,11 +17,13 @@ import (
 
 type upOptions struct {
 	*command
-	managed   int
-	localkube string
-	images    []string
-	noSigner  bool
-	wait      cli.Wait
+	managed       int
+	localkube     string
+	images        []string
+	noSigner      bool
+	certDuration  time.Duration
+	apiServerArgs []string
+	wait          cli.Wait
 }
 
 func (c *command) up() *cobra.Command {
@@ -51,6 +54,8 @@ This binary is the image ` + buildinfo.Image + ` in every version.`,
 	flags.StringVar(&o.localkube, "localkube", "", "the localkube executable (default: LOCALKUBE, beside this binary, on the PATH)")
 	flags.StringArrayVar(&o.images, "image", nil, "run an executable for an image, as IMAGE=FILE; can be repeated")
 	flags.BoolVar(&o.noSigner, "no-client-signer", false, "start a hub that signs no client certificates, as EKS does not")
+	flags.DurationVar(&o.certDuration, "certificate-lifetime", 0, "longest life of certificates that the clusters sign, to watch renewal (default one year)")
+	flags.StringArrayVar(&o.apiServerArgs, "apiserver-arg", nil, "one more argument of every API server, such as --audit-log-path=FILE; can be repeated")
 	flags.Var(&o.wait.Timeout, "timeout", "how long the command may take in all; 0 is for ever")
 	o.wait.Timeout = cli.Timeout(upTimeout)
 	return cmd
@@ -124,6 +129,7 @@ func (o *upOptions) options(dir string) (local.Options, error) {
 	}
 	return local.Options{
 		Dir: dir, Managed: o.managed, Localkube: localkube, Images: maps.Clone(images), NoClientSigner: o.noSigner,
+		CertDuration: o.certDuration, APIServerArgs: o.apiServerArgs,
 		Supervisor: func(dir, cluster string) []string {
 			return []string{executable, "local", superviseName, "--dir", dir, "--cluster", cluster}
 		},

@@ -1,0 +1,109 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// certificateLifetime is how long certificates of the suite's hub are good, so
+// that every agent renews several times while the tests run.
+const certificateLifetime = 2 * time.Minute
+
+// startTimeout bounds the start of the environment.
+const startTimeout = 10 * time.Minute
+
+// fleet is the environment of all tests: a hub that init made, with cluster1
+// and cluster2 joined and accepted. cluster3 is for tests that join and leave.
+var fleet *environment
+
+func TestMain(m *testing.M) {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	e, stop, err := newEnvironment(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "the environment of the end-to-end suite:", err)
+		os.Exit(1)
+	}
+	fleet = e
+	code := 1
+	defer func() {
+		stop()
+		os.Exit(code)
+	}()
+	if err := e.join(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "joining the clusters of the end-to-end suite:", err)
+		return
+	}
+	code = m.Run()
+}
+
+// newEnvironment finds or starts the clusters.
+func newEnvironment(ctx context.Context) (*environment, func(), error) {
+	if os.Getenv("E2E_ENVIRONMENT") == "kind" {
+		image, server := os.Getenv("E2E_IMAGE"), os.Getenv("E2E_HUB_APISERVER")
+		return &environment{
+			kubeconfig: os.Getenv("KUBECONFIG"),
+			initFlags:  []string{"--image", image},
+			joinFlags:  []string{"--image", image},
+			server:     server,
+		}, func() {}, nil
+	}
+	dir, err := os.MkdirTemp("", "ocm-e2e-")
+	if err != nil {
+		return nil, nil, err
+	}
+	stop := func() {
+		// Everything is bound to the directory, also what a failed start left.
+		r, err := run(context.WithoutCancel(ctx), "", nil, "local", "down", "--dir", dir)
+		if err != nil || r.code != 0 {
+			fmt.Fprintln(os.Stderr, "taking the clusters down:", err, r)
+		}
+		_ = os.RemoveAll(dir)
+	}
+	err = do(ctx, "", nil, "local", "up", "--dir", dir, "--managed", "3",
+		"--certificate-lifetime", certificateLifetime.String())
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	r, err := run(ctx, "", nil, "local", "kubeconfig", "--dir", dir, "--path")
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return &environment{dir: dir, kubeconfig: strings.TrimSpace(r.stdout)}, stop, nil
+}
+
+// join makes the fleet.
+func (e *environment) join(ctx context.Context) error {
+	if err := do(ctx, e.kubeconfig, nil, append([]string{"init", "--context", "hub", "--wait"}, e.initFlags...)...); err != nil {
+		return err
+	}
+	for _, cluster := range []string{"cluster1", "cluster2"} {
+		args := append([]string{"join", "--hub-context", "hub", "--context", cluster, "--cluster-name", cluster, "--wait"}, e.joinFlags...)
+		if e.server != "" {
+			args = append(args, "--hub-apiserver", e.server)
+		}
+		if err := do(ctx, e.kubeconfig, nil, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// do runs the command and makes an unsuccessful end an error.
+func do(ctx context.Context, kubeconfig string, stdin []byte, args ...string) error {
+	r, err := run(ctx, kubeconfig, stdin, args...)
+	if err == nil && r.code != 0 {
+		err = errors.New(r.String())
+	}
+	if err != nil {
+		return fmt.Errorf("kubectl ocm %s: %w", strings.Join(args, " "), err)
+	}
+	return nil
+}
