@@ -107,15 +107,22 @@ func (c *common) manager(config *rest.Config, name string, objects cache.Options
 		return nil, errors.New("leader election needs a namespace: set --leader-election-namespace, or --leader-elect=false when there is one process only")
 	}
 	objects.DefaultTransform = cache.TransformStripManagedFields()
+	lock, err := c.podLock(config, namespace, "ocm-"+name)
+	if err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(config, manager.Options{
-		Scheme:                        scheme.New(),
-		Cache:                         objects,
-		Metrics:                       metricsserver.Options{BindAddress: c.address(c.metricsPort)},
-		HealthProbeBindAddress:        c.address(c.healthPort),
-		PprofBindAddress:              c.pprofAddress(),
-		LeaderElection:                c.leaderElect,
-		LeaderElectionID:              "ocm-" + name,
-		LeaderElectionNamespace:       namespace,
+		Scheme:                  scheme.New(),
+		Cache:                   objects,
+		Metrics:                 metricsserver.Options{BindAddress: c.address(c.metricsPort)},
+		HealthProbeBindAddress:  c.address(c.healthPort),
+		PprofBindAddress:        c.pprofAddress(),
+		LeaderElection:          c.leaderElect,
+		LeaderElectionID:        "ocm-" + name,
+		LeaderElectionNamespace: namespace,
+
+		LeaderElectionResourceLockInterface: lock,
+
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 &c.lease.duration,
 		RenewDeadline:                 &c.lease.renew,

@@ -68,6 +68,7 @@ func newSpoke() *cobra.Command {
 
 func (f *spokeFlags) addFlags(flags *pflag.FlagSet) {
 	f.common.addFlags(flags)
+	f.common.patient(flags)
 	a := &f.agent
 	flags.StringVar(&f.common.kubeconfig, "spoke-kubeconfig", "", "OCM's name of --kubeconfig")
 	flags.StringVar(&f.namespace, "namespace", "", "namespace of the agent's Secrets; empty means $POD_NAMESPACE, else "+names.AgentNamespace)

@@ -20,6 +20,8 @@ import (
 type acceptance struct {
 	agent *Agent
 	hub   client.Client
+	// unsynced remembers that the hub found the clock wrong.
+	unsynced bool
 }
 
 func (r *acceptance) setup(mgr ctrl.Manager, own reconcile.Request) error {
@@ -46,10 +48,24 @@ func (r *acceptance) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	r.agent.journal.report(acceptanceReport(&cluster))
+	r.tellClock(&cluster)
 	if !cluster.DeletionTimestamp.IsZero() || !accepted(&cluster) {
 		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{}, r.agent.mergeClientConfigs(ctx, r.hub, &cluster)
+}
+
+// tellClock tells that the hub finds this cluster's clock wrong: the agent says
+// nothing on the hub as long as that is so, and somebody should know why.
+func (r *acceptance) tellClock(cluster *clusterv1.ManagedCluster) {
+	unsynced := apimeta.IsStatusConditionFalse(cluster.Status.Conditions, clusterv1.ManagedClusterConditionClockSynced)
+	switch {
+	case unsynced:
+		r.agent.journal.suffers(Condition{names.ReasonHubKubeConfigError, "the hub finds the clock of " + cluster.Name + " out of sync with its own, so no status is reported; synchronise the clocks of both clusters"})
+	case r.unsynced:
+		r.agent.journal.suffers(Condition{})
+	}
+	r.unsynced = unsynced
 }
 
 func accepted(cluster *clusterv1.ManagedCluster) bool {

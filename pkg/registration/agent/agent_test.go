@@ -221,6 +221,9 @@ func testCrashes(t *testing.T, h *hub) {
 			if n := len(h.csrs(t, cluster)); n != 1 {
 				t.Errorf("%d CSRs", n)
 			}
+			if s.secret(t, names.PendingCredentialSecret) != nil {
+				t.Error("the request is still stored")
+			}
 			p.stop()
 		})
 	}
@@ -237,6 +240,12 @@ func testDenied(t *testing.T, h *hub) {
 	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigUnauthorized", "denies denied")
 	h.accept(t, "denied")
 	p.reaches(t, agent.Running)
+	s.klusterletSays(t, metav1.ConditionFalse, "HubConnectionFunctional", "")
+	p.stop()
+	h.clock(t, "denied", metav1.ConditionFalse)
+	p = s.start(t)
+	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigError", "out of sync")
+	h.clock(t, "denied", metav1.ConditionTrue)
 	s.klusterletSays(t, metav1.ConditionFalse, "HubConnectionFunctional", "")
 	p.stop()
 	h.deny(t, "denied")

@@ -64,6 +64,9 @@ func hubMapper() apimeta.RESTMapper {
 // connect works with the stored credential until ctx ends or the credential is
 // of no use any more, which is no error: the next look sees it.
 func (a *Agent) connect(ctx context.Context, s *snapshot) error {
+	if err := a.store.dropInstalled(ctx, s.stored); err != nil {
+		return err
+	}
 	conn, err := connection.New(*s.hub, a.store.bootstrapDir())
 	if err != nil {
 		return err

@@ -143,6 +143,16 @@ func (h *hub) decide(t *testing.T, cluster string, accepted bool, c metav1.Condi
 	})
 }
 
+// clock says what the hub thinks of a cluster's clock.
+func (h *hub) clock(t *testing.T, cluster string, status metav1.ConditionStatus) {
+	t.Helper()
+	eventually(t, "the clock condition", func() (bool, error) {
+		mc := h.cluster(t, cluster)
+		apimeta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{Type: clusterv1.ManagedClusterConditionClockSynced, Status: status, Reason: "Test"})
+		return true, h.admin.Status().Update(t.Context(), mc)
+	})
+}
+
 func (h *hub) cluster(t *testing.T, name string) *clusterv1.ManagedCluster {
 	t.Helper()
 	mc := &clusterv1.ManagedCluster{}

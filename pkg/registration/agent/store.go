@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -119,6 +120,16 @@ func (s *store) dropPending(ctx context.Context) error {
 		return fmt.Errorf("delete Secret %s: %w", names.PendingCredentialSecret, err)
 	}
 	return nil
+}
+
+// dropInstalled forgets pending data whose credential is stored already: a
+// crash came between storing the one and forgetting the other.
+func (s *store) dropInstalled(ctx context.Context, stored driver.Data) error {
+	pending, err := s.get(ctx, names.PendingCredentialSecret)
+	if err != nil || len(pending[names.KeyTLSKey]) == 0 || !slices.Equal(pending[names.KeyTLSKey], stored[names.KeyTLSKey]) {
+		return err
+	}
+	return s.dropPending(ctx)
 }
 
 func hubDigest(hub kubeconfig.Hub) string {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -21,8 +21,12 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// patience is how long a hub may take for what it does by itself.
-const patience = time.Minute
+// patience is how long a hub may take for what it does by itself, and pace how
+// often it is looked at.
+const (
+	patience = time.Minute
+	pace     = 50 * time.Millisecond
+)
 
 // maxSteps is far more than a driver needs to say that it waits.
 const maxSteps = 20
@@ -124,15 +128,16 @@ func (r *run) untilWaiting(t *testing.T) driver.Step {
 
 func (r *run) untilIssued(t *testing.T) *driver.Issued {
 	t.Helper()
-	var step driver.Step
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+	step := r.untilWaiting(t)
+	for range int(patience / pace) {
+		if step.Issued != nil {
+			return step.Issued
+		}
+		clock.RealClock{}.Sleep(pace)
 		step = r.untilWaiting(t)
-		return step.Issued != nil, nil
-	})
-	if err != nil {
-		t.Fatalf("nothing was issued, it waits for %+v", step.Waiting)
 	}
-	return step.Issued
+	t.Fatalf("nothing was issued, it waits for %+v", step.Waiting)
+	return nil
 }
 
 func decorates(t *testing.T, s AgentSuite, id driver.Identity) {
@@ -224,6 +229,12 @@ func issues(t *testing.T, s AgentSuite, id driver.Identity) {
 	if !validity.NotAfter.Equal(issued.Validity.NotAfter) || validity.Lifetime() <= 0 {
 		t.Errorf("it is good %+v, inspected %+v", issued.Validity, validity)
 	}
+	checkUser(t, issued)
+}
+
+// checkUser checks that the kubeconfig will name files that there are.
+func checkUser(t *testing.T, issued *driver.Issued) {
+	t.Helper()
 	user := issued.User
 	if len(user.ClientKeyData) > 0 || len(user.ClientCertificateData) > 0 || user.Token != "" || user.Password != "" {
 		t.Error("the kubeconfig would hold the secret itself and not a file name")
