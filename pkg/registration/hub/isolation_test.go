@@ -1,0 +1,169 @@
+package hub_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// target is something on the hub that somebody could want to touch.
+type target struct {
+	group, resource, subresource string
+	// inNamespace says that it lies in a cluster's namespace.
+	inNamespace bool
+	// name is the object's; the empty name is all of them.
+	name func(cluster string) string
+}
+
+func all(string) string            { return "" }
+func itself(cluster string) string { return cluster }
+
+func targets() []target {
+	clusterGroup, addOnGroup, workGroup := "cluster.open-cluster-management.io", "addon.open-cluster-management.io", "work.open-cluster-management.io"
+	rbacGroup, certificates := "rbac.authorization.k8s.io", "certificates.k8s.io"
+	return []target{
+		{clusterGroup, "managedclusters", "", false, itself},
+		{clusterGroup, "managedclusters", "", false, all},
+		{clusterGroup, "managedclusters", "status", false, itself},
+		{clusterGroup, "managedclusters", "finalizers", false, itself},
+		{clusterGroup, "managedclustersets", "join", false, all},
+		{names.RegisterGroup, "managedclusters", "accept", false, itself},
+		{names.RegisterGroup, "managedclusters", "clientcertificates", false, itself},
+		{certificates, "certificatesigningrequests", "", false, all},
+		{certificates, "certificatesigningrequests", "approval", false, all},
+		{certificates, "certificatesigningrequests", "status", false, all},
+		{certificates, "signers", "", false, all},
+		{"coordination.k8s.io", "leases", "", true, all},
+		{addOnGroup, "managedclusteraddons", "", true, all},
+		{addOnGroup, "managedclusteraddons", "status", true, all},
+		{workGroup, "manifestworks", "", true, all},
+		{workGroup, "manifestworks", "status", true, all},
+		{"", "events", "", true, all},
+		{"events.k8s.io", "events", "", true, all},
+		{"", "secrets", "", true, all},
+		{"", "configmaps", "", true, all},
+		{"", "pods", "", true, all},
+		{"", "serviceaccounts", "", true, all},
+		{"", "serviceaccounts", "token", true, all},
+		{"", "namespaces", "", false, itself},
+		{rbacGroup, "roles", "", true, all},
+		{rbacGroup, "rolebindings", "", true, all},
+		{rbacGroup, "clusterroles", "", false, all},
+		{rbacGroup, "clusterrolebindings", "", false, all},
+		{"", "users", "", false, all},
+		{"", "groups", "", false, all},
+	}
+}
+
+func verbs() []string {
+	return []string{
+		"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection",
+		"renew", "approve", "sign", "impersonate", "escalate", "bind", "*",
+	}
+}
+
+// TestIsolation asks the API server about every verb on every target in one's
+// own cluster and in another's, for agents in every state. What is allowed is
+// contract B.8 and nothing else.
+func TestIsolation(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.start(t, defaults(), nil)
+	e.cluster(t, "mine", acceptedFromTheStart)
+	e.cluster(t, "theirs", acceptedFromTheStart)
+	e.cluster(t, "denied", acceptedFromTheStart)
+	e.cluster(t, "waiting")
+	for _, name := range []string{"mine", "theirs", "denied"} {
+		e.awaitAccepted(t, name)
+	}
+	e.deny(t, "denied")
+
+	requests := []string{"certificatesigningrequests: create,get,list,watch"}
+	accepted := []string{
+		"certificatesigningrequests: create,get,list,watch",
+		"events: create,patch,update",
+		"events.k8s.io/events: create,patch,update",
+		"leases: get,list,update,watch",
+		"managedclusteraddons/status: patch,update",
+		"managedclusteraddons: get,list,watch",
+		"managedclusters/clientcertificates: renew",
+		"managedclusters/status: patch,update",
+		"managedclusters: get,list,update,watch",
+		"manifestworks/status: patch,update",
+		"manifestworks: get,list,patch,update,watch",
+	}
+	// Renewal is granted for no cluster by name; a CSR's subject decides.
+	foreign := append([]string{"managedclusters/clientcertificates: renew"}, requests...)
+	for _, tc := range []struct {
+		name          string
+		groups        []string
+		own           string
+		want, foreign []string
+	}{
+		{"an accepted agent", []string{names.ClusterGroup("mine"), names.GroupManagedClusters}, "mine", accepted, foreign},
+		{"an accepted agent by an EKS access entry", []string{names.ClusterGroupAWS("mine")}, "mine", accepted, foreign},
+		{"a denied agent", []string{names.ClusterGroup("denied"), names.GroupManagedClusters}, "denied", []string{"managedclusters: get,list,watch"}, nil},
+		{"an agent that waits to be accepted", []string{names.ClusterGroup("waiting"), names.GroupManagedClusters}, "waiting", nil, nil},
+		{"the group of all agents alone", []string{names.GroupManagedClusters}, "mine", nil, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			user := authorizationv1.SubjectAccessReviewSpec{User: names.AgentUser(tc.own, "a1"), Groups: append(tc.groups, "system:authenticated")}
+			if diff := cmp.Diff(sorted(tc.want), e.allowed(t, user, tc.own)); diff != "" {
+				t.Errorf("on its own cluster (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(sorted(tc.foreign), e.allowed(t, user, "theirs")); diff != "" {
+				t.Errorf("on another cluster (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func sorted(lines []string) []string { return slices.Sorted(slices.Values(lines)) }
+
+// allowed returns what somebody may do about a cluster: for each target one
+// line with the verbs.
+func (e *env) allowed(t *testing.T, who authorizationv1.SubjectAccessReviewSpec, cluster string) []string {
+	t.Helper()
+	var lines []string
+	for _, target := range targets() {
+		var may []string
+		for _, verb := range verbs() {
+			attributes := &authorizationv1.ResourceAttributes{
+				Group: target.group, Resource: target.resource, Subresource: target.subresource,
+				Name: target.name(cluster), Verb: verb,
+			}
+			if target.inNamespace {
+				attributes.Namespace = cluster
+			}
+			review := &authorizationv1.SubjectAccessReview{Spec: who}
+			review.Spec.ResourceAttributes = attributes
+			if err := e.admin.Create(t.Context(), review); err != nil {
+				t.Fatal(err)
+			}
+			if review.Status.Allowed {
+				may = append(may, verb)
+			}
+		}
+		if len(may) > 0 {
+			lines = append(lines, title(target)+": "+strings.Join(sorted(may), ","))
+		}
+	}
+	return sorted(lines)
+}
+
+func title(t target) string {
+	name := t.resource
+	if t.subresource != "" {
+		name += "/" + t.subresource
+	}
+	if t.group == "events.k8s.io" {
+		return t.group + "/" + name
+	}
+	return name
+}
