@@ -234,3 +234,39 @@ func TestSharedRoles(t *testing.T) {
 		e.awaitGone(t, role)
 	}
 }
+
+// TestDetachWithoutCleanup: with the gate off nothing is deleted from the
+// namespace, but works still keep the cluster until they are gone.
+func TestDetachWithoutCleanup(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	stop := e.start(t, defaults(), nil)
+	e.cluster(t, "before", acceptedFromTheStart) // With the finalizer of the gate.
+	e.awaitAccepted(t, "before")
+	stop()
+	cfg := defaults()
+	cfg.ResourceCleanup = false
+	e.start(t, cfg, nil)
+	e.delete(t, "before")
+	e.awaitGone(t, e.named("before"))
+
+	e.cluster(t, "c1", acceptedFromTheStart)
+	cluster := e.awaitAccepted(t, "c1")
+	if diff := cmp.Diff([]string{names.FinalizerRegistration}, cluster.Finalizers); diff != "" {
+		t.Errorf("finalizers (-want +got):\n%s", diff)
+	}
+	e.addOn(t, "c1")
+	e.work(t, "c1", "w1", names.FinalizerManifestWork)
+	e.delete(t, "c1")
+	e.awaitPlace(t, "c1", "lease", "namespace", "work binding")
+	if got := e.deleting(t.Context(), t, "c1"); len(got) > 0 {
+		t.Errorf("works are deleted: %v", got)
+	}
+	e.patch(t, "c1", `{"metadata":{"annotations":{"`+names.AnnotationForceDetach+`":"true"}}}`)
+	e.awaitGone(t, e.named("c1"))
+	e.awaitEvent(t, "c1", "ForcedDetach", "w1")
+	addOn := &addonv1beta1.ManagedClusterAddOn{}
+	if err := e.admin.Get(t.Context(), client.ObjectKey{Namespace: "c1", Name: "a1"}, addOn); err != nil {
+		t.Errorf("the add-on, which nobody cleans up: %v", err)
+	}
+}
