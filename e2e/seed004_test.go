@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,6 +30,7 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -90,7 +92,7 @@ func (j *seedJoin) step1(t *testing.T) {
 		{verb: "create", group: names.GroupCertificates, resource: "certificatesigningrequests"},
 		{verb: "watch", group: names.GroupCertificates, resource: "certificatesigningrequests"},
 	} {
-		wantAccess(t, bootstrap, may, true)
+		wantAllowed(t, bootstrap, may)
 	}
 	for _, mayNot := range []access{
 		{verb: "update", group: names.GroupCluster, resource: "managedclusters", name: j.name},
@@ -103,7 +105,7 @@ func (j *seedJoin) step1(t *testing.T) {
 		{verb: "list", resource: "namespaces"},
 		{verb: "*", group: "*", resource: "*"},
 	} {
-		wantAccess(t, bootstrap, mayNot, false)
+		wantDenied(t, bootstrap, mayNot)
 	}
 }
 
@@ -197,7 +199,7 @@ func (j *seedJoin) step4(t *testing.T) {
 		{verb: "renew", group: names.RegisterGroup, resource: "managedclusters", subresource: "clientcertificates", name: j.name},
 		{verb: "get", group: "coordination.k8s.io", resource: "leases", namespace: j.name},
 	} {
-		wantAccess(t, agent, mayNot, false)
+		wantDenied(t, agent, mayNot)
 	}
 	err := j.hub.Get(t.Context(), client.ObjectKey{Name: j.name}, &corev1.Namespace{})
 	if !apierrors.IsNotFound(err) {
@@ -238,7 +240,7 @@ func (j *seedJoin) step5(t *testing.T) {
 		return nil
 	})
 	agent := newClient(t, fleet.agentConfig(t, "cluster3"))
-	wantAccess(t, agent, access{verb: "patch", group: names.GroupCluster, resource: "managedclusters", subresource: "status", name: j.name}, true)
+	wantAllowed(t, agent, access{verb: "patch", group: names.GroupCluster, resource: "managedclusters", subresource: "status", name: j.name})
 }
 
 func (j *seedJoin) step7(t *testing.T) {
@@ -265,8 +267,8 @@ func (j *seedJoin) step9(t *testing.T) {
 		}
 	}
 	agent := newClient(t, fleet.agentConfig(t, "cluster3"))
-	wantAccess(t, agent, access{verb: "update", group: "coordination.k8s.io", resource: "leases", namespace: j.name}, true)
-	wantAccess(t, agent, access{verb: "update", group: "coordination.k8s.io", resource: "leases", namespace: "cluster1"}, false)
+	wantAllowed(t, agent, access{verb: "update", group: "coordination.k8s.io", resource: "leases", namespace: j.name})
+	wantDenied(t, agent, access{verb: "update", group: "coordination.k8s.io", resource: "leases", namespace: "cluster1"})
 }
 
 func (j *seedJoin) step10(t *testing.T) {
@@ -328,7 +330,7 @@ func TestSeed004Renewal(t *testing.T) {
 	if fleet.dir == "" {
 		t.Skip("only local clusters sign certificates that are short enough to watch a renewal")
 	}
-	watch := watchLease(t, hub, "cluster1")
+	watch := watchLease(t, "cluster1")
 
 	var after *x509.Certificate
 	t.Run("1 and 4 the agent notices in time and keeps the new certificate in the Secret", func(t *testing.T) {
@@ -525,7 +527,21 @@ type access struct {
 	verb, group, resource, subresource, namespace, name string
 }
 
-func wantAccess(t *testing.T, c client.Client, a access, want bool) {
+func wantAllowed(t *testing.T, c client.Client, a access) {
+	t.Helper()
+	if !a.allowed(t, c) {
+		t.Errorf("%+v is refused", a)
+	}
+}
+
+func wantDenied(t *testing.T, c client.Client, a access) {
+	t.Helper()
+	if a.allowed(t, c) {
+		t.Errorf("%+v is allowed", a)
+	}
+}
+
+func (a access) allowed(t *testing.T, c client.Client) bool {
 	t.Helper()
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -535,9 +551,7 @@ func wantAccess(t *testing.T, c client.Client, a access, want bool) {
 	if err := c.Create(t.Context(), review); err != nil {
 		t.Fatal(err)
 	}
-	if review.Status.Allowed != want {
-		t.Errorf("%+v: allowed is %v, want %v", a, review.Status.Allowed, want)
-	}
+	return review.Status.Allowed
 }
 
 // kubectl runs kubectl, the one that was built beside localkube or the user's.
@@ -553,56 +567,57 @@ func kubectl(t *testing.T, contextName string, args ...string) string {
 
 // leaseWatch records when a lease was renewed.
 type leaseWatch struct {
-	times func() []time.Time
+	mu    sync.Mutex
+	times []time.Time
 }
 
 func (w *leaseWatch) last() time.Time {
-	times := w.times()
-	return times[len(times)-1]
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.times) == 0 {
+		return time.Time{}
+	}
+	return w.times[len(w.times)-1]
 }
 
 func (w *leaseWatch) longest() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	var longest time.Duration
-	times := w.times()
-	for i := 1; i < len(times); i++ {
-		longest = max(longest, times[i].Sub(times[i-1]))
+	for i := 1; i < len(w.times); i++ {
+		longest = max(longest, w.times[i].Sub(w.times[i-1]))
 	}
 	return longest
 }
 
-func watchLease(t *testing.T, hub client.Client, cluster string) *leaseWatch {
+func (w *leaseWatch) add(lease *coordinationv1.Lease) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at := lease.Spec.RenewTime; at != nil && (len(w.times) == 0 || at.After(w.times[len(w.times)-1])) {
+		w.times = append(w.times, at.Time)
+	}
+}
+
+// watchLease records renewals until the end of the test.
+func watchLease(t *testing.T, cluster string) *leaseWatch {
 	t.Helper()
-	var times []time.Time
-	requests := make(chan chan []time.Time)
-	stop := t.Context().Done()
+	hub, err := client.NewWithWatch(fleet.config(t, "hub"), client.Options{Scheme: scheme.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := hub.Watch(t.Context(), &coordinationv1.LeaseList{}, client.InNamespace(cluster),
+		client.MatchingFields{"metadata.name": names.ManagedClusterLease})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(events.Stop)
+	w := &leaseWatch{}
 	go func() {
-		tick := time.NewTicker(500 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case reply := <-requests:
-				reply <- slices.Clone(times)
-			case <-tick.C:
-				var lease coordinationv1.Lease
-				err := hub.Get(t.Context(), client.ObjectKey{Namespace: cluster, Name: names.ManagedClusterLease}, &lease)
-				if err == nil && lease.Spec.RenewTime != nil && (len(times) == 0 || lease.Spec.RenewTime.After(times[len(times)-1])) {
-					times = append(times, lease.Spec.RenewTime.Time)
-				}
+		for event := range events.ResultChan() {
+			if lease, ok := event.Object.(*coordinationv1.Lease); ok {
+				w.add(lease)
 			}
 		}
 	}()
-	w := &leaseWatch{times: func() []time.Time {
-		reply := make(chan []time.Time)
-		requests <- reply
-		return <-reply
-	}}
-	eventually(t, "the lease of "+cluster, func(context.Context) error {
-		if len(w.times()) == 0 {
-			return errors.New("it was not seen")
-		}
-		return nil
-	})
 	return w
 }

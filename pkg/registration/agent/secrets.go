@@ -97,7 +97,6 @@ func writeFile(dir, name string, content []byte) error {
 	if filepath.Dir(path) != filepath.Clean(dir) {
 		return nil
 	}
-	//nolint:gosec // the path was checked to be in dir
 	if old, err := os.ReadFile(path); err == nil && slices.Equal(old, content) {
 		return nil
 	}
