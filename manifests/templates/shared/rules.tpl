@@ -77,6 +77,10 @@
 - apiGroups: [about.k8s.io]
   resources: [clusterproperties]
   verbs: [get, list, watch]
+# A cluster without a name takes the id that OpenShift gave it.
+- apiGroups: [config.openshift.io]
+  resources: [clusterversions]
+  verbs: [get]
 {{- end -}}
 
 {{- /* What the registration agent needs to manage add-ons. */ -}}

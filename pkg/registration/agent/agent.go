@@ -123,6 +123,9 @@ func (a *Agent) live(ctx context.Context) error {
 	if usable {
 		return a.within(ctx, a.holdsConnection(s), func(ctx context.Context) error { return a.connect(ctx, s) })
 	}
+	if a.adopt(ctx, s) {
+		return nil
+	}
 	same := func(now *snapshot) bool { return now.sameBootstrap(s) }
 	return a.within(ctx, same, func(ctx context.Context) error { return a.bootstrap(ctx, s, need) })
 }

@@ -15,7 +15,9 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
@@ -65,7 +67,8 @@ func TestAgent(t *testing.T) {
 		"registers again when its Secret is lost":    testLostSecret,
 		"says what the bootstrap identity lacks":     testForbidden,
 		"waits for a bootstrap kubeconfig":           testNoBootstrap,
-		"keeps a made-up name":                       testNames,
+		"keeps a made-up name, on OpenShift its id":  testNames,
+		"keeps its credential when the hub moves":    testRenamedHub,
 		"halts at ten open requests":                 testPileUp,
 		"waits when the hub forgot the cluster":      testForgotten,
 		"registers again when the hub forgot its CA": testUnknownCredential,
@@ -322,6 +325,7 @@ func testNames(t *testing.T, h *hub) {
 	}
 	p = s.start(t)
 	h.join(t, p, cluster)
+	p.stop()
 	secret := s.secret(t, names.HubKubeconfigSecret)
 	if string(secret.Data["cluster-name"]) != cluster || string(secret.Data["agent-name"]) != name {
 		t.Errorf("registered as %s, %s; was %s, %s", secret.Data["cluster-name"], secret.Data["agent-name"], cluster, name)
@@ -329,6 +333,42 @@ func testNames(t *testing.T, h *hub) {
 	if n := len(h.csrs(t, cluster)); n != 1 {
 		t.Errorf("%d CSRs", n)
 	}
+
+	const id = "b1f5c1a0-5b5e-4b5e-9a4e-2d5a3f0c7d11"
+	installOpenShift(t, s.admin, id)
+	s = newSpoke(t, h, "openshift")
+	s.config.Names.Cluster = ""
+	s.start(t).reaches(t, agent.Requested)
+	if n := len(h.csrs(t, id)); n != 1 {
+		t.Errorf("%d CSRs for the OpenShift id", n)
+	}
+}
+
+// installOpenShift makes the managed cluster look like an OpenShift cluster.
+func installOpenShift(t *testing.T, c client.Client, id string) {
+	t.Helper()
+	definition := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: clusterversions.config.openshift.io}
+spec:
+  group: config.openshift.io
+  scope: Cluster
+  names: {kind: ClusterVersion, listKind: ClusterVersionList, plural: clusterversions, singular: clusterversion}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`), &definition.Object); err != nil {
+		t.Fatal(err)
+	}
+	install(t, c, []*unstructured.Unstructured{definition}, nil, crd)
+	create(t, c, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion",
+		"metadata": map[string]any{"name": "version"}, "spec": map[string]any{"clusterID": id},
+	}})
 }
 
 func testPileUp(t *testing.T, h *hub) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -52,6 +53,16 @@ var managed *controlplane.ControlPlane
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
 	controlplane.Main(m, &managed)
+	// Every agent was stopped: nothing of one may go on. Connections that are
+	// kept open are of the tests' own clients.
+	if err := goleak.Find(
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+		goleak.IgnoreAnyFunction("internal/poll.runtime_pollWait"),
+		goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"),
+		goleak.IgnoreAnyFunction("github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane.Main.func1"),
+	); err != nil {
+		panic(err)
+	}
 }
 
 func eventually(t *testing.T, what string, done func() (bool, error)) {

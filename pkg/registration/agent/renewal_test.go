@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -169,6 +170,25 @@ func testOtherHub(t *testing.T, h *hub) {
 	eventually(t, "a second request at the first hub", func() (bool, error) { return len(other.csrs(t, "moves")) == 2, nil })
 	other.approve(t, "moves")
 	p.reaches(t, agent.Running)
+}
+
+// testRenamedHub changes how the bootstrap kubeconfig leads to the same hub.
+func testRenamedHub(t *testing.T, h *hub) {
+	t.Helper()
+	s := newSpoke(t, h, "renamed")
+	p := s.start(t)
+	h.join(t, p, "renamed")
+	before := s.secret(t, names.HubKubeconfigSecret)
+	s.setBootstrap(t, bytes.ReplaceAll(h.bootstrapKubeconfig(t), []byte("local"), []byte("another")))
+	eventually(t, "the new hub kubeconfig", func() (bool, error) {
+		return bytes.Contains(s.secret(t, names.HubKubeconfigSecret).Data["kubeconfig"], []byte("another")), nil
+	})
+	p.reaches(t, agent.Running)
+	after := s.secret(t, names.HubKubeconfigSecret)
+	if !bytes.Equal(before.Data["tls.key"], after.Data["tls.key"]) || len(h.csrs(t, "renamed")) != 1 {
+		t.Errorf("the credential was not kept; %d CSRs", len(h.csrs(t, "renamed")))
+	}
+	s.checkFiles(t, h)
 }
 
 func testRenewalDenied(t *testing.T, h *hub) {

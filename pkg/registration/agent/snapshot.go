@@ -47,6 +47,10 @@ func (a *Agent) look(ctx context.Context) (*snapshot, error) {
 	return s, nil
 }
 
+// errOtherHub says that the stored hub kubeconfig does not lead where the
+// bootstrap kubeconfig leads.
+var errOtherHub = fmt.Errorf("%w: the bootstrap kubeconfig leads elsewhere", credential.ErrWrongIdentity)
+
 // inspect judges what is stored. The hub kubeconfig is good only if it leads
 // where the bootstrap kubeconfig leads (contract B.2 step 7); without a
 // bootstrap kubeconfig there is nothing that it could contradict.
@@ -60,10 +64,10 @@ func (s *snapshot) inspect(h *held) {
 			return fmt.Errorf("%w: %w", credential.ErrMalformed, err)
 		}
 		if s.bootstrap != nil && !hub.SameServer(*s.bootstrap) {
-			return fmt.Errorf("%w: it is for the hub %q at %s, and the bootstrap kubeconfig leads to %q at %s, or another certificate authority",
-				credential.ErrWrongIdentity, hub.ClusterName, hub.Cluster.Server, s.bootstrap.ClusterName, s.bootstrap.Cluster.Server)
+			return fmt.Errorf("%w: it is for the hub %q at %s, and that is %q at %s or another certificate authority",
+				errOtherHub, hub.ClusterName, hub.Cluster.Server, s.bootstrap.ClusterName, s.bootstrap.Cluster.Server)
 		}
-		if string(s.stored[names.KeyClusterName]) != s.identity.Cluster || string(s.stored[names.KeyAgentName]) != s.identity.Agent {
+		if !s.named() {
 			return fmt.Errorf("%w: it was stored for another cluster or agent name", credential.ErrWrongIdentity)
 		}
 		s.facts.Validity, err = s.driver.Inspect(s.stored)

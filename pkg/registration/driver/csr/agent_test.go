@@ -405,3 +405,19 @@ func TestHubErrorsKeepThePendingData(t *testing.T) {
 		t.Errorf("lost the pending request: %v", step.Pending["csr-name"])
 	}
 }
+
+// FuzzInspect feeds what somebody else may have put into the Secret.
+func FuzzInspect(f *testing.F) {
+	f.Add([]byte("x"), []byte("y"))
+	f.Add([]byte("-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n"), []byte("-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"))
+	f.Fuzz(func(t *testing.T, key, cert []byte) {
+		w := newWorld()
+		if _, err := w.agent.Inspect(driver.Data{"tls.key": key, "tls.crt": cert}); err == nil {
+			t.Error("it took something for a credential")
+		}
+		step, err := w.agent.Obtain(t.Context(), w.hub, driver.Data{"tls.key": key, "csr-name": cert, "refusals": cert})
+		if err != nil || !step.Again {
+			t.Errorf("it did not begin anew: %v", err)
+		}
+	})
+}
