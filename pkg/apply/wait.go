@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -147,7 +146,7 @@ func (s *singleWait) round(ctx context.Context) (bool, error) {
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", s.key.Name),
 	}
 	if err := s.Client.List(ctx, list, options); err != nil {
-		if apimeta.IsNoMatchError(err) {
+		if notServed(err) {
 			return s.judge(nil)
 		}
 		return false, s.classify(err)

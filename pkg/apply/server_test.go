@@ -1,0 +1,239 @@
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+)
+
+func TestMain(m *testing.M) { controlplane.Main(m, &cp) }
+
+// cp is the control plane of the tests that do not harm it.
+var cp *controlplane.ControlPlane
+
+func live(t *testing.T, cp *controlplane.ControlPlane) client.WithWatch {
+	t.Helper()
+	c, err := client.NewWithWatch(cp.Config(), client.Options{Scheme: scheme.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// widgets is a CRD of its own for each test.
+func widgets(group, version string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{
+			"name": "widgets." + group, "annotations": map[string]any{names.AnnotationVersion: version},
+		},
+		"spec": map[string]any{
+			"group": group, "scope": "Namespaced",
+			"names": map[string]any{"kind": "Widget", "plural": "widgets"},
+			"versions": []any{map[string]any{
+				"name": "v1", "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{
+					"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+				}},
+			}},
+		},
+	}}
+}
+
+func widget(group, namespace string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": group + "/v1", "kind": "Widget",
+		"metadata": map[string]any{"namespace": namespace, "name": "w"},
+		"spec":     map[string]any{"size": int64(1), "parts": []any{map[string]any{"name": "a"}}},
+	}}
+}
+
+func namespace(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func TestStagesLetOneCallInstallKindNamespaceAndObject(t *testing.T) {
+	t.Parallel()
+	applier := &apply.Applier{Client: live(t, cp), FieldManager: "ocm.test"}
+	objs := []client.Object{widget("stages.test", "stages"), namespace("stages"), widgets("stages.test", "1.0.0")}
+	changes, err := applier.Apply(t.Context(), objs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]apply.Action{apply.Created, apply.Created, apply.Created}, actions(changes)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if changes, err = applier.Apply(t.Context(), objs...); err != nil || changes.Changed() {
+		t.Errorf("again: %v, %v", changes, err)
+	}
+}
+
+func TestDryRunTellsAllAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	c := live(t, cp)
+	applier := &apply.Applier{Client: client.NewDryRunClient(c), FieldManager: "ocm.test", DryRun: true}
+	changes, err := applier.Apply(t.Context(), widgets("dry.test", "1.0.0"), namespace("dry"), widget("dry.test", "dry"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := changes.With(apply.Created); len(got) != 3 {
+		t.Errorf("created: %v", got)
+	}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "dry"}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the namespace: %v", err)
+	}
+}
+
+func TestNewerCRDIsKept(t *testing.T) {
+	t.Parallel()
+	applier := &apply.Applier{Client: live(t, cp), FieldManager: "ocm.test"}
+	for _, step := range []struct {
+		version string
+		want    apply.Action
+	}{
+		{"1.1.0", apply.Created}, {"1.0.9", apply.Kept}, {"1.1.0", apply.Unchanged}, {"v1.2.0", apply.Configured}, {"1.10.0", apply.Configured},
+	} {
+		changes, err := applier.Apply(t.Context(), widgets("newer.test", step.version))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]apply.Action{step.want}, actions(changes)); diff != "" {
+			t.Errorf("version %s (-want +got):\n%s", step.version, diff)
+		}
+	}
+}
+
+func TestConflictIsWonAndForeignFieldsStay(t *testing.T) {
+	t.Parallel()
+	c := live(t, cp)
+	applier := &apply.Applier{Client: c, FieldManager: "ocm.test"}
+	config := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "conflict"},
+		Data:       map[string]string{"ours": "1"},
+	}
+	other := &apply.Applier{Client: c, FieldManager: "somebody"}
+	foreign := config.DeepCopy()
+	foreign.Data = map[string]string{"ours": "2", "theirs": "3"}
+	if _, err := other.Apply(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+	changes, err := applier.Apply(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]apply.Action{apply.Configured}, actions(changes)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	got := &corev1.ConfigMap{}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(config), got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"ours": "1", "theirs": "3"}, got.Data); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestDeleteAndWaitGoesBackwards(t *testing.T) {
+	t.Parallel()
+	c := live(t, cp)
+	applier := &apply.Applier{Client: c, FieldManager: "ocm.test"}
+	objs := []client.Object{widgets("gone.test", "1.0.0"), namespace("gone"), widget("gone.test", "gone")}
+	if _, err := applier.Apply(t.Context(), objs...); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	changes, err := applier.DeleteAndWait(ctx, &apply.Waiter{Client: c}, objs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(changes) != 3 || changes[0].Object.Kind.Kind != "Widget" {
+		t.Errorf("changes: %v", changes)
+	}
+	if changes, err = applier.DeleteAndWait(ctx, &apply.Waiter{Client: c}, objs...); err != nil || len(changes) != 0 {
+		t.Errorf("again: %v, %v", changes, err)
+	}
+}
+
+func TestWaitForAKindThatIsNotServedYet(t *testing.T) {
+	t.Parallel()
+	c := live(t, cp)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	waiting := make(chan struct{})
+	waiter := &apply.Waiter{Client: c, Progress: func(apply.Ref, string) {
+		select {
+		case <-waiting:
+		default:
+			close(waiting)
+		}
+	}}
+	done := make(chan error, 1)
+	go func() {
+		done <- waiter.Wait(ctx, apply.Target{Object: widget("later.test", "default"), Check: apply.Exists()})
+	}()
+	<-waiting
+	applier := &apply.Applier{Client: c, FieldManager: "ocm.test"}
+	if _, err := applier.Apply(ctx, widgets("later.test", "1.0.0"), widget("later.test", "default")); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWaitEndsWhenReadingIsForbidden(t *testing.T) {
+	t.Parallel()
+	c, err := client.NewWithWatch(cp.ConfigFor(t, "nobody", "system:authenticated"), client.Options{Scheme: scheme.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "s"}}
+	err = (&apply.Waiter{Client: c}).Wait(t.Context(), apply.Target{Object: secret, Check: apply.Exists()})
+	if !errors.Is(err, apply.ErrFailed) || !strings.Contains(err.Error(), `User "nobody" cannot list resource "secrets"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestWaitSurvivesTheAPIServer kills the API server while an object is waited
+// for; the change is made when it is back.
+func TestWaitSurvivesTheAPIServer(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.Start(t)
+	c := live(t, cp)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	messages := make(chan string, 100)
+	waiter := &apply.Waiter{Client: c, Progress: func(_ apply.Ref, message string) { messages <- message }}
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c"}}
+	done := make(chan error, 1)
+	go func() { done <- waiter.Wait(ctx, apply.Target{Object: config, Check: apply.Exists()}) }()
+	if got := <-messages; got != "does not exist yet" {
+		t.Errorf("progress: %s", got)
+	}
+	cp.StopAPIServer(t)
+	if got := <-messages; !strings.Contains(got, "refused") {
+		t.Errorf("progress without an API server: %s", got)
+	}
+	cp.StartAPIServer(t)
+	if err := c.Create(ctx, config.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
