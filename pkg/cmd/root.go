@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -156,7 +157,8 @@ func report(env Env, cmd *cobra.Command, err error, code cli.Code) {
 		_, _ = fmt.Fprintln(env.Err, "Interrupted. It is safe to run the command again.")
 		return
 	}
-	_, _ = fmt.Fprintln(env.Err, "Error:", err)
+	// Several errors are one per line; the preflight report is indented already.
+	_, _ = fmt.Fprintln(env.Err, "Error:", strings.ReplaceAll(err.Error(), "\n", "\n  "))
 	var explained *cli.Explained
 	if errors.As(err, &explained) && explained.Try != "" {
 		_, _ = fmt.Fprintln(env.Err, "  Try:", explained.Try)

@@ -78,18 +78,24 @@ func (d *driverFlags) value(gates *flags.Gates) ([]operatorv1.RegistrationDriver
 }
 
 func (j *joinFlags) validate() error {
-	if j.server != "" {
-		u, err := bootstrap.ParseServer(j.server)
-		if err != nil {
-			return fmt.Errorf("--hub-apiserver: %w", err)
-		}
-		j.server = u.String()
-		if reason := bootstrap.LocalOnly(j.server); reason != "" && !j.allowLoopback {
-			return fmt.Errorf("--hub-apiserver: managed clusters cannot reach %s: %s; if it is meant, add --allow-loopback", j.server, reason)
-		}
-	}
+	var ttl error
 	if j.ttl < bootstrap.MinTTL {
-		return fmt.Errorf("--ttl must be at least %s", bootstrap.MinTTL)
+		ttl = fmt.Errorf("--ttl must be at least %s", bootstrap.MinTTL)
+	}
+	return errors.Join(j.validateServer(), ttl)
+}
+
+func (j *joinFlags) validateServer() error {
+	if j.server == "" {
+		return nil
+	}
+	u, err := bootstrap.ParseServer(j.server)
+	if err != nil {
+		return fmt.Errorf("--hub-apiserver: %w", err)
+	}
+	j.server = u.String()
+	if reason := bootstrap.LocalOnly(j.server); reason != "" && !j.allowLoopback {
+		return fmt.Errorf("--hub-apiserver: managed clusters cannot reach %s: %s; if it is meant, add --allow-loopback", j.server, reason)
 	}
 	return nil
 }

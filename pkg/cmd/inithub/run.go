@@ -40,11 +40,7 @@ func (o *options) run(ctx context.Context, h install.Hub) error {
 		return err
 	}
 	o.warnAddress(ctx, &address)
-	// What the hub publishes about itself is the address that we use ourselves.
-	info := bootstrap.ClusterInfo{Server: config.Host, CA: address.CA}
-	if h.Server != "" {
-		info.Server = h.Server
-	}
+	info := bootstrap.ClusterInfo{Server: address.Server, CA: address.CA}
 	if err := o.install(ctx, runner, h, info); err != nil {
 		return err
 	}

@@ -95,45 +95,45 @@ func (r *Runner) pass(ctx context.Context, name string, say cli.Say) (waiting st
 	if err != nil {
 		return "", err
 	}
-	v, err := decide(f, r.Choice)
+	v, err := Decide(f, r.Choice)
 	if err != nil {
 		return "", err
 	}
-	if v.accept != nil {
-		say("setting hubAcceptsClient to %t", *v.accept)
+	if v.Accept != nil {
+		say("setting hubAcceptsClient to %t", *v.Accept)
 	}
-	for _, req := range v.deny {
+	for _, req := range v.Deny {
 		say("denying request %s", req.Name)
 	}
-	for _, req := range v.approve {
+	for _, req := range v.Approve {
 		say("approving request %s of %s with key %s", req.Name, req.Requester, req.Fingerprint)
 	}
 	switch r.Env.Kube.DryRun() {
 	case cli.DryRunClient:
 		return "", nil
 	case cli.DryRunServer:
-		v.waiting = ""
+		v.Waiting = ""
 	case cli.DryRunNone:
 	}
-	return v.waiting, r.act(ctx, f, v)
+	return v.Waiting, r.act(ctx, f, v)
 }
 
 // act makes the writes. Acceptance comes first: it is what admission may
 // refuse, and a certificate without it is worth nothing.
-func (r *Runner) act(ctx context.Context, f facts, v verdict) error {
-	for _, req := range v.deny {
+func (r *Runner) act(ctx context.Context, f Facts, v Verdict) error {
+	for _, req := range v.Deny {
 		if err := r.settle(ctx, req, certificatesv1.CertificateDenied); err != nil {
 			return err
 		}
 	}
-	if v.accept != nil {
-		patch := client.MergeFrom(f.cluster.DeepCopy())
-		f.cluster.Spec.HubAcceptsClient = *v.accept
-		if err := r.Client.Patch(ctx, f.cluster, patch); err != nil {
-			return fmt.Errorf("cluster %s: %w", f.name, err)
+	if v.Accept != nil {
+		patch := client.MergeFrom(f.Cluster.DeepCopy())
+		f.Cluster.Spec.HubAcceptsClient = *v.Accept
+		if err := r.Client.Patch(ctx, f.Cluster, patch); err != nil {
+			return fmt.Errorf("cluster %s: %w", f.Name, err)
 		}
 	}
-	for _, req := range v.approve {
+	for _, req := range v.Approve {
 		if err := r.settle(ctx, req, certificatesv1.CertificateApproved); err != nil {
 			return err
 		}
@@ -165,17 +165,17 @@ func (r *Runner) settle(ctx context.Context, req fleet.Request, kind certificate
 	return nil
 }
 
-func (r *Runner) facts(ctx context.Context, name string) (facts, error) {
-	f := facts{name: name}
+func (r *Runner) facts(ctx context.Context, name string) (Facts, error) {
+	f := Facts{Name: name}
 	cluster := &clusterv1.ManagedCluster{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, cluster)
 	switch {
 	case err == nil:
-		f.cluster = cluster
+		f.Cluster = cluster
 	case !apierrors.IsNotFound(err):
 		return f, fmt.Errorf("cluster %s: %w", name, err)
 	}
-	f.requests, err = fleet.Requests(ctx, r.Client, name)
+	f.Requests, err = fleet.Requests(ctx, r.Client, name)
 	return f, err
 }
 
@@ -189,8 +189,8 @@ func (r *Runner) result(ctx context.Context, name string, err error) (Result, er
 	if readErr != nil {
 		return res, errors.Join(err, readErr)
 	}
-	res.Requests = f.requests
-	res.Accepted = f.cluster != nil && f.cluster.Spec.HubAcceptsClient
+	res.Requests = f.Requests
+	res.Accepted = f.Cluster != nil && f.Cluster.Spec.HubAcceptsClient
 	if err == nil && r.Env.Kube.DryRun() == cli.DryRunNone {
 		r.praise(res)
 	}

@@ -26,24 +26,26 @@ type Choice struct {
 	Deny bool
 }
 
-// facts is all that a decision depends on.
-type facts struct {
-	// name is the name that the command was given.
-	name string
-	// cluster is nil while there is no ManagedCluster.
-	cluster  *clusterv1.ManagedCluster
-	requests []fleet.Request
+// Facts is all that a decision depends on.
+type Facts struct {
+	// Name is the name that the command was given.
+	Name string
+	// Cluster is nil while there is no ManagedCluster.
+	Cluster *clusterv1.ManagedCluster
+	// Requests are those for the cluster, by whomever.
+	Requests []fleet.Request
 }
 
-// verdict is what is to be done now.
-type verdict struct {
-	approve []fleet.Request
-	deny    []fleet.Request
-	// accept is what hubAcceptsClient shall be; nil leaves it.
-	accept *bool
-	// waiting says what is missing when the approvals are made; empty when the
+// Verdict is what is to be done now.
+type Verdict struct {
+	// Approve and Deny are requests to be settled.
+	Approve []fleet.Request
+	Deny    []fleet.Request
+	// Accept is what hubAcceptsClient shall be; nil leaves it.
+	Accept *bool
+	// Waiting says what is missing when the approvals are made; empty when the
 	// cluster is as desired.
-	waiting string
+	Waiting string
 }
 
 // claim is one requester with one key.
@@ -53,35 +55,35 @@ type claim struct{ requester, fingerprint string }
 // request is gone.
 const connected = "(the agent that is connected now)"
 
-// decide judges the facts. It is pure; an error is final and means that
+// Decide judges the facts. It is pure; an error is final and means that
 // nothing may be done.
-func decide(f facts, c Choice) (verdict, error) {
+func Decide(f Facts, c Choice) (Verdict, error) {
 	switch {
 	case c.Deny:
 		return decideDenial(f, c)
-	case f.cluster != nil && f.cluster.Annotations[names.AnnotationManagedClusterARN] != "":
+	case f.Cluster != nil && f.Cluster.Annotations[names.AnnotationManagedClusterARN] != "":
 		// The identity comes from AWS; there is nothing to sign.
-		return verdict{}.finish(f, c, []claim{{requester: connected}}), nil
+		return Verdict{}.finish(f, c, []claim{{requester: connected}}), nil
 	}
 	requests := eligible(f, c)
 	claims := claimsOf(f, requests)
 	if !settled(f, requests) {
 		var err error
 		if claims, err = choose(f, claims, c); err != nil {
-			return verdict{}, err
+			return Verdict{}, err
 		}
 	}
-	if f.cluster == nil {
-		return verdict{waiting: "the cluster to register; does its agent run and reach this hub?"}, nil
+	if f.Cluster == nil {
+		return Verdict{Waiting: "the cluster to register; does its agent run and reach this hub?"}, nil
 	}
-	var v verdict
+	var v Verdict
 	for _, r := range requests {
 		chosen := slices.Contains(claims, claimOf(r))
 		switch {
 		case !chosen && r.State == fleet.Pending:
-			v.deny = append(v.deny, r)
+			v.Deny = append(v.Deny, r)
 		case chosen && r.State == fleet.Pending:
-			v.approve = append(v.approve, r)
+			v.Approve = append(v.Approve, r)
 		}
 	}
 	return v.finish(f, c, claims), nil
@@ -89,51 +91,51 @@ func decide(f facts, c Choice) (verdict, error) {
 
 // settled reports whether nothing is left to decide: no request waits, and the
 // cluster is accepted or gone. Certificates of different keys are the past then.
-func settled(f facts, requests []fleet.Request) bool {
-	return (f.cluster == nil || f.cluster.Spec.HubAcceptsClient) &&
+func settled(f Facts, requests []fleet.Request) bool {
+	return (f.Cluster == nil || f.Cluster.Spec.HubAcceptsClient) &&
 		!slices.ContainsFunc(requests, func(r fleet.Request) bool { return r.State == fleet.Pending })
 }
 
 // issuedTo reports whether one of the claims has a credential.
-func issuedTo(f facts, claims []claim) bool {
+func issuedTo(f Facts, claims []claim) bool {
 	if len(claims) == 0 {
-		return joined(f.cluster)
+		return joined(f.Cluster)
 	}
 	return slices.ContainsFunc(claims, func(c claim) bool {
-		return c.requester == connected || slices.ContainsFunc(f.requests, func(r fleet.Request) bool {
+		return c.requester == connected || slices.ContainsFunc(f.Requests, func(r fleet.Request) bool {
 			return claimOf(r) == c && r.State == fleet.Issued
 		})
 	})
 }
 
 // finish says whether the cluster is to be accepted and what is missing then.
-func (v verdict) finish(f facts, c Choice, claims []claim) verdict {
+func (v Verdict) finish(f Facts, c Choice, claims []claim) Verdict {
 	issued := issuedTo(f, claims)
 	switch {
-	case len(v.approve) > 0:
+	case len(v.Approve) > 0:
 		// Also when an older request of the same key was issued: the agent
 		// asked again because it did not get hold of that certificate.
-		v.waiting = "the hub to issue the certificate"
+		v.Waiting = "the hub to issue the certificate"
 	case issued:
 	case len(claims) > 0:
-		v.waiting = "the hub to issue the certificate"
+		v.Waiting = "the hub to issue the certificate"
 	default:
-		v.waiting = missingRequest(f, c)
+		v.Waiting = missingRequest(f, c)
 	}
-	if (len(claims) > 0 || issued || c.SkipCheck) && !f.cluster.Spec.HubAcceptsClient {
-		v.accept = new(true)
+	if (len(claims) > 0 || issued || c.SkipCheck) && !f.Cluster.Spec.HubAcceptsClient {
+		v.Accept = new(true)
 	}
 	return v
 }
 
 // eligible returns the requests that may be approved as far as they are
 // concerned.
-func eligible(f facts, c Choice) []fleet.Request {
+func eligible(f Facts, c Choice) []fleet.Request {
 	var out []fleet.Request
-	for _, r := range f.requests {
+	for _, r := range f.Requests {
 		known := r.Bootstrap || c.SkipCheck || slices.Contains(c.Requesters, r.Requester)
 		open := r.State != fleet.Denied && r.State != fleet.Failed
-		if known && open && r.Refusal == "" && !r.Renewal && !outlived(f.cluster, r) {
+		if known && open && r.Refusal == "" && !r.Renewal && !outlived(f.Cluster, r) {
 			out = append(out, r)
 		}
 	}
@@ -154,7 +156,7 @@ func claimOf(r fleet.Request) claim { return claim{r.Requester, r.Fingerprint} }
 
 // claimsOf returns who claims the name. The agent that works already claims it
 // too, unless its own request is still there.
-func claimsOf(f facts, requests []fleet.Request) []claim {
+func claimsOf(f Facts, requests []fleet.Request) []claim {
 	var claims []claim
 	issued, pending := false, false
 	for _, r := range requests {
@@ -164,7 +166,7 @@ func claimsOf(f facts, requests []fleet.Request) []claim {
 		issued = issued || r.State == fleet.Issued
 		pending = pending || r.State == fleet.Pending
 	}
-	if pending && !issued && alive(f.cluster) {
+	if pending && !issued && alive(f.Cluster) {
 		claims = append(claims, claim{requester: connected})
 	}
 	return claims
@@ -172,7 +174,7 @@ func claimsOf(f facts, requests []fleet.Request) []claim {
 
 // choose returns the only claim, the one that the user named, or none. Two
 // claims without a choice are an error.
-func choose(f facts, claims []claim, c Choice) ([]claim, error) {
+func choose(f Facts, claims []claim, c Choice) ([]claim, error) {
 	if c.Fingerprint != "" {
 		chosen := slices.DeleteFunc(slices.Clone(claims), func(x claim) bool { return !matches(x.fingerprint, c.Fingerprint) })
 		switch {
@@ -180,16 +182,16 @@ func choose(f facts, claims []claim, c Choice) ([]claim, error) {
 			return nil, nil
 		case len(chosen) == 0:
 			return nil, cli.NotFoundf("compare with the fingerprint that join printed on the managed cluster",
-				"no request for cluster %s has the key %s", f.name, c.Fingerprint)
+				"no request for cluster %s has the key %s", f.Name, c.Fingerprint)
 		case len(chosen) > 1:
-			return nil, cli.Usagef("the fingerprint %s fits more than one request of cluster %s; give more of it", c.Fingerprint, f.name)
+			return nil, cli.Usagef("the fingerprint %s fits more than one request of cluster %s; give more of it", c.Fingerprint, f.Name)
 		}
 		return chosen, nil
 	}
 	if len(claims) > 1 {
 		return nil, cli.Blockedf(
 			"compare with the fingerprint that join printed on the managed cluster, then accept that one with --fingerprint; the others are denied",
-			"%d different requesters or keys claim the name %s; nothing was accepted", len(claims), f.name)
+			"%d different requesters or keys claim the name %s; nothing was accepted", len(claims), f.Name)
 	}
 	return claims, nil
 }
@@ -204,9 +206,9 @@ func matches(fingerprint, given string) bool {
 }
 
 // missingRequest says why there is nothing to approve.
-func missingRequest(f facts, c Choice) string {
+func missingRequest(f Facts, c Choice) string {
 	var reasons []string
-	for _, r := range f.requests {
+	for _, r := range f.Requests {
 		switch {
 		case r.Renewal:
 		case r.Refusal != "":
@@ -225,18 +227,18 @@ func missingRequest(f facts, c Choice) string {
 
 // decideDenial denies what waits. Unless one request was chosen, the cluster
 // itself is denied as well.
-func decideDenial(f facts, c Choice) (verdict, error) {
-	var v verdict
-	for _, r := range f.requests {
+func decideDenial(f Facts, c Choice) (Verdict, error) {
+	var v Verdict
+	for _, r := range f.Requests {
 		if r.State == fleet.Pending && (c.Fingerprint == "" || matches(r.Fingerprint, c.Fingerprint)) {
-			v.deny = append(v.deny, r)
+			v.Deny = append(v.Deny, r)
 		}
 	}
-	if f.cluster == nil && len(f.requests) == 0 {
-		return v, cli.NotFoundf("list the clusters with get clusters", "there is no cluster %s and no request for it", f.name)
+	if f.Cluster == nil && len(f.Requests) == 0 {
+		return v, cli.NotFoundf("list the clusters with get clusters", "there is no cluster %s and no request for it", f.Name)
 	}
-	if c.Fingerprint == "" && f.cluster != nil && f.cluster.Spec.HubAcceptsClient {
-		v.accept = new(false)
+	if c.Fingerprint == "" && f.Cluster != nil && f.Cluster.Spec.HubAcceptsClient {
+		v.Accept = new(false)
 	}
 	return v, nil
 }

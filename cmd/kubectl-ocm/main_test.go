@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"kubectl-ocm": main, "clusteradm": main, "kubectl_complete-ocm": main})
+}
+
+// TestScript runs the commands as a user would. Every script has its own
+// directory, no kubeconfig and no home.
+func TestScript(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup:               func(env *testscript.Env) error { return setup(t, env) },
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"request":  cmdRequest,
+			"snapshot": cmdSnapshot,
+			"code":     cmdCode,
+		},
+	})
+}
+
+// setup gives a script kubectl and the source tree, and the control planes that
+// its file "controlplanes" names.
+func setup(t *testing.T, env *testscript.Env) error {
+	t.Helper()
+	bin := filepath.Join(env.WorkDir, ".bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		return err
+	}
+	if err := os.Symlink(controlplane.Localkube(t), filepath.Join(bin, "kubectl")); err != nil {
+		return err
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		return err
+	}
+	env.Setenv("PATH", bin+string(os.PathListSeparator)+env.Getenv("PATH"))
+	env.Setenv("ROOT", root)
+	tb, ok := env.T().(testing.TB)
+	if !ok {
+		return fmt.Errorf("a %T cannot start control planes", env.T())
+	}
+	wanted, err := os.ReadFile(filepath.Join(env.WorkDir, "controlplanes"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // the script needs none
+	}
+	if err != nil {
+		return err
+	}
+	for name := range strings.FieldsSeq(string(wanted)) {
+		var options []controlplane.Option
+		if name == "nosigner" {
+			options = append(options, controlplane.WithoutSigner())
+		}
+		cp := controlplane.Start(tb, options...)
+		file := filepath.Join(env.WorkDir, name+".kubeconfig")
+		if err := os.WriteFile(file, cp.Kubeconfig(tb, name), 0o600); err != nil {
+			return err
+		}
+		env.Setenv(strings.ToUpper(name), file)
+	}
+	return nil
+}
+
+// cmdRequest does what an agent does: "request KUBECONFIG CLUSTER AGENT
+// [USER GROUP]" makes the ManagedCluster and a certificate signing request.
+// The requester is the bootstrap ServiceAccount unless a user is named.
+func cmdRequest(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 3 && len(args) != 5 {
+		ts.Fatalf("usage: request kubeconfig cluster agent [user group]")
+	}
+	config := load(ts, args[0])
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: names.BootstrapServiceAccountUser,
+		Groups:   []string{"system:serviceaccounts:" + names.OperatorNamespace, "system:authenticated"},
+	}
+	if len(args) == 5 {
+		config.Impersonate = rest.ImpersonationConfig{UserName: args[3], Groups: []string{args[4]}}
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme.New()})
+	ts.Check(err)
+	cluster, agent := args[1], args[2]
+	ctx := context.Background()
+	err = c.Create(ctx, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
+	ts.Check(client.IgnoreAlreadyExists(err))
+	ts.Check(c.Create(ctx, signingRequest(ts, cluster, agent)))
+}
+
+func signingRequest(ts *testscript.TestScript, cluster, agent string) *certificatesv1.CertificateSigningRequest {
+	key, _, err := pemutil.NewKey()
+	ts.Check(err)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{
+		CommonName:   names.AgentUser(cluster, agent),
+		Organization: []string{names.ClusterGroup(cluster), names.GroupManagedClusters},
+	}}, key)
+	ts.Check(err)
+	return &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: cluster + "-" + agent, Labels: map[string]string{names.LabelClusterName: cluster}},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request: pemutil.EncodeRequest(der), SignerName: certificatesv1.KubeAPIServerClientSignerName,
+			Usages: []certificatesv1.KeyUsage{
+				certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth,
+			},
+		},
+	}
+}
+
+// cmdSnapshot writes the version of every object of a cluster to a file:
+// "snapshot KUBECONFIG FILE". Two of them are equal if nothing was written.
+func cmdSnapshot(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: snapshot kubeconfig file")
+	}
+	config := load(ts, args[0])
+	var lines []string
+	// A young control plane writes its own objects for some seconds.
+	err := wait.PollUntilContextTimeout(context.Background(), 2*time.Second, time.Minute, true, func(ctx context.Context) (bool, error) {
+		now, err := snapshot(ctx, config)
+		settled := slices.Equal(lines, now) && slices.ContainsFunc(now, func(line string) bool {
+			// The controllers that start last make it.
+			return strings.HasPrefix(line, "configmaps. kube-public/kube-root-ca.crt ")
+		})
+		lines = now
+		return settled, err
+	})
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+}
+
+// restless are resources that the control plane itself writes all the time.
+var restless = []string{"leases", "events", "endpoints", "endpointslices", "flowschemas", "prioritylevelconfigurations", "apiservices", "componentstatuses", "ipaddresses"}
+
+func snapshot(ctx context.Context, config *rest.Config) ([]string, error) {
+	config.QPS = -1
+	disco, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	c, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	lists, err := disco.ServerPreferredResources()
+	if err != nil {
+		return nil, err
+	}
+	var lines []string
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range list.APIResources {
+			if !slices.Contains(r.Verbs, "list") || slices.Contains(restless, r.Name) {
+				continue
+			}
+			items, err := c.Resource(gv.WithResource(r.Name)).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return nil, err
+			}
+			for _, item := range items.Items {
+				if item.Namespace == metav1.NamespaceSystem {
+					continue // the controller manager's, not ours
+				}
+				lines = append(lines, fmt.Sprintf("%s.%s %s/%s %s", r.Name, gv.Group, item.Namespace, item.Name, item.ResourceVersion))
+			}
+		}
+	}
+	slices.Sort(lines)
+	return lines, nil
+}
+
+// cmdCode runs a command that has to end with an exit code: "code CODE
+// COMMAND...".
+func cmdCode(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: code number command...")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	code := "0"
+	if err != nil {
+		code = strings.TrimPrefix(err.Error(), "exit status ")
+	}
+	if code != args[0] {
+		ts.Fatalf("%v ended with %s, not with exit code %s", args[1:], code, args[0])
+	}
+}
+
+func load(ts *testscript.TestScript, file string) *rest.Config {
+	config, err := clientcmd.BuildConfigFromFlags("", ts.MkAbs(file))
+	ts.Check(err)
+	return config
+}

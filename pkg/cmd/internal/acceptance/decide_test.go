@@ -1,0 +1,281 @@
+package acceptance_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/acceptance"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+const (
+	keyA = "SHA256:aaaaaaaaaaaaaaaaaaaa"
+	keyB = "SHA256:bbbbbbbbbbbbbbbbbbbb"
+)
+
+var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func request(name, key string, state fleet.State, change ...func(*fleet.Request)) fleet.Request {
+	r := fleet.Request{
+		Name: name, Cluster: "c1", State: state, Requester: names.BootstrapServiceAccountUser,
+		Fingerprint: key, Bootstrap: true, Created: epoch,
+	}
+	for _, c := range change {
+		c(&r)
+	}
+	return r
+}
+
+func by(user string) func(*fleet.Request) {
+	return func(r *fleet.Request) { r.Requester, r.Bootstrap = user, false }
+}
+
+func refused(r *fleet.Request) { r.Refusal = "it has subject alternative names" }
+
+func renewal(r *fleet.Request) { r.Renewal, r.Bootstrap = true, false }
+
+func cluster(change ...func(*clusterv1.ManagedCluster)) *clusterv1.ManagedCluster {
+	c := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
+	for _, f := range change {
+		f(c)
+	}
+	return c
+}
+
+func accepted(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = true }
+
+func condition(kind string, status metav1.ConditionStatus, reason string) func(*clusterv1.ManagedCluster) {
+	return func(c *clusterv1.ManagedCluster) {
+		c.Status.Conditions = append(c.Status.Conditions, metav1.Condition{
+			Type: kind, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(epoch.Add(time.Hour)),
+		})
+	}
+}
+
+func joined(c *clusterv1.ManagedCluster) {
+	condition(clusterv1.ManagedClusterConditionJoined, metav1.ConditionTrue, "x")(c)
+	condition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionTrue, "x")(c)
+}
+
+func lost(c *clusterv1.ManagedCluster) {
+	condition(clusterv1.ManagedClusterConditionJoined, metav1.ConditionTrue, "x")(c)
+	condition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown, "x")(c)
+}
+
+func denied(c *clusterv1.ManagedCluster) {
+	condition(clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, names.ReasonHubDenied)(c)
+}
+
+func fromAWS(c *clusterv1.ManagedCluster) {
+	c.Annotations = map[string]string{names.AnnotationManagedClusterARN: "arn:aws:eks:us-west-2:1:cluster/c1"}
+}
+
+// want is what a decision should be: names of requests, and whether something
+// is waited for.
+type want struct {
+	approve, deny string
+	accept        string
+	waiting       bool
+	code          cli.Code
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name     string
+		cluster  *clusterv1.ManagedCluster
+		requests []fleet.Request
+		choice   acceptance.Choice
+		want     want
+	}{
+		{
+			name: "nothing is there yet",
+			want: want{waiting: true},
+		},
+		{
+			name: "a cluster without a request is not accepted in advance", cluster: cluster(),
+			want: want{waiting: true},
+		},
+		{
+			name: "one request is approved and the cluster accepted", cluster: cluster(),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending)},
+			want:     want{approve: "a", accept: "true", waiting: true},
+		},
+		{
+			name: "two requests of one key are one claim", cluster: cluster(),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending), request("b", keyA, fleet.Pending)},
+			want:     want{approve: "ab", accept: "true", waiting: true},
+		},
+		{
+			name: "an approved request waits for the signer", cluster: cluster(accepted),
+			requests: []fleet.Request{request("a", keyA, fleet.Approved)},
+			want:     want{waiting: true},
+		},
+		{
+			name: "an issued request is done", cluster: cluster(accepted),
+			requests: []fleet.Request{request("a", keyA, fleet.Issued)},
+		},
+		{
+			name: "an issued request of a cluster that is not accepted accepts it", cluster: cluster(),
+			requests: []fleet.Request{request("a", keyA, fleet.Issued)},
+			want:     want{accept: "true"},
+		},
+		{
+			name: "a joined cluster whose requests are gone is done", cluster: cluster(accepted, joined),
+		},
+		{
+			name: "two keys are refused", cluster: cluster(),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending), request("b", keyB, fleet.Pending)},
+			want:     want{code: cli.CodeBlocked},
+		},
+		{
+			name: "two requesters with one key are refused", cluster: cluster(),
+			requests: []fleet.Request{
+				request("a", keyA, fleet.Pending),
+				request("b", keyA, fleet.Pending, func(r *fleet.Request) { r.Requester = "system:bootstrap:ocmhub" }),
+			},
+			want: want{code: cli.CodeBlocked},
+		},
+		{
+			name: "a second key after the first was issued is refused", cluster: cluster(accepted, joined),
+			requests: []fleet.Request{request("a", keyA, fleet.Issued), request("b", keyB, fleet.Pending)},
+			want:     want{code: cli.CodeBlocked},
+		},
+		{
+			name: "a new key against an agent that works is refused", cluster: cluster(accepted, joined),
+			requests: []fleet.Request{request("b", keyB, fleet.Pending)},
+			want:     want{code: cli.CodeBlocked},
+		},
+		{
+			name: "a new key of a cluster that was lost is taken", cluster: cluster(accepted, lost),
+			requests: []fleet.Request{request("b", keyB, fleet.Pending)},
+			want:     want{approve: "b", waiting: true},
+		},
+		{
+			name: "a cluster that left comes back with a new key", cluster: cluster(denied),
+			requests: []fleet.Request{
+				request("a", keyA, fleet.Issued),
+				request("b", keyB, fleet.Pending, func(r *fleet.Request) { r.Created = epoch.Add(2 * time.Hour) }),
+			},
+			want: want{approve: "b", accept: "true", waiting: true},
+		},
+		{
+			name: "a certificate of one that was never accepted is a rival", cluster: cluster(),
+			requests: []fleet.Request{request("a", keyA, fleet.Issued), request("b", keyB, fleet.Pending)},
+			want:     want{code: cli.CodeBlocked},
+		},
+		{
+			name: "certificates of two keys are the past of an accepted cluster", cluster: cluster(accepted, joined),
+			requests: []fleet.Request{request("a", keyA, fleet.Issued), request("b", keyB, fleet.Issued)},
+		},
+		{
+			name: "the fingerprint chooses and its rivals are denied", cluster: cluster(),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending), request("b", keyB, fleet.Pending)},
+			choice:   acceptance.Choice{Fingerprint: keyB},
+			want:     want{approve: "b", deny: "a", accept: "true", waiting: true},
+		},
+		{
+			name: "the beginning of a fingerprint is enough", cluster: cluster(),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending), request("b", keyB, fleet.Pending)},
+			choice:   acceptance.Choice{Fingerprint: "aaaaaaaa"},
+			want:     want{approve: "a", deny: "b", accept: "true", waiting: true},
+		},
+		{
+			name: "a few characters are not enough", cluster: cluster(),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending)},
+			choice:   acceptance.Choice{Fingerprint: "aaaa"},
+			want:     want{code: cli.CodeNotFound},
+		},
+		{
+			name: "a fingerprint of nobody changes nothing", cluster: cluster(),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending)},
+			choice:   acceptance.Choice{Fingerprint: keyB},
+			want:     want{code: cli.CodeNotFound},
+		},
+		{
+			name: "a request of somebody else is left alone", cluster: cluster(),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending, by("mallory"))},
+			want:     want{waiting: true},
+		},
+		{
+			name: "unless that user is named", cluster: cluster(),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending, by("importer"))},
+			choice:   acceptance.Choice{Requesters: []string{"importer"}},
+			want:     want{approve: "a", accept: "true", waiting: true},
+		},
+		{
+			name: "naming a user does not settle a conflict", cluster: cluster(),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending, by("importer")), request("b", keyB, fleet.Pending)},
+			choice:   acceptance.Choice{Requesters: []string{"importer"}},
+			want:     want{code: cli.CodeBlocked},
+		},
+		{
+			name: "skipping the check does not settle a conflict", cluster: cluster(),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending, by("mallory")), request("b", keyB, fleet.Pending)},
+			choice:   acceptance.Choice{SkipCheck: true},
+			want:     want{code: cli.CodeBlocked},
+		},
+		{
+			name: "a request that can never be approved is no claim", cluster: cluster(),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending), request("b", keyB, fleet.Pending, refused)},
+			want:     want{approve: "a", accept: "true", waiting: true},
+		},
+		{
+			name: "a renewal is the hub's business", cluster: cluster(accepted, joined),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending, renewal)},
+		},
+		{
+			name: "a denied request stays denied", cluster: cluster(),
+			requests: []fleet.Request{request("a", keyA, fleet.Denied)},
+			want:     want{waiting: true},
+		},
+		{
+			name: "a cluster of AWS needs no request", cluster: cluster(fromAWS),
+			want: want{accept: "true"},
+		},
+		{
+			name: "denying denies what waits and the cluster", cluster: cluster(accepted),
+			requests: []fleet.Request{request("a", keyA, fleet.Issued), request("b", keyB, fleet.Pending)},
+			choice:   acceptance.Choice{Deny: true},
+			want:     want{deny: "b", accept: "false"},
+		},
+		{
+			name: "denying one key leaves the cluster", cluster: cluster(accepted),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending), request("b", keyB, fleet.Pending)},
+			choice:   acceptance.Choice{Deny: true, Fingerprint: keyB},
+			want:     want{deny: "b"},
+		},
+		{
+			name:   "denying nobody is an error",
+			choice: acceptance.Choice{Deny: true},
+			want:   want{code: cli.CodeNotFound},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			v, err := acceptance.Decide(acceptance.Facts{Name: "c1", Cluster: tc.cluster, Requests: tc.requests}, tc.choice)
+			got := want{approve: list(v.Approve), deny: list(v.Deny), waiting: v.Waiting != "", code: cli.ExitCode(err)}
+			if v.Accept != nil {
+				got.accept = map[bool]string{true: "true", false: "false"}[*v.Accept]
+			}
+			if got != tc.want {
+				t.Errorf("got %+v, want %+v (%s, %v)", got, tc.want, v.Waiting, err)
+			}
+		})
+	}
+}
+
+func list(requests []fleet.Request) string {
+	var out strings.Builder
+	for _, r := range requests {
+		out.WriteString(r.Name)
+	}
+	return out.String()
+}
