@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -291,24 +292,58 @@ func TestUpgradeReplacesOnlyWhatChanged(t *testing.T) {
 	}
 }
 
-func TestKilledInTheMiddle(t *testing.T) {
+// TestKilledAfterAnyWrite kills the operator again and again, each time a write
+// or two after its start, first while it installs and then while it removes.
+func TestKilledAfterAnyWrite(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	for range 5 {
-		op := h.run(t, nil)
-		start := op.writes.Load()
-		eventually(t, func(context.Context) string {
-			if op.writes.Load() == start {
-				return "no write yet"
+	runs := h.killUntil(t, func(ctx context.Context) bool {
+		cm := &operatorv1.ClusterManager{}
+		err := h.admin.Get(ctx, client.ObjectKey{Name: names.ClusterManagerName}, cm)
+		return err == nil && apimeta.IsStatusConditionTrue(cm.Status.Conditions, "Applied")
+	})
+	if runs < 10 {
+		t.Errorf("installed within %d lives", runs)
+	}
+	h.makePodsReady(t)
+	if err := h.admin.Delete(t.Context(), h.clusterManager(t)); err != nil {
+		t.Fatal(err)
+	}
+	gone := func(ctx context.Context) bool {
+		err := h.admin.Get(ctx, client.ObjectKey{Name: names.ClusterManagerName}, &operatorv1.ClusterManager{})
+		return apierrors.IsNotFound(err)
+	}
+	if runs = h.killUntil(t, gone); runs < 10 {
+		t.Errorf("removed within %d lives", runs)
+	}
+	h.expectNothingLeft(t)
+}
+
+// killUntil runs operators that live for one write, or two, or three, and so
+// on in turn, until done. It returns how many it took.
+func (h *hub) killUntil(t *testing.T, done func(context.Context) bool) int {
+	t.Helper()
+	runs := 0
+	for !done(t.Context()) {
+		runs++
+		if runs > 100 {
+			t.Fatal("no progress in 100 lives")
+		}
+		op := h.run(t, func(*clustermanager.Config) {}, int64(1+runs%3))
+		eventually(t, func(ctx context.Context) string {
+			select {
+			case <-op.dead:
+				return ""
+			default:
 			}
-			return ""
+			if done(ctx) {
+				return ""
+			}
+			return "the operator lives on"
 		})
 		op.stop()
 	}
-	h.run(t, nil)
-	h.expectCondition(t, "Applied", metav1.ConditionTrue, operatorv1.ReasonClusterManagerApplied)
-	h.makePodsReady(t)
-	h.expectCondition(t, "Progressing", metav1.ConditionFalse, operatorv1.ReasonUpToDate)
+	return runs
 }
 
 func TestDeletion(t *testing.T) {
@@ -354,6 +389,12 @@ func TestDeletion(t *testing.T) {
 		}
 		return ""
 	})
+	h.expectNothingLeft(t)
+}
+
+// expectNothingLeft looks for what the operator had installed.
+func (h *hub) expectNothingLeft(t *testing.T) {
+	t.Helper()
 	for name, obj := range map[string]client.Object{
 		registrationRole: &rbacv1.ClusterRole{},
 		"managedclusters.cluster.open-cluster-management.io":              &apiextensionsv1.CustomResourceDefinition{},

@@ -2,6 +2,8 @@ package clustermanager_test
 
 import (
 	"context"
+	"errors"
+	"math"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -14,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/transport"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -75,8 +76,12 @@ func (h *hub) install(t *testing.T, spec operatorv1.ClusterManagerSpec) {
 
 // operator is a running operator.
 type operator struct {
-	// writes counts its requests that change something, its own lease aside.
+	// writes counts its requests that change something.
 	writes *atomic.Int64
+	// lives is the number of writes that it has left; then it is dead: no
+	// request of its goes through any more.
+	lives *atomic.Int64
+	dead  chan struct{}
 	// stop ends it as a kill would.
 	stop func()
 }
@@ -89,14 +94,19 @@ func operatorConfig() clustermanager.Config {
 	}
 }
 
-// run starts an operator with the rights that init gives it.
-func (h *hub) run(t *testing.T, configure func(*clustermanager.Config)) *operator {
+// run starts an operator with the rights that init gives it. A number of lives
+// is the number of writes after which it dies.
+func (h *hub) run(t *testing.T, configure func(*clustermanager.Config), lives ...int64) *operator {
 	t.Helper()
 	connection := h.ConfigFor(t,
 		names.ServiceAccountUser(names.OperatorNamespace, names.ClusterManagerOperator),
 		"system:serviceaccounts", "system:serviceaccounts:"+names.OperatorNamespace, "system:authenticated")
-	op := &operator{writes: &atomic.Int64{}}
-	connection.Wrap(countWrites(op.writes))
+	op := &operator{writes: &atomic.Int64{}, lives: &atomic.Int64{}, dead: make(chan struct{})}
+	op.lives.Store(math.MaxInt64)
+	for _, n := range lives {
+		op.lives.Store(n)
+	}
+	connection.Wrap(op.transport)
 	connection.QPS = -1
 	return h.start(t, op, connection, configure)
 }
@@ -140,15 +150,30 @@ func (h *hub) start(t *testing.T, op *operator, connection *rest.Config, configu
 	return op
 }
 
-func countWrites(count *atomic.Int64) transport.WrapperFunc {
-	return func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(req *http.Request) (*http.Response, error) {
-			if req.Method != http.MethodGet {
-				count.Add(1)
-			}
+// errKilled is what a dead operator's requests end with.
+var errKilled = errors.New("killed")
+
+func (o *operator) transport(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		select {
+		case <-o.dead:
+			return nil, errKilled
+		default:
+		}
+		if req.Method == http.MethodGet {
 			return next.RoundTrip(req)
-		})
-	}
+		}
+		o.writes.Add(1)
+		left := o.lives.Add(-1)
+		if left < 0 {
+			return nil, errKilled
+		}
+		response, err := next.RoundTrip(req)
+		if left == 0 {
+			close(o.dead)
+		}
+		return response, err
+	})
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
