@@ -331,6 +331,7 @@ func TestSeed004Renewal(t *testing.T) {
 		t.Skip("only local clusters sign certificates that are short enough to watch a renewal")
 	}
 	watch := watchLease(t, "cluster1")
+	eventually(t, "the agent takes up the shorter lease", func(context.Context) error { return watch.pace(25 * time.Second) })
 
 	var after *x509.Certificate
 	t.Run("1 and 4 the agent notices in time and keeps the new certificate in the Secret", func(t *testing.T) {
@@ -407,12 +408,12 @@ func (j *seedJoin) csrs(ctx context.Context) ([]certificatesv1.CertificateSignin
 	return list.Items, err
 }
 
-// restartAgent kills the agent's Pod and waits for another one.
+// restartAgent deletes the agent's Pod and waits for another one.
 func (j *seedJoin) restartAgent(t *testing.T) {
 	t.Helper()
 	before := agentPods(t, j.managed)
 	err := j.managed.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(names.AgentNamespace),
-		client.MatchingLabels{"app": names.AppRegistrationAgent}, client.GracePeriodSeconds(0))
+		client.MatchingLabels{"app": names.AppRegistrationAgent})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -588,6 +589,18 @@ func (w *leaseWatch) longest() time.Duration {
 		longest = max(longest, w.times[i].Sub(w.times[i-1]))
 	}
 	return longest
+}
+
+// pace forgets what was before, once two renewals were less than most apart.
+func (w *leaseWatch) pace(most time.Duration) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := len(w.times)
+	if n < 2 || w.times[n-1].Sub(w.times[n-2]) > most {
+		return fmt.Errorf("renewed at %v", w.times)
+	}
+	w.times = w.times[n-1:]
+	return nil
 }
 
 func (w *leaseWatch) add(lease *coordinationv1.Lease) {

@@ -28,13 +28,14 @@ func (c *common) podLock(config *rest.Config, namespace, name string) (resourcel
 }
 
 // patient makes the defaults of leader election outlast an outage of the
-// cluster's API server of more than a minute, as OCM does for its agents: the
-// agent's task is to tell the hub about such an outage.
+// cluster's API server long enough to tell the hub about it, which is the
+// agent's task. OCM waits 137 s; a cluster whose node died would be without an
+// agent for that long, and its certificate may not have the time.
 func (c *common) patient(flags *pflag.FlagSet) {
 	for name, duration := range map[string]time.Duration{
-		"leader-election-lease-duration": 137 * time.Second,
-		"leader-election-renew-deadline": 107 * time.Second,
-		"leader-election-retry-period":   26 * time.Second,
+		"leader-election-lease-duration": time.Minute,
+		"leader-election-renew-deadline": 50 * time.Second,
+		"leader-election-retry-period":   10 * time.Second,
 	} {
 		if flag := flags.Lookup(name); flag != nil {
 			_ = flag.Value.Set(duration.String()) // A duration is a duration.
