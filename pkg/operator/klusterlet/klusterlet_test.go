@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -46,10 +47,21 @@ const patience = time.Minute
 // the operator running under the rights that join gave it.
 type cluster struct {
 	client client.Client
+	plane  *controlplane.ControlPlane
+	// writes counts the operator's requests that change something.
 	writes *atomic.Int64
 }
 
+// start installs what join does and runs the operator.
 func start(t *testing.T, change func(*manifests.KlusterletOperator)) *cluster {
+	t.Helper()
+	c := install(t, change)
+	c.run(t, nil)
+	return c
+}
+
+// install does what join does.
+func install(t *testing.T, change func(*manifests.KlusterletOperator)) *cluster {
 	t.Helper()
 	cp := controlplane.Start(t)
 	values := manifests.KlusterletOperator{
@@ -69,15 +81,15 @@ func start(t *testing.T, change func(*manifests.KlusterletOperator)) *cluster {
 	if _, err := applier.Apply(t.Context(), asObjects(objs)...); err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{client: admin, writes: &atomic.Int64{}}
-	c.run(t, cp.ConfigFor(t, names.ServiceAccountUser(names.OperatorNamespace, names.KlusterletOperator),
-		"system:serviceaccounts", "system:serviceaccounts:"+names.OperatorNamespace, "system:authenticated"))
-	return c
+	return &cluster{client: admin, plane: cp, writes: &atomic.Int64{}}
 }
 
-// run starts the operator and counts the writes it sends.
-func (c *cluster) run(t *testing.T, connection *rest.Config) {
+// run starts the operator under the rights that join gave it, and counts the
+// writes it sends. It returns what stops it.
+func (c *cluster) run(t *testing.T, change func(*klusterlet.Config, *rest.Config)) func() {
 	t.Helper()
+	connection := c.plane.ConfigFor(t, names.ServiceAccountUser(names.OperatorNamespace, names.KlusterletOperator),
+		"system:serviceaccounts", "system:serviceaccounts:"+names.OperatorNamespace, "system:authenticated")
 	connection.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
 			if req.Method != http.MethodGet {
@@ -86,6 +98,13 @@ func (c *cluster) run(t *testing.T, connection *rest.Config) {
 			return next.RoundTrip(req)
 		})
 	})
+	conf := klusterlet.Config{
+		Namespace: names.OperatorNamespace, Image: "ours:v1", Version: "0.1.0",
+		ControlPlane: labels.Nothing(), Clock: clock.RealClock{},
+	}
+	if change != nil {
+		change(&conf, connection)
+	}
 	objects, err := klusterlet.CacheOptions()
 	if err != nil {
 		t.Fatal(err)
@@ -97,22 +116,20 @@ func (c *cluster) run(t *testing.T, connection *rest.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = klusterlet.Setup(mgr, klusterlet.Config{
-		Namespace: names.OperatorNamespace, Image: "ours:v1", Version: "0.1.0",
-		ControlPlane: labels.Nothing(), Clock: clock.RealClock{},
-	})
-	if err != nil {
+	if err := klusterlet.Setup(mgr, conf); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("operator: %v", err)
 		}
 	})
+	t.Cleanup(stop)
+	return stop
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
