@@ -30,6 +30,9 @@ var errNoCertificate = errors.New("no client certificate yet")
 // not change. Files that it names by relative path are looked for in dir.
 func Static(hub kubeconfig.Hub, dir string) (*rest.Config, error) {
 	const one = "hub"
+	if server, err := url.Parse(hub.Cluster.Server); err != nil || server.Scheme != "https" || hub.Cluster.InsecureSkipTLSVerify {
+		return nil, fmt.Errorf("%w: it does not verify the hub; use an https URL and a certificate authority", kubeconfig.ErrInvalid)
+	}
 	user := hub.User
 	cluster := hub.Cluster
 	// Relative paths are resolved against the place that the entry came from.

@@ -7,10 +7,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"io"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -156,5 +159,38 @@ func TestVerifiesTheHub(t *testing.T) {
 	if resp, err := c.Do(req); err == nil {
 		_ = resp.Body.Close()
 		t.Error("it talked to a server that it cannot verify")
+	}
+}
+
+func TestRefusesUnverifiedHubs(t *testing.T) {
+	t.Parallel()
+	for name, cluster := range map[string]clientcmdapi.Cluster{
+		"no TLS":          {Server: "http://hub.example.com"},
+		"no verification": {Server: "https://hub.example.com", InsecureSkipTLSVerify: true},
+		"no URL":          {Server: "hub.example.com"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			hub := kubeconfig.Hub{ClusterName: "hub", Cluster: cluster, User: clientcmdapi.AuthInfo{Token: "secret"}}
+			if _, err := connection.Static(hub, ""); !errors.Is(err, kubeconfig.ErrInvalid) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestStaticResolvesFilesBesideTheKubeconfig(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	hub := kubeconfig.Hub{
+		Cluster: clientcmdapi.Cluster{Server: "https://hub.example.com"},
+		User:    clientcmdapi.AuthInfo{TokenFile: "token"},
+	}
+	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := connection.Static(hub, dir)
+	if err != nil || config.BearerTokenFile != filepath.Join(dir, "token") {
+		t.Errorf("got %+v, %v", config, err)
 	}
 }
