@@ -68,6 +68,8 @@ func TestAgent(t *testing.T) {
 		"says what the bootstrap identity lacks":     testForbidden,
 		"waits for a bootstrap kubeconfig":           testNoBootstrap,
 		"keeps a made-up name, on OpenShift its id":  testNames,
+		"finds out about a silent network":           testSilentNetwork,
+		"says that the hub cannot be reached":        testUnreachableHub,
 		"keeps its credential when the hub moves":    testRenamedHub,
 		"halts at ten open requests":                 testPileUp,
 		"waits when the hub forgot the cluster":      testForgotten,

@@ -159,7 +159,7 @@ func (c *connected) manager() (manager.Manager, error) {
 
 func (c *connected) setup(inner manager.Manager) error {
 	a := c.agent
-	c.reach = reach{agent: a, server: c.snapshot.hub.Cluster.Server, end: c.end}
+	c.reach = reach{agent: a, server: c.snapshot.hub.Cluster.Server, end: c.end, reset: c.conn.Reset}
 	renewer := &lease.Reconciler{Client: inner.GetClient(), Clock: a.config.Clock, Observe: c.reach.observe}
 	if err := renewer.SetupWithManager(inner); err != nil {
 		return err

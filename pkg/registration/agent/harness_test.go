@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -52,6 +53,9 @@ var managed *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
+	// The tests wait for certificates to grow old more than they work.
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8")
 	controlplane.Main(m, &managed)
 	// Every agent was stopped: nothing of one may go on. Connections that are
 	// kept open are of the tests' own clients.

@@ -131,6 +131,7 @@ type reach struct {
 	agent        *Agent
 	server       string
 	end          context.CancelCauseFunc
+	reset        func()
 	failingSince time.Time
 	refusedSince time.Time
 }
@@ -153,6 +154,8 @@ func (r *reach) observe(err error) {
 			r.end(errRefused)
 		}
 		return
+	case errors.Is(err, context.DeadlineExceeded):
+		r.reset()
 	}
 	if r.failingSince.IsZero() {
 		r.failingSince = now

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ func TestRenewal(t *testing.T) {
 		"registers again after a sleep beyond the expiry":      testLongSleep,
 		"registers again in process when nobody renews":        testNobodyRenews,
 		"a restart while renewing makes no second request":     testRestartWhileRenewing,
+		"a crash anywhere in a renewal loses nothing":          testRenewalCrashes,
 		"moves to another hub with the bootstrap kubeconfig":   testOtherHub,
 		"the hub's words tell of a renewal that does not work": testRenewalDenied,
 	} {
@@ -150,6 +152,39 @@ func testRestartWhileRenewing(t *testing.T, h *hub) {
 	p.reaches(t, agent.Running)
 	if n := len(h.csrs(t, "restarts")); n != 2 {
 		t.Errorf("%d CSRs", n)
+	}
+}
+
+// testRenewalCrashes ends the process after each write of a renewal: the
+// pending key, the new credential, and forgetting the key.
+func testRenewalCrashes(t *testing.T, h *hub) {
+	t.Helper()
+	for writes := int32(1); writes <= 3; writes++ {
+		cluster := fmt.Sprintf("recrash%d", writes)
+		t.Run(cluster, func(t *testing.T) {
+			t.Parallel()
+			s := newSpoke(t, h, cluster)
+			p := s.start(t)
+			h.join(t, p, cluster)
+			h.renewals(t, cluster)
+			p.stop()
+			p = s.startUntil(t, writes)
+			<-p.done
+			p = s.start(t)
+			eventually(t, "the renewal", func() (bool, error) {
+				return p.metric(t, "ocm_agent_renewals_total", "success") > 0, nil
+			})
+			p.reaches(t, agent.Running)
+			// Where the credential was stored before the crash, the process after
+			// it does not know when it was issued, finds it due, and renews it.
+			if n := len(h.csrs(t, cluster)); n > 3 || (writes == 1 && n != 2) {
+				t.Errorf("%d CSRs", n)
+			}
+			if s.secret(t, names.PendingCredentialSecret) != nil {
+				t.Error("the request is still stored")
+			}
+			p.stop()
+		})
 	}
 }
 

@@ -124,6 +124,10 @@ func (c *Conn) Rotate(certPEM, keyPEM []byte) error {
 	return nil
 }
 
+// Reset closes every connection; the next request opens a new one. A network
+// that forgot a connection says nothing, and HTTP/2 would wait for it.
+func (c *Conn) Reset() { c.dialer.CloseAll() }
+
 // Close ends every connection.
 func (c *Conn) Close() {
 	c.transport.CloseIdleConnections()

@@ -1,0 +1,117 @@
+package agent_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent"
+)
+
+// wire is a network between an agent and a hub that can be cut.
+type wire struct {
+	listener net.Listener
+	target   string
+
+	mu   sync.Mutex
+	dead chan struct{}
+}
+
+func newWire(t *testing.T, url string) *wire {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{listener: l, target: strings.TrimPrefix(url, "https://"), dead: make(chan struct{})}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() { // Ends with the listener.
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.target)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			w.mu.Lock()
+			dead := w.dead
+			w.mu.Unlock()
+			go carry(in, out, dead)
+			go carry(out, in, dead)
+		}
+	}()
+	return w
+}
+
+// carry carries bytes until the wire is cut; then it swallows them, as a
+// network does that forgot a connection.
+func carry(from, to net.Conn, dead <-chan struct{}) {
+	defer func() { _ = from.Close() }()
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		select {
+		case <-dead:
+			if err != nil {
+				_ = to.Close()
+				return
+			}
+			continue
+		default:
+		}
+		if _, werr := io.Copy(to, bytes.NewReader(buffer[:n])); err != nil || werr != nil {
+			_ = to.Close()
+			return
+		}
+	}
+}
+
+// cut makes every connection that there is silent for ever.
+func (w *wire) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(w.dead)
+	w.dead = make(chan struct{})
+}
+
+// testSilentNetwork cuts the network so that nobody is told: the agent must
+// find out by itself, long before the hub gives the cluster up.
+func testSilentNetwork(t *testing.T, h *hub) {
+	t.Helper()
+	w := newWire(t, h.URL)
+	s := newSpoke(t, nil, "silent")
+	s.setBootstrap(t, bytes.ReplaceAll(h.bootstrapKubeconfig(t), []byte(h.URL), []byte("https://"+w.listener.Addr().String())))
+	p := s.start(t)
+	h.join(t, p, "silent")
+	h.quickLease(t, "silent", 2)
+	first := h.lease(t, "silent")
+	eventually(t, "the heartbeat", func() (bool, error) { return h.lease(t, "silent").After(first), nil })
+	w.cut()
+	before := h.lease(t, "silent")
+	eventually(t, "the heartbeat to go on", func() (bool, error) { return h.lease(t, "silent").After(before.Add(3 * time.Second)), nil })
+	p.reaches(t, agent.Running)
+	h.deny(t, "silent") // The watch is alive as well.
+	p.reaches(t, agent.Rejected)
+}
+
+// testUnreachableHub joins a hub that is not there.
+func testUnreachableHub(t *testing.T, h *hub) {
+	t.Helper()
+	w := newWire(t, h.URL)
+	_ = w.listener.Close()
+	s := newSpoke(t, nil, "unreachable")
+	s.setBootstrap(t, bytes.ReplaceAll(h.bootstrapKubeconfig(t), []byte(h.URL), []byte("https://"+w.listener.Addr().String())))
+	p := s.start(t)
+	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretError,HubKubeConfigSecretMissing", w.listener.Addr().String())
+	s.setBootstrap(t, h.bootstrapKubeconfig(t))
+	p.reaches(t, agent.Requested)
+}
