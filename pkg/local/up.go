@@ -125,22 +125,30 @@ func (o Options) up(ctx context.Context, cluster clusterLayout) error {
 	if err != nil {
 		return err
 	}
-	if pid != 0 {
-		if o.same(cluster, want) {
-			return o.await(ctx, cluster, pid, func() bool {
-				pid, err := cluster.supervisor()
-				return err == nil && pid == 0
-			})
+	if pid != 0 && o.same(cluster, want) {
+		err := o.await(ctx, cluster, pid, func() bool {
+			pid, err := cluster.supervisor()
+			return err == nil && pid == 0
+		})
+		if !errors.Is(err, ErrNotRunning) {
+			return err
 		}
+		// It was about to end.
+	} else if pid != 0 {
 		o.report(cluster.name(), "restarting with other settings")
 		if err := stop(ctx, cluster, o.Clock); err != nil {
 			return err
 		}
 	}
+	return o.start(ctx, cluster, want)
+}
+
+// start starts a cluster that has no supervisor.
+func (o Options) start(ctx context.Context, cluster clusterLayout, want Spec) error {
 	if err := writeJSON(cluster.spec(), want); err != nil {
 		return err
 	}
-	pid, err = o.launch(cluster)
+	pid, err := o.launch(cluster)
 	if err != nil {
 		return err
 	}
@@ -193,12 +201,15 @@ func (o Options) await(ctx context.Context, cluster clusterLayout, pid int, ende
 		}
 		if state.PID == pid {
 			switch state.Phase {
-			case Running, Degraded:
-				o.report(cluster.name(), "ready")
-				return nil
+			case Running:
+				// A supervisor that was killed has not written that it ended.
+				if err := new(ClusterStatus).countPods(ctx, cluster); err == nil {
+					o.report(cluster.name(), "ready")
+					return nil
+				}
 			case Failed:
 				return o.failure(cluster, state)
-			case Starting, Stopped:
+			case Starting, Degraded, Stopped:
 			}
 			if state.Message != said {
 				said = state.Message
@@ -206,7 +217,7 @@ func (o Options) await(ctx context.Context, cluster clusterLayout, pid int, ende
 			}
 		}
 		if over {
-			return o.failure(cluster, State{Message: "its supervisor ended"})
+			return o.failure(cluster, State{})
 		}
 		if !pause(ctx, o.Clock, statePoll) {
 			return fmt.Errorf("wait for its start: %w", context.Cause(ctx))
@@ -216,11 +227,11 @@ func (o Options) await(ctx context.Context, cluster clusterLayout, pid int, ende
 
 func (o Options) failure(cluster clusterLayout, state State) error {
 	err := fmt.Errorf("it could not be started: %s", state.Message)
+	if state.PID == 0 {
+		err = fmt.Errorf("%w: its supervisor ended; the end of %s:\n%s", ErrNotRunning, cluster.log(), tail(cluster.log()))
+	}
 	if state.Hint != "" {
 		return &HintedError{Err: err, Todo: state.Hint}
-	}
-	if state.PID == 0 {
-		err = fmt.Errorf("%w; the end of %s:\n%s", err, cluster.log(), tail(cluster.log()))
 	}
 	return &HintedError{Err: err, Todo: "look into " + filepath.Join(cluster.controlPlane(), "logs") +
 		"; if the state was damaged, take the clusters down and up again"}

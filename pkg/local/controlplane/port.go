@@ -71,10 +71,8 @@ func bind(port int) (*reservation, error) {
 		return nil, fmt.Errorf("reserve a port: %w", err)
 	}
 	r := &reservation{fd: fd}
-	err = errors.Join(
-		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1),
-		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1),
-	)
+	// Not SO_REUSEADDR, which would let anybody listen who sets it, too.
+	err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
 	if err == nil {
 		err = unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
 	}

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +44,11 @@ func TestControlPlane(t *testing.T) {
 	cp.StopAPIServer(t)
 	if err := admin.Get(ctx, client.ObjectKey{Name: "kept"}, &corev1.Namespace{}); err == nil {
 		t.Error("a killed API server answers")
+	}
+	taken, err := (&net.ListenConfig{}).Listen(ctx, "tcp", strings.TrimPrefix(cp.URL, "https://"))
+	if err == nil {
+		t.Error("the port of a killed API server can be taken by another program")
+		_ = taken.Close()
 	}
 	cp.StartAPIServer(t)
 	if err := admin.Get(ctx, client.ObjectKey{Name: "kept"}, &corev1.Namespace{}); err != nil {

@@ -1,0 +1,53 @@
+package process_test
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/process"
+)
+
+// role says what the test binary does as a process that is started.
+const role = "PROCESS_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(role) {
+	case "":
+		goleak.VerifyTestMain(m)
+	case "exit":
+		fmt.Println(os.Getenv("WORD"), os.Args[1:])
+		os.Exit(5)
+	case "polite":
+		terminated := make(chan os.Signal, 1)
+		signal.Notify(terminated, syscall.SIGTERM)
+		fmt.Println("ready")
+		<-terminated
+		os.Exit(6)
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+		fmt.Println("ready")
+		select {}
+	case "parent":
+		parent()
+	}
+}
+
+// parent starts a stubborn child, tells its process id and waits.
+func parent() {
+	group := process.NewGroup()
+	self, err := os.Executable()
+	if err != nil {
+		os.Exit(1)
+	}
+	child, err := group.Start(process.Command{Path: self, Args: []string{self}, Env: []string{role + "=stubborn"}})
+	if err != nil {
+		os.Exit(1)
+	}
+	fmt.Println(child.PID())
+	select {}
+}

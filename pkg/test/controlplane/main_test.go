@@ -1,0 +1,38 @@
+package controlplane_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+)
+
+// variable makes this test binary one whose only test is TestHeld, which ends
+// as the variable's value says.
+const variable = "CONTROLPLANE_TEST_END"
+
+var held *controlplane.ControlPlane
+
+func TestMain(m *testing.M) {
+	if os.Getenv(variable) == "" {
+		m.Run()
+		return
+	}
+	controlplane.Main(m, &held)
+}
+
+// TestHeld is run by TestNothingSurvives only.
+func TestHeld(t *testing.T) {
+	t.Parallel()
+	if held == nil {
+		return
+	}
+	fmt.Println(held.LogFile(""))
+	switch os.Getenv(variable) {
+	case "panic":
+		panic("as the test wants")
+	case "wait":
+		select {}
+	}
+}
