@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 // SelfTestUser is the user of the certificate that the self-test asks for. No
@@ -26,6 +27,8 @@ const (
 	selfTestSeconds  = 600 // the shortest life that can be asked for
 	selfTestInterval = 250 * time.Millisecond
 	selfTestCleanup  = 10 * time.Second
+	// selfTestAge is longer than any self-test takes.
+	selfTestAge = time.Minute
 )
 
 // NoSignerError says that the hub does not issue client certificates.
@@ -49,6 +52,9 @@ func (e *NoSignerError) Error() string {
 // waits until it is issued and deletes the request, which a signer that comes
 // later would still issue. A hub that issues none, as EKS, is a *NoSignerError.
 func SelfTest(ctx context.Context, c client.Client, clk clock.Clock, patience time.Duration) (err error) {
+	if err := sweepSelfTests(ctx, c, clk.Now()); err != nil {
+		return err
+	}
 	request, err := selfTestRequest()
 	if err != nil {
 		return err
@@ -72,6 +78,24 @@ func SelfTest(ctx context.Context, c client.Client, clk clock.Clock, patience ti
 		return fmt.Errorf("self-test: %w", err)
 	}
 	return awaitCertificate(ctx, c, clk, request.Name, patience)
+}
+
+// sweepSelfTests deletes the requests of tests that were killed. Younger ones
+// may belong to a test that runs right now.
+func sweepSelfTests(ctx context.Context, c client.Client, now time.Time) error {
+	var list certificatesv1.CertificateSigningRequestList
+	if err := c.List(ctx, &list, client.HasLabels{names.LabelSelfTest}); err != nil {
+		return fmt.Errorf("self-test: %w", err)
+	}
+	for i := range list.Items {
+		if now.Sub(list.Items[i].CreationTimestamp.Time) < selfTestAge {
+			continue
+		}
+		if err := client.IgnoreNotFound(c.Delete(ctx, &list.Items[i])); err != nil {
+			return fmt.Errorf("self-test: %w", err)
+		}
+	}
+	return nil
 }
 
 func awaitCertificate(ctx context.Context, c client.Client, clk clock.Clock, name string, patience time.Duration) error {
@@ -109,7 +133,7 @@ func selfTestRequest() (*certificatesv1.CertificateSigningRequest, error) {
 		return nil, fmt.Errorf("self-test: %w", err)
 	}
 	return &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "ocm-self-test-"},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "ocm-self-test-", Labels: map[string]string{names.LabelSelfTest: "true"}},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			Request: pemutil.EncodeRequest(der), SignerName: certificatesv1.KubeAPIServerClientSignerName,
 			ExpirationSeconds: new(int32(selfTestSeconds)),

@@ -20,6 +20,9 @@ const (
 	LabelKlusterlet = "operator.open-cluster-management.io/klusterlet"
 	// LabelSpokeOnly keeps a ClusterClaim from being reported to the hub.
 	LabelSpokeOnly = "open-cluster-management.io/spoke-only"
+	// LabelSelfTest marks the requests with which init and check test whether a
+	// hub issues client certificates. It is ours.
+	LabelSelfTest = "open-cluster-management.io/self-test"
 	// LabelAddOnNamespace marks a namespace that the image pull secret is synced into.
 	LabelAddOnNamespace = "addon.open-cluster-management.io/namespace"
 )

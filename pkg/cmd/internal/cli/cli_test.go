@@ -1,0 +1,253 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+)
+
+func TestExitCode(t *testing.T) {
+	t.Parallel()
+	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "x"}, "y")
+	for _, tc := range []struct {
+		name string
+		err  error
+		want cli.Code
+	}{
+		{"nothing", nil, 0},
+		{"anything", errors.New("x"), 1},
+		{"usage", cli.Usagef("x"), 2},
+		{"usage inside another error", fmt.Errorf("x: %w", cli.Usagef("y")), 2},
+		{"usage behind an explanation without a code", &cli.Explained{Problem: "x", Cause: cli.Usagef("y")}, 2},
+		{"blocked", cli.Blockedf("", "x"), 3},
+		{"not found", notFound, 4},
+		{"explained not found", &cli.Explained{Problem: "x", Cause: notFound}, 4},
+		{"time over", fmt.Errorf("x: %w", context.DeadlineExceeded), 124},
+		{"interrupted", fmt.Errorf("x: %w", context.Canceled), 130},
+		{"joined", errors.Join(errors.New("x"), context.Canceled), 130},
+	} {
+		if got := cli.ExitCode(tc.err); got != tc.want {
+			t.Errorf("%s: %d, want %d", tc.name, got, tc.want)
+		}
+	}
+}
+
+// seen is what a server was asked.
+type seen struct {
+	method, query string
+	body          string
+}
+
+func TestDryRunIsEnforcedInTheTransport(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, mode, method, path, body string
+		sent                           bool
+		wantQuery, wantBody            string
+	}{
+		{name: "a read", mode: "client", method: "GET", path: "/api/v1/pods", sent: true},
+		{name: "a question that is posted", mode: "client", method: "POST", path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", sent: true},
+		{name: "a creation", mode: "client", method: "POST", path: "/api/v1/pods", body: "{}"},
+		{name: "an update", mode: "client", method: "PUT", path: "/api/v1/pods/x", body: "{}"},
+		{name: "a patch", mode: "client", method: "PATCH", path: "/api/v1/pods/x", body: "{}"},
+		{name: "a deletion", mode: "client", method: "DELETE", path: "/api/v1/pods/x"},
+		{name: "a token", mode: "client", method: "POST", path: "/api/v1/namespaces/x/serviceaccounts/y/token", body: "{}"},
+		{name: "an unknown method", mode: "client", method: "BREW", path: "/"},
+		{name: "a creation on the server", mode: "server", method: "POST", path: "/api/v1/pods", body: "{}", sent: true, wantQuery: "dryRun=All", wantBody: "{}"},
+		{name: "a read on the server", mode: "server", method: "GET", path: "/api/v1/pods", sent: true},
+		{name: "a deletion on the server", mode: "server", method: "DELETE", path: "/x", sent: true, wantQuery: "dryRun=All"},
+		{
+			name: "a deletion with options on the server", mode: "server", method: "DELETE", path: "/x",
+			body: `{"preconditions":{"uid":"u"}}`, sent: true, wantQuery: "dryRun=All", wantBody: `{"dryRun":["All"],"preconditions":{"uid":"u"}}`,
+		},
+		{name: "a deletion with options that cannot be read", mode: "server", method: "DELETE", path: "/x", body: "k8s\x00..."},
+		{name: "a creation for good", mode: "none", method: "POST", path: "/x", body: "{}", sent: true, wantBody: "{}"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			var got *seen
+			server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				got = &seen{method: r.Method, query: r.URL.RawQuery, body: string(body)}
+			}))
+			t.Cleanup(server.Close)
+			err := send(t, tc.mode, tc.method, server.URL+tc.path, tc.body)
+			var refused *cli.WriteRefusedError
+			if !tc.sent {
+				if !errors.As(err, &refused) || got != nil {
+					t.Errorf("error %v, sent %v", err, got)
+				}
+				return
+			}
+			if err != nil || got == nil || got.query != tc.wantQuery || got.body != tc.wantBody {
+				t.Errorf("error %v, sent %+v", err, got)
+			}
+		})
+	}
+}
+
+// send sends a request through the transport of a command with --dry-run.
+func send(t *testing.T, mode, method, url, body string) error {
+	t.Helper()
+	kube := cli.NewKube()
+	cmd := &cobra.Command{Use: "x", RunE: func(*cobra.Command, []string) error { return nil }}
+	kube.AddDryRunFlag(cmd)
+	cmd.SetArgs([]string{"--dry-run=" + mode})
+	if err := cmd.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	client, err := rest.HTTPClientFor(kube.Guard(&rest.Config{Host: url}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reader io.Reader = http.NoBody
+	if body != "" {
+		reader = strings.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, url, reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(req)
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	return err
+}
+
+type colour string
+
+func TestEnumTakesOnlyItsChoices(t *testing.T) {
+	t.Parallel()
+	value, list := colour("red"), []colour(nil)
+	one := cli.NewEnum(&value, map[string]colour{"rouge": "red"}, "red", "blue")
+	many := cli.NewEnumSlice(&list, map[string]colour{"rouge": "red"}, "red", "blue")
+	if err := errors.Join(one.Set("blue"), one.Set("rouge"), many.Set("blue,rouge"), many.Set("red")); err != nil {
+		t.Fatal(err)
+	}
+	if value != "red" || len(list) != 2 {
+		t.Errorf("%s, %v", value, list)
+	}
+	for _, err := range []error{one.Set("green"), one.Set(""), many.Set("red,green")} {
+		if err == nil || !strings.Contains(err.Error(), "must be one of red, blue") {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
+func TestTimeoutTakesSecondsToo(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]time.Duration{"300": 5 * time.Minute, "90s": 90 * time.Second, "0": 0} {
+		var timeout cli.Timeout
+		if err := timeout.Set(in); err != nil || time.Duration(timeout) != want {
+			t.Errorf("%s: %s, %v", in, timeout.String(), err)
+		}
+	}
+	for _, in := range []string{"", "soon", "-1", "-5s"} {
+		var timeout cli.Timeout
+		if timeout.Set(in) == nil {
+			t.Errorf("%q was taken", in)
+		}
+	}
+}
+
+type item struct {
+	Name string `json:"name"`
+	Note string `json:"note"`
+}
+
+func TestPrintList(t *testing.T) {
+	t.Parallel()
+	items := []item{{"a", "<1>"}, {"b", ""}}
+	columns := []cli.Column[item]{
+		{Header: "name", Value: func(i item) string { return i.Name }},
+		{Header: "note", Wide: true, Value: func(i item) string { return i.Note }},
+	}
+	for format, want := range map[string]string{
+		"table":                     "NAME\na\nb\n",
+		"wide":                      "NAME  NOTE\na     <1>\nb     -\n",
+		"name":                      "item/a\nitem/b\n",
+		"yaml":                      "items:\n- name: a\n  note: <1>\n- name: b\n  note: \"\"\nkind: ItemList\n",
+		"jsonpath={.items[0].note}": "<1>",
+		"jsonpath=.items[*].name":   "a b",
+		"jsonpath={.items[":         "",
+	} {
+		out := cli.ListOutput()
+		var printed bytes.Buffer
+		err := out.Set(format)
+		if err == nil {
+			err = cli.PrintList(&printed, out, "ItemList", items, func(i item) string { return "item/" + i.Name }, columns)
+		}
+		if (err != nil) != (want == "") || want != "" && printed.String() != want {
+			t.Errorf("%s: %q, %v", format, printed.String(), err)
+		}
+	}
+	var printed bytes.Buffer
+	out := cli.ListOutput()
+	if err := errors.Join(out.Set("json"), cli.PrintList(&printed, out, "ItemList", []item(nil), nil, columns)); err != nil {
+		t.Fatal(err)
+	}
+	var list map[string]any
+	if err := json.Unmarshal(printed.Bytes(), &list); err != nil || list["items"] == nil {
+		t.Errorf("an empty list is no list: %s", printed.String())
+	}
+}
+
+func TestProgressWithoutATerminalIsOneLinePerStep(t *testing.T) {
+	t.Parallel()
+	var talk bytes.Buffer
+	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
+	env := cli.Env{Streams: cli.Streams{Err: &talk}, Clock: clk}
+	failure := errors.New("no")
+	err := env.Progress().Step(t.Context(), "Doing it", func(_ context.Context, say cli.Say) error {
+		say("waiting for %s", "x")
+		say("waiting for %s", "x")
+		clk.Step(3 * time.Second)
+		return failure
+	})
+	if !errors.Is(err, failure) {
+		t.Errorf("error %v", err)
+	}
+	if got, want := talk.String(), "Doing it ...\n    waiting for x\nFAIL Doing it (3s)\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestSecretFilesAreTheOwnersOnly(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte("old and longer"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := cli.WriteSecretFile(file, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if data, err := cli.ReadFile(file); err != nil || string(data) != "new" {
+		t.Errorf("%q, %v", data, err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) != 1 {
+		t.Errorf("%v, %v", left, err)
+	}
+}

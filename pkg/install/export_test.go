@@ -1,0 +1,41 @@
+package install
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
+)
+
+// The pure parts, for the tests of this package.
+
+// ObjectsOver returns what a hub would consist of over a live one.
+func (h Hub) ObjectsOver(cm *operatorv1.ClusterManager, info bootstrap.ClusterInfo) ([]client.Object, error) {
+	return h.objects(live{manager: cm}, info)
+}
+
+// Over returns the Klusterlet over a live one.
+func (k Klusterlet) Over(live *operatorv1.Klusterlet) *operatorv1.Klusterlet {
+	return k.klusterlet(live)
+}
+
+// Over returns the ClusterManager over a live one.
+func (h Hub) Over(live *operatorv1.ClusterManager) *operatorv1.ClusterManager {
+	return h.clusterManager(live)
+}
+
+// ImageOver returns the image over a live one.
+func (w Workload) ImageOver(live string) string { return w.image(live) }
+
+// JudgeHub judges facts about a hub.
+func JudgeHub(f Facts) []Finding { return judgeHub(f, Hub{}) }
+
+// JudgeKlusterlet judges facts about a managed cluster.
+func JudgeKlusterlet(f Facts, k Klusterlet, onHub *clusterv1.ManagedCluster) []Finding {
+	return append(judgeKlusterlet(f, k), judgeName(f, k, onHub)...)
+}
+
+// Sift separates warnings from what is fatal.
+func Sift(findings []Finding, skip ...string) ([]Finding, error) { return sift(findings, skip) }
