@@ -392,6 +392,37 @@ func TestDeletion(t *testing.T) {
 	h.expectNothingLeft(t)
 }
 
+func TestDeletionCanLeaveTheClusters(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.run(t, func(c *clustermanager.Config) { c.SkipRemoveCRDs = true })
+	h.expectCondition(t, "Applied", metav1.ConditionTrue, operatorv1.ReasonClusterManagerApplied)
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
+	if err := h.admin.Create(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.admin.Delete(t.Context(), h.clusterManager(t)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(ctx context.Context) string {
+		err := h.admin.Get(ctx, client.ObjectKey{Name: names.ClusterManagerName}, &operatorv1.ClusterManager{})
+		if !apierrors.IsNotFound(err) {
+			return "the ClusterManager is still there"
+		}
+		return ""
+	})
+	if err := h.admin.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil || cluster.DeletionTimestamp != nil {
+		t.Errorf("the cluster: %v", err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := h.admin.Get(t.Context(), client.ObjectKey{Name: "managedclusters.cluster.open-cluster-management.io"}, crd); err != nil {
+		t.Fatal(err)
+	}
+	if version, ok := crd.Annotations[names.AnnotationVersion]; ok {
+		t.Errorf("the CRD still carries version %s", version)
+	}
+}
+
 // expectNothingLeft looks for what the operator had installed.
 func (h *hub) expectNothingLeft(t *testing.T) {
 	t.Helper()
