@@ -60,20 +60,21 @@ func TestAgent(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	for name, test := range map[string]func(*testing.T, *hub){
-		"joins with three writes on the hub":         testJoin,
-		"waits for acceptance after its credential":  testAcceptedLater,
-		"a crash anywhere makes no second request":   testCrashes,
-		"recovers when denied and accepted again":    testDenied,
-		"registers again when its Secret is lost":    testLostSecret,
-		"says what the bootstrap identity lacks":     testForbidden,
-		"waits for a bootstrap kubeconfig":           testNoBootstrap,
-		"keeps a made-up name, on OpenShift its id":  testNames,
-		"finds out about a silent network":           testSilentNetwork,
-		"says that the hub cannot be reached":        testUnreachableHub,
-		"keeps its credential when the hub moves":    testRenamedHub,
-		"halts at ten open requests":                 testPileUp,
-		"waits when the hub forgot the cluster":      testForgotten,
-		"registers again when the hub forgot its CA": testUnknownCredential,
+		"joins with three writes on the hub":          testJoin,
+		"waits for acceptance after its credential":   testAcceptedLater,
+		"a crash anywhere makes no second request":    testCrashes,
+		"recovers when denied and accepted again":     testDenied,
+		"registers again when its Secret is lost":     testLostSecret,
+		"says what the bootstrap identity lacks":      testForbidden,
+		"waits for a bootstrap kubeconfig":            testNoBootstrap,
+		"keeps a made-up name, on OpenShift its id":   testNames,
+		"finds out about a silent network":            testSilentNetwork,
+		"says that the hub cannot be reached":         testUnreachableHub,
+		"brings its client configurations up to date": testClientConfigs,
+		"keeps its credential when the hub moves":     testRenamedHub,
+		"halts at ten open requests":                  testPileUp,
+		"waits when the hub forgot the cluster":       testForgotten,
+		"registers again when the hub forgot its CA":  testUnknownCredential,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -412,6 +413,25 @@ func testForgotten(t *testing.T, h *hub) {
 	h.accept(t, "detached")
 	p.reaches(t, agent.Running)
 	h.available(t, "detached")
+}
+
+func testClientConfigs(t *testing.T, h *hub) {
+	t.Helper()
+	s := newSpoke(t, h, "urls")
+	s.config.Cluster.ExternalURLs = []string{"https://one.example.com"}
+	p := s.start(t)
+	h.join(t, p, "urls")
+	p.stop()
+	s.config.Cluster.ExternalURLs = []string{"https://one.example.com", "https://two.example.com"}
+	s.config.Cluster.CABundle = managed.CAData
+	s.start(t).reaches(t, agent.Running)
+	eventually(t, "the client configurations", func() (bool, error) {
+		configs := h.cluster(t, "urls").Spec.ManagedClusterClientConfigs
+		return len(configs) == 2 && configs[1].URL == "https://two.example.com" && string(configs[0].CABundle) == string(managed.CAData), nil
+	})
+	if !h.cluster(t, "urls").Spec.HubAcceptsClient {
+		t.Error("the update undid the acceptance")
+	}
 }
 
 // testUnknownCredential gives the agent a certificate that is right in every

@@ -113,6 +113,7 @@ const crd = "CustomResourceDefinition"
 
 // spoke is the managed cluster of one test.
 type spoke struct {
+	plane     *controlplane.ControlPlane
 	namespace string
 	cluster   string
 	hubDir    string
@@ -124,8 +125,13 @@ type spoke struct {
 // bootstrap kubeconfig for hub.
 func newSpoke(t *testing.T, h *hub, cluster string) *spoke {
 	t.Helper()
-	admin := managed.Client(t)
-	s := &spoke{namespace: "open-cluster-management-" + cluster, cluster: cluster, hubDir: filepath.Join(t.TempDir(), "hub"), admin: admin}
+	return newSpokeOn(t, managed, h, cluster)
+}
+
+func newSpokeOn(t *testing.T, plane *controlplane.ControlPlane, h *hub, cluster string) *spoke {
+	t.Helper()
+	admin := plane.Client(t)
+	s := &spoke{plane: plane, namespace: "open-cluster-management-" + cluster, cluster: cluster, hubDir: filepath.Join(t.TempDir(), "hub"), admin: admin}
 	operator, err := manifests.RenderKlusterletOperator(manifests.KlusterletOperator{Name: cluster, Spec: operatorv1.KlusterletSpec{Namespace: s.namespace}})
 	install(t, admin, operator, err, crd)
 	values := manifests.Klusterlet{Name: cluster, Namespace: s.namespace, DockerConfig: []byte("{}")}
@@ -223,7 +229,7 @@ func (s *spoke) start(t *testing.T) *process {
 func (s *spoke) startUntil(t *testing.T, writes int32) *process {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	restConfig := managed.ConfigFor(t, names.ServiceAccountUser(s.namespace, names.RegistrationAgentServiceAccount(s.cluster)), "system:serviceaccounts", "system:authenticated")
+	restConfig := s.plane.ConfigFor(t, names.ServiceAccountUser(s.namespace, names.RegistrationAgentServiceAccount(s.cluster)), "system:serviceaccounts", "system:authenticated")
 	restConfig.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &crash{after: writes, kill: cancel, next: next}
 	})

@@ -1,0 +1,41 @@
+package agent_test
+
+import (
+	"testing"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+)
+
+// TestManagedOutage takes the managed cluster's API server away: the agent
+// tells the hub, goes on with its lease, and tells when it is over.
+func TestManagedOutage(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	own := controlplane.Start(t)
+	s := newSpokeOn(t, own, h, "outage")
+	s.config.HealthPeriod = time.Second
+	p := s.start(t)
+	h.join(t, p, "outage")
+	h.quickLease(t, "outage", 2)
+	own.StopAPIServer(t)
+	available := func() *metav1.Condition {
+		return apimeta.FindStatusCondition(h.cluster(t, "outage").Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	}
+	eventually(t, "the cluster to be unavailable", func() (bool, error) { return available().Status == metav1.ConditionFalse, nil })
+	if got := available(); got.Reason != names.ReasonAPIServerUnavailable {
+		t.Errorf("unavailable because of %s", got.Reason)
+	}
+	before := h.lease(t, "outage")
+	eventually(t, "the lease to be renewed meanwhile", func() (bool, error) { return h.lease(t, "outage").After(before), nil })
+	own.StartAPIServer(t)
+	eventually(t, "the cluster to be available", func() (bool, error) { return available().Status == metav1.ConditionTrue, nil })
+	p.reaches(t, agent.Running)
+}
