@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -122,6 +123,10 @@ func (c *common) manager(config *rest.Config, name string, objects cache.Options
 		LeaderElectionNamespace: namespace,
 
 		LeaderElectionResourceLockInterface: lock,
+
+		// The priority queue of controller-runtime v0.24.1 can block for ever
+		// while a process stops (kubernetes-sigs/controller-runtime#3538).
+		Controller: controllerconfig.Controller{UsePriorityQueue: new(false)},
 
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 &c.lease.duration,

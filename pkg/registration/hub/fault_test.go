@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -24,8 +25,8 @@ import (
 func (e *env) killed(t *testing.T, cluster string, n int, done func(context.Context) (bool, error)) bool {
 	t.Helper()
 	writes := &counter{dead: make(chan struct{}), killAfter: n, only: cluster}
-	stop := e.start(t, defaults(), writes.wrap)
-	defer stop()
+	end := e.run(t, defaults(), writes.wrap, time.Second)
+	defer func() { _ = end() }() // It may want to try its last event again.
 	killed := false
 	eventually(t, fmt.Sprintf("write %d about %s", n, cluster), func(ctx context.Context) (bool, error) {
 		select {

@@ -66,9 +66,23 @@ func defaults() hub.Config {
 	}
 }
 
-// start runs the hub's controllers as the hub's ServiceAccount until the test
-// ends or stop is called. Its requests go through wrap.
+// start runs the hub's controllers until the test ends or stop is called. Its
+// requests go through wrap.
 func (e *env) start(t *testing.T, cfg hub.Config, wrap func(http.RoundTripper) http.RoundTripper) (stop func()) {
+	t.Helper()
+	end := e.run(t, cfg, wrap, time.Minute)
+	stop = sync.OnceFunc(func() {
+		if err := end(); err != nil {
+			t.Errorf("the hub's controllers: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// run runs the hub's controllers, as the hub's ServiceAccount, until end is
+// called, which waits for patience until everything has stopped.
+func (e *env) run(t *testing.T, cfg hub.Config, wrap func(http.RoundTripper) http.RoundTripper, patience time.Duration) (end func() error) {
 	t.Helper()
 	connection := e.cp.ConfigFor(t, names.ServiceAccountUser(names.HubNamespace, names.HubRegistrationServiceAccount))
 	if wrap != nil {
@@ -80,8 +94,9 @@ func (e *env) start(t *testing.T, cfg hub.Config, wrap func(http.RoundTripper) h
 	}
 	mgr, err := manager.New(connection, manager.Options{
 		Scheme: scheme.New(), Cache: objects,
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: new(true)},
+		Metrics:                 metricsserver.Options{BindAddress: "0"},
+		Controller:              config.Controller{SkipNameValidation: new(true), UsePriorityQueue: new(false)},
+		GracefulShutdownTimeout: &patience,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -92,14 +107,10 @@ func (e *env) start(t *testing.T, cfg hub.Config, wrap func(http.RoundTripper) h
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
-	stop = sync.OnceFunc(func() {
+	return func() error {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the hub's controllers: %v", err)
-		}
-	})
-	t.Cleanup(stop)
-	return stop
+		return <-ended
+	}
 }
 
 // cluster creates a ManagedCluster as an agent does.
