@@ -18,6 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -25,10 +26,12 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -53,6 +56,7 @@ func TestScript(t *testing.T) {
 		Setup:               func(env *testscript.Env) error { return setup(t, env) },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"request":  cmdRequest,
+			"issued":   cmdIssued,
 			"snapshot": cmdSnapshot,
 			"code":     cmdCode,
 		},
@@ -126,9 +130,46 @@ func cmdRequest(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(c.Create(ctx, signingRequest(ts, cluster, agent)))
 }
 
-func signingRequest(ts *testscript.TestScript, cluster, agent string) *certificatesv1.CertificateSigningRequest {
-	key, _, err := pemutil.NewKey()
+// cmdIssued does what an agent does with its certificate: "issued HUB SPOKE
+// CLUSTER AGENT [SERVER]" stores it in the hub kubeconfig Secret of the managed
+// cluster. SERVER is another address of the hub.
+func cmdIssued(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 4 && len(args) != 5 {
+		ts.Fatalf("usage: issued hub spoke cluster agent [server]")
+	}
+	ctx := context.Background()
+	hubConfig := load(ts, args[0])
+	hub, err := client.New(hubConfig, client.Options{Scheme: scheme.New()})
 	ts.Check(err)
+	spoke, err := client.New(load(ts, args[1]), client.Options{Scheme: scheme.New()})
+	ts.Check(err)
+	cluster, agent := args[2], args[3]
+	var csr certificatesv1.CertificateSigningRequest
+	ts.Check(hub.Get(ctx, client.ObjectKey{Name: cluster + "-" + agent}, &csr))
+	key, err := os.ReadFile(ts.MkAbs(cluster + "-" + agent + ".key"))
+	ts.Check(err)
+	h := kubeconfig.Hub{ClusterName: names.BootstrapKubeconfigCluster}
+	h.Cluster.Server, h.Cluster.CertificateAuthorityData = hubConfig.Host, hubConfig.CAData
+	if len(args) == 5 {
+		h.Cluster.Server = args[4]
+	}
+	data, err := h.Encode(clientcmdapi.AuthInfo{ClientCertificate: names.KeyTLSCert, ClientKey: names.KeyTLSKey})
+	ts.Check(err)
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: names.AgentNamespace, Name: names.HubKubeconfigSecret},
+		Data: map[string][]byte{
+			names.KeyKubeconfig: data, names.KeyTLSCert: csr.Status.Certificate, names.KeyTLSKey: key,
+			names.KeyClusterName: []byte(cluster), names.KeyAgentName: []byte(agent),
+		},
+	}
+	ts.Check(client.IgnoreNotFound(spoke.Delete(ctx, secret.DeepCopy())))
+	ts.Check(spoke.Create(ctx, secret))
+}
+
+func signingRequest(ts *testscript.TestScript, cluster, agent string) *certificatesv1.CertificateSigningRequest {
+	key, keyPEM, err := pemutil.NewKey()
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(cluster+"-"+agent+".key"), keyPEM, 0o600))
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{
 		CommonName:   names.AgentUser(cluster, agent),
 		Organization: []string{names.ClusterGroup(cluster), names.GroupManagedClusters},

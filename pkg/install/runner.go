@@ -105,7 +105,7 @@ func Unmet(err error) string {
 	}
 	texts := make([]string, len(wait.Unmet))
 	for i, u := range wait.Unmet {
-		texts[i] = fmt.Sprintf("%s: %s", u.Object, u.Message)
+		texts[i] = fmt.Sprintf("%s: %s", u.Object, strings.ReplaceAll(u.Message, "\n", "; "))
 	}
 	return strings.Join(texts, "; ")
 }

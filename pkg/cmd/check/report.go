@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 )
@@ -75,7 +76,7 @@ func (r report) print(w io.Writer) error {
 			if line.text == "" {
 				continue
 			}
-			if _, err := fmt.Fprintf(w, "             %s%s\n", line.label, line.text); err != nil {
+			if _, err := fmt.Fprintf(w, "             %s%s\n", line.label, strings.ReplaceAll(line.text, "\n", "\n             ")); err != nil {
 				return err
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -97,7 +98,8 @@ func (s *step) draw(i int) {
 }
 
 func (s *step) say(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
+	// Conditions of Kubernetes objects have several lines at times.
+	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ")
 	s.mu.Lock()
 	same := text == s.last
 	s.last = text
