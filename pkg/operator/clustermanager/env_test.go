@@ -120,7 +120,7 @@ func (h *hub) start(t *testing.T, op *operator, connection *rest.Config, configu
 	unnamed := true
 	mgr, err := ctrl.NewManager(connection, ctrl.Options{
 		Scheme: scheme.New(), Cache: objects, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: &unnamed},
+		Controller: config.Controller{SkipNameValidation: &unnamed, UsePriorityQueue: new(false)},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -111,7 +111,7 @@ func (c *cluster) run(t *testing.T, change func(*klusterlet.Config, *rest.Config
 	}
 	mgr, err := ctrl.NewManager(connection, ctrl.Options{
 		Scheme: scheme.New(), Cache: objects, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: new(true)},
+		Controller: config.Controller{SkipNameValidation: new(true), UsePriorityQueue: new(false)},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -148,8 +148,10 @@ func (c *connected) manager() (manager.Manager, error) {
 			DefaultTransform: cache.TransformStripManagedFields(),
 		},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&coordinationv1.Lease{}}}},
-		// A manager is made for every connection of one process.
-		Controller: config.Controller{SkipNameValidation: new(true)},
+		// A manager is made for every connection of one process, and must stop
+		// when the connection is changed: the priority queue of v0.24.1 can
+		// block then (kubernetes-sigs/controller-runtime#3538).
+		Controller: config.Controller{SkipNameValidation: new(true), UsePriorityQueue: new(false)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the hub connection: %w", err)

@@ -240,7 +240,7 @@ func (s *spoke) startUntil(t *testing.T, writes int32) *process {
 	mgr, err := ctrl.NewManager(restConfig, manager.Options{
 		Scheme: scheme.New(), Logger: logger, Cache: agent.CacheOptions(s.namespace),
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Controller: config.Controller{SkipNameValidation: new(true)},
+		Controller: config.Controller{SkipNameValidation: new(true), UsePriorityQueue: new(false)},
 	})
 	if err != nil {
 		t.Fatal(err)
