@@ -38,14 +38,15 @@ type Streams = cli.Streams
 func New(env Env) *cobra.Command {
 	env.Kube = cli.NewKube()
 	root := &cobra.Command{
-		Use:   "kubectl-ocm",
+		Use:   "kubectl-ocm COMMAND",
 		Short: "Gives a fleet of Kubernetes clusters its identities",
 		Long: `Gives a fleet of Kubernetes clusters its identities: init makes a cluster the
 hub, join asks for membership of a managed cluster, accept grants it.`,
-		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: env.Name},
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Annotations:           map[string]string{cobra.CommandDisplayNameAnnotation: env.Name},
+		DisableFlagsInUseLine: true,
+		SilenceErrors:         true,
+		SilenceUsage:          true,
+		RunE:                  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return cli.UnknownCommand(cmd, args[0])
@@ -56,17 +57,22 @@ hub, join asks for membership of a managed cluster, accept grants it.`,
 		CompletionOptions:          cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	if env.Name == "clusteradm" {
-		root.Use = env.Name
+		root.Use = env.Name + " COMMAND"
 	}
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
+	root.SetUsageFunc(usage)
 	root.AddGroup(cli.Groups()...)
 	env.Kube.AddFlags(root.PersistentFlags())
 	addVerbosity(root.PersistentFlags())
 	root.SetHelpCommandGroupID(string(cli.GroupOther))
-	for _, s := range sections(env) {
+	for i, s := range sections(env) {
 		s.cmd.GroupID = string(s.group)
+		if s.cmd.Annotations == nil {
+			s.cmd.Annotations = map[string]string{}
+		}
+		s.cmd.Annotations[orderAnnotation] = fmt.Sprintf("%02d", i)
 		root.AddCommand(s.cmd)
 	}
 	return root

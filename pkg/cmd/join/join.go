@@ -84,7 +84,8 @@ and keeps what no flag changes.`,
   %[1]s join --cluster-name cluster1 --hub-context hub --context cluster1
 
   # Bring a new token, CA or address of the hub to an agent that lost it
-  %[1]s join --refresh --hub-token-file - --hub-apiserver https://new.example.com:6443`, env.Name),
+  %[1]s join --refresh --hub-token-file - --ca-file ca.pem \
+      --hub-apiserver https://new.example.com:6443`, env.Name),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := o.complete(cmd)
