@@ -78,12 +78,14 @@ spec:
           httpGet:
             path: /healthz
             port: 8000
+            scheme: HTTP
           initialDelaySeconds: 2
           periodSeconds: 10
         readinessProbe:
           httpGet:
             path: /readyz
             port: 8000
+            scheme: HTTP
           periodSeconds: 2
         resources: {{ json .Resources }}
         securityContext:

@@ -33,7 +33,7 @@ import (
 )
 
 const (
-	patience = 60 * time.Second
+	patience = 2 * time.Minute
 	tick     = 50 * time.Millisecond
 )
 

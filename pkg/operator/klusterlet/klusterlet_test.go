@@ -41,7 +41,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // cluster is a managed cluster on which join has installed everything, with
 // the operator running under the rights that join gave it.
