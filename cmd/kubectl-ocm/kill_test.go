@@ -177,7 +177,7 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 	if err := errors.Join(os.WriteFile(tokenFile, []byte(token), 0o600), os.WriteFile(caFile, cp.CAData, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	join := []string{"join", "--cluster-name", "c1", "--hub-apiserver", cp.URL, "--hub-token-file", tokenFile, "--ca-file", caFile}
+	join := []string{"join", "--skip-check", "cluster-kind", "--cluster-name", "c1", "--hub-apiserver", cp.URL, "--hub-token-file", tokenFile, "--ca-file", caFile}
 	deaths = r.killAfterEveryWrite(t, kubeconfig, join...)
 	for _, want := range []string{"customresourcedefinitions/klusterlets", "secrets/bootstrap-hub-kubeconfig", "deployments/klusterlet", "klusterlets/klusterlet"} {
 		if !strings.Contains(fmt.Sprint(deaths), want) {

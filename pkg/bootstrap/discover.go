@@ -57,6 +57,8 @@ const (
 type Hub struct {
 	// Trust says against what.
 	Trust Trust
+	// Date is the hub's time when it answered; zero when it does not tell.
+	Date time.Time
 	// Cluster leads to the hub: server, authority and proxy.
 	Cluster clientcmdapi.Cluster
 }
@@ -92,10 +94,11 @@ func Discover(ctx context.Context, endpoint Endpoint) (Hub, error) {
 	default:
 		trust = TrustSystem
 	}
-	if err := contact.verify(ctx, ca); err != nil {
+	date, err := contact.verify(ctx, ca)
+	if err != nil {
 		return Hub{}, err
 	}
-	hub := Hub{Trust: trust, Cluster: clientcmdapi.Cluster{Server: contact.server.String(), ProxyURL: endpoint.ProxyURL}}
+	hub := Hub{Trust: trust, Date: date, Cluster: clientcmdapi.Cluster{Server: contact.server.String(), ProxyURL: endpoint.ProxyURL}}
 	if len(ca) > 0 {
 		hub.Cluster.CertificateAuthorityData = join(ca, endpoint.ProxyCA)
 	}
@@ -186,7 +189,7 @@ func publishedCA(resp *http.Response) []*x509.Certificate {
 
 // verify shakes hands with the server and accepts only a certificate that ca,
 // or without one the system's roots, has signed for this address.
-func (c *contact) verify(ctx context.Context, ca []byte) error {
+func (c *contact) verify(ctx context.Context, ca []byte) (date time.Time, err error) {
 	roots, err := x509.SystemCertPool()
 	if err != nil || len(ca) > 0 {
 		roots = x509.NewCertPool()
@@ -195,10 +198,12 @@ func (c *contact) verify(ctx context.Context, ca []byte) error {
 	roots.AppendCertsFromPEM(c.proxyCA)
 	resp, err := c.get(ctx, "/version", &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots})
 	if err != nil {
-		return c.explain(err)
+		return time.Time{}, c.explain(err)
 	}
-	// Whatever the answer is, it came from the right server.
-	return resp.Body.Close()
+	// Whatever the answer is, it came from the right server. One without a
+	// readable date tells none.
+	date, _ = http.ParseTime(resp.Header.Get("Date"))
+	return date, resp.Body.Close()
 }
 
 // get sends one request without credentials and follows nothing.

@@ -226,6 +226,9 @@ func TestDiscoverTrustsOnlyWhatIsPinned(t *testing.T) {
 			if tc.want != "" {
 				return
 			}
+			if got.Date.IsZero() {
+				t.Error("the hub's time is not known")
+			}
 			if got.Trust != tc.trust || got.Cluster.Server != server.URL {
 				t.Errorf("got %s by %s", got.Cluster.Server, got.Trust)
 			}

@@ -21,6 +21,13 @@ const (
 // every finding, not the first.
 func judgeHub(f Facts, _ Hub) []Finding {
 	findings := judgeCommon(f, minHub, "a hub")
+	if f.Manager == nil && f.Klusterlet != nil {
+		findings = append(findings, Finding{
+			Check: CheckClusterKind, Severity: Fatal,
+			Message: fmt.Sprintf("this cluster is a managed cluster already, joined as %q", f.Klusterlet.Spec.ClusterName),
+			Try:     "choose the cluster that shall be the hub with --context; if it shall be both, add --skip-check=" + CheckClusterKind,
+		})
+	}
 	if m := f.Manager; m != nil {
 		if m.Spec.DeployOption.Mode != "" && m.Spec.DeployOption.Mode != operatorv1.InstallModeDefault {
 			findings = append(findings, Finding{
@@ -44,6 +51,13 @@ func judgeHub(f Facts, _ Hub) []Finding {
 func judgeKlusterlet(f Facts, k Klusterlet) []Finding {
 	findings := judgeCommon(f, minManaged, "a managed cluster")
 	live := f.Klusterlet
+	if live == nil && f.Manager != nil {
+		findings = append(findings, Finding{
+			Check: CheckClusterKind, Severity: Fatal,
+			Message: "this cluster is a hub",
+			Try:     "choose the cluster that shall join with --context; if a hub shall join, add --skip-check=" + CheckClusterKind,
+		})
+	}
 	if live == nil {
 		if len(k.Bootstrap) == 0 {
 			findings = append(findings, Finding{

@@ -168,6 +168,8 @@ func TestJudgeHub(t *testing.T) {
 				install.CheckVersion, install.CheckPermissions, install.CheckDowngrade, install.CheckTerminating, install.CheckExisting,
 			}},
 		},
+		{name: "a managed cluster", facts: install.Facts{Kubernetes: v("1.36.0"), Klusterlet: install.Klusterlet{}.Over(nil)}, want: wantFindings{fatal: []string{install.CheckClusterKind}}},
+		{name: "a hub that is a managed cluster too", facts: install.Facts{Kubernetes: v("1.36.0"), Klusterlet: install.Klusterlet{}.Over(nil), Manager: install.Hub{}.Over(nil)}},
 		{name: "another mode", facts: install.Facts{Kubernetes: v("1.36.0"), Manager: hosted}, want: wantFindings{fatal: []string{install.CheckExisting}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -202,6 +204,7 @@ func TestJudgeKlusterlet(t *testing.T) {
 			name: "under another name", value: install.Klusterlet{ClusterName: "c2", Bootstrap: []byte("x")},
 			facts: install.Facts{Klusterlet: wanted.Over(nil)}, want: wantFindings{fatal: []string{install.CheckClusterName}},
 		},
+		{name: "a hub", value: wanted, facts: install.Facts{Manager: install.Hub{}.Over(nil)}, want: wantFindings{fatal: []string{install.CheckClusterKind}}},
 		{name: "a name that is in use", value: wanted, hub: onHub(true, "True"), want: wantFindings{fatal: []string{install.CheckClusterName}}},
 		{name: "a name whose cluster is lost", value: wanted, hub: onHub(true, "Unknown"), want: wantFindings{warnings: []string{install.CheckClusterName}}},
 		{name: "a name whose cluster has left", value: wanted, hub: onHub(false, "True")},

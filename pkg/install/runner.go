@@ -29,6 +29,8 @@ type Runner struct {
 	Discovery discovery.ServerVersionInterface
 	Clock     clock.Clock
 	Step      Step
+	// Target names the cluster in messages.
+	Target string
 	// DryRun says that Client's writes change nothing: nothing is waited for.
 	DryRun bool
 	// Skip names the checks whose findings are warnings only.
@@ -82,7 +84,7 @@ func (r *Runner) await(ctx context.Context, title string, targets ...apply.Targe
 
 // preflight gathers facts and judges them. All findings come back at once.
 func (r *Runner) preflight(ctx context.Context, gather func(context.Context) ([]Finding, error)) (warnings []Finding, err error) {
-	err = r.Step(ctx, "Checking the cluster", func(ctx context.Context, say Say) error {
+	err = r.Step(ctx, "Checking the cluster "+r.Target, func(ctx context.Context, say Say) error {
 		findings, err := gather(ctx)
 		if err != nil {
 			return err

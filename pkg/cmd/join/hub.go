@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +16,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
+
+// tolerableSkew is how far clocks may differ without trouble.
+const tolerableSkew = 30 * time.Second
 
 // hub is the verified hub, seen with the join token.
 type hub struct {
@@ -44,6 +48,9 @@ func (o *options) connect(ctx context.Context, managed client.Reader, p *plan) (
 			return err
 		}
 		say("verified by %s", found.Trust)
+		if skew := o.env.Clock.Now().Sub(found.Date).Abs(); !found.Date.IsZero() && skew > tolerableSkew {
+			o.env.Warn("the clocks of this machine and the hub differ by %s; leases and certificates need them to agree", skew.Round(time.Second))
+		}
 		if p.token.Secret() == "" {
 			return nil // a dry run makes no token
 		}

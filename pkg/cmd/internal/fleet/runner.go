@@ -29,7 +29,7 @@ func NewRunner(env cli.Env, config *rest.Config) (*install.Runner, error) {
 	}
 	progress := env.Progress()
 	return &install.Runner{
-		Client: c, Discovery: disco, Clock: env.Clock,
+		Client: c, Discovery: disco, Clock: env.Clock, Target: config.Host,
 		DryRun: env.Kube.DryRun() == cli.DryRunServer,
 		Step: func(ctx context.Context, title string, fn func(context.Context, install.Say) error) error {
 			return progress.Step(ctx, title, func(ctx context.Context, say cli.Say) error {
