@@ -41,6 +41,13 @@ func newAdmission(t *testing.T) *admission {
 	}
 	a := &admission{cp: cp, admin: admin}
 	applier := &apply.Applier{Client: admin, FieldManager: "ocm.test"}
+	operator, err := manifests.RenderHubOperator(hubOperator())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := applier.Apply(t.Context(), apply.Objects(operator)...); err != nil {
+		t.Fatal(err)
+	}
 	for _, render := range []func(manifests.Hub) ([]*unstructured.Unstructured, error){
 		manifests.RenderHubCRDs, manifests.RenderHubBase, manifests.RenderHubAdmission,
 	} {
@@ -106,10 +113,10 @@ func (a *admission) inForce(t *testing.T) {
 		"names":      func() error { return nobody.Create(t.Context(), cluster("managed-clusters"), client.DryRunAll) },
 		"urls":       func() error { return nobody.Create(t.Context(), withURL(cluster("x"), "http://x"), client.DryRunAll) },
 		"acceptance": func() error { return nobody.Create(t.Context(), accepted(cluster("x")), client.DryRunAll) },
-		"sets":       func() error { return nobody.Create(t.Context(), inSet(cluster("x"), "red"), client.DryRunAll) },
+		"sets":       func() error { return nobody.Create(t.Context(), inRedSet(cluster("x")), client.DryRunAll) },
 		"taints":     func() error { return patch(t.Context(), nobody, "probe", taintWithTime, client.DryRunAll) },
 		"bindings":   func() error { return nobody.Create(t.Context(), binding("blue"), client.DryRunAll) },
-		"isolation":  func() error { return agent.Create(t.Context(), cluster("x"), client.DryRunAll) },
+		"isolation":  func() error { return agent.Create(t.Context(), work("default"), client.DryRunAll) },
 		"own": func() error {
 			return patch(t.Context(), agent, "probe", `{"metadata":{"labels":{"a":"b"}}}`, client.DryRunAll)
 		},
@@ -144,8 +151,8 @@ func withURL(c *clusterv1.ManagedCluster, url string) *clusterv1.ManagedCluster 
 	return c
 }
 
-func inSet(c *clusterv1.ManagedCluster, set string) *clusterv1.ManagedCluster {
-	c.Labels = map[string]string{clusterSetLabel: set}
+func inRedSet(c *clusterv1.ManagedCluster) *clusterv1.ManagedCluster {
+	c.Labels = map[string]string{clusterSetLabel: "red"}
 	return c
 }
 
@@ -208,6 +215,8 @@ func TestAdmission(t *testing.T) {
 	setmaster := a.as(t, "sets", "setmaster")
 	hubController := a.as(t, names.ServiceAccountUser(names.HubNamespace, names.HubRegistrationServiceAccount), "nobody-special")
 
+	joining := a.as(t, names.BootstrapServiceAccountUser)
+
 	create := func(c client.Client, obj client.Object) func(context.Context) error {
 		return func(ctx context.Context) error { return c.Create(ctx, obj) }
 	}
@@ -251,15 +260,24 @@ func TestAdmission(t *testing.T) {
 	t.Run("sets", func(t *testing.T) {
 		t.Parallel()
 		check(t, []attempt{
-			{"created in a set without the right", "for each of: red", create(nobody, inSet(cluster("set-1"), "red"))},
+			{"created in a set without the right", "for each of: red", create(nobody, inRedSet(cluster("set-1")))},
 			{"created", "", create(nobody, cluster("set-1"))},
 			{"into default by anybody", "", change(nobody, "set-1", setOf(`"default"`))},
 			{"out of default without the right", "for each of: default, red", change(nobody, "set-1", setOf(`"red"`))},
-			{"created in a set with the right", "", create(setmaster, inSet(cluster("set-2"), "red"))},
+			{"created in a set with the right", "", create(setmaster, inRedSet(cluster("set-2")))},
 			{"moved with both rights", "", change(setmaster, "set-2", setOf(`"blue"`))},
 			{"moved with one right", "for each of: blue, green", change(setmaster, "set-2", setOf(`"green"`))},
 			{"taken out without the right", "for each of: blue", change(nobody, "set-2", setOf(`null`))},
 			{"taken out with the right", "", change(setmaster, "set-2", setOf(`null`))},
+		})
+	})
+	t.Run("what a joining cluster may ask for", func(t *testing.T) {
+		t.Parallel()
+		check(t, []attempt{
+			{"a plain cluster", "", create(joining, withURL(cluster("join-1"), "https://api.example"))},
+			{"an accepted cluster", "may not set hubAcceptsClient", create(joining, accepted(cluster("join-2")))},
+			{"a cluster in a set", "for each of: red", create(joining, inRedSet(cluster("join-2")))},
+			{"a change of another cluster", "cannot patch resource", change(joining, "join-1", `{"metadata":{"labels":{"a":"b"}}}`)},
 		})
 	})
 	t.Run("taints", func(t *testing.T) {
@@ -333,7 +351,8 @@ func (a *admission) confined(t *testing.T, name string, groups ...string) {
 		{name + ": leaving", "", own(`{"spec":{"hubAcceptsClient":false}}`)},
 		{name + ": accepting itself", "may not accept its own cluster", own(`{"spec":{"hubAcceptsClient":true}}`)},
 		{name + ": deleting itself", "neither create nor delete", func(ctx context.Context) error { return agent.Delete(ctx, cluster("c1")) }},
-		{name + ": creating another", "its own cluster", func(ctx context.Context) error { return agent.Create(ctx, cluster("c3")) }},
+		// Two policies refuse this; either may answer.
+		{name + ": creating another", "agent", func(ctx context.Context) error { return agent.Create(ctx, cluster("c3")) }},
 		{name + ": another cluster", "its own cluster", func(ctx context.Context) error {
 			return patch(ctx, agent, "c2", `{"spec":{"hubAcceptsClient":false}}`)
 		}},

@@ -36,8 +36,6 @@ type bootstrapNames struct {
 type secretNames struct {
 	ImagePull string
 	Bootstrap string
-	Hub       string
-	Pending   string
 }
 
 func newNameView() nameView {
@@ -61,8 +59,6 @@ func newNameView() nameView {
 		Secrets: secretNames{
 			ImagePull: names.ImagePullSecret,
 			Bootstrap: names.BootstrapHubKubeconfigSecret,
-			Hub:       names.HubKubeconfigSecret,
-			Pending:   names.PendingCredentialSecret,
 		},
 	}
 }
