@@ -277,7 +277,7 @@ func (c *contact) explain(err error) error {
 	return &Error{
 		Kind:    Unreachable,
 		Problem: fmt.Sprintf("the hub %s does not answer", c.server),
-		Try:     "check the address, the firewall and the proxy from this machine",
+		Try:     "check the address, the firewall and the proxy from this machine; if only the managed cluster can reach it, give --ca-file and --skip-check=hub-address",
 		Cause:   errors.Unwrap(err),
 	}
 }

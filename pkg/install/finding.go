@@ -38,14 +38,13 @@ const (
 	CheckTerminating = "terminating"
 	CheckClusterName = "cluster-name"
 	CheckHubAddress  = "hub-address"
-	CheckDriver      = "driver"
 )
 
 // Checks returns the names of all checks.
 func Checks() []string {
 	return []string{
 		CheckVersion, CheckPermissions, CheckClusterKind, CheckExisting, CheckDowngrade,
-		CheckTerminating, CheckClusterName, CheckHubAddress, CheckDriver,
+		CheckTerminating, CheckClusterName, CheckHubAddress,
 	}
 }
 

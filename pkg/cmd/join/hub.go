@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -44,6 +46,11 @@ func (o *options) connect(ctx context.Context, managed client.Reader, p *plan) (
 	}
 	err := o.env.Progress().Step(ctx, "Verifying the hub "+p.endpoint.Server, func(ctx context.Context, say cli.Say) error {
 		found, err := bootstrap.Discover(ctx, p.endpoint)
+		if o.unseen(err, p.endpoint) {
+			say("not possible from this machine; the agent verifies it by the given CA file")
+			h.server = p.endpoint.Server
+			return o.offline(ctx, p)
+		}
 		if err != nil {
 			return err
 		}
@@ -52,11 +59,20 @@ func (o *options) connect(ctx context.Context, managed client.Reader, p *plan) (
 			o.env.Warn("the clocks of this machine and the hub differ by %s; leases and certificates need them to agree", skew.Round(time.Second))
 		}
 		if p.token.Secret() == "" {
-			return nil // a dry run makes no token
+			// A dry run makes no token.
+			p.klusterlet.Bootstrap, err = found.Bootstrap("dry-run").EncodeBootstrap()
+			return err
 		}
 		return o.checkToken(ctx, p, h, found)
 	})
 	return h, err
+}
+
+// unseen reports whether the hub only cannot be reached from this machine, and
+// the user says that the managed cluster can.
+func (o *options) unseen(err error, endpoint bootstrap.Endpoint) bool {
+	problem, ok := errors.AsType[*bootstrap.Error](err)
+	return ok && problem.Kind == bootstrap.Unreachable && len(endpoint.CA) > 0 && slices.Contains(o.skip, install.CheckHubAddress)
 }
 
 // connectAdmin makes the token as the hub's administrator.

@@ -209,6 +209,9 @@ func (h *hub) acceptedHow(ctx context.Context, name string) string {
 
 // look reads the cluster on the hub; nil when it is not there or not readable.
 func (h *hub) look(ctx context.Context, name string) *clusterv1.ManagedCluster {
+	if h.client == nil {
+		return nil // the hub cannot be reached from here
+	}
 	cluster := &clusterv1.ManagedCluster{}
 	if err := h.client.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
 		return nil
