@@ -1,0 +1,131 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// TestKilled kills -9 every process of ours, and then the hub's API server.
+// Everything comes back by itself, nothing is lost, nothing piles up.
+func TestKilled(t *testing.T) {
+	if fleet.dir == "" {
+		t.Skip("only the Pods of local clusters are processes that a test can kill")
+	}
+	hub, managed := fleet.client(t, "hub"), fleet.client(t, "cluster2")
+	awaitCondition(t, hub, "cluster2", clusterv1.ManagedClusterConditionAvailable)
+	before := managedCluster(t, hub, "cluster2")
+
+	pods := append(ourPods(t, hub), ourPods(t, managed)...)
+	if len(pods) != 4 {
+		t.Fatalf("%d Pods of ours on the hub and cluster2, want both operators, the hub's controller and the agent", len(pods))
+	}
+	for _, pod := range pods {
+		kill(t, "--bind-address="+pod.Status.PodIP)
+	}
+	awaitRestart(t, hub)
+	awaitRestart(t, managed)
+	hubURL, err := url.Parse(fleet.config(t, "hub").Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kill(t, "--secure-port="+hubURL.Port())
+	killed := time.Now()
+
+	eventually(t, "the agent renews its lease again", func(ctx context.Context) error {
+		var lease coordinationv1.Lease
+		if err := hub.Get(ctx, client.ObjectKey{Namespace: "cluster2", Name: names.ManagedClusterLease}, &lease); err != nil {
+			return err
+		}
+		if lease.Spec.RenewTime == nil || !lease.Spec.RenewTime.After(killed) {
+			return fmt.Errorf("last renewed at %v", lease.Spec.RenewTime)
+		}
+		return nil
+	})
+	awaitCondition(t, hub, "cluster2", clusterv1.ManagedClusterConditionAvailable)
+	after := managedCluster(t, hub, "cluster2")
+	if after.UID != before.UID || !after.Spec.HubAcceptsClient {
+		t.Errorf("the cluster is another one: %v", after)
+	}
+}
+
+func managedCluster(t *testing.T, hub client.Client, name string) *clusterv1.ManagedCluster {
+	t.Helper()
+	var cluster clusterv1.ManagedCluster
+	if err := hub.Get(t.Context(), client.ObjectKey{Name: name}, &cluster); err != nil {
+		t.Fatal(err)
+	}
+	return &cluster
+}
+
+// ourPods are the Pods of one cluster that run our binary.
+func ourPods(t *testing.T, c client.Client) []corev1.Pod {
+	t.Helper()
+	var pods []corev1.Pod
+	for _, namespace := range []string{names.OperatorNamespace, names.HubNamespace, names.AgentNamespace} {
+		var list corev1.PodList
+		if err := c.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
+			t.Fatal(err)
+		}
+		pods = append(pods, list.Items...)
+	}
+	return pods
+}
+
+func awaitRestart(t *testing.T, c client.Client) {
+	t.Helper()
+	eventually(t, "every container was started again", func(context.Context) error {
+		for _, pod := range ourPods(t, c) {
+			for _, s := range pod.Status.ContainerStatuses {
+				if s.RestartCount == 0 || !s.Ready {
+					return fmt.Errorf("%s: %d restarts, ready %v", pod.Name, s.RestartCount, s.Ready)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// kill sends SIGKILL to the processes that have an argument.
+func kill(t *testing.T, argument string) {
+	t.Helper()
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := 0
+	for _, path := range commands {
+		line, err := os.ReadFile(path) // A process may end at any time.
+		if err != nil || !bytes.Contains(append([]byte{0}, line...), []byte("\x00"+argument+"\x00")) {
+			continue
+		}
+		pid, err := strconv.Atoi(strings.Split(path, "/")[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			t.Fatal(err)
+		}
+		killed++
+	}
+	if killed == 0 {
+		t.Fatalf("no process has the argument %s", argument)
+	}
+}

@@ -1,0 +1,85 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// TestUnjoin joins a cluster, takes it out from its own side and joins it again.
+func TestUnjoin(t *testing.T) {
+	const name = "leaver"
+	hub, managed := fleet.client(t, "hub"), fleet.client(t, "cluster3")
+	join := append([]string{"join", "--hub-context", "hub", "--context", "cluster3", "--cluster-name", name, "--wait"}, fleet.joinFlags...)
+	fleet.must(t, join...)
+	awaitCondition(t, hub, name, clusterv1.ManagedClusterConditionAvailable)
+
+	t.Run("the hub takes back the cluster's rights and the agent is gone", func(t *testing.T) {
+		fleet.must(t, "unjoin", "--context", "cluster3", "--cluster-name", name, "--wait")
+		eventually(t, "denied", func(ctx context.Context) error {
+			var cluster clusterv1.ManagedCluster
+			if err := hub.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
+				return err
+			}
+			c := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+			if cluster.Spec.HubAcceptsClient || c == nil || c.Reason != names.ReasonHubDenied {
+				return fmt.Errorf("%v %+v", cluster.Spec.HubAcceptsClient, c)
+			}
+			return wantGone(hub.Get(ctx, client.ObjectKey{Namespace: name, Name: names.RegistrationRoleBinding(name)}, &rbacv1.RoleBinding{}))
+		})
+		for _, obj := range []client.Object{
+			&operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: names.KlusterletName}},
+			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: names.OperatorNamespace, Name: names.KlusterletOperator}},
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.AgentNamespace}},
+		} {
+			if err := wantGone(managed.Get(t.Context(), client.ObjectKeyFromObject(obj), obj)); err != nil {
+				t.Errorf("%T: %v", obj, err)
+			}
+		}
+	})
+	t.Run("a second unjoin finds nothing and says so", func(t *testing.T) {
+		if r := fleet.ocm(t, "unjoin", "--context", "cluster3", "--cluster-name", name); r.code != 4 {
+			t.Errorf("%v", r)
+		}
+	})
+	t.Run("it can join again under its name", func(t *testing.T) {
+		fleet.must(t, join...)
+		awaitCondition(t, hub, name, clusterv1.ManagedClusterConditionAvailable)
+	})
+	t.Run("deleting the ManagedCluster detaches it", func(t *testing.T) {
+		if err := hub.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it is gone, with its rights", func(ctx context.Context) error {
+			if err := wantGone(hub.Get(ctx, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{})); err != nil {
+				return err
+			}
+			return wantGone(hub.Get(ctx, client.ObjectKey{Name: names.ManagedClusterClusterRole(name)}, &rbacv1.ClusterRole{}))
+		})
+		fleet.must(t, "unjoin", "--context", "cluster3", "--cluster-name", name, "--side", "spoke", "--force", "--wait")
+	})
+}
+
+func wantGone(err error) error {
+	if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
+		return nil
+	}
+	if err == nil {
+		return errors.New("it still exists")
+	}
+	return err
+}
