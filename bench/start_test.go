@@ -7,7 +7,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"k8s.io/utils/clock"
 )
+
+// now is the clock that benchmarks measure by.
+var now clock.RealClock
 
 // binary is the stripped binary as a user installs it.
 const binary = "../bin/kubectl-ocm"
