@@ -29,6 +29,9 @@ func Enter() error {
 }
 
 func enter() error {
+	if err := dieWithParent(); err != nil {
+		return err
+	}
 	var spec Spec
 	in := os.NewFile(specFD, "spec")
 	if in == nil {
@@ -55,6 +58,25 @@ func enter() error {
 	}
 	argv := append([]string{spec.BinaryPath()}, spec.Args...)
 	return fmt.Errorf("run %s: %w", spec.Binary, syscall.Exec(argv[0], argv, spec.Env)) //nolint:gosec // running it is the purpose
+}
+
+// dieWithParent asks the kernel once more to kill this process when the one that
+// started it ends: what was asked at its start belongs to its first thread, and
+// the container becomes what this thread is.
+func dieWithParent() error {
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("die with the node: %w", err)
+	}
+	// Too late if the parent has ended before. It reads what is reported.
+	report := []unix.PollFd{{Fd: errorFD}}
+	_, err := unix.Poll(report, 0)
+	if err != nil && !errors.Is(err, unix.EINTR) {
+		return fmt.Errorf("die with the node: %w", err)
+	}
+	if report[0].Revents&unix.POLLERR != 0 {
+		return errors.New("the node has ended")
+	}
+	return nil
 }
 
 // dropPrivileges takes every capability away from what is executed next, and
