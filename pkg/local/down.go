@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -63,6 +64,9 @@ func (l layout) removeFiles() error {
 	}
 	// What is not ours keeps the directory.
 	err := os.Remove(string(l))
+	if parent := filepath.Dir(string(l)); err == nil && filepath.Base(parent) == productDir {
+		err = os.Remove(parent)
+	}
 	if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

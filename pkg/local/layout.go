@@ -25,6 +25,9 @@ func clusterNames(n int) []string {
 	return names
 }
 
+// productDir is the directory around the default one. It is ours.
+const productDir = "kubectl-ocm"
+
 // DefaultDir is where a user's local clusters are: under XDG_DATA_HOME, or
 // under .local/share in the home directory.
 func DefaultDir(getenv func(string) string) (string, error) {
@@ -39,7 +42,7 @@ func DefaultDir(getenv func(string) string) (string, error) {
 		}
 		data = filepath.Join(home, ".local", "share")
 	}
-	return filepath.Join(data, "kubectl-ocm", "local"), nil
+	return filepath.Join(data, productDir, "local"), nil
 }
 
 // layout names the files of a directory of local clusters.

@@ -2,7 +2,12 @@ package local_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -10,6 +15,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/local"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
 // run runs "local ARGS" with an environment of its own.
@@ -63,5 +69,79 @@ func TestDownWithoutClusters(t *testing.T) {
 	stdout, stderr, err := run(t, "down", "--dir", t.TempDir())
 	if err != nil || stdout != "" || !strings.Contains(stderr, "There are no local clusters in ") {
 		t.Errorf("stdout %q, stderr %q, %v", stdout, stderr, err)
+	}
+}
+
+// must runs a command that has to succeed and returns what it printed.
+func must(t *testing.T, args ...string) string {
+	t.Helper()
+	stdout, stderr, err := run(t, args...)
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, stderr)
+	}
+	return stdout
+}
+
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "clusters")
+	flag := "--dir=" + dir
+	t.Cleanup(func() {
+		if _, _, err := run(t, "down", flag); err != nil {
+			t.Error(err)
+		}
+	})
+	first := must(t, "up", "--managed=0", "--localkube="+controlplane.Localkube(t), flag)
+	if !regexp.MustCompile(`^hub\trunning\thttps://127\.0\.0\.1:\d+\n$`).MatchString(first) {
+		t.Errorf("up prints %q", first)
+	}
+	if again := must(t, "up", "--managed=0", "--localkube="+controlplane.Localkube(t), flag); again != first {
+		t.Errorf("up again prints %q, first %q", again, first)
+	}
+	if got := must(t, "status", "-o", "name", flag); got != "cluster/hub\n" {
+		t.Errorf("status -o name prints %q", got)
+	}
+	table := regexp.MustCompile(`^NAME +STATUS +PODS +RESTARTS +AGE +SERVER +MESSAGE\nhub +Running +0/0 +0 +\S+ +https://\S+ +-\n$`)
+	if got := must(t, "status", flag); !table.MatchString(got) {
+		t.Errorf("status prints\n%s", got)
+	}
+	var list struct {
+		Kind  string
+		Items []struct{ Name, Phase, URL string }
+	}
+	if err := json.Unmarshal([]byte(must(t, "status", "-o", "json", flag)), &list); err != nil {
+		t.Fatal(err)
+	}
+	if list.Kind != "LocalClusterList" || len(list.Items) != 1 || list.Items[0].Phase != "Running" {
+		t.Errorf("status -o json is %+v", list)
+	}
+	path := filepath.Join(dir, "kubeconfig")
+	if got := must(t, "kubeconfig", "--path", flag); got != path+"\n" {
+		t.Errorf("kubeconfig --path prints %q", got)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := must(t, "kubeconfig", flag); got != string(content) || !strings.Contains(got, "current-context: hub") {
+		t.Errorf("kubeconfig prints %q", got)
+	}
+	if got := must(t, "kubeconfig", "hub", flag); !strings.Contains(got, list.Items[0].URL) {
+		t.Errorf("kubeconfig hub prints %q", got)
+	}
+	if got := must(t, "logs", "hub", "--component=kube-apiserver", flag); !strings.Contains(got, "Version: v1.") {
+		t.Errorf("the API server's log is %q", got)
+	}
+	if _, _, err := run(t, "logs", "hub", "nothing", flag); err == nil || !strings.Contains(err.Error(), "no pod is called nothing") {
+		t.Errorf("logs of a Pod that is not there: %v", err)
+	}
+	if _, _, err := run(t, "kubeconfig", "cluster7", flag); cli.ExitCode(err) != cli.CodeNotFound {
+		t.Errorf("kubeconfig of a cluster that is not there: %v", err)
+	}
+	if got := must(t, "down", flag); got != "cluster/hub removed\n" {
+		t.Errorf("down prints %q", got)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory is still there: %v", err)
 	}
 }

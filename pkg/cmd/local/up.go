@@ -72,6 +72,9 @@ func (o *upOptions) run(ctx context.Context, dir string) error {
 	ctx, cancel := o.wait.Context(ctx)
 	defer cancel()
 	title := fmt.Sprintf("Starting a hub and %d managed clusters", o.managed)
+	if o.managed == 1 {
+		title = "Starting a hub and a managed cluster"
+	}
 	err = o.env.Progress().Step(ctx, title, func(ctx context.Context, say cli.Say) error {
 		options.Report = func(cluster, doing string) {
 			if doing != "" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -34,8 +35,7 @@ type Config struct {
 var ErrNotBuilt = errors.New("localkube is not built")
 
 // FindBinary returns the localkube executable: explicit when it is not "", else
-// the first of candidates that exists. The error wraps ErrNotBuilt and names
-// the command that builds it.
+// the first of candidates that exists. The error wraps ErrNotBuilt.
 func FindBinary(explicit string, candidates ...string) (string, error) {
 	if explicit != "" {
 		candidates = []string{explicit}
@@ -50,5 +50,5 @@ func FindBinary(explicit string, candidates ...string) (string, error) {
 			return absolute, nil
 		}
 	}
-	return "", fmt.Errorf("%w: no executable at %q; build it with: make localkube", ErrNotBuilt, candidates)
+	return "", fmt.Errorf("%w: no executable at %s", ErrNotBuilt, strings.Join(candidates, " or "))
 }

@@ -103,7 +103,7 @@ func closeOnInterrupt(cp *ControlPlane) (end func()) {
 func start(ctx context.Context, options []Option) (*ControlPlane, error) {
 	binary, err := findBinary()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; build it with: make localkube", err)
 	}
 	dir, lock, err := newDir()
 	if err != nil {
@@ -147,7 +147,7 @@ func Localkube(tb testing.TB) string {
 	tb.Helper()
 	path, err := findBinary()
 	if err != nil {
-		tb.Fatal(err)
+		tb.Fatalf("%v; build it with: make localkube", err)
 	}
 	return path
 }
