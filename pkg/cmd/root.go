@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -109,7 +110,24 @@ func addVerbosity(flags *pflag.FlagSet) {
 	var all flag.FlagSet
 	klog.InitFlags(&all)
 	flags.AddGoFlag(all.Lookup("v"))
-	flags.Lookup("v").Hidden = true
+	f := flags.Lookup("v")
+	f.Hidden = true
+	f.Value = verbosity{f.Value}
+}
+
+// maxVerbosity is the last level at which client-go does not log the bodies of
+// requests and answers: there are tokens and Secrets in them.
+const maxVerbosity = 7
+
+// verbosity is klog's level, as far as it shows no credentials.
+type verbosity struct{ pflag.Value }
+
+// Set implements pflag.Value.
+func (v verbosity) Set(s string) error {
+	if level, err := strconv.Atoi(s); err == nil && level > maxVerbosity {
+		s = strconv.Itoa(maxVerbosity)
+	}
+	return v.Value.Set(s)
 }
 
 // Execute runs the command that args name and returns the exit code. Errors go

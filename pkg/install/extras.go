@@ -1,7 +1,9 @@
 package install
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -86,7 +88,7 @@ func cleanupPod(after time.Duration, image string) corev1.PodSpec {
 		},
 		Containers: []corev1.Container{{
 			Name: "cleanup", Image: image,
-			Args: []string{"controller", "cleanup", fmt.Sprintf("--denied-for=%s", after)},
+			Args: []string{"controller", "cleanup", deniedFor + after.String()},
 			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 				corev1.ResourceCPU: resource.MustParse("2m"), corev1.ResourceMemory: resource.MustParse("16Mi"),
 			}},
@@ -97,3 +99,28 @@ func cleanupPod(after time.Duration, image string) corev1.PodSpec {
 		}},
 	}
 }
+
+// liveCleanup reads the cleanup job, if there is one.
+func (r *Runner) liveCleanup(ctx context.Context) (*Cleanup, error) {
+	var job batchv1.CronJob
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: names.OperatorNamespace, Name: cleanupName}, &job)
+	switch {
+	case absent(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("cleanup job: %w", err)
+	}
+	cleanup := &Cleanup{Schedule: job.Spec.Schedule, After: 24 * time.Hour}
+	for _, container := range job.Spec.JobTemplate.Spec.Template.Spec.Containers {
+		for _, arg := range container.Args {
+			value, ok := strings.CutPrefix(arg, deniedFor)
+			if after, err := time.ParseDuration(value); ok && err == nil {
+				cleanup.After = after
+			}
+		}
+	}
+	return cleanup, nil
+}
+
+// deniedFor is the flag of "controller cleanup" that holds Cleanup.After.
+const deniedFor = "--denied-for="

@@ -33,6 +33,8 @@ type live struct {
 	tokenSecret string
 	// info says that cluster-info exists.
 	info bool
+	// cleanup is the cleanup job.
+	cleanup *Cleanup
 	// replicas is how many pods the hub's operator has; zero is one.
 	replicas int32
 }
@@ -71,8 +73,8 @@ func (h Hub) objects(l live, info bootstrap.ClusterInfo) ([]client.Object, error
 		}
 		objs = append(objs, public...)
 	}
-	if h.Cleanup != nil {
-		objs = append(objs, cleanupJob(*h.Cleanup, cm.Spec.RegistrationImagePullSpec)...)
+	if cleanup := h.cleanup(l); cleanup != nil {
+		objs = append(objs, cleanupJob(*cleanup, cm.Spec.RegistrationImagePullSpec)...)
 	}
 	annotate(objs, "ClusterManager", cm.Annotations)
 	if l.manager != nil && apiequality.Semantic.DeepEqual(cm.Spec, l.manager.Spec) && h.Server == "" {
@@ -81,6 +83,18 @@ func (h Hub) objects(l live, info bootstrap.ClusterInfo) ([]client.Object, error
 		objs = without(objs, "ClusterManager")
 	}
 	return objs, nil
+}
+
+// cleanup returns the cleanup job that is wanted: the live one if nothing is
+// said, so that an upgrade brings its image along.
+func (h Hub) cleanup(l live) *Cleanup {
+	switch {
+	case h.Cleanup == nil:
+		return l.cleanup
+	case h.Cleanup.Schedule == "":
+		return nil
+	}
+	return h.Cleanup
 }
 
 // Render returns the objects of a new hub without looking at a cluster.
@@ -113,8 +127,16 @@ func (r *Runner) Init(ctx context.Context, h Hub, info bootstrap.ClusterInfo) (O
 	if err != nil {
 		return out, err
 	}
-	if out.Changes, err = r.apply(ctx, "Installing the hub operator", objs); err != nil || !r.Wait {
+	if out.Changes, err = r.apply(ctx, "Installing the hub operator", objs); err != nil {
 		return out, err
+	}
+	if h.Cleanup != nil && h.Cleanup.Schedule == "" {
+		if _, err := r.applier().Delete(ctx, cleanupJob(Cleanup{}, "")...); err != nil {
+			return out, err
+		}
+	}
+	if !r.Wait {
+		return out, nil
 	}
 	if err := r.await(ctx, "Waiting for the hub operator", deploymentReady(names.OperatorNamespace, names.ClusterManagerOperator)); err != nil {
 		return out, err
@@ -168,6 +190,9 @@ func (r *Runner) live(ctx context.Context) (live, error) {
 	}
 	// Ours is kept up to date, somebody else's is left alone.
 	l.info = err == nil && !ownedByUs(&info)
+	if l.cleanup, err = r.liveCleanup(ctx); err != nil {
+		return l, err
+	}
 	l.replicas, err = r.replicas(ctx)
 	return l, err
 }

@@ -176,5 +176,5 @@ func (r *Runner) ClusterName(ctx context.Context) (string, error) {
 	if err != nil || live == nil {
 		return "", err
 	}
-	return live.Spec.ClusterName, nil
+	return r.clusterName(ctx, live)
 }

@@ -61,7 +61,16 @@ func (r *Runner) FindAgent(ctx context.Context, cluster string) (Agent, error) {
 	if err := r.Client.List(ctx, &list); err != nil && !Gone(err) {
 		return a, fmt.Errorf("klusterlets: %w", err)
 	}
-	i := slices.IndexFunc(list.Items, func(k operatorv1.Klusterlet) bool { return k.Spec.ClusterName == cluster })
+	i := -1
+	for j := range list.Items {
+		name, err := r.clusterName(ctx, &list.Items[j])
+		if err != nil {
+			return a, err
+		}
+		if name == cluster {
+			i = j
+		}
+	}
 	operator := deploymentReady(names.OperatorNamespace, names.KlusterletOperator).Object
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(operator), operator)
 	if client.IgnoreNotFound(err) != nil {
@@ -79,6 +88,16 @@ func (r *Runner) FindAgent(ctx context.Context, cluster string) (Agent, error) {
 		return a, err
 	}
 	return a, r.credential(ctx, &a)
+}
+
+// clusterName returns the name that a Klusterlet joins under. An agent that was
+// given none made one up, and keeps it beside its credential.
+func (r *Runner) clusterName(ctx context.Context, k *operatorv1.Klusterlet) (string, error) {
+	if k.Spec.ClusterName != "" {
+		return k.Spec.ClusterName, nil
+	}
+	data, err := r.secret(ctx, namespaceOf(k), names.HubKubeconfigSecret)
+	return string(data[names.KeyClusterName]), err
 }
 
 func (r *Runner) works(ctx context.Context) ([]string, error) {

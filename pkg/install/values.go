@@ -21,7 +21,8 @@ type Hub struct {
 	AutoApproved []string
 	// BootstrapToken makes a Kubernetes bootstrap token as well.
 	BootstrapToken bool
-	// Cleanup deletes clusters that left and stayed denied.
+	// Cleanup deletes clusters that left and stayed denied. A schedule that is
+	// empty removes a live job.
 	Cleanup *Cleanup
 }
 

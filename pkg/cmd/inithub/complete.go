@@ -39,7 +39,7 @@ func (o *options) complete(cmd *cobra.Command) (install.Hub, error) {
 	collect(o.join.validate())
 	h.Server = o.join.server
 	h.BootstrapToken = o.join.bootstrapToken
-	h.Cleanup, err = o.cleanup.value()
+	h.Cleanup, err = o.cleanup.value(cmd)
 	collect(err)
 	if o.force {
 		o.skip = install.Checks()
@@ -100,8 +100,11 @@ func (j *joinFlags) validateServer() error {
 	return nil
 }
 
-func (c *cleanupFlags) value() (*install.Cleanup, error) {
+func (c *cleanupFlags) value(cmd *cobra.Command) (*install.Cleanup, error) {
 	if !c.enabled {
+		if cmd.Flags().Changed("unjoined-cleanup") {
+			return &install.Cleanup{}, nil
+		}
 		return nil, nil
 	}
 	if c.after < 0 {
