@@ -1,0 +1,97 @@
+package fleet_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+func cluster(accepts bool, conditions ...metav1.Condition) *clusterv1.ManagedCluster {
+	c := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
+	c.Spec.HubAcceptsClient = accepts
+	c.Status.Conditions = conditions
+	return c
+}
+
+func condition(kind string, status metav1.ConditionStatus, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Message: message}
+}
+
+func TestDescribeSaysWhatIsMissingFirst(t *testing.T) {
+	t.Parallel()
+	accepted := condition(clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, "")
+	joined := condition(clusterv1.ManagedClusterConditionJoined, metav1.ConditionTrue, "")
+	deleting := cluster(true, accepted, joined)
+	deleting.DeletionTimestamp, deleting.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{"a/b"}
+	for _, tc := range []struct {
+		name     string
+		cluster  *clusterv1.ManagedCluster
+		requests []fleet.Request
+		want     string
+	}{
+		{name: "new", cluster: cluster(false), want: "waits to be accepted"},
+		{name: "denied", cluster: cluster(false, condition(clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, "")), want: "denied"},
+		{name: "the hub sleeps", cluster: cluster(true), want: "the hub's controller has not acted on it"},
+		{name: "the hub failed", cluster: cluster(true, condition(clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, "no quota")), want: "no quota"},
+		{name: "not approved", cluster: cluster(true, accepted), requests: []fleet.Request{{Name: "r", State: fleet.Pending}}, want: "request r waits to be approved"},
+		{name: "not signed", cluster: cluster(true, accepted), requests: []fleet.Request{{Name: "r", State: fleet.Approved}}, want: "request r is approved, not issued"},
+		{name: "issued", cluster: cluster(true, accepted), requests: []fleet.Request{{Name: "r", State: fleet.Issued}}, want: "waits for the agent to use its credential"},
+		{name: "silent", cluster: cluster(true, accepted, joined), want: "the agent has not reported yet"},
+		{
+			name:    "lost",
+			cluster: cluster(true, accepted, joined, condition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown, "no lease")), want: "no lease",
+		},
+		{name: "well", cluster: cluster(true, accepted, joined, condition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionTrue, "fine"))},
+		{name: "going", cluster: deleting, want: "waits for a/b"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			got := fleet.Describe(tc.cluster, tc.requests).Reason
+			if !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestCredentialExpiry(t *testing.T) {
+	t.Parallel()
+	from, to := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05 -0700 MST"} {
+		message := "client certificate rotated starting from " + from.Format(layout) + " to " + to.Format(layout)
+		got, ok := fleet.CredentialExpiry([]metav1.Condition{condition(names.ConditionCertificateRotated, metav1.ConditionTrue, message)})
+		if !ok || !got.Equal(to) {
+			t.Errorf("%q: %s, %v", message, got, ok)
+		}
+	}
+	for _, message := range []string{"", "rotated", "from x to y"} {
+		if got, ok := fleet.CredentialExpiry([]metav1.Condition{condition(names.ConditionCertificateRotated, metav1.ConditionTrue, message)}); ok {
+			t.Errorf("%q: %s", message, got)
+		}
+	}
+}
+
+func TestJoinCommand(t *testing.T) {
+	t.Parallel()
+	command := fleet.JoinCommand{
+		Name: "clusteradm", Token: "t",
+		Hub: fleet.Address{Server: "https://hub:6443", Pins: []bootstrap.CAHash{"sha256:a", "sha256:b"}},
+	}
+	want := "clusteradm join --hub-token t --hub-apiserver https://hub:6443 --hub-ca-hash sha256:a --hub-ca-hash sha256:b --cluster-name <cluster_name>"
+	if got := command.String(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	command.Hub.Pins, command.Wait, command.Cluster = nil, true, "c1"
+	want = "clusteradm join --hub-token t --hub-apiserver https://hub:6443 --wait --cluster-name c1"
+	if got := command.String(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
