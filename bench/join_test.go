@@ -2,12 +2,12 @@ package bench_test
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,16 +25,13 @@ rules:
 // fleet is a hub and managed clusters that log their writes.
 type fleet struct{ dir, kubeconfig string }
 
-func (f *fleet) run(b *testing.B, args ...string) string {
+func (f *fleet) run(b *testing.B, args ...string) {
 	b.Helper()
 	cmd := exec.CommandContext(b.Context(), binary, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+f.kubeconfig)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		b.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
 	}
-	return strings.TrimSpace(stdout.String())
 }
 
 // start brings up a fleet and returns how long that took.
@@ -45,7 +42,7 @@ func (f *fleet) start(b *testing.B, managed int, args ...string) time.Duration {
 		_ = exec.Command(binary, "local", "down", "--dir", f.dir).Run() //nolint:noctx // the benchmark's context has ended
 	})
 	began := now.Now()
-	f.run(b, append([]string{"local", "up", "--dir", f.dir, "--managed", fmt.Sprint(managed)}, args...)...)
+	f.run(b, append([]string{"local", "up", "--dir", f.dir, "--managed", strconv.Itoa(managed)}, args...)...)
 	took := now.Since(began)
 	f.kubeconfig = filepath.Join(f.dir, "kubeconfig")
 	return took

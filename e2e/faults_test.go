@@ -12,10 +12,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -47,7 +47,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	kill(t, "--secure-port="+hubURL.Port())
-	killed := time.Now()
+	killed := clock.RealClock{}.Now()
 
 	eventually(t, "the agent renews its lease again", func(ctx context.Context) error {
 		var lease coordinationv1.Lease

@@ -13,7 +13,10 @@ check() {
 }
 
 unchanged() {
-	git diff --exit-code -- . && test -z "$(git ls-files --others --exclude-standard | tee /dev/stderr)"
+	local new
+	new=$(git ls-files --others --exclude-standard)
+	[ -z "$new" ] || printf 'not in the tree: %s\n' "$new" >&2
+	git diff --exit-code -- . && [ -z "$new" ]
 }
 
 # A dirty tree cannot show what generating changed.

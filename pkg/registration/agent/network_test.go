@@ -92,7 +92,7 @@ func testSilentNetwork(t *testing.T, h *hub) {
 	s.setBootstrap(t, bytes.ReplaceAll(h.bootstrapKubeconfig(t), []byte(h.URL), []byte("https://"+w.listener.Addr().String())))
 	p := s.start(t)
 	h.join(t, p, "silent")
-	h.quickLease(t, "silent", 2)
+	h.quickLease(t, "silent")
 	first := h.lease(t, "silent")
 	eventually(t, "the heartbeat", func() (bool, error) { return h.lease(t, "silent").After(first), nil })
 	w.cut()

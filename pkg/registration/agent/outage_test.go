@@ -24,7 +24,7 @@ func TestManagedOutage(t *testing.T) {
 	s.config.HealthPeriod = time.Second
 	p := s.start(t)
 	h.join(t, p, "outage")
-	h.quickLease(t, "outage", 2)
+	h.quickLease(t, "outage")
 	own.StopAPIServer(t)
 	available := func() *metav1.Condition {
 		return apimeta.FindStatusCondition(h.cluster(t, "outage").Status.Conditions, clusterv1.ManagedClusterConditionAvailable)

@@ -38,12 +38,15 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
+// leaseSeconds is the lease duration of a quick lease.
+const leaseSeconds = 2
+
 // quickLease makes the heartbeat of a cluster fast enough to see gaps.
-func (h *hub) quickLease(t *testing.T, cluster string, seconds int32) {
+func (h *hub) quickLease(t *testing.T, cluster string) {
 	t.Helper()
 	eventually(t, "the lease duration", func() (bool, error) {
 		mc := h.cluster(t, cluster)
-		mc.Spec.LeaseDurationSeconds = seconds
+		mc.Spec.LeaseDurationSeconds = leaseSeconds
 		return true, h.admin.Update(t.Context(), mc)
 	})
 }
@@ -63,11 +66,10 @@ func (s *spoke) notAfter(t *testing.T) time.Time {
 
 func testRenewals(t *testing.T, h *hub) {
 	t.Helper()
-	const leaseSeconds = 2
 	s := newSpoke(t, h, "renews")
 	p := s.start(t)
 	h.join(t, p, "renews")
-	h.quickLease(t, "renews", leaseSeconds)
+	h.quickLease(t, "renews")
 	h.renewals(t, "renews")
 	p.reaches(t, agent.Running)
 	first := s.notAfter(t)
@@ -254,7 +256,7 @@ func TestHubRestart(t *testing.T) {
 	s := newSpoke(t, h, "hubrestart")
 	p := s.start(t)
 	h.join(t, p, "hubrestart")
-	h.quickLease(t, "hubrestart", 2)
+	h.quickLease(t, "hubrestart")
 	p.reaches(t, agent.Renewing)
 	h.StopAPIServer(t)
 	sleep(2 * time.Second) // Let requests fail; nothing is checked by this.
