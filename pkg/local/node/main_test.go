@@ -43,6 +43,10 @@ func entrypoint(role string) {
 			fmt.Println(err)
 			os.Exit(1)
 		}
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+		fmt.Println("ignoring")
+		select {}
 	case "serve":
 		serve()
 	}

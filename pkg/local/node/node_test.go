@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -53,13 +55,15 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{
-		Client: cp.Client(t), dir: t.TempDir(),
-		name: strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(t.Name(), "Test"), "/", "-")),
-	}
-	if err := f.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.name}}); err != nil {
+	f := &fixture{Client: cp.Client(t), dir: t.TempDir()}
+	// A name of its own for every run: tests may be repeated.
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: strings.ToLower(strings.TrimPrefix(t.Name(), "Test")) + "-",
+	}}
+	if err := f.Create(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
+	f.name = namespace.Name
 	f.startNode(t)
 	eventually(t, "the default service account", func(ctx context.Context) (bool, error) {
 		err := f.Get(ctx, client.ObjectKey{Namespace: f.name, Name: "default"}, &corev1.ServiceAccount{})
@@ -413,6 +417,47 @@ func TestDeletion(t *testing.T) {
 	if answer := f.get(t, pod, "/"); strings.HasPrefix(answer, "{") {
 		t.Error("a deleted Pod answers")
 	}
+}
+
+func TestDeletionOfAPodThatDoesNotEnd(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	pod := f.pod("pod", corev1.Container{Env: as("stubborn")})
+	pod.Spec.TerminationGracePeriodSeconds = new(int64(1))
+	pod.Finalizers = []string{"example.com/look"}
+	f.create(t, pod)
+	f.await(t, "pod", "it ignores the signal", func(pod *corev1.Pod) bool {
+		if !ready(pod) {
+			return false
+		}
+		log, err := logsOf(t, pod, corev1.PodLogOptions{})
+		return err == nil && log == "ignoring\n"
+	})
+	// What others say about the Pod is kept.
+	patch := []byte(`{"status":{"conditions":[{"type":"DisruptionTarget","status":"True","reason":"Test"}]}}`)
+	if err := f.Status().Patch(t.Context(), pod, client.RawPatch(types.StrategicMergePatchType, patch)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Delete(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	pod = f.await(t, "pod", "it was killed", func(pod *corev1.Pod) bool {
+		return pod.Status.ContainerStatuses[0].State.Terminated != nil
+	})
+	if code := pod.Status.ContainerStatuses[0].State.Terminated.ExitCode; code != 137 || pod.Status.Phase != corev1.PodFailed {
+		t.Errorf("exit code %d, phase %s", code, pod.Status.Phase)
+	}
+	if !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget }) {
+		t.Errorf("somebody else's condition was lost: %v", pod.Status.Conditions)
+	}
+	pod.Finalizers = nil
+	if err := f.Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the end of the Pod", func(ctx context.Context) (bool, error) {
+		err := f.Get(ctx, client.ObjectKeyFromObject(pod), pod)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
 }
 
 func TestNodeRestart(t *testing.T) {

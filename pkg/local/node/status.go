@@ -69,7 +69,7 @@ func (w *worker) status() corev1.PodStatus {
 	for _, c := range w.main {
 		status.ContainerStatuses = append(status.ContainerStatuses, w.containerStatus(c))
 	}
-	status.Conditions = w.conditions(before.Conditions, status.Phase)
+	status.Conditions = append(w.conditions(before.Conditions, status.Phase), others(w.pod.Status.Conditions)...)
 	return status
 }
 
@@ -142,6 +142,15 @@ func (w *worker) conditions(before []corev1.PodCondition, phase corev1.PodPhase)
 		}
 	}
 	return conditions
+}
+
+// others are the conditions that somebody else has set, such as the reason of an
+// eviction. They are kept.
+func others(conditions []corev1.PodCondition) []corev1.PodCondition {
+	ours := []corev1.PodConditionType{
+		corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady, corev1.PodScheduled,
+	}
+	return slices.DeleteFunc(slices.Clone(conditions), func(c corev1.PodCondition) bool { return slices.Contains(ours, c.Type) })
 }
 
 func condition(kind corev1.PodConditionType, missing []string, not bool, reason string, over bool) corev1.PodCondition {
