@@ -11,6 +11,9 @@ import (
 	"strings"
 	"syscall"
 
+	// Our image holds nothing but this binary. Hubs with a certificate of a
+	// public authority are verified by these roots there; a system's own win.
+	_ "golang.org/x/crypto/x509roots/fallback"
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd"
