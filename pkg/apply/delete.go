@@ -8,14 +8,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Delete asks for the deletion of objs, the last one first, and does not wait:
 // the change set tells which are gone (deleted) and which still exist
 // (deleting). Objects that were gone before are not in it. An object whose
-// deletion was asked for already costs no write, so Delete can be called until
-// the change set is empty.
+// deletion was asked for already costs no write, unless the API server has given
+// up on it for a while, so Delete can be called until the change set is empty.
 func (a *Applier) Delete(ctx context.Context, objs ...client.Object) (ChangeSet, error) {
 	desired, err := a.desired(objs)
 	if err != nil {
@@ -43,7 +44,7 @@ func (a *Applier) deleteOne(ctx context.Context, obj *unstructured.Unstructured)
 		return "", err
 	}
 	if live.GetDeletionTimestamp() != nil {
-		return Deleting, nil
+		return Deleting, a.remind(ctx, live)
 	}
 	uid := live.GetUID()
 	err = a.Client.Delete(ctx, obj.DeepCopy(),
@@ -58,6 +59,19 @@ func (a *Applier) deleteOne(ctx context.Context, obj *unstructured.Unstructured)
 		return Deleting, nil
 	}
 	return Deleted, nil
+}
+
+// remind makes the API server try again to empty a CRD at once. When it fails,
+// because the storage of a kind that nobody has used yet is not ready, it waits
+// for minutes before it looks again by itself, but it looks at every change.
+func (a *Applier) remind(ctx context.Context, live *unstructured.Unstructured) error {
+	c, ok := conditionOf(live, "Terminating")
+	if !ok || !isCRD(live) || c["reason"] != "InstanceDeletionFailed" {
+		return nil
+	}
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, HashAnnotationPrefix+"deletion-retry", live.GetResourceVersion())
+	err := a.Client.Patch(ctx, live.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(a.FieldManager))
+	return client.IgnoreNotFound(err)
 }
 
 // DeleteAndWait deletes objs in the stages of Apply backwards, and waits at

@@ -151,3 +151,26 @@ func TestConditionLooksAtTheGeneration(t *testing.T) {
 		t.Errorf("absent: %+v", verdict)
 	}
 }
+
+func TestDeleteRemindsAStuckCRD(t *testing.T) {
+	t.Parallel()
+	crd := widgets("stuck.test", "1.0.0")
+	crd.SetFinalizers([]string{"customresourcecleanup.apiextensions.k8s.io"})
+	crd.Object["status"] = map[string]any{"conditions": []any{
+		map[string]any{"type": "Terminating", "status": "True", "reason": "InstanceDeletionFailed"},
+	}}
+	c, _ := counted(crd)
+	applier := &apply.Applier{Client: c, FieldManager: "ocm.test"}
+	for range 3 {
+		if _, err := applier.Delete(t.Context(), crd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	live := crd.DeepCopy()
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(crd), live); err != nil {
+		t.Fatal(err)
+	}
+	if live.GetAnnotations()[apply.HashAnnotationPrefix+"deletion-retry"] == "" {
+		t.Error("the API server is not reminded")
+	}
+}

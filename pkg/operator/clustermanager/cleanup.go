@@ -21,13 +21,16 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// firstCRDs go one after the other, each gone before the next, because the
-// controllers that take leave of their objects need the later ones (contract D.8).
+// firstCRDs go one after the other, each gone before the next. The clusters are
+// first: their controllers take leave of add-ons and works in the right order,
+// need those kinds for it, and could not even start again without them.
+// (Contract D.8 has the clusters third; then a registration controller that
+// restarts in between waits for a kind that does not come back.)
 func firstCRDs() []string {
 	return []string{
+		"managedclusters.cluster.open-cluster-management.io",
 		"managedclusteraddons.addon.open-cluster-management.io",
 		"manifestworks.work.open-cluster-management.io",
-		"managedclusters.cluster.open-cluster-management.io",
 		"manifestworkreplicasets.work.open-cluster-management.io",
 	}
 }

@@ -371,7 +371,14 @@ func TestDeletion(t *testing.T) {
 		}
 		return "no condition names the cluster that is waited for"
 	})
-	// The controllers go on running while a cluster takes its leave.
+	// The controllers go on running while a cluster takes its leave, and find
+	// the kinds that they need for it, also after a restart.
+	for _, name := range []string{"managedclusteraddons.addon", "manifestworks.work"} {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := h.admin.Get(t.Context(), client.ObjectKey{Name: name + ".open-cluster-management.io"}, crd); err != nil || crd.DeletionTimestamp != nil {
+			t.Errorf("CRD %s: %v", name, err)
+		}
+	}
 	if err := h.admin.Get(t.Context(), deploymentKey(), &appsv1.Deployment{}); err != nil {
 		t.Errorf("deployment: %v", err)
 	}

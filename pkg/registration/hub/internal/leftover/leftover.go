@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -51,7 +52,9 @@ func (h Hub) List(ctx context.Context, resource schema.GroupVersionResource, nam
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err := h.Live.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		if apimeta.IsNoMatchError(err) {
+		// The kind may have gone since the mapper saw it: a hub that is being
+		// taken down loses these CRDs before its clusters.
+		if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			return nil, nil
 		}
 		return nil, fmt.Errorf("%s in namespace %s: %w", resource.Resource, namespace, err)
