@@ -21,6 +21,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/egress"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/node"
@@ -109,7 +110,7 @@ func (s *supervisor) runNode(ctx context.Context) {
 		}
 		delay = min(max(2*delay, firstBackOff), maxBackOff)
 		s.down(componentNode, fmt.Sprintf("it ended: %v", err), delay)
-		pause(ctx, s.options.Clock, delay)
+		pause.For(ctx, s.options.Clock, delay)
 		s.component(componentNode, func(c *Component) { c.Restarts++ })
 	}
 }
@@ -160,7 +161,7 @@ func (s *supervisor) awaitNode(ctx context.Context, admin client.Client) error {
 			return nil
 		}
 		s.update(func(state *State) { state.Message = "waiting for " + what })
-		if !pause(ctx, s.options.Clock, readyPoll) {
+		if !pause.For(ctx, s.options.Clock, readyPoll) {
 			return fmt.Errorf("the cluster does not become ready: still waiting for %s", what)
 		}
 	}
@@ -226,7 +227,7 @@ func (s *supervisor) ensure(ctx context.Context, c client.Client, object client.
 		if err == nil || apierrors.IsAlreadyExists(err) {
 			return nil
 		}
-		if !apierrors.IsNotFound(err) || !pause(ctx, s.options.Clock, readyPoll) {
+		if !apierrors.IsNotFound(err) || !pause.For(ctx, s.options.Clock, readyPoll) {
 			return err
 		}
 	}

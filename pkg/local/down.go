@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 )
 
 const (
@@ -93,7 +95,7 @@ func stop(ctx context.Context, cluster clusterLayout, clk clock.WithTicker) erro
 			if pid, err := cluster.supervisor(); err != nil || pid == 0 {
 				return err
 			}
-			if !pause(ctx, clk, statePoll) {
+			if !pause.For(ctx, clk, statePoll) {
 				return context.Cause(ctx)
 			}
 		}
@@ -109,7 +111,7 @@ func remove(ctx context.Context, dir string, clk clock.WithTicker) error {
 		if err == nil || clk.Now().After(deadline) {
 			return err
 		}
-		if !pause(ctx, clk, statePoll) {
+		if !pause.For(ctx, clk, statePoll) {
 			return err
 		}
 	}

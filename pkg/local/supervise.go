@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/atomicfile"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/process"
 )
@@ -199,7 +200,7 @@ func (s *supervisor) keep(ctx context.Context, program string) {
 		}
 		delay = min(max(2*delay, firstBackOff), maxBackOff)
 		s.down(program, describe(p), delay)
-		if !pause(ctx, s.options.Clock, delay) {
+		if !pause.For(ctx, s.options.Clock, delay) {
 			return
 		}
 		if _, err := s.plane.StartProgram(program); err != nil {
@@ -227,17 +228,5 @@ func describe(p *process.Process) string {
 		return "it ended with " + exit.String()
 	default:
 		return "it ended"
-	}
-}
-
-// pause waits and reports whether ctx still goes on.
-func pause(ctx context.Context, clk clock.WithTicker, d time.Duration) bool {
-	timer := clk.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C():
-		return true
 	}
 }

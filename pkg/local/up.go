@@ -4,26 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"k8s.io/utils/clock"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/controlplane"
 )
 
-const (
-	statePoll = 50 * time.Millisecond
-	logTail   = 1 << 10
-)
+const statePoll = 50 * time.Millisecond
 
 // Options are what Up needs.
 type Options struct {
@@ -219,7 +215,7 @@ func (o Options) await(ctx context.Context, cluster clusterLayout, pid int, ende
 		if over {
 			return o.failure(cluster, State{})
 		}
-		if !pause(ctx, o.Clock, statePoll) {
+		if !pause.For(ctx, o.Clock, statePoll) {
 			return fmt.Errorf("wait for its start: %w", context.Cause(ctx))
 		}
 	}
@@ -228,31 +224,13 @@ func (o Options) await(ctx context.Context, cluster clusterLayout, pid int, ende
 func (o Options) failure(cluster clusterLayout, state State) error {
 	err := fmt.Errorf("it could not be started: %s", state.Message)
 	if state.PID == 0 {
-		err = fmt.Errorf("%w: its supervisor ended; the end of %s:\n%s", ErrNotRunning, cluster.log(), tail(cluster.log()))
+		err = fmt.Errorf("%w: its supervisor ended; the end of %s:\n%s", ErrNotRunning, cluster.log(), controlplane.Tail(cluster.log()))
 	}
 	if state.Hint != "" {
 		return &HintedError{Err: err, Todo: state.Hint}
 	}
 	return &HintedError{Err: err, Todo: "look into " + filepath.Join(cluster.controlPlane(), "logs") +
 		"; if the state was damaged, take the clusters down and up again"}
-}
-
-func tail(path string) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return err.Error()
-	}
-	defer func() { _ = f.Close() }() // only read
-	if info, err := f.Stat(); err == nil && info.Size() > logTail {
-		if _, err := f.Seek(-logTail, io.SeekEnd); err != nil {
-			return err.Error()
-		}
-	}
-	data, err := io.ReadAll(f)
-	if err != nil {
-		return err.Error()
-	}
-	return strings.TrimSpace(string(data))
 }
 
 // FindLocalkube returns the control plane's executable: explicit if it is not

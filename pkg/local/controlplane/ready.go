@@ -80,8 +80,11 @@ func ready(ctx context.Context, client *http.Client, url string) bool {
 }
 
 // tail is the end of a program's log, for an error.
-func (c *ControlPlane) tail(program string) string {
-	f, err := os.Open(c.LogFile(program))
+func (c *ControlPlane) tail(program string) string { return Tail(c.LogFile(program)) }
+
+// Tail is the end of a log, for an error; if it cannot be read, it says why.
+func Tail(path string) string {
+	f, err := os.Open(path)
 	if err != nil {
 		return err.Error()
 	}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 )
 
 // api is the API server as a node may use it.
@@ -81,6 +83,6 @@ func (a api) follow(ctx context.Context, clk clock.WithTicker, list client.Objec
 			}
 			w.Stop()
 		}
-		pause(ctx, clk, retryDelay)
+		pause.For(ctx, clk, retryDelay)
 	}
 }

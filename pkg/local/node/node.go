@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/node/kubelet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/node/sandbox"
 )
@@ -130,7 +131,7 @@ func (n *Node) registerUntil(ctx context.Context) error {
 			return nil
 		}
 		n.config.Log.Info("The Node could not be registered", "error", err.Error())
-		if !pause(ctx, n.config.Clock, retryDelay) {
+		if !pause.For(ctx, n.config.Clock, retryDelay) {
 			return fmt.Errorf("register node %s: %w", n.config.Name, err)
 		}
 	}
@@ -193,15 +194,3 @@ func (n *Node) watchPods(ctx context.Context) {
 }
 
 func (n *Node) podsDir() string { return filepath.Join(n.config.Dir, "pods") }
-
-// pause waits and reports whether ctx still goes on.
-func pause(ctx context.Context, clk clock.WithTicker, d time.Duration) bool {
-	timer := clk.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C():
-		return true
-	}
-}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/node/kubelet"
 )
 
@@ -109,7 +110,7 @@ func (n *Node) beat(ctx context.Context) {
 			n.config.Log.Info("The node's lease could not be renewed", "error", err.Error())
 			delay = leaseRetry
 		}
-		pause(ctx, n.config.Clock, delay)
+		pause.For(ctx, n.config.Clock, delay)
 	}
 }
 
