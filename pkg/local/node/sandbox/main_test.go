@@ -61,7 +61,7 @@ func show() {
 	fmt.Printf("home=%t rootfs=%t readonly=%t writable=%t passwd=%t\n",
 		errors.Is(homeErr, os.ErrNotExist), errors.Is(rootErr, syscall.EROFS), errors.Is(readOnlyErr, syscall.EROFS),
 		writableErr == nil, passwdErr == nil)
-	os.Exit(3)
+	syscall.Exit(3) // past the coverage report of the test binary
 }
 
 // parent starts a container that waits and tells its process id.
