@@ -114,21 +114,21 @@ func start(ctx context.Context, options []Option) (*ControlPlane, error) {
 		option(&config)
 	}
 	group := process.NewGroup()
-	removeAll := func() {
+	end := func() {
 		group.Close()
-		_ = os.RemoveAll(dir) // the next test's sweep tries again
+		removeAll(dir)
 		_ = lock.Close()
 	}
 	plane, err := controlplane.New(config, group, clock.RealClock{})
 	if err != nil {
-		removeAll()
+		end()
 		return nil, err
 	}
 	cp := &ControlPlane{
 		CAData: plane.Authority().PEM(),
 		URL:    plane.URL(),
 		plane:  plane,
-		close:  sync.OnceFunc(func() { plane.Close(); removeAll() }),
+		close:  sync.OnceFunc(func() { plane.Close(); end() }),
 	}
 	cp.admin, err = plane.ConfigFor(controlplane.AdminUser, controlplane.AdminGroup)
 	if err == nil {

@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
+
+	"k8s.io/utils/clock"
 )
 
 const lockName = "lock"
@@ -44,9 +47,20 @@ func sweep(root string) {
 	for _, entry := range entries {
 		dir := filepath.Join(root, entry.Name())
 		if lock, err := lockDir(dir); err == nil {
-			_ = os.RemoveAll(dir)
+			removeAll(dir)
 			_ = lock.Close()
 		}
+	}
+}
+
+// removeAll removes a directory. Programs that were killed may for a moment
+// still write; what then is left, a later test's sweep removes.
+func removeAll(dir string) {
+	for range 100 {
+		if os.RemoveAll(dir) == nil {
+			return
+		}
+		clock.RealClock{}.Sleep(10 * time.Millisecond)
 	}
 }
 
