@@ -138,16 +138,41 @@ func (c *ControlPlane) Programs() []string {
 // is ready. Controllers and scheduler go on starting in the background.
 func (c *ControlPlane) Start(ctx context.Context) error {
 	for _, program := range c.Programs() {
-		if _, err := c.StartProgram(program); err != nil {
-			return err
-		}
+		start := func() error { _, err := c.StartProgram(program); return err }
 		if program == APIServer {
-			if err := c.WaitReady(ctx); err != nil {
-				return err
-			}
+			start = func() error { return c.startAPIServer(ctx) }
+		}
+		if err := start(); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// impatience is less than the time after which an API server gives up to wait
+// for etcd. One that ends sooner does not like what it was told.
+const impatience = 10 * time.Second
+
+// startAPIServer returns when the API server is ready. On a machine whose disk
+// is busy, etcd may take longer to start than the API server has patience for.
+func (c *ControlPlane) startAPIServer(ctx context.Context) error {
+	for {
+		began := c.clock.Now()
+		if _, err := c.StartProgram(APIServer); err != nil {
+			return err
+		}
+		err := c.WaitReady(ctx)
+		if !errors.Is(err, ErrEnded) || c.clock.Since(began) < impatience {
+			return err
+		}
+		etcd := c.Process(Etcd)
+		if etcd == nil {
+			return err
+		}
+		if _, over := etcd.Status(); over {
+			return err
+		}
+	}
 }
 
 // StartProgram starts one program unless it runs, and returns its process.
