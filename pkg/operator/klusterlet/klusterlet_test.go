@@ -196,16 +196,28 @@ func (c *cluster) update(t *testing.T, change func(*operatorv1.Klusterlet)) {
 	})
 }
 
-// ready marks the agent as a Deployment controller and a kubelet would.
+// ready does what a kubelet would, until the Deployment controller finds the
+// agent available.
 func (c *cluster) ready(t *testing.T) {
 	t.Helper()
-	eventually(t, "mark the agent as available", func() error {
-		d, err := c.agent(t)
-		if err != nil {
+	eventually(t, "the agent is available", func() error {
+		var pods corev1.PodList
+		if err := c.client.List(t.Context(), &pods, client.InNamespace(names.AgentNamespace)); err != nil {
 			return err
 		}
-		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, ReadyReplicas: 1, AvailableReplicas: 1}
-		return c.client.Status().Update(t.Context(), d)
+		for i := range pods.Items {
+			pod := &pods.Items[i]
+			pod.Status.Phase = corev1.PodRunning
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			if err := c.client.Status().Update(t.Context(), pod); err != nil {
+				return err
+			}
+		}
+		d, err := c.agent(t)
+		if err == nil && (d.Status.ObservedGeneration < d.Generation || d.Status.AvailableReplicas < 1 || d.Status.Replicas != d.Status.UpdatedReplicas) {
+			err = fmt.Errorf("status %+v", d.Status)
+		}
+		return err
 	})
 }
 
