@@ -87,7 +87,7 @@ func kill(t *testing.T, pid int) {
 	if pid <= 0 {
 		t.Fatalf("no process to kill: %d", pid)
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		t.Fatal(err)
 	}
 }
