@@ -14,11 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	operatorv1 "open-cluster-management.io/api/operator/v1"
-
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/pass"
 )
 
 // firstCRDs go one after the other, each gone before the next. The clusters are
@@ -41,30 +40,24 @@ func (r *Reconciler) clean(ctx context.Context, s *scope, settings gateSettings)
 	if !controllerutil.ContainsFinalizer(s.cm, names.FinalizerClusterManager) {
 		return ctrl.Result{}, nil
 	}
-	s.values = r.values(s.cm, settings, 1, nil)
+	s.Values = r.values(s.cm, settings, 1, nil)
 	for _, step := range []func(context.Context, *scope) (string, error){r.cleanCRDs, r.cleanRest} {
 		waiting, err := step(ctx, s)
 		if err != nil {
 			return ctrl.Result{}, fmt.Errorf("ClusterManager %s: %w", s.cm.Name, err)
 		}
 		if waiting != "" {
-			s.keepLists()
-			s.status.Set(metav1.Condition{
-				Type: operatorv1.ConditionClusterManagerApplied, Status: metav1.ConditionFalse,
-				Reason: ReasonDeleting, Message: waiting,
-			})
+			s.Refuse(liveStatus(s.cm), metav1.Condition{Reason: ReasonDeleting, Message: waiting})
 			return ctrl.Result{RequeueAfter: retryInterval}, r.report(ctx, s)
 		}
 	}
-	patch := client.MergeFromWithOptions(s.cm.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	controllerutil.RemoveFinalizer(s.cm, names.FinalizerClusterManager)
-	return ctrl.Result{}, client.IgnoreNotFound(r.client.Patch(ctx, s.cm, patch, client.FieldOwner(FieldManager)))
+	return ctrl.Result{}, pass.RemoveFinalizer(ctx, r.client, s.cm, names.FinalizerClusterManager, FieldManager)
 }
 
 // cleanCRDs deletes the CRDs, and with them every cluster. It returns what it
 // waits for, or "" when they are gone.
 func (r *Reconciler) cleanCRDs(ctx context.Context, s *scope) (string, error) {
-	crds, err := manifests.RenderHubCRDs(s.values)
+	crds, err := manifests.RenderHubCRDs(s.Values)
 	if err != nil {
 		return "", err
 	}

@@ -58,9 +58,9 @@ func (r *Reconciler) judgeDeployments(ctx context.Context, s *scope) {
 		progressing.Status, progressing.Reason = metav1.ConditionFalse, operatorv1.ReasonUpToDate
 		progressing.Message = "Components of cluster manager are up to date"
 	}
-	s.status.Set(progressing)
-	s.status.Set(degraded)
-	s.status.Set(metav1.Condition{
+	s.Status.Set(progressing)
+	s.Status.Set(degraded)
+	s.Status.Set(metav1.Condition{
 		Type: operatorv1.ConditionHubPlacementDegraded, Status: metav1.ConditionFalse,
 		Reason: ReasonPlacementNotDeployed, Message: "This version deploys no placement controller",
 	})

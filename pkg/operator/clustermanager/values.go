@@ -59,10 +59,7 @@ func (g gateSettings) condition() metav1.Condition {
 // nil. Nothing is applied for such a ClusterManager, and what runs goes on running.
 func unsupported(spec *operatorv1.ClusterManagerSpec) *metav1.Condition {
 	refuse := func(reason, format string, args ...any) *metav1.Condition {
-		return &metav1.Condition{
-			Type: operatorv1.ConditionClusterManagerApplied, Status: metav1.ConditionFalse,
-			Reason: reason, Message: fmt.Sprintf(format, args...),
-		}
+		return &metav1.Condition{Reason: reason, Message: fmt.Sprintf(format, args...)}
 	}
 	if mode := spec.DeployOption.Mode; mode != "" && mode != operatorv1.InstallModeDefault {
 		return refuse(ReasonModeNotSupported,

@@ -16,7 +16,7 @@ import (
 // judgeAgents says how the agents' pods are (contract D.5).
 func (r *Reconciler) judgeAgents(ctx context.Context, s *scope) {
 	name := names.RegistrationAgentDeployment(s.klusterlet.Name)
-	s.status.Set(metav1.Condition{
+	s.Status.Set(metav1.Condition{
 		// clusteradm waits for this condition to be False.
 		Type: operatorv1.ConditionWorkDesiredDegraded, Status: metav1.ConditionFalse,
 		Reason: operatorv1.ReasonKlusterletDeploymentsFunctional, Message: "this version deploys no work agent",
@@ -24,14 +24,14 @@ func (r *Reconciler) judgeAgents(ctx context.Context, s *scope) {
 	available := metav1.Condition{Type: operatorv1.ConditionKlusterletAvailable, Status: metav1.ConditionFalse}
 	degraded := metav1.Condition{Type: operatorv1.ConditionRegistrationDesiredDegraded, Status: metav1.ConditionTrue}
 	var deployment appsv1.Deployment
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: s.values.Namespace, Name: name}, &deployment)
-	switch ready, wanted := deployment.Status.AvailableReplicas, s.values.Registration.Replicas; {
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: s.Values.Namespace, Name: name}, &deployment)
+	switch ready, wanted := deployment.Status.AvailableReplicas, s.Values.Registration.Replicas; {
 	case err != nil:
 		available.Reason, available.Message = operatorv1.ReasonKlusterletGetDeploymentFailed, fmt.Sprintf("deployment %s: %v", name, err)
 		degraded.Reason, degraded.Message = available.Reason, available.Message
 	case ready == 0:
 		available.Reason = operatorv1.ReasonKlusterletNoAvailablePods
-		available.Message = fmt.Sprintf("no pod of %s is available: look at kubectl -n %s get pods", name, s.values.Namespace)
+		available.Message = fmt.Sprintf("no pod of %s is available: look at kubectl -n %s get pods", name, s.Values.Namespace)
 		degraded.Reason = operatorv1.ReasonKlusterletUnavailablePods
 		degraded.Message = fmt.Sprintf("0 of %d pods of %s are available", wanted, name)
 	default:
@@ -44,6 +44,6 @@ func (r *Reconciler) judgeAgents(ctx context.Context, s *scope) {
 			degraded.Message = fmt.Sprintf("deployments replicas are desired: %d", wanted)
 		}
 	}
-	s.status.Set(available)
-	s.status.Set(degraded)
+	s.Status.Set(available)
+	s.Status.Set(degraded)
 }

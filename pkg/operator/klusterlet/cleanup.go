@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/pass"
 )
 
 // clean removes what the phases made, backwards, and then the finalizer
@@ -42,9 +43,7 @@ func (r *Reconciler) clean(ctx context.Context, k *operatorv1.Klusterlet) (ctrl.
 			return ctrl.Result{RequeueAfter: cleanupRetry}, r.reportDeletion(ctx, k, waiting)
 		}
 	}
-	patch := client.MergeFromWithOptions(k.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	controllerutil.RemoveFinalizer(k, names.FinalizerKlusterlet)
-	return ctrl.Result{}, client.IgnoreNotFound(r.client.Patch(ctx, k, patch, client.FieldOwner(FieldManager)))
+	return ctrl.Result{}, pass.RemoveFinalizer(ctx, r.client, k, names.FinalizerKlusterlet, FieldManager)
 }
 
 // removeAgents deletes the Deployments and waits until their pods are gone.
@@ -156,19 +155,14 @@ func (r *Reconciler) remove(ctx context.Context, objs []*unstructured.Unstructur
 
 // reportDeletion says in the condition Applied what a deletion waits for.
 func (r *Reconciler) reportDeletion(ctx context.Context, k *operatorv1.Klusterlet, waiting string) error {
-	s := &scope{klusterlet: k}
-	s.status.ObservedGeneration = k.Generation
-	s.keepLists()
-	s.status.Set(evaluateGates(k).condition())
+	s := r.newScope(k)
+	s.Status.Set(evaluateGates(k).condition())
 	for _, c := range k.Status.Conditions {
 		if c.Type == operatorv1.ConditionKlusterletAvailable || c.Type == operatorv1.ConditionRegistrationDesiredDegraded ||
 			c.Type == operatorv1.ConditionWorkDesiredDegraded {
-			s.status.Set(c)
+			s.Status.Set(c)
 		}
 	}
-	s.status.Set(metav1.Condition{
-		Type: operatorv1.ConditionKlusterletApplied, Status: metav1.ConditionFalse,
-		Reason: ReasonDeleting, Message: waiting,
-	})
+	s.Refuse(liveStatus(k), metav1.Condition{Reason: ReasonDeleting, Message: waiting})
 	return r.report(ctx, s)
 }

@@ -63,10 +63,7 @@ const (
 // nil. Nothing is applied for such a Klusterlet, and what runs goes on running.
 func unsupported(k *operatorv1.Klusterlet) *metav1.Condition {
 	refuse := func(reason, format string, args ...any) *metav1.Condition {
-		return &metav1.Condition{
-			Type: operatorv1.ConditionKlusterletApplied, Status: metav1.ConditionFalse,
-			Reason: reason, Message: fmt.Sprintf(format, args...),
-		}
+		return &metav1.Condition{Reason: reason, Message: fmt.Sprintf(format, args...)}
 	}
 	if mode := k.Spec.DeployOption.Mode; mode != "" && mode != operatorv1.InstallModeDefault {
 		return refuse(ReasonModeNotSupported, "The install mode %s is not supported by this version: set spec.deployOption.mode to Default", mode)
