@@ -85,7 +85,7 @@ func BenchmarkJoin(b *testing.B) {
 		by[w.writer()]++
 		b.Logf("%-11s %s", w.writer(), w.describe())
 	}
-	b.ReportMetric(float64(len(writes)), "hub-writes/cluster")
+	b.ReportMetric(float64(len(writes)), "all-writes/cluster")
 	for writer, n := range by {
 		b.ReportMetric(float64(n), writer+"-writes/cluster")
 	}

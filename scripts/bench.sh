@@ -5,4 +5,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 mkdir -p bin
-go test -run '^$' -bench "${BENCH:-.}" -benchtime "${BENCHTIME:-20x}" -timeout 60m ./bench/... | tee bin/bench.txt
+bench() {
+	go test -run '^$' -bench "$1" -benchtime "$2" -timeout 60m "$3"
+}
+{
+	bench "${BENCH:-Start}" 20x ./bench
+	bench "${BENCH:-LocalUp}" 3x ./bench
+	bench "${BENCH:-Join}" 1x ./bench
+	bench "${BENCH:-.}" 1x ./bench/hub
+} | tee bin/bench.txt
