@@ -14,6 +14,17 @@ import (
 // what the user set.
 type gates map[featuregate.Feature]bool
 
+// without reports the first of features that is on although this version does
+// not have it: silence would look like it had.
+func (g gates) without(features ...featuregate.Feature) error {
+	for _, name := range features {
+		if g[name] {
+			return fmt.Errorf("feature gate %q is not available in this version: leave it off", name)
+		}
+	}
+	return nil
+}
+
 // parseGates reads "Name=true" settings of the known gates.
 func parseGates(known map[featuregate.Feature]featuregate.FeatureSpec, settings []string) (gates, error) {
 	set := make(gates, len(known))

@@ -63,7 +63,8 @@ func (f *hubFlags) config() (hub.Config, error) {
 	extra, errLabels := parseLabels(f.labels)
 	resources, errResources := parseResources(f.resources)
 	gates, errGates := parseGates(feature.DefaultHubRegistrationFeatureGates, f.gates)
-	if err := errors.Join(errDrivers, errLabels, errResources, errGates); err != nil {
+	errMissing := gates.without(feature.ClusterProfile, feature.ClusterImporter, feature.V1beta1CSRAPICompatibility)
+	if err := errors.Join(errDrivers, errLabels, errResources, errGates, errMissing); err != nil {
 		return hub.Config{}, err
 	}
 	users := f.csrUsers

@@ -21,6 +21,7 @@ func TestFlagsAreJudgedFirst(t *testing.T) {
 		{[]string{"hub", "--enabled-registration-drivers="}, []string{"name at least one"}},
 		{[]string{"hub", "--feature-gates=Magic=true"}, []string{`"Magic"`, "ManagedClusterAutoApproval", "ResourceCleanup"}},
 		{[]string{"hub", "--feature-gates=ResourceCleanup"}, []string{"Name=true"}},
+		{[]string{"hub", "--feature-gates=ClusterProfile=true"}, []string{`"ClusterProfile"`, "not available in this version"}},
 		{[]string{"hub", "--gc-resource-list=works"}, []string{"group/version/resource"}},
 		{[]string{"hub", "--labels=a b"}, []string{"--labels"}},
 		{[]string{"hub", "--labels=open-cluster-management.io/cluster-name=c1"}, []string{"set by the hub itself"}},

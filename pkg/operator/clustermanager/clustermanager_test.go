@@ -225,6 +225,10 @@ func TestNotSupported(t *testing.T) {
 		RegistrationDrivers: []operatorv1.RegistrationDriverHub{{AuthType: "awsirsa"}},
 	}})
 	h.expectCondition(t, "Applied", metav1.ConditionFalse, clustermanager.ReasonDriverNotSupported)
+	h.install(t, operatorv1.ClusterManagerSpec{RegistrationConfiguration: &operatorv1.RegistrationHubConfiguration{
+		FeatureGates: []operatorv1.FeatureGate{{Feature: "ClusterProfile", Mode: operatorv1.FeatureGateModeTypeEnable}},
+	}})
+	h.expectCondition(t, "Applied", metav1.ConditionFalse, clustermanager.ReasonGateNotSupported)
 }
 
 func TestUpgradeReplacesOnlyWhatChanged(t *testing.T) {

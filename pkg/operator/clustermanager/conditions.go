@@ -19,6 +19,8 @@ const (
 	ReasonModeNotSupported = "InstallModeNotSupported"
 	// ReasonDriverNotSupported is about spec.registrationConfiguration.registrationDrivers.
 	ReasonDriverNotSupported = "RegistrationDriverNotSupported"
+	// ReasonGateNotSupported is about a feature gate that is known but not there yet.
+	ReasonGateNotSupported = "FeatureGateNotSupported"
 	// ReasonDeleting says what a deletion waits for.
 	ReasonDeleting = "ClusterManagerDeleting"
 	// ReasonHubResourceApplyFailed is about namespaces, rights and secrets.

@@ -77,6 +77,10 @@ func unsupported(spec *operatorv1.ClusterManagerSpec) *metav1.Condition {
 			return refuse(ReasonDriverNotSupported, "The registration driver %s is not supported by this version: use csr", kind)
 		}
 	}
+	setting := gates.Evaluate(feature.DefaultHubRegistrationFeatureGates, spec.RegistrationConfiguration.FeatureGates)
+	if on := setting.On(feature.ClusterProfile, feature.ClusterImporter, feature.V1beta1CSRAPICompatibility); len(on) > 0 {
+		return refuse(ReasonGateNotSupported, "The feature gates %v are not supported by this version: disable them", on)
+	}
 	return nil
 }
 

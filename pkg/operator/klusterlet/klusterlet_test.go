@@ -452,6 +452,12 @@ func TestUnsupportedIsToldAndChangesNothing(t *testing.T) {
 		k.Spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{RegistrationDriver: operatorv1.RegistrationDriver{AuthType: "grpc"}}
 	})
 	c.awaitCondition(t, "Applied", klusterlet.ReasonDriverNotSupported)
+	c.update(t, func(k *operatorv1.Klusterlet) {
+		k.Spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{
+			FeatureGates: []operatorv1.FeatureGate{{Feature: "ClusterProperty", Mode: operatorv1.FeatureGateModeTypeEnable}},
+		}
+	})
+	c.awaitCondition(t, "Applied", klusterlet.ReasonGateNotSupported)
 	if err := c.client.Delete(t.Context(), c.klusterlet(t)); err != nil {
 		t.Fatal(err)
 	}

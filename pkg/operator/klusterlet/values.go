@@ -79,8 +79,9 @@ func unsupported(k *operatorv1.Klusterlet) *metav1.Condition {
 	if kind != driver.CSR {
 		return refuse(ReasonDriverNotSupported, "The registration driver %s is not supported by this version: use csr", kind)
 	}
-	if gates.Evaluate(feature.DefaultSpokeRegistrationFeatureGates, c.FeatureGates).Enabled[feature.MultipleHubs] {
-		return refuse(ReasonGateNotSupported, "The feature gate MultipleHubs is not supported by this version: disable it")
+	setting := gates.Evaluate(feature.DefaultSpokeRegistrationFeatureGates, c.FeatureGates)
+	if on := setting.On(feature.MultipleHubs, feature.ClusterProperty, feature.V1beta1CSRAPICompatibility); len(on) > 0 {
+		return refuse(ReasonGateNotSupported, "The feature gates %v are not supported by this version: disable them", on)
 	}
 	return nil
 }

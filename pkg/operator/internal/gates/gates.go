@@ -65,6 +65,11 @@ func (s Setting) Args() []string {
 	return args
 }
 
+// On returns those of features that are enabled.
+func (s Setting) On(features ...featuregate.Feature) []featuregate.Feature {
+	return slices.DeleteFunc(slices.Clone(features), func(f featuregate.Feature) bool { return !s.Enabled[f] })
+}
+
 // Condition is ValidFeatureGates for the settings of all components.
 func Condition(settings ...Setting) metav1.Condition {
 	var unknown []string
