@@ -18,6 +18,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -104,9 +105,17 @@ func TestIsolationByDeed(t *testing.T) {
 	awaitCondition(t, hub, "cluster1", clusterv1.ManagedClusterConditionJoined)
 	agent := client.NewDryRunClient(newClient(t, fleet.agentConfig(t, "cluster1")))
 
-	var own clusterv1.ManagedCluster
-	if err := agent.Get(t.Context(), client.ObjectKey{Name: "cluster1"}, &own); err != nil {
-		t.Fatal(err)
+	// attempt writes a change of the cluster as it is now; the hub's writers may
+	// come in between, which says nothing about the right to change it.
+	attempt := func(change func(*clusterv1.ManagedCluster)) error {
+		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			var own clusterv1.ManagedCluster
+			if err := agent.Get(t.Context(), client.ObjectKey{Name: "cluster1"}, &own); err != nil {
+				return err
+			}
+			change(&own)
+			return agent.Update(t.Context(), &own)
+		})
 	}
 	for name, change := range map[string]func(*clusterv1.ManagedCluster){
 		"labels":         func(c *clusterv1.ManagedCluster) { c.Labels = map[string]string{names.LabelClusterSet: "prod"} },
@@ -120,17 +129,13 @@ func TestIsolationByDeed(t *testing.T) {
 			c.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: "http://a"}}
 		},
 	} {
-		changed := own.DeepCopy()
-		change(changed)
-		if err := agent.Update(t.Context(), changed); !refused(err) {
+		if err := attempt(change); !refused(err) {
 			t.Errorf("changing %s of its own cluster: %v", name, err)
 		}
 	}
 
 	t.Run("an agent may leave but not let itself in", func(t *testing.T) {
-		left := own.DeepCopy()
-		left.Spec.HubAcceptsClient = false
-		if err := agent.Update(t.Context(), left); err != nil {
+		if err := attempt(func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false }); err != nil {
 			t.Errorf("setting hubAcceptsClient to false: %v", err)
 		}
 		denied := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "e2e-created"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}

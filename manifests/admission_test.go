@@ -327,6 +327,7 @@ func TestAgentsAreConfined(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "its own cluster") {
 		t.Errorf("an agent without a cluster of its own: %v", err)
 	}
+	a.writesBackTaints(t)
 	addOn := a.as(t, "addon", "agents", "system:open-cluster-management:cluster:c1:addon:a", "system:open-cluster-management:addon:a")
 	if err := addOn.Create(t.Context(), work("c2"), client.DryRunAll); err != nil {
 		t.Errorf("an add-on's agent is not meant: %v", err)
@@ -364,5 +365,27 @@ func (a *admission) confined(t *testing.T, name string, groups ...string) {
 	})
 	if err := patch(t.Context(), a.admin, "c1", `{"spec":{"hubAcceptsClient":true}}`); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// writesBackTaints shows that an agent can write its ManagedCluster as a whole
+// while the hub has it tainted and afterwards, when an empty list is left that
+// a typed client leaves out.
+func (a *admission) writesBackTaints(t *testing.T) {
+	t.Helper()
+	hub := a.as(t, names.ServiceAccountUser(names.HubNamespace, names.HubRegistrationServiceAccount), "nobody-special")
+	agent := a.as(t, names.AgentUser("c1", "whole"), "agents", names.ClusterGroup("c1"), names.GroupManagedClusters)
+	for _, taints := range []string{taintWithTime, `{"spec":{"taints":[]}}`} {
+		if err := patch(t.Context(), hub, "c1", taints); err != nil {
+			t.Fatal(err)
+		}
+		var own clusterv1.ManagedCluster
+		if err := agent.Get(t.Context(), client.ObjectKey{Name: "c1"}, &own); err != nil {
+			t.Fatal(err)
+		}
+		own.Spec.HubAcceptsClient = false
+		if err := agent.Update(t.Context(), &own, client.DryRunAll); err != nil {
+			t.Errorf("leaving with %s: %v", taints, err)
+		}
 	}
 }

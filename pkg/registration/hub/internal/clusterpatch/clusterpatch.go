@@ -61,8 +61,12 @@ func Finalizers(ctx context.Context, c client.Client, owner client.FieldOwner, c
 	return nil
 }
 
-// Taints sets the taints of a cluster.
+// Taints sets the taints of a cluster. None at all leave no list behind, so
+// that the cluster looks as it did before it was ever tainted.
 func Taints(ctx context.Context, c client.Client, owner client.FieldOwner, cluster *clusterv1.ManagedCluster, want []clusterv1.Taint) error {
+	if len(want) == 0 {
+		want = nil
+	}
 	patch, err := mergePatch(cluster, "spec", map[string]any{"taints": want})
 	if err != nil {
 		return err
