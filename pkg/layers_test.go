@@ -41,6 +41,8 @@ var imports = map[string][]string{
 	"pkg/operator":           contract,
 	"pkg/registration/hub":   contract,
 	"pkg/registration/agent": contract,
+	"pkg/addon":              contract,
+	"pkg/webhook":            contract,
 	"pkg/local":              leaves,
 
 	"pkg/cmd":         {"pkg", "manifests"},
@@ -56,7 +58,7 @@ var imports = map[string][]string{
 // siblings lists the trees whose direct children must not import each other,
 // an internal directory aside: that is where they share.
 var siblings = []string{
-	"pkg/cmd/", "pkg/operator/", "pkg/registration/driver/", "pkg/registration/hub/", "pkg/helpers/",
+	"pkg/cmd/", "pkg/operator/", "pkg/registration/driver/", "pkg/registration/hub/", "pkg/helpers/", "pkg/addon/",
 }
 
 // owners confines a third-party dependency to the packages that wrap it; an

@@ -2,7 +2,10 @@ package names
 
 import "strings"
 
-const userPrefix = "system:open-cluster-management:"
+const (
+	userPrefix           = "system:open-cluster-management:"
+	serviceAccountPrefix = "system:serviceaccount:"
+)
 
 // GroupManagedClusters is the group of every cluster's agent.
 const GroupManagedClusters = userPrefix + "managed-clusters"
@@ -44,5 +47,5 @@ func ParseClusterGroup(group string) (cluster string, ok bool) {
 
 // ServiceAccountUser is the user that a ServiceAccount authenticates as.
 func ServiceAccountUser(namespace, name string) string {
-	return "system:serviceaccount:" + namespace + ":" + name
+	return serviceAccountPrefix + namespace + ":" + name
 }

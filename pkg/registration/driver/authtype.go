@@ -14,6 +14,8 @@ const (
 	CSR     AuthType = "csr"
 	AWSIRSA AuthType = "awsirsa"
 	GRPC    AuthType = "grpc"
+	// Token is a driver of add-ons alone.
+	Token AuthType = "token"
 )
 
 // UnknownAuthTypeError says that a driver name is not one of ours.
@@ -46,4 +48,18 @@ func ParseAuthType(name string) (AuthType, error) {
 		return GRPC, nil
 	}
 	return "", &UnknownAuthTypeError{Value: name, Valid: []AuthType{CSR, AWSIRSA, GRPC}}
+}
+
+// ParseAddOnAuthType reads the name of the driver of add-ons' kubeClient
+// registrations. The empty name is CSR; any other name than csr and token is an
+// *UnknownAuthTypeError.
+func ParseAddOnAuthType(name string) (AuthType, error) {
+	switch AuthType(name) {
+	case "", CSR:
+		return CSR, nil
+	case Token:
+		return Token, nil
+	case AWSIRSA, GRPC:
+	}
+	return "", &UnknownAuthTypeError{Value: name, Valid: []AuthType{CSR, Token}}
 }

@@ -1,0 +1,147 @@
+package names
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Labels, annotations and finalizers of add-ons (contract A.4, A.5, C).
+const (
+	// LabelAddOnTokenName names the add-on that a ServiceAccount, Role or
+	// RoleBinding of the token driver is for.
+	LabelAddOnTokenName = "addon.open-cluster-management.io/name"
+	// LabelTokenInfrastructure, set to "true", marks these objects.
+	LabelTokenInfrastructure = "addon.open-cluster-management.io/token-infrastructure"
+	// AnnotationAddOnPrefix begins the annotations of a ManagedCluster that its
+	// add-ons inherit.
+	AnnotationAddOnPrefix = "addon.open-cluster-management.io"
+	// AnnotationHostingCluster names the cluster that runs a hosted add-on's agent.
+	AnnotationHostingCluster = "addon.open-cluster-management.io/hosting-cluster-name"
+	// AnnotationInstallNamespace carries the installNamespace of v1alpha1 in v1beta1.
+	AnnotationInstallNamespace = "addon.open-cluster-management.io/v1alpha1-install-namespace"
+	// AnnotationAddOnLifecycle says who manages a ClusterManagementAddOn: absent
+	// or AddOnLifecycleManager means the add-on manager.
+	AnnotationAddOnLifecycle = "addon.open-cluster-management.io/lifecycle"
+	// AddOnLifecycleManager is the value that means the add-on manager.
+	AddOnLifecycleManager = "addon-manager"
+	// AnnotationRotate, on a ManagedClusterAddOn, holds an RFC 3339 time: a
+	// credential issued before it is replaced at once. It is ours, and lacks
+	// AnnotationAddOnPrefix because add-on managers take such annotations away.
+	AnnotationRotate = "registration.open-cluster-management.io/rotate-credentials-issued-before"
+)
+
+// Conditions of a ManagedClusterAddOn that its registration sets, beside those
+// in the API package. They are per driver, not per registration (contract C.2).
+const (
+	// ConditionTokenInfrastructureReady is set by the hub; its message names the
+	// ServiceAccount and its UID, see TokenServiceAccount.Message.
+	ConditionTokenInfrastructureReady = "TokenInfrastructureReady"
+	ReasonTokenInfrastructureReady    = "TokenInfrastructureReady"
+	ReasonTokenInfrastructureFailed   = "TokenInfrastructureApplyFailed"
+	// ConditionAddOnTokenRefreshed is the seed's name of the condition that the
+	// agent sets, ConditionTokenRefreshed upstream's; both are written, with
+	// equal content (contract, Seed vs upstream 2).
+	ConditionAddOnTokenRefreshed = "AddonTokenRefreshed"
+	ConditionTokenRefreshed      = "TokenRefreshed"
+	ReasonAddOnTokenRefreshed    = "AddonTokenRefreshed"
+	ReasonTokenCreationFailed    = "TokenCreationFailed"
+	// EventAddOnTokenRefreshed is the reason of the event that tells of a new token.
+	EventAddOnTokenRefreshed = "AddonTokenRefreshed"
+)
+
+// Keys of an add-on's Secret beside those of a hub kubeconfig (contract A.2 and
+// Seed vs upstream 5). Only KeyToken is ever read to decide anything.
+const (
+	KeyToken              = "token"
+	KeyExpiration         = "expiration"
+	KeyServiceAccountUID  = "serviceaccount_uid"
+	KeyServiceAccountName = "serviceaccount_name"
+)
+
+// AddOnHubKubeconfigSecret is the Secret in an add-on's install namespace that
+// holds the credential of its kubeClient registration.
+func AddOnHubKubeconfigSecret(addOn string) string { return addOn + "-hub-kubeconfig" }
+
+// AddOnSignerSecret is the Secret in an add-on's install namespace that holds
+// the certificate of a customSigner registration.
+func AddOnSignerSecret(addOn, signer string) string {
+	return addOn + "-" + strings.ReplaceAll(signer, "/", "-") + "-client-cert"
+}
+
+// AddOnUser is the user of an add-on's agent that holds a client certificate.
+// The agent's name is the add-on's unless the add-on says otherwise.
+func AddOnUser(cluster, addOn, agent string) string {
+	return AddOnClusterGroup(cluster, addOn) + ":agent:" + agent
+}
+
+// AddOnClusterGroup is the group of one add-on on one cluster.
+func AddOnClusterGroup(cluster, addOn string) string {
+	return userPrefix + "cluster:" + cluster + ":addon:" + addOn
+}
+
+// AddOnGroup is the group of one add-on on all clusters.
+func AddOnGroup(addOn string) string { return userPrefix + "addon:" + addOn }
+
+// AddOnDNSName is the only DNS name in an add-on's certificate (contract C.3).
+func AddOnDNSName(addOn string) string { return addOn + ".addon.open-cluster-management.io" }
+
+// AddOnServiceAccount is the ServiceAccount in the cluster's namespace on the
+// hub whose tokens an add-on gets (seed 000).
+func AddOnServiceAccount(cluster, addOn string) string { return cluster + "-" + addOn + "-agent" }
+
+// AddOnServiceAccountUpstream is upstream's name of the same ServiceAccount.
+func AddOnServiceAccountUpstream(addOn string) string { return addOn + "-agent" }
+
+// AddOnServiceAccounts are the only ServiceAccounts that an add-on may be, the
+// seed's first (contract C.5 [HARDEN]).
+func AddOnServiceAccounts(cluster, addOn string) []string {
+	return []string{AddOnServiceAccount(cluster, addOn), AddOnServiceAccountUpstream(addOn)}
+}
+
+// AddOnTokenRole is the Role, and the RoleBinding, that lets a cluster's agent
+// request tokens for an add-on.
+func AddOnTokenRole(addOn string) string { return addOn + "-token-role" }
+
+// ParseServiceAccountUser is the inverse of ServiceAccountUser. It reports false
+// unless both parts are there.
+func ParseServiceAccountUser(user string) (namespace, name string, ok bool) {
+	rest, ok := strings.CutPrefix(user, serviceAccountPrefix)
+	if !ok {
+		return "", "", false
+	}
+	namespace, name, ok = strings.Cut(rest, ":")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, ":") {
+		return "", "", false
+	}
+	return namespace, name, true
+}
+
+// TokenServiceAccount is what the condition TokenInfrastructureReady tells
+// about the ServiceAccount that is ready, in its message (contract C.5).
+type TokenServiceAccount struct {
+	Namespace string
+	Name      string
+	UID       string
+}
+
+// Message is the condition's message.
+func (s TokenServiceAccount) Message() string {
+	return fmt.Sprintf("ServiceAccount %s/%s (UID: %s) is ready", s.Namespace, s.Name, s.UID)
+}
+
+// ParseTokenServiceAccount is the inverse of TokenServiceAccount.Message. It
+// reports false when any of the three is missing.
+func ParseTokenServiceAccount(message string) (TokenServiceAccount, bool) {
+	rest, ok := strings.CutPrefix(message, "ServiceAccount ")
+	if !ok {
+		return TokenServiceAccount{}, false
+	}
+	account, rest, ok1 := strings.Cut(rest, " (UID: ")
+	uid, _, ok2 := strings.Cut(rest, ")")
+	namespace, name, ok3 := strings.Cut(account, "/")
+	s := TokenServiceAccount{Namespace: namespace, Name: name, UID: uid}
+	if !ok1 || !ok2 || !ok3 || s.Namespace == "" || s.Name == "" || s.UID == "" || strings.ContainsAny(account, " \n") || strings.Contains(name, "/") {
+		return TokenServiceAccount{}, false
+	}
+	return s, true
+}
