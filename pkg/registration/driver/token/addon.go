@@ -1,0 +1,93 @@
+package token
+
+import (
+	"slices"
+
+	"k8s.io/utils/clock"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+// DefaultExpirationSeconds is the lifetime that is asked for when none is
+// configured: one year (contract, Seed vs upstream 4).
+const DefaultExpirationSeconds int64 = 365 * 24 * 60 * 60
+
+// Config is what an AddOn works on.
+type Config struct {
+	// Cluster is the ManagedCluster's name, and that of its namespace on the hub.
+	Cluster string
+	// AddOn is the add-on as last seen on the hub. It is not changed.
+	AddOn *addonv1beta1.ManagedClusterAddOn
+	// Registration is the kubeClient registration in the add-on's status.
+	Registration addonv1beta1.RegistrationConfig
+	// ExpirationSeconds is the lifetime to ask for, 0 for the default. The hub
+	// may issue a shorter one, which then counts.
+	ExpirationSeconds int64
+	// Clock is the time that a newly issued token is judged by.
+	Clock clock.PassiveClock
+}
+
+// AddOn obtains tokens for one kubeClient registration. It has no state: its
+// pending data are always empty.
+type AddOn struct {
+	config Config
+	infra  infrastructure
+}
+
+var _ driver.AddOn = (*AddOn)(nil)
+
+// NewAddOn returns the driver for config.
+func NewAddOn(config Config) *AddOn {
+	if config.ExpirationSeconds == 0 {
+		config.ExpirationSeconds = DefaultExpirationSeconds
+	}
+	return &AddOn{config: config, infra: readInfrastructure(config.Cluster, config.AddOn)}
+}
+
+// Declare implements driver.AddOn: driver token, and as the subject the user of
+// a ServiceAccount, without groups. Which of the two allowed ServiceAccounts it
+// is, the hub has the last word, so that a hub that makes upstream's is
+// followed. Until it has spoken an allowed one stays and the seed's is the
+// first. Our own hub follows the subject; whoever writes the status must
+// therefore do so against the add-on as it was seen here (optimistic lock), or
+// both sides could follow each other in turns.
+func (a *AddOn) Declare() addonv1beta1.RegistrationConfig {
+	return addonv1beta1.RegistrationConfig{
+		Type: addonv1beta1.KubeClient,
+		KubeClient: &addonv1beta1.KubeClientConfig{
+			Driver: string(driver.Token),
+			Subject: addonv1beta1.KubeClientSubject{
+				BaseSubject: addonv1beta1.BaseSubject{User: names.ServiceAccountUser(a.config.Cluster, a.serviceAccount())},
+			},
+		},
+	}
+}
+
+// Inspect implements driver.AddOn. Until the hub says which ServiceAccount is
+// ready any UID will do: a token that works is kept while the hub is mended.
+func (a *AddOn) Inspect(stored driver.Data) (credential.Validity, error) {
+	claims, err := parse(stored[names.KeyToken])
+	if err != nil {
+		return credential.Validity{}, err
+	}
+	return claims.judge(names.TokenServiceAccount{Namespace: a.config.Cluster, Name: a.serviceAccount(), UID: a.infra.uid()})
+}
+
+// serviceAccount is the name of the ServiceAccount that the add-on is to be.
+func (a *AddOn) serviceAccount() string {
+	if a.infra.ready() {
+		return a.infra.account.Name
+	}
+	allowed := names.AddOnServiceAccounts(a.config.Cluster, a.config.AddOn.Name)
+	if current := a.config.Registration.KubeClient; current != nil && current.Driver == string(driver.Token) {
+		namespace, name, ok := names.ParseServiceAccountUser(current.Subject.User)
+		if ok && namespace == a.config.Cluster && slices.Contains(allowed, name) {
+			return name
+		}
+	}
+	return allowed[0]
+}

@@ -1,0 +1,160 @@
+package token
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+const (
+	// requestTimeout is the longest that one TokenRequest may take, with what
+	// the client does by itself when the hub asks it to come again.
+	requestTimeout = 30 * time.Second
+	// recreatedRecheck is when to ask again although the hub's condition, which
+	// names an earlier ServiceAccount, was not seen to change.
+	recreatedRecheck = 30 * time.Second
+	// clockTolerance is how far in the future a new token may begin.
+	clockTolerance = 5 * time.Minute
+)
+
+// RequestError says why the hub gave no token that can be used.
+type RequestError struct {
+	// Reason is the same for the same kind of failure, one of those below.
+	Reason string
+	// Message says what to do about it.
+	Message string
+	// Cause is what the hub said, or what is wrong with its token.
+	Cause error
+}
+
+// Reasons of a RequestError.
+const (
+	ReasonForbidden    = "TokenRequestForbidden"
+	ReasonUnauthorized = "ClusterCredentialRejected"
+	ReasonNotFound     = "ServiceAccountNotFound"
+	ReasonInvalid      = "TokenRequestInvalid"
+	ReasonTimeout      = "TokenRequestTimeout"
+	ReasonUnavailable  = "TokenRequestFailed"
+	ReasonUnfit        = "TokenUnfit"
+)
+
+// Error implements error.
+func (e *RequestError) Error() string { return e.Message + ": " + e.Cause.Error() }
+
+// Unwrap returns the cause.
+func (e *RequestError) Unwrap() error { return e.Cause }
+
+// Obtain implements driver.AddOn: one TokenRequest for the ServiceAccount that
+// the hub says is ready, and nothing before it does. A TokenRequest leaves
+// nothing behind on the hub, so nothing is pending and a crash costs one
+// request. Failures are *RequestError.
+func (a *AddOn) Obtain(ctx context.Context, hub client.Client, _ driver.Data) (driver.Step, error) {
+	if !a.infra.ready() {
+		return driver.Step{Waiting: a.infra.waiting, Failing: a.infra.failing, Watch: a.config.AddOn}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	account := a.infra.account
+	request := &authenticationv1.TokenRequest{
+		// A hub that knows this condition refuses when the ServiceAccount is
+		// another one by now. One that does not is found out by the claims.
+		ObjectMeta: metav1.ObjectMeta{UID: types.UID(account.UID)},
+		Spec:       authenticationv1.TokenRequestSpec{ExpirationSeconds: new(a.config.ExpirationSeconds)},
+	}
+	err := hub.SubResource("token").Create(ctx, &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name},
+	}, request)
+	if err != nil {
+		return a.refused(err)
+	}
+	return a.issued(request.Status.Token)
+}
+
+// refused turns what the hub said into a wait or an error.
+func (a *AddOn) refused(err error) (driver.Step, error) {
+	account := a.infra.account.Namespace + "/" + a.infra.account.Name
+	failed := func(reason, format string, args ...any) (driver.Step, error) {
+		return driver.Step{}, &RequestError{Reason: reason, Message: fmt.Sprintf(format, args...), Cause: err}
+	}
+	switch {
+	case apierrors.IsConflict(err):
+		return a.recreated(), nil
+	case apierrors.IsTooManyRequests(err):
+		seconds, _ := apierrors.SuggestsClientDelay(err)
+		after := time.Duration(max(seconds, 1)) * time.Second
+		return driver.Step{After: after, Failing: true, Waiting: driver.Waiting{Reason: ReasonThrottled, Message: fmt.Sprintf(
+			"the hub is overloaded and asked not to request tokens for %v", after)}}, nil
+	case apierrors.IsForbidden(err):
+		return failed(ReasonForbidden, "the cluster's credential lacks the right to create serviceaccounts/token of %s, which the hub's add-on manager grants with Role and RoleBinding %s/%s; check that they are there",
+			account, a.config.Cluster, names.AddOnTokenRole(a.config.AddOn.Name))
+	case apierrors.IsUnauthorized(err):
+		return failed(ReasonUnauthorized, "the hub does not take the cluster's own credential")
+	case apierrors.IsNotFound(err):
+		return failed(ReasonNotFound, "ServiceAccount %s is not on the hub although its add-on manager said so; check that the add-on manager runs, it makes it anew", account)
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return failed(ReasonInvalid, "the hub issues no token of %s for %d s; choose another --addon-token-expiration-seconds, 600 is the least", account, a.config.ExpirationSeconds)
+	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
+		return failed(ReasonTimeout, "the hub did not issue a token of %s in time", account)
+	}
+	return failed(ReasonUnavailable, "the hub issued no token of %s", account)
+}
+
+// recreated waits for the hub's condition to name the present ServiceAccount.
+func (a *AddOn) recreated() driver.Step {
+	return driver.Step{
+		Watch: a.config.AddOn,
+		After: recreatedRecheck,
+		Waiting: driver.Waiting{Reason: ReasonRecreated, Message: fmt.Sprintf(
+			"ServiceAccount %s/%s was made anew on the hub, waiting for its add-on manager to say so", a.infra.account.Namespace, a.infra.account.Name)},
+	}
+}
+
+// issued turns a new token into a credential, or says why it is none.
+func (a *AddOn) issued(token string) (driver.Step, error) {
+	unfit := func(why error) (driver.Step, error) {
+		return driver.Step{}, &RequestError{Reason: ReasonUnfit, Message: "the hub issued a token that cannot be used", Cause: why}
+	}
+	parsed, err := parse([]byte(token))
+	if err != nil {
+		return unfit(err)
+	}
+	validity, err := parsed.judge(a.infra.account)
+	if errors.Is(err, credential.ErrWrongIdentity) && parsed.Kubernetes.ServiceAccount.UID != a.infra.account.UID {
+		return a.recreated(), nil
+	}
+	if err != nil {
+		return unfit(err)
+	}
+	now := a.config.Clock.Now()
+	if validity.Expired(now) {
+		return unfit(fmt.Errorf("it expired at %s; check the clocks of hub and managed cluster", stamp(validity.NotAfter)))
+	}
+	if validity.NotBefore.After(now.Add(clockTolerance)) {
+		return unfit(fmt.Errorf("it is not valid before %s; check the clocks of hub and managed cluster", stamp(validity.NotBefore)))
+	}
+	return driver.Step{Issued: &driver.Issued{
+		Data: driver.Data{
+			names.KeyToken:              []byte(token),
+			names.KeyExpiration:         []byte(stamp(validity.NotAfter)),
+			names.KeyServiceAccountUID:  []byte(parsed.Kubernetes.ServiceAccount.UID),
+			names.KeyServiceAccountName: []byte(parsed.Kubernetes.ServiceAccount.Name),
+		},
+		User:     clientcmdapi.AuthInfo{TokenFile: names.KeyToken},
+		Validity: validity,
+	}}, nil
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
