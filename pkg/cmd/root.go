@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/accept"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/addonauth"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/check"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/clean"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/completion"
@@ -92,6 +93,7 @@ func sections(env Env) []section {
 		{cli.GroupFleet, accept.New(env)},
 		{cli.GroupFleet, unjoin.New(env)},
 		{cli.GroupFleet, token.New(env)},
+		{cli.GroupFleet, addonauth.New(env)},
 		{cli.GroupFleet, clean.New(env)},
 		{cli.GroupFleet, upgrade.New(env)},
 		{cli.GroupInspect, get.New(env)},

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
@@ -140,20 +139,10 @@ func (o *clusterOptions) columns() []cli.Column[fleet.Cluster] {
 		{Header: "version", Value: func(c fleet.Cluster) string { return c.Version }},
 		{Header: "age", Wide: true, Value: func(c fleet.Cluster) string { return duration.ShortHumanDuration(now.Sub(c.Created)) }},
 		{Header: "auth", Wide: true, Value: func(c fleet.Cluster) string { return c.Auth }},
-		{Header: "cred-expires", Wide: true, Value: func(c fleet.Cluster) string { return until(c.CredentialExpires, now) }},
+		{Header: "cred-expires", Wide: true, Value: func(c fleet.Cluster) string { return cli.Until(c.CredentialExpires, now) }},
 		{Header: "keys", Wide: true, Value: func(c fleet.Cluster) string { return keys(c.Requests) }},
 		{Header: "reason", Wide: true, Value: func(c fleet.Cluster) string { return c.Reason }},
 	}
-}
-
-func until(t *time.Time, now time.Time) string {
-	switch {
-	case t == nil:
-		return ""
-	case !now.Before(*t):
-		return "expired"
-	}
-	return duration.ShortHumanDuration(t.Sub(now))
 }
 
 // keys lists the keys that wait for approval.

@@ -10,8 +10,9 @@ import (
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	return cli.Parent("get", "Show clusters, join commands and what is installed",
+	return cli.Parent("get", "Show clusters, add-ons, join commands and what is installed",
 		newClusters(env),
+		newAddOns(env),
 		newToken(env),
 		newHubInfo(env),
 		newKlusterletInfo(env),

@@ -5,6 +5,9 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
 )
 
 // Column is one column of a table over rows of T.
@@ -67,7 +70,44 @@ func PrintTable[T any](w io.Writer, format Format, items []T, columns []Column[T
 	return tw.Flush()
 }
 
+// Until is the time that is left, in a table: empty when the end is unknown.
+func Until(end *time.Time, now time.Time) string {
+	switch {
+	case end == nil:
+		return ""
+	case !now.Before(*end):
+		return "expired"
+	}
+	return duration.ShortHumanDuration(end.Sub(now))
+}
+
 // YesNo is a truth in a table.
 func YesNo(b bool) string {
 	return map[bool]string{true: "yes", false: "no"}[b]
+}
+
+// columns is how wide a terminal is that nobody has changed.
+const columns = 80
+
+// Fold breaks a text into lines of a terminal's width; all but the first begin
+// with indent.
+func Fold(text, indent string) string {
+	var (
+		out  strings.Builder
+		used int
+	)
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case used == 0:
+		case used+1+len(word) > columns:
+			out.WriteString("\n" + indent)
+			used = len(indent)
+		default:
+			out.WriteByte(' ')
+			used++
+		}
+		out.WriteString(word)
+		used += len(word)
+	}
+	return out.String()
 }

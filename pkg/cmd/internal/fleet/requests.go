@@ -77,7 +77,7 @@ func Requests(ctx context.Context, c client.Client, cluster string) ([]Request, 
 // read takes a request apart; it reports false for somebody else's business.
 func read(obj *certificatesv1.CertificateSigningRequest) (Request, bool) {
 	r := Request{
-		Name: obj.Name, Cluster: obj.Labels[names.LabelClusterName], State: stateOf(obj),
+		Name: obj.Name, Cluster: obj.Labels[names.LabelClusterName], State: StateOf(obj),
 		Created: obj.CreationTimestamp.Time, Requester: obj.Spec.Username,
 		Bootstrap: madeForJoining(obj), Object: obj,
 	}
@@ -94,7 +94,8 @@ func read(obj *certificatesv1.CertificateSigningRequest) (Request, bool) {
 	return r, true
 }
 
-func stateOf(obj *certificatesv1.CertificateSigningRequest) State {
+// StateOf says how far a request came.
+func StateOf(obj *certificatesv1.CertificateSigningRequest) State {
 	state := Pending
 	for _, c := range obj.Status.Conditions {
 		switch c.Type {

@@ -1,0 +1,60 @@
+package addonauth
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// New returns the command.
+func New(env cli.Env) *cobra.Command {
+	cmd := cli.Parent("addon-auth", "Show and change how add-ons authenticate to the hub",
+		newStatus(env))
+	cmd.Aliases = []string{"addonauth"}
+	return cmd
+}
+
+// selection is the pair of flags that choose add-ons.
+type selection struct {
+	clusters []string
+	addOns   []string
+}
+
+func (s *selection) addTo(env cli.Env, cmd *cobra.Command) {
+	cmd.Flags().StringSliceVarP(&s.clusters, "cluster", "c", nil, "only these clusters, separated by commas")
+	cli.AliasFlag(cmd, "clusters", "cluster")
+	cmd.Flags().StringSliceVar(&s.addOns, "addon", nil, "only these add-ons, separated by commas")
+	cli.AliasFlag(cmd, "addons", "addon")
+	_ = cmd.RegisterFlagCompletionFunc("cluster", fleet.CompleteClusters(env))
+	_ = cmd.RegisterFlagCompletionFunc("addon", addons.CompleteNames(env))
+}
+
+// filter checks the names and returns what they choose.
+func (s *selection) filter() (addons.Filter, error) {
+	f := addons.Filter{Clusters: s.clusters, Names: s.addOns}
+	for _, name := range f.Clusters {
+		if err := names.ValidateClusterName(name); err != nil {
+			return f, cli.Usagef("--cluster: %v", err)
+		}
+	}
+	for _, name := range f.Names {
+		if problems := validName(name); len(problems) > 0 {
+			return f, cli.Usagef("--addon: invalid add-on name %q: %s", name, problems[0])
+		}
+	}
+	slices.Sort(f.Clusters)
+	slices.Sort(f.Names)
+	f.Clusters, f.Names = slices.Compact(f.Clusters), slices.Compact(f.Names)
+	return f, nil
+}
+
+// fullName is what -o name prints of a registration or an add-on.
+func fullName(cluster, addOn string) string {
+	return fmt.Sprintf("managedclusteraddon.addon.open-cluster-management.io/%s/%s", cluster, addOn)
+}

@@ -1,0 +1,150 @@
+package get
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+type addOnOptions struct {
+	env    cli.Env
+	out    *cli.Output
+	filter addons.Filter
+}
+
+func newAddOns(env cli.Env) *cobra.Command {
+	o := &addOnOptions{
+		env: env,
+		out: cli.NewOutput(cli.TableFmt, cli.Wide, treeFormat, cli.JSON, cli.YAML, cli.Name, cli.JSONPath),
+	}
+	cmd := &cobra.Command{
+		Use:     "addons [ADDON...]",
+		Aliases: []string{"addon", "managedclusteraddons", "managedclusteraddon"},
+		Short:   "Show the add-ons of the managed clusters",
+		Example: fmt.Sprintf(`  # What is installed where, and what does it wait for
+  %[1]s get addons
+
+  # One add-on on two clusters
+  %[1]s get addons addon1 --clusters cluster1,cluster2 -o wide`, env.Name),
+		ValidArgsFunction: addons.CompleteNames(env),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.filter.Names = args
+			return o.run(cmd.Context())
+		},
+	}
+	cmd.Flags().StringSliceVarP(&o.filter.Clusters, "clusters", "c", nil, "only these clusters, separated by commas")
+	cli.AliasFlag(cmd, "cluster", "clusters")
+	_ = cmd.RegisterFlagCompletionFunc("clusters", fleet.CompleteClusters(env))
+	o.out.AddTo(cmd)
+	return cmd
+}
+
+func (o *addOnOptions) run(ctx context.Context) error {
+	for _, name := range o.filter.Clusters {
+		if err := names.ValidateClusterName(name); err != nil {
+			return cli.Usagef("--clusters: %v", err)
+		}
+	}
+	c, err := o.env.Kube.Client()
+	if err != nil {
+		return err
+	}
+	if err := addons.RequireHub(o.env, c); err != nil {
+		return err
+	}
+	list, err := addons.List(ctx, o.env, c, o.filter)
+	if err != nil {
+		return err
+	}
+	if err := o.print(list); err != nil {
+		return err
+	}
+	return o.filter.Missing(o.env, list)
+}
+
+func (o *addOnOptions) print(list []addons.AddOn) error {
+	switch {
+	case o.out.Format == treeFormat:
+		return printAddOnTree(o.env.Out, list)
+	case len(list) == 0 && !o.out.Machine():
+		o.env.Say("No add-ons found.")
+		return nil
+	}
+	return cli.PrintList(o.env.Out, o.out, "AddOnList", list, func(a addons.AddOn) string {
+		return fmt.Sprintf("managedclusteraddon.addon.open-cluster-management.io/%s/%s", a.Cluster, a.Name)
+	}, o.columns())
+}
+
+func (o *addOnOptions) columns() []cli.Column[addons.AddOn] {
+	now := o.env.Clock.Now()
+	type row = addons.AddOn
+	return []cli.Column[row]{
+		{Header: "cluster", Value: func(a row) string { return a.Cluster }},
+		{Header: "name", Value: func(a row) string { return a.Name }},
+		{Header: "available", Value: func(a row) string { return a.Available }},
+		{Header: "driver", Value: func(a row) string { return a.Driver }},
+		{Header: "expires", Value: func(a row) string { return cli.Until(a.Expires, now) }},
+		{Header: "refreshed", Wide: true, Value: func(a row) string {
+			if a.Refreshed == nil {
+				return ""
+			}
+			return duration.ShortHumanDuration(max(now.Sub(*a.Refreshed), 0)) + " ago"
+		}},
+		{Header: "waiting", Value: func(a row) string { return a.Reason }},
+		{Header: "age", Wide: true, Value: func(a row) string { return duration.ShortHumanDuration(now.Sub(a.Created)) }},
+		{Header: "why", Wide: true, Value: func(a row) string { return a.Message }},
+	}
+}
+
+// printAddOnTree prints the add-ons of each cluster with the conditions that
+// clusteradm shows.
+func printAddOnTree(w io.Writer, list []addons.AddOn) error {
+	kinds := []string{
+		addonv1beta1.ManagedClusterAddOnConditionAvailable, addonv1beta1.ManagedClusterAddOnManifestApplied,
+		addonv1beta1.ManagedClusterAddOnRegistrationApplied,
+	}
+	clusters := make([]string, 0, len(list))
+	byCluster := map[string][]addons.AddOn{}
+	for _, a := range list {
+		clusters = append(clusters, a.Cluster)
+		byCluster[a.Cluster] = append(byCluster[a.Cluster], a)
+	}
+	clusters = slices.Compact(clusters)
+	var b strings.Builder
+	b.WriteString("<ManagedCluster>\n")
+	for i, cluster := range clusters {
+		twig, stem := branch(i, len(clusters))
+		_, _ = fmt.Fprintf(&b, "%s<%s>\n", twig, cluster)
+		for j, a := range byCluster[cluster] {
+			twig, leaf := branch(j, len(byCluster[cluster]))
+			_, _ = fmt.Fprintf(&b, "%s%s<%s>\n", stem, twig, a.Name)
+			for k, kind := range kinds {
+				twig, _ := branch(k, len(kinds))
+				_, _ = fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf("%s%s%s<%s> %s", stem, leaf, twig, kind, a.Conditions[kind]), " "))
+			}
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// branch returns what is drawn before the i-th of n entries of a tree, and
+// before the entries below it.
+func branch(i, n int) (twig, stem string) {
+	if i == n-1 {
+		return "└── ", "    "
+	}
+	return "├── ", "│   "
+}

@@ -1,0 +1,288 @@
+package addons
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+// Reasons of what an add-on waits for, beside those of its conditions.
+const (
+	ReasonDeleting              = "Deleting"
+	ReasonNoRegistration        = "NoRegistration"
+	ReasonDriverNotDeclared     = "DriverNotDeclared"
+	ReasonSubjectNotDeclared    = "SubjectNotDeclared"
+	ReasonInfrastructureMissing = "TokenInfrastructureMissing"
+	ReasonTokenMissing          = "TokenMissing"
+	ReasonCertificateMissing    = "CertificateMissing"
+	ReasonRequestNotApproved    = "RequestNotApproved"
+	ReasonRequestNotIssued      = "RequestNotIssued"
+	ReasonExpired               = "Expired"
+	ReasonRotationRequested     = "RotationRequested"
+)
+
+// nilRegistration is the reason with which addon-framework says that an add-on
+// needs no credential (contract C.4).
+const nilRegistration = "NilRegistration"
+
+// Facts are what is known beside the add-on itself.
+type Facts struct {
+	Now time.Time
+	// Requests are the open signing requests of add-ons, of any of them.
+	Requests []certificatesv1.CertificateSigningRequest
+}
+
+// Describe sums up an add-on. It is pure.
+func Describe(obj *addonv1beta1.ManagedClusterAddOn, facts Facts) AddOn {
+	a := AddOn{
+		Cluster: obj.Namespace, Name: obj.Name, Created: obj.CreationTimestamp.Time,
+		State: Ready, Conditions: map[string]string{}, Registrations: []Registration{}, Object: obj,
+	}
+	for _, c := range obj.Status.Conditions {
+		a.Conditions[c.Type] = string(c.Status)
+	}
+	a.Available = a.Conditions[addonv1beta1.ManagedClusterAddOnConditionAvailable]
+	seen := map[string]bool{}
+	for i := range obj.Status.Registrations {
+		r := describe(obj, &obj.Status.Registrations[i], facts)
+		if r.Type == string(addonv1beta1.KubeClient) && seen[r.Label()] {
+			continue // only the first one is served (contract C.2)
+		}
+		seen[r.Label()] = true
+		a.Registrations = append(a.Registrations, r)
+		if r.Type == string(addonv1beta1.KubeClient) {
+			a.Driver, a.Expires, a.Refreshed = r.Driver, r.Expires, r.Refreshed
+		}
+		if a.State == Ready && r.State != Ready {
+			a.State, a.Reason, a.Message = r.State, r.Reason, r.Message
+		}
+	}
+	if len(a.Registrations) == 0 {
+		r := unregistered(obj)
+		a.State, a.Reason, a.Message = r.State, r.Reason, r.Message
+	}
+	return a
+}
+
+// Rows returns the registrations, and one row that says why for an add-on that
+// has none.
+func (a AddOn) Rows() []Registration {
+	if len(a.Registrations) > 0 {
+		return a.Registrations
+	}
+	return []Registration{unregistered(a.Object)}
+}
+
+func unregistered(obj *addonv1beta1.ManagedClusterAddOn) Registration {
+	r := Registration{Cluster: obj.Namespace, AddOn: obj.Name, State: Ready}
+	applied := apimeta.FindStatusCondition(obj.Status.Conditions, addonv1beta1.ManagedClusterAddOnRegistrationApplied)
+	switch {
+	case !obj.DeletionTimestamp.IsZero():
+		r.wait(Waiting, ReasonDeleting, deleting(obj))
+	case applied != nil && applied.Reason == nilRegistration:
+		// It needs no credential.
+	case applied != nil && applied.Status == metav1.ConditionFalse:
+		r.wait(Failing, applied.Reason, sentence(applied.Message))
+	default:
+		r.wait(Waiting, ReasonNoRegistration, "waits for the add-on's hub part to say which credentials it needs (status.registrations is empty)")
+	}
+	return r
+}
+
+func describe(obj *addonv1beta1.ManagedClusterAddOn, config *addonv1beta1.RegistrationConfig, facts Facts) Registration {
+	r := Registration{
+		Cluster: obj.Namespace, AddOn: obj.Name, Type: string(config.Type), State: Ready,
+		Namespace: InstallNamespace(obj), HostingCluster: obj.Annotations[names.AnnotationHostingCluster],
+	}
+	if config.Type == addonv1beta1.KubeClient {
+		r.Secret = names.AddOnHubKubeconfigSecret(obj.Name)
+		if k := config.KubeClient; k != nil {
+			r.Driver, r.User, r.Groups = k.Driver, k.Subject.User, k.Subject.Groups
+		}
+	} else if s := config.CustomSigner; s != nil {
+		r.Driver, r.SignerName, r.User, r.Groups = string(driver.CSR), s.SignerName, s.Subject.User, s.Subject.Groups
+		r.Secret = names.AddOnSignerSecret(obj.Name, s.SignerName)
+	}
+	var credential *metav1.Condition
+	if r.Driver == string(driver.Token) {
+		credential = TokenCondition(obj.Status.Conditions)
+	} else if r.Driver != "" {
+		credential = apimeta.FindStatusCondition(obj.Status.Conditions, names.ConditionCertificateRotated)
+	}
+	r.dates(credential)
+	judge(&r, obj, credential, facts)
+	return r
+}
+
+// TokenCondition returns the condition about an add-on's token. Both names of
+// it are in use, and an agent of another release may have left the one behind
+// that it does not write; the one that was moved last is meant.
+func TokenCondition(conditions []metav1.Condition) *metav1.Condition {
+	ours := apimeta.FindStatusCondition(conditions, names.ConditionAddOnTokenRefreshed)
+	theirs := apimeta.FindStatusCondition(conditions, names.ConditionTokenRefreshed)
+	switch {
+	case ours == nil:
+		return theirs
+	case theirs == nil:
+		return ours
+	}
+	last := cmp.Compare(ours.LastTransitionTime.Unix(), theirs.LastTransitionTime.Unix())
+	if last == 0 {
+		a, _ := expiryOf(ours)
+		b, _ := expiryOf(theirs)
+		last = a.Compare(b)
+	}
+	if last < 0 {
+		return theirs
+	}
+	return ours
+}
+
+// dates fills in from when to when the credential is good.
+func (r *Registration) dates(c *metav1.Condition) {
+	if c == nil {
+		return
+	}
+	if t, ok := expiryOf(c); ok {
+		r.Expires = &t
+	}
+	if t, ok := refreshOf(c); ok {
+		r.Refreshed = &t
+	}
+}
+
+// expiryOf reads the end of a credential from its condition: "... expires at
+// <RFC 3339>" of a token (contract C.5), "... from <start> to <end>" of a
+// certificate (contract B.4).
+func expiryOf(c *metav1.Condition) (time.Time, bool) {
+	if c.Type == names.ConditionCertificateRotated {
+		return fleet.CredentialExpiry([]metav1.Condition{*c})
+	}
+	return timeAfter(c.Message, "expires at ")
+}
+
+// refreshOf reads when a credential was obtained.
+func refreshOf(c *metav1.Condition) (time.Time, bool) {
+	for _, before := range []string{"issued at ", "starting from "} {
+		if t, ok := timeAfter(c.Message, before); ok {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+func timeAfter(message, words string) (time.Time, bool) {
+	_, rest, ok := strings.Cut(message, words)
+	if !ok {
+		return time.Time{}, false
+	}
+	word, _, _ := strings.Cut(rest, " ")
+	t, err := time.Parse(time.RFC3339, strings.TrimRight(word, ",.;)"))
+	return t, err == nil
+}
+
+// judge says what a registration waits for: the first step that is not done, in
+// the order in which they have to happen.
+func judge(r *Registration, obj *addonv1beta1.ManagedClusterAddOn, credential *metav1.Condition, facts Facts) {
+	switch {
+	case !obj.DeletionTimestamp.IsZero():
+		r.wait(Waiting, ReasonDeleting, deleting(obj))
+	case r.Driver == "":
+		r.wait(Waiting, ReasonDriverNotDeclared, "waits for the cluster's agent to declare how it authenticates")
+	case r.Driver == string(driver.Token) && !infrastructure(r, obj):
+	case credential == nil:
+		missing(r, facts.Requests)
+	case r.Expires != nil && !facts.Now.Before(*r.Expires):
+		r.wait(Expired, ReasonExpired, "expired at "+stamp(*r.Expires)+"; the cluster's agent has not renewed it")
+	case credential.Status != metav1.ConditionTrue:
+		r.wait(Failing, credential.Reason, sentence(credential.Message))
+	case rotating(r, obj):
+	default:
+		permissions(r, obj)
+	}
+}
+
+// permissions says so when the add-on's hub part could not grant what it wants.
+func permissions(r *Registration, obj *addonv1beta1.ManagedClusterAddOn) {
+	applied := apimeta.FindStatusCondition(obj.Status.Conditions, addonv1beta1.ManagedClusterAddOnRegistrationApplied)
+	if applied != nil && applied.Status == metav1.ConditionFalse {
+		r.wait(Failing, applied.Reason, "has a credential, but no permissions: "+sentence(applied.Message))
+	}
+}
+
+// infrastructure reports whether the hub has made what a token is issued for.
+func infrastructure(r *Registration, obj *addonv1beta1.ManagedClusterAddOn) bool {
+	ready := apimeta.FindStatusCondition(obj.Status.Conditions, names.ConditionTokenInfrastructureReady)
+	namespace, name, isAccount := names.ParseServiceAccountUser(r.User)
+	switch {
+	case !isAccount:
+		r.wait(Waiting, ReasonSubjectNotDeclared, "waits for the cluster's agent to declare its ServiceAccount as the subject")
+	case ready == nil:
+		r.wait(Waiting, ReasonInfrastructureMissing, "waits for the hub's addon-manager to make the ServiceAccount "+namespace+"/"+name)
+	case ready.Status != metav1.ConditionTrue:
+		r.wait(Failing, ready.Reason, sentence(ready.Message))
+	default:
+		return true
+	}
+	return false
+}
+
+// missing says who has to act for a first credential.
+func missing(r *Registration, requests []certificatesv1.CertificateSigningRequest) {
+	if r.Driver == string(driver.Token) {
+		r.wait(Waiting, ReasonTokenMissing, "waits for the cluster's agent to obtain a token")
+		return
+	}
+	signer := cmp.Or(r.SignerName, certificatesv1.KubeAPIServerClientSignerName)
+	for i := range requests {
+		request := &requests[i]
+		if request.Labels[names.LabelClusterName] != r.Cluster || request.Labels[names.LabelAddOnName] != r.AddOn || request.Spec.SignerName != signer {
+			continue
+		}
+		switch fleet.StateOf(request) {
+		case fleet.Pending:
+			r.wait(Waiting, ReasonRequestNotApproved, fmt.Sprintf("request %s waits to be approved by the add-on's hub part", request.Name))
+			return
+		case fleet.Approved:
+			r.wait(Waiting, ReasonRequestNotIssued, fmt.Sprintf("request %s is approved, but signer %s issues no certificate", request.Name, signer))
+			return
+		default:
+		}
+	}
+	r.wait(Waiting, ReasonCertificateMissing, "waits for the cluster's agent to ask for a certificate")
+}
+
+// rotating reports whether a rotation was asked for that has not happened.
+func rotating(r *Registration, obj *addonv1beta1.ManagedClusterAddOn) bool {
+	asked, err := time.Parse(time.RFC3339, obj.Annotations[names.AnnotationRotate])
+	if err != nil || r.Refreshed == nil || r.Driver != string(driver.Token) || !r.Refreshed.Before(asked) {
+		return false
+	}
+	r.wait(Waiting, ReasonRotationRequested, "a new credential was asked for at "+stamp(asked))
+	return true
+}
+
+func deleting(obj *addonv1beta1.ManagedClusterAddOn) string {
+	if len(obj.Finalizers) == 0 {
+		return "is being deleted"
+	}
+	return "is being deleted: waits for " + strings.Join(obj.Finalizers, ", ")
+}
+
+// sentence puts a condition's message into one line.
+func sentence(message string) string {
+	return strings.TrimSpace(strings.ReplaceAll(message, "\n", "; "))
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,114 @@
+package addons
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// Filter chooses add-ons; an empty list is all.
+type Filter struct {
+	Clusters []string
+	Names    []string
+}
+
+func (f Filter) matches(obj *addonv1beta1.ManagedClusterAddOn) bool {
+	return (len(f.Clusters) == 0 || slices.Contains(f.Clusters, obj.Namespace)) &&
+		(len(f.Names) == 0 || slices.Contains(f.Names, obj.Name))
+}
+
+// RequireHub is an error unless the cluster is a hub that knows add-ons.
+func RequireHub(env cli.Env, c client.Client) error {
+	if err := fleet.RequireHub(env, c); err != nil {
+		return err
+	}
+	_, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: addonv1beta1.GroupName, Kind: "ManagedClusterAddOn"}, "v1beta1")
+	if apimeta.IsNoMatchError(err) {
+		return cli.Blockedf("wait for it with init --wait, or see what is wrong with check hub",
+			"the hub does not serve ManagedClusterAddOns (%s/v1beta1)", addonv1beta1.GroupName)
+	}
+	return err
+}
+
+// Objects returns the add-ons that the filter chooses, by cluster and name.
+func Objects(ctx context.Context, c client.Client, f Filter) ([]*addonv1beta1.ManagedClusterAddOn, error) {
+	var (
+		list    addonv1beta1.ManagedClusterAddOnList
+		options []client.ListOption
+	)
+	if len(f.Clusters) == 1 {
+		options = append(options, client.InNamespace(f.Clusters[0]))
+	}
+	if err := c.List(ctx, &list, options...); err != nil {
+		return nil, fmt.Errorf("add-ons: %w", err)
+	}
+	var out []*addonv1beta1.ManagedClusterAddOn
+	for i := range list.Items {
+		if f.matches(&list.Items[i]) {
+			out = append(out, &list.Items[i])
+		}
+	}
+	slices.SortFunc(out, func(a, b *addonv1beta1.ManagedClusterAddOn) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out, nil
+}
+
+// List describes the add-ons that the filter chooses.
+func List(ctx context.Context, env cli.Env, c client.Client, f Filter) ([]AddOn, error) {
+	objs, err := Objects(ctx, c, f)
+	if err != nil {
+		return nil, err
+	}
+	facts := Facts{Now: env.Clock.Now()}
+	if len(objs) > 0 {
+		// The list is worth having without the right to read requests.
+		if facts.Requests, err = Requests(ctx, c); err != nil {
+			env.Warn("requests are not shown: %v", err)
+		}
+	}
+	out := make([]AddOn, len(objs))
+	for i, obj := range objs {
+		out[i] = Describe(obj, facts)
+	}
+	return out, nil
+}
+
+// Requests returns the certificate signing requests of add-ons.
+func Requests(ctx context.Context, c client.Client) ([]certificatesv1.CertificateSigningRequest, error) {
+	var list certificatesv1.CertificateSigningRequestList
+	if err := c.List(ctx, &list, client.HasLabels{names.LabelClusterName, names.LabelAddOnName}); err != nil {
+		return nil, fmt.Errorf("requests of add-ons: %w", err)
+	}
+	return list.Items, nil
+}
+
+// Missing returns an error about the names of the filter that chose nothing.
+func (f Filter) Missing(env cli.Env, found []AddOn) error {
+	if len(f.Names) == 0 {
+		return nil
+	}
+	for _, name := range f.Names {
+		if slices.ContainsFunc(found, func(a AddOn) bool { return a.Name == name }) {
+			continue
+		}
+		try := "list the add-ons with: " + env.Name + " get addons"
+		if len(f.Clusters) > 0 {
+			return cli.NotFoundf(try, "no add-on %s on %s", name, joined(f.Clusters))
+		}
+		return cli.NotFoundf(try, "no add-on %s on any cluster", name)
+	}
+	return nil
+}
