@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
@@ -21,12 +22,12 @@ import (
 const clockTolerance = 5 * time.Minute
 
 // issued turns a CSR's certificate into a credential, or says why it is none.
-func (a *Agent) issued(req *request, certificate []byte) (*driver.Issued, error) {
-	validity, err := inspect(a.config.Identity, req.keyPEM, certificate)
+func (r *requester) issued(req *request, certificate []byte) (*driver.Issued, error) {
+	validity, err := r.wanted.inspect(req.keyPEM, certificate)
 	if err != nil {
 		return nil, err
 	}
-	now := a.config.Clock.Now()
+	now := r.clock.Now()
 	if validity.Expired(now) {
 		return nil, fmt.Errorf("it expired at %s", validity.NotAfter.UTC().Format(time.RFC3339))
 	}
@@ -40,8 +41,8 @@ func (a *Agent) issued(req *request, certificate []byte) (*driver.Issued, error)
 	}, nil
 }
 
-// inspect judges a key and a certificate chain as a credential of id.
-func inspect(id driver.Identity, keyPEM, certPEM []byte) (credential.Validity, error) {
+// inspect judges a key and a certificate chain as the credential that is wanted.
+func (w *wanted) inspect(keyPEM, certPEM []byte) (credential.Validity, error) {
 	if len(keyPEM) == 0 || len(certPEM) == 0 {
 		return credential.Validity{}, fmt.Errorf("no %s and %s: %w", names.KeyTLSKey, names.KeyTLSCert, credential.ErrMissing)
 	}
@@ -53,23 +54,33 @@ func inspect(id driver.Identity, keyPEM, certPEM []byte) (credential.Validity, e
 	if err != nil {
 		return credential.Validity{}, fmt.Errorf("%w: %w", credential.ErrMalformed, err)
 	}
-	return inspectLeaf(id, key.Public(), chain[0])
+	return w.inspectLeaf(key.Public(), chain[0])
 }
 
-func inspectLeaf(id driver.Identity, pub crypto.PublicKey, leaf *x509.Certificate) (credential.Validity, error) {
+func (w *wanted) inspectLeaf(pub crypto.PublicKey, leaf *x509.Certificate) (credential.Validity, error) {
 	if !samePublicKey(leaf.PublicKey, pub) {
 		return credential.Validity{}, fmt.Errorf("%w: the certificate is not for the private key", credential.ErrMalformed)
 	}
-	if !slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageClientAuth) {
+	if !w.usable(leaf.ExtKeyUsage) {
 		return credential.Validity{}, fmt.Errorf("%w: the certificate is not for client authentication", credential.ErrMalformed)
 	}
-	want := names.AgentUser(id.Cluster, id.Agent)
-	if leaf.Subject.CommonName != want {
-		return credential.Validity{}, fmt.Errorf("%w: it is for %q and not for %q", credential.ErrWrongIdentity, leaf.Subject.CommonName, want)
+	if leaf.Subject.CommonName != w.user {
+		return credential.Validity{}, fmt.Errorf("%w: it is for %q and not for %q", credential.ErrWrongIdentity, leaf.Subject.CommonName, w.user)
 	}
-	groups := slices.Compact(slices.Sorted(slices.Values(leaf.Subject.Organization)))
-	if !slices.Equal(groups, organizations(id)) {
-		return credential.Validity{}, fmt.Errorf("%w: its groups are %q and not %q", credential.ErrWrongIdentity, groups, organizations(id))
+	if groups := sorted(leaf.Subject.Organization); !slices.Equal(groups, w.groups) {
+		return credential.Validity{}, fmt.Errorf("%w: its groups are %q and not %q", credential.ErrWrongIdentity, groups, w.groups)
+	}
+	if units := sorted(leaf.Subject.OrganizationalUnit); !slices.Equal(units, w.units) {
+		return credential.Validity{}, fmt.Errorf("%w: its organizational units are %q and not %q", credential.ErrWrongIdentity, units, w.units)
 	}
 	return credential.Validity{NotBefore: leaf.NotBefore, NotAfter: leaf.NotAfter}, nil
+}
+
+// usable reports whether a certificate for these usages can be shown by a
+// client. A custom signer may leave them out, which allows all.
+func (w *wanted) usable(usages []x509.ExtKeyUsage) bool {
+	if len(usages) == 0 {
+		return w.signer != certificatesv1.KubeAPIServerClientSignerName
+	}
+	return slices.Contains(usages, x509.ExtKeyUsageClientAuth) || slices.Contains(usages, x509.ExtKeyUsageAny)
 }

@@ -3,12 +3,8 @@ package csr
 import (
 	"crypto"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/hex"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
@@ -34,20 +30,20 @@ type request struct {
 	refusals    int
 }
 
-func newRequest(id driver.Identity, refusals int) (*request, error) {
+func newRequest(w *wanted, refusals int) (*request, error) {
 	key, keyPEM, err := pemutil.NewKey()
 	if err != nil {
 		return nil, err
 	}
-	return requestFor(id, key, keyPEM, refusals)
+	return requestFor(w, key, keyPEM, refusals)
 }
 
-func requestFor(id driver.Identity, key crypto.Signer, keyPEM []byte, refusals int) (*request, error) {
+func requestFor(w *wanted, key crypto.Signer, keyPEM []byte, refusals int) (*request, error) {
 	fingerprint, err := pemutil.KeyFingerprint(key.Public())
 	if err != nil {
 		return nil, err
 	}
-	name, err := requestName(id, key.Public())
+	name, err := w.requestName(key.Public())
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +51,8 @@ func requestFor(id driver.Identity, key crypto.Signer, keyPEM []byte, refusals i
 }
 
 // parsePending reads what request.data wrote. It is an error when the data are
-// not of this identity: such a request would have another name.
-func parsePending(id driver.Identity, pending driver.Data) (*request, error) {
+// not of what is wanted: such a request would have another name.
+func parsePending(w *wanted, pending driver.Data) (*request, error) {
 	keyPEM := pending[names.KeyTLSKey]
 	key, err := pemutil.ParseKey(keyPEM)
 	if err != nil {
@@ -66,12 +62,12 @@ func parsePending(id driver.Identity, pending driver.Data) (*request, error) {
 	if err != nil || refusals < 0 {
 		refusals = 0
 	}
-	req, err := requestFor(id, key, keyPEM, refusals)
+	req, err := requestFor(w, key, keyPEM, refusals)
 	if err != nil {
 		return nil, err
 	}
 	if req.name != string(pending[keyRequest]) {
-		return nil, fmt.Errorf("the pending request is not one of %s", names.AgentUser(id.Cluster, id.Agent))
+		return nil, fmt.Errorf("the pending request is not one of %s", w.user)
 	}
 	return req, nil
 }
@@ -85,8 +81,8 @@ func (r *request) data() driver.Data {
 }
 
 // encode signs the certificate request.
-func (r *request) encode(id driver.Identity) ([]byte, error) {
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject(id)}, r.key)
+func (r *request) encode(w *wanted) ([]byte, error) {
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: w.subject(), DNSNames: w.dnsNames}, r.key)
 	if err != nil {
 		return nil, fmt.Errorf("sign certificate request: %w", err)
 	}
@@ -105,34 +101,4 @@ func (r *request) owns(pem []byte) bool {
 func samePublicKey(a, b crypto.PublicKey) bool {
 	eq, ok := a.(interface{ Equal(crypto.PublicKey) bool })
 	return ok && eq.Equal(b)
-}
-
-// subject is who a certificate of id names (contract B.4).
-func subject(id driver.Identity) pkix.Name {
-	return pkix.Name{
-		CommonName:   names.AgentUser(id.Cluster, id.Agent),
-		Organization: organizations(id),
-	}
-}
-
-// organizations are the groups of id, sorted.
-func organizations(id driver.Identity) []string {
-	return slices.Sorted(slices.Values([]string{names.ClusterGroup(id.Cluster), names.GroupManagedClusters}))
-}
-
-// requestName is the name of the CSR for a subject and a key: the cluster's
-// name and a digest of both (seed 004 step 3), so that asking twice is asking
-// once.
-func requestName(id driver.Identity, pub crypto.PublicKey) (string, error) {
-	der, err := x509.MarshalPKIXPublicKey(pub)
-	if err != nil {
-		return "", fmt.Errorf("encode public key: %w", err)
-	}
-	h := sha256.New()
-	for _, part := range slices.Concat([]string{names.AgentUser(id.Cluster, id.Agent)}, organizations(id)) {
-		_, _ = h.Write([]byte(part)) // A hash never fails to write.
-		_, _ = h.Write([]byte{0})
-	}
-	_, _ = h.Write(der)
-	return id.Cluster + "-" + hex.EncodeToString(h.Sum(nil)[:20]), nil
 }

@@ -1,0 +1,119 @@
+package csr
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+// AddOnConfig is what an AddOn asks for.
+type AddOnConfig struct {
+	// Cluster and AddOn name whose registration it is.
+	Cluster string
+	AddOn   string
+	// Registration is a registration in the add-on's status, of either type.
+	Registration addonv1beta1.RegistrationConfig
+	// ExpirationSeconds is the requested lifetime; 0 leaves it to the signer.
+	ExpirationSeconds int32
+	// Clock is the time that certificates and back-offs are judged by.
+	Clock clock.PassiveClock
+}
+
+// AddOn obtains client certificates for one registration of an add-on, for the
+// hub's API server (kubeClient) or for whatever else trusts the add-on's own
+// signer (customSigner). Its CSRs are approved by the add-on's hub side, not by
+// the registration controllers (contract C.3).
+type AddOn struct {
+	declared  addonv1beta1.RegistrationConfig
+	requester requester
+}
+
+var _ driver.AddOn = (*AddOn)(nil)
+
+// NewAddOn returns the driver for config.
+func NewAddOn(config AddOnConfig) *AddOn {
+	declared := declare(config)
+	w := wanted{
+		owner:    fmt.Sprintf("add-on %s of %s", config.AddOn, config.Cluster),
+		dnsNames: []string{names.AddOnDNSName(config.AddOn)},
+		prefix:   fmt.Sprintf("addon-%s-%s", config.Cluster, config.AddOn),
+		labels: map[string]string{
+			names.LabelClusterName: config.Cluster,
+			names.LabelAddOnName:   config.AddOn,
+		},
+		expirationSeconds: config.ExpirationSeconds,
+		words: words{
+			approve: func(name, fingerprint string) string {
+				return fmt.Sprintf("waiting for the hub side of add-on %s to approve CertificateSigningRequest %s (key %s); if it does not, check that it runs on the hub", config.AddOn, name, fingerprint)
+			},
+			sign: waitsForHubSigner,
+		},
+	}
+	if custom := declared.CustomSigner; declared.Type == addonv1beta1.CustomSigner {
+		w.signer = custom.SignerName
+		w.user, w.groups, w.units = custom.Subject.User, sorted(custom.Subject.Groups), sorted(custom.Subject.OrganizationUnits)
+		w.words.sign = func(name string) string {
+			return fmt.Sprintf("CertificateSigningRequest %s is approved and waits for the signer %s, which the hub side of add-on %s is to run", name, custom.SignerName, config.AddOn)
+		}
+	} else {
+		subject := declared.KubeClient.Subject
+		w.signer = certificatesv1.KubeAPIServerClientSignerName
+		w.user, w.groups = subject.User, sorted(subject.Groups)
+	}
+	w.distinction = slices.Concat([]string{"", w.signer}, w.units)
+	return &AddOn{declared: declared, requester: requester{wanted: w, clock: config.Clock}}
+}
+
+// Declare implements driver.AddOn: driver csr for a kubeClient registration,
+// and the add-on's own user and groups where its hub side named none. A subject
+// that the token driver left behind counts as none.
+func (a *AddOn) Declare() addonv1beta1.RegistrationConfig { return *a.declared.DeepCopy() }
+
+// Inspect implements driver.AddOn. Who issued the certificate is no concern of
+// the agent: a custom signer's CA is known to whomever the certificate is shown to.
+func (a *AddOn) Inspect(stored driver.Data) (credential.Validity, error) {
+	return a.requester.wanted.inspect(stored[names.KeyTLSKey], stored[names.KeyTLSCert])
+}
+
+// Obtain implements driver.AddOn, as Agent.Obtain does driver.Agent.
+func (a *AddOn) Obtain(ctx context.Context, hub client.Client, pending driver.Data) (driver.Step, error) {
+	return a.requester.obtain(ctx, hub, pending)
+}
+
+// declare fills in what the add-on's hub side left open (contract C.2).
+func declare(config AddOnConfig) addonv1beta1.RegistrationConfig {
+	declared := *config.Registration.DeepCopy()
+	defaultUser := names.AddOnUser(config.Cluster, config.AddOn, config.AddOn)
+	if declared.Type == addonv1beta1.CustomSigner {
+		if declared.CustomSigner == nil {
+			declared.CustomSigner = &addonv1beta1.CustomSignerConfig{}
+		}
+		if declared.CustomSigner.Subject.User == "" {
+			declared.CustomSigner.Subject.User = defaultUser
+		}
+		return declared
+	}
+	if declared.KubeClient == nil {
+		declared.KubeClient = &addonv1beta1.KubeClientConfig{}
+	}
+	subject := &declared.KubeClient.Subject
+	declared.KubeClient.Driver = string(driver.CSR)
+	if _, _, ok := names.ParseServiceAccountUser(subject.User); ok || subject.User == "" {
+		// What the token driver left behind is never asked for as a certificate.
+		subject.User = defaultUser
+	}
+	if len(subject.Groups) == 0 {
+		subject.Groups = []string{names.AddOnClusterGroup(config.Cluster, config.AddOn), names.AddOnGroup(config.AddOn)}
+	}
+	return declared
+}

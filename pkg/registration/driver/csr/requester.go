@@ -1,0 +1,222 @@
+package csr
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+// MaxOpenRequests is the number of CSRs of one cluster, or of one add-on of a
+// cluster, without a certificate, at which the agent stops making more
+// (contract B.4, C.3). Issued ones do not count: with certificates of ten
+// minutes there can be more than ten of them before the hub's own clean-up,
+// which runs hourly, comes by.
+const MaxOpenRequests = 10
+
+// Reasons that Obtain waits for.
+const (
+	// ReasonRequested waits for a person, or a policy, on the hub.
+	ReasonRequested = "CSRRequested"
+	// ReasonApproved waits for the signer.
+	ReasonApproved = "CSRApproved"
+	// ReasonRefused waits to ask again after a denial.
+	ReasonRefused = "CSRDenied"
+	// ReasonFailed waits to ask again after the signer failed.
+	ReasonFailed = "CSRFailed"
+	// ReasonUnfit waits to ask again after a certificate was issued that
+	// cannot be used.
+	ReasonUnfit = "CertificateUnfit"
+	// ReasonHalted waits for the hub to have fewer open CSRs.
+	ReasonHalted = "ClientCertificateCreationHalted"
+)
+
+// haltedRecheck is how often a halted agent looks whether there is room again.
+const haltedRecheck = time.Minute
+
+// requester asks for a certificate by CertificateSigningRequests, whoever it is
+// for. It is stateless: what it must remember is in the pending data.
+type requester struct {
+	wanted wanted
+	clock  clock.PassiveClock
+}
+
+// obtain is driver.Agent's and driver.AddOn's Obtain. The first step makes a
+// key and nothing else; the CSR's name follows from the key, so the steps
+// behind it can be repeated by anyone who has the pending data.
+func (r *requester) obtain(ctx context.Context, hub client.Client, pending driver.Data) (driver.Step, error) {
+	req, err := parsePending(&r.wanted, pending)
+	if err != nil {
+		// Nothing is pending, or nothing that could ever be issued to us.
+		return r.begin(0)
+	}
+	var found certificatesv1.CertificateSigningRequest
+	err = hub.Get(ctx, client.ObjectKey{Name: req.name}, &found)
+	if apierrors.IsNotFound(err) {
+		return r.create(ctx, hub, req)
+	}
+	if err != nil {
+		return driver.Step{Pending: pending}, fmt.Errorf("get CertificateSigningRequest %s: %w", req.name, err)
+	}
+	return r.follow(req, &found)
+}
+
+// begin makes the key of a new request, to be stored before it is used.
+func (r *requester) begin(refusals int) (driver.Step, error) {
+	req, err := newRequest(&r.wanted, refusals)
+	if err != nil {
+		return driver.Step{}, err
+	}
+	return driver.Step{
+		Pending: req.data(),
+		Again:   true,
+		Waiting: driver.Waiting{Reason: ReasonRequested, Message: "requesting a certificate for key " + req.fingerprint},
+	}, nil
+}
+
+func (r *requester) create(ctx context.Context, hub client.Client, req *request) (driver.Step, error) {
+	step := driver.Step{Pending: req.data()}
+	open, err := r.openRequests(ctx, hub)
+	if err != nil {
+		return step, err
+	}
+	if open >= MaxOpenRequests {
+		step.Waiting = driver.Waiting{Reason: ReasonHalted, Message: fmt.Sprintf(
+			"the hub holds %d CertificateSigningRequests of %s without a certificate, so no more are created: delete those that are not needed (kubectl get csr -l %s)",
+			open, r.wanted.owner, r.wanted.labelSelector())}
+		step.After, step.Failing = haltedRecheck, true
+		return step, nil
+	}
+	csr, err := r.object(req)
+	if err != nil {
+		return step, err
+	}
+	err = hub.Create(ctx, csr)
+	if apierrors.IsAlreadyExists(err) {
+		step.Again = true // Another step finds out what it is.
+		return step, nil
+	}
+	if err != nil {
+		return step, fmt.Errorf("create CertificateSigningRequest %s: %w", req.name, err)
+	}
+	return r.follow(req, csr)
+}
+
+// openRequests counts the owner's CSRs that brought no certificate.
+func (r *requester) openRequests(ctx context.Context, hub client.Client) (int, error) {
+	selector, err := r.wanted.selector()
+	if err != nil {
+		return 0, err
+	}
+	var list certificatesv1.CertificateSigningRequestList
+	if err := hub.List(ctx, &list, client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return 0, fmt.Errorf("list CertificateSigningRequests of %s: %w", r.wanted.owner, err)
+	}
+	open := 0
+	for i := range list.Items {
+		if len(list.Items[i].Status.Certificate) == 0 {
+			open++
+		}
+	}
+	return open, nil
+}
+
+func (r *requester) object(req *request) (*certificatesv1.CertificateSigningRequest, error) {
+	pem, err := req.encode(&r.wanted)
+	if err != nil {
+		return nil, err
+	}
+	csr := &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: req.name, Labels: r.wanted.labels},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request:    pem,
+			SignerName: r.wanted.signer,
+			Usages:     Usages(),
+		},
+	}
+	if r.wanted.expirationSeconds > 0 {
+		csr.Spec.ExpirationSeconds = new(r.wanted.expirationSeconds)
+	}
+	return csr, nil
+}
+
+// follow says where the request stands.
+func (r *requester) follow(req *request, csr *certificatesv1.CertificateSigningRequest) (driver.Step, error) {
+	if !req.owns(csr.Spec.Request) {
+		// Somebody took the name. A new key has a new name.
+		return r.begin(req.refusals)
+	}
+	step := driver.Step{Pending: req.data(), Watch: csr}
+	denied, approved, failed := conditions(csr)
+	switch {
+	case denied != nil:
+		return r.refused(req, denied, ReasonRefused, "was denied by the hub")
+	case failed != nil:
+		return r.refused(req, failed, ReasonFailed, "was approved but the hub's signer failed")
+	case approved == nil:
+		step.Waiting = driver.Waiting{Reason: ReasonRequested, Message: r.wanted.words.approve(csr.Name, req.fingerprint)}
+		return step, nil
+	case len(csr.Status.Certificate) == 0:
+		step.Waiting = driver.Waiting{Reason: ReasonApproved, Message: r.wanted.words.sign(csr.Name)}
+		return step, nil
+	}
+	issued, err := r.issued(req, csr.Status.Certificate)
+	if err != nil {
+		unfit := &certificatesv1.CertificateSigningRequestCondition{Message: err.Error(), LastUpdateTime: approved.LastUpdateTime}
+		return r.refused(req, unfit, ReasonUnfit, "brought a certificate that cannot be used")
+	}
+	step.Issued = issued
+	return step, nil
+}
+
+// refused waits, and then asks anew with a new key. The wait is counted from
+// the refusal itself, which the hub recorded, so a restart does not shorten it.
+func (r *requester) refused(req *request, c *certificatesv1.CertificateSigningRequestCondition, reason, what string) (driver.Step, error) {
+	again := c.LastUpdateTime.Add(backoff().Delay(req.refusals+1, req.name))
+	wait := again.Sub(r.clock.Now())
+	if wait <= 0 {
+		return r.begin(req.refusals + 1)
+	}
+	because := c.Message
+	if because == "" {
+		because = "no reason was given"
+	}
+	return driver.Step{
+		Pending: req.data(),
+		After:   wait,
+		Failing: true,
+		Waiting: driver.Waiting{Reason: reason, Message: fmt.Sprintf("CertificateSigningRequest %s %s: %s; asking again at %s",
+			req.name, what, because, again.UTC().Format(time.RFC3339))},
+	}, nil
+}
+
+func backoff() credential.Backoff {
+	return credential.Backoff{First: 10 * time.Second, Most: time.Hour}
+}
+
+func conditions(csr *certificatesv1.CertificateSigningRequest) (denied, approved, failed *certificatesv1.CertificateSigningRequestCondition) {
+	for i := range csr.Status.Conditions {
+		c := &csr.Status.Conditions[i]
+		if c.Status == corev1.ConditionFalse {
+			continue
+		}
+		switch c.Type {
+		case certificatesv1.CertificateDenied:
+			denied = c
+		case certificatesv1.CertificateApproved:
+			approved = c
+		case certificatesv1.CertificateFailed:
+			failed = c
+		}
+	}
+	return denied, approved, failed
+}
