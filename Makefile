@@ -25,17 +25,29 @@ build: ## Build bin/kubectl-ocm
 localkube: ## Build bin/localkube: etcd and the Kubernetes control plane for local clusters
 	@scripts/build-localkube.sh
 
+.PHONY: examples
+examples: ## Build the sample add-on: bin/heartbeat-addon
+	cd examples/heartbeat && $(GO_BUILD) -o $(BIN)/heartbeat-addon .
+
+# managed-serviceaccount is upstream's, unmodified, and for the end-to-end suite only.
+MSA := open-cluster-management.io/managed-serviceaccount
+.PHONY: e2e-addons
+e2e-addons: examples
+	cd e2e/managedserviceaccount && $(GO_BUILD) -o $(BIN)/msa $(MSA)/cmd
+	install -d $(BIN)/msa-deploy
+	install -m 0644 "$$(cd e2e/managedserviceaccount && $(GO) list -m -f '{{.Dir}}' $(MSA))"/deploy/bases/*.yaml $(BIN)/msa-deploy
+
 .PHONY: demo
 demo: build localkube ## Start a hub and two managed clusters and join them
 	@scripts/demo.sh
 
 .PHONY: test
-test: build localkube ## Run every test, the end-to-end suite on local clusters included
+test: build localkube e2e-addons ## Run every test, the end-to-end suite on local clusters included
 	@scripts/install-build-tools.sh
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout 20m $(TESTFLAGS) ./...
 
 .PHONY: e2e
-e2e: build localkube ## Run the end-to-end suite on local clusters only
+e2e: build localkube e2e-addons ## Run the end-to-end suite on local clusters only
 	@scripts/install-build-tools.sh
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on -count=1 -timeout 20m $(TESTFLAGS) ./e2e/...
 
@@ -67,10 +79,13 @@ generate: ## Regenerate everything that is generated
 tidy:
 	$(GO) mod tidy
 	cd cmd/localkube && $(GO) mod tidy
+	cd examples/heartbeat && $(GO) mod tidy
+	cd e2e/managedserviceaccount && $(GO) mod tidy
 
 .PHONY: lint
 lint: ## Run the linters
 	$(TOOL) golangci-lint run ./...
+	cd examples/heartbeat && $(GO) tool -modfile=$(CURDIR)/scripts/go.tools.mod golangci-lint run --config $(CURDIR)/.golangci.yml ./...
 
 .PHONY: verify
 verify: ## Regenerate, tidy and lint; fail when that changes a file
