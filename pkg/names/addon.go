@@ -19,6 +19,12 @@ const (
 	AnnotationHostingCluster = "addon.open-cluster-management.io/hosting-cluster-name"
 	// AnnotationInstallNamespace carries the installNamespace of v1alpha1 in v1beta1.
 	AnnotationInstallNamespace = "addon.open-cluster-management.io/v1alpha1-install-namespace"
+	// AnnotationCarriesV1alpha1, on an add-on in v1beta1, holds what only v1alpha1
+	// can express, and AnnotationCarriesV1beta1, on one in v1alpha1, what only
+	// v1beta1 can. They are the conversion's, and lack AnnotationAddOnPrefix
+	// because add-on managers take such annotations away.
+	AnnotationCarriesV1alpha1 = "conversion.open-cluster-management.io/v1alpha1"
+	AnnotationCarriesV1beta1  = "conversion.open-cluster-management.io/v1beta1"
 	// AnnotationAddOnLifecycle says who manages a ClusterManagementAddOn: absent
 	// or AddOnLifecycleManager means the add-on manager.
 	AnnotationAddOnLifecycle = "addon.open-cluster-management.io/lifecycle"
@@ -29,6 +35,11 @@ const (
 	// AnnotationAddOnPrefix because add-on managers take such annotations away.
 	AnnotationRotate = "registration.open-cluster-management.io/rotate-credentials-issued-before"
 )
+
+// ReservedNoDefaultConfig is the name that a default configuration of a
+// ClusterManagementAddOn in v1beta1 has when there is none: the add-on supports
+// the kind of configuration and has no default for it.
+const ReservedNoDefaultConfig = "__reserved_no_default__"
 
 // Conditions of a ManagedClusterAddOn that its registration sets, beside those
 // in the API package. They are per driver, not per registration (contract C.2).

@@ -1,0 +1,69 @@
+package conversion
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// Path is where the API server finds the handler (contract D.9).
+const Path = "/convert"
+
+// MaxRequestBytes is the largest review that is read. The API server takes
+// objects of up to 3 MiB; it sends one at a time from its storage, and several
+// only for what it has in memory.
+const MaxRequestBytes = 32 << 20
+
+// Handler answers ConversionReviews over HTTP. What it cannot make out as one
+// it refuses with a status and a sentence.
+type Handler struct {
+	// Observe, if set, is told of every answer: whether it is the converted
+	// objects, and how many these are.
+	Observe func(ok bool, objects int)
+}
+
+// ServeHTTP answers one review.
+func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "send a ConversionReview by POST", http.StatusMethodNotAllowed)
+		return
+	}
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		http.Error(w, "the Content-Type must be application/json", http.StatusUnsupportedMediaType)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxRequestBytes))
+	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+		http.Error(w, fmt.Sprintf("the ConversionReview has more than %d bytes", tooLarge.Limit), http.StatusRequestEntityTooLarge)
+		return
+	}
+	if err != nil {
+		http.Error(w, "the ConversionReview cannot be read to its end", http.StatusBadRequest)
+		return
+	}
+	h.answer(w, body)
+}
+
+func (h Handler) answer(w http.ResponseWriter, body []byte) {
+	review, err := Answer(body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	data, err := utiljson.Marshal(review)
+	if err != nil {
+		http.Error(w, "the answer cannot be written as JSON", http.StatusInternalServerError)
+		return
+	}
+	if h.Observe != nil {
+		h.Observe(review.Response.Result.Status == metav1.StatusSuccess, len(review.Response.ConvertedObjects))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(data) // Whoever went away gets no answer.
+}
