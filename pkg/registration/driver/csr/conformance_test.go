@@ -1,7 +1,9 @@
 package csr_test
 
 import (
+	"crypto/x509"
 	"testing"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +12,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -73,4 +77,66 @@ func TestConformance(t *testing.T) {
 			Refuse: decide(certificatesv1.CertificateDenied),
 		})
 	})
+	for kind, registration := range map[string]addonv1beta1.RegistrationConfig{
+		"kube-client":   kubeClient("", ""),
+		"custom-signer": customSigner("me", []string{"us"}, []string{"ou"}),
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			judge := addOnHubSide{clients: clients}
+			drivertest.RunAddOn(t, drivertest.AddOnSuite{
+				New: func(addOn *addonv1beta1.ManagedClusterAddOn) driver.AddOn {
+					return csr.NewAddOn(csr.AddOnConfig{
+						Cluster: addOn.Namespace, AddOn: addOn.Name, Registration: addOn.Status.Registrations[0], ExpirationSeconds: 3600, Clock: clock.RealClock{},
+					})
+				},
+				Registration: registration,
+				Prefix:       kind,
+				Hub:          func(*testing.T, string) client.WithWatch { return joiner },
+				Grant:        judge.approve,
+				Refuse:       judge.deny,
+			})
+		})
+	}
+}
+
+// addOnHubSide approves or denies an add-on's requests, and signs what the hub
+// itself does not.
+type addOnHubSide struct {
+	clients kubernetes.Interface
+}
+
+func (h addOnHubSide) approve(t *testing.T, addOn *addonv1beta1.ManagedClusterAddOn) {
+	t.Helper()
+	c := h.decide(t, addOn, certificatesv1.CertificateApproved)
+	if c.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName {
+		return
+	}
+	c.Status.Certificate = signedFor(t, *c, func(x *x509.Certificate) {
+		x.NotBefore, x.NotAfter = c.CreationTimestamp.Time, c.CreationTimestamp.Add(time.Hour)
+	})
+	if _, err := h.clients.CertificatesV1().CertificateSigningRequests().UpdateStatus(t.Context(), c, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (h addOnHubSide) deny(t *testing.T, addOn *addonv1beta1.ManagedClusterAddOn) {
+	t.Helper()
+	h.decide(t, addOn, certificatesv1.CertificateDenied)
+}
+
+func (h addOnHubSide) decide(t *testing.T, addOn *addonv1beta1.ManagedClusterAddOn, typ certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequest {
+	t.Helper()
+	requests := h.clients.CertificatesV1().CertificateSigningRequests()
+	list, err := requests.List(t.Context(), metav1.ListOptions{LabelSelector: names.LabelClusterName + "=" + addOn.Namespace + "," + names.LabelAddOnName + "=" + addOn.Name})
+	if err != nil || len(list.Items) != 1 {
+		t.Fatalf("%d requests of %s/%s, %v", len(list.Items), addOn.Namespace, addOn.Name, err)
+	}
+	c := &list.Items[0]
+	c.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: typ, Status: corev1.ConditionTrue, Reason: "Test"}}
+	decided, err := requests.UpdateApproval(t.Context(), c.Name, c, metav1.UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decided
 }

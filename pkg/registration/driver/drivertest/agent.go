@@ -1,7 +1,6 @@
 package drivertest
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
@@ -77,24 +75,7 @@ type run struct {
 
 func newRun(s AgentSuite, id driver.Identity) *run {
 	r := &run{suite: s, id: id, agent: s.New(id)}
-	r.hub = interceptor.NewClient(s.Hub, interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			r.writes.Add(1)
-			return c.Create(ctx, o, opts...)
-		},
-		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-			r.writes.Add(1)
-			return c.Update(ctx, o, opts...)
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			r.writes.Add(1)
-			return c.Patch(ctx, o, p, opts...)
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			r.writes.Add(1)
-			return c.Delete(ctx, o, opts...)
-		},
-	})
+	r.hub = counting(s.Hub, &r.writes)
 	return r
 }
 
