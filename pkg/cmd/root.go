@@ -71,10 +71,7 @@ hub, join asks for membership of a managed cluster, accept grants it.`,
 	root.SetHelpCommandGroupID(string(cli.GroupOther))
 	for i, s := range sections(env) {
 		s.cmd.GroupID = string(s.group)
-		if s.cmd.Annotations == nil {
-			s.cmd.Annotations = map[string]string{}
-		}
-		s.cmd.Annotations[orderAnnotation] = fmt.Sprintf("%02d", i)
+		cli.SetOrder(s.cmd, i)
 		root.AddCommand(s.cmd)
 	}
 	return root

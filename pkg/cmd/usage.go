@@ -9,13 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 )
 
 // width is how wide help is: that of a terminal nobody has changed.
 const width = 80
-
-// orderAnnotation holds the place of a command in its section.
-const orderAnnotation = "order"
 
 // usage prints how a command is called: the synopsis, examples, subcommands by
 // section and flags, each flag's text below it so that nothing is cut off.
@@ -62,7 +61,7 @@ func (l *lines) commands(cmd *cobra.Command) {
 	children := slices.DeleteFunc(slices.Clone(cmd.Commands()), func(c *cobra.Command) bool { return !c.IsAvailableCommand() && c.Name() != "help" })
 	// cobra sorts by name; a section shows the order in which one uses it.
 	slices.SortStableFunc(children, func(a, b *cobra.Command) int {
-		return cmp.Compare(a.Annotations[orderAnnotation], b.Annotations[orderAnnotation])
+		return cmp.Compare(a.Annotations[cli.OrderAnnotation], b.Annotations[cli.OrderAnnotation])
 	})
 	pad := 0
 	for _, c := range children {

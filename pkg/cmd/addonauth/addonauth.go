@@ -15,7 +15,7 @@ import (
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
 	cmd := cli.Parent("addon-auth", "Show and change how add-ons authenticate to the hub",
-		newStatus(env))
+		newStatus(env), newSet(env), newRotate(env), newRBAC(env), newGC(env))
 	cmd.Aliases = []string{"addonauth"}
 	return cmd
 }

@@ -15,6 +15,7 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -25,6 +26,7 @@ type clusterScope struct {
 	name     string
 	cluster  clusterv1.ManagedCluster
 	requests []fleet.Request
+	addOns   []addons.AddOn
 }
 
 func (c *clusterScope) steps() []step {
@@ -39,6 +41,8 @@ func (c *clusterScope) steps() []step {
 		{"the clocks agree", false, c.clocks},
 		{"the cluster is available", false, c.available},
 		{"its credential is good for a while", false, c.expiry},
+		{"its add-ons have credentials", false, c.registered},
+		{"their credentials are good for a while", false, c.lasting},
 	}
 }
 

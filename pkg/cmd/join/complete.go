@@ -11,13 +11,14 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// minSeconds is the shortest life of a certificate or token that the API
-// server gives out.
+// minSeconds is the shortest life of a certificate that the API server gives
+// out.
 const minSeconds = 600
 
 // plan is what the flags ask for.
@@ -61,6 +62,9 @@ func (o *options) complete(cmd *cobra.Command) (plan, error) {
 	}
 	if o.force {
 		o.skip = install.Checks()
+	}
+	if o.registration.warning != "" {
+		o.env.Warn("%s", o.registration.warning)
 	}
 	if len(errs) > 0 {
 		return p, cli.Usagef("%v", errors.Join(errs...))
@@ -181,11 +185,11 @@ func (r *registrationFlags) clusterDriver() (*operatorv1.RegistrationDriver, err
 }
 
 func (r *registrationFlags) addOnDriver() (*operatorv1.AddOnRegistrationDriver, error) {
+	warning, err := flags.AddOnTokenSeconds("addon-token-expiration-seconds", r.addOnSeconds)
+	r.warning = warning
 	switch {
-	case r.addOnSeconds < 0:
-		return nil, errors.New("--addon-token-expiration-seconds must not be negative")
-	case r.addOnSeconds > 0 && r.addOnSeconds < minSeconds:
-		return nil, fmt.Errorf("--addon-token-expiration-seconds must be 0 or at least %d", minSeconds)
+	case err != nil:
+		return nil, err
 	case r.addOnSeconds > 0 && r.addOns != addOnToken:
 		return nil, errors.New("--addon-token-expiration-seconds needs --addon-kubeclient-registration-auth=token")
 	case r.addOns == "":

@@ -54,6 +54,8 @@ type registrationFlags struct {
 	managedARN   string
 	grpcServer   string
 	grpcCAFile   string
+	// warning is what value found that is no mistake.
+	warning string
 }
 
 // addOnAuth is how add-ons authenticate to the hub.
@@ -160,7 +162,7 @@ func (r *registrationFlags) addTo(cmd *cobra.Command) {
 	cli.NewEnum(&r.addOns, nil, addOnCSR, addOnToken).
 		AddTo(cmd, "addon-kubeclient-registration-auth", "", "how add-ons register (default csr)")
 	cli.AliasFlag(cmd, "addon-auth", "addon-kubeclient-registration-auth")
-	f.Int64Var(&r.addOnSeconds, "addon-token-expiration-seconds", 0, "how long tokens of add-ons are good")
+	f.Int64Var(&r.addOnSeconds, "addon-token-expiration-seconds", 0, "how long tokens of add-ons are good; 0 is a year")
 	f.Int32Var(&r.certSeconds, "client-cert-expiration-seconds", 0, "how long the client certificate is good; 0 leaves it to the hub")
 	f.StringToStringVar(&r.annotations, "klusterlet-annotation", nil, "annotations of the cluster on the hub, as key=value")
 	cli.AliasFlag(cmd, "annotation", "klusterlet-annotation")

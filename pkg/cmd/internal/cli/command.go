@@ -7,8 +7,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Parent returns a command that only holds others. An unknown subcommand is a
-// usage error with suggestions.
+// OrderAnnotation holds the place of a command in its section of the help.
+const OrderAnnotation = "order"
+
+// SetOrder makes cmd the i-th command of its section.
+func SetOrder(cmd *cobra.Command, i int) {
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[OrderAnnotation] = fmt.Sprintf("%02d", i)
+}
+
+// Parent returns a command that only holds others, which help shows in their
+// order. An unknown subcommand is a usage error with suggestions.
 func Parent(use, short string, children ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use + " COMMAND",
@@ -22,6 +33,9 @@ func Parent(use, short string, children ...*cobra.Command) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		// cobra suggests nothing for a distance of zero.
 		SuggestionsMinimumDistance: 2,
+	}
+	for i, child := range children {
+		SetOrder(child, i)
 	}
 	cmd.AddCommand(children...)
 	return cmd

@@ -1,0 +1,144 @@
+package addonauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+)
+
+type gcOptions struct {
+	env cli.Env
+	out *cli.Output
+	yes bool
+	selection
+}
+
+func newGC(env cli.Env) *cobra.Command {
+	o := &gcOptions{env: env, out: cli.NewOutput(cli.TableFmt, cli.JSON, cli.YAML, cli.Name, cli.JSONPath)}
+	cmd := &cobra.Command{
+		Use:   "gc",
+		Short: "Remove what earlier drivers of add-ons left on the hub",
+		Long: `Remove what earlier drivers of add-ons left on the hub. Run it with the context
+of the hub.
+
+These are: ServiceAccounts, Roles and RoleBindings for tokens of add-ons that
+are gone or use certificates by now; conditions about a driver that is not in
+use; signing requests of add-ons that are settled for an hour, or that nobody
+waits for. Only what carries the labels and the names of add-on registration is
+looked at. The hub's addon-manager removes most of it by itself; this is for
+what an older release, or a hub that was down, left behind.`,
+		Example: fmt.Sprintf(`  # See what there is
+  %[1]s addon-auth gc --dry-run`, env.Name),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.addTo(env, cmd)
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	o.out.AddTo(cmd)
+	env.Kube.AddDryRunFlag(cmd)
+	return cmd
+}
+
+func (o *gcOptions) run(ctx context.Context) error {
+	filter, err := o.filter()
+	if err != nil {
+		return err
+	}
+	c, err := o.env.Kube.Client()
+	if err != nil {
+		return err
+	}
+	if err := addons.RequireHub(o.env, c); err != nil {
+		return err
+	}
+	found, err := addons.Leftovers(ctx, c, filter, o.env.Clock.Now())
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 && !o.out.Machine() {
+		o.env.Say("Nothing is left over.")
+		return nil
+	}
+	if err := o.print(found); err != nil || len(found) == 0 {
+		return err
+	}
+	return o.remove(ctx, c, found)
+}
+
+func (o *gcOptions) remove(ctx context.Context, c client.Client, found []addons.Leftover) error {
+	if err := o.confirm(len(found)); err != nil {
+		return err
+	}
+	for _, l := range found {
+		if err := remove(ctx, c, l); err != nil {
+			return fmt.Errorf("%s: %w", l, err)
+		}
+	}
+	if suffix := o.env.Kube.DryRunSuffix(); suffix != "" {
+		o.env.Say("Nothing was removed%s.", suffix)
+		return nil
+	}
+	o.env.Say("Removed: %d.", len(found))
+	return nil
+}
+
+func (o *gcOptions) print(found []addons.Leftover) error {
+	type row = addons.Leftover
+	return cli.PrintList(o.env.Out, o.out, "AddOnLeftoverList", found, row.String, []cli.Column[row]{
+		{Header: "kind", Value: func(l row) string { return l.Kind }},
+		{Header: "namespace", Value: func(l row) string { return l.Namespace }},
+		{Header: "name", Value: func(l row) string { return l.Name }},
+		{Header: "why", Value: func(l row) string { return l.Why }},
+	})
+}
+
+func (o *gcOptions) confirm(n int) error {
+	if o.yes || o.env.Kube.DryRun() != cli.DryRunNone {
+		return nil
+	}
+	name, server := o.env.Kube.Target()
+	ok, err := o.env.Confirm(fmt.Sprintf("Remove these %d from context %s (%s)?", n, name, server))
+	if err == nil && !ok {
+		err = cli.Blockedf("", "nothing was removed")
+	}
+	return err
+}
+
+// remove removes what was looked at, and nothing that has changed since.
+func remove(ctx context.Context, c client.Client, l addons.Leftover) error {
+	if addOn, ok := l.Object.(*addonv1beta1.ManagedClusterAddOn); ok {
+		live := addOn.DeepCopy()
+		base := client.MergeFromWithOptions(addOn.DeepCopy(), client.MergeFromWithOptimisticLock{})
+		apimeta.RemoveStatusCondition(&live.Status.Conditions, l.Condition)
+		err := c.Status().Patch(ctx, live, base, client.FieldOwner(install.FieldManager))
+		if err == nil {
+			*addOn = *live // Another of its conditions may be left over.
+		}
+		return changed(err)
+	}
+	uid, version := l.Object.GetUID(), l.Object.GetResourceVersion()
+	return changed(c.Delete(ctx, l.Object, client.Preconditions{UID: &uid, ResourceVersion: &version}))
+}
+
+// changed explains that somebody was faster.
+func changed(err error) error {
+	var refused *cli.WriteRefusedError
+	switch {
+	case apierrors.IsNotFound(err), errors.As(err, &refused):
+		return nil
+	case apierrors.IsConflict(err):
+		return cli.Blockedf("run the command again", "it has changed meanwhile and was left alone")
+	}
+	return err
+}

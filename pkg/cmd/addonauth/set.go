@@ -1,0 +1,189 @@
+package addonauth
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+type setOptions struct {
+	env        cli.Env
+	wait       cli.Wait
+	driver     driver.AuthType
+	seconds    int64
+	secondsSet bool
+	klusterlet string
+}
+
+func newSet(env cli.Env) *cobra.Command {
+	o := &setOptions{env: env, wait: cli.Wait{Enabled: true}}
+	cmd := &cobra.Command{
+		Use:   "set --driver csr|token",
+		Short: "Change how a cluster's add-ons authenticate, on the managed cluster",
+		Long: `Change how a cluster's add-ons authenticate to the hub, after join. Run it with
+the context of the managed cluster.
+
+It changes the Klusterlet, waits until the agent runs with the change, and then
+until every add-on of the cluster has registered anew. Custom signers always use
+certificates. Tokens that exist keep their lifetime until they are refreshed;
+"addon-auth rotate" on the hub replaces them at once.`,
+		Example: fmt.Sprintf(`  # Tokens of a day
+  %[1]s addon-auth set --driver token --expiration-seconds 86400
+
+  # Back to certificates
+  %[1]s addon-auth set --driver csr`, env.Name),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.secondsSet = cmd.Flags().Changed("expiration-seconds")
+			if err := o.validate(); err != nil {
+				return err
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	cli.NewEnum(&o.driver, nil, driver.CSR, driver.Token).AddTo(cmd, "driver", "", "csr for client certificates, token for ServiceAccount tokens")
+	cli.AliasFlag(cmd, "addon-kubeclient-registration-auth", "driver")
+	cmd.Flags().Int64Var(&o.seconds, "expiration-seconds", 0, "how long tokens are good; 0 is a year, the hub may issue shorter ones")
+	cli.AliasFlag(cmd, "addon-token-expiration-seconds", "expiration-seconds")
+	cmd.Flags().StringVar(&o.klusterlet, "klusterlet-name", "", "Klusterlet of the agent, if there are several (default klusterlet)")
+	o.wait.AddTo(cmd, "wait until every add-on has registered anew")
+	env.Kube.AddDryRunFlag(cmd)
+	return cmd
+}
+
+func (o *setOptions) validate() error {
+	warning, err := flags.AddOnTokenSeconds("expiration-seconds", o.seconds)
+	switch {
+	case err != nil:
+		return cli.Usagef("%v", err)
+	case o.driver == "" && !o.secondsSet:
+		return cli.Usagef("--driver is missing")
+	case o.driver == driver.CSR && o.secondsSet:
+		return cli.Usagef("--expiration-seconds is for tokens: it has no meaning with --driver=csr")
+	case warning != "":
+		o.env.Warn("%s", warning)
+	}
+	return nil
+}
+
+func (o *setOptions) run(ctx context.Context) error {
+	ctx, cancel := o.wait.Context(ctx)
+	defer cancel()
+	config, err := o.env.Kube.Config()
+	if err != nil {
+		return err
+	}
+	runner, err := fleet.NewRunner(o.env, config)
+	if err != nil {
+		return err
+	}
+	if err := fleet.RequireManaged(o.env, runner.Client); err != nil {
+		return err
+	}
+	agent, err := runner.NamedAgent(ctx, o.klusterlet)
+	if err != nil {
+		return o.explain(err)
+	}
+	want, err := o.desired(agent.AddOnDriver())
+	if err != nil {
+		return err
+	}
+	if err := o.change(ctx, runner, agent, want); err != nil {
+		return err
+	}
+	o.warnAboutGate(agent)
+	if !o.wait.Enabled || o.env.Kube.DryRun() != cli.DryRunNone {
+		return nil
+	}
+	return o.await(ctx, runner, agent, want)
+}
+
+func (o *setOptions) explain(err error) error {
+	switch {
+	case errors.Is(err, install.ErrSeveralAgents):
+		return cli.Usagef("%v: name one with --klusterlet-name", err)
+	case errors.Is(err, install.ErrNoAgent) && o.klusterlet != "":
+		return cli.NotFoundf("list them with: kubectl get klusterlets", "there is no Klusterlet %s", o.klusterlet)
+	case errors.Is(err, install.ErrNoAgent):
+		return cli.NotFoundf("run join first", "no agent is installed here")
+	}
+	return err
+}
+
+// desired returns the field as it shall be. What no flag says is kept.
+func (o *setOptions) desired(now operatorv1.AddOnRegistrationDriver) (operatorv1.AddOnRegistrationDriver, error) {
+	want := operatorv1.AddOnRegistrationDriver{AuthType: cmp.Or(string(o.driver), now.AuthType)}
+	if want.AuthType != string(driver.Token) {
+		if o.secondsSet {
+			return want, cli.Usagef("--expiration-seconds needs --driver=token: the add-ons of this cluster use certificates")
+		}
+		return want, nil
+	}
+	switch {
+	case o.secondsSet && o.seconds > 0:
+		want.Token = &operatorv1.TokenConfig{ExpirationSeconds: o.seconds}
+	case !o.secondsSet:
+		want.Token = now.Token
+	}
+	return want, nil
+}
+
+func (o *setOptions) change(ctx context.Context, runner *install.Runner, agent install.Agent, want operatorv1.AddOnRegistrationDriver) error {
+	name := "klusterlet.operator.open-cluster-management.io/" + agent.Klusterlet.Name
+	if apiequality.Semantic.DeepEqual(agent.AddOnDriver(), want) {
+		_, err := fmt.Fprintf(o.env.Out, "%s unchanged\n", name)
+		return err
+	}
+	err := runner.SetAddOnDriver(ctx, agent, &want)
+	if _, refused := errors.AsType[*cli.WriteRefusedError](err); err != nil && !refused {
+		return err
+	}
+	_, err = fmt.Fprintf(o.env.Out, "%s configured%s\n", name, o.env.Kube.DryRunSuffix())
+	return err
+}
+
+// warnAboutGate says so when the agent does not look at add-ons at all.
+func (o *setOptions) warnAboutGate(agent install.Agent) {
+	c := agent.Klusterlet.Spec.RegistrationConfiguration
+	if c != nil && slices.Contains(c.FeatureGates, operatorv1.FeatureGate{Feature: "AddonManagement", Mode: operatorv1.FeatureGateModeTypeDisable}) {
+		o.env.Warn("the feature gate AddonManagement is off in the Klusterlet: this agent registers no add-ons")
+	}
+}
+
+// flagsMissing says what the agent's flags lack.
+func flagsMissing(want operatorv1.AddOnRegistrationDriver) func([]string) string {
+	return func(args []string) string {
+		auth, seconds := "", ""
+		for _, arg := range args {
+			if v, ok := strings.CutPrefix(arg, "--addon-kubeclient-registration-auth="); ok {
+				auth = v
+			}
+			if v, ok := strings.CutPrefix(arg, "--addon-token-expiration-seconds="); ok {
+				seconds = v
+			}
+		}
+		wanted := ""
+		if want.Token != nil && want.Token.ExpirationSeconds > 0 {
+			wanted = strconv.FormatInt(want.Token.ExpirationSeconds, 10)
+		}
+		if cmp.Or(auth, string(driver.CSR)) != cmp.Or(want.AuthType, string(driver.CSR)) || seconds != wanted {
+			return "the operator has not given the agent its new flags yet"
+		}
+		return ""
+	}
+}

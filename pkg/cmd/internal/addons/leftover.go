@@ -1,0 +1,228 @@
+package addons
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+// settledFor is how long a settled request is kept for people to look at, as
+// Kubernetes itself does.
+const settledFor = time.Hour
+
+// Leftover is the stable schema of something that an earlier driver left.
+type Leftover struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Cluster   string `json:"cluster"`
+	AddOn     string `json:"addOn"`
+	// Condition is the type of the condition that is left over; the object
+	// itself stays then.
+	Condition string `json:"condition,omitempty"`
+	// Why is one sentence.
+	Why string `json:"why"`
+
+	// Object is the object as it was when it was looked at.
+	Object client.Object `json:"-"`
+}
+
+// String names the leftover as kubectl does.
+func (l Leftover) String() string {
+	name := strings.ToLower(l.Kind) + "/" + l.Name
+	if l.Namespace != "" {
+		name = strings.ToLower(l.Kind) + "/" + l.Namespace + "/" + l.Name
+	}
+	if l.Condition != "" {
+		name += " condition " + l.Condition
+	}
+	return name
+}
+
+// Leftovers finds what earlier drivers left on the hub.
+func Leftovers(ctx context.Context, c client.Client, f Filter, now time.Time) ([]Leftover, error) {
+	// Objects first: what is made after the list of add-ons was read belongs to
+	// an add-on that the list does not know.
+	infrastructure, err := tokenObjects(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	requests, err := Requests(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	objs, err := Objects(ctx, c, Filter{})
+	if err != nil {
+		return nil, err
+	}
+	known := map[types.NamespacedName]*addonv1beta1.ManagedClusterAddOn{}
+	for _, obj := range objs {
+		known[client.ObjectKeyFromObject(obj)] = obj
+	}
+	var out []Leftover
+	for _, obj := range infrastructure {
+		out = append(out, unusedObject(obj, known)...)
+	}
+	for i := range requests {
+		out = append(out, unusedRequest(&requests[i], known, now)...)
+	}
+	for _, obj := range objs {
+		out = append(out, staleConditions(obj)...)
+	}
+	out = slices.DeleteFunc(out, func(l Leftover) bool {
+		return len(f.Clusters) > 0 && !slices.Contains(f.Clusters, l.Cluster) ||
+			len(f.Names) > 0 && !slices.Contains(f.Names, l.AddOn)
+	})
+	slices.SortStableFunc(out, func(a, b Leftover) int {
+		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.AddOn, b.AddOn))
+	})
+	return out, nil
+}
+
+// tokenObjects returns what carries the labels of the token driver.
+func tokenObjects(ctx context.Context, c client.Client) ([]client.Object, error) {
+	selector := client.MatchingLabels{names.LabelTokenInfrastructure: "true"}
+	var (
+		accounts corev1.ServiceAccountList
+		roles    rbacv1.RoleList
+		bindings rbacv1.RoleBindingList
+		out      []client.Object
+	)
+	for _, list := range []client.ObjectList{&accounts, &roles, &bindings} {
+		if err := c.List(ctx, list, selector, client.HasLabels{names.LabelAddOnTokenName}); err != nil {
+			return nil, fmt.Errorf("token infrastructure: %w", err)
+		}
+	}
+	for i := range bindings.Items {
+		out = append(out, &bindings.Items[i])
+	}
+	for i := range roles.Items {
+		out = append(out, &roles.Items[i])
+	}
+	for i := range accounts.Items {
+		out = append(out, &accounts.Items[i])
+	}
+	return out, nil
+}
+
+// unusedObject judges an object of the token driver. One whose name is not that
+// of its kind for its add-on is somebody else's, whatever its labels say.
+func unusedObject(obj client.Object, known map[types.NamespacedName]*addonv1beta1.ManagedClusterAddOn) []Leftover {
+	cluster, addOn := obj.GetNamespace(), obj.GetLabels()[names.LabelAddOnTokenName]
+	kind, ours := "", []string{names.AddOnTokenRole(addOn)}
+	switch obj.(type) {
+	case *corev1.ServiceAccount:
+		kind, ours = "ServiceAccount", names.AddOnServiceAccounts(cluster, addOn)
+	case *rbacv1.Role:
+		kind = "Role"
+	case *rbacv1.RoleBinding:
+		kind = "RoleBinding"
+	}
+	why := whyUnused(known[types.NamespacedName{Namespace: cluster, Name: addOn}], kind, obj.GetName())
+	if !slices.Contains(ours, obj.GetName()) || !obj.GetDeletionTimestamp().IsZero() || why == "" {
+		return nil
+	}
+	return []Leftover{{Kind: kind, Namespace: cluster, Name: obj.GetName(), Cluster: cluster, AddOn: addOn, Why: why, Object: obj}}
+}
+
+// whyUnused says why an add-on does not need an object of the token driver; ""
+// is that it does, or that one cannot tell yet.
+func whyUnused(addOn *addonv1beta1.ManagedClusterAddOn, kind, name string) string {
+	if addOn == nil {
+		return "the add-on is gone"
+	}
+	config := KubeClient(addOn)
+	switch {
+	case len(addOn.Status.Registrations) == 0:
+		return "" // its hub part may be about to say
+	case config == nil:
+		return "the add-on uses no kubeClient credential"
+	case config.Driver == string(driver.CSR):
+		return "the add-on uses certificates"
+	case config.Driver != string(driver.Token) || kind != "ServiceAccount":
+		return ""
+	}
+	_, used, ok := names.ParseServiceAccountUser(config.Subject.User)
+	ready := apimeta.FindStatusCondition(addOn.Status.Conditions, names.ConditionTokenInfrastructureReady)
+	if !ok || ready == nil || used == name {
+		return ""
+	}
+	if account, ok := names.ParseTokenServiceAccount(ready.Message); !ok || account.Name != used {
+		return ""
+	}
+	return "the add-on uses ServiceAccount " + used
+}
+
+// unusedRequest judges a signing request of an add-on.
+func unusedRequest(obj *certificatesv1.CertificateSigningRequest, known map[types.NamespacedName]*addonv1beta1.ManagedClusterAddOn, now time.Time) []Leftover {
+	cluster, addOn := obj.Labels[names.LabelClusterName], obj.Labels[names.LabelAddOnName]
+	if !strings.HasPrefix(obj.Name, "addon-") {
+		return nil
+	}
+	l := Leftover{Kind: "CertificateSigningRequest", Name: obj.Name, Cluster: cluster, AddOn: addOn, Object: obj}
+	live := known[types.NamespacedName{Namespace: cluster, Name: addOn}]
+	state := fleet.StateOf(obj)
+	age := now.Sub(obj.CreationTimestamp.Time)
+	switch {
+	case live == nil:
+		l.Why = "the add-on is gone"
+	case state != fleet.Pending && state != fleet.Approved && age > settledFor:
+		l.Why = fmt.Sprintf("it was %s a while ago", strings.ToLower(string(state)))
+	case obj.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName && usesTokens(live):
+		l.Why = "the add-on uses tokens"
+	default:
+		return nil
+	}
+	return []Leftover{l}
+}
+
+func usesTokens(obj *addonv1beta1.ManagedClusterAddOn) bool {
+	config := KubeClient(obj)
+	return config != nil && config.Driver == string(driver.Token)
+}
+
+// staleConditions returns the conditions about a driver that is not in use.
+// While a driver is not declared, nothing is known to be stale.
+func staleConditions(obj *addonv1beta1.ManagedClusterAddOn) []Leftover {
+	var (
+		stale []string
+		why   string
+	)
+	config := KubeClient(obj)
+	signers := slices.ContainsFunc(obj.Status.Registrations, func(r addonv1beta1.RegistrationConfig) bool {
+		return r.Type == addonv1beta1.CustomSigner
+	})
+	switch {
+	case config != nil && config.Driver == string(driver.Token) && !signers:
+		stale, why = []string{names.ConditionCertificateRotated}, "the add-on uses no certificate"
+	case config != nil && config.Driver == string(driver.CSR), config == nil && signers:
+		stale = []string{names.ConditionTokenInfrastructureReady, names.ConditionAddOnTokenRefreshed, names.ConditionTokenRefreshed}
+		why = "the add-on uses no token"
+	}
+	var out []Leftover
+	for _, kind := range stale {
+		if apimeta.FindStatusCondition(obj.Status.Conditions, kind) != nil {
+			out = append(out, Leftover{
+				Kind: "ManagedClusterAddOn", Namespace: obj.Namespace, Name: obj.Name, Cluster: obj.Namespace,
+				AddOn: obj.Name, Condition: kind, Why: "condition " + kind + ": " + why, Object: obj,
+			})
+		}
+	}
+	return out
+}
