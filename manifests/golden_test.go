@@ -59,7 +59,7 @@ func hub() manifests.Hub {
 	return manifests.Hub{
 		Name: "cluster-manager", Namespace: names.HubNamespace, Version: "1.2.3",
 		Labels:       map[string]string{names.LabelCreatedByClusterManager: "cluster-manager"},
-		DockerConfig: []byte("{}"), Registration: pod(),
+		DockerConfig: []byte("{}"), Registration: pod(), AddOnManager: &manifests.Component{Pod: pod()},
 	}
 }
 
@@ -112,7 +112,13 @@ func golden() map[string]renderFunc {
 		"hub-runtime-custom": func() ([]*unstructured.Unstructured, error) {
 			v := hub()
 			v.Registration, v.RegistrationArgs = fullPod(), []string{"--feature-gates=ResourceCleanup=false"}
+			v.AddOnManager = &manifests.Component{Pod: fullPod(), Args: []string{"--feature-gates=AddOnManagement=true"}}
 			return manifests.RenderHubRuntime(v)
+		},
+		"hub-base-minimal": func() ([]*unstructured.Unstructured, error) {
+			v := hub()
+			v.AddOnManager = nil
+			return manifests.RenderHubBase(v)
 		},
 		"klusterlet-base": func() ([]*unstructured.Unstructured, error) { return manifests.RenderKlusterletBase(klusterlet()) },
 		"klusterlet-base-minimal": func() ([]*unstructured.Unstructured, error) {

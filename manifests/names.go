@@ -14,6 +14,7 @@ type nameView struct {
 
 type hubNames struct {
 	Registration string
+	AddOnManager string
 }
 
 type operatorNames struct {
@@ -40,7 +41,10 @@ type secretNames struct {
 
 func newNameView() nameView {
 	return nameView{
-		Hub: hubNames{Registration: names.HubRegistrationServiceAccount},
+		Hub: hubNames{
+			Registration: names.HubRegistrationServiceAccount,
+			AddOnManager: names.HubAddOnManagerServiceAccount,
+		},
 		Operator: operatorNames{
 			Namespace:      names.OperatorNamespace,
 			ClusterManager: names.ClusterManagerOperator,

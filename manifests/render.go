@@ -39,6 +39,7 @@ func render(component string, values any, args []string) ([]*unstructured.Unstru
 		"pod":  newPodView,
 		"cel":  celString,
 		"user": names.ServiceAccountUser,
+		"role": roleArgs,
 	})
 	root, err := root.ParseFS(files, "templates/shared/*.tpl", "templates/"+component+"/*.yaml")
 	if err != nil {

@@ -85,6 +85,16 @@ type Hub struct {
 	RegistrationArgs []string
 	// RegistrationAnnotations are the annotations of its ServiceAccount.
 	RegistrationAnnotations map[string]string
+	// AddOnManager is the add-on manager; nil leaves it out.
+	AddOnManager *Component
+}
+
+// Component is a part of the hub that can be left out.
+type Component struct {
+	// Pod is what its pods look like.
+	Pod Pod
+	// Args are its arguments behind the role's name.
+	Args []string
 }
 
 // Klusterlet is the values of what the Klusterlet operator applies.

@@ -49,6 +49,15 @@ const (
 	ConditionTokenInfrastructureReady = "TokenInfrastructureReady"
 	ReasonTokenInfrastructureReady    = "TokenInfrastructureReady"
 	ReasonTokenInfrastructureFailed   = "TokenInfrastructureApplyFailed"
+	// ReasonServiceAccountNotAllowed: the subject is none of AddOnServiceAccounts.
+	ReasonServiceAccountNotAllowed = "ServiceAccountNotAllowed"
+	// ReasonServiceAccountTaken: the subject's ServiceAccount is somebody else's.
+	ReasonServiceAccountTaken = "ServiceAccountTaken"
+	// ReasonClusterNotAccepted: the hub does not, or no longer, accept the cluster.
+	ReasonClusterNotAccepted = "ClusterNotAccepted"
+	// ReasonWaitingForSubject: the agent has taken its ServiceAccount out of the
+	// status and has not named another.
+	ReasonWaitingForSubject = "WaitingForSubject"
 	// ConditionAddOnTokenRefreshed is the seed's name of the condition that the
 	// agent sets, ConditionTokenRefreshed upstream's; both are written, with
 	// equal content (contract, Seed vs upstream 2).

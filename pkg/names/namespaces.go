@@ -56,6 +56,7 @@ const BootstrapTokenUser = "system:bootstrap:" + BootstrapTokenID
 // addon-framework and clusteradm, so it cannot be chosen.
 const (
 	HubRegistrationServiceAccount = "registration-controller-sa"
+	HubAddOnManagerServiceAccount = "addon-manager-controller-sa"
 	HubGRPCServerServiceAccount   = "grpc-server-sa"
 )
 
@@ -79,9 +80,16 @@ func HubRegistrationDeployment(clusterManager string) string {
 	return clusterManager + "-registration-controller"
 }
 
+// HubAddOnManagerDeployment is the Deployment of the add-on manager of a
+// ClusterManager.
+func HubAddOnManagerDeployment(clusterManager string) string {
+	return clusterManager + "-addon-manager-controller"
+}
+
 // App label values of the component Deployments; clusteradm waits for them by these.
 const (
 	AppHubRegistration   = "clustermanager-registration-controller"
+	AppHubAddOnManager   = "clustermanager-addon-manager-controller"
 	AppRegistrationAgent = "klusterlet-registration-agent"
 )
 

@@ -63,6 +63,43 @@
   verbs: [update, patch]
 {{- end -}}
 
+{{- /* What the add-on manager may do. Kubernetes lets it make a Role only of
+       rights that it holds itself, therefore it holds the one of requesting
+       tokens; an admission policy keeps it from using it and from granting
+       anything but that (hub-admission/3-addons.yaml). */ -}}
+{{- define "hub-addon-manager-rules" -}}
+# Add-ons, and what says where they are installed and how.
+- apiGroups: [addon.open-cluster-management.io]
+  resources: [managedclusteraddons]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [addon.open-cluster-management.io]
+  resources: [managedclusteraddons/status, clustermanagementaddons/status]
+  verbs: [patch]
+- apiGroups: [addon.open-cluster-management.io]
+  resources: [clustermanagementaddons, addondeploymentconfigs]
+  verbs: [get, list, watch]
+# An owner that blocks its deletion may only be set by those who may do this.
+- apiGroups: [addon.open-cluster-management.io]
+  resources: [clustermanagementaddons/finalizers]
+  verbs: [update]
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [managedclusters, placementdecisions, placements]
+  verbs: [get, list, watch]
+# The identities of add-ons that register with tokens.
+- apiGroups: [""]
+  resources: [serviceaccounts]
+  verbs: [get, list, watch, create, delete]
+- apiGroups: [""]
+  resources: [serviceaccounts/token]
+  verbs: [create, subscribe]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [roles, rolebindings]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: ["", events.k8s.io]
+  resources: [events]
+  verbs: [create, patch, update]
+{{- end -}}
+
 {{- /* What the registration agent may do anywhere on the managed cluster. */ -}}
 {{- define "agent-cluster-rules" -}}
 - apiGroups: [""]
