@@ -1,0 +1,101 @@
+package addonpatch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+)
+
+// conflictDelay is long enough for the cache to see what was missed.
+const conflictDelay = 100 * time.Millisecond
+
+// SetCondition brings one condition of an add-on to what is wanted and reports
+// whether it had to. It is applied, as owner's own entry of the list, so that
+// it cannot collide with what agents and others write beside it.
+func SetCondition(ctx context.Context, c client.Client, owner client.FieldOwner, addOn *addonv1beta1.ManagedClusterAddOn,
+	now time.Time, want metav1.Condition,
+) (changed bool, err error) {
+	conditions := slices.Clone(addOn.Status.Conditions)
+	want.LastTransitionTime = metav1.NewTime(now)
+	if !apimeta.SetStatusCondition(&conditions, want) {
+		return false, nil
+	}
+	body, err := json.Marshal(map[string]any{
+		"apiVersion": addonv1beta1.GroupVersion.String(),
+		"kind":       "ManagedClusterAddOn",
+		"metadata":   map[string]any{"namespace": addOn.Namespace, "name": addOn.Name, "uid": addOn.UID},
+		"status":     map[string]any{"conditions": []any{apimeta.FindStatusCondition(conditions, want.Type)}},
+	})
+	if err != nil {
+		return false, err
+	}
+	patch := client.RawPatch(types.ApplyPatchType, body)
+	// What is answered is not needed, and addOn may be shared.
+	if err := c.Status().Patch(ctx, bare(addOn), patch, owner, client.ForceOwnership); err != nil {
+		return false, fmt.Errorf("condition %s of add-on %s of cluster %s: %w", want.Type, addOn.Name, addOn.Namespace, err)
+	}
+	return true, nil
+}
+
+// RemoveCondition takes a condition away, whoever set it.
+func RemoveCondition(ctx context.Context, c client.Client, owner client.FieldOwner, addOn *addonv1beta1.ManagedClusterAddOn, kind string) error {
+	conditions := slices.Clone(addOn.Status.Conditions)
+	if !apimeta.RemoveStatusCondition(&conditions, kind) {
+		return nil
+	}
+	return Status(ctx, c, owner, addOn, map[string]any{"conditions": conditions})
+}
+
+// Status merges fields into the status, unless the add-on changed since it was read.
+func Status(ctx context.Context, c client.Client, owner client.FieldOwner, addOn *addonv1beta1.ManagedClusterAddOn, fields map[string]any) error {
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": addOn.UID, "resourceVersion": addOn.ResourceVersion},
+		"status":   fields,
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.Status().Patch(ctx, bare(addOn), client.RawPatch(types.MergePatchType, body), owner); err != nil {
+		return fmt.Errorf("status of add-on %s of cluster %s: %w", addOn.Name, addOn.Namespace, err)
+	}
+	return nil
+}
+
+// Metadata merges fields into the metadata, unless the add-on changed since it was read.
+func Metadata(ctx context.Context, c client.Client, owner client.FieldOwner, addOn *addonv1beta1.ManagedClusterAddOn, fields map[string]any) error {
+	metadata := map[string]any{"uid": addOn.UID, "resourceVersion": addOn.ResourceVersion}
+	maps.Copy(metadata, fields)
+	body, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return err
+	}
+	if err := c.Patch(ctx, bare(addOn), client.RawPatch(types.MergePatchType, body), owner); err != nil {
+		return fmt.Errorf("add-on %s of cluster %s: %w", addOn.Name, addOn.Namespace, err)
+	}
+	return nil
+}
+
+func bare(addOn *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
+	return &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: addOn.Namespace, Name: addOn.Name}}
+}
+
+// Settled turns a conflict into another look soon, and an add-on that went away
+// in the meantime into nothing to do.
+func Settled(result ctrl.Result, err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	}
+	return result, client.IgnoreNotFound(err)
+}
