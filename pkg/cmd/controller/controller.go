@@ -41,6 +41,7 @@ func roles() []*cobra.Command {
 		newClusterManager(),
 		newHub(),
 		newCleanup(),
+		newAddOnManager(),
 		newSpoke(),
 		newKlusterlet(),
 	}

@@ -35,6 +35,7 @@ func TestInstall(t *testing.T) {
 	h.expectCondition(t, "HubRegistrationDegraded", metav1.ConditionTrue, operatorv1.ReasonUnavailableRegistrationPod)
 	h.makePodsReady(t)
 	h.expectCondition(t, "HubRegistrationDegraded", metav1.ConditionFalse, operatorv1.ReasonRegistrationFunctional)
+	h.expectCondition(t, "HubAddOnManagerDegraded", metav1.ConditionFalse, clustermanager.ReasonAddOnManagerFunctional)
 	h.expectCondition(t, "Progressing", metav1.ConditionFalse, operatorv1.ReasonUpToDate)
 	h.expectCondition(t, "ValidFeatureGates", metav1.ConditionTrue, "FeatureGatesAllValid")
 	h.expectCondition(t, "HubPlacementDegraded", metav1.ConditionFalse, clustermanager.ReasonPlacementNotDeployed)
@@ -43,10 +44,13 @@ func TestInstall(t *testing.T) {
 	if !slices.Contains(cm.Finalizers, names.FinalizerClusterManager) {
 		t.Errorf("finalizers %v", cm.Finalizers)
 	}
-	want := []operatorv1.GenerationStatus{{
-		Group: "apps", Version: "v1", Resource: "deployments", LastGeneration: 1,
-		Namespace: names.HubNamespace, Name: "cluster-manager-registration-controller",
-	}}
+	var want []operatorv1.GenerationStatus
+	for _, name := range []string{"cluster-manager-addon-manager-controller", "cluster-manager-registration-controller"} {
+		want = append(want, operatorv1.GenerationStatus{
+			Group: "apps", Version: "v1", Resource: "deployments", LastGeneration: 1,
+			Namespace: names.HubNamespace, Name: name,
+		})
+	}
 	if diff := cmp.Diff(want, cm.Status.Generations); diff != "" {
 		t.Errorf("generations (-want +got):\n%s", diff)
 	}
@@ -187,6 +191,57 @@ func TestSpecIsHonoured(t *testing.T) {
 		}
 		return cmp.Diff(want, container.Args)
 	})
+}
+
+// TestAddOnManagement switches the add-on manager off and on again.
+func TestAddOnManagement(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	op := h.run(t, nil)
+	h.expectCondition(t, "Applied", metav1.ConditionTrue, operatorv1.ReasonClusterManagerApplied)
+	h.expectCondition(t, "HubAddOnManagerDegraded", metav1.ConditionTrue, clustermanager.ReasonUnavailableAddOnManagerPod)
+	key := client.ObjectKey{Namespace: names.HubNamespace, Name: "cluster-manager-addon-manager-controller"}
+	role := client.ObjectKey{Name: "open-cluster-management:cluster-manager-addon-manager:controller"}
+	meta := metav1.ObjectMeta{Namespace: names.HubNamespace, Name: role.Name}
+	made := []client.Object{
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "addon-manager-controller-sa"}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role.Name}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name}},
+		&rbacv1.Role{ObjectMeta: meta},
+		&rbacv1.RoleBinding{ObjectMeta: meta},
+		&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "addon-manager.admission.cluster.open-cluster-management.io"}},
+	}
+	for _, object := range made {
+		if err := h.admin.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			t.Error(err)
+		}
+	}
+	off := operatorv1.FeatureGate{Feature: "AddonManagement", Mode: operatorv1.FeatureGateModeTypeDisable}
+	h.install(t, operatorv1.ClusterManagerSpec{AddOnManagerConfiguration: &operatorv1.AddOnManagerConfiguration{
+		FeatureGates: []operatorv1.FeatureGate{off},
+	}})
+	h.expectCondition(t, "HubAddOnManagerDegraded", metav1.ConditionFalse, clustermanager.ReasonAddOnManagementDisabled)
+	eventually(t, func(ctx context.Context) string {
+		for _, object := range made {
+			if err := h.admin.Get(ctx, client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
+				return object.GetName() + " is still there"
+			}
+		}
+		return ""
+	})
+	h.install(t, operatorv1.ClusterManagerSpec{
+		AddOnManagerImagePullSpec: "registry.example/addons:v2",
+		NodePlacement:             operatorv1.NodePlacement{NodeSelector: map[string]string{"role": "infra"}},
+	})
+	expectObject(t, h, key, &appsv1.Deployment{}, func(d *appsv1.Deployment) string {
+		pod := d.Spec.Template.Spec
+		if pod.NodeSelector["role"] != "infra" || pod.Containers[0].Image != "registry.example/addons:v2" {
+			return "image " + pod.Containers[0].Image
+		}
+		return cmp.Diff([]string{"controller", "addon-manager", "--bind-address=$(POD_IP)"}, pod.Containers[0].Args)
+	})
+	expectQuiet(t, op)
 }
 
 func TestPullSecretIsSynced(t *testing.T) {

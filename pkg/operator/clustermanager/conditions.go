@@ -3,6 +3,7 @@ package clustermanager
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,6 +11,7 @@ import (
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -29,43 +31,101 @@ const (
 	ReasonPlacementNotDeployed = "PlacementNotDeployed"
 )
 
+// ConditionHubAddOnManagerDegraded tells whether the add-on manager works. It is
+// ours, like its reasons; upstream has none.
+const (
+	ConditionHubAddOnManagerDegraded      = "HubAddOnManagerDegraded"
+	ReasonAddOnManagerFunctional          = "AddOnManagerFunctional"
+	ReasonUnavailableAddOnManagerPod      = "UnavailableAddOnManagerPod"
+	ReasonGetAddOnManagerDeploymentFailed = "GetAddOnManagerDeploymentFailed"
+	ReasonAddOnManagementDisabled         = "AddOnManagementDisabled"
+)
+
+// judged is a Deployment of the hub and the condition that tells how it is.
+type judged struct {
+	deployment string
+	condition  string
+	// unavailable, missing and functional are the reasons, works the message of
+	// the last.
+	unavailable, missing, functional string
+	works                            string
+}
+
+// components are the Deployments of a hub.
+func components(values *manifests.Hub) []judged {
+	all := []judged{{
+		deployment:  names.HubRegistrationDeployment(values.Name),
+		condition:   operatorv1.ConditionHubRegistrationDegraded,
+		unavailable: operatorv1.ReasonUnavailableRegistrationPod,
+		missing:     operatorv1.ReasonGetRegistrationDeploymentFailed,
+		functional:  operatorv1.ReasonRegistrationFunctional,
+		works:       "Registration is managing credentials",
+	}}
+	if values.AddOnManager != nil {
+		all = append(all, judged{
+			deployment:  names.HubAddOnManagerDeployment(values.Name),
+			condition:   ConditionHubAddOnManagerDegraded,
+			unavailable: ReasonUnavailableAddOnManagerPod,
+			missing:     ReasonGetAddOnManagerDeploymentFailed,
+			functional:  ReasonAddOnManagerFunctional,
+			works:       "The add-on manager is managing add-ons",
+		})
+	}
+	return all
+}
+
 // judgeDeployments says how the hub's pods are (contract D.8).
 func (r *Reconciler) judgeDeployments(ctx context.Context, s *scope) {
-	name := names.HubRegistrationDeployment(s.cm.Name)
-	progressing := metav1.Condition{
-		Type: operatorv1.ConditionProgressing, Status: metav1.ConditionTrue,
-		Reason: operatorv1.ReasonDeploymentRolling, Message: fmt.Sprintf("Deployments %s is still rolling", name),
-	}
-	degraded := metav1.Condition{
-		Type: operatorv1.ConditionHubRegistrationDegraded, Status: metav1.ConditionTrue,
-		Reason: operatorv1.ReasonUnavailableRegistrationPod,
-	}
-	var deployment appsv1.Deployment
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: names.HubNamespace, Name: name}, &deployment)
-	switch wanted, available := replicasOf(&deployment), deployment.Status.AvailableReplicas; {
-	case err != nil:
-		degraded.Reason = operatorv1.ReasonGetRegistrationDeploymentFailed
-		degraded.Message = fmt.Sprintf("The deployment %s/%s is not there yet", names.HubNamespace, name)
-		if client.IgnoreNotFound(err) != nil {
-			degraded.Message = fmt.Sprintf("The deployment %s/%s: %v", names.HubNamespace, name, err)
+	var rolling []string
+	for _, component := range components(&s.Values) {
+		degraded, settled := r.judgeDeployment(ctx, component)
+		s.Status.Set(degraded)
+		if !settled {
+			rolling = append(rolling, component.deployment)
 		}
-	case available < wanted:
-		degraded.Message = fmt.Sprintf("%d of %d pods of the deployment %s/%s are available: look at kubectl -n %s get pods",
-			available, wanted, names.HubNamespace, name, names.HubNamespace)
-	default:
-		degraded.Status, degraded.Reason = metav1.ConditionFalse, operatorv1.ReasonRegistrationFunctional
-		degraded.Message = "Registration is managing credentials"
 	}
-	if err == nil && rolledOut(&deployment) {
-		progressing.Status, progressing.Reason = metav1.ConditionFalse, operatorv1.ReasonUpToDate
-		progressing.Message = "Components of cluster manager are up to date"
+	progressing := metav1.Condition{
+		Type: operatorv1.ConditionProgressing, Status: metav1.ConditionFalse,
+		Reason: operatorv1.ReasonUpToDate, Message: "Components of cluster manager are up to date",
+	}
+	if len(rolling) > 0 {
+		progressing.Status, progressing.Reason = metav1.ConditionTrue, operatorv1.ReasonDeploymentRolling
+		progressing.Message = fmt.Sprintf("Deployments %s is still rolling", strings.Join(rolling, ","))
 	}
 	s.Status.Set(progressing)
-	s.Status.Set(degraded)
+	if s.Values.AddOnManager == nil {
+		s.Status.Set(metav1.Condition{
+			Type: ConditionHubAddOnManagerDegraded, Status: metav1.ConditionFalse, Reason: ReasonAddOnManagementDisabled,
+			Message: "The feature gate AddonManagement is off: add-ons are neither installed nor given identities by this hub",
+		})
+	}
 	s.Status.Set(metav1.Condition{
 		Type: operatorv1.ConditionHubPlacementDegraded, Status: metav1.ConditionFalse,
 		Reason: ReasonPlacementNotDeployed, Message: "This version deploys no placement controller",
 	})
+}
+
+// judgeDeployment says how one Deployment is, and whether it has rolled out.
+func (r *Reconciler) judgeDeployment(ctx context.Context, component judged) (degraded metav1.Condition, settled bool) {
+	degraded = metav1.Condition{Type: component.condition, Status: metav1.ConditionTrue, Reason: component.unavailable}
+	key := client.ObjectKey{Namespace: names.HubNamespace, Name: component.deployment}
+	var deployment appsv1.Deployment
+	err := r.client.Get(ctx, key, &deployment)
+	switch wanted, available := replicasOf(&deployment), deployment.Status.AvailableReplicas; {
+	case err != nil:
+		degraded.Reason = component.missing
+		degraded.Message = fmt.Sprintf("The deployment %s is not there yet", key)
+		if client.IgnoreNotFound(err) != nil {
+			degraded.Message = fmt.Sprintf("The deployment %s: %v", key, err)
+		}
+	case available < wanted:
+		degraded.Message = fmt.Sprintf("%d of %d pods of the deployment %s are available: look at kubectl -n %s get pods",
+			available, wanted, key, key.Namespace)
+	default:
+		degraded.Status, degraded.Reason = metav1.ConditionFalse, component.functional
+		degraded.Message = component.works
+	}
+	return degraded, err == nil && rolledOut(&deployment)
 }
 
 // rolledOut reports whether every pod runs the current template and is available.

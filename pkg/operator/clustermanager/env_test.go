@@ -239,7 +239,14 @@ func deploymentKey() client.ObjectKey {
 // makePodsReady does what a kubelet would, until the Deployment is available.
 func (h *hub) makePodsReady(t *testing.T) {
 	t.Helper()
-	expectObject(t, h, deploymentKey(), &appsv1.Deployment{}, func(d *appsv1.Deployment) string {
+	for _, name := range []string{deploymentKey().Name, names.HubAddOnManagerDeployment(names.ClusterManagerName)} {
+		h.makeReady(t, client.ObjectKey{Namespace: names.HubNamespace, Name: name})
+	}
+}
+
+func (h *hub) makeReady(t *testing.T, deployment client.ObjectKey) {
+	t.Helper()
+	expectObject(t, h, deployment, &appsv1.Deployment{}, func(d *appsv1.Deployment) string {
 		var pods corev1.PodList
 		if err := h.admin.List(t.Context(), &pods, client.InNamespace(names.HubNamespace)); err != nil {
 			return err.Error()

@@ -24,6 +24,7 @@ import (
 // typing error does not wait for them to be found.
 type gateSettings struct {
 	registration gates.Setting
+	addOns       gates.Setting
 	others       []gates.Setting
 }
 
@@ -43,16 +44,16 @@ func evaluateGates(spec *operatorv1.ClusterManagerSpec) gateSettings {
 	}
 	return gateSettings{
 		registration: gates.Evaluate(feature.DefaultHubRegistrationFeatureGates, registration),
+		addOns:       gates.Evaluate(feature.DefaultHubAddonManagerFeatureGates, addOn),
 		others: []gates.Setting{
 			gates.Evaluate(feature.DefaultHubWorkFeatureGates, work),
-			gates.Evaluate(feature.DefaultHubAddonManagerFeatureGates, addOn),
 			gates.Evaluate(feature.DefaultHubPlacementFeatureGates, placement),
 		},
 	}
 }
 
 func (g gateSettings) condition() metav1.Condition {
-	return gates.Condition(append(slices.Clone(g.others), g.registration)...)
+	return gates.Condition(append(slices.Clone(g.others), g.registration, g.addOns)...)
 }
 
 // unsupported returns the condition that says what this version cannot do, or
@@ -108,7 +109,21 @@ func (r *Reconciler) values(cm *operatorv1.ClusterManager, settings gateSettings
 		DockerConfig:     pull,
 		Registration:     pod,
 		RegistrationArgs: registrationArgs(cm.Spec.RegistrationConfiguration, settings.registration, synced),
+		AddOnManager:     r.addOnManager(cm, settings, pod),
 	}
+}
+
+// addOnManager is the add-on manager, unless its feature gate is off. It runs
+// where the other pods of the hub run.
+func (r *Reconciler) addOnManager(cm *operatorv1.ClusterManager, settings gateSettings, pod manifests.Pod) *manifests.Component {
+	if len(settings.addOns.On(feature.AddonManagement)) == 0 {
+		return nil
+	}
+	pod.Image = r.config.Image
+	if image := cm.Spec.AddOnManagerImagePullSpec; image != "" {
+		pod.Image = image
+	}
+	return &manifests.Component{Pod: pod, Args: settings.addOns.Args()}
 }
 
 // syncedLabels are the ClusterManager's own labels where they are to be copied

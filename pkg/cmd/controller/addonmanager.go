@@ -1,0 +1,62 @@
+package controller
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"open-cluster-management.io/api/feature"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon"
+)
+
+// addOnManagerFlags are the flags of the hub's add-on manager.
+type addOnManagerFlags struct {
+	common common
+	gates  []string
+}
+
+func newAddOnManager() *cobra.Command {
+	var flags addOnManagerFlags
+	cmd := &cobra.Command{
+		Use:   "addon-manager",
+		Short: "Install and configure add-ons, and give those with tokens their identities",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
+	}
+	flags.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (f *addOnManagerFlags) addFlags(flags *pflag.FlagSet) {
+	f.common.addFlags(flags)
+	flags.StringSliceVar(&f.gates, "feature-gates", nil, "Name=true or Name=false of: "+joined(feature.DefaultHubAddonManagerFeatureGates))
+}
+
+func (f *addOnManagerFlags) run(cmd *cobra.Command) error {
+	gates, err := parseGates(feature.DefaultHubAddonManagerFeatureGates, f.gates)
+	if err != nil {
+		return err
+	}
+	if !gates[feature.AddonManagement] {
+		return fmt.Errorf("the feature gate %s is off, and without it this role has nothing to do: remove its Deployment", feature.AddonManagement)
+	}
+	connection, err := f.common.config()
+	if err != nil {
+		return err
+	}
+	mgr, err := f.common.manager(connection, "addon-manager", addon.CacheOptions())
+	if err != nil {
+		return err
+	}
+	if err := addon.Setup(mgr, addon.Config{Clock: clock.RealClock{}, Metrics: metrics.Registry}); err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	klog.FromContext(ctx).Info("Starting the add-on manager")
+	return mgr.Start(ctx)
+}
