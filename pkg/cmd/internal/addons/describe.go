@@ -15,6 +15,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/token"
 )
 
 // Reasons of what an add-on waits for, beside those of its conditions.
@@ -30,6 +32,13 @@ const (
 	ReasonRequestNotIssued      = "RequestNotIssued"
 	ReasonExpired               = "Expired"
 	ReasonRotationRequested     = "RotationRequested"
+)
+
+// Reasons of the agent.
+const (
+	reasonSubjectDeclared  = "SubjectDeclared"
+	reasonNamespaceMissing = "InstallNamespaceMissing"
+	reasonHostedElsewhere  = "HostedElsewhere"
 )
 
 // nilRegistration is the reason with which addon-framework says that an add-on
@@ -114,103 +123,56 @@ func describe(obj *addonv1beta1.ManagedClusterAddOn, config *addonv1beta1.Regist
 		r.Driver, r.SignerName, r.User, r.Groups = string(driver.CSR), s.SignerName, s.Subject.User, s.Subject.Groups
 		r.Secret = names.AddOnSignerSecret(obj.Name, s.SignerName)
 	}
-	var credential *metav1.Condition
-	if r.Driver == string(driver.Token) {
-		credential = TokenCondition(obj.Status.Conditions)
-	} else if r.Driver != "" {
-		credential = apimeta.FindStatusCondition(obj.Status.Conditions, names.ConditionCertificateRotated)
-	}
+	credential := r.credential(obj)
 	r.dates(credential)
 	judge(&r, obj, credential, facts)
 	return r
 }
 
-// TokenCondition returns the condition about an add-on's token. Both names of
-// it are in use, and an agent of another release may have left the one behind
-// that it does not write; the one that was moved last is meant.
-func TokenCondition(conditions []metav1.Condition) *metav1.Condition {
-	ours := apimeta.FindStatusCondition(conditions, names.ConditionAddOnTokenRefreshed)
-	theirs := apimeta.FindStatusCondition(conditions, names.ConditionTokenRefreshed)
-	switch {
-	case ours == nil:
-		return theirs
-	case theirs == nil:
-		return ours
-	}
-	last := cmp.Compare(ours.LastTransitionTime.Unix(), theirs.LastTransitionTime.Unix())
-	if last == 0 {
-		a, _ := expiryOf(ours)
-		b, _ := expiryOf(theirs)
-		last = a.Compare(b)
-	}
-	if last < 0 {
-		return theirs
-	}
-	return ours
-}
-
-// dates fills in from when to when the credential is good.
-func (r *Registration) dates(c *metav1.Condition) {
-	if c == nil {
-		return
-	}
-	if t, ok := expiryOf(c); ok {
-		r.Expires = &t
-	}
-	if t, ok := refreshOf(c); ok {
-		r.Refreshed = &t
-	}
-}
-
-// expiryOf reads the end of a credential from its condition: "... expires at
-// <RFC 3339>" of a token (contract C.5), "... from <start> to <end>" of a
-// certificate (contract B.4).
-func expiryOf(c *metav1.Condition) (time.Time, bool) {
-	if c.Type == names.ConditionCertificateRotated {
-		return fleet.CredentialExpiry([]metav1.Condition{*c})
-	}
-	return timeAfter(c.Message, "expires at ")
-}
-
-// refreshOf reads when a credential was obtained.
-func refreshOf(c *metav1.Condition) (time.Time, bool) {
-	for _, before := range []string{"issued at ", "starting from "} {
-		if t, ok := timeAfter(c.Message, before); ok {
-			return t, true
-		}
-	}
-	return time.Time{}, false
-}
-
-func timeAfter(message, words string) (time.Time, bool) {
-	_, rest, ok := strings.Cut(message, words)
-	if !ok {
-		return time.Time{}, false
-	}
-	word, _, _ := strings.Cut(rest, " ")
-	t, err := time.Parse(time.RFC3339, strings.TrimRight(word, ",.;)"))
-	return t, err == nil
-}
-
 // judge says what a registration waits for: the first step that is not done, in
-// the order in which they have to happen.
+// the order in which they have to happen. Where the agent says it, its words
+// are taken.
 func judge(r *Registration, obj *addonv1beta1.ManagedClusterAddOn, credential *metav1.Condition, facts Facts) {
+	elsewhere := hostedElsewhere(obj)
 	switch {
 	case !obj.DeletionTimestamp.IsZero():
 		r.wait(Waiting, ReasonDeleting, deleting(obj))
+	case elsewhere != nil:
+		r.wait(Failing, elsewhere.Reason, sentence(elsewhere.Message))
+	case r.Expires != nil && !facts.Now.Before(*r.Expires):
+		r.wait(Expired, ReasonExpired, "expired at "+stamp(*r.Expires)+"; the cluster's agent has not renewed it")
+	case credential != nil && credential.Status != metav1.ConditionTrue:
+		r.wait(stateOf(credential.Reason), credential.Reason, sentence(credential.Message))
 	case r.Driver == "":
 		r.wait(Waiting, ReasonDriverNotDeclared, "waits for the cluster's agent to declare how it authenticates")
 	case r.Driver == string(driver.Token) && !infrastructure(r, obj):
 	case credential == nil:
 		missing(r, facts.Requests)
-	case r.Expires != nil && !facts.Now.Before(*r.Expires):
-		r.wait(Expired, ReasonExpired, "expired at "+stamp(*r.Expires)+"; the cluster's agent has not renewed it")
-	case credential.Status != metav1.ConditionTrue:
-		r.wait(Failing, credential.Reason, sentence(credential.Message))
 	case rotating(r, obj):
 	default:
 		permissions(r, obj)
 	}
+}
+
+// stateOf tells the reasons that only wait for somebody else from failures.
+func stateOf(reason string) State {
+	switch reason {
+	case token.ReasonPending, token.ReasonRecreated, token.ReasonThrottled, csr.ReasonRequested, csr.ReasonApproved,
+		reasonSubjectDeclared, reasonNamespaceMissing:
+		return Waiting
+	}
+	return Failing
+}
+
+// hostedElsewhere returns what the agent says of an add-on whose agent runs on
+// another cluster.
+func hostedElsewhere(obj *addonv1beta1.ManagedClusterAddOn) *metav1.Condition {
+	for i := range obj.Status.Conditions {
+		if c := &obj.Status.Conditions[i]; c.Reason == reasonHostedElsewhere {
+			return c
+		}
+	}
+	return nil
 }
 
 // permissions says so when the add-on's hub part could not grant what it wants.

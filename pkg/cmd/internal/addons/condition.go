@@ -1,0 +1,149 @@
+package addons
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+// credential is what the agent says of the registration; nil is nothing yet.
+func (r *Registration) credential(obj *addonv1beta1.ManagedClusterAddOn) *metav1.Condition {
+	issued := TokenCondition(obj.Status.Conditions)
+	certificate := apimeta.FindStatusCondition(obj.Status.Conditions, names.ConditionCertificateRotated)
+	switch {
+	case r.Driver == string(driver.Token):
+		return issued
+	case r.Driver != "":
+		return r.own(certificate, obj.Status.Registrations)
+	}
+	// An agent that can declare no driver says why in the condition of the one
+	// that it was told to use.
+	for _, c := range []*metav1.Condition{issued, certificate} {
+		if c != nil && c.Status == metav1.ConditionFalse {
+			return c
+		}
+	}
+	return nil
+}
+
+// own returns what a condition says about this registration, where it sums up
+// several as "<label>: <message>; ...". In one that is False only those are
+// named that are not well.
+func (r *Registration) own(c *metav1.Condition, all []addonv1beta1.RegistrationConfig) *metav1.Condition {
+	if c == nil {
+		return nil
+	}
+	mine, found := part(c.Message, r.Label())
+	if found {
+		out := c.DeepCopy()
+		out.Message = mine
+		return out
+	}
+	for _, other := range all {
+		label := string(other.Type)
+		if other.CustomSigner != nil {
+			label = other.CustomSigner.SignerName
+		}
+		if _, found := part(c.Message, label); found {
+			return &metav1.Condition{Type: c.Type, Status: metav1.ConditionTrue, LastTransitionTime: c.LastTransitionTime}
+		}
+	}
+	return c
+}
+
+// part returns what follows a label in a summary, up to the next label.
+func part(message, label string) (string, bool) {
+	rest, found := strings.CutPrefix(message, label+": ")
+	if !found {
+		if _, rest, found = strings.Cut(message, "; "+label+": "); !found {
+			return "", false
+		}
+	}
+	// A label has no spaces, and none of our sentences one word before a colon.
+	for i := 0; ; {
+		j := strings.Index(rest[i:], "; ")
+		if j < 0 {
+			return rest, true
+		}
+		i += j + len("; ")
+		if word, _, ok := strings.Cut(rest[i:], ": "); ok && !strings.Contains(word, " ") {
+			return rest[:i-len("; ")], true
+		}
+	}
+}
+
+// TokenCondition returns the condition about an add-on's token. Both names of
+// it are in use, and an agent of another release may have left the one behind
+// that it does not write; the one that was moved last is meant.
+func TokenCondition(conditions []metav1.Condition) *metav1.Condition {
+	ours := apimeta.FindStatusCondition(conditions, names.ConditionAddOnTokenRefreshed)
+	theirs := apimeta.FindStatusCondition(conditions, names.ConditionTokenRefreshed)
+	switch {
+	case ours == nil:
+		return theirs
+	case theirs == nil:
+		return ours
+	}
+	last := cmp.Compare(ours.LastTransitionTime.Unix(), theirs.LastTransitionTime.Unix())
+	if last == 0 {
+		a, _ := expiryOf(ours)
+		b, _ := expiryOf(theirs)
+		last = a.Compare(b)
+	}
+	if last < 0 {
+		return theirs
+	}
+	return ours
+}
+
+// dates fills in from when to when the credential is good.
+func (r *Registration) dates(c *metav1.Condition) {
+	if c == nil {
+		return
+	}
+	if t, ok := expiryOf(c); ok {
+		r.Expires = &t
+	}
+	if t, ok := refreshOf(c); ok {
+		r.Refreshed = &t
+	}
+}
+
+// expiryOf reads the end of a credential from its condition: "... expires at
+// <RFC 3339>" of a token (contract C.5), "... from <start> to <end>" of a
+// certificate (contract B.4).
+func expiryOf(c *metav1.Condition) (time.Time, bool) {
+	if c.Type == names.ConditionCertificateRotated {
+		return fleet.CredentialExpiry([]metav1.Condition{*c})
+	}
+	return timeAfter(c.Message, "expires at ")
+}
+
+// refreshOf reads when a credential was obtained.
+func refreshOf(c *metav1.Condition) (time.Time, bool) {
+	for _, before := range []string{"issued at ", "starting from "} {
+		if t, ok := timeAfter(c.Message, before); ok {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+func timeAfter(message, words string) (time.Time, bool) {
+	_, rest, ok := strings.Cut(message, words)
+	if !ok {
+		return time.Time{}, false
+	}
+	word, _, _ := strings.Cut(rest, " ")
+	t, err := time.Parse(time.RFC3339, strings.TrimRight(word, ",.;)"))
+	return t, err == nil
+}

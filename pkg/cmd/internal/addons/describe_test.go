@@ -1,0 +1,190 @@
+package addons_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+const (
+	tokenUser = "system:serviceaccount:c1:c1-a1-agent"
+	signer    = "example.com/signer"
+)
+
+func now() time.Time { return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// addOn returns add-on a1 on c1.
+func addOn(registrations []addonv1beta1.RegistrationConfig, conditions ...metav1.Condition) *addonv1beta1.ManagedClusterAddOn {
+	a := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a1"}}
+	a.Status.Registrations, a.Status.Conditions = registrations, conditions
+	return a
+}
+
+func kube(driver, user string) addonv1beta1.RegistrationConfig {
+	return addonv1beta1.RegistrationConfig{Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{
+		Driver: driver, Subject: addonv1beta1.KubeClientSubject{BaseSubject: addonv1beta1.BaseSubject{User: user}},
+	}}
+}
+
+func custom() addonv1beta1.RegistrationConfig {
+	return addonv1beta1.RegistrationConfig{Type: addonv1beta1.CustomSigner, CustomSigner: &addonv1beta1.CustomSignerConfig{SignerName: signer}}
+}
+
+func list(r ...addonv1beta1.RegistrationConfig) []addonv1beta1.RegistrationConfig { return r }
+
+func says(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+}
+
+func ready() metav1.Condition {
+	return says(names.ConditionTokenInfrastructureReady, metav1.ConditionTrue, names.ReasonTokenInfrastructureReady,
+		names.TokenServiceAccount{Namespace: "c1", Name: "c1-a1-agent", UID: "1"}.Message())
+}
+
+func refreshed(message string) metav1.Condition {
+	return says(names.ConditionAddOnTokenRefreshed, metav1.ConditionTrue, names.ReasonAddOnTokenRefreshed, message)
+}
+
+func rotated(message string) metav1.Condition {
+	return says(names.ConditionCertificateRotated, metav1.ConditionTrue, names.ReasonCertificateUpdated, message)
+}
+
+const (
+	goodToken       = "Addon token refreshed, expires at 2031-01-01T00:00:00Z"
+	goodCertificate = "client certificate rotated starting from 2029-01-01T00:00:00Z to 2031-01-01T00:00:00Z"
+)
+
+// TestReasons shows that what is not ready has the reason of the first step
+// that is missing.
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	deleted := addOn(list(kube("csr", "u")), rotated(goodCertificate))
+	deleted.DeletionTimestamp = &metav1.Time{Time: now()}
+	rotate := addOn(list(kube("token", tokenUser)), ready(), refreshed(goodToken+", issued at 2029-12-01T00:00:00Z"))
+	rotate.Annotations = map[string]string{names.AnnotationRotate: "2029-12-31T00:00:00Z"}
+	answered := rotate.DeepCopy()
+	answered.Annotations[names.AnnotationRotate] = "2029-11-30T00:00:00Z"
+	for name, tc := range map[string]struct {
+		addOn  *addonv1beta1.ManagedClusterAddOn
+		state  addons.State
+		reason string
+	}{
+		"nothing wanted yet":     {addOn(nil), addons.Waiting, addons.ReasonNoRegistration},
+		"nothing wanted at all":  {addOn(nil, says("RegistrationApplied", "True", "NilRegistration", "")), addons.Ready, ""},
+		"the hub part failed":    {addOn(nil, says("RegistrationApplied", "False", "SetPermissionFailed", "no")), addons.Failing, "SetPermissionFailed"},
+		"no driver":              {addOn(list(kube("", ""))), addons.Waiting, addons.ReasonDriverNotDeclared},
+		"driver refused":         {addOn(list(kube("", "")), says("AddonTokenRefreshed", "False", "RegistrationDriverUnavailable", "x")), addons.Failing, "RegistrationDriverUnavailable"},
+		"hosted":                 {addOn(list(custom()), says("TokenRefreshed", "False", "HostedElsewhere", "x")), addons.Failing, "HostedElsewhere"},
+		"no subject":             {addOn(list(kube("token", "someone"))), addons.Waiting, addons.ReasonSubjectNotDeclared},
+		"no infrastructure":      {addOn(list(kube("token", tokenUser))), addons.Waiting, addons.ReasonInfrastructureMissing},
+		"the agent says so":      {addOn(list(kube("token", tokenUser)), says("AddonTokenRefreshed", "False", "TokenInfrastructurePending", "x")), addons.Waiting, "TokenInfrastructurePending"},
+		"infrastructure failed":  {addOn(list(kube("token", tokenUser)), says("TokenInfrastructureReady", "False", "TokenInfrastructureApplyFailed", "x")), addons.Failing, "TokenInfrastructureApplyFailed"},
+		"no token":               {addOn(list(kube("token", tokenUser)), ready()), addons.Waiting, addons.ReasonTokenMissing},
+		"token refused":          {addOn(list(kube("token", tokenUser)), ready(), says("TokenRefreshed", "False", "TokenCreationFailed", "x")), addons.Failing, "TokenCreationFailed"},
+		"token":                  {addOn(list(kube("token", tokenUser)), ready(), refreshed(goodToken)), addons.Ready, ""},
+		"token ended":            {addOn(list(kube("token", tokenUser)), ready(), refreshed("expires at 2029-01-01T00:00:00Z")), addons.Expired, addons.ReasonExpired},
+		"rotation asked for":     {rotate, addons.Waiting, addons.ReasonRotationRequested},
+		"rotation answered":      {answered, addons.Ready, ""},
+		"no certificate":         {addOn(list(kube("csr", "u"))), addons.Waiting, addons.ReasonCertificateMissing},
+		"certificate":            {addOn(list(kube("csr", "u")), rotated(goodCertificate)), addons.Ready, ""},
+		"certificate ended":      {addOn(list(kube("csr", "u")), rotated("from 2028-01-01T00:00:00Z to 2029-01-01T00:00:00Z")), addons.Expired, addons.ReasonExpired},
+		"request not approved":   {addOn(list(kube("csr", "u")), says("ClusterCertificateRotated", "False", "CSRRequested", "x")), addons.Waiting, "CSRRequested"},
+		"no permissions":         {addOn(list(kube("csr", "u")), rotated(goodCertificate), says("RegistrationApplied", "False", "SetPermissionFailed", "x")), addons.Failing, "SetPermissionFailed"},
+		"deleted":                {deleted, addons.Waiting, addons.ReasonDeleting},
+		"the old driver's words": {addOn(list(kube("token", tokenUser)), ready(), rotated(goodCertificate)), addons.Waiting, addons.ReasonTokenMissing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := addons.Describe(tc.addOn, addons.Facts{Now: now()})
+			if got.State != tc.state || got.Reason != tc.reason {
+				t.Errorf("%s %s (%s), want %s %s", got.State, got.Reason, got.Message, tc.state, tc.reason)
+			}
+			if (got.Message == "") != (got.State == addons.Ready) {
+				t.Errorf("%s has message %q", got.State, got.Message)
+			}
+			if len(got.Rows()) == 0 {
+				t.Error("no row")
+			}
+		})
+	}
+}
+
+// TestOneConditionOfSeveralRegistrations shows that each registration is told
+// its own part of the condition that they share.
+func TestOneConditionOfSeveralRegistrations(t *testing.T) {
+	t.Parallel()
+	later := "client certificate rotated starting from 2029-06-01T00:00:00Z to 2032-01-01T00:00:00Z"
+	both := list(kube("csr", "u"), custom())
+	for name, tc := range map[string]struct {
+		condition    metav1.Condition
+		kube, custom string
+	}{
+		"both are well": {rotated("kubeClient: " + goodCertificate + "; " + signer + ": " + later), "Ready 2031", "Ready 2032"},
+		"one is not":    {says("ClusterCertificateRotated", "False", "CSRDenied", signer+": denied; try again: later"), "Ready", "CSRDenied denied; try again: later"},
+		"neither is":    {says("ClusterCertificateRotated", "False", "CSRDenied", "kubeClient: a; "+signer+": b"), "CSRDenied a", "CSRDenied b"},
+		"an old agent":  {rotated(goodCertificate), "Ready 2031", "Ready 2031"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := addons.Describe(addOn(both, tc.condition), addons.Facts{Now: now()})
+			var got []string
+			for _, r := range a.Registrations {
+				text := string(r.State)
+				if r.State != addons.Ready {
+					text = r.Reason + " " + r.Message
+				}
+				if r.Expires != nil {
+					text += r.Expires.Format(" 2006")
+				}
+				got = append(got, text)
+			}
+			if diff := cmp.Diff([]string{tc.kube, tc.custom}, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRequestsTellWhoHasToAct(t *testing.T) {
+	t.Parallel()
+	request := certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{
+		Name: "addon-c1-a1-x", Labels: map[string]string{names.LabelClusterName: "c1", names.LabelAddOnName: "a1"},
+	}}
+	request.Spec.SignerName = certificatesv1.KubeAPIServerClientSignerName
+	approved := request.DeepCopy()
+	approved.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved}}
+	other := request.DeepCopy()
+	other.Labels[names.LabelAddOnName] = "a2"
+	for want, r := range map[string]certificatesv1.CertificateSigningRequest{
+		addons.ReasonRequestNotApproved: request,
+		addons.ReasonRequestNotIssued:   *approved,
+		addons.ReasonCertificateMissing: *other,
+	} {
+		got := addons.Describe(addOn(list(kube("csr", "u"))), addons.Facts{Now: now(), Requests: []certificatesv1.CertificateSigningRequest{r}})
+		if got.Reason != want {
+			t.Errorf("reason %s (%s), want %s", got.Reason, got.Message, want)
+		}
+	}
+}
+
+func TestTheLastTokenConditionCounts(t *testing.T) {
+	t.Parallel()
+	ours, theirs := refreshed("expires at 2031-01-01T00:00:00Z"), refreshed("expires at 2030-06-01T00:00:00Z")
+	theirs.Type = names.ConditionTokenRefreshed
+	theirs.LastTransitionTime = metav1.NewTime(now())
+	if got := addons.TokenCondition([]metav1.Condition{ours, theirs}); got.Type != theirs.Type {
+		t.Errorf("got %s, but the other one was moved later", got.Type)
+	}
+	theirs.LastTransitionTime = metav1.Time{}
+	if got := addons.TokenCondition([]metav1.Condition{ours, theirs}); got.Type != ours.Type {
+		t.Errorf("got %s, but the other one is about a newer token", got.Type)
+	}
+}
