@@ -1,6 +1,8 @@
 package names
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 )
@@ -69,6 +71,52 @@ const (
 	EventAddOnTokenRefreshed = "AddonTokenRefreshed"
 )
 
+// What the agent marks the Secrets with that it keeps for add-ons. They are
+// ours: upstream's have no marks, and are taken over when they are found.
+const (
+	// LabelAddOnCredential holds the namespace of the agent, so that agents of
+	// several hubs on one cluster leave each other's Secrets alone.
+	LabelAddOnCredential = "registration.open-cluster-management.io/addon-credential-of"
+	// AnnotationCredentialAddOn holds the name of the add-on.
+	AnnotationCredentialAddOn = "registration.open-cluster-management.io/addon"
+	// AnnotationCredentialObtained holds the RFC 3339 time at which the
+	// credential was obtained; issuers date credentials back.
+	AnnotationCredentialObtained = "registration.open-cluster-management.io/obtained-at"
+	// AnnotationCredentialRotation holds the value of AnnotationRotate that the
+	// credential answers.
+	AnnotationCredentialRotation = "registration.open-cluster-management.io/rotation"
+	// AnnotationCredentialPending, on a Secret with what must be remembered of
+	// a request, names the Secret, as namespace/name, that the credential is for.
+	AnnotationCredentialPending = "registration.open-cluster-management.io/pending-for"
+)
+
+// Reasons of the conditions in which the agent tells what an add-on's
+// registration waits for, beside the drivers' own.
+const (
+	// ReasonAddOnDeclared waits for the hub to see the subject in the status.
+	ReasonAddOnDeclared = "SubjectDeclared"
+	// ReasonInstallNamespaceMissing waits for the add-on's install namespace.
+	ReasonInstallNamespaceMissing = "InstallNamespaceMissing"
+	// ReasonHostedElsewhere says that the add-on's agent runs on a cluster that
+	// this agent does not write to.
+	ReasonHostedElsewhere = "HostedElsewhere"
+	// ReasonDriverUnavailable says that the registration asks for what this
+	// agent cannot do.
+	ReasonDriverUnavailable = "RegistrationDriverUnavailable"
+	// EventAddOnCertificateRotated is the reason of the event that tells of a
+	// new certificate.
+	EventAddOnCertificateRotated = "AddonCertificateRotated"
+)
+
+// Messages of an add-on's conditions, upstream's words (contract C.5, C.6).
+const (
+	MessageAddOnTokenRefreshed = "Addon token refreshed, expires at %s"
+	MessageTokenCreationFailed = "Failed to create token: %s"
+	MessageAddOnAvailable      = "%s add-on is available."
+	MessageAddOnUnavailable    = "%s add-on is not available."
+	MessageAddOnUnknown        = "The status of %s add-on is unknown."
+)
+
 // Keys of an add-on's Secret beside those of a hub kubeconfig (contract A.2 and
 // Seed vs upstream 5). Only KeyToken is ever read to decide anything.
 const (
@@ -86,6 +134,13 @@ func AddOnHubKubeconfigSecret(addOn string) string { return addOn + "-hub-kubeco
 // the certificate of a customSigner registration.
 func AddOnSignerSecret(addOn, signer string) string {
 	return addOn + "-" + strings.ReplaceAll(signer, "/", "-") + "-client-cert"
+}
+
+// AddOnPendingSecret is the Secret in the agent's namespace that remembers a
+// request for the credential in the given Secret of the install namespace.
+func AddOnPendingSecret(namespace, secret string) string {
+	sum := sha256.Sum256([]byte(namespace + "/" + secret))
+	return "addon-pending-" + hex.EncodeToString(sum[:10])
 }
 
 // AddOnUser is the user of an add-on's agent that holds a client certificate.

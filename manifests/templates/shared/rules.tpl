@@ -128,6 +128,10 @@
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [get, list, watch, create, update, patch]
+# It tells of new credentials beside the Secrets.
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
 {{- end -}}
 
 {{- /* What the registration agent may do in its own namespace. */ -}}

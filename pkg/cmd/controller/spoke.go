@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -34,6 +35,7 @@ type spokeFlags struct {
 	namespace string
 	gates     []string
 	driver    spokeDriverFlags
+	addOns    spokeAddOnFlags
 	ignored   spokeIgnoredFlags
 }
 
@@ -44,14 +46,12 @@ type spokeDriverFlags struct {
 }
 
 // spokeIgnoredFlags are OCM's flags that are taken and change nothing: the API
-// server limits clients, and what they are about is not part of this role yet.
+// server limits clients, and several hubs are not part of this role yet.
 type spokeIgnoredFlags struct {
-	qps               float32
-	burst             int
-	timeoutSeconds    int32
-	addOnDriver       string
-	addOnTokenSeconds int64
-	bootstraps        []string
+	qps            float32
+	burst          int
+	timeoutSeconds int32
+	bootstraps     []string
 }
 
 func newSpoke() *cobra.Command {
@@ -88,6 +88,7 @@ func (f *spokeFlags) addFlags(flags *pflag.FlagSet) {
 	flags.Int32Var(&f.driver.expirationSeconds, "client-cert-expiration-seconds", 0, "life of the client certificate to ask for, at least 3600; 0 leaves it to the hub")
 	flags.StringVar(&f.driver.name, "registration-auth", "", "registration driver; empty means csr")
 	flags.StringSliceVar(&f.gates, "feature-gates", nil, "feature gates as Name=true or Name=false")
+	f.addOns.addFlags(flags)
 	f.addIgnored(flags)
 }
 
@@ -98,8 +99,6 @@ func (f *spokeFlags) addIgnored(flags *pflag.FlagSet) {
 	flags.Float32Var(&i.qps, "kube-api-qps", 0, "without effect: the API server limits its clients")
 	flags.IntVar(&i.burst, "kube-api-burst", 0, "without effect: the API server limits its clients")
 	flags.Int32Var(&i.timeoutSeconds, "hub-connection-timeout-seconds", 600, "without effect: it belongs to feature gate MultipleHubs")
-	flags.StringVar(&i.addOnDriver, "addon-kubeclient-registration-auth", "", "registration driver of add-ons")
-	flags.Int64Var(&i.addOnTokenSeconds, "addon-token-expiration-seconds", 31536000, "life of add-on tokens")
 	flags.StringSliceVar(&i.bootstraps, "bootstrap-kubeconfigs", nil, "bootstrap kubeconfigs of several hubs")
 	for _, name := range []string{"hub-kube-api-qps", "hub-kube-api-burst", "kube-api-qps", "kube-api-burst", "hub-connection-timeout-seconds", "cluster-name"} {
 		if flag := flags.Lookup(name); flag != nil {
@@ -119,7 +118,11 @@ func (f *spokeFlags) config() (agent.Config, error) {
 	}
 	newDriver, errDriver := f.driver.constructor()
 	c.NewDriver = newDriver
-	err := errors.Join(errGates, errDriver, f.refuse())
+	addOns, errAddOns := f.addOns.config(f.driver)
+	if gates.Enabled(agent.GateAddonManagement) {
+		c.AddOns = addOns
+	}
+	err := errors.Join(errGates, errDriver, errAddOns, f.refuse())
 	for key := range c.Cluster.Annotations {
 		if !strings.HasPrefix(key, names.AnnotationAgentPrefix) {
 			err = errors.Join(err, fmt.Errorf("--cluster-annotations: %q must begin with %s", key, names.AnnotationAgentPrefix))
@@ -129,14 +132,6 @@ func (f *spokeFlags) config() (agent.Config, error) {
 }
 
 func (f *spokeFlags) refuse() error {
-	switch f.ignored.addOnDriver {
-	case "", "csr", "token":
-	default:
-		return fmt.Errorf("--addon-kubeclient-registration-auth: unknown driver %q: use one of csr, token", f.ignored.addOnDriver)
-	}
-	if f.ignored.addOnTokenSeconds < 600 {
-		return fmt.Errorf("--addon-token-expiration-seconds: %d is less than 600", f.ignored.addOnTokenSeconds)
-	}
 	if len(f.ignored.bootstraps) > 0 {
 		return errors.New("--bootstrap-kubeconfigs: several hubs are not available in this version: use --bootstrap-kubeconfig")
 	}
@@ -164,6 +159,9 @@ func (f *spokeFlags) run(cmd *cobra.Command) error {
 	config, err := f.config()
 	if err != nil {
 		return err
+	}
+	if advice := f.addOns.advice(); advice != "" {
+		klog.Background().Info(advice)
 	}
 	connection, err := f.common.config()
 	if err != nil {

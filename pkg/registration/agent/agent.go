@@ -26,6 +26,7 @@ type Agent struct {
 	metrics *metrics
 	events  recorder
 	sources status.Sources
+	addOns  addOns
 
 	// secrets rings when a kubeconfig Secret changed, facts when something that
 	// the status tells did.
@@ -58,6 +59,9 @@ func Setup(mgr ctrl.Manager, registry prometheus.Registerer, config Config) (*Ag
 		},
 		events:  newRecorder(mgr.GetEventRecorder("registration-agent"), config),
 		secrets: newBell(), facts: newBell(),
+	}
+	if a.addOns, err = newAddOns(mgr, registry, config); err != nil {
+		return nil, err
 	}
 	if a.sources, err = a.newSources(mgr); err != nil {
 		return nil, err

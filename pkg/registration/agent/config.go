@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -31,9 +32,19 @@ type Config struct {
 	HealthPeriod time.Duration
 	// NewDriver returns the driver for an identity.
 	NewDriver func(driver.Identity) driver.Agent
+	// AddOns say how add-ons are registered; nil switches that off.
+	AddOns *AddOns
 	// Clock is the time; it must be the real one outside unit tests, because
 	// deadlines of requests go by that.
 	Clock clock.WithTicker
+}
+
+// AddOns are how the add-ons of a cluster get their credentials.
+type AddOns struct {
+	// KubeClient is the driver of kubeClient registrations, csr or token.
+	KubeClient driver.AuthType
+	// NewDriver returns the driver of one registration.
+	NewDriver func(cluster string, addOn *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig, auth driver.AuthType) (driver.AddOn, error)
 }
 
 // Names are the names that the agent goes by.

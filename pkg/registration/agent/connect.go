@@ -10,6 +10,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
@@ -24,6 +25,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
@@ -58,6 +60,8 @@ func hubMapper() apimeta.RESTMapper {
 	m.Add(certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"), apimeta.RESTScopeRoot)
 	m.Add(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), apimeta.RESTScopeRoot)
 	m.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), apimeta.RESTScopeNamespace)
+	m.Add(schema.GroupVersion(addonv1beta1.GroupVersion).WithKind("ManagedClusterAddOn"), apimeta.RESTScopeNamespace)
+	m.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), apimeta.RESTScopeNamespace)
 	return m
 }
 
@@ -134,9 +138,13 @@ func (c *connected) run(ctx context.Context) error {
 }
 
 // manager runs what works with one connection. It holds the one ManagedCluster
-// in its cache and nothing else.
+// in its cache, what add-ons need, and nothing else.
 func (c *connected) manager() (manager.Manager, error) {
 	own := fields.OneTermEqualSelector("metadata.name", c.snapshot.identity.Cluster)
+	cached := map[client.Object]cache.ByObject{&clusterv1.ManagedCluster{}: {Field: own}}
+	if err := c.agent.addOns.cached(c.snapshot.identity.Cluster, cached); err != nil {
+		return nil, err
+	}
 	inner, err := ctrl.NewManager(c.conn.Config(), manager.Options{
 		Scheme:                 scheme.New(),
 		MapperProvider:         func(*rest.Config, *http.Client) (apimeta.RESTMapper, error) { return hubMapper(), nil },
@@ -144,7 +152,7 @@ func (c *connected) manager() (manager.Manager, error) {
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
 		Cache: cache.Options{
-			ByObject:         map[client.Object]cache.ByObject{&clusterv1.ManagedCluster{}: {Field: own}},
+			ByObject:         cached,
 			DefaultTransform: cache.TransformStripManagedFields(),
 		},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&coordinationv1.Lease{}}}},
@@ -173,6 +181,9 @@ func (c *connected) setup(inner manager.Manager) error {
 	}
 	c.cert.rotated(c.snapshot.facts.Validity)
 	if err := reporter.SetupWithManager(inner); err != nil {
+		return err
+	}
+	if err := a.addOns.setup(inner, c); err != nil {
 		return err
 	}
 	return (&acceptance{agent: a, hub: inner.GetClient()}).setup(inner, own)

@@ -1,0 +1,73 @@
+package controller
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+	"k8s.io/utils/clock"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/token"
+)
+
+// Lives of add-on tokens in seconds: the default, below which one is advised
+// against, and below which the API server refuses it (contract, Seed vs
+// upstream 4).
+const (
+	defaultTokenSeconds = 31536000
+	advisedTokenSeconds = 3600
+	minTokenSeconds     = 600
+)
+
+// spokeAddOnFlags choose how add-ons get their credentials.
+type spokeAddOnFlags struct {
+	driver       string
+	tokenSeconds int64
+}
+
+func (f *spokeAddOnFlags) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&f.driver, "addon-kubeclient-registration-auth", "", "how add-ons get their credential for the hub's API server, csr or token; empty means csr")
+	flags.Int64Var(&f.tokenSeconds, "addon-token-expiration-seconds", 0, fmt.Sprintf("life of add-ons' tokens to ask for, at least %d; 0 means %d, a year", minTokenSeconds, defaultTokenSeconds))
+}
+
+// config turns the flags into values. The certificates of add-ons are asked for
+// with the life of the agent's own.
+func (f *spokeAddOnFlags) config(cluster spokeDriverFlags) (*agent.AddOns, error) {
+	auth, err := driver.ParseAddOnAuthType(f.driver)
+	if err != nil {
+		return nil, fmt.Errorf("--addon-kubeclient-registration-auth: %w", err)
+	}
+	seconds := f.tokenSeconds
+	if seconds == 0 {
+		seconds = defaultTokenSeconds
+	}
+	if seconds < minTokenSeconds {
+		return nil, fmt.Errorf("--addon-token-expiration-seconds: %d is less than %d, the shortest life that a hub gives; 0 means %d", seconds, minTokenSeconds, defaultTokenSeconds)
+	}
+	expiration := cluster.expirationSeconds
+	return &agent.AddOns{
+		KubeClient: auth,
+		NewDriver: func(cluster string, addOn *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig, auth driver.AuthType) (driver.AddOn, error) {
+			switch auth {
+			case driver.Token:
+				return token.NewAddOn(token.Config{Cluster: cluster, AddOn: addOn, Registration: registration, ExpirationSeconds: seconds, Clock: clock.RealClock{}}), nil
+			case driver.CSR:
+				return csr.NewAddOn(csr.AddOnConfig{Cluster: cluster, AddOn: addOn.Name, Registration: registration, ExpirationSeconds: expiration, Clock: clock.RealClock{}}), nil
+			case driver.AWSIRSA, driver.GRPC:
+			}
+			return nil, &driver.UnknownAuthTypeError{Value: string(auth), Valid: []driver.AuthType{driver.CSR, driver.Token}}
+		},
+	}, nil
+}
+
+// advice is what the log should say about the flags, or empty.
+func (f *spokeAddOnFlags) advice() string {
+	if f.tokenSeconds == 0 || f.tokenSeconds >= advisedTokenSeconds {
+		return ""
+	}
+	return fmt.Sprintf("The tokens of add-ons live for %d seconds only, which is meant for tests: set --addon-token-expiration-seconds to %d or more", f.tokenSeconds, advisedTokenSeconds)
+}

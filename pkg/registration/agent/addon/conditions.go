@@ -1,0 +1,167 @@
+package addon
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+// conditionTypes are the conditions that tell about the credentials of a
+// driver: one driver has one answer for all its registrations (contract C.2).
+func conditionTypes(auth driver.AuthType) []string {
+	if auth == driver.Token {
+		return []string{names.ConditionTokenRefreshed, names.ConditionAddOnTokenRefreshed}
+	}
+	return []string{names.ConditionCertificateRotated}
+}
+
+// tellCredentials sets the conditions of the drivers in use and removes those
+// of others, which an earlier driver left.
+func (r *Reconciler) tellCredentials(s *scope) {
+	for _, auth := range []driver.AuthType{driver.CSR, driver.Token} {
+		var using []*item
+		for _, it := range s.items {
+			if it.auth == auth {
+				using = append(using, it)
+			}
+		}
+		for _, kind := range conditionTypes(auth) {
+			if len(using) == 0 {
+				apimeta.RemoveStatusCondition(&s.want.Status.Conditions, kind)
+				continue
+			}
+			if slices.ContainsFunc(using, func(it *item) bool { return it.state.fresh && !it.state.usable }) {
+				continue
+			}
+			condition := summary(using)
+			condition.Type = kind
+			s.set(condition)
+		}
+	}
+}
+
+// set sets a condition of the status that is to be written.
+func (s *scope) set(c metav1.Condition) {
+	c.LastTransitionTime = metav1.NewTime(s.now)
+	apimeta.SetStatusCondition(&s.want.Status.Conditions, c)
+}
+
+// summary is the condition of several registrations: that of the worst, with
+// the words of all that are as bad. One that is fine needs no words beside
+// another that is not.
+func summary(items []*item) metav1.Condition {
+	all := make([]metav1.Condition, len(items))
+	for i, it := range items {
+		all[i] = it.condition()
+	}
+	worst := slices.MinFunc(all, func(a, b metav1.Condition) int { return cmp.Compare(a.Status, b.Status) }) // "False" before "True".
+	if len(items) == 1 {
+		return worst
+	}
+	var words []string
+	for i, c := range all {
+		if c.Status == worst.Status {
+			words = append(words, items[i].label()+": "+c.Message)
+		}
+	}
+	worst.Message = strings.Join(words, "; ")
+	return worst
+}
+
+// condition tells how one registration stands. A new credential that is on its
+// way while the old one is good is nobody's trouble.
+func (it *item) condition() metav1.Condition {
+	st := it.state
+	if st.waiting.Reason == "" || st.usable && !st.failing {
+		return it.renewed()
+	}
+	c := metav1.Condition{Status: metav1.ConditionFalse, Reason: st.waiting.Reason, Message: st.waiting.Message}
+	if st.waiting.Reason != failureReason {
+		return c
+	}
+	if it.auth == driver.Token {
+		c.Reason, c.Message = names.ReasonTokenCreationFailed, fmt.Sprintf(names.MessageTokenCreationFailed, st.waiting.Message)
+		return c
+	}
+	c.Reason, c.Message = names.ReasonCertificateFailed, fmt.Sprintf(names.MessageCertificateFailed, st.waiting.Message)
+	return c
+}
+
+func (it *item) renewed() metav1.Condition {
+	from, until := stamp(it.state.validity.NotBefore), stamp(it.state.validity.NotAfter)
+	if it.auth == driver.Token {
+		return metav1.Condition{Status: metav1.ConditionTrue, Reason: names.ReasonAddOnTokenRefreshed, Message: fmt.Sprintf(names.MessageAddOnTokenRefreshed, until)}
+	}
+	return metav1.Condition{Status: metav1.ConditionTrue, Reason: names.ReasonCertificateUpdated, Message: fmt.Sprintf(names.MessageCertificateRotated, from, until)}
+}
+
+// disown says that an add-on's agent runs on a cluster that this agent does not
+// write to. Nothing else is said of such an add-on.
+func (r *Reconciler) disown(s *scope, host string) {
+	for _, kind := range slices.Concat(conditionTypes(driver.CSR), conditionTypes(driver.Token)) {
+		apimeta.RemoveStatusCondition(&s.want.Status.Conditions, kind)
+	}
+	if len(s.addOn.Status.Registrations) == 0 {
+		return
+	}
+	for _, kind := range conditionTypes(r.config.KubeClient) {
+		s.set(metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: names.ReasonHostedElsewhere, Message: fmt.Sprintf(
+			"annotation %s says that the agent of add-on %s runs on cluster %s; the agent of %s runs on its own cluster and stores no credential there, so remove the annotation to install the add-on on %s",
+			names.AnnotationHostingCluster, s.addOn.Name, host, r.config.Cluster, r.config.Cluster)})
+	}
+}
+
+// write writes the status if it differs. The lists in it are written by others
+// as well, so the patch must fail on any version but the one it was made from.
+func (r *Reconciler) write(ctx context.Context, s *scope) error {
+	if apiequality.Semantic.DeepEqual(s.addOn.Status, s.want.Status) {
+		return nil
+	}
+	digest := statusDigest(s.want)
+	if wait := s.memory.quarrel(digest, s.now); wait > 0 {
+		r.log.Info("Waiting before writing the same status again, which somebody keeps changing", "addOn", s.addOn.Name, "wait", wait)
+		s.after(wait)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	base := s.addOn.ResourceVersion
+	patch := client.MergeFromWithOptions(s.addOn, client.MergeFromWithOptimisticLock{})
+	if err := r.hub.Status().Patch(ctx, s.want, patch, Owner); err != nil {
+		return fmt.Errorf("patch the status of ManagedClusterAddOn %s: %w", s.addOn.Name, err)
+	}
+	if s.want.ResourceVersion == base {
+		base = "" // The hub keeps nothing of it, so no event will tell.
+	}
+	s.memory.wrote(base, digest, s.now)
+	return nil
+}
+
+// statusDigest is the same for statuses that say the same.
+func statusDigest(addOn *addonv1beta1.ManagedClusterAddOn) string {
+	said := []any{addOn.Status.Registrations}
+	for _, c := range addOn.Status.Conditions {
+		said = append(said, []string{c.Type, string(c.Status), c.Reason, c.Message})
+	}
+	data, err := json.Marshal(said)
+	if err != nil {
+		return addOn.ResourceVersion // Structures of strings can be encoded.
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}

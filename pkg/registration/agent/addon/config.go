@@ -1,0 +1,117 @@
+package addon
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+// Owner is the field manager of what is written.
+const Owner client.FieldOwner = "ocm.addon-registration"
+
+const (
+	// workers is how many add-ons are handled at once: most of the time of one
+	// goes by waiting for an API server.
+	workers = 16
+	// firstRetry and lastRetry bound the wait after an unforeseen error.
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = time.Minute
+)
+
+// NewDriver returns the driver of one registration of an add-on. auth is the
+// configured one for a kubeClient registration and csr for a customSigner. An
+// error says what this agent cannot do; it is told in a condition.
+type NewDriver func(addOn *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig, auth driver.AuthType) (driver.AddOn, error)
+
+// Config is how the add-ons of one cluster are registered.
+type Config struct {
+	// Cluster is the name of the ManagedCluster, and of its namespace on the hub.
+	Cluster string
+	// Namespace is the agent's own on the managed cluster.
+	Namespace string
+	// Reserved are names of Secrets in Namespace that no add-on may have.
+	Reserved []string
+	// KubeClient is the driver of kubeClient registrations.
+	KubeClient driver.AuthType
+	// NewDriver makes drivers.
+	NewDriver NewDriver
+	// Hub is the API server that the add-ons' kubeconfigs lead to, as the
+	// agent's own does.
+	Hub kubeconfig.Hub
+	// Live reads and writes on the hub with the cluster's credential and without
+	// a cache.
+	Live client.Client
+	// Managed is the managed cluster.
+	Managed cluster.Cluster
+	// Metrics are told what was obtained.
+	Metrics *Metrics
+	// Clock tells the time.
+	Clock clock.PassiveClock
+}
+
+// Validate reports everything that is missing.
+func (c *Config) Validate() error {
+	var problems []error
+	if c.Cluster == "" || c.Namespace == "" {
+		problems = append(problems, errors.New("add-on registration needs the names of the cluster and of the agent's namespace"))
+	}
+	if c.NewDriver == nil || c.Live == nil || c.Managed == nil || c.Metrics == nil || c.Clock == nil {
+		problems = append(problems, errors.New("add-on registration lacks a part"))
+	}
+	if _, err := driver.ParseAddOnAuthType(string(c.KubeClient)); err != nil {
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
+}
+
+// Setup adds add-on registration to the manager of a hub connection, whose
+// cache must have been made with CacheObjects.
+func Setup(mgr ctrl.Manager, config Config) error {
+	if err := config.Validate(); err != nil {
+		return fmt.Errorf("set up add-on registration: %w", err)
+	}
+	if config.KubeClient == "" {
+		config.KubeClient = driver.CSR
+	}
+	secrets, err := newSecretCache(config)
+	if err != nil {
+		return err
+	}
+	r := &Reconciler{
+		config: config, hub: mgr.GetClient(), secrets: secrets, memory: newMemory(),
+		log:  mgr.GetLogger().WithName("addons"),
+		tell: newTeller(mgr, config.Managed),
+	}
+	r.leases = newLeases(config.Managed)
+	r.watches = &watches{reconciler: r, hub: mgr.GetCache()}
+	for _, runnable := range []interface{ add(ctrl.Manager) error }{r.secrets, r.leases} {
+		if err := runnable.add(mgr); err != nil {
+			return fmt.Errorf("set up add-on registration: %w", err)
+		}
+	}
+	err = ctrl.NewControllerManagedBy(mgr).
+		Named("registration.addons").
+		WatchesRawSource(r.watches).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("set up add-on registration: %w", err)
+	}
+	return nil
+}

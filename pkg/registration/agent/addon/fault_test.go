@@ -1,0 +1,254 @@
+package addon_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/token"
+)
+
+// TestUpstreamHub has a hub that makes upstream's ServiceAccount whatever the
+// subject says: the agent follows.
+func TestUpstreamHub(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, driver.Token)
+	f.start(t)
+	f.register(t, "one")
+	f.subject(t, "one", driver.Token)
+	uid := f.serve(t, "one", names.AddOnServiceAccountUpstream("one"))
+	f.condition(t, "one", names.ConditionTokenRefreshed, metav1.ConditionTrue, names.ReasonAddOnTokenRefreshed)
+	if subject := f.subject(t, "one", driver.Token); subject.User != names.ServiceAccountUser(f.cluster, "one-agent") {
+		t.Errorf("the subject is %+v", subject)
+	}
+	if s := f.secret(t, "one-hub-kubeconfig"); string(s.Data[names.KeyServiceAccountUID]) != uid {
+		t.Errorf("the token is of %s", s.Data[names.KeyServiceAccountUID])
+	}
+	// A ServiceAccount that is made anew is followed by the UID in the message.
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.cluster, Name: "one-agent"}}
+	if err := f.admin.Delete(t.Context(), account); err != nil {
+		t.Fatal(err)
+	}
+	uid = f.serve(t, "one", "one-agent")
+	f.awaitSecret(t, "one-hub-kubeconfig", func(data map[string][]byte) bool { return string(data[names.KeyServiceAccountUID]) == uid })
+}
+
+// TestRefused has the hub refuse TokenRequests in turn: the condition and an
+// event on the hub say why, the token that is there stays, and all is well when
+// the hub is.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, driver.Token)
+	p := f.start(t)
+	old := f.withToken(t)
+	answer := http.StatusTooManyRequests
+	f.setRefuse(func(r *http.Request) *http.Response {
+		if !strings.HasSuffix(r.URL.Path, "/token") {
+			return nil
+		}
+		return &http.Response{StatusCode: answer, Header: http.Header{}, Body: http.NoBody, Request: r}
+	})
+	secret := f.secret(t, old.Name)
+	soon := forge(t, f.cluster, names.AddOnServiceAccount(f.cluster, "one"), string(old.Data[names.KeyServiceAccountUID]), now().Add(-500*time.Second), now().Add(100*time.Second))
+	secret.Data["token"], secret.Annotations = soon, nil
+	if err := f.admin.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	f.condition(t, "one", names.ConditionTokenRefreshed, metav1.ConditionFalse, token.ReasonThrottled)
+	if string(f.secret(t, old.Name).Data["token"]) != string(soon) {
+		t.Error("the token that can be used is gone")
+	}
+	eventually(t, "an event on the hub", func() error {
+		var events corev1.EventList
+		if err := f.admin.List(t.Context(), &events, client.InNamespace(f.cluster)); err != nil {
+			return err
+		}
+		for _, e := range events.Items {
+			if e.InvolvedObject.Name == "one" && e.Type == corev1.EventTypeWarning && e.Reason == token.ReasonThrottled {
+				return nil
+			}
+		}
+		return fmt.Errorf("%d events", len(events.Items))
+	})
+	if n := p.series(t, "ocm_addon_renewals_total"); n < 2 {
+		t.Errorf("%d series of renewals", n)
+	}
+	f.setRefuse(nil)
+	f.awaitSecret(t, old.Name, func(data map[string][]byte) bool { return string(data["token"]) != string(soon) })
+	f.condition(t, "one", names.ConditionTokenRefreshed, metav1.ConditionTrue, names.ReasonAddOnTokenRefreshed)
+}
+
+// TestKilledBeforeTheSecret ends the agent between TokenRequest and Secret.
+func TestKilledBeforeTheSecret(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, driver.Token)
+	requested := make(chan struct{})
+	var once bool
+	p := f.startWith(t, func(r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/secrets") && r.Method == http.MethodPost && !once {
+			once = true
+			close(requested)
+		}
+		return once
+	})
+	f.register(t, "one")
+	f.subject(t, "one", driver.Token)
+	f.serve(t, "one", names.AddOnServiceAccount(f.cluster, "one"))
+	<-requested
+	p.stop()
+	if f.secret(t, "one-hub-kubeconfig") != nil {
+		t.Fatal("the Secret was written")
+	}
+	f.start(t)
+	f.condition(t, "one", names.ConditionTokenRefreshed, metav1.ConditionTrue, names.ReasonAddOnTokenRefreshed)
+	if f.secret(t, "one-hub-kubeconfig") == nil {
+		t.Error("there is no Secret")
+	}
+}
+
+// TestTwoAgents has two agents for one cluster, which want the same.
+func TestTwoAgents(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, driver.Token)
+	f.start(t)
+	f.start(t)
+	f.withToken(t)
+	f.settled(t)
+	f.writes()
+	f.annotate(t, "example.com/any", "thing")
+	f.settled(t)
+	if writes := f.writes(); len(writes) > 0 {
+		t.Errorf("the agents wrote %v", writes)
+	}
+}
+
+// TestQuarrel has two agents that want different things: neither gives in, and
+// neither keeps the hub busy.
+func TestQuarrel(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, driver.Token)
+	f.start(t)
+	f.config.KubeClient = driver.CSR
+	f.start(t)
+	f.register(t, "one")
+	f.settled(t)
+	if n := f.writes()["PATCH managedclusteraddons/status"]; n > 40 {
+		t.Errorf("the agents wrote the status %d times", n)
+	}
+}
+
+// TestInstallNamespace waits for the namespace before it asks for anything.
+func TestInstallNamespace(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, driver.Token)
+	f.start(t)
+	f.register(t, "one")
+	f.status(t, "one", func(s *addonStatus) { s.Namespace = "" })
+	late := "late-" + f.cluster
+	f.annotate(t, names.AnnotationInstallNamespace, late)
+	f.subject(t, "one", driver.Token)
+	f.serve(t, "one", names.AddOnServiceAccount(f.cluster, "one"))
+	f.condition(t, "one", names.ConditionTokenRefreshed, metav1.ConditionFalse, names.ReasonInstallNamespaceMissing)
+	if n := f.writes()["POST serviceaccounts/token"]; n != 0 {
+		t.Errorf("%d tokens were requested", n)
+	}
+	create(t, f.admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: late}})
+	f.condition(t, "one", names.ConditionTokenRefreshed, metav1.ConditionTrue, names.ReasonAddOnTokenRefreshed)
+	if f.secretIn(t, late, "one-hub-kubeconfig") == nil {
+		t.Error("there is no Secret")
+	}
+	// It moves, and takes its Secret along.
+	f.status(t, "one", func(s *addonStatus) { s.Namespace = f.installed() })
+	f.awaitSecret(t, "one-hub-kubeconfig", func(map[string][]byte) bool { return true })
+	eventually(t, "the former Secret to go", func() error {
+		if f.secretIn(t, late, "one-hub-kubeconfig") != nil {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+}
+
+// TestHosted has an add-on whose agent runs elsewhere: nothing is written here.
+func TestHosted(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, driver.Token)
+	f.start(t)
+	f.register(t, "one")
+	f.annotate(t, names.AnnotationHostingCluster, "elsewhere")
+	f.condition(t, "one", names.ConditionTokenRefreshed, metav1.ConditionFalse, names.ReasonHostedElsewhere)
+	f.settled(t)
+	if f.secret(t, "one-hub-kubeconfig") != nil {
+		t.Error("there is a Secret")
+	}
+	// Hosted on its own cluster is not hosted.
+	f.annotate(t, names.AnnotationHostingCluster, f.cluster)
+	f.serve(t, "one", names.AddOnServiceAccount(f.cluster, "one"))
+	f.condition(t, "one", names.ConditionTokenRefreshed, metav1.ConditionTrue, names.ReasonAddOnTokenRefreshed)
+}
+
+// TestReserved has an add-on whose Secret would be the agent's own.
+func TestReserved(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, driver.Token)
+	f.start(t)
+	create(t, f.admin, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: names.BootstrapHubKubeconfigSecret}, Data: map[string][]byte{"kubeconfig": []byte("mine")}})
+	f.register(t, "bootstrap")
+	f.status(t, "bootstrap", func(s *addonStatus) { s.Namespace = f.namespace })
+	f.condition(t, "bootstrap", names.ConditionTokenRefreshed, metav1.ConditionFalse, names.ReasonDriverUnavailable)
+	if s := f.secretIn(t, f.namespace, names.BootstrapHubKubeconfigSecret); string(s.Data["kubeconfig"]) != "mine" {
+		t.Error("the agent's Secret was overwritten")
+	}
+}
+
+// TestDeleting leaves the credential of an add-on that cleans up, and takes it
+// away when the add-on is gone, also if no agent ran at that moment.
+func TestDeleting(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, driver.Token)
+	p := f.start(t)
+	secret := f.withToken(t)
+	addOn, err := f.get(t, "one")
+	if err == nil {
+		addOn.Finalizers = []string{"example.com/cleanup"}
+		err = errors.Join(f.admin.Update(t.Context(), addOn), f.admin.Delete(t.Context(), addOn))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.settled(t)
+	if f.secret(t, secret.Name) == nil {
+		t.Error("the Secret is gone while the add-on cleans up")
+	}
+	p.stop()
+	if addOn, err = f.get(t, "one"); err == nil {
+		addOn.Finalizers = nil
+		err = f.admin.Update(t.Context(), addOn)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A mark on somebody else's Secret is no permission to delete it.
+	create(t, f.admin, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: f.installed(), Name: "precious", Labels: map[string]string{names.LabelAddOnCredential: f.namespace}, Annotations: map[string]string{names.AnnotationCredentialAddOn: "one"},
+	}})
+	f.start(t)
+	eventually(t, "the Secret to go", func() error {
+		if f.secret(t, secret.Name) != nil {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+	f.settled(t)
+	if f.secret(t, "precious") == nil {
+		t.Error("somebody else's Secret is gone")
+	}
+}

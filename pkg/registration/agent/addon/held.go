@@ -1,0 +1,205 @@
+package addon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+// rotation is why a credential is replaced that could go on being used.
+const rotation credential.Reason = "RotationRequested"
+
+// rotateTolerance is how far ahead of ours the clock may be of whoever asked
+// for a rotation now. A later time is waited for.
+const rotateTolerance = 10 * time.Minute
+
+// held is the credential in a Secret.
+type held struct {
+	secret *corev1.Secret
+	data   driver.Data
+	facts  credential.Facts
+	// obtained is when it was obtained, as far as that is known.
+	obtained time.Time
+	// rotateAt is when it is to be replaced because somebody asked for that.
+	rotateAt time.Time
+}
+
+// judge looks at what a Secret holds and says whether a new credential is needed.
+func (r *Reconciler) judge(s *scope, it *item, secret *corev1.Secret) (held, credential.Need, bool) {
+	h := held{secret: secret}
+	if secret != nil {
+		h.data = secret.Data
+	}
+	h.facts.Validity, h.facts.Problem = it.driver.Inspect(h.data)
+	if h.facts.Problem == nil {
+		h.obtained = obtained(secret, h.facts.Validity)
+		h.facts.RenewAt = credential.RenewObtained(h.facts.Validity, policy(it.auth), string(s.addOn.UID)+"/"+it.secret.Name, h.obtained)
+		h.rotateAt = rotateAt(s, h)
+	}
+	if need, due := credential.Due().Judge(h.facts, s.now); due {
+		return h, need, true
+	}
+	if !h.rotateAt.IsZero() && !h.rotateAt.After(s.now.Add(rotateTolerance)) {
+		return h, credential.Need{Reason: rotation, Message: "a credential issued before " + stamp(h.rotateAt) + " is to be replaced"}, true
+	}
+	return h, credential.Need{}, false
+}
+
+// usable reports whether the credential can be used until a new one is there.
+func (r *Reconciler) usable(s *scope, h held) bool {
+	_, unusable := credential.Unusable().Judge(h.facts, s.now)
+	return !unusable
+}
+
+func policy(auth driver.AuthType) credential.Policy {
+	if auth == driver.Token {
+		return credential.Tokens()
+	}
+	return credential.Certificates()
+}
+
+// obtained is when a credential was obtained: as it was noted, if that can be,
+// else when its life began.
+func obtained(secret *corev1.Secret, v credential.Validity) time.Time {
+	noted, err := time.Parse(time.RFC3339, secret.Annotations[names.AnnotationCredentialObtained])
+	if err != nil || noted.Before(v.NotBefore.Add(-time.Second)) || noted.After(v.NotAfter) {
+		return v.NotBefore
+	}
+	return noted
+}
+
+// rotateAt is the time that the add-on's annotation gives, zero if it asks for
+// nothing of this credential. The value that a credential answers is noted with
+// it: clocks differ, and one request must not be answered twice.
+func rotateAt(s *scope, h held) time.Time {
+	value := s.addOn.Annotations[names.AnnotationRotate]
+	at, err := time.Parse(time.RFC3339, value)
+	if err != nil || h.secret.Annotations[names.AnnotationCredentialRotation] == value || !h.obtained.Before(at) {
+		return time.Time{}
+	}
+	return at
+}
+
+// tend repairs what surrounds a good credential in its Secret: the kubeconfig,
+// the cluster's name and the agent's mark.
+func (r *Reconciler) tend(ctx context.Context, it *item, h held) error {
+	whole := string(h.data[names.KeyClusterName]) == r.config.Cluster && (it.signer != "" || r.leads(h.data))
+	if whole && r.secrets.marked(h.secret) {
+		return nil
+	}
+	data := maps.Clone(h.data)
+	if !whole {
+		if err := r.surround(it, data, userOf(it.auth)); err != nil {
+			return err
+		}
+	}
+	return r.secrets.replace(ctx, h.secret, it, data, nil)
+}
+
+// leads reports whether the kubeconfig leads to the hub with files that are there.
+func (r *Reconciler) leads(data driver.Data) bool {
+	hub, err := kubeconfig.ParseHub(data[names.KeyKubeconfig])
+	if err != nil || !hub.SameServer(r.config.Hub) {
+		return false
+	}
+	files := []string{hub.User.TokenFile, hub.User.ClientCertificate, hub.User.ClientKey}
+	files = slices.DeleteFunc(files, func(name string) bool { return name == "" })
+	missing := func(name string) bool { return len(data[name]) == 0 }
+	return len(files) > 0 && !slices.ContainsFunc(files, missing)
+}
+
+// userOf is the user entry for the files that a driver's credential consists of.
+func userOf(auth driver.AuthType) clientcmdapi.AuthInfo {
+	if auth == driver.Token {
+		return clientcmdapi.AuthInfo{TokenFile: names.KeyToken}
+	}
+	return clientcmdapi.AuthInfo{ClientCertificate: names.KeyTLSCert, ClientKey: names.KeyTLSKey}
+}
+
+// surround adds to a credential what its Secret has beside it (contract A.2).
+func (r *Reconciler) surround(it *item, data driver.Data, user clientcmdapi.AuthInfo) error {
+	data[names.KeyClusterName] = []byte(r.config.Cluster)
+	if it.signer != "" {
+		return nil
+	}
+	encoded, err := r.config.Hub.Encode(user)
+	if err != nil {
+		return err
+	}
+	data[names.KeyKubeconfig] = encoded
+	return nil
+}
+
+// store replaces what the Secret holds by an issued credential, in one write,
+// and only then forgets the request.
+func (r *Reconciler) store(ctx context.Context, s *scope, it *item, h held, issued *driver.Issued, need credential.Need) error {
+	data := maps.Clone(issued.Data)
+	if err := r.surround(it, data, issued.User); err != nil {
+		return err
+	}
+	notes := map[string]string{
+		names.AnnotationCredentialAddOn:    s.addOn.Name,
+		names.AnnotationCredentialObtained: stamp(r.config.Clock.Now()),
+	}
+	if value := s.addOn.Annotations[names.AnnotationRotate]; value != "" {
+		notes[names.AnnotationCredentialRotation] = value
+	}
+	if err := r.secrets.replace(ctx, h.secret, it, data, notes); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.memory.forgetNamespace(it.secret.Namespace)
+		}
+		return err
+	}
+	r.tell.renewed(it, issued, need)
+	return r.dropPending(ctx, s, it)
+}
+
+// namespaceMissing is what to wait for while there is no install namespace:
+// the add-on's own manifests bring it (contract C.3).
+func (r *Reconciler) namespaceMissing(ctx context.Context, name string) (driver.Step, error) {
+	if r.memory.namespaceSeen(name) {
+		return driver.Step{}, nil
+	}
+	err := r.config.Managed.GetAPIReader().Get(ctx, client.ObjectKey{Name: name}, &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+	})
+	if apierrors.IsNotFound(err) {
+		return driver.Step{After: namespaceRecheck, Waiting: driver.Waiting{Reason: names.ReasonInstallNamespaceMissing, Message: fmt.Sprintf(
+			"waiting for namespace %s on the managed cluster, where the add-on's agent is to be installed", name)}}, nil
+	}
+	if err != nil {
+		return driver.Step{}, fmt.Errorf("get namespace %s: %w", name, err)
+	}
+	r.memory.sawNamespace(name)
+	return driver.Step{}, nil
+}
+
+// namespaceRecheck is how often a missing namespace is looked for.
+const namespaceRecheck = 10 * time.Second
+
+// errReserved says that an add-on's Secret would be one that is not for add-ons.
+var errReserved = errors.New("the Secret is not one for add-ons")
+
+// mayKeep reports why no credential can be kept in a Secret.
+func (r *Reconciler) mayKeep(key client.ObjectKey) error {
+	if key.Namespace == r.config.Namespace && slices.Contains(r.config.Reserved, key.Name) {
+		return fmt.Errorf("%w: Secret %s in namespace %s is the agent's own; install the add-on in another namespace", errReserved, key.Name, key.Namespace)
+	}
+	return nil
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

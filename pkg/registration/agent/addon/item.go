@@ -1,0 +1,111 @@
+package addon
+
+import (
+	"cmp"
+	"slices"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+// item is one registration of an add-on.
+type item struct {
+	addOn string
+	// index is its place in the status.
+	index int
+	// signer is empty for a kubeClient registration.
+	signer string
+	auth   driver.AuthType
+	// secret is where its credential is kept.
+	secret client.ObjectKey
+	// driver is nil where problem says why.
+	driver  driver.AddOn
+	problem error
+	// declared says that the subject is being written now, so that nothing can
+	// be obtained yet.
+	declared bool
+	state    state
+}
+
+// label tells the registrations of one add-on apart in metrics and messages.
+func (it *item) label() string { return cmp.Or(it.signer, "kubeClient") }
+
+// items lists the registrations of an add-on. The API allows one of a signer;
+// of several whose credential would be in one Secret the first counts, as it
+// does for the hub's side.
+func (r *Reconciler) items(s *scope) []*item {
+	var items []*item
+	for i := range s.addOn.Status.Registrations {
+		registration := s.addOn.Status.Registrations[i]
+		it := &item{addOn: s.addOn.Name, index: i}
+		switch {
+		case registration.Type == addonv1beta1.KubeClient:
+			it.auth = r.config.KubeClient
+			it.secret = client.ObjectKey{Namespace: s.namespace, Name: names.AddOnHubKubeconfigSecret(s.addOn.Name)}
+		case registration.Type == addonv1beta1.CustomSigner && registration.CustomSigner != nil:
+			it.auth, it.signer = driver.CSR, registration.CustomSigner.SignerName
+			it.secret = client.ObjectKey{Namespace: s.namespace, Name: names.AddOnSignerSecret(s.addOn.Name, it.signer)}
+		default:
+			continue // The hub does not say what is wanted.
+		}
+		if slices.ContainsFunc(items, func(other *item) bool { return other.secret == it.secret }) {
+			continue
+		}
+		it.driver, it.problem = r.config.NewDriver(s.addOn, registration, it.auth)
+		if it.problem == nil {
+			it.problem = r.mayKeep(it.secret)
+		}
+		items = append(items, it)
+	}
+	return items
+}
+
+// installNamespace is where the add-on's agent runs (contract C.2 step 5).
+func installNamespace(addOn *addonv1beta1.ManagedClusterAddOn) string {
+	return cmp.Or(addOn.Status.Namespace, addOn.Annotations[names.AnnotationInstallNamespace], names.AddOnNamespace)
+}
+
+// hostedOn is the cluster that runs a hosted add-on's agent, empty if that is
+// the add-on's own cluster.
+func hostedOn(addOn *addonv1beta1.ManagedClusterAddOn, cluster string) string {
+	if host := addOn.Annotations[names.AnnotationHostingCluster]; host != cluster {
+		return host
+	}
+	return ""
+}
+
+// declareDriver puts the driver into the kubeClient registration, and reports
+// whether that changed anything.
+func declareDriver(s *scope) bool {
+	changed := false
+	for _, it := range s.items {
+		want := &s.want.Status.Registrations[it.index]
+		if it.problem != nil || it.signer != "" || want.KubeClient != nil && want.KubeClient.Driver == string(it.auth) {
+			continue
+		}
+		if want.KubeClient == nil {
+			want.KubeClient = &addonv1beta1.KubeClientConfig{}
+		}
+		want.KubeClient.Driver = string(it.auth)
+		changed = true
+	}
+	return changed
+}
+
+// declareSubjects puts into the status whom the drivers obtain credentials for.
+func declareSubjects(s *scope) {
+	for _, it := range s.items {
+		if it.problem != nil {
+			continue
+		}
+		want := it.driver.Declare()
+		if it.declared = !apiequality.Semantic.DeepEqual(want, s.addOn.Status.Registrations[it.index]); it.declared {
+			s.want.Status.Registrations[it.index] = want
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package addon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// leaseGrace is how long an add-on is taken for available without renewing its
+// lease: five times the period of its renewals (contract C.6).
+const leaseGrace = 5 * 60 * time.Second
+
+// judgeLease tells the availability of an add-on by its lease. A renewal is no
+// reason to look: the next look is when the grace after the last one seen ends.
+func (r *Reconciler) judgeLease(ctx context.Context, s *scope) {
+	if s.addOn.Status.HealthCheck.Mode == addonv1beta1.HealthCheckModeCustomized {
+		return
+	}
+	lease, err := r.leases.get(ctx, client.ObjectKey{Namespace: s.namespace, Name: s.addOn.Name}, r.leaseChanged)
+	if err != nil {
+		s.after(time.Second) // The watch has just begun, or cannot be had.
+		return
+	}
+	c := metav1.Condition{Type: addonv1beta1.ManagedClusterAddOnConditionAvailable}
+	switch {
+	case lease == nil:
+		c.Status, c.Reason = metav1.ConditionUnknown, addonv1beta1.AddonAvailableReasonLeaseLeaseNotFound
+		c.Message = fmt.Sprintf(names.MessageAddOnUnknown, s.addOn.Name)
+	case renewed(lease, s.now):
+		c.Status, c.Reason = metav1.ConditionTrue, addonv1beta1.AddonAvailableReasonLeaseLeaseUpdated
+		c.Message = fmt.Sprintf(names.MessageAddOnAvailable, s.addOn.Name)
+		s.after(lease.Spec.RenewTime.Add(leaseGrace).Sub(s.now))
+	default:
+		c.Status, c.Reason = metav1.ConditionFalse, addonv1beta1.AddonAvailableReasonLeaseUpdateStopped
+		c.Message = fmt.Sprintf(names.MessageAddOnUnavailable, s.addOn.Name)
+	}
+	s.set(c)
+}
+
+func renewed(lease *coordinationv1.Lease, now time.Time) bool {
+	return lease.Spec.RenewTime != nil && now.Before(lease.Spec.RenewTime.Add(leaseGrace))
+}
+
+// leaseChanged makes the reconciler look if a lease's change can change an
+// add-on's availability: not when one is renewed in time.
+func (r *Reconciler) leaseChanged(name string, old *coordinationv1.Lease) {
+	if old != nil && renewed(old, r.config.Clock.Now()) {
+		return
+	}
+	if r.memory.knows(name) {
+		r.watches.enqueue(name)
+	}
+}
+
+// leases watches the leases of install namespaces, of which there are few, and
+// none of the many others of a cluster.
+type leases struct {
+	managed cluster.Cluster
+	starts  chan *leaseCache
+
+	mu          sync.Mutex
+	byNamespace map[string]*leaseCache
+}
+
+func newLeases(managed cluster.Cluster) *leases {
+	return &leases{managed: managed, starts: make(chan *leaseCache), byNamespace: map[string]*leaseCache{}}
+}
+
+type leaseCache struct {
+	cache.Cache
+
+	informer cache.Informer
+}
+
+func (l *leases) add(mgr ctrl.Manager) error { return mgr.Add(l) }
+
+// Start implements manager.Runnable: it runs the watches that are asked for.
+func (l *leases) Start(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case c := <-l.starts:
+			running.Go(func() { _ = c.Start(ctx) }) // It fails only when started twice.
+		}
+	}
+}
+
+// errUnsynced says that it is not known yet whether there is a lease.
+var errUnsynced = errors.New("the leases are not known yet")
+
+// get returns a lease as last seen, nil if there is none. The first question
+// about a namespace begins to watch it; changed is told of what happens there.
+func (l *leases) get(ctx context.Context, key client.ObjectKey, changed leaseHandler) (*coordinationv1.Lease, error) {
+	c, err := l.watch(ctx, key.Namespace, changed)
+	if err != nil {
+		return nil, err
+	}
+	if !c.informer.HasSynced() {
+		return nil, errUnsynced
+	}
+	var lease coordinationv1.Lease
+	err = c.Get(ctx, key, &lease)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get the lease of add-on %s: %w", key.Name, err)
+	}
+	return &lease, nil
+}
+
+// prepare begins to watch the leases of a namespace.
+func (l *leases) prepare(ctx context.Context, namespace string, changed leaseHandler) {
+	_, _ = l.watch(ctx, namespace, changed) // Whoever wants to know a lease tries again.
+}
+
+func (l *leases) watch(ctx context.Context, namespace string, changed leaseHandler) (*leaseCache, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c, ok := l.byNamespace[namespace]; ok {
+		return c, nil
+	}
+	objects, err := cache.New(l.managed.GetConfig(), cache.Options{
+		HTTPClient:           l.managed.GetHTTPClient(),
+		Scheme:               l.managed.GetScheme(),
+		Mapper:               l.managed.GetRESTMapper(),
+		DefaultFieldSelector: inNamespace(namespace),
+		DefaultTransform:     slimLease,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prepare to watch the leases in namespace %s: %w", namespace, err)
+	}
+	c := &leaseCache{Cache: objects}
+	if c.informer, err = objects.GetInformer(ctx, &coordinationv1.Lease{}, cache.BlockUntilSynced(false)); err != nil {
+		return nil, fmt.Errorf("watch the leases in namespace %s: %w", namespace, err)
+	}
+	if _, err := c.informer.AddEventHandler(changed.events()); err != nil {
+		return nil, fmt.Errorf("watch the leases in namespace %s: %w", namespace, err)
+	}
+	select {
+	case l.starts <- c:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	l.byNamespace[namespace] = c
+	return c, nil
+}
+
+// leaseHandler is told the name of a lease that changed and what it was before,
+// nil if it appeared or went away.
+type leaseHandler func(name string, old *coordinationv1.Lease)
+
+func (h leaseHandler) events() toolscache.ResourceEventHandler {
+	tell := func(object any, old *coordinationv1.Lease) {
+		if lease, ok := object.(*coordinationv1.Lease); ok {
+			h(lease.Name, old)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) { tell(object, nil) },
+		UpdateFunc: func(before, after any) {
+			old, _ := before.(*coordinationv1.Lease)
+			tell(after, old)
+		},
+		DeleteFunc: func(object any) {
+			if lost, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+				object = lost.Obj
+			}
+			tell(object, nil)
+		},
+	}
+}
+
+// slimLease keeps of a lease what is read.
+func slimLease(object any) (any, error) {
+	lease, ok := object.(*coordinationv1.Lease)
+	if !ok {
+		return object, nil
+	}
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name, UID: lease.UID, ResourceVersion: lease.ResourceVersion},
+		Spec:       coordinationv1.LeaseSpec{RenewTime: lease.Spec.RenewTime},
+	}, nil
+}

@@ -1,0 +1,42 @@
+package addon
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+// eventSource names the agent in events.
+const eventSource = "addon-registration"
+
+// teller records events: what goes well on the managed cluster, about the
+// Secret, and what fails on the hub, about the add-on.
+type teller struct {
+	hub, managed events.EventRecorder
+}
+
+func newTeller(hub ctrl.Manager, managed cluster.Cluster) teller {
+	return teller{hub: hub.GetEventRecorder(eventSource), managed: managed.GetEventRecorder(eventSource)}
+}
+
+func (t teller) renewed(it *item, issued *driver.Issued, need credential.Need) {
+	about := &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: it.secret.Namespace, Name: it.secret.Name}
+	reason := names.EventAddOnCertificateRotated
+	if it.auth == driver.Token {
+		reason = names.EventAddOnTokenRefreshed
+	}
+	t.managed.Eventf(about, nil, corev1.EventTypeNormal, reason, "Obtain",
+		"add-on %s has a new credential for %s until %s, because: %s", it.addOn, it.label(), stamp(issued.Validity.NotAfter), need.Message)
+}
+
+func (t teller) warning(addOn *addonv1beta1.ManagedClusterAddOn, it *item, need credential.Need, why driver.Waiting) {
+	t.hub.Eventf(addOn, nil, corev1.EventTypeWarning, why.Reason, "Obtain",
+		"no new credential for %s, which is needed because %s: %s", it.label(), need.Message, why.Message)
+}

@@ -1,0 +1,148 @@
+package addon
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// CacheObjects are what the cache of a hub connection holds for the add-ons of
+// cluster: the add-ons of its namespace, and of the requests for certificates
+// only theirs, as soon as one is waited for.
+func CacheObjects(cluster string) (map[client.Object]cache.ByObject, error) {
+	own, err := labels.NewRequirement(names.LabelClusterName, selection.Equals, []string{cluster})
+	if err != nil {
+		return nil, fmt.Errorf("select the certificate requests of %s: %w", cluster, err)
+	}
+	addOns, err := labels.NewRequirement(names.LabelAddOnName, selection.Exists, nil)
+	if err != nil {
+		return nil, fmt.Errorf("select the certificate requests of add-ons: %w", err)
+	}
+	return map[client.Object]cache.ByObject{
+		&addonv1beta1.ManagedClusterAddOn{}:         {Field: inNamespace(cluster)},
+		&certificatesv1.CertificateSigningRequest{}: {Label: labels.NewSelector().Add(*own, *addOns), Transform: slimRequest},
+	}, nil
+}
+
+// inNamespace selects one namespace: what cache.Config offers for several
+// leaves a goroutine behind when the cache ends.
+func inNamespace(namespace string) fields.Selector {
+	return fields.OneTermEqualSelector("metadata.namespace", namespace)
+}
+
+// slimRequest keeps that a request changed; whoever follows it reads it live.
+// A watch of metadata alone would leave a goroutine behind.
+func slimRequest(object any) (any, error) {
+	request, ok := object.(*certificatesv1.CertificateSigningRequest)
+	if !ok {
+		return object, nil
+	}
+	return &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{
+		Name: request.Name, UID: request.UID, ResourceVersion: request.ResourceVersion, Labels: request.Labels,
+	}}, nil
+}
+
+// watches fill the one queue. They are no ordinary sources, which a controller
+// waits for: a hub that lets the agent watch no add-ons, or serves none, must
+// not keep anything else from working.
+type watches struct {
+	reconciler *Reconciler
+	hub        cache.Cache
+
+	mu       sync.Mutex
+	queue    workqueue.TypedRateLimitingInterface[reconcile.Request]
+	addOns   cache.Informer
+	requests cache.Informer
+}
+
+// Start implements source.Source.
+func (w *watches) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.queue = queue
+	addOns, err := w.hub.GetInformer(ctx, &addonv1beta1.ManagedClusterAddOn{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch ManagedClusterAddOns: %w", err)
+	}
+	if _, err := addOns.AddEventHandler(onChange(func(o client.Object) { w.enqueue(o.GetName()) })); err != nil {
+		return fmt.Errorf("watch ManagedClusterAddOns: %w", err)
+	}
+	w.addOns = addOns
+	return w.reconciler.secrets.watch(ctx, w.enqueue)
+}
+
+func (w *watches) synced() bool { return w.addOns.HasSynced() }
+
+// enqueue asks for a look at an add-on.
+func (w *watches) enqueue(addOn string) {
+	if addOn == "" {
+		return
+	}
+	w.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: w.reconciler.config.Cluster, Name: addOn}})
+}
+
+// follow makes a change of what a step waits for wake its add-on. Add-ons
+// themselves are watched anyway.
+func (w *watches) follow(ctx context.Context, object client.Object) error {
+	if _, ok := object.(*certificatesv1.CertificateSigningRequest); !ok {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.requests != nil {
+		return nil
+	}
+	requests, err := w.hub.GetInformer(ctx, &certificatesv1.CertificateSigningRequest{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch CertificateSigningRequests: %w", err)
+	}
+	if _, err := requests.AddEventHandler(onChange(func(o client.Object) {
+		addOn := o.GetLabels()[names.LabelAddOnName]
+		w.reconciler.memory.wake(addOn)
+		w.enqueue(addOn)
+	})); err != nil {
+		return fmt.Errorf("watch CertificateSigningRequests: %w", err)
+	}
+	w.requests = requests
+	return nil
+}
+
+// onChange calls changed with every object that appears, changes or goes away.
+func onChange(changed func(client.Object)) toolscache.ResourceEventHandler {
+	tell := func(object any) {
+		if lost, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+			object = lost.Obj
+		}
+		if o, ok := object.(client.Object); ok {
+			changed(o)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: tell,
+		UpdateFunc: func(before, after any) {
+			old, okBefore := before.(client.Object)
+			now, okAfter := after.(client.Object)
+			if !okBefore || !okAfter || old.GetResourceVersion() != now.GetResourceVersion() {
+				tell(before) // What says whom it concerns may have changed.
+				tell(after)
+			}
+		},
+		DeleteFunc: tell,
+	}
+}
