@@ -6,7 +6,11 @@ import (
 	"strings"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
 )
 
 // soon is when a credential that ends should have been renewed: the shortest
@@ -57,4 +61,35 @@ func (c *clusterScope) lasting(context.Context) (status, string, string) {
 		return bad("on the managed cluster: "+c.env.Name+" check spoke", "%s", strings.Join(ending, "\n"))
 	}
 	return good("")
+}
+
+// addOnManager checks what makes the identities of add-ons with tokens.
+func (h *hubScope) addOnManager(ctx context.Context) (status, string, string) {
+	c := apimeta.FindStatusCondition(h.manager.Status.Conditions, clustermanager.ConditionHubAddOnManagerDegraded)
+	if c != nil && c.Reason == clustermanager.ReasonAddOnManagementDisabled {
+		return good("%s", c.Message)
+	}
+	return h.deployment(names.HubNamespace, names.HubAddOnManagerDeployment(names.ClusterManagerName))(ctx)
+}
+
+// addOns checks the add-ons of all clusters; one that is not well is no problem
+// of the hub.
+func (h *hubScope) addOns(ctx context.Context) (status, string, string) {
+	if err := addons.RequireHub(h.env, h.client); err != nil {
+		return good("this hub serves no add-ons")
+	}
+	list, err := addons.List(ctx, h.env, h.client, addons.Filter{})
+	if err != nil {
+		return broken(err)
+	}
+	var open []string
+	for _, a := range list {
+		if a.State != addons.Ready && a.Reason != addons.ReasonDeleting {
+			open = append(open, a.Cluster+"/"+a.Name)
+		}
+	}
+	if len(open) > 0 {
+		return caution(h.env.Name+" addon-auth status", "%d of %d wait: %s", len(open), len(list), strings.Join(open[:min(len(open), 5)], ", "))
+	}
+	return good("%d add-ons", len(list))
 }

@@ -38,12 +38,14 @@ func (h *hubScope) steps() []step {
 		}},
 		{"the feature gates are valid", false, h.gates},
 		{"the registration controller runs", false, h.deployment(names.HubNamespace, names.HubRegistrationDeployment(names.ClusterManagerName))},
+		{"the add-on manager runs", false, h.addOnManager},
 		{"the hub knows managed clusters", true, h.served},
 		{"the hub signs client certificates", false, h.signs},
 		{"clusters can reach the hub", false, h.address},
 		{"clusters can find the hub's CA", false, h.published},
 		{"join tokens can be made", false, h.joinable},
 		{"all clusters are well", false, h.clusters},
+		{"all add-ons have credentials", false, h.addOns},
 	}
 }
 

@@ -148,8 +148,7 @@ func judge(r *Registration, obj *addonv1beta1.ManagedClusterAddOn, credential *m
 	case r.Driver == string(driver.Token) && !infrastructure(r, obj):
 	case credential == nil:
 		missing(r, facts.Requests)
-	case rotating(r, obj):
-	default:
+	case !rotating(r, obj):
 		permissions(r, obj)
 	}
 }
