@@ -157,7 +157,7 @@ func judge(r *Registration, obj *addonv1beta1.ManagedClusterAddOn, credential *m
 func stateOf(reason string) State {
 	switch reason {
 	case token.ReasonPending, token.ReasonRecreated, token.ReasonThrottled, csr.ReasonRequested, csr.ReasonApproved,
-		reasonSubjectDeclared, reasonNamespaceMissing:
+		reasonSubjectDeclared, reasonNamespaceMissing, names.ReasonWaitingForSubject, names.ReasonClusterNotAccepted:
 		return Waiting
 	}
 	return Failing
@@ -192,7 +192,7 @@ func infrastructure(r *Registration, obj *addonv1beta1.ManagedClusterAddOn) bool
 	case ready == nil:
 		r.wait(Waiting, ReasonInfrastructureMissing, "waits for the hub's addon-manager to make the ServiceAccount "+namespace+"/"+name)
 	case ready.Status != metav1.ConditionTrue:
-		r.wait(Failing, ready.Reason, sentence(ready.Message))
+		r.wait(stateOf(ready.Reason), ready.Reason, sentence(ready.Message))
 	default:
 		return true
 	}
