@@ -60,6 +60,7 @@ func hub() manifests.Hub {
 		Name: "cluster-manager", Namespace: names.HubNamespace, Version: "1.2.3",
 		Labels:       map[string]string{names.LabelCreatedByClusterManager: "cluster-manager"},
 		DockerConfig: []byte("{}"), Registration: pod(), AddOnManager: &manifests.Component{Pod: pod()},
+		AddOnWebhook: pod(),
 	}
 }
 

@@ -1,6 +1,9 @@
 package manifests
 
 import (
+	"encoding/base64"
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -25,7 +28,31 @@ func RenderHubOperator(values HubOperator) ([]*unstructured.Unstructured, error)
 // RenderHubCRDs returns the CRDs of the hub.
 func RenderHubCRDs(values Hub) ([]*unstructured.Unstructured, error) {
 	objs, err := crds("hub", values.Version)
-	return label(objs, values.Labels), err
+	if err != nil {
+		return nil, err
+	}
+	for _, obj := range objs {
+		if err := direct(obj, values); err != nil {
+			return nil, fmt.Errorf("conversion of %s: %w", obj.GetName(), err)
+		}
+	}
+	return label(objs, values.Labels), nil
+}
+
+// direct tells a CRD whose versions are converted by a webhook where that is
+// and by which CAs it is known.
+func direct(crd *unstructured.Unstructured, values Hub) error {
+	client := []string{"spec", "conversion", "webhook", "clientConfig"}
+	if _, found, err := unstructured.NestedMap(crd.Object, client...); err != nil || !found {
+		return err
+	}
+	if err := unstructured.SetNestedField(crd.Object, values.Namespace, append(client, "service", "namespace")...); err != nil {
+		return err
+	}
+	if len(values.WebhookCA) == 0 {
+		return nil
+	}
+	return unstructured.SetNestedField(crd.Object, base64.StdEncoding.EncodeToString(values.WebhookCA), append(client, "caBundle")...)
 }
 
 // RenderHubBase returns the hub namespace and the identities and rights in it.

@@ -13,8 +13,12 @@ type nameView struct {
 }
 
 type hubNames struct {
-	Registration string
-	AddOnManager string
+	Registration           string
+	AddOnManager           string
+	AddOnWebhook           string
+	AddOnWebhookService    string
+	AddOnWebhookPort       int
+	AddOnWebhookDeployment func(clusterManager string) string
 }
 
 type operatorNames struct {
@@ -35,15 +39,22 @@ type bootstrapNames struct {
 }
 
 type secretNames struct {
-	ImagePull string
-	Bootstrap string
+	ImagePull    string
+	Bootstrap    string
+	Signer       string
+	AddOnWebhook string
+	CABundle     string
 }
 
 func newNameView() nameView {
 	return nameView{
 		Hub: hubNames{
-			Registration: names.HubRegistrationServiceAccount,
-			AddOnManager: names.HubAddOnManagerServiceAccount,
+			AddOnManager:           names.HubAddOnManagerServiceAccount,
+			Registration:           names.HubRegistrationServiceAccount,
+			AddOnWebhook:           names.HubAddOnWebhookServiceAccount,
+			AddOnWebhookService:    names.AddOnWebhookService,
+			AddOnWebhookPort:       names.AddOnWebhookPort,
+			AddOnWebhookDeployment: names.HubAddOnWebhookDeployment,
 		},
 		Operator: operatorNames{
 			Namespace:      names.OperatorNamespace,
@@ -61,8 +72,11 @@ func newNameView() nameView {
 			TokenSecret:           names.BootstrapTokenSecret,
 		},
 		Secrets: secretNames{
-			ImagePull: names.ImagePullSecret,
-			Bootstrap: names.BootstrapHubKubeconfigSecret,
+			ImagePull:    names.ImagePullSecret,
+			Bootstrap:    names.BootstrapHubKubeconfigSecret,
+			Signer:       names.SignerSecret,
+			AddOnWebhook: names.AddOnWebhookServingCertSecret,
+			CABundle:     names.CABundleConfigMap,
 		},
 	}
 }
@@ -83,12 +97,19 @@ type podView struct {
 	PullSecret string
 	// Agent says that the pods are a cluster's agent, with the agent's volumes.
 	Agent bool
+	// WebhookPort is where the pods serve a webhook; 0 means that they do not.
+	WebhookPort int
 }
 
 // newPodView is called by the templates.
 func newPodView(pod Pod, app, container, serviceAccount string, args []string) podView {
+	port := 0
+	if serviceAccount == names.HubAddOnWebhookServiceAccount {
+		port = names.AddOnWebhookPort
+	}
 	return podView{
 		Pod: pod, App: app, Container: container, ServiceAccount: serviceAccount, Args: args,
 		PullSecret: names.ImagePullSecret, Agent: app == names.AppRegistrationAgent,
+		WebhookPort: port,
 	}
 }

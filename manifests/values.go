@@ -87,6 +87,11 @@ type Hub struct {
 	RegistrationAnnotations map[string]string
 	// AddOnManager is the add-on manager; nil leaves it out.
 	AddOnManager *Component
+	// AddOnWebhook is the pods of the webhook that converts add-ons.
+	AddOnWebhook Pod
+	// WebhookCA is the PEM bundle of the CAs by which the API server knows the
+	// webhook. Without one it converts nothing, and refuses what needs it.
+	WebhookCA []byte
 }
 
 // Component is a part of the hub that can be left out.

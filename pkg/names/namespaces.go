@@ -57,6 +57,7 @@ const BootstrapTokenUser = "system:bootstrap:" + BootstrapTokenID
 const (
 	HubRegistrationServiceAccount = "registration-controller-sa"
 	HubAddOnManagerServiceAccount = "addon-manager-controller-sa"
+	HubAddOnWebhookServiceAccount = "addon-webhook-sa"
 	HubGRPCServerServiceAccount   = "grpc-server-sa"
 )
 
@@ -85,6 +86,19 @@ func HubRegistrationDeployment(clusterManager string) string {
 func HubAddOnManagerDeployment(clusterManager string) string {
 	return clusterManager + "-addon-manager-controller"
 }
+
+// HubAddOnWebhookDeployment is the Deployment of the webhook that converts
+// add-ons, of a ClusterManager, and the value of its app label.
+func HubAddOnWebhookDeployment(clusterManager string) string {
+	return clusterManager + "-addon-webhook"
+}
+
+// The Service in HubNamespace through which the API server reaches the webhook
+// that converts add-ons. Its name does not depend on the ClusterManager's.
+const (
+	AddOnWebhookService = "cluster-manager-addon-webhook"
+	AddOnWebhookPort    = 9443
+)
 
 // App label values of the component Deployments; clusteradm waits for them by these.
 const (

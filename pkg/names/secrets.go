@@ -14,6 +14,18 @@ const (
 	ImagePullSecret = "open-cluster-management-image-pull-credentials"
 )
 
+// What the webhooks of the hub serve with, in HubNamespace (contract A.2).
+const (
+	// SignerSecret holds the CA that signs their certificates.
+	SignerSecret = "signer-secret"
+	// AddOnWebhookServingCertSecret holds the certificate of the webhook that
+	// converts add-ons.
+	AddOnWebhookServingCertSecret = "addon-webhook-serving-cert"
+	// CABundleConfigMap tells everybody which CAs to trust, under KeyCABundle.
+	CABundleConfigMap = "ca-bundle-configmap"
+	KeyCABundle       = "ca-bundle.crt"
+)
+
 // Keys of the kubeconfig Secrets.
 const (
 	KeyKubeconfig  = "kubeconfig"

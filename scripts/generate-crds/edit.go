@@ -5,19 +5,16 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 // edit applies the table to one CRD. A path that does not exist is an error, so
 // that the table follows the API module.
 func (e *edits) edit(name string, crd map[string]any) error {
 	versions := versionsOf(crd)
-	if len(versions) > 1 {
-		// Without a webhook the API server changes only apiVersion. Fields
-		// that one version lacks are lost to its clients until the conversion
-		// webhook of the add-on manager takes over.
-		if spec, ok := crd["spec"].(map[string]any); ok {
-			spec["conversion"] = map[string]any{"strategy": "None"}
-		}
+	if spec, ok := crd["spec"].(map[string]any); ok && len(versions) > 1 {
+		spec["conversion"] = e.conversion(name)
 	}
 	for _, version := range versions {
 		schema, err := schemaOf(version)
@@ -27,14 +24,32 @@ func (e *edits) edit(name string, crd map[string]any) error {
 		if err := e.removeDefaults(name, schema); err != nil {
 			return err
 		}
-		if err := e.describe(name, schema); err != nil {
-			return err
-		}
-		if columns := e.Columns[name]; columns != nil {
-			version["additionalPrinterColumns"] = columns
+		// What differs between the versions stands in an entry of its own.
+		for _, entry := range []string{name, fmt.Sprintf("%s/%v", name, version["name"])} {
+			if err := e.describe(entry, schema); err != nil {
+				return err
+			}
+			if columns := e.Columns[entry]; columns != nil {
+				version["additionalPrinterColumns"] = columns
+			}
 		}
 	}
 	return nil
+}
+
+// conversion says who converts between the versions of a CRD: the API server,
+// which only changes apiVersion and drops what the other version lacks, or our
+// webhook (contract C.1). Its namespace and CA are the installation's.
+func (e *edits) conversion(name string) map[string]any {
+	if !slices.Contains(e.Converted, name) {
+		return map[string]any{"strategy": "None"}
+	}
+	return map[string]any{"strategy": "Webhook", "webhook": map[string]any{
+		"conversionReviewVersions": []string{"v1", "v1beta1"},
+		"clientConfig": map[string]any{"service": map[string]any{
+			"namespace": names.HubNamespace, "name": names.AddOnWebhookService, "port": names.AddOnWebhookPort, "path": "/convert",
+		}},
+	}}
 }
 
 // removeDefaults takes away defaults that would be wrong for us: the images of

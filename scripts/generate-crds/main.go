@@ -37,6 +37,8 @@ type edits struct {
 	Descriptions map[string]map[string]string `json:"descriptions"`
 	// RemoveDefaults maps a CRD to the field paths that lose their default.
 	RemoveDefaults map[string][]string `json:"removeDefaults"`
+	// Converted are the CRDs between whose versions our webhook converts.
+	Converted []string `json:"converted"`
 	// Columns maps a CRD to the printer columns of all its versions.
 	Columns map[string][]map[string]any `json:"columns"`
 }

@@ -74,6 +74,11 @@ spec:
         - name: metrics
           containerPort: 8080
           protocol: TCP
+        {{- with .WebhookPort }}
+        - name: webhook
+          containerPort: {{ . }}
+          protocol: TCP
+        {{- end }}
         livenessProbe:
           httpGet:
             path: /healthz

@@ -5,7 +5,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/conversion"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/servingcert"
 )
 
 // clusterManagerFlags are the flags of the hub's operator (contract D.8).
@@ -57,5 +60,18 @@ func (f *clusterManagerFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if err := servingcert.Setup(mgr, issuerConfig()); err != nil {
+		return err
+	}
 	return mgr.Start(cmd.Context())
+}
+
+// issuerConfig is how the operator issues what the hub's webhook serves with.
+func issuerConfig() servingcert.Config {
+	return servingcert.Config{
+		Namespace: names.HubNamespace,
+		Rules:     servingcert.DefaultRules(names.AddOnWebhookService, names.HubNamespace),
+		CRDs:      conversion.CRDs(),
+		Clock:     clock.RealClock{},
+	}
 }

@@ -40,6 +40,7 @@ func roles() []*cobra.Command {
 	return []*cobra.Command{
 		newClusterManager(),
 		newHub(),
+		newWebhook(),
 		newCleanup(),
 		newAddOnManager(),
 		newSpoke(),

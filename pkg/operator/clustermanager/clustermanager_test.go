@@ -37,6 +37,7 @@ func TestInstall(t *testing.T) {
 	h.expectCondition(t, "HubRegistrationDegraded", metav1.ConditionFalse, operatorv1.ReasonRegistrationFunctional)
 	h.expectCondition(t, "HubAddOnManagerDegraded", metav1.ConditionFalse, clustermanager.ReasonAddOnManagerFunctional)
 	h.expectCondition(t, "Progressing", metav1.ConditionFalse, operatorv1.ReasonUpToDate)
+	h.expectCondition(t, clustermanager.ConditionHubAddOnWebhookDegraded, metav1.ConditionTrue, clustermanager.ReasonAddOnWebhookNotTrusted)
 	h.expectCondition(t, "ValidFeatureGates", metav1.ConditionTrue, "FeatureGatesAllValid")
 	h.expectCondition(t, "HubPlacementDegraded", metav1.ConditionFalse, clustermanager.ReasonPlacementNotDeployed)
 
@@ -45,7 +46,7 @@ func TestInstall(t *testing.T) {
 		t.Errorf("finalizers %v", cm.Finalizers)
 	}
 	var want []operatorv1.GenerationStatus
-	for _, name := range []string{"cluster-manager-addon-manager-controller", "cluster-manager-registration-controller"} {
+	for _, name := range []string{"cluster-manager-addon-manager-controller", "cluster-manager-addon-webhook", "cluster-manager-registration-controller"} {
 		want = append(want, operatorv1.GenerationStatus{
 			Group: "apps", Version: "v1", Resource: "deployments", LastGeneration: 1,
 			Namespace: names.HubNamespace, Name: name,
@@ -90,6 +91,73 @@ func touch(t *testing.T, h *hub, obj client.Object, key client.ObjectKey) {
 	if err := h.admin.Patch(t.Context(), obj, patch); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestConversionTrust publishes CAs as the issuer does.
+func TestConversionTrust(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	op := h.run(t, nil)
+	h.makePodsReady(t)
+	h.expectCondition(t, clustermanager.ConditionHubAddOnWebhookDegraded, metav1.ConditionTrue, clustermanager.ReasonAddOnWebhookNotTrusted)
+	bundle := &corev1.ConfigMap{Data: map[string]string{names.KeyCABundle: string(h.CAData)}}
+	bundle.Namespace, bundle.Name = names.HubNamespace, names.CABundleConfigMap
+	if err := h.admin.Create(t.Context(), bundle); err != nil {
+		t.Fatal(err)
+	}
+	trusted := func(want string) {
+		for _, name := range []string{"managedclusteraddons", "clustermanagementaddons"} {
+			key := client.ObjectKey{Name: name + ".addon.open-cluster-management.io"}
+			expectObject(t, h, key, &apiextensionsv1.CustomResourceDefinition{}, func(crd *apiextensionsv1.CustomResourceDefinition) string {
+				return cmp.Diff(want, string(crd.Spec.Conversion.Webhook.ClientConfig.CABundle))
+			})
+		}
+	}
+	trusted(string(h.CAData))
+	h.expectCondition(t, clustermanager.ConditionHubAddOnWebhookDegraded, metav1.ConditionFalse, clustermanager.ReasonAddOnWebhookFunctional)
+	// Without the ConfigMap, the CRDs keep what they have, also for an operator
+	// that never saw it.
+	if err := h.admin.Delete(t.Context(), bundle); err != nil {
+		t.Fatal(err)
+	}
+	expectQuiet(t, op)
+	op.stop()
+	again := h.run(t, nil)
+	expectQuiet(t, again)
+	trusted(string(h.CAData))
+	if got := again.writes.Load(); got != 0 {
+		t.Errorf("%d writes for a ConfigMap that is away", got)
+	}
+	bundle.ResourceVersion = ""
+	bundle.Data[names.KeyCABundle] = string(h.CAData) + string(h.CAData)
+	if err := h.admin.Create(t.Context(), bundle); err != nil {
+		t.Fatal(err)
+	}
+	trusted(bundle.Data[names.KeyCABundle])
+}
+
+// TestUpgradeFromNoConversion takes over CRDs whose versions the API server
+// converted itself.
+func TestUpgradeFromNoConversion(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	op := h.run(t, nil)
+	h.expectCondition(t, "Applied", metav1.ConditionTrue, operatorv1.ReasonClusterManagerApplied)
+	op.stop()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	crd.Name = "managedclusteraddons.addon.open-cluster-management.io"
+	none := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"applied.open-cluster-management.io/ocm.clustermanager":"old"}},`+
+		`"spec":{"conversion":{"strategy":"None","webhook":null}}}`))
+	if err := h.admin.Patch(t.Context(), crd, none); err != nil {
+		t.Fatal(err)
+	}
+	h.run(t, nil)
+	expectObject(t, h, client.ObjectKeyFromObject(crd), crd, func(crd *apiextensionsv1.CustomResourceDefinition) string {
+		if crd.Spec.Conversion.Strategy != apiextensionsv1.WebhookConverter {
+			return "the conversion is still " + string(crd.Spec.Conversion.Strategy)
+		}
+		return cmp.Diff([]string{"v1beta1"}, crd.Status.StoredVersions)
+	})
 }
 
 func TestDriftIsRepaired(t *testing.T) {

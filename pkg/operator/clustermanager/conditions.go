@@ -41,6 +41,16 @@ const (
 	ReasonAddOnManagementDisabled         = "AddOnManagementDisabled"
 )
 
+// ConditionHubAddOnWebhookDegraded tells whether add-ons can be read and written
+// in v1alpha1 of their API. It is ours, like its reasons; upstream has none.
+const (
+	ConditionHubAddOnWebhookDegraded      = "HubAddOnWebhookDegraded"
+	ReasonAddOnWebhookFunctional          = "AddOnWebhookFunctional"
+	ReasonUnavailableAddOnWebhookPod      = "UnavailableAddOnWebhookPod"
+	ReasonGetAddOnWebhookDeploymentFailed = "GetAddOnWebhookDeploymentFailed"
+	ReasonAddOnWebhookNotTrusted          = "AddOnWebhookNotTrusted"
+)
+
 // judged is a Deployment of the hub and the condition that tells how it is.
 type judged struct {
 	deployment string
@@ -49,6 +59,8 @@ type judged struct {
 	// the last.
 	unavailable, missing, functional string
 	works                            string
+	// otherwise is a sentence about what does not work without any pod.
+	otherwise string
 }
 
 // components are the Deployments of a hub.
@@ -60,6 +72,14 @@ func components(values *manifests.Hub) []judged {
 		missing:     operatorv1.ReasonGetRegistrationDeploymentFailed,
 		functional:  operatorv1.ReasonRegistrationFunctional,
 		works:       "Registration is managing credentials",
+	}, {
+		deployment:  names.HubAddOnWebhookDeployment(values.Name),
+		condition:   ConditionHubAddOnWebhookDegraded,
+		unavailable: ReasonUnavailableAddOnWebhookPod,
+		missing:     ReasonGetAddOnWebhookDeploymentFailed,
+		functional:  ReasonAddOnWebhookFunctional,
+		works:       "Add-ons are converted between v1alpha1 and v1beta1",
+		otherwise:   ". Requests for add-ons in v1alpha1 fail until then; those in v1beta1 do not need the webhook, and nothing is lost",
 	}}
 	if values.AddOnManager != nil {
 		all = append(all, judged{
@@ -99,6 +119,13 @@ func (r *Reconciler) judgeDeployments(ctx context.Context, s *scope) {
 			Message: "The feature gate AddonManagement is off: add-ons are neither installed nor given identities by this hub",
 		})
 	}
+	if len(s.Values.WebhookCA) == 0 {
+		s.Status.Set(metav1.Condition{
+			Type: ConditionHubAddOnWebhookDegraded, Status: metav1.ConditionTrue, Reason: ReasonAddOnWebhookNotTrusted,
+			Message: fmt.Sprintf("The CA of the webhook is not in the ConfigMap %s/%s yet. Requests for add-ons in v1alpha1 fail until then; those in v1beta1 do not need the webhook, and nothing is lost",
+				names.HubNamespace, names.CABundleConfigMap),
+		})
+	}
 	s.Status.Set(metav1.Condition{
 		Type: operatorv1.ConditionHubPlacementDegraded, Status: metav1.ConditionFalse,
 		Reason: ReasonPlacementNotDeployed, Message: "This version deploys no placement controller",
@@ -118,9 +145,13 @@ func (r *Reconciler) judgeDeployment(ctx context.Context, component judged) (deg
 		if client.IgnoreNotFound(err) != nil {
 			degraded.Message = fmt.Sprintf("The deployment %s: %v", key, err)
 		}
+		degraded.Message += component.otherwise
 	case available < wanted:
 		degraded.Message = fmt.Sprintf("%d of %d pods of the deployment %s are available: look at kubectl -n %s get pods",
 			available, wanted, key, key.Namespace)
+		if available == 0 {
+			degraded.Message += component.otherwise
+		}
 	default:
 		degraded.Status, degraded.Reason = metav1.ConditionFalse, component.functional
 		degraded.Message = component.works

@@ -239,7 +239,10 @@ func deploymentKey() client.ObjectKey {
 // makePodsReady does what a kubelet would, until the Deployment is available.
 func (h *hub) makePodsReady(t *testing.T) {
 	t.Helper()
-	for _, name := range []string{deploymentKey().Name, names.HubAddOnManagerDeployment(names.ClusterManagerName)} {
+	for _, name := range []string{
+		deploymentKey().Name,
+		names.HubAddOnManagerDeployment(names.ClusterManagerName), names.HubAddOnWebhookDeployment(names.ClusterManagerName),
+	} {
 		h.makeReady(t, client.ObjectKey{Namespace: names.HubNamespace, Name: name})
 	}
 }

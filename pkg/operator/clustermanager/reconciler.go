@@ -86,6 +86,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	s.Values = r.values(&cm, settings, r.replicas.Count(ctx), pull)
+	if s.Values.WebhookCA, err = r.webhookCA(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
 	applyErr := s.Run(ctx, liveStatus(&cm), applied(), r.phases()...)
 	r.judgeDeployments(ctx, s)
 	if terminating := new(apply.TerminatingError); errors.As(applyErr, &terminating) {

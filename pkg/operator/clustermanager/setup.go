@@ -62,10 +62,16 @@ func CacheOptions() (cache.Options, error) {
 	byObject := map[client.Object]cache.ByObject{
 		// The pull secret and its copy have one name; the operator may read no other.
 		&corev1.Secret{}: {Field: fields.OneTermEqualSelector("metadata.name", names.ImagePullSecret)},
+		// So it is with the CAs of the webhooks and the Service of the one there is.
+		&corev1.ConfigMap{}: {
+			Namespaces: map[string]cache.Config{names.HubNamespace: {}},
+			Field:      fields.OneTermEqualSelector("metadata.name", names.CABundleConfigMap),
+		},
 	}
 	for _, kind := range owned() {
 		byObject[kind] = ours
 	}
+	byObject[&corev1.Service{}] = cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", names.AddOnWebhookService)}
 	return cache.Options{ByObject: byObject}, nil
 }
 
@@ -90,6 +96,7 @@ func owned() []client.Object {
 func removable() []client.ObjectList {
 	return []client.ObjectList{
 		&appsv1.DeploymentList{},
+		&corev1.ServiceList{},
 		&rbacv1.ClusterRoleBindingList{},
 		&rbacv1.ClusterRoleList{},
 		&rbacv1.RoleBindingList{},
@@ -118,8 +125,10 @@ func Setup(mgr ctrl.Manager, config Config) error {
 	builder := ctrl.NewControllerManagedBy(mgr).
 		Named("operator.clustermanager").
 		For(&operatorv1.ClusterManager{}).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.bySecret))
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.bySecret)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.all))
 	owner := handler.EnqueueRequestsFromMapFunc(byLabel)
+	builder = builder.Watches(&corev1.Service{}, owner)
 	for _, kind := range owned() {
 		builder = builder.Watches(kind, owner)
 	}
@@ -141,6 +150,11 @@ func (r *Reconciler) bySecret(ctx context.Context, obj client.Object) []reconcil
 	if obj.GetNamespace() != r.config.Namespace {
 		return byLabel(ctx, obj)
 	}
+	return r.all(ctx, obj)
+}
+
+// all finds every ClusterManager.
+func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
 	var list operatorv1.ClusterManagerList
 	if err := r.client.List(ctx, &list); err != nil {
 		return nil // The cache is stopping; the next start looks at everything.

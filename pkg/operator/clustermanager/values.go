@@ -101,6 +101,11 @@ func (r *Reconciler) values(cm *operatorv1.ClusterManager, settings gateSettings
 	if image := cm.Spec.RegistrationImagePullSpec; image != "" {
 		pod.Image = image
 	}
+	addOns := pod
+	addOns.Image = r.config.Image
+	if image := cm.Spec.AddOnManagerImagePullSpec; image != "" {
+		addOns.Image = image
+	}
 	return manifests.Hub{
 		Name:             cm.Name,
 		Namespace:        names.HubNamespace,
@@ -109,19 +114,16 @@ func (r *Reconciler) values(cm *operatorv1.ClusterManager, settings gateSettings
 		DockerConfig:     pull,
 		Registration:     pod,
 		RegistrationArgs: registrationArgs(cm.Spec.RegistrationConfiguration, settings.registration, synced),
-		AddOnManager:     r.addOnManager(cm, settings, pod),
+		AddOnManager:     addOnManager(settings, addOns),
+		AddOnWebhook:     addOns,
 	}
 }
 
 // addOnManager is the add-on manager, unless its feature gate is off. It runs
 // where the other pods of the hub run.
-func (r *Reconciler) addOnManager(cm *operatorv1.ClusterManager, settings gateSettings, pod manifests.Pod) *manifests.Component {
+func addOnManager(settings gateSettings, pod manifests.Pod) *manifests.Component {
 	if len(settings.addOns.On(feature.AddonManagement)) == 0 {
 		return nil
-	}
-	pod.Image = r.config.Image
-	if image := cm.Spec.AddOnManagerImagePullSpec; image != "" {
-		pod.Image = image
 	}
 	return &manifests.Component{Pod: pod, Args: settings.addOns.Args()}
 }

@@ -19,6 +19,11 @@ const (
 	V1beta1  = "v1beta1"
 )
 
+// CRDs name the CRDs of the kinds that are converted.
+func CRDs() []string {
+	return []string{"clustermanagementaddons." + Group, "managedclusteraddons." + Group}
+}
+
 // UnsupportedError says that there is no conversion between two kinds.
 type UnsupportedError struct {
 	From schema.GroupVersionKind

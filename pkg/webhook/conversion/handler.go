@@ -7,6 +7,8 @@ import (
 	"mime"
 	"net/http"
 
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
@@ -22,13 +24,31 @@ const MaxRequestBytes = 32 << 20
 // Handler answers ConversionReviews over HTTP. What it cannot make out as one
 // it refuses with a status and a sentence.
 type Handler struct {
-	// Observe, if set, is told of every answer: whether it is the converted
-	// objects, and how many these are.
-	Observe func(ok bool, objects int)
+	log     logr.Logger
+	reviews *prometheus.CounterVec
+	objects prometheus.Counter
+}
+
+// NewHandler returns a handler that counts what it does in metrics and writes
+// what it could not convert to log.
+func NewHandler(log logr.Logger, metrics prometheus.Registerer) (*Handler, error) {
+	h := &Handler{
+		log: log,
+		reviews: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ocm_webhook_conversion_reviews_total", Help: "ConversionReviews that were answered, by result.",
+		}, []string{"result"}),
+		objects: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "ocm_webhook_converted_objects_total", Help: "Add-ons that were converted.",
+		}),
+	}
+	for _, result := range []string{metav1.StatusSuccess, metav1.StatusFailure} {
+		h.reviews.WithLabelValues(result)
+	}
+	return h, errors.Join(metrics.Register(h.reviews), metrics.Register(h.objects))
 }
 
 // ServeHTTP answers one review.
-func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "send a ConversionReview by POST", http.StatusMethodNotAllowed)
@@ -50,7 +70,7 @@ func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.answer(w, body)
 }
 
-func (h Handler) answer(w http.ResponseWriter, body []byte) {
+func (h *Handler) answer(w http.ResponseWriter, body []byte) {
 	review, err := Answer(body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -61,8 +81,11 @@ func (h Handler) answer(w http.ResponseWriter, body []byte) {
 		http.Error(w, "the answer cannot be written as JSON", http.StatusInternalServerError)
 		return
 	}
-	if h.Observe != nil {
-		h.Observe(review.Response.Result.Status == metav1.StatusSuccess, len(review.Response.ConvertedObjects))
+	result := review.Response.Result
+	h.reviews.WithLabelValues(result.Status).Inc()
+	h.objects.Add(float64(len(review.Response.ConvertedObjects)))
+	if result.Status != metav1.StatusSuccess {
+		h.log.Info("Not converted", "why", result.Message)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(data) // Whoever went away gets no answer.

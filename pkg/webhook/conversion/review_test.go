@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,12 +39,21 @@ func review(t *testing.T, version, desired string, objects ...string) []byte {
 	return data
 }
 
+func handler(t *testing.T) http.Handler {
+	t.Helper()
+	h, err := conversion.NewHandler(logr.Discard(), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
 func post(t *testing.T, body []byte) *httptest.ResponseRecorder {
 	t.Helper()
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, conversion.Path, bytes.NewReader(body))
 	request.Header.Set("Content-Type", "application/json")
 	recorder := httptest.NewRecorder()
-	conversion.Handler{}.ServeHTTP(recorder, request)
+	handler(t).ServeHTTP(recorder, request)
 	return recorder
 }
 
@@ -115,7 +126,7 @@ func TestNoReview(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), method, conversion.Path, strings.NewReader(body))
 		r.Header.Set("Content-Type", media)
 		recorder := httptest.NewRecorder()
-		conversion.Handler{}.ServeHTTP(recorder, r)
+		handler(t).ServeHTTP(recorder, r)
 		return recorder.Code
 	}
 	for name, test := range map[string]struct {

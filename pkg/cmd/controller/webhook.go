@@ -1,0 +1,99 @@
+package controller
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/conversion"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/servingcert"
+)
+
+// drain is how long the webhook serves on after it was told to end: a Service
+// takes a moment to forget a pod.
+const drain = 3 * time.Second
+
+// webhookFlags are the flags of the webhook that converts add-ons.
+type webhookFlags struct {
+	common    common
+	port      int
+	namespace string
+}
+
+func newWebhook() *cobra.Command {
+	var flags webhookFlags
+	cmd := &cobra.Command{
+		Use:   "webhook",
+		Short: "Convert add-ons between the versions of their API for the API server",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
+	}
+	flags.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (f *webhookFlags) addFlags(flags *pflag.FlagSet) {
+	f.common.addFlags(flags)
+	flags.IntVar(&f.port, "webhook-port", names.AddOnWebhookPort, "port of the webhook")
+	flags.StringVar(&f.namespace, "namespace", "", "namespace of the Secret with the serving certificate; empty means $POD_NAMESPACE")
+	// Every replica serves, and none does what must be done once only.
+	const leaderElect = "leader-elect"
+	_ = flags.Set(leaderElect, "false") // It is a truth value.
+	flags.Lookup(leaderElect).DefValue = "false"
+	flags.Lookup(leaderElect).Changed = false
+}
+
+func (f *webhookFlags) run(cmd *cobra.Command) error {
+	if f.namespace == "" {
+		f.namespace = os.Getenv("POD_NAMESPACE")
+	}
+	if f.namespace == "" {
+		return errors.New("the serving certificate is in a Secret: name its namespace with --namespace")
+	}
+	connection, err := f.common.config()
+	if err != nil {
+		return err
+	}
+	mgr, err := f.common.manager(connection, "addon-webhook", servingcert.CacheOptions(f.namespace))
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	holder := &servingcert.Holder{Clock: clock.RealClock{}, Log: klog.FromContext(ctx)}
+	if err := holder.Watch(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
+	if err := f.serve(mgr, holder); err != nil {
+		return err
+	}
+	klog.FromContext(ctx).Info("Starting the add-on webhook", "port", strconv.Itoa(f.port))
+	return mgr.Start(ctx)
+}
+
+// serve adds the server to the manager. It is ready once it has a certificate.
+func (f *webhookFlags) serve(mgr manager.Manager, holder *servingcert.Holder) error {
+	handler, err := conversion.NewHandler(ctrl.Log.WithName("conversion"), metrics.Registry)
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle(conversion.Path, handler)
+	server := &servingcert.Server{
+		Address: f.common.address(f.port), Handler: mux, Holder: holder, Drain: drain, Clock: clock.RealClock{},
+	}
+	if err := mgr.Add(server); err != nil {
+		return err
+	}
+	return mgr.AddReadyzCheck("webhook", server.Check)
+}

@@ -1,0 +1,95 @@
+package servingcert
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// Holder holds the certificate that a process serves with, as the Secret has
+// it. A Secret that is deleted or damaged leaves it with the one that it has.
+type Holder struct {
+	// Clock tells whether the certificate has expired.
+	Clock clock.PassiveClock
+	// Log is told of every new certificate.
+	Log logr.Logger
+
+	current atomic.Pointer[tls.Certificate]
+}
+
+// CacheOptions keep in memory the one Secret that Watch needs.
+func CacheOptions(namespace string) cache.Options {
+	return cache.Options{ByObject: map[client.Object]cache.ByObject{
+		&corev1.Secret{}: {Namespaces: map[string]cache.Config{namespace: {
+			FieldSelector: fields.OneTermEqualSelector("metadata.name", names.AddOnWebhookServingCertSecret),
+		}}},
+	}}
+}
+
+// Watch follows the Secret in a cache that has CacheOptions.
+func (h *Holder) Watch(ctx context.Context, informers cache.Cache) error {
+	informer, err := informers.GetInformer(ctx, &corev1.Secret{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch the serving certificate: %w", err)
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { h.take(obj) },
+		UpdateFunc: func(_, obj any) { h.take(obj) },
+	})
+	if err != nil {
+		return fmt.Errorf("watch the serving certificate: %w", err)
+	}
+	return nil
+}
+
+func (h *Holder) take(obj any) {
+	secret, ok := obj.(*corev1.Secret)
+	if !ok || secret.Name != names.AddOnWebhookServingCertSecret {
+		return
+	}
+	cert, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		h.Log.Error(err, "The serving certificate cannot be used; going on with the one before", "secret", secret.Name)
+		return
+	}
+	if before := h.current.Swap(&cert); before == nil || !before.Leaf.Equal(cert.Leaf) {
+		h.Log.Info("Serving with a new certificate", "issuer", cert.Leaf.Issuer.CommonName, "notAfter", cert.Leaf.NotAfter)
+	}
+}
+
+// errNoCertificate says that a server cannot start to serve yet.
+var errNoCertificate = errors.New("there is no serving certificate yet: the operator issues it into the Secret " + names.AddOnWebhookServingCertSecret)
+
+// Certificate is the GetCertificate of a server's TLS configuration.
+func (h *Holder) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	cert := h.current.Load()
+	if cert == nil {
+		return nil, errNoCertificate
+	}
+	return cert, nil
+}
+
+// Check is a readiness check: callers would refuse what fails it.
+func (h *Holder) Check(*http.Request) error {
+	cert, err := h.Certificate(nil)
+	if err != nil {
+		return err
+	}
+	if now := h.Clock.Now(); now.After(cert.Leaf.NotAfter) {
+		return fmt.Errorf("the serving certificate expired at %s", cert.Leaf.NotAfter.UTC())
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package servingcert
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
+)
+
+// Server is a runnable of a manager that serves a handler over TLS with what a
+// Holder holds. Every replica runs it.
+type Server struct {
+	// Address is the host and port to listen at.
+	Address string
+	// Handler answers.
+	Handler http.Handler
+	// Holder has the certificate.
+	Holder *Holder
+	// Drain is how long to go on after the end was asked for, while callers
+	// learn that the process goes away.
+	Drain time.Duration
+	// Clock measures Drain.
+	Clock clock.WithTicker
+
+	listening atomic.Bool
+}
+
+// How long a caller may take: the API server gives up after 30 seconds itself.
+const (
+	headerTimeout  = 10 * time.Second
+	requestTimeout = 30 * time.Second
+	idleTimeout    = 90 * time.Second
+)
+
+// NeedLeaderElection says that every replica serves.
+func (s *Server) NeedLeaderElection() bool { return false }
+
+// Start serves until ctx ends, then for as long as Drain and the requests that
+// are under way take.
+func (s *Server) Start(ctx context.Context) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Address)
+	if err != nil {
+		return fmt.Errorf("serve the webhook at %s: %w", s.Address, err)
+	}
+	server := &http.Server{
+		Handler: s.Handler, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.Holder.Certificate},
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: idleTimeout,
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.ServeTLS(listener, "", "") }()
+	s.listening.Store(true)
+	defer s.listening.Store(false)
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve the webhook at %s: %w", s.Address, err)
+	case <-ctx.Done():
+	}
+	last := context.WithoutCancel(ctx)
+	pause.For(last, s.Clock, s.Drain)
+	last, cancel := context.WithTimeout(last, requestTimeout)
+	defer cancel()
+	err = server.Shutdown(last)
+	if closed := <-served; !errors.Is(closed, http.ErrServerClosed) {
+		err = errors.Join(err, closed)
+	}
+	return err
+}
+
+// errNotListening says that the server has not begun.
+var errNotListening = errors.New("the webhook does not listen yet")
+
+// Check is a readiness check.
+func (s *Server) Check(req *http.Request) error {
+	if !s.listening.Load() {
+		return errNotListening
+	}
+	return s.Holder.Check(req)
+}
