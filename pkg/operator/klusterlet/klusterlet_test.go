@@ -458,6 +458,7 @@ func TestUnsupportedIsToldAndChangesNothing(t *testing.T) {
 		}
 	})
 	c.awaitCondition(t, "Applied", klusterlet.ReasonGateNotSupported)
+	c.testAddOnDriver(t)
 	if err := c.client.Delete(t.Context(), c.klusterlet(t)); err != nil {
 		t.Fatal(err)
 	}

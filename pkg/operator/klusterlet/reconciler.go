@@ -82,6 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	s := r.newScope(&klusterlet)
 	settings := evaluateGates(&klusterlet)
 	s.Status.Set(settings.condition())
+	s.Status.Set(addOnCondition(&klusterlet))
 	if problem := unsupported(&klusterlet); problem != nil {
 		s.Refuse(liveStatus(&klusterlet), *problem)
 		return ctrl.Result{}, r.report(ctx, s)

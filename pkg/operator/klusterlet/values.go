@@ -53,6 +53,9 @@ const (
 	ReasonModeNotSupported = "InstallModeNotSupported"
 	// ReasonDriverNotSupported is about spec.registrationConfiguration.registrationDriver.
 	ReasonDriverNotSupported = "RegistrationDriverNotSupported"
+	// ReasonAddOnDriverNotSupported is about
+	// spec.registrationConfiguration.addOnKubeClientRegistrationDriver.
+	ReasonAddOnDriverNotSupported = "AddOnRegistrationDriverNotSupported"
 	// ReasonDeleting says what a deletion waits for.
 	ReasonDeleting = "KlusterletDeleting"
 	// ReasonGateNotSupported is about a feature gate that is known but not there yet.
@@ -80,6 +83,9 @@ func unsupported(k *operatorv1.Klusterlet) *metav1.Condition {
 		return refuse(ReasonDriverNotSupported, "The registration driver %s is not supported by this version: use csr", kind)
 	}
 	setting := gates.Evaluate(feature.DefaultSpokeRegistrationFeatureGates, c.FeatureGates)
+	if problem := addOnProblem(c.AddOnKubeClientRegistrationDriver); problem != "" {
+		return refuse(ReasonAddOnDriverNotSupported, "%s", problem)
+	}
 	if on := setting.On(feature.MultipleHubs, feature.ClusterProperty, feature.V1beta1CSRAPICompatibility); len(on) > 0 {
 		return refuse(ReasonGateNotSupported, "The feature gates %v are not supported by this version: disable them", on)
 	}
@@ -178,16 +184,4 @@ func externalURLs(k *operatorv1.Klusterlet) string {
 		}
 	}
 	return strings.Join(urls, ",")
-}
-
-// addOnArgs say how add-ons get their credentials.
-func addOnArgs(d *operatorv1.AddOnRegistrationDriver) []string {
-	if d == nil || d.AuthType == "" {
-		return nil
-	}
-	args := []string{"--addon-kubeclient-registration-auth=" + d.AuthType}
-	if d.Token != nil && d.Token.ExpirationSeconds > 0 {
-		args = append(args, fmt.Sprintf("--addon-token-expiration-seconds=%d", d.Token.ExpirationSeconds))
-	}
-	return args
 }
