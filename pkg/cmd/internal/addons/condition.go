@@ -128,12 +128,15 @@ func expiryOf(c *metav1.Condition) (time.Time, bool) {
 	return timeAfter(c.Message, "expires at ")
 }
 
-// refreshOf reads when a credential was obtained.
+// refreshOf reads when a credential was obtained. Of a token our agent says it
+// in the time of the condition, which an agent of OCM moves only when a token
+// follows a failure; ours is known by the condition that only it writes.
 func refreshOf(c *metav1.Condition) (time.Time, bool) {
-	for _, before := range []string{"issued at ", "starting from "} {
-		if t, ok := timeAfter(c.Message, before); ok {
-			return t, true
-		}
+	if t, ok := timeAfter(c.Message, "starting from "); ok {
+		return t, true
+	}
+	if c.Type == names.ConditionAddOnTokenRefreshed && c.Status == metav1.ConditionTrue && !c.LastTransitionTime.IsZero() {
+		return c.LastTransitionTime.UTC(), true
 	}
 	return time.Time{}, false
 }

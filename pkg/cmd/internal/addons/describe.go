@@ -230,7 +230,7 @@ func rotating(r *Registration, obj *addonv1beta1.ManagedClusterAddOn) bool {
 	if err != nil || r.Refreshed == nil || r.Driver != string(driver.Token) || !r.Refreshed.Before(asked) {
 		return false
 	}
-	r.wait(Waiting, ReasonRotationRequested, "a new credential was asked for at "+stamp(asked))
+	r.wait(Waiting, ReasonRotationRequested, "waits for the cluster's agent to replace the credential, as was asked for at "+stamp(asked))
 	return true
 }
 

@@ -68,7 +68,8 @@ func TestReasons(t *testing.T) {
 	t.Parallel()
 	deleted := addOn(list(kube("csr", "u")), rotated(goodCertificate))
 	deleted.DeletionTimestamp = &metav1.Time{Time: now()}
-	rotate := addOn(list(kube("token", tokenUser)), ready(), refreshed(goodToken+", issued at 2029-12-01T00:00:00Z"))
+	rotate := addOn(list(kube("token", tokenUser)), ready(), refreshed(goodToken))
+	rotate.Status.Conditions[1].LastTransitionTime = metav1.NewTime(time.Date(2029, 12, 1, 0, 0, 0, 0, time.UTC))
 	rotate.Annotations = map[string]string{names.AnnotationRotate: "2029-12-31T00:00:00Z"}
 	answered := rotate.DeepCopy()
 	answered.Annotations[names.AnnotationRotate] = "2029-11-30T00:00:00Z"

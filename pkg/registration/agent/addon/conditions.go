@@ -55,10 +55,15 @@ func (r *Reconciler) tellCredentials(s *scope) {
 	}
 }
 
-// set sets a condition of the status that is to be written.
+// set sets a condition of the status that is to be written. One that knows
+// since when it holds keeps that time.
 func (s *scope) set(c metav1.Condition) {
+	since := c.LastTransitionTime
 	c.LastTransitionTime = metav1.NewTime(s.now)
 	apimeta.SetStatusCondition(&s.want.Status.Conditions, c)
+	if !since.IsZero() {
+		apimeta.FindStatusCondition(s.want.Status.Conditions, c.Type).LastTransitionTime = since
+	}
 }
 
 // summary is the condition of several registrations: that of the worst, with
@@ -105,7 +110,11 @@ func (it *item) condition() metav1.Condition {
 func (it *item) renewed() metav1.Condition {
 	from, until := stamp(it.state.validity.NotBefore), stamp(it.state.validity.NotAfter)
 	if it.auth == driver.Token {
-		return metav1.Condition{Status: metav1.ConditionTrue, Reason: names.ReasonAddOnTokenRefreshed, Message: fmt.Sprintf(names.MessageAddOnTokenRefreshed, until)}
+		// The message has no room for when that was; the time of the condition has.
+		return metav1.Condition{
+			Status: metav1.ConditionTrue, Reason: names.ReasonAddOnTokenRefreshed, Message: fmt.Sprintf(names.MessageAddOnTokenRefreshed, until),
+			LastTransitionTime: metav1.NewTime(it.state.validity.NotBefore),
+		}
 	}
 	return metav1.Condition{Status: metav1.ConditionTrue, Reason: names.ReasonCertificateUpdated, Message: fmt.Sprintf(names.MessageCertificateRotated, from, until)}
 }

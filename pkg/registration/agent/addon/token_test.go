@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -41,6 +42,11 @@ func TestToken(t *testing.T) {
 	}
 	if refreshed.Message != "Addon token refreshed, expires at "+string(secret.Data["expiration"]) {
 		t.Errorf("message %q", refreshed.Message)
+	}
+	// Since when the token is there, people read from the condition's time.
+	expires, err := time.Parse(time.RFC3339, string(secret.Data["expiration"]))
+	if life := expires.Sub(refreshed.LastTransitionTime.Time); err != nil || life != time.Hour || !seed.LastTransitionTime.Equal(&refreshed.LastTransitionTime) {
+		t.Errorf("the condition is of %v, %v before the end (%v)", refreshed.LastTransitionTime, life, err)
 	}
 	hub, err := kubeconfig.ParseHub(secret.Data["kubeconfig"])
 	if err != nil || hub.User.TokenFile != "token" || !hub.SameServer(f.config.Hub) {
