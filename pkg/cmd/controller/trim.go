@@ -1,0 +1,41 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/resident"
+)
+
+// trimmer gives back the memory that only the start of a role needed, after it
+// has connected and when it has settled.
+type trimmer struct {
+	clock clock.Clock
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: who waits for
+// the lease has started as well.
+func (trimmer) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable.
+func (t trimmer) Start(ctx context.Context) error {
+	for _, wait := range []time.Duration{10 * time.Second, 50 * time.Second} {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.clock.After(wait):
+			trim()
+		}
+	}
+	return nil
+}
+
+// trim gives back the memory that was needed until now.
+func trim() {
+	if err := resident.Trim(); err != nil {
+		klog.Background().V(1).Info("Keeping the memory of the start", "reason", err.Error())
+	}
+}
