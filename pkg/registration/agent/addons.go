@@ -2,12 +2,9 @@ package agent
 
 import (
 	"fmt"
-	"maps"
 
 	"github.com/prometheus/client_golang/prometheus"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -33,19 +30,6 @@ func newAddOns(mgr ctrl.Manager, registry prometheus.Registerer, config Config) 
 		return addOns{}, fmt.Errorf("register metrics of add-ons: %w", err)
 	}
 	return addOns{config: config.AddOns, managed: mgr, metrics: m}, nil
-}
-
-// cached adds to objects what a hub connection's cache holds for add-ons.
-func (o *addOns) cached(cluster string, objects map[client.Object]cache.ByObject) error {
-	if o.config == nil {
-		return nil
-	}
-	more, err := addon.CacheObjects(cluster)
-	if err != nil {
-		return err
-	}
-	maps.Copy(objects, more)
-	return nil
 }
 
 // setup registers add-ons by a hub connection.

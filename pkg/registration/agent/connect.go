@@ -138,13 +138,9 @@ func (c *connected) run(ctx context.Context) error {
 }
 
 // manager runs what works with one connection. It holds the one ManagedCluster
-// in its cache, what add-ons need, and nothing else.
+// in its cache and nothing else.
 func (c *connected) manager() (manager.Manager, error) {
 	own := fields.OneTermEqualSelector("metadata.name", c.snapshot.identity.Cluster)
-	cached := map[client.Object]cache.ByObject{&clusterv1.ManagedCluster{}: {Field: own}}
-	if err := c.agent.addOns.cached(c.snapshot.identity.Cluster, cached); err != nil {
-		return nil, err
-	}
 	inner, err := ctrl.NewManager(c.conn.Config(), manager.Options{
 		Scheme:                 scheme.New(),
 		MapperProvider:         func(*rest.Config, *http.Client) (apimeta.RESTMapper, error) { return hubMapper(), nil },
@@ -152,7 +148,7 @@ func (c *connected) manager() (manager.Manager, error) {
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
 		Cache: cache.Options{
-			ByObject:         cached,
+			ByObject:         map[client.Object]cache.ByObject{&clusterv1.ManagedCluster{}: {Field: own}},
 			DefaultTransform: cache.TransformStripManagedFields(),
 		},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&coordinationv1.Lease{}}}},

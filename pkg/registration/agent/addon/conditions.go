@@ -151,7 +151,7 @@ func (r *Reconciler) write(ctx context.Context, s *scope) error {
 	defer cancel()
 	base := s.addOn.ResourceVersion
 	patch := client.MergeFromWithOptions(s.addOn, client.MergeFromWithOptimisticLock{})
-	if err := r.hub.Status().Patch(ctx, s.want, patch, Owner); err != nil {
+	if err := r.config.Live.Status().Patch(ctx, s.want, patch, Owner); err != nil {
 		return fmt.Errorf("patch the status of ManagedClusterAddOn %s: %w", s.addOn.Name, err)
 	}
 	if s.want.ResourceVersion == base {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -77,8 +78,7 @@ func (c *Config) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Setup adds add-on registration to the manager of a hub connection, whose
-// cache must have been made with CacheObjects.
+// Setup adds add-on registration to the manager of a hub connection.
 func Setup(mgr ctrl.Manager, config Config) error {
 	if err := config.Validate(); err != nil {
 		return fmt.Errorf("set up add-on registration: %w", err)
@@ -90,15 +90,19 @@ func Setup(mgr ctrl.Manager, config Config) error {
 	if err != nil {
 		return err
 	}
+	hub, err := newHubCache(mgr, config.Cluster)
+	if err != nil {
+		return err
+	}
 	r := &Reconciler{
-		config: config, hub: mgr.GetClient(), secrets: secrets, memory: newMemory(),
+		config: config, hub: hub, secrets: secrets, memory: newMemory(),
 		log:  mgr.GetLogger().WithName("addons"),
 		tell: newTeller(mgr, config.Managed),
 	}
 	r.leases = newLeases(config.Managed)
-	r.watches = &watches{reconciler: r, hub: mgr.GetCache()}
-	for _, runnable := range []interface{ add(ctrl.Manager) error }{r.secrets, r.leases} {
-		if err := runnable.add(mgr); err != nil {
+	r.watches = &watches{reconciler: r, hub: hub}
+	for _, runnable := range []manager.Runnable{startOnly{hub}, startOnly{r.secrets}, r.leases} {
+		if err := mgr.Add(runnable); err != nil {
 			return fmt.Errorf("set up add-on registration: %w", err)
 		}
 	}

@@ -31,7 +31,6 @@ import (
 	"k8s.io/klog/v2/textlogger"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -310,24 +309,18 @@ func (f *fleet) startWith(t *testing.T, dead func(*http.Request) bool) *process 
 		c.Wrap(func(next http.RoundTripper) http.RoundTripper { return &counted{fleet: f, dead: dead, next: next} })
 		return c
 	}
-	options := func(objects cache.Options) manager.Options {
-		return manager.Options{
-			Scheme: scheme.New(), Logger: logger, Cache: objects,
-			Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-			Controller: config.Controller{SkipNameValidation: new(true), UsePriorityQueue: new(false)},
-		}
+	options := manager.Options{
+		Scheme: scheme.New(), Logger: logger,
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Controller: config.Controller{SkipNameValidation: new(true), UsePriorityQueue: new(false)},
 	}
 	account := names.ServiceAccountUser(f.namespace, names.RegistrationAgentServiceAccount(f.cluster))
-	outer, err := ctrl.NewManager(wrap(plane.ConfigFor(t, account, "system:serviceaccounts", "system:authenticated")), options(cache.Options{}))
+	outer, err := ctrl.NewManager(wrap(plane.ConfigFor(t, account, "system:serviceaccounts", "system:authenticated")), options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	hub := wrap(plane.ConfigFor(t, f.user(), f.groups()...))
-	objects, err := addon.CacheObjects(f.cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
-	inner, err := ctrl.NewManager(hub, options(cache.Options{ByObject: objects}))
+	inner, err := ctrl.NewManager(hub, options)
 	if err != nil {
 		t.Fatal(err)
 	}

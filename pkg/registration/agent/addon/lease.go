@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -86,8 +85,6 @@ type leaseCache struct {
 
 	informer cache.Informer
 }
-
-func (l *leases) add(mgr ctrl.Manager) error { return mgr.Add(l) }
 
 // Start implements manager.Runnable: it runs the watches that are asked for.
 func (l *leases) Start(ctx context.Context) error {

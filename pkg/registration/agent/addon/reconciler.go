@@ -20,8 +20,9 @@ const unsynced = 100 * time.Millisecond
 
 // Reconciler registers the add-ons of one cluster.
 type Reconciler struct {
-	config  Config
-	hub     client.Client
+	config Config
+	// hub reads add-ons from a cache.
+	hub     client.Reader
 	secrets *secretCache
 	leases  *leases
 	watches *watches

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -49,15 +48,6 @@ func newSecretCache(config Config) (*secretCache, error) {
 	}
 	return &secretCache{Cache: objects, agent: config.Namespace, reader: managed.GetAPIReader(), writer: managed.GetClient()}, nil
 }
-
-// add makes the cache a part of the manager. It is not one of the caches that
-// the manager waits for: without the right to list Secrets, the rest works.
-func (c *secretCache) add(mgr ctrl.Manager) error { return mgr.Add(startOnly{c.Cache}) }
-
-type startOnly struct{ start cache.Cache }
-
-// Start implements manager.Runnable.
-func (s startOnly) Start(ctx context.Context) error { return s.start.Start(ctx) }
 
 // watch calls changed with the name of the add-on whenever one of its Secrets
 // changes.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -22,10 +23,12 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// CacheObjects are what the cache of a hub connection holds for the add-ons of
-// cluster: the add-ons of its namespace, and of the requests for certificates
-// only theirs, as soon as one is waited for.
-func CacheObjects(cluster string) (map[client.Object]cache.ByObject, error) {
+// newHubCache returns what is known of the hub: the add-ons of the cluster's
+// namespace, and of the requests for certificates only theirs, as soon as one
+// is waited for. It is not the manager's own cache, for whose objects all of its
+// controllers wait: a hub that lets the agent see no add-ons, or serves none,
+// must not keep anything else from working.
+func newHubCache(mgr ctrl.Manager, cluster string) (cache.Cache, error) {
 	own, err := labels.NewRequirement(names.LabelClusterName, selection.Equals, []string{cluster})
 	if err != nil {
 		return nil, fmt.Errorf("select the certificate requests of %s: %w", cluster, err)
@@ -34,11 +37,27 @@ func CacheObjects(cluster string) (map[client.Object]cache.ByObject, error) {
 	if err != nil {
 		return nil, fmt.Errorf("select the certificate requests of add-ons: %w", err)
 	}
-	return map[client.Object]cache.ByObject{
-		&addonv1beta1.ManagedClusterAddOn{}:         {Field: inNamespace(cluster)},
-		&certificatesv1.CertificateSigningRequest{}: {Label: labels.NewSelector().Add(*own, *addOns), Transform: slimRequest},
-	}, nil
+	objects, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(),
+		Scheme:     mgr.GetScheme(),
+		Mapper:     mgr.GetRESTMapper(),
+		ByObject: map[client.Object]cache.ByObject{
+			&addonv1beta1.ManagedClusterAddOn{}:         {Field: inNamespace(cluster)},
+			&certificatesv1.CertificateSigningRequest{}: {Label: labels.NewSelector().Add(*own, *addOns), Transform: slimRequest},
+		},
+		DefaultTransform: cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prepare to watch add-ons: %w", err)
+	}
+	return objects, nil
 }
+
+// startOnly starts a cache as a part of a manager that does not wait for it.
+type startOnly struct{ cache cache.Cache }
+
+// Start implements manager.Runnable.
+func (s startOnly) Start(ctx context.Context) error { return s.cache.Start(ctx) }
 
 // inNamespace selects one namespace: what cache.Config offers for several
 // leaves a goroutine behind when the cache ends.
@@ -59,8 +78,7 @@ func slimRequest(object any) (any, error) {
 }
 
 // watches fill the one queue. They are no ordinary sources, which a controller
-// waits for: a hub that lets the agent watch no add-ons, or serves none, must
-// not keep anything else from working.
+// waits for and gives up when they are not there in time.
 type watches struct {
 	reconciler *Reconciler
 	hub        cache.Cache
