@@ -30,3 +30,9 @@ func WithScheduler() Option {
 func WithAPIServerArgs(args ...string) Option {
 	return func(c *controlplane.Config) { c.APIServerArgs = append(c.APIServerArgs, args...) }
 }
+
+// WithEgress has the API server reach Services and Pods through an HTTP CONNECT
+// proxy on a Unix socket, which the test serves before anything needs it.
+func WithEgress(socket string) Option {
+	return func(c *controlplane.Config) { c.EgressSocket = socket }
+}

@@ -44,7 +44,22 @@ func NewHandler(log logr.Logger, metrics prometheus.Registerer) (*Handler, error
 	for _, result := range []string{metav1.StatusSuccess, metav1.StatusFailure} {
 		h.reviews.WithLabelValues(result)
 	}
-	return h, errors.Join(metrics.Register(h.reviews), metrics.Register(h.objects))
+	var errReviews, errObjects error
+	h.reviews, errReviews = register(metrics, h.reviews)
+	h.objects, errObjects = register(metrics, h.objects)
+	return h, errors.Join(errReviews, errObjects)
+}
+
+// register returns the metric, or the one that another handler of this process
+// has registered already.
+func register[M prometheus.Collector](metrics prometheus.Registerer, metric M) (M, error) {
+	err := metrics.Register(metric)
+	if already := new(prometheus.AlreadyRegisteredError); errors.As(err, already) {
+		if earlier, ok := already.ExistingCollector.(M); ok {
+			return earlier, nil
+		}
+	}
+	return metric, err
 }
 
 // ServeHTTP answers one review.

@@ -1,0 +1,218 @@
+package webhook_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// brisk are rules by which certificates live for seconds.
+const (
+	caLife      = 16 * time.Second
+	servingLife = 8 * time.Second
+	settle      = time.Second
+)
+
+// TestRotationUnderLoad uses v1alpha1 all the time while the CA and the serving
+// certificate are replaced several times. No request may fail, and nobody who
+// trusts what the CRDs said a moment ago may be refused.
+func TestRotationUnderLoad(t *testing.T) {
+	t.Parallel()
+	brisk := rules()
+	brisk.CALife, brisk.ServingLife, brisk.Settle = caLife, servingLife, settle
+	h := newHub(t, brisk)
+	h.runWebhook(t)
+	h.create(t, addOn(beta, "read"))
+
+	ctx, stop := context.WithCancel(t.Context())
+	var load sync.WaitGroup
+	defer load.Wait()
+	defer stop()
+	requests := 0
+	load.Go(func() {
+		for ; pause.For(ctx, clock.RealClock{}, tick); requests++ {
+			if err := h.admin.Get(ctx, client.ObjectKey{Namespace: "default", Name: "read"}, addOn(alpha, "read")); err != nil && ctx.Err() == nil {
+				t.Errorf("request %d: %v", requests, err)
+			}
+		}
+	})
+	load.Go(func() {
+		for i := 0; pause.For(ctx, clock.RealClock{}, 3*tick); i++ {
+			obj := addOn(alpha, "made-"+strconv.Itoa(i))
+			if err := h.admin.Create(ctx, obj); err != nil && ctx.Err() == nil {
+				t.Errorf("create %d: %v", i, err)
+			}
+		}
+	})
+	load.Go(func() { h.handshakes(ctx, t) })
+	rotations := map[string]map[string]bool{names.SignerSecret: {}, names.AddOnWebhookServingCertSecret: {}}
+	eventually(t, func(ctx context.Context) string {
+		for name, seen := range rotations {
+			cert, err := h.certificate(ctx, name)
+			if err != nil {
+				return err.Error()
+			}
+			seen[cert.SerialNumber.String()] = true
+		}
+		if len(rotations[names.SignerSecret]) < 4 || len(rotations[names.AddOnWebhookServingCertSecret]) < 5 {
+			return fmt.Sprintf("CAs %d, serving certificates %d", len(rotations[names.SignerSecret]), len(rotations[names.AddOnWebhookServingCertSecret]))
+		}
+		return ""
+	})
+	stop()
+	load.Wait()
+	t.Logf("%d reads in v1alpha1", requests)
+}
+
+// handshakes connects, over and over, as somebody who has learned of the CAs a
+// moment ago.
+func (h *hub) handshakes(ctx context.Context, t *testing.T) {
+	t.Helper()
+	for pause.For(ctx, clock.RealClock{}, tick) {
+		bundle, err := h.trusted(ctx)
+		if err != nil && ctx.Err() == nil {
+			t.Error(err)
+			continue
+		}
+		pool := x509.NewCertPool()
+		pool.AppendCertsFromPEM(bundle)
+		if !pause.For(ctx, clock.RealClock{}, settle/2) {
+			return
+		}
+		dialer := tls.Dialer{Config: &tls.Config{
+			RootCAs: pool, ServerName: names.AddOnWebhookService + "." + names.HubNamespace + ".svc", MinVersion: tls.VersionTLS12,
+		}}
+		connection, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(h.ip, strconv.Itoa(names.AddOnWebhookPort)))
+		if err != nil {
+			if ctx.Err() == nil {
+				t.Errorf("handshake: %v", err)
+			}
+			continue
+		}
+		_ = connection.Close()
+	}
+}
+
+func (h *hub) certificate(ctx context.Context, secret string) (*x509.Certificate, error) {
+	var s corev1.Secret
+	if err := h.admin.Get(ctx, client.ObjectKey{Namespace: names.HubNamespace, Name: secret}, &s); err != nil {
+		return nil, err
+	}
+	certs, err := pemutil.ParseCertificates(s.Data[corev1.TLSCertKey])
+	if err != nil {
+		return nil, err
+	}
+	return certs[0], nil
+}
+
+// TestDamageIsRepaired takes away and spoils what the issuer made, while the
+// webhook serves.
+func TestDamageIsRepaired(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, rules())
+	h.runWebhook(t)
+	h.create(t, addOn(alpha, "a"))
+	key := func(name string) client.ObjectKey { return client.ObjectKey{Namespace: names.HubNamespace, Name: name} }
+	remove := func(t *testing.T, obj client.Object, name string) {
+		t.Helper()
+		obj.SetNamespace(names.HubNamespace)
+		obj.SetName(name)
+		if err := h.admin.Delete(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := func(t *testing.T, name string) string {
+		t.Helper()
+		cert, err := h.certificate(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cert.SerialNumber.String()
+	}
+	renewed := func(t *testing.T, name, serial string) {
+		t.Helper()
+		eventually(t, func(ctx context.Context) string {
+			cert, err := h.certificate(ctx, name)
+			if err != nil {
+				return err.Error()
+			}
+			if cert.SerialNumber.String() == serial {
+				return name + " is still the old one"
+			}
+			return ""
+		})
+		h.read(t, alpha, "a")
+	}
+	inOrder(t,
+		step{"the serving certificate is deleted", func(t *testing.T) {
+			t.Helper()
+			serial := before(t, names.AddOnWebhookServingCertSecret)
+			remove(t, &corev1.Secret{}, names.AddOnWebhookServingCertSecret)
+			renewed(t, names.AddOnWebhookServingCertSecret, serial)
+		}},
+		step{"the serving certificate is spoiled", func(t *testing.T) {
+			t.Helper()
+			serial := before(t, names.AddOnWebhookServingCertSecret)
+			var secret corev1.Secret
+			if err := h.admin.Get(t.Context(), key(names.AddOnWebhookServingCertSecret), &secret); err != nil {
+				t.Fatal(err)
+			}
+			secret.Data[corev1.TLSPrivateKeyKey] = []byte("spoiled")
+			if err := h.admin.Update(t.Context(), &secret); err != nil {
+				t.Fatal(err)
+			}
+			renewed(t, names.AddOnWebhookServingCertSecret, serial)
+		}},
+		step{"the bundle is deleted", func(t *testing.T) {
+			t.Helper()
+			var published corev1.ConfigMap
+			if err := h.admin.Get(t.Context(), key(names.CABundleConfigMap), &published); err != nil {
+				t.Fatal(err)
+			}
+			remove(t, &corev1.ConfigMap{}, names.CABundleConfigMap)
+			eventually(t, func(ctx context.Context) string {
+				var again corev1.ConfigMap
+				if err := h.admin.Get(ctx, key(names.CABundleConfigMap), &again); err != nil {
+					return err.Error()
+				}
+				if again.Data[names.KeyCABundle] != published.Data[names.KeyCABundle] {
+					return "another bundle"
+				}
+				return ""
+			})
+			h.read(t, alpha, "a")
+		}},
+		step{"the CA is deleted", func(t *testing.T) {
+			t.Helper()
+			serial := before(t, names.SignerSecret)
+			remove(t, &corev1.Secret{}, names.SignerSecret)
+			renewed(t, names.SignerSecret, serial)
+			eventually(t, func(ctx context.Context) string {
+				bundle, err := h.trusted(ctx)
+				if err != nil {
+					return err.Error()
+				}
+				certs, err := pemutil.ParseCertificates(bundle)
+				if err != nil || len(certs) != 2 {
+					return fmt.Sprintf("the CRD trusts %d CAs: %v", len(certs), err)
+				}
+				return ""
+			})
+			h.read(t, alpha, "a")
+		}},
+	)
+}
