@@ -160,6 +160,9 @@ func (o *rotateOptions) await(ctx context.Context, c client.Client, filter addon
 		for _, a := range list {
 			for _, r := range a.Registrations {
 				if !renewed(old[key(r)], r) {
+					if r.OpenRequest != "" {
+						r.Message = cmp.Or(r.Message, "request "+r.OpenRequest+" waits to be approved and signed")
+					}
 					r.Message = cmp.Or(r.Message, "waits for the cluster's agent to replace the credential")
 					open = append(open, r)
 				}

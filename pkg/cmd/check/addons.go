@@ -6,11 +6,16 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/klusterlet"
 )
 
 // soon is when a credential that ends should have been renewed: the shortest
@@ -72,6 +77,18 @@ func (h *hubScope) addOnManager(ctx context.Context) (status, string, string) {
 	return h.deployment(names.HubNamespace, names.HubAddOnManagerDeployment(names.ClusterManagerName))(ctx)
 }
 
+// addOnWebhook checks what clients of v1alpha1 need; nothing of ours is one.
+func (h *hubScope) addOnWebhook(context.Context) (status, string, string) {
+	c := apimeta.FindStatusCondition(h.manager.Status.Conditions, clustermanager.ConditionHubAddOnWebhookDegraded)
+	switch {
+	case c == nil:
+		return caution(h.env.Name+" init --wait", "the operator has not reported %s yet", clustermanager.ConditionHubAddOnWebhookDegraded)
+	case c.Status != metav1.ConditionFalse:
+		return caution("kubectl -n "+names.HubNamespace+" get deployment,pods", "%s (%s)", c.Message, c.Reason)
+	}
+	return good("%s", c.Message)
+}
+
 // addOns checks the add-ons of all clusters; one that is not well is no problem
 // of the hub.
 func (h *hubScope) addOns(ctx context.Context) (status, string, string) {
@@ -92,4 +109,58 @@ func (h *hubScope) addOns(ctx context.Context) (status, string, string) {
 		return caution(h.env.Name+" addon-auth status", "%d of %d wait: %s", len(open), len(list), strings.Join(open[:min(len(open), 5)], ", "))
 	}
 	return good("%d add-ons", len(list))
+}
+
+// addOnDriver checks how the Klusterlet wants add-ons to authenticate.
+func (a *agentScope) addOnDriver(context.Context) (status, string, string) {
+	c := apimeta.FindStatusCondition(a.klusterlet.Status.Conditions, klusterlet.ConditionAddOnRegistration)
+	switch {
+	case c == nil:
+		return good("the operator does not say")
+	case c.Status != metav1.ConditionTrue:
+		return bad(a.env.Name+" addon-auth set", "%s", c.Message)
+	case c.Reason == klusterlet.ReasonShortTokens:
+		return caution(a.env.Name+" addon-auth set --expiration-seconds 86400", "%s", c.Message)
+	}
+	return good("%s", c.Message)
+}
+
+// addOnSecrets checks what the agent keeps for the add-ons of this cluster.
+func (a *agentScope) addOnSecrets(ctx context.Context) (status, string, string) {
+	var list corev1.SecretList
+	if err := a.client.List(ctx, &list, client.MatchingLabels{names.LabelAddOnCredential: a.namespace()}); err != nil {
+		return broken(err)
+	}
+	now := a.env.Clock.Now()
+	var ended []string
+	for i := range list.Items {
+		secret := &list.Items[i]
+		end, err := credentialEnd(secret.Data)
+		switch {
+		case err != nil:
+			ended = append(ended, fmt.Sprintf("Secret %s/%s: %v", secret.Namespace, secret.Name, err))
+		case !now.Before(end):
+			ended = append(ended, fmt.Sprintf("Secret %s/%s expired at %s", secret.Namespace, secret.Name, end.UTC().Format(time.RFC3339)))
+		}
+	}
+	if len(ended) > 0 {
+		return bad("on the hub: "+a.env.Name+" addon-auth status --cluster "+a.klusterlet.Spec.ClusterName, "%s", strings.Join(ended, "\n"))
+	}
+	return good("%d Secrets", len(list.Items))
+}
+
+// credentialEnd is when the credential in a Secret ends.
+func credentialEnd(data map[string][]byte) (time.Time, error) {
+	if text := data[names.KeyExpiration]; len(text) > 0 {
+		end, err := time.Parse(time.RFC3339, string(text))
+		if err != nil {
+			return end, fmt.Errorf("key %s is no time", names.KeyExpiration)
+		}
+		return end, nil
+	}
+	certs, err := pemutil.ParseCertificates(data[names.KeyTLSCert])
+	if err != nil {
+		return time.Time{}, fmt.Errorf("there is neither a token nor a certificate in it: %w", err)
+	}
+	return certs[0].NotAfter, nil
 }

@@ -39,6 +39,7 @@ func (h *hubScope) steps() []step {
 		{"the feature gates are valid", false, h.gates},
 		{"the registration controller runs", false, h.deployment(names.HubNamespace, names.HubRegistrationDeployment(names.ClusterManagerName))},
 		{"the add-on manager runs", false, h.addOnManager},
+		{"add-ons of the old API version are converted", false, h.addOnWebhook},
 		{"the hub knows managed clusters", true, h.served},
 		{"the hub signs client certificates", false, h.signs},
 		{"clusters can reach the hub", false, h.address},

@@ -41,6 +41,8 @@ func (a *agentScope) steps() []step {
 		{"the agent knows a hub", true, a.bootstrap},
 		{"the hub answers and is the right one", false, a.reach},
 		{"the agent is connected to the hub", false, a.connected},
+		{"the agent can register add-ons", false, a.addOnDriver},
+		{"the credentials of add-ons are good", false, a.addOnSecrets},
 	}
 }
 

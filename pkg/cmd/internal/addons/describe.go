@@ -125,21 +125,25 @@ func describe(obj *addonv1beta1.ManagedClusterAddOn, config *addonv1beta1.Regist
 	}
 	credential := r.credential(obj)
 	r.dates(credential)
-	judge(&r, obj, credential, facts)
+	open := openRequest(&r, facts.Requests)
+	if open != nil {
+		r.OpenRequest = open.Name
+	}
+	judge(&r, obj, credential, facts.Now, open)
 	return r
 }
 
 // judge says what a registration waits for: the first step that is not done, in
 // the order in which they have to happen. Where the agent says it, its words
 // are taken.
-func judge(r *Registration, obj *addonv1beta1.ManagedClusterAddOn, credential *metav1.Condition, facts Facts) {
+func judge(r *Registration, obj *addonv1beta1.ManagedClusterAddOn, credential *metav1.Condition, now time.Time, open *certificatesv1.CertificateSigningRequest) {
 	elsewhere := hostedElsewhere(obj)
 	switch {
 	case !obj.DeletionTimestamp.IsZero():
 		r.wait(Waiting, ReasonDeleting, deleting(obj))
 	case elsewhere != nil:
 		r.wait(Failing, elsewhere.Reason, sentence(elsewhere.Message))
-	case r.Expires != nil && !facts.Now.Before(*r.Expires):
+	case r.Expires != nil && !now.Before(*r.Expires):
 		r.wait(Expired, ReasonExpired, "expired at "+stamp(*r.Expires)+"; the cluster's agent has not renewed it")
 	case credential != nil && credential.Status != metav1.ConditionTrue:
 		r.wait(stateOf(credential.Reason), credential.Reason, sentence(credential.Message))
@@ -147,7 +151,7 @@ func judge(r *Registration, obj *addonv1beta1.ManagedClusterAddOn, credential *m
 		r.wait(Waiting, ReasonDriverNotDeclared, "waits for the cluster's agent to declare how it authenticates")
 	case r.Driver == string(driver.Token) && !infrastructure(r, obj):
 	case credential == nil:
-		missing(r, facts.Requests)
+		missing(r, open)
 	case !rotating(r, obj):
 		permissions(r, obj)
 	}
@@ -200,28 +204,37 @@ func infrastructure(r *Registration, obj *addonv1beta1.ManagedClusterAddOn) bool
 }
 
 // missing says who has to act for a first credential.
-func missing(r *Registration, requests []certificatesv1.CertificateSigningRequest) {
-	if r.Driver == string(driver.Token) {
+func missing(r *Registration, open *certificatesv1.CertificateSigningRequest) {
+	switch {
+	case r.Driver == string(driver.Token):
 		r.wait(Waiting, ReasonTokenMissing, "waits for the cluster's agent to obtain a token")
-		return
+	case open == nil:
+		r.wait(Waiting, ReasonCertificateMissing, "waits for the cluster's agent to ask for a certificate")
+	case fleet.StateOf(open) == fleet.Pending:
+		r.wait(Waiting, ReasonRequestNotApproved, fmt.Sprintf("request %s waits to be approved by the add-on's hub part", open.Name))
+	default:
+		r.wait(Waiting, ReasonRequestNotIssued, fmt.Sprintf("request %s is approved, but signer %s issues no certificate", open.Name, open.Spec.SignerName))
 	}
+}
+
+// openRequest returns the newest signing request of a registration that has
+// brought nothing yet.
+func openRequest(r *Registration, requests []certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
 	signer := cmp.Or(r.SignerName, certificatesv1.KubeAPIServerClientSignerName)
+	var open *certificatesv1.CertificateSigningRequest
 	for i := range requests {
 		request := &requests[i]
-		if request.Labels[names.LabelClusterName] != r.Cluster || request.Labels[names.LabelAddOnName] != r.AddOn || request.Spec.SignerName != signer {
+		if r.Driver != string(driver.CSR) || request.Spec.SignerName != signer ||
+			request.Labels[names.LabelClusterName] != r.Cluster || request.Labels[names.LabelAddOnName] != r.AddOn {
 			continue
 		}
-		switch fleet.StateOf(request) {
-		case fleet.Pending:
-			r.wait(Waiting, ReasonRequestNotApproved, fmt.Sprintf("request %s waits to be approved by the add-on's hub part", request.Name))
-			return
-		case fleet.Approved:
-			r.wait(Waiting, ReasonRequestNotIssued, fmt.Sprintf("request %s is approved, but signer %s issues no certificate", request.Name, signer))
-			return
-		default:
+		state := fleet.StateOf(request)
+		newer := open == nil || open.CreationTimestamp.Before(&request.CreationTimestamp)
+		if newer && (state == fleet.Pending || state == fleet.Approved) {
+			open = request
 		}
 	}
-	r.wait(Waiting, ReasonCertificateMissing, "waits for the cluster's agent to ask for a certificate")
+	return open
 }
 
 // rotating reports whether a rotation was asked for that has not happened.

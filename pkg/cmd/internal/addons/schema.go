@@ -39,7 +39,9 @@ type Registration struct {
 	// Expires and Refreshed are what the agent says of its credential.
 	Expires   *time.Time `json:"expires,omitempty"`
 	Refreshed *time.Time `json:"refreshed,omitempty"`
-	State     State      `json:"state"`
+	// OpenRequest is the signing request that nobody has approved or signed yet.
+	OpenRequest string `json:"openRequest,omitempty"`
+	State       State  `json:"state"`
 	// Reason is one word, Message one sentence; both are empty when Ready.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
