@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/token"
 )
 
 const (
@@ -262,6 +263,9 @@ func stale(issued *driver.Issued, h held) bool {
 
 // reasonOf is a word for a failure that tells kinds of failures apart.
 func reasonOf(err error) string {
+	if refused, ok := errors.AsType[*token.RequestError](err); ok {
+		return refused.Reason
+	}
 	if reason := apierrors.ReasonForError(err); reason != "" {
 		return string(reason)
 	}
