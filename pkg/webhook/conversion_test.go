@@ -3,11 +3,13 @@ package webhook_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -165,7 +167,7 @@ func TestClientsOfBothVersions(t *testing.T) {
 				t.Errorf("%v", obj.Object)
 			}
 		}},
-		step{"both apply", func(t *testing.T) { h.bothApply(t) }},
+		step{"both apply", h.bothApply},
 		step{"a new client's object", func(t *testing.T) {
 			t.Helper()
 			obj := addOn(beta, "new")
@@ -202,8 +204,11 @@ func TestClientsOfBothVersions(t *testing.T) {
 				}
 			}
 		}},
-		step{"watch", func(t *testing.T) { expectSeen(t, watching, "old", "new", "more-4") }},
-		step{"add-ons of the hub", func(t *testing.T) { h.clusterManagementAddOns(t) }},
+		step{"watch", func(t *testing.T) {
+			t.Helper()
+			expectSeen(t, watching, "old", "new", "more-4")
+		}},
+		step{"add-ons of the hub", h.clusterManagementAddOns},
 	)
 }
 
@@ -381,4 +386,54 @@ func TestHubIsDeletedWithoutWebhook(t *testing.T) {
 		}
 		return fmt.Sprintf("namespace: %v", namespace.Status)
 	})
+}
+
+// TestUpgradeFromUpstream takes over a hub that stores v1alpha1.
+func TestUpgradeFromUpstream(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, rules())
+	stop := h.runWebhook(t)
+	h.stopOperator()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := h.admin.Get(t.Context(), client.ObjectKey{Name: conversion.CRDs()[1]}, crd); err != nil {
+		t.Fatal(err)
+	}
+	for i := range crd.Spec.Versions {
+		crd.Spec.Versions[i].Storage = crd.Spec.Versions[i].Name == conversion.V1alpha1
+	}
+	if err := h.admin.Update(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(ctx context.Context) string {
+		if err := h.admin.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
+			return err.Error()
+		}
+		if !slices.Contains(crd.Status.StoredVersions, conversion.V1alpha1) {
+			return "v1alpha1 is not stored yet"
+		}
+		return ""
+	})
+	obj := addOn(alpha, "old")
+	obj.Object["status"] = alphaStatus()
+	h.create(t, obj)
+	h.runOperator(t, rules())
+	eventually(t, func(ctx context.Context) string {
+		if err := h.admin.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
+			return err.Error()
+		}
+		if !crd.Spec.Versions[1].Storage {
+			return "v1beta1 is not stored again"
+		}
+		return ""
+	})
+	inBeta := h.read(t, beta, "old")
+	if err := h.admin.Update(t.Context(), inBeta); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(alphaStatus(), h.read(t, alpha, "old").Object["status"]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	// Once written, it needs the webhook no more.
+	stop()
+	h.read(t, beta, "old")
 }

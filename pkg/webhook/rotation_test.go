@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -201,18 +202,41 @@ func TestDamageIsRepaired(t *testing.T) {
 			serial := before(t, names.SignerSecret)
 			remove(t, &corev1.Secret{}, names.SignerSecret)
 			renewed(t, names.SignerSecret, serial)
-			eventually(t, func(ctx context.Context) string {
-				bundle, err := h.trusted(ctx)
-				if err != nil {
-					return err.Error()
-				}
-				certs, err := pemutil.ParseCertificates(bundle)
-				if err != nil || len(certs) != 2 {
-					return fmt.Sprintf("the CRD trusts %d CAs: %v", len(certs), err)
-				}
-				return ""
-			})
+			h.expectTrusted(t, 2)
+			h.read(t, alpha, "a")
+		}},
+		step{"the old CA is distrusted", func(t *testing.T) {
+			t.Helper()
+			serial := before(t, names.AddOnWebhookServingCertSecret)
+			remove(t, &corev1.Secret{}, names.AddOnWebhookServingCertSecret)
+			renewed(t, names.AddOnWebhookServingCertSecret, serial)
+			var published corev1.ConfigMap
+			if err := h.admin.Get(t.Context(), key(names.CABundleConfigMap), &published); err != nil {
+				t.Fatal(err)
+			}
+			newest, _, _ := strings.Cut(published.Data[names.KeyCABundle], "-----END CERTIFICATE-----")
+			published.Data[names.KeyCABundle] = newest + "-----END CERTIFICATE-----\n"
+			if err := h.admin.Update(t.Context(), &published); err != nil {
+				t.Fatal(err)
+			}
+			h.expectTrusted(t, 1)
 			h.read(t, alpha, "a")
 		}},
 	)
+}
+
+// expectTrusted waits until a CRD trusts a number of CAs.
+func (h *hub) expectTrusted(t *testing.T, want int) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) string {
+		bundle, err := h.trusted(ctx)
+		if err != nil {
+			return err.Error()
+		}
+		certs, err := pemutil.ParseCertificates(bundle)
+		if err != nil || len(certs) != want {
+			return fmt.Sprintf("the CRD trusts %d CAs: %v", len(certs), err)
+		}
+		return ""
+	})
 }
