@@ -55,44 +55,59 @@ func (l Leftover) String() string {
 	return name
 }
 
+// HubObjects are what leftovers are looked for in.
+type HubObjects struct {
+	// Infrastructure is what carries the labels of the token driver.
+	Infrastructure []client.Object
+	// Requests are the signing requests of add-ons.
+	Requests []certificatesv1.CertificateSigningRequest
+	// AddOns are all add-ons.
+	AddOns []*addonv1beta1.ManagedClusterAddOn
+}
+
 // Leftovers finds what earlier drivers left on the hub.
 func Leftovers(ctx context.Context, c client.Client, f Filter, now time.Time) ([]Leftover, error) {
-	// Objects first: what is made after the list of add-ons was read belongs to
-	// an add-on that the list does not know.
-	infrastructure, err := tokenObjects(ctx, c)
-	if err != nil {
+	var (
+		hub HubObjects
+		err error
+	)
+	// The add-ons last: what is made meanwhile belongs to an add-on that the
+	// list knows.
+	if hub.Infrastructure, err = tokenObjects(ctx, c); err != nil {
 		return nil, err
 	}
-	requests, err := Requests(ctx, c)
-	if err != nil {
+	if hub.Requests, err = Requests(ctx, c); err != nil {
 		return nil, err
 	}
-	objs, err := Objects(ctx, c, Filter{})
-	if err != nil {
+	if hub.AddOns, err = Objects(ctx, c, Filter{}); err != nil {
 		return nil, err
 	}
+	return slices.DeleteFunc(hub.Leftovers(now), func(l Leftover) bool {
+		return len(f.Clusters) > 0 && !slices.Contains(f.Clusters, l.Cluster) ||
+			len(f.Names) > 0 && !slices.Contains(f.Names, l.AddOn)
+	}), nil
+}
+
+// Leftovers judges the objects. It is pure.
+func (h HubObjects) Leftovers(now time.Time) []Leftover {
 	known := map[types.NamespacedName]*addonv1beta1.ManagedClusterAddOn{}
-	for _, obj := range objs {
+	for _, obj := range h.AddOns {
 		known[client.ObjectKeyFromObject(obj)] = obj
 	}
 	var out []Leftover
-	for _, obj := range infrastructure {
+	for _, obj := range h.Infrastructure {
 		out = append(out, unusedObject(obj, known)...)
 	}
-	for i := range requests {
-		out = append(out, unusedRequest(&requests[i], known, now)...)
+	for i := range h.Requests {
+		out = append(out, unusedRequest(&h.Requests[i], known, now)...)
 	}
-	for _, obj := range objs {
+	for _, obj := range h.AddOns {
 		out = append(out, staleConditions(obj)...)
 	}
-	out = slices.DeleteFunc(out, func(l Leftover) bool {
-		return len(f.Clusters) > 0 && !slices.Contains(f.Clusters, l.Cluster) ||
-			len(f.Names) > 0 && !slices.Contains(f.Names, l.AddOn)
-	})
 	slices.SortStableFunc(out, func(a, b Leftover) int {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.AddOn, b.AddOn))
 	})
-	return out, nil
+	return out
 }
 
 // tokenObjects returns what carries the labels of the token driver.
