@@ -159,7 +159,7 @@ func TestFeatures(t *testing.T) {
 			t.Fatal(err)
 		}
 		apimeta.SetStatusCondition(&addOn.Status.Conditions, metav1.Condition{
-			Type: addonv1beta1.ManagedClusterAddOnConditionAvailable, Status: status, Reason: "Test", Message: "said by a test",
+			Type: addonv1beta1.ManagedClusterAddOnConditionAvailable, Status: status, Reason: "Test", Message: "said by its agent",
 		})
 		if err := e.admin.Status().Update(t.Context(), addOn); err != nil {
 			t.Fatal(err)
@@ -178,6 +178,13 @@ func TestFeatures(t *testing.T) {
 		err := e.admin.Get(ctx, client.ObjectKeyFromObject(addOn), addOn)
 		return apimeta.IsStatusConditionPresentAndEqual(addOn.Status.Conditions,
 			addonv1beta1.ManagedClusterAddOnConditionAvailable, metav1.ConditionUnknown), err
+	})
+	// That it was unknown before, for a reason of its own, is no longer why.
+	report(metav1.ConditionUnknown)
+	eventually(t, "the add-on is unknown because its cluster is", func(ctx context.Context) (bool, error) {
+		err := e.admin.Get(ctx, client.ObjectKeyFromObject(addOn), addOn)
+		condition := apimeta.FindStatusCondition(addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
+		return condition != nil && condition.Message == "said by a test", err
 	})
 	if err := e.admin.Delete(t.Context(), addOn); err != nil {
 		t.Fatal(err)

@@ -163,14 +163,13 @@ func unknown(cluster *clusterv1.ManagedCluster) *metav1.Condition {
 // setUnknown says of an add-on what is said of its cluster.
 func (r *Reconciler) setUnknown(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, why metav1.Condition) error {
 	kind := addonv1beta1.ManagedClusterAddOnConditionAvailable
-	if apimeta.IsStatusConditionPresentAndEqual(addOn.Status.Conditions, kind, metav1.ConditionUnknown) {
-		return nil
-	}
 	conditions := slices.Clone(addOn.Status.Conditions)
-	apimeta.SetStatusCondition(&conditions, metav1.Condition{
+	if !apimeta.SetStatusCondition(&conditions, metav1.Condition{
 		Type: kind, Status: metav1.ConditionUnknown, Reason: why.Reason, Message: why.Message,
 		LastTransitionTime: metav1.NewTime(r.Clock.Now()),
-	})
+	}) {
+		return nil
+	}
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": addOn.ResourceVersion},
 		"status":   map[string]any{"conditions": conditions},
