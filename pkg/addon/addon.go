@@ -1,6 +1,7 @@
 package addon
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +16,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/manager"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/tokeninfra"
 )
 
@@ -28,7 +30,7 @@ type Config struct {
 
 // Setup adds the controllers to mgr, whose cache must have been made with
 // CacheOptions.
-func Setup(mgr ctrl.Manager, config Config) error {
+func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 	metrics, err := tokeninfra.NewMetrics(config.Metrics)
 	if err != nil {
 		return fmt.Errorf("add-on manager: %w", err)
@@ -38,6 +40,9 @@ func Setup(mgr ctrl.Manager, config Config) error {
 		Events: mgr.GetEventRecorder("ocm-addon-tokeninfra"), Metrics: metrics,
 	}
 	if err := infrastructure.SetupWithManager(mgr); err != nil {
+		return fmt.Errorf("add-on manager: %w", err)
+	}
+	if err := manager.Setup(ctx, mgr, config.Clock); err != nil {
 		return fmt.Errorf("add-on manager: %w", err)
 	}
 	return nil
@@ -62,6 +67,7 @@ func slimCluster(in any) (any, error) {
 	if cluster, ok := in.(*clusterv1.ManagedCluster); ok {
 		cluster.ManagedFields = nil
 		cluster.Labels = nil
+		cluster.Annotations = manager.Annotations(cluster.Annotations)
 		cluster.Spec = clusterv1.ManagedClusterSpec{HubAcceptsClient: cluster.Spec.HubAcceptsClient}
 		cluster.Status = clusterv1.ManagedClusterStatus{}
 	}

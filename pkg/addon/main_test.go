@@ -106,10 +106,10 @@ func (e *env) run(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := addon.Setup(mgr, addon.Config{Clock: clock.RealClock{}, Metrics: prometheus.NewRegistry()}); err != nil {
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := addon.Setup(ctx, mgr, addon.Config{Clock: clock.RealClock{}, Metrics: prometheus.NewRegistry()}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	return func() error {
@@ -127,6 +127,10 @@ func (e *env) cluster(t *testing.T, name string, change ...func(*clusterv1.Manag
 		c(cluster)
 	}
 	e.create(t, cluster, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{names.LabelClusterName: name}}})
+}
+
+func managedCluster(name string) *clusterv1.ManagedCluster {
+	return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
 func (e *env) create(t *testing.T, objects ...client.Object) {

@@ -30,6 +30,10 @@ const (
 	// AnnotationAddOnLifecycle says who manages a ClusterManagementAddOn: absent
 	// or AddOnLifecycleManager means the add-on manager.
 	AnnotationAddOnLifecycle = "addon.open-cluster-management.io/lifecycle"
+	// AnnotationCopied lists, separated by commas, the annotations of an add-on
+	// that were copied from its cluster, so that they can be taken away again
+	// when the cluster loses them, and no others.
+	AnnotationCopied = "applied.open-cluster-management.io/cluster-annotations"
 	// AddOnLifecycleManager is the value that means the add-on manager.
 	AddOnLifecycleManager = "addon-manager"
 	// AnnotationRotate, on a ManagedClusterAddOn, holds an RFC 3339 time: a
@@ -116,6 +120,21 @@ const (
 	MessageAddOnUnavailable    = "%s add-on is not available."
 	MessageAddOnUnknown        = "The status of %s add-on is unknown."
 )
+
+// Reasons of the condition Configured, which the add-on manager sets.
+const (
+	ReasonConfigurationsConfigured    = "ConfigurationsConfigured"
+	ReasonConfigurationsNotConfigured = "ConfigurationsNotConfigured"
+	// ReasonConfigurationUnsupported: a configuration of the add-on's spec is of
+	// a kind that status.supportedConfigs does not list.
+	ReasonConfigurationUnsupported = "ConfigurationUnsupported"
+	// ReasonAddOnTemplateUnsupported: the add-on is made from an AddOnTemplate.
+	ReasonAddOnTemplateUnsupported = "AddOnTemplateUnsupported"
+)
+
+// ConditionRolloutStrategySupported is False in an install progression of a
+// ClusterManagementAddOn whose placement asks for a rollout in steps.
+const ConditionRolloutStrategySupported = "RolloutStrategySupported"
 
 // Keys of an add-on's Secret beside those of a hub kubeconfig (contract A.2 and
 // Seed vs upstream 5). Only KeyToken is ever read to decide anything.

@@ -53,10 +53,10 @@ func (f *addOnManagerFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := addon.Setup(mgr, addon.Config{Clock: clock.RealClock{}, Metrics: metrics.Registry}); err != nil {
+	ctx := cmd.Context()
+	if err := addon.Setup(ctx, mgr, addon.Config{Clock: clock.RealClock{}, Metrics: metrics.Registry}); err != nil {
 		return err
 	}
-	ctx := cmd.Context()
 	klog.FromContext(ctx).Info("Starting the add-on manager")
 	return mgr.Start(ctx)
 }

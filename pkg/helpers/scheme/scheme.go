@@ -18,6 +18,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 )
@@ -40,6 +41,7 @@ func New() *runtime.Scheme {
 		apiextensionsv1.AddToScheme,
 		clusterv1.Install,
 		clusterv1alpha1.Install,
+		clusterv1beta1.Install,
 		operatorv1.Install,
 		workv1.Install,
 		addonv1beta1.Install,

@@ -43,7 +43,7 @@ func SetCondition(ctx context.Context, c client.Client, owner client.FieldOwner,
 	}
 	patch := client.RawPatch(types.ApplyPatchType, body)
 	// What is answered is not needed, and addOn may be shared.
-	if err := c.Status().Patch(ctx, bare(addOn), patch, owner, client.ForceOwnership); err != nil {
+	if err := c.Status().Patch(ctx, bare(addOn), patch, owner, client.ForceOwnership); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("condition %s of add-on %s of cluster %s: %w", want.Type, addOn.Name, addOn.Namespace, err)
 	}
 	return true, nil
@@ -67,13 +67,14 @@ func Status(ctx context.Context, c client.Client, owner client.FieldOwner, addOn
 	if err != nil {
 		return err
 	}
-	if err := c.Status().Patch(ctx, bare(addOn), client.RawPatch(types.MergePatchType, body), owner); err != nil {
+	if err := c.Status().Patch(ctx, bare(addOn), client.RawPatch(types.MergePatchType, body), owner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("status of add-on %s of cluster %s: %w", addOn.Name, addOn.Namespace, err)
 	}
 	return nil
 }
 
-// Metadata merges fields into the metadata, unless the add-on changed since it was read.
+// Metadata merges fields into the metadata, unless the add-on changed since it
+// was read. Afterwards addOn has the resource version of the result.
 func Metadata(ctx context.Context, c client.Client, owner client.FieldOwner, addOn *addonv1beta1.ManagedClusterAddOn, fields map[string]any) error {
 	metadata := map[string]any{"uid": addOn.UID, "resourceVersion": addOn.ResourceVersion}
 	maps.Copy(metadata, fields)
@@ -81,9 +82,11 @@ func Metadata(ctx context.Context, c client.Client, owner client.FieldOwner, add
 	if err != nil {
 		return err
 	}
-	if err := c.Patch(ctx, bare(addOn), client.RawPatch(types.MergePatchType, body), owner); err != nil {
+	written := bare(addOn)
+	if err := c.Patch(ctx, written, client.RawPatch(types.MergePatchType, body), owner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("add-on %s of cluster %s: %w", addOn.Name, addOn.Namespace, err)
 	}
+	addOn.ResourceVersion = written.ResourceVersion
 	return nil
 }
 
@@ -91,11 +94,11 @@ func bare(addOn *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterA
 	return &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: addOn.Namespace, Name: addOn.Name}}
 }
 
-// Settled turns a conflict into another look soon, and an add-on that went away
-// in the meantime into nothing to do.
+// Settled turns a conflict into another look soon: that somebody else wrote
+// first is part of sharing an object and no error.
 func Settled(result ctrl.Result, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
-	return result, client.IgnoreNotFound(err)
+	return result, err
 }

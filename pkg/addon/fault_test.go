@@ -1,0 +1,209 @@
+package addon_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// killed runs an add-on manager that is killed after its n-th write about a
+// cluster, and returns once it is gone. It reports false if it was done before.
+func (e *env) killed(t *testing.T, cluster string, n int, done func(context.Context) (bool, error)) bool {
+	t.Helper()
+	writes := newCounter()
+	writes.killAfter, writes.only = n, cluster
+	end := e.run(t, writes.wrap, time.Second)
+	defer func() { _ = end() }() // It may want to try its last event again.
+	killed := false
+	eventually(t, fmt.Sprintf("write %d about %s", n, cluster), func(ctx context.Context) (bool, error) {
+		select {
+		case <-writes.dead:
+			killed = true
+			return true, nil
+		default:
+			return done(ctx)
+		}
+	}, func() any { return writes.of(cluster) })
+	return killed
+}
+
+func never(context.Context) (bool, error) { return false, nil }
+
+// TestIdentityResumes kills the add-on manager after each of the writes of an
+// identity: the ServiceAccount, the Role, the RoleBinding and the condition.
+func TestIdentityResumes(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	const most = 4
+	for n := 1; n <= most; n++ {
+		name := fmt.Sprintf("killed%d", n)
+		e.cluster(t, name)
+		e.tokenAddOn(t, name, "a1")
+		e.killed(t, name, n, never)
+		// Before the condition is told, the agent waits.
+		if n < most && e.isReady(t, name) {
+			t.Errorf("killed after write %d: the identity is called ready", n)
+		}
+		rest := newCounter()
+		stop := e.start(t, rest.wrap)
+		e.awaitReady(t, name, "a1", name+"-a1-agent")
+		stop()
+		if diff := cmp.Diff(bySeed, e.infrastructure(t.Context(), t, name, "a1")); diff != "" {
+			t.Errorf("killed after write %d (-want +got):\n%s", n, diff)
+		}
+		if total := n + len(rest.of(name)); total > most+1 {
+			t.Errorf("killed after write %d: then\n%s", n, strings.Join(rest.of(name), "\n"))
+		}
+	}
+	// One that starts with everything done writes nothing about it.
+	idle := newCounter()
+	e.start(t, idle.wrap)
+	e.cluster(t, "last")
+	e.tokenAddOn(t, "last", "a1")
+	e.awaitReady(t, "last", "a1", "last-a1-agent")
+	for n := 1; n <= most; n++ {
+		if got := idle.of(fmt.Sprintf("killed%d", n)); len(got) > 0 {
+			t.Errorf("without news it wrote:\n%s", strings.Join(got, "\n"))
+		}
+	}
+}
+
+func (e *env) isReady(t *testing.T, cluster string) bool {
+	t.Helper()
+	found := addOn(cluster, "a1")
+	e.get(t.Context(), t, found)
+	for _, condition := range found.Status.Conditions {
+		if condition.Type == names.ConditionTokenInfrastructureReady && condition.Status == metav1.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}
+
+// TestRemovalResumes takes identities away, by each way there is, and kills the
+// add-on manager after each of its writes.
+func TestRemovalResumes(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	stop := e.start(t, nil)
+	const most = 6 // More writes than any takes.
+	ways := map[string]func(cluster string){
+		"driver":    func(cluster string) { e.declare(t, cluster, "a1", "csr", names.AddOnUser(cluster, "a1", "a1")) },
+		"deletion":  func(cluster string) { e.delete(t, addOn(cluster, "a1")) },
+		"denial":    func(cluster string) { e.merge(t, managedCluster(cluster), `{"spec":{"hubAcceptsClient":false}}`) },
+		"respelled": func(cluster string) { e.declare(t, cluster, "a1", "token", upstreamUser(cluster, "a1")) },
+	}
+	for way := range ways {
+		for n := 1; n <= most; n++ {
+			cluster := fmt.Sprintf("%s%d", way, n)
+			e.cluster(t, cluster)
+			e.tokenAddOn(t, cluster, "a1")
+		}
+	}
+	for way := range ways {
+		for n := 1; n <= most; n++ {
+			cluster := fmt.Sprintf("%s%d", way, n)
+			e.awaitReady(t, cluster, "a1", cluster+"-a1-agent")
+		}
+	}
+	stop()
+	left := map[string][]string{"respelled": {"binding", "role", "upstream account"}}
+	begun := map[string]string{}
+	for way, begin := range ways {
+		for n := 1; n <= most; n++ {
+			cluster := fmt.Sprintf("%s%d", way, n)
+			begin(cluster)
+			begun[cluster] = way
+			if !e.killed(t, cluster, n, func(ctx context.Context) (bool, error) {
+				return cmp.Diff(left[way], e.infrastructure(ctx, t, cluster, "a1")) == "", nil
+			}) {
+				break
+			}
+		}
+	}
+	e.start(t, nil)
+	for cluster, way := range begun {
+		e.awaitInfrastructure(t, cluster, "a1", left[way]...)
+	}
+}
+
+// TestLeftovers: what an add-on manager did not see go is found at its start, by
+// its label; what only looks like it is left alone.
+func TestLeftovers(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.cluster(t, "c1")
+	labels := func(name string) map[string]string {
+		return map[string]string{names.LabelAddOnTokenName: name, names.LabelTokenInfrastructure: "true"}
+	}
+	meta := func(addOn, name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "c1", Name: name, Labels: labels(addOn)}
+	}
+	ref := rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "x"}
+	e.create(t, addOn("c1", "never-token"),
+		&corev1.ServiceAccount{ObjectMeta: meta("gone", "gone-agent")},
+		&corev1.ServiceAccount{ObjectMeta: meta("gone", "c1-gone-agent")},
+		&rbacv1.Role{ObjectMeta: meta("gone", "gone-token-role")},
+		&rbacv1.RoleBinding{ObjectMeta: meta("gone", "gone-token-role"), RoleRef: ref},
+		&corev1.ServiceAccount{ObjectMeta: meta("never-token", "never-token-agent")},
+		&corev1.ServiceAccount{ObjectMeta: meta("gone", "somebody")},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "other-agent"}})
+	e.start(t, nil)
+	e.awaitInfrastructure(t, "c1", "gone")
+	e.awaitInfrastructure(t, "c1", "never-token")
+	for _, name := range []string{"somebody", "other-agent", "default"} {
+		if name != "default" && !e.exists(t.Context(), t, account("c1", name)) {
+			t.Errorf("the service account %s is gone", name)
+		}
+	}
+}
+
+// TestServerRestart kills the API server while identities are made.
+func TestServerRestart(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.start(t, nil)
+	const clusters = 20
+	for i := range clusters {
+		name := fmt.Sprintf("c%02d", i)
+		e.cluster(t, name)
+		e.tokenAddOn(t, name, "a1")
+	}
+	e.cp.StopAPIServer(t)
+	e.cp.StartAPIServer(t)
+	for i := range clusters {
+		name := fmt.Sprintf("c%02d", i)
+		e.awaitReady(t, name, "a1", name+"-a1-agent")
+		e.awaitInfrastructure(t, name, "a1", bySeed...)
+	}
+}
+
+// TestTwoManagers: two add-on managers at once, as when a lease is lost, agree.
+func TestTwoManagers(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	first, second := newCounter(), newCounter()
+	e.start(t, first.wrap)
+	e.start(t, second.wrap)
+	for i := range 10 {
+		name := fmt.Sprintf("c%d", i)
+		e.cluster(t, name)
+		e.create(t, addOn(name, "a1"))
+		e.declare(t, name, "a1", "token", seedUser(name, "a1"))
+		e.declare(t, name, "a1", "token", upstreamUser(name, "a1"))
+		e.awaitReady(t, name, "a1", "a1-agent")
+		e.awaitInfrastructure(t, name, "a1", "binding", "role", "upstream account")
+		e.declare(t, name, "a1", "csr", names.AddOnUser(name, "a1", "a1"))
+		e.awaitNoCondition(t, name, "a1")
+		e.awaitInfrastructure(t, name, "a1")
+	}
+}

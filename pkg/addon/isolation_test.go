@@ -1,0 +1,249 @@
+package addon_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// agent is the client of a cluster's agent. What acceptance grants it about
+// add-ons is granted by the test; that this is all is shown by the tests of the
+// hub's registration controller.
+func (e *env) agent(t *testing.T, cluster string) client.Client {
+	t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: names.ClusterRoleRegistration}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"managedclusteraddons"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"managedclusteraddons/status"}, Verbs: []string{"patch", "update"}},
+	}}
+	if !e.exists(t.Context(), t, role) {
+		e.create(t, role)
+	}
+	e.create(t, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: names.RegistrationRoleBinding(cluster)},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: "Group", APIGroup: rbacv1.GroupName, Name: names.ClusterGroup(cluster)}},
+	})
+	return e.cp.ClientFor(t, e.cp.ConfigFor(t, names.AgentUser(cluster, "a1"), names.ClusterGroup(cluster), names.GroupManagedClusters))
+}
+
+// mint asks for a token of a ServiceAccount.
+func mint(t *testing.T, c client.Client, namespace, name string) error {
+	t.Helper()
+	return c.SubResource("token").Create(t.Context(), account(namespace, name), &authenticationv1.TokenRequest{})
+}
+
+func patchStatus(t *testing.T, c client.Client, cluster, name, status string) error {
+	t.Helper()
+	return c.Status().Patch(t.Context(), addOn(cluster, name), client.RawPatch(types.MergePatchType, []byte(`{"status":`+status+`}`)))
+}
+
+// subject is a status whose kubeClient registration names a user and groups.
+func subject(user string, groups ...string) string {
+	quoted := make([]string, len(groups))
+	for i, group := range groups {
+		quoted[i] = fmt.Sprintf("%q", group)
+	}
+	return fmt.Sprintf(`{"registrations":[{"type":"kubeClient","kubeClient":{"driver":"token","subject":{"user":%q,"groups":[%s]}}}]}`,
+		user, strings.Join(quoted, ","))
+}
+
+// TestTokensOfOthers: an agent obtains tokens of its add-ons' own
+// ServiceAccounts, once they are made, and of no other, whatever it writes into
+// the status.
+func TestTokensOfOthers(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.start(t, nil)
+	for _, cluster := range []string{"c1", "c2"} {
+		e.cluster(t, cluster)
+		e.create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "precious"}})
+		e.create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "foreign-agent"}})
+		e.create(t, addOn(cluster, "mine"), addOn(cluster, "later"), addOn(cluster, "foreign"))
+	}
+	agent := e.agent(t, "c1")
+	if err := mint(t, agent, "c1", "c1-mine-agent"); !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+		t.Errorf("before there is an identity: %v", err)
+	}
+	if err := patchStatus(t, agent, "c1", "mine", subject(seedUser("c1", "mine"))); err != nil {
+		t.Fatal(err)
+	}
+	e.awaitReady(t, "c1", "mine", "c1-mine-agent")
+	e.declare(t, "c2", "mine", "token", seedUser("c2", "mine"))
+	e.awaitReady(t, "c2", "mine", "c2-mine-agent")
+	eventually(t, "the agent obtains its add-on's token", func(context.Context) (bool, error) {
+		return mint(t, agent, "c1", "c1-mine-agent") == nil, nil
+	})
+	others := [][2]string{
+		{"c1", "default"},
+		{"c1", "precious"},
+		{"c1", "mine-agent"},
+		{"c1", "c1-later-agent"},
+		{"c1", "later-agent"},
+		{"c1", "foreign-agent"},
+		{"c2", "c2-mine-agent"},
+		{"c2", "default"},
+		{"c2", "precious"},
+		{"kube-system", "default"},
+		{names.HubNamespace, names.HubAddOnManagerServiceAccount},
+	}
+	expectNone := func(when string) {
+		t.Helper()
+		for _, other := range others {
+			if err := mint(t, agent, other[0], other[1]); !apierrors.IsForbidden(err) {
+				t.Errorf("%s: token of %s/%s: %v", when, other[0], other[1], err)
+			}
+		}
+	}
+	expectNone("with an identity")
+	// The status is refused at admission when the agent writes it, and by the
+	// add-on manager when anybody does.
+	for _, name := range []string{"default", "precious", "c1-mine-agent", "mine-agent"} {
+		user := names.ServiceAccountUser("c1", name)
+		if err := patchStatus(t, agent, "c1", "later", subject(user)); !apierrors.IsForbidden(err) {
+			t.Errorf("naming %s: %v", user, err)
+		}
+		e.declare(t, "c1", "later", "token", user)
+		e.awaitNotReady(t, "c1", "later", names.ReasonServiceAccountNotAllowed)
+		expectNone("after naming " + user)
+	}
+	e.declare(t, "c1", "foreign", "token", upstreamUser("c1", "foreign"))
+	e.awaitNotReady(t, "c1", "foreign", names.ReasonServiceAccountTaken)
+	expectNone("after naming somebody's service account")
+	// Nothing is left when the hub turns the cluster down.
+	e.merge(t, managedCluster("c1"), `{"spec":{"hubAcceptsClient":false}}`)
+	e.awaitInfrastructure(t, "c1", "mine")
+	others = append(others, [2]string{"c1", "c1-mine-agent"})
+	eventually(t, "the agent obtains no token", func(context.Context) (bool, error) {
+		return apierrors.IsForbidden(mint(t, agent, "c1", "c1-mine-agent")), nil
+	})
+	expectNone("after the denial")
+}
+
+// TestStatusOfAgents: what an agent may write into the status of its add-ons.
+func TestStatusOfAgents(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.cluster(t, "c1")
+	e.cluster(t, "c2")
+	e.create(t, addOn("c1", "a1"), addOn("c2", "a1"))
+	agent := e.agent(t, "c1")
+	own := names.AddOnClusterGroup("c1", "a1")
+	eventually(t, "the policy is in force", func(context.Context) (bool, error) {
+		return apierrors.IsForbidden(patchStatus(t, agent, "c1", "a1", subject("probe"))), nil
+	})
+	e.status(t, "c1", "a1", subject(""))
+	for _, status := range []string{
+		subject(seedUser("c1", "a1")),
+		subject(upstreamUser("c1", "a1")),
+		subject(names.AddOnUser("c1", "a1", "a1"), own, names.AddOnGroup("a1")),
+		subject(""),
+		`{"conditions":[{"type":"Available","status":"True","reason":"X","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}`,
+	} {
+		if err := patchStatus(t, agent, "c1", "a1", status); err != nil {
+			t.Errorf("%s: %v", status, err)
+		}
+	}
+	refused := []string{
+		subject("system:admin"),
+		subject(names.ServiceAccountUser("c1", "default")),
+		subject(names.ServiceAccountUser("c2", "c2-a1-agent")),
+		subject(seedUser("c1", "a2")),
+		subject(names.AddOnUser("c1", "a2", "a2")),
+		subject(names.AddOnUser("c2", "a1", "a1")),
+		subject(names.AddOnUser("c1", "a1", "a1"), "system:masters"),
+		subject(names.AddOnUser("c1", "a1", "a1"), names.AddOnClusterGroup("c2", "a1")),
+		subject(names.AddOnUser("c1", "a1", "a1"), names.AddOnGroup("a2")),
+		`{"conditions":[{"type":"TokenInfrastructureReady","status":"True","reason":"X","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}`,
+	}
+	for _, status := range refused {
+		if err := patchStatus(t, agent, "c1", "a1", status); !apierrors.IsForbidden(err) {
+			t.Errorf("%s: %v", status, err)
+		}
+	}
+	if err := patchStatus(t, agent, "c2", "a1", subject("")); !apierrors.IsForbidden(err) {
+		t.Errorf("another cluster's add-on: %v", err)
+	}
+	// What the add-on's hub side configured may stay, and other things beside it change.
+	e.status(t, "c1", "a1", subject("custom-user", "custom-group"))
+	if err := patchStatus(t, agent, "c1", "a1", `{"conditions":[]}`); err != nil {
+		t.Errorf("beside a custom subject: %v", err)
+	}
+	if err := patchStatus(t, agent, "c1", "a1", subject("custom-user")); err != nil {
+		t.Errorf("a custom user without its groups: %v", err)
+	}
+}
+
+// TestManagersLimits: the add-on manager holds rights that it could harm with;
+// admission keeps it to what it is for.
+func TestManagersLimits(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.cluster(t, "c1")
+	e.cluster(t, "c2")
+	e.create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "precious"}})
+	manager := e.cp.ClientFor(t, e.cp.ConfigFor(t, e.user()))
+	labels := map[string]string{names.LabelAddOnTokenName: "a1", names.LabelTokenInfrastructure: "true"}
+	meta := func(namespace, name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}
+	}
+	rule := func(name string, verbs ...string) []rbacv1.PolicyRule {
+		return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{name}, Verbs: verbs}}
+	}
+	ref := func(name string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}
+	}
+	group := func(name string) []rbacv1.Subject {
+		return []rbacv1.Subject{{Kind: "Group", APIGroup: rbacv1.GroupName, Name: name}}
+	}
+	// A binding is looked at only when there is what it binds to.
+	for _, name := range []string{"a1-token-role", "other"} {
+		e.create(t, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: name}})
+	}
+	eventually(t, "the policy is in force", func(ctx context.Context) (bool, error) {
+		return apierrors.IsForbidden(manager.Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta("c1", "probe")}, client.DryRunAll)), nil
+	})
+	for what, object := range map[string]client.Object{
+		"an account without labels":    &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a1-agent"}},
+		"an account of another name":   &corev1.ServiceAccount{ObjectMeta: meta("c1", "other")},
+		"an account elsewhere":         &corev1.ServiceAccount{ObjectMeta: meta("kube-system", "a1-agent")},
+		"a role of another name":       &rbacv1.Role{ObjectMeta: meta("c2", "other"), Rules: rule("a1-agent", "create")},
+		"a role for another account":   &rbacv1.Role{ObjectMeta: meta("c2", "a1-token-role"), Rules: rule("precious", "create")},
+		"a role for any account":       &rbacv1.Role{ObjectMeta: meta("c2", "a1-token-role"), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}}}},
+		"a role for accounts":          &rbacv1.Role{ObjectMeta: meta("c2", "a1-token-role"), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"get"}}}},
+		"a binding for a user":         &rbacv1.RoleBinding{ObjectMeta: meta("c1", "a1-token-role"), RoleRef: ref("a1-token-role"), Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "mallory"}}},
+		"a binding for others":         &rbacv1.RoleBinding{ObjectMeta: meta("c1", "a1-token-role"), RoleRef: ref("a1-token-role"), Subjects: group(names.ClusterGroup("c2"))},
+		"a binding to a role of other": &rbacv1.RoleBinding{ObjectMeta: meta("c1", "a1-token-role"), RoleRef: ref("other"), Subjects: group(names.ClusterGroup("c1"))},
+	} {
+		if err := manager.Create(t.Context(), object); !apierrors.IsForbidden(err) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := mint(t, manager, "c1", "precious"); !apierrors.IsForbidden(err) {
+		t.Errorf("token of somebody's service account: %v", err)
+	}
+	if err := manager.Delete(t.Context(), account("c1", "precious")); !apierrors.IsForbidden(err) {
+		t.Errorf("deletion of somebody's service account: %v", err)
+	}
+	made := &corev1.ServiceAccount{ObjectMeta: meta("c1", "a1-agent")}
+	if err := manager.Create(t.Context(), made); err != nil {
+		t.Error(err)
+	}
+	if err := mint(t, manager, "c1", "a1-agent"); !apierrors.IsForbidden(err) {
+		t.Errorf("token of an add-on: %v", err)
+	}
+	// No user of the hub is kept from anything by these limits.
+	if err := mint(t, e.admin, "c1", "precious"); err != nil {
+		t.Error(err)
+	}
+}

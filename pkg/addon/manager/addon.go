@@ -1,0 +1,267 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonpatch"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// AddOn owns and configures one ManagedClusterAddOn.
+type AddOn struct {
+	// Client writes, and reads from the cache.
+	Client client.Client
+	// Configs reads AddOnDeploymentConfigs, which the client would not read
+	// from the cache.
+	Configs client.Reader
+	// Clock dates conditions.
+	Clock clock.PassiveClock
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (a *AddOn) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	return addonpatch.Settled(ctrl.Result{}, a.reconcile(ctx, req))
+}
+
+func (a *AddOn) reconcile(ctx context.Context, req ctrl.Request) error {
+	addOn, cma := &addonv1beta1.ManagedClusterAddOn{}, &addonv1beta1.ClusterManagementAddOn{}
+	if err := a.Client.Get(ctx, req.NamespacedName, addOn); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if err := a.Client.Get(ctx, client.ObjectKey{Name: addOn.Name}, cma); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if addOn.DeletionTimestamp != nil || !managed(cma) {
+		return nil
+	}
+	if err := a.own(ctx, addOn, cma); err != nil {
+		return err
+	}
+	return a.configure(ctx, addOn, cma)
+}
+
+// own sets what an add-on has from its ClusterManagementAddOn and its cluster.
+// An add-on that somebody made by hand is owned, so that it goes with the
+// ClusterManagementAddOn, but not controlled: no placement takes it away.
+func (a *AddOn) own(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.ClusterManagementAddOn) error {
+	fields := map[string]any{}
+	if owners, changed := owned(addOn.OwnerReferences, cma); changed {
+		fields["ownerReferences"] = owners
+	}
+	if len(placements(cma)) > 0 && metav1.IsControlledBy(addOn, cma) {
+		var cluster clusterv1.ManagedCluster
+		err := a.Client.Get(ctx, client.ObjectKey{Name: addOn.Namespace}, &cluster)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if changes := inherited(addOn.Annotations, cluster.Annotations); err == nil && len(changes) > 0 {
+			fields["annotations"] = changes
+		}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return addonpatch.Metadata(ctx, a.Client, Owner, addOn, fields)
+}
+
+// owned returns the owners with the ClusterManagementAddOn among them, and
+// whether that is a change. One of the same name that was there before stays
+// what it was, controller or not.
+func owned(owners []metav1.OwnerReference, cma *addonv1beta1.ClusterManagementAddOn) (want []metav1.OwnerReference, changed bool) {
+	reference := *metav1.NewControllerRef(cma, kindOf("ClusterManagementAddOn"))
+	reference.Controller, reference.BlockOwnerDeletion = nil, nil
+	for _, owner := range owners {
+		if owner.Kind != reference.Kind || owner.Name != reference.Name {
+			want = append(want, owner)
+			continue
+		}
+		if owner.UID == reference.UID {
+			return owners, false
+		}
+		reference.Controller, reference.BlockOwnerDeletion = owner.Controller, owner.BlockOwnerDeletion
+	}
+	return append(want, reference), true
+}
+
+// inherited returns what has to change about an add-on's annotations so that it
+// has those of its cluster: a value, or nil to remove one. Only what was copied
+// from the cluster before is removed.
+func inherited(addOn, cluster map[string]string) map[string]*string {
+	changes := map[string]*string{}
+	var copied []string
+	for key, value := range cluster {
+		if !strings.HasPrefix(key, names.AnnotationAddOnPrefix) {
+			continue
+		}
+		copied = append(copied, key)
+		if got, ok := addOn[key]; !ok || got != value {
+			changes[key] = &value
+		}
+	}
+	for key := range strings.SplitSeq(addOn[names.AnnotationCopied], ",") {
+		if _, has := addOn[key]; has && !slices.Contains(copied, key) {
+			changes[key] = nil
+		}
+	}
+	slices.Sort(copied)
+	if record := strings.Join(copied, ","); record != addOn[names.AnnotationCopied] {
+		changes[names.AnnotationCopied] = &record
+		if record == "" {
+			changes[names.AnnotationCopied] = nil
+		}
+	}
+	return changes
+}
+
+// configure says which configurations an add-on has.
+func (a *AddOn) configure(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.ClusterManagementAddOn) error {
+	configs, unsupported, err := a.configs(ctx, addOn, cma)
+	if err != nil {
+		return err
+	}
+	condition := configured(configs, unsupported)
+	want := references(addOn, configs)
+	if equality.Semantic.DeepEqual(want, addOn.Status.ConfigReferences) {
+		_, err := addonpatch.SetCondition(ctx, a.Client, Owner, addOn, a.Clock.Now(), condition)
+		return err
+	}
+	conditions := slices.Clone(addOn.Status.Conditions)
+	condition.LastTransitionTime = metav1.NewTime(a.Clock.Now())
+	apimeta.SetStatusCondition(&conditions, condition)
+	return addonpatch.Status(ctx, a.Client, Owner, addOn, map[string]any{
+		"configReferences": want, "conditions": conditions,
+	})
+}
+
+// configs returns the configurations of an add-on: the defaults, overridden by
+// the last placement that chose the cluster, overridden by the add-on itself as
+// far as it supports that; unsupported is the rest.
+func (a *AddOn) configs(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.ClusterManagementAddOn,
+) (configs []config, unsupported []addonv1beta1.AddOnConfig, err error) {
+	base, known := defaults(cma), knownDefault(cma)
+	for _, strategy := range slices.Backward(placements(cma)) {
+		clusters, _, err := decided(ctx, a.Client, strategy.PlacementRef)
+		if err != nil {
+			return nil, nil, err
+		}
+		if slices.Contains(clusters, addOn.Namespace) {
+			base = override(base, strategy.Configs)
+			known = knownInstall(progressionOf(cma, strategy.PlacementRef))
+			break
+		}
+	}
+	supported, unsupported := split(addOn)
+	configs = override(base, supported)
+	own := func(c config) bool {
+		return slices.Contains(supported, addonv1beta1.AddOnConfig{ConfigGroupResource: c.kind, ConfigReferent: c.referent})
+	}
+	return configs, unsupported, resolve(ctx, a.Configs, configs, func(c config) string {
+		if own(c) {
+			return knownOwn(addOn, c)
+		}
+		return known(c)
+	})
+}
+
+func progressionOf(cma *addonv1beta1.ClusterManagementAddOn, ref addonv1beta1.PlacementRef) addonv1beta1.InstallProgression {
+	for _, p := range cma.Status.InstallProgressions {
+		if p.PlacementRef == ref {
+			return p
+		}
+	}
+	return addonv1beta1.InstallProgression{}
+}
+
+// split sorts the configurations in an add-on's spec by whether the add-on
+// supports them.
+func split(addOn *addonv1beta1.ManagedClusterAddOn) (supported, unsupported []addonv1beta1.AddOnConfig) {
+	for _, c := range addOn.Spec.Configs {
+		if slices.Contains(addOn.Status.SupportedConfigs, c.ConfigGroupResource) {
+			supported = append(supported, c)
+		} else {
+			unsupported = append(unsupported, c)
+		}
+	}
+	return supported, unsupported
+}
+
+func reference(addOn *addonv1beta1.ManagedClusterAddOn, c config) *addonv1beta1.ConfigReference {
+	for i := range addOn.Status.ConfigReferences {
+		r := &addOn.Status.ConfigReferences[i]
+		if r.ConfigGroupResource == c.kind && r.DesiredConfig != nil && r.DesiredConfig.ConfigReferent == c.referent {
+			return r
+		}
+	}
+	return nil
+}
+
+func knownOwn(addOn *addonv1beta1.ManagedClusterAddOn, c config) string {
+	if r := reference(addOn, c); r != nil {
+		return r.DesiredConfig.SpecHash
+	}
+	return ""
+}
+
+// references are the status.configReferences of an add-on. What was applied
+// last, and what the add-on's own manager observed, stays.
+func references(addOn *addonv1beta1.ManagedClusterAddOn, configs []config) []addonv1beta1.ConfigReference {
+	var want []addonv1beta1.ConfigReference
+	for _, c := range configs {
+		r := addonv1beta1.ConfigReference{ConfigGroupResource: c.kind}
+		if old := reference(addOn, c); old != nil {
+			r = *old.DeepCopy()
+		}
+		r.DesiredConfig = c.specHash()
+		if c.generation != 0 {
+			r.LastObservedGeneration = c.generation
+		}
+		want = append(want, r)
+	}
+	return want
+}
+
+// configured is the condition that tells how far the configurations are.
+func configured(configs []config, unsupported []addonv1beta1.AddOnConfig) metav1.Condition {
+	condition := metav1.Condition{Type: addonv1beta1.ManagedClusterAddOnConditionConfigured, Status: metav1.ConditionFalse}
+	var missing []string
+	for _, c := range configs {
+		if isTemplate(c.kind) {
+			condition.Reason = names.ReasonAddOnTemplateUnsupported
+			condition.Message = "This version of the add-on manager does not make add-ons from templates, so nothing is made from " + describe(c.kind, c.referent)
+			return condition
+		}
+		if c.hash == "" {
+			missing = append(missing, describe(c.kind, c.referent))
+		}
+	}
+	switch {
+	case len(unsupported) > 0:
+		condition.Reason = names.ReasonConfigurationUnsupported
+		condition.Message = fmt.Sprintf("The add-on does not support %s in spec.configs (see status.supportedConfigs): it is ignored",
+			describe(unsupported[0].ConfigGroupResource, unsupported[0].ConfigReferent))
+	case len(missing) > 0:
+		condition.Reason = names.ReasonConfigurationsNotConfigured
+		condition.Message = fmt.Sprintf("Waiting for %s: it does not exist, or the add-on's own manager has not looked at it yet", strings.Join(missing, ", "))
+	default:
+		condition.Status = metav1.ConditionTrue
+		condition.Reason, condition.Message = names.ReasonConfigurationsConfigured, "Configurations configured"
+	}
+	return condition
+}
+
+func describe(k kind, r addonv1beta1.ConfigReferent) string {
+	return fmt.Sprintf("%s.%s %s", k.Resource, k.Group, strings.TrimPrefix(r.Namespace+"/"+r.Name, "/"))
+}

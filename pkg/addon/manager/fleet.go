@@ -1,0 +1,263 @@
+package manager
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonpatch"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// Owner is the field manager of everything this package writes.
+const Owner client.FieldOwner = "ocm.addonmanager"
+
+// installers is how many add-ons of one ClusterManagementAddOn are made or
+// deleted at a time.
+const installers = 8
+
+// indexName is the cache's index of add-ons by name.
+const indexName = "metadata.name"
+
+// Fleet installs the add-ons of a ClusterManagementAddOn.
+type Fleet struct {
+	// Client writes, and reads from the cache.
+	Client client.Client
+	// Configs reads AddOnDeploymentConfigs, which the client would not read
+	// from the cache.
+	Configs client.Reader
+	// Clock dates conditions.
+	Clock clock.PassiveClock
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (f *Fleet) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	return addonpatch.Settled(ctrl.Result{}, f.reconcile(ctx, req.Name))
+}
+
+func (f *Fleet) reconcile(ctx context.Context, name string) error {
+	cma := &addonv1beta1.ClusterManagementAddOn{}
+	if err := f.Client.Get(ctx, client.ObjectKey{Name: name}, cma); err != nil {
+		return client.IgnoreNotFound(err) // Its add-ons are garbage by their owner reference.
+	}
+	if cma.DeletionTimestamp != nil {
+		return nil
+	}
+	if err := f.report(ctx, cma); err != nil {
+		return err
+	}
+	if len(placements(cma)) == 0 {
+		return nil
+	}
+	return f.install(ctx, cma)
+}
+
+// report writes the references to configurations into the status. What the
+// add-on's own manager found out about them stays.
+func (f *Fleet) report(ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn) error {
+	want, err := f.status(ctx, cma)
+	if err != nil || equality.Semantic.DeepEqual(cma.Status, want) {
+		return err
+	}
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": cma.UID, "resourceVersion": cma.ResourceVersion},
+		"status": map[string]any{
+			"defaultConfigReferences": want.DefaultConfigReferences, "installProgressions": want.InstallProgressions,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	target := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: cma.Name}}
+	if err := f.Client.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, body), Owner); err != nil {
+		return fmt.Errorf("status of cluster management add-on %s: %w", cma.Name, err)
+	}
+	return nil
+}
+
+func (f *Fleet) status(ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn) (addonv1beta1.ClusterManagementAddOnStatus, error) {
+	var want addonv1beta1.ClusterManagementAddOnStatus
+	configs := defaults(cma)
+	if err := resolve(ctx, f.Configs, configs, knownDefault(cma)); err != nil {
+		return want, err
+	}
+	for _, c := range configs {
+		want.DefaultConfigReferences = append(want.DefaultConfigReferences,
+			addonv1beta1.DefaultConfigReference{ConfigGroupResource: c.kind, DesiredConfig: c.specHash()})
+	}
+	if !managed(cma) {
+		want.InstallProgressions = cma.Status.InstallProgressions // Its own manager's.
+	}
+	for _, strategy := range placements(cma) {
+		progression, err := f.progression(ctx, cma, strategy)
+		if err != nil {
+			return want, err
+		}
+		want.InstallProgressions = append(want.InstallProgressions, progression)
+	}
+	return want, nil
+}
+
+func (f *Fleet) progression(ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn, strategy addonv1beta1.PlacementStrategy,
+) (addonv1beta1.InstallProgression, error) {
+	want := addonv1beta1.InstallProgression{PlacementRef: strategy.PlacementRef}
+	i := slices.IndexFunc(cma.Status.InstallProgressions, func(p addonv1beta1.InstallProgression) bool { return p.PlacementRef == strategy.PlacementRef })
+	var before addonv1beta1.InstallProgression
+	if i >= 0 {
+		before = cma.Status.InstallProgressions[i]
+		want.Conditions = slices.Clone(before.Conditions)
+	}
+	f.judgeRollout(&want, strategy)
+	configs := override(defaults(cma), strategy.Configs)
+	if err := resolve(ctx, f.Configs, configs, knownInstall(before)); err != nil {
+		return want, err
+	}
+	for _, c := range configs {
+		reference := addonv1beta1.InstallConfigReference{ConfigGroupResource: c.kind}
+		if old := installReference(before, c); old != nil {
+			reference = *old.DeepCopy()
+		}
+		reference.DesiredConfig = c.specHash()
+		want.ConfigReferences = append(want.ConfigReferences, reference)
+	}
+	return want, nil
+}
+
+// judgeRollout says so when a placement asks for a rollout in steps.
+func (f *Fleet) judgeRollout(progression *addonv1beta1.InstallProgression, strategy addonv1beta1.PlacementStrategy) {
+	kind := strategy.RolloutStrategy.Type
+	if kind == "" || kind == clusterv1alpha1.All {
+		apimeta.RemoveStatusCondition(&progression.Conditions, names.ConditionRolloutStrategySupported)
+		return
+	}
+	apimeta.SetStatusCondition(&progression.Conditions, metav1.Condition{
+		Type: names.ConditionRolloutStrategySupported, Status: metav1.ConditionFalse, Reason: "OnlyAll",
+		Message:            fmt.Sprintf("This version knows no rollout in steps: a change of the configuration reaches all clusters at once, not by %s", kind),
+		LastTransitionTime: metav1.NewTime(f.Clock.Now()),
+	})
+}
+
+func knownDefault(cma *addonv1beta1.ClusterManagementAddOn) func(config) string {
+	return func(c config) string {
+		for _, r := range cma.Status.DefaultConfigReferences {
+			if r.ConfigGroupResource == c.kind && r.DesiredConfig != nil && r.DesiredConfig.ConfigReferent == c.referent {
+				return r.DesiredConfig.SpecHash
+			}
+		}
+		return ""
+	}
+}
+
+func installReference(p addonv1beta1.InstallProgression, c config) *addonv1beta1.InstallConfigReference {
+	for i := range p.ConfigReferences {
+		r := &p.ConfigReferences[i]
+		if r.ConfigGroupResource == c.kind && r.DesiredConfig != nil && r.DesiredConfig.ConfigReferent == c.referent {
+			return r
+		}
+	}
+	return nil
+}
+
+func knownInstall(p addonv1beta1.InstallProgression) func(config) string {
+	return func(c config) string {
+		if r := installReference(p, c); r != nil {
+			return r.DesiredConfig.SpecHash
+		}
+		return ""
+	}
+}
+
+// install makes the add-on in the clusters that were decided and deletes what it
+// made in others.
+func (f *Fleet) install(ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn) error {
+	required, complete := sets.New[string](), true
+	for _, strategy := range placements(cma) {
+		clusters, ok, err := decided(ctx, f.Client, strategy.PlacementRef)
+		if err != nil {
+			return err
+		}
+		required.Insert(clusters...)
+		complete = complete && ok
+	}
+	var existing addonv1beta1.ManagedClusterAddOnList
+	if err := f.Client.List(ctx, &existing, client.MatchingFields{indexName: cma.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	missing := required.Clone()
+	var surplus []*addonv1beta1.ManagedClusterAddOn
+	for i := range existing.Items {
+		addOn := &existing.Items[i]
+		missing.Delete(addOn.Namespace)
+		if complete && !required.Has(addOn.Namespace) && addOn.DeletionTimestamp == nil && metav1.IsControlledBy(addOn, cma) {
+			surplus = append(surplus, addOn)
+		}
+	}
+	return errors.Join(
+		each(ctx, sets.List(missing), func(cluster string) error { return f.create(ctx, cma, cluster) }),
+		each(ctx, surplus, func(addOn *addonv1beta1.ManagedClusterAddOn) error { return f.remove(ctx, addOn) }),
+	)
+}
+
+// each does something about all items, several at a time, and goes on where it
+// fails for one.
+func each[T any](ctx context.Context, items []T, do func(T) error) error {
+	errs := make([]error, len(items))
+	workqueue.ParallelizeUntil(ctx, installers, len(items), func(i int) { errs[i] = do(items[i]) })
+	return errors.Join(errors.Join(errs...), ctx.Err())
+}
+
+// create makes the add-on of a cluster. One that is not accepted, or going, gets
+// none; its acceptance is an event.
+func (f *Fleet) create(ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn, name string) error {
+	var cluster clusterv1.ManagedCluster
+	if err := f.Client.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !cluster.Spec.HubAcceptsClient || cluster.DeletionTimestamp != nil {
+		return nil
+	}
+	annotations := map[string]string{}
+	for key, value := range inherited(nil, cluster.Annotations) {
+		annotations[key] = *value
+	}
+	addOn := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+		Namespace: name, Name: cma.Name, Annotations: annotations,
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cma, kindOf("ClusterManagementAddOn"))},
+	}}
+	err := f.Client.Create(ctx, addOn, Owner)
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err):
+		return nil
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return nil // The cluster is on its way out.
+	}
+	// A cluster that was just accepted may have no namespace yet: it is tried again.
+	return fmt.Errorf("add-on %s of cluster %s: %w", cma.Name, name, err)
+}
+
+func (f *Fleet) remove(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) error {
+	target := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: addOn.Namespace, Name: addOn.Name}}
+	err := f.Client.Delete(ctx, target, client.Preconditions{UID: new(addOn.UID)})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deletion of add-on %s of cluster %s: %w", addOn.Name, addOn.Namespace, err)
+	}
+	return nil
+}

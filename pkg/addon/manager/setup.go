@@ -1,0 +1,205 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// Numbers of ClusterManagementAddOns and of add-ons that are worked on at a time.
+const (
+	fleetWorkers = 2
+	addOnWorkers = 8
+)
+
+// Setup adds both controllers to mgr.
+func Setup(ctx context.Context, mgr ctrl.Manager, clk clock.PassiveClock) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &addonv1beta1.ManagedClusterAddOn{}, indexName,
+		func(object client.Object) []string { return []string{object.GetName()} })
+	if err != nil {
+		return fmt.Errorf("index of add-ons: %w", err)
+	}
+	c := mgr.GetClient()
+	if err := setupFleet(mgr, &Fleet{Client: c, Configs: mgr.GetCache(), Clock: clk}); err != nil {
+		return err
+	}
+	return setupAddOn(mgr, &AddOn{Client: c, Configs: mgr.GetCache(), Clock: clk})
+}
+
+func setupFleet(mgr ctrl.Manager, f *Fleet) error {
+	l := lookup{reader: f.Client}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("addon.fleet").
+		For(&addonv1beta1.ClusterManagementAddOn{}).
+		Watches(&clusterv1beta1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(l.fleetsByDecision), builder.WithPredicates(news())).
+		Watches(newDeploymentConfig(), handler.EnqueueRequestsFromMapFunc(l.fleets), builder.WithPredicates(news())).
+		// An add-on that went may have to be made again, a cluster that was
+		// accepted may have to get one.
+		Watches(&addonv1beta1.ManagedClusterAddOn{}, handler.EnqueueRequestsFromMapFunc(named), builder.WithPredicates(predicate.Funcs{
+			CreateFunc: func(event.CreateEvent) bool { return false },
+			UpdateFunc: func(event.UpdateEvent) bool { return false },
+		})).
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(l.fleets), builder.WithPredicates(predicate.Funcs{
+			CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList && accepts(e.Object) },
+			UpdateFunc: func(e event.UpdateEvent) bool { return !accepts(e.ObjectOld) && accepts(e.ObjectNew) },
+			DeleteFunc: func(event.DeleteEvent) bool { return false },
+		})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: fleetWorkers}).
+		Complete(f)
+}
+
+func setupAddOn(mgr ctrl.Manager, a *AddOn) error {
+	l := lookup{reader: a.Client}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("addon.addon").
+		For(&addonv1beta1.ManagedClusterAddOn{}, builder.WithPredicates(predicate.Funcs{
+			UpdateFunc: concerns,
+			DeleteFunc: func(event.DeleteEvent) bool { return false },
+		})).
+		Watches(&addonv1beta1.ClusterManagementAddOn{}, handler.EnqueueRequestsFromMapFunc(l.addOnsByFleet), builder.WithPredicates(news())).
+		Watches(&clusterv1beta1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(l.addOnsByDecision), builder.WithPredicates(news())).
+		Watches(newDeploymentConfig(), handler.EnqueueRequestsFromMapFunc(l.addOnsByConfig), builder.WithPredicates(news())).
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(l.addOnsByCluster), builder.WithPredicates(predicate.Funcs{
+			CreateFunc: func(event.CreateEvent) bool { return false },
+			UpdateFunc: func(e event.UpdateEvent) bool {
+				return !maps.Equal(Annotations(e.ObjectOld.GetAnnotations()), Annotations(e.ObjectNew.GetAnnotations()))
+			},
+			DeleteFunc: func(event.DeleteEvent) bool { return false },
+		})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: addOnWorkers}).
+		Complete(a)
+}
+
+// news lets pass what is not part of the first list: what is, is looked at
+// because of the objects that are reconciled themselves.
+func news() predicate.Predicate {
+	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
+}
+
+func accepts(object client.Object) bool {
+	cluster, ok := object.(*clusterv1.ManagedCluster)
+	return ok && cluster.Spec.HubAcceptsClient
+}
+
+// concerns reports whether a change of an add-on can change what AddOn writes.
+// What agents report does not.
+func concerns(e event.UpdateEvent) bool {
+	before, ok1 := e.ObjectOld.(*addonv1beta1.ManagedClusterAddOn)
+	after, ok2 := e.ObjectNew.(*addonv1beta1.ManagedClusterAddOn)
+	if !ok1 || !ok2 {
+		return false
+	}
+	kind := addonv1beta1.ManagedClusterAddOnConditionConfigured
+	return before.Generation != after.Generation ||
+		!equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) ||
+		!equality.Semantic.DeepEqual(before.Annotations, after.Annotations) ||
+		!equality.Semantic.DeepEqual(before.Status.SupportedConfigs, after.Status.SupportedConfigs) ||
+		!equality.Semantic.DeepEqual(before.Status.ConfigReferences, after.Status.ConfigReferences) ||
+		!equality.Semantic.DeepEqual(apimeta.FindStatusCondition(before.Status.Conditions, kind), apimeta.FindStatusCondition(after.Status.Conditions, kind))
+}
+
+// lookup maps what changed to whom it concerns, by the cache. A list fails only
+// while the cache is stopping; the next start looks at everything.
+type lookup struct{ reader client.Reader }
+
+func named(_ context.Context, object client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: object.GetName()}}}
+}
+
+func (l lookup) fleets(ctx context.Context, _ client.Object) []reconcile.Request {
+	return l.fleetsThat(ctx, func(*addonv1beta1.ClusterManagementAddOn) bool { return true })
+}
+
+func (l lookup) fleetsThat(ctx context.Context, match func(*addonv1beta1.ClusterManagementAddOn) bool) []reconcile.Request {
+	var list addonv1beta1.ClusterManagementAddOnList
+	_ = l.reader.List(ctx, &list, client.UnsafeDisableDeepCopy)
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if match(&list.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+		}
+	}
+	return requests
+}
+
+func (l lookup) fleetsByDecision(ctx context.Context, decision client.Object) []reconcile.Request {
+	ref := addonv1beta1.PlacementRef{Namespace: decision.GetNamespace(), Name: decision.GetLabels()[clusterv1beta1.PlacementLabel]}
+	return l.fleetsThat(ctx, func(cma *addonv1beta1.ClusterManagementAddOn) bool {
+		return slices.ContainsFunc(placements(cma), func(s addonv1beta1.PlacementStrategy) bool { return s.PlacementRef == ref })
+	})
+}
+
+func (l lookup) addOnsByFleet(ctx context.Context, cma client.Object) []reconcile.Request {
+	return l.addOns(ctx, client.MatchingFields{indexName: cma.GetName()})
+}
+
+func (l lookup) addOnsByDecision(ctx context.Context, decision client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, fleet := range l.fleetsByDecision(ctx, decision) {
+		requests = append(requests, l.addOns(ctx, client.MatchingFields{indexName: fleet.Name})...)
+	}
+	return requests
+}
+
+func (l lookup) addOnsByCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
+	return l.addOns(ctx, client.InNamespace(cluster.GetName()))
+}
+
+// addOnsByConfig finds the add-ons that have a configuration themselves. Those
+// that inherit it hear of it by their ClusterManagementAddOn's status.
+func (l lookup) addOnsByConfig(ctx context.Context, config client.Object) []reconcile.Request {
+	var list addonv1beta1.ManagedClusterAddOnList
+	_ = l.reader.List(ctx, &list, client.UnsafeDisableDeepCopy)
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if slices.ContainsFunc(list.Items[i].Spec.Configs, func(c addonv1beta1.AddOnConfig) bool {
+			return isDeploymentConfig(c.ConfigGroupResource) && c.Namespace == config.GetNamespace() && c.Name == config.GetName()
+		}) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return requests
+}
+
+func (l lookup) addOns(ctx context.Context, option client.ListOption) []reconcile.Request {
+	var list addonv1beta1.ManagedClusterAddOnList
+	_ = l.reader.List(ctx, &list, option, client.UnsafeDisableDeepCopy)
+	requests := make([]reconcile.Request, len(list.Items))
+	for i := range list.Items {
+		requests[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
+	}
+	return requests
+}
+
+// Annotations returns those of annotations that an add-on inherits from its
+// cluster, for caches that hold nothing else.
+func Annotations(annotations map[string]string) map[string]string {
+	kept := map[string]string{}
+	for key, value := range annotations {
+		if strings.HasPrefix(key, names.AnnotationAddOnPrefix) {
+			kept[key] = value
+		}
+	}
+	return kept
+}
