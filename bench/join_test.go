@@ -105,6 +105,7 @@ func (f *fleet) join(b *testing.B, name string) {
 
 // auditEvent is what of an audit event is looked at.
 type auditEvent struct {
+	RequestURI     string
 	Verb           string
 	StageTimestamp time.Time
 	User           struct{ Username string }

@@ -15,5 +15,6 @@ bench() {
 	bench Start 20x ./bench
 	bench LocalUp 3x ./bench
 	bench Join 1x ./bench
+	bench AddOns 1x ./bench
 	bench Hub 1x ./bench/hub
 } | tee bin/bench.txt
