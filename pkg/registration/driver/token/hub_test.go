@@ -141,6 +141,7 @@ func (p *place) ready(t *testing.T, addOn *addonv1beta1.ManagedClusterAddOn) {
 func tell(addOn *addonv1beta1.ManagedClusterAddOn, message string) {
 	apimeta.SetStatusCondition(&addOn.Status.Conditions, metav1.Condition{
 		Type: names.ConditionTokenInfrastructureReady, Status: metav1.ConditionTrue, Reason: names.ReasonTokenInfrastructureReady, Message: message,
+		LastTransitionTime: metav1.NewTime(clock.RealClock{}.Now().Add(-time.Hour)),
 	})
 }
 

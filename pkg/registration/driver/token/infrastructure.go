@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +36,8 @@ const (
 type infrastructure struct {
 	// account is the ServiceAccount that is ready; valid if waiting is empty.
 	account names.TokenServiceAccount
+	// changed is when it became so, by the hub's clock.
+	changed time.Time
 	// waiting says why none is.
 	waiting driver.Waiting
 	// failing says that waiting is about a failure.
@@ -77,8 +80,13 @@ func readInfrastructure(cluster string, addOn *addonv1beta1.ManagedClusterAddOn)
 			"the hub's condition %s names ServiceAccount %s, but add-on %s may only be %s/%s or %s/%s, so no token is requested; find out who wrote that condition",
 			names.ConditionTokenInfrastructureReady, quote(account.Namespace+"/"+account.Name), addOn.Name, cluster, allowed[0], cluster, allowed[1])}}
 	}
-	return infrastructure{account: account}
+	return infrastructure{account: account, changed: condition.LastTransitionTime.Time}
 }
+
+// settling reports whether the ServiceAccount became ready just now, so that
+// not every API server of the hub may know yet what the cluster may do with it.
+// Where the clocks differ by more than that, it never does.
+func (i infrastructure) settling(now time.Time) bool { return now.Sub(i.changed).Abs() < settleTime }
 
 // quote makes what the hub said fit for a message: bounded and printable.
 func quote(s string) string {

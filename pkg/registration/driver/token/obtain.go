@@ -26,6 +26,11 @@ const (
 	// recreatedRecheck is when to ask again although the hub's condition, which
 	// names an earlier ServiceAccount, was not seen to change.
 	recreatedRecheck = 30 * time.Second
+	// settleTime is how long after the hub's condition became True a refusal means
+	// that an API server has not yet seen the Role, and settleRecheck when to
+	// ask again.
+	settleTime    = 10 * time.Second
+	settleRecheck = 500 * time.Millisecond
 	// clockTolerance is how far in the future a new token may begin.
 	clockTolerance = 5 * time.Minute
 )
@@ -97,6 +102,9 @@ func (a *AddOn) refused(err error) (driver.Step, error) {
 		after := time.Duration(max(seconds, 1)) * time.Second
 		return driver.Step{After: after, Failing: true, Waiting: driver.Waiting{Reason: ReasonThrottled, Message: fmt.Sprintf(
 			"the hub is overloaded and asked not to request tokens for %v", after)}}, nil
+	case apierrors.IsForbidden(err) && a.infra.settling(a.config.Clock.Now()):
+		return driver.Step{After: settleRecheck, Waiting: driver.Waiting{Reason: ReasonPending, Message: fmt.Sprintf(
+			"waiting for the hub's API servers to learn that tokens of ServiceAccount %s may be requested", account)}}, nil
 	case apierrors.IsForbidden(err):
 		return failed(ReasonForbidden, "the cluster's credential lacks the right to create serviceaccounts/token of %s, which the hub's add-on manager grants with Role and RoleBinding %s/%s; check that they are there",
 			account, a.config.Cluster, names.AddOnTokenRole(a.config.AddOn.Name))

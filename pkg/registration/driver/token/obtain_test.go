@@ -182,3 +182,20 @@ func TestObtainWaitsForTheNewServiceAccount(t *testing.T) {
 		})
 	}
 }
+
+// Right after the hub has made the Role, a refusal is no failure.
+func TestObtainLetsTheHubSettle(t *testing.T) {
+	t.Parallel()
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, "c1-a-agent", errors.New("no"))
+	for age, settling := range map[time.Duration]bool{0: true, 9 * time.Second: true, -9 * time.Second: true, 11 * time.Second: false, -time.Hour: false} {
+		conditions := said("True", "ServiceAccount c1/c1-a-agent (UID: u1) is ready")
+		conditions[0].LastTransitionTime = metav1.NewTime(epoch().Add(-age))
+		step, err := newAddOn(kubeClient("token", seedUser), conditions...).Obtain(t.Context(), &recorder{err: forbidden}, nil)
+		if settling != (err == nil) {
+			t.Errorf("ready for %v: got %v", age, err)
+		}
+		if settling && (step.Failing || step.After <= 0 || step.Waiting.Reason != token.ReasonPending) {
+			t.Errorf("ready for %v: got %+v", age, step)
+		}
+	}
+}
