@@ -101,6 +101,11 @@ const (
 	ReasonAddOnDeclared = "SubjectDeclared"
 	// ReasonInstallNamespaceMissing waits for the add-on's install namespace.
 	ReasonInstallNamespaceMissing = "InstallNamespaceMissing"
+	// ReasonSecretsUnknown says that the agent cannot see the Secrets on its cluster.
+	ReasonSecretsUnknown = "SecretsUnknown"
+	// ReasonSecretTaken waits for what another agent of the same cluster stored
+	// at the same moment.
+	ReasonSecretTaken = "SecretTaken"
 	// ReasonHostedElsewhere says that the add-on's agent runs on a cluster that
 	// this agent does not write to.
 	ReasonHostedElsewhere = "HostedElsewhere"
@@ -149,10 +154,19 @@ const (
 // holds the credential of its kubeClient registration.
 func AddOnHubKubeconfigSecret(addOn string) string { return addOn + "-hub-kubeconfig" }
 
+const signerSecretSuffix = "-client-cert"
+
 // AddOnSignerSecret is the Secret in an add-on's install namespace that holds
 // the certificate of a customSigner registration.
 func AddOnSignerSecret(addOn, signer string) string {
-	return addOn + "-" + strings.ReplaceAll(signer, "/", "-") + "-client-cert"
+	return addOn + "-" + strings.ReplaceAll(signer, "/", "-") + signerSecretSuffix
+}
+
+// IsAddOnSecret reports whether a Secret's name is one of those in which an
+// add-on's credentials are kept.
+func IsAddOnSecret(addOn, secret string) bool {
+	return secret == AddOnHubKubeconfigSecret(addOn) ||
+		strings.HasPrefix(secret, addOn+"-") && strings.HasSuffix(secret, signerSecretSuffix)
 }
 
 // AddOnPendingSecret is the Secret in the agent's namespace that remembers a

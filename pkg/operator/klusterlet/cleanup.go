@@ -33,7 +33,7 @@ func (r *Reconciler) clean(ctx context.Context, k *operatorv1.Klusterlet) (ctrl.
 	values := r.values(k, evaluateGates(k), 0, nil)
 	values.AddOnNamespace = false // Other Klusterlets may need it; see removeAddOnNamespace.
 	for _, step := range []func(context.Context, *operatorv1.Klusterlet, manifests.Klusterlet) (string, error){
-		r.removeAgents, r.releaseCRDs, r.releaseAppliedWorks, r.removeBase, r.removeAddOnNamespace,
+		r.removeAgents, r.removeAddOnCredentials, r.releaseCRDs, r.releaseAppliedWorks, r.removeBase, r.removeAddOnNamespace,
 	} {
 		waiting, err := step(ctx, k, values)
 		if err != nil {
@@ -61,6 +61,25 @@ func (r *Reconciler) removeAgents(ctx context.Context, _ *operatorv1.Klusterlet,
 		return "", err
 	}
 	return fmt.Sprintf("Waiting for pod %s/%s to stop", pods.Items[0].Namespace, pods.Items[0].Name), nil
+}
+
+// removeAddOnCredentials deletes what the agent stored for add-ons, in whatever
+// namespaces they are installed.
+func (r *Reconciler) removeAddOnCredentials(ctx context.Context, _ *operatorv1.Klusterlet, values manifests.Klusterlet) (string, error) {
+	var list corev1.SecretList
+	if err := r.uncached.List(ctx, &list, client.MatchingLabels{names.LabelAddOnCredential: values.Namespace}); err != nil {
+		return "", err
+	}
+	for i := range list.Items {
+		secret := &list.Items[i]
+		if !names.IsAddOnSecret(secret.Annotations[names.AnnotationCredentialAddOn], secret.Name) {
+			continue // Others may have the mark; the rest goes with the namespace.
+		}
+		if err := client.IgnoreNotFound(r.client.Delete(ctx, secret)); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
 }
 
 // releaseCRDs takes our version off the CRDs, which stay: their objects may be
@@ -157,6 +176,7 @@ func (r *Reconciler) remove(ctx context.Context, objs []*unstructured.Unstructur
 func (r *Reconciler) reportDeletion(ctx context.Context, k *operatorv1.Klusterlet, waiting string) error {
 	s := r.newScope(k)
 	s.Status.Set(evaluateGates(k).condition())
+	s.Status.Set(addOnCondition(k))
 	for _, c := range k.Status.Conditions {
 		if c.Type == operatorv1.ConditionKlusterletAvailable || c.Type == operatorv1.ConditionRegistrationDesiredDegraded ||
 			c.Type == operatorv1.ConditionWorkDesiredDegraded {

@@ -1,6 +1,7 @@
 package klusterlet_test
 
 import (
+	stdcmp "cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -416,12 +417,23 @@ func (c *cluster) testPrune(t *testing.T) {
 
 func (c *cluster) testDeletion(t *testing.T) {
 	t.Helper()
+	credential := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: names.AddOnHubKubeconfigSecret("one"),
+		Labels:      map[string]string{names.LabelAddOnCredential: stdcmp.Or(c.klusterlet(t).Spec.Namespace, names.AgentNamespace)},
+		Annotations: map[string]string{names.AnnotationCredentialAddOn: "one"},
+	}}
+	if err := c.client.Create(t.Context(), credential); err != nil {
+		t.Fatal(err)
+	}
 	if err := c.client.Delete(t.Context(), c.klusterlet(t)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the Klusterlet goes", func() error {
 		return wantGone(c.client.Get(t.Context(), client.ObjectKey{Name: names.KlusterletName}, &operatorv1.Klusterlet{}))
 	})
+	if err := wantGone(c.client.Get(t.Context(), client.ObjectKeyFromObject(credential), credential)); err != nil {
+		t.Errorf("an add-on's credential: %v", err)
+	}
 	for _, gone := range []client.ObjectList{&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &corev1.NamespaceList{}, &appsv1.DeploymentList{}} {
 		if err := c.client.List(t.Context(), gone, client.HasLabels{names.LabelCreatedByKlusterlet}); err != nil {
 			t.Fatal(err)

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -9,6 +11,7 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/addon"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
@@ -38,6 +41,10 @@ func (o *addOns) setup(inner ctrl.Manager, c *connected) error {
 		return nil
 	}
 	a := c.agent
+	hub, err := whole(*c.snapshot.hub, a.store.bootstrapDir())
+	if err != nil {
+		return err
+	}
 	cluster := c.snapshot.identity.Cluster
 	return addon.Setup(inner, addon.Config{
 		Cluster:    cluster,
@@ -47,10 +54,28 @@ func (o *addOns) setup(inner ctrl.Manager, c *connected) error {
 		NewDriver: func(addOn *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig, auth driver.AuthType) (driver.AddOn, error) {
 			return o.config.NewDriver(cluster, addOn, registration, auth)
 		},
-		Hub:     *c.snapshot.hub,
+		Hub:     hub,
 		Live:    c.hub,
 		Managed: o.managed,
 		Metrics: o.metrics,
 		Clock:   a.config.Clock,
 	})
+}
+
+// whole returns hub with the certificate authority in it where it is a file
+// beside the bootstrap kubeconfig: an add-on has no such file.
+func whole(hub kubeconfig.Hub, dir string) (kubeconfig.Hub, error) {
+	file := hub.Cluster.CertificateAuthority
+	if file == "" || len(hub.Cluster.CertificateAuthorityData) > 0 {
+		return hub, nil
+	}
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(dir, file)
+	}
+	data, err := os.ReadFile(filepath.Clean(file))
+	if err != nil {
+		return hub, fmt.Errorf("read the hub's certificate authority for add-ons: %w", err)
+	}
+	hub.Cluster.CertificateAuthority, hub.Cluster.CertificateAuthorityData = "", data
+	return hub, nil
 }

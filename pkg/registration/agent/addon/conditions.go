@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -113,7 +114,7 @@ func (it *item) renewed() metav1.Condition {
 		// The message has no room for when that was; the time of the condition has.
 		return metav1.Condition{
 			Status: metav1.ConditionTrue, Reason: names.ReasonAddOnTokenRefreshed, Message: fmt.Sprintf(names.MessageAddOnTokenRefreshed, until),
-			LastTransitionTime: metav1.NewTime(it.state.validity.NotBefore),
+			LastTransitionTime: metav1.NewTime(it.state.validity.NotBefore.Truncate(time.Second)),
 		}
 	}
 	return metav1.Condition{Status: metav1.ConditionTrue, Reason: names.ReasonCertificateUpdated, Message: fmt.Sprintf(names.MessageCertificateRotated, from, until)}
@@ -135,14 +136,22 @@ func (r *Reconciler) disown(s *scope, host string) {
 	}
 }
 
+// blind says that the agent cannot know what it keeps for an add-on.
+func (r *Reconciler) blind(s *scope) {
+	for _, kind := range conditionTypes(r.config.KubeClient) {
+		s.set(metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: names.ReasonSecretsUnknown, Message: fmt.Sprintf(
+			"the agent of %s cannot list Secrets on its cluster: check that ServiceAccounts in namespace %s may list and watch them there", r.config.Cluster, r.config.Namespace)})
+	}
+}
+
 // write writes the status if it differs. The lists in it are written by others
 // as well, so the patch must fail on any version but the one it was made from.
 func (r *Reconciler) write(ctx context.Context, s *scope) error {
 	if apiequality.Semantic.DeepEqual(s.addOn.Status, s.want.Status) {
 		return nil
 	}
-	digest := statusDigest(s.want)
-	if wait := s.memory.quarrel(digest, s.now); wait > 0 {
+	said := said(s.addOn, s.want)
+	if wait := s.memory.quarrel(said, s.now); wait > 0 {
 		r.log.Info("Waiting before writing the same status again, which somebody keeps changing", "addOn", s.addOn.Name, "wait", wait)
 		s.after(wait)
 		return nil
@@ -157,19 +166,30 @@ func (r *Reconciler) write(ctx context.Context, s *scope) error {
 	if s.want.ResourceVersion == base {
 		base = "" // The hub keeps nothing of it, so no event will tell.
 	}
-	s.memory.wrote(base, digest, s.now)
+	s.memory.wrote(base, said, s.now)
 	return nil
 }
 
-// statusDigest is the same for statuses that say the same.
-func statusDigest(addOn *addonv1beta1.ManagedClusterAddOn) string {
-	said := []any{addOn.Status.Registrations}
-	for _, c := range addOn.Status.Conditions {
-		said = append(said, []string{c.Type, string(c.Status), c.Reason, c.Message})
+// said are digests of what a write says anew, of the registrations and of each
+// condition apart: what one of them says comes back, together it may not.
+func said(before, after *addonv1beta1.ManagedClusterAddOn) []string {
+	var digests []string
+	if !apiequality.Semantic.DeepEqual(before.Status.Registrations, after.Status.Registrations) {
+		digests = append(digests, digest(after.Status.Registrations))
 	}
+	for _, c := range after.Status.Conditions {
+		old := apimeta.FindStatusCondition(before.Status.Conditions, c.Type)
+		if old == nil || !apiequality.Semantic.DeepEqual(*old, c) {
+			digests = append(digests, digest([]string{c.Type, string(c.Status), c.Reason, c.Message}))
+		}
+	}
+	return digests
+}
+
+func digest(said any) string {
 	data, err := json.Marshal(said)
 	if err != nil {
-		return addOn.ResourceVersion // Structures of strings can be encoded.
+		return "" // Structures of strings can be encoded.
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])

@@ -96,7 +96,7 @@ func Setup(mgr ctrl.Manager, config Config) error {
 	}
 	r := &Reconciler{
 		config: config, hub: hub, secrets: secrets, memory: newMemory(),
-		log:  mgr.GetLogger().WithName("addons"),
+		log: mgr.GetLogger().WithName("addons"), began: config.Clock.Now(),
 		tell: newTeller(mgr, config.Managed),
 	}
 	r.leases = newLeases(config.Managed)

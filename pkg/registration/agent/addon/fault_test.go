@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -250,5 +251,22 @@ func TestDeleting(t *testing.T) {
 	f.settled(t)
 	if f.secret(t, "precious") == nil {
 		t.Error("somebody else's Secret is gone")
+	}
+}
+
+// TestBlind has an agent that may not see Secrets on its cluster, which says so
+// and deletes nothing.
+func TestBlind(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, driver.Token)
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management:" + f.cluster + "-registration:addon-management"}}
+	if err := f.admin.Delete(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	f.start(t)
+	f.register(t, "one")
+	c := f.condition(t, "one", names.ConditionTokenRefreshed, metav1.ConditionFalse, names.ReasonSecretsUnknown)
+	if !strings.Contains(c.Message, f.namespace) {
+		t.Errorf("message %q", c.Message)
 	}
 }

@@ -164,6 +164,9 @@ func (r *Reconciler) obtain(ctx context.Context, s *scope, it *item, h held, nee
 	step, err := r.steps(ctx, s, it, h, need)
 	it.state = state{validity: h.facts.Validity, usable: r.usable(s, h)}
 	switch {
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		it.state.waiting = driver.Waiting{Reason: names.ReasonSecretTaken, Message: "another agent of this cluster stores credentials as well: " + err.Error()}
+		a.until = r.config.Clock.Now().Add(firstRetry)
 	case err != nil:
 		a.failures++
 		it.state.waiting = driver.Waiting{Reason: failureReason, Message: err.Error()}

@@ -17,6 +17,7 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -31,10 +32,12 @@ func (r *Reconciler) judgeLease(ctx context.Context, s *scope) {
 		return
 	}
 	lease, err := r.leases.get(ctx, client.ObjectKey{Namespace: s.namespace, Name: s.addOn.Name}, r.leaseChanged)
-	if err != nil {
-		s.after(time.Second) // The watch has just begun, or cannot be had.
+	if err != nil { // The watch has just begun, or cannot be had.
+		s.memory.leaseMisses++
+		s.after(credential.Backoff{First: unsynced, Most: blindAfter}.Delay(s.memory.leaseMisses, s.addOn.Name))
 		return
 	}
+	s.memory.leaseMisses = 0
 	c := metav1.Condition{Type: addonv1beta1.ManagedClusterAddOnConditionAvailable}
 	switch {
 	case lease == nil:

@@ -88,9 +88,11 @@ type addOnMemory struct {
 	wakes int
 	// attempts are the registrations that need a credential, by Secret name.
 	attempts map[string]*attempt
+	// leaseMisses is how often in a row the add-on's lease was not known.
+	leaseMisses int
 	// base is the version of the add-on that the last write was made from.
 	base string
-	// written are the statuses that were written lately.
+	// written is what was said in the status lately, by its digest.
 	written map[string]written
 }
 
@@ -129,24 +131,29 @@ const (
 	quarrelMemory = 30 * time.Minute
 )
 
-// quarrel returns how long to wait before the same status is written once
-// more: two agents, or an agent and a hub, that want different things must not
-// keep each other busy.
-func (m *addOnMemory) quarrel(digest string, now time.Time) time.Duration {
-	before, ok := m.written[digest]
-	if !ok || before.times < quarrelAfter || now.Sub(before.last) > quarrelMemory {
-		return 0
-	}
+// quarrel returns how long to wait before the same is said once more: two
+// agents, or an agent and a hub, that want different things must not keep each
+// other busy.
+func (m *addOnMemory) quarrel(said []string, now time.Time) time.Duration {
 	backoff := credential.Backoff{First: 5 * time.Second, Most: 10 * time.Minute}
-	return max(before.last.Add(backoff.Delay(before.times-quarrelAfter+1, digest)).Sub(now), 0)
+	var wait time.Duration
+	for _, digest := range said {
+		before, ok := m.written[digest]
+		if ok && before.times >= quarrelAfter && now.Sub(before.last) <= quarrelMemory {
+			wait = max(wait, before.last.Add(backoff.Delay(before.times-quarrelAfter+1, digest)).Sub(now))
+		}
+	}
+	return wait
 }
 
-func (m *addOnMemory) wrote(base, digest string, now time.Time) {
+func (m *addOnMemory) wrote(base string, said []string, now time.Time) {
 	m.base = base
 	for other, w := range m.written {
 		if now.Sub(w.last) > quarrelMemory {
 			delete(m.written, other)
 		}
 	}
-	m.written[digest] = written{times: m.written[digest].times + 1, last: now}
+	for _, digest := range said {
+		m.written[digest] = written{times: m.written[digest].times + 1, last: now}
+	}
 }

@@ -15,8 +15,12 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
 
-// unsynced is when to look again for a cache that is being filled.
-const unsynced = 100 * time.Millisecond
+const (
+	// unsynced is when to look again for a cache that is being filled.
+	unsynced = 100 * time.Millisecond
+	// blindAfter is how long filling a cache may take before it is told.
+	blindAfter = 10 * time.Second
+)
 
 // Reconciler registers the add-ons of one cluster.
 type Reconciler struct {
@@ -29,6 +33,7 @@ type Reconciler struct {
 	memory  *memory
 	tell    teller
 	log     logr.Logger
+	began   time.Time
 }
 
 // scope is one look at one add-on.
@@ -57,12 +62,16 @@ func (s *scope) after(d time.Duration) {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if !r.watches.synced() || !r.secrets.synced() {
+	blind := !r.secrets.synced()
+	if young := r.config.Clock.Since(r.began) < blindAfter; !r.watches.synced() || blind && young {
 		return ctrl.Result{RequeueAfter: unsynced}, nil
 	}
 	addOn := &addonv1beta1.ManagedClusterAddOn{}
 	err := r.hub.Get(ctx, req.NamespacedName, addOn)
 	if apierrors.IsNotFound(err) {
+		if blind {
+			return ctrl.Result{RequeueAfter: blindAfter}, nil
+		}
 		return r.forget(ctx, req.NamespacedName)
 	}
 	if err != nil {
@@ -71,6 +80,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !addOn.DeletionTimestamp.IsZero() {
 		// Its agent may need the credential while it cleans up.
 		return ctrl.Result{}, nil
+	}
+	if blind {
+		s := r.scope(addOn)
+		r.blind(s)
+		s.after(blindAfter)
+		return r.settle(s, r.write(ctx, s))
 	}
 	s, err := r.look(ctx, addOn)
 	if err != nil {
@@ -129,12 +144,17 @@ func (r *Reconciler) look(ctx context.Context, addOn *addonv1beta1.ManagedCluste
 	if err != nil {
 		return nil, err
 	}
-	s := &scope{
-		now: r.config.Clock.Now(), addOn: addOn, want: addOn.DeepCopy(),
-		namespace: installNamespace(addOn), secrets: secrets, memory: r.memory.of(addOn.Name),
-	}
+	s := r.scope(addOn)
+	s.secrets = secrets
 	s.items = r.items(s)
 	return s, nil
+}
+
+func (r *Reconciler) scope(addOn *addonv1beta1.ManagedClusterAddOn) *scope {
+	return &scope{
+		now: r.config.Clock.Now(), addOn: addOn, want: addOn.DeepCopy(),
+		namespace: installNamespace(addOn), memory: r.memory.of(addOn.Name),
+	}
 }
 
 // forget removes what is kept for an add-on that is gone.

@@ -83,7 +83,7 @@ func TestRenewal(t *testing.T) {
 func (f *fleet) settled(t *testing.T) {
 	t.Helper()
 	before := fmt.Sprint(f.peek())
-	for range 10 {
+	for range 30 { // Longer than any wait is left untold.
 		pause(50 * time.Millisecond)
 		if again := fmt.Sprint(f.peek()); again != before {
 			f.settled(t)

@@ -188,7 +188,5 @@ func ours(secret *corev1.Secret, agent string) bool {
 		namespace, name, _ := strings.Cut(target, "/")
 		return secret.Namespace == agent && secret.Name == names.AddOnPendingSecret(namespace, name)
 	}
-	addOn := secret.Annotations[names.AnnotationCredentialAddOn]
-	return secret.Name == names.AddOnHubKubeconfigSecret(addOn) ||
-		strings.HasPrefix(secret.Name, addOn+"-") && strings.HasSuffix(secret.Name, "-client-cert")
+	return names.IsAddOnSecret(secret.Annotations[names.AnnotationCredentialAddOn], secret.Name)
 }
