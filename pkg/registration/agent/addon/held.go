@@ -84,11 +84,12 @@ func obtained(secret *corev1.Secret, v credential.Validity) time.Time {
 
 // rotateAt is the time that the add-on's annotation gives, zero if it asks for
 // nothing of this credential. The value that a credential answers is noted with
-// it: clocks differ, and one request must not be answered twice.
+// it: clocks differ, and one request must not be answered twice. Times are told
+// to the second; within one second the request counts as the later.
 func rotateAt(s *scope, h held) time.Time {
 	value := s.addOn.Annotations[names.AnnotationRotate]
 	at, err := time.Parse(time.RFC3339, value)
-	if err != nil || h.secret.Annotations[names.AnnotationCredentialRotation] == value || !h.obtained.Before(at) {
+	if err != nil || h.secret.Annotations[names.AnnotationCredentialRotation] == value || h.obtained.After(at) {
 		return time.Time{}
 	}
 	return at

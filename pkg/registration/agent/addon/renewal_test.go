@@ -106,7 +106,6 @@ func TestRotate(t *testing.T) {
 			} else {
 				old = f.withCertificate(t, "one")
 			}
-			pause(1100 * time.Millisecond) // Times are told to the second.
 			f.annotate(t, names.AnnotationRotate, now().UTC().Format(time.RFC3339))
 			if auth == driver.CSR {
 				f.approve(t, "one")
