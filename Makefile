@@ -35,11 +35,16 @@ MSA := open-cluster-management.io/managed-serviceaccount
 e2e-addons: examples
 	cd e2e/managedserviceaccount && $(GO_BUILD) -o $(BIN)/msa $(MSA)/cmd
 	install -d $(BIN)/msa-deploy
-	install -m 0644 "$$(cd e2e/managedserviceaccount && $(GO) list -m -f '{{.Dir}}' $(MSA))"/deploy/bases/*.yaml $(BIN)/msa-deploy
+	cd "$$(cd e2e/managedserviceaccount && $(GO) list -m -f '{{.Dir}}' $(MSA))" && \
+		install -m 0644 charts/managed-serviceaccount/crds/*.yaml deploy/bases/hub-clusterrole.yaml $(BIN)/msa-deploy
 
 .PHONY: demo
 demo: build localkube ## Start a hub and two managed clusters and join them
 	@scripts/demo.sh
+
+.PHONY: demo-addon
+demo-addon: build localkube examples ## Start a hub and two managed clusters with the sample add-on
+	@scripts/demo-addon.sh
 
 .PHONY: test
 test: build localkube e2e-addons ## Run every test, the end-to-end suite on local clusters included

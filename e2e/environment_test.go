@@ -52,8 +52,14 @@ func (r result) String() string {
 }
 
 // binary is the command under test.
-func binary() string {
-	path, err := filepath.Abs("../bin/kubectl-ocm")
+func binary() string { return built("kubectl-ocm") }
+
+// sampleBinary is the sample add-on.
+func sampleBinary() string { return built("heartbeat-addon") }
+
+// built is a program that make built.
+func built(name string) string {
+	path, err := filepath.Abs(filepath.Join("../bin", name))
 	if err != nil {
 		panic(err)
 	}

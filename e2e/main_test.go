@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,14 +16,29 @@ import (
 // that every agent renews several times while the tests run.
 const certificateLifetime = 2 * time.Minute
 
+// tokenLifetime is how many seconds tokens of cluster2's add-ons are good; the
+// API server grants no less.
+const tokenLifetime = 600
+
+// sampleImage is the image of the sample add-on.
+const sampleImage = "kubectl-ocm/heartbeat-addon"
+
 // startTimeout bounds the start of the environment.
 const startTimeout = 10 * time.Minute
 
 // fleet is the environment of all tests: a hub that init made, with cluster1
-// and cluster2 joined and accepted. cluster3 is for tests that join and leave.
+// and cluster2 joined and accepted; add-ons of cluster2 get tokens. cluster3 is
+// for tests that join and leave, cluster4 for the one that changes its driver.
 var fleet *environment
 
 func TestMain(m *testing.M) {
+	if servers, ok := os.LookupEnv(isolatedVariable); ok {
+		if err := runIsolated(servers); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	e, stop, err := newEnvironment(ctx)
@@ -65,8 +82,8 @@ func newEnvironment(ctx context.Context) (*environment, func(), error) {
 		}
 		_ = os.RemoveAll(dir)
 	}
-	err = do(ctx, "", nil, "local", "up", "--dir", dir, "--managed", "3",
-		"--certificate-lifetime", certificateLifetime.String())
+	err = do(ctx, "", nil, "local", "up", "--dir", dir, "--managed", "4",
+		"--certificate-lifetime", certificateLifetime.String(), "--image", sampleImage+"="+sampleBinary())
 	if err != nil {
 		stop()
 		return nil, nil, err
@@ -84,16 +101,20 @@ func (e *environment) join(ctx context.Context) error {
 	if err := do(ctx, e.kubeconfig, nil, append([]string{"init", "--context", "hub", "--wait"}, e.initFlags...)...); err != nil {
 		return err
 	}
-	for _, cluster := range []string{"cluster1", "cluster2"} {
-		args := append([]string{"join", "--hub-context", "hub", "--context", cluster, "--cluster-name", cluster, "--wait"}, e.joinFlags...)
-		if e.server != "" {
-			args = append(args, "--hub-apiserver", e.server)
-		}
-		if err := do(ctx, e.kubeconfig, nil, args...); err != nil {
-			return err
-		}
+	if err := e.joinCluster(ctx, "cluster1"); err != nil {
+		return err
 	}
-	return nil
+	return e.joinCluster(ctx, "cluster2",
+		"--addon-kubeclient-registration-auth", "token", "--addon-token-expiration-seconds", strconv.Itoa(tokenLifetime))
+}
+
+// joinCluster joins a cluster under its context's name.
+func (e *environment) joinCluster(ctx context.Context, cluster string, flags ...string) error {
+	args := slices.Concat([]string{"join", "--hub-context", "hub", "--context", cluster, "--cluster-name", cluster, "--wait"}, e.joinFlags, flags)
+	if e.server != "" {
+		args = append(args, "--hub-apiserver", e.server)
+	}
+	return do(ctx, e.kubeconfig, nil, args...)
 }
 
 // do runs the command and makes an unsuccessful end an error.

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -71,8 +72,9 @@ type heart struct {
 	Options
 	clock clock.WithTicker
 	hub   connection
-	// sequence counts attempts, missed those that the hub did not take.
-	sequence, missed int
+	// sequence counts attempts, missed those that failed, refused those of them
+	// whose credential or rights were not good enough.
+	sequence, missed, refused int
 	// last is when the hub took a heartbeat, longest the most time between two.
 	last    time.Time
 	longest time.Duration
@@ -86,6 +88,9 @@ func (h *heart) beat(ctx context.Context) {
 	h.sequence++
 	if err := h.send(ctx); err != nil {
 		h.missed++
+		if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
+			h.refused++
+		}
 		slog.Error("no heartbeat", "sequence", h.sequence, "error", err)
 	}
 }
@@ -103,6 +108,7 @@ func (h *heart) send(ctx context.Context) error {
 	beat := corev1apply.ConfigMap(h.AddOn, h.Cluster).WithData(map[string]string{
 		"sequence":   strconv.Itoa(h.sequence),
 		"missed":     strconv.Itoa(h.missed),
+		"refused":    strconv.Itoa(h.refused),
 		"longestGap": longest.String(),
 		"time":       now.UTC().Format(time.RFC3339Nano),
 		"user":       h.hub.user,

@@ -1,0 +1,185 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// TestAddOnFaults kills -9 what takes part in a refresh, while it goes on. Each
+// time the add-on has a new credential soon, and sends heartbeats with it. It
+// runs alone, because the hub's API server is among them.
+func TestAddOnFaults(t *testing.T) {
+	a := installSample(t, "e2e-faults")
+	a.add(t, "cluster2")
+	a.deploy(t, "cluster2")
+	a.awaitBeat(t, "cluster2", "token", beat{})
+	managed := fleet.client(t, "cluster2")
+	hubURL, err := url.Parse(fleet.config(t, "hub").Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "cluster2", Name: names.AddOnServiceAccount("cluster2", a.name),
+	}}
+	for _, fault := range []struct {
+		name string
+		// do strikes, and takes away what a refresh brings back.
+		do func(*testing.T)
+	}{
+		{"hub API server down", func(t *testing.T) {
+			kill(t, "--secure-port="+hubURL.Port())
+			a.deleteSecret(t, managed)
+		}},
+		{"addon-manager killed on the way", func(t *testing.T) {
+			for _, obj := range a.infrastructure("cluster2", account.Name) {
+				if err := a.hub.Delete(t.Context(), obj); err != nil {
+					t.Fatal(err)
+				}
+			}
+			killPods(t, a.hub, names.HubNamespace, "addon-manager")
+		}},
+		{"agent killed before", func(t *testing.T) {
+			killPods(t, managed, names.AgentNamespace, "registration-agent")
+			a.deleteSecret(t, managed)
+		}},
+		{"agent killed on the way", func(t *testing.T) {
+			a.deleteSecret(t, managed)
+			killPods(t, managed, names.AgentNamespace, "registration-agent")
+		}},
+	} {
+		t.Run(fault.name, func(t *testing.T) {
+			old := a.awaitToken(t, "cluster2", "")
+			before := a.awaitBeat(t, "cluster2", "token", beat{})
+			fault.do(t)
+			token := a.awaitToken(t, "cluster2", old.raw)
+			eventually(t, "the ServiceAccount is there", func(ctx context.Context) error {
+				return a.hub.Get(ctx, client.ObjectKeyFromObject(account), account)
+			})
+			eventually(t, "the token is of the ServiceAccount", func(ctx context.Context) error {
+				secret, err := a.secret(ctx, managed)
+				if err != nil {
+					return err
+				}
+				token, err = parseToken(secret.Data[names.KeyToken])
+				if err == nil && token.Kubernetes.ServiceAccount.UID != string(account.UID) {
+					err = fmt.Errorf("it is of %s, want %s", token.Kubernetes.ServiceAccount.UID, account.UID)
+				}
+				return err
+			})
+			wantTokenConditions(t, a, token, account)
+			a.awaitBeat(t, "cluster2", "token", before)
+		})
+	}
+	// Nothing is left that a kill wedged.
+	old := a.awaitToken(t, "cluster2", "")
+	a.deleteSecret(t, managed)
+	a.awaitToken(t, "cluster2", old.raw)
+}
+
+func (a *addOn) deleteSecret(t *testing.T, managed client.Client) {
+	t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: addOnNamespace, Name: names.AddOnHubKubeconfigSecret(a.name)}}
+	if err := managed.Delete(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// killPods sends SIGKILL to the processes of the Pods that have part in their
+// name, which start again.
+func killPods(t *testing.T, c client.Client, namespace, part string) {
+	t.Helper()
+	var pods corev1.PodList
+	if err := c.List(t.Context(), &pods, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	pods.Items = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
+		return !strings.Contains(pod.Name, part) || len(pod.Status.ContainerStatuses) == 0
+	})
+	if len(pods.Items) == 0 {
+		t.Fatalf("no Pod in %s is a %s", namespace, part)
+	}
+	for _, pod := range pods.Items {
+		kill(t, "--bind-address="+pod.Status.PodIP)
+	}
+}
+
+// twoAgents lets a second agent of a cluster run for a while that does not know
+// of the first. Both look after the same add-ons, and come to rest.
+func (a *addOn) twoAgents(t *testing.T, cluster string) {
+	managed := fleet.client(t, cluster)
+	var deployments appsv1.DeploymentList
+	if err := managed.List(t.Context(), &deployments, client.InNamespace(names.AgentNamespace)); err != nil {
+		t.Fatal(err)
+	}
+	if len(deployments.Items) != 1 {
+		t.Fatalf("%d Deployments of agents", len(deployments.Items))
+	}
+	labels := map[string]string{"app": "e2e-second"}
+	second := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: names.AgentNamespace, Name: "e2e-second"},
+		Spec:       *deployments.Items[0].Spec.DeepCopy(),
+	}
+	second.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	second.Spec.Template.Labels = labels
+	container := &second.Spec.Template.Spec.Containers[0]
+	container.Args = append(container.Args, "--leader-elect=false")
+	if err := managed.Create(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a second agent runs", func(ctx context.Context) error {
+		if err := managed.Get(ctx, client.ObjectKeyFromObject(second), second); err != nil {
+			return err
+		}
+		if second.Status.AvailableReplicas == 0 {
+			return fmt.Errorf("status %+v", second.Status)
+		}
+		return nil
+	})
+	old := a.awaitToken(t, cluster, "")
+	a.deleteSecret(t, managed)
+	a.awaitToken(t, cluster, old.raw)
+	a.awaitRest(t, cluster)
+	if err := managed.Delete(t.Context(), second, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+		t.Fatal(err)
+	}
+	wantNothing(t, managed, "the second agent ends", second)
+	last, err := a.last(t.Context(), cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.awaitBeat(t, cluster, "token", last)
+}
+
+// awaitRest waits until nobody writes the add-on during ten heartbeats.
+func (a *addOn) awaitRest(t *testing.T, cluster string) {
+	t.Helper()
+	version, since := "", 0
+	eventually(t, "nobody writes the add-on any more", func(ctx context.Context) error {
+		obj, err := a.get(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		last, err := a.last(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		if obj.ResourceVersion != version {
+			version, since = obj.ResourceVersion, last.sequence
+		}
+		if last.sequence < since+10 {
+			return fmt.Errorf("written %d heartbeats ago: %+v", last.sequence-since, obj.ManagedFields)
+		}
+		return nil
+	})
+}

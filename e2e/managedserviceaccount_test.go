@@ -1,0 +1,182 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// TestManagedServiceAccount runs upstream's managed-serviceaccount as it was
+// released, an add-on that nobody wrote for us.
+//
+// With driver csr both of its parts run; its manager, built with an older
+// addon-framework, speaks the older version of the add-on API. That manager
+// binds permissions to the user of a certificate whatever the driver is, so
+// with driver token upstream leaves the hub's part to an AddOnTemplate, which
+// binds a ClusterRole to the subject in the status. The sample add-on's manager
+// does the same with the ClusterRole that managed-serviceaccount brings.
+func TestManagedServiceAccount(t *testing.T) {
+	t.Parallel()
+	if fleet.dir == "" {
+		t.Skip("only local clusters are reached from where the tests run")
+	}
+	a := &addOn{name: "managed-serviceaccount", hub: fleet.client(t, "hub")}
+	for _, file := range []string{"authentication.open-cluster-management.io_managedserviceaccounts.yaml", "hub-clusterrole.yaml"} {
+		manifest, err := os.ReadFile(filepath.Join(built("msa-deploy"), file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, obj := range parse(t, string(manifest)) {
+			if err := a.hub.Create(t.Context(), obj); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = a.hub.Delete(context.WithoutCancel(t.Context()), obj) })
+		}
+	}
+	definition := &addonv1beta1.ClusterManagementAddOn{
+		ObjectMeta: metav1.ObjectMeta{Name: a.name},
+		Spec:       addonv1beta1.ClusterManagementAddOnSpec{InstallStrategy: addonv1beta1.InstallStrategy{Type: addonv1beta1.AddonInstallStrategyManual}},
+	}
+	if err := a.hub.Create(t.Context(), definition); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.hub.Delete(context.WithoutCancel(t.Context()), definition) })
+	eventually(t, "the hub serves ManagedServiceAccounts", func(ctx context.Context) error {
+		return a.hub.List(ctx, managedServiceAccounts())
+	})
+
+	t.Run("driver csr", func(t *testing.T) {
+		manager := exec.CommandContext(t.Context(), built("msa"), "manager", "--kubeconfig="+kubeconfigOf("hub"),
+			"--metrics-bind-address=0", "--health-probe-bind-address=0")
+		manager.Env = append(os.Environ(), "NAMESPACE=default")
+		start(t, manager)
+		a.managedServiceAccount(t, "cluster1", names.KeyTLSCert)
+	})
+	t.Run("driver token", func(t *testing.T) {
+		start(t, exec.CommandContext(t.Context(), built("heartbeat-addon"), "manager", "--kubeconfig="+kubeconfigOf("hub"),
+			"--addon-name="+a.name, "--hub-cluster-role=managed-serviceaccount-addon-agent"))
+		a.managedServiceAccount(t, "cluster2", names.KeyToken)
+	})
+}
+
+// managedServiceAccount adds the add-on to a cluster, runs its agent with the
+// credential that it gets, and uses it: a ManagedServiceAccount on the hub
+// brings a token for the managed cluster.
+func (a *addOn) managedServiceAccount(t *testing.T, cluster, credential string) {
+	a.add(t, cluster)
+	managed := fleet.client(t, cluster)
+	var secret *corev1.Secret
+	eventually(t, "a credential of "+a.name, func(ctx context.Context) (err error) {
+		if secret, err = a.secret(ctx, managed); err == nil && len(secret.Data[credential]) == 0 {
+			err = errors.New("it is incomplete")
+		}
+		return err
+	})
+	// What a Pod would see of the Secret.
+	mount := t.TempDir()
+	for key, data := range secret.Data {
+		if err := os.WriteFile(filepath.Join(mount, key), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hubKubeconfig := filepath.Join(mount, names.KeyKubeconfig)
+	agent := exec.CommandContext(t.Context(), built("msa"), "agent", "--cluster-name="+cluster,
+		"--kubeconfig="+hubKubeconfig, "--spoke-kubeconfig="+kubeconfigOf(cluster),
+		"--lease-health-check=true", "--metrics-bind-address=0", "--health-probe-bind-address=0")
+	agent.Env = append(os.Environ(), "NAMESPACE="+addOnNamespace, "HUB_KUBECONFIG="+hubKubeconfig)
+	isolate(t, agent, address(t, "hub"), address(t, cluster))
+	start(t, agent)
+
+	account := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"rotation": map[string]any{}}}}
+	account.SetGroupVersionKind(managedServiceAccountKind())
+	account.SetNamespace(cluster)
+	account.SetName("e2e-msa")
+	if err := a.hub.Create(t.Context(), account); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.hub.Delete(context.WithoutCancel(t.Context()), account) })
+	var issued corev1.Secret
+	eventually(t, "a token of the ManagedServiceAccount", func(ctx context.Context) error {
+		return a.hub.Get(ctx, client.ObjectKeyFromObject(account), &issued)
+	})
+	config := fleet.config(t, cluster)
+	config.CertData, config.KeyData, config.BearerToken = nil, nil, string(issued.Data["token"])
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := newClient(t, config).Create(t.Context(), review); err != nil {
+		t.Fatal(err)
+	}
+	if want := names.ServiceAccountUser(addOnNamespace, account.GetName()); review.Status.UserInfo.Username != want {
+		t.Errorf("the token is of %s, want %s", review.Status.UserInfo.Username, want)
+	}
+	a.awaitCondition(t, cluster, addonv1beta1.ManagedClusterAddOnConditionAvailable)
+}
+
+func managedServiceAccountKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "authentication.open-cluster-management.io", Version: "v1beta1", Kind: "ManagedServiceAccount"}
+}
+
+func managedServiceAccounts() *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	kind := managedServiceAccountKind()
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	return list
+}
+
+// kubeconfigOf is the administrator's kubeconfig of one local cluster.
+func kubeconfigOf(cluster string) string {
+	return filepath.Join(fleet.dir, "clusters", cluster, "kubeconfig")
+}
+
+// address is where a cluster's API server listens.
+func address(t *testing.T, cluster string) string {
+	t.Helper()
+	_, address, ok := strings.Cut(fleet.config(t, cluster).Host, "://")
+	if !ok {
+		t.Fatal("no URL: ", fleet.config(t, cluster).Host)
+	}
+	return address
+}
+
+// start runs a program until the end of the test, and shows what it printed
+// when the test failed.
+func start(t *testing.T, command *exec.Cmd) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "log")
+	log, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command.Stdout, command.Stderr = log, log
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- command.Wait() }()
+	t.Cleanup(func() {
+		_ = command.Process.Signal(syscall.SIGTERM)
+		err := <-done
+		if t.Failed() {
+			data, _ := os.ReadFile(path)
+			t.Log(fmt.Sprint(command.Args), "ended with", err, "and printed:\n"+string(data))
+		}
+		_ = log.Close()
+	})
+}
