@@ -12,8 +12,11 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -52,12 +55,21 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.status").
-		For(&clusterv1.ManagedCluster{}).
+		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: changesStatus})).
 		WatchesRawSource(r.Changed).
 		WithOptions(controller.Options{
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		}).
 		Complete(r)
+}
+
+// changesStatus reports whether an update can matter here. Labels and
+// annotations do not: a hub writes a label for every add-on, and for none of
+// them the managed cluster needs to be asked how it is.
+func changesStatus(e event.UpdateEvent) bool {
+	before, okBefore := e.ObjectOld.(*clusterv1.ManagedCluster)
+	after, okAfter := e.ObjectNew.(*clusterv1.ManagedCluster)
+	return !okBefore || !okAfter || !apiequality.Semantic.DeepEqual(before.Status, after.Status)
 }
 
 // Reconcile gathers, compares and writes once.

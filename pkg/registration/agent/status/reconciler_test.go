@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
@@ -186,5 +187,22 @@ func TestOutageHasAGrace(t *testing.T) {
 	f.facts.probe = status.Probe{Code: 200}
 	if got := available(); got != metav1.ConditionTrue {
 		t.Errorf("after the outage it is %q", got)
+	}
+}
+
+func TestLabelsAreNoReasonToLook(t *testing.T) {
+	t.Parallel()
+	before := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1", ResourceVersion: "1"}}
+	labelled := before.DeepCopy()
+	labelled.ResourceVersion, labelled.Labels = "2", map[string]string{"feature.open-cluster-management.io/addon-a": "available"}
+	accept := before.DeepCopy()
+	accept.Status.Conditions = []metav1.Condition{accepted()}
+	for name, tc := range map[string]struct {
+		after *clusterv1.ManagedCluster
+		want  bool
+	}{"a label": {after: labelled}, "acceptance": {after: accept, want: true}} {
+		if got := status.ChangesStatus(event.UpdateEvent{ObjectOld: before, ObjectNew: tc.after}); got != tc.want {
+			t.Errorf("%s: got %v", name, got)
+		}
 	}
 }
