@@ -13,19 +13,27 @@ import (
 // interval is how often a waiting command looks again.
 const interval = time.Second
 
-// poll waits until look finds nothing open any more, and tells what it finds.
-// The registrations that were open last are returned with an error.
+// poll waits until look finds nothing open any more, and tells what it finds. A
+// server that has answered once may be away for a while. The registrations that
+// were open last are returned with an error.
 func poll(ctx context.Context, env cli.Env, title string, look func(context.Context) ([]addons.Registration, error)) (open []addons.Registration, err error) {
 	err = env.Progress().Step(ctx, title, func(ctx context.Context, say cli.Say) error {
-		for {
+		for answered := false; ; {
 			found, err := look(ctx)
-			if err != nil {
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case err != nil && !answered:
 				return err
-			}
-			if open = found; len(open) == 0 {
+			case err != nil:
+				say("trying again: %v", err)
+			case len(found) == 0:
+				open = nil
 				return nil
+			default:
+				open, answered = found, true
+				say("%s", summary(open))
 			}
-			say("%s", summary(open))
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
