@@ -9,7 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -209,6 +211,7 @@ func TestClientsOfBothVersions(t *testing.T) {
 			expectSeen(t, watching, "old", "new", "more-4")
 		}},
 		step{"add-ons of the hub", h.clusterManagementAddOns},
+		step{"an agent in the old version", h.agentInAlpha},
 	)
 }
 
@@ -293,6 +296,41 @@ func (h *hub) clusterManagementAddOns(t *testing.T) {
 	}
 }
 
+// agentInAlpha has an agent use the old version to do what the admission rules,
+// which are written for the new one, do not let it do.
+func (h *hub) agentInAlpha(t *testing.T) {
+	t.Helper()
+	role := &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{conversion.Group}, Resources: []string{"managedclusteraddons", "managedclusteraddons/status"}, Verbs: []string{"*"},
+	}}}
+	role.Name = "test-agent"
+	binding := &rbacv1.ClusterRoleBinding{
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "system:open-cluster-management:default"}},
+	}
+	binding.Name = role.Name
+	for _, obj := range []client.Object{role, binding} {
+		if err := h.admin.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.create(t, addOn(beta, "mine"))
+	agent := h.ClientFor(t, h.ConfigFor(t, "system:open-cluster-management:default:agent", "system:open-cluster-management:default", "system:authenticated"))
+	try := func(user string) error {
+		obj := h.read(t, alpha, "mine")
+		obj.Object["status"] = map[string]any{"kubeClientDriver": "token", "registrations": []any{
+			map[string]any{"signerName": kubeSigner, "subject": map[string]any{"user": user}},
+		}}
+		return agent.Status().Update(t.Context(), obj)
+	}
+	if err := try("system:serviceaccount:kube-system:clusterrole-aggregation-controller"); !apierrors.IsForbidden(err) {
+		t.Errorf("an agent that names somebody else: %v", err)
+	}
+	if err := try("system:serviceaccount:default:mine-agent"); err != nil {
+		t.Errorf("an agent that names its add-on: %v", err)
+	}
+}
+
 // TestWhileTheWebhookIsDown uses the API when nobody converts.
 func TestWhileTheWebhookIsDown(t *testing.T) {
 	t.Parallel()
@@ -316,6 +354,9 @@ func TestWhileTheWebhookIsDown(t *testing.T) {
 	if err := h.admin.Create(t.Context(), addOn(alpha, "never")); err == nil {
 		t.Error("an add-on is created in v1alpha1 without a webhook")
 	}
+	// An API server that starts without the webhook gets ready.
+	h.StopAPIServer(t)
+	h.StartAPIServer(t)
 	// v1beta1 goes on, also for what was written in v1alpha1.
 	obj := h.read(t, beta, "kept")
 	setNested(t, obj, "while-down", "status", "namespace")

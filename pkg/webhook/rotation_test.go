@@ -13,12 +13,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/conversion"
 )
 
 // brisk are rules by which certificates live for seconds.
@@ -124,6 +127,7 @@ func (h *hub) certificate(ctx context.Context, secret string) (*x509.Certificate
 // webhook serves.
 func TestDamageIsRepaired(t *testing.T) {
 	t.Parallel()
+	whole := t // What a step starts ends with it.
 	h := newHub(t, rules())
 	h.runWebhook(t)
 	h.create(t, addOn(alpha, "a"))
@@ -159,6 +163,43 @@ func TestDamageIsRepaired(t *testing.T) {
 		h.read(t, alpha, "a")
 	}
 	inOrder(t,
+		step{"nothing is written without need", func(t *testing.T) {
+			t.Helper()
+			versions := func() string {
+				var signer, serving corev1.Secret
+				var bundle corev1.ConfigMap
+				for name, obj := range map[string]client.Object{
+					names.SignerSecret: &signer, names.AddOnWebhookServingCertSecret: &serving, names.CABundleConfigMap: &bundle,
+				} {
+					if err := h.admin.Get(t.Context(), key(name), obj); err != nil {
+						t.Fatal(err)
+					}
+				}
+				return signer.ResourceVersion + " " + serving.ResourceVersion + " " + bundle.ResourceVersion
+			}
+			written := versions()
+			h.stopOperator()
+			h.runOperator(whole, rules())
+			// When the operator has repaired this, it and the issuer have looked.
+			crd := &apiextensionsv1.CustomResourceDefinition{}
+			crd.Name = conversion.CRDs()[0]
+			spoil := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"conversion":{"strategy":"None","webhook":null}}}`))
+			if err := h.admin.Patch(t.Context(), crd, spoil); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, func(ctx context.Context) string {
+				if err := h.admin.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
+					return err.Error()
+				}
+				if crd.Spec.Conversion.Webhook == nil || len(crd.Spec.Conversion.Webhook.ClientConfig.CABundle) == 0 {
+					return "the CRD converts nothing"
+				}
+				return ""
+			})
+			if got := versions(); got != written {
+				t.Errorf("written again: %s, before %s", got, written)
+			}
+		}},
 		step{"the serving certificate is deleted", func(t *testing.T) {
 			t.Helper()
 			serial := before(t, names.AddOnWebhookServingCertSecret)

@@ -36,7 +36,7 @@ func NewKey() (*ecdsa.PrivateKey, []byte, error) {
 	return key, pem.EncodeToMemory(&pem.Block{Type: typeKey, Bytes: der}), nil
 }
 
-// ParseKey reads the first PKCS#8 or SEC 1 private key.
+// ParseKey reads the first PKCS#8, SEC 1 or PKCS#1 private key.
 func ParseKey(data []byte) (crypto.Signer, error) {
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
 		switch block.Type {
@@ -52,6 +52,12 @@ func ParseKey(data []byte) (crypto.Signer, error) {
 			return signer, nil
 		case "EC PRIVATE KEY":
 			key, err := x509.ParseECPrivateKey(block.Bytes)
+			if err != nil {
+				return nil, errors.New("the private key cannot be parsed")
+			}
+			return key, nil
+		case "RSA PRIVATE KEY":
+			key, err := x509.ParsePKCS1PrivateKey(block.Bytes)
 			if err != nil {
 				return nil, errors.New("the private key cannot be parsed")
 			}
