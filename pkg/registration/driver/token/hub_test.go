@@ -54,6 +54,11 @@ type place struct {
 
 func newPlace(t *testing.T, cluster string) *place {
 	t.Helper()
+	return newPlaceAt(t, hub, cluster)
+}
+
+func newPlaceAt(t *testing.T, hub *controlplane.ControlPlane, cluster string) *place {
+	t.Helper()
 	p := &place{cluster: cluster, admin: hub.Client(t)}
 	config := hub.ConfigFor(t, names.AgentUser(cluster, "agent1"), names.ClusterGroup(cluster), names.GroupManagedClusters)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -186,7 +191,12 @@ type agentOf struct {
 // newAgent returns an add-on whose hub side is done.
 func newAgent(t *testing.T, cluster string) *agentOf {
 	t.Helper()
-	a := &agentOf{place: newPlace(t, cluster), addOn: &addonv1beta1.ManagedClusterAddOn{
+	return newAgentAt(t, hub, cluster)
+}
+
+func newAgentAt(t *testing.T, hub *controlplane.ControlPlane, cluster string) *agentOf {
+	t.Helper()
+	a := &agentOf{place: newPlaceAt(t, hub, cluster), addOn: &addonv1beta1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "a"},
 		Status:     addonv1beta1.ManagedClusterAddOnStatus{Registrations: []addonv1beta1.RegistrationConfig{{Type: addonv1beta1.KubeClient}}},
 	}}
@@ -211,8 +221,8 @@ func (a *agentOf) obtain(t *testing.T, seconds int64) *driver.Issued {
 	return step.Issued
 }
 
-// whoAmI asks the hub who holds a token.
-func whoAmI(t *testing.T, token string) (authenticationv1.UserInfo, error) {
+// whoAmI asks a hub who holds a token.
+func whoAmI(t *testing.T, hub *controlplane.ControlPlane, token string) (authenticationv1.UserInfo, error) {
 	t.Helper()
 	review := &authenticationv1.SelfSubjectReview{}
 	err := hub.ClientFor(t, hub.ConfigForToken(token)).Create(t.Context(), review)
@@ -226,7 +236,7 @@ func TestTheTokenIsTheDeclaredSubject(t *testing.T) {
 	if got := issued.Validity.Lifetime(); got != 10*time.Minute {
 		t.Errorf("it is good for %v", got)
 	}
-	got, err := whoAmI(t, string(issued.Data[names.KeyToken]))
+	got, err := whoAmI(t, hub, string(issued.Data[names.KeyToken]))
 	if err != nil || got.Username != a.addOn.Status.Registrations[0].KubeClient.Subject.User || got.UID != string(issued.Data[names.KeyServiceAccountUID]) {
 		t.Errorf("the hub takes it for %+v, %v", got, err)
 	}
@@ -304,7 +314,7 @@ func TestAHubWithUpstreamsName(t *testing.T) {
 	a.addOn.Status.Registrations[0] = a.driver(600).Declare()
 	a.permit(t, "a", upstream.Name)
 	issued := a.obtain(t, 600)
-	got, err := whoAmI(t, string(issued.Data[names.KeyToken]))
+	got, err := whoAmI(t, hub, string(issued.Data[names.KeyToken]))
 	if err != nil || got.Username != "system:serviceaccount:upstream:a-agent" || got.Username != a.addOn.Status.Registrations[0].KubeClient.Subject.User {
 		t.Errorf("the hub takes it for %+v, %v", got, err)
 	}
@@ -365,5 +375,25 @@ func TestASlowHub(t *testing.T) {
 	_, err := a.driver(600).Obtain(ctx, a.agent, nil)
 	a.failed(t, err, token.ReasonTimeout)
 	a.wire.Store(nil)
+	a.obtain(t, 600)
+}
+
+// A token outlives the restart of the hub that issued it, and the next one is
+// to be had as soon as the hub is back.
+func TestAHubThatRestarts(t *testing.T) {
+	t.Parallel()
+	hub := controlplane.Start(t)
+	a := newAgentAt(t, hub, "restarts")
+	first := a.obtain(t, 600)
+	hub.StopAPIServer(t)
+	_, err := a.driver(600).Obtain(t.Context(), a.agent, nil)
+	a.failed(t, err, token.ReasonUnavailable)
+	if _, err := a.driver(600).Inspect(first.Data); err != nil {
+		t.Errorf("with the hub down the token is judged as %v", err)
+	}
+	hub.StartAPIServer(t)
+	if _, err := whoAmI(t, hub, string(first.Data[names.KeyToken])); err != nil {
+		t.Errorf("after its restart the hub does not take the token: %v", err)
+	}
 	a.obtain(t, 600)
 }
