@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,6 +81,42 @@ func TestRotationUnderLoad(t *testing.T) {
 	stop()
 	load.Wait()
 	t.Logf("%d reads in v1alpha1", requests)
+}
+
+// TestRolloutUnderLoad uses v1alpha1 all the time while one pod takes the place
+// of another.
+func TestRolloutUnderLoad(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, rules())
+	stopOld := h.runWebhook(t)
+	h.create(t, addOn(beta, "read"))
+	ctx, stop := context.WithCancel(t.Context())
+	var load sync.WaitGroup
+	defer load.Wait()
+	defer stop()
+	var requests atomic.Int64
+	for range 4 {
+		load.Go(func() {
+			for ; pause.For(ctx, clock.RealClock{}, tick/10); requests.Add(1) {
+				if err := h.admin.Get(ctx, client.ObjectKey{Namespace: "default", Name: "read"}, addOn(alpha, "read")); err != nil && ctx.Err() == nil {
+					t.Errorf("request %d: %v", requests.Load(), err)
+				}
+			}
+		})
+	}
+	for range 2 {
+		h.ip = freeAddress(t)
+		stopNew := h.runWebhook(t) // Ready: the Service leads to it.
+		stopOld()                  // Terminated: it drains.
+		stopOld = stopNew
+	}
+	served := requests.Load()
+	eventually(t, func(context.Context) string {
+		if requests.Load() < served+100 {
+			return "the last pod has not served enough"
+		}
+		return ""
+	})
 }
 
 // handshakes connects, over and over, as somebody who has learned of the CAs a

@@ -25,6 +25,7 @@ func TestFlagsAreJudgedFirst(t *testing.T) {
 		{[]string{"hub", "--gc-resource-list=works"}, []string{"group/version/resource"}},
 		{[]string{"hub", "--labels=a b"}, []string{"--labels"}},
 		{[]string{"hub", "--labels=open-cluster-management.io/cluster-name=c1"}, []string{"set by the hub itself"}},
+		{[]string{"webhook"}, []string{"--namespace"}},
 		{[]string{"cleanup", "--denied-for=-1h"}, []string{"--denied-for"}},
 	} {
 		cmd := controller.New()

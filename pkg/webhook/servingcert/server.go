@@ -30,14 +30,16 @@ type Server struct {
 	// Clock measures Drain.
 	Clock clock.WithTicker
 
-	listening atomic.Bool
+	listening, draining atomic.Bool
 }
 
-// How long a caller may take: the API server gives up after 30 seconds itself.
+// How long a caller may take. An API server gives up on a request after 30
+// seconds, and on an idle connection after 90, which it should be the one to
+// close, for the reason given at ServeHTTP.
 const (
 	headerTimeout  = 10 * time.Second
 	requestTimeout = 30 * time.Second
-	idleTimeout    = 90 * time.Second
+	idleTimeout    = 5 * time.Minute
 )
 
 // NeedLeaderElection says that every replica serves.
@@ -51,7 +53,7 @@ func (s *Server) Start(ctx context.Context) error {
 		return fmt.Errorf("serve the webhook at %s: %w", s.Address, err)
 	}
 	server := &http.Server{
-		Handler: s.Handler, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.Holder.Certificate},
+		Handler: s, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.Holder.Certificate},
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: idleTimeout,
 	}
 	served := make(chan error, 1)
@@ -63,6 +65,7 @@ func (s *Server) Start(ctx context.Context) error {
 		return fmt.Errorf("serve the webhook at %s: %w", s.Address, err)
 	case <-ctx.Done():
 	}
+	s.draining.Store(true)
 	last := context.WithoutCancel(ctx)
 	pause.For(last, s.Clock, s.Drain)
 	last, cancel := context.WithTimeout(last, requestTimeout)
@@ -72,6 +75,16 @@ func (s *Server) Start(ctx context.Context) error {
 		err = errors.Join(err, closed)
 	}
 	return err
+}
+
+// ServeHTTP answers with the handler. While the server drains, each answer is
+// the last on its connection: an API server does not repeat a request that meets
+// a connection as it is closed, so none may be closed under its hands.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.draining.Load() {
+		w.Header().Set("Connection", "close")
+	}
+	s.Handler.ServeHTTP(w, r)
 }
 
 // errNotListening says that the server has not begun.
