@@ -103,8 +103,9 @@ func (o *rotateOptions) find(ctx context.Context, c client.Client, filter addons
 	return found, filter.Missing(o.env, found)
 }
 
-// hubTime is the time by the clock of the hub, which also dates the credentials
-// that the annotation is compared with.
+// hubTime is the next full second by the clock of the hub, which also dates the
+// credentials that the annotation is compared with: in full seconds, and one
+// that was issued in this second is to be replaced too.
 func (o *rotateOptions) hubTime(ctx context.Context, config *rest.Config) (time.Time, error) {
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -126,9 +127,9 @@ func (o *rotateOptions) hubTime(ctx context.Context, config *rest.Config) (time.
 	date, err := http.ParseTime(resp.Header.Get("Date"))
 	if err != nil {
 		// A proxy took it away; our own clock is the next best.
-		return o.env.Clock.Now().UTC(), nil //nolint:nilerr // see above
+		return o.env.Clock.Now().Add(time.Second).UTC(), nil //nolint:nilerr // see above
 	}
-	return date.UTC(), nil
+	return date.Add(time.Second).UTC(), nil
 }
 
 func (o *rotateOptions) ask(ctx context.Context, c client.Client, a addons.AddOn, now time.Time) error {

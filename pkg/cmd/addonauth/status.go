@@ -29,7 +29,8 @@ func newStatus(env cli.Env) *cobra.Command {
 when, and what it waits for. Run it with the context of the hub.
 
 REGISTRATION is kubeClient, for the hub's API server, or the name of a custom
-signer. EXPIRES and REFRESHED are what the cluster's agent reports.`,
+signer. EXPIRES and REFRESHED are what the cluster's agent reports; Kubernetes
+dates certificates back by five minutes.`,
 		Example: fmt.Sprintf(`  # Everything, with subjects and Secrets
   %[1]s addon-auth status -o wide
 

@@ -237,10 +237,11 @@ func openRequest(r *Registration, requests []certificatesv1.CertificateSigningRe
 	return open
 }
 
-// rotating reports whether a rotation was asked for that has not happened.
+// rotating reports whether a rotation was asked for that has not happened. Whoever
+// asks names the next full second, so a token of this one may be the answer.
 func rotating(r *Registration, obj *addonv1beta1.ManagedClusterAddOn) bool {
 	asked, err := time.Parse(time.RFC3339, obj.Annotations[names.AnnotationRotate])
-	if err != nil || r.Refreshed == nil || r.Driver != string(driver.Token) || !r.Refreshed.Before(asked) {
+	if err != nil || r.Refreshed == nil || r.Driver != string(driver.Token) || !r.Refreshed.Add(time.Second).Before(asked) {
 		return false
 	}
 	r.wait(Waiting, ReasonRotationRequested, "waits for the cluster's agent to replace the credential, as was asked for at "+stamp(asked))
