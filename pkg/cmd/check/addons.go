@@ -20,7 +20,7 @@ import (
 
 // soon is when a credential that ends should have been renewed: the shortest
 // that there is lives ten minutes, of which the last two are for retries.
-const soon = 2 * time.Minute
+const soon = time.Minute
 
 // registered checks that every add-on of the cluster has what it asks for.
 func (c *clusterScope) registered(ctx context.Context) (status, string, string) {

@@ -34,13 +34,6 @@ const (
 	ReasonRotationRequested     = "RotationRequested"
 )
 
-// Reasons of the agent.
-const (
-	reasonSubjectDeclared  = "SubjectDeclared"
-	reasonNamespaceMissing = "InstallNamespaceMissing"
-	reasonHostedElsewhere  = "HostedElsewhere"
-)
-
 // nilRegistration is the reason with which addon-framework says that an add-on
 // needs no credential (contract C.4).
 const nilRegistration = "NilRegistration"
@@ -161,7 +154,7 @@ func judge(r *Registration, obj *addonv1beta1.ManagedClusterAddOn, credential *m
 func stateOf(reason string) State {
 	switch reason {
 	case token.ReasonPending, token.ReasonRecreated, token.ReasonThrottled, csr.ReasonRequested, csr.ReasonApproved,
-		reasonSubjectDeclared, reasonNamespaceMissing, names.ReasonWaitingForSubject, names.ReasonClusterNotAccepted:
+		names.ReasonAddOnDeclared, names.ReasonInstallNamespaceMissing, names.ReasonSecretTaken, names.ReasonWaitingForSubject, names.ReasonClusterNotAccepted:
 		return Waiting
 	}
 	return Failing
@@ -171,7 +164,7 @@ func stateOf(reason string) State {
 // another cluster.
 func hostedElsewhere(obj *addonv1beta1.ManagedClusterAddOn) *metav1.Condition {
 	for i := range obj.Status.Conditions {
-		if c := &obj.Status.Conditions[i]; c.Reason == reasonHostedElsewhere {
+		if c := &obj.Status.Conditions[i]; c.Reason == names.ReasonHostedElsewhere {
 			return c
 		}
 	}
