@@ -3,6 +3,7 @@ package servingcert
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -29,6 +30,10 @@ type Reconciler struct {
 	// must not be made twice.
 	uncached client.Reader
 	clock    clock.PassiveClock
+	// trusted is the CA that callers were seen to trust, and since when. After a
+	// restart they are looked at anew. There is one worker.
+	trusted *x509.Certificate
+	since   time.Time
 }
 
 // Reconcile looks at everything; there is one of each.
@@ -43,7 +48,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	now := r.clock.Now()
-	plan, err := r.config.Rules.Decide(now, live.state())
+	plan, err := r.config.Rules.Decide(now, r.observe(now, live.state()))
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -54,6 +59,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		ctrl.LoggerFrom(ctx).Info("Issued for the webhooks", "why", strings.Join(plan.Why, "; "))
 	}
 	return ctrl.Result{RequeueAfter: max(plan.Next.Sub(now), time.Second)}, nil
+}
+
+// observe remembers since when callers trust the CA that there is.
+func (r *Reconciler) observe(now time.Time, s State) State {
+	ca, err := s.Signer.parse()
+	if err != nil || !s.trusts(ca.cert) {
+		r.trusted = nil
+		return s
+	}
+	if r.trusted == nil || !r.trusted.Equal(ca.cert) {
+		r.trusted, r.since = ca.cert, now
+	}
+	s.TrustedSince = r.since
+	return s
 }
 
 // objects are what there is, nil where there is nothing.

@@ -14,8 +14,8 @@ import (
 type Rules struct {
 	// CALife and ServingLife are the lifetimes of what is issued.
 	CALife, ServingLife time.Duration
-	// Settle is how long a new CA has to be known before it signs: an API
-	// server takes a moment to see what changed.
+	// Settle is how long callers have to trust a new CA before it signs: an API
+	// server takes a moment to see that its CRD has changed.
 	Settle time.Duration
 	// DNSNames are the names that the certificate is for.
 	DNSNames []string
@@ -37,6 +37,14 @@ type State struct {
 	Bundle []byte
 	// Trusted are the bundles by which callers check the serving certificate.
 	Trusted [][]byte
+	// TrustedSince is since when all of them were seen to have the CA; zero if
+	// they do not.
+	TrustedSince time.Time
+}
+
+// trusts reports whether all callers trust a CA.
+func (s State) trusts(ca *x509.Certificate) bool {
+	return !slices.ContainsFunc(s.Trusted, func(data []byte) bool { return !parseBundle(data).has(ca) })
 }
 
 // Plan is what has to be. A part that is nil stays as it is.
@@ -142,7 +150,7 @@ func (r Rules) serving(now time.Time, s State, signer pair, known bundle, plan *
 		return nil
 	}
 	_, useless := credential.Unusable().Judge(facts, now)
-	if ready := r.mayIssue(now, s.Trusted, signer.cert); !useless && now.Before(ready) {
+	if ready := r.mayIssue(now, s, signer.cert); !useless && now.Before(ready) {
 		plan.look(ready)
 		return nil
 	}
@@ -183,13 +191,11 @@ const poll = 5 * time.Second
 
 // mayIssue is when a CA may sign what replaces a certificate that is still
 // good: once everybody trusts it, and had the time to see it.
-func (r Rules) mayIssue(now time.Time, trusted [][]byte, ca *x509.Certificate) time.Time {
-	for _, data := range trusted {
-		if !parseBundle(data).has(ca) {
-			return now.Add(poll)
-		}
+func (r Rules) mayIssue(now time.Time, s State, ca *x509.Certificate) time.Time {
+	if s.TrustedSince.IsZero() || !s.trusts(ca) {
+		return now.Add(poll)
 	}
-	return ca.NotBefore.Add(backdate + r.Settle)
+	return s.TrustedSince.Add(r.Settle)
 }
 
 // look moves Next to at if that is earlier.

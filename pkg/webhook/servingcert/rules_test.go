@@ -35,6 +35,7 @@ func (w *world) pass(t *testing.T) servingcert.Plan {
 // decide does one pass and leaves what callers trust alone.
 func (w *world) decide(t *testing.T) servingcert.Plan {
 	t.Helper()
+	w.look(t)
 	plan, err := rules().Decide(w.now, w.State)
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +48,25 @@ func (w *world) decide(t *testing.T) servingcert.Plan {
 	}
 	w.Bundle, w.next = plan.Bundle, plan.Next
 	return plan
+}
+
+// look sees since when callers trust the CA.
+func (w *world) look(t *testing.T) {
+	t.Helper()
+	if w.Signer.Cert == nil {
+		w.TrustedSince = time.Time{}
+		return
+	}
+	ca := certificate(t, w.Signer.Cert)
+	for _, data := range w.Trusted {
+		if data == nil || !slices.ContainsFunc(certificates(t, data), ca.Equal) {
+			w.TrustedSince = time.Time{}
+			return
+		}
+	}
+	if w.TrustedSince.IsZero() {
+		w.TrustedSince = w.now
+	}
 }
 
 func certificate(t *testing.T, data []byte) *x509.Certificate {
@@ -150,6 +170,10 @@ func TestNewCAWaitsForTrust(t *testing.T) {
 		t.Error("a certificate that not everybody trusts")
 	}
 	w.Trusted[0] = w.Bundle
+	if plan := w.decide(t); plan.Serving != nil || plan.Next.Sub(w.now) != rules().Settle {
+		t.Error("a certificate by a CA that was not trusted until now")
+	}
+	w.now = w.now.Add(rules().Settle)
 	if plan := w.decide(t); plan.Serving == nil || bytes.Equal(w.Serving.Cert, old.Cert) {
 		t.Error("no certificate by the new CA")
 	}
@@ -162,20 +186,6 @@ func TestNewCAWaitsForTrust(t *testing.T) {
 	w.now = w.now.Add(2 * time.Hour)
 	if w.pass(t); len(certificates(t, w.Bundle)) != 1 {
 		t.Error("the old CA stays")
-	}
-}
-
-func TestCASettles(t *testing.T) {
-	t.Parallel()
-	w := settled(t)
-	w.now, w.Signer = w.now.Add(time.Hour), servingcert.KeyPair{}
-	w.pass(t)
-	if plan := w.pass(t); plan.Serving != nil || plan.Next.Sub(w.now) != rules().Settle {
-		t.Errorf("issued at once, or looks again in %v", plan.Next.Sub(w.now))
-	}
-	w.now = w.now.Add(rules().Settle)
-	if plan := w.pass(t); plan.Serving == nil {
-		t.Error("not issued")
 	}
 }
 
