@@ -16,75 +16,93 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// TestAddOnFaults kills -9 what takes part in a refresh, while it goes on. Each
-// time the add-on has a new credential soon, and sends heartbeats with it. It
-// runs alone, because the hub's API server is among them.
-func TestAddOnFaults(t *testing.T) {
-	a := installSample(t, "e2e-faults")
-	a.add(t, "cluster2")
-	a.deploy(t, "cluster2")
-	a.awaitBeat(t, "cluster2", "token", beat{})
-	managed := fleet.client(t, "cluster2")
+// TestAddOnHubDown takes the hub's API server away from a refresh. It runs
+// alone, because everybody else needs the hub.
+func TestAddOnHubDown(t *testing.T) {
+	f := newFaults(t, "e2e-hubdown")
 	hubURL, err := url.Parse(fleet.config(t, "hub").Host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "cluster2", Name: names.AddOnServiceAccount("cluster2", a.name),
-	}}
-	for _, fault := range []struct {
-		name string
-		// do strikes, and takes away what a refresh brings back.
-		do func(*testing.T)
-	}{
-		{"hub API server down", func(t *testing.T) {
-			kill(t, "--secure-port="+hubURL.Port())
-			a.deleteSecret(t, managed)
-		}},
-		{"addon-manager killed on the way", func(t *testing.T) {
-			for _, obj := range a.infrastructure("cluster2", account.Name) {
-				if err := a.hub.Delete(t.Context(), obj); err != nil {
+	f.survives(t, func() {
+		kill(t, "--secure-port="+hubURL.Port())
+		f.deleteSecret(t, f.managed)
+	})
+}
+
+// TestAddOnKilled kills -9 what takes part in a refresh, while it goes on.
+func TestAddOnKilled(t *testing.T) {
+	t.Parallel()
+	f := newFaults(t, "e2e-killed")
+	t.Run("addon-manager on the way", func(t *testing.T) {
+		f.survives(t, func() {
+			for _, obj := range f.infrastructure("cluster2", f.account.Name) {
+				if err := f.hub.Delete(t.Context(), obj); err != nil {
 					t.Fatal(err)
 				}
 			}
-			killPods(t, a.hub, names.HubNamespace, "addon-manager")
-		}},
-		{"agent killed before", func(t *testing.T) {
-			killPods(t, managed, names.AgentNamespace, "registration-agent")
-			a.deleteSecret(t, managed)
-		}},
-		{"agent killed on the way", func(t *testing.T) {
-			a.deleteSecret(t, managed)
-			killPods(t, managed, names.AgentNamespace, "registration-agent")
-		}},
-	} {
-		t.Run(fault.name, func(t *testing.T) {
-			old := a.awaitToken(t, "cluster2", "")
-			before := a.awaitBeat(t, "cluster2", "token", beat{})
-			fault.do(t)
-			token := a.awaitToken(t, "cluster2", old.raw)
-			eventually(t, "the ServiceAccount is there", func(ctx context.Context) error {
-				return a.hub.Get(ctx, client.ObjectKeyFromObject(account), account)
-			})
-			eventually(t, "the token is of the ServiceAccount", func(ctx context.Context) error {
-				secret, err := a.secret(ctx, managed)
-				if err != nil {
-					return err
-				}
-				token, err = parseToken(secret.Data[names.KeyToken])
-				if err == nil && token.Kubernetes.ServiceAccount.UID != string(account.UID) {
-					err = fmt.Errorf("it is of %s, want %s", token.Kubernetes.ServiceAccount.UID, account.UID)
-				}
-				return err
-			})
-			wantTokenConditions(t, a, token, account)
-			a.awaitBeat(t, "cluster2", "token", before)
+			killPods(t, f.hub, names.HubNamespace, "addon-manager")
 		})
-	}
+	})
+	t.Run("agent before", func(t *testing.T) {
+		f.survives(t, func() {
+			killPods(t, f.managed, names.AgentNamespace, "registration-agent")
+			f.deleteSecret(t, f.managed)
+		})
+	})
+	t.Run("agent on the way", func(t *testing.T) {
+		f.survives(t, func() {
+			f.deleteSecret(t, f.managed)
+			killPods(t, f.managed, names.AgentNamespace, "registration-agent")
+		})
+	})
 	// Nothing is left that a kill wedged.
-	old := a.awaitToken(t, "cluster2", "")
-	a.deleteSecret(t, managed)
-	a.awaitToken(t, "cluster2", old.raw)
+	f.survives(t, func() { f.deleteSecret(t, f.managed) })
+}
+
+// faults is an add-on of cluster2, with a token, to try faults on.
+type faults struct {
+	*addOn
+	managed client.Client
+	account *corev1.ServiceAccount
+}
+
+func newFaults(t *testing.T, name string) *faults {
+	t.Helper()
+	f := &faults{
+		addOn:   installSample(t, name),
+		managed: fleet.client(t, "cluster2"),
+		account: &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster2", Name: names.AddOnServiceAccount("cluster2", name)}},
+	}
+	f.add(t, "cluster2")
+	f.deploy(t, "cluster2")
+	return f
+}
+
+// survives waits, after a fault that also took a credential away, until the
+// add-on has a new one that is good, and sends heartbeats.
+func (f *faults) survives(t *testing.T, fault func()) {
+	t.Helper()
+	before := f.awaitBeat(t, "cluster2", "token", beat{})
+	old := f.awaitToken(t, "cluster2", "")
+	fault()
+	token := f.awaitToken(t, "cluster2", old.raw)
+	eventually(t, "the token is of the ServiceAccount that is there", func(ctx context.Context) error {
+		if err := f.hub.Get(ctx, client.ObjectKeyFromObject(f.account), f.account); err != nil {
+			return err
+		}
+		secret, err := f.secret(ctx, f.managed)
+		if err != nil {
+			return err
+		}
+		token, err = parseToken(secret.Data[names.KeyToken])
+		if err == nil && token.Kubernetes.ServiceAccount.UID != string(f.account.UID) {
+			err = fmt.Errorf("it is of %s, want %s", token.Kubernetes.ServiceAccount.UID, f.account.UID)
+		}
+		return err
+	})
+	wantTokenConditions(t, f.addOn, token, f.account)
+	f.awaitBeat(t, "cluster2", "token", before)
 }
 
 func (a *addOn) deleteSecret(t *testing.T, managed client.Client) {

@@ -86,11 +86,6 @@ func parse(t *testing.T, text string) []*unstructured.Unstructured {
 func (a *addOn) add(t *testing.T, cluster string) {
 	t.Helper()
 	obj := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: a.name}}
-	var cma addonv1beta1.ClusterManagementAddOn
-	if err := a.hub.Get(t.Context(), client.ObjectKey{Name: a.name}, &cma); err != nil {
-		t.Fatal(err)
-	}
-	obj.OwnerReferences = []metav1.OwnerReference{{APIVersion: addonv1beta1.GroupVersion.String(), Kind: "ClusterManagementAddOn", Name: a.name, UID: cma.UID}}
 	if err := a.hub.Create(t.Context(), obj); err != nil {
 		t.Fatal(err)
 	}
