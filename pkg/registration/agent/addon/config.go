@@ -80,31 +80,9 @@ func (c *Config) Validate() error {
 
 // Setup adds add-on registration to the manager of a hub connection.
 func Setup(mgr ctrl.Manager, config Config) error {
-	if err := config.Validate(); err != nil {
+	r, err := newReconciler(mgr, config)
+	if err != nil {
 		return fmt.Errorf("set up add-on registration: %w", err)
-	}
-	if config.KubeClient == "" {
-		config.KubeClient = driver.CSR
-	}
-	secrets, err := newSecretCache(config)
-	if err != nil {
-		return err
-	}
-	hub, err := newHubCache(mgr, config.Cluster)
-	if err != nil {
-		return err
-	}
-	r := &Reconciler{
-		config: config, hub: hub, secrets: secrets, memory: newMemory(),
-		log: mgr.GetLogger().WithName("addons"), began: config.Clock.Now(),
-		tell: newTeller(mgr, config.Managed),
-	}
-	r.leases = newLeases(config.Managed)
-	r.watches = &watches{reconciler: r, hub: hub}
-	for _, runnable := range []manager.Runnable{startOnly{hub}, startOnly{r.secrets}, r.leases} {
-		if err := mgr.Add(runnable); err != nil {
-			return fmt.Errorf("set up add-on registration: %w", err)
-		}
 	}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("registration.addons").
@@ -118,4 +96,33 @@ func Setup(mgr ctrl.Manager, config Config) error {
 		return fmt.Errorf("set up add-on registration: %w", err)
 	}
 	return nil
+}
+
+// newReconciler returns a reconciler whose caches are parts of the manager.
+func newReconciler(mgr ctrl.Manager, config Config) (*Reconciler, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	if config.KubeClient == "" {
+		config.KubeClient = driver.CSR
+	}
+	secrets, err := newSecretCache(config)
+	if err != nil {
+		return nil, err
+	}
+	hub, err := newHubCache(mgr, config.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reconciler{
+		config: config, hub: hub, secrets: secrets, memory: newMemory(), leases: newLeases(config.Managed),
+		tell: newTeller(mgr, config.Managed), log: mgr.GetLogger().WithName("addons"), began: config.Clock.Now(),
+	}
+	r.watches = &watches{reconciler: r, hub: hub}
+	for _, runnable := range []manager.Runnable{startOnly{hub}, startOnly{r.secrets}, r.leases} {
+		if err := mgr.Add(runnable); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
 }

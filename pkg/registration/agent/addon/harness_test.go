@@ -110,6 +110,7 @@ func install(t *testing.T, c client.Client, objs []*unstructured.Unstructured, e
 
 // fleet is one managed cluster on the hub, with an agent's namespace on it.
 type fleet struct {
+	plane     *controlplane.ControlPlane
 	cluster   string
 	namespace string
 	admin     client.Client
@@ -133,18 +134,23 @@ var serial struct {
 
 func newFleet(t *testing.T, auth driver.AuthType) *fleet {
 	t.Helper()
+	return newFleetOn(t, plane, auth)
+}
+
+func newFleetOn(t *testing.T, plane *controlplane.ControlPlane, auth driver.AuthType) *fleet {
+	t.Helper()
 	serial.Lock()
 	serial.next++
-	f := &fleet{cluster: fmt.Sprintf("c%d", serial.next), secondsOfTokens: 3600, counts: map[string]int{}}
+	f := &fleet{plane: plane, cluster: fmt.Sprintf("c%d", serial.next), secondsOfTokens: 3600, counts: map[string]int{}}
 	serial.Unlock()
 	f.namespace = "agent-" + f.cluster
-	f.admin = plane.Client(t)
+	f.admin = f.plane.Client(t)
 	f.installHub(t)
 	values := manifests.Klusterlet{Name: f.cluster, Namespace: f.namespace, DockerConfig: []byte("{}"), AddOnManagement: true, AddOnNamespace: true}
 	base, err := manifests.RenderKlusterletBase(values)
 	install(t, f.admin, base, err, "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 	create(t, f.admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.installed()}})
-	hub, err := kubeconfig.ParseHub(plane.KubeconfigFor(t, f.user(), f.groups()...))
+	hub, err := kubeconfig.ParseHub(f.plane.KubeconfigFor(t, f.user(), f.groups()...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,6 +306,22 @@ func (f *fleet) start(t *testing.T) *process {
 // test. Requests that dead takes are never sent.
 func (f *fleet) startWith(t *testing.T, dead func(*http.Request) bool) *process {
 	t.Helper()
+	return f.run(t, dead, func(_ context.Context, mgr ctrl.Manager, config addon.Config) error { return addon.Setup(mgr, config) })
+}
+
+// reconciler runs the agent without the controller that would call it.
+func (f *fleet) reconciler(t *testing.T) *addon.Reconciler {
+	t.Helper()
+	var r *addon.Reconciler
+	f.run(t, nil, func(ctx context.Context, mgr ctrl.Manager, config addon.Config) (err error) {
+		r, err = addon.NewReconciler(ctx, mgr, config)
+		return err
+	})
+	return r
+}
+
+func (f *fleet) run(t *testing.T, dead func(*http.Request) bool, setup func(context.Context, ctrl.Manager, addon.Config) error) *process {
+	t.Helper()
 	logger := logr.Discard()
 	if testing.Verbose() {
 		logger = textlogger.NewLogger(textlogger.NewConfig())
@@ -315,25 +337,26 @@ func (f *fleet) startWith(t *testing.T, dead func(*http.Request) bool) *process 
 		Controller: config.Controller{SkipNameValidation: new(true), UsePriorityQueue: new(false)},
 	}
 	account := names.ServiceAccountUser(f.namespace, names.RegistrationAgentServiceAccount(f.cluster))
-	outer, err := ctrl.NewManager(wrap(plane.ConfigFor(t, account, "system:serviceaccounts", "system:authenticated")), options)
+	outer, err := ctrl.NewManager(wrap(f.plane.ConfigFor(t, account, "system:serviceaccounts", "system:authenticated")), options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	hub := wrap(plane.ConfigFor(t, f.user(), f.groups()...))
+	hub := wrap(f.plane.ConfigFor(t, f.user(), f.groups()...))
 	inner, err := ctrl.NewManager(hub, options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &process{registry: prometheus.NewRegistry()}
 	run := f.config
-	run.Managed, run.Live = outer, plane.ClientFor(t, hub)
+	run.Managed, run.Live = outer, f.plane.ClientFor(t, hub)
 	if run.Metrics, err = addon.NewMetrics(p.registry); err != nil {
 		t.Fatal(err)
 	}
-	if err := addon.Setup(inner, run); err != nil {
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := setup(ctx, inner, run); err != nil {
+		cancel()
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	for _, mgr := range []manager.Manager{outer, inner} {
 		running.Go(func() {
@@ -534,7 +557,7 @@ func (f *fleet) requests(t *testing.T, name string) []certificatesv1.Certificate
 // some.
 func (f *fleet) approve(t *testing.T, name string) {
 	t.Helper()
-	clients := kubernetes.NewForConfigOrDie(plane.Config())
+	clients := kubernetes.NewForConfigOrDie(f.plane.Config())
 	eventually(t, "a request to approve", func() error {
 		approved := 0
 		for _, c := range f.requests(t, name) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
 // TestMany registers many add-ons at once and counts what that takes.
@@ -139,4 +140,28 @@ func TestOutOfReach(t *testing.T) {
 	<-ctx.Done()
 	f.setFail(nil)
 	f.awaitSecret(t, old.Name, func(data map[string][]byte) bool { return string(data["token"]) != string(old.Data["token"]) })
+}
+
+// TestRestartedServers kills the API server of hub and managed cluster while a
+// token of ten minutes is to be renewed.
+func TestRestartedServers(t *testing.T) {
+	t.Parallel()
+	own := controlplane.Start(t)
+	f := newFleetOn(t, own, driver.Token)
+	f.secondsOfTokens = 600
+	f.start(t)
+	good := f.withToken(t)
+	for range 2 {
+		secret := f.secret(t, good.Name)
+		old := forge(t, f.cluster, names.AddOnServiceAccount(f.cluster, "one"), string(good.Data[names.KeyServiceAccountUID]), now().Add(-500*time.Second), now().Add(100*time.Second))
+		secret.Data["token"] = old
+		delete(secret.Annotations, names.AnnotationCredentialObtained)
+		if err := f.admin.Update(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+		own.StopAPIServer(t)
+		own.StartAPIServer(t)
+		f.awaitSecret(t, good.Name, func(data map[string][]byte) bool { return string(data["token"]) != string(old) })
+		f.condition(t, "one", names.ConditionTokenRefreshed, metav1.ConditionTrue, names.ReasonAddOnTokenRefreshed)
+	}
 }
