@@ -1,8 +1,11 @@
 package addon_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -206,4 +209,79 @@ func TestTwoManagers(t *testing.T) {
 		e.awaitNoCondition(t, name, "a1")
 		e.awaitInfrastructure(t, name, "a1")
 	}
+}
+
+// TestStaleCache hides from the add-on manager what it makes: an identity is
+// made once all the same, and nothing of it is left behind.
+func TestStaleCache(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.cluster(t, "c1")
+	blind := &blindfold{lifted: make(chan struct{})}
+	e.start(t, blind.wrap)
+	e.tokenAddOn(t, "c1", "a1")
+	first := e.awaitReady(t, "c1", "a1", "c1-a1-agent")
+	// It makes the second without having seen that the first is there.
+	e.declare(t, "c1", "a1", "token", upstreamUser("c1", "a1"))
+	e.awaitReady(t, "c1", "a1", "a1-agent")
+	e.declare(t, "c1", "a1", "token", seedUser("c1", "a1"))
+	if again := e.awaitReady(t, "c1", "a1", "c1-a1-agent"); again.UID != first.UID {
+		t.Error("the identity was replaced")
+	}
+	e.declare(t, "c1", "a1", "csr", names.AddOnUser("c1", "a1", "a1"))
+	e.awaitNoCondition(t, "c1", "a1")
+	e.awaitInfrastructure(t, "c1", "a1")
+	// What it learns of too late goes when it learns of it.
+	e.tokenAddOn(t, "c1", "a2")
+	e.awaitReady(t, "c1", "a2", "c1-a2-agent")
+	e.delete(t, addOn("c1", "a2"))
+	close(blind.lifted)
+	e.awaitInfrastructure(t, "c1", "a2")
+}
+
+// blindfold keeps watches of token infrastructure silent until it is lifted.
+type blindfold struct{ lifted chan struct{} }
+
+func (f *blindfold) wrap(next http.RoundTripper) http.RoundTripper { return blind{f: f, next: next} }
+
+type blind struct {
+	f    *blindfold
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b blind) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := b.next.RoundTrip(req)
+	query := req.URL.Query()
+	if err != nil || query.Get("watch") == "" || !strings.Contains(query.Get("labelSelector"), names.LabelTokenInfrastructure) {
+		return resp, err
+	}
+	resp.Body = &late{ReadCloser: resp.Body, f: b.f, ended: req.Context().Done(), listed: query.Get("sendInitialEvents") != "true"}
+	return resp, nil
+}
+
+// late is what a watch tells, behind the list that it may begin with, once the
+// blindfold is lifted.
+type late struct {
+	io.ReadCloser
+
+	f      *blindfold
+	ended  <-chan struct{}
+	begun  []byte
+	listed bool
+}
+
+// Read implements io.Reader.
+func (l *late) Read(p []byte) (int, error) {
+	if l.listed {
+		select {
+		case <-l.f.lifted:
+		case <-l.ended:
+		}
+		return l.ReadCloser.Read(p)
+	}
+	n, err := l.ReadCloser.Read(p)
+	l.begun = append(l.begun, p[:n]...)
+	l.listed = bytes.Contains(l.begun, []byte(metav1.InitialEventsAnnotationKey))
+	return n, err
 }

@@ -3,11 +3,14 @@ package addon_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -120,6 +123,8 @@ func TestTokensOfOthers(t *testing.T) {
 	e.declare(t, "c1", "foreign", "token", upstreamUser("c1", "foreign"))
 	e.awaitNotReady(t, "c1", "foreign", names.ReasonServiceAccountTaken)
 	expectNone("after naming somebody's service account")
+	e.expectMetrics(t, 2, map[string]string{"c1/later": names.ReasonServiceAccountNotAllowed, "c1/foreign": names.ReasonServiceAccountTaken})
+	e.expectEvents(t, "c1", names.ReasonServiceAccountNotAllowed, names.ReasonServiceAccountTaken)
 	// Nothing is left when the hub turns the cluster down.
 	e.merge(t, managedCluster("c1"), `{"spec":{"hubAcceptsClient":false}}`)
 	e.awaitInfrastructure(t, "c1", "mine")
@@ -128,6 +133,54 @@ func TestTokensOfOthers(t *testing.T) {
 		return apierrors.IsForbidden(mint(t, agent, "c1", "c1-mine-agent")), nil
 	})
 	expectNone("after the denial")
+}
+
+// expectMetrics looks at how many identities are ready, and why others are not.
+func (e *env) expectMetrics(t *testing.T, ready float64, notReady map[string]string) {
+	t.Helper()
+	families, err := e.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, label := range metric.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			switch family.GetName() {
+			case "ocm_addon_token_infrastructure_ready":
+				if metric.GetGauge().GetValue() != ready {
+					t.Errorf("%v identities are ready", metric.GetGauge().GetValue())
+				}
+			case "ocm_addon_token_infrastructure_not_ready":
+				got[labels["cluster"]+"/"+labels["addon"]] = labels["reason"]
+			}
+		}
+	}
+	if diff := cmp.Diff(notReady, got); diff != "" {
+		t.Errorf("not ready (-want +got):\n%s", diff)
+	}
+}
+
+// expectEvents waits for warnings about add-ons, and for nothing about those
+// that are well.
+func (e *env) expectEvents(t *testing.T, cluster string, reasons ...string) {
+	t.Helper()
+	var seen []string
+	eventually(t, fmt.Sprintf("there are events %v", reasons), func(ctx context.Context) (bool, error) {
+		var list eventsv1.EventList
+		err := e.admin.List(ctx, &list, client.InNamespace(cluster))
+		seen = nil
+		for i := range list.Items {
+			if list.Items[i].Regarding.Kind == "ManagedClusterAddOn" && list.Items[i].Type == corev1.EventTypeWarning {
+				seen = append(seen, list.Items[i].Reason)
+			}
+		}
+		slices.Sort(seen)
+		return slices.Equal(reasons, slices.Compact(seen)), err
+	}, func() any { return seen })
 }
 
 // TestStatusOfAgents: what an agent may write into the status of its add-ons.

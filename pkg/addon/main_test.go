@@ -47,6 +47,8 @@ func TestMain(m *testing.M) {
 type env struct {
 	cp    *controlplane.ControlPlane
 	admin client.Client
+	// metrics are those of the add-on manager that was started last.
+	metrics *prometheus.Registry
 }
 
 func newEnv(t *testing.T) *env {
@@ -107,7 +109,8 @@ func (e *env) run(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper, 
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := addon.Setup(ctx, mgr, addon.Config{Clock: clock.RealClock{}, Metrics: prometheus.NewRegistry()}); err != nil {
+	e.metrics = prometheus.NewRegistry()
+	if err := addon.Setup(ctx, mgr, addon.Config{Clock: clock.RealClock{}, Metrics: e.metrics}); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)

@@ -152,16 +152,13 @@ func (a *AddOn) configure(ctx context.Context, addOn *addonv1beta1.ManagedCluste
 func (a *AddOn) configs(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.ClusterManagementAddOn,
 ) (configs []config, unsupported []addonv1beta1.AddOnConfig, err error) {
 	base, known := defaults(cma), knownDefault(cma)
-	for _, strategy := range slices.Backward(placements(cma)) {
-		clusters, _, err := decided(ctx, a.Client, strategy.PlacementRef)
-		if err != nil {
-			return nil, nil, err
-		}
-		if slices.Contains(clusters, addOn.Namespace) {
-			base = override(base, strategy.Configs)
-			known = knownInstall(progressionOf(cma, strategy.PlacementRef))
-			break
-		}
+	strategy, err := a.strategy(ctx, addOn.Namespace, cma)
+	if err != nil {
+		return nil, nil, err
+	}
+	if strategy != nil {
+		base = override(base, strategy.Configs)
+		known = knownInstall(progressionOf(cma, strategy.PlacementRef))
 	}
 	supported, unsupported := split(addOn)
 	configs = override(base, supported)
@@ -174,6 +171,25 @@ func (a *AddOn) configs(ctx context.Context, addOn *addonv1beta1.ManagedClusterA
 		}
 		return known(c)
 	})
+}
+
+// strategy returns the last placement that chose a cluster. It does not look at
+// decisions where no placement configures anything.
+func (a *AddOn) strategy(ctx context.Context, cluster string, cma *addonv1beta1.ClusterManagementAddOn) (*addonv1beta1.PlacementStrategy, error) {
+	strategies := placements(cma)
+	if !slices.ContainsFunc(strategies, func(s addonv1beta1.PlacementStrategy) bool { return len(s.Configs) > 0 }) {
+		return nil, nil //nolint:nilnil // No placement is an answer.
+	}
+	for i, strategy := range slices.Backward(strategies) {
+		clusters, _, err := decided(ctx, a.Client, strategy.PlacementRef)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(clusters, cluster) {
+			return &strategies[i], nil
+		}
+	}
+	return nil, nil //nolint:nilnil // See above.
 }
 
 func progressionOf(cma *addonv1beta1.ClusterManagementAddOn, ref addonv1beta1.PlacementRef) addonv1beta1.InstallProgression {
