@@ -17,4 +17,5 @@ bench() {
 	bench Join 1x ./bench
 	bench AddOns 1x ./bench
 	bench Hub 1x ./bench/hub
+	bench AddOnHub 1x ./bench/addonhub
 } | tee bin/bench.txt

@@ -20,6 +20,7 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/bench/internal/measure"
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
@@ -44,7 +45,7 @@ type result struct {
 	wall               time.Duration
 	acceptCPU, idleCPU time.Duration
 	peakKiB            int64
-	acceptWrites       map[string]int
+	acceptWrites       map[string]measure.Requests
 	idleWrites         int
 	renewals           int
 }
@@ -52,18 +53,18 @@ type result struct {
 // BenchmarkHub accepts all clusters at once and then lets their agents renew
 // leases for a minute. However often Go wants to repeat it, it runs once.
 func BenchmarkHub(b *testing.B) {
-	r := measure(b)
+	r := measured(b)
 	perCluster := func(writes int) float64 { return float64(writes) / float64(r.clusters) }
 	all := 0
-	for user, writes := range r.acceptWrites {
-		all += writes
-		b.Logf("accept: %.3f writes per cluster by %s", perCluster(writes), user)
+	for user, requests := range r.acceptWrites {
+		all += requests.Writes
+		b.Logf("accept: %.3f writes per cluster by %s", perCluster(requests.Writes), user)
 	}
 	b.ReportMetric(float64(r.clusters), "clusters")
 	b.ReportMetric(r.wall.Seconds(), "accept-wall-s")
 	b.ReportMetric(r.acceptCPU.Seconds(), "accept-cpu-s")
 	b.ReportMetric(float64(r.peakKiB)/1024, "peak-MiB")
-	b.ReportMetric(perCluster(r.acceptWrites[hubUser]), "hub-writes/cluster")
+	b.ReportMetric(perCluster(r.acceptWrites[hubUser].Writes), "hub-writes/cluster")
 	b.ReportMetric(perCluster(all), "all-writes/cluster")
 	b.ReportMetric(float64(r.idleWrites), "idle-writes/min")
 	b.ReportMetric(r.idleCPU.Seconds(), "idle-cpu-s/min")
@@ -76,7 +77,7 @@ var once struct {
 	result *result
 }
 
-func measure(b *testing.B) *result {
+func measured(b *testing.B) *result {
 	b.Helper()
 	once.Lock()
 	defer once.Unlock()
@@ -89,8 +90,8 @@ func measure(b *testing.B) *result {
 func run(b *testing.B) *result {
 	b.Helper()
 	r := &result{clusters: clusterCount(b)}
-	audit := newAudit(b)
-	cp := controlplane.Start(b, controlplane.WithAPIServerArgs(audit.args()...))
+	audit := measure.NewAudit(b)
+	cp := controlplane.Start(b, controlplane.WithAPIServerArgs(audit.Args()...))
 	admin, err := client.NewWithWatch(cp.Config(), client.Options{Scheme: scheme.New()})
 	if err != nil {
 		b.Fatal(err)
@@ -103,28 +104,28 @@ func run(b *testing.B) *result {
 	if err := os.WriteFile(kubeconfig, cp.KubeconfigFor(b, hubUser, "system:serviceaccounts"), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	hub := startHub(b, kubeconfig)
+	hub := measure.Start(b, binary, "hub", kubeconfig)
 
 	changes := make(chan watch.Event)
 	stop := watchClusters(b, admin, changes)
-	before, beforeCPU := audit.writes(b), hub.cpu(b)
+	before, beforeCPU := audit.Requests(b), hub.CPU(b)
 	start := now.Now()
 	go each(b, r.clusters, func(ctx context.Context, name string) error {
 		return admin.Patch(ctx, named(name), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"hubAcceptsClient":true}}`)))
 	})
 	awaitAccepted(b, changes, r.clusters)
-	r.wall, r.acceptCPU = now.Since(start), hub.cpu(b)-beforeCPU
+	r.wall, r.acceptCPU = now.Since(start), hub.CPU(b)-beforeCPU
 	stop()
 	now.Sleep(5 * time.Second) // Writes that come late count as well.
-	r.acceptWrites = difference(audit.writes(b), before)
+	r.acceptWrites = measure.Difference(audit.Requests(b), before)
 
 	each(b, r.clusters, func(ctx context.Context, name string) error { return report(ctx, admin, name) })
 	now.Sleep(10 * time.Second)
-	before, beforeCPU = audit.writes(b), hub.cpu(b)
+	before, beforeCPU = audit.Requests(b), hub.CPU(b)
 	r.renewals = renewLeases(b, admin, r.clusters, idle)
-	r.idleCPU = hub.cpu(b) - beforeCPU
-	r.idleWrites = difference(audit.writes(b), before)[hubUser]
-	r.peakKiB = hub.peakKiB(b)
+	r.idleCPU = hub.CPU(b) - beforeCPU
+	r.idleWrites = measure.Difference(audit.Requests(b), before)[hubUser].Writes
+	r.peakKiB = hub.PeakKiB(b)
 	return r
 }
 
