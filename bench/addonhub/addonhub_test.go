@@ -307,8 +307,8 @@ func informer(b *testing.B, cp *controlplane.ControlPlane, changed func(any)) (s
 		b.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(b.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- objects.Start(ctx) }()
+	var running sync.WaitGroup
+	running.Go(func() { _ = objects.Start(ctx) })
 	source, err := objects.GetInformer(ctx, &addonv1beta1.ManagedClusterAddOn{})
 	if err != nil {
 		b.Fatal(err)
@@ -320,7 +320,7 @@ func informer(b *testing.B, cp *controlplane.ControlPlane, changed func(any)) (s
 	}
 	return func() {
 		cancel()
-		_ = <-ended
+		running.Wait()
 	}
 }
 
