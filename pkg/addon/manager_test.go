@@ -159,6 +159,14 @@ func testManual(t *testing.T, e *env, name string, writes *counter) {
 	if got := writes.of("manual-c1"); len(got) != 2 {
 		t.Errorf("%d writes:\n%s", len(got), strings.Join(got, "\n"))
 	}
+	// What somebody takes away comes back.
+	e.merge(t, found, `{"metadata":{"ownerReferences":null}}`)
+	eventually(t, "the add-on is owned again", func(ctx context.Context) (bool, error) {
+		e.get(ctx, t, found)
+		return len(found.OwnerReferences) == 1, nil
+	})
+	e.setCondition(t, "manual-c1", name, addonv1beta1.ManagedClusterAddOnConditionConfigured, "False")
+	e.awaitConfigured(t, "manual-c1", name, metav1.ConditionTrue, names.ReasonConfigurationsConfigured)
 	// One that was made anew owns the add-on again, before or after it is garbage.
 	e.delete(t, cma)
 	e.create(t, fleet(name))

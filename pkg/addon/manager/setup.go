@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -103,7 +104,8 @@ func accepts(object client.Object) bool {
 }
 
 // concerns reports whether a change of an add-on can change what AddOn writes.
-// What agents report does not.
+// What agents report does not, nor what AddOn itself wrote: the cache may show
+// that piece by piece, which would look as if some were missing.
 func concerns(e event.UpdateEvent) bool {
 	before, ok1 := e.ObjectOld.(*addonv1beta1.ManagedClusterAddOn)
 	after, ok2 := e.ObjectNew.(*addonv1beta1.ManagedClusterAddOn)
@@ -111,12 +113,19 @@ func concerns(e event.UpdateEvent) bool {
 		return false
 	}
 	kind := addonv1beta1.ManagedClusterAddOnConditionConfigured
-	return before.Generation != after.Generation ||
-		!equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) ||
-		!equality.Semantic.DeepEqual(before.Annotations, after.Annotations) ||
+	said := apimeta.FindStatusCondition(before.Status.Conditions, kind)
+	return before.Generation != after.Generation || disowned(before, after) ||
+		!maps.Equal(before.Annotations, after.Annotations) ||
 		!equality.Semantic.DeepEqual(before.Status.SupportedConfigs, after.Status.SupportedConfigs) ||
 		!equality.Semantic.DeepEqual(before.Status.ConfigReferences, after.Status.ConfigReferences) ||
-		!equality.Semantic.DeepEqual(apimeta.FindStatusCondition(before.Status.Conditions, kind), apimeta.FindStatusCondition(after.Status.Conditions, kind))
+		said != nil && !equality.Semantic.DeepEqual(said, apimeta.FindStatusCondition(after.Status.Conditions, kind))
+}
+
+// disowned reports whether somebody took an owner away.
+func disowned(before, after client.Object) bool {
+	return slices.ContainsFunc(before.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
+		return !slices.ContainsFunc(after.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner.UID })
+	})
 }
 
 // lookup maps what changed to whom it concerns, by the cache. A list fails only

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,7 +43,6 @@ func SetCondition(ctx context.Context, c client.Client, owner client.FieldOwner,
 		return false, err
 	}
 	patch := client.RawPatch(types.ApplyPatchType, body)
-	// What is answered is not needed, and addOn may be shared.
 	if err := c.Status().Patch(ctx, bare(addOn), patch, owner, client.ForceOwnership); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("condition %s of add-on %s of cluster %s: %w", want.Type, addOn.Name, addOn.Namespace, err)
 	}
@@ -90,8 +90,12 @@ func Metadata(ctx context.Context, c client.Client, owner client.FieldOwner, add
 	return nil
 }
 
-func bare(addOn *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
-	return &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: addOn.Namespace, Name: addOn.Name}}
+// bare names an add-on. That it is metadata only makes the server answer with
+// the metadata, which is all that is looked at.
+func bare(addOn *addonv1beta1.ManagedClusterAddOn) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: addOn.Namespace, Name: addOn.Name}}
+	object.SetGroupVersionKind(schema.GroupVersion(addonv1beta1.GroupVersion).WithKind("ManagedClusterAddOn"))
+	return object
 }
 
 // Settled turns a conflict into another look soon: that somebody else wrote
