@@ -56,6 +56,7 @@ func Resign(ctx context.Context, hub client.Client, cluster string) error {
 			return nil
 		}
 		live.Spec.HubAcceptsClient = false
+		live.Annotations = mergeMap(live.Annotations, map[string]string{names.AnnotationLeft: "true"})
 		return client.IgnoreNotFound(hub.Update(ctx, live))
 	})
 }

@@ -42,6 +42,9 @@ const (
 	// AnnotationAgentPrefix is the only prefix that an agent may pass on from
 	// its configuration to its ManagedCluster.
 	AnnotationAgentPrefix = "agent.open-cluster-management.io/"
+	// AnnotationLeft, on a ManagedCluster, says that the cluster itself withdrew
+	// the hub's acceptance: its agent and credential are gone. It is ours.
+	AnnotationLeft = AnnotationAgentPrefix + "left"
 	// AnnotationManagedClusterARN names the AWS identity of a cluster that
 	// registers with the awsirsa driver.
 	AnnotationManagedClusterARN = AnnotationAgentPrefix + "managed-cluster-arn"

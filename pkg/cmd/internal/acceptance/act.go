@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 const (
@@ -129,6 +130,9 @@ func (r *Runner) act(ctx context.Context, f Facts, v Verdict) error {
 	if v.Accept != nil {
 		patch := client.MergeFrom(f.Cluster.DeepCopy())
 		f.Cluster.Spec.HubAcceptsClient = *v.Accept
+		if *v.Accept {
+			delete(f.Cluster.Annotations, names.AnnotationLeft)
+		}
 		if err := r.Client.Patch(ctx, f.Cluster, patch); err != nil {
 			return fmt.Errorf("cluster %s: %w", f.Name, err)
 		}

@@ -64,6 +64,8 @@ func Decide(f Facts, c Choice) (Verdict, error) {
 	case f.Cluster != nil && f.Cluster.Annotations[names.AnnotationManagedClusterARN] != "":
 		// The identity comes from AWS; there is nothing to sign.
 		return Verdict{}.finish(f, c, []claim{{requester: connected}}), nil
+	case c.Fingerprint == "" && waits(f):
+		return Verdict{Accept: new(true)}, nil
 	}
 	requests := eligible(f, c)
 	claims := claimsOf(f, requests)
@@ -76,17 +78,37 @@ func Decide(f Facts, c Choice) (Verdict, error) {
 	if f.Cluster == nil {
 		return Verdict{Waiting: "the cluster to register; does its agent run and reach this hub?"}, nil
 	}
+	return settle(requests, claims).finish(f, c, claims), nil
+}
+
+// settle approves the requests of those who were chosen that wait, and denies
+// the others.
+func settle(requests []fleet.Request, chosen []claim) Verdict {
 	var v Verdict
 	for _, r := range requests {
-		chosen := slices.Contains(claims, claimOf(r))
 		switch {
-		case !chosen && r.State == fleet.Pending:
-			v.Deny = append(v.Deny, r)
-		case chosen && r.State == fleet.Pending:
+		case r.State != fleet.Pending:
+		case slices.Contains(chosen, claimOf(r)):
 			v.Approve = append(v.Approve, r)
+		default:
+			v.Deny = append(v.Deny, r)
 		}
 	}
-	return v.finish(f, c, claims), nil
+	return v
+}
+
+// waits reports whether a cluster that was denied waits to be accepted again: its
+// agent holds the credential that it had, so it asks for none. One that left
+// has none any more.
+func waits(f Facts) bool {
+	if f.Cluster == nil || f.Cluster.Spec.HubAcceptsClient || f.Cluster.Annotations[names.AnnotationLeft] != "" {
+		return false
+	}
+	conditions := f.Cluster.Status.Conditions
+	accepted := apimeta.FindStatusCondition(conditions, clusterv1.ManagedClusterConditionHubAccepted)
+	return accepted != nil && accepted.Reason == names.ReasonHubDenied &&
+		apimeta.IsStatusConditionTrue(conditions, clusterv1.ManagedClusterConditionJoined) &&
+		!slices.ContainsFunc(f.Requests, func(r fleet.Request) bool { return r.State == fleet.Pending || r.State == fleet.Approved })
 }
 
 // settled reports whether nothing is left to decide: no request waits, and the

@@ -73,6 +73,10 @@ func denied(c *clusterv1.ManagedCluster) {
 	condition(clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, names.ReasonHubDenied)(c)
 }
 
+func left(c *clusterv1.ManagedCluster) {
+	c.Annotations = map[string]string{names.AnnotationLeft: "true"}
+}
+
 func fromAWS(c *clusterv1.ManagedCluster) {
 	c.Annotations = map[string]string{names.AnnotationManagedClusterARN: "arn:aws:eks:us-west-2:1:cluster/c1"}
 }
@@ -165,6 +169,29 @@ func TestDecide(t *testing.T) {
 				request("b", keyB, fleet.Pending, func(r *fleet.Request) { r.Created = epoch.Add(2 * time.Hour) }),
 			},
 			want: want{approve: "b", accept: "true", waiting: true},
+		},
+		{
+			name: "a cluster that was denied is accepted again", cluster: cluster(joined, denied),
+			requests: []fleet.Request{request("a", keyA, fleet.Issued)},
+			want:     want{accept: "true"},
+		},
+		{
+			name: "also when its request is forgotten", cluster: cluster(joined, denied),
+			want: want{accept: "true"},
+		},
+		{
+			name: "a cluster that left is not accepted before it asks", cluster: cluster(joined, denied, left),
+			requests: []fleet.Request{request("a", keyA, fleet.Issued)},
+			want:     want{waiting: true},
+		},
+		{
+			name: "a cluster that never joined is not accepted before it asks", cluster: cluster(denied),
+			want: want{waiting: true},
+		},
+		{
+			name: "a cluster that was denied and asks anew is judged by its request", cluster: cluster(joined, denied),
+			requests: []fleet.Request{request("b", keyB, fleet.Pending)},
+			want:     want{approve: "b", accept: "true", waiting: true},
 		},
 		{
 			name: "a certificate of one that was never accepted is a rival", cluster: cluster(),
