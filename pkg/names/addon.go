@@ -103,8 +103,8 @@ const (
 	ReasonInstallNamespaceMissing = "InstallNamespaceMissing"
 	// ReasonSecretsUnknown says that the agent cannot see the Secrets on its cluster.
 	ReasonSecretsUnknown = "SecretsUnknown"
-	// ReasonSecretTaken waits for what another agent of the same cluster stored
-	// at the same moment.
+	// ReasonSecretTaken says that somebody else, such as the agent of another
+	// hub, writes the Secret as well.
 	ReasonSecretTaken = "SecretTaken"
 	// ReasonHostedElsewhere says that the add-on's agent runs on a cluster that
 	// this agent does not write to.

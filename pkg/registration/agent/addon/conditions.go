@@ -151,7 +151,7 @@ func (r *Reconciler) write(ctx context.Context, s *scope) error {
 		return nil
 	}
 	said := said(s.addOn, s.want)
-	if wait := s.memory.quarrel(said, s.now); wait > 0 {
+	if wait := s.memory.contest(said, quarrelAfter, s.now); wait > 0 {
 		r.log.Info("Waiting before writing the same status again, which somebody keeps changing", "addOn", s.addOn.Name, "wait", wait)
 		s.after(wait)
 		return nil
@@ -166,7 +166,8 @@ func (r *Reconciler) write(ctx context.Context, s *scope) error {
 	if s.want.ResourceVersion == base {
 		base = "" // The hub keeps nothing of it, so no event will tell.
 	}
-	s.memory.wrote(base, said, s.now)
+	s.memory.base = base
+	s.memory.say(said, s.now)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package addon_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -269,4 +270,52 @@ func TestBlind(t *testing.T) {
 	if !strings.Contains(c.Message, f.namespace) {
 		t.Errorf("message %q", c.Message)
 	}
+}
+
+// TestOtherHub has the agents of two hubs on one cluster, with the same add-on
+// in the same namespace: the second leaves the first's Secret alone, until the
+// first is gone.
+func TestOtherHub(t *testing.T) {
+	t.Parallel()
+	first, second := newFleet(t, driver.Token), newFleet(t, driver.Token)
+	p := first.start(t)
+	mine := first.withToken(t)
+	second.start(t)
+	second.register(t, "one")
+	second.status(t, "one", func(s *addonStatus) { s.Namespace = first.installed() })
+	second.subject(t, "one", driver.Token)
+	second.serve(t, "one", names.AddOnServiceAccount(second.cluster, "one"))
+	second.condition(t, "one", names.ConditionTokenRefreshed, metav1.ConditionFalse, names.ReasonSecretTaken)
+	if now := first.secret(t, mine.Name); now.ResourceVersion != mine.ResourceVersion {
+		t.Error("the Secret was changed")
+	}
+	p.stop()
+	if err := first.admin.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: first.namespace}}); err != nil {
+		t.Fatal(err)
+	}
+	second.condition(t, "one", names.ConditionTokenRefreshed, metav1.ConditionTrue, names.ReasonAddOnTokenRefreshed)
+}
+
+// TestVandal has somebody who destroys the credential over and over.
+func TestVandal(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, driver.Token)
+	f.start(t)
+	secret := f.withToken(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { // Ends with ctx.
+		defer close(done)
+		for ctx.Err() == nil {
+			_ = f.admin.Delete(ctx, secret.DeepCopy())
+			pause(20 * time.Millisecond)
+		}
+	}()
+	f.condition(t, "one", names.ConditionTokenRefreshed, metav1.ConditionFalse, names.ReasonSecretTaken)
+	if n := f.writes()["POST serviceaccounts/token"]; n > 6 {
+		t.Errorf("%d tokens were requested", n)
+	}
+	cancel()
+	<-done
+	f.condition(t, "one", names.ConditionTokenRefreshed, metav1.ConditionTrue, names.ReasonAddOnTokenRefreshed)
 }

@@ -540,6 +540,7 @@ func (f *fleet) withToken(t *testing.T) *corev1.Secret {
 	f.subject(t, name, driver.Token)
 	f.serve(t, name, names.AddOnServiceAccount(f.cluster, name))
 	f.condition(t, name, names.ConditionTokenRefreshed, metav1.ConditionTrue, names.ReasonAddOnTokenRefreshed)
+	f.condition(t, name, addonv1beta1.ManagedClusterAddOnConditionAvailable, metav1.ConditionUnknown, addonv1beta1.AddonAvailableReasonLeaseLeaseNotFound)
 	return f.secret(t, names.AddOnHubKubeconfigSecret(name))
 }
 

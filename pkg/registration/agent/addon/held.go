@@ -175,18 +175,31 @@ func (r *Reconciler) namespaceMissing(ctx context.Context, name string) (driver.
 	if r.memory.namespaceSeen(name) {
 		return driver.Step{}, nil
 	}
+	there, err := r.namespaceExists(ctx, name)
+	if err != nil {
+		return driver.Step{}, err
+	}
+	if !there {
+		return driver.Step{After: namespaceRecheck, Waiting: driver.Waiting{Reason: names.ReasonInstallNamespaceMissing, Message: fmt.Sprintf(
+			"waiting for namespace %s on the managed cluster, where the add-on's agent is to be installed", name)}}, nil
+	}
+	r.memory.sawNamespace(name)
+	return driver.Step{}, nil
+}
+
+func (r *Reconciler) namespaceExists(ctx context.Context, name string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	err := r.config.Managed.GetAPIReader().Get(ctx, client.ObjectKey{Name: name}, &metav1.PartialObjectMetadata{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
 	})
 	if apierrors.IsNotFound(err) {
-		return driver.Step{After: namespaceRecheck, Waiting: driver.Waiting{Reason: names.ReasonInstallNamespaceMissing, Message: fmt.Sprintf(
-			"waiting for namespace %s on the managed cluster, where the add-on's agent is to be installed", name)}}, nil
+		return false, nil
 	}
 	if err != nil {
-		return driver.Step{}, fmt.Errorf("get namespace %s: %w", name, err)
+		return false, fmt.Errorf("get namespace %s: %w", name, err)
 	}
-	r.memory.sawNamespace(name)
-	return driver.Step{}, nil
+	return true, nil
 }
 
 // namespaceRecheck is how often a missing namespace is looked for.

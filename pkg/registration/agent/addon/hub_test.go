@@ -173,6 +173,7 @@ func (f *fleet) withCertificate(t *testing.T, name string) *corev1.Secret {
 	f.register(t, name)
 	f.approve(t, name)
 	f.condition(t, name, names.ConditionCertificateRotated, metav1.ConditionTrue, names.ReasonCertificateUpdated)
+	f.condition(t, name, addonv1beta1.ManagedClusterAddOnConditionAvailable, metav1.ConditionUnknown, addonv1beta1.AddonAvailableReasonLeaseLeaseNotFound)
 	return f.secret(t, names.AddOnHubKubeconfigSecret(name))
 }
 

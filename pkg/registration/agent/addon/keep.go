@@ -73,7 +73,11 @@ func (r *Reconciler) keep(ctx context.Context, s *scope, it *item) error {
 			return err
 		}
 		var need credential.Need
-		if h, need, due = r.judge(s, it, live); due {
+		h, need, due = r.judge(s, it, live)
+		if yields, err := r.yields(ctx, s, it, h, need); yields || err != nil {
+			return err
+		}
+		if due {
 			r.obtain(ctx, s, it, h, need)
 			return nil
 		}
@@ -177,6 +181,9 @@ func (r *Reconciler) obtain(ctx context.Context, s *scope, it *item, h held, nee
 		it.state = state{validity: step.Issued.Validity, usable: true}
 		delete(s.memory.attempts, it.secret.Name)
 		r.config.Metrics.renewed(s.addOn.Name, it, string(need.Reason))
+		if lost(need) {
+			s.memory.say([]string{lossOf(it)}, s.now)
+		}
 		s.after(time.Millisecond) // To sleep until the renewal point of what is stored.
 		return
 	default:
@@ -194,9 +201,14 @@ func (r *Reconciler) obtain(ctx context.Context, s *scope, it *item, h held, nee
 	a.state = it.state
 	s.after(a.until.Sub(s.now))
 	s.freshen(it, a)
+	r.warn(s, it, a)
+}
+
+// warn records an event about a failure when it is new.
+func (r *Reconciler) warn(s *scope, it *item, a *attempt) {
 	if it.state.failing && a.warned != it.state.waiting.Reason {
 		a.warned = it.state.waiting.Reason
-		r.tell.warning(s.addOn, it, need, it.state.waiting)
+		r.tell.warning(s.addOn, it, it.state.waiting)
 	}
 }
 

@@ -131,23 +131,22 @@ const (
 	quarrelMemory = 30 * time.Minute
 )
 
-// quarrel returns how long to wait before the same is said once more: two
-// agents, or an agent and a hub, that want different things must not keep each
-// other busy.
-func (m *addOnMemory) quarrel(said []string, now time.Time) time.Duration {
+// contest returns how long to wait before the same is said once more, after it
+// was said so often: two agents, or an agent and a hub, that want different
+// things must not keep each other busy.
+func (m *addOnMemory) contest(said []string, after int, now time.Time) time.Duration {
 	backoff := credential.Backoff{First: 5 * time.Second, Most: 10 * time.Minute}
 	var wait time.Duration
 	for _, digest := range said {
 		before, ok := m.written[digest]
-		if ok && before.times >= quarrelAfter && now.Sub(before.last) <= quarrelMemory {
-			wait = max(wait, before.last.Add(backoff.Delay(before.times-quarrelAfter+1, digest)).Sub(now))
+		if ok && before.times >= after && now.Sub(before.last) <= quarrelMemory {
+			wait = max(wait, before.last.Add(backoff.Delay(before.times-after+1, digest)).Sub(now))
 		}
 	}
 	return wait
 }
 
-func (m *addOnMemory) wrote(base string, said []string, now time.Time) {
-	m.base = base
+func (m *addOnMemory) say(said []string, now time.Time) {
 	for other, w := range m.written {
 		if now.Sub(w.last) > quarrelMemory {
 			delete(m.written, other)

@@ -1,6 +1,8 @@
 package addon
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -33,10 +35,19 @@ func (t teller) renewed(it *item, issued *driver.Issued, need credential.Need) {
 		reason = names.EventAddOnTokenRefreshed
 	}
 	t.managed.Eventf(about, nil, corev1.EventTypeNormal, reason, "Obtain",
-		"add-on %s has a new credential for %s until %s, because: %s", it.addOn, it.label(), stamp(issued.Validity.NotAfter), need.Message)
+		"add-on %s has a new credential for %s until %s, because: %s", it.addOn, it.label(), stamp(issued.Validity.NotAfter), clip(need.Message))
 }
 
-func (t teller) warning(addOn *addonv1beta1.ManagedClusterAddOn, it *item, need credential.Need, why driver.Waiting) {
+func (t teller) warning(addOn *addonv1beta1.ManagedClusterAddOn, it *item, why driver.Waiting) {
 	t.hub.Eventf(addOn, nil, corev1.EventTypeWarning, why.Reason, "Obtain",
-		"no new credential for %s, which is needed because %s: %s", it.label(), need.Message, why.Message)
+		"no new credential for %s: %s", it.label(), clip(why.Message))
+}
+
+// clip makes a sentence fit into an event, which may have 1 KiB.
+func clip(sentence string) string {
+	const most = 700
+	if len(sentence) <= most {
+		return sentence
+	}
+	return strings.ToValidUTF8(sentence[:most], "") + "..."
 }
