@@ -212,6 +212,25 @@ func TestClientsOfBothVersions(t *testing.T) {
 		}},
 		step{"add-ons of the hub", h.clusterManagementAddOns},
 		step{"an agent in the old version", h.agentInAlpha},
+		step{"what only the new version allows does not stop an old client", func(t *testing.T) {
+			t.Helper()
+			obj := addOn(beta, "allowed")
+			obj.Object["status"] = map[string]any{
+				"configReferences": []any{map[string]any{"group": "g", "resource": "r"}},
+				"registrations":    []any{map[string]any{"type": "customSigner"}},
+			}
+			h.create(t, obj)
+			before := h.read(t, beta, "allowed").Object["status"]
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"namespace":"x"}}`))
+			if err := h.admin.Status().Patch(t.Context(), addOn(alpha, "allowed"), patch); err != nil {
+				t.Fatal(err)
+			}
+			inBeta := h.read(t, beta, "allowed")
+			unstructured.RemoveNestedField(inBeta.Object, "status", "namespace")
+			if diff := cmp.Diff(before, inBeta.Object["status"]); diff != "" {
+				t.Errorf("(-before +after):\n%s", diff)
+			}
+		}},
 	)
 }
 
