@@ -127,6 +127,7 @@ func TestTokenInfrastructure(t *testing.T) {
 		"refused":    testRefused,
 		"foreign":    testForeign,
 		"collision":  testCollision,
+		"squatted":   testSquatted,
 		"unaccepted": testUnaccepted,
 		"waits":      testWaits,
 	} {
@@ -325,6 +326,27 @@ func testForeign(t *testing.T, e *env, c string, _ *counter) {
 	e.merge(t, mine, `{"metadata":{"labels":{"addon.open-cluster-management.io/token-infrastructure":"true"}}}`)
 	if got := e.awaitReady(t, c, "a1", "a1-agent"); got.UID != mine.UID {
 		t.Error("the account was replaced")
+	}
+}
+
+// testSquatted: the Role and the RoleBinding have names of their own; what lies
+// there, which can give the agent rights only, is replaced.
+func testSquatted(t *testing.T, e *env, c string, _ *counter) {
+	t.Helper()
+	role, binding := tokenRole(c, "a1"), tokenBinding(c, "a1")
+	role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}
+	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
+	binding.Subjects = []rbacv1.Subject{{Kind: "Group", APIGroup: rbacv1.GroupName, Name: names.ClusterGroup(c)}}
+	e.create(t, role, binding)
+	e.tokenAddOn(t, c, "a1")
+	e.awaitReady(t, c, "a1", c+"-a1-agent")
+	e.get(t.Context(), t, role)
+	e.get(t.Context(), t, binding)
+	if len(role.Rules) != 2 || !slices.Equal(role.Rules[0].Resources, []string{"serviceaccounts/token"}) {
+		t.Errorf("rules %+v", role.Rules)
+	}
+	if binding.RoleRef.Name != "a1-token-role" || len(binding.Subjects) != 2 {
+		t.Errorf("binding %+v", binding)
 	}
 }
 

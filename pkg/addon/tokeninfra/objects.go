@@ -85,24 +85,42 @@ func rules(account string) []rbacv1.PolicyRule {
 }
 
 func (r *Reconciler) ensureRole(ctx context.Context, addOn types.NamespacedName, account string) error {
-	name, want := names.AddOnTokenRole(addOn.Name), rules(account)
+	want := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: addOn.Namespace, Name: names.AddOnTokenRole(addOn.Name), Labels: labels(addOn.Name)},
+		Rules:      rules(account),
+	}
 	var live rbacv1.Role
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: addOn.Namespace, Name: name}, &live)
-	if err == nil && owns(addOn.Name, &live) && equality.Semantic.DeepEqual(live.Rules, want) {
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), &live)
+	if err == nil && owns(addOn.Name, &live) && equality.Semantic.DeepEqual(live.Rules, want.Rules) {
 		return nil
 	}
-	if client.IgnoreNotFound(err) != nil {
+	if apierrors.IsNotFound(err) {
+		err = r.create(ctx, want)
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	} else if err != nil {
 		return err
 	}
-	config := rbacac.Role(name, addOn.Namespace).WithLabels(labels(addOn.Name))
-	for _, rule := range want {
+	config := rbacac.Role(want.Name, want.Namespace).WithLabels(want.Labels)
+	for _, rule := range want.Rules {
 		config.WithRules(rbacac.PolicyRule().WithAPIGroups(rule.APIGroups...).
 			WithResources(rule.Resources...).WithResourceNames(rule.ResourceNames...).WithVerbs(rule.Verbs...))
 	}
 	if err := r.Client.Apply(ctx, config, Owner, client.ForceOwnership); err != nil {
-		return fmt.Errorf("role %s/%s: %w", addOn.Namespace, name, err)
+		return fmt.Errorf("role %s: %w", client.ObjectKeyFromObject(want), err)
 	}
 	return nil
+}
+
+// create makes an object that the cache does not hold. It costs the API server
+// far less than to apply it, which is left for what turns out to exist.
+func (r *Reconciler) create(ctx context.Context, object client.Object) error {
+	err := r.Client.Create(ctx, object, Owner)
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("%T %s: %w", object, client.ObjectKeyFromObject(object), err)
+	}
+	return err
 }
 
 // subjects are the groups of a cluster's agent, however it got its credential.
@@ -119,44 +137,50 @@ func roleRef(addOn string) rbacv1.RoleRef {
 	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: names.AddOnTokenRole(addOn)}
 }
 
-// ensureBinding makes or repairs the RoleBinding. What it binds to cannot be
-// changed, so one that binds to something else is replaced.
+// ensureBinding makes or repairs the RoleBinding.
 func (r *Reconciler) ensureBinding(ctx context.Context, addOn types.NamespacedName) error {
-	key := client.ObjectKey{Namespace: addOn.Namespace, Name: names.AddOnTokenRole(addOn.Name)}
+	want := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: addOn.Namespace, Name: names.AddOnTokenRole(addOn.Name), Labels: labels(addOn.Name)},
+		RoleRef:    roleRef(addOn.Name),
+		Subjects:   subjects(addOn.Namespace),
+	}
 	var live rbacv1.RoleBinding
-	err := r.Client.Get(ctx, key, &live)
-	if err == nil && owns(addOn.Name, &live) && live.RoleRef == roleRef(addOn.Name) && slices.Equal(live.Subjects, subjects(addOn.Namespace)) {
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), &live)
+	if err == nil && owns(addOn.Name, &live) && live.RoleRef == want.RoleRef && slices.Equal(live.Subjects, want.Subjects) {
 		return nil
 	}
-	if client.IgnoreNotFound(err) != nil {
+	if apierrors.IsNotFound(err) {
+		err = r.create(ctx, want.DeepCopy())
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	} else if err != nil {
 		return err
 	}
-	err = r.applyBinding(ctx, addOn)
-	if apierrors.IsInvalid(err) {
-		if err := r.Live.Get(ctx, key, &live); client.IgnoreNotFound(err) != nil {
-			return err
-		} else if live.RoleRef == roleRef(addOn.Name) {
-			return fmt.Errorf("role binding %s: %w", key, err)
-		}
+	return r.repairBinding(ctx, want)
+}
+
+// repairBinding applies a RoleBinding that exists. What it binds to cannot be
+// changed, so one that binds to something else is replaced.
+func (r *Reconciler) repairBinding(ctx context.Context, want *rbacv1.RoleBinding) error {
+	key := client.ObjectKeyFromObject(want)
+	var live rbacv1.RoleBinding
+	if err := r.Live.Get(ctx, key, &live); client.IgnoreNotFound(err) != nil {
+		return err
+	} else if err == nil && live.RoleRef != want.RoleRef {
 		if err := r.delete(ctx, &live); err != nil {
 			return err
 		}
-		err = r.applyBinding(ctx, addOn)
 	}
-	if err != nil {
+	config := rbacac.RoleBinding(want.Name, want.Namespace).WithLabels(want.Labels).
+		WithRoleRef(rbacac.RoleRef().WithAPIGroup(want.RoleRef.APIGroup).WithKind(want.RoleRef.Kind).WithName(want.RoleRef.Name))
+	for _, s := range want.Subjects {
+		config.WithSubjects(rbacac.Subject().WithKind(s.Kind).WithAPIGroup(s.APIGroup).WithName(s.Name))
+	}
+	if err := r.Client.Apply(ctx, config, Owner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("role binding %s: %w", key, err)
 	}
 	return nil
-}
-
-func (r *Reconciler) applyBinding(ctx context.Context, addOn types.NamespacedName) error {
-	ref := roleRef(addOn.Name)
-	config := rbacac.RoleBinding(ref.Name, addOn.Namespace).WithLabels(labels(addOn.Name)).
-		WithRoleRef(rbacac.RoleRef().WithAPIGroup(ref.APIGroup).WithKind(ref.Kind).WithName(ref.Name))
-	for _, s := range subjects(addOn.Namespace) {
-		config.WithSubjects(rbacac.Subject().WithKind(s.Kind).WithAPIGroup(s.APIGroup).WithName(s.Name))
-	}
-	return r.Client.Apply(ctx, config, Owner, client.ForceOwnership)
 }
 
 // made returns what reader knows of an add-on's objects, in the order in which
