@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -94,13 +95,12 @@ func TestKilledBeforeTheSecret(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, driver.Token)
 	requested := make(chan struct{})
-	var once bool
+	var dead atomic.Bool
 	p := f.startWith(t, func(r *http.Request) bool {
-		if strings.HasSuffix(r.URL.Path, "/secrets") && r.Method == http.MethodPost && !once {
-			once = true
+		if strings.HasSuffix(r.URL.Path, "/secrets") && r.Method == http.MethodPost && dead.CompareAndSwap(false, true) {
 			close(requested)
 		}
-		return once
+		return dead.Load()
 	})
 	f.register(t, "one")
 	f.subject(t, "one", driver.Token)
@@ -318,4 +318,35 @@ func TestVandal(t *testing.T) {
 	cancel()
 	<-done
 	f.condition(t, "one", names.ConditionTokenRefreshed, metav1.ConditionTrue, names.ReasonAddOnTokenRefreshed)
+}
+
+// TestDetached takes the cluster's rights on the hub away: what it has stays,
+// until the hub says that the add-on is gone.
+func TestDetached(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, driver.Token)
+	f.start(t)
+	secret := f.withToken(t)
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: f.cluster, Name: names.RegistrationRoleBinding(f.cluster)}}
+	if err := f.admin.Delete(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	f.annotate(t, "example.com/any", "thing")
+	f.settled(t)
+	if s := f.secret(t, secret.Name); s == nil || s.ResourceVersion != secret.ResourceVersion {
+		t.Error("the Secret was changed")
+	}
+	addOn, err := f.get(t, "one")
+	if err == nil {
+		err = f.admin.Delete(t.Context(), addOn)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the Secret to go", func() error {
+		if f.secret(t, secret.Name) != nil {
+			return errors.New("it is there")
+		}
+		return nil
+	})
 }

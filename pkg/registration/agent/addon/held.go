@@ -160,7 +160,7 @@ func (r *Reconciler) store(ctx context.Context, s *scope, it *item, h held, issu
 		notes[names.AnnotationCredentialRotation] = value
 	}
 	if err := r.secrets.replace(ctx, h.secret, it, data, notes); err != nil {
-		if apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			r.memory.forgetNamespace(it.secret.Namespace)
 		}
 		return err
@@ -187,19 +187,19 @@ func (r *Reconciler) namespaceMissing(ctx context.Context, name string) (driver.
 	return driver.Step{}, nil
 }
 
+// namespaceExists reports whether a namespace is there to stay.
 func (r *Reconciler) namespaceExists(ctx context.Context, name string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	err := r.config.Managed.GetAPIReader().Get(ctx, client.ObjectKey{Name: name}, &metav1.PartialObjectMetadata{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
-	})
+	namespace := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}
+	err := r.config.Managed.GetAPIReader().Get(ctx, client.ObjectKey{Name: name}, namespace)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("get namespace %s: %w", name, err)
 	}
-	return true, nil
+	return namespace.DeletionTimestamp.IsZero(), nil
 }
 
 // namespaceRecheck is how often a missing namespace is looked for.

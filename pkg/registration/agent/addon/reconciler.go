@@ -181,11 +181,13 @@ func (r *Reconciler) forget(ctx context.Context, key client.ObjectKey) (ctrl.Res
 
 // gone asks the hub itself whether an add-on is gone, before its credentials
 // are deleted. A hub that does not serve add-ons at this moment does not say so.
+// One that no longer answers this cluster said it before: with the cluster its
+// add-ons were deleted, and then its rights.
 func (r *Reconciler) gone(ctx context.Context, key client.ObjectKey) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	err := r.config.Live.Get(ctx, key, &addonv1beta1.ManagedClusterAddOn{})
-	if apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 		return true, nil
 	}
 	if err != nil {
