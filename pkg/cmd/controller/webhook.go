@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
@@ -85,6 +86,10 @@ func (f *webhookFlags) run(cmd *cobra.Command) error {
 func (f *webhookFlags) serve(mgr manager.Manager, holder *servingcert.Holder) error {
 	handler, err := conversion.NewHandler(ctrl.Log.WithName("conversion"), metrics.Registry)
 	if err != nil {
+		return err
+	}
+	// In tests several share a process, of which the first is measured.
+	if err := metrics.Registry.Register(holder.NewMetric()); err != nil && !errors.As(err, new(prometheus.AlreadyRegisteredError)) {
 		return err
 	}
 	mux := http.NewServeMux()

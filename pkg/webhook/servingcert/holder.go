@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -37,6 +38,20 @@ func CacheOptions(namespace string) cache.Options {
 			FieldSelector: fields.OneTermEqualSelector("metadata.name", names.AddOnWebhookServingCertSecret),
 		}}},
 	}}
+}
+
+// NewMetric is a metric that tells until when the certificate is good, in
+// seconds since the epoch; 0 while there is none.
+func (h *Holder) NewMetric() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "ocm_webhook_certificate_expiry_seconds", Help: "When the serving certificate expires, in seconds since the epoch.",
+	}, func() float64 {
+		cert := h.current.Load()
+		if cert == nil {
+			return 0
+		}
+		return float64(cert.Leaf.NotAfter.Unix())
+	})
 }
 
 // Watch follows the Secret in a cache that has CacheOptions.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -41,6 +42,13 @@ func TestHolder(t *testing.T) {
 		} else if err != nil || !cert.Leaf.Equal(certificate(t, want.Cert)) {
 			t.Errorf("another certificate, %v", err)
 		}
+		expiry := 0.0
+		if want.Cert != nil {
+			expiry = float64(certificate(t, want.Cert).NotAfter.Unix())
+		}
+		if got := measured(t, holder.NewMetric()); got != expiry {
+			t.Errorf("the metric says %v, want %v", got, expiry)
+		}
 		if err := holder.Check(nil); (err == nil) != ready {
 			t.Errorf("ready: %v", err)
 		}
@@ -58,6 +66,17 @@ func TestHolder(t *testing.T) {
 	w.pass(t)
 	add(informer, names.AddOnWebhookServingCertSecret, w.Serving)
 	expect(w.Serving, true)
+}
+
+func measured(t *testing.T, metric prometheus.Collector) float64 {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metric)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return families[0].GetMetric()[0].GetGauge().GetValue()
 }
 
 func add(informer *controllertest.FakeInformer, name string, content servingcert.KeyPair) {
