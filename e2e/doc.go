@@ -2,6 +2,10 @@
 // and the RBAC of the manifests, used as a user uses them. It imports nothing
 // but names and schemes of the product; what it knows, it sees from outside.
 //
+// Its add-ons are programs of other modules: the sample add-on of
+// examples/heartbeat, and upstream's managed-serviceaccount as it was released.
+// `make e2e-addons` builds both.
+//
 // One suite, two environments. By default it starts its own local clusters.
 // With E2E_ENVIRONMENT=kind it uses the contexts hub, cluster1 and cluster2 of
 // $KUBECONFIG, the image E2E_IMAGE, and tells the managed clusters to reach the
