@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -16,27 +15,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
 )
 
 // killed runs an add-on manager that is killed after its n-th write about a
 // cluster, and returns once it is gone. It reports false if it was done before.
 func (e *env) killed(t *testing.T, cluster string, n int, done func(context.Context) (bool, error)) bool {
 	t.Helper()
-	writes := newCounter()
-	writes.killAfter, writes.only = n, cluster
-	end := e.run(t, writes.wrap, time.Second)
+	writes := interrupt.After(n, cluster, inNamespace)
+	end := e.run(t, writes.Wrap)
 	defer func() { _ = end() }() // It may want to try its last event again.
-	killed := false
-	eventually(t, fmt.Sprintf("write %d about %s", n, cluster), func(ctx context.Context) (bool, error) {
-		select {
-		case <-writes.dead:
-			killed = true
-			return true, nil
-		default:
-			return done(ctx)
-		}
-	}, func() any { return writes.of(cluster) })
-	return killed
+	return writes.AwaitCut(t, patience, done)
 }
 
 func never(context.Context) (bool, error) { return false, nil }
@@ -56,25 +45,25 @@ func TestIdentityResumes(t *testing.T) {
 		if n < most && e.isReady(t, name) {
 			t.Errorf("killed after write %d: the identity is called ready", n)
 		}
-		rest := newCounter()
-		stop := e.start(t, rest.wrap)
+		rest := newWrites()
+		stop := e.start(t, rest.Wrap)
 		e.awaitReady(t, name, "a1", name+"-a1-agent")
 		stop()
 		if diff := cmp.Diff(bySeed, e.infrastructure(t.Context(), t, name, "a1")); diff != "" {
 			t.Errorf("killed after write %d (-want +got):\n%s", n, diff)
 		}
-		if total := n + len(rest.of(name)); total > most+1 {
-			t.Errorf("killed after write %d: then\n%s", n, strings.Join(rest.of(name), "\n"))
+		if total := n + len(rest.About(name)); total > most+1 {
+			t.Errorf("killed after write %d: then\n%s", n, strings.Join(rest.About(name), "\n"))
 		}
 	}
 	// One that starts with everything done writes nothing about it.
-	idle := newCounter()
-	e.start(t, idle.wrap)
+	idle := newWrites()
+	e.start(t, idle.Wrap)
 	e.cluster(t, "last")
 	e.tokenAddOn(t, "last", "a1")
 	e.awaitReady(t, "last", "a1", "last-a1-agent")
 	for n := 1; n <= most; n++ {
-		if got := idle.of(fmt.Sprintf("killed%d", n)); len(got) > 0 {
+		if got := idle.About(fmt.Sprintf("killed%d", n)); len(got) > 0 {
 			t.Errorf("without news it wrote:\n%s", strings.Join(got, "\n"))
 		}
 	}
@@ -194,9 +183,9 @@ func TestServerRestart(t *testing.T) {
 func TestTwoManagers(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	first, second := newCounter(), newCounter()
-	e.start(t, first.wrap)
-	e.start(t, second.wrap)
+	first, second := newWrites(), newWrites()
+	e.start(t, first.Wrap)
+	e.start(t, second.Wrap)
 	for i := range 10 {
 		name := fmt.Sprintf("c%d", i)
 		e.cluster(t, name)

@@ -2,10 +2,8 @@ package addon_test
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,26 +12,26 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
 )
 
 const patience = 60 * time.Second
@@ -55,21 +53,7 @@ func newEnv(t *testing.T) *env {
 	t.Helper()
 	cp := controlplane.Start(t)
 	e := &env{cp: cp, admin: cp.Client(t)}
-	values := manifests.Hub{
-		Name: names.ClusterManagerName, Namespace: names.HubNamespace, Version: "0.0.0", AddOnManager: &manifests.Component{},
-	}
-	applier := &apply.Applier{Client: e.admin, FieldManager: "ocm.test"}
-	for _, render := range []func(manifests.Hub) ([]*unstructured.Unstructured, error){
-		manifests.RenderHubCRDs, manifests.RenderHubBase, manifests.RenderHubAdmission,
-	} {
-		objs, err := render(values)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := applier.Apply(t.Context(), apply.Objects(objs)...); err != nil {
-			t.Fatal(err)
-		}
-	}
+	installation.Hub(t, e.admin, manifests.Hub{AddOnManager: &manifests.Component{}})
 	return e
 }
 
@@ -81,44 +65,29 @@ func (e *env) user() string {
 // requests go through wrap.
 func (e *env) start(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper) (stop func()) {
 	t.Helper()
-	end := e.run(t, wrap, time.Minute)
-	stop = sync.OnceFunc(func() {
-		if err := end(); err != nil {
-			t.Errorf("the add-on manager: %v", err)
-		}
-	})
-	t.Cleanup(stop)
-	return stop
+	return controllers.Start(t, e.connection(t, wrap), manager.Options{Cache: addon.CacheOptions()}, e.setup)
 }
 
-// run runs the add-on manager, with the rights of our manifests, until end is
-// called, which waits for patience until everything has stopped.
-func (e *env) run(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper, patience time.Duration) (end func() error) {
+// run runs the add-on manager until end is called, which waits for a second
+// until everything has stopped.
+func (e *env) run(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper) (end func() error) {
+	t.Helper()
+	return controllers.Run(t, e.connection(t, wrap), manager.Options{Cache: addon.CacheOptions()}, time.Second, e.setup)
+}
+
+// connection has the rights of our manifests.
+func (e *env) connection(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper) *rest.Config {
 	t.Helper()
 	connection := e.cp.ConfigFor(t, e.user())
 	if wrap != nil {
 		connection.Wrap(wrap)
 	}
-	mgr, err := manager.New(connection, manager.Options{
-		Scheme: scheme.New(), Cache: addon.CacheOptions(),
-		Metrics:                 metricsserver.Options{BindAddress: "0"},
-		Controller:              config.Controller{SkipNameValidation: new(true), UsePriorityQueue: new(false)},
-		GracefulShutdownTimeout: &patience,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
+	return connection
+}
+
+func (e *env) setup(ctx context.Context, mgr manager.Manager) error {
 	e.metrics = prometheus.NewRegistry()
-	if err := addon.Setup(ctx, mgr, addon.Config{Clock: clock.RealClock{}, Metrics: e.metrics}); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	return func() error {
-		cancel()
-		return <-ended
-	}
+	return addon.Setup(ctx, mgr, addon.Config{Clock: clock.RealClock{}, Metrics: e.metrics})
 }
 
 // cluster makes what an accepted cluster has on the hub.
@@ -199,86 +168,14 @@ func (e *env) awaitNotReady(t *testing.T, cluster, name, reason string) *metav1.
 	return condition
 }
 
-// counter counts the writes of an add-on manager by what they concern.
-type counter struct {
-	mu     sync.Mutex
-	writes []string
-	// killAfter makes it lose its connection for ever after that many writes
-	// that concern only; 0 never.
-	killAfter int
-	only      string
-	dead      chan struct{}
-}
+// newWrites counts the writes of an add-on manager by the namespace of a cluster.
+func newWrites() *interrupt.Writes { return interrupt.Count(inNamespace) }
 
-func newCounter() *counter { return &counter{dead: make(chan struct{})} }
-
-var errKilled = errors.New("killed")
-
-type transport struct {
-	*counter
-
-	next http.RoundTripper
-}
-
-func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
-	return transport{counter: c, next: next}
-}
-
-// RoundTrip implements http.RoundTripper.
-func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Method == http.MethodGet {
-		return t.next.RoundTrip(req)
-	}
-	select {
-	case <-t.dead:
-		return nil, errKilled
-	default:
-	}
-	kill := t.count(req)
-	resp, err := t.next.RoundTrip(req)
-	if kill {
-		close(t.dead)
-		if err == nil {
-			_ = resp.Body.Close()
-		}
-		return nil, errKilled
-	}
-	return resp, err
-}
-
-func (c *counter) count(req *http.Request) (kill bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	before := len(c.concerning(c.only))
-	c.writes = append(c.writes, req.Method+" "+req.URL.Path)
-	return before == c.killAfter-1 && len(c.concerning(c.only)) == c.killAfter
-}
-
-func (c *counter) concerning(cluster string) []string {
-	var found []string
-	for _, w := range c.writes {
-		if strings.Contains(w, "/namespaces/"+cluster+"/") {
-			found = append(found, w)
-		}
-	}
-	return found
-}
-
-// of returns the writes in the namespace of a cluster.
-func (c *counter) of(cluster string) []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.concerning(cluster)
+func inNamespace(write, cluster string) bool {
+	return strings.Contains(write, "/namespaces/"+cluster+"/")
 }
 
 func eventually(t *testing.T, what string, done wait.ConditionWithContextFunc, last ...func() any) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, done)
-	if err == nil {
-		return
-	}
-	for _, l := range last {
-		t.Logf("last seen: %+v", l())
-	}
-	t.Fatalf("wait until %s: %v", what, err)
+	await.Condition(t, patience, what, done, last...)
 }

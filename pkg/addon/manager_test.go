@@ -22,6 +22,7 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
 )
 
 func fleet(name string, change ...func(*addonv1beta1.ClusterManagementAddOn)) *addonv1beta1.ClusterManagementAddOn {
@@ -122,9 +123,9 @@ func addOnConfig(kind addonv1beta1.ConfigGroupResource, name string) addonv1beta
 func TestManagement(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	writes := newCounter()
-	e.start(t, writes.wrap)
-	for name, test := range map[string]func(*testing.T, *env, string, *counter){
+	writes := newWrites()
+	e.start(t, writes.Wrap)
+	for name, test := range map[string]func(*testing.T, *env, string, *interrupt.Writes){
 		"manual":      testManual,
 		"placements":  testPlacements,
 		"undecided":   testUndecided,
@@ -143,7 +144,7 @@ func TestManagement(t *testing.T) {
 	}
 }
 
-func testManual(t *testing.T, e *env, name string, writes *counter) {
+func testManual(t *testing.T, e *env, name string, writes *interrupt.Writes) {
 	t.Helper()
 	e.cluster(t, "manual-c1")
 	// The add-on is there before its ClusterManagementAddOn is.
@@ -156,7 +157,7 @@ func testManual(t *testing.T, e *env, name string, writes *counter) {
 	}}, found.OwnerReferences); diff != "" {
 		t.Errorf("owners (-want +got):\n%s", diff)
 	}
-	if got := writes.of("manual-c1"); len(got) != 2 {
+	if got := writes.About("manual-c1"); len(got) != 2 {
 		t.Errorf("%d writes:\n%s", len(got), strings.Join(got, "\n"))
 	}
 	// What somebody takes away comes back.
@@ -180,7 +181,7 @@ func testManual(t *testing.T, e *env, name string, writes *counter) {
 	})
 }
 
-func testPlacements(t *testing.T, e *env, name string, writes *counter) {
+func testPlacements(t *testing.T, e *env, name string, writes *interrupt.Writes) {
 	t.Helper()
 	for _, cluster := range []string{"placements-c1", "placements-c2", "placements-c3", "placements-c4"} {
 		e.cluster(t, cluster)
@@ -196,7 +197,7 @@ func testPlacements(t *testing.T, e *env, name string, writes *counter) {
 		t.Errorf("owners %v", found.OwnerReferences)
 	}
 	// The cache may show the add-on too late to keep from making it again.
-	if got := slices.Compact(writes.of("placements-c1")); len(got) != 2 {
+	if got := slices.Compact(writes.About("placements-c1")); len(got) != 2 {
 		t.Errorf("%d writes:\n%s", len(got), strings.Join(got, "\n"))
 	}
 	e.merge(t, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "placements-later"}}, `{"spec":{"hubAcceptsClient":true}}`)
@@ -212,7 +213,7 @@ func testPlacements(t *testing.T, e *env, name string, writes *counter) {
 	e.awaitInstalled(t, name, "placements-c3")
 }
 
-func testUndecided(t *testing.T, e *env, name string, _ *counter) {
+func testUndecided(t *testing.T, e *env, name string, _ *interrupt.Writes) {
 	t.Helper()
 	e.cluster(t, "undecided-c1")
 	e.cluster(t, "undecided-c2")
@@ -232,7 +233,7 @@ func testUndecided(t *testing.T, e *env, name string, _ *counter) {
 	e.awaitInstalled(t, name, "undecided-c1", "undecided-c2")
 }
 
-func testAnnotations(t *testing.T, e *env, name string, _ *counter) {
+func testAnnotations(t *testing.T, e *env, name string, _ *interrupt.Writes) {
 	t.Helper()
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "annotations-c1"}}
 	e.cluster(t, cluster.Name, func(c *clusterv1.ManagedCluster) {
@@ -278,7 +279,7 @@ func (e *env) awaitHashes(t *testing.T, cluster, name string, want map[string]st
 	})
 }
 
-func testConfigs(t *testing.T, e *env, name string, _ *counter) {
+func testConfigs(t *testing.T, e *env, name string, _ *interrupt.Writes) {
 	t.Helper()
 	e.cluster(t, "configs-c1")
 	e.create(t, fleet(name, func(cma *addonv1beta1.ClusterManagementAddOn) {
@@ -305,7 +306,7 @@ func testConfigs(t *testing.T, e *env, name string, _ *counter) {
 	e.awaitHashes(t, "configs-c1", name, map[string]string{"addondeploymentconfigs/configs-d": e.hash(t, "configs-d")})
 }
 
-func testOverrides(t *testing.T, e *env, name string, _ *counter) {
+func testOverrides(t *testing.T, e *env, name string, _ *interrupt.Writes) {
 	t.Helper()
 	e.cluster(t, "overrides-c1")
 	e.decide(t, "overrides-1", "overrides-c1")
@@ -350,7 +351,7 @@ func (e *env) status(t *testing.T, cluster, name, status string) {
 
 // testForeignConfigs: the hash of a kind that only the add-on's own manager
 // knows comes from it, and is kept.
-func testForeignConfigs(t *testing.T, e *env, name string, _ *counter) {
+func testForeignConfigs(t *testing.T, e *env, name string, _ *interrupt.Writes) {
 	t.Helper()
 	e.cluster(t, "foreign-c1")
 	e.create(t, fleet(name, func(cma *addonv1beta1.ClusterManagementAddOn) {
@@ -376,7 +377,7 @@ func testForeignConfigs(t *testing.T, e *env, name string, _ *counter) {
 	}
 }
 
-func testTemplate(t *testing.T, e *env, name string, _ *counter) {
+func testTemplate(t *testing.T, e *env, name string, _ *interrupt.Writes) {
 	t.Helper()
 	e.cluster(t, "template-c1")
 	templates := addonv1beta1.ConfigGroupResource{Group: "addon.open-cluster-management.io", Resource: "addontemplates"}
@@ -390,7 +391,7 @@ func testTemplate(t *testing.T, e *env, name string, _ *counter) {
 	}
 }
 
-func testSelfManaged(t *testing.T, e *env, name string, writes *counter) {
+func testSelfManaged(t *testing.T, e *env, name string, writes *interrupt.Writes) {
 	t.Helper()
 	e.cluster(t, "selfmanaged-c1")
 	e.cluster(t, "selfmanaged-c2")
@@ -404,14 +405,14 @@ func testSelfManaged(t *testing.T, e *env, name string, writes *counter) {
 		e.get(ctx, t, cma)
 		return len(cma.Status.DefaultConfigReferences) == 1, nil
 	})
-	if got := slices.Concat(writes.of("selfmanaged-c1"), writes.of("selfmanaged-c2")); len(got) > 0 {
+	if got := slices.Concat(writes.About("selfmanaged-c1"), writes.About("selfmanaged-c2")); len(got) > 0 {
 		t.Errorf("writes:\n%s", strings.Join(got, "\n"))
 	}
 	e.merge(t, fleet(name), `{"metadata":{"annotations":{"addon.open-cluster-management.io/lifecycle":"addon-manager"}}}`)
 	e.awaitInstalled(t, name, "selfmanaged-c1", "selfmanaged-c2")
 }
 
-func testRollout(t *testing.T, e *env, name string, _ *counter) {
+func testRollout(t *testing.T, e *env, name string, _ *interrupt.Writes) {
 	t.Helper()
 	e.create(t, fleet(name, placed("rollout"), func(cma *addonv1beta1.ClusterManagementAddOn) {
 		cma.Spec.InstallStrategy.Placements[0].RolloutStrategy = clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.Progressive}

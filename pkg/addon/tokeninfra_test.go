@@ -19,6 +19,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
 )
 
 // declare writes an add-on's kubeClient registration, as an agent does.
@@ -116,9 +117,9 @@ var bySeed = []string{"binding", "role", "seed account"}
 func TestTokenInfrastructure(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	writes := newCounter()
-	e.start(t, writes.wrap)
-	for name, test := range map[string]func(*testing.T, *env, string, *counter){
+	writes := newWrites()
+	e.start(t, writes.Wrap)
+	for name, test := range map[string]func(*testing.T, *env, string, *interrupt.Writes){
 		"made":       testMade,
 		"repaired":   testRepaired,
 		"respelled":  testRespelled,
@@ -139,7 +140,7 @@ func TestTokenInfrastructure(t *testing.T) {
 	}
 }
 
-func testMade(t *testing.T, e *env, c string, writes *counter) {
+func testMade(t *testing.T, e *env, c string, writes *interrupt.Writes) {
 	t.Helper()
 	e.tokenAddOn(t, c, "a1")
 	made := e.awaitReady(t, c, "a1", c+"-a1-agent")
@@ -164,7 +165,7 @@ func testMade(t *testing.T, e *env, c string, writes *counter) {
 	}, binding.Subjects); diff != "" {
 		t.Errorf("subjects (-want +got):\n%s", diff)
 	}
-	if got := writes.of(c); len(got) != 4 {
+	if got := writes.About(c); len(got) != 4 {
 		t.Errorf("%d writes for an identity:\n%s", len(got), strings.Join(got, "\n"))
 	}
 	// What agents report afterwards is nothing to write about.
@@ -172,7 +173,7 @@ func testMade(t *testing.T, e *env, c string, writes *counter) {
 	e.setCondition(t, c, "a1", names.ConditionTokenRefreshed, "True")
 	e.tokenAddOn(t, c, "a2") // A later one is done after what there was to do.
 	e.awaitReady(t, c, "a2", c+"-a2-agent")
-	if got := writes.of(c); len(got) != 8 {
+	if got := writes.About(c); len(got) != 8 {
 		t.Errorf("%d writes for two identities:\n%s", len(got), strings.Join(got, "\n"))
 	}
 }
@@ -187,7 +188,7 @@ func (e *env) setCondition(t *testing.T, cluster, name, kind, status string) {
 	}
 }
 
-func testRepaired(t *testing.T, e *env, c string, _ *counter) {
+func testRepaired(t *testing.T, e *env, c string, _ *interrupt.Writes) {
 	t.Helper()
 	e.tokenAddOn(t, c, "a1")
 	first := e.awaitReady(t, c, "a1", c+"-a1-agent")
@@ -234,7 +235,7 @@ func testRepaired(t *testing.T, e *env, c string, _ *counter) {
 	e.awaitReady(t, c, "a1", c+"-a1-agent")
 }
 
-func testRespelled(t *testing.T, e *env, c string, _ *counter) {
+func testRespelled(t *testing.T, e *env, c string, _ *interrupt.Writes) {
 	t.Helper()
 	e.tokenAddOn(t, c, "a1")
 	e.awaitReady(t, c, "a1", c+"-a1-agent")
@@ -251,7 +252,7 @@ func testRespelled(t *testing.T, e *env, c string, _ *counter) {
 	e.awaitInfrastructure(t, c, "a1", bySeed...)
 }
 
-func testDriver(t *testing.T, e *env, c string, _ *counter) {
+func testDriver(t *testing.T, e *env, c string, _ *interrupt.Writes) {
 	t.Helper()
 	e.tokenAddOn(t, c, "a1")
 	e.awaitReady(t, c, "a1", c+"-a1-agent")
@@ -265,7 +266,7 @@ func testDriver(t *testing.T, e *env, c string, _ *counter) {
 	e.awaitInfrastructure(t, c, "a1")
 }
 
-func testGone(t *testing.T, e *env, c string, _ *counter) {
+func testGone(t *testing.T, e *env, c string, _ *interrupt.Writes) {
 	t.Helper()
 	e.tokenAddOn(t, c, "a1")
 	e.awaitReady(t, c, "a1", c+"-a1-agent")
@@ -283,7 +284,7 @@ func testGone(t *testing.T, e *env, c string, _ *counter) {
 	e.merge(t, addOn(c, "a2"), `{"metadata":{"finalizers":null}}`)
 }
 
-func testRefused(t *testing.T, e *env, c string, writes *counter) {
+func testRefused(t *testing.T, e *env, c string, writes *interrupt.Writes) {
 	t.Helper()
 	e.create(t, addOn(c, "a1"))
 	for _, user := range []string{
@@ -300,7 +301,7 @@ func testRefused(t *testing.T, e *env, c string, writes *counter) {
 				condition.Reason == names.ReasonServiceAccountNotAllowed && strings.Contains(condition.Message, user)
 		})
 	}
-	for _, w := range writes.of(c) {
+	for _, w := range writes.About(c) {
 		if !strings.HasSuffix(w, "/managedclusteraddons/a1/status") && !strings.Contains(w, "/events") {
 			t.Errorf("wrote %s", w)
 		}
@@ -309,7 +310,7 @@ func testRefused(t *testing.T, e *env, c string, writes *counter) {
 	e.awaitReady(t, c, "a1", c+"-a1-agent")
 }
 
-func testForeign(t *testing.T, e *env, c string, _ *counter) {
+func testForeign(t *testing.T, e *env, c string, _ *interrupt.Writes) {
 	t.Helper()
 	mine := account(c, "a1-agent")
 	mine.Labels = map[string]string{"addon.open-cluster-management.io/name": "a1"}
@@ -331,7 +332,7 @@ func testForeign(t *testing.T, e *env, c string, _ *counter) {
 
 // testSquatted: the Role and the RoleBinding have names of their own; what lies
 // there, which can give the agent rights only, is replaced.
-func testSquatted(t *testing.T, e *env, c string, _ *counter) {
+func testSquatted(t *testing.T, e *env, c string, _ *interrupt.Writes) {
 	t.Helper()
 	role, binding := tokenRole(c, "a1"), tokenBinding(c, "a1")
 	role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}
@@ -350,7 +351,7 @@ func testSquatted(t *testing.T, e *env, c string, _ *counter) {
 	}
 }
 
-func testCollision(t *testing.T, e *env, c string, _ *counter) {
+func testCollision(t *testing.T, e *env, c string, _ *interrupt.Writes) {
 	t.Helper()
 	first, second := c+"-x", "x" // Upstream's name for the first is the seed's for the second.
 	e.create(t, addOn(c, first), addOn(c, second))
@@ -370,7 +371,7 @@ func testCollision(t *testing.T, e *env, c string, _ *counter) {
 	e.awaitReady(t, c, first, c+"-"+first+"-agent")
 }
 
-func testUnaccepted(t *testing.T, e *env, c string, _ *counter) {
+func testUnaccepted(t *testing.T, e *env, c string, _ *interrupt.Writes) {
 	t.Helper()
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: c}}
 	e.tokenAddOn(t, c, "a1")
@@ -387,13 +388,13 @@ func testUnaccepted(t *testing.T, e *env, c string, _ *counter) {
 	e.awaitInfrastructure(t, c, "a1")
 }
 
-func testWaits(t *testing.T, e *env, c string, writes *counter) {
+func testWaits(t *testing.T, e *env, c string, writes *interrupt.Writes) {
 	t.Helper()
 	e.create(t, addOn(c, "a1"), addOn(c, "a2"))
 	e.declare(t, c, "a1", "token", names.AddOnUser(c, "a1", "a1"))
 	e.declare(t, c, "a2", "token", seedUser(c, "a2"))
 	e.awaitReady(t, c, "a2", c+"-a2-agent")
-	for _, w := range writes.of(c) {
+	for _, w := range writes.About(c) {
 		if strings.Contains(w, "/a1") {
 			t.Errorf("wrote %s although the agent has not named an account", w)
 		}

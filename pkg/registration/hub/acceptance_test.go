@@ -27,8 +27,8 @@ var everything = []string{"cluster role", "cluster role binding", "lease", "name
 func TestAcceptance(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	writes := &counter{dead: make(chan struct{})}
-	e.start(t, defaults(), writes.wrap)
+	writes := newWrites()
+	e.start(t, defaults(), writes.Wrap)
 
 	t.Run("a cluster that nobody accepted has nothing on the hub", func(t *testing.T) {
 		t.Parallel()
@@ -62,7 +62,7 @@ func TestAcceptance(t *testing.T) {
 		e.cluster(t, "counted-marker", acceptedFromTheStart)
 		e.awaitAccepted(t, "counted-marker")
 		var own []string
-		for _, w := range writes.of("counted") {
+		for _, w := range writes.About("counted") {
 			if !strings.Contains(w, "counted-marker") {
 				own = append(own, w)
 			}

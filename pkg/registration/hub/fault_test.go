@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -18,26 +17,17 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
 )
 
 // killed runs a hub that is killed after its n-th write about a cluster, and
 // returns once it is gone. It reports false if the hub was done before.
 func (e *env) killed(t *testing.T, cluster string, n int, done func(context.Context) (bool, error)) bool {
 	t.Helper()
-	writes := &counter{dead: make(chan struct{}), killAfter: n, only: cluster}
-	end := e.run(t, defaults(), writes.wrap, time.Second)
+	writes := interrupt.After(n, cluster, concerns)
+	end := e.run(t, defaults(), writes.Wrap)
 	defer func() { _ = end() }() // It may want to try its last event again.
-	killed := false
-	eventually(t, fmt.Sprintf("write %d about %s", n, cluster), func(ctx context.Context) (bool, error) {
-		select {
-		case <-writes.dead:
-			killed = true
-			return true, nil
-		default:
-			return done(ctx)
-		}
-	}, func() any { return writes.of(cluster) })
-	return killed
+	return writes.AwaitCut(t, patience, done)
 }
 
 // TestAcceptanceResumes kills the hub after each of its writes.
@@ -49,24 +39,24 @@ func TestAcceptanceResumes(t *testing.T) {
 		name := fmt.Sprintf("killed%d", n)
 		e.cluster(t, name, acceptedFromTheStart)
 		e.killed(t, name, n, never)
-		rest := &counter{dead: make(chan struct{})}
-		stop := e.start(t, defaults(), rest.wrap)
+		rest := newWrites()
+		stop := e.start(t, defaults(), rest.Wrap)
 		e.awaitAccepted(t, name)
 		stop()
 		if diff := cmp.Diff(everything, e.has(t.Context(), t, name)); diff != "" {
 			t.Errorf("killed after write %d (-want +got):\n%s", n, diff)
 		}
 		// The write that nobody saw the answer of may be made again.
-		if total := n + len(rest.of(name)); total > 9 {
-			t.Errorf("killed after write %d: then %s", n, strings.Join(rest.of(name), "\n"))
+		if total := n + len(rest.About(name)); total > 9 {
+			t.Errorf("killed after write %d: then %s", n, strings.Join(rest.About(name), "\n"))
 		}
 	}
 	// A hub that starts with everything done writes nothing about it.
-	idle := &counter{dead: make(chan struct{})}
-	e.start(t, defaults(), idle.wrap)
+	idle := newWrites()
+	e.start(t, defaults(), idle.Wrap)
 	e.cluster(t, "last", acceptedFromTheStart)
 	e.awaitAccepted(t, "last")
-	if got := idle.of("killed"); len(got) > 0 {
+	if got := idle.About("killed"); len(got) > 0 {
 		t.Errorf("a hub without news wrote:\n%s", strings.Join(got, "\n"))
 	}
 }

@@ -66,8 +66,8 @@ func (e *env) awaitTaints(t *testing.T, name string, want ...string) {
 func TestLeases(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	writes := &counter{dead: make(chan struct{})}
-	e.start(t, defaults(), writes.wrap)
+	writes := newWrites()
+	e.start(t, defaults(), writes.Wrap)
 
 	t.Run("renewing costs the hub no write", func(t *testing.T) {
 		t.Parallel()
@@ -75,13 +75,13 @@ func TestLeases(t *testing.T) {
 		e.awaitAccepted(t, "steady")
 		e.patchAvailable(t, "steady", metav1.ConditionTrue)
 		agent := e.agent(t, "steady")
-		before := len(writes.of("steady"))
+		before := len(writes.About("steady"))
 		for range 20 {
 			e.renew(t, agent, "steady", clock.RealClock{}.Now())
 		}
 		e.cluster(t, "marker", acceptedFromTheStart)
 		e.awaitAccepted(t, "marker")
-		if got := writes.of("steady"); len(got) != before {
+		if got := writes.About("steady"); len(got) != before {
 			t.Errorf("%d more writes: %v", len(got)-before, got[before:])
 		}
 		if len(e.get(t.Context(), t, "steady").Spec.Taints) > 0 {

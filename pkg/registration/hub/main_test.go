@@ -2,11 +2,9 @@ package hub_test
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,18 +20,20 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
 )
 
 const patience = 60 * time.Second
@@ -53,7 +53,7 @@ func newEnv(t *testing.T) *env {
 	t.Helper()
 	cp := controlplane.Start(t)
 	e := &env{cp: cp, admin: cp.Client(t)}
-	e.install(t)
+	installation.Hub(t, e.admin, manifests.Hub{})
 	return e
 }
 
@@ -70,47 +70,37 @@ func defaults() hub.Config {
 // requests go through wrap.
 func (e *env) start(t *testing.T, cfg hub.Config, wrap func(http.RoundTripper) http.RoundTripper) (stop func()) {
 	t.Helper()
-	end := e.run(t, cfg, wrap, time.Minute)
-	stop = sync.OnceFunc(func() {
-		if err := end(); err != nil {
-			t.Errorf("the hub's controllers: %v", err)
-		}
-	})
-	t.Cleanup(stop)
-	return stop
+	return controllers.Start(t, e.connection(t, wrap), options(t), setup(cfg))
 }
 
-// run runs the hub's controllers, as the hub's ServiceAccount, until end is
-// called, which waits for patience until everything has stopped.
-func (e *env) run(t *testing.T, cfg hub.Config, wrap func(http.RoundTripper) http.RoundTripper, patience time.Duration) (end func() error) {
+// run runs the hub's controllers until end is called, which waits for a second
+// until everything has stopped.
+func (e *env) run(t *testing.T, cfg hub.Config, wrap func(http.RoundTripper) http.RoundTripper) (end func() error) {
+	t.Helper()
+	return controllers.Run(t, e.connection(t, wrap), options(t), time.Second, setup(cfg))
+}
+
+// connection is that of the hub's ServiceAccount.
+func (e *env) connection(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper) *rest.Config {
 	t.Helper()
 	connection := e.cp.ConfigFor(t, names.ServiceAccountUser(names.HubNamespace, names.HubRegistrationServiceAccount))
 	if wrap != nil {
 		connection.Wrap(wrap)
 	}
+	return connection
+}
+
+func options(t *testing.T) manager.Options {
+	t.Helper()
 	objects, err := hub.CacheOptions()
 	if err != nil {
 		t.Fatal(err)
 	}
-	mgr, err := manager.New(connection, manager.Options{
-		Scheme: scheme.New(), Cache: objects,
-		Metrics:                 metricsserver.Options{BindAddress: "0"},
-		Controller:              config.Controller{SkipNameValidation: new(true), UsePriorityQueue: new(false)},
-		GracefulShutdownTimeout: &patience,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	if err := hub.Setup(ctx, mgr, cfg); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	return func() error {
-		cancel()
-		return <-ended
-	}
+	return manager.Options{Cache: objects}
+}
+
+func setup(cfg hub.Config) controllers.Setup {
+	return func(ctx context.Context, mgr manager.Manager) error { return hub.Setup(ctx, mgr, cfg) }
 }
 
 // cluster creates a ManagedCluster as an agent does.
@@ -238,83 +228,14 @@ func (e *env) agentConfig(t *testing.T, cluster string) *rest.Config {
 	return e.cp.ConfigFor(t, names.AgentUser(cluster, "a1"), names.ClusterGroup(cluster), names.GroupManagedClusters)
 }
 
-// counter counts the writes of a hub by what they concern.
-type counter struct {
-	mu     sync.Mutex
-	writes []string
-	// killAfter makes the hub lose its connection for ever after that many
-	// writes that concern only; 0 never.
-	killAfter int
-	only      string
-	dead      chan struct{}
-}
+// newWrites counts the writes of a hub by the cluster that they concern.
+func newWrites() *interrupt.Writes { return interrupt.Count(concerns) }
 
-var errKilled = errors.New("killed")
-
-type transport struct {
-	*counter
-	next http.RoundTripper
-}
-
-func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
-	return transport{counter: c, next: next}
-}
-
-// RoundTrip implements http.RoundTripper.
-func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Method == http.MethodGet {
-		return t.next.RoundTrip(req)
-	}
-	select {
-	case <-t.dead:
-		return nil, errKilled
-	default:
-	}
-	kill := t.count(req)
-	resp, err := t.next.RoundTrip(req)
-	if kill {
-		close(t.dead)
-		if err == nil {
-			_ = resp.Body.Close()
-		}
-		return nil, errKilled
-	}
-	return resp, err
-}
-
-func (c *counter) count(req *http.Request) (kill bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	before := len(c.concerning(c.only))
-	c.writes = append(c.writes, req.Method+" "+req.URL.Path)
-	return before == c.killAfter-1 && len(c.concerning(c.only)) == c.killAfter
-}
-
-func (c *counter) concerning(cluster string) []string {
-	var found []string
-	for _, w := range c.writes {
-		if strings.Contains(w, "/"+cluster) || strings.Contains(w, ":"+cluster) {
-			found = append(found, w)
-		}
-	}
-	return found
-}
-
-// of returns the writes that concern a cluster.
-func (c *counter) of(cluster string) []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.concerning(cluster)
+func concerns(write, cluster string) bool {
+	return strings.Contains(write, "/"+cluster) || strings.Contains(write, ":"+cluster)
 }
 
 func eventually(t *testing.T, what string, done wait.ConditionWithContextFunc, last ...func() any) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, done)
-	if err == nil {
-		return
-	}
-	for _, l := range last {
-		t.Logf("last seen: %+v", l())
-	}
-	t.Fatalf("wait until %s: %v", what, err)
+	await.Condition(t, patience, what, done, last...)
 }

@@ -1,0 +1,37 @@
+package await
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// interval is the time between two looks.
+const interval = 20 * time.Millisecond
+
+// Condition waits for up to patience until done returns true. An error of done,
+// and the end of patience, fail the test, with what last returns.
+func Condition(tb testing.TB, patience time.Duration, what string, done wait.ConditionWithContextFunc, last ...func() any) {
+	tb.Helper()
+	err := wait.PollUntilContextTimeout(tb.Context(), interval, patience, true, done)
+	if err == nil {
+		return
+	}
+	for _, l := range last {
+		tb.Logf("last seen: %+v", l())
+	}
+	tb.Fatalf("wait until %s: %v", what, err)
+}
+
+// Success waits for up to patience until try returns no error. The end of
+// patience fails the test, with the last error.
+func Success(tb testing.TB, patience time.Duration, what string, try func(context.Context) error) {
+	tb.Helper()
+	var last error
+	Condition(tb, patience, what, func(ctx context.Context) (bool, error) {
+		last = try(ctx)
+		return last == nil, nil
+	}, func() any { return last })
+}
