@@ -63,8 +63,13 @@ func (s *scope) after(d time.Duration) {
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	blind := !r.secrets.synced()
-	if young := r.config.Clock.Since(r.began) < blindAfter; !r.watches.synced() || blind && young {
+	young := r.config.Clock.Since(r.began) < blindAfter
+	switch {
+	case young && (blind || !r.watches.synced()):
 		return ctrl.Result{RequeueAfter: unsynced}, nil
+	case !r.watches.synced():
+		// The hub does not let us see add-ons. When it does, that is an event.
+		return ctrl.Result{RequeueAfter: blindAfter}, nil
 	}
 	addOn := &addonv1beta1.ManagedClusterAddOn{}
 	err := r.hub.Get(ctx, req.NamespacedName, addOn)
