@@ -76,19 +76,23 @@ func (o *rotateOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now, err := o.hubTime(ctx, config)
-	if err != nil {
-		return err
-	}
-	for _, a := range before {
-		if err := o.ask(ctx, c, a, now); err != nil {
-			return err
+	if o.waits() {
+		// Credentials end at full seconds. One that was issued a moment ago, and
+		// the one that replaces it, could not be told apart.
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-o.env.Clock.After(time.Second):
 		}
 	}
-	if !o.wait.Enabled || o.env.Kube.DryRun() != cli.DryRunNone {
-		return nil
+	if err := o.ask(ctx, c, config, before); err != nil || !o.waits() {
+		return err
 	}
 	return o.await(ctx, c, filter, before)
+}
+
+func (o *rotateOptions) waits() bool {
+	return o.wait.Enabled && o.env.Kube.DryRun() == cli.DryRunNone
 }
 
 // find returns the add-ons; all that were named have to be there.
@@ -132,7 +136,21 @@ func (o *rotateOptions) hubTime(ctx context.Context, config *rest.Config) (time.
 	return date.Add(time.Second).UTC(), nil
 }
 
-func (o *rotateOptions) ask(ctx context.Context, c client.Client, a addons.AddOn, now time.Time) error {
+// ask asks for new credentials of all add-ons, as of now.
+func (o *rotateOptions) ask(ctx context.Context, c client.Client, config *rest.Config, all []addons.AddOn) error {
+	now, err := o.hubTime(ctx, config)
+	if err != nil {
+		return err
+	}
+	for _, a := range all {
+		if err := o.annotate(ctx, c, a, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *rotateOptions) annotate(ctx context.Context, c client.Client, a addons.AddOn, now time.Time) error {
 	obj := a.Object.DeepCopy()
 	base := client.MergeFrom(a.Object.DeepCopy())
 	if obj.Annotations == nil {
