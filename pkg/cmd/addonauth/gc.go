@@ -55,11 +55,8 @@ func (o *gcOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := o.env.Kube.Client()
+	c, err := addons.Hub(o.env)
 	if err != nil {
-		return err
-	}
-	if err := addons.RequireHub(o.env, c); err != nil {
 		return err
 	}
 	found, err := addons.Leftovers(ctx, c, filter, o.env.Clock.Now())

@@ -94,11 +94,8 @@ func (o *rbacOptions) run(ctx context.Context) error {
 
 // grants looks up whom the add-on is on each cluster.
 func (o *rbacOptions) grants(ctx context.Context, filter addons.Filter) ([]grant, error) {
-	c, err := o.env.Kube.Client()
+	c, err := addons.Hub(o.env)
 	if err != nil {
-		return nil, err
-	}
-	if err := addons.RequireHub(o.env, c); err != nil {
 		return nil, err
 	}
 	objs, err := addons.Objects(ctx, c, filter)

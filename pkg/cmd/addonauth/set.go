@@ -84,11 +84,7 @@ func (o *setOptions) validate() error {
 func (o *setOptions) run(ctx context.Context) error {
 	ctx, cancel := o.wait.Context(ctx)
 	defer cancel()
-	config, err := o.env.Kube.Config()
-	if err != nil {
-		return err
-	}
-	runner, err := fleet.NewRunner(o.env, config)
+	runner, err := fleet.CurrentRunner(o.env)
 	if err != nil {
 		return err
 	}

@@ -50,11 +50,8 @@ func (o *statusOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := o.env.Kube.Client()
+	c, err := addons.Hub(o.env)
 	if err != nil {
-		return err
-	}
-	if err := addons.RequireHub(o.env, c); err != nil {
 		return err
 	}
 	list, err := addons.List(ctx, o.env, c, filter)

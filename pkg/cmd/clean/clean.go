@@ -53,11 +53,7 @@ not removed; take them out with unjoin first.`,
 func (o *options) run(ctx context.Context) error {
 	ctx, cancel := o.wait.Context(ctx)
 	defer cancel()
-	config, err := o.env.Kube.Config()
-	if err != nil {
-		return err
-	}
-	runner, err := fleet.NewRunner(o.env, config)
+	runner, err := fleet.CurrentRunner(o.env)
 	if err != nil {
 		return err
 	}

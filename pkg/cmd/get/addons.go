@@ -57,11 +57,8 @@ func (o *addOnOptions) run(ctx context.Context) error {
 			return cli.Usagef("--clusters: %v", err)
 		}
 	}
-	c, err := o.env.Kube.Client()
+	c, err := addons.Hub(o.env)
 	if err != nil {
-		return err
-	}
-	if err := addons.RequireHub(o.env, c); err != nil {
 		return err
 	}
 	list, err := addons.List(ctx, o.env, c, o.filter)

@@ -55,11 +55,7 @@ func (o *options) run(ctx context.Context, p plan) error {
 }
 
 func (o *options) runner() (*install.Runner, error) {
-	config, err := o.env.Kube.Config()
-	if err != nil {
-		return nil, err
-	}
-	runner, err := fleet.NewRunner(o.env, config)
+	runner, err := fleet.CurrentRunner(o.env)
 	if err != nil {
 		return nil, err
 	}

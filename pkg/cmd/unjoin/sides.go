@@ -25,11 +25,7 @@ const interval = time.Second
 
 // leave cleans up the managed cluster.
 func (o *options) leave(ctx context.Context) error {
-	config, err := o.env.Kube.Config()
-	if err != nil {
-		return err
-	}
-	runner, err := fleet.NewRunner(o.env, config)
+	runner, err := fleet.CurrentRunner(o.env)
 	if err != nil {
 		return err
 	}

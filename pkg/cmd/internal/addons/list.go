@@ -29,6 +29,16 @@ func (f Filter) matches(obj *addonv1beta1.ManagedClusterAddOn) bool {
 		(len(f.Names) == 0 || slices.Contains(f.Names, obj.Name))
 }
 
+// Hub returns a client of the hub that the command's connection flags name. It is
+// an error if that is no hub, or none that knows add-ons.
+func Hub(env cli.Env) (client.Client, error) {
+	c, err := env.Kube.Client()
+	if err != nil {
+		return nil, err
+	}
+	return c, RequireHub(env, c)
+}
+
 // RequireHub is an error unless the cluster is a hub that knows add-ons.
 func RequireHub(env cli.Env, c client.Client) error {
 	if err := fleet.RequireHub(env, c); err != nil {

@@ -16,6 +16,16 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 )
 
+// CurrentRunner returns an installer for the cluster that the command's
+// connection flags name.
+func CurrentRunner(env cli.Env) (*install.Runner, error) {
+	config, err := env.Kube.Config()
+	if err != nil {
+		return nil, err
+	}
+	return NewRunner(env, config)
+}
+
 // NewRunner returns an installer for the cluster of config that tells its
 // progress to the user.
 func NewRunner(env cli.Env, config *rest.Config) (*install.Runner, error) {
