@@ -42,10 +42,10 @@ func trim() {
 	}
 }
 
-// thriftyGC is how much the heap of an agent may grow between collections, in
-// percent. Its work comes in bursts that leave little behind, and managed
-// clusters can be small: memory matters more than the CPU time, which is a
-// tenth of a second for a hundred add-ons.
+// thriftyGC is how much the heap of an agent, or of the add-on manager, may grow
+// between collections, in percent. Their work comes in bursts that leave little
+// behind, and managed clusters can be small: memory matters more than the CPU
+// time, which is a tenth of a second for a hundred add-ons.
 const thriftyGC = 40
 
 // thrifty makes the garbage collector work more for less memory, unless the
