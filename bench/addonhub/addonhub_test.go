@@ -3,9 +3,6 @@ package addonhub_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -14,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -27,18 +23,17 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/bench/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/bench/internal/measure"
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
 const (
 	binary = "../../bin/kubectl-ocm"
-	// parallel is how many requests the benchmark itself has under way at a time.
-	parallel = 16
 	// perCluster is the number of add-ons of a cluster.
 	perCluster = 5
 	// perDecision is what upstream's placement controller puts into one object.
@@ -65,7 +60,7 @@ type result struct {
 // each an identity as its agent declares it, lets the agents report refreshes
 // for a minute and restarts the manager. It runs once, however often Go wants it.
 func BenchmarkAddOnHub(b *testing.B) {
-	r := measured(b)
+	r := once.Result(b, run)
 	addOns := float64(r.clusters * perCluster)
 	b.ReportMetric(addOns, "addons")
 	b.ReportMetric(r.wall.Seconds(), "ready-wall-s")
@@ -81,39 +76,22 @@ func BenchmarkAddOnHub(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-var once struct {
-	sync.Mutex
-
-	result *result
-}
-
-func measured(b *testing.B) *result {
-	b.Helper()
-	once.Lock()
-	defer once.Unlock()
-	if once.result == nil {
-		once.result = run(b)
-	}
-	return once.result
-}
+var once fleet.Once[result]
 
 func run(b *testing.B) *result {
 	b.Helper()
 	ctrl.SetLogger(klog.Background())
-	r := &result{clusters: clusterCount(b)}
+	r := &result{clusters: fleet.Size(b)}
 	audit := measure.NewAudit(b)
 	cp := controlplane.Start(b, controlplane.WithAPIServerArgs(audit.Args()...))
 	admin, err := client.New(cp.Config(), client.Options{Scheme: scheme.New()})
 	if err != nil {
 		b.Fatal(err)
 	}
-	install(b, admin)
-	each(b, r.clusters, func(ctx context.Context, i int) error { return join(ctx, admin, clusterName(i)) })
+	installation.Hub(b, admin, manifests.Hub{AddOnManager: &manifests.Component{}})
+	fleet.Each(b, r.clusters, func(ctx context.Context, i int) error { return join(ctx, admin, fleet.Name(i)) })
 	decide(b, admin, r.clusters)
-	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, cp.KubeconfigFor(b, managerUser, "system:serviceaccounts"), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	kubeconfig := fleet.Kubeconfig(b, cp, managerUser)
 	manager := measure.Start(b, binary, "addon-manager", kubeconfig)
 
 	before, beforeCPU := audit.Requests(b), manager.CPU(b)
@@ -142,44 +120,10 @@ func run(b *testing.B) *result {
 	return r
 }
 
-func clusterCount(b *testing.B) int {
-	b.Helper()
-	value := os.Getenv("BENCH_CLUSTERS")
-	if value == "" {
-		return 1000
-	}
-	n, err := strconv.Atoi(value)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return n
-}
-
-func install(b *testing.B, admin client.Client) {
-	b.Helper()
-	values := manifests.Hub{
-		Name: names.ClusterManagerName, Namespace: names.HubNamespace, Version: "0.0.0", AddOnManager: &manifests.Component{},
-	}
-	applier := &apply.Applier{Client: admin, FieldManager: "ocm.bench"}
-	for _, render := range []func(manifests.Hub) ([]*unstructured.Unstructured, error){
-		manifests.RenderHubCRDs, manifests.RenderHubBase, manifests.RenderHubAdmission,
-	} {
-		objs, err := render(values)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := applier.Apply(b.Context(), apply.Objects(objs)...); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func clusterName(i int) string { return fmt.Sprintf("cluster%04d", i) }
-
 func addOnName(i int) string { return fmt.Sprintf("addon%d", i) }
 
 func newAddOn(i int) *addonv1beta1.ManagedClusterAddOn {
-	return &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName(i / perCluster), Name: addOnName(i % perCluster)}}
+	return &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.Name(i / perCluster), Name: addOnName(i % perCluster)}}
 }
 
 // join makes what an accepted cluster has that matters here.
@@ -204,7 +148,7 @@ func decide(b *testing.B, admin client.Client, clusters int) {
 			b.Fatal(err)
 		}
 		for i := first; i < min(first+perDecision, clusters); i++ {
-			decision.Status.Decisions = append(decision.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: clusterName(i)})
+			decision.Status.Decisions = append(decision.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: fleet.Name(i)})
 		}
 		if err := admin.Status().Update(b.Context(), decision); err != nil {
 			b.Fatal(err)
@@ -228,33 +172,12 @@ func publish(b *testing.B, admin client.Client) {
 	}
 }
 
-// each does something about every one of n, some at a time.
-func each(b *testing.B, n int, do func(ctx context.Context, i int) error) {
-	b.Helper()
-	work := make(chan int)
-	var group sync.WaitGroup
-	for range parallel {
-		group.Go(func() {
-			for i := range work {
-				if err := do(b.Context(), i); err != nil && b.Context().Err() == nil {
-					b.Errorf("%d: %v", i, err)
-				}
-			}
-		})
-	}
-	for i := range n {
-		work <- i
-	}
-	close(work)
-	group.Wait()
-}
-
 // agents does what the hub sides and the agents of all add-ons do: it writes a
 // registration with the driver and then the subject, and waits for the
 // identity. The function it returns waits until all have theirs.
 func agents(b *testing.B, cp *controlplane.ControlPlane, admin client.Client, clusters int) (ready func()) {
 	b.Helper()
-	seen := make(chan *addonv1beta1.ManagedClusterAddOn, parallel)
+	seen := make(chan *addonv1beta1.ManagedClusterAddOn, fleet.Parallel)
 	b.Cleanup(informer(b, cp, func(object any) {
 		if addOn, ok := object.(*addonv1beta1.ManagedClusterAddOn); ok {
 			select {
@@ -264,7 +187,7 @@ func agents(b *testing.B, cp *controlplane.ControlPlane, admin client.Client, cl
 		}
 	}))
 	work := make(chan *addonv1beta1.ManagedClusterAddOn, clusters*perCluster)
-	for range parallel {
+	for range fleet.Parallel {
 		go func() {
 			for addOn := range work {
 				if err := declare(b.Context(), admin, addOn); err != nil && b.Context().Err() == nil {
@@ -342,9 +265,9 @@ func declare(ctx context.Context, admin client.Client, addOn *addonv1beta1.Manag
 // mint shows that the identities are there, for one add-on of every cluster.
 func mint(b *testing.B, admin client.Client, clusters int) {
 	b.Helper()
-	each(b, clusters, func(ctx context.Context, i int) error {
+	fleet.Each(b, clusters, func(ctx context.Context, i int) error {
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-			Namespace: clusterName(i), Name: names.AddOnServiceAccount(clusterName(i), addOnName(i%perCluster)),
+			Namespace: fleet.Name(i), Name: names.AddOnServiceAccount(fleet.Name(i), addOnName(i%perCluster)),
 		}}
 		return admin.SubResource("token").Create(ctx, account, &authenticationv1.TokenRequest{})
 	})

@@ -2,38 +2,31 @@ package hub_test
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"sync"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/bench/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/bench/internal/measure"
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
 const (
-	binary = "../../bin/kubectl-ocm"
-	// parallel is how many clusters the benchmark itself handles at a time.
-	parallel = 16
-	idle     = time.Minute
-	hubUser  = "system:serviceaccount:" + names.HubNamespace + ":" + names.HubRegistrationServiceAccount
+	binary  = "../../bin/kubectl-ocm"
+	idle    = time.Minute
+	hubUser = "system:serviceaccount:" + names.HubNamespace + ":" + names.HubRegistrationServiceAccount
 )
 
 // now is the clock that a benchmark measures by.
@@ -53,7 +46,7 @@ type result struct {
 // BenchmarkHub accepts all clusters at once and then lets their agents renew
 // leases for a minute. However often Go wants to repeat it, it runs once.
 func BenchmarkHub(b *testing.B) {
-	r := measured(b)
+	r := once.Result(b, run)
 	perCluster := func(writes int) float64 { return float64(writes) / float64(r.clusters) }
 	all := 0
 	for user, requests := range r.acceptWrites {
@@ -72,46 +65,30 @@ func BenchmarkHub(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-var once struct {
-	sync.Mutex
-	result *result
-}
-
-func measured(b *testing.B) *result {
-	b.Helper()
-	once.Lock()
-	defer once.Unlock()
-	if once.result == nil {
-		once.result = run(b)
-	}
-	return once.result
-}
+var once fleet.Once[result]
 
 func run(b *testing.B) *result {
 	b.Helper()
-	r := &result{clusters: clusterCount(b)}
+	r := &result{clusters: fleet.Size(b)}
 	audit := measure.NewAudit(b)
 	cp := controlplane.Start(b, controlplane.WithAPIServerArgs(audit.Args()...))
 	admin, err := client.NewWithWatch(cp.Config(), client.Options{Scheme: scheme.New()})
 	if err != nil {
 		b.Fatal(err)
 	}
-	install(b, admin)
-	each(b, r.clusters, func(ctx context.Context, name string) error {
-		return admin.Create(ctx, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	installation.Hub(b, admin, manifests.Hub{})
+	fleet.Each(b, r.clusters, func(ctx context.Context, i int) error {
+		return admin.Create(ctx, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: fleet.Name(i)}})
 	})
-	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, cp.KubeconfigFor(b, hubUser, "system:serviceaccounts"), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	kubeconfig := fleet.Kubeconfig(b, cp, hubUser)
 	hub := measure.Start(b, binary, "hub", kubeconfig)
 
 	changes := make(chan watch.Event)
 	stop := watchClusters(b, admin, changes)
 	before, beforeCPU := audit.Requests(b), hub.CPU(b)
 	start := now.Now()
-	go each(b, r.clusters, func(ctx context.Context, name string) error {
-		return admin.Patch(ctx, named(name), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"hubAcceptsClient":true}}`)))
+	go fleet.Each(b, r.clusters, func(ctx context.Context, i int) error {
+		return admin.Patch(ctx, named(fleet.Name(i)), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"hubAcceptsClient":true}}`)))
 	})
 	awaitAccepted(b, changes, r.clusters)
 	r.wall, r.acceptCPU = now.Since(start), hub.CPU(b)-beforeCPU
@@ -119,7 +96,7 @@ func run(b *testing.B) *result {
 	now.Sleep(5 * time.Second) // Writes that come late count as well.
 	r.acceptWrites = measure.Difference(audit.Requests(b), before)
 
-	each(b, r.clusters, func(ctx context.Context, name string) error { return report(ctx, admin, name) })
+	fleet.Each(b, r.clusters, func(ctx context.Context, i int) error { return report(ctx, admin, fleet.Name(i)) })
 	now.Sleep(10 * time.Second)
 	before, beforeCPU = audit.Requests(b), hub.CPU(b)
 	r.renewals = renewLeases(b, admin, r.clusters, idle)
@@ -129,63 +106,8 @@ func run(b *testing.B) *result {
 	return r
 }
 
-func clusterCount(b *testing.B) int {
-	b.Helper()
-	value := os.Getenv("BENCH_CLUSTERS")
-	if value == "" {
-		return 1000
-	}
-	n, err := strconv.Atoi(value)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return n
-}
-
-func install(b *testing.B, admin client.Client) {
-	b.Helper()
-	values := manifests.Hub{Name: names.ClusterManagerName, Namespace: names.HubNamespace, Version: "0.0.0"}
-	applier := &apply.Applier{Client: admin, FieldManager: "ocm.bench"}
-	for _, render := range []func(manifests.Hub) ([]*unstructured.Unstructured, error){
-		manifests.RenderHubCRDs, manifests.RenderHubBase, manifests.RenderHubAdmission,
-	} {
-		objs, err := render(values)
-		if err != nil {
-			b.Fatal(err)
-		}
-		for _, obj := range objs {
-			if _, err := applier.Apply(b.Context(), obj); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-}
-
-func name(i int) string { return fmt.Sprintf("cluster%04d", i) }
-
 func named(name string) *clusterv1.ManagedCluster {
 	return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
-}
-
-// each does something for every cluster, some at a time.
-func each(b *testing.B, clusters int, do func(ctx context.Context, name string) error) {
-	b.Helper()
-	work := make(chan string)
-	var group sync.WaitGroup
-	for range parallel {
-		group.Go(func() {
-			for name := range work {
-				if err := do(b.Context(), name); err != nil && b.Context().Err() == nil {
-					b.Errorf("%s: %v", name, err)
-				}
-			}
-		})
-	}
-	for i := range clusters {
-		work <- name(i)
-	}
-	close(work)
-	group.Wait()
 }
 
 // watchClusters sends every change of a cluster to changes until stop is called.
@@ -253,7 +175,7 @@ func renewLeases(b *testing.B, admin client.Client, clusters int, long time.Dura
 			return renewed
 		case <-ticker.C():
 			lease := &coordinationv1.Lease{}
-			key := client.ObjectKey{Namespace: name(renewed % clusters), Name: names.ManagedClusterLease}
+			key := client.ObjectKey{Namespace: fleet.Name(renewed % clusters), Name: names.ManagedClusterLease}
 			if err := admin.Get(b.Context(), key, lease); err != nil {
 				b.Fatal(err)
 			}
