@@ -62,18 +62,7 @@ func (w *addOnWorld) restart(registration addonv1beta1.RegistrationConfig) {
 // step takes steps until one waits or is done.
 func (w *addOnWorld) step(t *testing.T) driver.Step {
 	t.Helper()
-	for range 10 {
-		step, err := w.driver.Obtain(t.Context(), w.hub, w.pending)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.pending = step.Pending
-		if !step.Again {
-			return step
-		}
-	}
-	t.Fatal("ten steps and no end")
-	return driver.Step{}
+	return w.steps(t, func() (driver.Step, error) { return w.driver.Obtain(t.Context(), w.hub, w.pending) })
 }
 
 func TestAddOnDeclares(t *testing.T) {

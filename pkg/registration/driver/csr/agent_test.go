@@ -52,8 +52,14 @@ func newWorld() *world {
 // step takes steps until one waits or is done.
 func (w *world) step(t *testing.T) driver.Step {
 	t.Helper()
+	return w.steps(t, func() (driver.Step, error) { return w.agent.Obtain(t.Context(), w.hub, w.pending) })
+}
+
+// steps takes steps of a driver until one waits or is done.
+func (w *world) steps(t *testing.T, obtain func() (driver.Step, error)) driver.Step {
+	t.Helper()
 	for range 10 {
-		step, err := w.agent.Obtain(t.Context(), w.hub, w.pending)
+		step, err := obtain()
 		if err != nil {
 			t.Fatal(err)
 		}
