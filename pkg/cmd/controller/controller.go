@@ -62,11 +62,13 @@ type common struct {
 }
 
 // leaseTiming is how leader election waits. A shorter lease is a shorter gap
-// after a crash, paid for with a write every retry period.
+// after a crash, paid for with more writes.
 type leaseTiming struct {
 	duration time.Duration
 	renew    time.Duration
 	retry    time.Duration
+	// every is how often the lease is written, 0 for every retry period.
+	every time.Duration
 }
 
 func (c *common) addFlags(flags *pflag.FlagSet) {
@@ -112,7 +114,7 @@ func (c *common) manager(config *rest.Config, name string, objects cache.Options
 		return nil, errors.New("leader election needs a namespace: set --leader-election-namespace, or --leader-elect=false when there is one process only")
 	}
 	objects.DefaultTransform = cache.TransformStripManagedFields()
-	lock, err := c.podLock(config, namespace, "ocm-"+name)
+	lock, err := c.lock(config, namespace, "ocm-"+name)
 	if err != nil {
 		return nil, err
 	}
