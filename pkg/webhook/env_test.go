@@ -22,30 +22,30 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/controller"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/egress"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/conversion"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/servingcert"
 )
 
 const (
 	patience = 2 * time.Minute
-	tick     = 50 * time.Millisecond
+	// tick is the time between the requests of a load.
+	tick = 50 * time.Millisecond
 )
 
 // hub is a control plane with the operator running.
@@ -78,12 +78,7 @@ func newHub(t *testing.T, rules servingcert.Rules) *hub {
 	if err != nil {
 		t.Fatal(err)
 	}
-	applier := &apply.Applier{Client: admin, FieldManager: "ocm.init"}
-	for _, obj := range rendered {
-		if _, err := applier.Apply(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
-	}
+	installation.Apply(t, admin, "ocm.init", rendered)
 	h.runOperator(t, rules)
 	return h
 }
@@ -140,32 +135,22 @@ func freeAddress(t *testing.T) string {
 
 func (h *hub) runOperator(t *testing.T, rules servingcert.Rules) {
 	t.Helper()
-	connection := h.ConfigFor(t,
-		names.ServiceAccountUser(names.OperatorNamespace, names.ClusterManagerOperator),
-		"system:serviceaccounts", "system:serviceaccounts:"+names.OperatorNamespace, "system:authenticated")
+	connection := h.ConfigForAccount(t, names.OperatorNamespace, names.ClusterManagerOperator)
 	objects, err := clustermanager.CacheOptions()
 	if err != nil {
 		t.Fatal(err)
 	}
-	mgr, err := ctrl.NewManager(connection, ctrl.Options{
-		Scheme: scheme.New(), Cache: objects, Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard(),
-		Controller: config.Controller{SkipNameValidation: new(true), UsePriorityQueue: new(false)},
+	options := manager.Options{Cache: objects, Logger: logr.Discard()}
+	h.stopOperator = controllers.Start(t, connection, options, func(_ context.Context, mgr manager.Manager) error {
+		return errors.Join(
+			clustermanager.Setup(mgr, clustermanager.Config{
+				Namespace: names.OperatorNamespace, Image: "operator:v1", Version: "1.0.0", Replicas: 1,
+				ControlPlane: labels.Everything(), Clock: clock.RealClock{},
+			}),
+			servingcert.Setup(mgr, servingcert.Config{
+				Namespace: names.HubNamespace, Rules: rules, CRDs: conversion.CRDs(), Clock: clock.RealClock{},
+			}))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = errors.Join(
-		clustermanager.Setup(mgr, clustermanager.Config{
-			Namespace: names.OperatorNamespace, Image: "operator:v1", Version: "1.0.0", Replicas: 1,
-			ControlPlane: labels.Everything(), Clock: clock.RealClock{},
-		}),
-		servingcert.Setup(mgr, servingcert.Config{
-			Namespace: names.HubNamespace, Rules: rules, CRDs: conversion.CRDs(), Clock: clock.RealClock{},
-		}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.stopOperator = background(t, mgr.Start)
 }
 
 // runWebhook starts the role as its pod would and waits until the Service leads
@@ -260,14 +245,7 @@ func (h *hub) trusted(ctx context.Context) ([]byte, error) {
 // eventually waits until done returns "", which otherwise is what is missing.
 func eventually(t *testing.T, done func(ctx context.Context) string) {
 	t.Helper()
-	missing := ""
-	err := wait.PollUntilContextTimeout(t.Context(), tick, patience, true, func(ctx context.Context) (bool, error) {
-		missing = done(ctx)
-		return missing == "", nil
-	})
-	if err != nil {
-		t.Fatalf("%v: %s", err, missing)
-	}
+	await.Completion(t, patience, done)
 }
 
 // step is a part of a test that goes on where the one before ended.

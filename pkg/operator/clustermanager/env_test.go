@@ -14,28 +14,24 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
-const (
-	patience = 2 * time.Minute
-	tick     = 50 * time.Millisecond
-)
+const patience = 2 * time.Minute
 
 // hub is a control plane with init's objects on it.
 type hub struct {
@@ -66,12 +62,7 @@ func (h *hub) install(t *testing.T, spec operatorv1.ClusterManagerSpec) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	applier := &apply.Applier{Client: h.admin, FieldManager: "ocm.init"}
-	for _, obj := range rendered {
-		if _, err := applier.Apply(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
-	}
+	installation.Apply(t, h.admin, "ocm.init", rendered)
 }
 
 // operator is a running operator.
@@ -98,9 +89,7 @@ func operatorConfig() clustermanager.Config {
 // is the number of writes after which it dies.
 func (h *hub) run(t *testing.T, configure func(*clustermanager.Config), lives ...int64) *operator {
 	t.Helper()
-	connection := h.ConfigFor(t,
-		names.ServiceAccountUser(names.OperatorNamespace, names.ClusterManagerOperator),
-		"system:serviceaccounts", "system:serviceaccounts:"+names.OperatorNamespace, "system:authenticated")
+	connection := h.ConfigForAccount(t, names.OperatorNamespace, names.ClusterManagerOperator)
 	op := &operator{writes: &atomic.Int64{}, lives: &atomic.Int64{}, dead: make(chan struct{})}
 	op.lives.Store(math.MaxInt64)
 	for _, n := range lives {
@@ -117,36 +106,13 @@ func (h *hub) start(t *testing.T, op *operator, connection *rest.Config, configu
 	if err != nil {
 		t.Fatal(err)
 	}
-	unnamed := true
-	mgr, err := ctrl.NewManager(connection, ctrl.Options{
-		Scheme: scheme.New(), Cache: objects, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: &unnamed, UsePriorityQueue: new(false)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	conf := operatorConfig()
 	if configure != nil {
 		configure(&conf)
 	}
-	if err := clustermanager.Setup(mgr, conf); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	stopped := false
-	op.stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("operator: %v", err)
-		}
-	}
-	t.Cleanup(op.stop)
+	op.stop = controllers.Start(t, connection, manager.Options{Cache: objects}, func(_ context.Context, mgr manager.Manager) error {
+		return clustermanager.Setup(mgr, conf)
+	})
 	return op
 }
 
@@ -183,14 +149,7 @@ func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { ret
 // eventually waits until done returns "", which otherwise is what is missing.
 func eventually(t *testing.T, done func(ctx context.Context) string) {
 	t.Helper()
-	missing := ""
-	err := wait.PollUntilContextTimeout(t.Context(), tick, patience, true, func(ctx context.Context) (bool, error) {
-		missing = done(ctx)
-		return missing == "", nil
-	})
-	if err != nil {
-		t.Fatalf("%v: %s", err, missing)
-	}
+	await.Completion(t, patience, done)
 }
 
 func (h *hub) clusterManager(t *testing.T) *operatorv1.ClusterManager {

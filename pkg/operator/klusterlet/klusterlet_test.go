@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,22 +23,20 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/klusterlet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
 const patience = 2 * time.Minute
@@ -78,10 +75,7 @@ func install(t *testing.T, change func(*manifests.KlusterletOperator)) *cluster 
 		t.Fatal(err)
 	}
 	admin := cp.Client(t)
-	applier := &apply.Applier{Client: admin, FieldManager: "ocm.join"}
-	if _, err := applier.Apply(t.Context(), asObjects(objs)...); err != nil {
-		t.Fatal(err)
-	}
+	installation.Apply(t, admin, "ocm.join", objs)
 	return &cluster{client: admin, plane: cp, writes: &atomic.Int64{}}
 }
 
@@ -89,8 +83,7 @@ func install(t *testing.T, change func(*manifests.KlusterletOperator)) *cluster 
 // writes it sends. It returns what stops it.
 func (c *cluster) run(t *testing.T, change func(*klusterlet.Config, *rest.Config)) func() {
 	t.Helper()
-	connection := c.plane.ConfigFor(t, names.ServiceAccountUser(names.OperatorNamespace, names.KlusterletOperator),
-		"system:serviceaccounts", "system:serviceaccounts:"+names.OperatorNamespace, "system:authenticated")
+	connection := c.plane.ConfigForAccount(t, names.OperatorNamespace, names.KlusterletOperator)
 	connection.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
 			if req.Method != http.MethodGet {
@@ -110,51 +103,18 @@ func (c *cluster) run(t *testing.T, change func(*klusterlet.Config, *rest.Config
 	if err != nil {
 		t.Fatal(err)
 	}
-	mgr, err := ctrl.NewManager(connection, ctrl.Options{
-		Scheme: scheme.New(), Cache: objects, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: new(true), UsePriorityQueue: new(false)},
+	return controllers.Start(t, connection, manager.Options{Cache: objects}, func(_ context.Context, mgr manager.Manager) error {
+		return klusterlet.Setup(mgr, conf)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := klusterlet.Setup(mgr, conf); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	stop := sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("operator: %v", err)
-		}
-	})
-	t.Cleanup(stop)
-	return stop
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-func asObjects(list []*unstructured.Unstructured) []client.Object {
-	objs := make([]client.Object, len(list))
-	for i, obj := range list {
-		objs[i] = obj
-	}
-	return objs
-}
-
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("%s: %v", what, last)
-	}
+	await.Success(t, patience, what, func(context.Context) error { return check() })
 }
 
 func (c *cluster) klusterlet(t *testing.T) *operatorv1.Klusterlet {

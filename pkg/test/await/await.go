@@ -2,6 +2,7 @@ package await
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -34,4 +35,16 @@ func Success(tb testing.TB, patience time.Duration, what string, try func(contex
 		last = try(ctx)
 		return last == nil, nil
 	}, func() any { return last })
+}
+
+// Completion waits for up to patience until missing returns "", which otherwise
+// is what is missing. The end of patience fails the test, with what is.
+func Completion(tb testing.TB, patience time.Duration, missing func(context.Context) string) {
+	tb.Helper()
+	Success(tb, patience, "nothing is missing", func(ctx context.Context) error {
+		if what := missing(ctx); what != "" {
+			return errors.New(what)
+		}
+		return nil
+	})
 }

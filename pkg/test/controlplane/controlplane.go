@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/process"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 // startTimeout is far above the usual three seconds: the machine may be busy.
@@ -184,6 +185,14 @@ func (c *ControlPlane) ConfigFor(tb testing.TB, user string, groups ...string) *
 		tb.Fatal(err)
 	}
 	return config
+}
+
+// ConfigForAccount is the connection of a user that has the name and the groups
+// of a ServiceAccount, which need not exist.
+func (c *ControlPlane) ConfigForAccount(tb testing.TB, namespace, name string) *rest.Config {
+	tb.Helper()
+	return c.ConfigFor(tb, names.ServiceAccountUser(namespace, name),
+		"system:serviceaccounts", "system:serviceaccounts:"+namespace, "system:authenticated")
 }
 
 // ConfigForToken is the connection of whom a bearer token belongs to.

@@ -1,15 +1,28 @@
 package installation
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"testing"
+	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 )
+
+// CRD is the kind of a CustomResourceDefinition, for Some.
+const CRD = "CustomResourceDefinition"
+
+// patience is far above what serving a CRD takes: the machine may be busy.
+const patience = 90 * time.Second
 
 // Hub applies what the operator applies before it starts the hub's controllers:
 // the CRDs, the rights of the controllers and the admission rules. Components
@@ -35,4 +48,49 @@ func Apply(tb testing.TB, admin client.Client, fieldManager string, objs []*unst
 	if _, err := applier.Apply(tb.Context(), apply.Objects(objs)...); err != nil {
 		tb.Fatal(err)
 	}
+}
+
+// Some creates those objects of a rendering, with its error, that are of the
+// given kinds, unless they are there, and waits until CRDs are served. Tests that
+// share a control plane use it for what they have in common.
+func Some(tb testing.TB, admin client.Client, objs []*unstructured.Unstructured, err error, kinds ...string) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, obj := range objs {
+		if !slices.Contains(kinds, obj.GetKind()) {
+			continue
+		}
+		Create(tb, admin, obj)
+		if obj.GetKind() == CRD {
+			awaitServed(tb, admin, obj.GetName())
+		}
+	}
+}
+
+// Create creates objects unless they are there.
+func Create(tb testing.TB, admin client.Client, objects ...client.Object) {
+	tb.Helper()
+	for _, object := range objects {
+		if err := admin.Create(tb.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
+			tb.Fatal(err)
+		}
+	}
+}
+
+func awaitServed(tb testing.TB, admin client.Client, name string) {
+	tb.Helper()
+	await.Success(tb, patience, "CRD "+name+" is served", func(ctx context.Context) error {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := admin.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+			return err
+		}
+		for _, c := range crd.Status.Conditions {
+			if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
+				return nil
+			}
+		}
+		return fmt.Errorf("conditions %+v", crd.Status.Conditions)
+	})
 }

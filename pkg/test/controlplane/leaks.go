@@ -1,0 +1,14 @@
+package controlplane
+
+import "go.uber.org/goleak"
+
+// Leaks is an error if a goroutine of what a package tests goes on behind Main.
+// Connections that are kept open are of the tests' own clients.
+func Leaks() error {
+	return goleak.Find(
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+		goleak.IgnoreAnyFunction("internal/poll.runtime_pollWait"),
+		goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"),
+		goleak.IgnoreAnyFunction("github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane.Main.func1"),
+	)
+}
