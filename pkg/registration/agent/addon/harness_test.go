@@ -15,16 +15,13 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/goleak"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -32,22 +29,22 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/addon"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/token"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
 // patience is far above what anything takes: the machine may be busy.
@@ -61,12 +58,7 @@ func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	controlplane.Main(m, &plane)
-	if err := goleak.Find(
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
-		goleak.IgnoreAnyFunction("internal/poll.runtime_pollWait"),
-		goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"),
-		goleak.IgnoreAnyFunction("github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane.Main.func1"),
-	); err != nil {
+	if err := controlplane.Leaks(); err != nil {
 		panic(err)
 	}
 }
@@ -77,35 +69,17 @@ func pause(d time.Duration) { clock.RealClock{}.Sleep(d) }
 
 func eventually(t *testing.T, what string, done func() error) {
 	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		last = done()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("wait for %s: %v (last: %v)", what, err, last)
-	}
+	await.Success(t, patience, what, func(context.Context) error { return done() })
 }
 
 func create(t *testing.T, c client.Client, objects ...client.Object) {
 	t.Helper()
-	for _, o := range objects {
-		if err := c.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
-			t.Fatal(err)
-		}
-	}
+	installation.Create(t, c, objects...)
 }
 
 func install(t *testing.T, c client.Client, objs []*unstructured.Unstructured, err error, kinds ...string) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range objs {
-		if slices.Contains(kinds, o.GetKind()) {
-			create(t, c, o)
-		}
-	}
+	installation.Some(t, c, objs, err, kinds...)
 }
 
 // fleet is one managed cluster on the hub, with an agent's namespace on it.
@@ -188,19 +162,7 @@ func (f *fleet) installHub(t *testing.T) {
 		// The webhook between the versions is no part of these tests.
 		unstructured.RemoveNestedField(o.Object, "spec", "conversion")
 	}
-	install(t, f.admin, crds, err, "CustomResourceDefinition")
-	eventually(t, "the CRD", func() error {
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := f.admin.Get(t.Context(), client.ObjectKey{Name: "managedclusteraddons.addon.open-cluster-management.io"}, crd); err != nil {
-			return err
-		}
-		for _, c := range crd.Status.Conditions {
-			if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
-				return nil
-			}
-		}
-		return fmt.Errorf("%v", crd.Status.Conditions)
-	})
+	install(t, f.admin, crds, err, installation.CRD)
 	admission, err := manifests.RenderHubAdmission(values)
 	install(t, f.admin, admission, err, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 	subjects := []rbacv1.Subject{{Kind: "Group", Name: names.ClusterGroup(f.cluster), APIGroup: rbacv1.GroupName}}
@@ -333,11 +295,7 @@ func (f *fleet) run(t *testing.T, dead func(*http.Request) bool, setup func(cont
 		c.Wrap(func(next http.RoundTripper) http.RoundTripper { return &counted{fleet: f, dead: dead, next: next} })
 		return c
 	}
-	options := manager.Options{
-		Scheme: scheme.New(), Logger: logger,
-		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Controller: config.Controller{SkipNameValidation: new(true), UsePriorityQueue: new(false)},
-	}
+	options := controllers.Options(manager.Options{Logger: logger})
 	account := names.ServiceAccountUser(f.namespace, names.RegistrationAgentServiceAccount(f.cluster))
 	outer, err := ctrl.NewManager(wrap(f.plane.ConfigFor(t, account, "system:serviceaccounts", "system:authenticated")), options)
 	if err != nil {
