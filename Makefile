@@ -60,6 +60,10 @@ e2e: build localkube e2e-addons ## Run the end-to-end suite on local clusters on
 e2e-kind: build ## Run the end-to-end suite on kind clusters (needs Docker and kind)
 	scripts/e2e-kind.sh
 
+.PHONY: cover
+cover: localkube ## Measure the test coverage of add-on registration; fail below 80 %
+	@scripts/cover.sh
+
 .PHONY: bench
 bench: build localkube ## Measure the budgets of docs/benchmarks.md
 	scripts/bench.sh
