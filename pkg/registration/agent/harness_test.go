@@ -7,7 +7,6 @@ import (
 	"flag"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,9 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,21 +24,21 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/status"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
 // patience is far above what anything takes: the machine may be busy.
@@ -59,57 +56,28 @@ func TestMain(m *testing.M) {
 	controlplane.Main(m, &managed)
 	// Every agent was stopped: nothing of one may go on. Connections that are
 	// kept open are of the tests' own clients.
-	if err := goleak.Find(
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
-		goleak.IgnoreAnyFunction("internal/poll.runtime_pollWait"),
-		goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"),
-		goleak.IgnoreAnyFunction("github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane.Main.func1"),
-	); err != nil {
+	if err := controlplane.Leaks(); err != nil {
 		panic(err)
 	}
 }
 
 func eventually(t *testing.T, what string, done func() (bool, error)) {
 	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+	await.Success(t, patience, what, func(context.Context) error {
 		ok, err := done()
-		last = err
-		return ok && err == nil, nil
+		if err == nil && !ok {
+			err = errors.New("not yet")
+		}
+		return err
 	})
-	if err != nil {
-		t.Fatalf("wait for %s: %v (last: %v)", what, err, last)
-	}
 }
 
-// install creates objects of the manifests that are of the given kinds, and
-// waits until CRDs are served.
 func install(t *testing.T, c client.Client, objs []*unstructured.Unstructured, err error, kinds ...string) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range objs {
-		if !slices.Contains(kinds, o.GetKind()) {
-			continue
-		}
-		create(t, c, o)
-		if o.GetKind() != "CustomResourceDefinition" {
-			continue
-		}
-		eventually(t, "CRD "+o.GetName(), func() (bool, error) {
-			crd := &apiextensionsv1.CustomResourceDefinition{}
-			if err := c.Get(t.Context(), client.ObjectKey{Name: o.GetName()}, crd); err != nil {
-				return false, err
-			}
-			return slices.ContainsFunc(crd.Status.Conditions, func(cond apiextensionsv1.CustomResourceDefinitionCondition) bool {
-				return cond.Type == apiextensionsv1.Established && cond.Status == apiextensionsv1.ConditionTrue
-			}), nil
-		})
-	}
+	installation.Some(t, c, objs, err, kinds...)
 }
 
-const crd = "CustomResourceDefinition"
+const crd = installation.CRD
 
 // spoke is the managed cluster of one test.
 type spoke struct {
@@ -159,11 +127,7 @@ func newSpokeOn(t *testing.T, plane *controlplane.ControlPlane, h *hub, cluster 
 
 func create(t *testing.T, c client.Client, objects ...client.Object) {
 	t.Helper()
-	for _, o := range objects {
-		if err := c.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
-			t.Fatal(err)
-		}
-	}
+	installation.Create(t, c, objects...)
 }
 
 func (s *spoke) setBootstrap(t *testing.T, kubeconfig []byte) {
@@ -237,11 +201,7 @@ func (s *spoke) startUntil(t *testing.T, writes int32) *process {
 	if testing.Verbose() {
 		logger = testLogger(t)
 	}
-	mgr, err := ctrl.NewManager(restConfig, manager.Options{
-		Scheme: scheme.New(), Logger: logger, Cache: agent.CacheOptions(s.namespace),
-		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Controller: config.Controller{SkipNameValidation: new(true), UsePriorityQueue: new(false)},
-	})
+	mgr, err := ctrl.NewManager(restConfig, controllers.Options(manager.Options{Logger: logger, Cache: agent.CacheOptions(s.namespace)}))
 	if err != nil {
 		t.Fatal(err)
 	}
