@@ -23,8 +23,8 @@ import (
 // rotation is why a credential is replaced that could go on being used.
 const rotation credential.Reason = "RotationRequested"
 
-// rotateTolerance is how far ahead of ours the clock may be of whoever asked
-// for a rotation now. A later time is waited for.
+// rotateTolerance is how far the clock of whoever asked for a rotation may be
+// from ours, either way. A later time is waited for.
 const rotateTolerance = 10 * time.Minute
 
 // held is the credential in a Secret.
@@ -84,12 +84,12 @@ func obtained(secret *corev1.Secret, v credential.Validity) time.Time {
 
 // rotateAt is the time that the add-on's annotation gives, zero if it asks for
 // nothing of this credential. The value that a credential answers is noted with
-// it: clocks differ, and one request must not be answered twice. Times are told
-// to the second; within one second the request counts as the later.
+// it, so that one request is answered once. A credential without that note that
+// seems a little newer than the request may be older: clocks differ.
 func rotateAt(s *scope, h held) time.Time {
 	value := s.addOn.Annotations[names.AnnotationRotate]
 	at, err := time.Parse(time.RFC3339, value)
-	if err != nil || h.secret.Annotations[names.AnnotationCredentialRotation] == value || h.obtained.After(at) {
+	if err != nil || h.secret.Annotations[names.AnnotationCredentialRotation] == value || h.obtained.After(at.Add(rotateTolerance)) {
 		return time.Time{}
 	}
 	return at
