@@ -40,6 +40,19 @@ func (e *env) agent(t *testing.T, cluster string) client.Client {
 	return e.cp.ClientFor(t, e.cp.ConfigFor(t, names.AgentUser(cluster, "a1"), names.ClusterGroup(cluster), names.GroupManagedClusters))
 }
 
+// awaitPolicy waits until the API server lets an agent write the status of an
+// add-on of its cluster, and not whatever it likes: it takes a moment to know
+// of a new binding and of a new policy.
+func (e *env) awaitPolicy(t *testing.T, agent client.Client, cluster, name string) {
+	t.Helper()
+	var last error
+	dryRun := client.NewDryRunClient(agent) // What was let through once may stay.
+	eventually(t, "admission judges what the agent writes", func(context.Context) (bool, error) {
+		last = patchStatus(t, dryRun, cluster, name, subject("probe"))
+		return apierrors.IsForbidden(last) && strings.Contains(last.Error(), "ValidatingAdmissionPolicy"), nil
+	}, func() any { return last })
+}
+
 // mint asks for a token of a ServiceAccount.
 func mint(t *testing.T, c client.Client, namespace, name string) error {
 	t.Helper()
@@ -75,6 +88,7 @@ func TestTokensOfOthers(t *testing.T) {
 		e.create(t, addOn(cluster, "mine"), addOn(cluster, "later"), addOn(cluster, "foreign"))
 	}
 	agent := e.agent(t, "c1")
+	e.awaitPolicy(t, agent, "c1", "mine")
 	if err := mint(t, agent, "c1", "c1-mine-agent"); !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		t.Errorf("before there is an identity: %v", err)
 	}
@@ -192,9 +206,7 @@ func TestStatusOfAgents(t *testing.T) {
 	e.create(t, addOn("c1", "a1"), addOn("c2", "a1"))
 	agent := e.agent(t, "c1")
 	own := names.AddOnClusterGroup("c1", "a1")
-	eventually(t, "the policy is in force", func(context.Context) (bool, error) {
-		return apierrors.IsForbidden(patchStatus(t, agent, "c1", "a1", subject("probe"))), nil
-	})
+	e.awaitPolicy(t, agent, "c1", "a1")
 	e.status(t, "c1", "a1", subject(""))
 	for _, status := range []string{
 		subject(seedUser("c1", "a1")),
