@@ -7,17 +7,7 @@ cd "$(dirname "$0")/.."
 
 export PATH=$PWD/bin:$PATH
 
-say() {
-	printf '\n\033[1m$ %s\033[0m\n' "$*"
-}
-show() {
-	say "$@"
-	"$@"
-}
-quietly() {
-	say "$@"
-	"$@" >/dev/null
-}
+. scripts/show.sh
 
 image=kubectl-ocm/heartbeat-addon
 show kubectl ocm local up --managed 2 --image "$image=$PWD/bin/heartbeat-addon"

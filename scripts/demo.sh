@@ -6,20 +6,13 @@ cd "$(dirname "$0")/.."
 
 export PATH=$PWD/bin:$PATH
 
-say() {
-	printf '\n\033[1m$ %s\033[0m\n' "$*"
-}
-show() {
-	say "$@"
-	"$@"
-}
+. scripts/show.sh
 
 show kubectl ocm local up --managed 2
 KUBECONFIG=$(kubectl ocm local kubeconfig --path)
 export KUBECONFIG
 
-say "kubectl ocm init --context hub --wait"
-kubectl ocm init --context hub --wait >/dev/null
+quietly kubectl ocm init --context hub --wait
 
 # The token goes from command to command without a terminal or a log seeing it.
 join=$(kubectl ocm get token --context hub -o json 2>/dev/null)

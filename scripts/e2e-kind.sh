@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the end-to-end suite on kind clusters: creates a hub and two managed
+# Runs the end-to-end suite on kind clusters: creates a hub and four managed
 # clusters, loads our image into them, runs the suite, deletes them again.
 # KEEP=1 leaves the clusters running; NODE_IMAGE names kind's node image.
 set -euo pipefail
@@ -12,7 +12,7 @@ for tool in docker kind kubectl; do
 	fi
 done
 
-clusters=(ocm-e2e-hub ocm-e2e-cluster1 ocm-e2e-cluster2)
+clusters=(ocm-e2e-hub ocm-e2e-cluster{1..4})
 dir=$(mktemp -d)
 export KUBECONFIG=$dir/kubeconfig
 
