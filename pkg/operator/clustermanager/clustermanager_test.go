@@ -63,7 +63,7 @@ func TestInstall(t *testing.T) {
 	again := h.run(t, nil)
 	expectQuiet(t, again)
 	if got := again.writes.Load(); got != 0 {
-		t.Errorf("%d writes after a restart", got)
+		t.Errorf("%d writes after a restart, the last: %s", got, again.lastWrite())
 	}
 }
 
@@ -78,7 +78,7 @@ func expectNoWrites(t *testing.T, h *hub, op *operator) {
 	touch(t, h, &apiextensionsv1.CustomResourceDefinition{}, client.ObjectKey{Name: "managedclusters.cluster.open-cluster-management.io"})
 	expectQuiet(t, op)
 	if got := op.writes.Load() - before; got != 0 {
-		t.Errorf("%d writes when nothing changed", got)
+		t.Errorf("%d writes when nothing changed, the last: %s", got, op.lastWrite())
 	}
 }
 

@@ -69,6 +69,8 @@ func (h *hub) install(t *testing.T, spec operatorv1.ClusterManagerSpec) {
 type operator struct {
 	// writes counts its requests that change something.
 	writes *atomic.Int64
+	// last tells the last of them.
+	last atomic.Pointer[string]
 	// lives is the number of writes that it has left; then it is dead: no
 	// request of its goes through any more.
 	lives *atomic.Int64
@@ -130,6 +132,7 @@ func (o *operator) transport(next http.RoundTripper) http.RoundTripper {
 			return next.RoundTrip(req)
 		}
 		o.writes.Add(1)
+		o.last.Store(new(req.Method + " " + req.URL.Path))
 		left := o.lives.Add(-1)
 		if left < 0 {
 			return nil, errKilled
@@ -140,6 +143,14 @@ func (o *operator) transport(next http.RoundTripper) http.RoundTripper {
 		}
 		return response, err
 	})
+}
+
+// lastWrite is the last request of the operator's that changes something.
+func (o *operator) lastWrite() string {
+	if last := o.last.Load(); last != nil {
+		return *last
+	}
+	return "nothing"
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -228,7 +239,12 @@ func (h *hub) makeReady(t *testing.T, deployment client.ObjectKey) {
 	})
 }
 
-// expectQuiet waits until the operator makes no write for a second.
+// quiet is how long the operator must write nothing to be taken for settled. On
+// a busy machine its watches may show it what it wrote itself seconds later, and
+// until then it looks to it as if that were missing.
+const quiet = 3 * time.Second
+
+// expectQuiet waits until the operator has settled.
 func expectQuiet(t *testing.T, op *operator) {
 	t.Helper()
 	now := clock.RealClock{}.Now
@@ -237,8 +253,8 @@ func expectQuiet(t *testing.T, op *operator) {
 		if current := op.writes.Load(); current != last {
 			last, since = current, now()
 		}
-		if now().Sub(since) < time.Second {
-			return "the operator is still writing"
+		if now().Sub(since) < quiet {
+			return "the operator is still writing: " + op.lastWrite()
 		}
 		return ""
 	})

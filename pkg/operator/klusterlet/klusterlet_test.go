@@ -192,7 +192,7 @@ func (c *cluster) quiet(t *testing.T) int64 {
 		if current := c.writes.Load(); current != last {
 			last, since = current, now()
 		}
-		if now().Sub(since) < time.Second {
+		if now().Sub(since) < 3*time.Second { // A busy machine's watches lag behind.
 			return errors.New("it still writes")
 		}
 		return nil
