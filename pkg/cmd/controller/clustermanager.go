@@ -31,19 +31,7 @@ func newClusterManager() *cobra.Command {
 }
 
 func (f *clusterManagerFlags) run(cmd *cobra.Command) error {
-	selector, err := f.operator.selector()
-	if err != nil {
-		return err
-	}
-	connection, err := f.operator.common.config()
-	if err != nil {
-		return err
-	}
-	objects, err := clustermanager.CacheOptions()
-	if err != nil {
-		return err
-	}
-	mgr, err := f.operator.common.manager(connection, "cluster-manager", objects)
+	mgr, selector, err := f.operator.manager("cluster-manager", clustermanager.CacheOptions)
 	if err != nil {
 		return err
 	}

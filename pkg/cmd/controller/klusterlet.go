@@ -28,25 +28,12 @@ func newKlusterlet() *cobra.Command {
 }
 
 func (f *klusterletFlags) run(cmd *cobra.Command) error {
-	selector, err := f.operator.selector()
-	if err != nil {
-		return err
-	}
-	connection, err := f.operator.common.config()
-	if err != nil {
-		return err
-	}
-	namespace := operatorNamespace()
-	objects, err := klusterlet.CacheOptions()
-	if err != nil {
-		return err
-	}
-	mgr, err := f.operator.common.manager(connection, "klusterlet-operator", objects)
+	mgr, selector, err := f.operator.manager("klusterlet-operator", klusterlet.CacheOptions)
 	if err != nil {
 		return err
 	}
 	err = klusterlet.Setup(mgr, klusterlet.Config{
-		Namespace:          namespace,
+		Namespace:          operatorNamespace(),
 		Image:              f.operator.image,
 		Version:            buildinfo.Version,
 		SyncLabels:         f.operator.syncLabels,

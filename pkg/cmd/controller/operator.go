@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -35,6 +37,25 @@ func (f *operatorFlags) selector() (labels.Selector, error) {
 		return nil, fmt.Errorf("--control-plane-node-label-selector: %w", err)
 	}
 	return selector, nil
+}
+
+// manager returns the manager of the operator called name, whose cache holds
+// objects, and the selector of control plane nodes.
+func (f *operatorFlags) manager(name string, objects func() (cache.Options, error)) (manager.Manager, labels.Selector, error) {
+	selector, err := f.selector()
+	if err != nil {
+		return nil, nil, err
+	}
+	connection, err := f.common.config()
+	if err != nil {
+		return nil, nil, err
+	}
+	options, err := objects()
+	if err != nil {
+		return nil, nil, err
+	}
+	mgr, err := f.common.manager(connection, name, options)
+	return mgr, selector, err
 }
 
 // operatorNamespace is the namespace that the operator runs in.
