@@ -43,6 +43,8 @@ var imports = map[string][]string{
 	"pkg/registration/agent": contract,
 	"pkg/addon":              contract,
 	"pkg/webhook":            contract,
+	"pkg/issuer":             contract,
+	"pkg/extauthz":           contract,
 	"pkg/local":              leaves,
 
 	"pkg/cmd":         {"pkg", "manifests"},
@@ -71,6 +73,7 @@ var owners = map[string][]string{
 	"github.com/aws/":          {"pkg/registration/driver/awsirsa", "pkg/cmd/aws"},
 	"github.com/envoyproxy/":   {"pkg/extauthz/server"},
 	"google.golang.org/grpc":   {"pkg/extauthz/server", "pkg/registration/driver/grpc"},
+	"github.com/go-jose/":      {"pkg/helpers/jwk", "pkg/extauthz"},
 	"k8s.io/kubernetes/":       {},
 	"go.etcd.io/":              {},
 	"github.com/openshift/":    {},

@@ -1,0 +1,7 @@
+// Package authorizer is the chain that every request goes through: prove the
+// subject token, find the rule, review if the cluster asks for it, exchange.
+//
+// It owns the order of these stages, one consistent snapshot of configuration
+// per request, and what is told about each decision (audit, metrics). It knows
+// no protocol: package server speaks Envoy's, HTTP and RFC 8693 to it.
+package authorizer

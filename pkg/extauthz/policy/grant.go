@@ -1,0 +1,21 @@
+package policy
+
+import "time"
+
+// Grant is what a rule gives to an identity.
+type Grant struct {
+	// Rule names the rule that matched, as in "cluster1/allow[0]": for audit
+	// lines and explanations.
+	Rule string
+	// Target is what the identity becomes.
+	Target Target
+}
+
+// Target is a ServiceAccount of the hub and the token to issue for it.
+type Target struct {
+	Namespace, Name string
+	// Audiences of the issued token; empty means the hub API server's own.
+	Audiences []string
+	// Expiration is how long the issued token is asked to live.
+	Expiration time.Duration
+}

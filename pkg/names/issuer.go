@@ -1,0 +1,50 @@
+package names
+
+// What a managed cluster publishes about its token issuer, so that the hub
+// knows its keys without dialing it (seed 002, future enhancements 1 and 4).
+// The names are ours: OCM has nothing like it.
+const (
+	// IssuerConfigMap, in a cluster's namespace on the hub, holds that
+	// cluster's issuer and key set under IssuerKeyIssuer and IssuerKeyJWKS. The
+	// namespace, never the data, says which cluster it is.
+	IssuerConfigMap = "ocm-issuer"
+	// IssuerKeyIssuer is the exact "iss" of the cluster's tokens.
+	IssuerKeyIssuer = "issuer"
+	// IssuerKeyJWKS is the cluster's key set, a JSON Web Key Set (RFC 7517 §5).
+	IssuerKeyJWKS = "jwks"
+	// IssuerKeyPublishedAt is when the data last changed, in RFC 3339.
+	IssuerKeyPublishedAt = "publishedAt"
+
+	// AnnotationPublishIssuer, set to "true" on a Klusterlet, has its agent
+	// publish the cluster's issuer.
+	AnnotationPublishIssuer = "open-cluster-management.io/publish-issuer"
+	// AnnotationTokenAuthorizer, set to "true" on a ClusterManager, has the hub
+	// run a token authorizer.
+	AnnotationTokenAuthorizer = "open-cluster-management.io/token-authorizer"
+)
+
+// ConditionIssuerTrusted tells, on a ManagedCluster, whether the hub takes the
+// keys that the cluster publishes; a cluster that publishes none lacks it.
+const (
+	ConditionIssuerTrusted = "IssuerTrusted"
+
+	// ReasonKeysTrusted goes with True, the others and
+	// ReasonClusterNotAccepted with False.
+	ReasonKeysTrusted = "KeysTrusted"
+	// ReasonKeysShared: another cluster publishes the same key, and neither is believed.
+	ReasonKeysShared = "KeysShared"
+	// ReasonKeysInvalid: the published data cannot be used.
+	ReasonKeysInvalid = "KeysInvalid"
+)
+
+// The token authorizer on the hub.
+const (
+	// TokenAuthorizer names its Deployment, Service, ServiceAccount and
+	// configuration ConfigMap in HubNamespace, and is its app label.
+	TokenAuthorizer = "token-authorizer"
+	// TokenAuthorizerConfigKey is the key of that ConfigMap that holds the
+	// configuration file.
+	TokenAuthorizerConfigKey = "clusters.yaml"
+	// TokenAuthorizerPort serves Envoy's gRPC protocol (seed 002's default).
+	TokenAuthorizerPort = 9001
+)
