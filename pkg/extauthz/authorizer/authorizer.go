@@ -1,0 +1,129 @@
+package authorizer
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+)
+
+// Config is what an Authorizer is built with.
+type Config struct {
+	// Exchanger outlives every Snapshot, so that a new configuration keeps the
+	// tokens whose rules did not change.
+	Exchanger Exchanger
+	// Auditor may be nil.
+	Auditor Auditor
+	// Clock is the time; nil means the real one.
+	Clock clock.PassiveClock
+	// Metrics may be nil.
+	Metrics prometheus.Registerer
+}
+
+// Authorizer decides requests. Its methods may be called from any goroutine.
+type Authorizer struct {
+	config  Config
+	metrics *metrics
+	current atomic.Pointer[Snapshot]
+}
+
+// New returns an Authorizer that refuses everything with keys_unavailable until
+// its first Swap.
+func New(c Config) (*Authorizer, error) {
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	m, err := newMetrics(c.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	return &Authorizer{config: c, metrics: m}, nil
+}
+
+// Swap makes s the configuration of all requests that begin from now on;
+// requests that have begun end under the one they began with.
+func (a *Authorizer) Swap(s Snapshot) { a.current.Store(&s) }
+
+// Authorize takes a request through the chain. Its error has a verdict.Error in
+// its chain; the Decision beside it has what was found until then, and never a
+// token.
+func (a *Authorizer) Authorize(ctx context.Context, r Request) (Decision, error) {
+	start := a.config.Clock.Now()
+	current := a.current.Load()
+	d, err := a.decide(ctx, current, r)
+	if err != nil {
+		err = refusal(ctx, err)
+		d.Token = exchange.Token{}
+	}
+	took := a.config.Clock.Since(start)
+	a.metrics.observe(current, d, err, took)
+	if a.config.Auditor != nil {
+		a.config.Auditor.Record(Event{Time: start, Took: took, Origin: r.Origin, Decision: d, Err: err})
+	}
+	return d, err
+}
+
+func (a *Authorizer) decide(ctx context.Context, current *Snapshot, r Request) (Decision, error) {
+	var d Decision
+	switch {
+	case r.Token == "":
+		return d, verdict.Refuse(verdict.MissingToken, "the request carries no bearer token")
+	case current == nil || current.Verifier == nil:
+		return d, verdict.Refuse(verdict.KeysUnavailable, "no configuration is loaded yet")
+	}
+	var err error
+	began := a.config.Clock.Now()
+	d.Identity, err = current.Verifier.Verify(ctx, r.Token)
+	began = a.metrics.stage(stageVerify, began, a.config.Clock)
+	if err != nil {
+		return d, err
+	}
+	cluster, ok := current.cluster(d.Identity.Cluster)
+	if !ok || cluster.Rules == nil {
+		return d, verdict.Refuse(verdict.NotAllowed, "the configuration allows nothing to cluster %s", d.Identity.Cluster)
+	}
+	d.Grant, err = cluster.Rules.Decide(d.Identity)
+	began = a.metrics.stage(stagePolicy, began, a.config.Clock)
+	if err != nil {
+		return d, err
+	}
+	if began, err = a.review(ctx, current, cluster, r.Token, d, began); err != nil {
+		return d, err
+	}
+	d.Token, d.Cached, err = a.config.Exchanger.Exchange(ctx, exchange.Request{
+		Subject: d.Identity, Target: d.Grant.Target, Generation: cluster.Generation,
+	})
+	a.metrics.stage(stageExchange, began, a.config.Clock)
+	return d, err
+}
+
+// review asks the cluster, if its entry wants that. It returns when the next
+// stage begins.
+func (a *Authorizer) review(
+	ctx context.Context, current *Snapshot, cluster Cluster, token string, d Decision, began time.Time,
+) (time.Time, error) {
+	if cluster.Reviewer == nil {
+		return began, nil
+	}
+	err := cluster.Reviewer.Review(ctx, d.Identity.Cluster, token, d.Identity)
+	a.metrics.reviewed(current, d.Identity.Cluster, err)
+	return a.metrics.stage(stageReview, began, a.config.Clock), err
+}
+
+// refusal makes sure that there is a verdict.Error in err's chain. A caller
+// that went away is not told that the hub is down.
+func refusal(ctx context.Context, err error) error {
+	if refused, ok := errors.AsType[*verdict.Error](err); ok {
+		return refused
+	}
+	if ctx.Err() != nil {
+		return &verdict.Error{Reason: verdict.Deadline, Detail: "the caller did not wait for the decision", RetryAfter: time.Second, Err: err}
+	}
+	return verdict.Of(err)
+}

@@ -1,0 +1,82 @@
+package authorizer
+
+import (
+	"context"
+	"time"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
+)
+
+// Verifier proves a subject token. An identity that comes with an error has at
+// most its Cluster set, and that only once a key of the cluster has verified
+// the token: it is for metrics and the audit log.
+type Verifier interface {
+	Verify(ctx context.Context, token string) (subject.Identity, error)
+}
+
+// Decider says what an identity may become under the rules of its cluster.
+type Decider interface {
+	Decide(id subject.Identity) (policy.Grant, error)
+}
+
+// Reviewer asks the managed cluster whether the token still stands.
+type Reviewer interface {
+	Review(ctx context.Context, cluster, token string, id subject.Identity) error
+}
+
+// Exchanger turns a grant into a token of the hub, and tells whether it was
+// minted for an earlier request.
+type Exchanger interface {
+	Exchange(ctx context.Context, r exchange.Request) (exchange.Token, bool, error)
+}
+
+// Auditor is told of every decision. It must not block.
+type Auditor interface {
+	Record(e Event)
+}
+
+// Event is one decision, for the audit log.
+type Event struct {
+	Time time.Time
+	// Took is how long the decision took.
+	Took   time.Duration
+	Origin Origin
+	// Decision is complete if Err is nil; else it has what was found until then.
+	Decision Decision
+	// Err is why the request was refused, with a verdict.Error in its chain.
+	Err error
+}
+
+// AnyCluster is the name of the entry for clusters without their own.
+const AnyCluster = "*"
+
+// Snapshot is one consistent configuration. It is not changed once it was
+// handed to an Authorizer.
+type Snapshot struct {
+	// Verifier knows the keys and the token rules of this configuration.
+	Verifier Verifier
+	// Clusters by name; AnyCluster is for those without their own. A cluster
+	// without an entry is allowed nothing.
+	Clusters map[string]Cluster
+}
+
+// Cluster is what the identities of one cluster go through.
+type Cluster struct {
+	Rules Decider
+	// Reviewer is nil if the cluster asks for no review.
+	Reviewer Reviewer
+	// Generation changes when the cluster's rules do: a token that was minted
+	// under another generation is not handed out. A generation for the whole
+	// configuration is right too, and mints more.
+	Generation uint64
+}
+
+func (s *Snapshot) cluster(name string) (Cluster, bool) {
+	if c, ok := s.Clusters[name]; ok {
+		return c, true
+	}
+	c, ok := s.Clusters[AnyCluster]
+	return c, ok
+}

@@ -1,0 +1,96 @@
+package exchange
+
+import (
+	"errors"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+)
+
+// AnyCluster is the key of the limits that hold for clusters without their own.
+const AnyCluster = "*"
+
+// Config is what an Exchanger is built with. Zero values of the numbers mean
+// the defaults.
+type Config struct {
+	// Hub is the connection whose identity mints. Its client-side rate limit is
+	// not used: priority and fairness of the API server and Limits do that.
+	Hub *rest.Config
+	// Clock is the time; nil means the real one.
+	Clock clock.WithTicker
+	// Log gets what no request tells, such as a renewal that failed.
+	Log logr.Logger
+	// Metrics may be nil.
+	Metrics prometheus.Registerer
+	// Size is how many tokens are kept, 10,000 by default.
+	Size int
+	// InFlight is how many TokenRequests are made at a time, 256 by default.
+	InFlight int
+	// Timeout is how long one TokenRequest may take, 5 s by default. It does not
+	// depend on how long a caller waits.
+	Timeout time.Duration
+}
+
+// Settings are what changes with the configuration.
+type Settings struct {
+	// Namespaces of the hub in which targets are known to be. They are watched
+	// from the beginning; others once a request needs them.
+	Namespaces []string
+	// Limits by cluster name; AnyCluster is for those without their own. A zero
+	// field, and a missing entry, mean the defaults.
+	Limits map[string]Limits
+}
+
+// Limits bound the minting, not the requests that a kept token answers.
+type Limits struct {
+	// Cluster is for all identities of one cluster together, 100 per second and
+	// bursts of 1,000 by default.
+	Cluster Rate
+	// Identity is for one identity, 1 per second and bursts of 10 by default.
+	Identity Rate
+}
+
+// Rate is a token bucket's.
+type Rate struct {
+	PerSecond float64
+	Burst     int
+}
+
+// The defaults.
+const (
+	defaultSize     = 10_000
+	defaultInFlight = 256
+	defaultTimeout  = 5 * time.Second
+)
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Hub == nil {
+		return c, errors.New("an exchanger needs a connection to the hub")
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	if c.Size == 0 {
+		c.Size = defaultSize
+	}
+	if c.InFlight == 0 {
+		c.InFlight = defaultInFlight
+	}
+	if c.Timeout == 0 {
+		c.Timeout = defaultTimeout
+	}
+	return c, nil
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Cluster == (Rate{}) {
+		l.Cluster = Rate{PerSecond: 100, Burst: 1000}
+	}
+	if l.Identity == (Rate{}) {
+		l.Identity = Rate{PerSecond: 1, Burst: 10}
+	}
+	return l
+}
