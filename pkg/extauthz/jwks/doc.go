@@ -1,0 +1,21 @@
+// Package jwks keeps the public keys of the managed clusters' token issuers:
+// for an issuer and a key id it answers which keys may have signed a token and
+// whose they are.
+//
+// It owns where keys come from (the configuration, a file, an https endpoint,
+// OIDC discovery, or what a cluster's agent publishes on the hub), how they are
+// refreshed, and when they are no longer believed. It reads no tokens and makes
+// no decision about an identity.
+//
+// Two clusters may have one and the same issuer (kubeadm, kind and k3s all
+// default to the same string): the index goes from issuer to key id to keys, and
+// the key that verifies names the cluster.
+//
+// Lookups of known keys read one immutable snapshot, without locks. Everything
+// else changes the state under one lock and replaces the snapshot.
+//
+// Invariants: a key that stands for two clusters stands for neither. A failed
+// refresh, an empty set and one that cannot be parsed never replace a good set,
+// which ends only when its source drops it or when it is older than StaleFor. A
+// key that goes moves the Generation, in the same instant.
+package jwks
