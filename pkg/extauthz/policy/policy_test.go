@@ -1,0 +1,260 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+)
+
+const hub = "https://hub.example.com"
+
+func identity(cluster, namespace, name string) subject.Identity {
+	return subject.Identity{
+		Cluster: cluster, Account: subject.Account{Namespace: namespace, Name: name, UID: "u"},
+		Token: subject.Token{Audiences: []string{hub}},
+	}
+}
+
+func compile(t *testing.T, s policy.Spec) *policy.Rules {
+	t.Helper()
+	rules, findings := policy.Compile(s)
+	if rules == nil {
+		t.Fatalf("it does not compile: %v", findings)
+	}
+	return rules
+}
+
+func fixed(namespace, name string) policy.Mapping {
+	return policy.Mapping{Namespace: namespace, Name: name}
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	perNamespace := fixed("{cluster}", "{namespace}.{name}")
+	self := policy.Account{Namespace: "gateway", Name: "token-authorizer"}
+	apps := []string{"app-*"}
+	bound := identity("c1", "app-a", "eso")
+	bound.Bound.Pod = subject.Object{Name: "p", UID: "u"}
+	for _, tc := range []struct {
+		name  string
+		allow []policy.Rule
+		deny  []policy.Deny
+		id    subject.Identity
+		want  string // "namespace/name by rule", or the reason
+	}{
+		{name: "no rule, no target", id: identity("c1", "app-a", "eso"), want: "not_allowed"},
+		{
+			name:  "a template",
+			allow: []policy.Rule{{Namespaces: apps, ServiceAccounts: []string{"eso"}, MapTo: perNamespace}},
+			id:    identity("c1", "app-a", "eso"), want: "c1/app-a.eso by c1/allow[0]",
+		},
+		{
+			name:  "another namespace",
+			allow: []policy.Rule{{Namespaces: apps, MapTo: perNamespace}},
+			id:    identity("c1", "apps", "eso"), want: "not_allowed",
+		},
+		{
+			name:  "another account",
+			allow: []policy.Rule{{Namespaces: apps, ServiceAccounts: []string{"eso", "flux-*"}, MapTo: perNamespace}},
+			id:    identity("c1", "app-a", "flux"), want: "not_allowed",
+		},
+		{
+			name: "the first rule that matches decides",
+			allow: []policy.Rule{
+				{Namespaces: []string{"x"}, MapTo: fixed("t", "zero")},
+				{Namespaces: apps, MapTo: fixed("t", "one")},
+				{Namespaces: []string{"app-a"}, MapTo: fixed("t", "two")},
+			},
+			id: identity("c1", "app-a", "eso"), want: "t/one by c1/allow[1]",
+		},
+		{
+			name: "a rule for other audiences is passed over",
+			allow: []policy.Rule{
+				{Namespaces: apps, Audiences: []string{"https://other"}, MapTo: fixed("t", "zero")},
+				{Namespaces: apps, Audiences: []string{"https://x", hub}, MapTo: fixed("t", "one")},
+			},
+			id: identity("c1", "app-a", "eso"), want: "t/one by c1/allow[1]",
+		},
+		{
+			name:  "only rules for other audiences",
+			allow: []policy.Rule{{Namespaces: apps, Audiences: []string{"https://other"}, MapTo: fixed("t", "zero")}},
+			id:    identity("c1", "app-a", "eso"), want: "not_allowed",
+		},
+		{
+			name:  "a token without a Pod where one is demanded",
+			allow: []policy.Rule{{Namespaces: apps, RequirePod: true, MapTo: fixed("t", "a")}},
+			id:    identity("c1", "app-a", "eso"), want: "not_bound",
+		},
+		{
+			name:  "a token with a Pod where one is demanded",
+			allow: []policy.Rule{{Namespaces: apps, RequirePod: true, MapTo: fixed("t", "a")}},
+			id:    bound, want: "t/a by c1/allow[0]",
+		},
+		{
+			name:  "same name",
+			allow: []policy.Rule{{Namespaces: apps, MapTo: policy.Mapping{Same: true}}},
+			id:    identity("c1", "app-a", "eso"), want: "app-a/eso by c1/allow[0]",
+		},
+		{
+			name:  "same name in a namespace that is never open",
+			allow: []policy.Rule{{Namespaces: []string{"kube-system", "a"}, MapTo: policy.Mapping{Same: true}}},
+			id:    identity("c1", "kube-system", "eso"), want: "target_denied",
+		},
+		{
+			name:  "a configured denial",
+			allow: []policy.Rule{{Namespaces: apps, MapTo: policy.Mapping{Same: true}}},
+			deny:  []policy.Deny{{TargetNamespaces: []string{"app-p*"}, TargetServiceAccounts: []string{"admin"}}},
+			id:    identity("c1", "app-prod", "admin"), want: "target_denied",
+		},
+		{
+			name:  "beside a configured denial",
+			allow: []policy.Rule{{Namespaces: apps, MapTo: policy.Mapping{Same: true}}},
+			deny:  []policy.Deny{{TargetNamespaces: []string{"app-p*"}, TargetServiceAccounts: []string{"admin"}}},
+			id:    identity("c1", "app-prod", "user"), want: "app-prod/user by c1/allow[0]",
+		},
+		{
+			name:  "the authorizer itself",
+			allow: []policy.Rule{{Namespaces: []string{"gateway", "b"}, MapTo: policy.Mapping{Same: true}}},
+			id:    identity("c1", "gateway", "token-authorizer"), want: "target_denied",
+		},
+		{
+			name: "outside of the bound",
+			allow: []policy.Rule{{
+				MapTo:  fixed("{namespace}", "{name}"),
+				Target: policy.TargetSpec{Namespaces: []string{"team-*"}},
+			}},
+			id: identity("c1", "app-a", "eso"), want: "target_denied",
+		},
+		{
+			name:  "a namespace that gets too long",
+			allow: []policy.Rule{{Namespaces: apps, MapTo: fixed("{cluster}-{namespace}", "x")}},
+			id:    identity("c1", "app-"+strings.Repeat("a", 58), "eso"), want: "target_denied",
+		},
+		{
+			name:  "a name that gets too long",
+			allow: []policy.Rule{{Namespaces: apps, MapTo: fixed("t", "{cluster}.{namespace}.{name}")}},
+			id:    identity("c1", "app-a", strings.Repeat("a", 250)), want: "target_denied",
+		},
+		{
+			name:  "a namespace that is none",
+			allow: []policy.Rule{{MapTo: fixed("t", "a")}},
+			id:    identity("c1", "a.b", "eso"), want: "not_allowed",
+		},
+		{
+			name:  "a name that is none",
+			allow: []policy.Rule{{MapTo: fixed("t", "a")}},
+			id:    identity("c1", "a", "../b"), want: "not_allowed",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			rules := compile(t, policy.Spec{Cluster: "c1", Allow: tc.allow, Deny: tc.deny, Self: self})
+			grant, err := rules.Decide(tc.id)
+			got := grant.Target.Namespace + "/" + grant.Target.Name + " by " + grant.Rule
+			if err != nil {
+				got = string(verdict.Of(err).Reason)
+			}
+			if got != tc.want {
+				t.Errorf("got %s (%v), want %s", got, err, tc.want)
+			}
+			considered := rules.Consider(tc.id)
+			matched := len(considered) > 0 && considered[len(considered)-1].Matched
+			if (verdict.Of(orNone(err)).Reason != verdict.NotAllowed) != matched && !strings.Contains(tc.name, "that is none") {
+				t.Errorf("Consider tells another story: %+v", considered)
+			}
+		})
+	}
+}
+
+func orNone(err error) error {
+	if err == nil {
+		return verdict.Refuse(verdict.Deadline, "none")
+	}
+	return err
+}
+
+func TestNoRulesAtAllAllowNothing(t *testing.T) {
+	t.Parallel()
+	var rules *policy.Rules
+	if _, err := rules.Decide(identity("c1", "a", "b")); err == nil || verdict.Of(err).Reason != verdict.NotAllowed {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestTheSeedsMeaning: seed 002, "Objectives" 3, minus what is always denied.
+func TestTheSeedsMeaning(t *testing.T) {
+	t.Parallel()
+	rules := compile(t, policy.Spec{Cluster: "c1", Allow: []policy.Rule{policy.SeedRule(2 * time.Hour)}, Seed: true})
+	grant, err := rules.Decide(identity("c1", "default", "any.thing"))
+	if err != nil || grant.Target.Namespace != "default" || grant.Target.Name != "any.thing" ||
+		grant.Target.Expiration != 2*time.Hour || grant.Rule != "c1/same-name" {
+		t.Errorf("%+v, %v", grant, err)
+	}
+	for _, namespace := range []string{"kube-system", "kube-public", "kube-node-lease", "open-cluster-management", "open-cluster-management-hub", "open-cluster-management-agent"} {
+		if _, err := rules.Decide(identity("c1", namespace, "x")); err == nil || verdict.Of(err).Reason != verdict.TargetDenied {
+			t.Errorf("%s: %v", namespace, err)
+		}
+	}
+}
+
+func TestDefaultsOfATarget(t *testing.T) {
+	t.Parallel()
+	rules := compile(t, policy.Spec{Cluster: policy.AnyCluster, Allow: []policy.Rule{{
+		Namespaces: []string{"a"}, MapTo: fixed("{cluster}", "{name}"), Target: policy.TargetSpec{Audiences: []string{"x"}},
+	}}})
+	for _, cluster := range []string{"c1", "c2"} {
+		grant, err := rules.Decide(identity(cluster, "a", "b"))
+		if err != nil || grant.Target.Namespace != cluster || grant.Target.Name != "b" || grant.Rule != "*/allow[0]" ||
+			grant.Target.Expiration != policy.DefaultExpiration || len(grant.Target.Audiences) != 1 {
+			t.Errorf("%+v, %v", grant, err)
+		}
+	}
+}
+
+//nolint:paralleltest // allocations of others would be counted
+func TestDecideIsCheap(t *testing.T) {
+	id := identity("c1", "app-a", "eso")
+	rules := func(m policy.Mapping) *policy.Rules {
+		var allow []policy.Rule
+		for _, namespace := range []string{"x", "y-*", "z"} {
+			allow = append(allow, policy.Rule{Namespaces: []string{namespace}, MapTo: fixed("t", "n")})
+		}
+		return compile(t, policy.Spec{Cluster: "c1", Allow: append(allow, policy.Rule{
+			Namespaces: []string{"app-*"}, ServiceAccounts: []string{"eso"}, Audiences: []string{hub}, MapTo: m,
+		})})
+	}
+	for name, tc := range map[string]struct {
+		mapping policy.Mapping
+		most    float64
+	}{
+		"same":     {policy.Mapping{Same: true}, 0},
+		"fixed":    {fixed("t", "n"), 0},
+		"template": {fixed("{cluster}", "{namespace}.{name}"), 1},
+	} {
+		r := rules(tc.mapping)
+		if got := testing.AllocsPerRun(100, func() {
+			if _, err := r.Decide(id); err != nil {
+				t.Fatal(err)
+			}
+		}); got > tc.most {
+			t.Errorf("%s: %v allocations, want at most %v", name, got, tc.most)
+		}
+	}
+}
+
+func BenchmarkDecide(b *testing.B) {
+	rules, _ := policy.Compile(policy.Spec{Cluster: "c1", Allow: []policy.Rule{{
+		Namespaces: []string{"app-*"}, ServiceAccounts: []string{"eso"}, Audiences: []string{hub}, MapTo: fixed("{cluster}", "{namespace}.{name}"),
+	}}})
+	id := identity("c1", "app-a", "eso")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := rules.Decide(id); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

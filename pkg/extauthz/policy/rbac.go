@@ -1,0 +1,141 @@
+package policy
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// AnnotationDescription tells people what an object is for (Kubernetes'
+// well-known annotations).
+const AnnotationDescription = "kubernetes.io/description"
+
+// Known is what is known of the hub when permissions are worked out.
+type Known struct {
+	// Self is the ServiceAccount that gets them.
+	Self Account
+	// Namespaces exist on the hub: patterns are spelled out among them.
+	Namespaces []string
+	// Clusters publish their keys to the hub: AnyCluster means these.
+	Clusters []string
+}
+
+// Permissions are what the token authorizer needs on the hub.
+type Permissions struct {
+	// Roles and Bindings are pairs, by namespace.
+	Roles    []rbacv1.Role
+	Bindings []rbacv1.RoleBinding
+	// Open says which rules cannot be spelled out with what is known.
+	Open []string
+}
+
+// grants are the accounts of one namespace; every is why names cannot be listed.
+type grants struct {
+	accounts []string
+	every    string
+}
+
+// RBAC returns the least permissions with which all rules work: in each target
+// namespace the creation of tokens for the accounts that rules lead to, by
+// name, and the watch on ServiceAccounts through which their UID is known.
+// Where a rule leads to names that are not known beforehand, the Role has no
+// names and says why in an annotation.
+func RBAC(specs []Spec, known Known) Permissions {
+	var out Permissions
+	found := map[string]*grants{}
+	for _, s := range specs {
+		rules, _ := Compile(s)
+		if rules == nil {
+			out.Open = append(out.Open, s.Path+" has errors; see policy lint")
+			continue
+		}
+		clusters := []string{s.Cluster}
+		if s.Cluster == AnyCluster {
+			clusters = known.Clusters
+		}
+		for i := range rules.rules {
+			for _, cluster := range clusters {
+				rules.collect(&rules.rules[i], cluster, known.Namespaces, found, &out)
+			}
+		}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(found)) {
+		out.Roles = append(out.Roles, role(namespace, found[namespace]))
+		out.Bindings = append(out.Bindings, binding(namespace, known.Self))
+	}
+	return out
+}
+
+// collect adds the accounts that a rule leads to for a cluster.
+func (r *Rules) collect(c *rule, cluster string, existing []string, found map[string]*grants, out *Permissions) {
+	for _, to := range c.reaches(cluster) {
+		namespaces := []string{to.namespace}
+		if wild(to.namespace) {
+			g := compileGlobs(namespaces)
+			namespaces = slices.DeleteFunc(slices.Clone(existing), func(n string) bool { return !g.match(n) })
+			out.Open = append(out.Open, c.name+" leads to any namespace "+to.namespace+": those that exist are listed; repeat this when one is added")
+		}
+		for _, namespace := range namespaces {
+			r.collectIn(c, reach{namespace, to.name}, found)
+		}
+	}
+	slices.Sort(out.Open)
+	out.Open = slices.Compact(out.Open)
+}
+
+func (r *Rules) collectIn(c *rule, to reach, found map[string]*grants) {
+	if r.always(to) || !c.boundless && !c.bound.match(to.namespace) {
+		return
+	}
+	g := found[to.namespace]
+	if g == nil {
+		g = &grants{}
+		found[to.namespace] = g
+	}
+	if wild(to.name) {
+		g.every = cmp.Or(g.every, c.name)
+		return
+	}
+	if i, ok := slices.BinarySearch(g.accounts, to.name); !ok {
+		g.accounts = slices.Insert(g.accounts, i, to.name)
+	}
+}
+
+// roleName names the Roles and RoleBindings.
+const roleName = "open-cluster-management:" + names.TokenAuthorizer + ":exchange"
+
+func meta(namespace string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: roleName, Labels: map[string]string{"app": names.TokenAuthorizer}}
+}
+
+func role(namespace string, g *grants) rbacv1.Role {
+	out := rbacv1.Role{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
+		ObjectMeta: meta(namespace),
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}, ResourceNames: g.accounts},
+			{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"get", "list", "watch"}},
+		},
+	}
+	if g.every != "" {
+		out.Rules[0].ResourceNames = nil
+		out.Annotations = map[string]string{
+			AnnotationDescription: "Tokens of every ServiceAccount of this namespace: rule " + g.every + " leads to names that are not known beforehand.",
+		}
+	}
+	return out
+}
+
+func binding(namespace string, self Account) rbacv1.RoleBinding {
+	return rbacv1.RoleBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"},
+		ObjectMeta: meta(namespace),
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: self.Namespace, Name: self.Name}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: roleName},
+	}
+}

@@ -1,0 +1,96 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// AnyCluster names the policy of every cluster that publishes its keys to the
+// hub and has no policy of its own.
+const AnyCluster = "*"
+
+// The life of an issued token.
+const (
+	// DefaultExpiration is what a rule asks for that names no other.
+	DefaultExpiration = time.Hour
+	// MinExpiration is the least that the API server grants (TokenRequest).
+	MinExpiration = 10 * time.Minute
+)
+
+// Spec is the policy of one cluster as it was written. Compile makes it usable.
+type Spec struct {
+	// Cluster is the configured name of the cluster, or AnyCluster.
+	Cluster string
+	// Path is where the cluster stands in its file, for findings: "clusters[0]".
+	Path string
+	// Allow is tried in order; the first rule that matches decides.
+	Allow []Rule
+	// Deny is absolute, whatever Allow says, and so is AlwaysDenied.
+	Deny []Deny
+	// Self is the authorizer's own ServiceAccount, which is never a target.
+	Self Account
+	// Seed is set for a file without any policy (seed 002): Allow is SeedRule,
+	// and what it leaves open is known and warned about.
+	Seed bool
+}
+
+// Account is a ServiceAccount of the hub.
+type Account struct {
+	Namespace, Name string
+}
+
+// Rule allows some ServiceAccounts of a cluster to become a ServiceAccount of
+// the hub. Patterns are names in which "*" stands for any characters.
+type Rule struct {
+	// Namespaces and ServiceAccounts are patterns; empty is everything.
+	Namespaces, ServiceAccounts []string
+	// Audiences narrow the rule to tokens made for one of them; empty is every
+	// token that was taken.
+	Audiences []string
+	// RequirePod refuses a token that is not bound to a Pod.
+	RequirePod bool
+	// MapTo says which account of the hub.
+	MapTo Mapping
+	// Target bounds the account and shapes its token.
+	Target TargetSpec
+}
+
+// Mapping is how a rule finds the account of the hub: Same, or two templates in
+// which {cluster}, {namespace} and {name} stand for where the token is from.
+// Templates without any of them are one fixed account.
+type Mapping struct {
+	// Same is the same namespace and name as on the managed cluster.
+	Same bool
+	// Namespace and Name are templates.
+	Namespace, Name string
+}
+
+// TargetSpec bounds the account of the hub and shapes its token.
+type TargetSpec struct {
+	// Namespaces are patterns of which the target's namespace must match one;
+	// empty is no further bound.
+	Namespaces []string
+	// Audiences of the issued token; empty is the hub API server's own.
+	Audiences []string
+	// Expiration of the issued token; zero is DefaultExpiration.
+	Expiration time.Duration
+}
+
+// Deny is accounts of the hub that no rule reaches: those that match both
+// lists. An empty list matches everything.
+type Deny struct {
+	TargetNamespaces, TargetServiceAccounts []string
+}
+
+// AlwaysDenied are the namespaces of the hub that no configuration opens: what
+// runs there could give itself every right.
+func AlwaysDenied() []Deny {
+	return []Deny{{TargetNamespaces: []string{"kube-*", names.OperatorNamespace + "*"}}}
+}
+
+// SeedRule is what a file without a policy means (seed 002, "Objectives" 3):
+// the same namespace and name for everybody.
+func SeedRule(expiration time.Duration) Rule {
+	return Rule{MapTo: Mapping{Same: true}, Target: TargetSpec{Expiration: expiration}}
+}
