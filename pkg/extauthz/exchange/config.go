@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// AnyCluster is the key of the limits that hold for clusters without their own.
+// AnyCluster is the name of the settings for clusters without their own.
 const AnyCluster = "*"
 
 // Config is what an Exchanger is built with. Zero values of the numbers mean
@@ -39,9 +39,26 @@ type Settings struct {
 	// Namespaces of the hub in which targets are known to be. They are watched
 	// from the beginning; others once a request needs them.
 	Namespaces []string
-	// Limits by cluster name; AnyCluster is for those without their own. A zero
-	// field, and a missing entry, mean the defaults.
-	Limits map[string]Limits
+	// Clusters by name; AnyCluster is for those without their own entry. The
+	// tokens of a cluster that has neither are forgotten.
+	Clusters map[string]ClusterSettings
+}
+
+// ClusterSettings are what holds for the identities of one cluster.
+type ClusterSettings struct {
+	// Generation of the rules, as in the Requests. Tokens that were minted under
+	// another one are forgotten.
+	Generation uint64
+	// Limits with zero fields mean the defaults.
+	Limits Limits
+}
+
+func (s Settings) cluster(name string) (ClusterSettings, bool) {
+	if c, ok := s.Clusters[name]; ok {
+		return c, true
+	}
+	c, ok := s.Clusters[AnyCluster]
+	return c, ok
 }
 
 // Limits bound the minting, not the requests that a kept token answers.

@@ -2,13 +2,55 @@ package exchange
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
-// Exchanger mints tokens of the hub and keeps them.
+const (
+	// reserveShare and reserveLeast are what a token must have left of its life
+	// to be handed out again: a fifth, and two minutes.
+	reserveShare = 5
+	reserveLeast = 2 * time.Minute
+	// refusalLife is how long a missing target and a missing permission are
+	// believed.
+	refusalLife = 5 * time.Second
+	// unwatchedLife is how long a token counts whose target's deletion would
+	// not be noticed.
+	unwatchedLife = time.Minute
+)
+
+// renewal begins early enough that no request meets a token that may not be
+// handed out any more.
+func renewal() credential.Policy { return credential.Policy{Latest: 0.79, Spread: 0.09} }
+
+// Exchanger mints tokens of the hub and keeps them. Its methods may be called
+// from any goroutine.
 type Exchanger struct {
-	config Config
+	config   Config
+	hub      *hub
+	metrics  *metrics
+	limits   *limiter
+	accounts *accounts
+	tokens   *store
+	refusals *store
+
+	mu       sync.Mutex
+	flights  map[key]*flight
+	settings *Settings
+}
+
+// flight is a mint that is on its way, and all who wait for it.
+type flight struct {
+	done chan struct{}
+	// token and err are set before done is closed.
+	token Token
+	err   error
 }
 
 // New returns an Exchanger.
@@ -17,22 +59,216 @@ func New(c Config) (*Exchanger, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Exchanger{config: c}, nil
+	e := &Exchanger{config: c, flights: map[key]*flight{}}
+	if e.hub, err = newHub(c.Hub); err != nil {
+		return nil, err
+	}
+	var errs [4]error
+	e.metrics, errs[0] = newMetrics(c.Metrics)
+	e.limits, errs[1] = newLimiter(c.Size)
+	e.tokens, errs[2] = newStore(c.Size, e.metrics.evicted.Inc)
+	e.refusals, errs[3] = newStore(c.Size, func() {})
+	e.accounts = newAccounts(e.hub.accounts, e.seen, e.lost)
+	return e, errors.Join(errs[:]...)
 }
 
-// Run watches the targets and renews the tokens that are in use, until ctx
-// ends. An Exchanger that does not run works, and keeps its tokens for a short
-// time only.
-func (e *Exchanger) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+// Configure makes s the settings. Tokens that were minted under other rules, or
+// for a cluster that s does not know, are forgotten.
+func (e *Exchanger) Configure(s Settings) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.settings = &s
+	e.limits.configure(s)
+	e.accounts.pin(s.Namespaces)
+	outdated := func(k key, _ *entry) bool { return !e.current(k) }
+	e.tokens.sweep(outdated)
+	e.refusals.sweep(outdated)
+}
 
-// Configure makes s the settings.
-func (e *Exchanger) Configure(Settings) {}
+// current says whether k is of the rules in force; it is called with the lock held.
+func (e *Exchanger) current(k key) bool {
+	if e.settings == nil {
+		return true
+	}
+	c, ok := e.settings.cluster(k.cluster)
+	return ok && c.Generation == k.generation
+}
 
 // EvictCluster forgets the tokens of a cluster that has left.
-func (e *Exchanger) EvictCluster(string) {}
+func (e *Exchanger) EvictCluster(name string) {
+	left := func(k key, _ *entry) bool { return k.cluster == name }
+	e.tokens.sweep(left)
+	e.refusals.sweep(left)
+}
+
+// Status tells about the watches of the target namespaces.
+func (e *Exchanger) Status() []NamespaceStatus { return e.accounts.status() }
+
+// seen is told by the watch that a target is there.
+func (e *Exchanger) seen(t target, uid string) {
+	e.tokens.confirm(t, uid)
+	e.refusals.evict(t, always)
+}
+
+// lost is told by the watch that a target is gone. A token of one that was
+// created in its place stays.
+func (e *Exchanger) lost(t target, uid string) {
+	e.tokens.evict(t, func(kept *entry) bool { return kept.uid == uid || kept.uid == "" })
+}
+
+func always(*entry) bool { return true }
 
 // Exchange returns a token for r, and whether it was minted for an earlier
 // request. Its errors are *verdict.Error.
-func (e *Exchanger) Exchange(context.Context, Request) (Token, bool, error) {
-	return Token{}, false, verdict.Refuse(verdict.HubUnavailable, "minting is not built yet")
+func (e *Exchanger) Exchange(ctx context.Context, r Request) (Token, bool, error) {
+	k := keyOf(&r)
+	if kept, ok := e.kept(k); ok {
+		e.metrics.hits.Inc()
+		return kept, true, nil
+	}
+	e.metrics.misses.Inc()
+	f, err := e.join(ctx, k, r)
+	if err != nil {
+		return Token{}, false, err
+	}
+	select {
+	case <-f.done:
+		return f.token, false, f.err
+	case <-ctx.Done():
+		return Token{}, false, &verdict.Error{
+			Reason: verdict.Deadline, Detail: "the hub is still making the token; ask again", RetryAfter: time.Second, Err: ctx.Err(),
+		}
+	}
+}
+
+// kept returns the token that is kept for k.
+func (e *Exchanger) kept(k key) (Token, bool) {
+	kept, ok := e.tokens.get(k)
+	if !ok || !kept.counts(e.config.Clock.Now()) {
+		return Token{}, false
+	}
+	kept.used.Store(true)
+	return kept.token, true
+}
+
+// join returns the flight for k, a new one if there is none and the limits
+// allow it.
+func (e *Exchanger) join(ctx context.Context, k key, r Request) (*flight, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if f, ok := e.flights[k]; ok {
+		return f, nil
+	}
+	if kept, ok := e.kept(k); ok { // A flight has landed between our look and the lock.
+		f := &flight{done: make(chan struct{}), token: kept}
+		close(f.done)
+		return f, nil
+	}
+	if err := e.admit(k, r); err != nil {
+		e.metrics.minted(k.cluster, err)
+		return nil, err
+	}
+	return e.start(ctx, k, r.Target), nil
+}
+
+// admit refuses what need not be asked for now.
+func (e *Exchanger) admit(k key, r Request) error {
+	now := e.config.Clock.Now()
+	if known, ok := e.refusals.get(k); ok && now.Before(known.until) {
+		return known.refusal
+	}
+	if err := e.limits.take(r.Subject, now); err != nil {
+		return err
+	}
+	return e.room()
+}
+
+// room refuses when too much is on its way to the hub.
+func (e *Exchanger) room() error {
+	if len(e.flights) < e.config.InFlight {
+		return nil
+	}
+	return &verdict.Error{
+		Reason:     verdict.HubUnavailable,
+		Detail:     fmt.Sprintf("%d TokenRequests are on their way to the hub, which is the limit", e.config.InFlight),
+		RetryAfter: time.Second,
+	}
+}
+
+// start begins a flight, with the lock held. It does not end with whoever began
+// it: the next request finds what it brought.
+func (e *Exchanger) start(ctx context.Context, k key, t policy.Target) *flight {
+	f := &flight{done: make(chan struct{})}
+	e.flights[k] = f
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.config.Timeout)
+	go func() {
+		defer cancel()
+		f.token, f.err = e.mint(own, k, t)
+		e.mu.Lock()
+		delete(e.flights, k)
+		e.mu.Unlock()
+		close(f.done)
+	}()
+	return f
+}
+
+// mint gets a token from the hub and keeps it.
+func (e *Exchanger) mint(ctx context.Context, k key, t policy.Target) (Token, error) {
+	uid, _ := e.accounts.uid(k.target)
+	now := e.config.Clock.Now()
+	made, err := e.hub.mint(ctx, t, uid, now)
+	e.metrics.minted(k.cluster, err)
+	if err != nil {
+		e.remember(k, err, now)
+		return Token{}, err
+	}
+	e.keep(k, t, made)
+	return made.Token, nil
+}
+
+// remember keeps a refusal that will not change at once.
+func (e *Exchanger) remember(k key, err error, now time.Time) {
+	refused := verdict.Of(err)
+	if refused.Reason != verdict.TargetMissing && refused.Reason != verdict.HubForbidden {
+		return
+	}
+	kept := &entry{refusal: refused, until: now.Add(refusalLife)}
+	kept.watched.Store(true)
+	e.refusals.add(k, kept)
+	if refused.Reason == verdict.TargetMissing {
+		e.tokens.evict(k.target, always)
+	}
+}
+
+func (e *Exchanger) keep(k key, t policy.Target, made issued) {
+	life := credential.Validity{NotBefore: made.IssuedAt, NotAfter: made.Expires}
+	now := e.config.Clock.Now()
+	kept := &entry{
+		token:     made.Token,
+		audiences: t.Audiences,
+		uid:       made.uid,
+		renewAt:   credential.RenewAt(life, renewal(), k.seed()),
+		until:     made.Expires.Add(-max(life.Lifetime()/reserveShare, reserveLeast)),
+	}
+	kept.unwatched = now.Add(unwatchedLife)
+	if kept.until.Before(kept.unwatched) {
+		kept.unwatched = kept.until
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.current(k) {
+		return
+	}
+	e.accounts.want(t.Namespace)
+	e.tokens.add(k, kept)
+	// The watch may have told of the target before the token was kept. What it
+	// tells from now on finds it.
+	if uid, ok := e.accounts.uid(k.target); ok && uid == made.uid {
+		kept.watched.Store(true)
+	}
+}
+
+// seed spreads the renewals of different keys, and is the same for the same key.
+func (k key) seed() string {
+	return k.cluster + "/" + k.account.Namespace + "/" + k.account.Name + "/" + k.account.UID + "/" + k.target.namespace + "/" + k.target.name
 }

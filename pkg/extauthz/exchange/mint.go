@@ -1,0 +1,158 @@
+package exchange
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+)
+
+// hub is the hub's API as far as minting needs it.
+type hub struct {
+	core     rest.Interface
+	accounts metadata.Getter
+}
+
+func newHub(given *rest.Config) (*hub, error) {
+	config := rest.CopyConfig(given)
+	config.QPS, config.Burst = -1, 0
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the hub: %w", err)
+	}
+	core, err := corev1client.NewForConfigAndClient(config, client)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the hub: %w", err)
+	}
+	meta, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), client)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the hub: %w", err)
+	}
+	return &hub{core: core.RESTClient(), accounts: meta.Resource(corev1.SchemeGroupVersion.WithResource("serviceaccounts"))}, nil
+}
+
+// issued is a token with the UID of the ServiceAccount that it is for.
+type issued struct {
+	Token
+	uid string
+}
+
+// request makes one TokenRequest, and does not repeat it: that is the caller's
+// to decide. An empty uid is no precondition.
+func (h *hub) request(ctx context.Context, t policy.Target, uid string) (*authenticationv1.TokenRequestStatus, error) {
+	seconds := int64(t.Expiration / time.Second)
+	request := &authenticationv1.TokenRequest{
+		ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)},
+		Spec:       authenticationv1.TokenRequestSpec{Audiences: t.Audiences},
+	}
+	if seconds > 0 {
+		request.Spec.ExpirationSeconds = &seconds
+	}
+	answer := &authenticationv1.TokenRequest{}
+	err := h.core.Post().Namespace(t.Namespace).Resource("serviceaccounts").Name(t.Name).SubResource("token").
+		MaxRetries(0).Body(request).Do(ctx).Into(answer)
+	return &answer.Status, err
+}
+
+// mint makes one TokenRequest for the ServiceAccount with that UID; if the
+// ServiceAccount was recreated meanwhile, a second one.
+func (h *hub) mint(ctx context.Context, t policy.Target, uid string, now time.Time) (issued, error) {
+	status, err := h.request(ctx, t, uid)
+	if apierrors.IsConflict(err) {
+		var live *metav1.PartialObjectMetadata
+		if live, err = h.accounts.Namespace(t.Namespace).Get(ctx, t.Name, metav1.GetOptions{}); err == nil {
+			status, err = h.request(ctx, t, string(live.UID))
+		}
+	}
+	if err != nil {
+		return issued{}, refusal(t, err)
+	}
+	return read(status, now)
+}
+
+// claims are those of our own token that we want to know.
+type claims struct {
+	ID         string `json:"jti"`
+	IssuedAt   int64  `json:"iat"`
+	Kubernetes struct {
+		ServiceAccount struct {
+			UID string `json:"uid"`
+		} `json:"serviceaccount"`
+	} `json:"kubernetes.io"`
+}
+
+// read takes the hub's answer. The token came over the hub's verified
+// connection, so that its signature is not checked again.
+func read(status *authenticationv1.TokenRequestStatus, now time.Time) (issued, error) {
+	if status.Token == "" || status.ExpirationTimestamp.IsZero() {
+		return issued{}, verdict.Refuse(verdict.HubUnavailable, "the hub answered a TokenRequest without a token or its end")
+	}
+	token := issued{Token: Token{Value: status.Token, IssuedAt: now, Expires: status.ExpirationTimestamp.Time}}
+	var c claims
+	if parts := strings.Split(status.Token, "."); len(parts) == 3 {
+		if payload, err := base64.RawURLEncoding.DecodeString(parts[1]); err == nil {
+			_ = json.Unmarshal(payload, &c) // A token in another form is good too; it only tells us less.
+		}
+	}
+	token.ID, token.uid = c.ID, c.Kubernetes.ServiceAccount.UID
+	if c.IssuedAt > 0 {
+		token.IssuedAt = time.Unix(c.IssuedAt, 0)
+	}
+	return token, nil
+}
+
+// refusal tells what the hub's error means to who asked.
+func refusal(t policy.Target, err error) *verdict.Error {
+	account := "ServiceAccount " + t.Namespace + "/" + t.Name
+	refused := &verdict.Error{Reason: verdict.HubUnavailable, RetryAfter: retryAfter(err), Err: err}
+	switch {
+	case apierrors.IsNotFound(err):
+		refused.Reason, refused.Detail = verdict.TargetMissing, "the hub has no "+account+"; create it, or change the rule that maps to it"
+		refused.RetryAfter = refusalLife
+	case apierrors.IsForbidden(err):
+		refused.Reason = verdict.HubForbidden
+		refused.Detail = fmt.Sprintf(
+			"the hub does not let the authorizer mint for %s: a Role in namespace %s that allows create on serviceaccounts/token %q and get, list, watch on serviceaccounts is missing; print it with: kubectl ocm exchange rbac (%v)",
+			account, t.Namespace, t.Name, err)
+		refused.RetryAfter = refusalLife
+	case apierrors.IsConflict(err):
+		refused.Detail = account + " is being recreated on the hub"
+	case apierrors.IsUnauthorized(err):
+		refused.Detail = fmt.Sprintf("the hub does not know the authorizer's own credential: %v", err)
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		refused.Detail = fmt.Sprintf("the hub refuses the audiences or the life that the rule asks for %s: %v", account, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		refused.Detail = "the hub did not answer a TokenRequest in time"
+	default:
+		refused.Detail = fmt.Sprintf("the hub made no token for %s: %v", account, err)
+	}
+	return refused
+}
+
+// retryAfter is what the hub asks for, or a second.
+func retryAfter(err error) time.Duration {
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok && seconds > 0 {
+		return time.Duration(seconds) * time.Second
+	}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Code == http.StatusTooManyRequests {
+		return 2 * time.Second
+	}
+	return time.Second
+}

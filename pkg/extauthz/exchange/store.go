@@ -1,0 +1,182 @@
+package exchange
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+)
+
+// key is all that a token depends on (tokens.md 1.7, W1). Two requests that
+// differ in anything that a managed cluster controls never meet.
+type key struct {
+	cluster    string
+	account    subject.Account
+	target     target
+	audiences  string
+	expiration time.Duration
+	generation uint64
+}
+
+// target is a ServiceAccount of the hub.
+type target struct{ namespace, name string }
+
+func keyOf(r *Request) key {
+	return key{
+		cluster:    r.Subject.Cluster,
+		account:    r.Subject.Account,
+		target:     target{namespace: r.Target.Namespace, name: r.Target.Name},
+		audiences:  join(r.Target.Audiences),
+		expiration: r.Target.Expiration,
+		generation: r.Generation,
+	}
+}
+
+// join is unambiguous, and free for the usual none or one.
+func join(audiences []string) string {
+	if len(audiences) == 0 {
+		return ""
+	}
+	if len(audiences) == 1 && audiences[0] != "" && audiences[0][0] != '"' {
+		return audiences[0]
+	}
+	quoted := make([]string, len(audiences))
+	for i, a := range audiences {
+		quoted[i] = strconv.Quote(a)
+	}
+	return strings.Join(quoted, ",")
+}
+
+// grant is what a key's rule gave.
+func (k key) grant(audiences []string) policy.Target {
+	return policy.Target{Namespace: k.target.namespace, Name: k.target.name, Audiences: audiences, Expiration: k.expiration}
+}
+
+// entry is what is kept for a key: a token, or for a short time why there is none.
+type entry struct {
+	token   Token
+	refusal *verdict.Error
+	// audiences as granted, to renew with.
+	audiences []string
+	// uid of the target, as the token says.
+	uid string
+	// renewAt is when the token is renewed in the background if it is in use.
+	renewAt time.Time
+	// until is when the entry counts no more.
+	until time.Time
+	// unwatched is when it counts no more as long as nobody would tell us that
+	// its target was deleted.
+	unwatched time.Time
+	watched   atomic.Bool
+	used      atomic.Bool
+	// failures in a row to renew, and when to try again; for the renewal alone.
+	failures int
+	retryAt  time.Time
+}
+
+func (e *entry) counts(now time.Time) bool {
+	if e.watched.Load() {
+		return now.Before(e.until)
+	}
+	return now.Before(e.unwatched)
+}
+
+// store is a bounded map of entries that knows which belong to a target.
+type store struct {
+	mu      sync.Mutex
+	entries *simplelru.LRU[key, *entry]
+	targets map[target]map[key]struct{}
+	// inNamespace counts the targets that have entries.
+	inNamespace map[string]int
+	gone        func()
+}
+
+// newStore returns a store that calls gone for each entry that goes before it is
+// replaced.
+func newStore(size int, gone func()) (*store, error) {
+	s := &store{targets: map[target]map[key]struct{}{}, inNamespace: map[string]int{}, gone: gone}
+	var err error
+	s.entries, err = simplelru.NewLRU(size, func(k key, _ *entry) { s.unlink(k) })
+	return s, err
+}
+
+func (s *store) get(k key) (*entry, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.entries.Get(k)
+}
+
+func (s *store) add(k key, e *entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keys := s.targets[k.target]
+	if keys == nil {
+		keys = map[key]struct{}{}
+		s.targets[k.target] = keys
+		s.inNamespace[k.target.namespace]++
+	}
+	keys[k] = struct{}{}
+	s.entries.Add(k, e)
+}
+
+// unlink is called with the lock held.
+func (s *store) unlink(k key) {
+	s.gone()
+	keys := s.targets[k.target]
+	delete(keys, k)
+	if len(keys) > 0 {
+		return
+	}
+	delete(s.targets, k.target)
+	if s.inNamespace[k.target.namespace]--; s.inNamespace[k.target.namespace] <= 0 {
+		delete(s.inNamespace, k.target.namespace)
+	}
+}
+
+// confirm keeps a target's entries that are for the ServiceAccount with that
+// UID, and forgets the others.
+func (s *store) confirm(t target, uid string) {
+	s.evict(t, func(e *entry) bool {
+		if e.uid != uid {
+			return true
+		}
+		e.watched.Store(true)
+		return false
+	})
+}
+
+// evict forgets a target's entries that drop says yes to.
+func (s *store) evict(t target, drop func(*entry) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k := range s.targets[t] {
+		if e, ok := s.entries.Peek(k); ok && drop(e) {
+			s.entries.Remove(k)
+		}
+	}
+}
+
+// sweep forgets the entries that drop says yes to.
+func (s *store) sweep(drop func(key, *entry) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.entries.Keys() {
+		if e, ok := s.entries.Peek(k); ok && drop(k, e) {
+			s.entries.Remove(k)
+		}
+	}
+}
+
+// holds says whether there is an entry for a target in the namespace.
+func (s *store) holds(namespace string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inNamespace[namespace] > 0
+}
