@@ -54,19 +54,24 @@ func (s Settings) Validate() error {
 			return errors.New(`the review has settings but its mode is Never; set the mode to "Cached" or "Always"`)
 		}
 		return nil
-	case Cached:
-		if s.TTL != 0 && (s.TTL < MinTTL || s.TTL > MaxTTL) {
-			return fmt.Errorf("a review counts for %v, which must be from %v to %v", s.TTL, MinTTL, MaxTTL)
-		}
-	case Always:
-		if s.TTL != 0 {
-			return errors.New("a review in mode Always counts for one request; remove its TTL, or use Cached")
-		}
+	case Cached, Always:
 	default:
 		return fmt.Errorf("the review mode %q is not one of %s, %s and %s", s.Mode, Never, Cached, Always)
 	}
 	if s.KubeconfigFile == "" {
 		return fmt.Errorf("the review mode %s needs a kubeconfig file that leads to the cluster's API server", s.Mode)
+	}
+	return s.validateTTL()
+}
+
+func (s Settings) validateTTL() error {
+	switch {
+	case s.TTL == 0:
+		return nil
+	case s.Mode == Always:
+		return errors.New("a review in mode Always counts for one request; remove its TTL, or use Cached")
+	case s.TTL < MinTTL || s.TTL > MaxTTL:
+		return fmt.Errorf("a review counts for %v, which must be from %v to %v", s.TTL, MinTTL, MaxTTL)
 	}
 	return nil
 }

@@ -34,9 +34,6 @@ type Rules struct {
 	Seed bool
 }
 
-// legacy says whether tokens with flat claims are taken.
-func (r *Rules) legacy() bool { return r.Legacy || r.Seed }
-
 // Step is one check of a token, for explanations.
 type Step struct {
 	// Name is what was looked at, such as "signature".

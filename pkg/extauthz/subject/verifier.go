@@ -1,0 +1,96 @@
+package subject
+
+import (
+	"context"
+
+	"k8s.io/utils/clock"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/fingerprint"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+)
+
+// Keys are the clusters' keys; *jwks.Store in production.
+type Keys interface {
+	// Lookup returns the keys that issuer has under the id kid, whichever
+	// clusters they belong to. It fails with a verdict.Error.
+	Lookup(ctx context.Context, issuer, kid string) ([]jwks.Key, error)
+	// Generation moves whenever a key or a cluster goes.
+	Generation() uint64
+}
+
+// Verifier verifies subject tokens. It may be used by many goroutines.
+type Verifier struct {
+	keys   Keys
+	rules  func(cluster string) *Rules
+	clock  clock.PassiveClock
+	checks []check
+	hasher *fingerprint.Hasher
+	cache  *cache
+}
+
+// NewVerifier returns a Verifier of tokens that keys verify. rules returns what
+// is demanded of a cluster's tokens, nil for a cluster that has no entry. It is
+// asked at every call and must be quick; what was verified under other Rules,
+// told by their address, is verified anew.
+func NewVerifier(keys Keys, rules func(cluster string) *Rules, clock clock.PassiveClock) *Verifier {
+	v := &Verifier{keys: keys, rules: rules, clock: clock, hasher: fingerprint.New(), cache: newCache()}
+	v.checks = v.chain()
+	return v
+}
+
+// Verify returns the identity that token proves, or a verdict.Error. Beside an
+// error, the identity holds what had been proven until then, the cluster above
+// all, for audit lines and metrics; nothing may be granted to it.
+//
+// A token that was verified in the last minute is known by its fingerprint, and
+// only its times, its keys' generation and its cluster's rules are looked at again.
+func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
+	if refusal := checkSize(token); refusal != nil {
+		return Identity{}, refusal
+	}
+	now, generation := v.clock.Now(), v.keys.Generation()
+	sum := v.hasher.Sum(token)
+	if known := v.cache.get(sum); known != nil {
+		if known.good(now, generation) && known.rules == v.rules(known.identity.Cluster) {
+			return known.identity, nil
+		}
+		v.cache.remove(sum)
+	}
+	a := &attempt{token: token, now: now}
+	if refusal := v.run(ctx, a, nil); refusal != nil {
+		return a.identity, refusal
+	}
+	if len(token) <= maxCachedBytes {
+		v.cache.add(sum, newEntry(a, generation))
+	}
+	return a.identity, nil
+}
+
+// Explain verifies token as Verify does, without looking at what is remembered,
+// and tells step about every check until the first that refuses.
+func (v *Verifier) Explain(ctx context.Context, token string, step func(Step)) (Identity, error) {
+	a := &attempt{token: token, now: v.clock.Now()}
+	if refusal := v.run(ctx, a, step); refusal != nil {
+		return a.identity, refusal
+	}
+	return a.identity, nil
+}
+
+func (v *Verifier) run(ctx context.Context, a *attempt, step func(Step)) *verdict.Error {
+	for i := range v.checks {
+		c := &v.checks[i]
+		refusal := c.do(ctx, a)
+		if step != nil {
+			done := Step{Name: c.name, Refusal: refusal}
+			if refusal == nil {
+				done.Detail = c.found(a)
+			}
+			step(done)
+		}
+		if refusal != nil {
+			return refusal
+		}
+	}
+	return nil
+}
