@@ -1,0 +1,118 @@
+package audit
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/internal/metric"
+)
+
+// Config is what a Log is built with. Zero numbers mean the defaults.
+type Config struct {
+	// Writer gets the lines, several at a time.
+	Writer io.Writer
+	// SampleHits has one of that many requests written that a kept token
+	// answers, 1,000 by default; 1 writes all, -1 none.
+	SampleHits int
+	// Buffer is how many lines may wait for the writer, 4,096 by default.
+	Buffer int
+	// Metrics may be nil.
+	Metrics prometheus.Registerer
+}
+
+// Log is an authorizer.Auditor.
+type Log struct {
+	writer  io.Writer
+	sample  int64
+	hits    atomic.Int64
+	lines   chan *Line
+	written prometheus.Counter
+	dropped prometheus.Counter
+}
+
+var _ authorizer.Auditor = (*Log)(nil)
+
+// New returns a Log that writes while it runs.
+func New(c Config) (*Log, error) {
+	if c.Writer == nil {
+		return nil, errors.New("an audit log needs a writer")
+	}
+	if c.SampleHits == 0 {
+		c.SampleHits = 1000
+	}
+	if c.Buffer == 0 {
+		c.Buffer = 4096
+	}
+	total, err := metric.Register(c.Metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: metric.Prefix + "audit_lines_total", Help: "Lines of the audit log, and those that were dropped because the writer was too slow or failed.",
+	}, []string{"result"}))
+	return &Log{
+		writer: c.Writer, sample: int64(c.SampleHits), lines: make(chan *Line, c.Buffer),
+		written: total.WithLabelValues("written"), dropped: total.WithLabelValues("dropped"),
+	}, err
+}
+
+// Record has a decision written, if it is not one of many alike and the writer
+// keeps up. It never waits.
+func (l *Log) Record(e authorizer.Event) {
+	hit := e.Err == nil && e.Decision.Cached
+	if hit && (l.sample < 0 || l.hits.Add(1)%l.sample != 0) {
+		return
+	}
+	line := newLine(&e)
+	if hit {
+		line.Sample = int(l.sample)
+	}
+	select {
+	case l.lines <- line:
+	default:
+		l.dropped.Inc()
+	}
+}
+
+// Run writes until ctx ends, and then what was recorded before. It fails only
+// with the writer.
+func (l *Log) Run(ctx context.Context) error {
+	for {
+		select {
+		case line := <-l.lines:
+			if err := l.write(line); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return l.write(nil)
+		}
+	}
+}
+
+// write writes a line and all that wait behind it.
+func (l *Log) write(line *Line) error {
+	buffer := bufio.NewWriterSize(l.writer, 64<<10)
+	encoder := json.NewEncoder(buffer)
+	encoder.SetEscapeHTML(false)
+	for {
+		if line != nil {
+			if err := encoder.Encode(line); err != nil {
+				l.dropped.Inc()
+				return fmt.Errorf("write the audit log: %w", err)
+			}
+			l.written.Inc()
+		}
+		select {
+		case line = <-l.lines:
+		default:
+			if err := buffer.Flush(); err != nil {
+				return fmt.Errorf("write the audit log: %w", err)
+			}
+			return nil
+		}
+	}
+}
