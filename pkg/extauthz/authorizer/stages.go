@@ -9,9 +9,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 )
 
-// Verifier proves a subject token. An identity that comes with an error has at
-// most its Cluster set, and that only once a key of the cluster has verified
-// the token: it is for metrics and the audit log.
+// Verifier proves a subject token. An identity that comes with an error has what
+// was proven until then, its Cluster above all: it is for metrics and the audit
+// log.
 type Verifier interface {
 	Verify(ctx context.Context, token string) (subject.Identity, error)
 }
