@@ -34,7 +34,7 @@ func TestAcceptedByAnAPIServer(t *testing.T) {
 	applyTwice(t, applier, crds(manifests.RenderKlusterletCRDs(klusterlet())))
 	for _, name := range []string{
 		"hub-operator", "hub-operator-token", "klusterlet-operator", "klusterlet-operator-custom",
-		"hub-base", "hub-admission", "hub-runtime", "hub-runtime-custom",
+		"hub-base", "hub-base-token-authorizer", "hub-admission", "hub-runtime", "hub-runtime-custom", "hub-runtime-token-authorizer",
 		"klusterlet-base", "klusterlet-base-minimal", "klusterlet-runtime",
 	} {
 		objs, err := golden()[name]()

@@ -64,6 +64,15 @@ func hub() manifests.Hub {
 	}
 }
 
+// tokenAuthorizer is a hub with little but a token authorizer.
+func tokenAuthorizer() manifests.Hub {
+	v := hub()
+	v.AddOnManager = nil
+	v.TokenAuthorizer = &manifests.TokenAuthorizer{Component: manifests.Component{Pod: pod()}}
+	v.TokenAuthorizer.Pod.Replicas = 2
+	return v
+}
+
 func klusterlet() manifests.Klusterlet {
 	return manifests.Klusterlet{
 		Name: "klusterlet", Namespace: names.AgentNamespace, Version: "1.2.3",
@@ -116,6 +125,8 @@ func golden() map[string]renderFunc {
 			v.AddOnManager = &manifests.Component{Pod: fullPod(), Args: []string{"--feature-gates=AddOnManagement=true"}}
 			return manifests.RenderHubRuntime(v)
 		},
+		"hub-base-token-authorizer":    func() ([]*unstructured.Unstructured, error) { return manifests.RenderHubBase(tokenAuthorizer()) },
+		"hub-runtime-token-authorizer": func() ([]*unstructured.Unstructured, error) { return manifests.RenderHubRuntime(tokenAuthorizer()) },
 		"hub-base-minimal": func() ([]*unstructured.Unstructured, error) {
 			v := hub()
 			v.AddOnManager = nil

@@ -1,6 +1,8 @@
 package manifests
 
 import (
+	"strconv"
+
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -19,6 +21,20 @@ type hubNames struct {
 	AddOnWebhookService    string
 	AddOnWebhookPort       int
 	AddOnWebhookDeployment func(clusterManager string) string
+	TokenAuthorizer        tokenAuthorizerNames
+}
+
+type tokenAuthorizerNames struct {
+	// Name is that of everything there is one of.
+	Name string
+	// Issuer is the ConfigMap of each cluster with its keys.
+	Issuer string
+	// ServingCert, Signer and CA are what the operator issues.
+	ServingCert string
+	Signer      string
+	CA          string
+	Port        int
+	HTTPPort    int
 }
 
 type operatorNames struct {
@@ -55,6 +71,15 @@ func newNameView() nameView {
 			AddOnWebhookService:    names.AddOnWebhookService,
 			AddOnWebhookPort:       names.AddOnWebhookPort,
 			AddOnWebhookDeployment: names.HubAddOnWebhookDeployment,
+			TokenAuthorizer: tokenAuthorizerNames{
+				Name:        names.TokenAuthorizer,
+				Issuer:      names.IssuerConfigMap,
+				ServingCert: names.TokenAuthorizerServingCertSecret,
+				Signer:      names.TokenAuthorizerSignerSecret,
+				CA:          names.TokenAuthorizerCAConfigMap,
+				Port:        names.TokenAuthorizerPort,
+				HTTPPort:    names.TokenAuthorizerHTTPPort,
+			},
 		},
 		Operator: operatorNames{
 			Namespace:      names.OperatorNamespace,
@@ -99,6 +124,38 @@ type podView struct {
 	Agent bool
 	// WebhookPort is where the pods serve a webhook; 0 means that they do not.
 	WebhookPort int
+	// Ports are other ports of theirs, and TLSSecret what they serve with,
+	// mounted under servingCertPath; empty means none.
+	Ports     []portView
+	TLSSecret string
+}
+
+// portView is a port of a pod.
+type portView struct {
+	Name string
+	Port int
+}
+
+// servingCertPath is where pods find what they serve with.
+const servingCertPath = "/etc/serving-cert"
+
+// newTokenAuthorizerView is called by the templates.
+func newTokenAuthorizerView(values TokenAuthorizer) podView {
+	args := append([]string{
+		"--addr=$(POD_IP)",
+		"--port=" + strconv.Itoa(names.TokenAuthorizerPort),
+		"--http-port=" + strconv.Itoa(names.TokenAuthorizerHTTPPort),
+		"--from-hub",
+		"--tls-cert-file=" + servingCertPath + "/" + names.KeyTLSCert,
+		"--tls-key-file=" + servingCertPath + "/" + names.KeyTLSKey,
+	}, values.Args...)
+	view := newPodView(values.Pod, names.TokenAuthorizer, names.TokenAuthorizer, names.TokenAuthorizer, roleArgs("extauthz", args))
+	view.Ports = []portView{{Name: "grpc", Port: names.TokenAuthorizerPort}, {Name: "http", Port: names.TokenAuthorizerHTTPPort}}
+	view.TLSSecret = values.TLSSecret
+	if view.TLSSecret == "" {
+		view.TLSSecret = names.TokenAuthorizerServingCertSecret
+	}
+	return view
 }
 
 // newPodView is called by the templates.

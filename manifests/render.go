@@ -40,6 +40,8 @@ func render(component string, values any, args []string) ([]*unstructured.Unstru
 		"cel":  celString,
 		"user": names.ServiceAccountUser,
 		"role": roleArgs,
+
+		"tokenAuthorizer": newTokenAuthorizerView,
 	})
 	root, err := root.ParseFS(files, "templates/shared/*.tpl", "templates/"+component+"/*.yaml")
 	if err != nil {

@@ -89,9 +89,20 @@ type Hub struct {
 	AddOnManager *Component
 	// AddOnWebhook is the pods of the webhook that converts add-ons.
 	AddOnWebhook Pod
+	// TokenAuthorizer is the token authorizer; nil leaves it out.
+	TokenAuthorizer *TokenAuthorizer
 	// WebhookCA is the PEM bundle of the CAs by which the API server knows the
 	// webhook. Without one it converts nothing, and refuses what needs it.
 	WebhookCA []byte
+}
+
+// TokenAuthorizer is the values of the hub's token authorizer.
+type TokenAuthorizer struct {
+	Component
+
+	// TLSSecret is the Secret with what it serves with; empty means the one that
+	// the operator issues.
+	TLSSecret string
 }
 
 // Component is a part of the hub that can be left out.

@@ -16,15 +16,10 @@ func (h Hub) clusterManager(live *operatorv1.ClusterManager) *operatorv1.Cluster
 	cm := &operatorv1.ClusterManager{ObjectMeta: metav1.ObjectMeta{Name: names.ClusterManagerName}}
 	if live != nil {
 		cm.Spec = *live.Spec.DeepCopy()
-		if server := live.Annotations[names.AnnotationHubServer]; server != "" {
-			cm.Annotations = map[string]string{names.AnnotationHubServer: server}
-		}
 	} else {
 		cm.Spec.DeployOption.Mode = operatorv1.InstallModeDefault
 	}
-	if h.Server != "" {
-		cm.Annotations = map[string]string{names.AnnotationHubServer: h.Server}
-	}
+	cm.Annotations = h.annotations(live)
 	image := h.image(cm.Spec.RegistrationImagePullSpec)
 	cm.Spec.RegistrationImagePullSpec = image
 	cm.Spec.WorkImagePullSpec = image
@@ -38,6 +33,18 @@ func (h Hub) clusterManager(live *operatorv1.ClusterManager) *operatorv1.Cluster
 	}
 	h.registration(&cm.Spec)
 	return cm
+}
+
+// annotations are what the ClusterManager says beside its spec.
+func (h Hub) annotations(live *operatorv1.ClusterManager) map[string]string {
+	wanted := h.Features.annotations(live)
+	if live != nil && live.Annotations[names.AnnotationHubServer] != "" {
+		wanted[names.AnnotationHubServer] = live.Annotations[names.AnnotationHubServer]
+	}
+	if h.Server != "" {
+		wanted[names.AnnotationHubServer] = h.Server
+	}
+	return wanted
 }
 
 // registration fills the part about how clusters register.

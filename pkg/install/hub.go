@@ -77,12 +77,18 @@ func (h Hub) objects(l live, info bootstrap.ClusterInfo) ([]client.Object, error
 		objs = append(objs, cleanupJob(*cleanup, cm.Spec.RegistrationImagePullSpec)...)
 	}
 	annotate(objs, "ClusterManager", cm.Annotations)
-	if l.manager != nil && apiequality.Semantic.DeepEqual(cm.Spec, l.manager.Spec) && h.Server == "" {
+	if h.keeps(cm, l.manager) {
 		// Nothing to change. Applying it would claim the defaults that the API
 		// server has filled in.
 		objs = without(objs, "ClusterManager")
 	}
 	return objs, nil
+}
+
+// keeps reports whether a ClusterManager is what is live, and nothing is said
+// about it.
+func (h Hub) keeps(wanted, live *operatorv1.ClusterManager) bool {
+	return live != nil && apiequality.Semantic.DeepEqual(wanted.Spec, live.Spec) && h.Server == "" && h.Features.empty()
 }
 
 // cleanup returns the cleanup job that is wanted: the live one if nothing is
@@ -141,8 +147,13 @@ func (r *Runner) Init(ctx context.Context, h Hub, info bootstrap.ClusterInfo) (O
 	if err := r.await(ctx, "Waiting for the hub operator", deploymentReady(names.OperatorNamespace, names.ClusterManagerOperator)); err != nil {
 		return out, err
 	}
-	return out, r.await(ctx, "Waiting for the hub components",
-		apply.Target{
+	return out, r.await(ctx, "Waiting for the hub components", hubTargets(objs)...)
+}
+
+// hubTargets are what a hub of these objects has to become.
+func hubTargets(objs []client.Object) []apply.Target {
+	targets := []apply.Target{
+		{
 			Object: &operatorv1.ClusterManager{ObjectMeta: metav1.ObjectMeta{Name: names.ClusterManagerName}},
 			Check: apply.Conditions(
 				apply.Condition("Applied", "True"),
@@ -151,7 +162,13 @@ func (r *Runner) Init(ctx context.Context, h Hub, info bootstrap.ClusterInfo) (O
 			),
 		},
 		deploymentReady(names.HubNamespace, names.HubRegistrationDeployment(names.ClusterManagerName)),
-	)
+	}
+	for _, obj := range objs {
+		if obj.GetAnnotations()[names.AnnotationTokenAuthorizer] == "true" {
+			targets = append(targets, deploymentReady(names.HubNamespace, names.TokenAuthorizer))
+		}
+	}
+	return targets
 }
 
 func deploymentReady(namespace, name string) apply.Target {

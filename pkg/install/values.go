@@ -17,6 +17,8 @@ type Hub struct {
 	Drivers []operatorv1.RegistrationDriverHub
 	// FeatureGates are set in addition to the live ones.
 	FeatureGates []operatorv1.FeatureGate
+	// Features are the optional parts.
+	Features FeatureChoice
 	// AutoApproved are users whose clusters are accepted without a person.
 	AutoApproved []string
 	// BootstrapToken makes a Kubernetes bootstrap token as well.

@@ -21,6 +21,10 @@ const (
 	// AnnotationTokenAuthorizer, set to "true" on a ClusterManager, has the hub
 	// run a token authorizer.
 	AnnotationTokenAuthorizer = "open-cluster-management.io/token-authorizer"
+	// AnnotationTokenAuthorizerTLS, on the same ClusterManager, names a TLS
+	// Secret in HubNamespace that the token authorizer serves with. Without it
+	// the operator issues TokenAuthorizerServingCertSecret.
+	AnnotationTokenAuthorizerTLS = "open-cluster-management.io/token-authorizer-tls-secret"
 )
 
 // ConditionIssuerTrusted tells, on a ManagedCluster, whether the hub takes the
@@ -47,4 +51,14 @@ const (
 	TokenAuthorizerConfigKey = "clusters.yaml"
 	// TokenAuthorizerPort serves Envoy's gRPC protocol (seed 002's default).
 	TokenAuthorizerPort = 9001
+	// TokenAuthorizerHTTPPort serves the HTTP protocol of ext_authz.
+	TokenAuthorizerHTTPPort = 9002
+
+	// TokenAuthorizerServingCertSecret is what the token authorizer serves with,
+	// unless AnnotationTokenAuthorizerTLS names something else.
+	TokenAuthorizerServingCertSecret = "token-authorizer-serving-cert"
+	// TokenAuthorizerSignerSecret holds the CA that signed it.
+	TokenAuthorizerSignerSecret = "token-authorizer-signer"
+	// TokenAuthorizerCAConfigMap tells proxies which CAs to trust, under KeyCABundle.
+	TokenAuthorizerCAConfigMap = "token-authorizer-ca"
 )

@@ -148,7 +148,14 @@ func (h *hub) runOperator(t *testing.T, rules servingcert.Rules) {
 				ControlPlane: labels.Everything(), Clock: clock.RealClock{},
 			}),
 			servingcert.Setup(mgr, servingcert.Config{
-				Namespace: names.HubNamespace, Rules: rules, CRDs: conversion.CRDs(), Clock: clock.RealClock{},
+				Name: "webhook.servingcert", Namespace: names.HubNamespace, Objects: servingcert.WebhookObjects(),
+				After: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.HubNamespace}},
+				Rules: rules, CRDs: conversion.CRDs(), Clock: clock.RealClock{},
+			}),
+			servingcert.Setup(mgr, servingcert.Config{
+				Name: "tokenauthorizer.servingcert", Namespace: names.HubNamespace, Objects: tokenAuthorizerObjects(),
+				After: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: names.HubNamespace, Name: names.TokenAuthorizer}},
+				Rules: servingcert.DefaultRules(names.TokenAuthorizer, names.HubNamespace), Clock: clock.RealClock{},
 			}))
 	})
 }

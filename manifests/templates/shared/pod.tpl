@@ -79,6 +79,11 @@ spec:
           containerPort: {{ . }}
           protocol: TCP
         {{- end }}
+        {{- range .Ports }}
+        - name: {{ json .Name }}
+          containerPort: {{ .Port }}
+          protocol: TCP
+        {{- end }}
         livenessProbe:
           httpGet:
             path: /healthz
@@ -104,6 +109,11 @@ spec:
         volumeMounts:
         - name: tmp
           mountPath: /tmp
+        {{- if .TLSSecret }}
+        - name: serving-cert
+          mountPath: /etc/serving-cert
+          readOnly: true
+        {{- end }}
         {{- if .Agent }}
         - name: bootstrap-secret
           mountPath: /spoke/bootstrap
@@ -114,6 +124,11 @@ spec:
       volumes:
       - name: tmp
         emptyDir: {}
+      {{- with .TLSSecret }}
+      - name: serving-cert
+        secret:
+          secretName: {{ json . }}
+      {{- end }}
       {{- if .Agent }}
       - name: bootstrap-secret
         secret:

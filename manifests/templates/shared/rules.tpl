@@ -100,6 +100,20 @@
   verbs: [create, patch, update]
 {{- end -}}
 
+{{- /* What the token authorizer may do on the whole hub: learn which clusters
+       there are and which keys they publish. It may mint no token anywhere: who
+       wants that grants it, account by account, with what
+       "kubectl ocm exchange rbac" prints. */ -}}
+{{- define "hub-token-authorizer-rules" -}}
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [managedclusters]
+  verbs: [list, watch]
+- apiGroups: [""]
+  resources: [configmaps]
+  resourceNames: [{{ json .Names.Hub.TokenAuthorizer.Issuer }}]
+  verbs: [list, watch]
+{{- end -}}
+
 {{- /* What the registration agent may do anywhere on the managed cluster. */ -}}
 {{- define "agent-cluster-rules" -}}
 - apiGroups: [""]

@@ -40,6 +40,7 @@ func (h *hubScope) steps() []step {
 		{"the registration controller runs", false, h.deployment(names.HubNamespace, names.HubRegistrationDeployment(names.ClusterManagerName))},
 		{"the add-on manager runs", false, h.addOnManager},
 		{"add-ons of the old API version are converted", false, h.addOnWebhook},
+		{"the token authorizer runs", false, h.tokenAuthorizer},
 		{"the hub knows managed clusters", true, h.served},
 		{"the hub signs client certificates", false, h.signs},
 		{"clusters can reach the hub", false, h.address},
@@ -67,6 +68,14 @@ func (h *hubScope) gates(context.Context) (status, string, string) {
 		return caution("kubectl edit clustermanager "+h.manager.Name, "%s", c.Message)
 	}
 	return good("")
+}
+
+// tokenAuthorizer checks what exchanges workloads' tokens, where it is wanted.
+func (h *hubScope) tokenAuthorizer(ctx context.Context) (status, string, string) {
+	if h.manager.Annotations[names.AnnotationTokenAuthorizer] != "true" {
+		return good("this hub has none")
+	}
+	return h.deployment(names.HubNamespace, names.TokenAuthorizer)(ctx)
 }
 
 func (h *hubScope) served(context.Context) (status, string, string) {

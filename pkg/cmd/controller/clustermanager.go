@@ -1,7 +1,11 @@
 package controller
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
@@ -48,8 +52,10 @@ func (f *clusterManagerFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := servingcert.Setup(mgr, issuerConfig()); err != nil {
-		return err
+	for _, config := range []servingcert.Config{issuerConfig(), tokenAuthorizerCertificates()} {
+		if err := servingcert.Setup(mgr, config); err != nil {
+			return err
+		}
 	}
 	return mgr.Start(cmd.Context())
 }
@@ -57,9 +63,34 @@ func (f *clusterManagerFlags) run(cmd *cobra.Command) error {
 // issuerConfig is how the operator issues what the hub's webhook serves with.
 func issuerConfig() servingcert.Config {
 	return servingcert.Config{
+		Name:      "webhook.servingcert",
 		Namespace: names.HubNamespace,
+		Objects:   servingcert.WebhookObjects(),
+		After:     &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.HubNamespace}},
 		Rules:     servingcert.DefaultRules(names.AddOnWebhookService, names.HubNamespace),
 		CRDs:      conversion.CRDs(),
 		Clock:     clock.RealClock{},
+	}
+}
+
+// proxySettle is how long proxies have to take over a new CA of the token
+// authorizer before it signs: some mount the ConfigMap, some are told by a person.
+const proxySettle = 24 * time.Hour
+
+// tokenAuthorizerCertificates is how the operator issues what the token
+// authorizer serves with, as long as there is one.
+func tokenAuthorizerCertificates() servingcert.Config {
+	rules := servingcert.DefaultRules(names.TokenAuthorizer, names.HubNamespace)
+	rules.Settle = proxySettle
+	return servingcert.Config{
+		Name:      "tokenauthorizer.servingcert",
+		Namespace: names.HubNamespace,
+		Objects: servingcert.Objects{
+			Signer: names.TokenAuthorizerSignerSecret, Serving: names.TokenAuthorizerServingCertSecret,
+			Bundle: names.TokenAuthorizerCAConfigMap,
+		},
+		After: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: names.HubNamespace, Name: names.TokenAuthorizer}},
+		Rules: rules,
+		Clock: clock.RealClock{},
 	}
 }

@@ -26,7 +26,7 @@ func New(env cli.Env) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			items := []image{{
 				Image: install.Workload{Registry: registry}.DefaultImage(),
-				Use:   []string{"operators", "hub components", "agents", "cleanup job"},
+				Use:   []string{"operators", "hub components", "token authorizer", "agents", "cleanup job"},
 			}}
 			return cli.PrintList(env.Out, out, "ImageList", items, func(i image) string { return i.Image },
 				[]cli.Column[image]{{Header: "image", Value: func(i image) string { return i.Image }}})

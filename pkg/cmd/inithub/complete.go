@@ -3,6 +3,7 @@ package inithub
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,6 +38,12 @@ func (o *options) complete(cmd *cobra.Command) (install.Hub, error) {
 	h.Drivers, err = o.drivers.value(o.gates)
 	collect(err)
 	collect(o.join.validate())
+	h.Features = o.features
+	for _, feature := range h.Features.On {
+		if slices.Contains(h.Features.Off, feature) {
+			collect(fmt.Errorf("--feature and --disable-feature both name %s: choose one", feature))
+		}
+	}
 	h.Server = o.join.server
 	h.BootstrapToken = o.join.bootstrapToken
 	h.Cleanup, err = o.cleanup.value(cmd)

@@ -10,6 +10,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
@@ -23,6 +24,7 @@ type options struct {
 	drivers  driverFlags
 	join     joinFlags
 	cleanup  cleanupFlags
+	features install.FeatureChoice
 	skip     []string
 	force    bool
 	file     string
@@ -72,6 +74,9 @@ older installation is brought to this release.`,
   # Managed clusters reach the hub under another address than you do
   %[1]s init --wait --hub-apiserver https://hub.example.com:6443
 
+  # With a token authorizer for Envoy or Istio
+  %[1]s init --wait --feature token-authorizer
+
   # See what would be installed
   %[1]s init --dry-run=client > hub.yaml`, env.Name),
 		Args: cobra.NoArgs,
@@ -91,6 +96,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	o.drivers.addTo(cmd)
 	o.join.addTo(cmd)
 	o.cleanup.addTo(cmd)
+	o.addFeatures(cmd)
 	o.gates.AddTo(cmd)
 	o.workload.AddTo(cmd)
 	o.wait.AddTo(cmd, "wait until the hub works")
@@ -109,6 +115,13 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	}, map[string]string{
 		"cluster-manager-values-file": "there is no Helm chart; use the flags, or edit the output of --dry-run=client",
 	})
+}
+
+func (o *options) addFeatures(cmd *cobra.Command) {
+	cli.NewEnumSlice(&o.features.On, nil, install.Features()...).AddTo(cmd, "feature", "", "optional parts of the hub to run")
+	cli.NewEnumSlice(&o.features.Off, nil, install.Features()...).AddTo(cmd, "disable-feature", "", "optional parts of the hub to remove")
+	cmd.Flags().StringVar(&o.features.TokenAuthorizerTLS, "token-authorizer-tls-secret", "",
+		"TLS Secret in "+names.HubNamespace+" that the token authorizer serves with, instead of one that is issued")
 }
 
 func (d *driverFlags) addTo(cmd *cobra.Command) {

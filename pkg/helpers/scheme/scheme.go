@@ -10,6 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,6 +38,7 @@ func New() *runtime.Scheme {
 		coordinationv1.AddToScheme,
 		corev1.AddToScheme,
 		eventsv1.AddToScheme,
+		policyv1.AddToScheme,
 		rbacv1.AddToScheme,
 		apiextensionsv1.AddToScheme,
 		clusterv1.Install,

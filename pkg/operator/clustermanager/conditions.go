@@ -51,6 +51,15 @@ const (
 	ReasonAddOnWebhookNotTrusted          = "AddOnWebhookNotTrusted"
 )
 
+// ConditionHubTokenAuthorizerDegraded tells, on a hub that has one, whether the
+// token authorizer works. It is ours, like its reasons; upstream has none.
+const (
+	ConditionHubTokenAuthorizerDegraded      = "HubTokenAuthorizerDegraded"
+	ReasonTokenAuthorizerFunctional          = "TokenAuthorizerFunctional"
+	ReasonUnavailableTokenAuthorizerPod      = "UnavailableTokenAuthorizerPod"
+	ReasonGetTokenAuthorizerDeploymentFailed = "GetTokenAuthorizerDeploymentFailed"
+)
+
 // judged is a Deployment of the hub and the condition that tells how it is.
 type judged struct {
 	deployment string
@@ -89,6 +98,17 @@ func components(values *manifests.Hub) []judged {
 			missing:     ReasonGetAddOnManagerDeploymentFailed,
 			functional:  ReasonAddOnManagerFunctional,
 			works:       "The add-on manager is managing add-ons",
+		})
+	}
+	if values.TokenAuthorizer != nil {
+		all = append(all, judged{
+			deployment:  names.TokenAuthorizer,
+			condition:   ConditionHubTokenAuthorizerDegraded,
+			unavailable: ReasonUnavailableTokenAuthorizerPod,
+			missing:     ReasonGetTokenAuthorizerDeploymentFailed,
+			functional:  ReasonTokenAuthorizerFunctional,
+			works:       "The token authorizer is exchanging tokens",
+			otherwise:   ". Every request that asks it is refused until then",
 		})
 	}
 	return all

@@ -6,6 +6,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -62,7 +63,7 @@ func CacheOptions() (cache.Options, error) {
 	byObject := map[client.Object]cache.ByObject{
 		// The pull secret and its copy have one name; the operator may read no other.
 		&corev1.Secret{}: {Field: fields.OneTermEqualSelector("metadata.name", names.ImagePullSecret)},
-		// So it is with the CAs of the webhooks and the Service of the one there is.
+		// So it is with the CAs of the webhooks.
 		&corev1.ConfigMap{}: {
 			Namespaces: map[string]cache.Config{names.HubNamespace: {}},
 			Field:      fields.OneTermEqualSelector("metadata.name", names.CABundleConfigMap),
@@ -71,7 +72,6 @@ func CacheOptions() (cache.Options, error) {
 	for _, kind := range owned() {
 		byObject[kind] = ours
 	}
-	byObject[&corev1.Service{}] = cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", names.AddOnWebhookService)}
 	return cache.Options{ByObject: byObject}, nil
 }
 
@@ -81,6 +81,7 @@ func owned() []client.Object {
 		&apiextensionsv1.CustomResourceDefinition{},
 		&corev1.Namespace{},
 		&corev1.ServiceAccount{},
+		&corev1.Service{},
 		&rbacv1.ClusterRole{},
 		&rbacv1.ClusterRoleBinding{},
 		&rbacv1.Role{},
@@ -88,6 +89,7 @@ func owned() []client.Object {
 		&admissionregistrationv1.ValidatingAdmissionPolicy{},
 		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{},
 		&appsv1.Deployment{},
+		&policyv1.PodDisruptionBudget{},
 	}
 }
 
@@ -96,6 +98,7 @@ func owned() []client.Object {
 func removable() []client.ObjectList {
 	return []client.ObjectList{
 		&appsv1.DeploymentList{},
+		&policyv1.PodDisruptionBudgetList{},
 		&corev1.ServiceList{},
 		&rbacv1.ClusterRoleBindingList{},
 		&rbacv1.ClusterRoleList{},
@@ -128,7 +131,6 @@ func Setup(mgr ctrl.Manager, config Config) error {
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.bySecret)).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.all))
 	owner := handler.EnqueueRequestsFromMapFunc(byLabel)
-	builder = builder.Watches(&corev1.Service{}, owner)
 	for _, kind := range owned() {
 		builder = builder.Watches(kind, owner)
 	}

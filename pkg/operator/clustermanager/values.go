@@ -116,6 +116,23 @@ func (r *Reconciler) values(cm *operatorv1.ClusterManager, settings gateSettings
 		RegistrationArgs: registrationArgs(cm.Spec.RegistrationConfiguration, settings.registration, synced),
 		AddOnManager:     addOnManager(settings, addOns),
 		AddOnWebhook:     addOns,
+		TokenAuthorizer:  tokenAuthorizer(cm.Annotations, addOns),
+	}
+}
+
+// tokenAuthorizerReplicas is how many token authorizers there are at least:
+// requests fail while there is none.
+const tokenAuthorizerReplicas = 2
+
+// tokenAuthorizer is the token authorizer, if it is asked for. It runs where
+// the other pods of the hub run.
+func tokenAuthorizer(annotations map[string]string, pod manifests.Pod) *manifests.TokenAuthorizer {
+	if annotations[names.AnnotationTokenAuthorizer] != "true" {
+		return nil
+	}
+	pod.Replicas = max(pod.Replicas, tokenAuthorizerReplicas)
+	return &manifests.TokenAuthorizer{
+		Component: manifests.Component{Pod: pod}, TLSSecret: annotations[names.AnnotationTokenAuthorizerTLS],
 	}
 }
 

@@ -5,12 +5,14 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -38,15 +40,19 @@ type Reconciler struct {
 
 // Reconcile looks at everything; there is one of each.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	var namespace corev1.Namespace
-	err := r.client.Get(ctx, client.ObjectKey{Name: r.config.Namespace}, &namespace)
-	if err != nil || namespace.DeletionTimestamp != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err) // There is no hub.
+	after, ok := r.config.After.DeepCopyObject().(client.Object)
+	if !ok {
+		return ctrl.Result{}, errors.ErrUnsupported
+	}
+	err := r.client.Get(ctx, client.ObjectKeyFromObject(after), after)
+	if err != nil || after.GetDeletionTimestamp() != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err) // There is nobody to serve.
 	}
 	live, err := r.read(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	live.owner = r.owner(after)
 	now := r.clock.Now()
 	plan, err := r.config.Rules.Decide(now, r.observe(now, live.state()))
 	if err != nil {
@@ -56,7 +62,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	if len(plan.Why) > 0 {
-		ctrl.LoggerFrom(ctx).Info("Issued for the webhooks", "why", strings.Join(plan.Why, "; "))
+		ctrl.LoggerFrom(ctx).Info("Issued a certificate", "for", r.config.Objects.Serving, "why", strings.Join(plan.Why, "; "))
 	}
 	return ctrl.Result{RequeueAfter: max(plan.Next.Sub(now), time.Second)}, nil
 }
@@ -80,18 +86,33 @@ type objects struct {
 	signer, serving *corev1.Secret
 	bundle          *corev1.ConfigMap
 	trusted         [][]byte
+	// owner is to own them; nil means nobody.
+	owner *metav1.OwnerReference
+}
+
+// owner returns what is to own what is made: what it is made for, if that is in
+// the same namespace.
+func (r *Reconciler) owner(after client.Object) *metav1.OwnerReference {
+	if after.GetNamespace() != r.config.Namespace {
+		return nil
+	}
+	kind, err := r.client.GroupVersionKindFor(after)
+	if err != nil {
+		return nil
+	}
+	return &metav1.OwnerReference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: after.GetName(), UID: after.GetUID()}
 }
 
 func (r *Reconciler) read(ctx context.Context) (objects, error) {
 	var live objects
 	var err error
-	if live.signer, err = get(ctx, r.uncached, r.key(names.SignerSecret), &corev1.Secret{}); err != nil {
+	if live.signer, err = get(ctx, r.uncached, r.key(r.config.Objects.Signer), &corev1.Secret{}); err != nil {
 		return objects{}, err
 	}
-	if live.serving, err = get(ctx, r.uncached, r.key(names.AddOnWebhookServingCertSecret), &corev1.Secret{}); err != nil {
+	if live.serving, err = get(ctx, r.uncached, r.key(r.config.Objects.Serving), &corev1.Secret{}); err != nil {
 		return objects{}, err
 	}
-	if live.bundle, err = get(ctx, r.uncached, r.key(names.CABundleConfigMap), &corev1.ConfigMap{}); err != nil {
+	if live.bundle, err = get(ctx, r.uncached, r.key(r.config.Objects.Bundle), &corev1.ConfigMap{}); err != nil {
 		return objects{}, err
 	}
 	for _, name := range r.config.CRDs {
@@ -141,12 +162,12 @@ func keyPair(secret *corev1.Secret) KeyPair {
 // because a CA whose key was lost would stay in the bundle until it expires.
 func (r *Reconciler) write(ctx context.Context, live objects, plan Plan) error {
 	if plan.Signer != nil {
-		if err := r.writeSecret(ctx, names.SignerSecret, live.signer, *plan.Signer); err != nil {
+		if err := r.writeSecret(ctx, r.object("Secret", r.config.Objects.Signer, live.owner), live.signer, *plan.Signer); err != nil {
 			return err
 		}
 	}
 	if live.bundle == nil || !bytes.Equal([]byte(live.bundle.Data[names.KeyCABundle]), plan.Bundle) {
-		obj := r.object("ConfigMap", names.CABundleConfigMap)
+		obj := r.object("ConfigMap", r.config.Objects.Bundle, live.owner)
 		obj.Object["data"] = map[string]any{names.KeyCABundle: string(plan.Bundle)}
 		if live.bundle != nil {
 			obj.SetResourceVersion(live.bundle.ResourceVersion)
@@ -156,15 +177,14 @@ func (r *Reconciler) write(ctx context.Context, live objects, plan Plan) error {
 		}
 	}
 	if plan.Serving != nil {
-		return r.writeSecret(ctx, names.AddOnWebhookServingCertSecret, live.serving, *plan.Serving)
+		return r.writeSecret(ctx, r.object("Secret", r.config.Objects.Serving, live.owner), live.serving, *plan.Serving)
 	}
 	return nil
 }
 
 // writeSecret replaces what was read, and nothing that somebody else wrote in
 // the meantime. The type of a Secret cannot be changed.
-func (r *Reconciler) writeSecret(ctx context.Context, name string, live *corev1.Secret, content KeyPair) error {
-	obj := r.object("Secret", name)
+func (r *Reconciler) writeSecret(ctx context.Context, obj *unstructured.Unstructured, live *corev1.Secret, content KeyPair) error {
 	obj.Object["type"] = string(corev1.SecretTypeTLS)
 	obj.Object["data"] = map[string]any{
 		corev1.TLSCertKey:       base64.StdEncoding.EncodeToString(content.Cert),
@@ -177,17 +197,21 @@ func (r *Reconciler) writeSecret(ctx context.Context, name string, live *corev1.
 	default:
 		err := r.client.Delete(ctx, live, client.Preconditions{UID: &live.UID})
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("replace the Secret %s: %w", name, err)
+			return fmt.Errorf("replace the Secret %s: %w", live.Name, err)
 		}
 	}
 	return r.apply(ctx, obj)
 }
 
-func (r *Reconciler) object(kind, name string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{
+func (r *Reconciler) object(kind, name string, owner *metav1.OwnerReference) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": kind,
 		"metadata": map[string]any{"namespace": r.config.Namespace, "name": name},
 	}}
+	if owner != nil {
+		obj.SetOwnerReferences([]metav1.OwnerReference{*owner})
+	}
+	return obj
 }
 
 // apply creates or changes an object. It is a patch, because the right to

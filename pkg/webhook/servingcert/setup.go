@@ -23,9 +23,15 @@ import (
 
 // Config is what the issuer issues.
 type Config struct {
-	// Namespace holds the Secrets and the ConfigMap. Nothing is made before it
-	// exists.
+	// Name is that of the controller.
+	Name string
+	// Namespace holds the Secrets and the ConfigMap.
 	Namespace string
+	// Objects are their names.
+	Objects Objects
+	// After is an object, of a kind that mgr's cache holds: nothing is made
+	// before it exists. One in Namespace owns what is made, so that it goes with it.
+	After client.Object
 	// Rules are how long certificates live and whom they are for.
 	Rules Rules
 	// CRDs name the CRDs whose conversion trusts the bundle.
@@ -34,27 +40,44 @@ type Config struct {
 	Clock clock.PassiveClock
 }
 
-// Setup adds the issuer to mgr, whose cache holds the ConfigMap, the CRDs and
-// the namespace. Each Secret is watched, without its content, by a cache of its
-// own, because the right to watch is a right to one name.
+// Objects are the names of what the issuer writes.
+type Objects struct {
+	// Signer and Serving are the Secrets with the CA and with the certificate.
+	Signer, Serving string
+	// Bundle is the ConfigMap with the CAs to trust.
+	Bundle string
+}
+
+// WebhookObjects are those of the hub's webhooks.
+func WebhookObjects() Objects {
+	return Objects{
+		Signer: names.SignerSecret, Serving: names.AddOnWebhookServingCertSecret, Bundle: names.CABundleConfigMap,
+	}
+}
+
+// Setup adds the issuer to mgr, whose cache holds the CRDs and the kind of
+// After. Each object is watched, without its content, by a cache of its own,
+// because the right to watch is a right to one name.
 func Setup(mgr ctrl.Manager, config Config) error {
 	r := &Reconciler{config: config, client: mgr.GetClient(), uncached: mgr.GetAPIReader(), clock: config.Clock}
-	builder := ctrl.NewControllerManagedBy(mgr).Named("webhook.servingcert").
-		Watches(&corev1.Namespace{}, when(func(obj client.Object) bool { return obj.GetName() == config.Namespace })).
-		Watches(&corev1.ConfigMap{}, when(func(obj client.Object) bool {
-			return obj.GetNamespace() == config.Namespace && obj.GetName() == names.CABundleConfigMap
-		})).
-		Watches(&apiextensionsv1.CustomResourceDefinition{}, when(func(obj client.Object) bool {
+	after := client.ObjectKeyFromObject(config.After)
+	builder := ctrl.NewControllerManagedBy(mgr).Named(config.Name).
+		Watches(config.After, when(func(obj client.Object) bool { return client.ObjectKeyFromObject(obj) == after }))
+	if len(config.CRDs) > 0 {
+		builder = builder.Watches(&apiextensionsv1.CustomResourceDefinition{}, when(func(obj client.Object) bool {
 			return slices.Contains(config.CRDs, obj.GetName())
 		}))
-	for _, name := range []string{names.SignerSecret, names.AddOnWebhookServingCertSecret} {
-		secrets, err := secretCache(mgr, config.Namespace, name)
+	}
+	for _, written := range []struct{ kind, name string }{
+		{"Secret", config.Objects.Signer}, {"Secret", config.Objects.Serving}, {"ConfigMap", config.Objects.Bundle},
+	} {
+		one, err := cacheOfOne(mgr, config.Namespace, written.name)
 		if err != nil {
 			return err
 		}
 		meta := &metav1.PartialObjectMetadata{}
-		meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-		builder = builder.WatchesRawSource(source.Kind(secrets, client.Object(meta), when(func(client.Object) bool { return true })))
+		meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(written.kind))
+		builder = builder.WatchesRawSource(source.Kind(one, client.Object(meta), when(func(client.Object) bool { return true })))
 	}
 	return builder.Complete(r)
 }
@@ -69,16 +92,16 @@ func when(concerns func(client.Object) bool) handler.EventHandler {
 	})
 }
 
-// secretCache is a cache of one Secret.
-func secretCache(mgr ctrl.Manager, namespace, name string) (cache.Cache, error) {
-	secrets, err := cache.New(mgr.GetConfig(), cache.Options{
+// cacheOfOne is a cache of the objects with one name.
+func cacheOfOne(mgr ctrl.Manager, namespace, name string) (cache.Cache, error) {
+	one, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		DefaultTransform:     cache.TransformStripManagedFields(),
 		DefaultNamespaces:    map[string]cache.Config{namespace: {}},
 		DefaultFieldSelector: fields.OneTermEqualSelector("metadata.name", name),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("cache of the Secret %s: %w", name, err)
+		return nil, fmt.Errorf("cache of %s: %w", name, err)
 	}
-	return secrets, mgr.Add(secrets)
+	return one, mgr.Add(one)
 }
