@@ -32,12 +32,22 @@ func LintOne(s Spec) []Finding {
 		}
 		findings = append(findings, rep.findings...)
 	}
+	rep := &report{path: s.Path}
+	rep.audiences(s.Audiences)
 	if len(rules.rules) == 0 {
-		rep := &report{path: s.Path}
 		rep.add(Info, "allow", "add a rule when a workload of it should reach the hub", "cluster %s has no rule, so nothing is allowed", s.Cluster)
-		findings = append(findings, rep.findings...)
 	}
-	return findings
+	return append(findings, rep.findings...)
+}
+
+// audiences finds those that tokens have which were made for something else.
+func (r *report) audiences(audiences []string) {
+	for _, audience := range audiences {
+		if apiAudience(audience) {
+			r.add(Warning, "audiences", "make the workloads ask for an audience of their own, such as the address of this hub",
+				"%s is the audience of an API server: the token that every Pod has by default is taken", audience)
+		}
+	}
 }
 
 // lint finds what cannot work as it was meant.
@@ -53,12 +63,7 @@ func (r *Rules) advise(i int, rep *report) {
 	c.wide(rep)
 	c.choosing(rep)
 	c.lifetime(rep)
-	for _, audience := range c.audiences {
-		if apiAudience(audience) {
-			rep.add(Warning, "audiences", "make the workloads ask for an audience of their own, such as the address of this hub",
-				"%s is the audience of an API server: the token that every Pod has by default is taken", audience)
-		}
-	}
+	rep.audiences(c.audiences)
 	if r.cluster == AnyCluster && !c.namespace.uses(clusterVar) && !c.account.uses(clusterVar) {
 		rep.add(Warning, "mapTo", "use {cluster} in it", "workloads of different clusters become the same ServiceAccount of the hub")
 	}

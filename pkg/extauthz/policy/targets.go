@@ -1,5 +1,7 @@
 package policy
 
+import "slices"
+
 // reach is where a rule can lead: patterns of a namespace and a name of the
 // hub, that belong together.
 type reach struct {
@@ -36,4 +38,25 @@ func (c *rule) reaches(cluster string) []reach {
 		}
 	}
 	return out
+}
+
+// Namespaces returns the namespaces of the hub that the policies name for their
+// targets, as far as they are known beforehand, sorted.
+func Namespaces(specs []Spec) []string {
+	var out []string
+	for _, s := range specs {
+		rules, _ := Compile(s)
+		if rules == nil {
+			continue
+		}
+		for i := range rules.rules {
+			for _, to := range rules.rules[i].reaches(s.Cluster) {
+				if !wild(to.namespace) && !rules.always(to) {
+					out = append(out, to.namespace)
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }

@@ -1,0 +1,71 @@
+package config
+
+import (
+	"fmt"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
+)
+
+// warn adds a finding that keeps nobody from loading the file.
+func (n node) warn(fix, format string, args ...any) {
+	n.r.findings = append(n.r.findings, policy.Finding{
+		Severity: policy.Warning, Path: n.path, Line: n.r.line(n.path), Message: fmt.Sprintf(format, args...), Fix: fix,
+	})
+}
+
+// checkClusters checks the clusters against each other (seed 002,
+// "Configuration Structures").
+func (p *parser) checkClusters() {
+	if len(p.out.Clusters) == 0 && !p.opts.Hub {
+		p.fail("clusters", "add one with a name, an issuer and keys", "at least one cluster must be configured")
+	}
+	first := map[string]string{}
+	for i := range p.out.Clusters {
+		c := &p.out.Clusters[i]
+		if other, twice := first[c.Name()]; twice && c.Name() != "" {
+			p.fail(c.Spec.Path+".name", "give each cluster a name of its own", "%s is called %q too", other, c.Name())
+			continue
+		}
+		first[c.Name()] = c.Spec.Path
+	}
+	p.sharedKeys()
+	if p.out.Seed {
+		p.seedForm()
+	}
+}
+
+// sharedKeys finds one key under one issuer for two clusters: nobody could tell
+// whose token it is. One issuer with different keys is fine.
+func (p *parser) sharedKeys() {
+	type key struct{ issuer, thumbprint string }
+	owner := map[key]int{}
+	for i, set := range p.sets {
+		for _, k := range set.Keys {
+			at := key{p.out.Clusters[i].Keys.Issuer, k.Thumbprint}
+			j, taken := owner[at]
+			if taken && j != i {
+				p.fail(p.out.Clusters[i].Spec.Path, "give each cluster a signing key of its own, or remove one of the two",
+					"clusters %q and %q have the same key %s (thumbprint %s) for issuer %q, so a token of one is a token of the other",
+					p.out.Clusters[j].Name(), p.out.Clusters[i].Name(), k.ID, k.Thumbprint, at.issuer)
+				continue
+			}
+			owner[at] = i
+		}
+	}
+}
+
+// seedForm is about a file without any policy.
+func (p *parser) seedForm() {
+	where := "the file"
+	if p.opts.File != "" {
+		where = p.opts.File
+	}
+	const closing = "write allow rules and audiences (kubectl ocm exchange allow), or have such files refused with --strict"
+	open := fmt.Sprintf("%s has no policy: every ServiceAccount of its %d clusters becomes the one of the same namespace and name on this hub, whatever audience its token was made for",
+		where, len(p.out.Clusters))
+	severity := policy.Warning
+	if p.opts.Strict {
+		severity = policy.Error
+	}
+	p.findings = append(p.findings, policy.Finding{Severity: severity, Message: open, Fix: closing})
+}

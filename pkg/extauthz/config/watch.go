@@ -1,0 +1,97 @@
+package config
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"k8s.io/utils/clock"
+)
+
+// How soon a change is seen.
+const (
+	// debounce is for how long a file must be left alone before it is read: an
+	// editor writes more than once, and a kubelet swaps several links.
+	debounce = 250 * time.Millisecond
+	// poll is how often a file is read where nothing reports a change, such as
+	// on some network file systems.
+	poll = 30 * time.Second
+)
+
+// Watch reads path again whenever its content has changed, until ctx ends, and
+// calls changed with the result: a Config, or why there is none, in which case
+// the caller goes on with the last one. It begins with what is there now, in
+// the caller's goroutine; later calls come one at a time. The directory is
+// watched and not the file, because a ConfigMap's mount replaces a link there.
+func Watch(ctx context.Context, c clock.WithTicker, path string, opts Options, changed func(*Config, error)) error {
+	events, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", path, err)
+	}
+	defer func() { _ = events.Close() }()
+	// A missing directory is reported by the first reading.
+	dir := filepath.Dir(path)
+	watching := events.Add(dir) == nil
+	w := watcher{path: path, opts: opts, changed: changed}
+	w.look()
+	ticker := c.NewTicker(poll)
+	defer ticker.Stop()
+	var quiet <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case _, ok := <-events.Events:
+			if !ok {
+				return nil
+			}
+			quiet = c.After(debounce)
+		case _, ok := <-events.Errors: // The next poll makes up for what was lost.
+			if !ok {
+				return nil
+			}
+		case <-quiet:
+			quiet = nil
+			w.look()
+		case <-ticker.C():
+			// The directory itself may be new.
+			if !watching {
+				watching = events.Add(dir) == nil
+			}
+			w.look()
+		}
+	}
+}
+
+type watcher struct {
+	path    string
+	opts    Options
+	changed func(*Config, error)
+	// seen is the digest of what was read last, problem why it could not be.
+	seen    []byte
+	problem string
+}
+
+// look reads the file and calls changed if it is another one than before.
+func (w *watcher) look() {
+	opts := w.opts
+	opts.File = w.path
+	data, err := read(w.path)
+	if err != nil {
+		if err.Error() != w.problem {
+			w.problem, w.seen = err.Error(), nil
+			w.changed(nil, fmt.Errorf("the configuration cannot be read: %w", err))
+		}
+		return
+	}
+	digest := sha256.Sum256(data)
+	if bytes.Equal(digest[:], w.seen) {
+		return
+	}
+	w.seen, w.problem = digest[:], ""
+	w.changed(Parse(data, opts))
+}
