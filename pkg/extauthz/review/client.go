@@ -1,0 +1,119 @@
+package review
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	authenticationv1client "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+)
+
+const (
+	// timeout ends one call. Callers mostly wait for less.
+	timeout = 5 * time.Second
+	// retryAfter is what callers are told when a call failed.
+	retryAfter = 2 * time.Second
+)
+
+// client makes TokenReviews on one API server.
+type client struct {
+	rest rest.Interface
+	// self has every token be the credential of its own review.
+	self bool
+}
+
+// newClient connects to where config leads.
+func newClient(config *rest.Config) (*client, error) {
+	if config.Insecure {
+		return nil, errors.New("the kubeconfig switches off verification of the API server's certificate, " +
+			"and tokens go to verified servers only; give it the server's CA")
+	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	config.Timeout = timeout
+	clients, err := authenticationv1client.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the API server of the reviews: %w", err)
+	}
+	return &client{rest: clients.RESTClient()}, nil
+}
+
+// newFileClient connects to where the kubeconfig of settings leads; for reviews
+// of a token by itself without the credential in there.
+func newFileClient(settings Settings) (*client, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", settings.KubeconfigFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig of the reviews: %w", err)
+	}
+	if settings.Self {
+		config = rest.AnonymousClientConfig(config)
+	}
+	c, err := newClient(config)
+	if err != nil {
+		return nil, err
+	}
+	c.self = settings.Self
+	return c, nil
+}
+
+// review asks the API server about token, of which cluster it says it is.
+func (c *client) review(ctx context.Context, cluster, token string, audiences []string) (authenticationv1.TokenReviewStatus, *verdict.Error) {
+	var answer authenticationv1.TokenReview
+	request := c.rest.Post().Resource("tokenreviews").Body(&authenticationv1.TokenReview{
+		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences},
+	})
+	if c.self {
+		request = request.SetHeader("Authorization", "Bearer "+token)
+	}
+	if err := request.Do(ctx).Into(&answer); err != nil {
+		return answer.Status, c.failed(ctx, cluster, err)
+	}
+	switch status := answer.Status; {
+	case !status.Authenticated:
+		return status, verdict.Refuse(verdict.Revoked, "the API server of the cluster %s refuses it: %s", cluster, clip(status.Error))
+	case len(audiences) > 0 && !slices.ContainsFunc(status.Audiences, func(one string) bool { return slices.Contains(audiences, one) }):
+		return status, verdict.Refuse(verdict.WrongAudience, "the API server of the cluster %s confirms the audience %q, and one of %q is demanded",
+			cluster, status.Audiences, audiences)
+	}
+	return answer.Status, nil
+}
+
+// failed finds the reason of a call that brought no answer.
+func (c *client) failed(ctx context.Context, cluster string, err error) *verdict.Error {
+	var refusal *verdict.Error
+	switch {
+	case c.self && apierrors.IsUnauthorized(err):
+		return verdict.Refuse(verdict.Revoked, "the API server of the cluster %s does not take it as the credential of its own review: %w", cluster, err)
+	case ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled):
+		refusal = verdict.Refuse(verdict.Deadline, "the caller did not wait for the cluster %s: %w", cluster, err)
+	case apierrors.IsUnauthorized(err):
+		refusal = verdict.Refuse(verdict.ReviewUnavailable, "the cluster %s does not take the credential of the reviewer, renew it: %w", cluster, err)
+	case apierrors.IsForbidden(err):
+		refusal = verdict.Refuse(verdict.ReviewUnavailable,
+			"the reviewer may not create TokenReviews in the cluster %s, bind it to the ClusterRole system:auth-delegator: %w", cluster, err)
+	default:
+		refusal = verdict.Refuse(verdict.ReviewUnavailable, "the cluster %s did not review it: %w", cluster, err)
+	}
+	refusal.RetryAfter = retryAfter
+	return refusal
+}
+
+// clip bounds what is told of an answer.
+func clip(text string) string {
+	const longest = 256
+	if text == "" {
+		return "no reason given"
+	}
+	if len(text) > longest {
+		return text[:longest] + "..."
+	}
+	return text
+}
