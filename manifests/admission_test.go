@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,6 +69,7 @@ func newAdmission(t *testing.T) *admission {
 	a.grant(t, "accept", rbacv1.PolicyRule{
 		APIGroups: []string{"register.open-cluster-management.io"}, Resources: []string{"managedclusters/accept"}, Verbs: []string{"update"},
 	}, "acceptor", "agents")
+	a.grant(t, "configmaps", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}}, "agents")
 	a.grant(t, "sets", rbacv1.PolicyRule{
 		APIGroups: []string{"cluster.open-cluster-management.io"}, Resources: []string{"managedclustersets/join", "managedclustersets/bind"},
 		ResourceNames: []string{"red", "blue"}, Verbs: []string{"create"},
@@ -116,7 +118,11 @@ func (a *admission) inForce(t *testing.T) {
 		"sets":       func() error { return nobody.Create(t.Context(), inRedSet(cluster("x")), client.DryRunAll) },
 		"taints":     func() error { return patch(t.Context(), nobody, "probe", taintWithTime, client.DryRunAll) },
 		"bindings":   func() error { return nobody.Create(t.Context(), binding("blue"), client.DryRunAll) },
-		"isolation":  func() error { return agent.Create(t.Context(), work("default"), client.DryRunAll) },
+		"issuers": func() error {
+			own := a.as(t, "probe", "agents", names.ClusterGroup("default"))
+			return own.Create(t.Context(), configMap("default", "x"), client.DryRunAll)
+		},
+		"isolation": func() error { return agent.Create(t.Context(), work("default"), client.DryRunAll) },
 		"own": func() error {
 			return patch(t.Context(), agent, "probe", `{"metadata":{"labels":{"a":"b"}}}`, client.DryRunAll)
 		},
@@ -171,6 +177,10 @@ func work(namespace string) client.Object {
 		"metadata": map[string]any{"namespace": namespace, "name": "w"},
 		"spec":     map[string]any{},
 	}}
+}
+
+func configMap(namespace, name string) client.Object {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
 const taintWithTime = `{"spec":{"taints":[{"key":"k","effect":"NoSelect","timeAdded":"2020-01-01T00:00:00Z"}]}}`
@@ -359,6 +369,13 @@ func (a *admission) confined(t *testing.T, name string, groups ...string) {
 		}},
 		{name + ": another cluster's status", "its own cluster", func(ctx context.Context) error {
 			return agent.Status().Patch(ctx, cluster("c2"), client.RawPatch(types.MergePatchType, []byte(`{"status":{"version":{"kubernetes":"v9"}}}`)))
+		}},
+		{name + ": its issuer", "", func(ctx context.Context) error {
+			return agent.Create(ctx, configMap("c1", names.IssuerConfigMap), client.DryRunAll)
+		}},
+		{name + ": another ConfigMap", "touch only", func(ctx context.Context) error { return agent.Create(ctx, configMap("c1", "x"), client.DryRunAll) }},
+		{name + ": another cluster's issuer", "its own cluster", func(ctx context.Context) error {
+			return agent.Create(ctx, configMap("c2", names.IssuerConfigMap), client.DryRunAll)
 		}},
 		{name + ": its own work", "", func(ctx context.Context) error { return agent.Create(ctx, work("c1"), client.DryRunAll) }},
 		{name + ": another cluster's work", "its own cluster", func(ctx context.Context) error { return agent.Create(ctx, work("c2"), client.DryRunAll) }},

@@ -133,6 +133,11 @@ func golden() map[string]renderFunc {
 			return manifests.RenderHubBase(v)
 		},
 		"klusterlet-base": func() ([]*unstructured.Unstructured, error) { return manifests.RenderKlusterletBase(klusterlet()) },
+		"klusterlet-base-issuer": func() ([]*unstructured.Unstructured, error) {
+			v := klusterlet()
+			v.PublishIssuer = true
+			return manifests.RenderKlusterletBase(v)
+		},
 		"klusterlet-base-minimal": func() ([]*unstructured.Unstructured, error) {
 			v := klusterlet()
 			v.DockerConfig, v.AddOnManagement, v.AddOnNamespace = nil, false, false

@@ -12,6 +12,8 @@ type nameView struct {
 	Operator  operatorNames
 	Bootstrap bootstrapNames
 	Secrets   secretNames
+	// Issuer is the ConfigMap that a cluster's agent publishes its issuer in.
+	Issuer string
 }
 
 type hubNames struct {
@@ -103,6 +105,7 @@ func newNameView() nameView {
 			AddOnWebhook: names.AddOnWebhookServingCertSecret,
 			CABundle:     names.CABundleConfigMap,
 		},
+		Issuer: names.IssuerConfigMap,
 	}
 }
 

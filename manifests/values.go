@@ -129,6 +129,9 @@ type Klusterlet struct {
 	AddOnNamespace bool
 	// AddOnManagement grants the agent what it needs to manage add-ons.
 	AddOnManagement bool
+	// PublishIssuer grants the agent what it needs to try the cluster's keys
+	// before it publishes them.
+	PublishIssuer bool
 	// Registration is the pods of the registration agent and RegistrationArgs
 	// their arguments behind the role's name.
 	Registration     Pod

@@ -16,7 +16,7 @@ const (
 	IssuerKeyPublishedAt = "publishedAt"
 
 	// AnnotationPublishIssuer, set to "true" on a Klusterlet, has its agent
-	// publish the cluster's issuer.
+	// publish the cluster's issuer; "false" has it take back what was published.
 	AnnotationPublishIssuer = "open-cluster-management.io/publish-issuer"
 	// AnnotationTokenAuthorizer, set to "true" on a ClusterManager, has the hub
 	// run a token authorizer.
@@ -39,6 +39,24 @@ const (
 	ReasonKeysShared = "KeysShared"
 	// ReasonKeysInvalid: the published data cannot be used.
 	ReasonKeysInvalid = "KeysInvalid"
+)
+
+// ConditionIssuerPublished tells, on a Klusterlet, whether the agent publishes
+// the cluster's issuer; an agent that is not asked to leaves it out.
+const (
+	ConditionIssuerPublished = "IssuerPublished"
+
+	// ReasonIssuerPublished goes with True, the others with False.
+	ReasonIssuerPublished = "IssuerPublished"
+	// ReasonKeysNotServed: the cluster's API server shows its keys to nobody.
+	ReasonKeysNotServed = "KeysNotServed"
+	// ReasonSelfTestFailed: the keys that the API server shows are not those
+	// that it signs with.
+	ReasonSelfTestFailed = "SelfTestFailed"
+	// ReasonIssuerUnreadable: the cluster could not be asked.
+	ReasonIssuerUnreadable = "IssuerUnreadable"
+	// ReasonHubRefusesIssuer: the hub could not be written to.
+	ReasonHubRefusesIssuer = "HubRefusesIssuer"
 )
 
 // The token authorizer on the hub.

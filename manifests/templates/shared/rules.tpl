@@ -48,6 +48,12 @@
 - apiGroups: ["", events.k8s.io]
   resources: [events]
   verbs: [create, patch, update]
+# The issuers that clusters publish: agents write them, the hub judges them and
+# deletes those of clusters that it does not accept.
+- apiGroups: [""]
+  resources: [configmaps]
+  resourceNames: [{{ json .Names.Issuer }}]
+  verbs: [get, list, watch, create, patch, delete]
 # What is cleaned up after a cluster, and what its agents may do with it.
 - apiGroups: [addon.open-cluster-management.io]
   resources: [managedclusteraddons]
@@ -146,6 +152,15 @@
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]
+{{- end -}}
+
+{{- /* What the registration agent needs to try its cluster's keys on a token of
+       its own, which is the only token that it may request. */ -}}
+{{- define "agent-issuer-rules" -}}
+- apiGroups: [""]
+  resources: [serviceaccounts/token]
+  resourceNames: [{{ json (printf "%s-registration-sa" .Values.Name) }}]
+  verbs: [create]
 {{- end -}}
 
 {{- /* What the registration agent may do in its own namespace. */ -}}

@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,9 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"open-cluster-management.io/api/feature"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/issuer/trust"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
@@ -95,6 +98,7 @@ func (f *hubFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	maps.Copy(objects.ByObject, trust.CacheObjects())
 	mgr, err := f.common.manager(connection, "hub-registration", objects)
 	if err != nil {
 		return err
@@ -102,6 +106,9 @@ func (f *hubFlags) run(cmd *cobra.Command) error {
 	ctx := cmd.Context()
 	if err := hub.Setup(ctx, mgr, config); err != nil {
 		return err
+	}
+	if err := trust.Setup(ctx, mgr, trust.Config{Clock: config.Clock, Metrics: metrics.Registry}); err != nil {
+		return fmt.Errorf("trust of issuers: %w", err)
 	}
 	klog.FromContext(ctx).Info("Starting hub registration", "drivers", f.drivers, "autoApprove", config.AutoApprove)
 	return mgr.Start(ctx)

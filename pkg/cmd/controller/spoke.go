@@ -36,6 +36,7 @@ type spokeFlags struct {
 	gates     []string
 	driver    spokeDriverFlags
 	addOns    spokeAddOnFlags
+	issuer    spokeIssuerFlags
 	ignored   spokeIgnoredFlags
 }
 
@@ -89,6 +90,7 @@ func (f *spokeFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.driver.name, "registration-auth", "", "registration driver; empty means csr")
 	flags.StringSliceVar(&f.gates, "feature-gates", nil, "feature gates as Name=true or Name=false")
 	f.addOns.addFlags(flags)
+	f.issuer.addFlags(flags)
 	f.addIgnored(flags)
 }
 
@@ -173,6 +175,9 @@ func (f *spokeFlags) run(cmd *cobra.Command) error {
 	}
 	mgr, err := f.common.manager(connection, "registration-agent", agent.CacheOptions(config.Namespace))
 	if err != nil {
+		return err
+	}
+	if config.Extensions, err = f.issuer.extensions(cmd.Flags(), mgr, config); err != nil {
 		return err
 	}
 	if _, err := agent.Setup(mgr, metrics.Registry, config); err != nil {

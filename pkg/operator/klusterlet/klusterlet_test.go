@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -233,6 +234,7 @@ func TestKlusterletLife(t *testing.T) {
 	c.testQuietPass(t)
 	c.testDrift(t)
 	c.testForeignCondition(t)
+	c.testPublishIssuer(t)
 	c.testSpecChange(t)
 	c.testPrune(t)
 	c.testDeletion(t)
@@ -353,6 +355,39 @@ func (c *cluster) testSpecChange(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// testPublishIssuer gives the agent its flag and the one right it needs, and
+// takes both away again.
+func (c *cluster) testPublishIssuer(t *testing.T) {
+	t.Helper()
+	own := rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{"klusterlet-registration-sa"}, Verbs: []string{"create"},
+	}
+	for _, tc := range []struct{ annotation, flag string }{{"true", "--publish-issuer"}, {"false", "--publish-issuer=false"}, {"", ""}} {
+		c.update(t, func(k *operatorv1.Klusterlet) {
+			k.Annotations = map[string]string{names.AnnotationPublishIssuer: tc.annotation}
+		})
+		eventually(t, "the annotation "+tc.annotation, func() error {
+			d, err := c.agent(t)
+			if err != nil {
+				return err
+			}
+			args := slices.DeleteFunc(d.Spec.Template.Spec.Containers[0].Args, func(arg string) bool { return !strings.Contains(arg, "publish-issuer") })
+			if strings.Join(args, " ") != tc.flag {
+				return fmt.Errorf("args %v", args)
+			}
+			var role rbacv1.Role
+			if err := c.client.Get(t.Context(), client.ObjectKey{Namespace: names.AgentNamespace, Name: "open-cluster-management:management:klusterlet-registration:agent"}, &role); err != nil {
+				return err
+			}
+			granted := slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return cmp.Equal(r, own) })
+			if granted != (tc.annotation == "true") {
+				return fmt.Errorf("rules %+v", role.Rules)
+			}
+			return nil
+		})
+	}
 }
 
 func (c *cluster) testPrune(t *testing.T) {

@@ -102,6 +102,7 @@ func (r *Reconciler) values(k *operatorv1.Klusterlet, settings gateSettings, rep
 		DockerConfig:     pull,
 		AddOnNamespace:   !r.config.SkipAddOnNamespace,
 		AddOnManagement:  settings.registration.Enabled[feature.AddonManagement],
+		PublishIssuer:    k.Annotations[names.AnnotationPublishIssuer] == "true",
 		Registration:     r.pod(k, replicas),
 		RegistrationArgs: registrationArgs(k, settings.registration),
 	}
@@ -154,6 +155,7 @@ func registrationArgs(k *operatorv1.Klusterlet, settings gates.Setting) []string
 		args = append(args, "--spoke-external-server-urls="+urls)
 	}
 	args = append(args, settings.Args()...)
+	args = append(args, issuerArgs(k)...)
 	c := k.Spec.RegistrationConfiguration
 	if c == nil {
 		return args
@@ -184,4 +186,16 @@ func externalURLs(k *operatorv1.Klusterlet) string {
 		}
 	}
 	return strings.Join(urls, ",")
+}
+
+// issuerArgs have the agent publish the cluster's issuer, or take it back. Where
+// nobody ever asked for either, the agent does nothing about it.
+func issuerArgs(k *operatorv1.Klusterlet) []string {
+	switch k.Annotations[names.AnnotationPublishIssuer] {
+	case "true":
+		return []string{"--publish-issuer"}
+	case "false":
+		return []string{"--publish-issuer=false"}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,7 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/yaml"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -73,6 +76,7 @@ func TestAgent(t *testing.T) {
 		"brings its client configurations up to date": testClientConfigs,
 		"keeps its credential when the hub moves":     testRenamedHub,
 		"halts at ten open requests":                  testPileUp,
+		"lends its connection to extensions":          testExtension,
 		"waits when the hub forgot the cluster":       testForgotten,
 		"registers again when the hub forgot its CA":  testUnknownCredential,
 	} {
@@ -452,4 +456,41 @@ func testUnknownCredential(t *testing.T, h *hub) {
 	p.reaches(t, agent.Requested)
 	h.approve(t, "unknownca")
 	p.reaches(t, agent.Running)
+}
+
+// testExtension shows what an extension may count on: it begins when the hub has
+// accepted the cluster, ends with the connection, and begins again with the next.
+func testExtension(t *testing.T, h *hub) {
+	t.Helper()
+	s := newSpoke(t, h, "extended")
+	began, ended := make(chan client.Client, 3), make(chan struct{}, 3)
+	s.config.Extensions = []agent.Extension{func(inner ctrl.Manager, cluster string) error {
+		if cluster != "extended" {
+			t.Errorf("extension of %q", cluster)
+		}
+		return inner.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			began <- inner.GetClient()
+			<-ctx.Done()
+			ended <- struct{}{}
+			return nil
+		}))
+	}}
+	p := s.start(t)
+	p.reaches(t, agent.Requested)
+	if len(began) != 0 {
+		t.Error("an extension began before the hub accepted the cluster")
+	}
+	h.join(t, p, "extended")
+	if err := (<-began).Get(t.Context(), client.ObjectKey{Name: "extended"}, &clusterv1.ManagedCluster{}); err != nil {
+		t.Errorf("with the hub connection: %v", err)
+	}
+	if err := s.admin.Delete(t.Context(), s.secret(t, names.HubKubeconfigSecret)); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	p.reaches(t, agent.Requested)
+	h.approve(t, "extended")
+	<-began
+	p.stop()
+	<-ended
 }

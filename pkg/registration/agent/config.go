@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -34,10 +35,20 @@ type Config struct {
 	NewDriver func(driver.Identity) driver.Agent
 	// AddOns say how add-ons are registered; nil switches that off.
 	AddOns *AddOns
+	// Extensions are what else works with the cluster's credential.
+	Extensions []Extension
 	// Clock is the time; it must be the real one outside unit tests, because
 	// deadlines of requests go by that.
 	Clock clock.WithTicker
 }
+
+// Extension adds what works with the hub connection of an accepted cluster to
+// the manager that lives as long as the connection does: a new one is called
+// when the hub or its trust changes, while a renewed credential goes on in the
+// clients that were made with the manager's connection. The manager's cache
+// holds the cluster's own ManagedCluster only, and must not be made to wait for
+// what a hub may not allow.
+type Extension func(hub ctrl.Manager, cluster string) error
 
 // AddOns are how the add-ons of a cluster get their credentials.
 type AddOns struct {

@@ -182,6 +182,11 @@ func (c *connected) setup(inner manager.Manager) error {
 	if err := a.addOns.setup(inner, c); err != nil {
 		return err
 	}
+	for _, extend := range a.config.Extensions {
+		if err := extend(inner, c.snapshot.identity.Cluster); err != nil {
+			return err
+		}
+	}
 	return (&acceptance{agent: a, hub: inner.GetClient()}).setup(inner, own)
 }
 

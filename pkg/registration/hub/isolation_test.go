@@ -22,6 +22,7 @@ type target struct {
 
 func all(string) string            { return "" }
 func itself(cluster string) string { return cluster }
+func issuer(string) string         { return names.IssuerConfigMap }
 
 func targets() []target {
 	clusterGroup, addOnGroup, workGroup := "cluster.open-cluster-management.io", "addon.open-cluster-management.io", "work.open-cluster-management.io"
@@ -47,6 +48,7 @@ func targets() []target {
 		{"events.k8s.io", "events", "", true, all},
 		{"", "secrets", "", true, all},
 		{"", "configmaps", "", true, all},
+		{"", "configmaps", "", true, issuer},
 		{"", "pods", "", true, all},
 		{"", "serviceaccounts", "", true, all},
 		{"", "serviceaccounts", "token", true, all},
@@ -86,6 +88,7 @@ func TestIsolation(t *testing.T) {
 	requests := []string{"certificatesigningrequests: create,get,list,watch"}
 	accepted := []string{
 		"certificatesigningrequests: create,get,list,watch",
+		"configmaps ocm-issuer: create,delete,get,list,patch,watch",
 		"events: create,patch,update",
 		"events.k8s.io/events: create,patch,update",
 		"leases: get,list,update,watch",
@@ -161,6 +164,9 @@ func title(t target) string {
 	name := t.resource
 	if t.subresource != "" {
 		name += "/" + t.subresource
+	}
+	if t.resource == "configmaps" && t.name("") != "" {
+		name += " " + t.name("")
 	}
 	if t.group == "events.k8s.io" {
 		return t.group + "/" + name

@@ -64,5 +64,8 @@ func rules(name string) []rbacv1.PolicyRule {
 		rbac.Rule(addonv1beta1.GroupVersion.Group, "managedclusteraddons", "get", "list", "watch"),
 		rbac.Rule(addonv1beta1.GroupVersion.Group, "managedclusteraddons/status", "patch", "update"),
 		rbac.Rule(eventsv1.GroupName, "events", "create"),
+		// The issuer and the keys of the cluster's tokens, where its agent
+		// publishes them. To create by name is what server-side apply needs.
+		rbac.Named(rbac.Rule(corev1.GroupName, "configmaps", "get", "list", "watch", "create", "patch", "delete"), names.IssuerConfigMap),
 	}
 }

@@ -1,0 +1,13 @@
+// Package publish writes what a cluster says about its token issuer into the
+// cluster's namespace on the hub: the ConfigMap names.IssuerConfigMap with the
+// issuer and its public keys.
+//
+// It owns reading them from the cluster's own API server, the self-test that
+// shows that the keys are those the API server signs with, and keeping the
+// ConfigMap as read. It never decides whom the hub believes, never publishes a
+// key that it did not see at work beside the others, and never shows a token to
+// anybody but the cluster that made it.
+//
+// Its invariant: the ConfigMap holds a key set that verified a token of this
+// cluster when it was written, and its publishedAt moves only with the data.
+package publish

@@ -1,0 +1,4 @@
+package publish
+
+// Settle is how long a change on the hub is left alone.
+const Settle = settle

@@ -1,0 +1,119 @@
+package trust
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// Config is how the hub judges issuers.
+type Config struct {
+	// Clock dates conditions.
+	Clock clock.PassiveClock
+	// Metrics receives the metrics.
+	Metrics prometheus.Registerer
+}
+
+// byThumbprint is the index of ConfigMaps by the thumbprints of their keys.
+const byThumbprint = "thumbprint"
+
+// CacheObjects are what the manager's cache must hold beside ManagedClusters
+// and the labelled namespaces of clusters: one ConfigMap of each cluster that
+// publishes.
+func CacheObjects() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{
+		&corev1.ConfigMap{}: {
+			Field:     fields.OneTermEqualSelector("metadata.name", names.IssuerConfigMap),
+			Transform: cache.TransformStripManagedFields(),
+		},
+	}
+}
+
+// Setup adds the controller to mgr, whose cache has CacheObjects.
+func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
+	m, err := newMetrics(config.Metrics)
+	if err != nil {
+		return fmt.Errorf("register metrics of issuers: %w", err)
+	}
+	index := func(object client.Object) []string {
+		if m, ok := object.(*corev1.ConfigMap); ok {
+			return thumbprints(m)
+		}
+		return nil
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.ConfigMap{}, byThumbprint, index); err != nil {
+		return fmt.Errorf("index keys: %w", err)
+	}
+	r := &reconciler{client: mgr.GetClient(), clock: config.Clock, metrics: m}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("issuer.trust").
+		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{
+			CreateFunc: func(e event.CreateEvent) bool { return condition(e.Object) != nil },
+			UpdateFunc: concerns,
+		})).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.affected)).
+		Complete(r)
+}
+
+// affected are the cluster of a ConfigMap and all that share a key with it.
+func (r *reconciler) affected(ctx context.Context, object client.Object) []reconcile.Request {
+	m, ok := object.(*corev1.ConfigMap)
+	if !ok {
+		return nil
+	}
+	requests := []reconcile.Request{request(m.Namespace)}
+	for _, thumbprint := range thumbprints(m) {
+		sharing, err := r.holders(ctx, thumbprint)
+		if err != nil {
+			continue // The cache is stopping; the next start looks at everything.
+		}
+		for _, cluster := range sharing {
+			if cluster != m.Namespace {
+				requests = append(requests, request(cluster))
+			}
+		}
+	}
+	return requests
+}
+
+func request(cluster string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: cluster}}
+}
+
+// concerns reports whether a change of a ManagedCluster can change what is
+// believed of its issuer.
+func concerns(e event.UpdateEvent) bool {
+	before, ok1 := e.ObjectOld.(*clusterv1.ManagedCluster)
+	after, ok2 := e.ObjectNew.(*clusterv1.ManagedCluster)
+	if !ok1 || !ok2 {
+		return false
+	}
+	was, is := condition(before), condition(after)
+	return before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+		joined(before) != joined(after) ||
+		(was == nil) != (is == nil) ||
+		was != nil && (was.Status != is.Status || was.Reason != is.Reason || was.Message != is.Message)
+}
+
+func joined(cluster *clusterv1.ManagedCluster) bool {
+	return apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined)
+}
