@@ -1,0 +1,241 @@
+package authorizer_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+)
+
+const (
+	issuer   = "https://kubernetes.default.svc.cluster.local"
+	audience = "https://hub.example.com"
+)
+
+// keyring has the keys of real clusters.
+type keyring map[string][]jwks.Key // By key id: all local clusters have one issuer.
+
+func (k keyring) Lookup(_ context.Context, iss, kid string) ([]jwks.Key, error) {
+	if iss != issuer {
+		return nil, verdict.Refuse(verdict.UnknownIssuer, "nobody has the issuer %q", iss)
+	}
+	if keys := k[kid]; len(keys) > 0 {
+		return keys, nil
+	}
+	return nil, verdict.Refuse(verdict.UnknownKey, "the issuer has no key %q", kid)
+}
+
+func (k keyring) Generation() uint64 { return 0 }
+
+// add adds the keys that a cluster's API server serves.
+func (k keyring) add(tb testing.TB, cluster string, cp *controlplane.ControlPlane) {
+	tb.Helper()
+	clients, err := kubernetes.NewForConfig(cp.Config())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	data, err := clients.RESTClient().Get().AbsPath("/openid/v1/jwks").DoRaw(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	set, err := jwk.Parse(data)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, key := range set.Keys {
+		k[key.ID] = append(k[key.ID], jwks.Key{Key: key, Cluster: cluster})
+	}
+}
+
+// counter counts the TokenRequests that leave for the hub.
+type counter struct {
+	base  http.RoundTripper
+	count atomic.Int32
+}
+
+func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/token") {
+		c.count.Add(1)
+	}
+	return c.base.RoundTrip(r)
+}
+
+// world is an authorizer between a managed cluster c1 and a namespace of the
+// hub, with the least permissions.
+type world struct {
+	*authorizer.Authorizer
+	exchanger *exchange.Exchanger
+	keys      keyring
+	spec      policy.Spec
+	managed   *controlplane.ControlPlane
+	namespace string
+	requests  counter
+}
+
+// newWorld has a namespace of the same name in both clusters, with a
+// ServiceAccount "reader". The rules are the seed's unless some are given.
+func newWorld(tb testing.TB, managed *controlplane.ControlPlane, allow ...policy.Rule) *world {
+	tb.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "app-"}}
+	create(tb, hub, namespace)
+	w := &world{keys: keyring{}, managed: managed, namespace: namespace.Name}
+	create(tb, hub, w.account("reader"))
+	if managed != hub {
+		create(tb, managed, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
+		create(tb, managed, w.account("reader"))
+	}
+	w.keys.add(tb, "c1", managed)
+	w.spec = policy.Spec{Cluster: "c1", Path: "clusters[0]", Allow: allow}
+	if len(allow) == 0 {
+		w.spec.Allow, w.spec.Seed = []policy.Rule{policy.SeedRule(time.Hour)}, true
+	}
+	config := hub.ConfigForAccount(tb, names.HubNamespace, names.TokenAuthorizer)
+	config.Wrap(func(base http.RoundTripper) http.RoundTripper { w.requests.base = base; return &w.requests })
+	w.permit(tb)
+	var err error
+	if w.exchanger, err = exchange.New(exchange.Config{Hub: config}); err != nil {
+		tb.Fatal(err)
+	}
+	if w.Authorizer, err = authorizer.New(authorizer.Config{Exchanger: w.exchanger}); err != nil {
+		tb.Fatal(err)
+	}
+	w.configure(tb, 1, &subject.Rules{Seed: true, Skew: subject.DefaultSkew})
+	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
+	var running sync.WaitGroup
+	running.Go(func() { _ = w.exchanger.Run(ctx) })
+	tb.Cleanup(func() { cancel(); running.Wait() })
+	return w
+}
+
+func (w *world) configure(tb testing.TB, generation uint64, token *subject.Rules) {
+	tb.Helper()
+	rules, findings := policy.Compile(w.spec)
+	if rules == nil {
+		tb.Fatalf("%+v", findings)
+	}
+	w.exchanger.Configure(exchange.Settings{
+		Namespaces: []string{w.namespace},
+		Clusters:   map[string]exchange.ClusterSettings{"c1": {Generation: generation}},
+	})
+	w.Swap(authorizer.Snapshot{
+		Verifier: subject.NewVerifier(w.keys, func(string) *subject.Rules { return token }, clock.RealClock{}),
+		Clusters: map[string]authorizer.Cluster{"c1": {Rules: rules, Generation: generation}},
+	})
+}
+
+// permit gives the authorizer what `kubectl ocm exchange rbac` prints for a
+// rule that leads to the namespace of the test.
+func (w *world) permit(tb testing.TB) {
+	tb.Helper()
+	permissions := policy.RBAC([]policy.Spec{{Cluster: "c1", Path: "clusters[0]", Allow: []policy.Rule{
+		{MapTo: policy.Mapping{Namespace: w.namespace, Name: "reader"}},
+		{MapTo: policy.Mapping{Namespace: w.namespace, Name: "unknown"}},
+	}}}, policy.Known{Self: policy.Account{Namespace: names.HubNamespace, Name: names.TokenAuthorizer}})
+	create(tb, hub, &permissions.Roles[0])
+	create(tb, hub, &permissions.Bindings[0])
+}
+
+func (w *world) account(name string) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+}
+
+// token asks the managed cluster for a subject token of "reader".
+func (w *world) token(tb testing.TB) string {
+	tb.Helper()
+	request := &authenticationv1.TokenRequest{}
+	if err := w.managed.Client(tb).SubResource("token").Create(tb.Context(), w.account("reader"), request); err != nil {
+		tb.Fatal(err)
+	}
+	return request.Status.Token
+}
+
+func create(tb testing.TB, cp *controlplane.ControlPlane, o client.Object) {
+	tb.Helper()
+	if err := cp.Client(tb).Create(tb.Context(), o); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// whoAmI asks the hub who a token is.
+func whoAmI(tb testing.TB, issued exchange.Token) authenticationv1.UserInfo {
+	tb.Helper()
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := hub.ClientFor(tb, hub.ConfigForToken(issued.Value)).Create(tb.Context(), review); err != nil {
+		tb.Fatal(err)
+	}
+	return review.Status.UserInfo
+}
+
+// TestGenerationBump: tokens of old rules are not handed out, whatever the new
+// rules say.
+func TestGenerationBump(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, hub)
+	request := authorizer.Request{Token: w.token(t)}
+	first, err := w.Authorize(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.configure(t, 2, &subject.Rules{Seed: true, Skew: subject.DefaultSkew})
+	second, err := w.Authorize(t.Context(), request)
+	if err != nil || second.Cached || second.Token.ID == first.Token.ID {
+		t.Errorf("under new rules: cached %v, %v", second.Cached, err)
+	}
+	w.spec.Allow, w.spec.Seed = []policy.Rule{{Namespaces: []string{"elsewhere"}, MapTo: policy.Mapping{Namespace: w.namespace, Name: "reader"}}}, false
+	w.configure(t, 3, &subject.Rules{Seed: true, Skew: subject.DefaultSkew})
+	if _, err := w.Authorize(t.Context(), request); err == nil || verdict.Of(err).Reason != verdict.NotAllowed {
+		t.Errorf("once it is not allowed any more: %v", err)
+	}
+}
+
+// TestRealChainAllocates at most 25 times when warm (issue 4, Budgets), with
+// the real stages.
+func TestRealChainAllocates(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts for the whole process
+	w := newWorld(t, hub)
+	request := authorizer.Request{Token: w.token(t)}
+	check := func() {
+		if _, err := w.Authorize(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check()
+	if n := testing.AllocsPerRun(1000, check); n > 25 {
+		t.Errorf("%v allocations", n)
+	} else {
+		t.Logf("%v allocations", n)
+	}
+}
+
+// BenchmarkRealChain is a warm Authorize with the real stages.
+func BenchmarkRealChain(b *testing.B) {
+	w := newWorld(b, hub)
+	request := authorizer.Request{Token: w.token(b)}
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := w.Authorize(b.Context(), request); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

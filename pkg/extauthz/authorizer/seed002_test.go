@@ -1,0 +1,147 @@
+package authorizer_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+)
+
+// The first four lines of seed 002's section "Testing", in which tokens and
+// API servers are real.
+
+// TestTokenExchangeFlow is the seed's test of that name: steps 1 to 8 of its
+// "Token Validation Flow", under its third objective (the same namespace).
+func TestTokenExchangeFlow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, controlplane.Start(t))
+	request := authorizer.Request{Token: w.token(t)}
+	for i, cached := range []bool{false, true} {
+		d, err := w.Authorize(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Identity.Cluster != "c1" || d.Identity.Account.Namespace != w.namespace || d.Identity.Account.Name != "reader" {
+			t.Errorf("proven: %+v", d.Identity)
+		}
+		if user := whoAmI(t, d.Token); user.Username != names.ServiceAccountUser(w.namespace, "reader") {
+			t.Errorf("the hub says %s", user.Username)
+		}
+		if d.Cached != cached {
+			t.Errorf("request %d: cached %v", i, d.Cached)
+		}
+	}
+	if n := w.requests.count.Load(); n != 1 {
+		t.Errorf("%d TokenRequests", n)
+	}
+}
+
+// TestTokenExchangeServiceAccountNotFound is the seed's test of that name: the
+// hub has no ServiceAccount of that name. We answer 403, and say so.
+func TestTokenExchangeServiceAccountNotFound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, hub, policy.Rule{
+		Namespaces: []string{"app-*"}, MapTo: policy.Mapping{Namespace: "{namespace}", Name: "unknown"},
+	})
+	_, err := w.Authorize(t.Context(), authorizer.Request{Token: w.token(t)})
+	refused := verdict.Of(err)
+	if err == nil || refused.Reason != verdict.TargetMissing || refused.Reason.Class() != verdict.Forbidden {
+		t.Fatalf("got %v", err)
+	}
+	if !strings.Contains(refused.Detail, w.namespace+"/unknown") {
+		t.Errorf("the detail does not name it: %s", refused.Detail)
+	}
+}
+
+// TestTokenValidationFails is the seed's test of that name: a token that does
+// not hold never reaches the hub.
+func TestTokenValidationFails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, hub)
+	good := w.token(t)
+	parts := strings.Split(good, ".")
+	for name, tc := range map[string]struct {
+		token string
+		rules *subject.Rules
+		want  verdict.Reason
+	}{
+		"none":                {want: verdict.MissingToken},
+		"not a token":         {token: "abc", want: verdict.Malformed},
+		"a forged signature":  {token: parts[0] + "." + parts[1] + "." + strings.Repeat("A", len(parts[2])), want: verdict.BadSignature},
+		"another payload":     {token: parts[0] + "." + payload(t, parts[1], "sub", "system:serviceaccount:kube-system:admin") + "." + parts[2], want: verdict.BadSignature},
+		"an unknown issuer":   {token: parts[0] + "." + payload(t, parts[1], "iss", "https://evil.example.com") + "." + parts[2], want: verdict.UnknownIssuer},
+		"for another service": {token: good, rules: &subject.Rules{Audiences: []string{audience}, MaxAge: time.Hour, Skew: time.Second}, want: verdict.WrongAudience},
+	} {
+		w.configure(t, 1, &subject.Rules{Seed: true, Skew: subject.DefaultSkew})
+		if tc.rules != nil {
+			w.configure(t, 1, tc.rules)
+		}
+		d, err := w.Authorize(t.Context(), authorizer.Request{Token: tc.token})
+		refused := verdict.Of(err)
+		if err == nil || refused.Reason != tc.want || refused.Reason.Class() != verdict.Unauthenticated || d.Token.Value != "" {
+			t.Errorf("%s: got %v, want %s", name, err, tc.want)
+		}
+	}
+	if n := w.requests.count.Load(); n != 0 {
+		t.Errorf("%d TokenRequests", n)
+	}
+}
+
+// payload returns the payload of a token with a claim of another value.
+func payload(t *testing.T, part, claim, value string) string {
+	t.Helper()
+	data, err := base64.RawURLEncoding.DecodeString(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims := map[string]any{}
+	if err := json.Unmarshal(data, &claims); err != nil {
+		t.Fatal(err)
+	}
+	claims[claim] = value
+	if data, err = json.Marshal(claims); err != nil {
+		t.Fatal(err)
+	}
+	return base64.RawURLEncoding.EncodeToString(data)
+}
+
+// TestTokenExpirationPreserved is the seed's test of that name: the end of the
+// issued token is the hub's word, and the same for every request that gets it.
+func TestTokenExpirationPreserved(t *testing.T) {
+	t.Parallel()
+	rule := policy.SeedRule(20 * time.Minute)
+	w := newWorld(t, hub, policy.Rule{
+		Namespaces: []string{"app-*"}, MapTo: rule.MapTo, Target: rule.Target,
+	})
+	request := authorizer.Request{Token: w.token(t)}
+	var ends []time.Time
+	for range 3 {
+		d, err := w.Authorize(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, d.Token.Expires)
+		data, err := base64.RawURLEncoding.DecodeString(strings.Split(d.Token.Value, ".")[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var claims struct{ Exp, Iat int64 }
+		if err := json.Unmarshal(data, &claims); err != nil {
+			t.Fatal(err)
+		}
+		if claims.Exp != d.Token.Expires.Unix() || claims.Exp-claims.Iat != int64(rule.Target.Expiration/time.Second) {
+			t.Errorf("the token ends at %d after %d s, we say %v", claims.Exp, claims.Exp-claims.Iat, d.Token.Expires)
+		}
+	}
+	if !ends[1].Equal(ends[0]) || !ends[2].Equal(ends[0]) {
+		t.Errorf("the ends differ: %v", ends)
+	}
+}
