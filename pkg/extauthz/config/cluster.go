@@ -233,14 +233,14 @@ func readMapping(n node) policy.Mapping {
 	return m
 }
 
-// file reads a path, which is relative to the configuration file.
+// file reads a path, which is relative to the file that names it.
 func (c *clusterReader) file(n node, into *string) {
 	n.text(into)
 	if *into == "" {
 		n.fail("name a file", "the path is empty")
 		return
 	}
-	if c.opts.File != "" && !filepath.IsAbs(*into) {
-		*into = filepath.Join(filepath.Dir(c.opts.File), *into)
+	if !filepath.IsAbs(*into) {
+		*into = filepath.Join(c.opts.Dir, *into)
 	}
 }

@@ -12,9 +12,10 @@ import (
 
 // Options are what a file does not say.
 type Options struct {
-	// File is the name of the file or ConfigMap, for messages, and what paths
-	// in it are relative to, if it is a file.
+	// File is the name of the file or ConfigMap, for messages.
 	File string
+	// Dir is what paths are relative to. Load and Watch set it.
+	Dir string
 	// Hub is set where the keys that clusters publish on the hub are the rule
 	// (--from-hub): an entry needs no keys, and data without any cluster is fine.
 	Hub bool

@@ -152,7 +152,7 @@ clusters:
   - {namespaces: [app], serviceAccounts: [a], mapTo: {namespace: "{cluster}", name: "{name}"}}
 deny:
 - targetNamespaces: [team-*]
-`, config.Options{File: "/etc/extauthz/clusters.yaml", Self: policy.Account{Namespace: "h", Name: "sa"}})
+`, config.Options{File: "clusters.yaml", Dir: "/etc/extauthz", Self: policy.Account{Namespace: "h", Name: "sa"}})
 	if got.Seed || len(got.Clusters) != 2 || len(got.Warnings) != 0 {
 		t.Fatalf("seed %v, %d clusters, warnings %q", got.Seed, len(got.Clusters), got.Warnings)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -42,7 +43,7 @@ func (e *InvalidError) Error() string {
 
 // Load reads a file.
 func Load(path string, opts Options) (*Config, error) {
-	opts.File = path
+	opts.File, opts.Dir = path, filepath.Dir(path)
 	data, err := read(path)
 	if err != nil {
 		return nil, fmt.Errorf("the configuration cannot be read: %w", err)

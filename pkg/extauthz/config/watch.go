@@ -79,7 +79,7 @@ type watcher struct {
 // look reads the file and calls changed if it is another one than before.
 func (w *watcher) look() {
 	opts := w.opts
-	opts.File = w.path
+	opts.File, opts.Dir = w.path, filepath.Dir(w.path)
 	data, err := read(w.path)
 	if err != nil {
 		if err.Error() != w.problem {
