@@ -1,0 +1,254 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+)
+
+// Answers are what a deployment may choose about answers.
+type Answers struct {
+	// Realm is told in WWW-Authenticate; empty means "hub".
+	Realm string
+	// ErrorResponse has faults of ours told to Envoy in its error_response,
+	// with status 503 and Retry-After, instead of as a failed call. Envoys
+	// before v1.37 do not know it and deny with 403.
+	ErrorResponse bool
+	// Reason adds the header x-ocm-reason to refusals.
+	Reason bool
+	// Identity adds x-ocm-cluster, x-ocm-namespace and x-ocm-serviceaccount to
+	// requests that are allowed.
+	Identity bool
+}
+
+// Headers that we set. The names of the last three are those of dynamic metadata.
+const (
+	headerReason         = "x-ocm-reason"
+	headerCluster        = "x-ocm-cluster"
+	headerNamespace      = "x-ocm-namespace"
+	headerServiceAccount = "x-ocm-serviceaccount"
+)
+
+// defaultRetry is told where a refusal does not say when to come back.
+const defaultRetry = time.Second
+
+// answers makes answers.
+type answers struct {
+	Answers
+
+	// remove are the headers that never go on, and set those that we set.
+	remove, set []string
+}
+
+func newAnswers(o Answers) *answers {
+	made := &answers{
+		Answers: o,
+		remove:  []string{"impersonate-user", "impersonate-uid", "impersonate-group", headerReason},
+	}
+	ours := []string{headerCluster, headerNamespace, headerServiceAccount}
+	if o.Identity {
+		made.set = ours
+	} else {
+		made.remove = append(made.remove, ours...)
+	}
+	return made
+}
+
+// pair is a header or an entry of metadata; the value of a header is prefix and value.
+type pair struct {
+	name, prefix, value string
+}
+
+// answer is what a caller is told, whatever the protocol.
+type answer struct {
+	// status is the HTTP status, and code what means the same to gRPC.
+	status int
+	code   codes.Code
+	// reason is empty for a request that is allowed.
+	reason  verdict.Reason
+	headers []pair
+	// remove names headers that must not go on.
+	remove []string
+	body   string
+	// metadata is for the access log of the proxy.
+	metadata []pair
+
+	room struct {
+		headers  [5]pair
+		metadata [8]pair
+	}
+}
+
+func newAnswer() *answer {
+	a := &answer{}
+	a.headers, a.metadata = a.room.headers[:0], a.room.metadata[:0]
+	return a
+}
+
+// allow is the answer to a request that goes on with another token.
+func (o *answers) allow(h *headers, decision *authorizer.Decision) *answer {
+	a := newAnswer()
+	a.status, a.code = http.StatusOK, codes.OK
+	a.header(headerAuthorization, decision.Token.Value)
+	a.headers[0].prefix = "Bearer "
+	if o.Identity {
+		a.header(headerCluster, decision.Identity.Cluster)
+		a.header(headerNamespace, decision.Identity.Account.Namespace)
+		a.header(headerServiceAccount, decision.Identity.Account.Name)
+	}
+	a.remove = o.forbidden(h.forbidden)
+	a.describe(decision)
+	return a
+}
+
+// forbidden lists the headers that must not go on: those that can be named in
+// advance, because a proxy may not show us all it has, and those that were seen.
+// It leaves out what we set, since Envoy removes after it sets.
+func (o *answers) forbidden(seen []string) []string {
+	names := o.remove
+	for _, name := range seen {
+		if !slices.Contains(names, name) && !slices.Contains(o.set, name) {
+			names = append(slices.Clip(names), name)
+		}
+	}
+	return names
+}
+
+// refuse is the answer to a request that does not go on. Whoever asked learns
+// the class of the reason; the reason itself is for the proxy's operators.
+func (o *answers) refuse(h *headers, id string, decision *authorizer.Decision, refusal *verdict.Error) *answer {
+	a := newAnswer()
+	a.reason = refusal.Reason
+	challenge := ""
+	switch refusal.Reason.Class() {
+	case verdict.Unauthenticated:
+		a.status, a.code, challenge = http.StatusUnauthorized, codes.Unauthenticated, `, error="invalid_token"`
+		if refusal.Reason == verdict.MissingToken {
+			challenge = "" // RFC 6750 §3.1: no error where no credential was tried.
+		}
+	case verdict.Forbidden:
+		a.status, a.code, challenge = http.StatusForbidden, codes.PermissionDenied, `, error="insufficient_scope"`
+	case verdict.Limited:
+		a.status, a.code = http.StatusTooManyRequests, codes.ResourceExhausted
+	case verdict.Unavailable:
+		a.status, a.code = http.StatusServiceUnavailable, codes.Unavailable
+	}
+	if a.status == http.StatusUnauthorized || a.status == http.StatusForbidden {
+		a.header("www-authenticate", `Bearer realm="`+o.realm()+`"`+challenge)
+	} else {
+		a.header("retry-after", strconv.Itoa(seconds(refusal.RetryAfter)))
+	}
+	if o.Reason {
+		a.header(headerReason, string(refusal.Reason))
+	}
+	a.say(h, id, refusal)
+	a.describe(decision)
+	a.note("reason", string(refusal.Reason))
+	return a
+}
+
+func (o *answers) realm() string {
+	if o.Realm == "" {
+		return "hub"
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' || r == '"' || r == '\\' {
+			return '_'
+		}
+		return r
+	}, o.Realm)
+}
+
+// message is the one line that a caller reads.
+func message(reason verdict.Reason) string {
+	switch reason {
+	case verdict.MissingToken:
+		return "Missing or invalid Authorization header"
+	case verdict.KeysUnavailable, verdict.ReviewUnavailable:
+		return "Token validation is not possible at the moment"
+	case verdict.RateLimited:
+		return "Too many token exchanges"
+	default:
+	}
+	switch reason.Class() {
+	case verdict.Unauthenticated:
+		return "Token validation failed"
+	case verdict.Unavailable:
+		return "Token exchange is not possible at the moment"
+	default:
+		return "Token exchange failed"
+	}
+}
+
+// say sets the body: a line, or for clients that read JSON the Status that
+// clients of Kubernetes understand.
+func (a *answer) say(h *headers, id string, refusal *verdict.Error) {
+	text := message(refusal.Reason)
+	if id != "" {
+		text += " (request id " + id + ")"
+	}
+	if !h.wantsJSON() {
+		a.header("content-type", "text/plain; charset=utf-8")
+		a.body = text + "\n"
+		return
+	}
+	body := metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure, Message: text, Code: int32(a.status), //nolint:gosec // a status has three digits
+	}
+	switch a.status {
+	case http.StatusUnauthorized:
+		body.Reason = metav1.StatusReasonUnauthorized
+	case http.StatusForbidden:
+		body.Reason = metav1.StatusReasonForbidden
+	case http.StatusTooManyRequests:
+		body.Reason = metav1.StatusReasonTooManyRequests
+	default:
+		body.Reason = metav1.StatusReasonServiceUnavailable
+	}
+	a.header("content-type", "application/json")
+	data, err := json.Marshal(body)
+	if err != nil { // Nothing in it can fail.
+		data = []byte("{}")
+	}
+	a.body = string(data) + "\n"
+}
+
+// describe adds what is known about who asked to the metadata.
+func (a *answer) describe(decision *authorizer.Decision) {
+	identity := &decision.Identity
+	a.note("cluster", identity.Cluster)
+	a.note("namespace", identity.Account.Namespace)
+	a.note("serviceaccount", identity.Account.Name)
+	a.note("pod", identity.Bound.Pod.Name)
+	a.note("rule", decision.Grant.Rule)
+	a.note("jti", identity.Token.ID)
+	a.note("issued_jti", decision.Token.ID)
+}
+
+func (a *answer) note(name, value string) {
+	if value != "" {
+		a.metadata = append(a.metadata, pair{name: name, value: value})
+	}
+}
+
+func (a *answer) header(name, value string) {
+	a.headers = append(a.headers, pair{name: name, value: value})
+}
+
+// seconds rounds up, for Retry-After.
+func seconds(wait time.Duration) int {
+	if wait <= 0 {
+		wait = defaultRetry
+	}
+	return int((wait + time.Second - 1) / time.Second)
+}

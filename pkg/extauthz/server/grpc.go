@@ -1,0 +1,165 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/status"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+)
+
+// ServiceName is the gRPC service that Envoy calls, and the name under which
+// grpc.health.v1 tells its state.
+const ServiceName = "envoy.service.auth.v3.Authorization"
+
+// Limits of gRPC connections. Envoy keeps one for each of its workers.
+const (
+	maxMessage        = 1 << 20
+	maxMetadata       = 16 << 10
+	maxStreams        = 1000
+	connectionTimeout = 10 * time.Second
+	// maxConnectionAge has proxies dial again now and then, so that they meet
+	// new replicas, and certificates that were renewed.
+	maxConnectionAge   = time.Hour
+	maxConnectionGrace = time.Minute
+	keepaliveTime      = 30 * time.Second
+	keepaliveTimeout   = 10 * time.Second
+	minPing            = 10 * time.Second
+)
+
+// service is the handler of ServiceName.
+type service interface {
+	check(ctx context.Context, r *checkRequest) (*answer, error)
+}
+
+// newGRPC returns the gRPC server with its services.
+func (s *Server) newGRPC() *grpc.Server {
+	options := []grpc.ServerOption{
+		grpc.ForceServerCodecV2(newCodec()),
+		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxHeaderListSize(maxMetadata),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.ConnectionTimeout(connectionTimeout),
+		grpc.SharedWriteBuffer(true),
+		grpc.WaitForHandlers(true),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionAge: maxConnectionAge, MaxConnectionAgeGrace: maxConnectionGrace,
+			Time: keepaliveTime, Timeout: keepaliveTimeout,
+		}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
+		grpc.UnaryInterceptor(s.recoverUnary),
+		grpc.StreamInterceptor(s.recoverStream),
+	}
+	if s.certificates != nil {
+		options = append(options, grpc.Creds(newTransport(s.certificates)))
+	}
+	server := grpc.NewServer(options...)
+	server.RegisterService(serviceDesc(), s)
+	healthv1.RegisterHealthServer(server, s.health)
+	if s.config.Reflection {
+		// Tools learn the services; the fields of Envoy's messages are in its
+		// own definition.
+		reflection.Register(server)
+	}
+	return server
+}
+
+func serviceDesc() *grpc.ServiceDesc {
+	return &grpc.ServiceDesc{
+		ServiceName: ServiceName,
+		HandlerType: (*service)(nil),
+		Methods:     []grpc.MethodDesc{{MethodName: "Check", Handler: handleCheck}},
+		Metadata:    "envoy/service/auth/v3/external_auth.proto",
+	}
+}
+
+func handleCheck(handler any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC's signature
+	request := &checkRequest{}
+	if err := decode(request); err != nil {
+		return nil, err
+	}
+	authorization, ok := handler.(service)
+	if !ok {
+		return nil, status.Errorf(codes.Internal, "no handler for %s", ServiceName)
+	}
+	info := &grpc.UnaryServerInfo{Server: handler, FullMethod: "/" + ServiceName + "/Check"}
+	return intercept(ctx, request, info, func(ctx context.Context, _ any) (any, error) {
+		return authorization.check(ctx, request)
+	})
+}
+
+// check answers one CheckRequest. An error is a fault of ours, which Envoy
+// counts as such and meets by its failure_mode_allow and status_on_error.
+func (s *Server) check(ctx context.Context, r *checkRequest) (*answer, error) {
+	request := r.authorize()
+	decision, refusal := s.decide(ctx, request)
+	if refusal == nil {
+		return s.answers.allow(&r.headers, &decision), nil
+	}
+	if refusal.Reason.Class() == verdict.Unavailable && !s.answers.ErrorResponse {
+		return nil, status.Error(codes.Unavailable, message(refusal.Reason)+": "+string(refusal.Reason))
+	}
+	return s.answers.refuse(&r.headers, request.Origin.RequestID, &decision, refusal), nil
+}
+
+// decide asks the authorizer, which records every request, also those that
+// carry no token that it could allow.
+func (s *Server) decide(ctx context.Context, request authorizer.Request) (authorizer.Decision, *verdict.Error) {
+	decision, err := s.config.Authorizer.Authorize(ctx, request)
+	switch {
+	case err != nil:
+		return decision, verdict.Of(err)
+	case request.Token == "":
+		return authorizer.Decision{}, verdict.Refuse(verdict.MissingToken, "the request has no bearer token")
+	case request.Token == unusable:
+		return authorizer.Decision{}, verdict.Refuse(verdict.Malformed, "the request has more than one credential")
+	case decision.Token.Value == "":
+		return authorizer.Decision{}, verdict.Refuse(verdict.HubUnavailable, "the decision has no token")
+	}
+	return decision, nil
+}
+
+func (s *Server) recoverUnary(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (response any, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = s.recovered(cause)
+		}
+	}()
+	return handler(ctx, request)
+}
+
+func (s *Server) recoverStream(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = s.recovered(cause)
+		}
+	}()
+	return handler(server, stream)
+}
+
+// recovered keeps one request that found a mistake of ours from ending all others.
+func (s *Server) recovered(cause any) error {
+	s.config.Log.Error(fmt.Errorf("panic: %v", cause), "Failing a request", "stack", string(debug.Stack()))
+	return status.Error(codes.Internal, "the authorizer met a fault of its own")
+}
+
+// SetServing tells whether requests are answered from a loaded configuration;
+// until then, and once the server drains, health checks learn NOT_SERVING.
+func (s *Server) SetServing(serving bool) { //nolint:revive // it is the state, not a way to go
+	state := healthv1.HealthCheckResponse_NOT_SERVING
+	if serving {
+		state = healthv1.HealthCheckResponse_SERVING
+	}
+	for _, name := range []string{"", ServiceName} {
+		s.health.SetServingStatus(name, state)
+	}
+}

@@ -1,0 +1,126 @@
+package server
+
+import (
+	"strings"
+)
+
+// Headers that we read, in lower case as Envoy sends them.
+const (
+	headerAuthorization = "authorization"
+	headerAccept        = "accept"
+	headerRequestID     = "x-request-id"
+)
+
+// Prefixes of headers that must not reach the hub beside a token of ours: the
+// first make an API server act as somebody else if the token may impersonate,
+// the second are how we tell identities.
+const (
+	prefixImpersonate = "impersonate-"
+	prefixOurs        = "x-ocm-"
+)
+
+// maxWord bounds a word that goes into logs and answers.
+const maxWord = 128
+
+// unusable stands for credentials that are not one token. No verifier can take
+// it for one.
+const unusable = ","
+
+// headers are what matters of a request's headers.
+type headers struct {
+	// authorization has every value, joined as RFC 9110 §5.3 joins them.
+	authorization string
+	authorized    bool
+	accept        string
+	requestID     string
+	// forbidden are the names of headers that must not go on.
+	forbidden []string
+}
+
+// add takes one header. It keeps no reference to its arguments.
+func (h *headers) add(name, value []byte) {
+	switch {
+	case fold(name, headerAuthorization):
+		if h.authorized {
+			h.authorization += "," + string(value)
+			return
+		}
+		h.authorization, h.authorized = string(value), true
+	case fold(name, headerRequestID):
+		h.requestID = plain(value)
+	case fold(name, headerAccept):
+		h.accept = string(value)
+	case foldPrefix(name, prefixImpersonate), foldPrefix(name, prefixOurs):
+		if clean := plain(name); clean != "" && !strings.Contains(clean, ",") {
+			h.forbidden = append(h.forbidden, strings.ToLower(clean))
+		}
+	}
+}
+
+// token returns the bearer token (RFC 6750 §2.1), "" if there is none, and
+// unusable if there is more than one: a proxy and an API server might not take
+// the same one.
+func (h *headers) token() string {
+	value := strings.Trim(h.authorization, " \t")
+	scheme, token, _ := strings.Cut(value, " ")
+	if !strings.EqualFold(scheme, "bearer") {
+		return ""
+	}
+	if strings.Contains(token, ",") {
+		return unusable
+	}
+	return strings.TrimLeft(token, " ")
+}
+
+// wantsJSON reports whether a client asks for JSON, as clients of Kubernetes do.
+func (h *headers) wantsJSON() bool {
+	for media := range strings.SplitSeq(h.accept, ",") {
+		media, _, _ = strings.Cut(media, ";")
+		if strings.EqualFold(strings.TrimSpace(media), "application/json") {
+			return true
+		}
+	}
+	return false
+}
+
+// plain returns a word that is safe to repeat anywhere, or "".
+func plain(value []byte) string {
+	if len(value) > maxWord {
+		return ""
+	}
+	for _, c := range value {
+		if c <= ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' {
+			return ""
+		}
+	}
+	return string(value)
+}
+
+// pathOnly cuts the query, which may hold secrets, and the fragment.
+func pathOnly(target string) string {
+	if i := strings.IndexAny(target, "?#"); i >= 0 {
+		return target[:i]
+	}
+	return target
+}
+
+// fold reports whether name is want, which is in lower case, in any case.
+func fold(name []byte, want string) bool {
+	return len(name) == len(want) && foldPrefix(name, want)
+}
+
+func foldPrefix(name []byte, prefix string) bool {
+	if len(name) < len(prefix) {
+		return false
+	}
+	for i := range len(prefix) {
+		c := name[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != prefix[i] {
+			return false
+		}
+	}
+	return true
+}

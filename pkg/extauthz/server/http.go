@@ -1,0 +1,119 @@
+package server
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
+)
+
+// Paths of the HTTP endpoint.
+const (
+	// AuthzPath is asked for a decision, with anything behind it.
+	AuthzPath = "/authz/"
+	// TokenPath is the token endpoint of RFC 8693.
+	TokenPath = "/token"
+)
+
+// headerRemove tells Envoy which headers of the request must not go on.
+const headerRemove = "x-envoy-auth-headers-to-remove"
+
+// maxHeader bounds the header of a request; a token may have 16 KiB.
+const maxHeader = 64 << 10
+
+func (s *Server) newHTTP() *http.Server {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	server := &http.Server{
+		Handler: http.HandlerFunc(s.serveRequest), MaxHeaderBytes: maxHeader, Protocols: &protocols,
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: idleTimeout,
+	}
+	if s.certificates != nil {
+		server.TLSConfig = s.certificates.serverConfig()
+	}
+	return server
+}
+
+// serveRequest routes without a ServeMux, which would redirect paths that it
+// finds untidy; they are the client's, and a proxy takes a redirect for a refusal.
+func (s *Server) serveRequest(w http.ResponseWriter, r *http.Request) {
+	if s.draining.Load() {
+		// A proxy does not repeat a request that meets a connection as it is
+		// closed, so each answer is the last on its connection.
+		w.Header().Set("Connection", "close")
+	}
+	defer func() {
+		if cause := recover(); cause != nil {
+			s.config.Log.Error(fmt.Errorf("panic: %v", cause), "Failing a request", "stack", string(debug.Stack()))
+			http.Error(w, "The authorizer met a fault of its own", http.StatusInternalServerError)
+		}
+	}()
+	path := r.URL.EscapedPath()
+	switch {
+	case strings.HasPrefix(path, AuthzPath) || path+"/" == AuthzPath:
+		s.serveAuthz(w, r, path)
+	case path == TokenPath && s.config.Exchange:
+		s.serveToken(w, r)
+	default:
+		http.Error(w, "Nothing is served here: ask for a decision under "+AuthzPath, http.StatusNotFound)
+	}
+}
+
+// serveAuthz answers Envoy's HTTP service of ext_authz, nginx's auth_request and
+// Traefik's ForwardAuth, all of which take the status for the decision.
+func (s *Server) serveAuthz(w http.ResponseWriter, r *http.Request, path string) {
+	if err := s.certificates.verify(r.TLS); err != nil {
+		s.config.Log.Info("Refusing a client", "reason", err.Error(), "address", r.RemoteAddr)
+		http.Error(w, "This client is not allowed to ask", http.StatusForbidden)
+		return
+	}
+	var h headers
+	for name, values := range r.Header {
+		for _, value := range values {
+			h.add([]byte(name), []byte(value))
+		}
+	}
+	if h.requestID == "" {
+		h.requestID = rand.Text()
+	}
+	request := authorizer.Request{Token: h.token(), Origin: authorizer.Origin{
+		RequestID: h.requestID,
+		Method:    firstOf(r, r.Method, "X-Forwarded-Method", "X-Original-Method"),
+		Path:      pathOnly(firstOf(r, strings.TrimPrefix(path, strings.TrimSuffix(AuthzPath, "/")), "X-Forwarded-Uri", "X-Original-Uri")),
+	}}
+	decision, refusal := s.decide(r.Context(), request)
+	if refusal == nil {
+		s.answers.allow(&h, &decision).write(w)
+		return
+	}
+	s.answers.refuse(&h, h.requestID, &decision, refusal).write(w)
+}
+
+// firstOf returns the first header that is set, or else.
+func firstOf(r *http.Request, otherwise string, names ...string) string {
+	for _, name := range names {
+		if value := r.Header.Get(name); value != "" {
+			return value
+		}
+	}
+	return otherwise
+}
+
+// write answers over HTTP.
+func (a *answer) write(w http.ResponseWriter) {
+	for _, h := range a.headers {
+		w.Header().Set(h.name, h.prefix+h.value)
+	}
+	if len(a.remove) > 0 {
+		w.Header().Set(headerRemove, strings.Join(a.remove, ","))
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(a.status)
+	_, _ = io.WriteString(w, a.body) // Who is gone need not be told.
+}
