@@ -8,7 +8,7 @@ import (
 // SharedKeyError says that one key stands for several clusters: whoever holds
 // it could be any of them, so it proves nothing.
 type SharedKeyError struct {
-	// Issuer and KeyID are where the key was found first.
+	// Issuer and KeyID are where the key was found.
 	Issuer, KeyID string
 	// Thumbprint is what the keys have in common.
 	Thumbprint string

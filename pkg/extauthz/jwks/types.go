@@ -6,7 +6,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 )
 
-// Everyone, as the name of a Cluster with the source Hub, admits every cluster
+// Everyone is the name of a Cluster with the source Hub that admits every cluster
 // that publishes its keys on the hub and has no entry of its own.
 const Everyone = "*"
 

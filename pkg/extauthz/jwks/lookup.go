@@ -1,0 +1,223 @@
+package jwks
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+)
+
+// What is remembered of key ids that are not known.
+const (
+	maxMisses = 1024
+	// unknownFor is how long an unknown key id costs no read.
+	unknownFor = 30 * time.Second
+	// unavailableFor is how long a failed read is not tried again for it.
+	unavailableFor = time.Second
+	// maxIDBytes is longer than every id of a key that is taken.
+	maxIDBytes = 256
+	// maxShown bounds what a caller can write into our logs.
+	maxShown = 128
+)
+
+// Lookup returns the keys that may have signed a token of issuer under kid,
+// mostly one; several if clusters with one issuer use the same key id for
+// different keys. The caller must not change the slice.
+//
+// A key that is known costs no lock and no allocation. One that is not has its
+// possible sources read again, once for all callers and within limits, and
+// Lookup waits for that as long as ctx allows. Errors are *verdict.Error:
+// UnknownIssuer, UnknownKey, AmbiguousKey, KeysUnavailable if the keys could not
+// be read, Deadline if ctx ended first.
+func (s *Store) Lookup(ctx context.Context, issuer, kid string) ([]Key, error) {
+	if keys := s.current.Load().keys(issuer, kid); len(keys) > 0 {
+		return keys, nil
+	}
+	return s.search(ctx, issuer, kid)
+}
+
+func (s *snapshot) keys(issuer, kid string) []Key {
+	if t := s.issuers[issuer]; t != nil {
+		return t.keys[kid]
+	}
+	return nil
+}
+
+// search is Lookup for a key that was not there a moment ago.
+func (s *Store) search(ctx context.Context, issuer, kid string) ([]Key, error) {
+	// First this, then the snapshot: a source that was read after it needs not
+	// be read again for this caller.
+	begun := s.reads.Load()
+	snap := s.current.Load()
+	if keys := snap.keys(issuer, kid); len(keys) > 0 {
+		return keys, nil
+	}
+	t, err := s.settled(snap, issuer, kid)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range s.ask(ctx, t, begun) {
+		keys, err := s.await(ctx, f, issuer, kid)
+		if err != nil || len(keys) > 0 {
+			return keys, err
+		}
+	}
+	snap = s.current.Load()
+	if keys := snap.keys(issuer, kid); len(keys) > 0 {
+		return keys, nil
+	}
+	if problem := s.problem(snap, issuer); problem != nil {
+		s.misses.remember(issuer, kid, miss{until: s.clock.Now().Add(unavailableFor)})
+		return nil, problem
+	}
+	s.misses.remember(issuer, kid, miss{until: s.clock.Now().Add(unknownFor), unknown: true})
+	return nil, s.unknown(t, issuer, kid)
+}
+
+// settled refuses the keys about which nothing new can be learned, and returns
+// the trust in the issuer of the others.
+func (s *Store) settled(snap *snapshot, issuer, kid string) (*trust, error) {
+	t := snap.issuers[issuer]
+	switch {
+	case t == nil && snap.pending:
+		return nil, unavailable("what clusters publish on the hub is not known yet")
+	case t == nil:
+		return nil, verdict.Refuse(verdict.UnknownIssuer, "no cluster has the issuer %q", shown(issuer))
+	case t.shared[kid] != nil:
+		return nil, verdict.Refuse(verdict.AmbiguousKey, "%w", t.shared[kid])
+	case kid == "", len(kid) > maxIDBytes:
+		return nil, s.unknown(t, issuer, kid)
+	}
+	switch before, ok := s.misses.recall(issuer, kid, s.clock.Now()); {
+	case ok && before.unknown:
+		return nil, s.unknown(t, issuer, kid)
+	case ok:
+		return nil, unavailable("keys of issuer %q could not be read a moment ago", shown(issuer))
+	}
+	return t, nil
+}
+
+// ask has the sources of t read again that were not since begun, as far as their
+// limits allow, and returns what is under way.
+func (s *Store) ask(ctx context.Context, t *trust, begun uint64) []*flight {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var flights []*flight
+	for _, m := range t.remotes {
+		if s.members[m.config.Name] != m || m.read > begun {
+			continue
+		}
+		if m.flight == nil && !m.limiter.AllowN(s.clock.Now(), 1) {
+			continue
+		}
+		if f := s.start(ctx, m); f != nil {
+			flights = append(flights, f)
+		}
+	}
+	return flights
+}
+
+// await waits for f, or until any source has brought the key.
+func (s *Store) await(ctx context.Context, f *flight, issuer, kid string) ([]Key, error) {
+	for {
+		snap := s.current.Load()
+		if keys := snap.keys(issuer, kid); len(keys) > 0 {
+			return keys, nil
+		}
+		select {
+		case <-f.done:
+			return nil, nil
+		case <-snap.replaced:
+		case <-ctx.Done():
+			refusal := verdict.Refuse(verdict.Deadline, "the keys of issuer %q were still being read: %w", shown(issuer), ctx.Err())
+			refusal.RetryAfter = time.Second
+			return nil, refusal
+		}
+	}
+}
+
+// problem returns why nobody can tell whether issuer has a key that is not
+// known, or nil if one can.
+func (s *Store) problem(snap *snapshot, issuer string) error {
+	t := snap.issuers[issuer]
+	if t == nil {
+		return nil
+	}
+	if len(t.keyless) > 0 {
+		return unavailable("there are no keys of cluster %s", t.keyless[0])
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range t.remotes {
+		if m.err != nil {
+			return unavailable("the keys of cluster %s could not be refreshed: %w", m.config.Name, m.err)
+		}
+	}
+	return nil
+}
+
+// unknown counts and returns the refusal of a key id.
+func (s *Store) unknown(t *trust, issuer, kid string) error {
+	cluster := unknownCluster
+	if len(t.clusters) == 1 {
+		cluster = t.clusters[0]
+	}
+	s.tally.missed(cluster)
+	return verdict.Refuse(verdict.UnknownKey, "the issuer %q has no key %q: if the cluster's signing key is new, its key set must be published",
+		shown(issuer), shown(kid))
+}
+
+func unavailable(format string, args ...any) error {
+	refusal := verdict.Refuse(verdict.KeysUnavailable, format, args...)
+	refusal.RetryAfter = time.Second
+	return refusal
+}
+
+// shown returns what of a word from outside may go into a message.
+func shown(word string) string {
+	if len(word) <= maxShown {
+		return word
+	}
+	return strings.ToValidUTF8(word[:maxShown], "") + "..."
+}
+
+// misses remembers key ids that were looked for in vain, so that junk costs no
+// reads.
+type misses struct {
+	mu      sync.Mutex
+	entries *lru.LRU[missID, miss]
+}
+
+type missID struct{ issuer, kid string }
+
+type miss struct {
+	until time.Time
+	// unknown is false if the key could not be looked for.
+	unknown bool
+}
+
+func newMisses() *misses {
+	entries, err := lru.NewLRU[missID, miss](maxMisses, nil)
+	if err != nil {
+		panic(err) // Only a size below 1 fails.
+	}
+	return &misses{entries: entries}
+}
+
+func (m *misses) recall(issuer, kid string, now time.Time) (miss, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	entry, ok := m.entries.Get(missID{issuer, kid})
+	return entry, ok && now.Before(entry.until)
+}
+
+func (m *misses) remember(issuer, kid string, entry miss) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	// Copies: the strings may be parts of a token.
+	m.entries.Add(missID{strings.Clone(issuer), strings.Clone(kid)}, entry)
+}

@@ -1,0 +1,156 @@
+package jwks_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
+)
+
+// sharedIssuer is what kubeadm, kind and k3s call every cluster's issuer.
+const (
+	sharedIssuer = "https://kubernetes.default.svc.cluster.local"
+	patience     = 30 * time.Second
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// env is a store that runs by a clock that only the test moves.
+type env struct {
+	*jwks.Store
+
+	clock *clocktesting.FakeClock
+}
+
+// newEnv returns a store of clusters that is not running.
+func newEnv(t *testing.T, config jwks.Config, clusters ...jwks.Cluster) *env {
+	t.Helper()
+	e := &env{clock: clocktesting.NewFakeClock(time.Now())}
+	config.Clock = e.clock
+	e.Store = jwks.New(config)
+	e.configure(t, clusters...)
+	return e
+}
+
+// start returns a running store whose clusters were all tried.
+func start(t *testing.T, clusters ...jwks.Cluster) *env {
+	t.Helper()
+	e := newEnv(t, jwks.Config{}, clusters...)
+	e.run(t)
+	await.Success(t, patience, "every source was tried", func(context.Context) error { return e.Ready() })
+	return e
+}
+
+func (e *env) configure(t *testing.T, clusters ...jwks.Cluster) {
+	t.Helper()
+	if err := e.Configure(clusters); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs the store until the end of the test.
+func (e *env) run(t *testing.T) {
+	t.Helper()
+	done := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer close(done)
+		if err := e.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+}
+
+// pass lets time pass in steps, after each of which what became due was done.
+func (e *env) pass(t *testing.T, total, step time.Duration) {
+	t.Helper()
+	for ; total > 0; total -= step {
+		e.clock.Step(min(step, total))
+		e.settle(t)
+	}
+}
+
+// settle waits until nothing is due.
+func (e *env) settle(t *testing.T) {
+	t.Helper()
+	now := e.clock.Now()
+	await.Completion(t, patience, func(context.Context) string {
+		for _, status := range e.Status() {
+			if !status.NextRefresh.IsZero() && !now.Before(status.NextRefresh) {
+				return "cluster " + status.Cluster + " is due"
+			}
+		}
+		if !e.clock.HasWaiters() {
+			return "the store waits for its clock"
+		}
+		return ""
+	})
+}
+
+func (e *env) status(t *testing.T, cluster string) jwks.Status {
+	t.Helper()
+	all := e.Status()
+	i := slices.IndexFunc(all, func(s jwks.Status) bool { return s.Cluster == cluster })
+	if i < 0 {
+		t.Fatalf("no status of cluster %s in %+v", cluster, all)
+	}
+	return all[i]
+}
+
+// verifies checks that key's signatures under issuer name exactly these clusters.
+func (e *env) verifies(t *testing.T, iss string, key *issuer.Key, clusters ...string) {
+	t.Helper()
+	found, err := e.Lookup(t.Context(), iss, key.ID)
+	if err != nil {
+		t.Errorf("key of %v: %v", clusters, err)
+		return
+	}
+	message := []byte("message")
+	signature := key.Signature(t, message)
+	var names []string
+	for _, candidate := range found {
+		if candidate.Verify(key.Algorithm, message, signature) == nil {
+			names = append(names, candidate.Cluster)
+		}
+	}
+	if !slices.Equal(names, clusters) {
+		t.Errorf("the signature names %v, want %v", names, clusters)
+	}
+}
+
+// refuses checks the reason for which a key is not found.
+func (e *env) refuses(t *testing.T, iss, kid string, want verdict.Reason) {
+	t.Helper()
+	if keys, err := e.Lookup(t.Context(), iss, kid); reason(err) != want || keys != nil {
+		t.Errorf("Lookup: %d keys, %v; want %s", len(keys), err, want)
+	}
+}
+
+func reason(err error) verdict.Reason {
+	if refusal, ok := errors.AsType[*verdict.Error](err); ok {
+		return refusal.Reason
+	}
+	return ""
+}
+
+func inline(t testing.TB, name, iss string, keys ...*issuer.Key) jwks.Cluster {
+	t.Helper()
+	return jwks.Cluster{Name: name, Issuer: iss, Source: jwks.Source{Inline: issuer.JWKS(t, keys...)}}
+}
+
+func remote(name, iss string, p *issuer.Provider) jwks.Cluster {
+	return jwks.Cluster{Name: name, Issuer: iss, Source: jwks.Source{URI: p.URL + issuer.KeysPath, CA: p.CA}}
+}
