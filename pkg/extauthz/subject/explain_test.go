@@ -1,0 +1,82 @@
+package subject_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+)
+
+// TestExplain tells all checks of a real token, in the order of the
+// specification (tokens.md 1.11.4).
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	w := newWorkload(t, east)
+	token := w.token(t, authenticationv1.TokenRequestSpec{Audiences: []string{audience}, BoundObjectRef: toPod(w)})
+	verifier := verifierOf(new(keyring).add("east", issuer, keysOf(t, east)...), strict())
+	var steps []string
+	details := map[string]string{}
+	got, err := verifier.Explain(t.Context(), token, func(s subject.Step) {
+		steps = append(steps, s.Name)
+		details[s.Name] = s.Detail
+		if s.Refusal != nil || s.Detail == "" {
+			t.Errorf("step %+v", s)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"size", "form", "header", "payload", "issuer", "key", "signature", "rules", "form of the claims",
+		"end", "begin", "age", "audience", "account", "subject", "binding", "intended end",
+	}
+	if diff := cmp.Diff(want, steps); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+	for step, part := range map[string]string{
+		"key": "east", "signature": "east", "account": w.account.Namespace + "/reader", "audience": audience,
+		"binding": "to the Pod " + w.pod.Name, "issuer": issuer, "header": "RS256",
+	} {
+		if !strings.Contains(details[step], part) {
+			t.Errorf("step %s says %q, want %q in it", step, details[step], part)
+		}
+	}
+	again, err := verifier.Verify(t.Context(), token)
+	if diff := cmp.Diff(got, again); err != nil || diff != "" {
+		t.Errorf("Verify differs from Explain: %v (-explained +verified):\n%s", err, diff)
+	}
+}
+
+// TestExplainRefusal goes through every hostile token: it ends where Verify
+// does, for the same reason.
+func TestExplainRefusal(t *testing.T) {
+	t.Parallel()
+	h := newHostile(t)
+	for _, tt := range slices.Concat(shapes(), headers(), keys(), times(), accounts(), legacies(), seeds()) {
+		rules := strict()
+		if tt.rules != nil {
+			tt.rules(rules)
+		}
+		verifier := subject.NewVerifier(h.keys, always(rules), h.now())
+		token := tt.token(t, h)
+		verified, want := verifier.Verify(t.Context(), token)
+		var refusal *verdict.Error
+		explained, err := verifier.Explain(t.Context(), token, func(s subject.Step) {
+			if refusal != nil {
+				t.Errorf("%s: step %s follows a refusal", tt.name, s.Name)
+			}
+			refusal = s.Refusal
+		})
+		if diff := cmp.Diff(verified, explained); diff != "" {
+			t.Errorf("%s: (-verified +explained):\n%s", tt.name, diff)
+		}
+		if (refusal == nil) != (err == nil) || (err == nil) != (want == nil) || (err != nil && err.Error() != want.Error()) {
+			t.Errorf("%s: explained %v, and %v in the last step, want %v", tt.name, err, refusal, want)
+		}
+	}
+}
