@@ -14,8 +14,11 @@ import (
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 	"github.com/google/uuid"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
 )
 
 // DefaultTimeout is how long Envoy waits for an answer unless it is told.
@@ -26,6 +29,9 @@ type Config struct {
 	// Authorizer is the gRPC target of the authorizer, such as
 	// passthrough:///127.0.0.1:9001 or unix:///run/authz.sock.
 	Authorizer string
+	// Endpoints, if set, are host:port of several authorizers instead, which
+	// take turns.
+	Endpoints []string
 	// Credentials is how it is known; nil is plain text.
 	Credentials credentials.TransportCredentials
 	// Upstream is where requests go that were allowed, and Transport how; nil
@@ -34,6 +40,9 @@ type Config struct {
 	Transport http.RoundTripper
 	// Timeout is grpc_service.timeout; 0 is DefaultTimeout.
 	Timeout time.Duration
+	// Retry is grpc_service.retry_policy with one retry on "unavailable", within
+	// the timeout.
+	Retry bool
 	// StatusOnError is status_on_error; 0 is 403, as in Envoy.
 	StatusOnError int
 	// FailureModeAllow is failure_mode_allow.
@@ -80,8 +89,7 @@ func New(config Config) (*Proxy, error) {
 	if config.StatusOnError == 0 {
 		config.StatusOnError = http.StatusForbidden
 	}
-	conn, err := grpc.NewClient(config.Authorizer, grpc.WithTransportCredentials(config.Credentials),
-		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}]}`))
+	conn, err := dial(config)
 	if err != nil {
 		return nil, fmt.Errorf("authorizer %s: %w", config.Authorizer, err)
 	}
@@ -100,6 +108,30 @@ func New(config Config) (*Proxy, error) {
 		},
 	}
 	return p, nil
+}
+
+// dial prepares connections to the authorizers, of which each is asked in turn.
+func dial(config Config) (*grpc.ClientConn, error) {
+	service := `{"loadBalancingConfig":[{"round_robin":{}}]}`
+	if config.Retry {
+		service = `{"loadBalancingConfig":[{"round_robin":{}}],"methodConfig":[{"name":[{}],"retryPolicy":{` +
+			`"maxAttempts":2,"initialBackoff":"0.025s","maxBackoff":"0.25s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]}`
+	}
+	options := []grpc.DialOption{
+		grpc.WithTransportCredentials(config.Credentials), grpc.WithDefaultServiceConfig(service),
+		// Envoy looks again every second or so, not after minutes.
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, MaxDelay: time.Second}}),
+	}
+	if len(config.Endpoints) == 0 {
+		return grpc.NewClient(config.Authorizer, options...)
+	}
+	static := manual.NewBuilderWithScheme("endpoints")
+	var state resolver.State
+	for _, endpoint := range config.Endpoints {
+		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: endpoint}}})
+	}
+	static.InitialState(state)
+	return grpc.NewClient("endpoints:///authorizers", append(options, grpc.WithResolvers(static))...)
 }
 
 // Close ends the connection to the authorizer.
