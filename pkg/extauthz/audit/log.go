@@ -5,10 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"sync/atomic"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
@@ -26,11 +26,14 @@ type Config struct {
 	Buffer int
 	// Metrics may be nil.
 	Metrics prometheus.Registerer
+	// Log gets the writer's errors.
+	Log logr.Logger
 }
 
 // Log is an authorizer.Auditor.
 type Log struct {
 	writer  io.Writer
+	log     logr.Logger
 	sample  int64
 	hits    atomic.Int64
 	lines   chan *Line
@@ -55,7 +58,7 @@ func New(c Config) (*Log, error) {
 		Name: metric.Prefix + "audit_lines_total", Help: "Lines of the audit log, and those that were dropped because the writer was too slow or failed.",
 	}, []string{"result"}))
 	return &Log{
-		writer: c.Writer, sample: int64(c.SampleHits), lines: make(chan *Line, c.Buffer),
+		writer: c.Writer, log: c.Log, sample: int64(c.SampleHits), lines: make(chan *Line, c.Buffer),
 		written: total.WithLabelValues("written"), dropped: total.WithLabelValues("dropped"),
 	}, err
 }
@@ -78,41 +81,42 @@ func (l *Log) Record(e authorizer.Event) {
 	}
 }
 
-// Run writes until ctx ends, and then what was recorded before. It fails only
-// with the writer.
+// Run writes until ctx ends, and then what was recorded before. Lines that the
+// writer does not take are dropped: requests go on without them.
 func (l *Log) Run(ctx context.Context) error {
 	for {
 		select {
 		case line := <-l.lines:
-			if err := l.write(line); err != nil {
-				return err
-			}
+			l.write(line)
 		case <-ctx.Done():
-			return l.write(nil)
+			l.write(nil)
+			return nil
 		}
 	}
 }
 
 // write writes a line and all that wait behind it.
-func (l *Log) write(line *Line) error {
+func (l *Log) write(line *Line) {
 	buffer := bufio.NewWriterSize(l.writer, 64<<10)
 	encoder := json.NewEncoder(buffer)
 	encoder.SetEscapeHTML(false)
-	for {
+	var err error
+	count := 0.0
+	for more := true; more; {
 		if line != nil {
-			if err := encoder.Encode(line); err != nil {
-				l.dropped.Inc()
-				return fmt.Errorf("write the audit log: %w", err)
-			}
-			l.written.Inc()
+			count++
+			err = errors.Join(err, encoder.Encode(line))
 		}
 		select {
 		case line = <-l.lines:
 		default:
-			if err := buffer.Flush(); err != nil {
-				return fmt.Errorf("write the audit log: %w", err)
-			}
-			return nil
+			more = false
 		}
 	}
+	if err = errors.Join(err, buffer.Flush()); err != nil {
+		l.dropped.Add(count)
+		l.log.Error(err, "The audit log cannot be written.", "lines", count)
+		return
+	}
+	l.written.Add(count)
 }

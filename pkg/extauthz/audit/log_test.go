@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -160,20 +161,24 @@ func lines(t *testing.T, metrics prometheus.Gatherer, result string) float64 {
 	return -1
 }
 
+// TestBrokenWriter: requests go on, and what is lost is counted.
 func TestBrokenWriter(t *testing.T) {
 	t.Parallel()
 	reader, writer := io.Pipe()
-	broken := errors.New("the disk is full")
-	if err := reader.CloseWithError(broken); err != nil {
+	if err := reader.CloseWithError(errors.New("the disk is full")); err != nil {
 		t.Fatal(err)
 	}
-	log, err := audit.New(audit.Config{Writer: writer})
+	metrics := prometheus.NewRegistry()
+	var told string
+	log, err := audit.New(audit.Config{Writer: writer, Metrics: metrics, Log: funcr.New(func(_, args string) { told = args }, funcr.Options{})})
 	if err != nil {
 		t.Fatal(err)
 	}
 	log.Record(event())
-	if err := log.Run(t.Context()); !errors.Is(err, broken) {
-		t.Errorf("got %v", err)
+	log.Record(event())
+	end(t, log)
+	if n := lines(t, metrics, "dropped"); n != 2 || !strings.Contains(told, "the disk is full") {
+		t.Errorf("%v lines were dropped; told %q", n, told)
 	}
 	if _, err := audit.New(audit.Config{}); err == nil {
 		t.Error("a log without a writer")
