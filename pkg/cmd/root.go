@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/clean"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/completion"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/controller"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/exchange"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/get"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/images"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/inithub"
@@ -91,6 +92,7 @@ func sections(env Env) []section {
 		{cli.GroupFleet, unjoin.New(env)},
 		{cli.GroupFleet, token.New(env)},
 		{cli.GroupFleet, addonauth.New(env)},
+		{cli.GroupFleet, exchange.New(env)},
 		{cli.GroupFleet, clean.New(env)},
 		{cli.GroupFleet, upgrade.New(env)},
 		{cli.GroupInspect, get.New(env)},

@@ -61,8 +61,12 @@ func (p *parser) seedForm() {
 		where = p.opts.File
 	}
 	const closing = "write allow rules and audiences (kubectl ocm exchange allow), or have such files refused with --strict"
-	open := fmt.Sprintf("%s has no policy: every ServiceAccount of its %d clusters becomes the one of the same namespace and name on this hub, whatever audience its token was made for",
-		where, len(p.out.Clusters))
+	clusters := "its cluster"
+	if n := len(p.out.Clusters); n > 1 {
+		clusters = fmt.Sprintf("its %d clusters", n)
+	}
+	open := fmt.Sprintf("%s has no policy: every ServiceAccount of %s becomes the one of the same namespace and name on this hub, whatever audience its token was made for",
+		where, clusters)
 	severity := policy.Warning
 	if p.opts.Strict {
 		severity = policy.Error

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
@@ -36,9 +37,10 @@ type Config struct {
 	Seed bool
 	// Warnings are sentences that an operator should see once.
 	Warnings []string
-	// Findings is all that Lint says and that is no error, of each cluster by
-	// itself.
+	// Findings is all about each cluster by itself that is no error.
 	Findings []policy.Finding
+
+	at *reader
 }
 
 // Cluster is all about one cluster. Its name is Keys.Name; policy.AnyCluster is
@@ -71,6 +73,16 @@ func (c *Config) Specs() []policy.Spec {
 	out := make([]policy.Spec, len(c.Clusters))
 	for i := range c.Clusters {
 		out[i] = c.Clusters[i].Spec
+	}
+	return out
+}
+
+// Lint is Findings, and what the clusters' policies open together.
+func (c *Config) Lint() []policy.Finding {
+	out := slices.Clone(c.Findings)
+	for _, f := range policy.LintTogether(c.Specs()) {
+		f.Line = c.at.line(f.Path)
+		out = append(out, f)
 	}
 	return out
 }

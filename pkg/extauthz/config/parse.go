@@ -90,7 +90,7 @@ type parser struct {
 }
 
 func (p *parser) parse(data []byte) {
-	p.out = &Config{}
+	p.out = &Config{at: p.reader}
 	root, ok := p.root(data)
 	if !ok {
 		return

@@ -14,7 +14,7 @@ func Lint(specs []Spec) []Finding {
 	for _, s := range specs {
 		out = append(out, LintOne(s)...)
 	}
-	return append(out, together(specs)...)
+	return append(out, LintTogether(specs)...)
 }
 
 // LintOne says what is wrong or unwise about one policy. It holds all that
@@ -176,8 +176,8 @@ type place struct {
 	to            reach
 }
 
-// together finds what the policies of several clusters open together.
-func together(specs []Spec) []Finding {
+// LintTogether says what policies open together that none opens by itself.
+func LintTogether(specs []Spec) []Finding {
 	var (
 		places   []place
 		clusters []string

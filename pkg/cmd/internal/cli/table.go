@@ -90,24 +90,20 @@ func YesNo(b bool) string {
 const columns = 80
 
 // Fold breaks a text into lines of a terminal's width; all but the first begin
-// with indent.
+// with indent, the first with the spaces that text has.
 func Fold(text, indent string) string {
-	var (
-		out  strings.Builder
-		used int
-	)
+	var out strings.Builder
+	first := text[:len(text)-len(strings.TrimLeft(text, " "))]
+	out.WriteString(first)
+	used, between := len(first), ""
 	for word := range strings.FieldsSeq(text) {
-		switch {
-		case used == 0:
-		case used+1+len(word) > columns:
-			out.WriteString("\n" + indent)
-			used = len(indent)
-		default:
-			out.WriteByte(' ')
-			used++
+		if between != "" && used+len(between)+len(word) > columns {
+			between = "\n" + indent
+			used = len(indent) - len(between)
 		}
-		out.WriteString(word)
-		used += len(word)
+		out.WriteString(between + word)
+		used += len(between) + len(word)
+		between = " "
 	}
 	return out.String()
 }

@@ -31,10 +31,24 @@ type Flags struct {
 	ConfigMap string
 }
 
+const defaultConfigMap = names.HubNamespace + "/" + names.TokenAuthorizer
+
+// Again is how another command is told the same choice: empty, or flags with a
+// space before them.
+func (f *Flags) Again() string {
+	switch {
+	case f.File != "":
+		return " --clusters-config " + f.File
+	case f.ConfigMap != defaultConfigMap:
+		return " --config-configmap " + f.ConfigMap
+	}
+	return ""
+}
+
 // AddTo registers the flags.
 func (f *Flags) AddTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.File, "clusters-config", "", "the configuration file, instead of the hub's ConfigMap")
-	cmd.Flags().StringVar(&f.ConfigMap, "config-configmap", names.HubNamespace+"/"+names.TokenAuthorizer, "the ConfigMap of the hub, as NAMESPACE/NAME")
+	cmd.Flags().StringVar(&f.ConfigMap, "config-configmap", defaultConfigMap, "the ConfigMap of the hub, as NAMESPACE/NAME")
 	cmd.MarkFlagsMutuallyExclusive("clusters-config", "config-configmap")
 }
 
@@ -86,8 +100,14 @@ func (s *Store) Options() config.Options {
 	return opts
 }
 
-// Read returns the document; one that does not exist is empty.
+// Read returns the document. A ConfigMap that does not exist is an empty one; a
+// file that does not is an error.
 func (s *Store) Read(ctx context.Context) (*Document, error) {
+	if s.file != "" {
+		if _, err := os.Stat(s.file); errors.Is(err, fs.ErrNotExist) {
+			return nil, cli.NotFoundf("check the path of --clusters-config", "there is no file %s", s.file)
+		}
+	}
 	data, _, err := s.load(ctx)
 	if err != nil {
 		return nil, err

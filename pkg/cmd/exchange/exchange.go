@@ -1,0 +1,25 @@
+package exchange
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+)
+
+// New returns the command.
+func New(env cli.Env) *cobra.Command {
+	return cli.Parent("exchange", "Let workloads of managed clusters have tokens of the hub",
+		newAllow(env), newPolicy(env), newRBAC(env))
+}
+
+func newPolicy(env cli.Env) *cobra.Command {
+	return cli.Parent("policy", "Look after the rules of the token exchange", newLint(env))
+}
+
+// account splits NAMESPACE/NAME.
+func account(text string) (namespace, name string, ok bool) {
+	namespace, name, ok = strings.Cut(text, "/")
+	return namespace, name, ok && namespace != "" && name != "" && !strings.Contains(name, "/")
+}

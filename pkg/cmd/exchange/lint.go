@@ -1,0 +1,135 @@
+package exchange
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/truststore"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
+)
+
+type lintOptions struct {
+	env    cli.Env
+	out    *cli.Output
+	store  truststore.Flags
+	strict bool
+}
+
+func newLint(env cli.Env) *cobra.Command {
+	o := &lintOptions{env: env, out: cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath)}
+	cmd := &cobra.Command{
+		Use:   "lint",
+		Short: "Say what is wrong or unwise about the rules",
+		Long: `Say what is wrong or unwise about the rules: rules that reach everything, that
+are never used, whose accounts of the hub collide or are denied, with which a
+cluster chooses a namespace of the hub, tokens of any audience.
+
+It exits with 3 when there is an error: the token authorizer does not load such
+a configuration and goes on with the last good one. Warnings are loaded.`,
+		Example: fmt.Sprintf(`  # The configuration of the hub
+  %[1]s exchange policy lint
+
+  # A file, before it goes to the hub
+  %[1]s exchange policy lint -f clusters.yaml --strict`, env.Name),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.store.AddTo(cmd)
+	cmd.Flags().StringVarP(&o.store.File, "filename", "f", "", "the same as --clusters-config")
+	cmd.MarkFlagsMutuallyExclusive("filename", "clusters-config")
+	cmd.MarkFlagsMutuallyExclusive("filename", "config-configmap")
+	cmd.Flags().BoolVar(&o.strict, "strict", false, "a file without any policy (seed 002's form) is an error")
+	o.out.AddTo(cmd)
+	return cmd
+}
+
+func (o *lintOptions) run(ctx context.Context) error {
+	store, err := o.store.Open(o.env)
+	if err != nil {
+		return err
+	}
+	findings, err := o.lint(ctx, store)
+	if err != nil {
+		return err
+	}
+	if o.out.Machine() {
+		err = o.out.Object(o.env.Out, cli.List[policy.Finding]{Kind: "PolicyFindingList", Items: append([]policy.Finding{}, findings...)})
+	} else {
+		err = o.print(findings)
+	}
+	if err != nil {
+		return err
+	}
+	text := count(findings)
+	if policy.Failed(findings) {
+		return cli.Blockedf("", "%s: %s", store, text)
+	}
+	o.env.Say("%s: %s.", store, text)
+	return nil
+}
+
+func (o *lintOptions) lint(ctx context.Context, store *truststore.Store) ([]policy.Finding, error) {
+	doc, err := store.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opts := store.Options()
+	opts.Strict = o.strict
+	cfg, err := doc.Config(opts)
+	if invalid, ok := errors.AsType[*config.InvalidError](err); ok {
+		return invalid.Findings, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return cfg.Lint(), nil
+}
+
+// indent is how far what is said about a finding stands in.
+const indent = "         "
+
+func (o *lintOptions) print(findings []policy.Finding) error {
+	for _, f := range findings {
+		where := cmp.Or(f.Path, "the whole of it")
+		if f.Line > 0 {
+			where = fmt.Sprintf("%s (line %d)", where, f.Line)
+		}
+		text := fmt.Sprintf("%-8s %s\n%s", f.Severity, where, cli.Fold(indent+f.Message, indent))
+		if f.Fix != "" {
+			text += "\n" + cli.Fold(indent+"Fix: "+f.Fix, indent)
+		}
+		if _, err := fmt.Fprintln(o.env.Out, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count says how many findings of each severity there are.
+func count(findings []policy.Finding) string {
+	var parts []string
+	for _, s := range []struct {
+		severity policy.Severity
+		plural   string
+	}{{policy.Error, "errors"}, {policy.Warning, "warnings"}, {policy.Info, "notes"}} {
+		n := len(slices.DeleteFunc(slices.Clone(findings), func(f policy.Finding) bool { return f.Severity != s.severity }))
+		switch {
+		case n == 1:
+			parts = append(parts, "1 "+strings.TrimSuffix(s.plural, "s"))
+		case n > 1:
+			parts = append(parts, fmt.Sprintf("%d %s", n, s.plural))
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing to complain about"
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,144 @@
+package exchange
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/truststore"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+type rbacOptions struct {
+	env        cli.Env
+	store      truststore.Flags
+	self       string
+	namespaces []string
+	clusters   []string
+}
+
+func newRBAC(env cli.Env) *cobra.Command {
+	o := &rbacOptions{env: env}
+	out := cli.NewOutput(cli.YAML)
+	cmd := &cobra.Command{
+		Use:   "rbac",
+		Short: "Print the least permissions that the rules need on the hub",
+		Long: `Print the least permissions that the rules need on the hub: in each namespace
+that a rule leads to, the right to issue tokens for the ServiceAccounts that it
+leads to, by name, and to watch ServiceAccounts, so that a token is not used
+longer than its account exists. Where names are not known beforehand, because a
+rule has a wildcard, the Role is for all of its namespace and says why.
+
+Patterns for namespaces of the hub are spelled out among those that exist, and
+the entry "*" among the managed clusters; for a file, name them with
+--target-namespaces and --clusters. Repeat the command when the rules change.`,
+		Example: fmt.Sprintf(`  # Grant what the rules on the hub need
+  %[1]s exchange rbac | kubectl apply -f -
+
+  # For a file, without the hub
+  %[1]s exchange rbac --clusters-config clusters.yaml --service-account gateway/authorizer`, env.Name),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.store.AddTo(cmd)
+	cmd.Flags().StringVar(&o.self, "service-account", names.HubNamespace+"/"+names.TokenAuthorizer, "the token authorizer's ServiceAccount, as NAMESPACE/NAME")
+	cmd.Flags().StringSliceVar(&o.namespaces, "target-namespaces", nil, "namespaces of the hub, to spell patterns out; those that exist by default")
+	cmd.Flags().StringSliceVar(&o.clusters, "clusters", nil, `clusters that the entry "*" is for; all managed clusters by default`)
+	out.AddTo(cmd)
+	return cmd
+}
+
+func (o *rbacOptions) run(ctx context.Context) error {
+	self, err := o.account()
+	if err != nil {
+		return err
+	}
+	store, err := o.store.Open(o.env)
+	if err != nil {
+		return err
+	}
+	doc, err := store.Read(ctx)
+	if err != nil {
+		return err
+	}
+	opts := store.Options()
+	opts.Self = self
+	cfg, err := doc.Config(opts)
+	if err != nil {
+		return err
+	}
+	known := policy.Known{Self: self, Namespaces: o.namespaces, Clusters: o.clusters}
+	if err := o.look(ctx, store.Hub(), &known); err != nil {
+		return err
+	}
+	return o.print(store, policy.RBAC(cfg.Specs(), known))
+}
+
+func (o *rbacOptions) account() (policy.Account, error) {
+	namespace, name, ok := account(o.self)
+	if !ok {
+		return policy.Account{}, cli.Usagef("--service-account: %q is not NAMESPACE/NAME", o.self)
+	}
+	return policy.Account{Namespace: namespace, Name: name}, nil
+}
+
+// look finds out what exists on the hub, as far as nobody has said it.
+func (o *rbacOptions) look(ctx context.Context, hub client.Client, known *policy.Known) error {
+	if hub == nil {
+		return nil
+	}
+	if known.Namespaces == nil {
+		var list corev1.NamespaceList
+		if err := hub.List(ctx, &list); err != nil {
+			return fmt.Errorf("namespaces of the hub: %w", err)
+		}
+		for i := range list.Items {
+			known.Namespaces = append(known.Namespaces, list.Items[i].Name)
+		}
+	}
+	if known.Clusters == nil {
+		var list clusterv1.ManagedClusterList
+		if err := hub.List(ctx, &list); err != nil {
+			return fmt.Errorf("managed clusters: %w", err)
+		}
+		for i := range list.Items {
+			known.Clusters = append(known.Clusters, list.Items[i].Name)
+		}
+	}
+	return nil
+}
+
+func (o *rbacOptions) print(store *truststore.Store, p policy.Permissions) error {
+	var b strings.Builder
+	_, _ = fmt.Fprintf(&b, "# What the token authorizer needs for the rules in %s,\n# made by %q.\n", store, o.env.Name+" exchange rbac")
+	for _, open := range p.Open {
+		b.WriteString(cli.Fold("# NOTE: "+open+".", "#   ") + "\n")
+	}
+	switch {
+	case len(p.Roles) > 0:
+	case len(p.Open) > 0:
+		b.WriteString("# Nothing of this is known here: name the namespaces with --target-namespaces.\n")
+	default:
+		b.WriteString("# No rule leads anywhere, so nothing is needed.\n")
+	}
+	for i := range p.Roles {
+		for _, obj := range []any{p.Roles[i], p.Bindings[i]} {
+			data, err := yaml.Marshal(obj)
+			if err != nil {
+				return fmt.Errorf("encode: %w", err)
+			}
+			b.WriteString("---\n" + string(data))
+		}
+	}
+	_, err := fmt.Fprint(o.env.Out, b.String())
+	return err
+}
