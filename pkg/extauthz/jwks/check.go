@@ -7,9 +7,13 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 )
+
+// maxIssuerBytes bounds an issuer; Kubernetes' are URLs.
+const maxIssuerBytes = 2048
 
 // check says whether clusters can be configured, and returns what the sources
 // gave that need no network. A file that cannot be read is not an error here: it
@@ -70,12 +74,28 @@ func (c Cluster) Check() error {
 		return fmt.Errorf("the entry %q can have no issuer and no pins: each cluster has its own", Everyone)
 	case c.Issuer == "" && !c.Source.Hub:
 		return errors.New("issuer is required: it is the \"iss\" of the cluster's tokens")
-	case len(c.Issuer) > maxIssuerBytes:
-		return fmt.Errorf("issuer is longer than %d bytes", maxIssuerBytes)
 	case c.StaleFor < 0:
 		return errors.New("staleFor must not be negative")
 	}
+	if c.Issuer != "" {
+		if err := checkIssuer(c.Issuer); err != nil {
+			return err
+		}
+	}
 	return c.Source.check(c.Issuer)
+}
+
+// checkIssuer refuses what no token can have as its "iss".
+func checkIssuer(issuer string) error {
+	switch {
+	case issuer == "":
+		return errors.New("the issuer is missing or empty")
+	case len(issuer) > maxIssuerBytes:
+		return fmt.Errorf("the issuer is longer than %d bytes", maxIssuerBytes)
+	case strings.ContainsFunc(issuer, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }):
+		return errors.New("the issuer has characters that no issuer has")
+	}
+	return nil
 }
 
 func (s Source) check(issuer string) error {
@@ -92,13 +112,7 @@ func (s Source) check(issuer string) error {
 		}
 		return nil
 	}
-	switch {
-	case len(s.CA) > 0 && s.CAFile != "":
-		return errors.New("a CA is given twice, as data and as a file")
-	case s.Auth.TokenFile != "" && s.Auth.KubeconfigFile != "":
-		return errors.New("a token file and a kubeconfig cannot both authenticate")
-	}
-	return s.checkURL(issuer)
+	return s.checkRemote(issuer)
 }
 
 // given names the sources that are set.
@@ -116,8 +130,12 @@ func (s Source) given() []string {
 	return names
 }
 
-func (s Source) checkURL(issuer string) error {
+func (s Source) checkRemote(issuer string) error {
 	switch {
+	case len(s.CA) > 0 && s.CAFile != "":
+		return errors.New("a CA is given twice, as data and as a file")
+	case s.Auth.TokenFile != "" && s.Auth.KubeconfigFile != "":
+		return errors.New("a token file and a kubeconfig cannot both authenticate")
 	case s.URI != "":
 		return secureURL("the URI of the key set", s.URI)
 	case s.Discovery.URL != "":

@@ -8,9 +8,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 )
 
-// maxIssuerBytes bounds an issuer; Kubernetes' are URLs.
-const maxIssuerBytes = 1024
-
 // hub is what clusters publish about themselves, and who is believed.
 type hub struct {
 	// pending until everything that is published is known.
@@ -35,11 +32,8 @@ type publication struct {
 // them stands for another cluster too and is refused.
 func (s *Store) Publish(cluster, issuer string, jwks []byte) error {
 	set, err := jwk.Parse(jwks)
-	switch {
-	case issuer == "":
-		err = errors.New("no issuer is published")
-	case len(issuer) > maxIssuerBytes:
-		err = fmt.Errorf("the published issuer is longer than %d bytes", maxIssuerBytes)
+	if problem := checkIssuer(issuer); problem != nil {
+		err = problem
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/internal/metric"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
@@ -162,7 +163,7 @@ func (s *Store) problem(snap *snapshot, issuer string) error {
 
 // unknown counts and returns the refusal of a key id.
 func (s *Store) unknown(t *trust, issuer, kid string) error {
-	cluster := unknownCluster
+	cluster := metric.UnknownCluster
 	if len(t.clusters) == 1 {
 		cluster = t.clusters[0]
 	}

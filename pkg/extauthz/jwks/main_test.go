@@ -32,11 +32,10 @@ type env struct {
 }
 
 // newEnv returns a store of clusters that is not running.
-func newEnv(t *testing.T, config jwks.Config, clusters ...jwks.Cluster) *env {
+func newEnv(t *testing.T, clusters ...jwks.Cluster) *env {
 	t.Helper()
 	e := &env{clock: clocktesting.NewFakeClock(time.Now())}
-	config.Clock = e.clock
-	e.Store = jwks.New(config)
+	e.Store = jwks.New(jwks.Config{Clock: e.clock})
 	e.configure(t, clusters...)
 	return e
 }
@@ -44,7 +43,7 @@ func newEnv(t *testing.T, config jwks.Config, clusters ...jwks.Cluster) *env {
 // start returns a running store whose clusters were all tried.
 func start(t *testing.T, clusters ...jwks.Cluster) *env {
 	t.Helper()
-	e := newEnv(t, jwks.Config{}, clusters...)
+	e := newEnv(t, clusters...)
 	e.run(t)
 	await.Success(t, patience, "every source was tried", func(context.Context) error { return e.Ready() })
 	return e
@@ -146,9 +145,9 @@ func reason(err error) verdict.Reason {
 	return ""
 }
 
-func inline(t testing.TB, name, iss string, keys ...*issuer.Key) jwks.Cluster {
-	t.Helper()
-	return jwks.Cluster{Name: name, Issuer: iss, Source: jwks.Source{Inline: issuer.JWKS(t, keys...)}}
+func inline(tb testing.TB, name, iss string, keys ...*issuer.Key) jwks.Cluster {
+	tb.Helper()
+	return jwks.Cluster{Name: name, Issuer: iss, Source: jwks.Source{Inline: issuer.JWKS(tb, keys...)}}
 }
 
 func remote(name, iss string, p *issuer.Provider) jwks.Cluster {

@@ -4,10 +4,9 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
-)
 
-// unknownCluster is the label of what cannot be said of one cluster.
-const unknownCluster = "unknown"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/internal/metric"
+)
 
 const (
 	resultSuccess = "success"
@@ -63,7 +62,7 @@ func (t *tally) retain(known func(cluster string) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for cluster := range t.counts {
-		if cluster != unknownCluster && !known(cluster) {
+		if cluster != metric.UnknownCluster && !known(cluster) {
 			delete(t.counts, cluster)
 		}
 	}
@@ -73,7 +72,7 @@ func (t *tally) retain(known func(cluster string) bool) {
 // holds only names that are configured or published.
 func (s *Store) Metrics() prometheus.Collector {
 	name := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("ocm_extauthz_"+name, help, append([]string{"cluster"}, labels...), nil)
+		return prometheus.NewDesc(metric.Prefix+name, help, append([]string{"cluster"}, labels...), nil)
 	}
 	return &collector{
 		store:   s,
@@ -101,7 +100,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 	others := true // No cluster has the label's name for itself.
 	for _, status := range c.store.Status() {
-		others = others && status.Cluster != unknownCluster
+		others = others && status.Cluster != metric.UnknownCluster
 		count := c.store.tally.take(status.Cluster)
 		tell(c.keys, prometheus.GaugeValue, float64(len(status.KeyIDs)), status.Cluster)
 		if !status.LastSuccess.IsZero() {
@@ -112,6 +111,6 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		tell(c.missed, prometheus.CounterValue, count.missed, status.Cluster)
 	}
 	if others {
-		tell(c.missed, prometheus.CounterValue, c.store.tally.take(unknownCluster).missed, unknownCluster)
+		tell(c.missed, prometheus.CounterValue, c.store.tally.take(metric.UnknownCluster).missed, metric.UnknownCluster)
 	}
 }

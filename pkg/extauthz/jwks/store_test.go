@@ -22,7 +22,7 @@ import (
 func TestOneIssuerTwoClusters(t *testing.T) {
 	t.Parallel()
 	one, two, other := issuer.NewKey(t, jwk.RS256), issuer.NewKey(t, jwk.ES256), issuer.NewKey(t, jwk.ES384)
-	e := newEnv(t, jwks.Config{},
+	e := newEnv(t,
 		inline(t, "cluster1", sharedIssuer, one), inline(t, "cluster2", sharedIssuer, two),
 		inline(t, "cluster3", "https://three.example.com", other))
 	e.verifies(t, sharedIssuer, one, "cluster1")
@@ -44,7 +44,7 @@ func TestOneKeyIDTwoKeys(t *testing.T) {
 	t.Parallel()
 	one, two := issuer.NewKey(t, jwk.RS256), issuer.NewKey(t, jwk.ES256)
 	one.ID, two.ID = "key-1", "key-1"
-	e := newEnv(t, jwks.Config{}, inline(t, "cluster1", sharedIssuer, one), inline(t, "cluster2", sharedIssuer, two))
+	e := newEnv(t, inline(t, "cluster1", sharedIssuer, one), inline(t, "cluster2", sharedIssuer, two))
 	e.verifies(t, sharedIssuer, one, "cluster1")
 	e.verifies(t, sharedIssuer, two, "cluster2")
 }
@@ -52,7 +52,7 @@ func TestOneKeyIDTwoKeys(t *testing.T) {
 func TestSharedKeyIsNoConfiguration(t *testing.T) {
 	t.Parallel()
 	one, shared := issuer.NewKey(t, jwk.RS256), issuer.NewKey(t, jwk.ES256)
-	e := newEnv(t, jwks.Config{}, inline(t, "cluster1", sharedIssuer, one))
+	e := newEnv(t, inline(t, "cluster1", sharedIssuer, one))
 	again := *shared
 	again.ID = "by another name"
 	err := e.Configure([]jwks.Cluster{inline(t, "a", sharedIssuer, one, shared), inline(t, "b", sharedIssuer, &again)})
@@ -88,7 +88,8 @@ func TestConfigureRefuses(t *testing.T) {
 		"http discovery": {[]jwks.Cluster{{Name: "c", Issuer: "i", Source: jwks.Source{Discovery: &jwks.Discovery{URL: "http://a"}}}}, "https://"},
 		"two CAs":        {[]jwks.Cluster{{Name: "c", Issuer: "i", Source: jwks.Source{URI: uri, CA: []byte("x"), CAFile: "y"}}}, "CA is given twice"},
 		"two credentials": {[]jwks.Cluster{{Name: "c", Issuer: "i", Source: jwks.Source{
-			URI: uri, Auth: jwks.Auth{TokenFile: "a", KubeconfigFile: "b"}}}}, "cannot both"},
+			URI: uri, Auth: jwks.Auth{TokenFile: "a", KubeconfigFile: "b"},
+		}}}, "cannot both"},
 		"CA of a file":    {[]jwks.Cluster{{Name: "c", Issuer: "i", Source: jwks.Source{File: "f", CAFile: "y"}}}, "for a URI and discovery only"},
 		"everyone inline": {[]jwks.Cluster{inline(t, jwks.Everyone, "i", key)}, "published on the hub"},
 		"everyone's pins": {[]jwks.Cluster{{Name: jwks.Everyone, Pins: []string{"a"}, Source: jwks.Source{Hub: true}}}, "no pins"},
@@ -115,7 +116,7 @@ func TestPins(t *testing.T) {
 	}
 	cluster := inline(t, "c1", sharedIssuer, a, b, c)
 	cluster.Pins = []string{a.ID, set.Keys[0].Thumbprint}
-	e := newEnv(t, jwks.Config{}, cluster)
+	e := newEnv(t, cluster)
 	e.verifies(t, sharedIssuer, a, "c1")
 	e.verifies(t, sharedIssuer, b, "c1")
 	e.refuses(t, sharedIssuer, c.ID, verdict.UnknownKey)

@@ -3,6 +3,7 @@ package issuer
 import (
 	"encoding/json"
 	"encoding/pem"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -127,9 +128,7 @@ func (p *Provider) serve(w http.ResponseWriter, r *http.Request) {
 func (p *Provider) write(w http.ResponseWriter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for name, values := range p.header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), p.header)
 	w.Header().Set("Content-Type", "application/jwk-set+json")
 	_, _ = w.Write(p.keys)
 }

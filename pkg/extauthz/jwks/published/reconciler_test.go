@@ -1,0 +1,193 @@
+package published_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks/published"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
+)
+
+const (
+	sharedIssuer = "https://kubernetes.default.svc.cluster.local"
+	patience     = 60 * time.Second
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(klog.Background())
+	m.Run()
+}
+
+// env is a hub and a store that is fed from it with the rights of the token
+// authorizer that we install.
+type env struct {
+	admin client.Client
+	store *jwks.Store
+}
+
+// TestPublished follows a cluster's keys through its life on the hub (users-want
+// 18: leave means gone at once).
+func TestPublished(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.Start(t)
+	e := &env{admin: cp.Client(t), store: jwks.New(jwks.Config{Hub: true})}
+	installation.Hub(t, e.admin, manifests.Hub{TokenAuthorizer: &manifests.TokenAuthorizer{}})
+	if err := e.store.Configure([]jwks.Cluster{{Name: jwks.Everyone, Source: jwks.Source{Hub: true}}}); err != nil {
+		t.Fatal(err)
+	}
+	one, next, two := issuer.NewKey(t, "RS256"), issuer.NewKey(t, "ES256"), issuer.NewKey(t, "ES256")
+	e.join(t, "cluster1")
+	e.publish(t, "cluster1", names.IssuerConfigMap, issuer.JWKS(t, one))
+	e.publish(t, "default", names.IssuerConfigMap, issuer.JWKS(t, two))
+	e.finds(t, one, "", verdict.KeysUnavailable)
+	if e.store.Ready() == nil {
+		t.Error("the store is ready before the hub was read")
+	}
+
+	controllers.Start(t, cp.ConfigForAccount(t, names.HubNamespace, names.TokenAuthorizer),
+		manager.Options{Cache: cache.Options{ByObject: published.CacheOptions()}},
+		func(_ context.Context, mgr manager.Manager) error {
+			return (&published.Reconciler{Client: mgr.GetClient(), Store: e.store}).SetupWithManager(mgr)
+		})
+	await.Success(t, patience, "the hub was read", func(context.Context) error { return e.store.Ready() })
+	e.finds(t, one, "cluster1", "")
+	e.finds(t, two, "", verdict.UnknownKey) // In the namespace of no cluster.
+
+	e.publish(t, "cluster1", "another-name", issuer.JWKS(t, two))
+	e.publish(t, "cluster1", names.IssuerConfigMap, issuer.JWKS(t, one, next))
+	e.finds(t, next, "cluster1", "")
+	e.finds(t, two, "", verdict.UnknownKey)
+
+	e.publish(t, "cluster1", names.IssuerConfigMap, []byte("broken"))
+	await.Completion(t, patience, func(context.Context) string {
+		if status := e.store.Status(); len(status) != 1 || status[0].Err == nil {
+			return fmt.Sprintf("an error in %+v", status)
+		}
+		return ""
+	})
+	e.finds(t, next, "cluster1", "")
+	e.publish(t, "cluster1", names.IssuerConfigMap, issuer.JWKS(t, next))
+	e.finds(t, one, "", verdict.UnknownKey)
+
+	t.Log("The hub denies the cluster and accepts it again.")
+	e.accept(t, "cluster1", false)
+	e.finds(t, next, "", verdict.UnknownIssuer)
+	e.accept(t, "cluster1", true)
+	e.finds(t, next, "cluster1", "")
+
+	t.Log("A second cluster publishes one of its own and one of the first's.")
+	e.publish(t, "cluster1", names.IssuerConfigMap, issuer.JWKS(t, one, next))
+	e.finds(t, one, "cluster1", "")
+	e.join(t, "cluster2")
+	e.publish(t, "cluster2", names.IssuerConfigMap, issuer.JWKS(t, two, next))
+	e.finds(t, next, "", verdict.AmbiguousKey)
+	e.finds(t, one, "cluster1", "")
+	e.finds(t, two, "cluster2", "")
+	for _, status := range e.store.Status() {
+		if len(status.Shared) != 1 || len(status.KeyIDs) != 1 {
+			t.Errorf("cluster %s: %d shared keys and %d others, want one each", status.Cluster, len(status.Shared), len(status.KeyIDs))
+		}
+	}
+	e.publish(t, "cluster2", names.IssuerConfigMap, issuer.JWKS(t, two))
+	e.finds(t, next, "cluster1", "")
+
+	t.Log("One cluster stops to publish, the other leaves.")
+	if err := e.admin.Delete(t.Context(), configMap("cluster2", names.IssuerConfigMap)); err != nil {
+		t.Fatal(err)
+	}
+	e.finds(t, two, "", verdict.UnknownKey)
+	generation := e.store.Generation()
+	if err := e.admin.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "cluster1"}}); err != nil {
+		t.Fatal(err)
+	}
+	e.finds(t, next, "", verdict.UnknownIssuer)
+	if e.store.Generation() == generation {
+		t.Error("a cluster that left leaves the generation")
+	}
+}
+
+// join makes a cluster that the hub accepts and that has joined.
+func (e *env) join(t *testing.T, name string) {
+	t.Helper()
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	cluster.Spec.HubAcceptsClient = true
+	for _, object := range []client.Object{cluster, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}} {
+		if err := e.admin.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, condition := range []string{clusterv1.ManagedClusterConditionHubAccepted, clusterv1.ManagedClusterConditionJoined} {
+		apimeta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
+			Type: condition, Status: metav1.ConditionTrue, Reason: "Test",
+		})
+	}
+	if err := e.admin.Status().Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (e *env) accept(t *testing.T, name string, accepts bool) {
+	t.Helper()
+	cluster := &clusterv1.ManagedCluster{}
+	if err := e.admin.Get(t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Spec.HubAcceptsClient = accepts
+	if err := e.admin.Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func configMap(namespace, name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+func (e *env) publish(t *testing.T, namespace, name string, keys []byte) {
+	t.Helper()
+	object := configMap(namespace, name)
+	_, err := ctrl.CreateOrUpdate(t.Context(), e.admin, object, func() error {
+		object.Data = map[string]string{names.IssuerKeyIssuer: sharedIssuer, names.IssuerKeyJWKS: string(keys)}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// finds waits until a key names a cluster, or is refused for a reason.
+func (e *env) finds(t *testing.T, key *issuer.Key, cluster string, reason verdict.Reason) {
+	t.Helper()
+	await.Completion(t, patience, func(ctx context.Context) string {
+		keys, err := e.store.Lookup(ctx, sharedIssuer, key.ID)
+		got := verdict.Reason("")
+		if refusal, ok := errors.AsType[*verdict.Error](err); ok {
+			got = refusal.Reason
+		}
+		if got != reason || (err == nil && (len(keys) != 1 || keys[0].Cluster != cluster)) {
+			return fmt.Sprintf("key %s of %q or refused with %q: %+v, %v", key.ID, cluster, reason, keys, err)
+		}
+		return ""
+	})
+}
