@@ -86,8 +86,18 @@ func (k *keyring) fail(err error) {
 	k.err = err
 }
 
-// keysOf returns the key set that a cluster's API server serves.
+// keysOf returns the keys that a cluster's API server serves.
 func keysOf(tb testing.TB, cp *controlplane.ControlPlane) []jwk.Key {
+	tb.Helper()
+	set, err := jwk.Parse(keySetOf(tb, cp))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return set.Keys
+}
+
+// keySetOf returns them as they are served.
+func keySetOf(tb testing.TB, cp *controlplane.ControlPlane) []byte {
 	tb.Helper()
 	clients, err := kubernetes.NewForConfig(cp.Config())
 	if err != nil {
@@ -97,11 +107,7 @@ func keysOf(tb testing.TB, cp *controlplane.ControlPlane) []jwk.Key {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	set, err := jwk.Parse(data)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return set.Keys
+	return data
 }
 
 // strict are the rules of a cluster with a policy.

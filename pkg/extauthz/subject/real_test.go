@@ -139,28 +139,6 @@ func TestExtendedToken(t *testing.T) {
 	}
 }
 
-// TestTwoClusters has two clusters with one and the same issuer: who signed
-// tells which one a token is from.
-func TestTwoClusters(t *testing.T) {
-	t.Parallel()
-	west := controlplane.Start(t, withSigningKey(t, elliptic.P256())...)
-	keys := new(keyring).add("east", issuer, keysOf(t, east)...).add("west", issuer, keysOf(t, west)...)
-	verifier := verifierOf(keys, strict())
-	for cluster, cp := range map[string]*controlplane.ControlPlane{"east": east, "west": west} {
-		w := newWorkload(t, cp)
-		got, err := verifier.Verify(t.Context(), w.token(t, ours()))
-		if err != nil {
-			t.Fatalf("a token of %s: %v", cluster, err)
-		}
-		if got.Cluster != cluster || got.Account.UID != string(w.account.UID) {
-			t.Errorf("a token of %s is taken for %+v", cluster, got)
-		}
-	}
-	stranger := verifierOf(new(keyring).add("east", issuer, keysOf(t, east)...), strict())
-	_, err := stranger.Verify(t.Context(), newWorkload(t, west).token(t, ours()))
-	wantReason(t, err, verdict.UnknownKey)
-}
-
 // withSigningKey has the API server sign tokens with a new EC key. The
 // controller manager's own key goes on to be known, for its own tokens.
 func withSigningKey(t *testing.T, curve elliptic.Curve) []controlplane.Option {
