@@ -123,6 +123,7 @@ func (c *clusterReader) finish(n node) {
 	out, own := &c.out, c.own
 	out.Limits = own.limits
 	out.Token.MaxAge, out.Token.Skew, out.Token.RequirePod = own.maxAge, own.skew, own.requirePod
+	out.Keys.Legacy = out.Token.Legacy // Whose issuer is another one.
 	out.Spec.Self = c.opts.Self
 	if c.seed {
 		out.Token.Seed = true

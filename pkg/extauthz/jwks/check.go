@@ -52,7 +52,7 @@ func exclusive(clusters []Cluster, readings map[string]reading) error {
 	for _, cluster := range clusters {
 		set, err := pinned(readings[cluster.Name].set, cluster.Pins)
 		if err == nil {
-			claims = append(claims, claim{cluster: cluster.Name, issuer: cluster.Issuer, keys: set.Keys})
+			claims = append(claims, claim{cluster: cluster.Name, issuer: cluster.Issuer, legacy: cluster.Legacy, keys: set.Keys})
 		}
 	}
 	_, refused := build(claims)

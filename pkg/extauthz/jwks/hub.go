@@ -116,7 +116,7 @@ func (h *hub) claims(members map[string]*member) []claim {
 			continue
 		}
 		if set, _ := p.taken(entry); len(set.Keys) > 0 {
-			all = append(all, claim{cluster: cluster, issuer: p.issuer, keys: set.Keys, published: true})
+			all = append(all, claim{cluster: cluster, issuer: p.issuer, legacy: entry.Legacy, keys: set.Keys, published: true})
 		}
 	}
 	return all

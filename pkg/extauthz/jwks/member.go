@@ -99,7 +99,7 @@ func (m *member) abandon() {
 }
 
 func (m *member) claim() claim {
-	c := claim{cluster: m.config.Name, issuer: m.config.Issuer, keys: m.set.Keys}
+	c := claim{cluster: m.config.Name, issuer: m.config.Issuer, legacy: m.config.Legacy, keys: m.set.Keys}
 	if m.config.Source.kind() != sourceInline {
 		c.source = m
 	}

@@ -33,12 +33,21 @@ type trust struct {
 // claim is what one cluster brings to the index.
 type claim struct {
 	cluster, issuer string
-	keys            []jwk.Key
+	// legacy is set if the keys are taken for LegacyIssuer's as well.
+	legacy bool
+	keys   []jwk.Key
 	// published is set for keys that the cluster's agent vouches for; the
 	// others an administrator does.
 	published bool
 	// source is where to ask again, nil if that is of no use.
 	source *member
+}
+
+func (c claim) issuers() []string {
+	if c.legacy && c.issuer != LegacyIssuer {
+		return []string{c.issuer, LegacyIssuer}
+	}
+	return []string{c.issuer}
 }
 
 // build makes the index of claims and says of each cluster which of its keys
@@ -48,29 +57,41 @@ func build(claims []claim) (map[string]*trust, map[string][]SharedKeyError) {
 	issuers := make(map[string]*trust)
 	refused := make(map[string][]SharedKeyError)
 	for _, c := range claims {
-		t := issuers[c.issuer]
-		if t == nil {
-			t = &trust{keys: make(map[string][]Key), shared: make(map[string]*SharedKeyError)}
-			issuers[c.issuer] = t
-		}
-		t.clusters = append(t.clusters, c.cluster)
-		if len(c.keys) == 0 {
-			t.keyless = append(t.keyless, c.cluster)
-		}
-		if c.source != nil {
-			t.remotes = append(t.remotes, c.source)
-		}
-		for _, key := range c.keys {
-			if x := shared[key.Thumbprint]; x != nil && x.refuses(c) {
-				refusal := SharedKeyError{Issuer: c.issuer, KeyID: key.ID, Thumbprint: key.Thumbprint, Clusters: x.clusters}
-				t.shared[key.ID] = &refusal
-				refused[c.cluster] = append(refused[c.cluster], refusal)
-				continue
+		for _, issuer := range c.issuers() {
+			t := issuers[issuer]
+			if t == nil {
+				t = &trust{keys: make(map[string][]Key), shared: make(map[string]*SharedKeyError)}
+				issuers[issuer] = t
 			}
-			t.keys[key.ID] = append(t.keys[key.ID], Key{Key: key, Cluster: c.cluster})
+			if lost := t.admit(issuer, c, shared); len(lost) > 0 {
+				refused[c.cluster] = append(refused[c.cluster], lost...)
+			}
 		}
 	}
 	return issuers, refused
+}
+
+// admit adds what c brings to the issuer that t is about, and returns the keys
+// that are refused.
+func (t *trust) admit(issuer string, c claim, shared map[string]*conflict) []SharedKeyError {
+	var refused []SharedKeyError
+	t.clusters = append(t.clusters, c.cluster)
+	if len(c.keys) == 0 {
+		t.keyless = append(t.keyless, c.cluster)
+	}
+	if c.source != nil {
+		t.remotes = append(t.remotes, c.source)
+	}
+	for _, key := range c.keys {
+		if x := shared[key.Thumbprint]; x != nil && x.refuses(c, issuer) {
+			refusal := SharedKeyError{Issuer: issuer, KeyID: key.ID, Thumbprint: key.Thumbprint, Clusters: x.clusters}
+			t.shared[key.ID] = &refusal
+			refused = append(refused, refusal)
+			continue
+		}
+		t.keys[key.ID] = append(t.keys[key.ID], Key{Key: key, Cluster: c.cluster})
+	}
+	return refused
 }
 
 // conflict is a key of several clusters.
@@ -81,10 +102,12 @@ type conflict struct {
 	configured map[string]int
 }
 
-// refuses says whether c loses the key. What an agent publishes never counts
+// refuses says whether c loses the key under issuer. What an agent publishes never counts
 // against what an administrator configured; two clusters that are configured
 // with one key can still be told apart by their issuers.
-func (x *conflict) refuses(c claim) bool { return c.published || x.configured[c.issuer] > 1 }
+func (x *conflict) refuses(c claim, issuer string) bool {
+	return c.published || x.configured[issuer] > 1
+}
 
 // conflicts finds, by thumbprint, the keys that several clusters claim, under
 // whatever issuer and key id.
@@ -117,8 +140,11 @@ func (x *conflict) add(c claim) {
 	}
 	x.clusters = append(x.clusters, c.cluster)
 	slices.Sort(x.clusters)
-	if !c.published {
-		x.configured[c.issuer]++
+	if c.published {
+		return
+	}
+	for _, issuer := range c.issuers() {
+		x.configured[issuer]++
 	}
 }
 

@@ -13,6 +13,9 @@ const Everyone = "*"
 // DefaultStaleFor is for how long keys outlive their source.
 const DefaultStaleFor = 24 * time.Hour
 
+// LegacyIssuer is the "iss" of Secrets' tokens, the same for all clusters.
+const LegacyIssuer = "kubernetes/serviceaccount"
+
 // Cluster is a managed cluster and where its keys come from.
 type Cluster struct {
 	// Name of the cluster, or Everyone.
@@ -20,6 +23,8 @@ type Cluster struct {
 	// Issuer is the exact "iss" of its tokens. With the source Hub it may be
 	// empty, which means: as published.
 	Issuer string
+	// Legacy takes its keys for keys of LegacyIssuer as well.
+	Legacy bool
 	// Source of its keys.
 	Source Source
 	// Pins, if any, are the only keys to take, by key id or by thumbprint.

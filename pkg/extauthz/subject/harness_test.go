@@ -30,7 +30,7 @@ const (
 	// issuer is that of every local cluster.
 	issuer = "https://kubernetes.default.svc.cluster.local"
 	// legacyIssuer is that of every Secret's token.
-	legacyIssuer = "kubernetes/serviceaccount"
+	legacyIssuer = jwks.LegacyIssuer
 
 	patience = 30 * time.Second
 )

@@ -158,3 +158,25 @@ func withSigningKey(t *testing.T, curve elliptic.Curve) []controlplane.Option {
 	return slices.Clip([]controlplane.Option{controlplane.WithAPIServerArgs(
 		"--service-account-key-file="+file, "--service-account-signing-key-file="+file)})
 }
+
+// TestLegacyCluster has one entry for both kinds of a cluster's tokens, whose
+// issuers differ.
+func TestLegacyCluster(t *testing.T) {
+	t.Parallel()
+	w := newWorkload(t, east)
+	cluster := inline("east", issuer, keySetOf(t, east))
+	legacy := w.legacyToken(t)
+	_, err := verifierOf(newStore(t, cluster), strict()).Verify(t.Context(), legacy)
+	wantReason(t, err, verdict.LegacyToken)
+
+	cluster.Legacy = true
+	rules := strict()
+	rules.Legacy = true
+	verifier := verifierOf(newStore(t, cluster), rules)
+	for kind, token := range map[string]string{"a Secret's token": legacy, "a bound token": w.token(t, ours())} {
+		got, err := verifier.Verify(t.Context(), token)
+		if err != nil || got.Cluster != "east" || got.Account.UID != string(w.account.UID) {
+			t.Errorf("%s: got %+v, %v", kind, got, err)
+		}
+	}
+}
