@@ -44,6 +44,7 @@ func roles() []*cobra.Command {
 		newWebhook(),
 		newCleanup(),
 		newAddOnManager(),
+		newExtAuthz(),
 		newSpoke(),
 		newKlusterlet(),
 	}
@@ -82,6 +83,15 @@ func (c *common) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.lease.duration, "leader-election-lease-duration", 15*time.Second, "how long others wait before they take an unrenewed lease")
 	flags.DurationVar(&c.lease.renew, "leader-election-renew-deadline", 10*time.Second, "how long the leader tries to renew before it gives up")
 	flags.DurationVar(&c.lease.retry, "leader-election-retry-period", 2*time.Second, "how long to wait between tries")
+}
+
+// everyReplica switches leader election off for a role whose replicas all
+// serve, and of which none does what must be done once only.
+func everyReplica(flags *pflag.FlagSet) {
+	const leaderElect = "leader-elect"
+	_ = flags.Set(leaderElect, "false") // It is a truth value.
+	flags.Lookup(leaderElect).DefValue = "false"
+	flags.Lookup(leaderElect).Changed = false
 }
 
 // config returns the connection of this role to its cluster.

@@ -48,11 +48,7 @@ func (f *webhookFlags) addFlags(flags *pflag.FlagSet) {
 	f.common.addFlags(flags)
 	flags.IntVar(&f.port, "webhook-port", names.AddOnWebhookPort, "port of the webhook")
 	flags.StringVar(&f.namespace, "namespace", "", "namespace of the Secret with the serving certificate; empty means $POD_NAMESPACE")
-	// Every replica serves, and none does what must be done once only.
-	const leaderElect = "leader-elect"
-	_ = flags.Set(leaderElect, "false") // It is a truth value.
-	flags.Lookup(leaderElect).DefValue = "false"
-	flags.Lookup(leaderElect).Changed = false
+	everyReplica(flags)
 }
 
 func (f *webhookFlags) run(cmd *cobra.Command) error {

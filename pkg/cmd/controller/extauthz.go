@@ -1,0 +1,189 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// extAuthzFlags are the flags of the token authorizer: those of seed 002, and
+// what came to them.
+type extAuthzFlags struct {
+	common  common
+	source  extAuthzSource
+	serve   extAuthzServe
+	tls     extAuthzTLS
+	answers extAuthzAnswers
+	logs    extAuthzLogs
+}
+
+func newExtAuthz() *cobra.Command {
+	var flags extAuthzFlags
+	cmd := &cobra.Command{
+		Use:     "extauthz",
+		Aliases: []string{"authz"},
+		Short:   "Exchange workloads' tokens of managed clusters for tokens of the hub, for a proxy",
+		Long: `Answers Envoy's external authorization: a request with a ServiceAccount token of
+a managed cluster goes on with a token of the hub, by the rules of a
+configuration. Clusters and rules come from a file, or from the hub itself.`,
+		Example: `  kubectl ocm controller extauthz --clusters-config clusters.yaml
+  kubectl ocm controller extauthz --from-hub --http-port 9002 --sts`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
+	}
+	flags.addFlags(cmd)
+	return cmd
+}
+
+func (f *extAuthzFlags) addFlags(cmd *cobra.Command) {
+	f.common.addFlags(cmd.Flags())
+	everyReplica(cmd.Flags())
+	f.source.addFlags(cmd.Flags())
+	f.serve.addFlags(cmd.Flags())
+	f.tls.addFlags(cmd.Flags())
+	f.answers.addFlags(cmd.Flags())
+	f.logs.addFlags(cmd)
+}
+
+func (f *extAuthzFlags) run(cmd *cobra.Command) error {
+	if err := f.validate(); err != nil {
+		return err
+	}
+	log := f.logs.logger(cmd.ErrOrStderr())
+	klog.SetLogger(log)
+	ctx := klog.NewContext(cmd.Context(), log)
+	hub, err := f.hub()
+	if err != nil {
+		return err
+	}
+	source, err := f.source.source(log)
+	if err != nil {
+		return err
+	}
+	audit, err := f.logs.audit(cmd.OutOrStdout())
+	if err != nil {
+		return err
+	}
+	objects := cache.Options{}
+	if f.source.fromHub {
+		objects = extauthz.CacheOptions()
+	}
+	mgr, err := f.common.manager(hub, "token-authorizer", objects)
+	if err != nil {
+		return err
+	}
+	server := f.answers.server()
+	server.Endpoints, server.Drain, server.Reflection, server.Exchange = f.serve.endpoints(), f.serve.drain, f.serve.reflection, f.serve.exchange
+	server.TLS = f.tls.config()
+	if err := extauthz.Setup(ctx, mgr, extauthz.Config{
+		Source: source, Server: server, Hub: hub, Audit: audit,
+		Clock: clock.RealClock{}, Log: log, Metrics: metrics.Registry,
+	}); err != nil {
+		return f.explain(err)
+	}
+	log.Info("Starting the token authorizer", "source", f.source.String(), "endpoints", server.Endpoints, "tls", server.TLS != nil)
+	return mgr.Start(ctx)
+}
+
+// validate judges the flags before anything is read or connected to.
+func (f *extAuthzFlags) validate() error {
+	return errors.Join(f.source.validate(), f.serve.validate(), f.tls.validate())
+}
+
+// hub returns the connection that mints tokens.
+func (f *extAuthzFlags) hub() (*rest.Config, error) {
+	connection, err := f.common.config()
+	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
+		return nil, &cli.Explained{
+			Problem: "there is no connection to the hub, whose tokens are issued",
+			Try:     "run it in the hub's cluster, or name a kubeconfig of the hub with --kubeconfig",
+			Code:    cli.CodeUsage,
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the hub's kubeconfig: %w", err)
+	}
+	return connection, nil
+}
+
+// explain says what to do about a start that failed.
+func (f *extAuthzFlags) explain(err error) error {
+	switch {
+	case errors.Is(err, os.ErrNotExist) && f.source.file != "":
+		return &cli.Explained{
+			Problem: err.Error(),
+			Try:     "check the path; kubectl ocm issuer add --clusters-config " + f.source.file + " writes such a file",
+		}
+	case errors.As(err, new(*config.InvalidError)):
+		return &cli.Explained{
+			Problem: err.Error(),
+			Try:     "mend the file; kubectl ocm exchange policy lint --clusters-config " + f.source.file + " checks it",
+		}
+	}
+	return explainBind(err)
+}
+
+// self is the ServiceAccount that the role runs as, as far as that is known.
+func self() policy.Account {
+	namespace := os.Getenv("POD_NAMESPACE")
+	if namespace == "" {
+		return policy.Account{}
+	}
+	return policy.Account{Namespace: namespace, Name: names.TokenAuthorizer}
+}
+
+// audit opens the audit log, which is nil without the flag.
+func (f *extAuthzLogs) audit(out io.Writer) (io.Writer, error) {
+	switch f.auditLog {
+	case "":
+		return nil, nil //nolint:nilnil // no log is a log that is nobody's
+	case "-":
+		return out, nil
+	}
+	// Others may read who was who no more than they may read the token.
+	file, err := os.OpenFile(f.auditLog, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("--audit-log: %w", err)
+	}
+	return file, nil
+}
+
+// source returns where clusters and rules come from.
+func (f *extAuthzSource) source(log logr.Logger) (extauthz.Source, error) {
+	out := extauthz.Source{Options: config.Options{Strict: f.strict, Self: self(), Expiration: f.life()}}
+	switch {
+	case f.fromHub:
+		out.ConfigMap = f.configMapName()
+	case f.file != "":
+		if f.workload != "" {
+			log.Info("Ignoring --workload-kubeconfig: --clusters-config says which tokens are taken")
+		}
+		out.File = f.file
+	default:
+		workload, err := clientcmd.BuildConfigFromFlags("", f.workload)
+		if err != nil {
+			return out, fmt.Errorf("--workload-kubeconfig: %w", err)
+		}
+		log.Info("Warning: --workload-kubeconfig is deprecated. Every request asks that cluster, and each of its ServiceAccounts " +
+			"becomes the one of the same namespace and name on this hub. Describe the cluster in --clusters-config instead, " +
+			"or have its agent publish its keys and use --from-hub")
+		out.Workload = unlimited(workload)
+	}
+	return out, nil
+}

@@ -1,0 +1,241 @@
+package extauthz
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/internal/metric"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
+)
+
+// Status is what /clusters tells: the health of each cluster (seed 002, future
+// enhancement 5). Its form is stable.
+type Status struct {
+	Ready bool `json:"ready"`
+	// Waiting says for what, while the role is not ready.
+	Waiting       string              `json:"waiting,omitempty"`
+	Configuration ConfigurationStatus `json:"configuration"`
+	Clusters      []ClusterStatus     `json:"clusters"`
+	Targets       []TargetStatus      `json:"targets"`
+}
+
+// ConfigurationStatus tells which configuration is in force.
+type ConfigurationStatus struct {
+	Source string `json:"source"`
+	// LoadedAt is when the one in force was taken over.
+	LoadedAt time.Time `json:"loadedAt,omitzero"`
+	// Error is why a later one is not in force.
+	Error    string   `json:"error,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// ClusterStatus tells about one cluster.
+type ClusterStatus struct {
+	Name   string   `json:"name"`
+	Issuer string   `json:"issuer,omitempty"`
+	Source string   `json:"source"`
+	Keys   []string `json:"keys"`
+	// Tried is set once its keys were asked for.
+	Tried       bool      `json:"tried"`
+	LastSuccess time.Time `json:"lastSuccess,omitzero"`
+	AgeSeconds  int64     `json:"ageSeconds,omitempty"`
+	NextRefresh time.Time `json:"nextRefresh,omitzero"`
+	// Error is why its keys could not be read the last time.
+	Error   string   `json:"error,omitempty"`
+	Ignored []string `json:"ignored,omitempty"`
+	// Shared are keys that are refused because another cluster has them too.
+	Shared []string `json:"shared,omitempty"`
+	// Rules is how many allow rules it has.
+	Rules int `json:"rules"`
+	// Requests counts decisions by result: allowed, denied, error.
+	Requests map[string]int64 `json:"requests,omitempty"`
+}
+
+// TargetStatus tells about a namespace of the hub that tokens are issued in.
+type TargetStatus struct {
+	Namespace string `json:"namespace"`
+	Synced    bool   `json:"synced"`
+	Error     string `json:"error,omitempty"`
+}
+
+// status serves what the role tells about itself.
+type status struct {
+	role *role
+}
+
+// serveClusters serves Status as JSON.
+func (s *status) serveClusters(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	_ = encoder.Encode(s.status(r)) // Who is gone need not be told.
+}
+
+// serveReady answers like /readyz of an API server; with ?verbose it lists each
+// cluster and each target namespace.
+func (s *status) serveReady(w http.ResponseWriter, r *http.Request) {
+	told := s.status(r)
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if !told.Ready {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	if !r.URL.Query().Has("verbose") && told.Ready {
+		_, _ = io.WriteString(w, "ok\n")
+		return
+	}
+	_, _ = io.WriteString(w, told.verbose()) //nolint:gosec // it is plain text
+}
+
+// verbose is one line per thing that must be right.
+func (t *Status) verbose() string {
+	var b strings.Builder
+	line := func(what, problem string, fine bool) {
+		mark := "+"
+		if !fine {
+			mark = "-"
+		}
+		fmt.Fprintf(&b, "[%s]%s", mark, what)
+		if problem != "" {
+			fmt.Fprintf(&b, ": %s", problem)
+		}
+		b.WriteByte('\n')
+	}
+	line("configuration "+t.Configuration.Source, t.Configuration.Error, t.Configuration.Error == "")
+	for _, c := range t.Clusters {
+		problem := cmp.Or(c.Error, strings.Join(c.Shared, "; "))
+		if problem == "" {
+			problem = fmt.Sprintf("%d keys", len(c.Keys))
+		}
+		line("cluster "+c.Name, problem, len(c.Keys) > 0)
+	}
+	for _, target := range t.Targets {
+		line("target namespace "+target.Namespace, target.Error, target.Synced)
+	}
+	line("ready", t.Waiting, t.Ready)
+	return b.String()
+}
+
+func (s *status) status(request *http.Request) Status {
+	out := Status{Clusters: []ClusterStatus{}, Targets: []TargetStatus{}}
+	if err := s.role.check(request); err != nil {
+		out.Waiting = err.Error()
+	} else {
+		out.Ready = true
+	}
+	now := s.role.config.Clock.Now()
+	rules := s.configuration(&out)
+	requests := s.requests()
+	for _, known := range s.role.store.Status() {
+		cluster := clusterStatus(known, now)
+		cluster.Rules = rules(known.Cluster)
+		cluster.Requests = requests[known.Cluster]
+		out.Clusters = append(out.Clusters, cluster)
+	}
+	for _, known := range s.role.exchanger.Status() {
+		target := TargetStatus{Namespace: known.Namespace, Synced: known.Synced}
+		if known.Err != nil {
+			target.Error = explainTarget(known)
+		}
+		out.Targets = append(out.Targets, target)
+	}
+	slices.SortFunc(out.Targets, func(a, b TargetStatus) int { return strings.Compare(a.Namespace, b.Namespace) })
+	return out
+}
+
+// explainTarget says what is missing where the hub does not let us look.
+func explainTarget(n exchange.NamespaceStatus) string {
+	return fmt.Sprintf("%v; give the Role that `kubectl ocm exchange rbac` prints", n.Err)
+}
+
+// configuration tells about the configuration in force, and returns how many
+// rules a cluster has under it.
+func (s *status) configuration(out *Status) (rules func(cluster string) int) {
+	engine, source := s.role.engine, s.role.config.Source
+	switch {
+	case source.File != "":
+		out.Configuration.Source = source.File
+	case source.Workload != nil:
+		out.Configuration.Source = "TokenReview by " + source.Workload.Host
+	default:
+		out.Configuration.Source = "ConfigMap " + source.ConfigMap.String()
+	}
+	engine.mu.Lock()
+	defer engine.mu.Unlock()
+	out.Configuration.LoadedAt = engine.at
+	if engine.problem != nil {
+		out.Configuration.Error = engine.problem.Error()
+	}
+	current := engine.current
+	if current == nil {
+		return func(string) int { return 0 }
+	}
+	out.Configuration.Warnings = current.Warnings
+	counts := make(map[string]int, len(current.Clusters))
+	for i := range current.Clusters {
+		counts[current.Clusters[i].Name()] = len(current.Clusters[i].Spec.Allow)
+	}
+	return func(cluster string) int {
+		if n, ok := counts[cluster]; ok {
+			return n
+		}
+		return counts[jwks.Everyone]
+	}
+}
+
+func clusterStatus(known jwks.Status, now time.Time) ClusterStatus {
+	out := ClusterStatus{
+		Name: known.Cluster, Issuer: known.Issuer, Source: known.Source, Keys: known.KeyIDs, Ignored: known.Ignored,
+		Tried: known.Tried, LastSuccess: known.LastSuccess, NextRefresh: known.NextRefresh,
+		AgeSeconds: int64(known.Age(now) / time.Second),
+	}
+	if out.Keys == nil {
+		out.Keys = []string{}
+	}
+	if known.Err != nil {
+		out.Error = known.Err.Error()
+	}
+	for _, shared := range known.Shared {
+		out.Shared = append(out.Shared, shared.Error())
+	}
+	return out
+}
+
+// requests counts the decisions about each cluster, by the metrics.
+func (s *status) requests() map[string]map[string]int64 {
+	out := map[string]map[string]int64{}
+	if s.role.config.Metrics == nil {
+		return out
+	}
+	families, err := s.role.config.Metrics.Gather()
+	if err != nil { // What could be gathered is worth telling.
+		s.role.config.Log.V(1).Info("Gathered only some metrics", "problem", err.Error())
+	}
+	for _, family := range families {
+		if family.GetName() != metric.Prefix+"requests_total" {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			var cluster, result string
+			for _, label := range m.GetLabel() {
+				switch label.GetName() {
+				case "cluster":
+					cluster = label.GetValue()
+				case "result":
+					result = label.GetValue()
+				}
+			}
+			if out[cluster] == nil {
+				out[cluster] = map[string]int64{}
+			}
+			out[cluster][result] += int64(m.GetCounter().GetValue())
+		}
+	}
+	return out
+}
