@@ -119,7 +119,8 @@ func (o *rbacOptions) look(ctx context.Context, hub client.Client, known *policy
 
 func (o *rbacOptions) print(store *truststore.Store, p policy.Permissions) error {
 	var b strings.Builder
-	_, _ = fmt.Fprintf(&b, "# What the token authorizer needs for the rules in %s,\n# made by %q.\n", store, o.env.Name+" exchange rbac")
+	about := fmt.Sprintf("# What the token authorizer needs for the rules in %s, made by %q.", store, o.env.Name+" exchange rbac")
+	b.WriteString(cli.Fold(about, "# ") + "\n")
 	for _, open := range p.Open {
 		b.WriteString(cli.Fold("# NOTE: "+open+".", "#   ") + "\n")
 	}

@@ -88,7 +88,7 @@ func (c *clusterReader) read(n node) {
 	known := c.own.fields()
 	known["name"] = func(n node) { n.text(&c.out.Keys.Name) }
 	known["issuer"] = func(n node) { n.text(&c.out.Keys.Issuer) }
-	known["jwks_uri"] = func(n node) { c.source(n, "jwks_uri"); n.text(&c.out.Keys.Source.URI) }
+	known["jwks_uri"] = func(n node) { c.source(n, "jwks_uri"); c.uri(n, &c.out.Keys.Source.URI) }
 	known["jwks_data"] = func(n node) { c.source(n, "jwks_data"); c.out.Keys.Source.Inline = c.keySet(n) }
 	known["keys"] = c.readKeys
 	known["acceptLegacyTokens"] = func(n node) { n.boolean(&c.out.Token.Legacy) }
@@ -148,7 +148,9 @@ func (c *clusterReader) finish(n node) {
 // where other rules take more, that must be said.
 func (c *clusterReader) audiences(n node) {
 	rules := c.out.Spec.Allow
-	c.out.Spec.Audiences = c.own.audiences
+	if !slices.Equal(c.own.audiences, c.defaults.audiences) { // Those are looked at once.
+		c.out.Spec.Audiences = c.own.audiences
+	}
 	taken := slices.Clone(c.own.audiences)
 	unsaid := false
 	for _, r := range rules {

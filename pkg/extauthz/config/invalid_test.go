@@ -26,10 +26,10 @@ denny: []
 	const want = `clusters.yaml: line 2: clusters[0].issuer: the cluster's "iss" is missing; copy it from: kubectl get --raw /.well-known/openid-configuration
 clusters.yaml: line 3: clusters[0].issur: there is no such field; did you mean issuer?
 clusters.yaml: line 4: clusters[0].jwks_data: the key set cannot be used: the key set has no usable key; paste what the cluster serves: kubectl get --raw /openid/v1/jwks
-clusters.yaml: line 5: clusters[1]: keys are fetched over https only, not from "http://x"; use an https URL: whoever can change the answer can make tokens
 clusters.yaml: line 5: clusters[1].audiences: no audience is named, so a token that was made for anybody would be taken; name the audience that workloads ask their tokens for, such as the address of this hub, here or in defaults
 clusters.yaml: line 5: clusters[1].name: clusters[0] is called "c1" too; give each cluster a name of its own
 clusters.yaml: line 6: clusters[1].keys.jwksURI: keys come from one source, and ocm is one already; keep one of them
+clusters.yaml: line 6: clusters[1].keys.jwksURI: keys are fetched over https only, not from "http://x"; use an https URL: whoever can change the answer can make tokens
 clusters.yaml: line 8: clusters[1].allow[0].namespace: there is no such field; did you mean namespaces?
 clusters.yaml: line 9: clusters[1].allow[0].mapTo: "sam" is no mapping; write mapTo: same, or mapTo: {namespace: ..., name: ...}
 clusters.yaml: line 10: clusters[1].allow[0].target.expirationSeconds: "10s" must be a whole number, 0 or more

@@ -19,11 +19,11 @@ func (c *clusterReader) readKeys(n node) {
 		"ocm":      func(n node) { c.source(n, "ocm"); n.object(nil); keys.Source.Hub = true },
 		"jwks":     func(n node) { c.source(n, "jwks"); keys.Source.Inline = c.keySet(n) },
 		"jwksFile": func(n node) { c.source(n, "jwksFile"); c.file(n, &keys.Source.File) },
-		"jwksURI":  func(n node) { c.source(n, "jwksURI"); n.text(&keys.Source.URI) },
+		"jwksURI":  func(n node) { c.source(n, "jwksURI"); c.uri(n, &keys.Source.URI) },
 		"discovery": func(n node) {
 			c.source(n, "discovery")
 			keys.Source.Discovery = &jwks.Discovery{}
-			n.object(fields{"url": func(n node) { n.text(&keys.Source.Discovery.URL) }})
+			n.object(fields{"url": func(n node) { c.uri(n, &keys.Source.Discovery.URL) }})
 		},
 		"ca": func(n node) {
 			var pem string
@@ -121,12 +121,8 @@ func (c *clusterReader) checkKeys(n node) {
 	}
 	c.checkConnection(n)
 	keys := &c.out.Keys
-	c.checkURL(n, keys.Source.URI)
-	if d := keys.Source.Discovery; d != nil {
-		c.checkURL(n, d.URL)
-		if d.URL == "" && keys.Source.Auth.KubeconfigFile == "" {
-			c.checkURL(n, keys.Issuer)
-		}
+	if d := keys.Source.Discovery; d != nil && d.URL == "" && keys.Source.Auth.KubeconfigFile == "" && keys.Issuer != "" {
+		checkURL(n, keys.Issuer)
 	}
 	if keys.Issuer == "" && !keys.Source.Hub {
 		n.r.fail(n.path+".issuer", "copy it from: kubectl get --raw /.well-known/openid-configuration", `the cluster's "iss" is missing`)
@@ -160,14 +156,16 @@ func (c *clusterReader) defaultSource(n node) {
 	c.out.Keys.Source.Hub = true
 }
 
-func (c *clusterReader) checkURL(n node, raw string) {
-	if raw == "" {
-		return
-	}
+// uri reads an https URL.
+func (c *clusterReader) uri(n node, into *string) {
+	n.text(into)
+	checkURL(n, *into)
+}
+
+func checkURL(n node, raw string) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
-		n.r.fail(n.path, "use an https URL: whoever can change the answer can make tokens",
-			"keys are fetched over https only, not from %q", raw)
+		n.fail("use an https URL: whoever can change the answer can make tokens", "keys are fetched over https only, not from %q", raw)
 	}
 }
 

@@ -102,6 +102,7 @@ func (p *parser) parse(data []byte) {
 		"clusters": func(node) {}, // Once the others are known.
 	}
 	root.object(known)
+	p.add(policy.LintAudiences("defaults", p.defaults.audiences))
 	p.out.Seed = p.seedShaped(root.y)
 	clusters, ok := root.member("clusters")
 	if ok {

@@ -40,6 +40,13 @@ func LintOne(s Spec) []Finding {
 	return append(findings, rep.findings...)
 }
 
+// LintAudiences says what is unwise about the field audiences at path.
+func LintAudiences(path string, audiences []string) []Finding {
+	rep := &report{path: path}
+	rep.audiences(audiences)
+	return rep.findings
+}
+
 // audiences finds those that tokens have which were made for something else.
 func (r *report) audiences(audiences []string) {
 	for _, audience := range audiences {

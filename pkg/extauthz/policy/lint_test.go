@@ -215,7 +215,7 @@ func TestRBAC(t *testing.T) {
 	}
 	got := policy.RBAC(specs, policy.Known{
 		Self:       policy.Account{Namespace: "h", Name: "sa"},
-		Namespaces: []string{"a-1", "a-2", "b-1", "kube-system"}, Clusters: []string{"c8", "c9"},
+		Namespaces: []string{"a-1", "a-2", "b-1", "kube-system"}, Clusters: []string{"c1", "c8", "c9"},
 	})
 	want := map[string]string{"a-1": "x", "a-2": "x", "t": "a.x a.y b.x b.y plain", "c8": "", "c9": ""}
 	if len(got.Roles) != len(want) || len(got.Bindings) != len(want) || len(got.Open) != 2 {

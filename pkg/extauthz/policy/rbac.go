@@ -21,7 +21,8 @@ type Known struct {
 	Self Account
 	// Namespaces exist on the hub: patterns are spelled out among them.
 	Namespaces []string
-	// Clusters publish their keys to the hub: AnyCluster means these.
+	// Clusters publish their keys to the hub: AnyCluster means those of them that
+	// have no policy of their own.
 	Clusters []string
 }
 
@@ -48,6 +49,10 @@ type grants struct {
 func RBAC(specs []Spec, known Known) Permissions {
 	var out Permissions
 	found := map[string]*grants{}
+	own := map[string]bool{}
+	for _, s := range specs {
+		own[s.Cluster] = true
+	}
 	for _, s := range specs {
 		rules, _ := Compile(s)
 		if rules == nil {
@@ -56,7 +61,7 @@ func RBAC(specs []Spec, known Known) Permissions {
 		}
 		clusters := []string{s.Cluster}
 		if s.Cluster == AnyCluster {
-			clusters = known.Clusters
+			clusters = slices.DeleteFunc(slices.Clone(known.Clusters), func(cluster string) bool { return own[cluster] })
 		}
 		for i := range rules.rules {
 			for _, cluster := range clusters {

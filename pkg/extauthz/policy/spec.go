@@ -24,8 +24,8 @@ type Spec struct {
 	Cluster string
 	// Path is where the cluster stands in its file, for findings: "clusters[0]".
 	Path string
-	// Audiences are those of tokens that rules without their own are about.
-	// Compile leaves them to whoever verifies tokens; Lint looks at them.
+	// Audiences are the cluster's own. Compile leaves them to whoever verifies
+	// tokens; Lint looks at them.
 	Audiences []string
 	// Allow is tried in order; the first rule that matches decides.
 	Allow []Rule

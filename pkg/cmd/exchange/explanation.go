@@ -1,0 +1,237 @@
+package exchange
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/truststore"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/review"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// explanation is the stable schema of what "explain" prints.
+type explanation struct {
+	Allowed bool `json:"allowed"`
+	// Reason and Detail say why not; Status is what a client would get.
+	Reason string `json:"reason,omitempty"`
+	Status int    `json:"httpStatus,omitempty"`
+	Detail string `json:"detail,omitempty"`
+
+	Cluster  string       `json:"cluster,omitempty"`
+	Workload *workload    `json:"workload,omitempty"`
+	Rule     string       `json:"rule,omitempty"`
+	Target   *grantTarget `json:"target,omitempty"`
+	Steps    []step       `json:"steps"`
+
+	err error
+}
+
+type workload struct {
+	Namespace string     `json:"namespace"`
+	Name      string     `json:"name"`
+	UID       string     `json:"uid,omitempty"`
+	Pod       string     `json:"pod,omitempty"`
+	Node      string     `json:"node,omitempty"`
+	NotAfter  *time.Time `json:"notAfter,omitempty"`
+}
+
+type grantTarget struct {
+	Namespace string   `json:"namespace"`
+	Name      string   `json:"name"`
+	Audiences []string `json:"audiences,omitempty"`
+	// ExpirationSeconds is what is asked for; the hub may give less.
+	ExpirationSeconds int64 `json:"expirationSeconds"`
+}
+
+// outcome is how a step ended.
+type outcome string
+
+const (
+	passed  outcome = "ok"
+	failed  outcome = "failed"
+	skipped outcome = "skipped" // it decided nothing
+)
+
+type step struct {
+	Check   string  `json:"check"`
+	Outcome outcome `json:"outcome"`
+	Reason  string  `json:"reason,omitempty"`
+	Detail  string  `json:"detail,omitempty"`
+}
+
+// check takes a step of the verification.
+func (e *explanation) check(s subject.Step) {
+	var err error
+	if s.Refusal != nil {
+		err = s.Refusal
+	}
+	e.step(s.Name, err, s.Detail)
+}
+
+func (e *explanation) step(name string, err error, detail string) {
+	s := step{Check: name, Outcome: passed, Detail: detail}
+	if err != nil {
+		refusal := verdict.Of(err)
+		s.Outcome, s.Reason, s.Detail = failed, string(refusal.Reason), refusal.Detail
+	}
+	e.Steps = append(e.Steps, s)
+}
+
+func (e *explanation) skip(name, detail string) {
+	e.Steps = append(e.Steps, step{Check: name, Outcome: skipped, Detail: detail})
+}
+
+// identify takes what was proven.
+func (e *explanation) identify(id subject.Identity) {
+	e.Cluster = id.Cluster
+	if id.Account.Name == "" {
+		return
+	}
+	e.Workload = &workload{
+		Namespace: id.Account.Namespace, Name: id.Account.Name, UID: id.Account.UID, Pod: id.Bound.Pod.Name, Node: id.Bound.Node.Name,
+	}
+	if !id.Token.NotAfter.IsZero() {
+		e.Workload.NotAfter = &id.Token.NotAfter
+	}
+}
+
+func (e *explanation) refuse(err error) {
+	refusal := verdict.Of(err)
+	e.err, e.Allowed = err, false
+	e.Reason, e.Detail, e.Status = string(refusal.Reason), refusal.Detail, status(refusal.Reason.Class())
+}
+
+func status(c verdict.Class) int {
+	return map[verdict.Class]int{verdict.Unauthenticated: 401, verdict.Forbidden: 403, verdict.Limited: 429, verdict.Unavailable: 503}[c]
+}
+
+func (e *explanation) rule(c policy.Considered) {
+	if c.Matched {
+		e.step("rule "+c.Rule, nil, "it matches, and decides")
+		return
+	}
+	e.skip("rule "+c.Rule, c.Missed)
+}
+
+func (e *explanation) grant(g policy.Grant) {
+	e.Allowed, e.Rule = true, g.Rule
+	e.Target = &grantTarget{
+		Namespace: g.Target.Namespace, Name: g.Target.Name, Audiences: g.Target.Audiences,
+		ExpirationSeconds: int64(g.Target.Expiration.Seconds()),
+	}
+	e.step("policy", nil, fmt.Sprintf("it becomes ServiceAccount %s/%s of the hub", g.Target.Namespace, g.Target.Name))
+}
+
+func (e *explanation) reviewed(mode review.Mode) {
+	if mode == "" || mode == review.Never {
+		return
+	}
+	e.skip("review", fmt.Sprintf("the authorizer also asks the cluster (%s); that is not done here", mode))
+}
+
+// target checks what the exchange needs on the hub, without making one.
+func (e *explanation) target(ctx context.Context, store *truststore.Store, cfg *config.Config) error {
+	var account corev1.ServiceAccount
+	err := store.Hub().Get(ctx, client.ObjectKey{Namespace: e.Target.Namespace, Name: e.Target.Name}, &account)
+	switch {
+	case apierrors.IsNotFound(err):
+		missing := verdict.Refuse(verdict.TargetMissing, "the hub has no ServiceAccount %s/%s", e.Target.Namespace, e.Target.Name)
+		e.step("target", missing, "")
+		e.refuse(missing)
+		return nil
+	case apierrors.IsForbidden(err):
+		e.skip("target", "you may not see whether the ServiceAccount exists")
+	case err != nil:
+		return err
+	default:
+		e.step("target", nil, "it exists, with UID "+string(account.UID))
+	}
+	return e.permission(ctx, store, self(cfg))
+}
+
+// self is the authorizer's ServiceAccount; every entry knows it.
+func self(cfg *config.Config) policy.Account {
+	for i := range cfg.Clusters {
+		return cfg.Clusters[i].Spec.Self
+	}
+	return policy.Account{}
+}
+
+// permission asks whether the authorizer may do what it would have to.
+func (e *explanation) permission(ctx context.Context, store *truststore.Store, self policy.Account) error {
+	question := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:   names.ServiceAccountUser(self.Namespace, self.Name),
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + self.Namespace, "system:authenticated"},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: e.Target.Namespace, Verb: "create", Resource: "serviceaccounts", Subresource: "token", Name: e.Target.Name,
+		},
+	}}
+	err := store.Hub().Create(ctx, question)
+	switch {
+	case apierrors.IsForbidden(err):
+		e.skip("permission", "you may not see whether the authorizer may issue the token")
+	case err != nil:
+		return fmt.Errorf("permission of the token authorizer: %w", err)
+	case !question.Status.Allowed:
+		missing := verdict.Refuse(verdict.HubForbidden, "ServiceAccount %s/%s may not issue tokens of %s/%s", self.Namespace, self.Name, e.Target.Namespace, e.Target.Name)
+		e.step("permission", missing, "")
+		e.refuse(missing)
+	default:
+		e.step("permission", nil, "the token authorizer may issue its tokens")
+	}
+	return nil
+}
+
+// The columns of the text.
+const (
+	markWidth  = 6
+	checkWidth = 23
+)
+
+func (e *explanation) print(w io.Writer) error {
+	var b strings.Builder
+	hanging := strings.Repeat(" ", markWidth+checkWidth+1)
+	for _, s := range e.Steps {
+		mark := map[outcome]string{passed: "ok", failed: "FAIL", skipped: "-"}[s.Outcome]
+		name := s.Check
+		if len(name) > checkWidth { // A rule of a cluster with a long name.
+			_, _ = fmt.Fprintf(&b, "%-*s%s\n", markWidth, mark, name)
+			mark, name = "", ""
+		}
+		head := fmt.Sprintf("%-*s%-*s ", markWidth, mark, checkWidth, name)
+		if s.Detail == "" {
+			b.WriteString(strings.TrimRight(head, " ") + "\n")
+			continue
+		}
+		b.WriteString(head + cli.Fold(hanging+s.Detail, hanging)[len(hanging):] + "\n")
+	}
+	b.WriteString("\n" + cli.Fold(e.summary(), "") + "\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (e *explanation) summary() string {
+	who := "The token"
+	if e.Workload != nil {
+		who = fmt.Sprintf("%s/%s of cluster %s", e.Workload.Namespace, e.Workload.Name, e.Cluster)
+	}
+	if !e.Allowed {
+		return fmt.Sprintf("Refused: %s (HTTP %d). %s: %s.", e.Reason, e.Status, who, e.Detail)
+	}
+	life := time.Duration(e.Target.ExpirationSeconds) * time.Second
+	return fmt.Sprintf("Allowed by %s: %s gets a token of ServiceAccount %s/%s of the hub for %s.",
+		e.Rule, who, e.Target.Namespace, e.Target.Name, life)
+}
