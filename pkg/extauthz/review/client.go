@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	authenticationv1client "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
@@ -44,24 +43,6 @@ func newClient(config *rest.Config) (*client, error) {
 		return nil, fmt.Errorf("connecting to the API server of the reviews: %w", err)
 	}
 	return &client{rest: clients.RESTClient()}, nil
-}
-
-// newFileClient connects to where the kubeconfig of settings leads; for reviews
-// of a token by itself without the credential in there.
-func newFileClient(settings Settings) (*client, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", settings.KubeconfigFile)
-	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig of the reviews: %w", err)
-	}
-	if settings.Self {
-		config = rest.AnonymousClientConfig(config)
-	}
-	c, err := newClient(config)
-	if err != nil {
-		return nil, err
-	}
-	c.self = settings.Self
-	return c, nil
 }
 
 // review asks the API server about token, of which cluster it says it is.

@@ -25,7 +25,7 @@ const (
 type Reviewer struct {
 	settings Settings
 	clock    clock.PassiveClock
-	client   *client // Nil in mode Never.
+	file     *file // Nil in mode Never.
 	hasher   *fingerprint.Hasher
 	cache    *lru.Cache[fingerprint.Sum, outcome]
 	flight   singleflight.Group
@@ -50,7 +50,7 @@ func New(settings Settings, clock clock.PassiveClock) (*Reviewer, error) {
 		r.settings.TTL = DefaultTTL
 	}
 	var err error
-	if r.client, err = newFileClient(settings); err != nil {
+	if r.file, err = open(settings, clock); err != nil {
 		return nil, err
 	}
 	if settings.Mode == Cached {
@@ -118,7 +118,7 @@ func (r *Reviewer) ask(ctx context.Context, cluster, token string, id subject.Id
 	if id.Token.Legacy && len(id.Token.Audiences) == 0 {
 		audiences = nil // The API server takes such a token for its own audience alone.
 	}
-	status, refusal := r.client.review(ctx, cluster, token, audiences)
+	status, refusal := r.file.client().review(ctx, cluster, token, audiences)
 	if refusal != nil {
 		return refusal
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -344,4 +345,38 @@ func legacyToken(t *testing.T, account *corev1.ServiceAccount) string {
 		return nil
 	})
 	return string(secret.Data[corev1.ServiceAccountTokenKey])
+}
+
+// TestNewCredential has the reviewer's credential replaced in its file, as the
+// kubelet does it with a mounted Secret.
+func TestNewCredential(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	now := clocktesting.NewFakePassiveClock(clock.RealClock{}.Now())
+	settings := g.always(t)
+	good, err := os.ReadFile(settings.KubeconfigFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newReviewerOf(t, settings, now)
+	account := newAccount(t)
+	replace := func(data []byte) error {
+		t.Helper()
+		if err := os.WriteFile(settings.KubeconfigFile, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		now.SetTime(now.Now().Add(10 * time.Second))
+		return r.Review(t.Context(), cluster, token(t, account, audience), identityOf(account))
+	}
+	bad, err := os.ReadFile(g.kubeconfig(t, "not.a.token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantReason(t, replace(bad), verdict.ReviewUnavailable)
+	if err := replace(good); err != nil {
+		t.Errorf("with the good credential again: %v", err)
+	}
+	if err := replace([]byte("junk")); err != nil {
+		t.Errorf("with a file that is broken: %v", err)
+	}
 }

@@ -1,10 +1,15 @@
 package review_test
 
 import (
+	"context"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/review"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 )
@@ -44,5 +49,45 @@ func TestParseServiceAccountIdentityNeedsUID(t *testing.T) {
 	got, err := review.ParseServiceAccountIdentity(authenticationv1.UserInfo{Username: "system:serviceaccount:default:reader"})
 	if err == nil {
 		t.Errorf("got %+v without a UID", got)
+	}
+}
+
+// TestSameIdentity is the line "Returns same ServiceAccountIdentity struct as
+// TokenReview validator" of seed 002, section 3, and "TokenValidator interface
+// for both validation methods" of section 4: a Pod's token proves the same both
+// ways.
+func TestSameIdentity(t *testing.T) {
+	t.Parallel()
+	type tokenValidator interface {
+		Verify(ctx context.Context, token string) (subject.Identity, error)
+	}
+	clients, err := kubernetes.NewForConfig(cp.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	keySet, err := clients.RESTClient().Get().AbsPath("/openid/v1/jwks").DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := jwks.New(jwks.Config{})
+	if err := store.Configure([]jwks.Cluster{{Name: review.WorkloadCluster, Issuer: apiAudience, Source: jwks.Source{Inline: keySet}}}); err != nil {
+		t.Fatal(err)
+	}
+	rules := &subject.Rules{Seed: true}
+	validators := []tokenValidator{
+		subject.NewVerifier(store, func(string) *subject.Rules { return rules }, clock.RealClock{}),
+		newTokenReview(t),
+	}
+	secret := token(t, newAccount(t))
+	var identities []subject.Identity
+	for _, v := range validators {
+		id, err := v.Verify(t.Context(), secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		identities = append(identities, id)
+	}
+	if diff := cmp.Diff(identities[0], identities[1]); diff != "" {
+		t.Errorf("(-by key +by review):\n%s", diff)
 	}
 }
