@@ -50,7 +50,7 @@ func (s *Store) Publish(cluster, issuer string, jwks []byte) error {
 	changed := p.issuer != issuer || !equalKeys(p.set.Keys, set.Keys)
 	p.issuer, p.set, p.at = issuer, set, s.clock.Now()
 	if changed {
-		s.rebuild()
+		s.rebuildPublished()
 		s.log.Info("Took the keys that a cluster publishes", "cluster", cluster, "issuer", issuer, "keys", ids(set.Keys))
 	}
 	if shared := s.refused[cluster]; len(shared) > 0 {
@@ -68,12 +68,20 @@ func (s *Store) Withdraw(cluster string) {
 		return
 	}
 	delete(s.hub.published, cluster)
-	s.rebuild()
+	s.rebuildPublished()
 	s.log.Info("Dropped the keys that a cluster published", "cluster", cluster)
 }
 
+// rebuildPublished is rebuild after a change of what is published. At the
+// beginning that is put off until HubSynced: once instead of a thousand times.
+func (s *Store) rebuildPublished() {
+	if !s.hub.pending {
+		s.rebuild()
+	}
+}
+
 // HubSynced says that everything that was published when the process started
-// has been given to Publish.
+// has been given to Publish. With Config.Hub, published keys count from then on.
 func (s *Store) HubSynced() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

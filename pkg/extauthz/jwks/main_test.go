@@ -34,7 +34,7 @@ type env struct {
 // newEnv returns a store of clusters that is not running.
 func newEnv(t *testing.T, clusters ...jwks.Cluster) *env {
 	t.Helper()
-	e := &env{clock: clocktesting.NewFakeClock(time.Now())}
+	e := &env{clock: clocktesting.NewFakeClock(time.Date(2026, time.November, 1, 0, 0, 0, 0, time.UTC))}
 	e.Store = jwks.New(jwks.Config{Clock: e.clock})
 	e.configure(t, clusters...)
 	return e
