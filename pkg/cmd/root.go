@@ -23,6 +23,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/images"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/inithub"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/issuer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/join"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/local"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/token"
@@ -93,6 +94,7 @@ func sections(env Env) []section {
 		{cli.GroupFleet, token.New(env)},
 		{cli.GroupFleet, addonauth.New(env)},
 		{cli.GroupFleet, exchange.New(env)},
+		{cli.GroupFleet, issuer.New(env)},
 		{cli.GroupFleet, clean.New(env)},
 		{cli.GroupFleet, upgrade.New(env)},
 		{cli.GroupInspect, get.New(env)},

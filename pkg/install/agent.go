@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -99,6 +100,54 @@ func (r *Runner) SetAddOnDriver(ctx context.Context, a Agent, want *operatorv1.A
 		return fmt.Errorf("klusterlet %s: %w", k.Name, err)
 	}
 	return nil
+}
+
+// PublishesIssuer reports whether a Klusterlet asks its agent to publish the
+// cluster's token issuer; said is false where it asks for nothing.
+func (a Agent) PublishesIssuer() (publishes, said bool) {
+	value := a.Klusterlet.Annotations[names.AnnotationPublishIssuer]
+	return value == "true", value == "true" || value == "false"
+}
+
+// SetPublishIssuer has the agent of a managed cluster publish the cluster's
+// token issuer, or take it back. Only this annotation is written.
+func (r *Runner) SetPublishIssuer(ctx context.Context, a Agent, publish bool) error {
+	k := a.Klusterlet.DeepCopy()
+	base := client.MergeFrom(a.Klusterlet.DeepCopy())
+	k.Annotations = mergeMap(k.Annotations, map[string]string{names.AnnotationPublishIssuer: strconv.FormatBool(publish)})
+	if err := r.Client.Patch(ctx, k, base, client.FieldOwner(FieldManager)); err != nil {
+		return fmt.Errorf("klusterlet %s: %w", k.Name, err)
+	}
+	return nil
+}
+
+// AwaitIssuerPublished waits until the agent has told that the hub holds the
+// cluster's issuer.
+func (r *Runner) AwaitIssuerPublished(ctx context.Context, a Agent) error {
+	klusterlet := &operatorv1.Klusterlet{}
+	klusterlet.Name = a.Klusterlet.Name
+	return r.await(ctx, "Waiting for the keys to be published",
+		apply.Target{Object: klusterlet, Check: apply.Condition(names.ConditionIssuerPublished, "True")})
+}
+
+// AwaitIssuerWithdrawn waits until the agent tells of no issuer any more.
+func (r *Runner) AwaitIssuerWithdrawn(ctx context.Context, a Agent) error {
+	klusterlet := &operatorv1.Klusterlet{}
+	klusterlet.Name = a.Klusterlet.Name
+	return r.await(ctx, "Waiting for the keys to be taken back", apply.Target{Object: klusterlet, Check: withoutIssuer})
+}
+
+func withoutIssuer(obj *unstructured.Unstructured) apply.Verdict {
+	if obj == nil {
+		return apply.Verdict{Done: true}
+	}
+	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, c := range conditions {
+		if condition, ok := c.(map[string]any); ok && condition["type"] == names.ConditionIssuerPublished {
+			return apply.Verdict{Message: "the agent has not said yet that the hub holds none"}
+		}
+	}
+	return apply.Verdict{Done: true}
 }
 
 // AddOnDriver returns how the add-ons of a managed cluster register.

@@ -39,7 +39,8 @@ func (k Klusterlet) objects(l live) ([]client.Object, error) {
 		return nil, err
 	}
 	objs := asObjects(rendered)
-	if l.klusterlet != nil && apiequality.Semantic.DeepEqual(klusterlet.Spec, l.klusterlet.Spec) {
+	annotate(objs, "Klusterlet", klusterlet.Annotations)
+	if l.klusterlet != nil && k.PublishIssuer == nil && apiequality.Semantic.DeepEqual(klusterlet.Spec, l.klusterlet.Spec) {
 		// Nothing to change; see Hub.objects.
 		objs = without(objs, "Klusterlet")
 	}

@@ -1,6 +1,8 @@
 package install
 
 import (
+	"strconv"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
@@ -40,7 +42,20 @@ func (k Klusterlet) klusterlet(live *operatorv1.Klusterlet) *operatorv1.Klusterl
 		out.Spec.NodePlacement = *k.Placement.DeepCopy()
 	}
 	k.Registration.fill(&out.Spec)
+	out.Annotations = k.annotations(live)
 	return out
+}
+
+// annotations are what the Klusterlet says beside its spec.
+func (k Klusterlet) annotations(live *operatorv1.Klusterlet) map[string]string {
+	wanted := map[string]string{}
+	if live != nil && live.Annotations[names.AnnotationPublishIssuer] != "" {
+		wanted[names.AnnotationPublishIssuer] = live.Annotations[names.AnnotationPublishIssuer]
+	}
+	if k.PublishIssuer != nil {
+		wanted[names.AnnotationPublishIssuer] = strconv.FormatBool(*k.PublishIssuer)
+	}
+	return wanted
 }
 
 // fill fills the part about how the cluster registers.

@@ -68,6 +68,9 @@ type Klusterlet struct {
 	HostAlias *operatorv1.HubApiServerHostAlias
 	// PriorityClass of the agent's pods.
 	PriorityClass string
+	// PublishIssuer has the agent publish the cluster's token issuer on the hub,
+	// or take it back; nil keeps.
+	PublishIssuer *bool
 }
 
 // Registration is how a cluster and its add-ons register.

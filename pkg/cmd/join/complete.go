@@ -54,6 +54,9 @@ func (o *options) complete(cmd *cobra.Command) (plan, error) {
 	p.klusterlet.Registration.FeatureGates, err = o.gates.Value()
 	collect(err)
 	p.klusterlet.ClusterName = o.registration.cluster
+	if cmd.Flags().Changed(flagPublishIssuer) {
+		p.klusterlet.PublishIssuer = &o.registration.publishIssuer
+	}
 	p.endpoint, err = o.hub.endpoint()
 	collect(err)
 	if !p.oneShot {

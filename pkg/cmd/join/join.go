@@ -54,6 +54,8 @@ type registrationFlags struct {
 	managedARN   string
 	grpcServer   string
 	grpcCAFile   string
+	// publishIssuer is kept as it is unless its flag is given.
+	publishIssuer bool
 	// warning is what value found that is no mistake.
 	warning string
 }
@@ -65,6 +67,8 @@ const (
 	addOnCSR   addOnAuth = "csr"
 	addOnToken addOnAuth = "token"
 )
+
+const flagPublishIssuer = "publish-issuer"
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
@@ -170,6 +174,7 @@ func (r *registrationFlags) addTo(cmd *cobra.Command) {
 	f.StringVar(&r.hubARN, "hub-cluster-arn", "", "ARN of the hub's EKS cluster, for awsirsa")
 	cli.AliasFlag(cmd, "eks-hub-cluster-arn", "hub-cluster-arn")
 	f.StringVar(&r.managedARN, "managed-cluster-arn", "", "ARN of this EKS cluster, for awsirsa")
+	f.BoolVar(&r.publishIssuer, flagPublishIssuer, false, "show the hub this cluster's token issuer and its public keys, so that it can tell its workloads' tokens")
 	f.StringVar(&r.grpcServer, "grpc-server", "", "address of the hub's gRPC server")
 	f.StringVar(&r.grpcCAFile, "grpc-ca-file", "", "file with the CA certificate of the gRPC server")
 	for _, name := range []string{"hub-cluster-arn", "managed-cluster-arn", "grpc-server", "grpc-ca-file"} {

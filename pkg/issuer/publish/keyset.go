@@ -43,7 +43,12 @@ func Canonical(data []byte) (KeySet, error) {
 	if err != nil {
 		return KeySet{}, err
 	}
-	keys := slices.SortedFunc(slices.Values(set.Keys), func(a, b jwk.Key) int { return cmp.Compare(a.ID, b.ID) })
+	return Encode(set.Keys)
+}
+
+// Encode returns the key set of keys.
+func Encode(given []jwk.Key) (KeySet, error) {
+	keys := slices.SortedFunc(slices.Values(given), func(a, b jwk.Key) int { return cmp.Compare(a.ID, b.ID) })
 	members := make([]member, 0, len(keys))
 	for _, key := range keys {
 		m, err := encode(key)

@@ -86,7 +86,7 @@ func (t *Teller) condition(ctx context.Context, c metav1.Condition) error {
 	if err != nil || live == nil {
 		return err
 	}
-	c.ObservedGeneration, c.LastTransitionTime = live.Generation, metav1.NewTime(t.Clock.Now())
+	c.LastTransitionTime = metav1.NewTime(t.Clock.Now())
 	conditions := live.Status.Conditions
 	if !apimeta.SetStatusCondition(&conditions, c) {
 		return nil

@@ -72,6 +72,7 @@ type Source struct {
 func NewSource(config *rest.Config, c client.Client, account types.NamespacedName) (*Source, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
+	config.AcceptContentTypes = "" // A key set has a media type of its own.
 	config.NegotiatedSerializer = kubescheme.Codecs.WithoutConversion()
 	paths, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {

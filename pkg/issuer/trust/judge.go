@@ -36,7 +36,7 @@ func (r *reconciler) judge(ctx context.Context, cluster *clusterv1.ManagedCluste
 		return nil, err
 	}
 	if len(others) > 0 {
-		return refused(names.ReasonKeysShared, "Key %s is also published by %s: no two clusters may sign with one key, so neither is believed with any; give one of them a key of its own",
+		return refused(names.ReasonKeysShared, "Key %s is also published by %s, so tokens that it signed are believed of neither: give one of the clusters a signing key of its own",
 			key, strings.Join(others, ", ")), nil
 	}
 	return &metav1.Condition{

@@ -13,7 +13,7 @@ import (
 )
 
 // maxIssuer is the longest issuer that is taken, in bytes; API servers take URLs.
-const maxIssuer = 2048
+const maxIssuer = 1024
 
 // Published is what a cluster's ConfigMap says.
 type Published struct {

@@ -115,15 +115,29 @@ func (d *Document) SetCluster(e Entry) error {
 		clusters := ensure(d.root, "clusters", yaml.SequenceNode)
 		clusters.Content = append(clusters.Content, entry)
 	}
-	if e.Keys != nil {
-		for _, other := range []string{"jwks_uri", "jwks_data", "keys"} {
-			remove(entry, other)
-		}
-	}
+	fields = news(entry, fields)
+	sources := []string{"jwks_uri", "jwks_data", "keys"}
 	for i := 0; i+1 < len(fields); i += 2 {
+		if slices.Contains(sources, fields[i].Value) {
+			for _, other := range sources {
+				remove(entry, other)
+			}
+		}
 		set(entry, fields[i].Value, fields[i+1])
 	}
 	return nil
+}
+
+// news leaves out the fields that an entry has already, in whatever way they are
+// written.
+func news(entry *yaml.Node, fields []*yaml.Node) []*yaml.Node {
+	var out []*yaml.Node
+	for i := 0; i+1 < len(fields); i += 2 {
+		if old := member(entry, fields[i].Value); old == nil || !same(old, fields[i+1]) {
+			out = append(out, fields[i], fields[i+1])
+		}
+	}
+	return out
 }
 
 // RemoveCluster removes the entry of a cluster and reports whether there was one.

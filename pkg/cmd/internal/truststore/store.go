@@ -29,6 +29,8 @@ import (
 type Flags struct {
 	File      string
 	ConfigMap string
+	// Hub is where the hub is if the connection flags name another cluster.
+	Hub cli.Context
 }
 
 const defaultConfigMap = names.HubNamespace + "/" + names.TokenAuthorizer
@@ -71,7 +73,7 @@ func (f *Flags) Open(env cli.Env) (*Store, error) {
 	if !ok || namespace == "" || name == "" {
 		return nil, cli.Usagef("--config-configmap: %q is not NAMESPACE/NAME", f.ConfigMap)
 	}
-	hub, err := env.Kube.Client()
+	hub, err := env.Kube.ClientFor(f.Hub)
 	if err != nil {
 		return nil, err
 	}

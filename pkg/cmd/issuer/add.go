@@ -1,0 +1,243 @@
+package issuer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/truststore"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/issuer/publish"
+)
+
+type addOptions struct {
+	env     cli.Env
+	store   truststore.Flags
+	cluster string
+	// account is the ServiceAccount whose token the keys are tried on.
+	account string
+	given   given
+}
+
+// given is an issuer that nobody has to be asked for.
+type given struct {
+	issuer    string
+	jwksFile  string
+	jwksURI   string
+	discovery bool
+	caFile    string
+}
+
+func newAdd(env cli.Env) *cobra.Command {
+	o := &addOptions{env: env}
+	cmd := &cobra.Command{
+		Use:   "add CLUSTER",
+		Short: "Believe the tokens of a cluster whose agent does not publish its keys",
+		Long: `Add a cluster's issuer and keys to the token authorizer's configuration: the
+hub's ConfigMap, or the file that --clusters-config names. It gives no rights;
+exchange allow does.
+
+Without --issuer they are read from the cluster that --context names, once, and
+tried on a token that the cluster makes; the hub is then --hub-context, or the
+kubeconfig's current context. Keys that were read once end with the cluster's
+next key rotation. Where a provider serves the keys, take them from there.`,
+		Example: fmt.Sprintf(`  # Read the cluster's own issuer and keys
+  %[1]s issuer add cluster1 --context cluster1 --hub-context hub
+
+  # An EKS cluster, whose keys the provider rotates
+  %[1]s issuer add cluster2 --discovery \
+      --issuer https://oidc.eks.us-east-1.amazonaws.com/id/EXAMPLE
+
+  # Into a file
+  %[1]s issuer add cluster1 --context cluster1 --clusters-config clusters.yaml`, env.Name),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: fleet.CompleteClusters(env),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.cluster = args[0]
+			if err := o.complete(); err != nil {
+				return err
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	o.store.AddTo(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.store.Hub.Name, "hub-context", "", "kubeconfig context of the hub (default the current one)")
+	f.StringVar(&o.store.Hub.Kubeconfig, "hub-kubeconfig", "", "kubeconfig file of the hub, if it is another one")
+	f.StringVar(&o.account, "service-account", "default/default", "ServiceAccount of the cluster whose token the keys are tried on, as NAMESPACE/NAME; empty for no test")
+	f.StringVar(&o.given.issuer, "issuer", "", "the exact issuer of the cluster's tokens; the cluster is not asked then")
+	f.StringVar(&o.given.jwksFile, "jwks-file", "", "file with the JSON Web Key Set of --issuer, which is copied")
+	f.StringVar(&o.given.jwksURI, "jwks-uri", "", "https URL of the JSON Web Key Set of --issuer")
+	f.BoolVar(&o.given.discovery, "discovery", false, "find the keys through the OpenID Connect discovery of --issuer")
+	f.StringVar(&o.given.caFile, "issuer-ca-file", "", "file with the CA certificate of --jwks-uri or --discovery")
+	cmd.MarkFlagsMutuallyExclusive("jwks-file", "jwks-uri", "discovery")
+	cmd.MarkFlagsMutuallyExclusive("hub-context", "clusters-config")
+	cmd.MarkFlagsMutuallyExclusive("hub-kubeconfig", "clusters-config")
+	env.Kube.AddDryRunFlag(cmd)
+	return cmd
+}
+
+func (o *addOptions) complete() error {
+	if err := o.given.validate(); err != nil {
+		return err
+	}
+	if namespace, name, ok := strings.Cut(o.account, "/"); o.account != "" && (!ok || namespace == "" || name == "") {
+		return cli.Usagef("--service-account: %q is not NAMESPACE/NAME", o.account)
+	}
+	if o.given.issuer != "" || o.store.File != "" || o.store.Hub != (cli.Context{}) {
+		return nil
+	}
+	// The connection flags name the managed cluster, so the hub is elsewhere.
+	raw, err := o.env.Kube.Loader().RawConfig()
+	if err != nil {
+		return err
+	}
+	chosen, _ := o.env.Kube.Target()
+	if raw.CurrentContext == "" || raw.CurrentContext == chosen {
+		return cli.Usagef("name the hub with --hub-context, or a file with --clusters-config: the context %q is read as the managed cluster", chosen)
+	}
+	o.store.Hub.Name = raw.CurrentContext
+	o.env.Say("The hub is the current context, %s.", raw.CurrentContext)
+	return nil
+}
+
+// sourced reports whether it is said where the keys are.
+func (g *given) sourced() bool { return g.jwksFile != "" || g.jwksURI != "" || g.discovery }
+
+func (g *given) validate() error {
+	if g.issuer == "" && (g.sourced() || g.caFile != "") {
+		return cli.Usagef("--jwks-file, --jwks-uri, --discovery and --issuer-ca-file need --issuer")
+	}
+	if g.issuer != "" && !g.sourced() {
+		return cli.Usagef("--issuer needs --jwks-file, --jwks-uri or --discovery")
+	}
+	switch {
+	case g.jwksURI != "" && !secure(g.jwksURI):
+		return cli.Usagef("--jwks-uri: %q is no https URL", g.jwksURI)
+	case g.discovery && !secure(g.issuer):
+		return cli.Usagef("--discovery needs an issuer that is an https URL; use --jwks-file or --jwks-uri")
+	case g.caFile != "" && g.jwksFile != "":
+		return cli.Usagef("--issuer-ca-file is about a server: it has no meaning with --jwks-file")
+	}
+	return nil
+}
+
+func secure(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme == "https" && u.Host != ""
+}
+
+func (o *addOptions) run(ctx context.Context) error {
+	store, err := o.store.Open(o.env)
+	if err != nil {
+		return err
+	}
+	entry, err := o.entry(ctx)
+	if err != nil {
+		return err
+	}
+	_, changed, err := store.Edit(ctx, func(d *truststore.Document) error { return d.SetCluster(entry) })
+	if err != nil {
+		return err
+	}
+	if !changed {
+		_, err = fmt.Fprintf(o.env.Out, "cluster %s unchanged in %s\n", o.cluster, store)
+		return err
+	}
+	if _, err := fmt.Fprintf(o.env.Out, "cluster %s added to %s%s\n", o.cluster, store, o.env.Kube.DryRunSuffix()); err != nil {
+		return err
+	}
+	o.env.Say("Its workloads may do nothing yet. Allow some with: %s exchange allow %s NAMESPACE/NAME --to ...", o.env.Name, o.cluster)
+	return nil
+}
+
+// entry is the issuer with its keys.
+func (o *addOptions) entry(ctx context.Context) (truststore.Entry, error) {
+	entry := truststore.Entry{Name: o.cluster, Issuer: o.given.issuer}
+	if o.given.issuer != "" {
+		keys, err := o.given.keys()
+		entry.Keys = keys
+		return entry, err
+	}
+	issuer, err := o.read(ctx)
+	if err != nil {
+		return entry, o.explain(err)
+	}
+	entry.Issuer, entry.Keys = issuer.Name, &truststore.Keys{JWKS: issuer.KeySet.JSON}
+	o.env.Say("Read issuer %s with %d key(s).", issuer.Name, len(issuer.KeySet.Keys))
+	o.env.Warn("these keys end with the cluster's next key rotation: a joined cluster keeps them up to date with %s issuer publish", o.env.Name)
+	return entry, nil
+}
+
+func (g *given) keys() (*truststore.Keys, error) {
+	keys := &truststore.Keys{JWKSURI: g.jwksURI, Discovery: g.discovery}
+	if g.caFile != "" {
+		ca, err := cli.ReadFile(g.caFile)
+		if err != nil {
+			return nil, cli.Usagef("--issuer-ca-file: %v", err)
+		}
+		keys.CA = string(ca)
+	}
+	if g.jwksFile == "" {
+		return keys, nil
+	}
+	data, err := cli.ReadFile(g.jwksFile)
+	if err != nil {
+		return nil, cli.Usagef("--jwks-file: %v", err)
+	}
+	set, err := publish.Canonical(data)
+	if err != nil {
+		return nil, cli.Usagef("--jwks-file: %s: %v", g.jwksFile, err)
+	}
+	keys.JWKS = set.JSON
+	return keys, nil
+}
+
+// read asks the cluster, with a self-test where that is possible.
+func (o *addOptions) read(ctx context.Context) (publish.Issuer, error) {
+	config, err := o.env.Kube.Config()
+	if err != nil {
+		return publish.Issuer{}, err
+	}
+	c, err := cli.NewClient(config)
+	if err != nil {
+		return publish.Issuer{}, err
+	}
+	namespace, name, _ := strings.Cut(o.account, "/")
+	account := types.NamespacedName{Namespace: namespace, Name: name}
+	if o.env.Kube.DryRun() != cli.DryRunNone {
+		account = types.NamespacedName{} // A dry run requests no token either.
+	}
+	source, err := publish.NewSource(config, c, account)
+	if err != nil {
+		return publish.Issuer{}, err
+	}
+	issuer, err := source.Read(ctx)
+	if account.Name != "" && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) {
+		source.Account = types.NamespacedName{}
+		untested, again := source.Read(ctx)
+		if again == nil {
+			o.env.Warn("the keys were not tried on a token, because none can be had: %v", err)
+		}
+		return untested, again
+	}
+	return issuer, err
+}
+
+func (o *addOptions) explain(err error) error {
+	switch {
+	case errors.Is(err, publish.ErrSelfTest), errors.Is(err, publish.ErrNotServed), errors.Is(err, publish.ErrUnusable):
+		return &cli.Explained{
+			Problem: "the keys of cluster " + o.cluster + " cannot be taken from its API server", Cause: err, Code: cli.CodeBlocked,
+			Try: "take them from where the tokens say they are: " + o.env.Name + " issuer add " + o.cluster + " --issuer URL --discovery",
+		}
+	}
+	return err
+}

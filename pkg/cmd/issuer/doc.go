@@ -1,0 +1,7 @@
+// Package issuer is the "issuer" command: it shows and edits which token issuers
+// the hub believes, has managed clusters publish theirs, and writes what the hub
+// knows in the words of other verifiers.
+//
+// It never decides whom to believe, and nothing it prints is secret: keys are
+// the public halves.
+package issuer

@@ -1,0 +1,136 @@
+package issuer_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/issuer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// run runs the command without a cluster.
+func run(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	var out, talk bytes.Buffer
+	env := cli.Env{
+		Streams: cli.Streams{In: strings.NewReader(""), Out: &out, Err: &talk},
+		Name:    "kubectl ocm", Kube: cli.NewKube(), Clock: clock.RealClock{},
+	}
+	cmd := issuer.New(env)
+	cmd.SetArgs(args)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err = cmd.ExecuteContext(t.Context())
+	return out.String(), talk.String(), err
+}
+
+// golden compares with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+func TestExport(t *testing.T) {
+	t.Parallel()
+	for format, left := range map[string][]string{
+		"authentication-config": {
+			"legacy is left out: kube-apiserver takes https issuers only",
+			"kubeadm1 is left out: its issuer https://kubernetes.default.svc.cluster.local is also that of kubeadm2",
+			"hub is left out: its issuer https://hub.example.com is the API server's own",
+			"internal is left out: kube-apiserver cannot discover the keys of https://oidc.internal.svc",
+			"by-uri is left out: its keys are not found by discovery",
+			"published is left out: it is not trusted",
+		},
+		"istio": {
+			"kubeadm1 is left out: its issuer https://kubernetes.default.svc.cluster.local is also that of kubeadm2, and Istio could not tell",
+			"private is left out: its keys need a CA certificate",
+		},
+		"vault": {"published is left out: it is not trusted"},
+	} {
+		t.Run(format, func(t *testing.T) {
+			t.Parallel()
+			out, talk, err := run(t, "export", "--format", format, "--clusters-config", "testdata/clusters.yaml", "--hub-issuer", "https://hub.example.com")
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, format+".golden", out)
+			for _, words := range left {
+				if !strings.Contains(talk, words) {
+					t.Errorf("it does not say %q:\n%s", words, talk)
+				}
+			}
+		})
+	}
+}
+
+func TestExportOfNothing(t *testing.T) {
+	t.Parallel()
+	out, _, err := run(t, "export", "--format", "authentication-config", "--clusters-config", "testdata/clusters.yaml", "legacy")
+	if cli.ExitCode(err) != cli.CodeBlocked || out != "" {
+		t.Errorf("got %q, %v", out, err)
+	}
+	if _, _, err := run(t, "export", "--format", "vault", "--clusters-config", "testdata/clusters.yaml", "nosuch"); cli.ExitCode(err) != cli.CodeNotFound {
+		t.Errorf("a cluster that is not there: %v", err)
+	}
+	if _, _, err := run(t, "export", "--clusters-config", "testdata/clusters.yaml"); cli.ExitCode(err) != cli.CodeUsage {
+		t.Errorf("no format: %v", err)
+	}
+}
+
+// TestAPIServerTakesIt starts a kube-apiserver with what was exported.
+func TestAPIServerTakesIt(t *testing.T) {
+	t.Parallel()
+	path, err := filepath.Abs("testdata/authentication-config.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cp := controlplane.Start(t, controlplane.WithAPIServerArgs("--authentication-config="+path))
+	log, err := os.ReadFile(cp.LogFile(controlplane.APIServer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(log), "invalid authentication config") {
+		t.Errorf("kube-apiserver says:\n%s", log)
+	}
+}
+
+// TestVaultCommandsAreOnes: what is piped into a shell holds JSON and nothing else.
+func TestVaultCommandsAreOnes(t *testing.T) {
+	t.Parallel()
+	out, _, err := run(t, "export", "--format", "vault", "--clusters-config", "testdata/clusters.yaml", "kubeadm1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, _ := strings.Cut(out, "<<'EOF'\n")
+	body, rest, found := strings.Cut(body, "\nEOF\n")
+	var config map[string]any
+	if err := json.Unmarshal([]byte(body), &config); !found || rest != "" || err != nil {
+		t.Errorf("%v in:\n%s", errors.Join(err), out)
+	}
+	if config["bound_issuer"] != "https://kubernetes.default.svc.cluster.local" {
+		t.Errorf("config %v", config)
+	}
+}

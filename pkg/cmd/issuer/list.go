@@ -1,0 +1,106 @@
+package issuer
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/issuers"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/truststore"
+)
+
+type listOptions struct {
+	env   cli.Env
+	out   *cli.Output
+	store truststore.Flags
+}
+
+func newList(env cli.Env) *cobra.Command {
+	o := &listOptions{env: env, out: cli.ListOutput()}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Show the token issuers of all clusters, on the hub",
+		Long: `Show the token issuers of all clusters, and whether the hub believes them. Run
+it with the context of the hub.
+
+SOURCE is hub for keys that a cluster's agent publishes, or where the token
+authorizer's configuration takes them from: inline, file, uri or discovery. AGE
+is how long ago the published keys last changed.`,
+		Example: fmt.Sprintf(`  # Whose tokens are not believed, and why
+  %[1]s issuer list -o wide
+
+  # What a configuration file says, without a hub
+  %[1]s issuer list --clusters-config clusters.yaml`, env.Name),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.store.AddTo(cmd)
+	o.out.AddTo(cmd)
+	return cmd
+}
+
+func (o *listOptions) run(ctx context.Context) error {
+	known, err := gather(ctx, o.env, o.store)
+	if err != nil {
+		return err
+	}
+	if len(known.list) == 0 && !o.out.Machine() {
+		o.env.Say("No issuers found. A managed cluster publishes its own with: %s issuer publish", o.env.Name)
+		return nil
+	}
+	err = cli.PrintList(o.env.Out, o.out, "IssuerList", known.list, func(i issuers.Issuer) string { return i.Cluster }, o.columns())
+	if o.out.Format == cli.TableFmt {
+		o.explain(known.list)
+	}
+	return err
+}
+
+func (o *listOptions) columns() []cli.Column[issuers.Issuer] {
+	type row = issuers.Issuer
+	now := o.env.Clock.Now()
+	return []cli.Column[row]{
+		{Header: "cluster", Value: func(i row) string { return i.Cluster }},
+		{Header: "issuer", Value: func(i row) string { return i.Issuer }},
+		{Header: "source", Value: func(i row) string { return i.Source }},
+		{Header: "keys", Value: func(i row) string {
+			if len(i.Keys) == 0 {
+				return ""
+			}
+			return strconv.Itoa(len(i.Keys))
+		}},
+		{Header: "age", Value: func(i row) string {
+			if i.PublishedAt == nil {
+				return ""
+			}
+			return duration.ShortHumanDuration(max(now.Sub(*i.PublishedAt), 0))
+		}},
+		{Header: "trusted", Value: func(i row) string { return cli.YesNo(i.Trusted) }},
+		{Header: "reason", Value: func(i row) string { return i.Reason }},
+		{Header: "key ids", Wide: true, Value: func(i row) string { return strings.Join(ids(i), ",") }},
+		{Header: "audiences", Wide: true, Value: func(i row) string { return strings.Join(i.Audiences, ",") }},
+		{Header: "location", Wide: true, Value: func(i row) string { return i.Location }},
+		{Header: "message", Wide: true, Value: func(i row) string { return i.Message }},
+	}
+}
+
+// explain says below the table why somebody is not believed.
+func (o *listOptions) explain(list []issuers.Issuer) {
+	for _, issuer := range list {
+		if !issuer.Trusted {
+			o.env.Say("%s", cli.Fold(fmt.Sprintf("%s: %s: %s", issuer.Cluster, issuer.Reason, issuer.Message), "  "))
+		}
+	}
+}
+
+func ids(issuer issuers.Issuer) []string {
+	out := make([]string, len(issuer.Keys))
+	for i, key := range issuer.Keys {
+		out[i] = key.ID
+	}
+	return out
+}

@@ -1,0 +1,129 @@
+package issuer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+)
+
+type publishOptions struct {
+	env        cli.Env
+	wait       cli.Wait
+	off        bool
+	klusterlet string
+}
+
+func newPublish(env cli.Env) *cobra.Command {
+	o := &publishOptions{env: env, wait: cli.Wait{Enabled: true}}
+	cmd := &cobra.Command{
+		Use:   "publish",
+		Short: "Have a managed cluster show the hub its issuer and keys, on the managed cluster",
+		Long: `Have the agent of a managed cluster show the hub the issuer and the public keys
+of the cluster's tokens, and keep them up to date. Run it with the context of
+the managed cluster.
+
+The agent publishes only keys that verify a token which the cluster just made.
+With --off it takes back what it published: the hub then believes no token of
+this cluster whose keys are not in the token authorizer's configuration.`,
+		Example: fmt.Sprintf(`  # On, and wait until the hub has the keys
+  %[1]s issuer publish --context cluster1
+
+  # Off
+  %[1]s issuer publish --context cluster1 --off`, env.Name),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	cmd.Flags().BoolVar(&o.off, "off", false, "stop, and take back what was published")
+	cmd.Flags().StringVar(&o.klusterlet, "klusterlet-name", "", "Klusterlet of the agent, if there are several (default klusterlet)")
+	o.wait.AddTo(cmd, "wait until the hub holds the keys, or none with --off")
+	env.Kube.AddDryRunFlag(cmd)
+	return cmd
+}
+
+func (o *publishOptions) run(ctx context.Context) error {
+	ctx, cancel := o.wait.Context(ctx)
+	defer cancel()
+	runner, err := fleet.CurrentRunner(o.env)
+	if err != nil {
+		return err
+	}
+	if err := fleet.RequireManaged(o.env, runner.Client); err != nil {
+		return err
+	}
+	agent, err := runner.NamedAgent(ctx, o.klusterlet)
+	if err != nil {
+		return o.explain(err)
+	}
+	if err := o.change(ctx, runner, agent); err != nil {
+		return err
+	}
+	if !o.wait.Enabled || o.env.Kube.DryRun() != cli.DryRunNone {
+		return nil
+	}
+	return o.await(ctx, runner, agent)
+}
+
+func (o *publishOptions) explain(err error) error {
+	switch {
+	case errors.Is(err, install.ErrSeveralAgents):
+		return cli.Usagef("%v: name one with --klusterlet-name", err)
+	case errors.Is(err, install.ErrNoAgent) && o.klusterlet != "":
+		return cli.NotFoundf("list them with: kubectl get klusterlets", "there is no Klusterlet %s", o.klusterlet)
+	case errors.Is(err, install.ErrNoAgent):
+		return cli.NotFoundf("run join first", "no agent is installed here")
+	}
+	return err
+}
+
+func (o *publishOptions) change(ctx context.Context, runner *install.Runner, agent install.Agent) error {
+	name := "klusterlet.operator.open-cluster-management.io/" + agent.Klusterlet.Name
+	publishes, said := agent.PublishesIssuer()
+	if (publishes && !o.off) || (o.off && said && !publishes) {
+		_, err := fmt.Fprintf(o.env.Out, "%s unchanged\n", name)
+		return err
+	}
+	err := runner.SetPublishIssuer(ctx, agent, !o.off)
+	if _, refused := errors.AsType[*cli.WriteRefusedError](err); err != nil && !refused {
+		return err
+	}
+	_, err = fmt.Fprintf(o.env.Out, "%s configured%s\n", name, o.env.Kube.DryRunSuffix())
+	return err
+}
+
+func (o *publishOptions) await(ctx context.Context, runner *install.Runner, agent install.Agent) error {
+	flag := "--publish-issuer"
+	if o.off {
+		flag += "=" + strconv.FormatBool(false)
+	}
+	missing := func(args []string) string {
+		if publishes, said := agent.PublishesIssuer(); o.off && !publishes && !said || slices.Contains(args, flag) {
+			return ""
+		}
+		return "the operator has not given the agent its new flags yet"
+	}
+	err := runner.AwaitFlags(ctx, agent, missing)
+	switch {
+	case err != nil:
+	case o.off:
+		err = runner.AwaitIssuerWithdrawn(ctx, agent)
+	default:
+		err = runner.AwaitIssuerPublished(ctx, agent)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		waiting := "the agent"
+		if unmet := install.Unmet(err); unmet != "" {
+			waiting += " (" + strings.TrimSpace(unmet) + ")"
+		}
+		return o.wait.TimedOut(err, waiting, o.env.Name+" check spoke")
+	}
+	return err
+}
