@@ -63,7 +63,7 @@ func (s *Store) start(ctx context.Context, m *member) *flight {
 	if m.flight != nil || s.stopped {
 		return m.flight
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	f := &flight{done: make(chan struct{}), cancel: cancel}
 	m.flight = f
 	config := m.config
@@ -83,16 +83,20 @@ func (s *Store) start(ctx context.Context, m *member) *flight {
 	return f
 }
 
+// read reads a source. Its time begins when it is its turn, so that a source is
+// not taken for broken because many others are slow.
 func (s *Store) read(ctx context.Context, config Cluster) reading {
+	if config.Source.kind() == sourceFile {
+		return readFile(config.Source.File)
+	}
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	case <-ctx.Done():
-		return reading{err: fmt.Errorf("too many other sources are slow: %w", ctx.Err())}
+		return reading{err: ctx.Err()}
 	}
-	if config.Source.kind() == sourceFile {
-		return readFile(config.Source.File)
-	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
 	return fetch(ctx, config)
 }
 

@@ -171,6 +171,26 @@ func TestReconfigure(t *testing.T) {
 	}
 }
 
+// TestSamePlace: another CA, credential or tolerance does not make the keys of
+// a source other keys.
+func TestSamePlace(t *testing.T) {
+	t.Parallel()
+	key := issuer.NewKey(t, jwk.ES256)
+	p := issuer.NewProvider(t, key)
+	cluster := remote("c1", sharedIssuer, p)
+	e := start(t, cluster)
+	generation := e.Generation()
+	release := p.Hold()
+	defer release()
+	cluster.Source.CA = append(cluster.Source.CA, '\n')
+	cluster.StaleFor = time.Hour
+	e.configure(t, cluster)
+	e.verifies(t, sharedIssuer, key, "c1")
+	if e.Generation() != generation {
+		t.Error("the generation moved without a key going")
+	}
+}
+
 func TestFile(t *testing.T) {
 	t.Parallel()
 	a, b := issuer.NewKey(t, jwk.ES256), issuer.NewKey(t, jwk.ES256)
