@@ -77,10 +77,11 @@ func (g globs) patterns() []string {
 
 // overlap reports whether some name matches both patterns.
 func overlap(a, b string) bool {
-	if i, j := strings.IndexByte(a, '*'), strings.IndexByte(b, '*'); i >= 0 && j >= 0 {
-		if n := min(i, j); a[:n] != b[:n] {
-			return false
-		}
+	switch {
+	case !wild(a) && !wild(b):
+		return a == b
+	case !sameHead(a, b): // So do most patterns differ.
+		return false
 	}
 	// meet[j] tells whether the rest of a has a name in common with b[j:].
 	meet := make([]bool, len(b)+1)
@@ -101,6 +102,19 @@ func overlap(a, b string) bool {
 		meet = next
 	}
 	return meet[0]
+}
+
+// sameHead reports whether both are the same up to the first star.
+func sameHead(a, b string) bool {
+	for i := range min(len(a), len(b)) {
+		if a[i] == '*' || b[i] == '*' {
+			return true
+		}
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
 }
 
 func onlyStars(pattern string) bool { return strings.Trim(pattern, everything) == "" }

@@ -9,11 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -148,11 +150,13 @@ func (s *Store) load(ctx context.Context) ([]byte, *corev1.ConfigMap, error) {
 // with what they wrote. A change after which the document does not load is
 // refused with all that is wrong.
 func (s *Store) Edit(ctx context.Context, change func(*Document) error) (*Document, bool, error) {
+	// Each round somebody gets through.
+	patience := wait.Backoff{Steps: 12, Duration: 10 * time.Millisecond, Factor: 1.5, Jitter: 0.5}
 	var (
 		doc     *Document
 		changed bool
 	)
-	err := retry.OnError(retry.DefaultRetry, contended, func() error {
+	err := retry.OnError(patience, contended, func() error {
 		var err error
 		doc, changed, err = s.edit(ctx, change)
 		return err
