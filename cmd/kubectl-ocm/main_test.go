@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -102,6 +103,29 @@ func setup(t *testing.T, env *testscript.Env) error {
 			return err
 		}
 		env.Setenv(strings.ToUpper(name), file)
+		if err := serving(tb, env, cp, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serving gives a script a loopback address of its own, in LOOPBACK, and for
+// each control plane a certificate for it: NAME.crt and NAME.key, by NAME.ca.
+func serving(tb testing.TB, env *testscript.Env, cp *controlplane.ControlPlane, name string) error {
+	tb.Helper()
+	if env.Getenv("LOOPBACK") == "" {
+		var random [3]byte
+		if _, err := rand.Read(random[:]); err != nil {
+			return err
+		}
+		env.Setenv("LOOPBACK", net.IPv4(127, random[0]|1, random[1], random[2]|1).String())
+	}
+	cert, key := cp.ServingCert(tb, "token-authorizer", net.ParseIP(env.Getenv("LOOPBACK")))
+	for suffix, data := range map[string][]byte{".crt": cert, ".key": key, ".ca": cp.CAData} {
+		if err := os.WriteFile(filepath.Join(env.WorkDir, name+suffix), data, 0o600); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -123,7 +123,7 @@ func (c *credential) complete() (*stsclient.Client, error) {
 	if c.timeout <= 0 {
 		problems = append(problems, cli.Usagef("--timeout must be more than 0"))
 	}
-	roots, err := c.roots()
+	roots, err := certificates(c.caFile)
 	if problems = append(problems, err); errors.Join(problems...) != nil {
 		return nil, errors.Join(problems...)
 	}
@@ -137,18 +137,18 @@ func (c *credential) complete() (*stsclient.Client, error) {
 	return &stsclient.Client{URL: service.String(), HTTP: stsclient.NewHTTP(transport), Clock: c.env.Clock}, nil
 }
 
-// roots are nil for those of the system.
-func (c *credential) roots() (*x509.CertPool, error) {
-	if c.caFile == "" {
+// certificates reads --ca-file; without one they are nil, those of the system.
+func certificates(file string) (*x509.CertPool, error) {
+	if file == "" {
 		return nil, nil //nolint:nilnil // that is what tls.Config takes for the system's
 	}
-	data, err := cli.ReadFile(c.caFile)
+	data, err := cli.ReadFile(file)
 	if err != nil {
 		return nil, cli.Usagef("--ca-file: %v", err)
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(data) {
-		return nil, cli.Usagef("--ca-file: %s holds no PEM certificate", c.caFile)
+		return nil, cli.Usagef("--ca-file: %s holds no PEM certificate", file)
 	}
 	return roots, nil
 }

@@ -11,7 +11,8 @@ import (
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
 	return cli.Parent("exchange", "Let workloads of managed clusters have tokens of the hub",
-		newExplain(env), newAllow(env), newPolicy(env), newRBAC(env), newCredential(env))
+		newExplain(env), newAllow(env), newPolicy(env), newRBAC(env),
+		newTest(env), newCredential(env))
 }
 
 func newPolicy(env cli.Env) *cobra.Command {

@@ -36,7 +36,10 @@ type explanation struct {
 	Target   *grantTarget `json:"target,omitempty"`
 	Steps    []step       `json:"steps"`
 
-	err error
+	// identity and granted are what a trial goes on with.
+	identity subject.Identity
+	granted  policy.Grant
+	err      error
 }
 
 type workload struct {
@@ -96,7 +99,7 @@ func (e *explanation) skip(name, detail string) {
 
 // identify takes what was proven.
 func (e *explanation) identify(id subject.Identity) {
-	e.Cluster = id.Cluster
+	e.Cluster, e.identity = id.Cluster, id
 	if id.Account.Name == "" {
 		return
 	}
@@ -127,7 +130,7 @@ func (e *explanation) rule(c policy.Considered) {
 }
 
 func (e *explanation) grant(g policy.Grant) {
-	e.Allowed, e.Rule = true, g.Rule
+	e.Allowed, e.Rule, e.granted = true, g.Rule, g
 	e.Target = &grantTarget{
 		Namespace: g.Target.Namespace, Name: g.Target.Name, Audiences: g.Target.Audiences,
 		ExpirationSeconds: int64(g.Target.Expiration.Seconds()),
@@ -202,6 +205,12 @@ const (
 )
 
 func (e *explanation) print(w io.Writer) error {
+	_, err := io.WriteString(w, e.table()+"\n"+cli.Fold(e.summary(), "")+"\n")
+	return err
+}
+
+// table has a line for each step.
+func (e *explanation) table() string {
 	var b strings.Builder
 	hanging := strings.Repeat(" ", markWidth+checkWidth+1)
 	for _, s := range e.Steps {
@@ -218,9 +227,7 @@ func (e *explanation) print(w io.Writer) error {
 		}
 		b.WriteString(head + cli.Fold(hanging+s.Detail, hanging)[len(hanging):] + "\n")
 	}
-	b.WriteString("\n" + cli.Fold(e.summary(), "") + "\n")
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
 
 func (e *explanation) summary() string {

@@ -89,6 +89,17 @@ func (k *Kube) LoaderFor(other Context) clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &overrides)
 }
 
+// At returns the settings of a call whose flags choose another cluster: an empty
+// Context is the current one of the kubeconfig.
+func (k *Kube) At(other Context) *Kube {
+	chosen := *k
+	chosen.overrides = clientcmd.ConfigOverrides{CurrentContext: other.Name, Timeout: k.overrides.Timeout}
+	if other.Kubeconfig != "" {
+		chosen.path = other.Kubeconfig
+	}
+	return &chosen
+}
+
 // Config returns the connection to the cluster that the flags choose.
 func (k *Kube) Config() (*rest.Config, error) { return k.ConfigFor(Context{}) }
 

@@ -60,6 +60,8 @@ func distrusted(cluster *clusterv1.ManagedCluster) string {
 		return "the hub has not accepted the cluster"
 	case !cluster.DeletionTimestamp.IsZero():
 		return "the cluster is being removed"
+	case !apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted):
+		return "the hub has not carried out the acceptance of the cluster yet"
 	case !apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined):
 		return "the cluster has not joined"
 	}

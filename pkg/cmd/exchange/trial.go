@@ -1,0 +1,160 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/truststore"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
+)
+
+// trial is one call of "exchange test".
+type trial struct {
+	env cli.Env
+	hub cli.Context
+	// chain has the hub's environment.
+	chain    explainOptions
+	as       string
+	audience string
+	server   string
+	caFile   string
+	made     *explanation
+}
+
+func newTest(env cli.Env) *cobra.Command {
+	t := &trial{env: env, chain: explainOptions{out: cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath)}, made: &explanation{}}
+	cmd := &cobra.Command{
+		Use:   "test --context CONTEXT --as NAMESPACE/NAME",
+		Short: "Try an exchange: mint, verify, decide, exchange, ask the hub who it is",
+		Long: `Try an exchange. A token is minted for a ServiceAccount of a managed cluster and
+goes through the same chain as in the token authorizer, with the configuration
+and the keys that the hub has; then the hub is asked whose token came out. Each
+step is printed, and none is made after one that failed.
+
+The chain runs here, under the name of the token authorizer's ServiceAccount, so
+that missing permissions show. With --server, a running token authorizer is
+asked instead, as a proxy would ask it.
+
+--context is the managed cluster; the hub is the kubeconfig's current context
+unless --hub-context names it. It exits with 3 when the exchange is refused.`,
+		Example: fmt.Sprintf(`  %[1]s exchange test --context cluster1 --hub-context hub --as app/web
+
+  # Through a running token authorizer
+  %[1]s exchange test --context cluster1 --as app/web --server https://token-authorizer.example.com:9002 --ca-file ca.crt`, env.Name),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return t.run(cmd.Context()) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&t.as, "as", "", "the workload's ServiceAccount on the managed cluster, as NAMESPACE/NAME")
+	flags.StringVar(&t.hub.Name, "hub-context", "", "kubeconfig context of the hub; the current one if not given")
+	flags.StringVar(&t.hub.Kubeconfig, "hub-kubeconfig", "", "kubeconfig of the hub, if it is another one")
+	flags.StringVar(&t.audience, "audience", "", "audience of the minted token; the first that the configuration demands if not given")
+	flags.StringVar(&t.server, "server", "", "URL of a running token authorizer's HTTP endpoint, to ask it")
+	flags.StringVar(&t.caFile, "ca-file", "", "PEM bundle that verifies --server; the system's roots if not given")
+	t.chain.store.AddTo(cmd)
+	t.chain.out.AddTo(cmd)
+	return cmd
+}
+
+func (t *trial) run(ctx context.Context) error {
+	if err := t.complete(); err != nil {
+		return err
+	}
+	t.chain.env = t.env
+	t.chain.env.Kube = t.env.Kube.At(t.hub)
+	managed, err := t.env.Kube.Config()
+	if err != nil {
+		return err
+	}
+	hub, err := t.chain.env.Kube.Config()
+	if err != nil {
+		return err
+	}
+	err = t.steps(ctx, managed, hub)
+	if len(t.made.Steps) == 0 {
+		return err
+	}
+	return errors.Join(t.print(), err)
+}
+
+func (t *trial) complete() error {
+	var problems []error
+	if _, _, ok := account(t.as); !ok {
+		problems = append(problems, cli.Usagef("--as: %q is not the NAMESPACE/NAME of a ServiceAccount of the managed cluster", t.as))
+	}
+	if _, managed := t.env.Kube.Target(); t.hub.Kubeconfig == "" {
+		if _, hub := t.env.Kube.At(t.hub).Target(); managed == hub {
+			problems = append(problems, cli.Usagef("the managed cluster and the hub are the same: name the one with --context and the other with --hub-context"))
+		}
+	}
+	if t.server != "" && !strings.HasPrefix(t.server, "https://") {
+		problems = append(problems, cli.Usagef("--server must be an https:// URL: a token is not sent in the clear"))
+	}
+	return errors.Join(problems...)
+}
+
+// known is what a token authorizer with the same configuration knows.
+type known struct {
+	store  *truststore.Store
+	config *config.Config
+	keys   *jwks.Store
+}
+
+// steps makes them, up to the first that fails.
+func (t *trial) steps(ctx context.Context, managed, hub *rest.Config) error {
+	k, err := t.known(ctx)
+	if err != nil {
+		return err
+	}
+	token, err := t.subjectToken(ctx, k, managed)
+	if err != nil {
+		return err
+	}
+	var issued string
+	if t.server != "" {
+		issued, err = t.ask(ctx, token)
+	} else {
+		issued, err = t.exchange(ctx, k, hub, token)
+	}
+	if err != nil {
+		return err
+	}
+	return t.whoAmI(ctx, hub, issued)
+}
+
+// known reads it, if it is needed.
+func (t *trial) known(ctx context.Context) (*known, error) {
+	if t.server != "" && t.audience != "" {
+		return nil, nil //nolint:nilnil // somebody else knows
+	}
+	store, err := t.chain.store.Open(t.chain.env)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := store.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k := &known{store: store}
+	if k.config, err = doc.Config(store.Options()); err != nil {
+		return nil, err
+	}
+	k.keys, err = t.chain.keys(ctx, store, k.config)
+	return k, err
+}
+
+// print prints the steps.
+func (t *trial) print() error {
+	if t.chain.out.Machine() {
+		return t.chain.out.Object(t.env.Out, t.made)
+	}
+	_, err := fmt.Fprint(t.env.Out, t.made.table())
+	return err
+}

@@ -1,0 +1,185 @@
+package exchange
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/server"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// subjectLife is how long the minted subject token lives, the least that an API
+// server grants.
+const subjectLife = 10 * time.Minute
+
+// subjectToken mints the subject token, with the audience that is demanded of it.
+func (t *trial) subjectToken(ctx context.Context, k *known, managed *rest.Config) (string, error) {
+	if t.audience == "" {
+		var err error
+		if t.audience, err = t.demanded(ctx, k, managed); err != nil {
+			return "", err
+		}
+	}
+	token, err := t.mint(ctx, managed, t.audience)
+	if err != nil {
+		return "", err
+	}
+	audience := "its own API server"
+	if t.audience != "" {
+		audience = t.audience
+	}
+	t.made.step("mint", nil, fmt.Sprintf("a token of %s for %s, at %s", t.as, audience, managed.Host))
+	return token, nil
+}
+
+// demanded finds the audience that the configuration demands of the cluster's
+// tokens: another token of it tells which cluster it is.
+func (t *trial) demanded(ctx context.Context, k *known, managed *rest.Config) (string, error) {
+	token, err := t.mint(ctx, managed, "")
+	if err != nil {
+		return "", err
+	}
+	probe := t.chain.explain(ctx, k.keys, k.config, token) // Refused for its audience, most of the time.
+	cluster, ok := k.config.Cluster(probe.Cluster)
+	if !ok || len(cluster.Token.Audiences) == 0 {
+		return "", nil // The chain tells what is wrong, if anything is.
+	}
+	return cluster.Token.Audiences[0], nil
+}
+
+func (t *trial) mint(ctx context.Context, managed *rest.Config, audience string) (string, error) {
+	c, err := cli.NewClient(managed)
+	if err != nil {
+		return "", err
+	}
+	seconds := int64(subjectLife / time.Second)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	if audience != "" {
+		request.Spec.Audiences = []string{audience}
+	}
+	namespace, name, _ := account(t.as)
+	in := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if err = c.SubResource("token").Create(ctx, in, request); apierrors.IsNotFound(err) {
+		return "", cli.NotFoundf("name one that exists with --as", "the managed cluster at %s has no ServiceAccount %s", managed.Host, t.as)
+	}
+	return request.Status.Token, err
+}
+
+// exchange takes the token through what the token authorizer does.
+func (t *trial) exchange(ctx context.Context, k *known, hub *rest.Config, token string) (string, error) {
+	minted := t.made.Steps
+	t.made = t.chain.explain(ctx, k.keys, k.config, token)
+	t.made.Steps = append(minted, t.made.Steps...)
+	if t.made.err != nil {
+		return "", t.refused(k)
+	}
+	exchanger, err := exchange.New(exchange.Config{Hub: t.asAuthorizer(hub), Clock: t.env.Clock})
+	if err != nil {
+		return "", err
+	}
+	issued, _, err := exchanger.Exchange(ctx, exchange.Request{Subject: t.made.identity, Target: t.made.granted.Target})
+	if err != nil {
+		t.made.step("exchange", err, "")
+		t.made.refuse(err)
+		return "", t.refused(k)
+	}
+	t.made.step("exchange", nil, fmt.Sprintf("a token of %s/%s until %s",
+		t.made.Target.Namespace, t.made.Target.Name, issued.Expires.UTC().Format(time.RFC3339)))
+	return issued.Value, nil
+}
+
+func (t *trial) refused(k *known) error {
+	return cli.Blockedf(t.chain.remedy(t.made, k.store), "the exchange is refused: %s: %s", t.made.Reason, t.made.Detail)
+}
+
+// asAuthorizer is the hub with the permissions of the token authorizer, if the
+// configuration is that of one in the cluster.
+func (t *trial) asAuthorizer(hub *rest.Config) *rest.Config {
+	if t.chain.store.File != "" {
+		return hub
+	}
+	hub = rest.CopyConfig(hub)
+	namespace, _, _ := strings.Cut(t.chain.store.ConfigMap, "/")
+	hub.Impersonate = rest.ImpersonationConfig{
+		UserName: names.ServiceAccountUser(namespace, names.TokenAuthorizer),
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+	}
+	return hub
+}
+
+// ask asks a running token authorizer, as a proxy would.
+func (t *trial) ask(ctx context.Context, token string) (string, error) {
+	roots, err := certificates(t.caFile)
+	if err != nil {
+		return "", err
+	}
+	client := &http.Client{
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Timeout:       patience,
+	}
+	address := strings.TrimSuffix(t.server, "/") + server.AuthzPath + "exchange-test"
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return "", cli.Usagef("--server: %v", err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	response, err := client.Do(request)
+	if err != nil {
+		return "", cli.Explain(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 4096))
+	if err != nil {
+		return "", fmt.Errorf("read the answer of the token authorizer: %w", err)
+	}
+	issued, ok := strings.CutPrefix(response.Header.Get("Authorization"), "Bearer ")
+	if response.StatusCode == http.StatusOK && ok {
+		t.made.Allowed = true
+		t.made.step("authorizer", nil, t.server+" allows it")
+		return issued, nil
+	}
+	t.made.Status, t.made.Detail = response.StatusCode, strings.TrimSpace(string(body))
+	t.made.Reason = response.Header.Get("X-Ocm-Reason") // With --reason-header.
+	t.made.Steps = append(t.made.Steps, step{
+		Check: "authorizer", Outcome: failed, Reason: t.made.Reason, Detail: response.Status + ": " + t.made.Detail,
+	})
+	return "", cli.Blockedf("its audit log has the reason; so has this command without --server, if the configuration is the same",
+		"the token authorizer at %s answers %s: %s", t.server, response.Status, t.made.Detail)
+}
+
+// whoAmI asks the hub whose token came out.
+func (t *trial) whoAmI(ctx context.Context, hub *rest.Config, issued string) error {
+	config := rest.AnonymousClientConfig(hub)
+	config.BearerToken = issued
+	c, err := cli.NewClient(t.env.Kube.Guard(config))
+	if err != nil {
+		return err
+	}
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := c.Create(ctx, review); err != nil {
+		return fmt.Errorf("ask the hub whose token came out: %w", err)
+	}
+	user := review.Status.UserInfo
+	detail := "it takes the token for " + user.Username
+	if ids := user.Extra["authentication.kubernetes.io/credential-id"]; len(ids) > 0 {
+		detail += ", " + ids[0]
+	}
+	t.made.step("hub", nil, detail)
+	return nil
+}
