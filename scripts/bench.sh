@@ -18,4 +18,8 @@ bench() {
 	bench AddOns 1x ./bench
 	bench Hub 1x ./bench/hub
 	bench AddOnHub 1x ./bench/addonhub
+	bench ExtAuthz 1x ./bench/extauthz
+	bench Cold 2000x ./pkg/extauthz/subject
+	bench WarmCheck 20000x ./pkg/extauthz/server
+	bench ReferenceCodec 20000x ./pkg/extauthz/server
 } | tee bin/bench.txt

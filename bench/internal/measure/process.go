@@ -21,19 +21,22 @@ type Process struct {
 	cmd *exec.Cmd
 }
 
-// Start starts a role of our binary, with a kubeconfig, and waits until it leads
-// and its cache is filled. It ends with the benchmark.
-func Start(b *testing.B, binary, role, kubeconfig string) *Process {
+// Start starts a role of our binary, with a kubeconfig and more flags, and waits
+// until it leads and its cache is filled. It ends with the benchmark.
+func Start(b *testing.B, binary, role, kubeconfig string, flags ...string) *Process {
 	b.Helper()
 	var now clock.RealClock
-	port := freePort(b)
+	port := FreePort(b)
 	log, err := os.Create(filepath.Join(b.TempDir(), role+".log"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	cmd := exec.Command(binary, "controller", role, "--kubeconfig="+kubeconfig, //nolint:noctx,gosec // It is stopped below.
-		"--bind-address=127.0.0.1", "--health-port="+port, "--metrics-port=0",
-		"--leader-election-namespace=open-cluster-management-hub")
+	args := append([]string{
+		"controller", role, "--kubeconfig=" + kubeconfig,
+		"--bind-address=127.0.0.1", "--health-port=" + port, "--metrics-port=0",
+		"--leader-election-namespace=open-cluster-management-hub",
+	}, flags...)
+	cmd := exec.Command(binary, args...) //nolint:noctx,gosec // It is stopped below.
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
@@ -70,7 +73,8 @@ func ready(b *testing.B, port string) bool {
 	return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
 }
 
-func freePort(b *testing.B) string {
+// FreePort is a port of 127.0.0.1 that nothing listens at.
+func FreePort(b *testing.B) string {
 	b.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // Closed at once.
 	if err != nil {
@@ -118,11 +122,24 @@ func (p *Process) CPU(b *testing.B) time.Duration {
 // PeakKiB is the most memory that the process ever had.
 func (p *Process) PeakKiB(b *testing.B) int64 {
 	b.Helper()
+	return p.status(b, "VmHWM:")
+}
+
+// PrivateKiB is the memory that the process has now for itself: its own pages,
+// not those of the binary, which processes share.
+func (p *Process) PrivateKiB(b *testing.B) int64 {
+	b.Helper()
+	return p.status(b, "RssAnon:")
+}
+
+// status reads one figure of the process.
+func (p *Process) status(b *testing.B, name string) int64 {
+	b.Helper()
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/status")
 	if err != nil {
 		b.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(data), "VmHWM:")
+	_, rest, _ := strings.Cut(string(data), name)
 	kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
 	if err != nil {
 		b.Fatal(err)

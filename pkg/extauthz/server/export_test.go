@@ -5,6 +5,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+
+	"google.golang.org/grpc/mem"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
 )
 
 // Read is what the server takes from a CheckRequest.
@@ -46,4 +51,33 @@ func AcceptsForm(body string) bool {
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	_, refused := readForm(httptest.NewRecorder(), r)
 	return refused == nil
+}
+
+// CheckWire answers a CheckRequest, from bytes to bytes.
+func (s *Server) CheckWire(ctx context.Context, data []byte) ([]byte, error) {
+	c := newCodec()
+	request := &checkRequest{}
+	if err := c.Unmarshal(mem.BufferSlice{mem.SliceBuffer(data)}, request); err != nil {
+		return nil, err
+	}
+	made, err := s.check(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.Marshal(made)
+	if err != nil {
+		return nil, err
+	}
+	return out[0].ReadOnlyData(), nil
+}
+
+// CodecRoundTrip reads a CheckRequest and writes an answer that allows it.
+func CodecRoundTrip(data []byte) error {
+	c := newCodec()
+	request := &checkRequest{}
+	if err := c.Unmarshal(mem.BufferSlice{mem.SliceBuffer(data)}, request); err != nil {
+		return err
+	}
+	_, err := c.Marshal(newAnswers(Answers{}).allow(&request.headers, &authorizer.Decision{Token: exchange.Token{Value: request.token()}}))
+	return err
 }

@@ -105,7 +105,6 @@ func New(config Config) (*Server, error) {
 		}
 		s.certificates = loaded
 	}
-	s.grpc = s.newGRPC()
 	s.http = s.newHTTP()
 	s.SetServing(false)
 	return s, nil
@@ -178,6 +177,7 @@ func (s *Server) Start(ctx context.Context) error {
 	s.mu.Lock()
 	open := s.listeners
 	s.mu.Unlock()
+	s.grpc = s.newGRPC() // Its workers run from now on.
 	served := make(chan error)
 	running := 0
 	serve := func(l net.Listener, serve func(net.Listener) error) {
