@@ -21,6 +21,7 @@ type lintOptions struct {
 	out    *cli.Output
 	store  truststore.Flags
 	strict bool
+	hub    bool
 }
 
 func newLint(env cli.Env) *cobra.Command {
@@ -38,7 +39,7 @@ a configuration and goes on with the last good one. Warnings are loaded.`,
   %[1]s exchange policy lint
 
   # A file, before it goes to the hub
-  %[1]s exchange policy lint -f clusters.yaml --strict`, env.Name),
+  %[1]s exchange policy lint -f clusters.yaml --from-hub --strict`, env.Name),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
@@ -47,6 +48,7 @@ a configuration and goes on with the last good one. Warnings are loaded.`,
 	cmd.MarkFlagsMutuallyExclusive("filename", "clusters-config")
 	cmd.MarkFlagsMutuallyExclusive("filename", "config-configmap")
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "a file without any policy (seed 002's form) is an error")
+	cmd.Flags().BoolVar(&o.hub, "from-hub", false, "the file is for the ConfigMap of a hub, where keys are published")
 	o.out.AddTo(cmd)
 	return cmd
 }
@@ -82,7 +84,7 @@ func (o *lintOptions) lint(ctx context.Context, store *truststore.Store) ([]poli
 		return nil, err
 	}
 	opts := store.Options()
-	opts.Strict = o.strict
+	opts.Strict, opts.Hub = o.strict, opts.Hub || o.hub
 	cfg, err := doc.Config(opts)
 	if invalid, ok := errors.AsType[*config.InvalidError](err); ok {
 		return invalid.Findings, nil

@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 )
@@ -29,6 +31,7 @@ func (p *parser) checkClusters() {
 		first[c.Name()] = c.Spec.Path
 	}
 	p.sharedKeys()
+	p.hubKeys()
 	if p.out.Seed {
 		p.seedForm()
 	}
@@ -52,6 +55,31 @@ func (p *parser) sharedKeys() {
 			owner[at] = i
 		}
 	}
+}
+
+// hubKeys is about keys that nobody will bring.
+func (p *parser) hubKeys() {
+	if p.opts.Hub {
+		return
+	}
+	var from []string
+	for i := range p.out.Clusters {
+		if p.out.Clusters[i].Keys.Source.Hub {
+			from = append(from, strconv.Quote(p.out.Clusters[i].Name()))
+		}
+	}
+	const shown = 3
+	switch {
+	case len(from) == 0:
+		return
+	case len(from) > shown:
+		from = append(from[:shown], fmt.Sprintf("%d more", len(from)-shown))
+	}
+	p.findings = append(p.findings, policy.Finding{
+		Severity: policy.Warning, Path: "clusters", Line: p.line("clusters"),
+		Message: "keys that clusters publish on the hub are read with --from-hub only, so nothing is known of " + strings.Join(from, ", "),
+		Fix:     "put the configuration into the hub's ConfigMap, or name another source of keys",
+	})
 }
 
 // seedForm is about a file without any policy.

@@ -97,11 +97,19 @@ func (c *clusterReader) read(n node) {
 		n.list(func(_ int, child node) { c.out.Spec.Allow = append(c.out.Spec.Allow, c.readRule(child)) })
 	}
 	c.out.Spec.Path = n.path
+	before := len(n.r.findings)
 	n.object(known)
 	c.checkName(n)
 	c.checkKeys(n)
 	c.checkPins(n)
 	c.finish(n)
+	// What is wrong in the file was said in the file's words; the store, which
+	// has to take the keys, has the last one.
+	if !policy.Failed(n.r.findings[before:]) {
+		if err := c.out.Keys.Check(); err != nil {
+			n.fail("", "%v", err)
+		}
+	}
 }
 
 func (c *clusterReader) checkName(n node) {
@@ -112,10 +120,21 @@ func (c *clusterReader) checkName(n node) {
 		n.r.fail(n.path+".name", "give the cluster a name, the one of its ManagedCluster if it has one", "the name is missing")
 	case len(name) > 253 || strings.ContainsFunc(name, odd):
 		n.r.fail(n.path+".name", "use at most 253 printable characters", "%q cannot name a cluster", name)
-	case name == policy.AnyCluster && (len(c.sources) > 0 && c.sources[0] != "ocm" || c.out.Keys.Issuer != ""):
-		n.fail("leave out keys and issuer", `the entry "*" is for clusters that publish their own`)
+	case name == policy.AnyCluster:
+		c.checkEveryone(n)
 	}
 	c.out.Spec.Cluster = name
+}
+
+// checkEveryone refuses what cannot be the same for all clusters.
+func (c *clusterReader) checkEveryone(n node) {
+	keys := c.out.Keys
+	if len(c.sources) > 0 && c.sources[0] != "ocm" || keys.Issuer != "" || len(keys.Pins) > 0 {
+		n.fail("leave out issuer, keys and pins", `the entry "*" is for clusters that publish their own`)
+	}
+	if mode := c.out.Review.Mode; mode != "" && mode != review.Never {
+		n.r.fail(n.path+".review", "give clusters with a review an entry of their own", `the entry "*" can have no review: each cluster has an API server of its own`)
+	}
 }
 
 // finish fills in what follows from the rest.

@@ -152,7 +152,7 @@ clusters:
   - {namespaces: [app], serviceAccounts: [a], mapTo: {namespace: "{cluster}", name: "{name}"}}
 deny:
 - targetNamespaces: [team-*]
-`, config.Options{File: "clusters.yaml", Dir: "/etc/extauthz", Self: policy.Account{Namespace: "h", Name: "sa"}})
+`, config.Options{File: "clusters.yaml", Dir: "/etc/extauthz", Hub: true, Self: policy.Account{Namespace: "h", Name: "sa"}})
 	if got.Seed || len(got.Clusters) != 2 || len(got.Warnings) != 0 {
 		t.Fatalf("seed %v, %d clusters, warnings %q", got.Seed, len(got.Clusters), got.Warnings)
 	}
@@ -253,6 +253,18 @@ clusters:
 	}
 }
 
+func TestPublishedKeysNeedTheHub(t *testing.T) {
+	t.Parallel()
+	const text = "defaults: {audiences: [x]}\nclusters: [{name: a}, {name: b, keys: {ocm: {}}}, {name: c}, {name: d}, {name: e}]"
+	got := parse(t, text, config.Options{})
+	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], `nothing is known of "a", "b", "c", 2 more`) {
+		t.Errorf("%q", got.Warnings)
+	}
+	if got := parse(t, text, config.Options{Hub: true}); len(got.Warnings) != 0 {
+		t.Errorf("on the hub: %q", got.Warnings)
+	}
+}
+
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "clusters.yaml")
@@ -279,6 +291,9 @@ func FuzzParse(f *testing.F) {
 		got, err := config.Parse([]byte(text), config.Options{Hub: hub})
 		switch {
 		case err == nil:
+			if err := jwks.New(jwks.Config{}).Configure(withoutFiles(got.Keys())); err != nil {
+				t.Errorf("the key store does not take it: %v", err)
+			}
 			for _, c := range got.Clusters {
 				if c.Policy == nil || c.Name() == "" || len(c.Token.Audiences) == 0 && !got.Seed && len(c.Spec.Allow) > 0 {
 					t.Errorf("%+v", c)
@@ -288,6 +303,11 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%v with %+v", err, got)
 		}
 	})
+}
+
+// withoutFiles leaves out what would be read from this machine.
+func withoutFiles(clusters []jwks.Cluster) []jwks.Cluster {
+	return slices.DeleteFunc(clusters, func(c jwks.Cluster) bool { return c.Source.File != "" })
 }
 
 func findings(err error) []policy.Finding {
