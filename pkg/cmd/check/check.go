@@ -22,7 +22,7 @@ import (
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
 	return cli.Parent("check", "Find out why something does not work",
-		newHub(env), newSpoke(env), newCluster(env))
+		newHub(env), newSpoke(env), newCluster(env), newTokens(env))
 }
 
 // scope is what the checks of one call share.

@@ -43,6 +43,7 @@ func (c *clusterScope) steps() []step {
 		{"its credential is good for a while", false, c.expiry},
 		{"its add-ons have credentials", false, c.registered},
 		{"their credentials are good for a while", false, c.lasting},
+		{"the keys of its tokens are believed", false, c.issuer},
 	}
 }
 

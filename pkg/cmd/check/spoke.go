@@ -43,6 +43,7 @@ func (a *agentScope) steps() []step {
 		{"the agent is connected to the hub", false, a.connected},
 		{"the agent can register add-ons", false, a.addOnDriver},
 		{"the credentials of add-ons are good", false, a.addOnSecrets},
+		{"the keys of its tokens are published", false, a.issuer},
 	}
 }
 

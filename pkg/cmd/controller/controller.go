@@ -46,6 +46,7 @@ func roles() []*cobra.Command {
 		newAddOnManager(),
 		newExtAuthz(),
 		newSpoke(),
+		newIssuer(),
 		newKlusterlet(),
 	}
 }

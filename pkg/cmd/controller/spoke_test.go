@@ -2,6 +2,8 @@ package controller_test
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -45,5 +47,30 @@ func TestSpokeRefusesBadFlags(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestIssuerRefusesBadFlags does the same for the publisher that runs by itself.
+func TestIssuerRefusesBadFlags(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	insecure := filepath.Join(dir, "insecure")
+	if err := os.WriteFile(insecure, []byte("apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a}}]\nclusters: [{name: a, cluster: {server: 'https://a', insecure-skip-tls-verify: true}}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ args, words string }{
+		{"", "--hub-kubeconfig is missing"},
+		{"--hub-kubeconfig=x", "invalid cluster name"},
+		{"--hub-kubeconfig=x --cluster-name=c1", "--service-account is missing"},
+		{"--hub-kubeconfig=/does/not/exist --cluster-name=c1 --service-account=a", "--hub-kubeconfig: "},
+		{"--hub-kubeconfig=" + insecure + " --cluster-name=c1 --service-account=a", "does not verify the hub"},
+	} {
+		cmd := controller.New()
+		cmd.SetArgs(append([]string{"issuer"}, strings.Fields(tc.args)...))
+		cmd.SetOut(io.Discard)
+		cmd.SetErr(io.Discard)
+		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), tc.words) {
+			t.Errorf("%s: got %v, want %q", tc.args, err, tc.words)
+		}
 	}
 }

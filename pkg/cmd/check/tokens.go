@@ -1,0 +1,317 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/issuers"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/truststore"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// most is how many of a kind a check names.
+const most = 5
+
+// tokenScope is the way of workloads' tokens on a hub.
+type tokenScope struct {
+	*hubScope
+	flags  truststore.Flags
+	store  *truststore.Store
+	config *config.Config
+	known  []issuers.Issuer
+	// permissions are what the token authorizer needs.
+	permissions policy.Permissions
+}
+
+func newTokens(env cli.Env) *cobra.Command {
+	out := cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath)
+	var flags truststore.Flags
+	cmd := &cobra.Command{
+		Use:   "tokens",
+		Short: "Check how workloads' tokens are believed and exchanged, on the hub",
+		Long: `Check, on the hub, the way of workloads' tokens: which clusters publish their
+keys, whether they are believed, whether the token authorizer runs, what is
+unwise about its rules, and whether it may issue what they lead to. It only
+reads.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := open(env)
+			if err != nil {
+				return err
+			}
+			t := &tokenScope{hubScope: &hubScope{scope: s}, flags: flags}
+			return finish(env, out, run(cmd.Context(), "workload tokens on the hub "+s.config.Host, t.steps()))
+		},
+	}
+	flags.AddTo(cmd)
+	out.AddTo(cmd)
+	return cmd
+}
+
+func (t *tokenScope) steps() []step {
+	return []step{
+		{"the API server answers and is new enough", true, t.kubernetes("1.30.0")},
+		{"the hub is installed", true, t.installed},
+		{"the hub knows managed clusters", true, t.served},
+		{"the hub judges the keys of clusters", false, t.deployment(names.HubNamespace, names.HubRegistrationDeployment(names.ClusterManagerName))},
+		{"the token authorizer runs", false, t.tokenAuthorizer},
+		{"its configuration can be used", true, t.usable},
+		{"its rules are wise", false, t.wise},
+		{"clusters publish their keys", false, t.published},
+		{"the keys are believed", false, t.believed},
+		{"clusters with keys have rules", false, t.ruled},
+		{"the ServiceAccounts that rules lead to exist", false, t.targets},
+		{"it may issue their tokens", false, t.permitted},
+	}
+}
+
+// usable reads the configuration.
+func (t *tokenScope) usable(ctx context.Context) (status, string, string) {
+	lint := t.env.Name + " exchange policy lint"
+	var err error
+	if t.store, err = t.flags.Open(t.env); err != nil {
+		return broken(err)
+	}
+	doc, err := t.store.Read(ctx)
+	if err != nil {
+		return bad(lint, "%v", err)
+	}
+	t.config, err = doc.Config(t.store.Options())
+	if err != nil && len(doc.Clusters()) > 0 {
+		return bad(lint, "%v", err)
+	}
+	if len(doc.Clusters()) == 0 {
+		t.config = &config.Config{}
+		return caution(t.env.Name+" exchange allow CLUSTER NAMESPACE/NAME --to ...", "%s names no cluster: every request is denied", t.store)
+	}
+	return good("%s names %d cluster(s)", t.store, len(doc.Clusters()))
+}
+
+// wise repeats what lint says.
+func (t *tokenScope) wise(context.Context) (status, string, string) {
+	lint := t.env.Name + " exchange policy lint"
+	findings := slices.Concat(t.config.Findings, policy.LintTogether(t.config.Specs()))
+	var serious, unwise []string
+	for _, f := range findings {
+		if f.Severity == policy.Error {
+			serious = append(serious, f.String())
+		} else {
+			unwise = append(unwise, f.String())
+		}
+	}
+	switch {
+	case len(serious) > 0:
+		return bad(lint, "%s", some(serious))
+	case len(unwise) > 0:
+		return caution(lint, "%s", some(unwise))
+	}
+	return good("")
+}
+
+// published looks at what agents say.
+func (t *tokenScope) published(ctx context.Context) (status, string, string) {
+	var err error
+	if t.known, err = issuers.Gather(ctx, t.client, t.config); err != nil {
+		return broken(err)
+	}
+	publish := "on the managed cluster: " + t.env.Name + " issuer publish"
+	var missing []string
+	count := 0
+	for _, i := range t.known {
+		switch {
+		case i.Reason == issuers.ReasonNotPublished:
+			missing = append(missing, i.Cluster+" is configured to publish its keys and does not")
+		case i.Source == issuers.SourceHub && i.Issuer != "":
+			count++
+		}
+	}
+	switch {
+	case len(missing) > 0:
+		return bad(publish, "%s", some(missing))
+	case len(t.known) == 0:
+		return caution(publish, "no cluster publishes its keys, and none are configured")
+	}
+	return good("%d cluster(s) publish, %d are configured", count, len(t.known)-count)
+}
+
+// believed finds who is not.
+func (t *tokenScope) believed(context.Context) (status, string, string) {
+	var refused []string
+	for _, i := range t.known {
+		if !i.Trusted && i.Reason != issuers.ReasonNotPublished && i.Reason != names.ReasonClusterNotAccepted {
+			refused = append(refused, fmt.Sprintf("%s: %s (%s)", i.Cluster, i.Message, i.Reason))
+		}
+	}
+	if len(refused) > 0 {
+		return bad(t.env.Name+" issuer list -o wide", "%s", some(refused))
+	}
+	return good("")
+}
+
+// ruled finds clusters whose workloads may do nothing.
+func (t *tokenScope) ruled(context.Context) (status, string, string) {
+	rules := map[string]bool{}
+	for i := range t.config.Clusters {
+		rules[t.config.Clusters[i].Name()] = len(t.config.Clusters[i].Spec.Allow) > 0
+	}
+	var idle []string
+	for _, i := range t.known {
+		allowed, own := rules[i.Cluster]
+		if i.Trusted && !allowed && (own || !rules[policy.AnyCluster]) {
+			idle = append(idle, i.Cluster)
+		}
+	}
+	if len(idle) > 0 {
+		return caution(t.env.Name+" exchange allow "+idle[0]+" NAMESPACE/NAME --to ...", "no workload of %s may do anything", strings.ReplaceAll(some(idle), "\n", ", "))
+	}
+	return good("")
+}
+
+// targets finds ServiceAccounts that rules name and that are not there.
+func (t *tokenScope) targets(ctx context.Context) (status, string, string) {
+	var namespaces corev1.NamespaceList
+	if err := t.client.List(ctx, &namespaces); err != nil {
+		return broken(err)
+	}
+	known := policy.Known{Self: policy.Account{Namespace: names.HubNamespace, Name: names.TokenAuthorizer}}
+	for i := range namespaces.Items {
+		known.Namespaces = append(known.Namespaces, namespaces.Items[i].Name)
+	}
+	for _, i := range t.known {
+		known.Clusters = append(known.Clusters, i.Cluster)
+	}
+	t.permissions = policy.RBAC(t.config.Specs(), known)
+	var missing []string
+	for i := range t.permissions.Roles {
+		for _, name := range accounts(&t.permissions.Roles[i]) {
+			key := client.ObjectKey{Namespace: t.permissions.Roles[i].Namespace, Name: name}
+			err := t.client.Get(ctx, key, &corev1.ServiceAccount{})
+			if apierrors.IsNotFound(err) {
+				missing = append(missing, key.String())
+			} else if err != nil {
+				return broken(err)
+			}
+		}
+	}
+	if len(missing) > 0 {
+		return caution("create them, or mend the rules: "+t.env.Name+" exchange policy lint", "there is no ServiceAccount %s", strings.ReplaceAll(some(missing), "\n", ", "))
+	}
+	return good("")
+}
+
+// accounts are the ServiceAccounts whose tokens a Role lets somebody issue.
+func accounts(role *rbacv1.Role) []string {
+	var out []string
+	for _, rule := range role.Rules {
+		if slices.Contains(rule.Resources, "serviceaccounts/token") {
+			out = append(out, rule.ResourceNames...)
+		}
+	}
+	return out
+}
+
+// permitted asks the API server whether the token authorizer may do what its
+// rules need.
+func (t *tokenScope) permitted(ctx context.Context) (status, string, string) {
+	grant := t.env.Name + " exchange rbac | kubectl apply -f -"
+	var denied []string
+	for i := range t.permissions.Roles {
+		role := &t.permissions.Roles[i]
+		for _, attributes := range needs(role) {
+			allowed, err := t.may(ctx, attributes)
+			if err != nil {
+				return broken(err)
+			}
+			if !allowed {
+				denied = append(denied, fmt.Sprintf("%s %s %s/%s", attributes.Verb, what(attributes), role.Namespace, attributes.Name))
+			}
+		}
+	}
+	if len(denied) > 0 {
+		return bad(grant, "it may not:\n%s", some(denied))
+	}
+	if len(t.permissions.Open) > 0 {
+		return caution(t.env.Name+" exchange rbac", "%s", some(t.permissions.Open))
+	}
+	return good("in %d namespace(s)", len(t.permissions.Roles))
+}
+
+func what(a authorizationv1.ResourceAttributes) string {
+	return strings.TrimSuffix(a.Resource+"/"+a.Subresource, "/")
+}
+
+// needs are the single requests that a Role allows.
+func needs(role *rbacv1.Role) []authorizationv1.ResourceAttributes {
+	var out []authorizationv1.ResourceAttributes
+	for _, rule := range role.Rules {
+		objects := rule.ResourceNames
+		if len(objects) == 0 {
+			objects = []string{""}
+		}
+		for _, resource := range rule.Resources {
+			name, sub, _ := strings.Cut(resource, "/")
+			for _, verb := range rule.Verbs {
+				for _, object := range objects {
+					out = append(out, authorizationv1.ResourceAttributes{
+						Namespace: role.Namespace, Resource: name, Subresource: sub, Verb: verb, Name: object,
+					})
+				}
+			}
+		}
+	}
+	return out
+}
+
+func (t *tokenScope) may(ctx context.Context, attributes authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               names.ServiceAccountUser(names.HubNamespace, names.TokenAuthorizer),
+		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + names.HubNamespace, "system:authenticated"},
+		ResourceAttributes: &attributes,
+	}}
+	err := t.client.Create(ctx, review)
+	return review.Status.Allowed, err
+}
+
+// some names a few of many.
+func some(list []string) string {
+	if len(list) <= most {
+		return strings.Join(list, "\n")
+	}
+	return strings.Join(list[:most], "\n") + fmt.Sprintf("\nand %d more", len(list)-most)
+}
+
+// issuer checks what the hub says of the keys that a cluster publishes.
+func (c *clusterScope) issuer(context.Context) (status, string, string) {
+	said := apimeta.FindStatusCondition(c.cluster.Status.Conditions, names.ConditionIssuerTrusted)
+	switch {
+	case said == nil:
+		return good("it publishes none")
+	case said.Status != metav1.ConditionTrue:
+		return bad(c.env.Name+" issuer show "+c.name, "%s (%s)", said.Message, said.Reason)
+	}
+	return good("%s", said.Message)
+}
+
+// issuer checks whether the agent publishes the keys of the cluster's tokens, if
+// it is asked to.
+func (a *agentScope) issuer(context.Context) (status, string, string) {
+	if a.klusterlet.Annotations[names.AnnotationPublishIssuer] != "true" {
+		return good("nobody asked for it")
+	}
+	return condition(a.klusterlet.Status.Conditions, names.ConditionIssuerPublished, metav1.ConditionTrue,
+		fmt.Sprintf("kubectl -n %s get events", a.namespace()))
+}

@@ -1,0 +1,119 @@
+package controller
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// issuerFlags are the flags of the publisher of a cluster's issuer where it runs
+// by itself, beside an agent that is not ours or without any.
+type issuerFlags struct {
+	common    common
+	hub       string
+	cluster   string
+	namespace string
+	account   string
+}
+
+func newIssuer() *cobra.Command {
+	var flags issuerFlags
+	cmd := &cobra.Command{
+		Use:   "issuer",
+		Short: "Publish this cluster's token issuer and keys on a hub, beside another agent",
+		Long: `Publish the issuer and the public keys of this cluster's tokens on a hub, with a
+given hub kubeconfig. Our registration agent does the same by itself with
+--publish-issuer; this role is for clusters that another agent registers.
+
+The kubeconfig's user needs, on the hub, get, list, watch, create, patch and
+delete of the ConfigMap ` + names.IssuerConfigMap + ` in the cluster's namespace; files that it names
+are read again when they change. The ServiceAccount needs, here, create of
+serviceaccounts/token of itself.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
+	}
+	flags.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (f *issuerFlags) addFlags(flags *pflag.FlagSet) {
+	f.common.addFlags(flags)
+	f.common.patient(flags)
+	flags.StringVar(&f.hub, "hub-kubeconfig", "", "kubeconfig of the hub")
+	flags.StringVar(&f.cluster, "cluster-name", "", "name of this cluster on the hub")
+	flags.StringVar(&f.namespace, "namespace", "", "namespace of the ServiceAccount; empty means $POD_NAMESPACE, else "+names.AgentNamespace)
+	flags.StringVar(&f.account, "service-account", "", "ServiceAccount that this role runs as, whose token the keys are tried on")
+}
+
+// validate checks the flags, without the network.
+func (f *issuerFlags) validate() error {
+	var errs []error
+	if f.hub == "" {
+		errs = append(errs, errors.New("--hub-kubeconfig is missing"))
+	}
+	if err := names.ValidateClusterName(f.cluster); err != nil {
+		errs = append(errs, fmt.Errorf("--cluster-name: %w", err))
+	}
+	if f.account == "" {
+		errs = append(errs, errors.New("--service-account is missing: without a token of its own nobody can tell whether the keys are the right ones"))
+	}
+	return errors.Join(errs...)
+}
+
+// hubConfig is the connection to the hub, which must be verified.
+func (f *issuerFlags) hubConfig() (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", f.hub)
+	if err != nil {
+		return nil, fmt.Errorf("--hub-kubeconfig: %w", err)
+	}
+	if config.Insecure || !strings.HasPrefix(config.Host, "https://") {
+		return nil, errors.New("--hub-kubeconfig: it does not verify the hub: use an https URL and a certificate authority")
+	}
+	config.UserAgent = "kubectl-ocm/issuer.publish"
+	return unlimited(config), nil
+}
+
+func (f *issuerFlags) run(cmd *cobra.Command) error {
+	thrifty()
+	if err := f.validate(); err != nil {
+		return err
+	}
+	hub, err := f.hubConfig()
+	if err != nil {
+		return err
+	}
+	connection, err := f.common.config()
+	if err != nil {
+		return err
+	}
+	mgr, err := f.common.manager(connection, "issuer", cache.Options{})
+	if err != nil {
+		return err
+	}
+	account := types.NamespacedName{Namespace: cmp.Or(f.namespace, os.Getenv("POD_NAMESPACE"), names.AgentNamespace), Name: f.account}
+	p, err := newIssuerPublisher(mgr, account, "")
+	if err != nil {
+		return err
+	}
+	work, err := p.publisher(hub, f.cluster)
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(work); err != nil {
+		return err
+	}
+	klog.FromContext(cmd.Context()).Info("Starting to publish this cluster's issuer", "cluster", f.cluster, "hub", hub.Host)
+	return mgr.Start(cmd.Context())
+}
