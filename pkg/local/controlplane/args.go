@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -78,7 +79,7 @@ func (c *ControlPlane) apiServerArgs() []string {
 		"--kubelet-client-certificate=" + c.pki("kubelet-client.crt"),
 		"--kubelet-client-key=" + c.pki("kubelet-client.key"),
 		"--kubelet-preferred-address-types=InternalIP",
-		"--service-account-issuer=" + issuer,
+		"--service-account-issuer=" + cmp.Or(c.config.Issuer, issuer),
 		"--service-account-key-file=" + c.pki("sa.pub"),
 		"--service-account-signing-key-file=" + c.pki("sa.key"),
 		"--authorization-mode=Node,RBAC",

@@ -27,6 +27,9 @@ type Config struct {
 	// EgressSocket is the Unix socket of an HTTP CONNECT proxy that the API
 	// server reaches pods, Services and nodes through; "" is a direct dial.
 	EgressSocket string
+	// Issuer is the "iss" of ServiceAccounts' tokens; empty means that of kubeadm
+	// and kind.
+	Issuer string
 	// APIServerArgs are added behind our own.
 	APIServerArgs []string
 }

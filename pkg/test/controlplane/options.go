@@ -36,3 +36,8 @@ func WithAPIServerArgs(args ...string) Option {
 func WithEgress(socket string) Option {
 	return func(c *controlplane.Config) { c.EgressSocket = socket }
 }
+
+// WithIssuer gives ServiceAccounts' tokens another issuer than that of all others.
+func WithIssuer(issuer string) Option {
+	return func(c *controlplane.Config) { c.Issuer = issuer }
+}
