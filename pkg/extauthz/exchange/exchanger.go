@@ -43,6 +43,8 @@ type Exchanger struct {
 	mu       sync.Mutex
 	flights  map[key]*flight
 	settings *Settings
+	// forbidden is, by namespace, what the hub did not let us do last.
+	forbidden map[string]*verdict.Error
 }
 
 // flight is a mint that is on its way, and all who wait for it.
@@ -59,7 +61,7 @@ func New(c Config) (*Exchanger, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Exchanger{config: c, flights: map[key]*flight{}}
+	e := &Exchanger{config: c, flights: map[key]*flight{}, forbidden: map[string]*verdict.Error{}}
 	if e.hub, err = newHub(c.Hub); err != nil {
 		return nil, err
 	}
@@ -78,9 +80,10 @@ func (e *Exchanger) Configure(s Settings) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.settings = &s
+	clear(e.forbidden)
 	e.limits.configure(s)
 	e.accounts.pin(s.Namespaces)
-	outdated := func(k key, _ *entry) bool { return !e.current(k) }
+	outdated := func(kept *entry) bool { return !e.current(kept.key) }
 	e.tokens.sweep(outdated)
 	e.refusals.sweep(outdated)
 }
@@ -96,13 +99,30 @@ func (e *Exchanger) current(k key) bool {
 
 // EvictCluster forgets the tokens of a cluster that has left.
 func (e *Exchanger) EvictCluster(name string) {
-	left := func(k key, _ *entry) bool { return k.cluster == name }
+	left := func(kept *entry) bool { return kept.key.cluster == name }
 	e.tokens.sweep(left)
 	e.refusals.sweep(left)
 }
 
-// Status tells about the watches of the target namespaces.
-func (e *Exchanger) Status() []NamespaceStatus { return e.accounts.status() }
+// Status tells about the target namespaces, in no order.
+func (e *Exchanger) Status() []NamespaceStatus {
+	all := e.accounts.status()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	seen := map[string]bool{}
+	for i := range all {
+		seen[all[i].Namespace] = true
+		if refused, ok := e.forbidden[all[i].Namespace]; ok {
+			all[i].Err = refused
+		}
+	}
+	for namespace, refused := range e.forbidden {
+		if !seen[namespace] {
+			all = append(all, NamespaceStatus{Namespace: namespace, Err: refused})
+		}
+	}
+	return all
+}
 
 // seen is told by the watch that a target is there.
 func (e *Exchanger) seen(t target, uid string) {
@@ -218,6 +238,7 @@ func (e *Exchanger) mint(ctx context.Context, k key, t policy.Target) (Token, er
 	now := e.config.Clock.Now()
 	made, err := e.hub.mint(ctx, t, uid, now)
 	e.metrics.minted(k.cluster, err)
+	e.permitted(k.target.namespace, err)
 	if err != nil {
 		e.remember(k, err, now)
 		return Token{}, err
@@ -226,15 +247,32 @@ func (e *Exchanger) mint(ctx context.Context, k key, t policy.Target) (Token, er
 	return made.Token, nil
 }
 
+// maxForbidden bounds what the status tells: clusters have a say in which
+// namespaces are asked for.
+const maxForbidden = 100
+
+// permitted notes whether the hub let us mint in a namespace.
+func (e *Exchanger) permitted(namespace string, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err == nil {
+		delete(e.forbidden, namespace)
+		return
+	}
+	if refused := verdict.Of(err); refused.Reason == verdict.HubForbidden && len(e.forbidden) < maxForbidden {
+		e.forbidden[namespace] = refused
+	}
+}
+
 // remember keeps a refusal that will not change at once.
 func (e *Exchanger) remember(k key, err error, now time.Time) {
 	refused := verdict.Of(err)
 	if refused.Reason != verdict.TargetMissing && refused.Reason != verdict.HubForbidden {
 		return
 	}
-	kept := &entry{refusal: refused, until: now.Add(refusalLife)}
+	kept := &entry{key: k, refusal: refused, until: now.Add(refusalLife)}
 	kept.watched.Store(true)
-	e.refusals.add(k, kept)
+	e.refusals.add(kept)
 	if refused.Reason == verdict.TargetMissing {
 		e.tokens.evict(k.target, always)
 	}
@@ -244,6 +282,7 @@ func (e *Exchanger) keep(k key, t policy.Target, made issued) {
 	life := credential.Validity{NotBefore: made.IssuedAt, NotAfter: made.Expires}
 	now := e.config.Clock.Now()
 	kept := &entry{
+		key:       k,
 		token:     made.Token,
 		audiences: t.Audiences,
 		uid:       made.uid,
@@ -260,7 +299,7 @@ func (e *Exchanger) keep(k key, t policy.Target, made issued) {
 		return
 	}
 	e.accounts.want(t.Namespace)
-	e.tokens.add(k, kept)
+	e.tokens.add(kept)
 	// The watch may have told of the target before the token was kept. What it
 	// tells from now on finds it.
 	if uid, ok := e.accounts.uid(k.target); ok && uid == made.uid {

@@ -260,6 +260,9 @@ func TestForbidden(t *testing.T) {
 	if !ok || refused.Reason != verdict.HubForbidden {
 		t.Fatalf("got %v", err)
 	}
+	if status := h.Status(); len(status) != 1 || !errors.Is(status[0].Err, refused) {
+		t.Errorf("the status does not tell it: %+v", status)
+	}
 	for _, word := range []string{"Role", h.namespace, "serviceaccounts/token", `"other"`, "kubectl ocm exchange rbac"} {
 		if !strings.Contains(refused.Detail, word) {
 			t.Errorf("no %s in: %s", word, refused.Detail)

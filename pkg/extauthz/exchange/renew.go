@@ -36,42 +36,38 @@ func (e *Exchanger) Run(ctx context.Context) error {
 	}
 }
 
-// due is an entry to renew.
-type due struct {
-	key   key
-	entry *entry
-}
-
 // renew begins the renewals that are due, and forgets what counts no more.
 func (e *Exchanger) renew(ctx context.Context) {
 	now := e.config.Clock.Now()
-	var all []due
-	e.tokens.sweep(func(k key, kept *entry) bool {
+	var due []*entry
+	e.tokens.sweep(func(kept *entry) bool {
 		if !kept.counts(now) {
 			return true
 		}
 		// A token that nobody used since it was minted ends.
 		if kept.used.Load() && !now.Before(kept.renewAt) && !now.Before(kept.retryAt) {
-			all = append(all, due{key: k, entry: kept})
+			due = append(due, kept)
 		}
 		return false
 	})
-	e.refusals.sweep(func(_ key, kept *entry) bool { return !now.Before(kept.until) })
+	e.refusals.sweep(func(kept *entry) bool { return !now.Before(kept.until) })
 	e.accounts.release(e.tokens.holds)
-	for _, d := range all {
-		e.renewOne(ctx, d, now)
+	for _, kept := range due {
+		e.renewOne(ctx, kept, now)
 	}
 }
 
-func (e *Exchanger) renewOne(ctx context.Context, d due, now time.Time) {
+// renewOne leaves half of what may be on its way to requests, which wait.
+func (e *Exchanger) renewOne(ctx context.Context, kept *entry, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if _, ok := e.flights[d.key]; ok || e.room() != nil || !e.current(d.key) {
+	k := kept.key
+	if _, ok := e.flights[k]; ok || len(e.flights) >= max(e.config.InFlight/2, 1) || !e.current(k) {
 		return
 	}
-	d.entry.failures++
-	d.entry.retryAt = now.Add(retries().Delay(d.entry.failures, d.key.seed()))
-	f := e.start(ctx, d.key, d.key.grant(d.entry.audiences))
+	kept.failures++
+	kept.retryAt = now.Add(retries().Delay(kept.failures, k.seed()))
+	f := e.start(ctx, k, k.grant(kept.audiences))
 	go func() {
 		<-f.done
 		if f.err == nil {
@@ -79,7 +75,7 @@ func (e *Exchanger) renewOne(ctx context.Context, d due, now time.Time) {
 			return
 		}
 		refused := verdict.Of(f.err)
-		e.config.Log.Info("A token could not be renewed.", "cluster", d.key.cluster,
-			"target", d.key.target.namespace+"/"+d.key.target.name, "reason", refused.Reason, "detail", refused.Detail)
+		e.config.Log.Info("A token could not be renewed.", "cluster", k.cluster,
+			"target", k.target.namespace+"/"+k.target.name, "reason", refused.Reason, "detail", refused.Detail)
 	}()
 }

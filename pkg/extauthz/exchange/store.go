@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -61,6 +62,7 @@ func (k key) grant(audiences []string) policy.Target {
 
 // entry is what is kept for a key: a token, or for a short time why there is none.
 type entry struct {
+	key     key
 	token   Token
 	refusal *verdict.Error
 	// audiences as granted, to renew with.
@@ -88,6 +90,9 @@ func (e *entry) counts(now time.Time) bool {
 	return now.Before(e.unwatched)
 }
 
+// sweepSize is how many entries are looked at while requests wait.
+const sweepSize = 256
+
 // store is a bounded map of entries that knows which belong to a target.
 type store struct {
 	mu      sync.Mutex
@@ -113,7 +118,8 @@ func (s *store) get(k key) (*entry, bool) {
 	return s.entries.Get(k)
 }
 
-func (s *store) add(k key, e *entry) {
+func (s *store) add(e *entry) {
+	k := e.key
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	keys := s.targets[k.target]
@@ -163,14 +169,20 @@ func (s *store) evict(t target, drop func(*entry) bool) {
 	}
 }
 
-// sweep forgets the entries that drop says yes to.
-func (s *store) sweep(drop func(key, *entry) bool) {
+// sweep forgets the entries that drop says yes to. Requests wait no longer than
+// it takes to look at a few.
+func (s *store) sweep(drop func(*entry) bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, k := range s.entries.Keys() {
-		if e, ok := s.entries.Peek(k); ok && drop(k, e) {
-			s.entries.Remove(k)
+	all := s.entries.Values()
+	s.mu.Unlock()
+	for some := range slices.Chunk(all, sweepSize) {
+		s.mu.Lock()
+		for _, e := range some {
+			if now, ok := s.entries.Peek(e.key); ok && now == e && drop(e) {
+				s.entries.Remove(e.key)
+			}
 		}
+		s.mu.Unlock()
 	}
 }
 

@@ -197,7 +197,7 @@ type NamespaceStatus struct {
 	Namespace string
 	// Synced is set once all its ServiceAccounts are known.
 	Synced bool
-	// Err is why the last list or watch failed, nil if it did not.
+	// Err is why the last list, watch or TokenRequest was refused, nil if none was.
 	Err error
 }
 
