@@ -129,17 +129,24 @@ func newWorld(tb testing.TB, managed *controlplane.ControlPlane, allow ...policy
 
 func (w *world) configure(tb testing.TB, generation uint64, token *subject.Rules) {
 	tb.Helper()
+	w.use(tb, "c1", subject.NewVerifier(w.keys, func(string) *subject.Rules { return token }, clock.RealClock{}), generation)
+}
+
+// use has tokens proven by verifier, which says that they are of cluster.
+func (w *world) use(tb testing.TB, cluster string, verifier authorizer.Verifier, generation uint64) {
+	tb.Helper()
+	w.spec.Cluster = cluster
 	rules, findings := policy.Compile(w.spec)
 	if rules == nil {
 		tb.Fatalf("%+v", findings)
 	}
 	w.exchanger.Configure(exchange.Settings{
 		Namespaces: []string{w.namespace},
-		Clusters:   map[string]exchange.ClusterSettings{"c1": {Generation: generation}},
+		Clusters:   map[string]exchange.ClusterSettings{cluster: {Generation: generation}},
 	})
 	w.Swap(authorizer.Snapshot{
-		Verifier: subject.NewVerifier(w.keys, func(string) *subject.Rules { return token }, clock.RealClock{}),
-		Clusters: map[string]authorizer.Cluster{"c1": {Rules: rules, Generation: generation}},
+		Verifier: verifier,
+		Clusters: map[string]authorizer.Cluster{cluster: {Rules: rules, Generation: generation}},
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/review"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -23,13 +24,27 @@ import (
 func TestTokenExchangeFlow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, controlplane.Start(t))
+	flow(t, w, "c1")
+	// The fifth objective: the way with --workload-kubeconfig goes on.
+	verifier, err := review.NewTokenReview(w.managed.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.use(t, review.WorkloadCluster, verifier, 1)
+	w.requests.count.Store(0)
+	flow(t, w, review.WorkloadCluster)
+}
+
+// flow exchanges a token twice.
+func flow(t *testing.T, w *world, cluster string) {
+	t.Helper()
 	request := authorizer.Request{Token: w.token(t)}
 	for i, cached := range []bool{false, true} {
 		d, err := w.Authorize(t.Context(), request)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.Identity.Cluster != "c1" || d.Identity.Account.Namespace != w.namespace || d.Identity.Account.Name != "reader" {
+		if d.Identity.Cluster != cluster || d.Identity.Account.Namespace != w.namespace || d.Identity.Account.Name != "reader" {
 			t.Errorf("proven: %+v", d.Identity)
 		}
 		if user := whoAmI(t, d.Token); user.Username != names.ServiceAccountUser(w.namespace, "reader") {

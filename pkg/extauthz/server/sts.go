@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
@@ -35,10 +36,6 @@ const (
 
 // maxForm bounds the body of a token request.
 const maxForm = 64 << 10
-
-// minRemaining is what a subject token must have left: whoever exchanges one
-// that is about to end would soon be asked for another.
-const minRemaining = time.Minute
 
 // exchangeForm is a token request.
 type exchangeForm struct {
@@ -101,14 +98,9 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 
 // issue checks what a decision is worth to the request.
 func (s *Server) issue(form exchangeForm, decision *authorizer.Decision) (*exchangeAnswer, *exchangeError) {
-	now := s.config.Clock.Now()
-	life := decision.Token.Expires.Sub(now)
-	if ends := decision.Identity.Token.NotAfter; !ends.IsZero() {
-		remaining := ends.Sub(now)
-		if remaining < minRemaining {
-			return nil, &exchangeError{Code: invalidRequest, Description: "the subject token is about to end: get a new one first"}
-		}
-		life = min(life, remaining)
+	life, err := exchange.ExpiresIn(decision.Token, decision.Identity, s.config.Clock.Now())
+	if err != nil {
+		return nil, &exchangeError{Code: invalidRequest, Description: "the subject token is about to end: get a new one first"}
 	}
 	given := audiencesOf(decision)
 	for _, wanted := range form.audiences {
