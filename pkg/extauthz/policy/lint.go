@@ -70,6 +70,7 @@ func (r *Rules) advise(i int, rep *report) {
 	c.wide(rep)
 	c.choosing(rep)
 	c.lifetime(rep)
+	c.addOns(r.cluster, rep)
 	rep.audiences(c.audiences)
 	if r.cluster == AnyCluster && !c.namespace.uses(clusterVar) && !c.account.uses(clusterVar) {
 		rep.add(Warning, "mapTo", "use {cluster} in it", "workloads of different clusters become the same ServiceAccount of the hub")
@@ -162,6 +163,20 @@ func (c *rule) choosing(rep *report) {
 	for _, to := range c.reaches(everything) {
 		if wild(to.namespace) {
 			rep.add(Warning, "mapTo", "list the namespaces by name", "the cluster chooses the namespace of the hub, any of %s, by what it calls its own", to.namespace)
+			return
+		}
+	}
+}
+
+// addOns finds rules with which whoever may name a ServiceAccount on the cluster
+// can become one of its add-ons, whose accounts are in the cluster's namespace
+// and end in "-agent" (names.AddOnServiceAccount). A dot keeps out of
+// their way.
+func (c *rule) addOns(cluster string, rep *report) {
+	for _, to := range c.reaches(cluster) {
+		if to.namespace == cluster && wild(to.name) && !strings.Contains(to.name, ".") && overlap(to.name, "*-agent") {
+			rep.add(Warning, "mapTo", `use "{namespace}.{name}", or a namespace without add-ons`,
+				"it can lead to the account of an add-on of the cluster (%s is where they are)", to.namespace)
 			return
 		}
 	}

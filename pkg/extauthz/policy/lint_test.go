@@ -159,6 +159,13 @@ func TestLint(t *testing.T) {
 			[]policy.Spec{spec("c1", rule(func(r *policy.Rule) { r.Target.Expiration = 48 * time.Hour })...)},
 			[]string{"warning clusters[c1].allow[0].target.expirationSeconds: a token that leaks"},
 		},
+		{
+			"an add-on's account",
+			[]policy.Spec{spec("c1", rule(func(r *policy.Rule) {
+				r.ServiceAccounts, r.MapTo = []string{"web-*"}, fixed("{cluster}", "{name}")
+			})...)},
+			[]string{"warning clusters[c1].allow[0].mapTo: it can lead to the account of an add-on of the cluster (c1"},
+		},
 		{"all clusters as one", []policy.Spec{spec("*", same...)}, []string{"warning clusters[*].allow[0].mapTo: workloads of different clusters"}},
 		{
 			"another cluster's namespace",

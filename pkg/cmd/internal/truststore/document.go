@@ -150,6 +150,17 @@ func (d *Document) RemoveCluster(name string) bool {
 	return true
 }
 
+// keepPolicy sees to it that a document with a policy does not lose it together
+// with its last rule: what is left would be of the seed's form, and open.
+func (d *Document) keepPolicy() {
+	if !d.Seed() {
+		return
+	}
+	for _, entry := range items(member(d.root, "clusters")) {
+		set(entry, "allow", &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle})
+	}
+}
+
 // AddRule appends a rule to a cluster's and reports whether it is new. The
 // entry must be there.
 func (d *Document) AddRule(cluster string, rule Rule) (bool, error) {

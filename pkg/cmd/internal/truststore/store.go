@@ -181,11 +181,15 @@ func (s *Store) edit(ctx context.Context, change func(*Document) error) (*Docume
 		return nil, false, err
 	}
 	was, err := doc.Bytes()
+	open := doc.Seed()
 	if err == nil {
 		err = change(doc)
 	}
 	if err != nil {
 		return nil, false, err
+	}
+	if !open {
+		doc.keepPolicy()
 	}
 	after, err := doc.Bytes()
 	if err != nil || bytes.Equal(was, after) {

@@ -23,6 +23,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/truststore"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
@@ -96,6 +97,31 @@ func TestAFileThatIsNotThere(t *testing.T) {
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
 		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// TestTheLastRuleIsNotThePolicy: without its only cluster with rules, a document
+// must not look like one of the seed's form, which is open.
+func TestTheLastRuleIsNotThePolicy(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "clusters.yaml")
+	text := fmt.Sprintf(`clusters:
+- {name: a, issuer: i, jwks_data: %s, audiences: [x], allow: [{namespaces: [n], mapTo: same}]}
+- {name: b, issuer: j, jwks_data: %s}
+`, keySet(t, "k"), keySet(t, "l"))
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store := open(t, environment(t), truststore.Flags{File: path})
+	doc, changed, err := store.Edit(t.Context(), func(d *truststore.Document) error {
+		d.RemoveCluster("a")
+		return nil
+	})
+	if err != nil || !changed || doc.Seed() {
+		t.Fatalf("changed %v, %v", changed, err)
+	}
+	if cfg, err := config.Load(path, config.Options{}); err != nil || cfg.Seed || len(cfg.Clusters) != 1 || len(cfg.Clusters[0].Spec.Allow) != 0 {
+		t.Errorf("%v, %v", cfg, err)
 	}
 }
 
