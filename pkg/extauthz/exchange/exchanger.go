@@ -243,7 +243,7 @@ func (e *Exchanger) mint(ctx context.Context, k key, t policy.Target) (Token, er
 		e.remember(k, err, now)
 		return Token{}, err
 	}
-	e.keep(k, t, made)
+	e.keep(k, t, made, now)
 	return made.Token, nil
 }
 
@@ -278,18 +278,19 @@ func (e *Exchanger) remember(k key, err error, now time.Time) {
 	}
 }
 
-func (e *Exchanger) keep(k key, t policy.Target, made issued) {
-	life := credential.Validity{NotBefore: made.IssuedAt, NotAfter: made.Expires}
-	now := e.config.Clock.Now()
+// keep keeps a token for as long as the hub gave it from when it was asked for,
+// by our clock: the hub's may differ.
+func (e *Exchanger) keep(k key, t policy.Target, made issued, asked time.Time) {
+	life := credential.Validity{NotBefore: asked, NotAfter: asked.Add(made.Expires.Sub(made.IssuedAt))}
 	kept := &entry{
 		key:       k,
 		token:     made.Token,
 		audiences: t.Audiences,
 		uid:       made.uid,
 		renewAt:   credential.RenewAt(life, renewal(), k.seed()),
-		until:     made.Expires.Add(-max(life.Lifetime()/reserveShare, reserveLeast)),
+		until:     life.NotAfter.Add(-max(life.Lifetime()/reserveShare, reserveLeast)),
 	}
-	kept.unwatched = now.Add(unwatchedLife)
+	kept.unwatched = asked.Add(unwatchedLife)
 	if kept.until.Before(kept.unwatched) {
 		kept.unwatched = kept.until
 	}

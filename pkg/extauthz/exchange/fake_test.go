@@ -58,6 +58,30 @@ func TestRenewalInBackground(t *testing.T) {
 	}
 }
 
+// TestSkewedClocks: a token is kept for its life, also where the hub's clock
+// says that it is over.
+func TestSkewedClocks(t *testing.T) {
+	t.Parallel()
+	for _, skew := range []time.Duration{-20 * time.Minute, 20 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			hub := &fakeHub{accounts: map[string]string{"team/worker": "u1"}, skew: skew}
+			e := run(t, exchange.Config{Hub: hub.config()}, settings("team"))
+			synctest.Wait()
+			r := ask("c1")
+			r.Target.Expiration = 10 * time.Minute
+			for minute := range 60 {
+				if _, cached, err := e.Exchange(t.Context(), r); err != nil || cached != (minute > 0) {
+					t.Errorf("skew %v, minute %d: cached %v, %v", skew, minute, cached, err)
+				}
+				pause(time.Minute)
+			}
+			if n := hub.count(); n > 10 {
+				t.Errorf("skew %v: %d TokenRequests in an hour", skew, n)
+			}
+		})
+	}
+}
+
 // TestUnusedTokenEnds: nobody asks again, so nothing is renewed.
 func TestUnusedTokenEnds(t *testing.T) {
 	t.Parallel()

@@ -33,6 +33,8 @@ type fakeHub struct {
 	status int
 	// delay is how long a TokenRequest takes.
 	delay time.Duration
+	// skew is how far the hub's clock is ahead of ours.
+	skew time.Duration
 	// blind has the hub refuse watches.
 	blind bool
 }
@@ -69,7 +71,7 @@ func (h *fakeHub) mint(r *http.Request, namespace, name string) (*http.Response,
 	h.mu.Lock()
 	uid, ok := h.accounts[namespace+"/"+name]
 	h.minted++
-	serial, status, delay := h.minted, h.status, h.delay
+	serial, status, delay, skew := h.minted, h.status, h.delay, h.skew
 	h.mu.Unlock()
 	if delay > 0 {
 		select {
@@ -91,7 +93,7 @@ func (h *fakeHub) mint(r *http.Request, namespace, name string) (*http.Response,
 	if err := json.NewDecoder(r.Body).Decode(request); err != nil {
 		return nil, err
 	}
-	now := clock.RealClock{}.Now()
+	now := clock.RealClock{}.Now().Add(skew)
 	life := time.Hour
 	if request.Spec.ExpirationSeconds != nil {
 		life = time.Duration(*request.Spec.ExpirationSeconds) * time.Second
