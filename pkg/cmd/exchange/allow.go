@@ -71,7 +71,13 @@ own or the default one, unless --audience names another.`,
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	_ = cmd.MarkFlagRequired("to")
 	env.Kube.AddDryRunFlag(cmd)
-	cmd.ValidArgsFunction = fleet.CompleteClusters(env)
+	clusters := fleet.CompleteClusters(env)
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 { // What is behind the cluster is on the cluster.
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return clusters(cmd, args, typed)
+	}
 	return cmd
 }
 

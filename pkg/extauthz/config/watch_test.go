@@ -10,8 +10,10 @@ import (
 
 	"go.uber.org/goleak"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,10 +32,15 @@ type outcome struct {
 // watch watches path until the test ends.
 func watch(t *testing.T, path string) <-chan outcome {
 	t.Helper()
+	return watchBy(t, clock.RealClock{}, path)
+}
+
+func watchBy(t *testing.T, c clock.WithTicker, path string) <-chan outcome {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	told, done := make(chan outcome, 16), make(chan error, 1)
 	go func() {
-		done <- config.Watch(ctx, clock.RealClock{}, path, config.Options{}, func(c *config.Config, err error) {
+		done <- config.Watch(ctx, c, path, config.Options{}, func(c *config.Config, err error) {
 			o := outcome{err: err}
 			if c != nil {
 				o.name = c.Clusters[0].Name()
@@ -121,4 +128,21 @@ func TestWatchAFile(t *testing.T) {
 	write(path, second)
 	write(path, first)
 	expect(t, told, named("first"), "its new content")
+}
+
+// TestWatchWithoutEvents: where nothing reports changes, as in a directory that
+// was not there, the file is looked at now and then.
+func TestWatchWithoutEvents(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "later")
+	path := filepath.Join(dir, "clusters.yaml")
+	now := clocktesting.NewFakeClock(time.Now()) //nolint:forbidigo // any time will do
+	told := watchBy(t, now, path)
+	expect(t, told, func(o outcome) bool { return errors.Is(o.err, os.ErrNotExist) }, "that there is none")
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(path, []byte(first), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	await.Condition(t, 20*time.Second, "the ticker", func(context.Context) (bool, error) { return now.HasWaiters(), nil })
+	now.Step(31 * time.Second)
+	expect(t, told, named("first"), "the file")
 }
