@@ -10,6 +10,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,7 +87,11 @@ func (t *trial) exchange(ctx context.Context, k *known, hub *rest.Config, token 
 	if t.made.err != nil {
 		return "", t.refused(k)
 	}
-	exchanger, err := exchange.New(exchange.Config{Hub: t.asAuthorizer(hub), Clock: t.env.Clock})
+	hub, err := t.asAuthorizer(ctx, hub)
+	if err != nil {
+		return "", err
+	}
+	exchanger, err := exchange.New(exchange.Config{Hub: hub, Clock: t.env.Clock})
 	if err != nil {
 		return "", err
 	}
@@ -107,17 +112,30 @@ func (t *trial) refused(k *known) error {
 
 // asAuthorizer is the hub with the permissions of the token authorizer, if the
 // configuration is that of one in the cluster.
-func (t *trial) asAuthorizer(hub *rest.Config) *rest.Config {
+func (t *trial) asAuthorizer(ctx context.Context, hub *rest.Config) (*rest.Config, error) {
 	if t.chain.store.File != "" {
-		return hub
+		return hub, nil
+	}
+	namespace, _, _ := strings.Cut(t.chain.store.ConfigMap, "/")
+	c, err := cli.NewClient(hub)
+	if err != nil {
+		return nil, err
+	}
+	may := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "impersonate", Resource: "serviceaccounts", Namespace: namespace, Name: names.TokenAuthorizer,
+		},
+	}}
+	if err := c.Create(ctx, may); err != nil {
+		return nil, fmt.Errorf("ask whether you may act as the token authorizer: %w", err)
+	}
+	if !may.Status.Allowed {
+		return nil, cli.Blockedf("ask a running token authorizer with --server, or use a context of the hub that has the right",
+			"you may not act as ServiceAccount %s/%s of the hub, which exchanges", namespace, names.TokenAuthorizer)
 	}
 	hub = rest.CopyConfig(hub)
-	namespace, _, _ := strings.Cut(t.chain.store.ConfigMap, "/")
-	hub.Impersonate = rest.ImpersonationConfig{
-		UserName: names.ServiceAccountUser(namespace, names.TokenAuthorizer),
-		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
-	}
-	return hub
+	hub.Impersonate.UserName = names.ServiceAccountUser(namespace, names.TokenAuthorizer) // The API server adds its groups.
+	return hub, nil
 }
 
 // ask asks a running token authorizer, as a proxy would.
