@@ -3,10 +3,12 @@ package exchange
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -40,7 +42,8 @@ rule has a wildcard, the Role is for all of its namespace and says why.
 
 Patterns for namespaces of the hub are spelled out among those that exist, and
 the entry "*" among the managed clusters; for a file, name them with
---target-namespaces and --clusters. Repeat the command when the rules change.`,
+--target-namespaces and --clusters. Repeat the command when the rules change; on
+the hub it also names the permissions that are no longer needed.`,
 		Example: fmt.Sprintf(`  # Grant what the rules on the hub need
   %[1]s exchange rbac | kubectl apply -f -
 
@@ -80,7 +83,32 @@ func (o *rbacOptions) run(ctx context.Context) error {
 	if err := o.look(ctx, store.Hub(), &known); err != nil {
 		return err
 	}
-	return o.print(store, policy.RBAC(cfg.Specs(), known))
+	p := policy.RBAC(cfg.Specs(), known)
+	stale, err := leftOver(ctx, store.Hub(), p)
+	if err != nil {
+		return err
+	}
+	return o.print(store, p, stale)
+}
+
+// leftOver returns the namespaces of the hub that have permissions of rules that
+// are gone.
+func leftOver(ctx context.Context, hub client.Client, p policy.Permissions) ([]string, error) {
+	if hub == nil {
+		return nil, nil
+	}
+	var list rbacv1.RoleList
+	if err := hub.List(ctx, &list, client.MatchingFields{"metadata.name": policy.RoleName}); err != nil {
+		return nil, fmt.Errorf("permissions that are there: %w", err)
+	}
+	var out []string
+	for i := range list.Items {
+		namespace := list.Items[i].Namespace
+		if !slices.ContainsFunc(p.Roles, func(r rbacv1.Role) bool { return r.Namespace == namespace }) {
+			out = append(out, namespace)
+		}
+	}
+	return out, nil
 }
 
 func (o *rbacOptions) account() (policy.Account, error) {
@@ -117,12 +145,15 @@ func (o *rbacOptions) look(ctx context.Context, hub client.Client, known *policy
 	return nil
 }
 
-func (o *rbacOptions) print(store *truststore.Store, p policy.Permissions) error {
+func (o *rbacOptions) print(store *truststore.Store, p policy.Permissions, stale []string) error {
 	var b strings.Builder
 	about := fmt.Sprintf("# What the token authorizer needs for the rules in %s, made by %q.", store, o.env.Name+" exchange rbac")
 	b.WriteString(cli.Fold(about, "# ") + "\n")
 	for _, open := range p.Open {
 		b.WriteString(cli.Fold("# NOTE: "+open+".", "#   ") + "\n")
+	}
+	for _, namespace := range stale {
+		b.WriteString("# NO LONGER NEEDED, delete it with:\n#   kubectl delete role,rolebinding -n " + namespace + " " + policy.RoleName + "\n")
 	}
 	switch {
 	case len(p.Roles) > 0:

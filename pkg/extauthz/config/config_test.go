@@ -265,6 +265,8 @@ func TestPublishedKeysNeedTheHub(t *testing.T) {
 	}
 }
 
+// TestLoad: seed 002, "Configuration Loader": it reads the file from the path,
+// parses and validates it, and says which file a problem is in.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "clusters.yaml")

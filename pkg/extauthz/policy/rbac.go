@@ -111,11 +111,11 @@ func (r *Rules) collectIn(c *rule, to reach, found map[string]*grants) {
 	}
 }
 
-// roleName names the Roles and RoleBindings.
-const roleName = "open-cluster-management:" + names.TokenAuthorizer + ":exchange"
+// RoleName names the Roles and RoleBindings, in every namespace.
+const RoleName = "open-cluster-management:" + names.TokenAuthorizer + ":exchange"
 
 func meta(namespace string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: namespace, Name: roleName, Labels: map[string]string{"app": names.TokenAuthorizer}}
+	return metav1.ObjectMeta{Namespace: namespace, Name: RoleName, Labels: map[string]string{"app": names.TokenAuthorizer}}
 }
 
 func role(namespace string, g *grants) rbacv1.Role {
@@ -141,6 +141,6 @@ func binding(namespace string, self Account) rbacv1.RoleBinding {
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"},
 		ObjectMeta: meta(namespace),
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: self.Namespace, Name: self.Name}},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: roleName},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: RoleName},
 	}
 }
