@@ -68,7 +68,7 @@ func (t *tokenScope) steps() []step {
 		{"the hub is installed", true, t.installed},
 		{"the hub knows managed clusters", true, t.served},
 		{"the hub judges the keys of clusters", false, t.deployment(names.HubNamespace, names.HubRegistrationDeployment(names.ClusterManagerName))},
-		{"the token authorizer runs", false, t.tokenAuthorizer},
+		{"the token authorizer runs", false, t.authorizer},
 		{"its configuration can be used", true, t.usable},
 		{"its rules are wise", false, t.wise},
 		{"clusters publish their keys", false, t.published},
@@ -77,6 +77,14 @@ func (t *tokenScope) steps() []step {
 		{"the ServiceAccounts that rules lead to exist", false, t.targets},
 		{"it may issue their tokens", false, t.permitted},
 	}
+}
+
+// authorizer checks what exchanges tokens. There may be one that no init made.
+func (t *tokenScope) authorizer(ctx context.Context) (status, string, string) {
+	if t.manager.Annotations[names.AnnotationTokenAuthorizer] != "true" {
+		return caution(t.env.Name+" init --feature token-authorizer", "init made none on this hub")
+	}
+	return t.tokenAuthorizer(ctx)
 }
 
 // usable reads the configuration.

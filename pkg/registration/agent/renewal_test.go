@@ -8,6 +8,10 @@ import (
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -67,6 +71,11 @@ func (s *spoke) notAfter(t *testing.T) time.Time {
 func testRenewals(t *testing.T, h *hub) {
 	t.Helper()
 	s := newSpoke(t, h, "renews")
+	lent := make(chan client.Reader, 10)
+	s.config.Extensions = []agent.Extension{func(inner ctrl.Manager, _ string) error {
+		lent <- inner.GetAPIReader()
+		return nil
+	}}
 	p := s.start(t)
 	h.join(t, p, "renews")
 	h.quickLease(t, "renews")
@@ -100,6 +109,13 @@ func testRenewals(t *testing.T, h *hub) {
 	}
 	if got := p.metric(t, "ocm_agent_renewals_total", "success"); got < 3 {
 		t.Errorf("%v credentials were obtained", got)
+	}
+	// What was begun with the first certificate goes on with the last.
+	if n := len(lent); n != 1 {
+		t.Errorf("extensions were begun %d times", n)
+	}
+	if err := (<-lent).Get(t.Context(), client.ObjectKey{Name: "renews"}, &clusterv1.ManagedCluster{}); err != nil {
+		t.Errorf("an extension: %v", err)
 	}
 	// The watch goes on as well.
 	h.deny(t, "renews")
