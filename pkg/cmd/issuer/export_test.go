@@ -2,21 +2,30 @@ package issuer_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/issuer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	testissuer "github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
 )
+
+const patience = 60 * time.Second
 
 var update = flag.Bool("update", false, "write the golden files")
 
@@ -114,6 +123,58 @@ func TestAPIServerTakesIt(t *testing.T) {
 	}
 	if strings.Contains(string(log), "invalid authentication config") {
 		t.Errorf("kube-apiserver says:\n%s", log)
+	}
+}
+
+// TestAPIServerBelievesIt sends a workload's token to a kube-apiserver that was
+// started with what was exported, and asks who it is.
+func TestAPIServerBelievesIt(t *testing.T) {
+	t.Parallel()
+	const audience = "https://hub.example.com"
+	key := testissuer.NewKey(t, "ES256")
+	provider := testissuer.NewProvider(t, key)
+	dir := t.TempDir()
+	ca, file := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "clusters.yaml")
+	if err := os.WriteFile(ca, provider.CA, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := run(t, "add", "c1", "--clusters-config", file, "--issuer", provider.URL, "--discovery", "--issuer-ca-file", ca); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := run(t, "export", "--format", "authentication-config", "--clusters-config", file, "--audience", audience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "authentication.yaml")
+	if err := os.WriteFile(path, []byte(out), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cp := controlplane.Start(t, controlplane.WithAPIServerArgs("--authentication-config="+path))
+	who := func(claims map[string]any) (authenticationv1.UserInfo, error) {
+		c := cp.ClientFor(t, cp.ConfigForToken(key.Token(t, testissuer.BoundClaims(provider.URL, "app", "eso", clock.RealClock{}.Now(), claims))))
+		review := &authenticationv1.SelfSubjectReview{}
+		err := c.Create(t.Context(), review)
+		return review.Status.UserInfo, err
+	}
+	var user authenticationv1.UserInfo
+	await.Success(t, patience, "kube-apiserver to have the keys", func(context.Context) error {
+		var err error
+		user, err = who(nil)
+		return err
+	})
+	if user.Username != "c1:system:serviceaccount:app:eso" || user.UID != "c1/uid-of-app-eso" ||
+		!slices.Contains(user.Groups, "c1:serviceaccounts:app") || user.Extra["open-cluster-management.io/cluster"][0] != "c1" {
+		t.Errorf("it is %+v", user)
+	}
+	for name, claims := range map[string]map[string]any{
+		"another audience":          {"aud": []string{"https://other"}},
+		"no ServiceAccount":         {"sub": "system:admin"},
+		"a token without an object": {"kubernetes.io": nil},
+		"a token without an end":    {"exp": nil},
+	} {
+		if got, err := who(claims); !apierrors.IsUnauthorized(err) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
 	}
 }
 

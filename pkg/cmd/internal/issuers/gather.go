@@ -118,6 +118,10 @@ func configure(byCluster map[string]Issuer, c *config.Config, unpublished string
 		} else if issuer.Cluster == "" {
 			issuer = Issuer{Cluster: entry.Name(), Issuer: entry.Keys.Issuer, Source: SourceHub, Reason: ReasonNotPublished, Message: unpublished}
 		}
+		if want := entry.Keys.Issuer; entry.Keys.Source.Hub && want != "" && issuer.Issuer != want && issuer.Trusted {
+			issuer.Trusted, issuer.Reason = false, ReasonIssuerDiffers
+			issuer.Message = fmt.Sprintf("it publishes the issuer %q and is configured with %q: leave the issuer out of the configuration, or mend it", issuer.Issuer, want)
+		}
 		issuer.Audiences = entry.Token.Audiences
 		byCluster[entry.Name()] = issuer
 	}

@@ -30,6 +30,8 @@ const (
 	ReasonNotPublished = "NotPublished"
 	// ReasonNotJudged: the hub has said nothing about published keys yet.
 	ReasonNotJudged = "NotJudged"
+	// ReasonIssuerDiffers: the configuration expects another issuer than is published.
+	ReasonIssuerDiffers = "IssuerDiffers"
 	// ReasonKeysInvalid: configured keys cannot be used.
 	ReasonKeysInvalid = "KeysInvalid"
 )
