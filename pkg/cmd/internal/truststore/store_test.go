@@ -267,16 +267,18 @@ func published(t *testing.T, admin client.Client) {
 		installation.Create(t, admin, append(publish(cluster), &clusterv1.ManagedCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: cluster}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: accepted},
 		})...)
-		if cluster == "new" {
-			continue
-		}
 		var live clusterv1.ManagedCluster
 		if err := admin.Get(t.Context(), client.ObjectKey{Name: cluster}, &live); err != nil {
 			t.Fatal(err)
 		}
-		live.Status.Conditions = []metav1.Condition{{
-			Type: clusterv1.ManagedClusterConditionJoined, Status: metav1.ConditionTrue, Reason: "Joined", LastTransitionTime: metav1.Now(),
-		}}
+		for _, condition := range []string{clusterv1.ManagedClusterConditionHubAccepted, clusterv1.ManagedClusterConditionJoined} {
+			if cluster == "new" && condition == clusterv1.ManagedClusterConditionJoined {
+				continue
+			}
+			live.Status.Conditions = append(live.Status.Conditions, metav1.Condition{
+				Type: condition, Status: metav1.ConditionTrue, Reason: "Test", LastTransitionTime: metav1.Now(),
+			})
+		}
 		if err := admin.Status().Update(t.Context(), &live); err != nil {
 			t.Fatal(err)
 		}
