@@ -85,7 +85,7 @@ func (e *engine) changed(c *config.Config, err error) {
 	}
 	for _, warning := range c.Warnings {
 		if e.current == nil || !slices.Contains(e.current.Warnings, warning) {
-			log.Info("Warning: " + warning)
+			e.role.config.Warn(warning)
 		}
 	}
 	e.current, e.at = c, now

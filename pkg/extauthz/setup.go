@@ -34,8 +34,10 @@ type Config struct {
 	Audit io.Writer
 	// Clock is the time.
 	Clock clock.WithTicker
-	// Log gets what operators should know.
-	Log logr.Logger
+	// Log gets what operators should know, and Warn what they should change; nil
+	// has Log get that too.
+	Log  logr.Logger
+	Warn func(message string)
 	// Metrics receives the metrics, and tells /clusters about requests.
 	Metrics metrics.RegistererGatherer
 }
@@ -115,6 +117,9 @@ type role struct {
 }
 
 func newRole(c Config) (*role, error) {
+	if c.Warn == nil {
+		c.Warn = func(message string) { c.Log.Info("Warning: " + message) }
+	}
 	r := &role{config: c}
 	r.store = jwks.New(jwks.Config{Hub: c.Source.ConfigMap.Name != "", Clock: c.Clock, Log: c.Log.WithName("keys")})
 	var err error

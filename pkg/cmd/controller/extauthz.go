@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 
 	"github.com/go-logr/logr"
@@ -65,14 +66,13 @@ func (f *extAuthzFlags) run(cmd *cobra.Command) error {
 	if err := f.validate(); err != nil {
 		return err
 	}
-	log := f.logs.logger(cmd.ErrOrStderr())
-	klog.SetLogger(log)
-	ctx := klog.NewContext(cmd.Context(), log)
+	logger := f.logs.logger(cmd.ErrOrStderr())
+	log := logr.FromSlogHandler(logger.Handler())
 	hub, err := f.hub()
 	if err != nil {
 		return err
 	}
-	source, err := f.source.source(log)
+	source, err := f.source.source(logger)
 	if err != nil {
 		return err
 	}
@@ -80,6 +80,8 @@ func (f *extAuthzFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	klog.SetLogger(log)
+	ctx := klog.NewContext(cmd.Context(), log)
 	objects := cache.Options{}
 	if f.source.fromHub {
 		objects = extauthz.CacheOptions()
@@ -93,7 +95,7 @@ func (f *extAuthzFlags) run(cmd *cobra.Command) error {
 	server.TLS = f.tls.config()
 	if err := extauthz.Setup(ctx, mgr, extauthz.Config{
 		Source: source, Server: server, Hub: hub, Audit: audit,
-		Clock: clock.RealClock{}, Log: log, Metrics: metrics.Registry,
+		Clock: clock.RealClock{}, Log: log, Warn: func(message string) { logger.WarnContext(ctx, message) }, Metrics: metrics.Registry,
 	}); err != nil {
 		return f.explain(err)
 	}
@@ -165,14 +167,14 @@ func (f *extAuthzLogs) audit(out io.Writer) (io.Writer, error) {
 }
 
 // source returns where clusters and rules come from.
-func (f *extAuthzSource) source(log logr.Logger) (extauthz.Source, error) {
+func (f *extAuthzSource) source(log *slog.Logger) (extauthz.Source, error) {
 	out := extauthz.Source{Options: config.Options{Strict: f.strict, Self: self(), Expiration: f.life()}}
 	switch {
 	case f.fromHub:
 		out.ConfigMap = f.configMapName()
 	case f.file != "":
 		if f.workload != "" {
-			log.Info("Ignoring --workload-kubeconfig: --clusters-config says which tokens are taken")
+			log.Warn("Ignoring --workload-kubeconfig: --clusters-config says which tokens are taken")
 		}
 		out.File = f.file
 	default:
@@ -180,7 +182,7 @@ func (f *extAuthzSource) source(log logr.Logger) (extauthz.Source, error) {
 		if err != nil {
 			return out, fmt.Errorf("--workload-kubeconfig: %w", err)
 		}
-		log.Info("Warning: --workload-kubeconfig is deprecated. Every request asks that cluster, and each of its ServiceAccounts " +
+		log.Warn("--workload-kubeconfig is deprecated. Every request asks that cluster, and each of its ServiceAccounts " +
 			"becomes the one of the same namespace and name on this hub. Describe the cluster in --clusters-config instead, " +
 			"or have its agent publish its keys and use --from-hub")
 		out.Workload = unlimited(workload)

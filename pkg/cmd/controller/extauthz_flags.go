@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
@@ -208,14 +207,14 @@ func (f *extAuthzLogs) addFlags(cmd *cobra.Command) {
 }
 
 // logger returns the logger of the role.
-func (f *extAuthzLogs) logger(out io.Writer) logr.Logger {
+func (f *extAuthzLogs) logger(out io.Writer) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(f.level)); err != nil {
 		panic(fmt.Sprintf("a level that the flag took: %v", err))
 	}
 	options := &slog.HandlerOptions{Level: level}
 	if f.format == "text" {
-		return logr.FromSlogHandler(slog.NewTextHandler(out, options))
+		return slog.New(slog.NewTextHandler(out, options))
 	}
-	return logr.FromSlogHandler(slog.NewJSONHandler(out, options))
+	return slog.New(slog.NewJSONHandler(out, options))
 }
