@@ -1,11 +1,12 @@
 package jwk
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/strictjson"
 )
 
 // Limits of a key set. Kubernetes publishes one or two keys, about 500 bytes each.
@@ -14,8 +15,6 @@ const (
 	MaxBytes = 1 << 20
 	// MaxKeys is how many JWKs a key set may hold, ignored ones included.
 	MaxKeys = 64
-	// maxDepth is how deep its JSON may be nested; a set needs four levels.
-	maxDepth = 16
 )
 
 // Why a key set is refused as a whole. Parse wraps one of these.
@@ -100,55 +99,16 @@ func collect(members []map[string]json.RawMessage) (Set, error) {
 	return set, nil
 }
 
-// unambiguous refuses what parsers read differently, which is repeated members,
-// and nesting that no key set needs.
+// unambiguous refuses what parsers read differently, which is repeated members
+// above all, and nesting that no key set needs.
 func unambiguous(data []byte) error {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	var open []scope
-	for {
-		token, err := decoder.Token()
-		if err != nil {
-			return fmt.Errorf("%w: it is not valid JSON", ErrMalformed)
-		}
-		switch delim, isDelim := token.(json.Delim); {
-		case isDelim && (delim == '}' || delim == ']'):
-			open = open[:len(open)-1]
-		case len(open) > 0 && !open[len(open)-1].take(token):
-			return fmt.Errorf("%w: the member %q is repeated", ErrDuplicate, token)
-		case isDelim && len(open) == maxDepth:
-			return fmt.Errorf("%w: it is nested too deep", ErrMalformed)
-		case isDelim:
-			open = append(open, newScope(delim))
-		}
-		if len(open) == 0 {
-			return nil // What follows the document is found by the real parser.
-		}
+	err := strictjson.Object(data, func(_ []byte, r *strictjson.Reader) error { return r.Skip() })
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, strictjson.ErrDuplicate):
+		return fmt.Errorf("%w: %w", ErrDuplicate, err)
+	default:
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-}
-
-// scope is an open object, or an open array, whose names are nil.
-type scope struct {
-	names map[string]struct{}
-	value bool // The next token is a member's value.
-}
-
-func newScope(delim json.Delim) scope {
-	if delim == '{' {
-		return scope{names: make(map[string]struct{})}
-	}
-	return scope{}
-}
-
-// take notes the next token inside s and says whether it may stand there.
-func (s *scope) take(token json.Token) bool {
-	if s.names == nil || s.value {
-		s.value = false
-		return true
-	}
-	name, _ := token.(string)
-	_, seen := s.names[name]
-	s.names[name] = struct{}{}
-	s.value = true
-	return !seen
 }
