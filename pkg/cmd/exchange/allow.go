@@ -48,14 +48,15 @@ namespaces to be named.
 A rule needs an audience that the workloads ask their tokens for: the cluster's
 own or the default one, unless --audience names another.`,
 		Example: fmt.Sprintf(`  # The secrets operator in the app namespaces of cluster1
-  %[1]s exchange allow cluster1 'app-*/eso' --to 'cluster1/{namespace}.{name}' \
-      --audience https://hub.example.com
+  %[1]s exchange allow cluster1 'app-*/eso' \
+      --to 'cluster1/{namespace}.{name}' --audience https://hub.example.com
 
   # See the configuration as it would be
   %[1]s exchange allow cluster1 ci/bot --to builds/cluster1-bot --dry-run
 
   # In a file
-  %[1]s exchange allow cluster1 ci/bot --to same --clusters-config clusters.yaml`, env.Name),
+  %[1]s exchange allow cluster1 ci/bot --to same \
+      --clusters-config clusters.yaml`, env.Name),
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0], args[1:]) },
 	}

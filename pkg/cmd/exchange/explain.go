@@ -31,9 +31,9 @@ func newExplain(env cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain -|FILE",
 		Short: "Say what the token authorizer would make of a token, and why",
-		Long: `Say what the token authorizer would make of a token, and why: which cluster it is
-from, each check and its outcome, which rule decides, and which ServiceAccount of
-the hub it becomes.
+		Long: `Say what the token authorizer would make of a token, and why: which cluster it
+is from, each check and its outcome, which rule decides, and what ServiceAccount
+of the hub it becomes.
 
 The token comes from a file, or from the standard input, never from an argument,
 which others on this machine could see; it is not sent anywhere. Nothing is
@@ -43,7 +43,7 @@ network unless the file names keys by URL.
 
 It exits with 3 when the token would be refused.`,
 		Example: fmt.Sprintf(`  # The token of a ServiceAccount, against the hub's configuration
-  kubectl --context cluster1 -n app create token web --audience https://hub.example.com |
+  kubectl --context cluster1 -n app create token web --audience HUB |
       %[1]s exchange explain --context hub -
 
   # A token file, against a configuration file

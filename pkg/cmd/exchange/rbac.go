@@ -48,7 +48,8 @@ the hub it also names the permissions that are no longer needed.`,
   %[1]s exchange rbac | kubectl apply -f -
 
   # For a file, without the hub
-  %[1]s exchange rbac --clusters-config clusters.yaml --service-account gateway/authorizer`, env.Name),
+  %[1]s exchange rbac --clusters-config clusters.yaml \
+      --service-account gateway/authorizer`, env.Name),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
