@@ -9,6 +9,10 @@ import (
 	"sync"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
@@ -219,4 +223,38 @@ func TestClusters(t *testing.T) {
 		t.Error("still ready after the end")
 	}
 	w.get(t, "/readyz", http.StatusServiceUnavailable)
+}
+
+// TestForbidden: where the hub does not let us mint, the role that is missing is
+// told until it is there.
+func TestForbidden(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	path := filepath.Join(t.TempDir(), "clusters.yaml")
+	write(t, path, w.file(t, "app-*"))
+	w.startReady(t, extauthz.Source{File: path})
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "mint"}}
+	admin := hub.Client(t)
+	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil {
+		t.Fatal(err)
+	}
+	rules := role.Rules
+	role.Rules = nil
+	if err := admin.Update(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	token := w.token(t, audience)
+	w.turns(t, token, http.StatusServiceUnavailable)
+	line := "[-]target " + w.namespace + "/reader: "
+	if got := w.get(t, "/readyz?verbose", http.StatusOK); !strings.Contains(got, line) || !strings.Contains(got, "exchange rbac") {
+		t.Errorf("no %q in:\n%s", line, got)
+	}
+	role.Rules = rules
+	if err := admin.Update(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	w.turns(t, token, http.StatusOK)
+	if got := w.status(t).Forbidden; len(got) > 0 {
+		t.Errorf("still told: %+v", got)
+	}
 }

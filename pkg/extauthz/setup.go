@@ -110,6 +110,7 @@ type role struct {
 	config     Config
 	store      *jwks.Store
 	exchanger  *exchange.Exchanger
+	forbidden  *forbidden
 	authorizer *authorizer.Authorizer
 	auditor    *audit.Log
 	server     *server.Server
@@ -128,7 +129,8 @@ func newRole(c Config) (*role, error) {
 	}); err != nil {
 		return nil, err
 	}
-	chain := authorizer.Config{Exchanger: r.exchanger, Clock: c.Clock, Metrics: c.Metrics}
+	r.forbidden = &forbidden{Exchanger: r.exchanger, targets: map[string]string{}}
+	chain := authorizer.Config{Exchanger: r.forbidden, Clock: c.Clock, Metrics: c.Metrics}
 	if c.Audit != nil {
 		if r.auditor, err = audit.New(audit.Config{Writer: c.Audit, Metrics: c.Metrics}); err != nil {
 			return nil, err

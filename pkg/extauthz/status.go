@@ -24,6 +24,9 @@ type Status struct {
 	Configuration ConfigurationStatus `json:"configuration"`
 	Clusters      []ClusterStatus     `json:"clusters"`
 	Targets       []TargetStatus      `json:"targets"`
+	// Forbidden are accounts of the hub that rules lead to and that the hub does
+	// not let us mint for.
+	Forbidden []ForbiddenStatus `json:"forbidden,omitempty"`
 }
 
 // ConfigurationStatus tells which configuration is in force.
@@ -63,6 +66,14 @@ type TargetStatus struct {
 	Namespace string `json:"namespace"`
 	Synced    bool   `json:"synced"`
 	Error     string `json:"error,omitempty"`
+}
+
+// ForbiddenStatus tells about an account of the hub that may not be minted for.
+type ForbiddenStatus struct {
+	// Target is namespace/name.
+	Target string `json:"target"`
+	// Error names the Role that is missing.
+	Error string `json:"error"`
 }
 
 // status serves what the role tells about itself.
@@ -118,6 +129,9 @@ func (t *Status) verbose() string {
 	for _, target := range t.Targets {
 		line("target namespace "+target.Namespace, target.Error, target.Synced)
 	}
+	for _, target := range t.Forbidden {
+		line("target "+target.Target, target.Error, false)
+	}
 	line("ready", t.Waiting, t.Ready)
 	return b.String()
 }
@@ -145,6 +159,7 @@ func (s *status) status(request *http.Request) Status {
 		}
 		out.Targets = append(out.Targets, target)
 	}
+	out.Forbidden = s.role.forbidden.status()
 	slices.SortFunc(out.Targets, func(a, b TargetStatus) int { return strings.Compare(a.Namespace, b.Namespace) })
 	return out
 }

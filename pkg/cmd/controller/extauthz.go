@@ -110,14 +110,20 @@ func (f *extAuthzFlags) validate() error {
 
 // hub returns the connection that mints tokens.
 func (f *extAuthzFlags) hub() (*rest.Config, error) {
-	connection, err := f.common.config()
-	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
-		return nil, &cli.Explained{
-			Problem: "there is no connection to the hub, whose tokens are issued",
-			Try:     "run it in the hub's cluster, or name a kubeconfig of the hub with --kubeconfig",
-			Code:    cli.CodeUsage,
+	if f.common.kubeconfig == "" {
+		connection, err := rest.InClusterConfig()
+		if errors.Is(err, rest.ErrNotInCluster) {
+			return nil, &cli.Explained{
+				Problem: "there is no connection to the hub, whose tokens are issued",
+				Try:     "run it in the hub's cluster, or name a kubeconfig of the hub with --kubeconfig",
+				Code:    cli.CodeUsage,
+			}
+		} else if err != nil {
+			return nil, err
 		}
+		return unlimited(connection), nil
 	}
+	connection, err := f.common.config()
 	if err != nil {
 		return nil, fmt.Errorf("the hub's kubeconfig: %w", err)
 	}
