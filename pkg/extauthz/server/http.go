@@ -4,9 +4,12 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"strings"
+
+	"github.com/go-logr/logr"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
 )
@@ -33,6 +36,8 @@ func (s *Server) newHTTP() *http.Server {
 	server := &http.Server{
 		Handler: http.HandlerFunc(s.serveRequest), MaxHeaderBytes: maxHeader, Protocols: &protocols,
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: idleTimeout,
+		// Handshakes that fail are the business of whoever began them.
+		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(s.config.Log.V(1)), slog.LevelInfo),
 	}
 	if s.certificates != nil {
 		server.TLSConfig = s.certificates.serverConfig()

@@ -41,7 +41,7 @@ func (a *attempt) checkAudience() *verdict.Error {
 	case len(has) == 0:
 		return verdict.Refuse(verdict.WrongAudience, "it is for no audience, and one of %q is demanded", want)
 	case !slices.ContainsFunc(has, func(one string) bool { return slices.Contains(want, one) }):
-		return verdict.Refuse(verdict.WrongAudience, "it is for the audience %q, and one of %q is demanded", clip(fmt.Sprint(has)), want)
+		return verdict.Refuse(verdict.WrongAudience, "it is for %s, and one of %q is demanded", clip(fmt.Sprintf("%q", has)), want)
 	}
 	return nil
 }
