@@ -151,7 +151,11 @@ func newTokenAuthorizerView(values TokenAuthorizer) podView {
 		"--from-hub",
 		"--tls-cert-file=" + servingCertPath + "/" + names.KeyTLSCert,
 		"--tls-key-file=" + servingCertPath + "/" + names.KeyTLSKey,
+		"--audit-log=-",
 	}, values.Args...)
+	if values.TokenService {
+		args = append(args, "--sts")
+	}
 	view := newPodView(values.Pod, names.TokenAuthorizer, names.TokenAuthorizer, names.TokenAuthorizer, roleArgs("extauthz", args))
 	view.Ports = []portView{{Name: "grpc", Port: names.TokenAuthorizerPort}, {Name: "http", Port: names.TokenAuthorizerHTTPPort}}
 	view.TLSSecret = values.TLSSecret

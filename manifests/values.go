@@ -103,6 +103,8 @@ type TokenAuthorizer struct {
 	// TLSSecret is the Secret with what it serves with; empty means the one that
 	// the operator issues.
 	TLSSecret string
+	// TokenService has it exchange tokens by RFC 8693 as well.
+	TokenService bool
 }
 
 // Component is a part of the hub that can be left out.

@@ -11,11 +11,16 @@ import (
 // Feature is a part of the hub that a user may want or not.
 type Feature string
 
-// TokenAuthorizer is the token authorizer.
-const TokenAuthorizer Feature = "token-authorizer"
+// The features.
+const (
+	// TokenAuthorizer is the token authorizer.
+	TokenAuthorizer Feature = "token-authorizer"
+	// TokenService has it exchange tokens by RFC 8693 as well.
+	TokenService Feature = "token-service"
+)
 
 // Features are all of them.
-func Features() []Feature { return []Feature{TokenAuthorizer} }
+func Features() []Feature { return []Feature{TokenAuthorizer, TokenService} }
 
 // FeatureChoice says which features are wanted. What neither list names stays
 // as it is.
@@ -35,18 +40,22 @@ func (f FeatureChoice) empty() bool {
 func (f FeatureChoice) annotations(live *operatorv1.ClusterManager) map[string]string {
 	wanted := map[string]string{}
 	if live != nil {
-		for _, key := range []string{names.AnnotationTokenAuthorizer, names.AnnotationTokenAuthorizerTLS} {
+		for _, key := range []string{names.AnnotationTokenAuthorizer, names.AnnotationTokenService, names.AnnotationTokenAuthorizerTLS} {
 			if value := live.Annotations[key]; value != "" {
 				wanted[key] = value
 			}
 		}
 	}
-	switch {
-	case slices.Contains(f.On, TokenAuthorizer):
-		wanted[names.AnnotationTokenAuthorizer] = "true"
-	case slices.Contains(f.Off, TokenAuthorizer):
-		// Said, because leaving it out would not take it from somebody else.
-		wanted[names.AnnotationTokenAuthorizer] = "false"
+	for feature, annotation := range map[Feature]string{
+		TokenAuthorizer: names.AnnotationTokenAuthorizer, TokenService: names.AnnotationTokenService,
+	} {
+		switch {
+		case slices.Contains(f.On, feature):
+			wanted[annotation] = "true"
+		case slices.Contains(f.Off, feature):
+			// Said, because leaving it out would not take it from somebody else.
+			wanted[annotation] = "false"
+		}
 	}
 	if f.TokenAuthorizerTLS != "" {
 		wanted[names.AnnotationTokenAuthorizerTLS] = f.TokenAuthorizerTLS

@@ -21,6 +21,9 @@ const (
 	// AnnotationTokenAuthorizer, set to "true" on a ClusterManager, has the hub
 	// run a token authorizer.
 	AnnotationTokenAuthorizer = "open-cluster-management.io/token-authorizer"
+	// AnnotationTokenService, on the same ClusterManager and set to "true", has
+	// it exchange tokens by RFC 8693 as well.
+	AnnotationTokenService = "open-cluster-management.io/token-service"
 	// AnnotationTokenAuthorizerTLS, on the same ClusterManager, names a TLS
 	// Secret in HubNamespace that the token authorizer serves with. Without it
 	// the operator issues TokenAuthorizerServingCertSecret.

@@ -2,6 +2,7 @@ package clustermanager_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -40,8 +41,13 @@ func TestTokenAuthorizer(t *testing.T) {
 	})
 	expectQuiet(t, op)
 
-	h.annotate(t, `{"`+names.AnnotationTokenAuthorizerTLS+`":"mine"}`)
-	expectObject(t, h, key, &appsv1.Deployment{}, func(d *appsv1.Deployment) string { return servedWith(d, "mine") })
+	h.annotate(t, `{"`+names.AnnotationTokenAuthorizerTLS+`":"mine","`+names.AnnotationTokenService+`":"true"}`)
+	expectObject(t, h, key, &appsv1.Deployment{}, func(d *appsv1.Deployment) string {
+		if !slices.Contains(d.Spec.Template.Spec.Containers[0].Args, "--sts") {
+			return "there is no token service"
+		}
+		return servedWith(d, "mine")
+	})
 
 	h.annotate(t, `{"`+names.AnnotationTokenAuthorizer+`":null}`)
 	eventually(t, func(ctx context.Context) string { return left(ctx, h) })

@@ -133,6 +133,7 @@ func tokenAuthorizer(annotations map[string]string, pod manifests.Pod) *manifest
 	pod.Replicas = max(pod.Replicas, tokenAuthorizerReplicas)
 	return &manifests.TokenAuthorizer{
 		Component: manifests.Component{Pod: pod}, TLSSecret: annotations[names.AnnotationTokenAuthorizerTLS],
+		TokenService: annotations[names.AnnotationTokenService] == "true",
 	}
 }
 
