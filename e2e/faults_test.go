@@ -34,10 +34,14 @@ func TestKilled(t *testing.T) {
 	awaitCondition(t, hub, "cluster2", clusterv1.ManagedClusterConditionAvailable)
 	before := managedCluster(t, hub, "cluster2")
 
-	pods := append(ourPods(t, hub), ourPods(t, managed)...)
-	if want := replicas(t, hub) + replicas(t, managed); want < 4 || len(pods) != want {
-		t.Fatalf("%d Pods of ours on the hub and cluster2, want %d: both operators, the hub's controllers and the agent", len(pods), want)
-	}
+	var pods []corev1.Pod
+	eventually(t, "the Pods of both operators, the hub's controllers and the agent, and no other", func(context.Context) error {
+		pods = append(ourPods(t, hub), ourPods(t, managed)...)
+		if want := replicas(t, hub) + replicas(t, managed); want < 4 || len(pods) != want {
+			return fmt.Errorf("there are %d, want %d", len(pods), want) // One may be on its way out.
+		}
+		return nil
+	})
 	for _, pod := range pods {
 		kill(t, "--bind-address="+pod.Status.PodIP)
 	}

@@ -26,8 +26,9 @@ const sampleImage = "kubectl-ocm/heartbeat-addon"
 // startTimeout bounds the start of the environment.
 const startTimeout = 10 * time.Minute
 
-// fleet is the environment of all tests: a hub that init made, with cluster1
-// and cluster2 joined and accepted; add-ons of cluster2 get tokens. cluster3 is
+// fleet is the environment of all tests: a hub that init made, with a token
+// authorizer, and cluster1 and cluster2 joined and accepted, which publish the
+// keys of their tokens; add-ons of cluster2 get tokens. cluster3 is
 // for tests that join and leave, cluster4 for the one that changes its driver.
 var fleet *environment
 
@@ -83,7 +84,7 @@ func newEnvironment(ctx context.Context) (*environment, func(), error) {
 		_ = os.RemoveAll(dir)
 	}
 	err = do(ctx, "", nil, "local", "up", "--dir", dir, "--managed", "4",
-		"--certificate-lifetime", certificateLifetime.String(), "--image", sampleImage+"="+sampleBinary())
+		"--certificate-lifetime", certificateLifetime.String(), "--image", sampleImage+"="+sampleBinary(), "--image", kubectlImage+"="+built("localkube"))
 	if err != nil {
 		stop()
 		return nil, nil, err
@@ -98,13 +99,13 @@ func newEnvironment(ctx context.Context) (*environment, func(), error) {
 
 // join makes the fleet.
 func (e *environment) join(ctx context.Context) error {
-	if err := do(ctx, e.kubeconfig, nil, append([]string{"init", "--context", "hub", "--wait"}, e.initFlags...)...); err != nil {
+	if err := do(ctx, e.kubeconfig, nil, append([]string{"init", "--context", "hub", "--wait", "--feature", "token-authorizer"}, e.initFlags...)...); err != nil {
 		return err
 	}
-	if err := e.joinCluster(ctx, "cluster1"); err != nil {
+	if err := e.joinCluster(ctx, "cluster1", "--publish-issuer"); err != nil {
 		return err
 	}
-	return e.joinCluster(ctx, "cluster2",
+	return e.joinCluster(ctx, "cluster2", "--publish-issuer",
 		"--addon-kubeclient-registration-auth", "token", "--addon-token-expiration-seconds", strconv.Itoa(tokenLifetime))
 }
 
