@@ -46,6 +46,10 @@ demo: build localkube ## Start a hub and two managed clusters and join them
 demo-addon: build localkube examples ## Start a hub and two managed clusters with the sample add-on
 	@scripts/demo-addon.sh
 
+.PHONY: demo-tokens
+demo-tokens: build localkube ## Start a hub and two managed clusters whose workloads become accounts of the hub
+	@scripts/demo-tokens.sh
+
 .PHONY: test
 test: build localkube e2e-addons ## Run every test, the end-to-end suite on local clusters included
 	@scripts/install-build-tools.sh
