@@ -3,7 +3,6 @@ package addonauth
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -24,10 +23,10 @@ import (
 type setOptions struct {
 	env        cli.Env
 	wait       cli.Wait
+	agent      fleet.AgentFlags
 	driver     driver.AuthType
 	seconds    int64
 	secondsSet bool
-	klusterlet string
 }
 
 func newSet(env cli.Env) *cobra.Command {
@@ -60,7 +59,7 @@ certificates. Tokens that exist keep their lifetime until they are refreshed;
 	cli.AliasFlag(cmd, "addon-kubeclient-registration-auth", "driver")
 	cmd.Flags().Int64Var(&o.seconds, "expiration-seconds", 0, "how long tokens are good; 0 is a year, the hub may issue shorter ones")
 	cli.AliasFlag(cmd, "addon-token-expiration-seconds", "expiration-seconds")
-	cmd.Flags().StringVar(&o.klusterlet, "klusterlet-name", "", "Klusterlet of the agent, if there are several (default klusterlet)")
+	o.agent.AddTo(cmd)
 	o.wait.AddTo(cmd, "wait until every add-on has registered anew")
 	env.Kube.AddDryRunFlag(cmd)
 	return cmd
@@ -84,16 +83,9 @@ func (o *setOptions) validate() error {
 func (o *setOptions) run(ctx context.Context) error {
 	ctx, cancel := o.wait.Context(ctx)
 	defer cancel()
-	runner, err := fleet.CurrentRunner(o.env)
+	runner, agent, err := o.agent.Find(ctx, o.env)
 	if err != nil {
 		return err
-	}
-	if err := fleet.RequireManaged(o.env, runner.Client); err != nil {
-		return err
-	}
-	agent, err := runner.NamedAgent(ctx, o.klusterlet)
-	if err != nil {
-		return o.explain(err)
 	}
 	want, err := o.desired(agent.AddOnDriver())
 	if err != nil {
@@ -107,18 +99,6 @@ func (o *setOptions) run(ctx context.Context) error {
 		return nil
 	}
 	return o.await(ctx, runner, agent, want)
-}
-
-func (o *setOptions) explain(err error) error {
-	switch {
-	case errors.Is(err, install.ErrSeveralAgents):
-		return cli.Usagef("%v: name one with --klusterlet-name", err)
-	case errors.Is(err, install.ErrNoAgent) && o.klusterlet != "":
-		return cli.NotFoundf("list them with: kubectl get klusterlets", "there is no Klusterlet %s", o.klusterlet)
-	case errors.Is(err, install.ErrNoAgent):
-		return cli.NotFoundf("run join first", "no agent is installed here")
-	}
-	return err
 }
 
 // desired returns the field as it shall be. What no flag says is kept.
@@ -140,17 +120,10 @@ func (o *setOptions) desired(now operatorv1.AddOnRegistrationDriver) (operatorv1
 }
 
 func (o *setOptions) change(ctx context.Context, runner *install.Runner, agent install.Agent, want operatorv1.AddOnRegistrationDriver) error {
-	name := "klusterlet.operator.open-cluster-management.io/" + agent.Klusterlet.Name
 	if apiequality.Semantic.DeepEqual(agent.AddOnDriver(), want) {
-		_, err := fmt.Fprintf(o.env.Out, "%s unchanged\n", name)
-		return err
+		return fleet.SayUnchanged(o.env, agent)
 	}
-	err := runner.SetAddOnDriver(ctx, agent, &want)
-	if _, refused := errors.AsType[*cli.WriteRefusedError](err); err != nil && !refused {
-		return err
-	}
-	_, err = fmt.Fprintf(o.env.Out, "%s configured%s\n", name, o.env.Kube.DryRunSuffix())
-	return err
+	return fleet.SayConfigured(o.env, agent, runner.SetAddOnDriver(ctx, agent, &want))
 }
 
 // warnAboutGate says so when the agent does not look at add-ons at all.
@@ -178,7 +151,7 @@ func flagsMissing(want operatorv1.AddOnRegistrationDriver) func([]string) string
 			wanted = strconv.FormatInt(want.Token.ExpirationSeconds, 10)
 		}
 		if cmp.Or(auth, string(driver.CSR)) != cmp.Or(want.AuthType, string(driver.CSR)) || seconds != wanted {
-			return "the operator has not given the agent its new flags yet"
+			return fleet.AgentOutdated
 		}
 		return ""
 	}

@@ -61,29 +61,38 @@ func (o *explainOptions) run(ctx context.Context, from string) error {
 	if err != nil {
 		return err
 	}
-	store, err := o.store.Open(o.env)
+	k, err := o.known(ctx)
 	if err != nil {
 		return err
 	}
-	doc, err := store.Read(ctx)
-	if err != nil {
-		return err
-	}
-	cfg, err := doc.Config(store.Options())
-	if err != nil {
-		return err
-	}
-	keys, err := o.keys(ctx, store, cfg)
-	if err != nil {
-		return err
-	}
-	e := o.explain(ctx, keys, cfg, token)
-	if e.err == nil && store.Hub() != nil {
-		if err := e.target(ctx, store, cfg); err != nil {
+	e := o.explain(ctx, k, token)
+	if e.err == nil && k.store.Hub() != nil {
+		if err := e.target(ctx, k.store, k.config); err != nil {
 			return err
 		}
 	}
-	return o.tell(e, store)
+	return o.tell(e, k.store)
+}
+
+// known is what a token authorizer with the same configuration knows.
+type known struct {
+	store  *truststore.Store
+	config *config.Config
+	keys   *jwks.Store
+}
+
+// known reads it.
+func (o *explainOptions) known(ctx context.Context) (*known, error) {
+	store, err := o.store.Open(o.env)
+	if err != nil {
+		return nil, err
+	}
+	k := &known{store: store}
+	if k.config, err = store.Config(ctx, store.Options()); err != nil {
+		return nil, err
+	}
+	k.keys, err = o.keys(ctx, store, k.config)
+	return k, err
 }
 
 // token reads the token and refuses one that stands on the command line.
@@ -156,12 +165,12 @@ func who(cluster string) string {
 }
 
 // explain takes the way of a request, as far as it goes without the hub.
-func (o *explainOptions) explain(ctx context.Context, keys *jwks.Store, cfg *config.Config, token string) *explanation {
+func (o *explainOptions) explain(ctx context.Context, k *known, token string) *explanation {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	e := &explanation{}
-	verifier := subject.NewVerifier(keys, func(cluster string) *subject.Rules {
-		if c, ok := cfg.Cluster(cluster); ok {
+	verifier := subject.NewVerifier(k.keys, func(cluster string) *subject.Rules {
+		if c, ok := k.config.Cluster(cluster); ok {
 			return &c.Token
 		}
 		return nil
@@ -172,7 +181,7 @@ func (o *explainOptions) explain(ctx context.Context, keys *jwks.Store, cfg *con
 		e.refuse(err)
 		return e
 	}
-	c, _ := cfg.Cluster(id.Cluster)
+	c, _ := k.config.Cluster(id.Cluster)
 	for _, considered := range c.Policy.Consider(id) {
 		e.rule(considered)
 	}

@@ -79,13 +79,9 @@ func (o *lintOptions) run(ctx context.Context) error {
 }
 
 func (o *lintOptions) lint(ctx context.Context, store *truststore.Store) ([]policy.Finding, error) {
-	doc, err := store.Read(ctx)
-	if err != nil {
-		return nil, err
-	}
 	opts := store.Options()
 	opts.Strict, opts.Hub = o.strict, opts.Hub || o.hub
-	cfg, err := doc.Config(opts)
+	cfg, err := store.Config(ctx, opts)
 	if invalid, ok := errors.AsType[*config.InvalidError](err); ok {
 		return invalid.Findings, nil
 	}

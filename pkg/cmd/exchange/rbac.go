@@ -70,13 +70,9 @@ func (o *rbacOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	doc, err := store.Read(ctx)
-	if err != nil {
-		return err
-	}
 	opts := store.Options()
 	opts.Self = self
-	cfg, err := doc.Config(opts)
+	cfg, err := store.Config(ctx, opts)
 	if err != nil {
 		return err
 	}

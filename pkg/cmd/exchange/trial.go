@@ -10,9 +10,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/truststore"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 )
 
 // trial is one call of "exchange test".
@@ -100,13 +97,6 @@ func (t *trial) complete() error {
 	return errors.Join(problems...)
 }
 
-// known is what a token authorizer with the same configuration knows.
-type known struct {
-	store  *truststore.Store
-	config *config.Config
-	keys   *jwks.Store
-}
-
 // steps makes them, up to the first that fails.
 func (t *trial) steps(ctx context.Context, managed, hub *rest.Config) error {
 	k, err := t.known(ctx)
@@ -134,20 +124,7 @@ func (t *trial) known(ctx context.Context) (*known, error) {
 	if t.server != "" && t.audience != "" {
 		return nil, nil //nolint:nilnil // somebody else knows
 	}
-	store, err := t.chain.store.Open(t.chain.env)
-	if err != nil {
-		return nil, err
-	}
-	doc, err := store.Read(ctx)
-	if err != nil {
-		return nil, err
-	}
-	k := &known{store: store}
-	if k.config, err = doc.Config(store.Options()); err != nil {
-		return nil, err
-	}
-	k.keys, err = t.chain.keys(ctx, store, k.config)
-	return k, err
+	return t.chain.known(ctx)
 }
 
 // print prints the steps.

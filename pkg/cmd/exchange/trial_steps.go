@@ -53,7 +53,7 @@ func (t *trial) demanded(ctx context.Context, k *known, managed *rest.Config) (s
 	if err != nil {
 		return "", err
 	}
-	probe := t.chain.explain(ctx, k.keys, k.config, token) // Refused for its audience, most of the time.
+	probe := t.chain.explain(ctx, k, token) // Refused for its audience, most of the time.
 	cluster, ok := k.config.Cluster(probe.Cluster)
 	if !ok || len(cluster.Token.Audiences) == 0 {
 		return "", nil // The chain tells what is wrong, if anything is.
@@ -82,7 +82,7 @@ func (t *trial) mint(ctx context.Context, managed *rest.Config, audience string)
 // exchange takes the token through what the token authorizer does.
 func (t *trial) exchange(ctx context.Context, k *known, hub *rest.Config, token string) (string, error) {
 	minted := t.made.Steps
-	t.made = t.chain.explain(ctx, k.keys, k.config, token)
+	t.made = t.chain.explain(ctx, k, token)
 	t.made.Steps = append(minted, t.made.Steps...)
 	if t.made.err != nil {
 		return "", t.refused(k)

@@ -16,10 +16,10 @@ import (
 )
 
 type publishOptions struct {
-	env        cli.Env
-	wait       cli.Wait
-	off        bool
-	klusterlet string
+	env   cli.Env
+	wait  cli.Wait
+	agent fleet.AgentFlags
+	off   bool
 }
 
 func newPublish(env cli.Env) *cobra.Command {
@@ -43,7 +43,7 @@ this cluster whose keys are not in the token authorizer's configuration.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	cmd.Flags().BoolVar(&o.off, "off", false, "stop, and take back what was published")
-	cmd.Flags().StringVar(&o.klusterlet, "klusterlet-name", "", "Klusterlet of the agent, if there are several (default klusterlet)")
+	o.agent.AddTo(cmd)
 	o.wait.AddTo(cmd, "wait until the hub holds the keys, or none with --off")
 	env.Kube.AddDryRunFlag(cmd)
 	return cmd
@@ -52,16 +52,9 @@ this cluster whose keys are not in the token authorizer's configuration.`,
 func (o *publishOptions) run(ctx context.Context) error {
 	ctx, cancel := o.wait.Context(ctx)
 	defer cancel()
-	runner, err := fleet.CurrentRunner(o.env)
+	runner, agent, err := o.agent.Find(ctx, o.env)
 	if err != nil {
 		return err
-	}
-	if err := fleet.RequireManaged(o.env, runner.Client); err != nil {
-		return err
-	}
-	agent, err := runner.NamedAgent(ctx, o.klusterlet)
-	if err != nil {
-		return o.explain(err)
 	}
 	if err := o.change(ctx, runner, agent); err != nil {
 		return err
@@ -72,31 +65,12 @@ func (o *publishOptions) run(ctx context.Context) error {
 	return o.await(ctx, runner, agent)
 }
 
-func (o *publishOptions) explain(err error) error {
-	switch {
-	case errors.Is(err, install.ErrSeveralAgents):
-		return cli.Usagef("%v: name one with --klusterlet-name", err)
-	case errors.Is(err, install.ErrNoAgent) && o.klusterlet != "":
-		return cli.NotFoundf("list them with: kubectl get klusterlets", "there is no Klusterlet %s", o.klusterlet)
-	case errors.Is(err, install.ErrNoAgent):
-		return cli.NotFoundf("run join first", "no agent is installed here")
-	}
-	return err
-}
-
 func (o *publishOptions) change(ctx context.Context, runner *install.Runner, agent install.Agent) error {
-	name := "klusterlet.operator.open-cluster-management.io/" + agent.Klusterlet.Name
 	publishes, said := agent.PublishesIssuer()
 	if (publishes && !o.off) || (o.off && said && !publishes) {
-		_, err := fmt.Fprintf(o.env.Out, "%s unchanged\n", name)
-		return err
+		return fleet.SayUnchanged(o.env, agent)
 	}
-	err := runner.SetPublishIssuer(ctx, agent, !o.off)
-	if _, refused := errors.AsType[*cli.WriteRefusedError](err); err != nil && !refused {
-		return err
-	}
-	_, err = fmt.Fprintf(o.env.Out, "%s configured%s\n", name, o.env.Kube.DryRunSuffix())
-	return err
+	return fleet.SayConfigured(o.env, agent, runner.SetPublishIssuer(ctx, agent, !o.off))
 }
 
 func (o *publishOptions) await(ctx context.Context, runner *install.Runner, agent install.Agent) error {
@@ -108,7 +82,7 @@ func (o *publishOptions) await(ctx context.Context, runner *install.Runner, agen
 		if publishes, said := agent.PublishesIssuer(); o.off && !publishes && !said || slices.Contains(args, flag) {
 			return ""
 		}
-		return "the operator has not given the agent its new flags yet"
+		return fleet.AgentOutdated
 	}
 	err := runner.AwaitFlags(ctx, agent, missing)
 	switch {

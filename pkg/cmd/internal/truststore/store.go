@@ -119,6 +119,15 @@ func (s *Store) Read(ctx context.Context) (*Document, error) {
 	return s.parse(data)
 }
 
+// Config returns the configuration, read with opts.
+func (s *Store) Config(ctx context.Context, opts config.Options) (*config.Config, error) {
+	doc, err := s.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return doc.Config(opts)
+}
+
 func (s *Store) parse(data []byte) (*Document, error) {
 	d, err := ParseDocument(data)
 	if err != nil {

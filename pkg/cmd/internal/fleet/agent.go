@@ -1,0 +1,73 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+)
+
+// AgentOutdated is what a command says while it waits for an agent whose
+// Klusterlet it changed.
+const AgentOutdated = "the operator has not given the agent its new flags yet"
+
+// AgentFlags choose an agent of the managed cluster that the connection flags
+// name.
+type AgentFlags struct {
+	// Klusterlet is its name; empty for the only one there is, or the default.
+	Klusterlet string
+}
+
+// AddTo registers the flags.
+func (f *AgentFlags) AddTo(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.Klusterlet, "klusterlet-name", "", "Klusterlet of the agent, if there are several (default klusterlet)")
+}
+
+// Find returns the agent, and an installer for its cluster.
+func (f *AgentFlags) Find(ctx context.Context, env cli.Env) (*install.Runner, install.Agent, error) {
+	runner, err := CurrentRunner(env)
+	if err != nil {
+		return nil, install.Agent{}, err
+	}
+	if err := RequireManaged(env, runner.Client); err != nil {
+		return nil, install.Agent{}, err
+	}
+	agent, err := runner.NamedAgent(ctx, f.Klusterlet)
+	return runner, agent, f.explain(err)
+}
+
+func (f *AgentFlags) explain(err error) error {
+	switch {
+	case errors.Is(err, install.ErrSeveralAgents):
+		return cli.Usagef("%v: name one with --klusterlet-name", err)
+	case errors.Is(err, install.ErrNoAgent) && f.Klusterlet != "":
+		return cli.NotFoundf("list them with: kubectl get klusterlets", "there is no Klusterlet %s", f.Klusterlet)
+	case errors.Is(err, install.ErrNoAgent):
+		return cli.NotFoundf("run join first", "no agent is installed here")
+	}
+	return err
+}
+
+// SayUnchanged says that an agent's Klusterlet is as it should be.
+func SayUnchanged(env cli.Env, agent install.Agent) error {
+	_, err := fmt.Fprintf(env.Out, "%s unchanged\n", klusterlet(agent))
+	return err
+}
+
+// SayConfigured says that an agent's Klusterlet was changed, unless the change
+// ended with err. One that a dry run held back is none that failed.
+func SayConfigured(env cli.Env, agent install.Agent, err error) error {
+	if _, refused := errors.AsType[*cli.WriteRefusedError](err); err != nil && !refused {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Out, "%s configured%s\n", klusterlet(agent), env.Kube.DryRunSuffix())
+	return err
+}
+
+func klusterlet(agent install.Agent) string {
+	return "klusterlet.operator.open-cluster-management.io/" + agent.Klusterlet.Name
+}
