@@ -40,8 +40,8 @@ const (
 	duration = 10 * time.Second
 	// settle is how long after it is ready a role still gives back what only its
 	// start needed, once.
-	settle = 8 * time.Second
-	hubUser  = "system:serviceaccount:" + names.HubNamespace + ":" + names.TokenAuthorizer
+	settle  = 8 * time.Second
+	hubUser = "system:serviceaccount:" + names.HubNamespace + ":" + names.TokenAuthorizer
 )
 
 // now is the clock that a benchmark measures by.

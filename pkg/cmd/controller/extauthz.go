@@ -93,6 +93,10 @@ func (f *extAuthzFlags) run(cmd *cobra.Command) error {
 	server := f.answers.server()
 	server.Endpoints, server.Drain, server.Reflection, server.Exchange = f.serve.endpoints(), f.serve.drain, f.serve.reflection, f.serve.exchange
 	server.TLS = f.tls.config()
+	if server.TLS == nil && f.serve.reachable() {
+		logger.Warn("Serving in plain text: whoever is on the network between can read tokens. " +
+			"Set --tls-cert-file and --tls-key-file, or serve at --addr 127.0.0.1 or a --unix-socket alone")
+	}
 	if err := extauthz.Setup(ctx, mgr, extauthz.Config{
 		Source: source, Server: server, Hub: hub, Audit: audit,
 		Clock: clock.RealClock{}, Log: log, Warn: func(message string) { logger.WarnContext(ctx, message) }, Metrics: metrics.Registry,

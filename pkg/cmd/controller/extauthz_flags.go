@@ -130,6 +130,12 @@ func (f *extAuthzServe) validate() error {
 	return nil
 }
 
+// reachable reports whether other machines can reach what is served.
+func (f *extAuthzServe) reachable() bool {
+	ip := net.ParseIP(f.address)
+	return (f.port != 0 || f.httpPort != 0) && f.address != "localhost" && (ip == nil || !ip.IsLoopback())
+}
+
 func (f *extAuthzServe) endpoints() server.Endpoints {
 	at := func(port int) string {
 		if port == 0 {

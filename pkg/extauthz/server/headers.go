@@ -51,8 +51,8 @@ func (h *headers) add(name, value []byte) {
 	case fold(name, headerAccept):
 		h.accept = string(value)
 	case foldPrefix(name, prefixImpersonate), foldPrefix(name, prefixOurs):
-		if clean := plain(name); clean != "" && !strings.Contains(clean, ",") {
-			h.forbidden = append(h.forbidden, strings.ToLower(clean))
+		if headerName(name) {
+			h.forbidden = append(h.forbidden, strings.ToLower(string(name)))
 		}
 	}
 }
@@ -94,6 +94,16 @@ func plain(value []byte) string {
 		}
 	}
 	return string(value)
+}
+
+// headerName reports whether name can be one, so that a list of names stays one.
+func headerName(name []byte) bool {
+	for _, c := range name {
+		if c <= ' ' || c >= 0x7f || c == ',' {
+			return false
+		}
+	}
+	return true
 }
 
 // pathOnly cuts the query, which may hold secrets, and the fragment.

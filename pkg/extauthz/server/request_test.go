@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -80,6 +82,25 @@ func TestToken(t *testing.T) {
 		if got := server.TokenOf(tc.values...); got != tc.want {
 			t.Errorf("%q: got %q, want %q", tc.values, got, tc.want)
 		}
+	}
+}
+
+// TestForbiddenHeaders: no length keeps one from being removed, and what is no
+// name of a header is not repeated.
+func TestForbiddenHeaders(t *testing.T) {
+	t.Parallel()
+	long := "impersonate-extra-" + strings.Repeat("x", 4096)
+	data, err := proto.Marshal(checkRequest(map[string]string{long: "1", "x-ocm-a,b": "2", "x-ocm-a\nb": "3", "X-OCM-Role": "4", "impersonatexuser": "5"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := server.ReadCheckRequest(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(got.Forbidden)
+	if diff := cmp.Diff([]string{long, "x-ocm-role"}, got.Forbidden); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
