@@ -55,6 +55,9 @@ func TestIsolation(t *testing.T) {
 		{group: "apiextensions.k8s.io", resource: "customresourcedefinitions"},
 		{group: "operator.open-cluster-management.io", resource: "clustermanagers"},
 	}
+	for _, namespace := range []string{"cluster2", names.HubNamespace, "default"} {
+		other = append(other, access{resource: "configmaps", namespace: namespace, name: names.IssuerConfigMap})
+	}
 	for _, namespace := range []string{"cluster2", names.HubNamespace, names.OperatorNamespace, "kube-system", "default"} {
 		for _, r := range []access{
 			{resource: "secrets"},
@@ -91,6 +94,7 @@ func TestIsolation(t *testing.T) {
 		{verb: "get", group: names.GroupCluster, resource: "managedclusters", name: "cluster1"},
 		{verb: "patch", group: names.GroupCluster, resource: "managedclusters", subresource: "status", name: "cluster1"},
 		{verb: "update", group: "coordination.k8s.io", resource: "leases", namespace: "cluster1"},
+		{verb: "patch", resource: "configmaps", namespace: "cluster1", name: names.IssuerConfigMap},
 		{verb: "renew", group: names.RegisterGroup, resource: "managedclusters", subresource: "clientcertificates", name: "cluster1"},
 	} {
 		wantAllowed(t, agent, own)

@@ -122,6 +122,7 @@ func (a *admission) inForce(t *testing.T) {
 			own := a.as(t, "probe", "agents", names.ClusterGroup("default"))
 			return own.Create(t.Context(), configMap("default", "x"), client.DryRunAll)
 		},
+		"status":    func() error { return patchStatus(t.Context(), agent, "probe", conditionTrusted, client.DryRunAll) },
 		"isolation": func() error { return agent.Create(t.Context(), work("default"), client.DryRunAll) },
 		"own": func() error {
 			return patch(t.Context(), agent, "probe", `{"metadata":{"labels":{"a":"b"}}}`, client.DryRunAll)
@@ -177,6 +178,12 @@ func work(namespace string) client.Object {
 		"metadata": map[string]any{"namespace": namespace, "name": "w"},
 		"spec":     map[string]any{},
 	}}
+}
+
+const conditionTrusted = `{"status":{"conditions":[{"type":"IssuerTrusted","status":"True","reason":"X","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`
+
+func patchStatus(ctx context.Context, c client.Client, name, body string, opts ...client.SubResourcePatchOption) error {
+	return c.Status().Patch(ctx, cluster(name), client.RawPatch(types.MergePatchType, []byte(body)), opts...)
 }
 
 func configMap(namespace, name string) client.Object {
@@ -369,6 +376,12 @@ func (a *admission) confined(t *testing.T, name string, groups ...string) {
 		}},
 		{name + ": another cluster's status", "its own cluster", func(ctx context.Context) error {
 			return agent.Status().Patch(ctx, cluster("c2"), client.RawPatch(types.MergePatchType, []byte(`{"status":{"version":{"kubernetes":"v9"}}}`)))
+		}},
+		{name + ": its status", "", func(ctx context.Context) error {
+			return patchStatus(ctx, agent, "c1", `{"status":{"version":{"kubernetes":"v1"}}}`)
+		}},
+		{name + ": trust in its issuer", "may not change the condition IssuerTrusted", func(ctx context.Context) error {
+			return patchStatus(ctx, agent, "c1", conditionTrusted)
 		}},
 		{name + ": its issuer", "", func(ctx context.Context) error {
 			return agent.Create(ctx, configMap("c1", names.IssuerConfigMap), client.DryRunAll)
