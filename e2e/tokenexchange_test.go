@@ -5,11 +5,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -98,7 +96,7 @@ func (x *tokenExchange) refused(t *testing.T) {
 	for _, cluster := range x.clusters {
 		token := workloadToken(t, cluster, "token-exchange", "web")
 		eventually(t, "an answer about "+cluster, func(ctx context.Context) error {
-			status, _, err := whoAmI(ctx, x.front, token)
+			status, err := ask(ctx, x.front, token)
 			if err == nil && status != http.StatusForbidden {
 				err = fmt.Errorf("status %d", status)
 			}
@@ -304,26 +302,16 @@ func ready(pod *corev1.Pod) bool {
 	})
 }
 
-// whoAmI asks the hub behind a proxy who a token is. The user is empty if it
-// does not say.
-func whoAmI(ctx context.Context, front *httptest.Server, token string) (status int, user string, err error) {
-	body := strings.NewReader(`{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, front.URL+"/apis/authentication.k8s.io/v1/selfsubjectreviews", body)
+// ask sends a request through a proxy with a token, and returns the status.
+func ask(ctx context.Context, front *httptest.Server, token string) (status int, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, front.URL+"/version", nil)
 	if err != nil {
-		return 0, "", err
+		return 0, err
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
-	req.Header.Set("Content-Type", "application/json")
 	resp, err := front.Client().Do(req)
 	if err != nil {
-		return 0, "", err
+		return 0, err
 	}
-	defer func() { _ = resp.Body.Close() }()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusCreated {
-		return resp.StatusCode, "", err
-	}
-	var review authenticationv1.SelfSubjectReview
-	err = json.Unmarshal(data, &review)
-	return resp.StatusCode, review.Status.UserInfo.Username, err
+	return resp.StatusCode, resp.Body.Close()
 }

@@ -37,7 +37,7 @@ func TestTokenExchangeLeave(t *testing.T) {
 	answers := func(what string, want int) {
 		t.Helper()
 		eventually(t, what, func(ctx context.Context) error {
-			status, _, err := whoAmI(ctx, front, token)
+			status, err := ask(ctx, front, token)
 			if err == nil && status != want {
 				err = fmt.Errorf("status %d", status)
 			}

@@ -125,8 +125,8 @@ func coverage() map[string][]covered {
 			{"1 automatic refresh", []string{"pkg/extauthz/jwks.TestRefreshFollowsCacheControl", "e2e/tokens.TestRotation"}},
 			{"2 hot reload", []string{"e2e/tokens.TestExchange/a configuration that is broken and mended under load", "pkg/extauthz/config.TestWatchAConfigMap"}},
 			{"3 metrics per cluster", []string{"pkg/extauthz/authorizer.TestMetrics", "pkg/extauthz.TestEveryMetricIsTold"}},
-			{"4 OIDC discovery", []string{"e2e/tokens.TestRotation"}},
-			{"5 cluster health", []string{"pkg/issuer/trust.TestTrust"}},
+			{"4 OIDC discovery", []string{"pkg/extauthz/jwks.TestDiscovery", "e2e/tokens.TestRotation"}},
+			{"5 cluster health", []string{"pkg/extauthz.TestClusters", "pkg/issuer/trust.TestTrust"}},
 		},
 	}
 }
