@@ -79,7 +79,7 @@ func (o *publishOptions) await(ctx context.Context, runner *install.Runner, agen
 		flag += "=" + strconv.FormatBool(false)
 	}
 	missing := func(args []string) string {
-		if publishes, said := agent.PublishesIssuer(); o.off && !publishes && !said || slices.Contains(args, flag) {
+		if slices.Contains(args, flag) {
 			return ""
 		}
 		return fleet.AgentOutdated
