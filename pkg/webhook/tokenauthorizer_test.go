@@ -80,6 +80,7 @@ func (h *hub) certifiedAgain(t *testing.T) {
 }
 
 func (h *hub) certificateGone(t *testing.T) {
+	t.Helper()
 	h.annotate(t, "false")
 	eventually(t, func(ctx context.Context) string {
 		for _, obj := range []client.Object{
