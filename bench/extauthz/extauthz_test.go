@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -81,14 +80,10 @@ func BenchmarkExtAuthz(b *testing.B) {
 func run(b *testing.B, clusters int) *result {
 	b.Helper()
 	cp := controlplane.Start(b)
-	admin, err := kubernetes.NewForConfig(cp.Config())
-	if err != nil {
-		b.Fatal(err)
-	}
-	tokens := prepare(b, cp.Client(b), admin)
+	tokens := prepare(b, cp)
 	address := "127.0.0.1:" + measure.FreePort(b)
 	process := measure.Start(b, binary, "extauthz", fleet.Kubeconfig(b, cp, hubUser),
-		"--clusters-config="+configuration(b, admin, clusters), "--addr=127.0.0.1", "--port="+address[len("127.0.0.1:"):], "--pprof")
+		"--clusters-config="+configuration(b, cp, clusters), "--addr=127.0.0.1", "--port="+address[len("127.0.0.1:"):], "--pprof")
 	now.Sleep(settle)
 	r := &result{restKiB: process.PrivateKiB(b)}
 	l := load{Address: address, Tokens: tokens, Connections: 2, Streams: 1, Duration: time.Second}
@@ -112,8 +107,9 @@ func run(b *testing.B, clusters int) *result {
 
 // prepare makes the workloads, the rights of the authorizer for their targets,
 // and their tokens. The hub is its own managed cluster here.
-func prepare(b *testing.B, c client.Client, admin kubernetes.Interface) []string {
+func prepare(b *testing.B, cp *controlplane.ControlPlane) []string {
 	b.Helper()
+	c := cp.Client(b)
 	create := func(object client.Object) {
 		if err := c.Create(b.Context(), object); err != nil {
 			b.Fatal(err)
@@ -133,25 +129,15 @@ func prepare(b *testing.B, c client.Client, admin kubernetes.Interface) []string
 	for i := range tokens {
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "workload-" + strconv.Itoa(i)}}
 		create(account)
-		made, err := admin.CoreV1().ServiceAccounts(namespace).CreateToken(b.Context(), account.Name, &authenticationv1.TokenRequest{
-			Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		tokens[i] = made.Status.Token
+		tokens[i] = cp.Token(b, namespace, account.Name, authenticationv1.TokenRequestSpec{Audiences: []string{audience}})
 	}
 	return tokens
 }
 
 // configuration writes one with the hub as its own managed cluster, and others
 // beside it that have two keys each.
-func configuration(b *testing.B, admin kubernetes.Interface, clusters int) string {
+func configuration(b *testing.B, cp *controlplane.ControlPlane, clusters int) string {
 	b.Helper()
-	keys, err := admin.Discovery().RESTClient().Get().AbsPath("/openid/v1/jwks").DoRaw(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
 	entry := func(name string, keys []byte) map[string]any {
 		return map[string]any{
 			"name": name, "issuer": "https://kubernetes.default.svc.cluster.local",
@@ -159,7 +145,7 @@ func configuration(b *testing.B, admin kubernetes.Interface, clusters int) strin
 			"allow": []any{map[string]any{"namespaces": []string{namespace}, "mapTo": map[string]any{"namespace": namespace, "name": "{name}"}}},
 		}
 	}
-	all := []any{entry("cluster0", keys)}
+	all := []any{entry("cluster0", cp.KeySet(b))}
 	for i := 1; i < clusters; i++ {
 		all = append(all, entry(fleet.Name(i), issuer.JWKS(b, issuer.NewKey(b, "ES256"), issuer.NewKey(b, "ES256"))))
 	}

@@ -44,7 +44,7 @@ type exchangeWorld struct {
 // config is a configuration for the cluster, whose tokens become namespace/reader.
 func (e *exchangeWorld) config(t *testing.T, namespace string) string {
 	t.Helper()
-	return "clusters:" + policyFor("cluster1", fmt.Sprintf("{jwks: %s}", e.c.jwks(t)), namespace)
+	return "clusters:" + policyFor("cluster1", fmt.Sprintf("{jwks: %s}", e.c.KeySet(t)), namespace)
 }
 
 // world is a proxy with an authorizer for namespace/reader.

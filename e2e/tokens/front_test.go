@@ -30,15 +30,12 @@ type front struct {
 	last extauthzproxy.Observation
 }
 
-// restTransport is the transport of a connection.
-func restTransport(config *rest.Config) (http.RoundTripper, error) { return rest.TransportFor(config) }
-
 // newFront puts a proxy before the hub that asks authorizers. Its timeout is
 // generous, as the samples', unless change says otherwise.
 func newFront(t *testing.T, authorizers []*authorizer, change func(*extauthzproxy.Config)) *front {
 	t.Helper()
 	// Of the administrator only the CA: the proxy has no credential.
-	transport, err := restTransport(&rest.Config{Host: hub.URL, TLSClientConfig: rest.TLSClientConfig{CAData: hub.CAData}})
+	transport, err := rest.TransportFor(&rest.Config{Host: hub.URL, TLSClientConfig: rest.TLSClientConfig{CAData: hub.CAData}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,34 +85,6 @@ func newCluster(t *testing.T, options ...controlplane.Option) *cluster {
 	return &cluster{ControlPlane: cp, admin: cp.Client(t)}
 }
 
-// issuer is the cluster's "iss", and jwks its key set, as it serves them.
-func (c *cluster) jwks(t *testing.T) []byte {
-	t.Helper()
-	return c.raw(t, "/openid/v1/jwks")
-}
-
-func (c *cluster) raw(t *testing.T, path string) []byte {
-	t.Helper()
-	transport, err := restTransport(c.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.URL+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := (&http.Client{Transport: transport, Timeout: time.Minute}).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s %v: %s", path, resp.Status, err, data)
-	}
-	return data
-}
-
 // account makes a ServiceAccount with its namespace.
 func account(t *testing.T, c client.Client, namespace, name string) *corev1.ServiceAccount {
 	t.Helper()
@@ -128,12 +100,8 @@ func account(t *testing.T, c client.Client, namespace, name string) *corev1.Serv
 // mint has an API server issue a token of a ServiceAccount, for an hour.
 func (c *cluster) mint(t *testing.T, namespace, name string, audiences ...string) string {
 	t.Helper()
-	sa := account(t, c.admin, namespace, name)
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}
-	if err := c.admin.SubResource("token").Create(t.Context(), sa, request); err != nil {
-		t.Fatal(err)
-	}
-	return request.Status.Token
+	account(t, c.admin, namespace, name)
+	return c.Token(t, namespace, name, authenticationv1.TokenRequestSpec{Audiences: audiences})
 }
 
 // target makes a ServiceAccount of the hub that the token authorizer may mint

@@ -59,8 +59,8 @@ func (w *hubWorld) nothing(t *testing.T) {
 func (w *hubWorld) twoClusters(t *testing.T) {
 	w.join(t, "from-hub-a")
 	w.join(t, "from-hub-b")
-	w.publish(t, "from-hub-a", w.c1.jwks(t))
-	w.publish(t, "from-hub-b", w.c2.jwks(t))
+	w.publish(t, "from-hub-a", w.c1.KeySet(t))
+	w.publish(t, "from-hub-b", w.c2.KeySet(t))
 	w.f.ends(t, w.t1, http.StatusForbidden) // Known, and not allowed anything.
 	w.policy(t, "from-hub-a", "from-hub-b")
 	w.f.becomes(t, w.t1, serviceAccount("from-hub-1", "reader"))
@@ -92,7 +92,7 @@ func (w *hubWorld) denied(t *testing.T) {
 
 func (w *hubWorld) shared(t *testing.T) {
 	w.join(t, "from-hub-copy")
-	w.publish(t, "from-hub-copy", w.c1.jwks(t))
+	w.publish(t, "from-hub-copy", w.c1.KeySet(t))
 	w.f.ends(t, w.t1, http.StatusUnauthorized)
 	w.f.refused(t, w.t1, http.StatusUnauthorized, "ambiguous_key")
 	w.f.expect(t, w.t2, serviceAccount("from-hub-2", "reader"))

@@ -61,7 +61,7 @@ func (w *seedWorld) example(t *testing.T) []byte {
   - name: workload-cluster-2
     issuer: https://10.96.0.1
     jwks_data: '%s'
-`, sharedIssuer, w.c1.jwks(t), w.c2.jwks(t))
+`, sharedIssuer, w.c1.KeySet(t), w.c2.KeySet(t))
 }
 
 // newMode has the flags of the seed's "New Mode (JWKS-based Multi-Cluster)".
@@ -194,7 +194,7 @@ func (w *seedWorld) strict(t *testing.T) {
 
 // invalid are the validations of the seed's section 1.
 func (w *seedWorld) invalid(t *testing.T) {
-	key := string(w.c1.jwks(t))
+	key := string(w.c1.KeySet(t))
 	for name, test := range map[string]struct{ config, want string }{
 		"at least one cluster":       {"clusters: []", "at least one cluster"},
 		"no duplicate names":         {fmt.Sprintf("clusters: [{name: a, issuer: https://a, jwks_data: %s}, {name: a, issuer: https://b, jwks_data: %[1]s}]", key), `called "a"`},

@@ -39,7 +39,7 @@ func TestFromHub(t *testing.T) {
 
 	w.turns(t, token, http.StatusUnauthorized) // Nobody knows its issuer.
 	join(t, admin, "cluster1")
-	publish(t, admin, "cluster1", w.jwks(t))
+	publish(t, admin, "cluster1", string(hub.KeySet(t)))
 	w.turns(t, token, http.StatusForbidden) // Known, and allowed nothing.
 	if got := w.status(t); len(got.Clusters) != 1 || got.Clusters[0].Name != "cluster1" || got.Clusters[0].Rules != 0 {
 		t.Errorf("/clusters tells %+v", got.Clusters)

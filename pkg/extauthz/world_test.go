@@ -23,7 +23,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -52,7 +51,6 @@ func TestMain(m *testing.M) { controlplane.Main(m, &hub) }
 // managed cluster and the hub both have.
 type world struct {
 	namespace string
-	clients   kubernetes.Interface
 
 	socket   string
 	stop     func()
@@ -110,12 +108,8 @@ func (l *logs) count(part string) int {
 // newWorld makes the namespace, the workload, and the right to mint for it.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	clients, err := kubernetes.NewForConfig(hub.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "app-"}}
-	w := &world{clients: clients, logs: &logs{}}
+	w := &world{logs: &logs{}}
 	w.create(t, namespace)
 	w.namespace = namespace.Name
 	w.create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "reader"}})
@@ -175,13 +169,7 @@ func (w *world) serving(ctx context.Context) bool {
 // token is one of the workload's, minted by the managed cluster.
 func (w *world) token(t *testing.T, audiences ...string) string {
 	t.Helper()
-	made, err := w.clients.CoreV1().ServiceAccounts(w.namespace).CreateToken(t.Context(), "reader", &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{Audiences: audiences},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made.Status.Token
+	return hub.Token(t, w.namespace, "reader", authenticationv1.TokenRequestSpec{Audiences: audiences})
 }
 
 // check asks for a decision, as Envoy does. It returns the HTTP status with
@@ -267,16 +255,6 @@ func (w *world) gauge(t *testing.T, name string) float64 {
 	return -1
 }
 
-// jwks is what the managed cluster serves.
-func (w *world) jwks(t *testing.T) string {
-	t.Helper()
-	data, err := w.clients.Discovery().RESTClient().Get().AbsPath("/openid/v1/jwks").DoRaw(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
 // file has rules for namespaces, which become the same on the hub.
 func (w *world) file(t *testing.T, namespaces string) string {
 	t.Helper()
@@ -285,7 +263,7 @@ defaults: {audiences: [` + audience + `]}
 clusters:
 - name: cluster1
   issuer: ` + issuer + `
-  keys: {jwks: ` + w.jwks(t) + `}
+  keys: {jwks: ` + string(hub.KeySet(t)) + `}
   allow:
   - namespaces: [` + namespaces + `]
     mapTo: {namespace: "{namespace}", name: "{name}"}
@@ -295,7 +273,7 @@ clusters:
 // seedFile is one in the form of seed 002, without a policy.
 func (w *world) seedFile(t *testing.T) string {
 	t.Helper()
-	return "clusters:\n- name: workload-cluster-1\n  issuer: " + issuer + "\n  jwks_data: " + w.jwks(t) + "\n"
+	return "clusters:\n- name: workload-cluster-1\n  issuer: " + issuer + "\n  jwks_data: " + string(hub.KeySet(t)) + "\n"
 }
 
 func write(t *testing.T, path, text string) {

@@ -12,7 +12,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,15 +49,7 @@ func (k keyring) Generation() uint64 { return 0 }
 // add adds the keys that a cluster's API server serves.
 func (k keyring) add(tb testing.TB, cluster string, cp *controlplane.ControlPlane) {
 	tb.Helper()
-	clients, err := kubernetes.NewForConfig(cp.Config())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	data, err := clients.RESTClient().Get().AbsPath("/openid/v1/jwks").DoRaw(tb.Context())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	set, err := jwk.Parse(data)
+	set, err := jwk.Parse(cp.KeySet(tb))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -169,11 +160,7 @@ func (w *world) account(name string) *corev1.ServiceAccount {
 // token asks the managed cluster for a subject token of "reader".
 func (w *world) token(tb testing.TB) string {
 	tb.Helper()
-	request := &authenticationv1.TokenRequest{}
-	if err := w.managed.Client(tb).SubResource("token").Create(tb.Context(), w.account("reader"), request); err != nil {
-		tb.Fatal(err)
-	}
-	return request.Status.Token
+	return w.managed.Token(tb, w.namespace, "reader", authenticationv1.TokenRequestSpec{})
 }
 
 func create(tb testing.TB, cp *controlplane.ControlPlane, o client.Object) {

@@ -65,16 +65,11 @@ func TestRealAPIServers(t *testing.T) {
 // mint asks an API server for a token of the default ServiceAccount.
 func mint(t *testing.T, cp *controlplane.ControlPlane) string {
 	t.Helper()
-	c := cp.Client(t)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "workload"}}
-	if err := client.IgnoreAlreadyExists(c.Create(t.Context(), account)); err != nil {
+	if err := client.IgnoreAlreadyExists(cp.Client(t).Create(t.Context(), account)); err != nil {
 		t.Fatal(err)
 	}
-	request := &authenticationv1.TokenRequest{}
-	if err := c.SubResource("token").Create(t.Context(), account, request); err != nil {
-		t.Fatal(err)
-	}
-	return request.Status.Token
+	return cp.Token(t, account.Namespace, account.Name, authenticationv1.TokenRequestSpec{})
 }
 
 // signedBy checks that the keys of cluster and of no other verify token.

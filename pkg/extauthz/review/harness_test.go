@@ -29,6 +29,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/review"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 )
 
 const (
@@ -164,11 +165,7 @@ func create(t *testing.T, o client.Object) {
 // mint asks the API server for a token of account.
 func mint(t *testing.T, account *corev1.ServiceAccount, spec authenticationv1.TokenRequestSpec) string {
 	t.Helper()
-	request := &authenticationv1.TokenRequest{Spec: spec}
-	if err := cp.Client(t).SubResource("token").Create(t.Context(), account.DeepCopy(), request); err != nil {
-		t.Fatal(err)
-	}
-	return request.Status.Token
+	return cp.Token(t, account.Namespace, account.Name, spec)
 }
 
 // token is a token of account for some audiences; for the API server without any.
@@ -202,21 +199,7 @@ func wantReason(t *testing.T, err error, want verdict.Reason) {
 // remembers tokens for ten seconds, and learns of new rights a moment later.
 func eventually(t *testing.T, what string, done func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond) //nolint:forbidigo // Waiting for a real API server.
-	defer tick.Stop()
-	for {
-		err := done()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: %v", what, err)
-		case <-tick.C:
-		}
-	}
+	await.Success(t, patience, what, func(context.Context) error { return done() })
 }
 
 // always are the settings of a cluster whose every request is reviewed.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
@@ -61,16 +60,8 @@ func TestSameIdentity(t *testing.T) {
 	type tokenValidator interface {
 		Verify(ctx context.Context, token string) (subject.Identity, error)
 	}
-	clients, err := kubernetes.NewForConfig(cp.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	keySet, err := clients.RESTClient().Get().AbsPath("/openid/v1/jwks").DoRaw(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	store := jwks.New(jwks.Config{})
-	if err := store.Configure([]jwks.Cluster{{Name: review.WorkloadCluster, Issuer: apiAudience, Source: jwks.Source{Inline: keySet}}}); err != nil {
+	if err := store.Configure([]jwks.Cluster{{Name: review.WorkloadCluster, Issuer: apiAudience, Source: jwks.Source{Inline: cp.KeySet(t)}}}); err != nil {
 		t.Fatal(err)
 	}
 	rules := &subject.Rules{Seed: true}

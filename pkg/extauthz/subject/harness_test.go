@@ -3,7 +3,6 @@ package subject_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,8 +11,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,6 +18,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
@@ -89,25 +87,11 @@ func (k *keyring) fail(err error) {
 // keysOf returns the keys that a cluster's API server serves.
 func keysOf(tb testing.TB, cp *controlplane.ControlPlane) []jwk.Key {
 	tb.Helper()
-	set, err := jwk.Parse(keySetOf(tb, cp))
+	set, err := jwk.Parse(cp.KeySet(tb))
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return set.Keys
-}
-
-// keySetOf returns them as they are served.
-func keySetOf(tb testing.TB, cp *controlplane.ControlPlane) []byte {
-	tb.Helper()
-	clients, err := kubernetes.NewForConfig(cp.Config())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	data, err := clients.RESTClient().Get().AbsPath("/openid/v1/jwks").DoRaw(tb.Context())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return data
 }
 
 // strict are the rules of a cluster with a policy.
@@ -183,11 +167,7 @@ func create(tb testing.TB, cp *controlplane.ControlPlane, o client.Object) {
 // token asks the API server for a token of the workload's account.
 func (w *workload) token(tb testing.TB, spec authenticationv1.TokenRequestSpec) string {
 	tb.Helper()
-	request := &authenticationv1.TokenRequest{Spec: spec}
-	if err := w.cp.Client(tb).SubResource("token").Create(tb.Context(), w.account.DeepCopy(), request); err != nil {
-		tb.Fatal(err)
-	}
-	return request.Status.Token
+	return w.cp.Token(tb, w.account.Namespace, w.account.Name, spec)
 }
 
 // ours is the request of a token for our audience.
@@ -215,12 +195,9 @@ func (w *workload) legacyToken(tb testing.TB) string {
 	}
 	create(tb, w.cp, secret)
 	c := w.cp.Client(tb)
-	err := wait.PollUntilContextTimeout(tb.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	await.Condition(tb, patience, "the Secret has a token", func(ctx context.Context) (bool, error) {
 		err := c.Get(ctx, client.ObjectKeyFromObject(secret), secret)
 		return len(secret.Data[corev1.ServiceAccountTokenKey]) > 0, err
 	})
-	if err != nil {
-		tb.Fatal(fmt.Errorf("waiting for the token in the Secret: %w", err))
-	}
 	return string(secret.Data[corev1.ServiceAccountTokenKey])
 }

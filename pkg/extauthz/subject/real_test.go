@@ -164,7 +164,7 @@ func withSigningKey(t *testing.T, curve elliptic.Curve) []controlplane.Option {
 func TestLegacyCluster(t *testing.T) {
 	t.Parallel()
 	w := newWorkload(t, east)
-	cluster := inline("east", issuer, keySetOf(t, east))
+	cluster := inline("east", issuer, east.KeySet(t))
 	legacy := w.legacyToken(t)
 	_, err := verifierOf(newStore(t, cluster), strict()).Verify(t.Context(), legacy)
 	wantReason(t, err, verdict.LegacyToken)

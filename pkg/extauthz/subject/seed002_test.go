@@ -42,7 +42,7 @@ func seed() *subject.Rules { return &subject.Rules{Seed: true, Skew: subject.Def
 func TestJWKSValidator_Validate(t *testing.T) {
 	t.Parallel()
 	w := newWorkload(t, east)
-	store := newStore(t, inline("east", issuer, keySetOf(t, east)), inline("east-secrets", legacyIssuer, keySetOf(t, east)))
+	store := newStore(t, inline("east", issuer, east.KeySet(t)), inline("east-secrets", legacyIssuer, east.KeySet(t)))
 	verifier := verifierOf(store, seed())
 	token := w.token(t, ours())
 
@@ -62,7 +62,7 @@ func TestJWKSValidator_Validate(t *testing.T) {
 	t.Run("Reject tokens from unknown issuers", func(t *testing.T) {
 		t.Parallel()
 		// "Strict issuer matching prevents token misuse": a slash more is another issuer.
-		strict := newStore(t, inline("east", issuer+"/", keySetOf(t, east)))
+		strict := newStore(t, inline("east", issuer+"/", east.KeySet(t)))
 		_, err := verifierOf(strict, seed()).Verify(t.Context(), token)
 		wantReason(t, err, verdict.UnknownIssuer)
 	})
@@ -95,7 +95,7 @@ func TestJWKSValidator_Validate(t *testing.T) {
 func validatesMultipleClusters(t *testing.T) {
 	t.Helper()
 	west := controlplane.Start(t, withSigningKey(t, elliptic.P256())...)
-	store := newStore(t, inline("east", issuer, keySetOf(t, east)), inline("west", issuer, keySetOf(t, west)))
+	store := newStore(t, inline("east", issuer, east.KeySet(t)), inline("west", issuer, west.KeySet(t)))
 	for _, rules := range []*subject.Rules{seed(), strict()} {
 		verifier := verifierOf(store, rules)
 		for cluster, cp := range map[string]*controlplane.ControlPlane{"east": east, "west": west} {
@@ -109,7 +109,7 @@ func validatesMultipleClusters(t *testing.T) {
 			}
 		}
 	}
-	alone := verifierOf(newStore(t, inline("east", issuer, keySetOf(t, east))), strict())
+	alone := verifierOf(newStore(t, inline("east", issuer, east.KeySet(t))), strict())
 	_, err := alone.Verify(t.Context(), newWorkload(t, west).token(t, ours()))
 	wantReason(t, err, verdict.UnknownKey)
 }
@@ -126,7 +126,7 @@ func TestJWKSValidator_MultipleKeys(t *testing.T) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
-	if err := json.Unmarshal(keySetOf(t, east), &set); err != nil {
+	if err := json.Unmarshal(east.KeySet(t), &set); err != nil {
 		t.Fatal(err)
 	}
 	set.Keys = append(set.Keys, json.RawMessage(text(t, jwkOf(t, next))))

@@ -1,0 +1,35 @@
+package controlplane
+
+import (
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+)
+
+// Token has the API server issue a token of a ServiceAccount.
+func (c *ControlPlane) Token(tb testing.TB, namespace, account string, spec authenticationv1.TokenRequestSpec) string {
+	tb.Helper()
+	of := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
+	request := &authenticationv1.TokenRequest{Spec: spec}
+	if err := c.Client(tb).SubResource("token").Create(tb.Context(), of, request); err != nil {
+		tb.Fatal(err)
+	}
+	return request.Status.Token
+}
+
+// KeySet is the key set (JWKS) of those tokens, as the API server serves it.
+func (c *ControlPlane) KeySet(tb testing.TB) []byte {
+	tb.Helper()
+	clients, err := discovery.NewDiscoveryClientForConfig(c.Config())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	data, err := clients.RESTClient().Get().AbsPath("/openid/v1/jwks").DoRaw(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return data
+}
