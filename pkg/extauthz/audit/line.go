@@ -6,6 +6,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 )
 
 // Decisions of a Line.
@@ -115,10 +116,4 @@ func newLine(e *authorizer.Event) *Line {
 }
 
 // short bounds what others may have us write.
-func short(s string) string {
-	const most = 1024
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "..."
-}
+func short(s string) string { return excerpt.Of(s, 1024) }

@@ -2,12 +2,9 @@ package exchange
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -21,6 +18,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwt"
 )
 
 // hub is the hub's API as far as minting needs it.
@@ -105,11 +103,7 @@ func read(status *authenticationv1.TokenRequestStatus, now time.Time) (issued, e
 	}
 	token := issued{Token: Token{Value: status.Token, IssuedAt: now, Expires: status.ExpirationTimestamp.Time}}
 	var c claims
-	if parts := strings.Split(status.Token, "."); len(parts) == 3 {
-		if payload, err := base64.RawURLEncoding.DecodeString(parts[1]); err == nil {
-			_ = json.Unmarshal(payload, &c) // A token in another form is good too; it only tells us less.
-		}
-	}
+	_ = jwt.Claims(status.Token, &c) // A token in another form is good too; it only tells us less.
 	token.ID, token.uid = c.ID, c.Kubernetes.ServiceAccount.UID
 	if c.IssuedAt > 0 {
 		token.IssuedAt = time.Unix(c.IssuedAt, 0)

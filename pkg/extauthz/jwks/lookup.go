@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/internal/metric"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 )
 
 // What is remembered of key ids that are not known.
@@ -179,12 +180,7 @@ func unavailable(format string, args ...any) error {
 }
 
 // shown returns what of a word from outside may go into a message.
-func shown(word string) string {
-	if len(word) <= maxShown {
-		return word
-	}
-	return strings.ToValidUTF8(word[:maxShown], "") + "..."
-}
+func shown(word string) string { return excerpt.Of(word, maxShown) }
 
 // misses remembers key ids that were looked for in vain, so that junk costs no
 // reads.

@@ -1,6 +1,7 @@
 package review
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 )
 
 const (
@@ -88,13 +90,4 @@ func (c *client) failed(ctx context.Context, cluster string, err error) *verdict
 }
 
 // clip bounds what is told of an answer.
-func clip(text string) string {
-	const longest = 256
-	if text == "" {
-		return "no reason given"
-	}
-	if len(text) > longest {
-		return text[:longest] + "..."
-	}
-	return text
-}
+func clip(text string) string { return excerpt.Of(cmp.Or(text, "no reason given"), 256) }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/strictjson"
 )
@@ -93,10 +94,4 @@ func parseHeader(data []byte) (header, *verdict.Error) {
 }
 
 // clip bounds what is told of something that nobody vouches for.
-func clip(text string) string {
-	const longest = 128
-	if len(text) > longest {
-		return text[:longest] + "..."
-	}
-	return text
-}
+func clip(text string) string { return excerpt.Of(text, 128) }

@@ -2,10 +2,10 @@ package publish
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwt"
 )
 
 // errNoToken says that what the API server issued is no token that keys could
@@ -25,10 +25,6 @@ type ownToken struct {
 // parseOwn takes a token apart that this cluster's API server just issued. Its
 // claims are believed because of where it comes from.
 func parseOwn(token string) (ownToken, error) {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return ownToken{}, errNoToken
-	}
 	var header struct {
 		Algorithm string `json:"alg"`
 		KeyID     string `json:"kid"`
@@ -36,29 +32,16 @@ func parseOwn(token string) (ownToken, error) {
 	var claims struct {
 		Issuer string `json:"iss"`
 	}
-	if err := decodePart(parts[0], &header); err != nil {
-		return ownToken{}, err
+	if jwt.Header(token, &header) != nil || jwt.Claims(token, &claims) != nil {
+		return ownToken{}, errNoToken
 	}
-	if err := decodePart(parts[1], &claims); err != nil {
-		return ownToken{}, err
-	}
-	signature, err := base64.RawURLEncoding.DecodeString(parts[2])
+	end := strings.LastIndexByte(token, '.')
+	signature, err := base64.RawURLEncoding.DecodeString(token[end+1:])
 	if err != nil || claims.Issuer == "" {
 		return ownToken{}, errNoToken
 	}
 	return ownToken{
 		algorithm: header.Algorithm, keyID: header.KeyID, issuer: claims.Issuer,
-		signed: []byte(parts[0] + "." + parts[1]), signature: signature,
+		signed: []byte(token[:end]), signature: signature,
 	}, nil
-}
-
-func decodePart(part string, into any) error {
-	data, err := base64.RawURLEncoding.DecodeString(part)
-	if err == nil {
-		err = json.Unmarshal(data, into)
-	}
-	if err != nil {
-		return fmt.Errorf("%w: it cannot be decoded", errNoToken) // The cause could quote it.
-	}
-	return nil
 }

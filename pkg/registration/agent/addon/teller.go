@@ -1,8 +1,6 @@
 package addon
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -11,6 +9,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
@@ -44,10 +43,4 @@ func (t teller) warning(addOn *addonv1beta1.ManagedClusterAddOn, it *item, why d
 }
 
 // clip makes a sentence fit into an event, which may have 1 KiB.
-func clip(sentence string) string {
-	const most = 700
-	if len(sentence) <= most {
-		return sentence
-	}
-	return strings.ToValidUTF8(sentence[:most], "") + "..."
-}
+func clip(sentence string) string { return excerpt.Of(sentence, 700) }

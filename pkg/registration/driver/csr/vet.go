@@ -12,6 +12,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
@@ -212,10 +213,7 @@ func quote(values ...string) string {
 		if i == most {
 			return string(append(out, "..."...))
 		}
-		if len(v) > longest {
-			v = v[:longest] + "..."
-		}
-		out = strconv.AppendQuoteToASCII(out, v)
+		out = strconv.AppendQuoteToASCII(out, excerpt.Of(v, longest))
 	}
 	return string(out)
 }

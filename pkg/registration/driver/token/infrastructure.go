@@ -11,6 +11,7 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
@@ -89,10 +90,4 @@ func readInfrastructure(cluster string, addOn *addonv1beta1.ManagedClusterAddOn)
 func (i infrastructure) settling(now time.Time) bool { return now.Sub(i.changed).Abs() < settleTime }
 
 // quote makes what the hub said fit for a message: bounded and printable.
-func quote(s string) string {
-	const longest = 256
-	if len(s) > longest {
-		s = s[:longest] + "..."
-	}
-	return strconv.QuoteToASCII(s)
-}
+func quote(s string) string { return strconv.QuoteToASCII(excerpt.Of(s, 256)) }

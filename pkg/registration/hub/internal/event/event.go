@@ -6,7 +6,12 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 )
+
+// longest is a note that the API server takes.
+const longest = 1000
 
 // Recorder writes events of one controller.
 type Recorder struct {
@@ -34,14 +39,5 @@ func (r Recorder) write(cluster *clusterv1.ManagedCluster, kind, reason, action,
 	if apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil {
 		regarding.Namespace = cluster.Name
 	}
-	r.Events.Eventf(regarding, nil, kind, reason, action, "%s", cut(note))
-}
-
-// cut keeps a note within what the API server takes.
-func cut(note string) string {
-	const most = 1000
-	if len(note) <= most {
-		return note
-	}
-	return note[:most] + "..."
+	r.Events.Eventf(regarding, nil, kind, reason, action, "%s", excerpt.Of(note, longest))
 }
