@@ -76,7 +76,7 @@ func TestExternalSecrets(t *testing.T) {
 func sampleRules(t *testing.T, c *cluster) []byte {
 	t.Helper()
 	text := regexp.MustCompile(`(?s)# One with keys.*deny:`).ReplaceAllString(string(sample(t, "clusters.yaml")), "deny:")
-	keys := fmt.Sprintf("- name: cluster1\n  issuer: %s\n  keys: {jwks: %s}\n", sharedIssuer, c.jwks(t))
+	keys := fmt.Sprintf("- name: cluster1\n  issuer: %s\n  keys: {jwks: %s}\n", sharedIssuer, c.KeySet(t))
 	return []byte(strings.Replace(text, "- name: cluster1\n", keys, 1))
 }
 
