@@ -36,17 +36,19 @@ func TestFromHub(t *testing.T) {
 	w.start(t, extauthz.Source{ConfigMap: policyName}, manager.Options{Cache: extauthz.CacheOptions()})
 	await.Condition(t, patience, "the role serves", func(ctx context.Context) (bool, error) { return w.serving(ctx), nil })
 	token := w.token(t, audience)
+	cluster := "of-" + w.namespace // The hub is shared with another turn of this test.
+	t.Cleanup(func() { forget(t, admin, cluster) })
 
 	w.turns(t, token, http.StatusUnauthorized) // Nobody knows its issuer.
-	join(t, admin, "cluster1")
-	publish(t, admin, "cluster1", string(hub.KeySet(t)))
+	join(t, admin, cluster)
+	publish(t, admin, cluster, string(hub.KeySet(t)))
 	w.turns(t, token, http.StatusForbidden) // Known, and allowed nothing.
-	if got := w.status(t); len(got.Clusters) != 1 || got.Clusters[0].Name != "cluster1" || got.Clusters[0].Rules != 0 {
+	if got := w.status(t); len(got.Clusters) != 1 || got.Clusters[0].Name != cluster || got.Clusters[0].Rules != 0 {
 		t.Errorf("/clusters tells %+v", got.Clusters)
 	}
 
 	rules := "defaults: {audiences: [" + audience + "]}\nclusters:\n- name: NAME\n  allow:\n  - {namespaces: [app-*], mapTo: {namespace: \"{namespace}\", name: \"{name}\"}}\n"
-	configure(t, admin, strings.Replace(rules, "NAME", "cluster1", 1))
+	configure(t, admin, strings.Replace(rules, "NAME", cluster, 1))
 	w.turns(t, token, http.StatusOK)
 	w.becomes(t, token, w.user())
 	configure(t, admin, "clusters: [{")
@@ -59,9 +61,9 @@ func TestFromHub(t *testing.T) {
 	configure(t, admin, strings.Replace(rules, "NAME", `"*"`, 1))
 	w.turns(t, token, http.StatusOK)
 
-	accept(t, admin, "cluster1", false)
+	accept(t, admin, cluster, false)
 	w.turns(t, token, http.StatusUnauthorized)
-	accept(t, admin, "cluster1", true)
+	accept(t, admin, cluster, true)
 	w.turns(t, token, http.StatusOK)
 	if err := admin.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: policyName.Namespace, Name: policyName.Name}}); err != nil {
 		t.Fatal(err)
@@ -86,6 +88,15 @@ func join(t *testing.T, admin client.Client, name string) {
 	}
 	if err := admin.Status().Update(t.Context(), cluster); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// forget removes a cluster from the hub.
+func forget(t *testing.T, admin client.Client, name string) {
+	t.Helper()
+	gone := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := admin.Delete(context.WithoutCancel(t.Context()), gone); err != nil {
+		t.Error(err)
 	}
 }
 
