@@ -131,6 +131,7 @@ func (e *exchangeWorld) reload(t *testing.T) {
 	f := newFront(t, []*authorizer{a}, nil)
 	web, batch := e.c.mint(t, "app", "web", audience), e.c.mint(t, "batch", "job", audience)
 	f.refused(t, batch, http.StatusForbidden, "not_allowed")
+	f.becomes(t, web, serviceAccount("reload", "reader"))
 	stop := f.load(t, 4, func() string { return web }, serviceAccount("reload", "reader"))
 
 	put("clusters: [}")

@@ -16,7 +16,9 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/extauthzproxy"
 )
@@ -88,8 +90,21 @@ func (f *front) whoAmI(ctx context.Context, token string) answer {
 	return f.send(ctx, http.Header{"Authorization": {"Bearer " + token}})
 }
 
-// send asks with any headers.
+// send asks with any headers, and as every client of Kubernetes again when the
+// hub itself says that too many ask at once.
 func (f *front) send(ctx context.Context, headers http.Header) answer {
+	for {
+		got := f.sendOnce(ctx, headers)
+		if got.status != http.StatusTooManyRequests || !strings.Contains(got.body, "Too many requests, please try again later") {
+			return got
+		}
+		if !pause.For(ctx, clock.RealClock{}, time.Second) {
+			return got
+		}
+	}
+}
+
+func (f *front) sendOnce(ctx context.Context, headers http.Header) answer {
 	const review = `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.url+"/apis/authentication.k8s.io/v1/selfsubjectreviews", strings.NewReader(review))
 	if err != nil {

@@ -90,6 +90,7 @@ func TestRotation(t *testing.T) {
 	use := func(token string) { current.Store(&token) }
 	first := c.mint(t, "app", "web", audience)
 	use(first)
+	f.becomes(t, first, user)
 	stop := f.load(t, 2, func() string { return *current.Load() }, user)
 	restart := func() { c.StopAPIServer(t); c.StartAPIServer(t) }
 
