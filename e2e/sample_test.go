@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,6 +22,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwt"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -230,15 +230,7 @@ type claims struct {
 // parseToken reads a token without verifying it; the API server does that.
 func parseToken(token []byte) (claims, error) {
 	c := claims{raw: string(token)}
-	parts := strings.Split(c.raw, ".")
-	if len(parts) != 3 {
-		return c, fmt.Errorf("a token of %d parts", len(parts))
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return c, err
-	}
-	return c, json.Unmarshal(payload, &c)
+	return c, jwt.Claims(c.raw, &c)
 }
 
 // awaitToken waits for a token on a cluster that is not old.

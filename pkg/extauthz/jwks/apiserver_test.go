@@ -2,7 +2,7 @@ package jwks_test
 
 import (
 	"encoding/base64"
-	"encoding/json"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwt"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
 )
@@ -94,14 +95,8 @@ func signedBy(t *testing.T, e *env, token, cluster string) {
 func parts(t *testing.T, token string) (iss, kid, algorithm string) {
 	t.Helper()
 	var said struct{ Iss, Kid, Alg string }
-	for _, part := range strings.Split(token, ".")[:2] {
-		data, err := base64.RawURLEncoding.DecodeString(part)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(data, &said); err != nil {
-			t.Fatal(err)
-		}
+	if err := errors.Join(jwt.Header(token, &said), jwt.Claims(token, &said)); err != nil {
+		t.Fatal(err)
 	}
 	return said.Iss, said.Kid, said.Alg
 }

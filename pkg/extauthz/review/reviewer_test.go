@@ -41,14 +41,21 @@ func newReviewerOf(t *testing.T, settings review.Settings, clock clock.PassiveCl
 	return r
 }
 
+// modes returns one Reviewer that asks for every request, and one that remembers
+// for ttl, at the time of a clock.
+func (g *gate) modes(t *testing.T, ttl time.Duration) (always, cached *review.Reviewer, now *clocktesting.FakePassiveClock) {
+	t.Helper()
+	now = clocktesting.NewFakePassiveClock(clock.RealClock{}.Now())
+	settings := g.always(t)
+	always = newReviewerOf(t, settings, now)
+	settings.Mode, settings.TTL = review.Cached, ttl
+	return always, newReviewerOf(t, settings, now), now
+}
+
 func TestDeletedAccount(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
-	now := clocktesting.NewFakePassiveClock(clock.RealClock{}.Now())
-	settings := g.always(t)
-	always := newReviewerOf(t, settings, now)
-	settings.Mode, settings.TTL = review.Cached, time.Minute
-	cached := newReviewerOf(t, settings, now)
+	always, cached, now := g.modes(t, time.Minute)
 	never := newReviewerOf(t, review.Settings{}, now)
 
 	account := newAccount(t)
@@ -118,11 +125,7 @@ func TestDeletedPod(t *testing.T) {
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
-	now := clocktesting.NewFakePassiveClock(clock.RealClock{}.Now())
-	settings := g.always(t)
-	always := newReviewerOf(t, settings, now)
-	settings.Mode = review.Cached
-	cached := newReviewerOf(t, settings, now)
+	always, cached, now := g.modes(t, review.DefaultTTL)
 	account := newAccount(t)
 	first, second := token(t, account, audience), token(t, account, audience)
 
@@ -162,11 +165,7 @@ func TestCalls(t *testing.T) {
 func TestUnavailable(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
-	now := clocktesting.NewFakePassiveClock(clock.RealClock{}.Now())
-	settings := g.always(t)
-	always := newReviewerOf(t, settings, now)
-	settings.Mode = review.Cached
-	cached := newReviewerOf(t, settings, now)
+	always, cached, now := g.modes(t, review.DefaultTTL)
 	account := newAccount(t)
 	secret := token(t, account, audience)
 
@@ -319,32 +318,9 @@ func TestLegacyToken(t *testing.T) {
 	account := newAccount(t)
 	id := identityOf(account)
 	id.Token.Legacy, id.Token.Audiences = true, nil
-	if err := always.Review(t.Context(), cluster, legacyToken(t, account), id); err != nil {
+	if err := always.Review(t.Context(), cluster, cp.LegacyToken(t, account.Namespace, account.Name), id); err != nil {
 		t.Error(err)
 	}
-}
-
-// legacyToken returns the token that the controller manager puts into a Secret.
-func legacyToken(t *testing.T, account *corev1.ServiceAccount) string {
-	t.Helper()
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: account.Namespace, Name: "legacy",
-			Annotations: map[string]string{corev1.ServiceAccountNameKey: account.Name},
-		},
-		Type: corev1.SecretTypeServiceAccountToken,
-	}
-	create(t, secret)
-	eventually(t, "the token in the Secret", func() error {
-		if err := cp.Client(t).Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
-			return err
-		}
-		if len(secret.Data[corev1.ServiceAccountTokenKey]) == 0 {
-			return errors.New("there is none")
-		}
-		return nil
-	})
-	return string(secret.Data[corev1.ServiceAccountTokenKey])
 }
 
 // TestNewCredential has the reviewer's credential replaced in its file, as the

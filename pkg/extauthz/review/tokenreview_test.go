@@ -69,7 +69,7 @@ func TestTokenReview(t *testing.T) {
 		t.Errorf("the token: %+v", got.Token)
 	}
 
-	got, err = v.Verify(t.Context(), legacyToken(t, account))
+	got, err = v.Verify(t.Context(), cp.LegacyToken(t, account.Namespace, account.Name))
 	if err != nil || !got.Token.Legacy || got.Account != identityOf(account).Account || !got.Token.NotAfter.IsZero() {
 		t.Errorf("a Secret's token: %+v, %v", got, err)
 	}

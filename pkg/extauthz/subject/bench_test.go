@@ -1,7 +1,6 @@
 package subject_test
 
 import (
-	"crypto/elliptic"
 	"encoding/base64"
 	"strings"
 	"testing"
@@ -16,7 +15,7 @@ import (
 // signers are a key of each kind that Kubernetes' API servers mostly have.
 func signers(tb testing.TB) map[string]*forge {
 	tb.Helper()
-	return map[string]*forge{jwk.RS256: rsaForge(tb, "key-1"), jwk.ES256: ecForge(tb, "key-1", elliptic.P256())}
+	return map[string]*forge{jwk.RS256: newForge(tb, "key-1", jwk.RS256), jwk.ES256: newForge(tb, "key-1", jwk.ES256)}
 }
 
 // BenchmarkCold verifies tokens that were never seen, beside the bare check of
@@ -74,7 +73,7 @@ func BenchmarkWarm(b *testing.B) {
 // TestAllocations holds the verifier to few allocations: a request with a
 // remembered token may have 25 in all, from the wire to the wire.
 func TestAllocations(t *testing.T) { //nolint:paralleltest // Others' allocations would count.
-	f := rsaForge(t, "key-1")
+	f := newForge(t, "key-1", jwk.RS256)
 	verifier, token := fuzzVerifier(f, strict()), f.token(t, example())
 	for name, tt := range map[string]struct {
 		verify func() (subject.Identity, error)

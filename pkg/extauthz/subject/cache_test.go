@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 )
 
 // remembered is a verifier that has verified a token once.
@@ -148,7 +149,7 @@ func TestForgottenWhileVerifying(t *testing.T) {
 func TestRefusedIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	h := newHostile(t)
-	late := rsaForge(t, "late")
+	late := newForge(t, "late", jwk.RS256)
 	verifier := subject.NewVerifier(h.keys, always(strict()), h.now())
 	token := late.token(t, h.claims)
 	_, err := verifier.Verify(t.Context(), token)

@@ -1,7 +1,6 @@
 package subject_test
 
 import (
-	"crypto/elliptic"
 	"strings"
 	"testing"
 
@@ -15,7 +14,7 @@ import (
 func TestSameUID(t *testing.T) {
 	t.Parallel()
 	h := newHostile(t)
-	other := rsaForge(t, "key-2")
+	other := newForge(t, "key-2", jwk.RS256)
 	h.keys.add("other", issuer, other.key())
 	verifier := subject.NewVerifier(h.keys, always(strict()), h.now())
 	first, err := verifier.Verify(t.Context(), h.token(t, h.claims))
@@ -36,7 +35,7 @@ func TestSameUID(t *testing.T) {
 func TestSharedKeyID(t *testing.T) {
 	t.Parallel()
 	h := newHostile(t)
-	other := rsaForge(t, h.kid)
+	other := newForge(t, h.ID, jwk.RS256)
 	h.keys.add("other", issuer, other.key())
 	verifier := subject.NewVerifier(h.keys, always(strict()), h.now())
 	for cluster, f := range map[string]*forge{"forged": h.forge, "other": other} {
@@ -57,10 +56,8 @@ func TestSharedKeyID(t *testing.T) {
 func TestCurves(t *testing.T) {
 	t.Parallel()
 	h := newHostile(t)
-	for algorithm, curve := range map[string]elliptic.Curve{
-		jwk.ES256: elliptic.P256(), jwk.ES384: elliptic.P384(), jwk.ES512: elliptic.P521(),
-	} {
-		f := ecForge(t, algorithm, curve)
+	for _, algorithm := range []string{jwk.ES256, jwk.ES384, jwk.ES512} {
+		f := newForge(t, algorithm, algorithm)
 		h.keys.add("forged", issuer, f.key())
 		verifier := subject.NewVerifier(h.keys, always(strict()), h.now())
 		if _, err := verifier.Verify(t.Context(), f.token(t, h.claims)); err != nil {
@@ -70,7 +67,7 @@ func TestCurves(t *testing.T) {
 			if wrong == algorithm {
 				continue
 			}
-			_, err := verifier.Verify(t.Context(), f.sign(t, text(t, f.header(t).with(object{"alg": wrong})), text(t, h.claims)))
+			_, err := verifier.Verify(t.Context(), f.sign(t, text(t, f.header().with(object{"alg": wrong})), text(t, h.claims)))
 			wantReason(t, err, verdict.BadSignature)
 		}
 	}

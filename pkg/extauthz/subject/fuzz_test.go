@@ -1,7 +1,6 @@
 package subject_test
 
 import (
-	"crypto/elliptic"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -39,7 +39,7 @@ func fuzzVerifier(f *forge, rules *subject.Rules) *subject.Verifier {
 // FuzzVerify gives any text to a verifier. Nobody can sign, so nothing but the
 // seeds of the corpus may be taken, and every refusal is one for what was sent.
 func FuzzVerify(f *testing.F) {
-	signer := ecForge(f, "key-1", elliptic.P256())
+	signer := newForge(f, "key-1", jwk.ES256)
 	good := signer.token(f, example())
 	parts := strings.Split(good, ".")
 	for _, token := range []string{
@@ -71,7 +71,7 @@ func FuzzVerify(f *testing.F) {
 // FuzzParse signs any payload. What is taken means the same to encoding/json,
 // and names an account that its subject agrees with.
 func FuzzParse(f *testing.F) {
-	signer := ecForge(f, "key-1", elliptic.P256())
+	signer := newForge(f, "key-1", jwk.ES256)
 	for _, claims := range []forged{
 		example(),
 		example().with(object{"aud": audience}),
@@ -88,7 +88,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(`{"aud":[],"exp":1e400,"kubernetes.io":{"pod":null}}`)
 	verifier := fuzzVerifier(signer, &subject.Rules{Audiences: []string{audience}, Legacy: true})
 	f.Fuzz(func(t *testing.T, payload string) {
-		got, err := verifier.Verify(t.Context(), signer.sign(t, text(t, signer.header(t)), payload))
+		got, err := verifier.Verify(t.Context(), signer.sign(t, text(t, signer.header()), payload))
 		if err != nil {
 			return
 		}

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +17,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
@@ -29,8 +27,6 @@ const (
 	issuer = "https://kubernetes.default.svc.cluster.local"
 	// legacyIssuer is that of every Secret's token.
 	legacyIssuer = jwks.LegacyIssuer
-
-	patience = 30 * time.Second
 )
 
 // keyring is a key store that is filled by hand.
@@ -186,18 +182,5 @@ func toSecret(w *workload) *authenticationv1.BoundObjectReference {
 // legacyToken returns the token that the controller manager puts into a Secret.
 func (w *workload) legacyToken(tb testing.TB) string {
 	tb.Helper()
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: w.account.Namespace, Name: "legacy",
-			Annotations: map[string]string{corev1.ServiceAccountNameKey: w.account.Name},
-		},
-		Type: corev1.SecretTypeServiceAccountToken,
-	}
-	create(tb, w.cp, secret)
-	c := w.cp.Client(tb)
-	await.Condition(tb, patience, "the Secret has a token", func(ctx context.Context) (bool, error) {
-		err := c.Get(ctx, client.ObjectKeyFromObject(secret), secret)
-		return len(secret.Data[corev1.ServiceAccountTokenKey]) > 0, err
-	})
-	return string(secret.Data[corev1.ServiceAccountTokenKey])
+	return w.cp.LegacyToken(tb, w.account.Namespace, w.account.Name)
 }

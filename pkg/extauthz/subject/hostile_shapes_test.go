@@ -1,7 +1,6 @@
 package subject_test
 
 import (
-	"crypto/elliptic"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/x509"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 )
 
 // shapes are about the text of a token.
@@ -55,7 +55,7 @@ func payload(payload string) func(testing.TB, *hostile) string {
 }
 
 // honest is the text of a header that nobody touched.
-func honest(tb testing.TB, h *hostile) string { tb.Helper(); return text(tb, h.header(tb)) }
+func honest(tb testing.TB, h *hostile) string { tb.Helper(); return text(tb, h.header()) }
 
 // meaningless sets a bit of the last character that decoding drops.
 func meaningless(header, payload, signature string) string {
@@ -71,7 +71,7 @@ func huge(more int) func(testing.TB, *hostile) string {
 		tb.Helper()
 		// Base64 has no text of every length: the header's takes up the slack.
 		for slack := range 4 {
-			header := text(tb, h.header(tb).with(object{"x": strings.Repeat("x", slack)}))
+			header := text(tb, h.header().with(object{"x": strings.Repeat("x", slack)}))
 			for filler := subject.MaxTokenBytes / 4 * 3; filler > 0; filler-- {
 				payload := len(text(tb, h.claims)) + len(`"x":"",`) + filler
 				length := base64.RawURLEncoding.EncodedLen
@@ -124,18 +124,18 @@ func headers() []hostileCase {
 // unsigned is a token as it was once taken by many libraries.
 func unsigned(tb testing.TB, h *hostile) string {
 	tb.Helper()
-	return encode([]byte(text(tb, h.header(tb).with(object{"alg": "none"})))) + "." + encode([]byte(text(tb, h.claims))) + "." + encode([]byte("x"))
+	return encode([]byte(text(tb, h.header().with(object{"alg": "none"})))) + "." + encode([]byte(text(tb, h.claims))) + "." + encode([]byte("x"))
 }
 
 // confused is signed with what everybody knows.
 func confused(tb testing.TB, h *hostile) string {
 	tb.Helper()
-	der, err := x509.MarshalPKIXPublicKey(h.private.Public())
+	der, err := x509.MarshalPKIXPublicKey(h.Private.Public())
 	if err != nil {
 		tb.Fatal(err)
 	}
 	mac := hmac.New(sha256.New, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
-	signed := encode([]byte(text(tb, h.header(tb).with(object{"alg": "HS256"})))) + "." + encode([]byte(text(tb, h.claims)))
+	signed := encode([]byte(text(tb, h.header().with(object{"alg": "HS256"})))) + "." + encode([]byte(text(tb, h.claims)))
 	mac.Write([]byte(signed))
 	return signed + "." + encode(mac.Sum(nil))
 }
@@ -146,8 +146,8 @@ func keys() []hostileCase {
 	others := func(changes func(stranger *forge) object) func(testing.TB, *hostile) string {
 		return func(tb testing.TB, h *hostile) string {
 			tb.Helper()
-			stranger := rsaForge(tb, h.kid)
-			return stranger.sign(tb, text(tb, h.header(tb).with(changes(stranger))), text(tb, h.claims))
+			stranger := newForge(tb, h.ID, jwk.RS256)
+			return stranger.sign(tb, text(tb, h.header().with(changes(stranger))), text(tb, h.claims))
 		}
 	}
 	bring := func(changes object) func(*forge) object { return func(*forge) object { return changes } }
@@ -155,7 +155,7 @@ func keys() []hostileCase {
 		{name: "another key under a known id", token: others(bring(nil)), want: verdict.BadSignature},
 		{name: "another key under its own id", token: others(bring(object{"kid": "mine"})), want: verdict.UnknownKey},
 		{name: "a key in the header", token: others(func(f *forge) object {
-			return object{"jwk": object{"kty": "RSA", "kid": f.kid, "e": "AQAB", "n": "AAAA"}}
+			return object{"jwk": object{"kty": "RSA", "kid": f.ID, "e": "AQAB", "n": "AAAA"}}
 		}), want: verdict.BadSignature},
 		{name: "a URL of keys in the header", token: others(bring(object{"jku": "https://attacker.example.com/jwks"})), want: verdict.BadSignature},
 		{name: "a URL of certificates in the header", token: others(bring(object{"x5u": "https://attacker.example.com/chain"})), want: verdict.BadSignature},
@@ -192,7 +192,7 @@ func flip(payload string) string {
 // nulls has r and s zero, which a careless verifier takes (CVE-2022-21449).
 func nulls(tb testing.TB, h *hostile) string {
 	tb.Helper()
-	ec := ecForge(tb, "ec-"+tb.Name(), elliptic.P256())
+	ec := newForge(tb, "ec-"+tb.Name(), jwk.ES256)
 	h.keys.add("forged", issuer, ec.key())
 	good := ec.token(tb, h.claims)
 	return good[:strings.LastIndexByte(good, '.')+1] + encode(make([]byte, 64))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 )
 
 // hostile makes tokens that look like real ones: their claims are those of a
@@ -29,7 +30,7 @@ func newHostile(tb testing.TB) *hostile {
 	tb.Helper()
 	w := newWorkload(tb, east)
 	issued := w.token(tb, authenticationv1.TokenRequestSpec{Audiences: []string{audience}, BoundObjectRef: toPod(w)})
-	h := &hostile{forge: rsaForge(tb, "key-1"), claims: claimsOf(tb, issued)}
+	h := &hostile{forge: newForge(tb, "key-1", jwk.RS256), claims: claimsOf(tb, issued)}
 	h.issued = subject.Unverified(issued).IssuedAt.Unix()
 	h.keys = new(keyring).add("forged", issuer, h.key()).add("forged", legacyIssuer, h.key())
 	return h
@@ -59,13 +60,13 @@ func (h *hostile) nested(tb testing.TB, changes object) string {
 // headed signs the claims under a header with changes.
 func (h *hostile) headed(tb testing.TB, changes object) string {
 	tb.Helper()
-	return h.sign(tb, text(tb, h.header(tb).with(changes)), text(tb, h.claims))
+	return h.sign(tb, text(tb, h.header().with(changes)), text(tb, h.claims))
 }
 
 // raw signs the claims as text, with more put in before the first.
 func (h *hostile) raw(tb testing.TB, more string) string {
 	tb.Helper()
-	return h.sign(tb, text(tb, h.header(tb)), "{"+more+","+strings.TrimPrefix(text(tb, h.claims), "{"))
+	return h.sign(tb, text(tb, h.header()), "{"+more+","+strings.TrimPrefix(text(tb, h.claims), "{"))
 }
 
 // flat are the claims of a Secret's token about the same account.

@@ -2,9 +2,7 @@ package subject_test
 
 import (
 	"crypto/elliptic"
-	"crypto/rsa"
 	"encoding/json"
-	"math/big"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
@@ -77,7 +76,7 @@ func TestJWKSValidator_Validate(t *testing.T) {
 		parts := strings.Split(token, ".")
 		_, err := verifier.Verify(t.Context(), parts[0]+"."+flip(parts[1])+"."+parts[2])
 		wantReason(t, err, verdict.BadSignature)
-		stranger := rsaForge(t, subject.Unverified(token).KeyID)
+		stranger := newForge(t, subject.Unverified(token).KeyID, jwk.RS256)
 		_, err = verifier.Verify(t.Context(), stranger.token(t, claimsOf(t, token)))
 		wantReason(t, err, verdict.BadSignature)
 	})
@@ -122,14 +121,14 @@ func TestJWKSValidator_MultipleKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorkload(t, east)
 	token := w.token(t, ours())
-	next := rsaForge(t, "next")
+	next := newForge(t, "next", jwk.RS256)
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(east.KeySet(t), &set); err != nil {
 		t.Fatal(err)
 	}
-	set.Keys = append(set.Keys, json.RawMessage(text(t, jwkOf(t, next))))
+	set.Keys = append(set.Keys, json.RawMessage(text(t, next.JWK(t))))
 	verifier := verifierOf(newStore(t, inline("east", issuer, []byte(text(t, set)))), seed())
 	for name, token := range map[string]string{"first key": token, "second key": next.token(t, claimsOf(t, token))} {
 		t.Run(name, func(t *testing.T) {
@@ -139,19 +138,6 @@ func TestJWKSValidator_MultipleKeys(t *testing.T) {
 				t.Errorf("got %+v, %v", got, err)
 			}
 		})
-	}
-}
-
-// jwkOf is a key as a JWK.
-func jwkOf(t *testing.T, f *forge) object {
-	t.Helper()
-	public, ok := f.private.Public().(*rsa.PublicKey)
-	if !ok {
-		t.Fatalf("a %T", f.private.Public())
-	}
-	return object{
-		"kty": "RSA", "use": "sig", "kid": f.kid, "n": encode(public.N.Bytes()),
-		"e": encode(big.NewInt(int64(public.E)).Bytes()),
 	}
 }
 

@@ -8,11 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 )
 
 func TestUnverified(t *testing.T) {
 	t.Parallel()
-	f := rsaForge(t, "key-1")
+	f := newForge(t, "key-1", jwk.RS256)
 	want := subject.Token{
 		Issuer: issuer, KeyID: "key-1", ID: "9d6f2c1e", Audiences: []string{audience},
 		IssuedAt: time.Unix(fuzzTime, 0), NotAfter: time.Unix(fuzzTime+3600, 0),
@@ -25,7 +26,7 @@ func TestUnverified(t *testing.T) {
 		"nothing":       {"", subject.Token{}},
 		"junk":          {"a.b.c", subject.Token{}},
 		"a huge token":  {strings.Repeat("a", subject.MaxTokenBytes+1), subject.Token{}},
-		"no JSON":       {f.sign(t, text(t, f.header(t)), "junk"), subject.Token{}},
+		"no JSON":       {f.sign(t, text(t, f.header()), "junk"), subject.Token{}},
 		"alg none":      {f.sign(t, `{"alg":"none"}`, text(t, example())), subject.Token{}},
 	} {
 		if diff := cmp.Diff(tt.want, subject.Unverified(tt.token)); diff != "" {
