@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +21,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -231,27 +229,10 @@ func makeAccount(t *testing.T, c client.Client, namespace, name string) *corev1.
 // authorizers, which it knows by the CA that the operator publishes.
 func newHubProxy(t *testing.T) *httptest.Server {
 	t.Helper()
-	hub := fleet.config(t, "hub")
-	upstream, err := url.Parse(hub.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Of the administrator only the CA: the proxy has no credential.
-	transport, err := rest.TransportFor(&rest.Config{Host: hub.Host, TLSClientConfig: rest.TLSClientConfig{CAData: hub.CAData}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy, err := extauthzproxy.New(extauthzproxy.Config{
+	return extauthzproxy.ServeTLS(t, extauthzproxy.Before(t, fleet.config(t, "hub"), extauthzproxy.Config{
 		Endpoints: authorizers(t), Credentials: credentials.NewTLS(authorizerTLS(t)),
-		Upstream: upstream, Transport: transport, Timeout: patience, StatusOnError: http.StatusServiceUnavailable, EncodeRawHeaders: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = proxy.Close() })
-	server := httptest.NewTLSServer(proxy) // kubectl sends no token without TLS.
-	t.Cleanup(server.Close)
-	return server
+		Timeout: patience, StatusOnError: http.StatusServiceUnavailable, EncodeRawHeaders: true,
+	}))
 }
 
 // authorizerTLS is how a proxy knows the token authorizer.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,7 +13,6 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
@@ -36,39 +33,23 @@ type front struct {
 // generous, as the samples', unless change says otherwise.
 func newFront(t *testing.T, authorizers []*authorizer, change func(*extauthzproxy.Config)) *front {
 	t.Helper()
-	// Of the administrator only the CA: the proxy has no credential.
-	transport, err := rest.TransportFor(&rest.Config{Host: hub.URL, TLSClientConfig: rest.TLSClientConfig{CAData: hub.CAData}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	upstream, err := url.Parse(hub.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
 	f := &front{client: &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
-	config := extauthzproxy.Config{
-		Upstream: upstream, Transport: transport, Timeout: time.Minute, StatusOnError: http.StatusServiceUnavailable,
+	config := extauthzproxy.Before(t, hub.Config(), extauthzproxy.Config{
+		Timeout: time.Minute, StatusOnError: http.StatusServiceUnavailable,
 		EncodeRawHeaders: true,
 		Observe: func(o extauthzproxy.Observation) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.last = o
 		},
-	}
+	})
 	for _, a := range authorizers {
 		config.Endpoints = append(config.Endpoints, a.grpc)
 	}
 	if change != nil {
 		change(&config)
 	}
-	proxy, err := extauthzproxy.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = proxy.Close() })
-	server := httptest.NewServer(proxy)
-	t.Cleanup(server.Close)
-	f.url = server.URL
+	f.url = extauthzproxy.Serve(t, config).URL
 	return f
 }
 

@@ -5,28 +5,21 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/docs"
 )
 
 // page is docs/token-exchange.md.
 func page(t *testing.T) string {
 	t.Helper()
-	data, err := os.ReadFile("../../docs/token-exchange.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
+	return docs.Page(t, "token-exchange.md")
 }
 
 // reasons are all that package verdict has.
@@ -77,27 +70,10 @@ func TestEveryReasonIsExplained(t *testing.T) {
 	}
 }
 
-// metrics are those that any file of this tree registers.
+// metrics are those that any file of this tree registers, without their prefix.
 func metrics(t *testing.T) []string {
 	t.Helper()
-	var names []string
-	find := regexp.MustCompile(`(?:[pP]refix \+ "|"ocm_extauthz_|\bname\(")([a-z_]+)"`)
-	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		if !strings.Contains(string(data), "prometheus") {
-			return err
-		}
-		for _, m := range find.FindAllStringSubmatch(string(data), -1) {
-			names = append(names, m[1])
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := docs.Matches(t, `(?:[pP]refix \+ "|"ocm_extauthz_|\bname\(")([a-z_]+)"`, "pkg/extauthz")
 	if len(names) < 5 {
 		t.Fatalf("only %v were found", names)
 	}
@@ -117,48 +93,18 @@ func TestEveryMetricIsTold(t *testing.T) {
 // TestTheAlertsAreAboutMetricsThatExist keeps the sample of alert rules usable.
 func TestTheAlertsAreAboutMetricsThatExist(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("../../docs/alerts-token-exchange.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file struct {
-		Groups []struct {
-			Name  string `json:"name"`
-			Rules []struct {
-				Alert       string            `json:"alert"`
-				Expr        string            `json:"expr"`
-				For         string            `json:"for"`
-				Labels      map[string]string `json:"labels"`
-				Annotations map[string]string `json:"annotations"`
-			} `json:"rules"`
-		} `json:"groups"`
-	}
-	if err := yaml.UnmarshalStrict(data, &file); err != nil {
-		t.Fatal(err)
-	}
 	known := metrics(t)
-	for _, group := range file.Groups {
-		for _, rule := range group.Rules {
-			if rule.Alert == "" || rule.Annotations["summary"] == "" || rule.Annotations["runbook"] == "" || rule.Labels["severity"] == "" {
-				t.Errorf("rule %q is not complete", rule.Alert)
-			}
-			for _, name := range regexp.MustCompile(`ocm_extauthz_([a-z_]+)`).FindAllStringSubmatch(rule.Expr, -1) {
-				if !slices.Contains(known, name[1]) {
-					t.Errorf("rule %s is about %s, which nothing exports", rule.Alert, name[0])
-				}
-			}
-		}
+	for i := range known {
+		known[i] = "ocm_extauthz_" + known[i]
 	}
-	if len(file.Groups) == 0 {
-		t.Error("there are no rules")
-	}
+	docs.CheckAlerts(t, "alerts-token-exchange.yaml", known, "summary", "runbook")
 }
 
 // TestLinks keeps the page's links to files alive.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(page(t), -1) {
-		if _, err := os.Stat(filepath.Join("../../docs", link[1])); err != nil {
+		if _, err := os.Stat(docs.Path(t, link[1])); err != nil {
 			t.Errorf("%v", err)
 		}
 	}

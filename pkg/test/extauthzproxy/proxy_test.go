@@ -82,14 +82,7 @@ func start(t *testing.T, answer func(context.Context) (*authv3.CheckResponse, er
 	if change != nil {
 		change(&config)
 	}
-	proxy, err := extauthzproxy.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = proxy.Close() })
-	front := httptest.NewServer(proxy)
-	t.Cleanup(front.Close)
-	g.url = front.URL
+	g.url = extauthzproxy.Serve(t, config).URL
 	return g
 }
 
