@@ -14,7 +14,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +22,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/bench/internal/measure"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
 )
 
@@ -116,15 +116,7 @@ func prepare(b *testing.B, cp *controlplane.ControlPlane) []string {
 		}
 	}
 	create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mint"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}},
-		{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"get", "list", "watch"}},
-	}})
-	create(&rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mint"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "mint"},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: names.HubNamespace, Name: names.TokenAuthorizer}},
-	})
+	installation.Permit(b, c, namespace, "{name}")
 	tokens := make([]string, workloads)
 	for i := range tokens {
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "workload-" + strconv.Itoa(i)}}

@@ -22,7 +22,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,6 +33,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
 const (
@@ -110,22 +110,7 @@ func target(t *testing.T, namespace, name string) {
 	t.Helper()
 	admin := hub.Client(t)
 	account(t, admin, namespace, name)
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: "token-authorizer"}
-	for _, obj := range []client.Object{
-		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}},
-			{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"get", "list", "watch"}},
-		}},
-		&rbacv1.RoleBinding{
-			ObjectMeta: meta,
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: names.HubNamespace, Name: names.TokenAuthorizer}},
-		},
-	} {
-		if err := admin.Create(t.Context(), obj); err != nil && !apierrors.IsAlreadyExists(err) {
-			t.Fatal(err)
-		}
-	}
+	installation.Permit(t, admin, namespace, "{name}")
 }
 
 // authorizer is a running `kubectl ocm controller extauthz`.

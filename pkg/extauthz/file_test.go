@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 )
 
@@ -233,7 +234,7 @@ func TestForbidden(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clusters.yaml")
 	write(t, path, w.file(t, "app-*"))
 	w.startReady(t, extauthz.Source{File: path})
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "mint"}}
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: policy.RoleName}}
 	admin := hub.Client(t)
 	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil {
 		t.Fatal(err)

@@ -2,10 +2,8 @@ package authorizer_test
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +22,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
 )
 
 const (
@@ -58,19 +58,6 @@ func (k keyring) add(tb testing.TB, cluster string, cp *controlplane.ControlPlan
 	}
 }
 
-// counter counts the TokenRequests that leave for the hub.
-type counter struct {
-	base  http.RoundTripper
-	count atomic.Int32
-}
-
-func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/token") {
-		c.count.Add(1)
-	}
-	return c.base.RoundTrip(r)
-}
-
 // world is an authorizer between a managed cluster c1 and a namespace of the
 // hub, with the least permissions.
 type world struct {
@@ -80,7 +67,8 @@ type world struct {
 	spec      policy.Spec
 	managed   *controlplane.ControlPlane
 	namespace string
-	requests  counter
+	// requests are those for tokens that left for the hub.
+	requests *interrupt.Writes
 }
 
 // newWorld has a namespace of the same name in both clusters, with a
@@ -101,8 +89,9 @@ func newWorld(tb testing.TB, managed *controlplane.ControlPlane, allow ...policy
 		w.spec.Allow, w.spec.Seed = []policy.Rule{policy.SeedRule(time.Hour)}, true
 	}
 	config := hub.ConfigForAccount(tb, names.HubNamespace, names.TokenAuthorizer)
-	config.Wrap(func(base http.RoundTripper) http.RoundTripper { w.requests.base = base; return &w.requests })
-	w.permit(tb)
+	w.requests = interrupt.Count(func(write, _ string) bool { return strings.HasSuffix(write, "/token") })
+	config.Wrap(w.requests.Wrap)
+	installation.Permit(tb, hub.Client(tb), w.namespace, "reader", "unknown")
 	var err error
 	if w.exchanger, err = exchange.New(exchange.Config{Hub: config}); err != nil {
 		tb.Fatal(err)
@@ -139,18 +128,6 @@ func (w *world) use(tb testing.TB, cluster string, verifier authorizer.Verifier,
 		Verifier: verifier,
 		Clusters: map[string]authorizer.Cluster{cluster: {Rules: rules, Generation: generation}},
 	})
-}
-
-// permit gives the authorizer what `kubectl ocm exchange rbac` prints for a
-// rule that leads to the namespace of the test.
-func (w *world) permit(tb testing.TB) {
-	tb.Helper()
-	permissions := policy.RBAC([]policy.Spec{{Cluster: "c1", Path: "clusters[0]", Allow: []policy.Rule{
-		{MapTo: policy.Mapping{Namespace: w.namespace, Name: "reader"}},
-		{MapTo: policy.Mapping{Namespace: w.namespace, Name: "unknown"}},
-	}}}, policy.Known{Self: policy.Account{Namespace: names.HubNamespace, Name: names.TokenAuthorizer}})
-	create(tb, hub, &permissions.Roles[0])
-	create(tb, hub, &permissions.Bindings[0])
 }
 
 func (w *world) account(name string) *corev1.ServiceAccount {

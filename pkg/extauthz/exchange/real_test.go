@@ -16,11 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
 const patience = time.Minute
@@ -63,7 +63,7 @@ func newRealHub(t *testing.T, accounts ...string) *realHub {
 	for _, name := range accounts {
 		h.create(t, name)
 	}
-	h.allow(t, "reader", "recreated", "absent")
+	installation.Permit(t, h.admin, h.namespace, "reader", "recreated", "absent")
 	config := cp.ConfigForAccount(t, names.HubNamespace, names.TokenAuthorizer)
 	config.Wrap(func(base http.RoundTripper) http.RoundTripper {
 		h.requests.base = base
@@ -74,26 +74,6 @@ func newRealHub(t *testing.T, accounts ...string) *realHub {
 		return h.Status()[0].Synced, nil
 	}, func() any { return h.Status() })
 	return h
-}
-
-// allow gives the authorizer what `kubectl ocm exchange rbac` prints.
-func (h *realHub) allow(t *testing.T, accounts ...string) {
-	t.Helper()
-	spec := policy.Spec{Cluster: "c1", Path: "clusters[0]"}
-	for _, name := range accounts {
-		spec.Allow = append(spec.Allow, policy.Rule{MapTo: policy.Mapping{Namespace: h.namespace, Name: name}})
-	}
-	permissions := policy.RBAC([]policy.Spec{spec}, policy.Known{
-		Self: policy.Account{Namespace: names.HubNamespace, Name: names.TokenAuthorizer},
-	})
-	if len(permissions.Roles) != 1 {
-		t.Fatalf("got %+v", permissions)
-	}
-	for _, o := range []client.Object{&permissions.Roles[0], &permissions.Bindings[0]} {
-		if err := h.admin.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 func (h *realHub) create(t *testing.T, name string) string {
