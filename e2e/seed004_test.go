@@ -37,7 +37,7 @@ import (
 // TestSeed004Join walks through "Cluster join initiated from managed cluster"
 // of seed 004: a subtest for each of its steps, in its order.
 func TestSeed004Join(t *testing.T) {
-	j := &seedJoin{name: "cluster3", hub: fleet.client(t, "hub"), managed: fleet.client(t, "cluster3")}
+	j := &seedJoin{name: "seed-004", hub: fleet.client(t, "hub"), managed: fleet.client(t, "cluster3")}
 	t.Cleanup(func() {
 		// Others join this cluster as well.
 		r, err := run(context.WithoutCancel(t.Context()), fleet.kubeconfig, nil, "unjoin", "--context", "cluster3", "--cluster-name", j.name, "--force", "--wait")

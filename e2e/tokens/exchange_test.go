@@ -148,9 +148,7 @@ func (e *exchangeWorld) reload(t *testing.T) {
 	// And without it again: it stops with the next request after the change.
 	put(good)
 	f.ends(t, batch, http.StatusForbidden)
-	if requests := stop(); requests < 50 {
-		t.Errorf("only %d requests", requests)
-	}
+	stop()
 }
 
 // killed has two authorizers, of which each is killed once. Envoy's one retry
@@ -172,9 +170,7 @@ func (e *exchangeWorld) killed(t *testing.T) {
 		// The proxy has found it again before the other one goes.
 		await.Completion(t, patience, a.unasked)
 	}
-	if requests := stop(); requests < 50 {
-		t.Errorf("only %d requests", requests)
-	}
+	stop()
 }
 
 func (e *exchangeWorld) headers(t *testing.T) {
@@ -182,6 +178,7 @@ func (e *exchangeWorld) headers(t *testing.T) {
 	token, user := e.c.mint(t, "app", "web", audience), serviceAccount("headers", "reader")
 	// The mapped ServiceAccount may impersonate anybody; its workload may not.
 	grantImpersonation(t, user)
+	f.becomes(t, token, user)
 	for name, values := range map[string][]string{
 		"Impersonate-User": {"system:admin"}, "Impersonate-Group": {"system:masters"}, "Impersonate-Extra-Scopes": {"all"}, "Impersonate-Uid": {"1"},
 	} {

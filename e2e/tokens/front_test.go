@@ -160,9 +160,9 @@ func (f *front) ends(t *testing.T, token string, status int) {
 }
 
 // load asks all the time, with the token that token returns, until stop is
-// called, which returns how many requests there were. Each must be answered for
-// the user.
-func (f *front) load(t *testing.T, workers int, token func() string, user string) (stop func() int64) {
+// called, which first lets some more requests be answered. Each must be answered
+// for the user.
+func (f *front) load(t *testing.T, workers int, token func() string, user string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -183,5 +183,16 @@ func (f *front) load(t *testing.T, workers int, token func() string, user string
 	}
 	once := sync.OnceFunc(func() { cancel(); running.Wait() })
 	t.Cleanup(once)
-	return func() int64 { once(); return requests.Load() }
+	return func() {
+		t.Helper()
+		const more = 50
+		before := requests.Load()
+		await.Completion(t, patience, func(context.Context) string {
+			if n := requests.Load() - before; n < more {
+				return fmt.Sprintf("%d of %d more requests are answered", n, more)
+			}
+			return ""
+		})
+		once()
+	}
 }

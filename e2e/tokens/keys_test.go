@@ -115,9 +115,7 @@ func TestRotation(t *testing.T) {
 	// the keys: a new process has nothing else.
 	write(publics, newer.public)
 	restart()
-	if requests := stop(); requests < 50 {
-		t.Errorf("only %d requests", requests)
-	}
+	stop()
 	a.stop(t)
 	a.start(t)
 	a.ready(t)

@@ -62,7 +62,7 @@ func New(c Config) (*Exchanger, error) {
 		return nil, err
 	}
 	e := &Exchanger{config: c, flights: map[key]*flight{}, forbidden: map[string]*verdict.Error{}}
-	if e.hub, err = newHub(c.Hub); err != nil {
+	if e.hub, err = newHub(c.Hub, c.Clock); err != nil {
 		return nil, err
 	}
 	var errs [4]error

@@ -204,6 +204,26 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestBusyHub has a hub that says for a while that too many ask at once: whoever
+// waits gets the token, without asking again.
+func TestBusyHub(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hub := &fakeHub{accounts: map[string]string{"team/worker": "u1"}, status: http.StatusTooManyRequests}
+		e := run(t, exchange.Config{Hub: hub.config()}, settings("team"))
+		go func() {
+			pause(3 * time.Second)
+			hub.set(func(h *fakeHub) { h.status = 0 })
+		}()
+		if token, _, err := e.Exchange(t.Context(), ask("c1")); err != nil || token.Value == "" {
+			t.Errorf("got %v", err)
+		}
+		if n := hub.count(); n != 3 { // At once, and twice after two seconds each.
+			t.Errorf("%d TokenRequests", n)
+		}
+	})
+}
+
 // TestLimits bounds the minting for an identity and for a cluster, and says
 // when to come back. Kept tokens are not limited.
 func TestLimits(t *testing.T) {

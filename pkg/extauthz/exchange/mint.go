@@ -15,19 +15,22 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwt"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 )
 
 // hub is the hub's API as far as minting needs it.
 type hub struct {
 	core     rest.Interface
 	accounts metadata.Getter
+	clock    clock.WithTicker
 }
 
-func newHub(given *rest.Config) (*hub, error) {
+func newHub(given *rest.Config, clock clock.WithTicker) (*hub, error) {
 	config := rest.CopyConfig(given)
 	config.QPS, config.Burst = -1, 0
 	client, err := rest.HTTPClientFor(config)
@@ -42,7 +45,7 @@ func newHub(given *rest.Config) (*hub, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the hub: %w", err)
 	}
-	return &hub{core: core.RESTClient(), accounts: meta.Resource(corev1.SchemeGroupVersion.WithResource("serviceaccounts"))}, nil
+	return &hub{core: core.RESTClient(), accounts: meta.Resource(corev1.SchemeGroupVersion.WithResource("serviceaccounts")), clock: clock}, nil
 }
 
 // issued is a token with the UID of the ServiceAccount that it is for.
@@ -51,9 +54,21 @@ type issued struct {
 	uid string
 }
 
-// request makes one TokenRequest, and does not repeat it: that is the caller's
-// to decide. An empty uid is no precondition.
+// request gets a token from the hub. A hub that says that too many ask at once
+// has made nothing and is asked again when it wants to be, for as long as ctx
+// allows. An empty uid is no precondition.
 func (h *hub) request(ctx context.Context, t policy.Target, uid string) (*authenticationv1.TokenRequestStatus, error) {
+	for {
+		status, err := h.requestOnce(ctx, t, uid)
+		if !apierrors.IsTooManyRequests(err) || !pause.For(ctx, h.clock, retryAfter(err)) {
+			return status, err
+		}
+	}
+}
+
+// requestOnce makes one TokenRequest, without client-go's retries: those would
+// also repeat what the hub failed to do.
+func (h *hub) requestOnce(ctx context.Context, t policy.Target, uid string) (*authenticationv1.TokenRequestStatus, error) {
 	seconds := int64(t.Expiration / time.Second)
 	request := &authenticationv1.TokenRequest{
 		ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)},

@@ -11,6 +11,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -57,9 +58,14 @@ func (r *registration) submit(t *testing.T, c client.Client) *certificatesv1.Cer
 	}
 	object := r.object.DeepCopy()
 	object.Spec.Request = pemutil.EncodeRequest(der)
-	if err := c.Create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	// The API server learns of rights that were just given in its own time.
+	eventually(t, object.Name+" is taken", func(ctx context.Context) (bool, error) {
+		err := c.Create(ctx, object)
+		if apierrors.IsForbidden(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
 	return object
 }
 
