@@ -2,8 +2,10 @@ package process
 
 import (
 	"errors"
+	"os"
 	"runtime"
 	"sync"
+	"syscall"
 )
 
 // ErrClosed says that a Group was asked to start a process after Close.
@@ -31,9 +33,18 @@ func NewGroup() *Group {
 
 // loop owns the thread. It is never unlocked: when the goroutine ends, so does
 // the thread, and the kernel kills what is left of its children.
+//
+// The main thread of a program never ends before the program: a loop that finds
+// itself there keeps it busy and leaves the work to another.
 func (g *Group) loop() {
-	defer close(g.done)
 	runtime.LockOSThread()
+	if syscall.Gettid() == os.Getpid() {
+		go g.loop()
+		<-g.done
+		runtime.UnlockOSThread()
+		return
+	}
+	defer close(g.done)
 	for {
 		select {
 		case r := <-g.requests:
