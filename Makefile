@@ -69,6 +69,10 @@ e2e-kind: build ## Run the end-to-end suite on kind clusters (needs Docker and k
 cover: localkube ## Measure the test coverage of add-on registration; fail below 80 %
 	@scripts/cover.sh
 
+.PHONY: mutants
+mutants: localkube ## Change the code that decides and see its tests fail; below 90 % it fails (takes an hour or more)
+	@scripts/mutants.sh
+
 .PHONY: bench
 bench: build localkube ## Measure the budgets of docs/benchmarks.md
 	scripts/bench.sh

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,10 +25,17 @@ func TestAddOnHubDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pods := agentPods(t, f.managed)
 	f.survives(t, func() {
 		kill(t, "--secure-port="+hubURL.Port())
 		f.deleteSecret(t, f.managed)
+		if err := f.hub.Get(t.Context(), client.ObjectKeyFromObject(f.account), f.account.DeepCopy()); err == nil {
+			t.Error("the hub was there when the refresh began")
+		}
 	})
+	if diff := cmp.Diff(pods, agentPods(t, f.managed)); diff != "" {
+		t.Errorf("the agent restarted (-before +after):\n%s", diff)
+	}
 }
 
 // TestAddOnKilled kills -9 what takes part in a refresh, while it goes on.

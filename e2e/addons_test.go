@@ -279,6 +279,11 @@ func wantTokenConditions(t *testing.T, a *addOn, token claims, account *corev1.S
 	})
 }
 
+// longestBreak is how long an add-on may be without a heartbeat during a switch,
+// which sends five in a second: what a busy machine needs to replace a Secret's
+// files, and far less than a switch takes.
+const longestBreak = 3 * time.Second
+
 // TestAddOnDriverSwitch changes the driver of a running cluster, to tokens and
 // back, while an add-on sends heartbeats.
 func TestAddOnDriverSwitch(t *testing.T) {
@@ -299,8 +304,9 @@ func TestAddOnDriverSwitch(t *testing.T) {
 		took := clock.RealClock{}.Since(start)
 		t.Logf("to %s in %v; the longest time without a heartbeat is %v, %d were refused",
 			to.driver, took.Round(time.Millisecond), first.longestGap.Round(time.Millisecond), first.refused-before.refused)
-		if first.longestGap > max(before.longestGap, took) {
-			t.Errorf("no heartbeat for %v, though the switch to %s took %v", first.longestGap, to.driver, took)
+		// However long the switch takes, the old credential serves until the new one is there.
+		if first.longestGap > max(before.longestGap, longestBreak) {
+			t.Errorf("no heartbeat for %v during the switch to %s", first.longestGap, to.driver)
 		}
 		later := first
 		later.sequence += 10

@@ -25,5 +25,5 @@ func TestBootstrapToken(t *testing.T) {
 	fleet.must(t, args...)
 	fleet.must(t, "accept", "--context", "hub", name, "--wait")
 	awaitCondition(t, hub, name, clusterv1.ManagedClusterConditionAvailable)
-	fleet.must(t, "unjoin", name, "--context", "cluster3", "--hub-context", "hub", "--wait")
+	fleet.must(t, "unjoin", name, "--yes", "--context", "cluster3", "--hub-context", "hub", "--wait")
 }

@@ -147,6 +147,20 @@ func TestIsolationByDeed(t *testing.T) {
 			t.Errorf("creating an accepted cluster: %v", err)
 		}
 	})
+	t.Run("an agent may not say what the hub says of it", func(t *testing.T) {
+		forged := []byte(`{"status":{"conditions":[{"type":"HubAcceptedManagedCluster","status":"False","reason":"HubClusterAdminDenied","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
+		own := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "cluster1"}}
+		if err := agent.Status().Patch(t.Context(), own, client.RawPatch("application/merge-patch+json", forged)); !refused(err) {
+			t.Errorf("writing that the hub denied it: %v", err)
+		}
+	})
+	t.Run("an agent may not make requests for a neighbour", func(t *testing.T) {
+		neighbours := request{cluster: "cluster2", commonName: names.AgentUser("cluster2", "a"), organizations: []string{names.ClusterGroup("cluster2")}}.object(t)
+		neighbours.Spec.Usages = []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth}
+		if err := agent.Create(t.Context(), neighbours); !refused(err) {
+			t.Errorf("a request that counts for cluster2: %v", err)
+		}
+	})
 	t.Run("another cluster's objects are out of reach", func(t *testing.T) {
 		for _, obj := range []client.Object{
 			&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "cluster2"}},
@@ -190,6 +204,29 @@ func TestAcceptRight(t *testing.T) {
 	eventually(t, "an accepter is let through", func(ctx context.Context) error {
 		return client.NewDryRunClient(impersonate(t, "e2e-accepter")).Create(ctx, cluster())
 	})
+}
+
+// TestRootOfTrust: nobody but a cluster's agent says whose tokens are the
+// cluster's, and no cluster is given a namespace that is not one's.
+func TestRootOfTrust(t *testing.T) {
+	t.Parallel()
+	hub := fleet.client(t, "hub")
+	awaitCondition(t, hub, "cluster1", clusterv1.ManagedClusterConditionJoined)
+	grant(t, hub, "e2e-configmaps", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}})
+	editor := client.NewDryRunClient(impersonate(t, "e2e-configmaps"))
+	configMap := func(name string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: name}}
+	}
+	eventually(t, "an editor creates ConfigMaps", func(ctx context.Context) error { return editor.Create(ctx, configMap("e2e-other")) })
+	if err := editor.Create(t.Context(), configMap(names.IssuerConfigMap)); !refused(err) {
+		t.Errorf("an editor publishes the keys of cluster1: %v", err)
+	}
+	for _, name := range []string{"default", "kube-public"} {
+		foreign := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := client.NewDryRunClient(hub).Create(t.Context(), foreign); !refused(err) {
+			t.Errorf("a cluster called %s: %v", name, err)
+		}
+	}
 }
 
 // TestHostileRequests sends what a compromised agent of cluster1 could send.
@@ -290,7 +327,7 @@ func (r request) object(t *testing.T) *certificatesv1.CertificateSigningRequest 
 		t.Fatal(err)
 	}
 	return &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-", Labels: map[string]string{names.LabelClusterName: r.cluster}},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "cluster1-e2e-", Labels: map[string]string{names.LabelClusterName: r.cluster}},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
 			SignerName: certificatesv1.KubeAPIServerClientSignerName,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -25,11 +26,31 @@ func TestUnjoin(t *testing.T) {
 	const name = "leaver"
 	hub, managed := fleet.client(t, "hub"), fleet.client(t, "cluster3")
 	join := append([]string{"join", "--hub-context", "hub", "--context", "cluster3", "--cluster-name", name, "--wait"}, fleet.joinFlags...)
-	fleet.must(t, join...)
+	tokens := fleet.must(t, "token", "list", "--context", "hub", "-o", "name")
+	joined := fleet.ocm(t, join...)
+	if joined.code != 0 || !strings.Contains(joined.stderr, "(lifetime ") {
+		t.Fatalf("join does not say how long the credential lives: %v", joined)
+	}
 	awaitCondition(t, hub, name, clusterv1.ManagedClusterConditionAvailable)
 
+	t.Run("a join with both contexts leaves no bootstrap token behind", func(t *testing.T) {
+		if after := fleet.must(t, "token", "list", "--context", "hub", "-o", "name"); after != tokens {
+			t.Errorf("before\n%safter\n%s", tokens, after)
+		}
+	})
+	t.Run("checks name a credential that lives longer than a limit", func(t *testing.T) {
+		for _, args := range [][]string{{"check", "cluster", name, "--context", "hub"}, {"check", "spoke", "--context", "cluster3"}} {
+			const long = "longer than 1m: the cluster's certificate ("
+			if r := fleet.ocm(t, append(args, "--max-lifetime", "1m")...); !strings.Contains(r.stdout, long) {
+				t.Errorf("%v does not say %q: %v", args, long, r)
+			}
+			if r := fleet.ocm(t, append(args, "--max-lifetime", "0")...); strings.Contains(r.stdout, "longer than") {
+				t.Errorf("%v names something without a limit: %v", args, r)
+			}
+		}
+	})
 	t.Run("the hub takes back the cluster's rights and the agent is gone", func(t *testing.T) {
-		fleet.must(t, "unjoin", "--context", "cluster3", "--cluster-name", name, "--wait")
+		fleet.must(t, "unjoin", "--yes", "--context", "cluster3", "--cluster-name", name, "--wait")
 		eventually(t, "denied", func(ctx context.Context) error {
 			var cluster clusterv1.ManagedCluster
 			if err := hub.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
@@ -52,7 +73,7 @@ func TestUnjoin(t *testing.T) {
 		}
 	})
 	t.Run("a second unjoin finds nothing and says so", func(t *testing.T) {
-		if r := fleet.ocm(t, "unjoin", "--context", "cluster3", "--cluster-name", name); r.code != 4 {
+		if r := fleet.ocm(t, "unjoin", "--yes", "--context", "cluster3", "--cluster-name", name); r.code != 4 {
 			t.Errorf("%v", r)
 		}
 	})
@@ -70,7 +91,7 @@ func TestUnjoin(t *testing.T) {
 			}
 			return wantGone(hub.Get(ctx, client.ObjectKey{Name: names.ManagedClusterClusterRole(name)}, &rbacv1.ClusterRole{}))
 		})
-		fleet.must(t, "unjoin", "--context", "cluster3", "--cluster-name", name, "--side", "spoke", "--force", "--wait")
+		fleet.must(t, "unjoin", "--yes", "--context", "cluster3", "--cluster-name", name, "--side", "spoke", "--force", "--wait")
 	})
 }
 

@@ -108,7 +108,7 @@ func (x *tokenExchange) allow(t *testing.T) {
 		target := cluster + "-workloads"
 		makeAccount(t, x.hub, target, "token-exchange.web")
 		fleet.must(t, "exchange", "allow", "--context", "hub", cluster, "token-exchange/web",
-			"--to", target+"/{namespace}.{name}", "--audience", hubAudience, "--require-bound-pod", "--yes")
+			"--to", target+"/{namespace}.{name}", "--audience", hubAudience, "--require-bound-pod")
 	}
 	fleet.must(t, "exchange", "policy", "lint", "--context", "hub")
 	rights := fleet.must(t, "exchange", "rbac", "--context", "hub")

@@ -26,7 +26,7 @@ func TestTokenExchangeLeave(t *testing.T) {
 	hub := fleet.client(t, "hub")
 	t.Cleanup(func() {
 		// Others join this cluster as well; it is gone already unless a step failed.
-		_, _ = run(context.WithoutCancel(t.Context()), fleet.kubeconfig, nil, "unjoin", "--context", "cluster3", "--cluster-name", "cluster3", "--force", "--wait")
+		_, _ = run(context.WithoutCancel(t.Context()), fleet.kubeconfig, nil, "unjoin", "--yes", "--context", "cluster3", "--cluster-name", "cluster3", "--force", "--wait")
 	})
 	if err := fleet.joinCluster(t.Context(), "cluster3", "--publish-issuer"); err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestTokenExchangeLeave(t *testing.T) {
 	}
 	answers("a token of an accepted cluster is known, and allowed nothing", http.StatusForbidden)
 
-	fleet.must(t, "accept", "--context", "hub", "--clusters", "cluster3", "--deny")
+	fleet.must(t, "accept", "--context", "hub", "--clusters", "cluster3", "--deny", "--yes")
 	answers("a token of a denied cluster", http.StatusUnauthorized)
 	eventually(t, "the cluster shows it", func(ctx context.Context) error {
 		var cluster clusterv1.ManagedCluster
@@ -62,7 +62,7 @@ func TestTokenExchangeLeave(t *testing.T) {
 	fleet.must(t, "accept", "--context", "hub", "--clusters", "cluster3")
 	answers("a token of a cluster that is accepted again", http.StatusForbidden)
 
-	fleet.must(t, "unjoin", "--context", "cluster3", "--cluster-name", "cluster3", "--hub-context", "hub", "--wait")
+	fleet.must(t, "unjoin", "--yes", "--context", "cluster3", "--cluster-name", "cluster3", "--hub-context", "hub", "--wait")
 	answers("a token of a cluster that left", http.StatusUnauthorized)
 	if err := hub.Get(t.Context(), client.ObjectKey{Namespace: "cluster3", Name: names.IssuerConfigMap}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 		t.Errorf("what it published: %v", err)

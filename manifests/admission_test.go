@@ -2,10 +2,14 @@ package manifests_test
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/x509"
 	"strings"
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +23,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
@@ -69,7 +74,11 @@ func newAdmission(t *testing.T) *admission {
 	a.grant(t, "accept", rbacv1.PolicyRule{
 		APIGroups: []string{"register.open-cluster-management.io"}, Resources: []string{"managedclusters/accept"}, Verbs: []string{"update"},
 	}, "acceptor", "agents")
-	a.grant(t, "configmaps", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}}, "agents")
+	a.grant(t, "requests", rbacv1.PolicyRule{
+		APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create"},
+	}, "agents")
+	a.grant(t, "tokens", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}}, "agents", "powerless")
+	a.grant(t, "configmaps", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}}, "agents", "nobody-special", "powerless")
 	a.grant(t, "sets", rbacv1.PolicyRule{
 		APIGroups: []string{"cluster.open-cluster-management.io"}, Resources: []string{"managedclustersets/join", "managedclustersets/bind"},
 		ResourceNames: []string{"red", "blue"}, Verbs: []string{"create"},
@@ -122,6 +131,15 @@ func (a *admission) inForce(t *testing.T) {
 			own := a.as(t, "probe", "agents", names.ClusterGroup("default"))
 			return own.Create(t.Context(), configMap("default", "x"), client.DryRunAll)
 		},
+		"namespaces": func() error { return nobody.Create(t.Context(), cluster("default"), client.DryRunAll) },
+		"root of trust": func() error {
+			return nobody.Create(t.Context(), configMap("default", names.IssuerConfigMap), client.DryRunAll)
+		},
+		"requests": func() error { return agent.Create(t.Context(), request(t, "other-x", "other"), client.DryRunAll) },
+		"tokens":   func() error { return a.token(t, a.as(t, operator, "agents"), "default") },
+		"earlier agents": func() error {
+			return a.token(t, a.as(t, names.AgentUser("default", "old"), "powerless", names.ClusterGroup("default")), "default")
+		},
 		"status":    func() error { return patchStatus(t.Context(), agent, "probe", conditionTrusted, client.DryRunAll) },
 		"isolation": func() error { return agent.Create(t.Context(), work("default"), client.DryRunAll) },
 		"own": func() error {
@@ -137,6 +155,16 @@ func (a *admission) inForce(t *testing.T) {
 			t.Fatalf("the policy for %s is not in force: %v", name, last)
 		}
 	}
+}
+
+// operator is the user of the hub's operator.
+const operator = "system:serviceaccount:" + names.OperatorNamespace + ":" + names.ClusterManagerOperator
+
+// token requests a token of the ServiceAccount default.
+func (a *admission) token(t *testing.T, c client.Client, namespace string) error {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}}
+	return c.SubResource("token").Create(t.Context(), account, &authenticationv1.TokenRequest{}, client.DryRunAll)
 }
 
 func (a *admission) as(t *testing.T, user string, groups ...string) client.Client {
@@ -188,6 +216,25 @@ func patchStatus(ctx context.Context, c client.Client, name, body string, opts .
 
 func configMap(namespace, name string) client.Object {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+// request is a CertificateSigningRequest that carries a cluster's label.
+func request(t *testing.T, name, cluster string) client.Object {
+	t.Helper()
+	key, _, err := pemutil.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{names.LabelClusterName: cluster}},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request: pemutil.EncodeRequest(der), SignerName: "example.com/any", Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
+		},
+	}
 }
 
 const taintWithTime = `{"spec":{"taints":[{"key":"k","effect":"NoSelect","timeAdded":"2020-01-01T00:00:00Z"}]}}`
@@ -321,6 +368,48 @@ func TestAdmission(t *testing.T) {
 	})
 }
 
+// TestRootOfTrust: nobody but the agent that the hub accepted writes the issuer of
+// a cluster, and the operator requests no token.
+func TestRootOfTrust(t *testing.T) {
+	t.Parallel()
+	newAdmission(t).rootOfTrust(t)
+}
+
+func (a *admission) rootOfTrust(t *testing.T) {
+	t.Helper()
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "c1", Labels: map[string]string{names.LabelClusterName: "c1"}}},
+		configMap("c1", "other"),
+	} {
+		if err := a.admin.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish := func(c client.Client) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return c.Create(ctx, configMap("c1", names.IssuerConfigMap), client.DryRunAll)
+		}
+	}
+	agent := a.as(t, names.AgentUser("c1", "a1"), "agents", names.ClusterGroup("c1"))
+	old := a.as(t, names.AgentUser("c1", "a0"), "powerless", names.ClusterGroup("c1"))
+	addOn := "system:open-cluster-management:cluster:c1:addon:a"
+	check(t, []attempt{
+		{"the agent", "", publish(agent)},
+		{"an earlier agent", "is not the agent that the hub accepted", publish(old)},
+		{"an editor", "written by the agent", publish(a.as(t, "editor", "nobody-special"))},
+		{"a user whom no RBAC binds", "", publish(a.admin)},
+		{"an add-on that may create ConfigMaps", "written by the agent", publish(a.as(t, addOn+":agent:a", "nobody-special", addOn))},
+		{"the agent of another cluster", "c1", publish(a.as(t, names.AgentUser("c2", "a1"), "agents", names.ClusterGroup("c2")))},
+		{"the group of EKS access entries", "written by the agent", publish(a.as(t, "arn", "nobody-special", names.ClusterGroupAWS("c1")))},
+		{"another ConfigMap, by an editor", "", func(ctx context.Context) error {
+			return a.as(t, "editor", "nobody-special").Create(ctx, configMap("c1", "x"), client.DryRunAll)
+		}},
+		{"a token for the agent", "", func(context.Context) error { return a.token(t, agent, "default") }},
+		{"a token for an earlier agent", "is not the agent that the hub accepted", func(context.Context) error { return a.token(t, old, "c1") }},
+		{"a token for the operator", "requests none itself", func(context.Context) error { return a.token(t, a.as(t, operator), "default") }},
+	})
+}
+
 func TestAgentsAreConfined(t *testing.T) {
 	t.Parallel()
 	a := newAdmission(t)
@@ -329,7 +418,8 @@ func TestAgentsAreConfined(t *testing.T) {
 			t.Fatal(err)
 		}
 		namespace := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
+			"apiVersion": "v1", "kind": "Namespace",
+			"metadata": map[string]any{"name": name, "labels": map[string]any{names.LabelClusterName: name}},
 		}}
 		if err := a.admin.Create(t.Context(), namespace); err != nil {
 			t.Fatal(err)
@@ -337,7 +427,9 @@ func TestAgentsAreConfined(t *testing.T) {
 	}
 	// The group "agents" has been given far too much, by mistake as it were.
 	a.confined(t, "certificate", "agents", names.ClusterGroup("c1"), names.GroupManagedClusters)
-	a.confined(t, "EKS", "agents", names.ClusterGroupAWS("c1"))
+	if err := a.as(t, "stranger", "agents", names.ClusterGroupAWS("c1")).Create(t.Context(), work("c2"), client.DryRunAll); err != nil {
+		t.Errorf("a group of an identity provider is taken for an agent's: %v", err)
+	}
 
 	stray := a.as(t, "stray", "agents", names.GroupManagedClusters)
 	err := patch(t.Context(), stray, "c1", `{"spec":{"hubAcceptsClient":false}}`)
@@ -380,14 +472,34 @@ func (a *admission) confined(t *testing.T, name string, groups ...string) {
 		{name + ": its status", "", func(ctx context.Context) error {
 			return patchStatus(ctx, agent, "c1", `{"status":{"version":{"kubernetes":"v1"}}}`)
 		}},
-		{name + ": trust in its issuer", "may not change the condition IssuerTrusted", func(ctx context.Context) error {
+		{name + ": trust in its issuer", "that the hub sets: IssuerTrusted", func(ctx context.Context) error {
 			return patchStatus(ctx, agent, "c1", conditionTrusted)
+		}},
+		{name + ": its denial", "that the hub sets: HubAcceptedManagedCluster", func(ctx context.Context) error {
+			return patchStatus(ctx, agent, "c1", `{"status":{"conditions":[{"type":"HubAcceptedManagedCluster","status":"False","reason":"HubClusterAdminDenied","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
+		}},
+		{name + ": its second name", "that the hub sets: ClusterIDConflict", func(ctx context.Context) error {
+			return patchStatus(ctx, agent, "c1", `{"status":{"conditions":[{"type":"ClusterIDConflict","status":"False","reason":"JoinedOnce","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
+		}},
+		{name + ": its own condition", "", func(ctx context.Context) error {
+			return patchStatus(ctx, agent, "c1", `{"status":{"conditions":[{"type":"ManagedClusterJoined","status":"True","reason":"X","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
+		}},
+		{name + ": a request of its own", "", func(ctx context.Context) error { return agent.Create(ctx, request(t, "c1-x", "c1"), client.DryRunAll) }},
+		{name + ": a request for its add-on", "", func(ctx context.Context) error {
+			return agent.Create(ctx, request(t, "addon-c1-a-x", "c1"), client.DryRunAll)
+		}},
+		{name + ": a request with another's label", `of the cluster "c2"`, func(ctx context.Context) error {
+			return agent.Create(ctx, request(t, "c1-x", "c2"), client.DryRunAll)
+		}},
+		{name + ": a request with another's name", "begins with its cluster", func(ctx context.Context) error {
+			return agent.Create(ctx, request(t, "c2-x", "c1"), client.DryRunAll)
 		}},
 		{name + ": its issuer", "", func(ctx context.Context) error {
 			return agent.Create(ctx, configMap("c1", names.IssuerConfigMap), client.DryRunAll)
 		}},
 		{name + ": another ConfigMap", "touch only", func(ctx context.Context) error { return agent.Create(ctx, configMap("c1", "x"), client.DryRunAll) }},
-		{name + ": another cluster's issuer", "its own cluster", func(ctx context.Context) error {
+		// Three policies refuse this; any may answer.
+		{name + ": another cluster's issuer", "c2", func(ctx context.Context) error {
 			return agent.Create(ctx, configMap("c2", names.IssuerConfigMap), client.DryRunAll)
 		}},
 		{name + ": its own work", "", func(ctx context.Context) error { return agent.Create(ctx, work("c1"), client.DryRunAll) }},

@@ -1,3 +1,3 @@
 package manifests
 
-//go:generate go run ../scripts/generate-crds .. crds
+//go:generate sh -c "go run ../scripts/generate-crds \"$(go list -m -f {{.Dir}} open-cluster-management.io/api)\" crds"

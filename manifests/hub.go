@@ -25,12 +25,19 @@ func RenderHubOperator(values HubOperator) ([]*unstructured.Unstructured, error)
 	return append(objs, rendered...), err
 }
 
-// RenderHubCRDs returns the CRDs of the hub.
+// RenderHubCRDs returns the CRDs of the hub: OCM's, and those of the token
+// exchange, whether or not the hub has a token authorizer, so that switching it
+// off keeps the rules.
 func RenderHubCRDs(values Hub) ([]*unstructured.Unstructured, error) {
 	objs, err := crds("hub", values.Version)
 	if err != nil {
 		return nil, err
 	}
+	own, err := crds("tokenexchange", values.Version)
+	if err != nil {
+		return nil, err
+	}
+	objs = append(objs, own...)
 	for _, obj := range objs {
 		if err := direct(obj, values); err != nil {
 			return nil, fmt.Errorf("conversion of %s: %w", obj.GetName(), err)

@@ -1,7 +1,11 @@
 package manifests
 
 import (
+	"maps"
 	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -35,6 +39,8 @@ type tokenAuthorizerNames struct {
 	ServingCert string
 	Signer      string
 	CA          string
+	// ClientLabel lets proxies reach it.
+	ClientLabel string
 	Port        int
 	HTTPPort    int
 }
@@ -79,6 +85,7 @@ func newNameView() nameView {
 				ServingCert: names.TokenAuthorizerServingCertSecret,
 				Signer:      names.TokenAuthorizerSignerSecret,
 				CA:          names.TokenAuthorizerCAConfigMap,
+				ClientLabel: names.LabelTokenAuthorizerClient,
 				Port:        names.TokenAuthorizerPort,
 				HTTPPort:    names.TokenAuthorizerHTTPPort,
 			},
@@ -142,6 +149,10 @@ type portView struct {
 // servingCertPath is where pods find what they serve with.
 const servingCertPath = "/etc/serving-cert"
 
+// tokenAuthorizerMemory is about three times what the token authorizer takes with
+// the keys of a thousand clusters and full caches, which are bounded in bytes.
+const tokenAuthorizerMemory = "512Mi"
+
 // newTokenAuthorizerView is called by the templates.
 func newTokenAuthorizerView(values TokenAuthorizer) podView {
 	args := append([]string{
@@ -156,7 +167,15 @@ func newTokenAuthorizerView(values TokenAuthorizer) podView {
 	if values.TokenService {
 		args = append(args, "--sts")
 	}
-	view := newPodView(values.Pod, names.TokenAuthorizer, names.TokenAuthorizer, names.TokenAuthorizer, roleArgs("extauthz", args))
+	pod := values.Pod
+	if _, ok := pod.Resources.Limits[corev1.ResourceMemory]; !ok {
+		pod.Resources.Limits = maps.Clone(pod.Resources.Limits)
+		if pod.Resources.Limits == nil {
+			pod.Resources.Limits = corev1.ResourceList{}
+		}
+		pod.Resources.Limits[corev1.ResourceMemory] = resource.MustParse(tokenAuthorizerMemory)
+	}
+	view := newPodView(pod, names.TokenAuthorizer, names.TokenAuthorizer, names.TokenAuthorizer, roleArgs("extauthz", args))
 	view.Ports = []portView{{Name: "grpc", Port: names.TokenAuthorizerPort}, {Name: "http", Port: names.TokenAuthorizerHTTPPort}}
 	view.TLSSecret = values.TLSSecret
 	if view.TLSSecret == "" {

@@ -17,9 +17,9 @@ const module = "github.com/kubectl-ocm/kubectl-ocm/"
 // The layers, lowest first. A package may import what its entry in imports
 // names; every lower layer is listed there by one of these.
 var (
-	leaves   = []string{"pkg/names", "pkg/helpers"}
-	pure     = slices.Concat(leaves, []string{"pkg/apply", "pkg/credential", "manifests"})
-	contract = slices.Concat(pure, []string{"pkg/registration/driver", "pkg/bootstrap"})
+	leaves   = []string{"pkg/names", "pkg/apis", "pkg/helpers"}
+	pure     = slices.Concat(leaves, []string{"pkg/apply", "pkg/credential", "pkg/keytrust", "manifests"})
+	contract = slices.Concat(pure, []string{"pkg/origin", "pkg/registration/driver", "pkg/bootstrap"})
 )
 
 // imports is the dependency map of the module. A package may import its own
@@ -28,11 +28,14 @@ var (
 // stays complete and can be read as the architecture.
 var imports = map[string][]string{
 	"pkg/names":   {},
-	"pkg/helpers": {"pkg/names"},
+	"pkg/apis":    {},
+	"pkg/helpers": {"pkg/names", "pkg/apis"},
 
 	"manifests":      leaves,
 	"pkg/apply":      leaves,
 	"pkg/credential": leaves,
+	"pkg/keytrust":   leaves,
+	"pkg/origin":     slices.Concat(leaves, []string{"pkg/apply"}),
 
 	"pkg/registration/driver": pure,
 	"pkg/bootstrap":           pure,

@@ -31,7 +31,7 @@ for cluster in cluster1 cluster2; do
 	exists --context $cluster -n app create serviceaccount web
 	exists --context hub create namespace $cluster-apps
 	exists --context hub -n $cluster-apps create serviceaccount app.web
-	show kubectl ocm exchange allow --context hub $cluster app/web --to $cluster-apps/app.web --audience $audience --yes
+	show kubectl ocm exchange allow --context hub $cluster app/web --to $cluster-apps/app.web --audience $audience
 done
 say "kubectl ocm exchange rbac --context hub | kubectl --context hub apply -f -"
 kubectl ocm exchange rbac --context hub | kubectl --context hub apply -f -

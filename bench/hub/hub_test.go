@@ -80,6 +80,9 @@ func run(b *testing.B) *result {
 	fleet.Each(b, r.clusters, func(ctx context.Context, i int) error {
 		return admin.Create(ctx, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: fleet.Name(i)}})
 	})
+	for i := range r.clusters { // A cluster's rights are those of the agent whose CSR was approved.
+		installation.Agent(b, admin, fleet.Name(i), "agent")
+	}
 	kubeconfig := fleet.Kubeconfig(b, cp, hubUser)
 	hub := measure.Start(b, binary, "hub", kubeconfig)
 

@@ -60,6 +60,7 @@ func TestScript(t *testing.T) {
 			"issued":   cmdIssued,
 			"snapshot": cmdSnapshot,
 			"code":     cmdCode,
+			"terminal": cmdTerminal,
 		},
 	})
 }
@@ -85,6 +86,7 @@ func setup(t *testing.T, env *testscript.Env) error {
 	if !ok {
 		return fmt.Errorf("a %T cannot start control planes", env.T())
 	}
+	env.Values[testingKey{}] = tb
 	wanted, err := os.ReadFile(filepath.Join(env.WorkDir, "controlplanes"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // the script needs none

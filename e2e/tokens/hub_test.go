@@ -3,15 +3,18 @@ package tokens_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -35,7 +38,8 @@ func TestFromHub(t *testing.T) {
 		{"a cluster that is not joined is not believed", w.notJoined},
 		{"a rule that goes ends with the next request", w.policyChange},
 		{"a cluster that is denied ends with the next request", w.denied},
-		{"a key that two clusters publish is refused for both", w.shared},
+		{"a cluster that copies another's keys harms nobody", w.copied},
+		{"a key that two clusters have proven is refused for both", w.shared},
 		{"a cluster that is gone is unknown", w.gone},
 	} {
 		if !t.Run(step.name, step.run) {
@@ -59,8 +63,8 @@ func (w *hubWorld) nothing(t *testing.T) {
 func (w *hubWorld) twoClusters(t *testing.T) {
 	w.join(t, "from-hub-a")
 	w.join(t, "from-hub-b")
-	w.publish(t, "from-hub-a", w.c1.KeySet(t))
-	w.publish(t, "from-hub-b", w.c2.KeySet(t))
+	w.publish(t, "from-hub-a", w.c1)
+	w.publish(t, "from-hub-b", w.c2)
 	w.f.ends(t, w.t1, http.StatusForbidden) // Known, and not allowed anything.
 	w.policy(t, "from-hub-a", "from-hub-b")
 	w.f.becomes(t, w.t1, serviceAccount("from-hub-1", "reader"))
@@ -90,9 +94,27 @@ func (w *hubWorld) denied(t *testing.T) {
 	w.f.becomes(t, w.t2, serviceAccount("from-hub-2", "reader"))
 }
 
+// copied has a cluster publish all that another one publishes, and that one's
+// keys under a proof that a tenant of it made for the thief.
+func (w *hubWorld) copied(t *testing.T) {
+	w.join(t, "from-hub-thief")
+	stolen := w.c1.Published(t, sharedIssuer, "from-hub-a", w.uid(t, "from-hub-a"))
+	own := names.IssuerProofAudience("from-hub-thief", w.uid(t, "from-hub-thief"))
+	stolen[names.IssuerKeyProofs] += "\n" + w.c1.mint(t, "app", "web", own)
+	w.put(t, "from-hub-thief", stolen)
+	// The hub's answer about this cluster, which comes later, shows that it was seen.
+	w.join(t, "from-hub-marker")
+	w.put(t, "from-hub-marker", w.c2.Published(t, sharedIssuer, "from-hub-marker", w.uid(t, "from-hub-marker")))
+	w.f.ends(t, w.t2, http.StatusUnauthorized)
+	w.withdraw(t, "from-hub-marker")
+	w.f.becomes(t, w.t2, serviceAccount("from-hub-2", "reader"))
+	w.f.expect(t, w.t1, serviceAccount("from-hub-1", "reader"))
+	w.withdraw(t, "from-hub-thief")
+}
+
 func (w *hubWorld) shared(t *testing.T) {
 	w.join(t, "from-hub-copy")
-	w.publish(t, "from-hub-copy", w.c1.KeySet(t))
+	w.publish(t, "from-hub-copy", w.c1)
 	w.f.ends(t, w.t1, http.StatusUnauthorized)
 	w.f.refused(t, w.t1, http.StatusUnauthorized, "ambiguous_key")
 	w.f.expect(t, w.t2, serviceAccount("from-hub-2", "reader"))
@@ -146,12 +168,23 @@ func (w *hubWorld) accept(t *testing.T, name string, accepted metav1.ConditionSt
 }
 
 // publish writes what a cluster's agent would.
-func (w *hubWorld) publish(t *testing.T, name string, keys []byte) {
+func (w *hubWorld) publish(t *testing.T, name string, c *cluster) {
 	t.Helper()
-	published := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: names.IssuerConfigMap},
-		Data:       map[string]string{names.IssuerKeyIssuer: sharedIssuer, names.IssuerKeyJWKS: string(keys)},
+	w.put(t, name, c.Published(t, sharedIssuer, name, w.uid(t, name)))
+}
+
+func (w *hubWorld) uid(t *testing.T, name string) string {
+	t.Helper()
+	cluster := &clusterv1.ManagedCluster{}
+	if err := w.admin.Get(t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
+		t.Fatal(err)
 	}
+	return string(cluster.UID)
+}
+
+func (w *hubWorld) put(t *testing.T, name string, data map[string]string) {
+	t.Helper()
+	published := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: names.IssuerConfigMap}, Data: data}
 	if err := w.admin.Create(t.Context(), published); err != nil {
 		t.Fatal(err)
 	}
@@ -165,21 +198,22 @@ func (w *hubWorld) withdraw(t *testing.T, name string) {
 	}
 }
 
-// policy has rules for clusters: the n-th becomes from-hub-n/reader.
+// policy has rules for clusters: the n-th becomes from-hub-n/reader. Others of the
+// test's have none.
 func (w *hubWorld) policy(t *testing.T, clusters ...string) {
 	t.Helper()
-	text := fmt.Appendf(nil, "defaults: {audiences: [%s]}\nclusters:\n", audience)
-	for i, name := range clusters {
-		text = fmt.Appendf(text, "- name: %s\n  allow:\n  - namespaces: [app]\n    mapTo: {namespace: from-hub-%d, name: reader}\n", name, i+1)
-	}
-	config := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: names.HubNamespace, Name: names.TokenAuthorizer},
-		Data:       map[string]string{names.TokenAuthorizerConfigKey: string(text)},
-	}
-	if err := client.IgnoreAlreadyExists(w.admin.Create(t.Context(), config.DeepCopy())); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.admin.Update(t.Context(), config); err != nil {
-		t.Fatal(err)
+	for i, name := range []string{"from-hub-a", "from-hub-b"} {
+		policy := &v1alpha1.TokenExchangePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: v1alpha1.Name}}
+		if _, err := ctrl.CreateOrUpdate(t.Context(), w.admin, policy, func() error {
+			policy.Spec.Audiences, policy.Spec.Allow = []string{audience}, nil
+			if slices.Contains(clusters, name) {
+				policy.Spec.Allow = []v1alpha1.Rule{{
+					Namespaces: []string{"app"}, MapTo: v1alpha1.Mapping{Namespace: fmt.Sprintf("from-hub-%d", i+1), Name: "reader"},
+				}}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

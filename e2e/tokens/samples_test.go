@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -77,7 +76,7 @@ func sampleRules(t *testing.T, c *cluster) []byte {
 	t.Helper()
 	text := regexp.MustCompile(`(?s)# One with keys.*deny:`).ReplaceAllString(string(sample(t, "clusters.yaml")), "deny:")
 	keys := fmt.Sprintf("- name: cluster1\n  issuer: %s\n  keys: {jwks: %s}\n", sharedIssuer, c.KeySet(t))
-	return []byte(strings.Replace(text, "- name: cluster1\n", keys, 1))
+	return []byte(regexp.MustCompile(`- name: cluster1\n  issuer: .*\n  keys: .*\n`).ReplaceAllLiteralString(text, keys))
 }
 
 // hubObjects are the sample's objects on the hub.

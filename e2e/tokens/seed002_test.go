@@ -202,7 +202,7 @@ func (w *seedWorld) invalid(t *testing.T) {
 		"at least one key":           {"clusters: [{name: a, issuer: https://a, jwks_data: {keys: []}}]", "key"},
 		"a name":                     {fmt.Sprintf("clusters: [{issuer: https://a, jwks_data: %s}]", key), "name"},
 		"an issuer":                  {fmt.Sprintf("clusters: [{name: a, jwks_data: %s}]", key), "iss"},
-		"one key under one issuer":   {fmt.Sprintf("clusters: [{name: a, issuer: https://a, jwks_data: %s}, {name: b, issuer: https://a, jwks_data: %[1]s}]", key), "same key"},
+		"one key under one issuer":   {fmt.Sprintf("clusters: [{name: a, issuer: https://a, jwks_data: %s}, {name: b, issuer: https://a, jwks_data: %[1]s}]", key), "is also a key of cluster"},
 		"keys by https":              {"clusters: [{name: a, issuer: https://a, jwks_uri: 'http://a/keys'}]", "https"},
 		"a file that does not exist": {"", "cannot be read"},
 	} {

@@ -5,6 +5,8 @@ package samples_test
 import (
 	"bytes"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -155,7 +158,39 @@ func TestConfiguration(t *testing.T) {
 	if len(parsed.Clusters) != 2 {
 		t.Errorf("%d clusters", len(parsed.Clusters))
 	}
-	for _, finding := range policy.Lint(parsed.Specs()) {
+	harmless(t, policy.Lint(parsed.Specs()))
+}
+
+// TestPolicies reads the objects strictly, as an API server does, and lints them.
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+	var objects config.Objects
+	for document := range bytes.SplitSeq(read(t, "policies.yaml"), []byte("\n---\n")) {
+		var policy v1alpha1.TokenExchangePolicy
+		var defaults v1alpha1.TokenExchangeDefaults
+		switch {
+		case bytes.Contains(document, []byte("kind: TokenExchangeDefaults")):
+			if err := yaml.UnmarshalStrict(document, &defaults); err != nil {
+				t.Fatal(err)
+			}
+			objects.Defaults = &defaults
+		case bytes.Contains(document, []byte("kind: TokenExchangePolicy")):
+			if err := yaml.UnmarshalStrict(document, &policy); err != nil {
+				t.Fatal(err)
+			}
+			objects.Policies = append(objects.Policies, policy)
+		}
+	}
+	got := config.FromHub(objects, config.Options{Self: policy.Account{Namespace: names.HubNamespace, Name: names.TokenAuthorizer}})
+	if len(got.Clusters) != 3 { // The defaults have an audience for all others.
+		t.Errorf("%d clusters", len(got.Clusters))
+	}
+	harmless(t, slices.DeleteFunc(got.Lint(), func(f policy.Finding) bool { return strings.HasPrefix(f.Path, config.DefaultsPath) }))
+}
+
+func harmless(t *testing.T, findings []policy.Finding) {
+	t.Helper()
+	for _, finding := range findings {
 		if finding.Severity != policy.Info {
 			t.Errorf("%v", finding)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
@@ -89,7 +91,7 @@ func TestRemovalResumes(t *testing.T) {
 	stop := e.start(t, nil)
 	const most = 6 // More writes than any takes.
 	ways := map[string]func(cluster string){
-		"driver":    func(cluster string) { e.declare(t, cluster, "a1", "csr", names.AddOnUser(cluster, "a1", "a1")) },
+		"driver":    func(cluster string) { e.certify(t, cluster, "a1") },
 		"deletion":  func(cluster string) { e.delete(t, addOn(cluster, "a1")) },
 		"denial":    func(cluster string) { e.merge(t, managedCluster(cluster), `{"spec":{"hubAcceptsClient":false}}`) },
 		"respelled": func(cluster string) { e.declare(t, cluster, "a1", "token", upstreamUser(cluster, "a1")) },
@@ -149,11 +151,19 @@ func TestLeftovers(t *testing.T) {
 		&corev1.ServiceAccount{ObjectMeta: meta("never-token", "never-token-agent")},
 		&corev1.ServiceAccount{ObjectMeta: meta("gone", "somebody")},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "other-agent"}})
+	theirs := map[string]types.UID{}
+	for _, name := range []string{"somebody", "other-agent", "default"} {
+		live := account("c1", name)
+		eventually(t, "there is a service account "+name, func(ctx context.Context) (bool, error) {
+			return e.exists(ctx, t, live), nil // Kubernetes makes the last one.
+		})
+		theirs[name] = live.UID
+	}
 	e.start(t, nil)
 	e.awaitInfrastructure(t, "c1", "gone")
 	e.awaitInfrastructure(t, "c1", "never-token")
-	for _, name := range []string{"somebody", "other-agent", "default"} {
-		if name != "default" && !e.exists(t.Context(), t, account("c1", name)) {
+	for name, uid := range theirs {
+		if live := account("c1", name); !e.exists(t.Context(), t, live) || live.UID != uid || live.DeletionTimestamp != nil {
 			t.Errorf("the service account %s is gone", name)
 		}
 	}
@@ -179,24 +189,49 @@ func TestServerRestart(t *testing.T) {
 	}
 }
 
-// TestTwoManagers: two add-on managers at once, as when a lease is lost, agree.
+// TestTwoManagers: two add-on managers at once, as when a lease is lost, agree:
+// they make one identity at a time, leave none behind, and both together write
+// no more than each would alone.
 func TestTwoManagers(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	first, second := newWrites(), newWrites()
 	e.start(t, first.Wrap)
 	e.start(t, second.Wrap)
-	for i := range 10 {
+	const clusters = 10
+	for i := range clusters {
 		name := fmt.Sprintf("c%d", i)
 		e.cluster(t, name)
 		e.create(t, addOn(name, "a1"))
 		e.declare(t, name, "a1", "token", seedUser(name, "a1"))
+		made := e.awaitReady(t, name, "a1", name+"-a1-agent")
 		e.declare(t, name, "a1", "token", upstreamUser(name, "a1"))
 		e.awaitReady(t, name, "a1", "a1-agent")
 		e.awaitInfrastructure(t, name, "a1", "binding", "role", "upstream account")
-		e.declare(t, name, "a1", "csr", names.AddOnUser(name, "a1", "a1"))
+		e.declare(t, name, "a1", "token", seedUser(name, "a1"))
+		if again := e.awaitReady(t, name, "a1", name+"-a1-agent"); again.UID == made.UID {
+			t.Errorf("%s: the identity that was taken away is still there", name)
+		}
+		e.certify(t, name, "a1")
 		e.awaitNoCondition(t, name, "a1")
 		e.awaitInfrastructure(t, name, "a1")
+	}
+	var byFirst, bySecond int
+	for i := range clusters {
+		name := fmt.Sprintf("c%d", i)
+		byFirst, bySecond = byFirst+len(first.About(name)), bySecond+len(second.About(name))
+		e.awaitInfrastructure(t, name, "a1")
+		e.awaitNoCondition(t, name, "a1")
+		both := slices.DeleteFunc(slices.Concat(first.About(name), second.About(name)), func(write string) bool {
+			return strings.Contains(write, "/events")
+		})
+		// Four for each of the three identities, and four to take the last away.
+		if alone := 16; len(both) > 2*alone {
+			t.Errorf("%s: %d writes:\n%s", name, len(both), strings.Join(both, "\n"))
+		}
+	}
+	if byFirst == 0 || bySecond == 0 {
+		t.Errorf("one wrote %d times and the other %d times", byFirst, bySecond)
 	}
 }
 
@@ -217,7 +252,7 @@ func TestStaleCache(t *testing.T) {
 	if again := e.awaitReady(t, "c1", "a1", "c1-a1-agent"); again.UID != first.UID {
 		t.Error("the identity was replaced")
 	}
-	e.declare(t, "c1", "a1", "csr", names.AddOnUser("c1", "a1", "a1"))
+	e.certify(t, "c1", "a1")
 	e.awaitNoCondition(t, "c1", "a1")
 	e.awaitInfrastructure(t, "c1", "a1")
 	// What it learns of too late goes when it learns of it.

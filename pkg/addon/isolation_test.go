@@ -35,7 +35,15 @@ func (e *env) agent(t *testing.T, cluster string) client.Client {
 	e.create(t, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: names.RegistrationRoleBinding(cluster)},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: "Group", APIGroup: rbacv1.GroupName, Name: names.ClusterGroup(cluster)}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: names.AgentUser(cluster, "a1")}},
+	})
+	e.create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: names.ManagedClusterClusterRole(cluster)}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{names.GroupCluster}, Resources: []string{"managedclusters/status"}, ResourceNames: []string{cluster}, Verbs: []string{"patch", "update"}},
+	}})
+	e.create(t, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: names.ManagedClusterClusterRole(cluster)},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: names.ManagedClusterClusterRole(cluster)},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: names.AgentUser(cluster, "a1")}},
 	})
 	return e.cp.ClientFor(t, e.cp.ConfigFor(t, names.AgentUser(cluster, "a1"), names.ClusterGroup(cluster), names.GroupManagedClusters))
 }
@@ -157,6 +165,7 @@ func (e *env) expectMetrics(t *testing.T, ready float64, notReady map[string]str
 		t.Fatal(err)
 	}
 	got := map[string]string{}
+	gauge := -1.0 // There is none.
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
 			labels := map[string]string{}
@@ -165,13 +174,14 @@ func (e *env) expectMetrics(t *testing.T, ready float64, notReady map[string]str
 			}
 			switch family.GetName() {
 			case "ocm_addon_token_infrastructure_ready":
-				if metric.GetGauge().GetValue() != ready {
-					t.Errorf("%v identities are ready", metric.GetGauge().GetValue())
-				}
+				gauge = metric.GetGauge().GetValue()
 			case "ocm_addon_token_infrastructure_not_ready":
 				got[labels["cluster"]+"/"+labels["addon"]] = labels["reason"]
 			}
 		}
+	}
+	if gauge != ready {
+		t.Errorf("%v identities are ready, want %v", gauge, ready)
 	}
 	if diff := cmp.Diff(notReady, got); diff != "" {
 		t.Errorf("not ready (-want +got):\n%s", diff)
@@ -226,6 +236,12 @@ func TestStatusOfAgents(t *testing.T) {
 		subject(seedUser("c1", "a2")),
 		subject(names.AddOnUser("c1", "a2", "a2")),
 		subject(names.AddOnUser("c2", "a1", "a1")),
+		// Add-ons whose names begin as this one's.
+		subject(names.AddOnUser("c1", "a1x", "a1x")),
+		subject(names.AddOnUser("c1", "a1-x", "a1")),
+		subject(seedUser("c1", "a1x")),
+		subject(names.AddOnUser("c1", "a1", "a1"), names.AddOnClusterGroup("c1", "a1x")),
+		subject(names.AddOnUser("c1", "a1", "a1"), names.AddOnGroup("a1x")),
 		subject(names.AddOnUser("c1", "a1", "a1"), "system:masters"),
 		subject(names.AddOnUser("c1", "a1", "a1"), names.AddOnClusterGroup("c2", "a1")),
 		subject(names.AddOnUser("c1", "a1", "a1"), names.AddOnGroup("a2")),

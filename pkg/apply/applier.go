@@ -21,6 +21,12 @@ import (
 // request that a field is no longer desired.
 const HashAnnotationPrefix = "applied.open-cluster-management.io/"
 
+// AppliedBy reports whether an Applier has applied obj as fieldManager. The mark
+// stays when another product changes the object afterwards.
+func AppliedBy(obj client.Object, fieldManager string) bool {
+	return obj.GetAnnotations()[HashAnnotationPrefix+fieldManager] != ""
+}
+
 // How long Apply gives the API server to serve a kind whose CRD it has just
 // applied, and how often it looks.
 const (
@@ -30,9 +36,11 @@ const (
 
 // Applier applies objects as one field manager.
 type Applier struct {
-	// Client reads and writes. Its reads may come from a cache; an object that
-	// the cache does not hold is applied, which is right whether it exists or not.
+	// Client reads and writes. Its reads may come from a cache.
 	Client client.Client
+	// Uncached, where it is not nil, reads again what the cache of Client does
+	// not hold: an object without the label that the cache selects may exist.
+	Uncached client.Reader
 	// FieldManager owns the applied fields; conflicts are won by it.
 	FieldManager string
 	// DryRun says that Client's writes change nothing. Apply then does not
@@ -102,11 +110,12 @@ func (a *Applier) one(ctx context.Context, desired *unstructured.Unstructured) (
 	default:
 		change.Generation = live.GetGeneration()
 		action, err := a.judge(ctx, desired, live)
-		if err != nil || action == Unchanged || action == Kept {
-			change.Action = action
+		change.Action = action
+		// In a dry run nothing was deleted: the API server would say that the
+		// field is immutable.
+		if err != nil || action == Unchanged || action == Kept || a.DryRun && action == Replaced {
 			return change, err
 		}
-		change.Action = action
 	}
 	applied := desired.DeepCopy()
 	if err := a.write(ctx, applied); err != nil {
@@ -134,30 +143,41 @@ func (a *Applier) judge(ctx context.Context, desired, live *unstructured.Unstruc
 	if !immutableChange(desired, live) {
 		return Configured, nil
 	}
+	if isCRD(desired) {
+		return Replaced, a.replaceCRD(ctx, live)
+	}
 	uid := live.GetUID()
 	err := a.Client.Delete(ctx, desired.DeepCopy(),
 		client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("replace: %w", err)
 	}
-	return Configured, nil
+	return Replaced, nil
 }
 
-// live reads the object as it is. Kinds of the scheme are read as their Go
-// types, so that a manager's cache serves the read from the informer that the
-// controllers have anyway.
+// live reads the object as it is, from the cache where that holds it.
 func (a *Applier) live(ctx context.Context, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live, err := a.read(ctx, a.Client, desired)
+	if apierrors.IsNotFound(err) && a.Uncached != nil {
+		return a.read(ctx, a.Uncached, desired)
+	}
+	return live, err
+}
+
+// read reads kinds of the scheme as their Go types, so that a manager's cache
+// serves the read from the informer that the controllers have anyway.
+func (a *Applier) read(ctx context.Context, reader client.Reader, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	gvk, key := desired.GroupVersionKind(), client.ObjectKeyFromObject(desired)
 	if !a.Client.Scheme().Recognizes(gvk) {
 		live := &unstructured.Unstructured{}
 		live.SetGroupVersionKind(gvk)
-		return live, a.Client.Get(ctx, key, live)
+		return live, reader.Get(ctx, key, live)
 	}
 	typed, err := a.typed(gvk)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.Client.Get(ctx, key, typed); err != nil {
+	if err := reader.Get(ctx, key, typed); err != nil {
 		return nil, err
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)

@@ -17,6 +17,9 @@ const (
 	Created Action = "created"
 	// Configured says that the object existed and was changed.
 	Configured Action = "configured"
+	// Replaced says that the object was deleted and made again, because a field
+	// differed that the API server does not change.
+	Replaced Action = "replaced"
 	// Unchanged says that nothing was written.
 	Unchanged Action = "unchanged"
 	// Kept says that the object was written by a newer release and left alone.

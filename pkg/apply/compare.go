@@ -286,6 +286,8 @@ func immutableChange(desired, live *unstructured.Unstructured) bool {
 		path = []string{"spec", "selector"}
 	case "Secret":
 		path = []string{"type"}
+	case kindCRD:
+		path = []string{"spec", "scope"}
 	default:
 		return false
 	}

@@ -9,14 +9,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
@@ -98,6 +101,38 @@ func TestDryRunTellsAllAndChangesNothing(t *testing.T) {
 	}
 }
 
+// TestDryRunPreviewsAReplacement changes what the API server holds immutable.
+func TestDryRunPreviewsAReplacement(t *testing.T) {
+	t.Parallel()
+	c := live(t, cp)
+	binding := &rbacv1.ClusterRoleBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"},
+		ObjectMeta: metav1.ObjectMeta{Name: "dry-replaced"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "old"},
+	}
+	applier := &apply.Applier{Client: c, FieldManager: "ocm.test"}
+	if _, err := applier.Apply(t.Context(), binding, widgets("dryscope.test", "1.0.0")); err != nil {
+		t.Fatal(err)
+	}
+	binding.RoleRef.Name = "new"
+	crd := widgets("dryscope.test", "1.0.0")
+	if err := unstructured.SetNestedField(crd.Object, "Cluster", "spec", "scope"); err != nil {
+		t.Fatal(err)
+	}
+	dry := &apply.Applier{Client: client.NewDryRunClient(c), FieldManager: "ocm.test", DryRun: true}
+	changes, err := dry.Apply(t.Context(), crd, binding)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]apply.Action{apply.Replaced, apply.Replaced}, actions(changes)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	var live rbacv1.ClusterRoleBinding
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(binding), &live); err != nil || live.RoleRef.Name != "old" {
+		t.Errorf("%v, %v", live.RoleRef, err)
+	}
+}
+
 func TestNewerCRDIsKept(t *testing.T) {
 	t.Parallel()
 	applier := &apply.Applier{Client: live(t, cp), FieldManager: "ocm.test"}
@@ -114,6 +149,85 @@ func TestNewerCRDIsKept(t *testing.T) {
 		if diff := cmp.Diff([]apply.Action{step.want}, actions(changes)); diff != "" {
 			t.Errorf("version %s (-want +got):\n%s", step.version, diff)
 		}
+	}
+}
+
+// TestNewerCRDIsKeptWhereTheCacheDoesNotHoldIt: an operator's cache holds what
+// carries its label only.
+func TestNewerCRDIsKeptWhereTheCacheDoesNotHoldIt(t *testing.T) {
+	t.Parallel()
+	c := live(t, cp)
+	if err := c.Create(t.Context(), widgets("unseen.test", "1.1.0")); err != nil {
+		t.Fatal(err)
+	}
+	applier := &apply.Applier{Client: emptyCache{c}, Uncached: c, FieldManager: "ocm.test"}
+	changes, err := applier.Apply(t.Context(), widgets("unseen.test", "1.0.9"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]apply.Action{apply.Kept}, actions(changes)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// emptyCache is a client whose cache holds nothing.
+type emptyCache struct{ client.WithWatch }
+
+func (emptyCache) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	return apierrors.NewNotFound(schema.GroupResource{Resource: obj.GetObjectKind().GroupVersionKind().Kind}, key.Name)
+}
+
+// TestScopeOfACRD changes the scope of a CRD, which is immutable. A CRD without
+// objects is replaced; one with objects is not.
+func TestScopeOfACRD(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, group string
+		cached      bool
+	}{
+		{"it is in the cache", "scope.test", true}, {"it is not in the cache", "scope-unseen.test", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			c := live(t, cp)
+			admin := &apply.Applier{Client: c, FieldManager: "ocm.test"}
+			held := widget(tc.group, "default")
+			if _, err := admin.Apply(t.Context(), widgets(tc.group, "1.0.0"), held); err != nil {
+				t.Fatal(err)
+			}
+			applier := &apply.Applier{Client: c, Uncached: c, FieldManager: "ocm.test"}
+			if !tc.cached {
+				applier.Client = emptyCache{c}
+			}
+			wider := widgets(tc.group, "1.0.0")
+			if err := unstructured.SetNestedField(wider.Object, "Cluster", "spec", "scope"); err != nil {
+				t.Fatal(err)
+			}
+			_, err := applier.Apply(t.Context(), wider)
+			if err == nil || !strings.Contains(err.Error(), "default/w: delete them first") {
+				t.Fatalf("with an object: %v", err)
+			}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(held), held); err != nil {
+				t.Fatalf("the object: %v", err)
+			}
+			if err := c.Delete(t.Context(), held); err != nil {
+				t.Fatal(err)
+			}
+			await.Success(t, time.Minute, "the CRD is replaced", func(ctx context.Context) error {
+				_, err := applier.Apply(ctx, wider)
+				if terminating := new(apply.TerminatingError); err != nil && !errors.As(err, &terminating) {
+					t.Fatal(err)
+				}
+				return err
+			})
+			crd := widgets(tc.group, "")
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
+				t.Fatal(err)
+			}
+			if scope, _, _ := unstructured.NestedString(crd.Object, "spec", "scope"); scope != "Cluster" {
+				t.Errorf("scope %s", scope)
+			}
+		})
 	}
 }
 

@@ -2,13 +2,18 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -85,6 +90,46 @@ func newerCRD(desired, live *unstructured.Unstructured) bool {
 	}
 	theirs, err := version.ParseSemantic(live.GetAnnotations()[names.AnnotationVersion])
 	return err == nil && ours.LessThan(theirs)
+}
+
+// replaceCRD deletes a CRD whose scope has to change, so that it can be applied
+// once it is gone. Deleting a CRD deletes its objects, so it must have none.
+func (a *Applier) replaceCRD(ctx context.Context, live *unstructured.Unstructured) error {
+	objs, err := a.objectsOf(ctx, live)
+	if err != nil {
+		return fmt.Errorf("look for objects before it is replaced: %w", err)
+	}
+	scope, _, _ := unstructured.NestedString(live.Object, "spec", "scope")
+	if len(objs) > 0 {
+		return fmt.Errorf("its scope is %s and cannot be changed while there are objects, among them %s: delete them first", scope, refOf(&objs[0]))
+	}
+	uid := live.GetUID()
+	if err := a.Client.Delete(ctx, live.DeepCopy(), client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("replace: %w", err)
+	}
+	if a.DryRun {
+		return nil
+	}
+	return &TerminatingError{Object: refOf(live), Finalizers: live.GetFinalizers()}
+}
+
+// objectsOf returns the first objects of a CRD's kind. Lists of this type never
+// come from a cache.
+func (a *Applier) objectsOf(ctx context.Context, crd *unstructured.Unstructured) ([]unstructured.Unstructured, error) {
+	var typed apiextensionsv1.CustomResourceDefinition
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(crd.Object, &typed); err != nil {
+		return nil, err
+	}
+	for _, version := range typed.Spec.Versions {
+		if !version.Served {
+			continue
+		}
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(schema.GroupVersionKind{Group: typed.Spec.Group, Version: version.Name, Kind: typed.Spec.Names.ListKind})
+		err := a.Client.List(ctx, list, client.Limit(1))
+		return list.Items, err
+	}
+	return nil, errors.New("no version of it is served")
 }
 
 // conditionOf returns the condition of a type as the map it is stored as.

@@ -27,13 +27,28 @@ const (
 	DefaultTTL = time.Hour
 	// MinTTL is the API server's own lower limit.
 	MinTTL = 10 * time.Minute
+	// MaxTTL is the longest life that is asked for. A token lets whoever holds it
+	// ask for membership; one that outlives the day is forgotten somewhere.
+	MaxTTL = 24 * time.Hour
 )
+
+// CheckTTL reports whether a token may live so long.
+func CheckTTL(ttl time.Duration) error {
+	switch {
+	case ttl < MinTTL:
+		return fmt.Errorf("--ttl must be at least %s", MinTTL)
+	case ttl > MaxTTL:
+		return fmt.Errorf("--ttl must be at most %s; print a new token when you need one", MaxTTL)
+	}
+	return nil
+}
 
 // Keys and type of Kubernetes bootstrap token Secrets.
 const (
 	bootstrapTokenID     = "token-id"
 	bootstrapTokenSecret = "token-secret"
 	bootstrapTokenExpiry = "expiration"
+	bootstrapTokenGroups = "auth-extra-groups"
 )
 
 // ErrNoToken says that a token with the given id does not exist.
@@ -49,6 +64,9 @@ const (
 	ServiceAccountToken TokenKind = "serviceaccount"
 	// BootstrapToken is a Kubernetes bootstrap token.
 	BootstrapToken TokenKind = "bootstrap"
+	// SecretToken is a token of the bootstrap ServiceAccount that is stored in a
+	// Secret and never expires, as older releases of clusteradm use it.
+	SecretToken TokenKind = "secret"
 )
 
 // TokenInfo describes a join token without holding it.
@@ -150,12 +168,21 @@ func (t Tokens) List(ctx context.Context) ([]TokenInfo, error) {
 	if err != nil {
 		return nil, err
 	}
+	stored, err := t.storedSecrets(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var infos []TokenInfo
 	for i := range anchors {
 		infos = append(infos, t.info(&anchors[i]))
 	}
 	for i := range secrets {
 		infos = append(infos, t.bootstrapInfo(&secrets[i]))
+	}
+	for i := range stored {
+		infos = append(infos, TokenInfo{
+			ID: stored[i].Name, Kind: SecretToken, User: names.BootstrapServiceAccountUser, Created: stored[i].CreationTimestamp.Time,
+		})
 	}
 	slices.SortFunc(infos, func(a, b TokenInfo) int {
 		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))
@@ -194,8 +221,12 @@ func (t Tokens) Revoke(ctx context.Context, id string) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: names.OperatorNamespace, Name: names.JoinTokenSecretPrefix + id,
 	}}
-	if infos[i].Kind == BootstrapToken {
+	switch infos[i].Kind {
+	case BootstrapToken:
 		secret.Namespace, secret.Name = metav1.NamespaceSystem, names.BootstrapTokenSecretPrefix+id
+	case SecretToken:
+		secret.Name = id
+	case ServiceAccountToken:
 	}
 	if err := client.IgnoreNotFound(t.Client.Delete(ctx, secret)); err != nil {
 		return fmt.Errorf("revoke join token %s: %w", id, err)
@@ -213,12 +244,13 @@ func (t Tokens) anchors(ctx context.Context) ([]corev1.Secret, error) {
 	return list.Items, nil
 }
 
-// bootstrapSecrets lists the bootstrap tokens that init made. Whoever may not
-// read kube-system sees none of them.
+// bootstrapSecrets lists the bootstrap tokens for joining, by whomever they were
+// made: init and clusteradm label theirs, and any that is in the group that may
+// join is one. Without the right to read kube-system none is seen.
 func (t Tokens) bootstrapSecrets(ctx context.Context) ([]corev1.Secret, error) {
 	var list corev1.SecretList
 	err := t.Client.List(ctx, &list, client.InNamespace(metav1.NamespaceSystem),
-		client.MatchingLabels{"app": names.ClusterManagerOperator})
+		client.MatchingFields{"type": string(corev1.SecretTypeBootstrapToken)})
 	if apierrors.IsForbidden(err) {
 		return nil, nil
 	}
@@ -226,7 +258,22 @@ func (t Tokens) bootstrapSecrets(ctx context.Context) ([]corev1.Secret, error) {
 		return nil, fmt.Errorf("bootstrap tokens: %w", err)
 	}
 	return slices.DeleteFunc(list.Items, func(s corev1.Secret) bool {
-		return s.Type != corev1.SecretTypeBootstrapToken
+		groups := strings.Split(string(s.Data[bootstrapTokenGroups]), ",")
+		return s.Labels["app"] != names.ClusterManagerOperator && !slices.Contains(groups, names.BootstrapTokenGroup)
+	}), nil
+}
+
+// storedSecrets lists the Secrets that hold a token of the bootstrap
+// ServiceAccount.
+func (t Tokens) storedSecrets(ctx context.Context) ([]corev1.Secret, error) {
+	var list corev1.SecretList
+	err := t.Client.List(ctx, &list, client.InNamespace(names.OperatorNamespace),
+		client.MatchingFields{"type": string(corev1.SecretTypeServiceAccountToken)})
+	if err != nil {
+		return nil, fmt.Errorf("tokens in Secrets: %w", err)
+	}
+	return slices.DeleteFunc(list.Items, func(s corev1.Secret) bool {
+		return s.Annotations[corev1.ServiceAccountNameKey] != names.BootstrapServiceAccount
 	}), nil
 }
 

@@ -60,7 +60,7 @@ hub, join asks for membership of a managed cluster, accept grants it.`,
 		SuggestionsMinimumDistance: 2,
 		CompletionOptions:          cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
-	if env.Name == "clusteradm" {
+	if env.Name == cli.Clusteradm {
 		root.Use = env.Name + " COMMAND"
 	}
 	root.SetIn(env.In)
@@ -76,6 +76,8 @@ hub, join asks for membership of a managed cluster, accept grants it.`,
 		cli.SetOrder(s.cmd, i)
 		root.AddCommand(s.cmd)
 	}
+	root.AddCommand(absent(env)...)
+	cli.CompleteContexts(env, root)
 	return root
 }
 

@@ -131,3 +131,20 @@ func TestShortTokenNeverLapses(t *testing.T) {
 		}
 	})
 }
+
+// TestBackoffSpreads: many that fail together come again spread over the upper
+// half of the wait, which doubles.
+func TestBackoffSpreads(t *testing.T) {
+	t.Parallel()
+	b := credential.Backoff{First: 8 * time.Second, Most: time.Minute}
+	for failures, full := range map[int]time.Duration{1: 8 * time.Second, 2: 16 * time.Second, 3: 32 * time.Second, 4: time.Minute, 50: time.Minute} {
+		lowest, highest := full, time.Duration(0)
+		for i := range 1000 {
+			wait := b.Delay(failures, "cluster"+strconv.Itoa(i))
+			lowest, highest = min(lowest, wait), max(highest, wait)
+		}
+		if lowest < full/2 || highest > full || highest-lowest < full*45/100 {
+			t.Errorf("%d failures: waits from %v to %v of %v", failures, lowest, highest, full)
+		}
+	}
+}

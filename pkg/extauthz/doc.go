@@ -1,6 +1,6 @@
 // Package extauthz is the token authorizer as a role: it takes a workload's
 // token of a managed cluster and gives the request a token of the hub, for a
-// proxy in front of the hub's API (seed 002).
+// proxy in front of the hub's API.
 //
 // It owns how the parts below it are put together, how a configuration comes in
 // and replaces another while requests go on, and what the role tells about
@@ -8,6 +8,8 @@
 // in jwks, tokens in subject and review, rules in policy, minting in exchange,
 // their order in authorizer, protocols in server.
 //
-// Invariant: a configuration is taken over whole or not at all. One that cannot
-// be used leaves the last good one in force, and is reported until it is mended.
+// Invariant: a configuration is taken over whole or not at all. A file that cannot
+// be used leaves the last good one in force, and is reported until it is fixed. An
+// object of the hub that cannot be used denies everything to its cluster and is
+// reported in its conditions.
 package extauthz

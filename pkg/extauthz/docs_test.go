@@ -50,6 +50,49 @@ func reasons(t *testing.T) []verdict.Reason {
 	return found
 }
 
+// TestTheGuideIsComplete: the page has each part of a guide to keys by hand, with
+// the commands that it needs.
+func TestTheGuideIsComplete(t *testing.T) {
+	t.Parallel()
+	text := page(t)
+	for what, parts := range map[string][]string{
+		"extracting keys":            {"### Keys by hand", "get --raw /.well-known/openid-configuration", "get --raw /openid/v1/jwks", "issuer add cluster1"},
+		"issuers that match":         {"must be the same text"},
+		"a mounted ConfigMap":        {"kubectl create configmap", "mountPath:", "jwksFile: /etc/clusters/", "--clusters-config=/etc/clusters/clusters.yaml", "subPath"},
+		"migrating to keys":          {"### From TokenReview to keys", "--workload-kubeconfig", "review: {mode: Always", "To go back"},
+		"the flow":                   {"subject token  | proxy (Envoy)"},
+		"fields":                     {"### The fields", "### Without a hub: a file"},
+		"security":                   {"## Threat model", "### Proof of possession"},
+		"troubleshooting":            {"## Why was I refused?"},
+		"who reaches the authorizer": {"token-authorizer-client"},
+	} {
+		for _, part := range parts {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s: the page lacks %q", what, part)
+			}
+		}
+	}
+}
+
+// TestNginxVerifies: nginx verifies no server unless it is told to, and with
+// which CA; the sample does so on both hops.
+func TestNginxVerifies(t *testing.T) {
+	t.Parallel()
+	_, sample, _ := strings.Cut(page(t), "```\nproxy_ssl_verify on;")
+	sample, _, _ = strings.Cut(sample, "```")
+	locations := strings.Split(sample, "\nlocation ")[1:]
+	if len(locations) != 2 {
+		t.Fatalf("%d locations in the sample, which must begin with proxy_ssl_verify on", len(locations))
+	}
+	for _, location := range locations {
+		for _, need := range []string{"proxy_pass https://", "proxy_ssl_trusted_certificate ", "proxy_ssl_name "} {
+			if !strings.Contains(location, need) {
+				t.Errorf("a location lacks %q: %s", need, location)
+			}
+		}
+	}
+}
+
 // TestEveryReasonIsExplained keeps the table of reasons complete and right.
 func TestEveryReasonIsExplained(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
@@ -102,44 +103,53 @@ func (e *engine) apply(c *config.Config) error {
 		return err
 	}
 	e.entries = entries
-	rules := make(map[string]*subject.Rules, len(c.Clusters))
-	clusters := make(map[string]authorizer.Cluster, len(c.Clusters))
 	settings := c.Exchange(0)
-	for i := range c.Clusters {
-		from := &c.Clusters[i]
+	e.role.authorizer.Swap(snapshot(c, e.role.store, e.role.config.Clock, func(from *config.Cluster) authorizer.Cluster {
 		made := entries[from.Name()]
-		rules[from.Name()] = &from.Token
 		cluster := authorizer.Cluster{Rules: from.Policy, Generation: made.generation}
 		if made.reviewer != nil { // A nil *Reviewer in the interface would not be nil.
 			cluster.Reviewer = made.reviewer
 		}
-		clusters[from.Name()] = cluster
 		limits := settings.Clusters[from.Name()]
 		limits.Generation = made.generation
 		settings.Clusters[from.Name()] = limits
-	}
-	e.role.authorizer.Swap(authorizer.Snapshot{
-		Verifier: subject.NewVerifier(e.role.store, func(cluster string) *subject.Rules {
-			if own, ok := rules[cluster]; ok {
-				return own
-			}
-			return rules[policy.AnyCluster]
-		}, e.role.config.Clock),
-		Clusters: clusters,
-	})
+		return cluster
+	}))
 	// Afterwards, so that tokens minted under the rules before go as well.
 	e.role.exchanger.Configure(settings)
 	return nil
 }
 
-// keys are where the keys of all clusters come from. On a hub, every cluster
-// that publishes keys is known, so that one without rules is told apart from
-// one that nobody knows.
-func (e *engine) keys(c *config.Config) []jwks.Cluster {
-	keys := c.Keys()
-	if e.role.config.Source.ConfigMap.Name == "" {
-		return keys
+// snapshot is what requests go through under a configuration.
+func snapshot(c *config.Config, keys subject.Keys, clock clock.PassiveClock, made func(*config.Cluster) authorizer.Cluster) authorizer.Snapshot {
+	rules := make(map[string]*subject.Rules, len(c.Clusters))
+	clusters := make(map[string]authorizer.Cluster, len(c.Clusters))
+	for i := range c.Clusters {
+		from := &c.Clusters[i]
+		rules[from.Name()], clusters[from.Name()] = &from.Token, made(from)
 	}
+	return authorizer.Snapshot{
+		Verifier: subject.NewVerifier(keys, func(cluster string) *subject.Rules {
+			if own, ok := rules[cluster]; ok {
+				return own
+			}
+			return rules[policy.AnyCluster]
+		}, clock),
+		Clusters: clusters,
+	}
+}
+
+// keys are where the keys of all clusters come from.
+func (e *engine) keys(c *config.Config) []jwks.Cluster {
+	if e.role.config.Source.FromHub {
+		return withEveryone(c.Keys())
+	}
+	return c.Keys()
+}
+
+// withEveryone adds every cluster that publishes keys on the hub, so that one without
+// rules is distinguished from one that is not known.
+func withEveryone(keys []jwks.Cluster) []jwks.Cluster {
 	for i := range keys {
 		if keys[i].Name == jwks.Everyone {
 			return keys
@@ -180,7 +190,7 @@ func (e *engine) prepare(c *config.Config) (map[string]*entry, error) {
 }
 
 // review makes TokenReviews of one cluster what requests go through: the older
-// way of seed 002, whose identities become those of the same name on the hub.
+// way of tokensmith, whose identities become those of the same name on the hub.
 func (e *engine) review(source Source) error {
 	verifier, err := review.NewTokenReview(source.Workload)
 	if err != nil {
@@ -207,7 +217,7 @@ func (e *engine) review(source Source) error {
 	})
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.current, e.at = &config.Config{Seed: true}, e.role.config.Clock.Now()
+	e.current, e.at = &config.Config{Open: true}, e.role.config.Clock.Now()
 	e.reloads.count(nil, e.at)
 	return nil
 }

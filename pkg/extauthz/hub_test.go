@@ -3,13 +3,13 @@ package extauthz_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -17,23 +17,24 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
-// policyName is the ConfigMap with the configuration.
-var policyName = types.NamespacedName{Namespace: names.HubNamespace, Name: names.TokenAuthorizer}
-
 // TestFromHub: the keys that a cluster publishes count while it is accepted, the
-// rules are in a ConfigMap, and without a rule nothing is allowed.
+// rules are in objects, and without a rule nothing is allowed.
 func TestFromHub(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	admin := hub.Client(t)
 	installation.Hub(t, admin, manifests.Hub{TokenAuthorizer: &manifests.TokenAuthorizer{}})
-	w.start(t, extauthz.Source{ConfigMap: policyName}, manager.Options{Cache: extauthz.CacheOptions()})
+	w.start(t, extauthz.Source{FromHub: true, Options: config.Options{Self: policy.Account{Namespace: names.HubNamespace, Name: names.TokenAuthorizer}}},
+		manager.Options{Cache: extauthz.CacheOptions()})
 	await.Condition(t, patience, "the role serves", func(ctx context.Context) (bool, error) { return w.serving(ctx), nil })
 	token := w.token(t, audience)
 	cluster := "of-" + w.namespace // The hub is shared with another turn of this test.
@@ -41,31 +42,52 @@ func TestFromHub(t *testing.T) {
 
 	w.turns(t, token, http.StatusUnauthorized) // Nobody knows its issuer.
 	join(t, admin, cluster)
-	publish(t, admin, cluster, string(hub.KeySet(t)))
+	publish(t, admin, cluster)
 	w.turns(t, token, http.StatusForbidden) // Known, and allowed nothing.
-	if got := w.status(t); len(got.Clusters) != 1 || got.Clusters[0].Name != cluster || got.Clusters[0].Rules != 0 {
+	if got := w.status(t); !slices.ContainsFunc(got.Clusters, func(c extauthz.ClusterStatus) bool { return c.Name == cluster && c.Rules == 0 }) {
 		t.Errorf("/clusters tells %+v", got.Clusters)
 	}
 
-	rules := "defaults: {audiences: [" + audience + "]}\nclusters:\n- name: NAME\n  allow:\n  - {namespaces: [app-*], mapTo: {namespace: \"{namespace}\", name: \"{name}\"}}\n"
-	configure(t, admin, strings.Replace(rules, "NAME", cluster, 1))
+	rules := v1alpha1.TokenExchangePolicySpec{
+		TokenRules: v1alpha1.TokenRules{Audiences: []string{audience}},
+		Allow:      []v1alpha1.Rule{{Namespaces: []string{"app-*"}, MapTo: v1alpha1.Mapping{Namespace: "{namespace}", Name: "{name}"}}},
+	}
+	allow(t, admin, cluster, rules)
 	w.turns(t, token, http.StatusOK)
 	w.becomes(t, token, w.user())
-	configure(t, admin, "clusters: [{")
-	await.Condition(t, patience, "the broken one is told", func(context.Context) (bool, error) {
-		return w.status(t).Configuration.Error != "", nil
-	})
+
+	t.Log("One object that cannot be used stops its own cluster and no other.")
+	installation.Create(t, admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "broken-" + cluster}})
+	allow(t, admin, "broken-"+cluster, v1alpha1.TokenExchangePolicySpec{Allow: rules.Allow})
+	says(t, "broken-"+cluster, metav1.Condition{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInvalid, Message: "no audience is named"})
 	w.becomes(t, token, w.user())
-	configure(t, admin, strings.Replace(rules, "NAME", "other", 1))
+	allow(t, admin, cluster, v1alpha1.TokenExchangePolicySpec{Allow: rules.Allow})
+	w.turns(t, token, http.StatusUnauthorized)
+	says(t, cluster, metav1.Condition{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInvalid, Message: "no audience is named"})
+	allow(t, admin, cluster, rules)
+	w.turns(t, token, http.StatusOK)
+	says(t, cluster, metav1.Condition{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAccepted, Message: "1 rule"})
+	says(t, cluster, metav1.Condition{Type: v1alpha1.ConditionWarnings, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRisky, Message: "the cluster chooses the namespace of the hub"})
+
+	t.Log("The defaults' rules are for clusters without a policy.")
+	defaults := &v1alpha1.TokenExchangeDefaults{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.Name}}
+	defaults.Spec.Audiences, defaults.Spec.Allow = []string{audience}, rules.Allow
+	if err := admin.Create(t.Context(), defaults); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = admin.Delete(context.WithoutCancel(t.Context()), defaults) })
+	allow(t, admin, cluster, v1alpha1.TokenExchangePolicySpec{})
 	w.turns(t, token, http.StatusForbidden)
-	configure(t, admin, strings.Replace(rules, "NAME", `"*"`, 1))
+	if err := admin.Delete(t.Context(), exchangePolicy(cluster)); err != nil {
+		t.Fatal(err)
+	}
 	w.turns(t, token, http.StatusOK)
 
 	accept(t, admin, cluster, false)
 	w.turns(t, token, http.StatusUnauthorized)
 	accept(t, admin, cluster, true)
 	w.turns(t, token, http.StatusOK)
-	if err := admin.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: policyName.Namespace, Name: policyName.Name}}); err != nil {
+	if err := admin.Delete(t.Context(), defaults); err != nil {
 		t.Fatal(err)
 	}
 	w.turns(t, token, http.StatusForbidden)
@@ -74,11 +96,43 @@ func TestFromHub(t *testing.T) {
 	}
 }
 
+func exchangePolicy(cluster string) *v1alpha1.TokenExchangePolicy {
+	return &v1alpha1.TokenExchangePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: v1alpha1.Name}}
+}
+
+// allow writes the rules of a cluster.
+func allow(t *testing.T, admin client.Client, cluster string, spec v1alpha1.TokenExchangePolicySpec) {
+	t.Helper()
+	object := exchangePolicy(cluster)
+	if _, err := ctrl.CreateOrUpdate(t.Context(), admin, object, func() error {
+		object.Spec = spec
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// says waits until a condition of a policy is about its current generation; of the
+// message want has a part.
+func says(t *testing.T, cluster string, want metav1.Condition) {
+	t.Helper()
+	admin, object := hub.Client(t), exchangePolicy(cluster)
+	await.Condition(t, patience, "the condition "+want.Type, func(ctx context.Context) (bool, error) {
+		if err := admin.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return false, err
+		}
+		c := apimeta.FindStatusCondition(object.Status.Conditions, want.Type)
+		return c != nil && c.ObservedGeneration == object.Generation && c.Status == want.Status && c.Reason == want.Reason &&
+			strings.Contains(c.Message, want.Message), nil
+	}, func() any { return object.Status })
+}
+
 func join(t *testing.T, admin client.Client, name string) {
 	t.Helper()
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cluster.Spec.HubAcceptsClient = true
-	for _, object := range []client.Object{cluster, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}} {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{names.LabelClusterName: name}}}
+	for _, object := range []client.Object{cluster, namespace} {
 		if err := admin.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
@@ -113,15 +167,13 @@ func accept(t *testing.T, admin client.Client, name string, accepts bool) {
 }
 
 // publish writes what the cluster's agent does.
-func publish(t *testing.T, admin client.Client, namespace, keys string) {
+func publish(t *testing.T, admin client.Client, name string) {
 	t.Helper()
-	put(t, admin, namespace, names.IssuerConfigMap, map[string]string{names.IssuerKeyIssuer: issuer, names.IssuerKeyJWKS: keys})
-}
-
-// configure writes the configuration on the hub.
-func configure(t *testing.T, admin client.Client, text string) {
-	t.Helper()
-	put(t, admin, policyName.Namespace, policyName.Name, map[string]string{names.TokenAuthorizerConfigKey: text})
+	cluster := &clusterv1.ManagedCluster{}
+	if err := admin.Get(t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
+		t.Fatal(err)
+	}
+	put(t, admin, name, names.IssuerConfigMap, hub.Published(t, issuer, name, string(cluster.UID)))
 }
 
 func put(t *testing.T, admin client.Client, namespace, name string, data map[string]string) {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -42,16 +41,16 @@ type Config struct {
 	Metrics metrics.RegistererGatherer
 }
 
-// Source is where clusters and rules come from: exactly one of File, ConfigMap
-// and Workload.
+// Source is where clusters and rules come from: exactly one of File, FromHub and
+// Workload.
 type Source struct {
 	// File is read again when it changes.
 	File string
-	// ConfigMap of the hub, read again when it changes. Keys are then those that
-	// clusters publish on the hub, unless an entry says otherwise.
-	ConfigMap types.NamespacedName
+	// FromHub takes the rules from the objects on the hub, as they change, and the
+	// keys that clusters publish there, unless a policy says otherwise.
+	FromHub bool
 	// Workload is the connection to the one cluster whose tokens are proven by
-	// TokenReviews, the older way of seed 002.
+	// TokenReviews, the older way of tokensmith.
 	Workload *rest.Config
 	// Options are what a file does not say.
 	Options config.Options
@@ -62,7 +61,7 @@ var errSource = errors.New("exactly one source of clusters is needed: a file, th
 
 func (s Source) check() error {
 	n := 0
-	for _, given := range []bool{s.File != "", s.ConfigMap.Name != "", s.Workload != nil} {
+	for _, given := range []bool{s.File != "", s.FromHub, s.Workload != nil} {
 		if given {
 			n++
 		}
@@ -115,14 +114,19 @@ type role struct {
 	auditor    *audit.Log
 	server     *server.Server
 	engine     *engine
+	reports    *reporter
 }
 
 func newRole(c Config) (*role, error) {
 	if c.Warn == nil {
 		c.Warn = func(message string) { c.Log.Info("Warning: " + message) }
 	}
-	r := &role{config: c}
-	r.store = jwks.New(jwks.Config{Hub: c.Source.ConfigMap.Name != "", Clock: c.Clock, Log: c.Log.WithName("keys")})
+	r := &role{config: c, reports: newReporter(c.Clock)}
+	r.store = jwks.New(jwks.Config{
+		Hub: c.Source.FromHub, Clock: c.Clock, Log: c.Log.WithName("keys"),
+		// The issued tokens of a cluster go with its keys.
+		Gone: func(cluster string) { r.exchanger.EvictCluster(cluster) },
+	})
 	var err error
 	if r.exchanger, err = exchange.New(exchange.Config{
 		Hub: c.Hub, Clock: c.Clock, Log: c.Log.WithName("exchange"), Metrics: c.Metrics,
@@ -136,6 +140,9 @@ func newRole(c Config) (*role, error) {
 			return nil, err
 		}
 		chain.Auditor = r.auditor
+	}
+	if c.Source.FromHub {
+		chain.Auditor = counting{Auditor: chain.Auditor, reports: r.reports}
 	}
 	if r.authorizer, err = authorizer.New(chain); err != nil {
 		return nil, err
@@ -168,14 +175,15 @@ func (r *role) feed(mgr manager.Manager) ([]func(context.Context) error, error) 
 			return config.Watch(ctx, r.config.Clock, source.File, source.Options, r.engine.changed)
 		}}, nil
 	default:
-		policy, err := newConfigMapWatch(r.config.Hub, source, r.engine.changed)
-		if err != nil {
+		r.reports.client = mgr.GetClient()
+		objects := &rules{client: mgr.GetClient(), options: source.Options, changed: r.engine.changed, reports: r.reports}
+		if err := objects.follow(mgr); err != nil {
 			return nil, err
 		}
 		if err := r.publications(mgr); err != nil {
 			return nil, err
 		}
-		return []func(context.Context) error{r.store.Run, policy.run}, nil
+		return []func(context.Context) error{r.store.Run, objects.begin}, nil
 	}
 }
 

@@ -179,7 +179,7 @@ func (s *status) configuration(out *Status) (rules func(cluster string) int) {
 	case source.Workload != nil:
 		out.Configuration.Source = "TokenReview by " + source.Workload.Host
 	default:
-		out.Configuration.Source = "ConfigMap " + source.ConfigMap.String()
+		out.Configuration.Source = "the hub"
 	}
 	engine.mu.Lock()
 	defer engine.mu.Unlock()

@@ -9,11 +9,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -89,6 +92,51 @@ func (r *Runner) Clean(ctx context.Context, hub InstalledHub, l Removal) error {
 		_, err := r.applier().DeleteAndWait(ctx, r.waiter(say), objs...)
 		return err
 	})
+}
+
+// CleanPlan lists what Clean would remove, for a dry run.
+func (r *Runner) CleanPlan(ctx context.Context, hub InstalledHub, l Removal) ([]string, error) {
+	if len(hub.Clusters) > 0 && !l.Force {
+		return nil, &ClustersRemainError{Clusters: hub.Clusters}
+	}
+	var plan []string
+	if hub.Manager != nil {
+		plan = append(plan, "clustermanager.operator.open-cluster-management.io/"+hub.Manager.Name)
+	}
+	if !l.Purge {
+		return plan, nil
+	}
+	objs, err := r.hubObjects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// What init made with other flags is not there.
+	for _, obj := range objs {
+		found, ok := obj.DeepCopyObject().(client.Object)
+		if !ok {
+			continue
+		}
+		switch err := r.Client.Get(ctx, client.ObjectKeyFromObject(obj), found); {
+		case Gone(err):
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", obj.GetName(), err)
+		default:
+			line := planned(r.Client.Scheme(), obj)
+			if !slices.Contains(plan, line) {
+				plan = append(plan, line)
+			}
+		}
+	}
+	return plan, nil
+}
+
+// planned names an object as kubectl does.
+func planned(scheme *runtime.Scheme, obj client.Object) string {
+	gvk, err := apiutil.GVKForObject(obj, scheme)
+	if err != nil {
+		return obj.GetName()
+	}
+	return apply.Ref{Kind: gvk, Namespace: obj.GetNamespace(), Name: obj.GetName()}.String()
 }
 
 // hubObjects returns what init installs besides the ClusterManager, as far as

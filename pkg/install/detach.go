@@ -45,12 +45,16 @@ func (a Agent) HubConfig() (*rest.Config, error) {
 // Resign tells the hub, with the agent's own credential, that the cluster
 // leaves: it withdraws the hub's acceptance, upon which the hub takes back all
 // that it granted. The agent may update its own cluster, but not patch it.
-// A cluster that is gone has resigned already.
+// A cluster that is gone has resigned already, and so has an agent that may not
+// read its cluster: the hub takes that right from those that left.
 func Resign(ctx context.Context, hub client.Client, cluster string) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		live := &clusterv1.ManagedCluster{}
-		if err := hub.Get(ctx, client.ObjectKey{Name: cluster}, live); err != nil {
-			return client.IgnoreNotFound(err)
+		err := hub.Get(ctx, client.ObjectKey{Name: cluster}, live)
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			return nil
+		} else if err != nil {
+			return err
 		}
 		if !live.Spec.HubAcceptsClient {
 			return nil
@@ -61,7 +65,9 @@ func Resign(ctx context.Context, hub client.Client, cluster string) error {
 	})
 }
 
-// Detach removes a cluster from the hub, as the hub's administrator. With
+// Detach removes a cluster from the hub, as the hub's administrator. It does
+// not deny the cluster first: deletion takes the agent's permissions as well, but
+// for those on its ManifestWorks, which the agent needs to finish them. With
 // l.Force, finalizers that wait for the agent are dropped by the hub's
 // controllers. Unless it waits, it returns while the hub still cleans up.
 func (r *Runner) Detach(ctx context.Context, cluster string, l Removal) error {
@@ -70,13 +76,12 @@ func (r *Runner) Detach(ctx context.Context, cluster string, l Removal) error {
 		if err := r.Client.Get(ctx, client.ObjectKey{Name: cluster}, live); err != nil {
 			return fmt.Errorf("cluster %s: %w", cluster, err)
 		}
-		patch := client.MergeFrom(live.DeepCopy())
-		live.Spec.HubAcceptsClient = false
 		if l.Force {
+			patch := client.MergeFrom(live.DeepCopy())
 			live.Annotations = mergeMap(live.Annotations, map[string]string{names.AnnotationForceDetach: "true"})
-		}
-		if err := r.Client.Patch(ctx, live, patch); err != nil {
-			return fmt.Errorf("cluster %s: %w", cluster, err)
+			if err := r.Client.Patch(ctx, live, patch); err != nil {
+				return fmt.Errorf("cluster %s: %w", cluster, err)
+			}
 		}
 		target := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
 		if !r.Wait {

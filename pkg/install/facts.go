@@ -19,6 +19,7 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 )
 
 // Facts are all that the checks depend on.
@@ -36,6 +37,8 @@ type Facts struct {
 	Missing []Permission
 	// Terminating are namespaces that we need and that are being deleted.
 	Terminating []string
+	// Other is what another product runs in the place of what is to be installed.
+	Other *origin.Installation
 }
 
 // Permission is a right that an installation needs.
@@ -54,9 +57,12 @@ func (p Permission) String() string {
 	return s
 }
 
+// search looks for an installation of another product.
+type search func(ctx context.Context, reader client.Reader, namespaces ...string) (*origin.Installation, error)
+
 // gather reads the facts. objs are what will be applied; crd is the operator's
-// CRD.
-func gather(ctx context.Context, c client.Client, disco discovery.ServerVersionInterface, objs []client.Object, crd string) (Facts, error) {
+// CRD; others finds who else is there.
+func gather(ctx context.Context, c client.Client, disco discovery.ServerVersionInterface, objs []client.Object, crd string, others search) (Facts, error) {
 	var f Facts
 	info, err := disco.ServerVersion()
 	if err != nil {
@@ -74,7 +80,12 @@ func gather(ctx context.Context, c client.Client, disco discovery.ServerVersionI
 	if f.Release, err = release(ctx, c, crd); err != nil {
 		return f, err
 	}
-	if f.Missing, err = missing(ctx, c, permissions(c, objs)); err != nil {
+	if f.Other, err = others(ctx, c); err != nil {
+		return f, err
+	}
+	// Who may not list Deployments cannot see what another product runs.
+	seeing := Permission{Verb: "list", Resource: schema.GroupResource{Group: "apps", Resource: "deployments"}}
+	if f.Missing, err = missing(ctx, c, append(permissions(c, objs), seeing)); err != nil {
 		return f, err
 	}
 	f.Terminating, err = terminating(ctx, c, objs)

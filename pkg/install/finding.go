@@ -40,7 +40,11 @@ const (
 	CheckHubAddress  = "hub-address"
 )
 
-// Checks returns the names of all checks.
+// CheckOther is about installations of other products. It cannot be skipped:
+// nothing that would be installed over one works.
+const CheckOther = "other-product"
+
+// Checks returns the names of all checks that can be skipped.
 func Checks() []string {
 	return []string{
 		CheckVersion, CheckPermissions, CheckClusterKind, CheckExisting, CheckDowngrade,
@@ -48,8 +52,15 @@ func Checks() []string {
 	}
 }
 
+func (f Finding) skippable() bool { return f.Check != CheckOther }
+
 // PreflightError says that checks failed. It lists all of them.
 type PreflightError struct{ Findings []Finding }
+
+// Skippable reports whether a user can make every finding a warning.
+func (e *PreflightError) Skippable() bool {
+	return !slices.ContainsFunc(e.Findings, func(f Finding) bool { return !f.skippable() })
+}
 
 // Error implements error.
 func (e *PreflightError) Error() string {
@@ -73,7 +84,7 @@ func sift(findings []Finding, skip []string) ([]Finding, error) {
 	var warnings, fatal []Finding
 	for _, f := range findings {
 		switch {
-		case slices.Contains(skip, f.Check), f.Severity == Warning:
+		case slices.Contains(skip, f.Check) && f.skippable(), f.Severity == Warning:
 			f.Severity = Warning
 			warnings = append(warnings, f)
 		default:

@@ -8,19 +8,29 @@ import (
 
 	"open-cluster-management.io/api/feature"
 	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 type gates = map[featuregate.Feature]featuregate.FeatureSpec
 
+// registrationGates adds the gate that upstream's operators read from those of
+// registration.
+func registrationGates(set gates) gates {
+	set = maps.Clone(set)
+	set[names.GateNetworkPolicies] = featuregate.FeatureSpec{}
+	return set
+}
+
 // HubFeatures returns the names of all feature gates of a hub.
 func HubFeatures() []string {
-	return featureNames(feature.DefaultHubRegistrationFeatureGates, feature.DefaultHubWorkFeatureGates,
+	return featureNames(registrationGates(feature.DefaultHubRegistrationFeatureGates), feature.DefaultHubWorkFeatureGates,
 		feature.DefaultHubAddonManagerFeatureGates, feature.DefaultHubPlacementFeatureGates)
 }
 
 // AgentFeatures returns the names of all feature gates of an agent.
 func AgentFeatures() []string {
-	return featureNames(feature.DefaultSpokeRegistrationFeatureGates, feature.DefaultSpokeWorkFeatureGates)
+	return featureNames(registrationGates(feature.DefaultSpokeRegistrationFeatureGates), feature.DefaultSpokeWorkFeatureGates)
 }
 
 func featureNames(sets ...gates) []string {
@@ -47,7 +57,7 @@ func of(set gates, wanted []operatorv1.FeatureGate) []operatorv1.FeatureGate {
 // hubGates puts each gate where its component reads it.
 func hubGates(spec *operatorv1.ClusterManagerSpec, wanted []operatorv1.FeatureGate) {
 	registration := spec.RegistrationConfiguration
-	registration.FeatureGates = mergeGates(registration.FeatureGates, of(feature.DefaultHubRegistrationFeatureGates, wanted))
+	registration.FeatureGates = mergeGates(registration.FeatureGates, of(registrationGates(feature.DefaultHubRegistrationFeatureGates), wanted))
 	if work := of(feature.DefaultHubWorkFeatureGates, wanted); len(work) > 0 {
 		if spec.WorkConfiguration == nil {
 			spec.WorkConfiguration = &operatorv1.WorkConfiguration{}
@@ -71,7 +81,7 @@ func hubGates(spec *operatorv1.ClusterManagerSpec, wanted []operatorv1.FeatureGa
 // agentGates does the same for an agent.
 func agentGates(spec *operatorv1.KlusterletSpec, wanted []operatorv1.FeatureGate) {
 	registration := spec.RegistrationConfiguration
-	registration.FeatureGates = mergeGates(registration.FeatureGates, of(feature.DefaultSpokeRegistrationFeatureGates, wanted))
+	registration.FeatureGates = mergeGates(registration.FeatureGates, of(registrationGates(feature.DefaultSpokeRegistrationFeatureGates), wanted))
 	if work := of(feature.DefaultSpokeWorkFeatureGates, wanted); len(work) > 0 {
 		if spec.WorkConfiguration == nil {
 			spec.WorkConfiguration = &operatorv1.WorkAgentConfiguration{}

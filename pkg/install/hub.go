@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 )
 
 // crdClusterManagers is the CRD that the hub's operator works on.
@@ -123,7 +124,7 @@ func (r *Runner) Init(ctx context.Context, h Hub, info bootstrap.ClusterInfo) (O
 		if objs, err = h.objects(l, info); err != nil {
 			return nil, err
 		}
-		facts, err := gather(ctx, r.Client, r.Discovery, objs, crdClusterManagers)
+		facts, err := gather(ctx, r.Client, r.Discovery, objs, crdClusterManagers, origin.Hub)
 		if err != nil {
 			return nil, err
 		}
@@ -215,8 +216,7 @@ func (r *Runner) live(ctx context.Context) (live, error) {
 }
 
 func ownedByUs(obj client.Object) bool {
-	_, ok := obj.GetAnnotations()[apply.HashAnnotationPrefix+FieldManager]
-	return ok
+	return apply.AppliedBy(obj, FieldManager)
 }
 
 func (r *Runner) secret(ctx context.Context, namespace, name string) (map[string][]byte, error) {

@@ -1,9 +1,12 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,8 +18,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 )
 
 // crdKlusterlets is the CRD that the managed cluster's operator works on.
@@ -65,7 +70,7 @@ func (r *Runner) Join(ctx context.Context, k Klusterlet, onHub *clusterv1.Manage
 		if objs, err = k.objects(l); err != nil {
 			return nil, err
 		}
-		facts, err := gather(ctx, r.Client, r.Discovery, objs, crdKlusterlets)
+		facts, err := gather(ctx, r.Client, r.Discovery, objs, crdKlusterlets, origin.Agent)
 		if err != nil {
 			return nil, err
 		}
@@ -75,8 +80,41 @@ func (r *Runner) Join(ctx context.Context, k Klusterlet, onHub *clusterv1.Manage
 	if err != nil {
 		return out, err
 	}
+	if err := r.forgetDetached(ctx); err != nil {
+		return out, err
+	}
 	out.Changes, err = r.apply(ctx, "Installing the agent", objs)
 	return out, err
+}
+
+// RefuseOthersAgent returns an error if another product runs an agent here. It
+// is for callers that prepare the hub before Join, which looks as well.
+func (r *Runner) RefuseOthersAgent(ctx context.Context) error {
+	other, err := origin.Agent(ctx, r.Client)
+	if err != nil {
+		return err
+	}
+	_, err = sift(judgeOther(other), nil)
+	return err
+}
+
+// forgetDetached lets an agent that the hub detached register again.
+func (r *Runner) forgetDetached(ctx context.Context) error {
+	l, err := liveKlusterlet(ctx, r.Client)
+	if err != nil || l == nil {
+		return err
+	}
+	secret := &corev1.Secret{}
+	err = r.Client.Get(ctx, client.ObjectKey{Namespace: namespaceOf(l), Name: names.HubKubeconfigSecret}, secret)
+	if _, marked := secret.Annotations[names.AnnotationDetached]; err != nil || !marked {
+		return client.IgnoreNotFound(err)
+	}
+	patch := client.MergeFrom(secret.DeepCopy())
+	delete(secret.Annotations, names.AnnotationDetached)
+	if err := r.Client.Patch(ctx, secret, patch); err != nil {
+		return fmt.Errorf("secret %s: %w", secret.Name, err)
+	}
+	return nil
 }
 
 // AwaitAgent waits until the agent runs.
@@ -84,9 +122,22 @@ func (r *Runner) AwaitAgent(ctx context.Context) error {
 	if err := r.await(ctx, "Waiting for the operator", deploymentReady(names.OperatorNamespace, names.KlusterletOperator)); err != nil {
 		return err
 	}
+	namespace, err := r.agentNamespace(ctx)
+	if err != nil {
+		return err
+	}
 	return r.await(ctx, "Waiting for the agent", apply.Target{Object: theKlusterlet(), Check: apply.Conditions(
 		apply.Condition("Applied", "True"), apply.Condition("RegistrationDesiredDegraded", "False"),
-	)})
+	)}, deploymentReady(namespace, names.RegistrationAgentDeployment(names.KlusterletName)))
+}
+
+// agentNamespace is the namespace of the agent that join installs.
+func (r *Runner) agentNamespace(ctx context.Context) (string, error) {
+	live, err := liveKlusterlet(ctx, r.Client)
+	if err != nil || live == nil {
+		return names.AgentNamespace, err
+	}
+	return namespaceOf(live), nil
 }
 
 // AwaitJoined waits until the agent works with the credential of the hub.
@@ -98,32 +149,71 @@ func (r *Runner) AwaitJoined(ctx context.Context) error {
 // certify, and returns its fingerprint. It returns "" when the agent has a
 // credential already and asks for none.
 func (r *Runner) AwaitKey(ctx context.Context) (fingerprint string, err error) {
-	namespace := names.AgentNamespace
-	if l, err := liveKlusterlet(ctx, r.Client); err == nil && l != nil && l.Spec.Namespace != "" {
-		namespace = l.Spec.Namespace
-	}
 	err = r.Step(ctx, "Waiting for the agent's request", func(ctx context.Context, _ Say) error {
-		for {
-			pending, err := r.secret(ctx, namespace, names.PendingCredentialSecret)
-			if err != nil {
-				return err
-			}
-			if key, err := pemutil.ParseKey(pending[names.KeyTLSKey]); err == nil {
-				fingerprint, err = pemutil.KeyFingerprint(key.Public())
-				return err
-			}
-			issued, err := r.secret(ctx, namespace, names.HubKubeconfigSecret)
-			if err != nil || len(issued[names.KeyKubeconfig]) > 0 {
-				return err
-			}
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-r.Clock.After(pollInterval):
-			}
-		}
+		fingerprint, err = r.key(ctx, ctx.Done())
+		return err
 	})
 	return fingerprint, err
+}
+
+// GlimpseKey is AwaitKey for a caller that does not depend on the key: when the
+// agent has made none for so long, there is no error and no key.
+func (r *Runner) GlimpseKey(ctx context.Context, patience time.Duration) (fingerprint string, err error) {
+	err = r.Step(ctx, "Waiting for the agent's key", func(ctx context.Context, say Say) error {
+		patient, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		fingerprint, err = r.key(ctx, patient.Done())
+		if err != nil && ctx.Err() == nil && patient.Err() != nil {
+			say("the agent has not made it yet")
+			return nil
+		}
+		return err
+	})
+	return fingerprint, err
+}
+
+// key looks for the agent's key until done.
+func (r *Runner) key(ctx context.Context, done <-chan struct{}) (fingerprint string, err error) {
+	namespace, err := r.agentNamespace(ctx)
+	if err != nil {
+		return "", err
+	}
+	for {
+		pending, err := r.secret(ctx, namespace, names.PendingCredentialSecret)
+		if err != nil {
+			return "", err
+		}
+		if key, err := pemutil.ParseKey(pending[names.KeyTLSKey]); err == nil {
+			return pemutil.KeyFingerprint(key.Public())
+		}
+		issued, err := r.secret(ctx, namespace, names.HubKubeconfigSecret)
+		if err != nil || len(issued[names.KeyKubeconfig]) > 0 {
+			return "", err
+		}
+		select {
+		case <-done:
+			return "", cmp.Or(ctx.Err(), context.DeadlineExceeded)
+		case <-r.Clock.After(pollInterval):
+		}
+	}
+}
+
+// StoredBootstrap returns the bootstrap kubeconfig of the installed agent; nil
+// when there is none.
+func (r *Runner) StoredBootstrap(ctx context.Context) (*kubeconfig.Hub, error) {
+	live, err := liveKlusterlet(ctx, r.Client)
+	if err != nil || live == nil {
+		return nil, err
+	}
+	data, err := r.secret(ctx, namespaceOf(live), names.BootstrapHubKubeconfigSecret)
+	if err != nil || len(data[names.KeyKubeconfig]) == 0 {
+		return nil, err
+	}
+	hub, err := kubeconfig.ParseHub(data[names.KeyKubeconfig])
+	if err != nil {
+		return nil, fmt.Errorf("secret %s: %w", names.BootstrapHubKubeconfigSecret, err)
+	}
+	return &hub, nil
 }
 
 func theKlusterlet() *operatorv1.Klusterlet {

@@ -9,6 +9,7 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 )
 
 // The oldest Kubernetes releases that hubs and managed clusters may run.
@@ -91,8 +92,20 @@ func judgeKlusterlet(f Facts, k Klusterlet) []Finding {
 	return findings
 }
 
+// judgeOther refuses to install over what another product runs.
+func judgeOther(other *origin.Installation) []Finding {
+	if other == nil {
+		return nil
+	}
+	return []Finding{{
+		Check: CheckOther, Severity: Fatal,
+		Message: fmt.Sprintf("this cluster has %s. %s", other, other.Loss()),
+		Try:     other.Try(),
+	}}
+}
+
 func judgeCommon(f Facts, oldest, role string) []Finding {
-	var findings []Finding
+	findings := judgeOther(f.Other)
 	if f.Kubernetes != nil && f.Kubernetes.Major() == 0 {
 		findings = append(findings, Finding{
 			Check: CheckVersion, Severity: Warning,

@@ -64,12 +64,20 @@ func (r *Runner) apply(ctx context.Context, title string, objs []client.Object) 
 		changes, err = r.applier().Apply(ctx, objs...)
 		for _, change := range changes {
 			if change.Action != apply.Unchanged {
-				say("%s %s", change.Object, change.Action)
+				say("%s %s%s", change.Object, change.Action, r.suffix())
 			}
 		}
 		return err
 	})
 	return changes, err
+}
+
+// suffix marks a line about what a dry run did not do.
+func (r *Runner) suffix() string {
+	if r.DryRun {
+		return " (server dry run)"
+	}
+	return ""
 }
 
 // await waits for targets unless the run is dry.
@@ -78,7 +86,9 @@ func (r *Runner) await(ctx context.Context, title string, targets ...apply.Targe
 		return nil
 	}
 	return r.Step(ctx, title, func(ctx context.Context, say Say) error {
-		return r.waiter(say).Wait(ctx, targets...)
+		pods := r.lookAtPods(ctx, say, targets)
+		err := r.waiter(say).Wait(ctx, targets...)
+		return pods.explain(err)
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/node/logfile"
 )
 
 // Supervisor is the component whose log is the supervisor's own.
@@ -36,7 +37,7 @@ type LogRequest struct {
 	Pod string
 	// Component is one of Components.
 	Component string
-	// Options are those of the Pod's log.
+	// Options are those of the Pod's log; of a component's only TailLines counts.
 	Options corev1.PodLogOptions
 }
 
@@ -48,13 +49,13 @@ func Logs(ctx context.Context, request LogRequest, out io.Writer) error {
 	}
 	cluster := l.cluster(request.Cluster)
 	if request.Component != "" {
-		return cluster.componentLog(request.Component, out)
+		return cluster.componentLog(request.Component, request.Options.TailLines, out)
 	}
 	return cluster.podLog(ctx, request, out)
 }
 
-// componentLog does not need the cluster to run.
-func (l clusterLayout) componentLog(component string, out io.Writer) error {
+// componentLog does not need the cluster to run. A tail of nil is all of it.
+func (l clusterLayout) componentLog(component string, tail *int64, out io.Writer) error {
 	if !slices.Contains(Components(), component) {
 		return fmt.Errorf("there is no component %s; there are: %s", component, strings.Join(Components(), ", "))
 	}
@@ -66,7 +67,12 @@ func (l clusterLayout) componentLog(component string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, f)
+	if tail != nil {
+		err = logfile.SeekTail(f, *tail)
+	}
+	if err == nil {
+		_, err = io.Copy(out, f)
+	}
 	return errors.Join(err, f.Close())
 }
 

@@ -2,10 +2,15 @@ package names
 
 // AgentIdentityConfigMap holds, in the agent namespace, the cluster and agent
 // names that an agent made up for itself, under KeyClusterName and
-// KeyAgentName, so that a restart, a lost Secret or a new installation keeps
-// them (seed 004 step 2). It is ours: upstream keeps them in the hub kubeconfig
-// Secret alone.
+// KeyAgentName, so that a restart keeps both and a lost Secret the cluster's.
+// The agent's own is there only until the credential is stored. It is ours:
+// upstream keeps them in the hub kubeconfig Secret alone.
 const AgentIdentityConfigMap = "registration-agent-identity"
+
+// AnnotationDetached names, on the hub kubeconfig Secret, the digest of the
+// bootstrap kubeconfig with which the agent must not register the cluster again,
+// because the hub detached it on purpose. It is ours.
+const AnnotationDetached = "agent.open-cluster-management.io/detached"
 
 // The condition in which a Klusterlet tells how its connection to the hub is,
 // and its reasons (contract D.5). When it is True its reason is a bootstrap

@@ -25,6 +25,17 @@ const (
 	ReasonCertificateFailed     = "ClientCertificateUpdateFailed"
 )
 
+// Conditions of a ManagedCluster that are ours.
+const (
+	// ConditionHubApprovedJoin says the same as HubAcceptedManagedCluster.
+	ConditionHubApprovedJoin = "HubApprovedJoin"
+	// ConditionClusterIDConflict is True while a cluster has joined under
+	// several names. One that never did has no such condition.
+	ConditionClusterIDConflict = "ClusterIDConflict"
+	ReasonJoinedTwice          = "JoinedUnderSeveralNames"
+	ReasonJoinedOnce           = "JoinedOnce"
+)
+
 // Reason and message with which the hub approves CSRs by itself.
 const (
 	ReasonAutoApproved  = "AutoApprovedByHubCSRApprovingController"

@@ -12,6 +12,9 @@ const (
 	IssuerKeyIssuer = "issuer"
 	// IssuerKeyJWKS is the cluster's key set, a JSON Web Key Set (RFC 7517 §5).
 	IssuerKeyJWKS = "jwks"
+	// IssuerKeyProofs holds, one per line, a token for each key that the cluster
+	// has proven to sign with; its audience is IssuerProofAudience.
+	IssuerKeyProofs = "proofs"
 	// IssuerKeyPublishedAt is when the data last changed, in RFC 3339.
 	IssuerKeyPublishedAt = "publishedAt"
 
@@ -30,6 +33,15 @@ const (
 	AnnotationTokenAuthorizerTLS = "open-cluster-management.io/token-authorizer-tls-secret"
 )
 
+// IssuerProofPrefix begins the audience of every proof. Nothing takes a token with
+// such an audience for anything else.
+const IssuerProofPrefix = "urn:open-cluster-management:issuer-proof:"
+
+// IssuerProofAudience is the audience of the tokens by which a cluster proves to
+// the hub which keys it signs with. The UID of its ManagedCluster is of one hub
+// and of one membership.
+func IssuerProofAudience(cluster, uid string) string { return IssuerProofPrefix + cluster + ":" + uid }
+
 // ConditionIssuerTrusted tells, on a ManagedCluster, whether the hub takes the
 // keys that the cluster publishes; a cluster that publishes none lacks it.
 const (
@@ -38,8 +50,13 @@ const (
 	// ReasonKeysTrusted goes with True, the others and
 	// ReasonClusterNotAccepted with False.
 	ReasonKeysTrusted = "KeysTrusted"
-	// ReasonKeysShared: another cluster publishes the same key, and neither is believed.
+	// ReasonKeysShared: another cluster has proven that it signs with the same
+	// key, which counts for neither.
 	ReasonKeysShared = "KeysShared"
+	// ReasonKeysUnproven: the cluster has proven of no key that it signs with it.
+	ReasonKeysUnproven = "KeysUnproven"
+	// ReasonClusterNotJoined: what a cluster publishes counts once it has joined.
+	ReasonClusterNotJoined = "ClusterNotJoined"
 	// ReasonKeysInvalid: the published data cannot be used.
 	ReasonKeysInvalid = "KeysInvalid"
 )
@@ -64,16 +81,17 @@ const (
 
 // The token authorizer on the hub.
 const (
-	// TokenAuthorizer names its Deployment, Service, ServiceAccount and
-	// configuration ConfigMap in HubNamespace, and is its app label.
+	// TokenAuthorizer names its Deployment, Service and ServiceAccount in
+	// HubNamespace, and is its app label.
 	TokenAuthorizer = "token-authorizer"
-	// TokenAuthorizerConfigKey is the key of that ConfigMap that holds the
-	// configuration file.
-	TokenAuthorizerConfigKey = "clusters.yaml"
 	// TokenAuthorizerPort serves Envoy's gRPC protocol (seed 002's default).
 	TokenAuthorizerPort = 9001
 	// TokenAuthorizerHTTPPort serves the HTTP protocol of ext_authz.
 	TokenAuthorizerHTTPPort = 9002
+
+	// LabelTokenAuthorizerClient, with the value "true" on a namespace, lets what
+	// runs there reach the token authorizer; on a Pod in HubNamespace, that Pod.
+	LabelTokenAuthorizerClient = "open-cluster-management.io/token-authorizer-client"
 
 	// TokenAuthorizerServingCertSecret is what the token authorizer serves with,
 	// unless AnnotationTokenAuthorizerTLS names something else.

@@ -45,6 +45,9 @@ const (
 	// AnnotationLeft, on a ManagedCluster, says that the cluster itself withdrew
 	// the hub's acceptance: its agent and credential are gone. It is ours.
 	AnnotationLeft = AnnotationAgentPrefix + "left"
+	// AnnotationClusterID, on a ManagedCluster, is what identifies the cluster
+	// itself, whatever name it joined under. It is ours.
+	AnnotationClusterID = AnnotationAgentPrefix + "cluster-id"
 	// AnnotationManagedClusterARN names the AWS identity of a cluster that
 	// registers with the awsirsa driver.
 	AnnotationManagedClusterARN = AnnotationAgentPrefix + "managed-cluster-arn"
@@ -70,6 +73,11 @@ const (
 	// deleted, tells the hub that its agent is gone for ever: finalizers that
 	// wait for the agent are removed. It is ours; upstream has no force path.
 	AnnotationForceDetach = "open-cluster-management.io/force-detach"
+	// AnnotationAcceptedAgent and AnnotationAcceptedAgentAt, on the bindings of
+	// an accepted cluster, name the agent that they are for and the RFC 3339
+	// time at which its CertificateSigningRequest was approved. They are ours.
+	AnnotationAcceptedAgent   = "registration.open-cluster-management.io/accepted-agent"
+	AnnotationAcceptedAgentAt = "registration.open-cluster-management.io/accepted-agent-at"
 )
 
 // Finalizers.

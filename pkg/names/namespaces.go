@@ -8,6 +8,9 @@ const (
 	HubNamespace = "open-cluster-management-hub"
 	// AgentNamespace is the default of Klusterlet spec.namespace.
 	AgentNamespace = "open-cluster-management-agent"
+	// AgentNamespacePrefix begins the name of every namespace that is OCM's; the
+	// API asks for it in Klusterlet spec.namespace.
+	AgentNamespacePrefix = "open-cluster-management-"
 	// AddOnNamespace is where add-on agents are installed by default.
 	AddOnNamespace = "open-cluster-management-agent-addon"
 )

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -12,34 +15,120 @@ import (
 // edit applies the table to one CRD. A path that does not exist is an error, so
 // that the table follows the API module.
 func (e *edits) edit(name string, crd map[string]any) error {
+	spec, ok := crd["spec"].(map[string]any)
+	if !ok {
+		return errors.New("it has no spec")
+	}
+	// Generated, and empty until the CRD is applied.
+	delete(crd, "status")
+	crd["metadata"] = map[string]any{"name": name}
+	storeNewest(versionsOf(crd))
+	if err := e.addVersions(name, spec, versionsOf(crd)); err != nil {
+		return err
+	}
 	versions := versionsOf(crd)
-	if spec, ok := crd["spec"].(map[string]any); ok && len(versions) > 1 {
+	if len(versions) > 1 {
 		spec["conversion"] = e.conversion(name)
 	}
 	for _, version := range versions {
-		schema, err := schemaOf(version)
-		if err != nil {
+		if err := e.editVersion(name, version); err != nil {
 			return err
-		}
-		if err := e.removeDefaults(name, schema); err != nil {
-			return err
-		}
-		// What differs between the versions stands in an entry of its own.
-		for _, entry := range []string{name, fmt.Sprintf("%s/%v", name, version["name"])} {
-			if err := e.describe(entry, schema); err != nil {
-				return err
-			}
-			if columns := e.Columns[entry]; columns != nil {
-				version["additionalPrinterColumns"] = columns
-			}
 		}
 	}
 	return nil
 }
 
+func (e *edits) editVersion(name string, version map[string]any) error {
+	schema, err := schemaOf(version)
+	if err != nil {
+		return err
+	}
+	undescribe(schema)
+	if err := e.removeDefaults(name, schema); err != nil {
+		return err
+	}
+	// What differs between the versions stands in an entry of its own.
+	for _, entry := range []string{name, fmt.Sprintf("%s/%v", name, version["name"])} {
+		if err := e.describe(entry, schema); err != nil {
+			return err
+		}
+		if columns := e.Columns[entry]; columns != nil {
+			version["additionalPrinterColumns"] = withColumns(version["additionalPrinterColumns"], columns)
+		}
+	}
+	return nil
+}
+
+// storeNewest makes the newest version the stored one: our own components speak
+// it, so that their traffic needs no conversion and a stopped conversion webhook
+// hurts only old clients.
+func storeNewest(versions []map[string]any) {
+	for i, version := range versions {
+		version["storage"] = i == len(versions)-1
+	}
+}
+
+// addVersions adds versions that the Go types of the module do not have yet.
+// They are not stored: the CRD of an installation without them could then not
+// be applied over ours, because a stored version cannot be removed.
+func (e *edits) addVersions(name string, spec map[string]any, published []map[string]any) error {
+	for _, added := range e.AddVersions[name] {
+		version := runtime.DeepCopyJSON(published[len(published)-1])
+		if slices.ContainsFunc(published, func(v map[string]any) bool { return v["name"] == added }) {
+			return fmt.Errorf("the API module publishes %s itself: remove it from addVersions", added)
+		}
+		version["name"], version["storage"] = added, false
+		list, _ := spec["versions"].([]any)
+		spec["versions"] = append(list, version)
+	}
+	return nil
+}
+
+// withColumns adds printer columns to the published ones, which keep their
+// order: scripts count them. An age, which users look for at the end, stays last.
+func withColumns(published any, added []any) []any {
+	columns, _ := published.([]any)
+	end := len(columns)
+	if end > 0 {
+		if last, ok := columns[end-1].(map[string]any); ok && last["jsonPath"] == ".metadata.creationTimestamp" {
+			end--
+		}
+	}
+	return slices.Insert(slices.Clone(columns), end, added...)
+}
+
+// undescribe removes the descriptions of the API module from a schema, because
+// they are long and not ours. A field may be called description.
+func undescribe(schema map[string]any) {
+	delete(schema, "description")
+	for key, value := range schema {
+		switch child := value.(type) {
+		case map[string]any:
+			switch key {
+			case "properties":
+				for _, field := range child {
+					undescribeAny(field)
+				}
+			case "items", "additionalProperties":
+				undescribe(child)
+			}
+		case []any: // allOf, anyOf, oneOf
+			for _, entry := range child {
+				undescribeAny(entry)
+			}
+		}
+	}
+}
+
+func undescribeAny(schema any) {
+	if schema, ok := schema.(map[string]any); ok {
+		undescribe(schema)
+	}
+}
+
 // conversion says who converts between the versions of a CRD: the API server,
 // which only changes apiVersion and drops what the other version lacks, or our
-// webhook (contract C.1). Its namespace and CA are the installation's.
+// webhook. Its namespace and CA are the installation's.
 func (e *edits) conversion(name string) map[string]any {
 	if !slices.Contains(e.Converted, name) {
 		return map[string]any{"strategy": "None"}
@@ -69,8 +158,7 @@ func (e *edits) removeDefaults(name string, schema map[string]any) error {
 	return nil
 }
 
-// describe fills in what kubectl explain shows. The descriptions of the API
-// module are left out of the schema, because they are long and not ours.
+// describe fills in what kubectl explain shows.
 func (e *edits) describe(name string, schema map[string]any) error {
 	descriptions := e.Descriptions[name]
 	for _, path := range slices.Sorted(maps.Keys(descriptions)) {

@@ -21,10 +21,11 @@
 - apiGroups: [register.open-cluster-management.io]
   resources: [managedclusters/clientcertificates]
   verbs: [renew]
-# Certificate requests.
+# Certificate requests. Those that made an agent of a cluster that is gone its
+# agent are deleted with the cluster.
 - apiGroups: [certificates.k8s.io]
   resources: [certificatesigningrequests]
-  verbs: [create, get, list, watch]
+  verbs: [create, get, list, watch, delete]
 - apiGroups: [certificates.k8s.io]
   resources: [certificatesigningrequests/approval]
   verbs: [update, patch]
@@ -118,6 +119,22 @@
   resources: [configmaps]
   resourceNames: [{{ json .Names.Hub.TokenAuthorizer.Issuer }}]
   verbs: [list, watch]
+# The rules, and what it makes of them.
+- apiGroups: [tokenexchange.open-cluster-management.io]
+  resources: [tokenexchangepolicies, tokenexchangedefaults]
+  verbs: [get, list, watch]
+- apiGroups: [tokenexchange.open-cluster-management.io]
+  resources: [tokenexchangepolicies/status, tokenexchangedefaults/status]
+  verbs: [patch]
+{{- end -}}
+
+{{- /* What the owner of a cluster may do in its namespace on the hub. What is not
+       the rules of that cluster, admission keeps from whoever lacks the verb
+       escalate. */ -}}
+{{- define "token-exchange-editor-rules" -}}
+- apiGroups: [tokenexchange.open-cluster-management.io]
+  resources: [tokenexchangepolicies]
+  verbs: [get, list, watch, create, update, patch]
 {{- end -}}
 
 {{- /* What the registration agent may do anywhere on the managed cluster. */ -}}
@@ -125,29 +142,35 @@
 - apiGroups: [""]
   resources: [nodes]
   verbs: [get, list, watch]
-- apiGroups: [""]
-  resources: [namespaces]
-  verbs: [get, list, watch, create, update, patch]
 - apiGroups: [cluster.open-cluster-management.io]
   resources: [clusterclaims]
   verbs: [get, list, watch]
 - apiGroups: [about.k8s.io]
   resources: [clusterproperties]
   verbs: [get, list, watch]
-# A cluster without a name takes the id that OpenShift gave it.
+# What identifies the cluster is the id that OpenShift gave it, else the UID of
+# this namespace. A cluster without a name takes it as its name.
 - apiGroups: [config.openshift.io]
   resources: [clusterversions]
+  verbs: [get]
+- apiGroups: [""]
+  resources: [namespaces]
+  resourceNames: [kube-system]
   verbs: [get]
 {{- end -}}
 
 {{- /* What the registration agent needs to manage add-ons. */ -}}
 {{- define "agent-addon-rules" -}}
+# It looks whether the namespace of an add-on is there, and makes none.
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get]
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get, list, watch, create, update, patch, delete]
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
-  verbs: [get, list, watch, create, update, patch]
+  verbs: [get, list, watch]
 # It tells of new credentials beside the Secrets.
 - apiGroups: [events.k8s.io]
   resources: [events]

@@ -12,7 +12,9 @@
 // the add-on. That includes the ServiceAccount of another add-on, when the two
 // spellings of two add-ons' names are the same; whoever came first keeps it.
 //
-// Invariant: a cluster that the hub does not accept, and an add-on that is gone,
-// going or registers by another driver, has none of these objects, so that
-// every token ever issued for it is void.
+// Invariant: a cluster that the hub does not accept, and an add-on that is gone
+// or registers by another driver, has none of these objects, so that every token
+// ever issued for it is void. An add-on that is being deleted keeps them until
+// it is gone, because its agent may need its token to clean up, and one that
+// changed to certificates until its agent reports that these are stored.
 package tokeninfra

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -40,19 +41,39 @@ type verdict struct {
 func judge(addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster) verdict {
 	client := kubeClient(addOn)
 	switch {
-	case addOn.DeletionTimestamp != nil || client == nil:
+	case client == nil:
 		return verdict{action: remove}
+	case !accepted(cluster):
+		return unaccepted(addOn, client)
 	case client.Driver == "":
 		// The agent has not declared yet, or somebody set the registrations
 		// anew: it declares again in a moment.
 		return verdict{action: keep}
+	case client.Driver == string(driver.CSR) && !certified(addOn):
+		// The add-on may still work with its token.
+		return verdict{action: keep}
 	case client.Driver != string(driver.Token):
 		return verdict{action: remove}
-	case !accepted(cluster):
-		return verdict{action: remove, condition: notReady(names.ReasonClusterNotAccepted,
-			"The hub does not accept the cluster %s, so its add-ons have no identity: accept it", addOn.Namespace)}
+	case addOn.DeletionTimestamp != nil && condition(addOn) == nil:
+		return verdict{action: keep} // What goes needs no identity that it never had.
 	}
 	return judgeSubject(addOn, client.Subject.User)
+}
+
+// unaccepted is the verdict on the add-on of a cluster that is not accepted,
+// whatever its agent wrote before: only who waits for tokens is told.
+func unaccepted(addOn *addonv1beta1.ManagedClusterAddOn, client *addonv1beta1.KubeClientConfig) verdict {
+	v := verdict{action: remove}
+	if client.Driver == string(driver.Token) {
+		v.condition = notReady(names.ReasonClusterNotAccepted,
+			"The hub does not accept the cluster %s, so its add-ons have no identity: accept it", addOn.Namespace)
+	}
+	return v
+}
+
+// certified reports whether the agent has stored the certificates of an add-on.
+func certified(addOn *addonv1beta1.ManagedClusterAddOn) bool {
+	return apimeta.IsStatusConditionTrue(addOn.Status.Conditions, names.ConditionCertificateRotated)
 }
 
 func judgeSubject(addOn *addonv1beta1.ManagedClusterAddOn, user string) verdict {

@@ -123,14 +123,10 @@ func (r *Reconciler) create(ctx context.Context, object client.Object) error {
 	return err
 }
 
-// subjects are the groups of a cluster's agent, however it got its credential.
+// subjects are the group of a cluster's agents. Admission lets only the one that
+// the hub accepted use what the group is given.
 func subjects(cluster string) []rbacv1.Subject {
-	groups := []string{names.ClusterGroup(cluster), names.ClusterGroupAWS(cluster)}
-	out := make([]rbacv1.Subject, len(groups))
-	for i, group := range groups {
-		out[i] = rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: group}
-	}
-	return out
+	return []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: names.ClusterGroup(cluster)}}
 }
 
 func roleRef(addOn string) rbacv1.RoleRef {

@@ -63,6 +63,7 @@ func concerns(e event.UpdateEvent) bool {
 	}
 	return before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 		!equality.Semantic.DeepEqual(kubeClient(before), kubeClient(after)) ||
+		certified(before) != certified(after) ||
 		spoiled(condition(before), condition(after))
 }
 

@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/acceptance"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
@@ -21,7 +25,7 @@ type options struct {
 	wait     cli.Wait
 	clusters []string
 	all      bool
-	yes      bool
+	yes      cli.Yes
 	choice   acceptance.Choice
 }
 
@@ -57,7 +61,7 @@ none is accepted until one is chosen with --fingerprint.`,
 	flags.StringSliceVarP(&o.clusters, "clusters", "c", nil, "names of the clusters, separated by commas")
 	cli.AliasFlag(cmd, "cluster", "clusters")
 	flags.BoolVar(&o.all, "all-pending", false, "take every cluster that waits to be accepted")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	cli.AddYesFlag(flags, &o.yes)
 	flags.StringVar(&o.choice.Fingerprint, "fingerprint", "", "take the request with this key only, and deny its rivals")
 	flags.BoolVar(&o.choice.Deny, "deny", false, "deny the requests and set hubAcceptsClient to false")
 	flags.StringSliceVar(&o.choice.Requesters, "requesters", nil, "users whose requests are approved as well, besides the identities made for joining")
@@ -66,9 +70,31 @@ none is accepted until one is chosen with --fingerprint.`,
 	o.out.AddTo(cmd)
 	env.Kube.AddDryRunFlag(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("clusters", fleet.CompleteClusters(env))
+	_ = cmd.RegisterFlagCompletionFunc("fingerprint", o.completeFingerprint)
 	cmd.MarkFlagsMutuallyExclusive("deny", "wait")
 	cmd.MarkFlagsMutuallyExclusive("deny", "skip-approve-check")
 	return cmd
+}
+
+// completeFingerprint completes the keys that wait for a decision, of the cluster
+// that is named if one is.
+func (o *options) completeFingerprint(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	c, err := o.env.Kube.Client()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	cluster := strings.Join(append(args, o.clusters...), ",")
+	requests, err := fleet.Requests(cmd.Context(), c, cluster)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var keys []cobra.Completion
+	for _, r := range requests {
+		if r.State == fleet.Pending && r.Refusal == "" && strings.HasPrefix(r.Fingerprint, typed) {
+			keys = append(keys, cobra.CompletionWithDesc(r.Fingerprint, r.Cluster+", "+r.Requester))
+		}
+	}
+	return keys, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (o *options) validate() error {
@@ -105,6 +131,9 @@ func (o *options) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := o.confirm(ctx, c); err != nil {
+		return err
+	}
 	r := &acceptance.Runner{Env: o.env, Client: c, Choice: o.choice, Wait: o.wait}
 	var (
 		results []acceptance.Result
@@ -135,7 +164,8 @@ func together(errs []error) error {
 	}
 }
 
-// pending returns the clusters with a request that waits.
+// pending returns the clusters with a request that waits, and prints the
+// requests.
 func (o *options) pending(ctx context.Context, c client.Client) ([]string, error) {
 	requests, err := fleet.Requests(ctx, c, "")
 	if err != nil {
@@ -145,24 +175,53 @@ func (o *options) pending(ctx context.Context, c client.Client) ([]string, error
 	for _, r := range requests {
 		if r.State == fleet.Pending && r.Refusal == "" && !r.Renewal {
 			waiting = append(waiting, r.Cluster)
+			o.env.Say("%s: %s", r.Cluster, r.Describe(o.env.Clock.Now()))
 		}
 	}
 	slices.Sort(waiting)
 	waiting = slices.Compact(waiting)
 	if len(waiting) == 0 {
 		o.env.Say("No cluster waits to be accepted.")
-		return nil, nil
-	}
-	if o.yes || o.env.Kube.DryRun() != cli.DryRunNone {
-		return waiting, nil
-	}
-	verb := "Accept"
-	if o.choice.Deny {
-		verb = "Deny"
-	}
-	ok, err := o.env.Confirm(fmt.Sprintf("%s %v?", verb, waiting))
-	if err != nil || !ok {
-		return nil, err
 	}
 	return waiting, nil
+}
+
+// confirm asks before clusters are accepted that were not named, and before one
+// that works is denied. A cluster that was named is accepted without a question:
+// who named it means it.
+func (o *options) confirm(ctx context.Context, c client.Client) error {
+	verb, loss := "Accept", ""
+	if o.choice.Deny {
+		verb = "Deny"
+		joined, err := o.joined(ctx, c)
+		if err != nil {
+			return err
+		}
+		if len(joined) > 0 {
+			loss = fmt.Sprintf(" The hub withdraws what it granted to %s: agents and add-ons there lose their access.", strings.Join(joined, ", "))
+		}
+	}
+	if len(o.clusters) == 0 || !o.all && loss == "" {
+		return nil
+	}
+	return o.env.Confirm(o.yes, fmt.Sprintf("%s %s?%s", verb, strings.Join(o.clusters, ", "), loss))
+}
+
+// joined returns those of the chosen clusters that have joined and would be
+// denied. With a fingerprint only a request is.
+func (o *options) joined(ctx context.Context, c client.Client) ([]string, error) {
+	if o.choice.Fingerprint != "" {
+		return nil, nil
+	}
+	var joined []string
+	for _, name := range o.clusters {
+		cluster := &clusterv1.ManagedCluster{}
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, cluster); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("cluster %s: %w", name, err)
+		}
+		if cluster.Spec.HubAcceptsClient && apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined) {
+			joined = append(joined, name)
+		}
+	}
+	return joined, nil
 }

@@ -20,7 +20,7 @@ import (
 type gcOptions struct {
 	env cli.Env
 	out *cli.Output
-	yes bool
+	yes cli.Yes
 	selection
 }
 
@@ -44,7 +44,7 @@ what an older release, or a hub that was down, left behind.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.addTo(env, cmd)
-	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	cli.AddYesFlag(cmd.Flags(), &o.yes)
 	o.out.AddTo(cmd)
 	env.Kube.AddDryRunFlag(cmd)
 	return cmd
@@ -74,7 +74,8 @@ func (o *gcOptions) run(ctx context.Context) error {
 }
 
 func (o *gcOptions) remove(ctx context.Context, c client.Client, found []addons.Leftover) error {
-	if err := o.confirm(len(found)); err != nil {
+	name, server := o.env.Kube.Target()
+	if err := o.env.Confirm(o.yes, fmt.Sprintf("Remove these %d from context %s (%s)?", len(found), name, server)); err != nil {
 		return err
 	}
 	for _, l := range found {
@@ -98,18 +99,6 @@ func (o *gcOptions) print(found []addons.Leftover) error {
 		{Header: "name", Value: func(l row) string { return l.Name }},
 		{Header: "why", Value: func(l row) string { return l.Why }},
 	})
-}
-
-func (o *gcOptions) confirm(n int) error {
-	if o.yes || o.env.Kube.DryRun() != cli.DryRunNone {
-		return nil
-	}
-	name, server := o.env.Kube.Target()
-	ok, err := o.env.Confirm(fmt.Sprintf("Remove these %d from context %s (%s)?", n, name, server))
-	if err == nil && !ok {
-		err = cli.Blockedf("", "nothing was removed")
-	}
-	return err
 }
 
 // remove removes what was looked at, and nothing that has changed since.

@@ -29,8 +29,8 @@ func newStatus(env cli.Env) *cobra.Command {
 when, and what it waits for. Run it with the context of the hub.
 
 REGISTRATION is kubeClient, for the hub's API server, or the name of a custom
-signer. EXPIRES and REFRESHED are what the cluster's agent reports; Kubernetes
-dates certificates back by five minutes.`,
+signer. EXPIRES and REFRESHED are what the cluster's agent reports, LIFETIME is
+the time between them; Kubernetes dates certificates back by five minutes.`,
 		Example: fmt.Sprintf(`  # Everything, with subjects and Secrets
   %[1]s addon-auth status -o wide
 
@@ -95,6 +95,12 @@ func (o *statusOptions) columns() []cli.Column[addons.Registration] {
 				return ""
 			}
 			return duration.ShortHumanDuration(max(now.Sub(*r.Refreshed), 0)) + " ago"
+		}},
+		{Header: "lifetime", Value: func(r row) string {
+			if r.Lifetime() == 0 {
+				return ""
+			}
+			return cli.Lifetime(r.Lifetime())
 		}},
 		{Header: "state", Value: func(r row) string { return string(r.State) }},
 		{Header: "user", Wide: true, Value: func(r row) string { return r.User }},

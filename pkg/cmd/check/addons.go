@@ -43,7 +43,7 @@ func (c *clusterScope) registered(ctx context.Context) (status, string, string) 
 	}
 	switch {
 	case len(open) > 0:
-		return bad(c.env.Name+" addon-auth status --cluster "+c.name, "%s", strings.Join(open, "\n"))
+		return bad(c.env.Command("addon-auth status --cluster", c.name), "%s", strings.Join(open, "\n"))
 	case count == 0:
 		return good("it has no add-ons")
 	}
@@ -78,11 +78,14 @@ func (h *hubScope) addOnManager(ctx context.Context) (status, string, string) {
 }
 
 // addOnWebhook checks what clients of v1alpha1 need; nothing of ours is one.
-func (h *hubScope) addOnWebhook(context.Context) (status, string, string) {
+func (h *hubScope) addOnWebhook(ctx context.Context) (status, string, string) {
+	if h.other != nil {
+		return h.deployment(names.HubNamespace, names.HubAddOnWebhookDeployment(names.ClusterManagerName))(ctx)
+	}
 	c := apimeta.FindStatusCondition(h.manager.Status.Conditions, clustermanager.ConditionHubAddOnWebhookDegraded)
 	switch {
 	case c == nil:
-		return caution(h.env.Name+" init --wait", "the operator has not reported %s yet", clustermanager.ConditionHubAddOnWebhookDegraded)
+		return caution(h.env.Command("init --wait"), "the operator has not reported %s yet", clustermanager.ConditionHubAddOnWebhookDegraded)
 	case c.Status != metav1.ConditionFalse:
 		return caution("kubectl -n "+names.HubNamespace+" get deployment,pods", "%s (%s)", c.Message, c.Reason)
 	}
@@ -106,7 +109,7 @@ func (h *hubScope) addOns(ctx context.Context) (status, string, string) {
 		}
 	}
 	if len(open) > 0 {
-		return caution(h.env.Name+" addon-auth status", "%d of %d wait: %s", len(open), len(list), strings.Join(open[:min(len(open), 5)], ", "))
+		return caution(h.env.Command("addon-auth status"), "%d of %d wait: %s", len(open), len(list), strings.Join(open[:min(len(open), 5)], ", "))
 	}
 	return good("%d add-ons", len(list))
 }
@@ -118,9 +121,9 @@ func (a *agentScope) addOnDriver(context.Context) (status, string, string) {
 	case c == nil:
 		return good("the operator does not say")
 	case c.Status != metav1.ConditionTrue:
-		return bad(a.env.Name+" addon-auth set", "%s", c.Message)
+		return bad(a.env.Command("addon-auth set"), "%s", c.Message)
 	case c.Reason == klusterlet.ReasonShortTokens:
-		return caution(a.env.Name+" addon-auth set --expiration-seconds 86400", "%s", c.Message)
+		return caution(a.env.Command("addon-auth set --expiration-seconds 86400"), "%s", c.Message)
 	}
 	return good("%s", c.Message)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -16,7 +17,9 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/podproblem"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 )
 
 // New returns the command.
@@ -51,7 +54,7 @@ func open(env cli.Env) (*scope, error) {
 
 func newHub(env cli.Env) *cobra.Command {
 	out := cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath)
-	selfTest := true
+	selfTest, longest := true, limit(0)
 	cmd := &cobra.Command{
 		Use:   "hub",
 		Short: "Check a hub",
@@ -61,16 +64,18 @@ func newHub(env cli.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			h := &hubScope{scope: s, selfTest: selfTest}
+			h := &hubScope{scope: s, selfTest: selfTest, limit: longest}
 			return finish(env, out, run(cmd.Context(), "hub "+s.config.Host, h.steps()))
 		},
 	}
 	cmd.Flags().BoolVar(&selfTest, "self-test", true, "ask the hub for a worthless certificate and delete the request again")
+	longest.addTo(cmd)
 	out.AddTo(cmd)
 	return cmd
 }
 
 func newSpoke(env cli.Env) *cobra.Command {
+	var longest limit
 	out := cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath)
 	cmd := &cobra.Command{
 		Use:     "spoke",
@@ -82,15 +87,17 @@ func newSpoke(env cli.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a := &agentScope{scope: s}
+			a := &agentScope{scope: s, limit: longest}
 			return finish(env, out, run(cmd.Context(), "managed cluster "+s.config.Host, a.steps()))
 		},
 	}
+	longest.addTo(cmd)
 	out.AddTo(cmd)
 	return cmd
 }
 
 func newCluster(env cli.Env) *cobra.Command {
+	var longest limit
 	out := cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath)
 	cmd := &cobra.Command{
 		Use:               "cluster NAME",
@@ -108,10 +115,11 @@ func newCluster(env cli.Env) *cobra.Command {
 			if err := fleet.RequireHub(env, s.client); err != nil {
 				return err
 			}
-			c := &clusterScope{scope: s, name: args[0]}
+			c := &clusterScope{scope: s, name: args[0], limit: longest}
 			return finish(env, out, run(cmd.Context(), "cluster "+args[0], c.steps()))
 		},
 	}
+	longest.addTo(cmd)
 	out.AddTo(cmd)
 	return cmd
 }
@@ -131,7 +139,8 @@ func (s *scope) kubernetes(oldest string) func(context.Context) (status, string,
 	}
 }
 
-// deployment checks that a Deployment has a ready pod.
+// deployment checks that the Pods of a Deployment run what it says. One that is
+// stuck in an update has failed, although its old Pods still run.
 func (s *scope) deployment(namespace, name string) func(context.Context) (status, string, string) {
 	return func(ctx context.Context) (status, string, string) {
 		var d appsv1.Deployment
@@ -139,17 +148,65 @@ func (s *scope) deployment(namespace, name string) func(context.Context) (status
 		if err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &d); err != nil {
 			return bad(try, "deployment %s/%s: %v", namespace, name, err)
 		}
-		if d.Status.AvailableReplicas == 0 {
-			causes := []string{fmt.Sprintf("deployment %s/%s has no ready pod", namespace, name)}
-			for _, c := range d.Status.Conditions {
-				if c.Status != "True" || c.Type == appsv1.DeploymentReplicaFailure {
-					causes = append(causes, c.Message)
-				}
-			}
-			return bad(try, "%s", strings.Join(causes, "; "))
+		if st, message, hint := s.rolling(ctx, &d, try); st != ok {
+			return st, message, hint
 		}
 		return good("%d pod(s) of %s/%s are ready", d.Status.AvailableReplicas, namespace, name)
 	}
+}
+
+// rolling checks how far a Deployment's Pods are.
+func (s *scope) rolling(ctx context.Context, d *appsv1.Deployment, try string) (status, string, string) {
+	wanted, rolledOut := rollout(d)
+	if rolledOut && d.Status.AvailableReplicas > 0 {
+		return good("")
+	}
+	problem, err := podproblem.OfDeployment(ctx, s.client, d)
+	switch {
+	case err != nil && !apierrors.IsForbidden(err):
+		return broken(err)
+	case problem != "":
+		return bad(try, "deployment %s/%s: %s", d.Namespace, d.Name, problem)
+	case d.Status.AvailableReplicas > 0:
+		return caution(try, "deployment %s/%s is rolling out: %d of %d pods run its current version, %d are ready",
+			d.Namespace, d.Name, d.Status.UpdatedReplicas, wanted, d.Status.AvailableReplicas)
+	}
+	causes := []string{fmt.Sprintf("deployment %s/%s has no ready pod", d.Namespace, d.Name)}
+	for _, c := range d.Status.Conditions {
+		if c.Status != "True" || c.Type == appsv1.DeploymentReplicaFailure {
+			causes = append(causes, c.Message)
+		}
+	}
+	return bad(try, "%s", strings.Join(causes, "; "))
+}
+
+// rollout returns how many Pods a Deployment wants, and whether all of them run
+// its current version.
+func rollout(d *appsv1.Deployment) (wanted int32, rolledOut bool) {
+	wanted = 1
+	if d.Spec.Replicas != nil {
+		wanted = *d.Spec.Replicas
+	}
+	return wanted, d.Status.ObservedGeneration >= d.Generation && d.Status.UpdatedReplicas >= wanted &&
+		d.Status.AvailableReplicas >= wanted && d.Status.Replicas == d.Status.UpdatedReplicas
+}
+
+// fix returns the command to try, or, on an installation of another product,
+// what manages that: our commands would break it.
+func fix(other *origin.Installation, command string) string {
+	if other == nil {
+		return command
+	}
+	return "use " + other.Manager()
+}
+
+// operatorOf checks the operator called name, or the one of another product.
+func (s *scope) operatorOf(other *origin.Installation, name string) func(context.Context) (status, string, string) {
+	namespace := names.OperatorNamespace
+	if other != nil && len(other.Operators) > 0 {
+		namespace = other.Operators[0].Namespace
+	}
+	return s.deployment(namespace, name)
 }
 
 // condition checks a condition of an object that was read already.

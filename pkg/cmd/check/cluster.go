@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +26,7 @@ type clusterScope struct {
 	cluster  clusterv1.ManagedCluster
 	requests []fleet.Request
 	addOns   []addons.AddOn
+	limit    limit
 }
 
 func (c *clusterScope) steps() []step {
@@ -44,6 +44,7 @@ func (c *clusterScope) steps() []step {
 		{"its add-ons have credentials", false, c.registered},
 		{"their credentials are good for a while", false, c.lasting},
 		{"the keys of its tokens are believed", false, c.issuer},
+		{"its credentials are short-lived", false, c.lifetimes},
 	}
 }
 
@@ -59,7 +60,7 @@ func (c *clusterScope) known(ctx context.Context) (status, string, string) {
 		return broken(err)
 	}
 	if !c.cluster.DeletionTimestamp.IsZero() {
-		return bad(fmt.Sprintf("%s unjoin %s --side=hub --force --wait", c.env.Name, c.name),
+		return bad(c.env.Command("unjoin", c.name, "--side=hub --force --wait"),
 			"it is being deleted and waits for %s", strings.Join(c.cluster.Finalizers, ", "))
 	}
 	return good("")
@@ -77,26 +78,26 @@ func (c *clusterScope) unique(context.Context) (status, string, string) {
 	}
 	// Several issued ones are the past of a cluster that joined again.
 	if open && len(claims) > 1 {
-		return bad(fmt.Sprintf("compare with what join printed, then: %s accept %s --fingerprint ...", c.env.Name, c.name), "claimed by %s", strings.Join(claims, "; "))
+		return bad("compare with what join printed, then: "+c.env.Command("accept", c.name, "--fingerprint KEY"), "claimed by %s", strings.Join(claims, "; "))
 	}
-	return good("%s", strings.Join(claims, ""))
+	return good("%s", strings.Join(claims, "; "))
 }
 
 func (c *clusterScope) accepted(context.Context) (status, string, string) {
 	if !c.cluster.Spec.HubAcceptsClient {
-		return bad(c.env.Name+" accept "+c.name, "hubAcceptsClient is false")
+		return bad(c.env.Command("accept", c.name), "hubAcceptsClient is false")
 	}
 	return good("")
 }
 
 func (c *clusterScope) prepared(ctx context.Context) (status, string, string) {
-	st, message, try := condition(c.cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, c.env.Name+" check hub")
+	st, message, try := condition(c.cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, c.env.Command("check hub"))
 	if st != ok {
 		return st, message, try
 	}
 	var namespace corev1.Namespace
 	if err := c.client.Get(ctx, client.ObjectKey{Name: c.name}, &namespace); err != nil {
-		return bad(c.env.Name+" check hub", "namespace %s: %v", c.name, err)
+		return bad(c.env.Command("check hub"), "namespace %s: %v", c.name, err)
 	}
 	return good("%s", message)
 }
@@ -112,9 +113,9 @@ func (c *clusterScope) issued(context.Context) (status, string, string) {
 		case r.Refusal != "":
 			return bad("the agent on the managed cluster is not one of ours, or somebody tampers", "request %s can never be approved: %s", r.Name, r.Refusal)
 		case r.State == fleet.Approved:
-			return bad(c.env.Name+" check hub", "request %s is approved, not issued", r.Name)
+			return bad(c.env.Command("check hub"), "request %s is approved, not issued", r.Name)
 		case r.State == fleet.Pending:
-			return bad(c.env.Name+" accept "+c.name, "request %s waits to be approved", r.Name)
+			return bad(c.env.Command("accept", c.name), "request %s waits to be approved", r.Name)
 		}
 	}
 	if apimeta.IsStatusConditionTrue(c.cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined) {
@@ -134,7 +135,7 @@ const graceFactor = 5
 func (c *clusterScope) lease(ctx context.Context) (status, string, string) {
 	var lease coordinationv1.Lease
 	if err := c.client.Get(ctx, client.ObjectKey{Namespace: c.name, Name: names.ManagedClusterLease}, &lease); err != nil {
-		return bad(c.env.Name+" check hub", "%v", err)
+		return bad(c.env.Command("check hub"), "%v", err)
 	}
 	if lease.Spec.RenewTime == nil {
 		return bad("on the managed cluster: "+c.env.Name+" check spoke", "it was never renewed")
@@ -167,7 +168,7 @@ func (c *clusterScope) expiry(context.Context) (status, string, string) {
 	}
 	now := c.env.Clock.Now()
 	if !now.Before(expires) {
-		return bad("on the managed cluster: "+c.env.Name+" join --refresh", "it expired at %s", expires.UTC().Format(time.RFC3339))
+		return bad("on the managed cluster: "+c.env.Name+" join --refresh --hub-token-file FILE", "it expired at %s", expires.UTC().Format(time.RFC3339))
 	}
 	return good("until %s", expires.UTC().Format(time.RFC3339))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 )
 
 const signerPatience = 10 * time.Second
@@ -25,16 +27,18 @@ type hubScope struct {
 	*scope
 	selfTest bool
 	manager  operatorv1.ClusterManager
+	// other is what another product runs as the hub.
+	other *origin.Installation
+	limit limit
 }
 
 func (h *hubScope) steps() []step {
-	init := h.env.Name + " init --wait"
 	return []step{
 		{"the API server answers and is new enough", true, h.kubernetes("1.30.0")},
 		{"the hub is installed", true, h.installed},
-		{"the hub's operator runs", false, h.deployment(names.OperatorNamespace, names.ClusterManagerOperator)},
+		{"the hub's operator runs", false, h.operator},
 		{"the hub's components are installed", false, func(context.Context) (status, string, string) {
-			return condition(h.manager.Status.Conditions, "Applied", "True", init)
+			return condition(h.manager.Status.Conditions, "Applied", "True", h.fix(h.env.Command("init --wait")))
 		}},
 		{"the feature gates are valid", false, h.gates},
 		{"the registration controller runs", false, h.deployment(names.HubNamespace, names.HubRegistrationDeployment(names.ClusterManagerName))},
@@ -48,18 +52,37 @@ func (h *hubScope) steps() []step {
 		{"join tokens can be made", false, h.joinable},
 		{"all clusters are well", false, h.clusters},
 		{"all add-ons have credentials", false, h.addOns},
+		{"bootstrap tokens are short-lived", false, h.lifetimes},
 	}
 }
 
+// fix returns what to try: our command, unless another product runs this hub,
+// which the command would break.
+func (h *hubScope) fix(command string) string { return fix(h.other, command) }
+
 func (h *hubScope) installed(ctx context.Context) (status, string, string) {
-	err := h.client.Get(ctx, client.ObjectKey{Name: names.ClusterManagerName}, &h.manager)
+	var err error
+	if h.other, err = origin.Hub(ctx, h.client); err != nil {
+		return broken(err)
+	}
+	if h.other != nil && !h.other.Runs() {
+		return bad(h.other.Try(), "this cluster has %s: %s. %s", h.other, strings.Join(h.other.Webhooks, ", "), h.other.Loss())
+	}
+	err = h.client.Get(ctx, client.ObjectKey{Name: names.ClusterManagerName}, &h.manager)
 	if install.Gone(err) {
-		return bad(h.env.Name+" init --wait", "there is no ClusterManager: this cluster is not a hub")
+		return bad(h.fix(h.env.Command("init --wait")), "there is no ClusterManager: this cluster is not a hub")
 	}
 	if err != nil {
 		return broken(err)
 	}
+	if h.other != nil {
+		return good("ClusterManager %s is of %s", h.manager.Name, h.other)
+	}
 	return good("ClusterManager %s", h.manager.Name)
+}
+
+func (h *hubScope) operator(ctx context.Context) (status, string, string) {
+	return h.operatorOf(h.other, names.ClusterManagerOperator)(ctx)
 }
 
 func (h *hubScope) gates(context.Context) (status, string, string) {
@@ -93,7 +116,7 @@ func (h *hubScope) signs(ctx context.Context) (status, string, string) {
 	var none *install.NoSignerError
 	switch {
 	case errors.As(err, &none):
-		return bad("use a hub that signs, or the awsirsa or grpc driver; for add-ons join with --addon-kubeclient-registration-auth=token", "%v", none)
+		return bad("give kube-controller-manager --cluster-signing-cert-file and --cluster-signing-key-file, or make another cluster the hub: the csr driver, the only one of this release, needs the signer", "%v", none)
 	case err != nil:
 		return broken(err)
 	}
@@ -106,10 +129,10 @@ func (h *hubScope) address(ctx context.Context) (status, string, string) {
 		return broken(err)
 	}
 	if address.Local != "" {
-		return caution(h.env.Name+" init --hub-apiserver URL", "%s: %s", address.Server, address.Local)
+		return caution(h.fix(h.env.Command("init --hub-apiserver URL")), "%s: %s", address.Server, address.Local)
 	}
 	if warning := address.Probe(ctx); warning != "" {
-		return caution(h.env.Name+" init --hub-apiserver URL", "%s", warning)
+		return caution(h.fix(h.env.Command("init --hub-apiserver URL")), "%s", warning)
 	}
 	return good("%s", address.Server)
 }
@@ -118,7 +141,7 @@ func (h *hubScope) published(ctx context.Context) (status, string, string) {
 	var config corev1.ConfigMap
 	key := client.ObjectKey{Namespace: names.ClusterInfoNamespace, Name: names.ClusterInfoConfigMap}
 	if err := h.client.Get(ctx, key, &config); err != nil {
-		return caution(h.env.Name+" init", "cluster-info cannot be read, so join needs --ca-file: %v", err)
+		return caution(h.fix(h.env.Command("init")), "cluster-info cannot be read, so join needs --ca-file: %v", err)
 	}
 	info, err := bootstrap.ParseClusterInfo([]byte(config.Data["kubeconfig"]))
 	if err != nil || len(info.CA) == 0 {
@@ -136,7 +159,7 @@ func (h *hubScope) joinable(ctx context.Context) (status, string, string) {
 		if _, err := tokens.Bootstrap(ctx); err == nil {
 			return good("by bootstrap token")
 		}
-		return bad(h.env.Name+" init", "the ServiceAccount %s is gone", key)
+		return bad(h.fix(h.env.Command("init")), "the ServiceAccount %s is gone", key)
 	}
 	if err != nil {
 		return broken(err)
@@ -161,7 +184,7 @@ func (h *hubScope) clusters(ctx context.Context) (status, string, string) {
 	}
 	text := fmt.Sprintf("%d clusters, %d of them not accepted, %d not available", len(list.Items), waiting, unwell)
 	if unwell > 0 {
-		return caution(h.env.Name+" get clusters -o wide; "+h.env.Name+" check cluster NAME", "%s", text)
+		return caution(h.env.Command("get clusters -o wide")+"; "+h.env.Command("check cluster NAME"), "%s", text)
 	}
 	return good("%s", text)
 }

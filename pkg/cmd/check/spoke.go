@@ -16,21 +16,28 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 )
 
 type agentScope struct {
 	*scope
 	klusterlet operatorv1.Klusterlet
-	hub        kubeconfig.Hub
+	// other is what another product runs as the agent.
+	other *origin.Installation
+	hub   kubeconfig.Hub
+	// silent says that the hub did not answer from this machine.
+	silent bool
 	// credential is when the hub credential ends; zero while there is none.
 	credential time.Time
+	lifetime   time.Duration
+	limit      limit
 }
 
 func (a *agentScope) steps() []step {
 	return []step{
 		{"the API server answers and is new enough", true, a.kubernetes("1.22.0")},
 		{"the agent is installed", true, a.installed},
-		{"the agent's operator runs", false, a.deployment(names.OperatorNamespace, names.KlusterletOperator)},
+		{"the agent's operator runs", false, a.operator},
 		{"the agent's objects are applied", false, func(context.Context) (status, string, string) {
 			return condition(a.klusterlet.Status.Conditions, "Applied", "True", "kubectl describe klusterlet "+a.klusterlet.Name)
 		}},
@@ -44,6 +51,7 @@ func (a *agentScope) steps() []step {
 		{"the agent can register add-ons", false, a.addOnDriver},
 		{"the credentials of add-ons are good", false, a.addOnSecrets},
 		{"the keys of its tokens are published", false, a.issuer},
+		{"its credentials are short-lived", false, a.lifetimes},
 	}
 }
 
@@ -54,13 +62,28 @@ func (a *agentScope) namespace() string {
 	return names.AgentNamespace
 }
 
+// fix returns what to try: our command, unless another product runs this agent,
+// which the command would break.
+func (a *agentScope) fix(command string) string { return fix(a.other, command) }
+
+func (a *agentScope) operator(ctx context.Context) (status, string, string) {
+	return a.operatorOf(a.other, names.KlusterletOperator)(ctx)
+}
+
 func (a *agentScope) installed(ctx context.Context) (status, string, string) {
-	err := a.client.Get(ctx, client.ObjectKey{Name: names.KlusterletName}, &a.klusterlet)
+	var err error
+	if a.other, err = origin.Agent(ctx, a.client); err != nil {
+		return broken(err)
+	}
+	err = a.client.Get(ctx, client.ObjectKey{Name: names.KlusterletName}, &a.klusterlet)
 	if install.Gone(err) {
-		return bad("run the join command of the hub: "+a.env.Name+" get token", "there is no Klusterlet: this cluster has not joined")
+		return bad(a.fix("run the join command of the hub: "+a.env.Name+" get token"), "there is no Klusterlet: this cluster has not joined")
 	}
 	if err != nil {
 		return broken(err)
+	}
+	if a.other != nil {
+		return good("Klusterlet %s joins as %s and is of %s", a.klusterlet.Name, a.klusterlet.Spec.ClusterName, a.other)
 	}
 	return good("Klusterlet %s joins as %s", a.klusterlet.Name, a.klusterlet.Spec.ClusterName)
 }
@@ -71,11 +94,25 @@ func (a *agentScope) secret(ctx context.Context, name string) (map[string][]byte
 	return secret.Data, err
 }
 
+// unaccepted says which key waits to be accepted.
+func (a *agentScope) unaccepted(ctx context.Context) (status, string, string) {
+	try := fmt.Sprintf("on the hub: %s accept %s", a.env.Name, a.klusterlet.Spec.ClusterName)
+	pending, err := a.secret(ctx, names.PendingCredentialSecret)
+	if err == nil {
+		if key, err := pemutil.ParseKey(pending[names.KeyTLSKey]); err == nil {
+			if fingerprint, err := pemutil.KeyFingerprint(key.Public()); err == nil {
+				return bad(try+" --fingerprint "+fingerprint, "none yet: the hub has not accepted the key %s", fingerprint)
+			}
+		}
+	}
+	return bad(try, "none yet: the hub has not accepted the cluster")
+}
+
 // issued looks at the certificate that the agent works with.
 func (a *agentScope) issued(ctx context.Context) (status, string, string) {
 	data, err := a.secret(ctx, names.HubKubeconfigSecret)
 	if install.Gone(err) || (err == nil && len(data[names.KeyTLSCert]) == 0) {
-		return bad(fmt.Sprintf("on the hub: %s accept %s", a.env.Name, a.klusterlet.Spec.ClusterName), "none yet: the hub has not accepted the cluster")
+		return a.unaccepted(ctx)
 	}
 	if err != nil {
 		return broken(err)
@@ -87,10 +124,11 @@ func (a *agentScope) issued(ctx context.Context) (status, string, string) {
 	cert, now := certs[0], a.env.Clock.Now()
 	a.credential = cert.NotAfter
 	left, life := cert.NotAfter.Sub(now), cert.NotAfter.Sub(cert.NotBefore)
-	text := fmt.Sprintf("%s until %s", cert.Subject.CommonName, cert.NotAfter.UTC().Format(time.RFC3339))
+	a.lifetime = life
+	text := fmt.Sprintf("%s until %s (lifetime %s)", cert.Subject.CommonName, cert.NotAfter.UTC().Format(time.RFC3339), cli.Lifetime(life))
 	switch {
 	case left <= 0:
-		return bad("bring a new token with: "+a.env.Name+" join --refresh", "expired: %s", text)
+		return bad(a.fix(a.env.Command("join --refresh --hub-token-file FILE")), "expired: %s", text)
 	case left < life/5:
 		// The agent renews before a fifth is left.
 		return caution(a.env.Name+" check cluster "+a.klusterlet.Spec.ClusterName+" on the hub", "its renewal is overdue: %s", text)
@@ -101,7 +139,7 @@ func (a *agentScope) issued(ctx context.Context) (status, string, string) {
 // bootstrap looks at what the agent joins with. It matters only while there is
 // no credential, or once that is lost.
 func (a *agentScope) bootstrap(ctx context.Context) (status, string, string) {
-	refresh := a.env.Name + " join --refresh with a new token"
+	refresh := a.fix(a.env.Command("join --refresh --hub-token-file FILE"))
 	data, err := a.secret(ctx, names.BootstrapHubKubeconfigSecret)
 	if err != nil {
 		return bad(refresh, "the bootstrap kubeconfig is missing: %v", err)
@@ -128,6 +166,7 @@ func (a *agentScope) reach(ctx context.Context) (status, string, string) {
 		Server: a.hub.Cluster.Server, CA: a.hub.Cluster.CertificateAuthorityData, ProxyURL: a.hub.Cluster.ProxyURL,
 	})
 	if err != nil {
+		a.silent = true
 		explained := cli.Explain(err)
 		return caution(cli.HintOf(explained), "from this machine: %v", explained)
 	}
@@ -137,7 +176,14 @@ func (a *agentScope) reach(ctx context.Context) (status, string, string) {
 	return good("from this machine")
 }
 
+// connected says what the agent reports. It reports an outage after about half
+// a minute.
 func (a *agentScope) connected(context.Context) (status, string, string) {
-	return condition(a.klusterlet.Status.Conditions, "HubConnectionDegraded", "False",
-		fmt.Sprintf("on the hub: %s check cluster %s", a.env.Name, a.klusterlet.Spec.ClusterName))
+	try := fmt.Sprintf("on the hub: %s check cluster %s", a.env.Name, a.klusterlet.Spec.ClusterName)
+	st, message, hint := condition(a.klusterlet.Status.Conditions, "HubConnectionDegraded", "False", try)
+	if st == ok && a.silent {
+		return caution("run the check again in a minute; "+try,
+			"the agent has not reported a problem, but the hub does not answer from this machine")
+	}
+	return st, message, hint
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/issuers"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/truststore"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -29,8 +29,9 @@ const most = 5
 // tokenScope is the way of workloads' tokens on a hub.
 type tokenScope struct {
 	*hubScope
-	flags  truststore.Flags
-	store  *truststore.Store
+	flags  rules.Flags
+	source *rules.Source
+	self   policy.Account
 	config *config.Config
 	known  []issuers.Issuer
 	// permissions are what the token authorizer needs.
@@ -39,14 +40,18 @@ type tokenScope struct {
 
 func newTokens(env cli.Env) *cobra.Command {
 	out := cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath)
-	var flags truststore.Flags
+	var flags rules.Flags
+	self := names.HubNamespace + "/" + names.TokenAuthorizer
 	cmd := &cobra.Command{
 		Use:   "tokens",
 		Short: "Check how workloads' tokens are believed and exchanged, on the hub",
 		Long: `Check, on the hub, the way of workloads' tokens: which clusters publish their
 keys, whether they are believed, whether the token authorizer runs, what is
-unwise about its rules, and whether it may issue what they lead to. It only
-reads.`,
+risky about its rules, and whether it may issue what they lead to. It only reads.
+
+With --clusters-config it checks the file of a token authorizer that runs
+elsewhere against this hub: the rules, and whether --service-account may issue
+what they lead to.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := open(env)
@@ -54,9 +59,18 @@ reads.`,
 				return err
 			}
 			t := &tokenScope{hubScope: &hubScope{scope: s}, flags: flags}
-			return finish(env, out, run(cmd.Context(), "workload tokens on the hub "+s.config.Host, t.steps()))
+			var ok bool
+			if t.self.Namespace, t.self.Name, ok = strings.Cut(self, "/"); !ok {
+				return cli.Usagef("--service-account: %q is not NAMESPACE/NAME", self)
+			}
+			steps := t.steps()
+			if flags.File != "" {
+				steps = t.fileSteps()
+			}
+			return finish(env, out, run(cmd.Context(), "workload tokens on the hub "+s.config.Host, steps))
 		},
 	}
+	cmd.Flags().StringVar(&self, "service-account", self, "ServiceAccount of the token authorizer, as NAMESPACE/NAME")
 	flags.AddTo(cmd)
 	out.AddTo(cmd)
 	return cmd
@@ -69,8 +83,8 @@ func (t *tokenScope) steps() []step {
 		{"the hub knows managed clusters", true, t.served},
 		{"the hub judges the keys of clusters", false, t.deployment(names.HubNamespace, names.HubRegistrationDeployment(names.ClusterManagerName))},
 		{"the token authorizer runs", false, t.authorizer},
-		{"its configuration can be used", true, t.usable},
-		{"its rules are wise", false, t.wise},
+		{"its rules can be used", true, t.usable},
+		{"its rules are safe", false, t.wise},
 		{"clusters publish their keys", false, t.published},
 		{"the keys are believed", false, t.believed},
 		{"clusters with keys have rules", false, t.ruled},
@@ -79,53 +93,69 @@ func (t *tokenScope) steps() []step {
 	}
 }
 
+// fileSteps are those for a token authorizer whose rules are in a file.
+func (t *tokenScope) fileSteps() []step {
+	return []step{
+		{"the API server answers and is new enough", true, t.kubernetes("1.30.0")},
+		{"its rules can be used", true, t.usable},
+		{"its rules are safe", false, t.wise},
+		{"the ServiceAccounts that rules lead to exist", false, t.targets},
+		{"it may issue their tokens", false, t.permitted},
+	}
+}
+
 // authorizer checks what exchanges tokens. There may be one that no init made.
 func (t *tokenScope) authorizer(ctx context.Context) (status, string, string) {
 	if t.manager.Annotations[names.AnnotationTokenAuthorizer] != "true" {
-		return caution(t.env.Name+" init --feature token-authorizer", "init made none on this hub")
+		return caution(t.fix(t.env.Name+" init --feature token-authorizer"), "init made none on this hub")
 	}
 	return t.tokenAuthorizer(ctx)
 }
 
-// usable reads the configuration.
+// usable reads the rules.
 func (t *tokenScope) usable(ctx context.Context) (status, string, string) {
-	lint := t.env.Name + " exchange policy lint"
+	lint := t.env.Name + " exchange policy lint" + t.flags.Again()
 	var err error
-	if t.store, err = t.flags.Open(t.env); err != nil {
+	if t.source, err = t.flags.Open(t.env); err != nil {
 		return broken(err)
 	}
-	doc, err := t.store.Read(ctx)
-	if err != nil {
+	opts := t.source.Options()
+	opts.Self = t.self
+	t.config, err = t.source.Config(ctx, opts)
+	switch {
+	case err != nil:
 		return bad(lint, "%v", err)
+	case len(t.config.Clusters) == 0:
+		return caution(t.env.Name+" exchange allow CLUSTER NAMESPACE/NAME --to ...", "%s has no rules: every request is denied", t.source)
 	}
-	t.config, err = doc.Config(t.store.Options())
-	if err != nil && len(doc.Clusters()) > 0 {
-		return bad(lint, "%v", err)
+	var broke []string
+	for i := range t.config.Clusters {
+		if c := &t.config.Clusters[i]; policy.Failed(c.Findings) {
+			broke = append(broke, c.Name())
+		}
 	}
-	if len(doc.Clusters()) == 0 {
-		t.config = &config.Config{}
-		return caution(t.env.Name+" exchange allow CLUSTER NAMESPACE/NAME --to ...", "%s names no cluster: every request is denied", t.store)
+	if len(broke) > 0 {
+		return bad(lint, "everything is denied to %s", strings.ReplaceAll(some(broke), "\n", ", "))
 	}
-	return good("%s names %d cluster(s)", t.store, len(doc.Clusters()))
+	return good("%s has rules for %d cluster(s)", t.source, len(t.config.Clusters))
 }
 
 // wise repeats what lint says.
 func (t *tokenScope) wise(context.Context) (status, string, string) {
-	lint := t.env.Name + " exchange policy lint"
-	findings := slices.Concat(t.config.Findings, policy.LintTogether(t.config.Specs()))
-	var serious, unwise []string
-	for _, f := range findings {
+	lint := t.env.Name + " exchange policy lint" + t.flags.Again()
+	var serious, risky []string
+	for _, f := range t.config.Lint() {
 		if f.Severity == policy.Error {
 			serious = append(serious, f.String())
 		} else {
-			unwise = append(unwise, f.String())
+			risky = append(risky, f.String())
 		}
 	}
 	switch {
 	case len(serious) > 0:
 		return bad(lint, "%s", some(serious))
-	case len(unwise) > 0:
-		return caution(lint, "%s", some(unwise))
+	case len(risky) > 0:
+		return caution(lint, "%s", some(risky))
 	}
 	return good("")
 }
@@ -195,7 +225,7 @@ func (t *tokenScope) targets(ctx context.Context) (status, string, string) {
 	if err := t.client.List(ctx, &namespaces); err != nil {
 		return broken(err)
 	}
-	known := policy.Known{Self: policy.Account{Namespace: names.HubNamespace, Name: names.TokenAuthorizer}}
+	known := policy.Known{Self: t.self}
 	for i := range namespaces.Items {
 		known.Namespaces = append(known.Namespaces, namespaces.Items[i].Name)
 	}
@@ -216,7 +246,7 @@ func (t *tokenScope) targets(ctx context.Context) (status, string, string) {
 		}
 	}
 	if len(missing) > 0 {
-		return caution("create them, or mend the rules: "+t.env.Name+" exchange policy lint", "there is no ServiceAccount %s", strings.ReplaceAll(some(missing), "\n", ", "))
+		return caution("create them, or fix the rules: "+t.env.Name+" exchange policy lint"+t.flags.Again(), "there is no ServiceAccount %s", strings.ReplaceAll(some(missing), "\n", ", "))
 	}
 	return good("")
 }
@@ -235,7 +265,7 @@ func accounts(role *rbacv1.Role) []string {
 // permitted asks the API server whether the token authorizer may do what its
 // rules need.
 func (t *tokenScope) permitted(ctx context.Context) (status, string, string) {
-	grant := t.env.Name + " exchange rbac | kubectl apply -f -"
+	grant := t.env.Name + " exchange rbac" + t.flags.Again() + " | kubectl apply -f -"
 	var denied []string
 	for i := range t.permissions.Roles {
 		role := &t.permissions.Roles[i]
@@ -253,7 +283,7 @@ func (t *tokenScope) permitted(ctx context.Context) (status, string, string) {
 		return bad(grant, "it may not:\n%s", some(denied))
 	}
 	if len(t.permissions.Open) > 0 {
-		return caution(t.env.Name+" exchange rbac", "%s", some(t.permissions.Open))
+		return caution(t.env.Name+" exchange rbac"+t.flags.Again(), "%s", some(t.permissions.Open))
 	}
 	return good("in %d namespace(s)", len(t.permissions.Roles))
 }
@@ -286,8 +316,8 @@ func needs(role *rbacv1.Role) []authorizationv1.ResourceAttributes {
 
 func (t *tokenScope) may(ctx context.Context, attributes authorizationv1.ResourceAttributes) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:               names.ServiceAccountUser(names.HubNamespace, names.TokenAuthorizer),
-		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + names.HubNamespace, "system:authenticated"},
+		User:               names.ServiceAccountUser(t.self.Namespace, t.self.Name),
+		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + t.self.Namespace, "system:authenticated"},
 		ResourceAttributes: &attributes,
 	}}
 	err := t.client.Create(ctx, review)

@@ -20,7 +20,7 @@ type options struct {
 	compat *flags.Compat
 	force  bool
 	purge  bool
-	yes    bool
+	yes    cli.Yes
 }
 
 // New returns the command.
@@ -41,7 +41,7 @@ not removed; take them out with unjoin first.`,
 	}
 	cmd.Flags().BoolVar(&o.force, "force", false, "remove the hub although it has clusters")
 	cmd.Flags().BoolVar(&o.purge, "purge-operator", true, "remove the operator as well")
-	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	cli.AddYesFlag(cmd.Flags(), &o.yes)
 	o.wait.AddTo(cmd, "has no effect: the command always waits")
 	cmd.Flags().Lookup("wait").Hidden = true
 	env.Kube.AddDryRunFlag(cmd)
@@ -64,10 +64,15 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.confirm(); err != nil {
+	name, server := o.env.Kube.Target()
+	if err := o.env.Confirm(o.yes, fmt.Sprintf("Remove the hub of context %s (%s)?", name, server)); err != nil {
 		return err
 	}
-	if err := o.explain(runner.Clean(ctx, hub, install.Removal{Force: o.force, Purge: o.purge})); err != nil {
+	removal := install.Removal{Force: o.force, Purge: o.purge}
+	if o.env.Kube.DryRun() == cli.DryRunClient {
+		return o.plan(ctx, runner, hub, removal)
+	}
+	if err := o.explain(runner.Clean(ctx, hub, removal)); err != nil {
 		return err
 	}
 	text := "The multicluster hub control plane has been clean up successfully!"
@@ -78,30 +83,28 @@ func (o *options) run(ctx context.Context) error {
 	return err
 }
 
-func (o *options) confirm() error {
-	if o.yes || o.env.Kube.DryRun() != cli.DryRunNone {
-		return nil
+// plan prints what would be removed.
+func (o *options) plan(ctx context.Context, runner *install.Runner, hub install.InstalledHub, removal install.Removal) error {
+	lines, err := runner.CleanPlan(ctx, hub, removal)
+	if err != nil {
+		return o.explain(err)
 	}
-	name, server := o.env.Kube.Target()
-	ok, err := o.env.Confirm(fmt.Sprintf("Remove the hub of context %s (%s)?", name, server))
-	if err == nil && !ok {
-		err = cli.Blockedf("", "nothing was removed")
+	for _, line := range lines {
+		if _, err := fmt.Fprintf(o.env.Out, "%s%s\n", line, o.env.Kube.DryRunSuffix()); err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
-// explain says what stands in the way. A write that a dry run did not send is
-// no error.
+// explain says what stands in the way.
 func (o *options) explain(err error) error {
-	var (
-		remain  *install.ClustersRemainError
-		refused *cli.WriteRefusedError
-	)
+	var remain *install.ClustersRemainError
 	switch {
-	case err == nil, errors.As(err, &refused):
+	case err == nil:
 		return nil
 	case errors.As(err, &remain):
-		return cli.Blockedf(o.env.Name+" unjoin CLUSTER for each, or --force", "Please detach all managed clusters from the hub control plane: %v", remain)
+		return cli.Blockedf(o.env.Command("unjoin CLUSTER --side=hub")+" for each, or --force", "Please detach all managed clusters from the hub control plane: %v", remain)
 	}
 	waiting := "the hub to be removed"
 	if why := install.Unblocked(err); why != "" {

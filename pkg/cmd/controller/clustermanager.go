@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/conversion"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/servingcert"
 )
@@ -36,6 +38,12 @@ func newClusterManager() *cobra.Command {
 
 func (f *clusterManagerFlags) run(cmd *cobra.Command) error {
 	mgr, selector, err := f.operator.manager("cluster-manager", clustermanager.CacheOptions)
+	if err != nil {
+		return err
+	}
+	err = refuseOthers(cmd.Context(), func(ctx context.Context) (*origin.Installation, error) {
+		return origin.Hub(ctx, mgr.GetAPIReader(), names.OperatorNamespace)
+	})
 	if err != nil {
 		return err
 	}

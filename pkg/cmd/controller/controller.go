@@ -104,6 +104,15 @@ func (c *common) config() (*rest.Config, error) {
 	return unlimited(config), nil
 }
 
+// verifiesHub returns an error if a connection would send credentials to a hub
+// whose certificate was not verified.
+func verifiesHub(config *rest.Config) error {
+	if config.Insecure || !strings.HasPrefix(config.Host, "https://") {
+		return errors.New("it does not verify the hub: use an https URL and a certificate authority")
+	}
+	return nil
+}
+
 // unlimited leaves rate limiting to the API server's priority and fairness,
 // which knows how busy it is.
 func unlimited(config *rest.Config) *rest.Config {

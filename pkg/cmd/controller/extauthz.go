@@ -131,6 +131,9 @@ func (f *extAuthzFlags) hub() (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the hub's kubeconfig: %w", err)
 	}
+	if err := verifiesHub(connection); err != nil {
+		return nil, fmt.Errorf("the hub's kubeconfig: %w", err)
+	}
 	return connection, nil
 }
 
@@ -140,12 +143,12 @@ func (f *extAuthzFlags) explain(err error) error {
 	case errors.Is(err, os.ErrNotExist) && f.source.file != "":
 		return &cli.Explained{
 			Problem: err.Error(),
-			Try:     "check the path; kubectl ocm issuer add --clusters-config " + f.source.file + " writes such a file",
+			Try:     "check the path of --clusters-config",
 		}
 	case errors.As(err, new(*config.InvalidError)):
 		return &cli.Explained{
 			Problem: err.Error(),
-			Try:     "mend the file; kubectl ocm exchange policy lint --clusters-config " + f.source.file + " checks it",
+			Try:     "fix the file; kubectl ocm exchange policy lint --clusters-config " + f.source.file + " checks it",
 		}
 	}
 	return explainBind(err)
@@ -181,7 +184,7 @@ func (f *extAuthzSource) source(log *slog.Logger) (extauthz.Source, error) {
 	out := extauthz.Source{Options: config.Options{Strict: f.strict, Self: self(), Expiration: f.life()}}
 	switch {
 	case f.fromHub:
-		out.ConfigMap = f.configMapName()
+		out.FromHub = true
 	case f.file != "":
 		if f.workload != "" {
 			log.Warn("Ignoring --workload-kubeconfig: --clusters-config says which tokens are taken")

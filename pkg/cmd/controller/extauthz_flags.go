@@ -5,14 +5,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
@@ -29,16 +26,14 @@ type extAuthzSource struct {
 	file       string
 	workload   string
 	fromHub    bool
-	configMap  string
 	strict     bool
 	expiration int
 }
 
 func (f *extAuthzSource) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "clusters-config", "", "file with the clusters whose tokens are taken, and the rules for them; read again when it changes")
-	flags.BoolVar(&f.fromHub, "from-hub", false, "take the keys that managed clusters publish on the hub, and the rules from a ConfigMap there")
-	flags.StringVar(&f.configMap, "config-configmap", "", "with --from-hub: NAMESPACE/NAME of that ConfigMap; empty means "+names.TokenAuthorizer+" in $POD_NAMESPACE, or in "+names.HubNamespace)
-	flags.BoolVar(&f.strict, "strict", false, "refuse a configuration without a policy")
+	flags.BoolVar(&f.fromHub, "from-hub", false, "take the rules from the TokenExchangePolicies on the hub, and the keys that managed clusters publish there")
+	flags.BoolVar(&f.strict, "strict", false, "refuse a file in tokensmith's form, which has no policy")
 	flags.IntVar(&f.expiration, "token-expiration", int(policy.DefaultExpiration/time.Second), "seconds that issued tokens live where no rule says otherwise; at least 600")
 	flags.StringVar(&f.workload, "workload-kubeconfig", "", "kubeconfig of the one cluster that is asked about every token by TokenReview")
 	// It is told at the start, with what to do instead.
@@ -51,39 +46,15 @@ func (f *extAuthzSource) validate() error {
 		return cli.Usagef("it is not said whose tokens are taken: use --clusters-config FILE, or --from-hub")
 	case f.fromHub && (f.file != "" || f.workload != ""):
 		return cli.Usagef("--from-hub takes clusters and rules from the hub: leave out --clusters-config and --workload-kubeconfig")
-	case f.strict && f.file == "" && !f.fromHub:
-		return cli.Usagef("--strict refuses what has no policy, and --workload-kubeconfig has none")
+	case f.strict && f.file == "":
+		return cli.Usagef("--strict is about a file: name it with --clusters-config")
 	case f.life() < policy.MinExpiration:
 		return cli.Usagef("--token-expiration %d: the hub's API server issues no token for less than %d seconds", f.expiration, int(policy.MinExpiration/time.Second))
-	}
-	return f.validateConfigMap()
-}
-
-func (f *extAuthzSource) validateConfigMap() error {
-	if f.configMap == "" {
-		return nil
-	}
-	if namespace, name, _ := strings.Cut(f.configMap, "/"); namespace == "" || name == "" || strings.Contains(name, "/") {
-		return cli.Usagef("--config-configmap %q: write it as NAMESPACE/NAME", f.configMap)
-	}
-	if !f.fromHub {
-		return cli.Usagef("--config-configmap is for --from-hub")
 	}
 	return nil
 }
 
 func (f *extAuthzSource) life() time.Duration { return time.Duration(f.expiration) * time.Second }
-
-func (f *extAuthzSource) configMapName() types.NamespacedName {
-	if namespace, name, ok := strings.Cut(f.configMap, "/"); ok {
-		return types.NamespacedName{Namespace: namespace, Name: name}
-	}
-	namespace := os.Getenv("POD_NAMESPACE")
-	if namespace == "" {
-		namespace = names.HubNamespace
-	}
-	return types.NamespacedName{Namespace: namespace, Name: names.TokenAuthorizer}
-}
 
 // String names the source, for the log.
 func (f *extAuthzSource) String() string {

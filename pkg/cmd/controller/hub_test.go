@@ -28,8 +28,6 @@ func TestFlagsAreJudgedFirst(t *testing.T) {
 		{[]string{"webhook"}, []string{"--namespace"}},
 		{[]string{"extauthz"}, []string{"--clusters-config", "--from-hub"}},
 		{[]string{"authz", "--from-hub", "--clusters-config=x"}, []string{"leave out --clusters-config"}},
-		{[]string{"extauthz", "--clusters-config=x", "--config-configmap=a/b"}, []string{"--from-hub"}},
-		{[]string{"extauthz", "--from-hub", "--config-configmap=a"}, []string{"NAMESPACE/NAME"}},
 		{[]string{"extauthz", "--workload-kubeconfig=x", "--strict"}, []string{"--strict"}},
 		{[]string{"extauthz", "--from-hub", "--token-expiration=599"}, []string{"599", "600"}},
 		{[]string{"extauthz", "--from-hub", "--log-level=trace"}, []string{"trace", "debug, info, warn, error"}},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -38,9 +37,10 @@ given hub kubeconfig. Our registration agent does the same by itself with
 --publish-issuer; this role is for clusters that another agent registers.
 
 The kubeconfig's user needs, on the hub, get, list, watch, create, patch and
-delete of the ConfigMap ` + names.IssuerConfigMap + ` in the cluster's namespace; files that it names
-are read again when they change. The ServiceAccount needs, here, create of
-serviceaccounts/token of itself.`,
+delete of the ConfigMap ` + names.IssuerConfigMap + ` in the cluster's namespace and get of the
+ManagedCluster; files that it names are read again when they change. The ServiceAccount
+needs, here, create of serviceaccounts/token of itself. Its namespace must begin with
+` + names.AgentNamespacePrefix + `: the hub accepts no proof of the keys from another one.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
@@ -78,8 +78,8 @@ func (f *issuerFlags) hubConfig() (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--hub-kubeconfig: %w", err)
 	}
-	if config.Insecure || !strings.HasPrefix(config.Host, "https://") {
-		return nil, errors.New("--hub-kubeconfig: it does not verify the hub: use an https URL and a certificate authority")
+	if err := verifiesHub(config); err != nil {
+		return nil, fmt.Errorf("--hub-kubeconfig: %w", err)
 	}
 	config.UserAgent = "kubectl-ocm/issuer.publish"
 	return unlimited(config), nil
@@ -107,7 +107,7 @@ func (f *issuerFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	work, err := p.publisher(hub, f.cluster)
+	work, err := p.publisher(hub, nil, f.cluster)
 	if err != nil {
 		return err
 	}

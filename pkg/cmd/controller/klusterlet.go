@@ -1,11 +1,19 @@
 package controller
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/klusterlet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 )
 
 // klusterletFlags are the flags of the operator on a managed cluster.
@@ -32,6 +40,12 @@ func (f *klusterletFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	err = refuseOthers(cmd.Context(), func(ctx context.Context) (*origin.Installation, error) {
+		return othersAgent(ctx, mgr.GetAPIReader())
+	})
+	if err != nil {
+		return err
+	}
 	err = klusterlet.Setup(mgr, klusterlet.Config{
 		Namespace:          operatorNamespace(),
 		Image:              f.operator.image,
@@ -46,4 +60,19 @@ func (f *klusterletFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	return mgr.Start(cmd.Context())
+}
+
+// othersAgent looks in the namespaces of the operators and of all agents.
+func othersAgent(ctx context.Context, reader client.Reader) (*origin.Installation, error) {
+	var list operatorv1.KlusterletList
+	if err := reader.List(ctx, &list); err != nil && !install.Gone(err) {
+		return nil, err
+	}
+	namespaces := []string{names.OperatorNamespace, names.AgentNamespace}
+	for i := range list.Items {
+		if namespace := list.Items[i].Spec.Namespace; namespace != "" {
+			namespaces = append(namespaces, namespace)
+		}
+	}
+	return origin.Agent(ctx, reader, namespaces...)
 }

@@ -1,16 +1,22 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 )
 
 // operatorFlags are the flags that both operators have (contract D.1, D.8).
@@ -38,6 +44,27 @@ func (f *operatorFlags) selector() (labels.Selector, error) {
 	}
 	return selector, nil
 }
+
+// refuseOthers returns an error where others finds that another product runs
+// what this operator would run. It is to look in our own namespaces only: whoever
+// may create a Deployment in another one must not be able to stop the operator.
+// While the API server does not answer, it waits.
+func refuseOthers(ctx context.Context, others func(context.Context) (*origin.Installation, error)) error {
+	return wait.PollUntilContextCancel(ctx, othersInterval, true, func(ctx context.Context) (bool, error) {
+		found, err := others(ctx)
+		switch {
+		case err != nil:
+			klog.FromContext(ctx).Error(err, "Cannot tell yet whether another product runs here")
+			return false, nil
+		case found != nil && found.Runs():
+			return false, cli.Blockedf(found.Try(), "the operator does not start, because this cluster has %s", found)
+		}
+		return true, nil
+	})
+}
+
+// othersInterval is how often an API server that does not answer is asked.
+const othersInterval = 2 * time.Second
 
 // manager returns the manager of the operator called name, whose cache holds
 // objects, and the selector of control plane nodes.

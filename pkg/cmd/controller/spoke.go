@@ -23,10 +23,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 )
 
-// minExpirationSeconds is the shortest certificate that may be asked for
-// (contract B.1).
-const minExpirationSeconds = 3600
-
 // spokeFlags are the flags of the registration agent (contract B.1).
 type spokeFlags struct {
 	common    common
@@ -83,6 +79,7 @@ func (f *spokeFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&a.Secrets.HubDir, "hub-kubeconfig-dir", "/spoke/hub-kubeconfig", "directory that receives that Secret's files; empty for none")
 	flags.StringSliceVar(&a.Cluster.ExternalURLs, "spoke-external-server-urls", nil, "https URLs under which this cluster's API server can be reached")
 	flags.StringToStringVar(&a.Cluster.Annotations, "cluster-annotations", nil, "annotations of the ManagedCluster; keys must begin with "+names.AnnotationAgentPrefix)
+	flags.StringToStringVar(&a.Cluster.Labels, "cluster-labels", nil, "labels that the ManagedCluster is created with")
 	flags.DurationVar(&a.HealthPeriod, "cluster-healthcheck-period", time.Minute, "how often this cluster's API server is asked how it is")
 	flags.IntVar(&f.claims.MaxCustom, "max-custom-cluster-claims", 20, "how many ClusterClaims that are not reserved are reported")
 	flags.StringSliceVar(&f.claims.ReservedSuffixes, "reserved-cluster-claim-suffixes", nil, "suffixes of ClusterClaims that are always reported")
@@ -149,8 +146,8 @@ func (f *spokeDriverFlags) constructor() (func(driver.Identity) driver.Agent, er
 	if kind != driver.CSR {
 		return nil, fmt.Errorf("--registration-auth: driver %q is not available in this version: use csr", f.name)
 	}
-	if s := f.expirationSeconds; s != 0 && s < minExpirationSeconds {
-		return nil, fmt.Errorf("--client-cert-expiration-seconds: %d is less than %d; 0 leaves it to the hub", s, minExpirationSeconds)
+	if s := f.expirationSeconds; s != 0 && s < driver.MinClientCertSeconds {
+		return nil, fmt.Errorf("--client-cert-expiration-seconds: %d is less than %d; 0 leaves it to the hub", s, driver.MinClientCertSeconds)
 	}
 	return func(id driver.Identity) driver.Agent {
 		return csr.NewAgent(csr.AgentConfig{Identity: id, ExpirationSeconds: f.expirationSeconds, Clock: clock.RealClock{}})

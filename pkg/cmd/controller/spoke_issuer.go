@@ -6,6 +6,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -42,7 +43,7 @@ func (f *spokeIssuerFlags) extensions(flags *pflag.FlagSet, mgr ctrl.Manager, co
 		if f.publish {
 			begin = p.publisher
 		}
-		work, err := begin(hub.GetConfig(), cluster)
+		work, err := begin(hub.GetConfig(), hub.GetClient(), cluster)
 		if err != nil {
 			return err
 		}
@@ -62,7 +63,7 @@ func newIssuerPublisher(mgr ctrl.Manager, account types.NamespacedName, klusterl
 	if err != nil {
 		return nil, err
 	}
-	source, err := publish.NewSource(mgr.GetConfig(), mgr.GetClient(), account)
+	source, err := publish.NewSource(mgr.GetConfig(), account)
 	if err != nil {
 		return nil, err
 	}
@@ -76,15 +77,16 @@ func newIssuerPublisher(mgr ctrl.Manager, account types.NamespacedName, klusterl
 	}}, nil
 }
 
-// publisher publishes by a hub connection.
-func (p *issuerPublisher) publisher(hub *rest.Config, cluster string) (manager.Runnable, error) {
+// publisher publishes by a hub connection. Clusters reads its ManagedClusters,
+// nil by that connection.
+func (p *issuerPublisher) publisher(hub *rest.Config, clusters client.Reader, cluster string) (manager.Runnable, error) {
 	config := p.config
-	config.Hub, config.Cluster = hub, cluster
+	config.Hub, config.Clusters, config.Cluster = hub, clusters, cluster
 	return publish.New(config)
 }
 
 // withdrawal takes back what was published.
-func (p *issuerPublisher) withdrawal(hub *rest.Config, cluster string) (manager.Runnable, error) {
+func (p *issuerPublisher) withdrawal(hub *rest.Config, _ client.Reader, cluster string) (manager.Runnable, error) {
 	config := p.config
 	config.Hub, config.Cluster = hub, cluster
 	return publish.NewWithdrawal(config)

@@ -28,6 +28,7 @@ func TestSpokeRefusesBadFlags(t *testing.T) {
 		{name: "period", args: []string{"--cluster-healthcheck-period=0s"}, words: []string{"must be positive"}},
 		{name: "claims", args: []string{"--max-custom-cluster-claims=-1"}, words: []string{"must not be negative"}},
 		{name: "annotation", args: []string{"--cluster-annotations=a=b"}, words: []string{"agent.open-cluster-management.io/"}},
+		{name: "label", args: []string{"--cluster-labels=a=b/c"}, words: []string{"invalid cluster labels", "b/c"}},
 		{name: "secrets", args: []string{"--hub-kubeconfig-secret=bootstrap-hub-kubeconfig"}, words: []string{"different Secrets"}},
 		{name: "several hubs", args: []string{"--bootstrap-kubeconfigs=a,b"}, words: []string{"not available"}},
 		{name: "add-on driver", args: []string{"--addon-kubeclient-registration-auth=x"}, words: []string{"csr, token"}},

@@ -12,10 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/truststore"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/published"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
@@ -23,7 +25,7 @@ import (
 type explainOptions struct {
 	env   cli.Env
 	out   *cli.Output
-	store truststore.Flags
+	rules rules.Flags
 }
 
 func newExplain(env cli.Env) *cobra.Command {
@@ -37,12 +39,12 @@ of the hub it becomes.
 
 The token comes from a file, or from the standard input, never from an argument,
 which others on this machine could see; it is not sent anywhere. Nothing is
-exchanged. By default the configuration and the clusters' keys are read from the
-hub. With --clusters-config the hub is not needed, and nothing is asked over the
-network unless the file names keys by URL.
+exchanged. By default the rules and the clusters' keys are read from the hub. With
+--clusters-config the hub is not needed, and nothing is requested over the network
+unless the file names keys by URL.
 
 It exits with 3 when the token would be refused.`,
-		Example: fmt.Sprintf(`  # The token of a ServiceAccount, against the hub's configuration
+		Example: fmt.Sprintf(`  # The token of a ServiceAccount, against the rules on the hub
   kubectl --context cluster1 -n app create token web --audience HUB |
       %[1]s exchange explain --context hub -
 
@@ -51,7 +53,7 @@ It exits with 3 when the token would be refused.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	o.store.AddTo(cmd)
+	o.rules.AddTo(cmd)
 	o.out.AddTo(cmd)
 	return cmd
 }
@@ -65,34 +67,65 @@ func (o *explainOptions) run(ctx context.Context, from string) error {
 	if err != nil {
 		return err
 	}
-	e := o.explain(ctx, k, token)
-	if e.err == nil && k.store.Hub() != nil {
-		if err := e.target(ctx, k.store, k.config); err != nil {
-			return err
-		}
-	}
-	return o.tell(e, k.store)
+	e := o.explain(ctx, k, token, k.dry)
+	return o.tell(e, k.source)
 }
 
-// known is what a token authorizer with the same configuration knows.
+// known is what a token authorizer with the same rules knows.
 type known struct {
-	store  *truststore.Store
+	source *rules.Source
 	config *config.Config
-	keys   *jwks.Store
+	trial  *extauthz.Trial
+
+	// explaining is what the chain is gone through for, and exchange stands for the
+	// exchange in it.
+	explaining *explanation
+	exchange   exchanging
+}
+
+// exchanging is what becomes of a request that the rules allow.
+type exchanging func(ctx context.Context, e *explanation, r exchange.Request) (exchange.Token, error)
+
+// Exchange implements authorizer.Exchanger.
+func (k *known) Exchange(ctx context.Context, r exchange.Request) (exchange.Token, bool, error) {
+	token, err := k.exchange(ctx, k.explaining, r)
+	return token, false, err
+}
+
+// Review implements authorizer.Reviewer: a token is not sent anywhere.
+func (k *known) Review(_ context.Context, cluster, _ string, _ subject.Identity) error {
+	if c, ok := k.config.Cluster(cluster); ok {
+		k.explaining.skip("review", fmt.Sprintf("the authorizer also asks the cluster (%s); that is not done here", c.Review.Mode))
+	}
+	return nil
+}
+
+// dry checks what the exchange needs on the hub, without making one.
+func (k *known) dry(ctx context.Context, e *explanation, r exchange.Request) (exchange.Token, error) {
+	if k.source.Hub() == nil {
+		return exchange.Token{}, nil
+	}
+	return exchange.Token{}, e.target(ctx, k.source, r.Target)
 }
 
 // known reads it.
 func (o *explainOptions) known(ctx context.Context) (*known, error) {
-	store, err := o.store.Open(o.env)
+	source, err := o.rules.Open(o.env)
 	if err != nil {
 		return nil, err
 	}
-	k := &known{store: store}
-	if k.config, err = store.Config(ctx, store.Options()); err != nil {
+	k := &known{source: source}
+	if k.config, err = source.Config(ctx, source.Options()); err != nil {
 		return nil, err
 	}
-	k.keys, err = o.keys(ctx, store, k.config)
-	return k, err
+	keys := jwks.New(jwks.Config{Clock: o.env.Clock})
+	k.trial, err = extauthz.NewTrial(extauthz.TrialConfig{
+		Config: k.config, Keys: keys, FromHub: source.Hub() != nil, Exchanger: k, Reviewer: k, Clock: o.env.Clock,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return k, o.publish(ctx, source, keys)
 }
 
 // token reads the token and refuses one that stands on the command line.
@@ -122,82 +155,50 @@ func (o *explainOptions) token(from string) (string, error) {
 // patience is how long a server of keys may take.
 const patience = 10 * time.Second
 
-// keys returns the keys of the configuration, and of the hub if there is one.
-func (o *explainOptions) keys(ctx context.Context, store *truststore.Store, cfg *config.Config) (*jwks.Store, error) {
-	clusters := cfg.Keys()
-	if _, ok := cfg.Cluster(policy.AnyCluster); !ok && store.Hub() != nil {
-		// The authorizer knows the keys of a cluster without an entry, too.
-		clusters = append(clusters, jwks.Cluster{Name: jwks.Everyone, Source: jwks.Source{Hub: true}})
+// publish brings what clusters publish on the hub, if there is one.
+func (o *explainOptions) publish(ctx context.Context, source *rules.Source, keys *jwks.Store) error {
+	if source.Hub() == nil {
+		return nil
 	}
-	keys := jwks.New(jwks.Config{Clock: o.env.Clock})
-	if err := keys.Configure(clusters); err != nil {
-		return nil, err
-	}
-	if store.Hub() == nil {
-		for _, c := range clusters {
-			if c.Source.Hub {
-				o.env.Warn("The keys that %s publishes are on the hub, which is not asked because of --clusters-config.", who(c.Name))
-			}
-		}
-		return keys, nil
-	}
-	published, err := truststore.Published(ctx, store.Hub())
+	fleet, err := published.List(ctx, source.Hub())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, p := range published {
-		if p.Distrusted != "" {
-			o.env.Warn("Cluster %s publishes keys that are not taken: %s.", p.Cluster, p.Distrusted)
-			continue
-		}
-		if err := keys.Publish(p.Cluster, p.Issuer, p.JWKS); err != nil {
+	for _, candidate := range fleet {
+		silent := candidate.Cluster.Silent()
+		err := keys.Observe(candidate)
+		switch {
+		case candidate.Data == nil:
+		case silent.Reason != "":
+			o.env.Warn("Cluster %s publishes keys that do not count: %s.", candidate.Cluster.Name, silent.Message)
+		case err != nil:
 			o.env.Warn("%v.", err)
 		}
 	}
-	return keys, nil
+	keys.HubSynced()
+	return nil
 }
 
-func who(cluster string) string {
-	if cluster == policy.AnyCluster {
-		return "each other cluster"
-	}
-	return "cluster " + cluster
-}
-
-// explain takes the way of a request, as far as it goes without the hub.
-func (o *explainOptions) explain(ctx context.Context, k *known, token string) *explanation {
+// explain takes the token authorizer's own chain, with something else for the
+// exchange at its end.
+func (o *explainOptions) explain(ctx context.Context, k *known, token string, do exchanging) *explanation {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	e := &explanation{}
-	verifier := subject.NewVerifier(k.keys, func(cluster string) *subject.Rules {
-		if c, ok := k.config.Cluster(cluster); ok {
-			return &c.Token
-		}
-		return nil
-	}, o.env.Clock)
-	id, err := verifier.Explain(ctx, token, e.check)
-	e.identify(id)
+	k.explaining, k.exchange = e, do
+	decision, err := k.trial.Explain(ctx, token, e)
+	e.identify(decision.Identity)
 	if err != nil {
 		e.refuse(err)
+		e.last(err)
 		return e
 	}
-	c, _ := k.config.Cluster(id.Cluster)
-	for _, considered := range c.Policy.Consider(id) {
-		e.rule(considered)
-	}
-	grant, err := c.Policy.Decide(id)
-	if err != nil {
-		e.step("policy", err, "")
-		e.refuse(err)
-		return e
-	}
-	e.grant(grant)
-	e.reviewed(c.Review.Mode)
+	e.Allowed, e.issued = true, decision.Token
 	return e
 }
 
 // tell prints the explanation; a refusal is an error as well.
-func (o *explainOptions) tell(e *explanation, store *truststore.Store) error {
+func (o *explainOptions) tell(e *explanation, source *rules.Source) error {
 	var err error
 	if o.out.Machine() {
 		err = o.out.Object(o.env.Out, e)
@@ -207,12 +208,12 @@ func (o *explainOptions) tell(e *explanation, store *truststore.Store) error {
 	if err != nil || e.Allowed {
 		return err
 	}
-	return cli.Blockedf(o.remedy(e, store), "the token would be refused: %s", e.Reason)
+	return cli.Blockedf(o.remedy(e, source), "the token would be refused: %s", e.Reason)
 }
 
 // remedy says what to do about a refusal.
-func (o *explainOptions) remedy(e *explanation, store *truststore.Store) string {
-	name, again := o.env.Name, o.store.Again()
+func (o *explainOptions) remedy(e *explanation, source *rules.Source) string {
+	name, again := o.env.Name, o.rules.Again()
 	switch verdict.Reason(e.Reason) {
 	case verdict.UnknownIssuer, verdict.UnknownKey, verdict.KeysUnavailable:
 		return "see whose keys are known: " + name + " issuer list" + again
@@ -223,13 +224,16 @@ func (o *explainOptions) remedy(e *explanation, store *truststore.Store) string 
 		if e.Workload != nil {
 			account = e.Workload.Namespace + "/" + e.Workload.Name
 		}
-		return fmt.Sprintf("allow it: %s exchange allow %s %s --to NAMESPACE/NAME%s", name, e.Cluster, account, again)
+		if again != "" {
+			return "add a rule to " + source.String()
+		}
+		return fmt.Sprintf("allow it: %s exchange allow %s %s --to NAMESPACE/NAME", name, e.Cluster, account)
 	case verdict.TargetMissing:
 		return fmt.Sprintf("create it on the hub: kubectl create serviceaccount -n %s %s", e.Target.Namespace, e.Target.Name)
 	case verdict.HubForbidden:
 		return fmt.Sprintf("grant it: %s exchange rbac%s | kubectl apply -f -", name, again)
 	case verdict.LegacyToken:
-		return "use a bound token, or set acceptLegacyTokens for the cluster in " + store.String()
+		return "use a bound token, or set acceptLegacyTokens for the cluster in " + source.String()
 	default:
 		return ""
 	}

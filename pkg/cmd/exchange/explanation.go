@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/truststore"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/review"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -36,11 +36,12 @@ type explanation struct {
 	Target   *grantTarget `json:"target,omitempty"`
 	Steps    []step       `json:"steps"`
 
-	// identity and granted are what a trial goes on with.
-	identity subject.Identity
-	granted  policy.Grant
-	err      error
+	// issued is the token of a trial.
+	issued exchange.Token
+	err    error
 }
+
+var _ authorizer.Trace = &explanation{}
 
 type workload struct {
 	Namespace string     `json:"namespace"`
@@ -75,8 +76,8 @@ type step struct {
 	Detail  string  `json:"detail,omitempty"`
 }
 
-// check takes a step of the verification.
-func (e *explanation) check(s subject.Step) {
+// Checked implements authorizer.Trace.
+func (e *explanation) Checked(s subject.Step) {
 	var err error
 	if s.Refusal != nil {
 		err = s.Refusal
@@ -99,7 +100,7 @@ func (e *explanation) skip(name, detail string) {
 
 // identify takes what was proven.
 func (e *explanation) identify(id subject.Identity) {
-	e.Cluster, e.identity = id.Cluster, id
+	e.Cluster = id.Cluster
 	if id.Account.Name == "" {
 		return
 	}
@@ -121,7 +122,20 @@ func status(c verdict.Class) int {
 	return map[verdict.Class]int{verdict.Unauthenticated: 401, verdict.Forbidden: 403, verdict.Limited: 429, verdict.Unavailable: 503}[c]
 }
 
-func (e *explanation) rule(c policy.Considered) {
+// last adds the refusal as a step, unless the step that refused is there.
+func (e *explanation) last(err error) {
+	if n := len(e.Steps); n > 0 && e.Steps[n-1].Outcome == failed {
+		return
+	}
+	name := "policy"
+	if e.Target != nil {
+		name = "exchange"
+	}
+	e.step(name, err, "")
+}
+
+// Considered implements authorizer.Trace.
+func (e *explanation) Considered(c policy.Considered) {
 	if c.Matched {
 		e.step("rule "+c.Rule, nil, "it matches, and decides")
 		return
@@ -129,8 +143,9 @@ func (e *explanation) rule(c policy.Considered) {
 	e.skip("rule "+c.Rule, c.Missed)
 }
 
-func (e *explanation) grant(g policy.Grant) {
-	e.Allowed, e.Rule, e.granted = true, g.Rule, g
+// Granted implements authorizer.Trace.
+func (e *explanation) Granted(g policy.Grant) {
+	e.Rule = g.Rule
 	e.Target = &grantTarget{
 		Namespace: g.Target.Namespace, Name: g.Target.Name, Audiences: g.Target.Audiences,
 		ExpirationSeconds: int64(g.Target.Expiration.Seconds()),
@@ -138,23 +153,15 @@ func (e *explanation) grant(g policy.Grant) {
 	e.step("policy", nil, fmt.Sprintf("it becomes ServiceAccount %s/%s of the hub", g.Target.Namespace, g.Target.Name))
 }
 
-func (e *explanation) reviewed(mode review.Mode) {
-	if mode == "" || mode == review.Never {
-		return
-	}
-	e.skip("review", fmt.Sprintf("the authorizer also asks the cluster (%s); that is not done here", mode))
-}
-
 // target checks what the exchange needs on the hub, without making one.
-func (e *explanation) target(ctx context.Context, store *truststore.Store, cfg *config.Config) error {
+func (e *explanation) target(ctx context.Context, source *rules.Source, target policy.Target) error {
 	var account corev1.ServiceAccount
-	err := store.Hub().Get(ctx, client.ObjectKey{Namespace: e.Target.Namespace, Name: e.Target.Name}, &account)
+	err := source.Hub().Get(ctx, client.ObjectKey{Namespace: target.Namespace, Name: target.Name}, &account)
 	switch {
 	case apierrors.IsNotFound(err):
-		missing := verdict.Refuse(verdict.TargetMissing, "the hub has no ServiceAccount %s/%s", e.Target.Namespace, e.Target.Name)
+		missing := verdict.Refuse(verdict.TargetMissing, "the hub has no ServiceAccount %s/%s", target.Namespace, target.Name)
 		e.step("target", missing, "")
-		e.refuse(missing)
-		return nil
+		return missing
 	case apierrors.IsForbidden(err):
 		e.skip("target", "you may not see whether the ServiceAccount exists")
 	case err != nil:
@@ -162,36 +169,29 @@ func (e *explanation) target(ctx context.Context, store *truststore.Store, cfg *
 	default:
 		e.step("target", nil, "it exists, with UID "+string(account.UID))
 	}
-	return e.permission(ctx, store, self(cfg))
-}
-
-// self is the authorizer's ServiceAccount; every entry knows it.
-func self(cfg *config.Config) policy.Account {
-	for i := range cfg.Clusters {
-		return cfg.Clusters[i].Spec.Self
-	}
-	return policy.Account{}
+	return e.permission(ctx, source, target)
 }
 
 // permission asks whether the authorizer may do what it would have to.
-func (e *explanation) permission(ctx context.Context, store *truststore.Store, self policy.Account) error {
+func (e *explanation) permission(ctx context.Context, source *rules.Source, target policy.Target) error {
+	self := rules.Self()
 	question := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:   names.ServiceAccountUser(self.Namespace, self.Name),
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + self.Namespace, "system:authenticated"},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: e.Target.Namespace, Verb: "create", Resource: "serviceaccounts", Subresource: "token", Name: e.Target.Name,
+			Namespace: target.Namespace, Verb: "create", Resource: "serviceaccounts", Subresource: "token", Name: target.Name,
 		},
 	}}
-	err := store.Hub().Create(ctx, question)
+	err := source.Hub().Create(ctx, question)
 	switch {
 	case apierrors.IsForbidden(err):
 		e.skip("permission", "you may not see whether the authorizer may issue the token")
 	case err != nil:
 		return fmt.Errorf("permission of the token authorizer: %w", err)
 	case !question.Status.Allowed:
-		missing := verdict.Refuse(verdict.HubForbidden, "ServiceAccount %s/%s may not issue tokens of %s/%s", self.Namespace, self.Name, e.Target.Namespace, e.Target.Name)
+		missing := verdict.Refuse(verdict.HubForbidden, "ServiceAccount %s/%s may not issue tokens of %s/%s", self.Namespace, self.Name, target.Namespace, target.Name)
 		e.step("permission", missing, "")
-		e.refuse(missing)
+		return missing
 	default:
 		e.step("permission", nil, "the token authorizer may issue its tokens")
 	}

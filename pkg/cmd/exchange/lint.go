@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/truststore"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 )
@@ -19,9 +19,8 @@ import (
 type lintOptions struct {
 	env    cli.Env
 	out    *cli.Output
-	store  truststore.Flags
+	rules  rules.Flags
 	strict bool
-	hub    bool
 }
 
 func newLint(env cli.Env) *cobra.Command {
@@ -33,32 +32,31 @@ func newLint(env cli.Env) *cobra.Command {
 are never used, whose accounts of the hub collide or are denied, with which a
 cluster chooses a namespace of the hub, tokens of any audience.
 
-It exits with 3 when there is an error: the token authorizer does not load such
-a configuration and goes on with the last good one. Warnings are loaded.`,
-		Example: fmt.Sprintf(`  # The configuration of the hub
+It exits with 3 when there is an error. The API server refuses most of them before
+they are stored; a policy on the hub that has one denies everything to its
+cluster, and a file that has one is not loaded. Warnings are loaded.`,
+		Example: fmt.Sprintf(`  # The rules on the hub
   %[1]s exchange policy lint
 
-  # A file, before it goes to the hub
-  %[1]s exchange policy lint -f clusters.yaml --from-hub --strict`, env.Name),
+  # The file of a token authorizer without a hub
+  %[1]s exchange policy lint -f clusters.yaml --strict`, env.Name),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	o.store.AddTo(cmd)
-	cmd.Flags().StringVarP(&o.store.File, "filename", "f", "", "the same as --clusters-config")
+	o.rules.AddTo(cmd)
+	cmd.Flags().StringVarP(&o.rules.File, "filename", "f", "", "the same as --clusters-config")
 	cmd.MarkFlagsMutuallyExclusive("filename", "clusters-config")
-	cmd.MarkFlagsMutuallyExclusive("filename", "config-configmap")
-	cmd.Flags().BoolVar(&o.strict, "strict", false, "a file without any policy (seed 002's form) is an error")
-	cmd.Flags().BoolVar(&o.hub, "from-hub", false, "the file is for the ConfigMap of a hub, where keys are published")
+	cmd.Flags().BoolVar(&o.strict, "strict", false, "a file in tokensmith's form, which has no policy, is an error")
 	o.out.AddTo(cmd)
 	return cmd
 }
 
 func (o *lintOptions) run(ctx context.Context) error {
-	store, err := o.store.Open(o.env)
+	source, err := o.rules.Open(o.env)
 	if err != nil {
 		return err
 	}
-	findings, err := o.lint(ctx, store)
+	findings, err := o.lint(ctx, source)
 	if err != nil {
 		return err
 	}
@@ -72,16 +70,16 @@ func (o *lintOptions) run(ctx context.Context) error {
 	}
 	text := count(findings)
 	if policy.Failed(findings) {
-		return cli.Blockedf("", "%s: %s", store, text)
+		return cli.Blockedf("", "%s: %s", source, text)
 	}
-	o.env.Say("%s: %s.", store, text)
+	o.env.Say("%s: %s.", source, text)
 	return nil
 }
 
-func (o *lintOptions) lint(ctx context.Context, store *truststore.Store) ([]policy.Finding, error) {
-	opts := store.Options()
-	opts.Strict, opts.Hub = o.strict, opts.Hub || o.hub
-	cfg, err := store.Config(ctx, opts)
+func (o *lintOptions) lint(ctx context.Context, source *rules.Source) ([]policy.Finding, error) {
+	opts := source.Options()
+	opts.Strict = o.strict
+	cfg, err := source.Config(ctx, opts)
 	if invalid, ok := errors.AsType[*config.InvalidError](err); ok {
 		return invalid.Findings, nil
 	}
@@ -97,9 +95,6 @@ const indent = "         "
 func (o *lintOptions) print(findings []policy.Finding) error {
 	for _, f := range findings {
 		where := cmp.Or(f.Path, "the whole of it")
-		if f.Line > 0 {
-			where = fmt.Sprintf("%s (line %d)", where, f.Line)
-		}
 		text := fmt.Sprintf("%-8s %s\n%s", f.Severity, where, cli.Fold(indent+f.Message, indent))
 		if f.Fix != "" {
 			text += "\n" + cli.Fold(indent+"Fix: "+f.Fix, indent)

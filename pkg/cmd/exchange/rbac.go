@@ -15,14 +15,14 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/truststore"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 type rbacOptions struct {
 	env        cli.Env
-	store      truststore.Flags
+	rules      rules.Flags
 	self       string
 	namespaces []string
 	clusters   []string
@@ -41,7 +41,7 @@ longer than its account exists. Where names are not known beforehand, because a
 rule has a wildcard, the Role is for all of its namespace and says why.
 
 Patterns for namespaces of the hub are spelled out among those that exist, and
-the entry "*" among the managed clusters; for a file, name them with
+the defaults' rules among the managed clusters; for a file, name them with
 --target-namespaces and --clusters. Repeat the command when the rules change; on
 the hub it also names the permissions that are no longer needed.`,
 		Example: fmt.Sprintf(`  # Grant what the rules on the hub need
@@ -53,10 +53,10 @@ the hub it also names the permissions that are no longer needed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	o.store.AddTo(cmd)
+	o.rules.AddTo(cmd)
 	cmd.Flags().StringVar(&o.self, "service-account", names.HubNamespace+"/"+names.TokenAuthorizer, "the token authorizer's ServiceAccount, as NAMESPACE/NAME")
 	cmd.Flags().StringSliceVar(&o.namespaces, "target-namespaces", nil, "namespaces of the hub, to spell patterns out; those that exist by default")
-	cmd.Flags().StringSliceVar(&o.clusters, "clusters", nil, `clusters that the entry "*" is for; all managed clusters by default`)
+	cmd.Flags().StringSliceVar(&o.clusters, "clusters", nil, `clusters that the defaults' rules are for; all managed clusters by default`)
 	out.AddTo(cmd)
 	return cmd
 }
@@ -66,26 +66,26 @@ func (o *rbacOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, err := o.store.Open(o.env)
+	source, err := o.rules.Open(o.env)
 	if err != nil {
 		return err
 	}
-	opts := store.Options()
+	opts := source.Options()
 	opts.Self = self
-	cfg, err := store.Config(ctx, opts)
+	cfg, err := source.Config(ctx, opts)
 	if err != nil {
 		return err
 	}
 	known := policy.Known{Self: self, Namespaces: o.namespaces, Clusters: o.clusters}
-	if err := o.look(ctx, store.Hub(), &known); err != nil {
+	if err := o.look(ctx, source.Hub(), &known); err != nil {
 		return err
 	}
 	p := policy.RBAC(cfg.Specs(), known)
-	stale, err := leftOver(ctx, store.Hub(), p)
+	stale, err := leftOver(ctx, source.Hub(), p)
 	if err != nil {
 		return err
 	}
-	return o.print(store, p, stale)
+	return o.print(source, p, stale)
 }
 
 // leftOver returns the namespaces of the hub that have permissions of rules that
@@ -142,9 +142,9 @@ func (o *rbacOptions) look(ctx context.Context, hub client.Client, known *policy
 	return nil
 }
 
-func (o *rbacOptions) print(store *truststore.Store, p policy.Permissions, stale []string) error {
+func (o *rbacOptions) print(source *rules.Source, p policy.Permissions, stale []string) error {
 	var b strings.Builder
-	about := fmt.Sprintf("# What the token authorizer needs for the rules in %s, made by %q.", store, o.env.Name+" exchange rbac")
+	about := fmt.Sprintf("# What the token authorizer needs for the rules of %s, made by %q.", source, o.env.Name+" exchange rbac")
 	b.WriteString(cli.Fold(about, "# ") + "\n")
 	for _, open := range p.Open {
 		b.WriteString(cli.Fold("# NOTE: "+open+".", "#   ") + "\n")

@@ -31,8 +31,8 @@ func newTest(env cli.Env) *cobra.Command {
 		Use:   "test --context CONTEXT --as NAMESPACE/NAME",
 		Short: "Try an exchange, and ask the hub who it is",
 		Long: `Try an exchange. A token is minted for a ServiceAccount of a managed cluster and
-goes through the same chain as in the token authorizer, with the configuration
-and the keys that the hub has; then the hub is asked whose token came out. Each
+goes through the same chain as in the token authorizer, with the rules and the
+keys that the hub has; then the hub is asked whose token came out. Each
 step is printed, and none is made after one that failed.
 
 The chain runs here, under the name of the token authorizer's ServiceAccount, so
@@ -55,7 +55,7 @@ unless --hub-context names it. It exits with 3 when the exchange is refused.`,
 	flags.StringVar(&t.audience, "audience", "", "audience of the minted token; the first that the configuration demands if not given")
 	flags.StringVar(&t.server, "server", "", "URL of a running token authorizer's HTTP endpoint, to ask it")
 	flags.StringVar(&t.caFile, "ca-file", "", "PEM bundle that verifies --server; the system's roots if not given")
-	t.chain.store.AddTo(cmd)
+	t.chain.rules.AddTo(cmd)
 	t.chain.out.AddTo(cmd)
 	return cmd
 }

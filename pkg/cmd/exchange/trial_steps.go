@@ -53,7 +53,10 @@ func (t *trial) demanded(ctx context.Context, k *known, managed *rest.Config) (s
 	if err != nil {
 		return "", err
 	}
-	probe := t.chain.explain(ctx, k, token) // Refused for its audience, most of the time.
+	nothing := func(context.Context, *explanation, exchange.Request) (exchange.Token, error) {
+		return exchange.Token{}, nil
+	}
+	probe := t.chain.explain(ctx, k, token, nothing) // Refused for its audience, most of the time.
 	cluster, ok := k.config.Cluster(probe.Cluster)
 	if !ok || len(cluster.Token.Audiences) == 0 {
 		return "", nil // The chain tells what is wrong, if anything is.
@@ -81,42 +84,42 @@ func (t *trial) mint(ctx context.Context, managed *rest.Config, audience string)
 
 // exchange takes the token through what the token authorizer does.
 func (t *trial) exchange(ctx context.Context, k *known, hub *rest.Config, token string) (string, error) {
-	minted := t.made.Steps
-	t.made = t.chain.explain(ctx, k, token)
-	t.made.Steps = append(minted, t.made.Steps...)
-	if t.made.err != nil {
-		return "", t.refused(k)
-	}
-	hub, err := t.asAuthorizer(ctx, hub)
-	if err != nil {
-		return "", err
+	hub, refused := t.asAuthorizer(ctx, hub)
+	if refused != nil {
+		return "", refused
 	}
 	exchanger, err := exchange.New(exchange.Config{Hub: hub, Clock: t.env.Clock})
 	if err != nil {
 		return "", err
 	}
-	issued, _, err := exchanger.Exchange(ctx, exchange.Request{Subject: t.made.identity, Target: t.made.granted.Target})
-	if err != nil {
-		t.made.step("exchange", err, "")
-		t.made.refuse(err)
+	minted := t.made.Steps
+	t.made = t.chain.explain(ctx, k, token, func(ctx context.Context, e *explanation, r exchange.Request) (exchange.Token, error) {
+		issued, _, err := exchanger.Exchange(ctx, r)
+		if err != nil {
+			return issued, err
+		}
+		e.step("exchange", nil, fmt.Sprintf("a token of %s/%s until %s",
+			r.Target.Namespace, r.Target.Name, issued.Expires.UTC().Format(time.RFC3339)))
+		return issued, nil
+	})
+	t.made.Steps = append(minted, t.made.Steps...)
+	if t.made.err != nil {
 		return "", t.refused(k)
 	}
-	t.made.step("exchange", nil, fmt.Sprintf("a token of %s/%s until %s",
-		t.made.Target.Namespace, t.made.Target.Name, issued.Expires.UTC().Format(time.RFC3339)))
-	return issued.Value, nil
+	return t.made.issued.Value, nil
 }
 
 func (t *trial) refused(k *known) error {
-	return cli.Blockedf(t.chain.remedy(t.made, k.store), "the exchange is refused: %s: %s", t.made.Reason, t.made.Detail)
+	return cli.Blockedf(t.chain.remedy(t.made, k.source), "the exchange is refused: %s: %s", t.made.Reason, t.made.Detail)
 }
 
 // asAuthorizer is the hub with the permissions of the token authorizer, if the
 // configuration is that of one in the cluster.
 func (t *trial) asAuthorizer(ctx context.Context, hub *rest.Config) (*rest.Config, error) {
-	if t.chain.store.File != "" {
+	if t.chain.rules.File != "" {
 		return hub, nil
 	}
-	namespace, _, _ := strings.Cut(t.chain.store.ConfigMap, "/")
+	namespace := names.HubNamespace
 	c, err := cli.NewClient(hub)
 	if err != nil {
 		return nil, err

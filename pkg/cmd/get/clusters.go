@@ -140,20 +140,18 @@ func (o *clusterOptions) columns() []cli.Column[fleet.Cluster] {
 		{Header: "age", Wide: true, Value: func(c fleet.Cluster) string { return duration.ShortHumanDuration(now.Sub(c.Created)) }},
 		{Header: "auth", Wide: true, Value: func(c fleet.Cluster) string { return c.Auth }},
 		{Header: "cred-expires", Wide: true, Value: func(c fleet.Cluster) string { return cli.Until(c.CredentialExpires, now) }},
-		{Header: "keys", Wide: true, Value: func(c fleet.Cluster) string { return keys(c.Requests) }},
+		{Header: "keys", Wide: true, Value: keys},
 		{Header: "reason", Wide: true, Value: func(c fleet.Cluster) string { return c.Reason }},
 	}
 }
 
-// keys lists the keys that wait for approval.
-func keys(requests []fleet.Request) string {
-	var out []string
-	for _, r := range requests {
-		if r.Fingerprint != "" && !slices.Contains(out, r.Fingerprint) {
-			out = append(out, r.Fingerprint)
-		}
+// keys is the key of the cluster's credential, or those that wait for a decision
+// while it has none.
+func keys(c fleet.Cluster) string {
+	if c.Key != "" {
+		return c.Key
 	}
-	return strings.Join(out, ",")
+	return strings.Join(c.PendingKeys(), ",")
 }
 
 func printTree(w io.Writer, clusters []fleet.Cluster) error {

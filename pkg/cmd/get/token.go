@@ -35,25 +35,29 @@ func newToken(env cli.Env) *cobra.Command {
 	o := &tokenOptions{env: env, out: cli.NewOutput(cli.Text, tokenFormat, commandFormat, cli.JSON, cli.YAML, cli.JSONPath)}
 	cmd := &cobra.Command{
 		Use:   "token",
-		Short: "Make a join token and print the join command",
-		Long: `Make a join token and print the join command. Every call makes a new token,
-which "token list" shows and "token revoke" makes useless.`,
+		Short: "Create a bootstrap token and print the join command",
+		Long: `Create a bootstrap token and print the join command. Every call creates a new
+token, which "token list" shows and "token revoke" revokes.
+
+The command passes the token in the environment, where other users of the
+machine cannot see it. To keep it out of the shell's history as well, write the
+output of -o token to a file and join with --hub-token-file.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
-	flags.DurationVar(&o.ttl, "ttl", bootstrap.DefaultTTL, "how long the token is good; at least 10m")
+	flags.DurationVar(&o.ttl, "ttl", bootstrap.DefaultTTL, "lifetime of the token, from 10m to 24h")
 	flags.StringVar(&o.server, "hub-apiserver", "", "address of the hub that managed clusters can reach")
 	flags.StringVar(&o.cluster, "cluster-name", "", "fill this name into the join command")
-	flags.BoolVar(&o.bootstrapToken, "use-bootstrap-token", false, "print the bootstrap token that init --use-bootstrap-token made")
+	flags.BoolVar(&o.bootstrapToken, "use-bootstrap-token", false, "print the Kubernetes bootstrap token that init --use-bootstrap-token created")
 	flags.BoolVar(&o.allowLoopback, "allow-loopback", false, "the address is meant, even if only this machine can reach it")
 	o.out.AddTo(cmd)
 	return cmd
 }
 
 func (o *tokenOptions) run(ctx context.Context) error {
-	if o.ttl < bootstrap.MinTTL {
-		return cli.Usagef("--ttl must be at least %s", bootstrap.MinTTL)
+	if err := bootstrap.CheckTTL(o.ttl); err != nil {
+		return cli.Usagef("%v", err)
 	}
 	if o.cluster != "" {
 		if err := names.ValidateClusterName(o.cluster); err != nil {
@@ -110,7 +114,7 @@ func (o *tokenOptions) print(command fleet.JoinCommand, token bootstrap.Token) e
 	case cli.Text:
 		_, err = fmt.Fprintf(o.env.Out, "token=%s\nplease log on spoke and run:\n%s\n", command.Token, command)
 		if !token.Expires.IsZero() {
-			o.env.Say("The token is good until %s.", token.Expires.UTC().Format(time.RFC3339))
+			o.env.Say("The token is valid until %s.", token.Expires.UTC().Format(time.RFC3339))
 		}
 	default:
 		err = o.out.Object(o.env.Out, command.Info(token))

@@ -85,11 +85,7 @@ func (d *driverFlags) value(gates *flags.Gates) ([]operatorv1.RegistrationDriver
 }
 
 func (j *joinFlags) validate() error {
-	var ttl error
-	if j.ttl < bootstrap.MinTTL {
-		ttl = fmt.Errorf("--ttl must be at least %s", bootstrap.MinTTL)
-	}
-	return errors.Join(j.validateServer(), ttl)
+	return errors.Join(j.validateServer(), bootstrap.CheckTTL(j.ttl))
 }
 
 func (j *joinFlags) validateServer() error {

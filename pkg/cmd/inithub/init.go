@@ -148,7 +148,7 @@ func (j *joinFlags) addTo(cmd *cobra.Command) {
 	flags.StringVar(&j.server, "hub-apiserver", "", "address of the hub that managed clusters can reach; it is remembered")
 	flags.BoolVar(&j.allowLoopback, "allow-loopback", false, "the address is meant, even if only this machine can reach it")
 	flags.BoolVar(&j.bootstrapToken, "use-bootstrap-token", false, "print a Kubernetes bootstrap token, which does not expire, instead of a ServiceAccount token")
-	flags.DurationVar(&j.ttl, "ttl", bootstrap.DefaultTTL, "how long the printed token is good; at least 10m")
+	flags.DurationVar(&j.ttl, "ttl", bootstrap.DefaultTTL, "lifetime of the printed token, from 10m to 24h")
 	flags.StringVar(&j.file, "output-join-command-file", "", "write the join command to this file, as a script that takes the cluster name")
 }
 

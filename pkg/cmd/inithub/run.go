@@ -70,7 +70,7 @@ func (o *options) install(ctx context.Context, runner *install.Runner, h install
 		if waiting == "" {
 			waiting = "the hub"
 		}
-		return o.wait.TimedOut(fleet.Explain(err), waiting, fmt.Sprintf("see what is wrong with: %s check hub", o.env.Name))
+		return o.wait.TimedOut(fleet.Explain(err), waiting, "see what is wrong with: "+o.env.Command("check hub"))
 	}
 	return nil
 }
@@ -128,9 +128,10 @@ func (o *options) selfTest(ctx context.Context, c client.Client) error {
 	switch {
 	case noSigner != nil:
 		o.env.Warn("%v.", noSigner)
-		o.env.Say("  Clusters cannot register with the csr driver on this hub. EKS is known for it.")
-		o.env.Say("  Use --registration-auth=aws-irsa or grpc on init and join when they are available")
-		o.env.Say("  to you, and --addon-kubeclient-registration-auth=token on join for the add-ons.")
+		o.env.Say("  Clusters cannot register with this hub: the csr driver, the only one of this")
+		o.env.Say("  release, needs the signer kubernetes.io/kube-apiserver-client. EKS has none.")
+		o.env.Say("  Elsewhere give kube-controller-manager --cluster-signing-cert-file and")
+		o.env.Say("  --cluster-signing-key-file, or make another cluster the hub.")
 	case ctx.Err() != nil:
 		return err
 	case err != nil:
@@ -160,18 +161,26 @@ func (o *options) printJoin(ctx context.Context, c client.Client, config *rest.C
 	if o.out.Machine() {
 		return o.out.Object(o.env.Out, command.Info(token))
 	}
-	_, err = fmt.Fprintf(o.env.Out, `The multicluster hub control plane has been initialized successfully!
+	_, err = fmt.Fprintf(o.env.Out, `%s
 
 You can now register cluster(s) to the hub control plane. Log onto those cluster(s) and run the following command:
 
     %s
 
 Replace <cluster_name> with a cluster name of your choice. For example, cluster1.
-`, command)
+`, o.seen(), command)
 	if !token.Expires.IsZero() {
-		o.env.Say("The token is good until %s. Print a new one with: %s get token", token.Expires.UTC().Format(time.RFC3339), o.env.Name)
+		o.env.Say("The token is valid until %s. Create another with: %s", token.Expires.UTC().Format(time.RFC3339), o.env.Command("get token"))
 	}
 	return err
+}
+
+// seen says how far the hub is, as far as the command has looked.
+func (o *options) seen() string {
+	if o.wait.Enabled {
+		return "The multicluster hub control plane has been initialized successfully!"
+	}
+	return "The hub operator is installed; it starts the multicluster hub control plane. Check it with: " + o.env.Command("check hub")
 }
 
 func (o *options) token(ctx context.Context, c client.Client) (bootstrap.Token, error) {

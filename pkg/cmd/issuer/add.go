@@ -2,6 +2,7 @@ package issuer
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -11,15 +12,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/truststore"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/issuer/publish"
 )
 
 type addOptions struct {
 	env     cli.Env
-	store   truststore.Flags
+	rules   rules.Flags
+	force   bool
 	cluster string
 	// account is the ServiceAccount whose token the keys are tried on.
 	account string
@@ -40,9 +43,8 @@ func newAdd(env cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add CLUSTER",
 		Short: "Believe the tokens of a cluster whose agent does not publish its keys",
-		Long: `Add a cluster's issuer and keys to the token authorizer's configuration: the
-hub's ConfigMap, or the file that --clusters-config names. It gives no rights;
-exchange allow does.
+		Long: `Add a cluster's issuer and keys to its TokenExchangePolicy on the hub. This gives
+no rights; exchange allow does.
 
 Without --issuer they are read from the cluster that --context names, once, and
 tried on a token that the cluster makes; the hub is then --hub-context, or the
@@ -53,10 +55,7 @@ next key rotation. Where a provider serves the keys, take them from there.`,
 
   # An EKS cluster, whose keys the provider rotates
   %[1]s issuer add cluster2 --discovery \
-      --issuer https://oidc.eks.us-east-1.amazonaws.com/id/EXAMPLE
-
-  # Into a file
-  %[1]s issuer add cluster1 --context cluster1 --clusters-config clusters.yaml`, env.Name),
+      --issuer https://oidc.eks.us-east-1.amazonaws.com/id/EXAMPLE`, env.Name),
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: fleet.CompleteClusters(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,10 +66,9 @@ next key rotation. Where a provider serves the keys, take them from there.`,
 			return o.run(cmd.Context())
 		},
 	}
-	o.store.AddTo(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.store.Hub.Name, "hub-context", "", "kubeconfig context of the hub (default the current one)")
-	f.StringVar(&o.store.Hub.Kubeconfig, "hub-kubeconfig", "", "kubeconfig file of the hub, if it is another one")
+	f.StringVar(&o.rules.Hub.Name, "hub-context", "", "kubeconfig context of the hub (default the current one)")
+	f.StringVar(&o.rules.Hub.Kubeconfig, "hub-kubeconfig", "", "kubeconfig file of the hub, if it is another one")
 	f.StringVar(&o.account, "service-account", "default/default", "ServiceAccount of the cluster whose token the keys are tried on, as NAMESPACE/NAME; empty for no test")
 	f.StringVar(&o.given.issuer, "issuer", "", "the exact issuer of the cluster's tokens; the cluster is not asked then")
 	f.StringVar(&o.given.jwksFile, "jwks-file", "", "file with the JSON Web Key Set of --issuer, which is copied")
@@ -78,8 +76,7 @@ next key rotation. Where a provider serves the keys, take them from there.`,
 	f.BoolVar(&o.given.discovery, "discovery", false, "find the keys through the OpenID Connect discovery of --issuer")
 	f.StringVar(&o.given.caFile, "issuer-ca-file", "", "file with the CA certificate of --jwks-uri or --discovery")
 	cmd.MarkFlagsMutuallyExclusive("jwks-file", "jwks-uri", "discovery")
-	cmd.MarkFlagsMutuallyExclusive("hub-context", "clusters-config")
-	cmd.MarkFlagsMutuallyExclusive("hub-kubeconfig", "clusters-config")
+	f.BoolVar(&o.force, "force-conflicts", false, "take the issuer and keys over from another field manager")
 	env.Kube.AddDryRunFlag(cmd)
 	return cmd
 }
@@ -91,7 +88,7 @@ func (o *addOptions) complete() error {
 	if namespace, name, ok := strings.Cut(o.account, "/"); o.account != "" && (!ok || namespace == "" || name == "") {
 		return cli.Usagef("--service-account: %q is not NAMESPACE/NAME", o.account)
 	}
-	if o.given.issuer != "" || o.store.File != "" || o.store.Hub != (cli.Context{}) {
+	if o.given.issuer != "" || o.rules.Hub != (cli.Context{}) {
 		return nil
 	}
 	// The connection flags name the managed cluster, so the hub is elsewhere.
@@ -101,9 +98,9 @@ func (o *addOptions) complete() error {
 	}
 	chosen, _ := o.env.Kube.Target()
 	if raw.CurrentContext == "" || raw.CurrentContext == chosen {
-		return cli.Usagef("name the hub with --hub-context, or a file with --clusters-config: the context %q is read as the managed cluster", chosen)
+		return cli.Usagef("name the hub with --hub-context: the context %q is read as the managed cluster", chosen)
 	}
-	o.store.Hub.Name = raw.CurrentContext
+	o.rules.Hub.Name = raw.CurrentContext
 	o.env.Say("The hub is the current context, %s.", raw.CurrentContext)
 	return nil
 }
@@ -135,49 +132,63 @@ func secure(text string) bool {
 }
 
 func (o *addOptions) run(ctx context.Context) error {
-	store, err := o.store.Open(o.env)
+	issuer, keys, err := o.trust(ctx)
 	if err != nil {
 		return err
 	}
-	entry, err := o.entry(ctx)
+	source, err := o.rules.Open(o.env)
 	if err != nil {
 		return err
 	}
-	_, changed, err := store.Edit(ctx, func(d *truststore.Document) error { return d.SetCluster(entry) })
+	source.ForceConflicts = o.force
+	change, err := source.SetIssuer(ctx, o.cluster, issuer, keys)
 	if err != nil {
 		return err
 	}
-	if !changed {
-		_, err = fmt.Fprintf(o.env.Out, "cluster %s unchanged in %s\n", o.cluster, store)
+	if !change.Changed() {
+		_, err = fmt.Fprintf(o.env.Out, "cluster %s unchanged\n", o.cluster)
 		return err
 	}
-	if _, err := fmt.Fprintf(o.env.Out, "cluster %s added to %s%s\n", o.cluster, store, o.env.Kube.DryRunSuffix()); err != nil {
+	if _, err := fmt.Fprintf(o.env.Out, "cluster %s added to the token exchange%s\n", o.cluster, o.env.Kube.DryRunSuffix()); err != nil {
 		return err
 	}
 	o.env.Say("Its workloads may do nothing yet. Allow some with: %s exchange allow %s NAMESPACE/NAME --to ...", o.env.Name, o.cluster)
 	return nil
 }
 
-// entry is the issuer with its keys.
-func (o *addOptions) entry(ctx context.Context) (truststore.Entry, error) {
-	entry := truststore.Entry{Name: o.cluster, Issuer: o.given.issuer}
+// trust is the issuer with its keys.
+func (o *addOptions) trust(ctx context.Context) (string, *v1alpha1.Keys, error) {
 	if o.given.issuer != "" {
 		keys, err := o.given.keys()
-		entry.Keys = keys
-		return entry, err
+		return o.given.issuer, keys, err
 	}
 	issuer, err := o.read(ctx)
 	if err != nil {
-		return entry, o.explain(err)
+		return "", nil, o.explain(err)
 	}
-	entry.Issuer, entry.Keys = issuer.Name, &truststore.Keys{JWKS: issuer.KeySet.JSON}
+	set, err := keySet(issuer.KeySet.JSON)
+	if err != nil {
+		return "", nil, err
+	}
 	o.env.Say("Read issuer %s with %d key(s).", issuer.Name, len(issuer.KeySet.Keys))
 	o.env.Warn("these keys end with the cluster's next key rotation: a joined cluster keeps them up to date with %s issuer publish", o.env.Name)
-	return entry, nil
+	return issuer.Name, &v1alpha1.Keys{JWKS: set}, nil
 }
 
-func (g *given) keys() (*truststore.Keys, error) {
-	keys := &truststore.Keys{JWKSURI: g.jwksURI, Discovery: g.discovery}
+// keySet is a key set as the API has it: members that verify nothing are left out.
+func keySet(data []byte) (*v1alpha1.KeySet, error) {
+	out := &v1alpha1.KeySet{}
+	if err := json.Unmarshal(data, out); err != nil {
+		return nil, fmt.Errorf("the key set: %w", err)
+	}
+	return out, nil
+}
+
+func (g *given) keys() (*v1alpha1.Keys, error) {
+	keys := &v1alpha1.Keys{JWKSURI: g.jwksURI}
+	if g.discovery {
+		keys.Discovery = &v1alpha1.Discovery{}
+	}
 	if g.caFile != "" {
 		ca, err := cli.ReadFile(g.caFile)
 		if err != nil {
@@ -196,8 +207,8 @@ func (g *given) keys() (*truststore.Keys, error) {
 	if err != nil {
 		return nil, cli.Usagef("--jwks-file: %s: %v", g.jwksFile, err)
 	}
-	keys.JWKS = set.JSON
-	return keys, nil
+	keys.JWKS, err = keySet(set.JSON)
+	return keys, err
 }
 
 // read asks the cluster, with a self-test where that is possible.
@@ -206,16 +217,12 @@ func (o *addOptions) read(ctx context.Context) (publish.Issuer, error) {
 	if err != nil {
 		return publish.Issuer{}, err
 	}
-	c, err := cli.NewClient(config)
-	if err != nil {
-		return publish.Issuer{}, err
-	}
 	namespace, name, _ := strings.Cut(o.account, "/")
 	account := types.NamespacedName{Namespace: namespace, Name: name}
 	if o.env.Kube.DryRun() != cli.DryRunNone {
 		account = types.NamespacedName{} // A dry run requests no token either.
 	}
-	source, err := publish.NewSource(config, c, account)
+	source, err := publish.NewSource(config, account)
 	if err != nil {
 		return publish.Issuer{}, err
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/issuers"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/truststore"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/issuer/publish"
 )
 
@@ -27,7 +27,7 @@ const (
 
 type exportOptions struct {
 	env       cli.Env
-	store     truststore.Flags
+	rules     rules.Flags
 	format    target
 	audiences []string
 	clusters  []string
@@ -64,7 +64,7 @@ unless the other side fetches them itself.`,
 			return o.run(cmd.Context())
 		},
 	}
-	o.store.AddTo(cmd)
+	o.rules.AddTo(cmd)
 	f := cmd.Flags()
 	cli.NewEnum(&o.format, nil, targetAuthentication, targetIstio, targetVault).AddTo(cmd, "format", "", "what to write for")
 	f.StringSliceVar(&o.audiences, "audience", nil, "audience that tokens must have (default: as configured)")
@@ -74,7 +74,7 @@ unless the other side fetches them itself.`,
 }
 
 func (o *exportOptions) run(ctx context.Context) error {
-	known, err := gather(ctx, o.env, o.store)
+	known, err := gather(ctx, o.env, o.rules)
 	if err != nil {
 		return err
 	}
@@ -133,13 +133,13 @@ func (o *exportOptions) choose(known known) ([]issuers.Issuer, error) {
 // ownIssuer is the issuer of the API server that an AuthenticationConfiguration
 // is for.
 func (o *exportOptions) ownIssuer(ctx context.Context, known known) string {
-	if o.hubIssuer != "" || known.store.Hub() == nil {
+	if o.hubIssuer != "" || known.source.Hub() == nil {
 		return o.hubIssuer
 	}
 	config, err := o.env.Kube.Config()
 	if err == nil {
 		var source *publish.Source
-		if source, err = publish.NewSource(config, known.store.Hub(), types.NamespacedName{}); err == nil {
+		if source, err = publish.NewSource(config, types.NamespacedName{}); err == nil {
 			var own publish.Issuer
 			if own, err = source.Read(ctx); err == nil {
 				return own.Name

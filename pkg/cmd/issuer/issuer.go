@@ -8,7 +8,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/issuers"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/truststore"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
 )
 
 // New returns the command.
@@ -19,36 +19,29 @@ func New(env cli.Env) *cobra.Command {
 	return cmd
 }
 
-// known is what the trust store and the hub say.
+// known is what the rules and the hub say.
 type known struct {
-	store *truststore.Store
-	list  []issuers.Issuer
+	source *rules.Source
+	list   []issuers.Issuer
 }
 
-// gather reads the trust store that flags choose and, unless that is a file, what
-// the clusters publish.
-func gather(ctx context.Context, env cli.Env, flags truststore.Flags) (known, error) {
-	store, err := flags.Open(env)
+// gather reads the rules that flags choose and, unless those are a file's, what the
+// clusters publish.
+func gather(ctx context.Context, env cli.Env, flags rules.Flags) (known, error) {
+	source, err := flags.Open(env)
 	if err != nil {
 		return known{}, err
 	}
-	doc, err := store.Read(ctx)
+	config, err := source.Config(ctx, source.Options())
 	if err != nil {
 		return known{}, err
-	}
-	config, err := doc.Config(store.Options())
-	if err != nil && len(doc.Clusters()) > 0 {
-		return known{}, &cli.Explained{
-			Problem: store.String() + " cannot be used", Cause: err,
-			Try: env.Name + " exchange policy lint shows what is wrong",
-		}
 	}
 	var hub client.Reader
-	if c := store.Hub(); c != nil {
+	if c := source.Hub(); c != nil {
 		hub = c
 	}
 	list, err := issuers.Gather(ctx, hub, config)
-	return known{store: store, list: list}, err
+	return known{source: source, list: list}, err
 }
 
 // find returns the issuer of a cluster.

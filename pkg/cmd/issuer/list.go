@@ -11,13 +11,13 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/issuers"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/truststore"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
 )
 
 type listOptions struct {
 	env   cli.Env
 	out   *cli.Output
-	store truststore.Flags
+	rules rules.Flags
 }
 
 func newList(env cli.Env) *cobra.Command {
@@ -29,7 +29,7 @@ func newList(env cli.Env) *cobra.Command {
 it with the context of the hub.
 
 SOURCE is hub for keys that a cluster's agent publishes, or where the token
-authorizer's configuration takes them from: inline, file, uri or discovery. AGE
+authorizer's rules take them from: inline, file, uri or discovery. AGE
 is how long ago the published keys last changed.`,
 		Example: fmt.Sprintf(`  # Whose tokens are not believed, and why
   %[1]s issuer list -o wide
@@ -39,13 +39,13 @@ is how long ago the published keys last changed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	o.store.AddTo(cmd)
+	o.rules.AddTo(cmd)
 	o.out.AddTo(cmd)
 	return cmd
 }
 
 func (o *listOptions) run(ctx context.Context) error {
-	known, err := gather(ctx, o.env, o.store)
+	known, err := gather(ctx, o.env, o.rules)
 	if err != nil {
 		return err
 	}

@@ -13,14 +13,14 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/issuers"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/truststore"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 type removeOptions struct {
 	env       cli.Env
-	store     truststore.Flags
 	published bool
+	yes       cli.Yes
 }
 
 func newRemove(env cli.Env) *cobra.Command {
@@ -29,8 +29,9 @@ func newRemove(env cli.Env) *cobra.Command {
 		Use:     "remove CLUSTER",
 		Aliases: []string{"rm", "delete"},
 		Short:   "Stop believing the tokens of a cluster, on the hub",
-		Long: `Remove a cluster from the token authorizer's configuration, with its rules: the
-next request with one of its tokens fails.
+		Long: `Delete the TokenExchangePolicy of a cluster, with its rules and the keys that
+issuer add wrote: the next request with one of its tokens fails, unless the rules
+of the TokenExchangeDefaults allow it.
 
 What the cluster's agent publishes stays; --published deletes that too. An agent
 that still publishes writes it again: switch it off with issuer publish --off on
@@ -39,36 +40,30 @@ the managed cluster, or deny the cluster.`,
 		ValidArgsFunction: fleet.CompleteClusters(env),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	o.store.AddTo(cmd)
 	cmd.Flags().BoolVar(&o.published, "published", false, "also delete what the cluster's agent published")
+	cli.AddYesFlag(cmd.Flags(), &o.yes)
 	env.Kube.AddDryRunFlag(cmd)
 	return cmd
 }
 
 func (o *removeOptions) run(ctx context.Context, cluster string) error {
-	if o.published && o.store.File != "" {
-		return cli.Usagef("--published is about the hub: leave out --clusters-config")
-	}
-	store, err := o.store.Open(o.env)
+	source, err := (&rules.Flags{}).Open(o.env)
 	if err != nil {
 		return err
 	}
-	removed := false
-	if _, _, err = store.Edit(ctx, func(d *truststore.Document) error {
-		removed = d.RemoveCluster(cluster)
-		return nil
-	}); err != nil {
+	if err := o.env.Confirm(o.yes, fmt.Sprintf("Remove the rules and keys of cluster %s from the hub? Requests with its workloads' tokens fail from then on.", cluster)); err != nil {
+		return err
+	}
+	removed, err := source.Remove(ctx, cluster)
+	if err != nil {
 		return err
 	}
 	if removed {
-		if _, err := fmt.Fprintf(o.env.Out, "cluster %s removed from %s%s\n", cluster, store, o.env.Kube.DryRunSuffix()); err != nil {
+		if _, err := fmt.Fprintf(o.env.Out, "cluster %s removed from the token exchange%s\n", cluster, o.env.Kube.DryRunSuffix()); err != nil {
 			return err
 		}
 	}
-	if store.Hub() == nil {
-		return o.found(cluster, removed, false)
-	}
-	published, err := o.withdraw(ctx, store.Hub(), cluster)
+	published, err := o.withdraw(ctx, source.Hub(), cluster)
 	if err != nil {
 		return err
 	}
@@ -83,7 +78,7 @@ func (o *removeOptions) found(cluster string, removed, published bool) error {
 		return nil
 	case published:
 		return cli.Blockedf("on the managed cluster: "+o.env.Name+" issuer publish --off; or here: "+o.env.Name+" issuer remove "+cluster+" --published",
-			"cluster %s is in no configuration: its agent publishes the keys", cluster)
+			"cluster %s has no policy: its agent publishes the keys", cluster)
 	}
 	return cli.NotFoundf("list them with: "+o.env.Name+" issuer list", "no issuer of cluster %s is known", cluster)
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/issuers"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/truststore"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
 )
 
 type showOptions struct {
 	env   cli.Env
 	out   *cli.Output
-	store truststore.Flags
+	rules rules.Flags
 }
 
 func newShow(env cli.Env) *cobra.Command {
@@ -30,13 +30,13 @@ func newShow(env cli.Env) *cobra.Command {
 		ValidArgsFunction: fleet.CompleteClusters(env),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	o.store.AddTo(cmd)
+	o.rules.AddTo(cmd)
 	o.out.AddTo(cmd)
 	return cmd
 }
 
 func (o *showOptions) run(ctx context.Context, cluster string) error {
-	known, err := gather(ctx, o.env, o.store)
+	known, err := gather(ctx, o.env, o.rules)
 	if err != nil {
 		return err
 	}

@@ -1,21 +1,29 @@
 package join
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/clusterid"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
+
+// lookTimeout bounds the look for what no flag says.
+const lookTimeout = 5 * time.Second
 
 // minSeconds is the shortest life of a certificate that the API server gives
 // out.
@@ -28,16 +36,19 @@ type plan struct {
 	token      bootstrap.Token
 	// oneShot says that the hub's administrator runs the command.
 	oneShot bool
+	// storedToken says that the token is the one that the agent has already.
+	storedToken bool
 }
 
-// complete turns the flags into values, without any network. All mistakes are
-// reported at once; what is missing is asked for where somebody can answer.
+// complete turns the flags into values, and asks the cluster for nothing but a
+// name that no flag gives. All mistakes are reported at once; what is missing is
+// asked for where somebody can answer.
 func (o *options) complete(cmd *cobra.Command) (plan, error) {
 	if err := o.compat.Check(cmd); err != nil {
 		return plan{}, err
 	}
 	p := plan{oneShot: o.hub.oneShot()}
-	if err := o.ask(); err != nil {
+	if err := o.ask(cmd.Context()); err != nil {
 		return p, err
 	}
 	var errs []error
@@ -57,9 +68,9 @@ func (o *options) complete(cmd *cobra.Command) (plan, error) {
 	if cmd.Flags().Changed(flagPublishIssuer) {
 		p.klusterlet.PublishIssuer = &o.registration.publishIssuer
 	}
-	p.endpoint, err = o.hub.endpoint()
+	p.endpoint, err = o.endpoint()
 	collect(err)
-	if !p.oneShot {
+	if o.hub.token != "" || !p.oneShot && !o.refresh {
 		p.token, err = bootstrap.ParseToken(o.hub.token)
 		collect(err)
 	}
@@ -75,43 +86,91 @@ func (o *options) complete(cmd *cobra.Command) (plan, error) {
 	return p, nil
 }
 
-// ask fills in what no flag gave.
-func (o *options) ask() error {
-	var err error
-	if o.registration.cluster == "" && !o.refresh {
-		if o.registration.cluster, err = o.env.Ask("cluster-name", "Name of this cluster on the hub:", ""); err != nil {
-			return err
-		}
+// ask fills in what no flag gave. A refresh keeps what is not given.
+func (o *options) ask(ctx context.Context) error {
+	if err := o.readToken(); err != nil || o.refresh {
+		return err
 	}
-	if o.hub.oneShot() {
-		return nil
+	if o.registration.cluster == "" {
+		o.registration.cluster = o.openShiftID(ctx)
 	}
-	if o.hub.server == "" {
-		if o.hub.server, err = o.env.Ask("hub-apiserver", "Address of the hub's API server:", "https://"); err != nil {
-			return err
-		}
+	pin := ""
+	if err := o.env.Ask(o.questions(&pin)...); err != nil {
+		return err
 	}
+	if pin != "" {
+		o.hub.hashes = []string{pin}
+	}
+	return nil
+}
+
+// readToken takes the bootstrap token from where it was not given as a flag.
+func (o *options) readToken() (err error) {
 	switch {
-	case o.hub.token != "":
+	case o.hub.token != "" || o.hub.oneShot():
 	case o.hub.tokenFile != "":
 		if o.hub.token, err = o.env.ReadSecret(o.hub.tokenFile); err != nil {
 			return cli.Usagef("--hub-token-file: %v", err)
 		}
 	default:
-		if o.hub.token = o.env.Getenv(TokenVariable); o.hub.token == "" {
-			o.hub.token, err = o.env.AskSecret("hub-token", "Join token:")
+		o.hub.token = o.env.Getenv(fleet.TokenVariable)
+	}
+	return nil
+}
+
+// questions are about what is missing. The answer about the CA goes to pin.
+func (o *options) questions(pin *string) []cli.Question {
+	var questions []cli.Question
+	if o.registration.cluster == "" {
+		questions = append(questions, cli.Question{Flag: "cluster-name", Text: "Name of this cluster on the hub:", Answer: &o.registration.cluster})
+	}
+	if o.hub.oneShot() {
+		return questions
+	}
+	if o.hub.server == "" {
+		questions = append(questions, cli.Question{Flag: "hub-apiserver", Text: "Address of the hub's API server:", Initial: "https://", Answer: &o.hub.server})
+		if o.hub.caFile == "" && len(o.hub.hashes) == 0 {
+			questions = append(questions, cli.Question{
+				Flag: "hub-ca-hash", Text: "Hash of the hub's CA (sha256:...; empty if a public authority signs its certificate):",
+				Optional: true, Answer: pin,
+			})
 		}
 	}
-	return err
+	if o.hub.token == "" {
+		questions = append(questions, cli.Question{Flag: "hub-token", Text: "Bootstrap token that the hub's get token printed:", Secret: true, Answer: &o.hub.token})
+	}
+	return questions
+}
+
+// openShiftID is the id of the cluster if that is an OpenShift cluster, which is
+// its name then; empty if it is none or cannot be asked.
+func (o *options) openShiftID(ctx context.Context) string {
+	if o.env.Kube.DryRun() == cli.DryRunClient {
+		return "" // No cluster is looked at.
+	}
+	runner, err := fleet.CurrentRunner(o.env)
+	if err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	id, err := clusterid.OpenShift(ctx, runner.Client)
+	if err != nil || names.ValidateClusterName(id) != nil {
+		return ""
+	}
+	o.env.Say("Joining as %s, the id of this OpenShift cluster; --cluster-name gives it another name.", id)
+	return id
 }
 
 // oneShot reports whether the hub's administrator runs the command.
 func (h *hubFlags) oneShot() bool { return h.admin != (cli.Context{}) }
 
-func (h *hubFlags) endpoint() (bootstrap.Endpoint, error) {
+// endpoint is the hub that the flags name; a refresh may name none.
+func (o *options) endpoint() (bootstrap.Endpoint, error) {
+	h := &o.hub
 	e := bootstrap.Endpoint{Server: h.server, ProxyURL: h.proxyURL}
 	var errs []error
-	if h.server != "" || !h.oneShot() {
+	if h.server != "" || !h.oneShot() && !o.refresh {
 		u, err := bootstrap.ParseServer(h.server)
 		if err != nil {
 			errs = append(errs, err)
@@ -159,6 +218,9 @@ func (r *registrationFlags) value() (install.Registration, error) {
 		if err := names.ValidateClusterName(r.cluster); err != nil {
 			errs = append(errs, fmt.Errorf("--cluster-name: %w", err))
 		}
+	}
+	if err := metav1validation.ValidateLabels(r.labels, nil).ToAggregate(); err != nil {
+		errs = append(errs, fmt.Errorf("--label: %w", err))
 	}
 	var err error
 	if out.Driver, err = r.clusterDriver(); err != nil {

@@ -38,7 +38,7 @@ func (o *options) connect(ctx context.Context, managed client.Reader, p *plan) (
 	h := &hub{}
 	if p.oneShot {
 		if err := o.connectAdmin(ctx, p, h); err != nil {
-			return nil, err
+			return h, err
 		}
 	}
 	if reason := bootstrap.LocalOnly(p.endpoint.Server); reason != "" && !fleet.SharesMachine(ctx, managed) {
@@ -100,7 +100,12 @@ func (o *options) connectAdmin(ctx context.Context, p *plan, h *hub) error {
 	if o.env.Kube.DryRun() != cli.DryRunNone {
 		return nil
 	}
-	p.token, err = bootstrap.Tokens{Client: c, Clock: o.env.Clock}.Mint(ctx, bootstrap.DefaultTTL)
+	ttl := bootstrap.DefaultTTL
+	if o.wait.Timeout > 0 {
+		// It is revoked at the end, or lives as long as the command may take.
+		ttl = min(max(time.Duration(o.wait.Timeout), bootstrap.MinTTL), bootstrap.MaxTTL)
+	}
+	p.token, err = bootstrap.Tokens{Client: c, Clock: o.env.Clock}.Mint(ctx, ttl)
 	return err
 }
 
@@ -113,18 +118,19 @@ func (o *options) checkToken(ctx context.Context, p *plan, h *hub, found bootstr
 	if h.client, err = cli.NewClient(o.env.Kube.Guard(config)); err != nil {
 		return err
 	}
-	if err := bootstrap.CheckAccess(ctx, h.client, p.token, o.env.Clock.Now()); err != nil {
+	err = bootstrap.CheckAccess(ctx, h.client, p.token, o.env.Clock.Now())
+	switch {
+	case err == nil:
+		if err := h.know(ctx, p.klusterlet.ClusterName); err != nil {
+			return err
+		}
+	case p.storedToken && unusable(err):
+		o.env.Warn("the stored bootstrap token is kept, but %v. An agent that has lost its credential needs a new one: give --hub-token-file.", err)
+		h.client = nil
+	default:
 		return err
 	}
-	cluster := &clusterv1.ManagedCluster{}
-	err = h.client.Get(ctx, client.ObjectKey{Name: p.klusterlet.ClusterName}, cluster)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("cluster %s on the hub: %w", p.klusterlet.ClusterName, err)
-	}
-	if err == nil {
-		h.cluster = cluster
-	}
-	if o.hub.internal {
+	if o.hub.internal && h.client != nil {
 		if found.Cluster.Server, err = internalServer(ctx, h.client); err != nil {
 			return err
 		}
@@ -132,6 +138,25 @@ func (o *options) checkToken(ctx context.Context, p *plan, h *hub, found bootstr
 	h.server = found.Cluster.Server
 	p.klusterlet.Bootstrap, err = found.Bootstrap(p.token.Secret()).EncodeBootstrap()
 	return err
+}
+
+// unusable reports whether a token is expired or revoked.
+func unusable(err error) bool {
+	problem, ok := errors.AsType[*bootstrap.Error](err)
+	return ok && (problem.Kind == bootstrap.Expired || problem.Kind == bootstrap.Refused)
+}
+
+// know reads what the hub has under the name of the cluster.
+func (h *hub) know(ctx context.Context, name string) error {
+	cluster := &clusterv1.ManagedCluster{}
+	err := h.client.Get(ctx, client.ObjectKey{Name: name}, cluster)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cluster %s on the hub: %w", name, err)
+	}
+	if err == nil {
+		h.cluster = cluster
+	}
+	return nil
 }
 
 // internalServer reads the address in the hub's cluster-info. It comes from the

@@ -7,12 +7,10 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
-
-// TokenVariable is the environment variable that a token is taken from.
-const TokenVariable = "OCM_HUB_TOKEN"
 
 type options struct {
 	env          cli.Env
@@ -139,7 +137,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 func (h *hubFlags) addTo(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&h.token, "hub-token", "", "join token of the hub; others on this machine can see it, prefer the two below")
-	f.StringVar(&h.tokenFile, "hub-token-file", "", "file with the join token; - is standard input ($"+TokenVariable+" works too)")
+	f.StringVar(&h.tokenFile, "hub-token-file", "", "file with the join token; - is standard input ($"+fleet.TokenVariable+" works too)")
 	f.StringVar(&h.server, "hub-apiserver", "", "address of the hub's API server")
 	f.StringVar(&h.caFile, "ca-file", "", "file with the hub's CA certificate")
 	cli.AliasFlag(cmd, "hub-ca-file", "ca-file")
@@ -170,7 +168,7 @@ func (r *registrationFlags) addTo(cmd *cobra.Command) {
 	f.Int32Var(&r.certSeconds, "client-cert-expiration-seconds", 0, "how long the client certificate is good; 0 leaves it to the hub")
 	f.StringToStringVar(&r.annotations, "klusterlet-annotation", nil, "annotations of the cluster on the hub, as key=value")
 	cli.AliasFlag(cmd, "annotation", "klusterlet-annotation")
-	f.StringToStringVar(&r.labels, "label", nil, "labels of the cluster on the hub, as key=value")
+	f.StringToStringVar(&r.labels, "label", nil, "labels that the ManagedCluster is created with, as key=value")
 	f.StringVar(&r.hubARN, "hub-cluster-arn", "", "ARN of the hub's EKS cluster, for awsirsa")
 	cli.AliasFlag(cmd, "eks-hub-cluster-arn", "hub-cluster-arn")
 	f.StringVar(&r.managedARN, "managed-cluster-arn", "", "ARN of this EKS cluster, for awsirsa")

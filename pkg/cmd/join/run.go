@@ -2,19 +2,33 @@ package join
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/acceptance"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+const (
+	// keyPatience is how long a join that was not asked to wait looks for the
+	// agent's key. An agent whose image is there makes it within seconds.
+	keyPatience = 20 * time.Second
+	// revokePatience bounds the revocation of a token.
+	revokePatience = 15 * time.Second
 )
 
 func (o *options) run(ctx context.Context, p plan) error {
@@ -27,13 +41,39 @@ func (o *options) run(ctx context.Context, p plan) error {
 	if err != nil {
 		return err
 	}
-	if err := o.refreshName(ctx, runner, &p); err != nil {
-		return err
+	// Before the hub makes a token for a cluster that cannot use it.
+	if err := runner.RefuseOthersAgent(ctx); err != nil {
+		return fleet.Explain(err)
+	}
+	if o.refresh {
+		if err := o.keep(ctx, runner, &p); err != nil {
+			return err
+		}
 	}
 	hub, err := o.connect(ctx, runner.Client, &p)
 	if err != nil {
-		return o.timedOut(fleet.Explain(err), p, "the hub")
+		return errors.Join(o.timedOut(fleet.Explain(err), p, "the hub"), o.revoke(ctx, p, hub))
 	}
+	if err := o.install(ctx, p, runner, hub); err != nil {
+		// The next run creates another one.
+		return errors.Join(err, o.revoke(ctx, p, hub))
+	}
+	if o.env.Kube.DryRun() == cli.DryRunServer {
+		o.env.Say("The server would accept all of it; nothing was changed.")
+		return nil
+	}
+	if err := o.finish(ctx, p, runner, hub); err != nil {
+		if p.oneShot {
+			o.env.Say("The agent may still need the bootstrap token %s; it is valid until %s.", p.token.ID, p.token.Expires.UTC().Format(time.RFC3339))
+		}
+		return err
+	}
+	return o.revoke(ctx, p, hub)
+}
+
+// install brings the agent to what the plan wants.
+func (o *options) install(ctx context.Context, p plan, runner *install.Runner, hub *hub) error {
+	var err error
 	if p.klusterlet.ExternalServer, err = fleet.ExternalServer(ctx, runner.Client); err != nil {
 		return err
 	}
@@ -44,14 +84,24 @@ func (o *options) run(ctx context.Context, p plan) error {
 	if err != nil {
 		return o.timedOut(fleet.Explain(err), p, "the agent's objects")
 	}
-	if o.env.Kube.DryRun() == cli.DryRunServer {
-		o.env.Say("The server would accept all of it; nothing was changed.")
+	if !outcome.Changes.Changed() && o.env.Kube.DryRun() == cli.DryRunNone {
+		o.env.Say("The agent is up to date; nothing was changed.")
+	}
+	return nil
+}
+
+// revoke revokes the token that a one-shot join created for itself.
+func (o *options) revoke(ctx context.Context, p plan, hub *hub) error {
+	if !p.oneShot || p.token.ID == "" {
 		return nil
 	}
-	if !outcome.Changes.Changed() {
-		o.env.Say("The agent was as it should be; nothing was changed.")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokePatience)
+	defer cancel()
+	err := bootstrap.Tokens{Client: hub.admin, Clock: o.env.Clock}.Revoke(ctx, p.token.ID)
+	if err != nil && !errors.Is(err, bootstrap.ErrNoToken) {
+		return fmt.Errorf("the bootstrap token is still valid until %s: %w", p.token.Expires.UTC().Format(time.RFC3339), err)
 	}
-	return o.finish(ctx, p, runner, hub)
+	return nil
 }
 
 func (o *options) runner() (*install.Runner, error) {
@@ -63,11 +113,8 @@ func (o *options) runner() (*install.Runner, error) {
 	return runner, nil
 }
 
-// refreshName takes the name of the installed agent for --refresh.
-func (o *options) refreshName(ctx context.Context, runner *install.Runner, p *plan) error {
-	if !o.refresh {
-		return nil
-	}
+// keep fills in, from the installed agent, what a refresh was not given.
+func (o *options) keep(ctx context.Context, runner *install.Runner, p *plan) error {
 	name, err := runner.ClusterName(ctx)
 	if err != nil {
 		return err
@@ -75,8 +122,28 @@ func (o *options) refreshName(ctx context.Context, runner *install.Runner, p *pl
 	if name == "" {
 		return cli.NotFoundf("join it first, without --refresh", "there is no agent on this cluster to refresh")
 	}
-	if p.klusterlet.ClusterName == "" {
-		p.klusterlet.ClusterName = name
+	p.klusterlet.ClusterName = cmp.Or(p.klusterlet.ClusterName, name)
+	if p.oneShot {
+		return nil
+	}
+	stored, err := runner.StoredBootstrap(ctx)
+	if err != nil {
+		return err
+	}
+	if stored == nil {
+		stored = &kubeconfig.Hub{}
+	}
+	p.endpoint.Server = cmp.Or(p.endpoint.Server, stored.Cluster.Server)
+	p.endpoint.ProxyURL = cmp.Or(p.endpoint.ProxyURL, stored.Cluster.ProxyURL)
+	if len(p.endpoint.CA)+len(p.endpoint.Pins) == 0 {
+		p.endpoint.CA = stored.Cluster.CertificateAuthorityData
+	}
+	if p.token.Secret() == "" {
+		p.token, err = bootstrap.ParseToken(stored.User.Token)
+		p.storedToken = err == nil
+	}
+	if p.endpoint.Server == "" || err != nil {
+		return cli.Usagef("the agent has no bootstrap kubeconfig that could be kept: give --hub-apiserver and --hub-token-file")
 	}
 	return nil
 }
@@ -85,7 +152,7 @@ func (o *options) refreshName(ctx context.Context, runner *install.Runner, p *pl
 func (o *options) finish(ctx context.Context, p plan, runner *install.Runner, hub *hub) error {
 	name := p.klusterlet.ClusterName
 	if !o.wait.Enabled && !p.oneShot {
-		return o.next(name, "")
+		return o.next(ctx, runner, name)
 	}
 	if err := runner.AwaitAgent(ctx); err != nil {
 		return o.timedOut(err, p, "the agent")
@@ -99,8 +166,8 @@ func (o *options) finish(ctx context.Context, p plan, runner *install.Runner, hu
 			return err
 		}
 	} else if key != "" && !hub.accepted(ctx, name) {
-		o.env.Say("This cluster asks the hub with the key %s.", key)
-		o.env.Say("On the hub, run:  %s accept --clusters %s", o.env.Name, name)
+		o.env.Say("The agent registers with the key %s.", key)
+		o.env.Say("On the hub, run:  %s accept --clusters %s --fingerprint %s", o.env.Name, name, key)
 	}
 	if err := runner.AwaitJoined(ctx); err != nil {
 		return o.timedOut(err, p, "the hub to accept the cluster")
@@ -108,31 +175,64 @@ func (o *options) finish(ctx context.Context, p plan, runner *install.Runner, hu
 	if how := hub.acceptedHow(ctx, name); how != "" {
 		o.env.Say("%s", how)
 	}
+	if err := o.lifetimes(ctx, runner); err != nil {
+		return err
+	}
 	_, err = fmt.Fprintf(o.env.Out, "Cluster %s has joined the hub %s.\n", name, hub.server)
 	return err
+}
+
+// lifetimes says how long the credentials are valid that the agent holds and
+// requests.
+func (o *options) lifetimes(ctx context.Context, runner *install.Runner) error {
+	agent, err := runner.NamedAgent(ctx, names.KlusterletName)
+	if err != nil {
+		return err
+	}
+	if certs, err := pemutil.ParseCertificates(agent.Data[names.KeyTLSCert]); err == nil {
+		cert := certs[0]
+		o.env.Say("The cluster's certificate is valid until %s (lifetime %s) and is renewed before.",
+			cert.NotAfter.UTC().Format(time.RFC3339), cli.Lifetime(cert.NotAfter.Sub(cert.NotBefore)))
+	}
+	if life := fleet.AddOnTokenLifetime(agent); life > 0 {
+		o.env.Say("Tokens of add-ons have a lifetime of %s. Change it with: %s", cli.Lifetime(life),
+			o.env.Command("addon-auth", "set", "--driver", "token", "--expiration-seconds", "SECONDS"))
+	}
+	return nil
 }
 
 // accept accepts the very key that this cluster's agent holds.
 func (o *options) accept(ctx context.Context, hub *hub, name, key string) error {
 	r := &acceptance.Runner{
 		Env: o.env, Client: hub.admin, Wait: cli.Wait{Enabled: true, Timeout: o.wait.Timeout},
-		Choice: acceptance.Choice{Fingerprint: key},
+		Choice: acceptance.Choice{Fingerprint: key}, Hub: o.hub.admin,
 	}
 	_, err := r.One(ctx, name)
 	return err
 }
 
-// next tells what to do on the hub.
-func (o *options) next(name, key string) error {
-	if key != "" {
-		o.env.Say("This cluster asks the hub with the key %s.", key)
+// next says what to do on the hub, with the key to compare. The agent makes its
+// key as soon as it runs; a script for clusteradm does not wait for it.
+func (o *options) next(ctx context.Context, runner *install.Runner, name string) error {
+	accept := fmt.Sprintf("%s accept --clusters %s", o.env.Name, name)
+	if o.env.Name != cli.Clusteradm {
+		key, err := runner.GlimpseKey(ctx, keyPatience)
+		switch {
+		case err != nil:
+			return err
+		case key != "":
+			o.env.Say("The agent registers with the key %s.", key)
+			accept += " --fingerprint " + key
+		default:
+			o.env.Say("The key of the agent is shown by: %s", o.env.Command("check", "spoke"))
+		}
 	}
 	_, err := fmt.Fprintf(o.env.Out, `Please log onto the hub cluster and run the following command:
 
-    %s accept --clusters %s
+    %s
 
 This is not needed when the ManagedClusterAutoApproval feature is enabled
-`, o.env.Name, name)
+`, accept)
 	return err
 }
 
@@ -143,7 +243,15 @@ func (o *options) timedOut(err error, p plan, waiting string) error {
 	if unmet := install.Unmet(err); unmet != "" {
 		waiting += " (" + unmet + ")"
 	}
-	return o.wait.TimedOut(err, waiting, fmt.Sprintf("on the hub: %s accept --clusters %s; here: %s check spoke", o.env.Name, p.klusterlet.ClusterName, o.env.Name))
+	return o.wait.TimedOut(err, waiting, fmt.Sprintf("on the hub: %s; here: %s", o.onHub("accept", "--clusters", p.klusterlet.ClusterName), o.env.Command("check", "spoke")))
+}
+
+// onHub is a command for the hub, with its context if that is known.
+func (o *options) onHub(args ...string) string {
+	if !o.hub.oneShot() {
+		return strings.Join(append([]string{o.env.Name}, args...), " ")
+	}
+	return o.env.CommandAt(o.hub.admin, args...)
 }
 
 // render prints what a new agent consists of, without a managed cluster. The

@@ -219,6 +219,8 @@ func (o *logOptions) request(dir string, args []string) (local.LogRequest, error
 	switch {
 	case (request.Pod == "") == (request.Component == ""):
 		return request, cli.Usagef("name either a Pod or a --component (%s)", strings.Join(local.Components(), ", "))
+	case request.Component != "" && (o.pod.Follow || o.pod.Previous || o.pod.Timestamps || o.pod.Container != ""):
+		return request, cli.Usagef("--follow, --previous, --timestamps and --container are for Pods; of a component only --tail is")
 	case request.Component != "" && !slices.Contains(local.Components(), request.Component):
 		return request, cli.Usagef("there is no component %q; there are: %s", request.Component, strings.Join(local.Components(), ", "))
 	}

@@ -92,7 +92,7 @@ func TestCommands(t *testing.T) {
 		}
 	})
 	first := must(t, "up", "--managed=0", "--localkube="+controlplane.Localkube(t), flag)
-	if !regexp.MustCompile(`^hub\trunning\thttps://127\.0\.0\.1:\d+\n$`).MatchString(first) {
+	if !regexp.MustCompile(`^hub  running  https://127\.0\.0\.1:\d+\n$`).MatchString(first) {
 		t.Errorf("up prints %q", first)
 	}
 	if again := must(t, "up", "--managed=0", "--localkube="+controlplane.Localkube(t), flag); again != first {
@@ -131,6 +131,12 @@ func TestCommands(t *testing.T) {
 	}
 	if got := must(t, "logs", "hub", "--component=kube-apiserver", flag); !strings.Contains(got, "Version: v1.") {
 		t.Errorf("the API server's log is %q", got)
+	}
+	if got := must(t, "logs", "hub", "--component=kube-apiserver", "--tail=2", flag); strings.Count(got, "\n") != 2 {
+		t.Errorf("the last two lines of the API server's log are %q", got)
+	}
+	if _, _, err := run(t, "logs", "hub", "--component=kube-apiserver", "--follow", flag); cli.ExitCode(err) != cli.CodeUsage {
+		t.Errorf("a component's log is followed: %v", err)
 	}
 	if _, _, err := run(t, "logs", "hub", "nothing", flag); err == nil || !strings.Contains(err.Error(), "no pod is called nothing") {
 		t.Errorf("logs of a Pod that is not there: %v", err)

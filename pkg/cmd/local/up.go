@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path/filepath"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -95,10 +96,12 @@ func (o *upOptions) next(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	table := tabwriter.NewWriter(o.env.Out, 0, 8, 2, ' ', 0)
 	for _, s := range statuses {
-		if _, err := fmt.Fprintf(o.env.Out, "%s\t%s\t%s\n", s.Name, strings.ToLower(string(s.Phase)), s.URL); err != nil {
-			return err
-		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", s.Name, strings.ToLower(string(s.Phase)), s.URL)
+	}
+	if err := table.Flush(); err != nil {
+		return err
 	}
 	at := ""
 	if o.dir != "" {

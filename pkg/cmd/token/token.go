@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -67,6 +68,7 @@ func columns(env cli.Env) []cli.Column[bootstrap.TokenInfo] {
 }
 
 func newRevoke(env cli.Env) *cobra.Command {
+	var yes cli.Yes
 	cmd := &cobra.Command{
 		Use:     "revoke ID...",
 		Aliases: []string{"delete"},
@@ -77,15 +79,20 @@ remembers an answer. Clusters that joined with them are not affected.`,
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return complete(cmd.Context(), env), cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: func(cmd *cobra.Command, ids []string) error { return revoke(cmd.Context(), env, ids) },
+		RunE: func(cmd *cobra.Command, ids []string) error { return revoke(cmd.Context(), env, ids, yes) },
 	}
+	cli.AddYesFlag(cmd.Flags(), &yes)
 	env.Kube.AddDryRunFlag(cmd)
 	return cmd
 }
 
-func revoke(ctx context.Context, env cli.Env, ids []string) error {
+func revoke(ctx context.Context, env cli.Env, ids []string, yes cli.Yes) error {
 	tokens, err := open(env)
 	if err != nil {
+		return err
+	}
+	question := fmt.Sprintf("Revoke %s? Clusters that still hold one of these tokens cannot join with it any more.", strings.Join(ids, ", "))
+	if err := env.Confirm(yes, question); err != nil {
 		return err
 	}
 	for _, id := range ids {
@@ -93,7 +100,7 @@ func revoke(ctx context.Context, env cli.Env, ids []string) error {
 		var refused *cli.WriteRefusedError
 		switch {
 		case errors.Is(err, bootstrap.ErrNoToken):
-			return cli.NotFoundf("list the tokens with: "+env.Name+" token list", "the hub has no join token %q", id)
+			return cli.NotFoundf("list the tokens with: "+env.Command("token list"), "the hub has no join token %q", id)
 		case errors.As(err, &refused):
 		case err != nil:
 			return err

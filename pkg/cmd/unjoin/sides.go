@@ -33,6 +33,9 @@ func (o *options) leave(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := o.confirmLeaving(agent); err != nil {
+		return err
+	}
 	leaving := install.Removal{Force: o.force, Purge: o.purge}
 	if o.env.Kube.DryRun() == cli.DryRunClient {
 		return o.plan(ctx, runner, agent, leaving)
@@ -89,7 +92,7 @@ func (o *options) plan(ctx context.Context, runner *install.Runner, agent instal
 // noAgent tells a wrong name or context from a cluster that never joined.
 func (o *options) noAgent(runner *install.Runner) error {
 	if managed, err := fleet.IsManaged(runner.Client); err == nil && managed {
-		return cli.NotFoundf("see which it is with: "+o.env.Name+" get klusterlet-info", "this cluster has not joined as %s", o.cluster)
+		return cli.NotFoundf("see which it is with: "+o.env.Command("get klusterlet-info"), "this cluster has not joined as %s", o.cluster)
 	}
 	return cli.NotFoundf("check that --context names the managed cluster", "klusterlet CRD not found, there is no need to unjoin %s", o.cluster)
 }
@@ -117,20 +120,29 @@ func (o *options) resign(ctx context.Context, agent install.Agent) error {
 		return o.awaitDenial(ctx, c, say)
 	})
 	var refused *cli.WriteRefusedError
+	o.left = err == nil
 	switch {
 	case err == nil, ctx.Err() != nil, errors.As(err, &refused):
 		return err
 	case o.force:
-		o.env.Warn("the hub was not told: %v", err)
-		o.env.Say("  On the hub, run:  %s unjoin %s --side=hub", o.env.Name, o.cluster)
+		o.env.Warn("the hub does not know that the cluster has left: %v", err)
+		o.env.Say("  On the hub, run:  %s", o.onHub())
 		return nil
 	}
 	explained := cli.Explain(err)
 	return &cli.Explained{
 		Problem: "the hub cannot be told that the cluster leaves; nothing was removed",
-		Try:     fmt.Sprintf("mend the connection, or remove the two sides apart: here with --side=spoke, on the hub with: %s unjoin %s --side=hub", o.env.Name, o.cluster),
+		Try:     "repair the connection, or remove the two sides apart: here with --side=spoke, on the hub with: " + o.onHub(),
 		Code:    cli.CodeBlocked, Cause: explained,
 	}
+}
+
+// onHub is the command that cleans up the hub's side.
+func (o *options) onHub() string {
+	if o.admin == (cli.Context{}) {
+		return o.env.Name + " unjoin " + o.cluster + " --side=hub"
+	}
+	return o.env.CommandAt(o.admin, "unjoin", o.cluster, "--side=hub")
 }
 
 // awaitDenial waits, if asked to, until the hub has taken back what it granted.
@@ -155,6 +167,16 @@ func (o *options) awaitDenial(ctx context.Context, c client.Client, say cli.Say)
 	return nil
 }
 
+// planDetaching prints what would be removed from the hub.
+func (o *options) planDetaching(ctx context.Context, hub client.Client) error {
+	cluster := &clusterv1.ManagedCluster{}
+	if err := hub.Get(ctx, client.ObjectKey{Name: o.cluster}, cluster); err != nil {
+		return o.unknown(err)
+	}
+	_, err := fmt.Fprintf(o.env.Out, "on the hub: managedcluster.cluster.open-cluster-management.io/%s%s\n", o.cluster, o.env.Kube.DryRunSuffix())
+	return err
+}
+
 // detach cleans up the hub, as its administrator.
 func (o *options) detach(ctx context.Context, admin cli.Context) error {
 	config, err := o.env.Kube.ConfigFor(admin)
@@ -169,11 +191,27 @@ func (o *options) detach(ctx context.Context, admin cli.Context) error {
 	if err := fleet.RequireHub(o.env, runner.Client); err != nil {
 		return err
 	}
-	err = runner.Detach(ctx, o.cluster, install.Removal{Force: o.force})
-	if apierrors.IsNotFound(err) {
-		return cli.NotFoundf("list the clusters with: "+o.env.Name+" get clusters", "the hub knows no cluster %s", o.cluster)
+	if o.side == hub {
+		if err := o.confirmDetaching(ctx, runner.Client, admin); err != nil {
+			return o.unknown(err)
+		}
 	}
+	if o.env.Kube.DryRun() == cli.DryRunClient {
+		return o.planDetaching(ctx, runner.Client)
+	}
+	if err = runner.Detach(ctx, o.cluster, install.Removal{Force: o.force}); apierrors.IsNotFound(err) {
+		return o.unknown(err)
+	}
+	o.left = err == nil
 	return o.blocked(err, "the hub to remove the cluster")
+}
+
+// unknown explains that the hub has no such cluster, if err says so.
+func (o *options) unknown(err error) error {
+	if apierrors.IsNotFound(err) {
+		return cli.NotFoundf("list the clusters with: "+o.env.CommandAt(o.admin, "get clusters"), "the hub knows no cluster %s", o.cluster)
+	}
+	return err
 }
 
 func (o *options) blocked(err error, waiting string) error {

@@ -31,7 +31,9 @@ type options struct {
 	admin   cli.Context
 	force   bool
 	purge   bool
-	yes     bool
+	// left says that the hub knows that the cluster has left.
+	left bool
+	yes  cli.Yes
 }
 
 // New returns the command.
@@ -73,7 +75,7 @@ is no such cluster, and 124 when the time was over.`,
 	f.StringVar(&o.admin.Kubeconfig, "hub-kubeconfig", "", "kubeconfig file of the hub's administrator, if it is another one")
 	f.BoolVar(&o.force, "force", false, "go on although works remain, the hub cannot be told, or the agent or operator is gone")
 	f.BoolVar(&o.purge, "purge-operator", true, "remove the operator as well")
-	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	cli.AddYesFlag(f, &o.yes)
 	o.wait.AddTo(cmd, "wait until the hub has cleaned up as well")
 	env.Kube.AddDryRunFlag(cmd)
 	cli.AliasFlag(cmd, "spoke-context", "context")
@@ -93,11 +95,9 @@ func (o *options) complete(cmd *cobra.Command, args []string) error {
 		o.cluster = args[0]
 	}
 	if o.cluster == "" {
-		name, err := o.env.Ask("cluster-name", "Name of the cluster on the hub:", "")
-		if err != nil {
+		if err := o.env.Ask(cli.Question{Flag: "cluster-name", Text: "Name of the cluster on the hub:", Answer: &o.cluster}); err != nil {
 			return err
 		}
-		o.cluster = name
 	}
 	if err := names.ValidateClusterName(o.cluster); err != nil {
 		return cli.Usagef("%v", err)
@@ -111,16 +111,6 @@ func (o *options) complete(cmd *cobra.Command, args []string) error {
 func (o *options) run(ctx context.Context) error {
 	ctx, cancel := o.wait.Context(ctx)
 	defer cancel()
-	if !o.yes && o.env.Kube.DryRun() == cli.DryRunNone {
-		name, server := o.env.Kube.Target()
-		ok, err := o.env.Confirm(fmt.Sprintf("Remove cluster %s (%s side, context %s, %s)?", o.cluster, o.side, name, server))
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return cli.Blockedf("", "nothing was removed")
-		}
-	}
 	var err error
 	switch o.side {
 	case hub:
@@ -138,7 +128,7 @@ func (o *options) run(ctx context.Context) error {
 }
 
 func (o *options) done() error {
-	text := fmt.Sprintf("Applied resources have been deleted during the %s joined stage. The cluster has left the hub.", o.cluster)
+	text := fmt.Sprintf("Applied resources have been deleted during the %[1]s joined stage. The status of mcl %[1]s will be unknown in the hub cluster.", o.cluster)
 	switch {
 	case o.env.Kube.DryRun() != cli.DryRunNone:
 		text = "Nothing was removed" + o.env.Kube.DryRunSuffix() + "."
@@ -146,8 +136,8 @@ func (o *options) done() error {
 		text = fmt.Sprintf("Cluster %s is removed from the hub.", o.cluster)
 	case o.side == hub:
 		text = fmt.Sprintf("Cluster %s is being removed from the hub.", o.cluster)
-	case o.side == spoke:
-		text = fmt.Sprintf("Applied resources have been deleted during the %[1]s joined stage. The status of mcl %[1]s will be unknown in the hub cluster.", o.cluster)
+	case o.left:
+		text = fmt.Sprintf("Applied resources have been deleted during the %s joined stage. The cluster has left the hub.", o.cluster)
 	}
 	_, err := fmt.Fprintln(o.env.Out, text)
 	return err

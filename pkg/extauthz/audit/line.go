@@ -98,9 +98,9 @@ func newLine(e *authorizer.Event) *Line {
 	}
 	if id := &e.Decision.Identity; id.Cluster != "" {
 		l.Subject = &Subject{
-			Cluster: id.Cluster, Namespace: id.Account.Namespace, Name: id.Account.Name, UID: id.Account.UID,
-			Pod: id.Bound.Pod.Name, PodUID: id.Bound.Pod.UID, Node: id.Bound.Node.Name,
-			KeyID: short(id.Token.KeyID), TokenID: short(id.Token.ID), Audiences: id.Token.Audiences, Legacy: id.Token.Legacy,
+			Cluster: id.Cluster, Namespace: id.Account.Namespace, Name: id.Account.Name, UID: short(id.Account.UID),
+			Pod: short(id.Bound.Pod.Name), PodUID: short(id.Bound.Pod.UID), Node: short(id.Bound.Node.Name),
+			KeyID: short(id.Token.KeyID), TokenID: short(id.Token.ID), Audiences: few(id.Token.Audiences), Legacy: id.Token.Legacy,
 		}
 	}
 	if g := &e.Decision.Grant; g.Rule != "" {
@@ -115,5 +115,18 @@ func newLine(e *authorizer.Event) *Line {
 	return l
 }
 
-// short bounds what others may have us write.
+// short bounds what others may have us write; JSON quotes it.
 func short(s string) string { return excerpt.Of(s, 1024) }
+
+// few bounds a list of what others may have us write.
+func few(all []string) []string {
+	const most = 10
+	out := make([]string, 0, min(len(all), most+1))
+	for _, one := range all[:min(len(all), most)] {
+		out = append(out, short(one))
+	}
+	if len(all) > most {
+		out = append(out, "...")
+	}
+	return out
+}

@@ -22,7 +22,8 @@ type Config struct {
 	// SampleHits has one of that many requests written that a kept token
 	// answers, 1,000 by default; 1 writes all, -1 none.
 	SampleHits int
-	// Buffer is how many lines may wait for the writer, 4,096 by default.
+	// Buffer is how many lines of issued tokens may wait for the writer, and how
+	// many others, 4,096 each by default.
 	Buffer int
 	// Metrics may be nil.
 	Metrics prometheus.Registerer
@@ -30,15 +31,18 @@ type Config struct {
 	Log logr.Logger
 }
 
-// Log is an authorizer.Auditor.
+// Log is an authorizer.Auditor. The line of an issued token may come before lines
+// that were recorded earlier; the time of a line is when its request came.
 type Log struct {
-	writer  io.Writer
-	log     logr.Logger
-	sample  int64
-	hits    atomic.Int64
-	lines   chan *Line
-	written prometheus.Counter
-	dropped prometheus.Counter
+	writer io.Writer
+	log    logr.Logger
+	sample int64
+	hits   atomic.Int64
+	// issued are lines about tokens that were issued, others all else: whoever
+	// causes refusals must not push the former out.
+	issued, others chan *Line
+	written        prometheus.Counter
+	dropped        prometheus.Counter
 }
 
 var _ authorizer.Auditor = (*Log)(nil)
@@ -58,7 +62,8 @@ func New(c Config) (*Log, error) {
 		Name: metric.Prefix + "audit_lines_total", Help: "Lines of the audit log, and those that were dropped because the writer was too slow or failed.",
 	}, []string{"result"}))
 	return &Log{
-		writer: c.Writer, log: c.Log, sample: int64(c.SampleHits), lines: make(chan *Line, c.Buffer),
+		writer: c.Writer, log: c.Log, sample: int64(c.SampleHits),
+		issued: make(chan *Line, c.Buffer), others: make(chan *Line, c.Buffer),
 		written: total.WithLabelValues("written"), dropped: total.WithLabelValues("dropped"),
 	}, err
 }
@@ -74,8 +79,12 @@ func (l *Log) Record(e authorizer.Event) {
 	if hit {
 		line.Sample = int(l.sample)
 	}
+	queue := l.others
+	if e.Err == nil && !hit {
+		queue = l.issued
+	}
 	select {
-	case l.lines <- line:
+	case queue <- line:
 	default:
 		l.dropped.Inc()
 	}
@@ -86,12 +95,29 @@ func (l *Log) Record(e authorizer.Event) {
 func (l *Log) Run(ctx context.Context) error {
 	for {
 		select {
-		case line := <-l.lines:
+		case line := <-l.issued:
+			l.write(line)
+		case line := <-l.others:
 			l.write(line)
 		case <-ctx.Done():
 			l.write(nil)
 			return nil
 		}
+	}
+}
+
+// next returns a line that waits, those of issued tokens first.
+func (l *Log) next() (line *Line, ok bool) {
+	select {
+	case line = <-l.issued:
+		return line, true
+	default:
+	}
+	select {
+	case line = <-l.others:
+		return line, true
+	default:
+		return nil, false
 	}
 }
 
@@ -107,11 +133,7 @@ func (l *Log) write(line *Line) {
 			count++
 			err = errors.Join(err, encoder.Encode(line))
 		}
-		select {
-		case line = <-l.lines:
-		default:
-			more = false
-		}
+		line, more = l.next()
 	}
 	if err = errors.Join(err, buffer.Flush()); err != nil {
 		l.dropped.Add(count)

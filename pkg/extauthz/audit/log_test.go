@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -76,7 +77,10 @@ func TestLine(t *testing.T) {
 	failed.Err = verdict.Refuse(verdict.HubUnavailable, "the hub is away")
 	failed.Decision.Token = exchange.Token{}
 	unproven := authorizer.Event{Time: refused.Time, Err: verdict.Refuse(verdict.Malformed, "%s", strings.Repeat("x", 5000))}
-	got := written(t, audit.Config{}, event(), refused, failed, unproven)
+	var got []string
+	for _, e := range []authorizer.Event{event(), refused, failed, unproven} {
+		got = append(got, written(t, audit.Config{}, e)...)
+	}
 	subject := `"subject":{"cluster":"c1","namespace":"app","name":"worker","uid":"u1","pod":"p","podUID":"pu","node":"n","kid":"k1","jti":"j1","audiences":["https://hub"]}`
 	caller := `"caller":{"principal":"spiffe://mesh/proxy","method":"GET","path":"/api/v1/pods"},"microseconds":1500}`
 	want := []string{
@@ -113,6 +117,39 @@ func TestHitsAreSampled(t *testing.T) {
 	}
 	if lines := written(t, audit.Config{SampleHits: -1}, many...); lines[0] != "" {
 		t.Errorf("none: %d lines", len(lines))
+	}
+}
+
+// TestRefusalsPushNothingOut: whoever causes refusals without end cannot keep the
+// tokens that were issued meanwhile out of the log.
+func TestRefusalsPushNothingOut(t *testing.T) {
+	t.Parallel()
+	refused := event()
+	refused.Err = verdict.Refuse(verdict.Malformed, "junk")
+	var events []authorizer.Event
+	for range 100 {
+		events = append(events, refused)
+	}
+	events = append(events, event())
+	got := written(t, audit.Config{Buffer: 10}, events...)
+	issued := func(line string) bool { return strings.Contains(line, `"decision":"allowed"`) }
+	if len(got) != 11 || !slices.ContainsFunc(got, issued) {
+		t.Errorf("%d lines, none of the issued token: %s", len(got), got)
+	}
+}
+
+// TestBounded: what a managed cluster puts into a token is bounded.
+func TestBounded(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 10_000)
+	e := event()
+	e.Decision.Identity.Token.ID, e.Decision.Identity.Account.UID = long, long
+	e.Decision.Identity.Bound = subject.Binding{Pod: subject.Object{Name: long, UID: long}, Node: subject.Object{Name: long}}
+	for range 1000 {
+		e.Decision.Identity.Token.Audiences = append(e.Decision.Identity.Token.Audiences, long)
+	}
+	if got := written(t, audit.Config{}, e); len(got) != 1 || len(got[0]) > 20_000 {
+		t.Errorf("a line of %d bytes", len(got[0]))
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
@@ -56,7 +58,7 @@ func (a *Authorizer) Swap(s Snapshot) { a.current.Store(&s) }
 func (a *Authorizer) Authorize(ctx context.Context, r Request) (Decision, error) {
 	start := a.config.Clock.Now()
 	current := a.current.Load()
-	d, err := a.decide(ctx, current, r)
+	d, err := a.decide(ctx, current, r, nil)
 	if err != nil {
 		err = refusal(ctx, err)
 		d.Token = exchange.Token{}
@@ -69,7 +71,59 @@ func (a *Authorizer) Authorize(ctx context.Context, r Request) (Decision, error)
 	return d, err
 }
 
-func (a *Authorizer) decide(ctx context.Context, current *Snapshot, r Request) (Decision, error) {
+// Trace is told what a request goes through, for explanations.
+type Trace interface {
+	// Checked is told of each check of the token.
+	Checked(step subject.Step)
+	// Considered is told of each rule that was tried.
+	Considered(rule policy.Considered)
+	// Granted is told what the rules give.
+	Granted(grant policy.Grant)
+}
+
+// Explain takes a request through the chain as Authorize does and tells trace
+// about it. Nothing is remembered or audited.
+func (a *Authorizer) Explain(ctx context.Context, r Request, trace Trace) (Decision, error) {
+	d, err := a.decide(ctx, a.current.Load(), r, trace)
+	if err != nil {
+		err = refusal(ctx, err)
+		d.Token = exchange.Token{}
+	}
+	return d, err
+}
+
+// explainer is a Verifier that can tell its checks, and considerer a Decider that
+// can tell its rules.
+type (
+	explainer interface {
+		Explain(ctx context.Context, token string, step func(subject.Step)) (subject.Identity, error)
+	}
+	considerer interface {
+		Consider(id subject.Identity) []policy.Considered
+	}
+)
+
+func verify(ctx context.Context, v Verifier, token string, trace Trace) (subject.Identity, error) {
+	if e, ok := v.(explainer); ok && trace != nil {
+		return e.Explain(ctx, token, trace.Checked)
+	}
+	return v.Verify(ctx, token)
+}
+
+func rule(rules Decider, id subject.Identity, trace Trace) (policy.Grant, error) {
+	if c, ok := rules.(considerer); ok && trace != nil {
+		for _, considered := range c.Consider(id) {
+			trace.Considered(considered)
+		}
+	}
+	grant, err := rules.Decide(id)
+	if err == nil && trace != nil {
+		trace.Granted(grant)
+	}
+	return grant, err
+}
+
+func (a *Authorizer) decide(ctx context.Context, current *Snapshot, r Request, trace Trace) (Decision, error) {
 	var d Decision
 	switch {
 	case r.Token == "":
@@ -79,7 +133,7 @@ func (a *Authorizer) decide(ctx context.Context, current *Snapshot, r Request) (
 	}
 	var err error
 	began := a.config.Clock.Now()
-	d.Identity, err = current.Verifier.Verify(ctx, r.Token)
+	d.Identity, err = verify(ctx, current.Verifier, r.Token, trace)
 	began = a.metrics.stage(stageVerify, began, a.config.Clock)
 	if err != nil {
 		return d, err
@@ -88,7 +142,7 @@ func (a *Authorizer) decide(ctx context.Context, current *Snapshot, r Request) (
 	if !ok || cluster.Rules == nil {
 		return d, verdict.Refuse(verdict.NotAllowed, "the configuration allows nothing to cluster %s", d.Identity.Cluster)
 	}
-	d.Grant, err = cluster.Rules.Decide(d.Identity)
+	d.Grant, err = rule(cluster.Rules, d.Identity, trace)
 	began = a.metrics.stage(stagePolicy, began, a.config.Clock)
 	if err != nil {
 		return d, err

@@ -11,16 +11,13 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 )
 
-// Options are what a file does not say.
+// Options are what a configuration does not say.
 type Options struct {
-	// File is the name of the file or ConfigMap, for messages.
+	// File is the name of the file, for messages.
 	File string
 	// Dir is what paths are relative to. Load and Watch set it.
 	Dir string
-	// Hub is set where the keys that clusters publish on the hub are the rule
-	// (--from-hub): an entry needs no keys, and data without any cluster is fine.
-	Hub bool
-	// Strict refuses a file without a policy (--strict).
+	// Strict refuses a file in tokensmith's form, which has no policy (--strict).
 	Strict bool
 	// Self is the authorizer's own ServiceAccount, which is no target.
 	Self policy.Account
@@ -31,16 +28,18 @@ type Options struct {
 
 // Config is a configuration that can be used. It is immutable.
 type Config struct {
-	// Clusters in the order of the file.
+	// Clusters in the order of the file, or of the namespaces of the hub.
 	Clusters []Cluster
-	// Seed is set for a file without any policy (seed 002's form).
-	Seed bool
+	// Open is set for a file in tokensmith's form: every ServiceAccount becomes the
+	// one of the same name.
+	Open bool
 	// Warnings are sentences that an operator should see once.
 	Warnings []string
-	// Findings is all about each cluster by itself that is no error.
+	// Findings is all about the file, or about each object of the hub by itself. In
+	// a file none is an error.
 	Findings []policy.Finding
-
-	at *reader
+	// Defaults is what was found about the TokenExchangeDefaults, also in Findings.
+	Defaults []policy.Finding
 }
 
 // Cluster is all about one cluster. Its name is Keys.Name; policy.AnyCluster is
@@ -54,6 +53,11 @@ type Cluster struct {
 	Limits exchange.Limits
 	// Spec is what Policy was compiled from.
 	Spec policy.Spec
+	// Findings are those about this cluster alone. With an error among them, which
+	// only a hub has, Policy is nil and everything is denied.
+	Findings []policy.Finding
+	// Unkeyed is set when the configured keys cannot be used: the cluster has none.
+	Unkeyed bool
 }
 
 // Name is the name of the cluster, or policy.AnyCluster.
@@ -61,30 +65,30 @@ func (c *Cluster) Name() string { return c.Keys.Name }
 
 // Keys returns where the keys of all clusters come from.
 func (c *Config) Keys() []jwks.Cluster {
-	out := make([]jwks.Cluster, len(c.Clusters))
+	out := make([]jwks.Cluster, 0, len(c.Clusters))
 	for i := range c.Clusters {
-		out[i] = c.Clusters[i].Keys
+		if !c.Clusters[i].Unkeyed {
+			out = append(out, c.Clusters[i].Keys)
+		}
 	}
 	return out
 }
 
-// Specs returns the policies as they were written, for Lint and RBAC.
+// Specs returns the policies that are in force as they were written, for Lint
+// and RBAC.
 func (c *Config) Specs() []policy.Spec {
-	out := make([]policy.Spec, len(c.Clusters))
+	out := make([]policy.Spec, 0, len(c.Clusters))
 	for i := range c.Clusters {
-		out[i] = c.Clusters[i].Spec
+		if c.Clusters[i].Policy != nil {
+			out = append(out, c.Clusters[i].Spec)
+		}
 	}
 	return out
 }
 
 // Lint is Findings, and what the clusters' policies open together.
 func (c *Config) Lint() []policy.Finding {
-	out := slices.Clone(c.Findings)
-	for _, f := range policy.LintTogether(c.Specs()) {
-		f.Line = c.at.line(f.Path)
-		out = append(out, f)
-	}
-	return out
+	return append(slices.Clone(c.Findings), policy.LintTogether(c.Specs())...)
 }
 
 // Exchange returns what the exchange of tokens must know; generation is that of

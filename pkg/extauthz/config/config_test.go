@@ -61,9 +61,8 @@ func parse(t *testing.T, text string, opts config.Options) *config.Config {
 	return got
 }
 
-// TestTheSeedsForm: seed 002, "Configuration Structures" and "Configuration
-// Example": the peer's file loads as it is, with jwks_data as YAML (which the
-// peer's own loader cannot read) or as a JSON string, and means what it says.
+// TestTheSeedsForm: a file of tokensmith's loads as it is, with jwks_data as YAML
+// or as a JSON string, and means what it says.
 func TestTheSeedsForm(t *testing.T) {
 	t.Parallel()
 	one, two := keySet(t, "abc123"), keySet(t, "0123")
@@ -79,8 +78,8 @@ clusters:
     issuer: https://example.com
     jwks_uri: https://example.com/openid/v1/jwks
 `, issuer, block(t, one), two), config.Options{File: "clusters.yaml", Expiration: 20 * time.Minute})
-	if !got.Seed || len(got.Clusters) != 3 || len(got.Warnings) != 1 {
-		t.Fatalf("seed %v, %d clusters, warnings %q", got.Seed, len(got.Clusters), got.Warnings)
+	if !got.Open || len(got.Clusters) != 3 || len(got.Warnings) != 1 {
+		t.Fatalf("open %v, %d clusters, warnings %q", got.Open, len(got.Clusters), got.Warnings)
 	}
 	for _, part := range []string{"clusters.yaml has no policy", "3 clusters", "same namespace and name", "whatever audience", "allow rules", "--strict"} {
 		if !strings.Contains(got.Warnings[0], part) {
@@ -117,7 +116,6 @@ func TestStrictRefusesTheSeedsForm(t *testing.T) {
 	}
 }
 
-// TestAFileWithPolicy: tokens.md 1.11.2.
 func TestAFileWithPolicy(t *testing.T) {
 	t.Parallel()
 	got := parse(t, `
@@ -136,7 +134,7 @@ clusters:
   maxTokenAge: 30m
   acceptLegacyTokens: true
   review: {mode: Cached, ttl: 30s, kubeconfigFile: c1.kubeconfig, self: true}
-  limits: {cluster: {perSecond: 2.5, burst: 7}}
+  limits: {cluster: {perSecond: 2, burst: 7}}
   allow:
   - namespaces: [app-*]
     serviceAccounts: [eso-sa]
@@ -144,17 +142,19 @@ clusters:
     requireBoundPod: true
     mapTo: {namespace: cluster1, name: "{namespace}.{name}"}
     target: {audiences: [x], expirationSeconds: 600, namespaces: [cluster1]}
-  - {namespaces: [team], serviceAccounts: [a], mapTo: same}
-- name: "*"
-  audiences: https://hub2.example.com
-  review: Never
+  - {namespaces: [team], serviceAccounts: [a], mapTo: {namespace: "{namespace}", name: "{name}"}}
+- name: cluster2
+  issuer: https://c2.example.com
+  keys: {discovery: {}}
+  audiences: [https://hub2.example.com]
+  targetNamespaces: [edge-*]
   allow:
-  - {namespaces: [app], serviceAccounts: [a], mapTo: {namespace: "{cluster}", name: "{name}"}}
+  - {namespaces: [app], serviceAccounts: [a], mapTo: {namespace: edge-1, name: "{name}"}}
 deny:
 - targetNamespaces: [team-*]
-`, config.Options{File: "clusters.yaml", Dir: "/etc/extauthz", Hub: true, Self: policy.Account{Namespace: "h", Name: "sa"}})
-	if got.Seed || len(got.Clusters) != 2 || len(got.Warnings) != 0 {
-		t.Fatalf("seed %v, %d clusters, warnings %q", got.Seed, len(got.Clusters), got.Warnings)
+`, config.Options{File: "clusters.yaml", Dir: "/etc/extauthz", Self: policy.Account{Namespace: "h", Name: "sa"}})
+	if got.Open || len(got.Clusters) != 2 || len(got.Warnings) != 0 {
+		t.Fatalf("open %v, %d clusters, warnings %q", got.Open, len(got.Clusters), got.Warnings)
 	}
 	c := got.Clusters[0]
 	keys := c.Keys
@@ -169,23 +169,25 @@ deny:
 	if r := c.Review; r.Mode != review.Cached || r.TTL != 30*time.Second || r.KubeconfigFile != "/etc/extauthz/c1.kubeconfig" || !r.Self || len(r.Audiences) != 2 {
 		t.Errorf("review %+v", r)
 	}
-	if c.Limits.Cluster.PerSecond != 2.5 || c.Limits.Cluster.Burst != 7 {
+	if c.Limits.Cluster.PerSecond != 2 || c.Limits.Cluster.Burst != 7 {
 		t.Errorf("limits %+v", c.Limits)
 	}
 	allow := c.Spec.Allow
-	if len(allow) != 2 || !allow[0].RequirePod || allow[0].Target.Expiration != 10*time.Minute || !allow[1].MapTo.Same ||
+	if len(allow) != 2 || !allow[0].RequirePod || allow[0].Target.Expiration != 10*time.Minute || allow[1].MapTo != policy.Same() ||
 		!slices.Equal(allow[1].Audiences, []string{"https://hub.example.com"}) || allow[1].Target.Expiration != time.Hour {
 		t.Errorf("rules %+v", allow)
 	}
-	everyone, ok := got.Cluster("c99")
-	if !ok || everyone.Name() != "*" || !everyone.Keys.Source.Hub || everyone.Token.MaxAge != time.Hour || everyone.Token.Audiences[0] != "https://hub2.example.com" {
-		t.Errorf("the entry for all: %+v", everyone)
+	if _, ok := got.Cluster("c99"); ok {
+		t.Error("a file has an entry for a cluster that it does not name")
+	}
+	if two, _ := got.Cluster("cluster2"); two.Token.MaxAge != time.Hour || !slices.Equal(two.Token.Audiences, []string{"https://hub2.example.com"}) || two.Spec.Bound[0] != "edge-*" {
+		t.Errorf("%+v", two)
 	}
 	if own, _ := got.Cluster("cluster1"); own.Name() != "cluster1" || own.Spec.Self.Name != "sa" || len(own.Spec.Deny) != 1 {
 		t.Errorf("%+v", own)
 	}
 	settings := got.Exchange(3)
-	if !slices.Equal(settings.Namespaces, []string{"cluster1", "team"}) || settings.Clusters["cluster1"].Limits.Cluster.Burst != 7 || settings.Clusters["*"].Generation != 3 {
+	if !slices.Equal(settings.Namespaces, []string{"cluster1", "edge-1", "team"}) || settings.Clusters["cluster1"].Limits.Cluster.Burst != 7 || settings.Clusters["cluster2"].Generation != 3 {
 		t.Errorf("%+v", settings)
 	}
 	if len(got.Specs()) != 2 || len(got.Keys()) != 2 {
@@ -193,34 +195,9 @@ deny:
 	}
 }
 
-// TestPublishedKeys: on a hub, an entry needs a name and rules alone; it is
-// never taken for the seed's form.
-func TestPublishedKeys(t *testing.T) {
-	t.Parallel()
-	for _, empty := range []string{"", "---\n", "# nothing yet\n", "clusters: []\n", "clusters:\n"} {
-		if got := parse(t, empty, config.Options{Hub: true}); len(got.Clusters) != 0 || got.Seed {
-			t.Errorf("%q: %+v", empty, got)
-		}
-	}
-	_, err := config.Parse([]byte("clusters: [{name: c1}]"), config.Options{Hub: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := parse(t, "defaults: {audiences: [x]}\nclusters:\n- name: c1\n  allow: [{namespaces: [a], serviceAccounts: [b], mapTo: same}]", config.Options{Hub: true})
-	if got.Seed || !got.Clusters[0].Keys.Source.Hub || got.Clusters[0].Keys.Issuer != "" || got.Clusters[0].Token.Seed {
-		t.Errorf("%+v", got.Clusters[0])
-	}
-	bare := parse(t, "clusters: [{name: c1}]", config.Options{Hub: true})
-	if _, err := bare.Clusters[0].Policy.Decide(subject.Identity{Cluster: "c1", Account: subject.Account{Namespace: "a", Name: "b"}}); err == nil || bare.Seed {
-		t.Error("an entry without anything is open")
-	}
-}
-
 func TestKeySources(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]jwks.Source{
-		`ocm: {}`:                                    {Hub: true},
-		`ocm: null`:                                  {Hub: true},
 		`jwksFile: keys.json`:                        {File: "keys.json"},
 		`discovery: {}`:                              {Discovery: &jwks.Discovery{}},
 		`discovery: {url: "https://d.x/a"}`:          {Discovery: &jwks.Discovery{URL: "https://d.x/a"}},
@@ -232,7 +209,7 @@ func TestKeySources(t *testing.T) {
 			if !strings.HasPrefix(text, "{") {
 				text = "{" + text + "}"
 			}
-			got := parse(t, "clusters: [{name: c, issuer: https://i, keys: "+text+", allow: []}]", config.Options{}).Clusters[0].Keys.Source
+			got := parse(t, "clusters: [{name: c, issuer: https://i, keys: "+text+"}]", config.Options{}).Clusters[0].Keys.Source
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
@@ -240,33 +217,7 @@ func TestKeySources(t *testing.T) {
 	}
 }
 
-func TestAlias(t *testing.T) {
-	t.Parallel()
-	got := parse(t, `
-defaults: {audiences: [x]}
-clusters:
-- {name: a, allow: &rules [{namespaces: [n], serviceAccounts: [s], mapTo: same}]}
-- {name: b, allow: *rules}
-`, config.Options{})
-	if len(got.Clusters[1].Spec.Allow) != 1 || !got.Clusters[1].Spec.Allow[0].MapTo.Same {
-		t.Errorf("%+v", got.Clusters[1].Spec)
-	}
-}
-
-func TestPublishedKeysNeedTheHub(t *testing.T) {
-	t.Parallel()
-	const text = "defaults: {audiences: [x]}\nclusters: [{name: a}, {name: b, keys: {ocm: {}}}, {name: c}, {name: d}, {name: e}]"
-	got := parse(t, text, config.Options{})
-	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], `nothing is known of "a", "b", "c", 2 more`) {
-		t.Errorf("%q", got.Warnings)
-	}
-	if got := parse(t, text, config.Options{Hub: true}); len(got.Warnings) != 0 {
-		t.Errorf("on the hub: %q", got.Warnings)
-	}
-}
-
-// TestLoad: seed 002, "Configuration Loader": it reads the file from the path,
-// parses and validates it, and says which file a problem is in.
+// TestLoad: an error says which file it is in.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "clusters.yaml")
@@ -284,20 +235,20 @@ func TestLoad(t *testing.T) {
 
 // FuzzParse: whatever is in a file, it gives a usable configuration or errors.
 func FuzzParse(f *testing.F) {
-	f.Add("clusters: [{name: a, issuer: b, jwks_data: "+keySet(f, "k")+"}]", true)
-	f.Add("defaults: {audiences: [x]}\nclusters:\n- {name: c, allow: [{namespaces: [a], mapTo: same}]}", false)
-	f.Add("a: &a [*a]\nclusters: *a", true)
-	f.Add("clusters: [{name: c, keys: {jwks: &k {keys: [*k]}}}]", false)
-	f.Add("? [a]\n: b\n<<: {clusters: []}\n--- 1\n...", true)
-	f.Fuzz(func(t *testing.T, text string, hub bool) {
-		got, err := config.Parse([]byte(text), config.Options{Hub: hub})
+	f.Add("clusters: [{name: a, issuer: b, jwks_data: " + keySet(f, "k") + "}]")
+	f.Add("defaults: {audiences: [x]}\nclusters:\n- {name: c, issuer: i, keys: {jwksURI: https://a}, allow: [{namespaces: [a], mapTo: {namespace: b, name: c}}]}")
+	f.Add("a: &a [*a]\nclusters: *a")
+	f.Add("clusters: [{name: c, keys: {jwks: &k {keys: [*k]}}}]")
+	f.Add("? [a]\n: b\n<<: {clusters: []}\n--- 1\n...")
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := config.Parse([]byte(text), config.Options{})
 		switch {
 		case err == nil:
 			if err := jwks.New(jwks.Config{}).Configure(withoutFiles(got.Keys())); err != nil {
 				t.Errorf("the key store does not take it: %v", err)
 			}
 			for _, c := range got.Clusters {
-				if c.Policy == nil || c.Name() == "" || len(c.Token.Audiences) == 0 && !got.Seed && len(c.Spec.Allow) > 0 {
+				if c.Policy == nil || c.Name() == "" || len(c.Token.Audiences) == 0 && !got.Open && len(c.Spec.Allow) > 0 {
 					t.Errorf("%+v", c)
 				}
 			}

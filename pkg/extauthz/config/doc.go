@@ -1,11 +1,13 @@
-// Package config reads the configuration of the token authorizer: a file, or
-// the data of a ConfigMap, in our own form or in seed 002's.
+// Package config makes the configuration of the token authorizer: from the
+// TokenExchangePolicies and TokenExchangeDefaults of a hub, or from a file with
+// the same types, or from one in tokensmith's form.
 //
-// It owns the file format, its defaults, what is wrong with a file (everything
-// at once, with line and path) and the watch on one. It fetches no keys and
-// talks to no cluster: it makes what the other packages under extauthz are
+// It owns the file format, the defaults, what is wrong with a configuration
+// (everything at once, with its path) and the watch on a file. It fetches no keys
+// and talks to no cluster: it makes what the other packages under extauthz are
 // configured with.
 //
-// Invariant: a Config that was returned is whole and usable. Data that is
-// wrong in one place gives none, so that whoever has an earlier one keeps it.
+// Invariants: a file that is wrong in one place gives no Config, so that whoever
+// has an earlier one keeps it. An object of the hub that is wrong denies
+// everything to its cluster, and changes nothing for any other.
 package config

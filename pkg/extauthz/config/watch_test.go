@@ -19,8 +19,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	first  = "defaults: {audiences: [x]}\nclusters: [{name: first, keys: {ocm: {}}}]\n"
-	second = "defaults: {audiences: [x]}\nclusters: [{name: second, keys: {ocm: {}}}]\n"
+	first  = "defaults: {audiences: [x]}\nclusters: [{name: first, issuer: i, keys: {jwksURI: https://a}}]\n"
+	second = "defaults: {audiences: [x]}\nclusters: [{name: second, issuer: i, keys: {jwksURI: https://a}}]\n"
 )
 
 // outcome is what Watch told.

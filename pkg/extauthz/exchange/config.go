@@ -25,9 +25,12 @@ type Config struct {
 	Log logr.Logger
 	// Metrics may be nil.
 	Metrics prometheus.Registerer
-	// Size is how many tokens are kept, 10,000 by default.
-	Size int
-	// InFlight is how many TokenRequests are made at a time, 256 by default.
+	// Bytes is about how much memory the tokens that are kept take, 32 MiB by
+	// default. What is remembered of refusals and of identities takes an eighth of
+	// that each. When it is full, the cluster that holds the most loses first.
+	Bytes int
+	// InFlight is how many TokenRequests are made at a time, 256 by default. A
+	// cluster gets no more than what is left over for the others.
 	InFlight int
 	// Timeout is how long one TokenRequest may take, 5 s by default. It does not
 	// depend on how long a caller waits.
@@ -78,7 +81,7 @@ type Rate struct {
 
 // The defaults.
 const (
-	defaultSize     = 10_000
+	defaultBytes    = 32 << 20
 	defaultInFlight = 256
 	defaultTimeout  = 5 * time.Second
 )
@@ -90,8 +93,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
 	}
-	if c.Size == 0 {
-		c.Size = defaultSize
+	if c.Bytes == 0 {
+		c.Bytes = defaultBytes
 	}
 	if c.InFlight == 0 {
 		c.InFlight = defaultInFlight

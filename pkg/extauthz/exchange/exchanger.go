@@ -2,7 +2,6 @@ package exchange
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -40,8 +39,10 @@ type Exchanger struct {
 	tokens   *store
 	refusals *store
 
-	mu       sync.Mutex
-	flights  map[key]*flight
+	mu      sync.Mutex
+	flights map[key]*flight
+	// shares counts the flights by cluster.
+	shares   map[string]int
 	settings *Settings
 	// forbidden is, by namespace, what the hub did not let us do last.
 	forbidden map[string]*verdict.Error
@@ -61,17 +62,16 @@ func New(c Config) (*Exchanger, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Exchanger{config: c, flights: map[key]*flight{}, forbidden: map[string]*verdict.Error{}}
+	e := &Exchanger{config: c, flights: map[key]*flight{}, shares: map[string]int{}, forbidden: map[string]*verdict.Error{}}
 	if e.hub, err = newHub(c.Hub, c.Clock); err != nil {
 		return nil, err
 	}
-	var errs [4]error
-	e.metrics, errs[0] = newMetrics(c.Metrics)
-	e.limits, errs[1] = newLimiter(c.Size)
-	e.tokens, errs[2] = newStore(c.Size, e.metrics.evicted.Inc)
-	e.refusals, errs[3] = newStore(c.Size, func() {})
+	e.metrics, err = newMetrics(c.Metrics)
+	e.limits = newLimiter(c.Bytes / 8)
+	e.tokens = newStore(c.Bytes, e.metrics.evicted.Inc)
+	e.refusals = newStore(c.Bytes/8, func() {})
 	e.accounts = newAccounts(e.hub.accounts, e.seen, e.lost)
-	return e, errors.Join(errs[:]...)
+	return e, err
 }
 
 // Configure makes s the settings. Tokens that were minted under other rules, or
@@ -200,19 +200,22 @@ func (e *Exchanger) admit(k key, r Request) error {
 	if err := e.limits.take(r.Subject, now); err != nil {
 		return err
 	}
-	return e.room()
+	return e.room(k.cluster)
 }
 
-// room refuses when too much is on its way to the hub.
-func (e *Exchanger) room() error {
-	if len(e.flights) < e.config.InFlight {
+// room refuses when too much is on its way to the hub, in all or of one cluster.
+// A cluster may have no more on its way than there is room left for the others:
+// alone it gets a half, so that none shuts another out.
+func (e *Exchanger) room(cluster string) error {
+	free := e.config.InFlight - len(e.flights)
+	if e.shares[cluster] < free {
 		return nil
 	}
-	return &verdict.Error{
-		Reason:     verdict.HubUnavailable,
-		Detail:     fmt.Sprintf("%d TokenRequests are on their way to the hub, which is the limit", e.config.InFlight),
-		RetryAfter: time.Second,
+	detail := fmt.Sprintf("%d TokenRequests are on their way to the hub, which is the limit", len(e.flights))
+	if free > 0 {
+		detail = fmt.Sprintf("%d TokenRequests of cluster %s are on their way to the hub, which is its share", e.shares[cluster], cluster)
 	}
+	return &verdict.Error{Reason: verdict.HubUnavailable, Detail: detail, RetryAfter: time.Second}
 }
 
 // start begins a flight, with the lock held. It does not end with whoever began
@@ -220,12 +223,16 @@ func (e *Exchanger) room() error {
 func (e *Exchanger) start(ctx context.Context, k key, t policy.Target) *flight {
 	f := &flight{done: make(chan struct{})}
 	e.flights[k] = f
+	e.shares[k.cluster]++
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.config.Timeout)
 	go func() {
 		defer cancel()
 		f.token, f.err = e.mint(own, k, t)
 		e.mu.Lock()
 		delete(e.flights, k)
+		if e.shares[k.cluster]--; e.shares[k.cluster] == 0 {
+			delete(e.shares, k.cluster)
+		}
 		e.mu.Unlock()
 		close(f.done)
 	}()

@@ -37,6 +37,10 @@ type fakeHub struct {
 	skew time.Duration
 	// blind has the hub refuse watches.
 	blind bool
+	// opaque has the hub issue tokens that tell nothing.
+	opaque bool
+	// deleted, if set, has watches tell of accounts that go, and their UIDs.
+	deleted chan [2]string
 }
 
 func (h *fakeHub) config() *rest.Config {
@@ -71,7 +75,7 @@ func (h *fakeHub) mint(r *http.Request, namespace, name string) (*http.Response,
 	h.mu.Lock()
 	uid, ok := h.accounts[namespace+"/"+name]
 	h.minted++
-	serial, status, delay, skew := h.minted, h.status, h.delay, h.skew
+	serial, status, delay, skew, opaque := h.minted, h.status, h.delay, h.skew, h.opaque
 	h.mu.Unlock()
 	if delay > 0 {
 		select {
@@ -100,6 +104,9 @@ func (h *fakeHub) mint(r *http.Request, namespace, name string) (*http.Response,
 	}
 	request.Kind, request.APIVersion = "TokenRequest", "authentication.k8s.io/v1"
 	request.Status.Token = token(fmt.Sprintf(`{"jti":"serial-%d","iat":%d,"kubernetes.io":{"serviceaccount":{"uid":%q}}}`, serial, now.Unix(), uid))
+	if opaque {
+		request.Status.Token = fmt.Sprintf("opaque-%d", serial)
+	}
 	request.Status.ExpirationTimestamp = metav1.NewTime(now.Add(life).Truncate(time.Second))
 	return answer(r, http.StatusCreated, request), nil
 }
@@ -117,7 +124,17 @@ func token(payload string) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln"
 }
 
-// watch answers with what there is and then says nothing more.
+// delete deletes an account, of which watches tell.
+func (h *fakeHub) delete(account string) {
+	var uid string
+	h.set(func(h *fakeHub) {
+		uid = h.accounts[account]
+		delete(h.accounts, account)
+	})
+	h.deleted <- [2]string{account, uid}
+}
+
+// watch answers with what there is, and then tells of what is deleted.
 func (h *fakeHub) watch(r *http.Request, namespace string) (*http.Response, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,13 +146,17 @@ func (h *fakeHub) watch(r *http.Request, namespace string) (*http.Response, erro
 		Object any    `json:"object"`
 	}
 	meta := metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}
+	object := func(account, uid, version string) map[string]any {
+		_, name, _ := strings.Cut(account, "/")
+		return map[string]any{
+			"apiVersion": meta.APIVersion, "kind": meta.Kind,
+			"metadata": map[string]any{"namespace": namespace, "name": name, "uid": uid, "resourceVersion": version},
+		}
+	}
 	var events []event
 	for account, uid := range h.accounts {
-		if ns, name, _ := strings.Cut(account, "/"); ns == namespace {
-			events = append(events, event{Type: "ADDED", Object: map[string]any{
-				"apiVersion": meta.APIVersion, "kind": meta.Kind,
-				"metadata": map[string]any{"namespace": ns, "name": name, "uid": uid, "resourceVersion": "1"},
-			}})
+		if strings.HasPrefix(account, namespace+"/") {
+			events = append(events, event{Type: "ADDED", Object: object(account, uid, "1")})
 		}
 	}
 	events = append(events, event{Type: "BOOKMARK", Object: map[string]any{
@@ -150,8 +171,15 @@ func (h *fakeHub) watch(r *http.Request, namespace string) (*http.Response, erro
 				return
 			}
 		}
-		<-r.Context().Done()
-		_ = writer.CloseWithError(r.Context().Err())
+		for {
+			select {
+			case gone := <-h.deleted:
+				_ = encoder.Encode(event{Type: "DELETED", Object: object(gone[0], gone[1], "2")})
+			case <-r.Context().Done():
+				_ = writer.CloseWithError(r.Context().Err())
+				return
+			}
+		}
 	}()
 	response := answer(r, http.StatusOK, nil)
 	response.Body = reader

@@ -4,9 +4,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/time/rate"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/internal/fair"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
@@ -16,16 +16,23 @@ type limiter struct {
 	mu         sync.Mutex
 	settings   Settings
 	clusters   map[string]*rate.Limiter
-	identities *simplelru.LRU[identity, *rate.Limiter]
+	limit      int
+	identities *fair.Cache[identity, *rate.Limiter]
 }
 
 // identity is without the UID: recreating a ServiceAccount gives no new bucket.
 type identity struct{ cluster, namespace, name string }
 
-func newLimiter(size int) (*limiter, error) {
-	identities, err := simplelru.NewLRU[identity, *rate.Limiter](size, nil)
-	return &limiter{clusters: map[string]*rate.Limiter{}, identities: identities}, err
+func newLimiter(limit int) *limiter {
+	return &limiter{clusters: map[string]*rate.Limiter{}, limit: limit, identities: newIdentities(limit)}
 }
+
+func newIdentities(limit int) *fair.Cache[identity, *rate.Limiter] {
+	return fair.New[identity, *rate.Limiter](limit, nil)
+}
+
+// bucketBytes is about what a bucket takes besides its texts.
+const bucketBytes = 384
 
 // configure begins with full buckets.
 func (l *limiter) configure(s Settings) {
@@ -33,7 +40,7 @@ func (l *limiter) configure(s Settings) {
 	defer l.mu.Unlock()
 	l.settings = s
 	clear(l.clusters)
-	l.identities.Purge()
+	l.identities = newIdentities(l.limit)
 }
 
 // take takes one token of both buckets, or says how long there will be none.
@@ -47,7 +54,7 @@ func (l *limiter) take(id subject.Identity, now time.Time) error {
 	own, ok := l.identities.Get(who)
 	if !ok {
 		own = bucket(limits.Identity)
-		l.identities.Add(who, own)
+		l.identities.Add(who.cluster, who, own, bucketBytes+len(who.cluster)+len(who.namespace)+len(who.name))
 	}
 	if wait := reserve(own, now); wait > 0 {
 		return limited(wait, "the identity asks for more tokens than its limit allows")

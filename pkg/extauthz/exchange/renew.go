@@ -62,7 +62,7 @@ func (e *Exchanger) renewOne(ctx context.Context, kept *entry, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	k := kept.key
-	if _, ok := e.flights[k]; ok || len(e.flights) >= max(e.config.InFlight/2, 1) || !e.current(k) {
+	if _, ok := e.flights[k]; ok || len(e.flights) >= max(e.config.InFlight/2, 1) || e.room(k.cluster) != nil || !e.current(k) {
 		return
 	}
 	kept.failures++

@@ -8,8 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
-
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/internal/fair"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
@@ -96,20 +95,31 @@ const sweepSize = 256
 // store is a bounded map of entries that knows which belong to a target.
 type store struct {
 	mu      sync.Mutex
-	entries *simplelru.LRU[key, *entry]
+	entries *fair.Cache[key, *entry]
 	targets map[target]map[key]struct{}
 	// inNamespace counts the targets that have entries.
 	inNamespace map[string]int
 	gone        func()
 }
 
-// newStore returns a store that calls gone for each entry that goes before it is
-// replaced.
-func newStore(size int, gone func()) (*store, error) {
+// newStore returns a store of up to limit bytes that calls gone for each entry
+// that goes.
+func newStore(limit int, gone func()) *store {
 	s := &store{targets: map[target]map[key]struct{}{}, inNamespace: map[string]int{}, gone: gone}
-	var err error
-	s.entries, err = simplelru.NewLRU(size, func(k key, _ *entry) { s.unlink(k) })
-	return s, err
+	s.entries = fair.New(limit, func(k key, _ *entry) { s.unlink(k) })
+	return s
+}
+
+// entryBytes is about what an entry takes besides its texts.
+const entryBytes = 768
+
+// size is about how much memory e takes.
+func (e *entry) size() int {
+	n := entryBytes + len(e.token.Value) + len(e.key.audiences) + len(e.key.seed())
+	if e.refusal != nil {
+		n += len(e.refusal.Detail)
+	}
+	return n
 }
 
 func (s *store) get(k key) (*entry, bool) {
@@ -122,6 +132,7 @@ func (s *store) add(e *entry) {
 	k := e.key
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.entries.Remove(k) // First: what goes is unlinked.
 	keys := s.targets[k.target]
 	if keys == nil {
 		keys = map[key]struct{}{}
@@ -129,7 +140,7 @@ func (s *store) add(e *entry) {
 		s.inNamespace[k.target.namespace]++
 	}
 	keys[k] = struct{}{}
-	s.entries.Add(k, e)
+	s.entries.Add(k.cluster, k, e, e.size())
 }
 
 // unlink is called with the lock held.

@@ -36,10 +36,10 @@ func BenchmarkPublish(b *testing.B) {
 	a, c := issuer.JWKS(b, keys[0]), issuer.JWKS(b, keys[1])
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := s.Publish("cluster-0", sharedIssuer, a); err != nil {
+		if err := s.TakeProven(accepted("cluster-0"), sharedIssuer, a); err != nil {
 			b.Fatal(err)
 		}
-		if err := s.Publish("cluster-0", sharedIssuer, c); err != nil {
+		if err := s.TakeProven(accepted("cluster-0"), sharedIssuer, c); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -89,11 +89,12 @@ func fleet(tb testing.TB, clusters int) (*jwks.Store, []*issuer.Key) {
 		tb.Fatal(err)
 	}
 	first := []*issuer.Key{issuer.NewKey(tb, jwk.RS256), issuer.NewKey(tb, jwk.RS256)}
-	if err := s.Publish("cluster-0", sharedIssuer, issuer.JWKS(tb, first...)); err != nil {
+	if err := s.TakeProven(accepted("cluster-0"), sharedIssuer, issuer.JWKS(tb, first...)); err != nil {
 		tb.Fatal(err)
 	}
 	for i := 1; i < clusters; i++ {
-		if err := s.Publish(fmt.Sprintf("cluster-%d", i), sharedIssuer, issuer.Set(tb, dummy(tb, first[0], 2*i), dummy(tb, first[0], 2*i+1))); err != nil {
+		set := issuer.Set(tb, dummy(tb, first[0], 2*i), dummy(tb, first[0], 2*i+1))
+		if err := s.TakeProven(accepted(fmt.Sprintf("cluster-%d", i)), sharedIssuer, set); err != nil {
 			tb.Fatal(err)
 		}
 	}

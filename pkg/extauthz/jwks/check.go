@@ -7,13 +7,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 )
-
-// maxIssuerBytes bounds an issuer; Kubernetes' are URLs.
-const maxIssuerBytes = 2048
 
 // check says whether clusters can be configured, and returns what the sources
 // gave that need no network. A file that cannot be read is not an error here: it
@@ -52,7 +49,7 @@ func exclusive(clusters []Cluster, readings map[string]reading) error {
 	for _, cluster := range clusters {
 		set, err := pinned(readings[cluster.Name].set, cluster.Pins)
 		if err == nil {
-			claims = append(claims, claim{cluster: cluster.Name, issuer: cluster.Issuer, legacy: cluster.Legacy, keys: set.Keys})
+			claims = append(claims, claim{cluster: cluster.Name, issuer: cluster.Issuer, legacy: cluster.Legacy, keys: set.Keys, support: keytrust.Named})
 		}
 	}
 	_, refused := build(claims)
@@ -78,24 +75,11 @@ func (c Cluster) Check() error {
 		return errors.New("staleFor must not be negative")
 	}
 	if c.Issuer != "" {
-		if err := checkIssuer(c.Issuer); err != nil {
+		if err := keytrust.CheckIssuer(c.Issuer); err != nil {
 			return err
 		}
 	}
 	return c.Source.check(c.Issuer)
-}
-
-// checkIssuer refuses what no token can have as its "iss".
-func checkIssuer(issuer string) error {
-	switch {
-	case issuer == "":
-		return errors.New("the issuer is missing or empty")
-	case len(issuer) > maxIssuerBytes:
-		return fmt.Errorf("the issuer is longer than %d bytes", maxIssuerBytes)
-	case strings.ContainsFunc(issuer, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }):
-		return errors.New("the issuer has characters that no issuer has")
-	}
-	return nil
 }
 
 func (s Source) check(issuer string) error {

@@ -14,8 +14,12 @@
 // Lookups of known keys read one immutable snapshot, without locks. Everything
 // else changes the state under one lock and replaces the snapshot.
 //
-// Invariants: a key that stands for two clusters stands for neither. A failed
-// refresh, an empty set and one that cannot be parsed never replace a good set,
-// which ends only when its source drops it or when it is older than StaleFor. A
-// key that goes moves the Generation, in the same instant.
+// Whose a key is when several clusters claim it, and which of the published keys
+// are proven, package keytrust decides.
+//
+// Invariants: no key counts for a cluster that the hub denies. A key that stands
+// for two clusters stands for neither. A failed refresh of a source, an empty set
+// and one that cannot be parsed never replace a good set, which ends only when
+// its source drops it or when it is older than StaleFor. A key that goes moves
+// the generation of its cluster, and of no other, in the same instant.
 package jwks

@@ -3,55 +3,96 @@ package jwks
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 )
 
-// hub is what clusters publish about themselves, and who is believed.
+// hub is what the hub knows about its clusters, and what they publish.
 type hub struct {
-	// pending until everything that is published is known.
+	// decides is set if the hub has a say in which clusters count at all.
+	decides bool
+	// pending until everything that the hub knows has been given to Observe.
 	pending bool
 	// entries are the configured clusters with the source Hub, and Everyone.
-	entries   map[string]Cluster
-	published map[string]*publication
+	entries map[string]Cluster
+	members map[string]*publication
 }
 
-// publication is what one cluster publishes.
+// publication is a cluster of the hub, with what it publishes.
 type publication struct {
-	issuer string
-	set    jwk.Set
+	seen keytrust.Candidate
+	// proven is what counts of it as far as the cluster alone matters.
+	proven keytrust.Publication
 	at     time.Time
 	err    error
 }
 
-// Publish takes what a cluster that the hub has accepted publishes. The caller
-// vouches for the cluster's name. Data that cannot be used leaves what the
-// cluster published before in force. The error is for whoever looks after the
-// cluster; it is a *SharedKeyError if the keys were taken note of, but one of
-// them stands for another cluster too and is refused.
-func (s *Store) Publish(cluster, issuer string, jwks []byte) error {
-	set, err := jwk.Parse(jwks)
-	if problem := checkIssuer(issuer); problem != nil {
-		err = problem
+func (p *publication) publishes() bool {
+	return p.seen.Data != nil && p.seen.Cluster.Silent().Reason == ""
+}
+
+// Observe takes what the hub knows about a cluster and what the cluster
+// publishes. The caller vouches for its name. What counts of it package keytrust
+// decides; keys of a cluster that the hub denies do not count, whatever their
+// source. The error is for whoever looks after the cluster; it is a
+// *SharedKeyError if a key is refused because it is another cluster's as well.
+func (s *Store) Observe(c keytrust.Candidate) error {
+	s.mu.Lock()
+	p := s.hub.members[c.Cluster.Name]
+	same := p != nil && p.seen.Cluster == c.Cluster && (p.seen.Data == nil) == (c.Data == nil) && maps.Equal(p.seen.Data, c.Data)
+	s.mu.Unlock()
+	if same {
+		return s.complaint(c.Cluster.Name)
 	}
+	fresh := &publication{seen: c}
+	if fresh.publishes() {
+		fresh.proven, fresh.err = keytrust.Read(c.Cluster, c.Data)
+		if fresh.err == nil && len(fresh.proven.Keys) == 0 {
+			fresh.err = errors.New("the cluster has not proven that it signs tokens with the keys that it publishes")
+		}
+	}
+	return s.take(fresh)
+}
+
+// take makes p what is known about its cluster.
+func (s *Store) take(p *publication) error {
+	cluster := p.seen.Cluster.Name
+	s.mu.Lock()
+	before := s.hub.members[cluster]
+	if before == nil {
+		before = &publication{}
+	}
+	s.hub.members[cluster] = p
+	if p.err == nil {
+		p.at = s.clock.Now()
+	}
+	if p.publishes() {
+		s.tally.refreshed(cluster, p.err)
+	}
+	if p.err != nil {
+		s.log.Info("A cluster publishes keys that cannot be used", "cluster", cluster, "problem", p.err.Error())
+	}
+	changed := before.proven.Issuer != p.proven.Issuer || !equalKeys(before.proven.Keys, p.proven.Keys)
+	if changed || before.seen.Cluster.Denied() != p.seen.Cluster.Denied() {
+		s.rebuildPublished()
+	}
+	s.mu.Unlock()
+	if changed {
+		s.log.Info("The keys that a cluster publishes changed", "cluster", cluster, "issuer", p.proven.Issuer,
+			"keys", ids(p.proven.Keys), "unproven", p.proven.Unproven, "dropped", dropped(before.proven.Keys, p.proven.Keys))
+	}
+	return s.complaint(cluster)
+}
+
+// complaint is why keys of a cluster that publishes some are refused.
+func (s *Store) complaint(cluster string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.hub.published[cluster]
-	if p == nil {
-		p = &publication{}
-		s.hub.published[cluster] = p
-	}
-	s.tally.refreshed(cluster, err)
-	if p.err = err; err != nil {
-		s.log.Info("A cluster publishes keys that cannot be used", "cluster", cluster, "problem", err.Error())
-		return fmt.Errorf("cluster %s: %w", cluster, err)
-	}
-	changed := p.issuer != issuer || !equalKeys(p.set.Keys, set.Keys)
-	p.issuer, p.set, p.at = issuer, set, s.clock.Now()
-	if changed {
-		s.rebuildPublished()
-		s.log.Info("Took the keys that a cluster publishes", "cluster", cluster, "issuer", issuer, "keys", ids(set.Keys))
+	if p := s.hub.members[cluster]; p != nil && p.err != nil {
+		return fmt.Errorf("cluster %s: %w", cluster, p.err)
 	}
 	if shared := s.refused[cluster]; len(shared) > 0 {
 		return &shared[0]
@@ -59,29 +100,29 @@ func (s *Store) Publish(cluster, issuer string, jwks []byte) error {
 	return nil
 }
 
-// Withdraw forgets what a cluster published, because it publishes nothing any
-// more or is no longer accepted. The next request with one of its tokens fails.
-func (s *Store) Withdraw(cluster string) {
+// Forget drops a cluster that the hub does not have any more. The next request
+// with one of its tokens fails.
+func (s *Store) Forget(cluster string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.hub.published[cluster]; !ok {
+	if s.hub.members[cluster] == nil {
 		return
 	}
-	delete(s.hub.published, cluster)
+	delete(s.hub.members, cluster)
 	s.rebuildPublished()
-	s.log.Info("Dropped the keys that a cluster published", "cluster", cluster)
+	s.log.Info("Dropped the keys of a cluster that the hub does not have any more", "cluster", cluster)
 }
 
-// rebuildPublished is rebuild after a change of what is published. At the
-// beginning that is put off until HubSynced: once instead of a thousand times.
+// rebuildPublished is rebuild after a change on the hub. At the beginning that is
+// put off until HubSynced: once instead of a thousand times.
 func (s *Store) rebuildPublished() {
 	if !s.hub.pending {
 		s.rebuild()
 	}
 }
 
-// HubSynced says that everything that was published when the process started
-// has been given to Publish. With Config.Hub, published keys count from then on.
+// HubSynced says that everything that the hub had when the process started has
+// been given to Observe. With Config.Hub, no key counts before.
 func (s *Store) HubSynced() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,6 +130,18 @@ func (s *Store) HubSynced() {
 		s.hub.pending = false
 		s.rebuild()
 	}
+}
+
+// denied says why no key of cluster counts, whatever the source of its keys. A
+// store that no hub feeds denies nobody.
+func (h *hub) denied(cluster string) keytrust.Refusal {
+	if !h.decides {
+		return keytrust.Refusal{}
+	}
+	if p := h.members[cluster]; p != nil {
+		return p.seen.Cluster.Denied()
+	}
+	return keytrust.Cluster{}.Denied()
 }
 
 // admits returns the entry under which the publication of cluster is taken. A
@@ -106,10 +159,14 @@ func (h *hub) admits(cluster string, members map[string]*member) (Cluster, bool)
 
 // taken returns the keys of p that entry lets in.
 func (p *publication) taken(entry Cluster) (jwk.Set, error) {
-	if entry.Issuer != "" && entry.Issuer != p.issuer && p.issuer != "" {
-		return jwk.Set{}, fmt.Errorf("it publishes the issuer %q and is configured with %q", p.issuer, entry.Issuer)
+	if entry.Issuer != "" && entry.Issuer != p.proven.Issuer && p.proven.Issuer != "" {
+		return jwk.Set{}, fmt.Errorf("it publishes the issuer %q and is configured with %q", p.proven.Issuer, entry.Issuer)
 	}
-	set, err := pinned(p.set, entry.Pins)
+	set := jwk.Set{Keys: p.proven.Keys, Reasons: p.proven.Ignored}
+	for _, id := range p.proven.Unproven {
+		set.Reasons = append(set.Reasons, "key "+id+" is not proven: the cluster has not signed with it yet")
+	}
+	set, err := pinned(set, entry.Pins)
 	if p.err != nil {
 		err = p.err
 	}
@@ -117,14 +174,18 @@ func (p *publication) taken(entry Cluster) (jwk.Set, error) {
 }
 
 func (h *hub) claims(members map[string]*member) []claim {
-	all := make([]claim, 0, len(h.published)+len(members))
-	for cluster, p := range h.published {
+	all := make([]claim, 0, len(h.members)+len(members))
+	for cluster, p := range h.members {
 		entry, ok := h.admits(cluster, members)
-		if !ok || p.issuer == "" {
+		if !ok || p.proven.Issuer == "" {
 			continue
 		}
+		support := keytrust.Proven
+		if len(entry.Pins) > 0 {
+			support = keytrust.Named
+		}
 		if set, _ := p.taken(entry); len(set.Keys) > 0 {
-			all = append(all, claim{cluster: cluster, issuer: p.issuer, legacy: entry.Legacy, keys: set.Keys, published: true})
+			all = append(all, claim{cluster: cluster, issuer: p.proven.Issuer, legacy: entry.Legacy, keys: set.Keys, support: support})
 		}
 	}
 	return all
@@ -133,24 +194,36 @@ func (h *hub) claims(members map[string]*member) []claim {
 func (h *hub) status(members map[string]*member) []Status {
 	var all []Status
 	for cluster, entry := range h.entries {
-		if h.published[cluster] == nil && cluster != Everyone {
+		if p := h.members[cluster]; (p == nil || !p.publishes()) && cluster != Everyone {
 			status := Status{Cluster: cluster, Issuer: entry.Issuer, Source: sourceHub, Tried: !h.pending}
 			if !h.pending {
-				status.Err = errors.New("the cluster publishes no keys, or the hub has not accepted it")
+				status.Err = h.missing(cluster)
 			}
 			all = append(all, status)
 		}
 	}
-	for cluster, p := range h.published {
+	for cluster, p := range h.members {
 		entry, ok := h.admits(cluster, members)
-		if !ok {
+		if !ok || !p.publishes() {
 			continue
 		}
 		set, err := p.taken(entry)
 		all = append(all, Status{
-			Cluster: cluster, Issuer: p.issuer, Source: sourceHub, KeyIDs: ids(set.Keys),
+			Cluster: cluster, Issuer: p.proven.Issuer, Source: sourceHub, KeyIDs: ids(set.Keys),
 			Ignored: set.Reasons, Tried: true, LastSuccess: p.at, Err: err,
 		})
 	}
 	return all
+}
+
+// missing says why a cluster that should publish its keys has none.
+func (h *hub) missing(cluster string) error {
+	silent := keytrust.Cluster{}.Silent()
+	if p := h.members[cluster]; p != nil {
+		silent = p.seen.Cluster.Silent()
+	}
+	if silent.Reason != "" {
+		return errors.New(silent.Message)
+	}
+	return errors.New("the cluster publishes no keys")
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
 )
 
@@ -15,9 +17,10 @@ func everyone() jwks.Cluster {
 	return jwks.Cluster{Name: jwks.Everyone, Source: jwks.Source{Hub: true}}
 }
 
+// publish has an accepted cluster publish keys that it has proven.
 func (e *env) publish(t *testing.T, cluster, iss string, keys ...*issuer.Key) {
 	t.Helper()
-	if err := e.Publish(cluster, iss, issuer.JWKS(t, keys...)); err != nil {
+	if err := e.Observe(candidate(t, cluster, iss, keys...)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -29,46 +32,82 @@ func TestPublish(t *testing.T) {
 	e.refuses(t, sharedIssuer, old.ID, verdict.UnknownIssuer)
 	e.publish(t, "c1", sharedIssuer, old)
 	e.verifies(t, sharedIssuer, old, "c1")
+	moved := e.moved("c1")
 	e.publish(t, "c1", sharedIssuer, old, fresh)
 	e.verifies(t, sharedIssuer, fresh, "c1")
 	e.verifies(t, sharedIssuer, old, "c1")
-
-	generation := e.Generation()
 	e.publish(t, "c1", sharedIssuer, old, fresh)
-	for _, bad := range []struct{ iss, keys string }{
-		{sharedIssuer, `{"keys":[]}`}, {sharedIssuer, ""}, {"", string(issuer.JWKS(t, old))}, {"a b", string(issuer.JWKS(t, old))},
-	} {
-		if err := e.Publish("c1", bad.iss, []byte(bad.keys)); err == nil {
-			t.Errorf("%+v was published", bad)
-		}
-		if e.status(t, "c1").Err == nil {
-			t.Error("no error is shown")
-		}
-	}
-	e.verifies(t, sharedIssuer, fresh, "c1")
-	if e.Generation() != generation {
+	if moved() {
 		t.Error("the generation moved without a key going")
 	}
 	e.publish(t, "c1", sharedIssuer, fresh)
 	e.refuses(t, sharedIssuer, old.ID, verdict.UnknownKey)
-	if e.Generation() == generation || e.status(t, "c1").Err != nil {
-		t.Errorf("after a key went: generation %d, status %+v", e.Generation(), e.status(t, "c1"))
+	if !moved() || e.status(t, "c1").Err != nil {
+		t.Errorf("after a key went: %+v", e.status(t, "c1"))
 	}
 
 	e.publish(t, "c1", "https://new.example.com", fresh)
 	e.refuses(t, sharedIssuer, fresh.ID, verdict.UnknownIssuer)
 	e.verifies(t, "https://new.example.com", fresh, "c1")
-	generation = e.Generation()
-	e.Withdraw("c1")
-	e.Withdraw("c1")
+	moved()
+	e.Forget("c1")
+	e.Forget("c1")
 	e.refuses(t, "https://new.example.com", fresh.ID, verdict.UnknownIssuer)
-	if e.Generation() != generation+1 || len(e.Status()) != 0 {
-		t.Errorf("after the cluster left: generation %d, want %d; status %+v", e.Generation(), generation+1, e.Status())
+	if !moved() || len(e.Status()) != 0 {
+		t.Errorf("after the cluster left: %+v", e.Status())
 	}
 }
 
-// TestPublishedByTwo: neither is believed with the key that both have, both are
-// with their others.
+// TestUnusableIsNothing: what counts follows from what is published now, as the
+// hub's condition has it, and not from what was published before.
+func TestUnusableIsNothing(t *testing.T) {
+	t.Parallel()
+	key := issuer.NewKey(t, jwk.ES256)
+	good := candidate(t, "c1", sharedIssuer, key)
+	for name, data := range map[string]map[string]string{
+		"no keys":    {names.IssuerKeyIssuer: sharedIssuer, names.IssuerKeyJWKS: `{"keys":[]}`},
+		"nothing":    {},
+		"no issuer":  {names.IssuerKeyJWKS: string(issuer.JWKS(t, key)), names.IssuerKeyProofs: good.Data[names.IssuerKeyProofs]},
+		"bad issuer": {names.IssuerKeyIssuer: "a b", names.IssuerKeyJWKS: string(issuer.JWKS(t, key))},
+		"no proof":   {names.IssuerKeyIssuer: sharedIssuer, names.IssuerKeyJWKS: string(issuer.JWKS(t, key))},
+	} {
+		e := newEnv(t, everyone())
+		e.publish(t, "c1", sharedIssuer, key)
+		if err := e.Observe(keytrust.Candidate{Cluster: good.Cluster, Data: data}); err == nil || e.status(t, "c1").Err == nil {
+			t.Errorf("%s: %v, and the status says %v", name, err, e.status(t, "c1").Err)
+		}
+		if _, err := e.Lookup(t.Context(), sharedIssuer, key.ID); err == nil {
+			t.Errorf("%s: the key still counts", name)
+		}
+	}
+}
+
+// TestACopiedKeyHarmsNobody: a cluster that publishes another's public key, with
+// what that one published as proof, changes nothing for it.
+func TestACopiedKeyHarmsNobody(t *testing.T) {
+	t.Parallel()
+	key, own := issuer.NewKey(t, jwk.RS256), issuer.NewKey(t, jwk.ES256)
+	e := newEnv(t, everyone())
+	e.publish(t, "victim", sharedIssuer, key)
+	moved := e.moved("victim")
+	thief := candidate(t, "thief", sharedIssuer, own)
+	thief.Data[names.IssuerKeyJWKS] = string(issuer.JWKS(t, key, own))
+	thief.Data[names.IssuerKeyProofs] += "\n" + candidate(t, "victim", sharedIssuer, key).Data[names.IssuerKeyProofs]
+	if err := e.Observe(thief); err != nil {
+		t.Error(err)
+	}
+	e.verifies(t, sharedIssuer, key, "victim")
+	e.verifies(t, sharedIssuer, own, "thief")
+	if moved() {
+		t.Error("the victim's tokens must be verified again")
+	}
+	if ignored := e.status(t, "thief").Ignored; len(ignored) != 1 {
+		t.Errorf("the thief's status: %v", ignored)
+	}
+}
+
+// TestPublishedByTwo: a key of which two clusters have proven that they sign
+// with it counts for neither, their others do.
 func TestPublishedByTwo(t *testing.T) {
 	t.Parallel()
 	shared, one, two := issuer.NewKey(t, jwk.ES256), issuer.NewKey(t, jwk.ES256), issuer.NewKey(t, jwk.ES256)
@@ -76,12 +115,12 @@ func TestPublishedByTwo(t *testing.T) {
 	renamed.ID = "another id"
 	e := newEnv(t, everyone())
 	e.publish(t, "c1", sharedIssuer, shared, one)
-	generation := e.Generation()
-	err := e.Publish("c2", "https://two.example.com", issuer.JWKS(t, two, &renamed))
+	moved := e.moved("c1")
+	err := e.Observe(candidate(t, "c2", "https://two.example.com", two, &renamed))
 	if x, ok := errors.AsType[*jwks.SharedKeyError](err); !ok || !slices.Equal(x.Clusters, []string{"c1", "c2"}) || x.KeyID != renamed.ID {
-		t.Errorf("Publish: %v; want an error that names both and the second's key", err)
+		t.Errorf("Observe: %v; want an error that names both and the second's key", err)
 	}
-	if e.Generation() == generation {
+	if !moved() {
 		t.Error("a key that stands for two clusters now leaves the generation")
 	}
 	e.refuses(t, sharedIssuer, shared.ID, verdict.AmbiguousKey)
@@ -94,27 +133,57 @@ func TestPublishedByTwo(t *testing.T) {
 			t.Errorf("status of %s: %+v", cluster, status)
 		}
 	}
-	e.Withdraw("c2")
+	e.Forget("c2")
 	e.verifies(t, sharedIssuer, shared, "c1")
 }
 
-// TestConfiguredWins: what an agent publishes takes nothing from a cluster that
-// an administrator configured.
+// TestConfiguredWins: what an agent publishes takes nothing from a cluster whose
+// keys the configuration names.
 func TestConfiguredWins(t *testing.T) {
 	t.Parallel()
 	key, other := issuer.NewKey(t, jwk.ES256), issuer.NewKey(t, jwk.ES256)
 	e := newEnv(t, everyone(), inline(t, "c1", sharedIssuer, key))
-	if err := e.Publish("c2", sharedIssuer, issuer.JWKS(t, key, other)); err == nil {
+	if err := e.Observe(candidate(t, "c2", sharedIssuer, key, other)); err == nil {
 		t.Error("the key of another cluster was published")
 	}
 	e.verifies(t, sharedIssuer, key, "c1")
 	e.verifies(t, sharedIssuer, other, "c2")
 
-	if err := e.Publish("c1", sharedIssuer, issuer.JWKS(t, other)); err != nil {
+	if err := e.Observe(candidate(t, "c1", sharedIssuer, other)); err != nil {
 		t.Errorf("a cluster with a source of its own publishes: %v", err)
 	}
 	e.verifies(t, sharedIssuer, other, "c2")
 	e.verifies(t, sharedIssuer, key, "c1")
+}
+
+// TestAServerTakesNoNamedKey: a cluster whose keys come from an address serves
+// another's key under the same issuer. A key that the configuration names, or
+// pins, stays with its cluster; one that nothing names counts for neither, so
+// that a token never counts as the wrong cluster's.
+func TestAServerTakesNoNamedKey(t *testing.T) {
+	t.Parallel()
+	key, own, pin := issuer.NewKey(t, jwk.ES256), issuer.NewKey(t, jwk.ES256), issuer.NewKey(t, jwk.ES256)
+	for _, source := range []func(*issuer.Provider) jwks.Cluster{
+		func(p *issuer.Provider) jwks.Cluster { return remote("hostile", sharedIssuer, p) },
+		func(p *issuer.Provider) jwks.Cluster {
+			p.Describe(sharedIssuer, p.URL+issuer.KeysPath)
+			return jwks.Cluster{Name: "hostile", Issuer: sharedIssuer, Source: jwks.Source{Discovery: &jwks.Discovery{URL: p.URL}, CA: p.CA}}
+		},
+	} {
+		hostile := source(issuer.NewProvider(t, key, own, pin))
+		pinned := remote("pinned", sharedIssuer, issuer.NewProvider(t, pin))
+		pinned.Pins = []string{pin.ID}
+		e := start(t, hostile, inline(t, "named", sharedIssuer, key), pinned, everyone())
+		e.verifies(t, sharedIssuer, key, "named")
+		e.verifies(t, sharedIssuer, pin, "pinned")
+		e.verifies(t, sharedIssuer, own, "hostile")
+
+		e.configure(t, hostile, everyone())
+		e.verifies(t, sharedIssuer, key, "hostile")
+		_ = e.Observe(candidate(t, "published", sharedIssuer, key))
+		e.refuses(t, sharedIssuer, key.ID, verdict.AmbiguousKey)
+		e.verifies(t, sharedIssuer, own, "hostile")
+	}
 }
 
 func TestWhoMayPublish(t *testing.T) {
@@ -138,6 +207,85 @@ func TestWhoMayPublish(t *testing.T) {
 	}
 	e.configure(t)
 	e.refuses(t, sharedIssuer, c.ID, verdict.UnknownIssuer)
+}
+
+// TestDeniedIsDenied: a cluster that the hub denies, detaches or does not have
+// has no keys, wherever they come from.
+func TestDeniedIsDenied(t *testing.T) {
+	t.Parallel()
+	key := issuer.NewKey(t, jwk.ES256)
+	p := issuer.NewProvider(t, key)
+	pinned := jwks.Cluster{Name: "c1", Pins: []string{key.ID}, Source: jwks.Source{Hub: true}}
+	for name, source := range map[string]jwks.Cluster{
+		"inline": inline(t, "c1", sharedIssuer, key), "uri": remote("c1", sharedIssuer, p), "hub": pinned,
+	} {
+		var gone []string
+		e := newEnv(t)
+		e.Store = jwks.New(jwks.Config{Hub: true, Clock: e.clock, Gone: func(cluster string) { gone = append(gone, cluster) }})
+		e.configure(t, source)
+		e.run(t)
+		if _, err := e.Lookup(t.Context(), sharedIssuer, key.ID); err == nil {
+			t.Errorf("%s: a key counts before the hub was read", name)
+		}
+		e.HubSynced()
+		if _, err := e.Lookup(t.Context(), sharedIssuer, key.ID); err == nil {
+			t.Errorf("%s: a key counts of a cluster that the hub does not have", name)
+		}
+		good := candidate(t, "c1", sharedIssuer, key)
+		for what, change := range map[string]func(*keytrust.Cluster){
+			"denied":    func(c *keytrust.Cluster) { c.Accepted = false },
+			"detaching": func(c *keytrust.Cluster) { c.Detaching = true },
+			"forgotten": nil,
+		} {
+			e.publish(t, "c1", sharedIssuer, key)
+			e.settle(t)
+			e.verifies(t, sharedIssuer, key, "c1")
+			if change == nil {
+				e.Forget("c1")
+			} else {
+				bad := good
+				change(&bad.Cluster)
+				_ = e.Observe(bad)
+			}
+			e.refuses(t, sharedIssuer, key.ID, verdict.UnknownIssuer)
+			if status := e.status(t, "c1"); len(status.KeyIDs) != 0 || status.Err == nil {
+				t.Errorf("%s, %s: status %+v", name, what, status)
+			}
+			if len(gone) != 1 {
+				t.Errorf("%s, %s: told of %v", name, what, gone)
+			}
+			gone = nil
+		}
+	}
+}
+
+// TestNothingBeforeJoining: what an accepted cluster publishes before its agent
+// joined counts neither for it nor against another; a configured source counts.
+func TestNothingBeforeJoining(t *testing.T) {
+	t.Parallel()
+	key := issuer.NewKey(t, jwk.ES256)
+	early := candidate(t, "c1", sharedIssuer, key)
+	early.Cluster.Joined = false
+	e := newEnv(t, everyone())
+	if err := e.Observe(early); err != nil {
+		t.Error(err)
+	}
+	e.refuses(t, sharedIssuer, key.ID, verdict.UnknownIssuer)
+	e.publish(t, "c2", sharedIssuer, key)
+	e.verifies(t, sharedIssuer, key, "c2")
+	e.Forget("c2")
+	e.publish(t, "c1", sharedIssuer, key)
+	e.verifies(t, sharedIssuer, key, "c1")
+	if err := e.Observe(early); err != nil {
+		t.Error(err)
+	}
+	e.refuses(t, sharedIssuer, key.ID, verdict.UnknownIssuer)
+
+	e = newEnv(t, inline(t, "c1", sharedIssuer, key))
+	if err := e.Observe(early); err != nil {
+		t.Error(err)
+	}
+	e.verifies(t, sharedIssuer, key, "c1")
 }
 
 // TestHubNotRead: until the hub was read nobody knows who is missing.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
 )
@@ -127,6 +128,29 @@ func (e *env) verifies(t *testing.T, iss string, key *issuer.Key, clusters ...st
 	}
 	if !slices.Equal(names, clusters) {
 		t.Errorf("the signature names %v, want %v", names, clusters)
+	}
+}
+
+// accepted is a cluster that the hub accepts and that has joined.
+func accepted(name string) keytrust.Cluster {
+	return keytrust.Cluster{Name: name, UID: "uid-of-" + name, Accepted: true, Joined: true}
+}
+
+// candidate is such a cluster with keys that it has proven.
+func candidate(tb testing.TB, name, iss string, keys ...*issuer.Key) keytrust.Candidate {
+	tb.Helper()
+	c := accepted(name)
+	return keytrust.Candidate{Cluster: c, Data: issuer.Published(tb, iss, c.Name, c.UID, keys...)}
+}
+
+// moved returns a function that reports whether the generation of a cluster has
+// moved since it was asked last.
+func (e *env) moved(cluster string) func() bool {
+	before := e.Generations()[cluster]
+	return func() bool {
+		now := e.Generations()[cluster]
+		defer func() { before = now }()
+		return now != before
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 )
 
 // When sources are read.
@@ -99,11 +100,21 @@ func (m *member) abandon() {
 }
 
 func (m *member) claim() claim {
-	c := claim{cluster: m.config.Name, issuer: m.config.Issuer, legacy: m.config.Legacy, keys: m.set.Keys}
+	c := claim{cluster: m.config.Name, issuer: m.config.Issuer, legacy: m.config.Legacy, keys: m.set.Keys, support: m.config.support()}
 	if m.config.Source.kind() != sourceInline {
 		c.source = m
 	}
 	return c
+}
+
+// support is what stands behind the keys of a source. What a server serves is
+// its owner's choice; a key in the configuration, in a file beside it, or pinned
+// there is an administrator's.
+func (c Cluster) support() keytrust.Support {
+	if kind := c.Source.kind(); kind == sourceInline || kind == sourceFile || len(c.Pins) > 0 {
+		return keytrust.Named
+	}
+	return keytrust.Served
 }
 
 func (m *member) status() Status {

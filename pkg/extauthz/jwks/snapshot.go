@@ -4,12 +4,14 @@ import (
 	"slices"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 )
 
 // snapshot is the index that Lookup reads. Once current it never changes.
 type snapshot struct {
-	generation uint64
-	issuers    map[string]*trust
+	// generations by cluster, as Generations returns them.
+	generations map[string]uint64
+	issuers     map[string]*trust
 	// pending is set while what clusters publish on the hub is not known yet.
 	pending bool
 	// replaced is closed when a newer snapshot is current.
@@ -36,11 +38,15 @@ type claim struct {
 	// legacy is set if the keys are taken for LegacyIssuer's as well.
 	legacy bool
 	keys   []jwk.Key
-	// published is set for keys that the cluster's agent vouches for; the
-	// others an administrator does.
-	published bool
+	// support is what stands behind the keys.
+	support keytrust.Support
 	// source is where to ask again, nil if that is of no use.
 	source *member
+}
+
+// key is the claim in the words of package keytrust.
+func (c claim) key() keytrust.Claim {
+	return keytrust.Claim{Cluster: c.cluster, Issuers: c.issuers(), Support: c.support}
 }
 
 func (c claim) issuers() []string {
@@ -73,7 +79,7 @@ func build(claims []claim) (map[string]*trust, map[string][]SharedKeyError) {
 
 // admit adds what c brings to the issuer that t is about, and returns the keys
 // that are refused.
-func (t *trust) admit(issuer string, c claim, shared map[string]*conflict) []SharedKeyError {
+func (t *trust) admit(issuer string, c claim, shared map[string][]keytrust.Claim) []SharedKeyError {
 	var refused []SharedKeyError
 	t.clusters = append(t.clusters, c.cluster)
 	if len(c.keys) == 0 {
@@ -83,8 +89,8 @@ func (t *trust) admit(issuer string, c claim, shared map[string]*conflict) []Sha
 		t.remotes = append(t.remotes, c.source)
 	}
 	for _, key := range c.keys {
-		if x := shared[key.Thumbprint]; x != nil && x.refuses(c, issuer) {
-			refusal := SharedKeyError{Issuer: issuer, KeyID: key.ID, Thumbprint: key.Thumbprint, Clusters: x.clusters}
+		if rivals := shared[key.Thumbprint]; rivals != nil && c.key().Refused(issuer, rivals) {
+			refusal := SharedKeyError{Issuer: issuer, KeyID: key.ID, Thumbprint: key.Thumbprint, Clusters: clusters(rivals)}
 			t.shared[key.ID] = &refusal
 			refused = append(refused, refusal)
 			continue
@@ -94,26 +100,11 @@ func (t *trust) admit(issuer string, c claim, shared map[string]*conflict) []Sha
 	return refused
 }
 
-// conflict is a key of several clusters.
-type conflict struct {
-	clusters []string // Sorted.
-	// configured counts, by issuer, the clusters to which an administrator
-	// gave the key.
-	configured map[string]int
-}
-
-// refuses says whether c loses the key under issuer. What an agent publishes never counts
-// against what an administrator configured; two clusters that are configured
-// with one key can still be told apart by their issuers.
-func (x *conflict) refuses(c claim, issuer string) bool {
-	return c.published || x.configured[issuer] > 1
-}
-
 // conflicts finds, by thumbprint, the keys that several clusters claim, under
 // whatever issuer and key id.
-func conflicts(claims []claim) map[string]*conflict {
+func conflicts(claims []claim) map[string][]keytrust.Claim {
 	first := make(map[string]int) // Which claim has it, by thumbprint.
-	found := make(map[string]*conflict)
+	found := make(map[string][]keytrust.Claim)
 	for i, c := range claims {
 		for _, key := range c.keys {
 			before, taken := first[key.Thumbprint]
@@ -122,48 +113,39 @@ func conflicts(claims []claim) map[string]*conflict {
 				first[key.Thumbprint] = i
 			case before == i: // The cluster lists it under two ids.
 			case found[key.Thumbprint] == nil:
-				x := &conflict{configured: make(map[string]int)}
-				x.add(claims[before])
-				x.add(c)
-				found[key.Thumbprint] = x
+				found[key.Thumbprint] = []keytrust.Claim{claims[before].key(), c.key()}
 			default:
-				found[key.Thumbprint].add(c)
+				found[key.Thumbprint] = append(found[key.Thumbprint], c.key())
 			}
 		}
 	}
 	return found
 }
 
-func (x *conflict) add(c claim) {
-	if slices.Contains(x.clusters, c.cluster) {
-		return
+// clusters are those of claims, sorted.
+func clusters(claims []keytrust.Claim) []string {
+	var found []string
+	for _, c := range claims {
+		found = append(found, c.Cluster)
 	}
-	x.clusters = append(x.clusters, c.cluster)
-	slices.Sort(x.clusters)
-	if c.published {
-		return
-	}
-	for _, issuer := range c.issuers() {
-		x.configured[issuer]++
-	}
+	slices.Sort(found)
+	return slices.Compact(found)
 }
 
-// lost says whether a key of before is not in after.
-func lost(before, after map[string]*trust) bool {
+// lost returns the clusters of which a key of before is not in after.
+func lost(before, after map[string]*trust) map[string]bool {
+	clusters := make(map[string]bool)
 	for issuer, old := range before {
 		now := after[issuer]
-		if now == nil {
-			return true
-		}
 		for id, keys := range old.keys {
 			for _, key := range keys {
-				if !slices.ContainsFunc(now.keys[id], key.equal) {
-					return true
+				if now == nil || !slices.ContainsFunc(now.keys[id], key.equal) {
+					clusters[key.Cluster] = true
 				}
 			}
 		}
 	}
-	return false
+	return clusters
 }
 
 func (k Key) equal(other Key) bool {

@@ -1,6 +1,7 @@
 package jwks
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -19,9 +20,13 @@ const concurrency = 64
 
 // Config is what a Store needs.
 type Config struct {
-	// Hub is set if keys published on the hub are to come: until HubSynced, an
+	// Hub is set if a hub tells, by Observe, which clusters it accepts: others do
+	// not count, wherever their keys come from. Until HubSynced none does, and an
 	// issuer that is not known is not yet known.
 	Hub bool
+	// Gone is called, under the lock of the Store, with each cluster of which no
+	// key counts any more; nil for nobody. It must not call the Store.
+	Gone func(cluster string)
 	// Clock is nil for the real one.
 	Clock clock.Clock
 	// Log gets what happens to keys.
@@ -33,6 +38,7 @@ type Store struct {
 	clock   clock.Clock
 	log     logr.Logger
 	current atomic.Pointer[snapshot]
+	gone    func(cluster string)
 	misses  *misses
 	tally   tally
 	// reads counts the reads of sources.
@@ -46,15 +52,17 @@ type Store struct {
 	members map[string]*member
 	hub     hub
 	refused map[string][]SharedKeyError
-	stopped bool
+	// generation is the last that was given to a cluster.
+	generation uint64
+	stopped    bool
 }
 
 // New returns a Store that knows no cluster.
 func New(config Config) *Store {
 	s := &Store{
-		clock: config.Clock, log: config.Log, misses: newMisses(),
+		clock: config.Clock, log: config.Log, gone: config.Gone, misses: newMisses(),
 		slots: make(chan struct{}, concurrency), wake: make(chan struct{}, 1),
-		hub: hub{pending: config.Hub, published: make(map[string]*publication)},
+		hub: hub{decides: config.Hub, pending: config.Hub, members: make(map[string]*publication)},
 	}
 	if s.clock == nil {
 		s.clock = clock.RealClock{}
@@ -66,9 +74,12 @@ func New(config Config) *Store {
 	return s
 }
 
-// Generation moves whenever a key or a cluster is no longer believed. What was
-// verified under one generation must be verified again under another.
-func (s *Store) Generation() uint64 { return s.current.Load().generation }
+// Generations are those of the clusters that have keys, by name. A cluster's
+// moves whenever one of its keys no longer counts; those of other clusters stay.
+// What was verified under one generation of a cluster must be verified again
+// under another, and what was verified for a cluster without one does not count.
+// The map must not be changed.
+func (s *Store) Generations() map[string]uint64 { return s.current.Load().generations }
 
 // Configure replaces all clusters. Sources that stay the same keep their keys;
 // keys from a source that changed are dropped. An error changes nothing; it is a
@@ -101,7 +112,7 @@ func (s *Store) Configure(clusters []Cluster) error {
 	s.members, s.hub.entries = members, entries
 	s.rebuild()
 	s.nudge()
-	s.tally.retain(func(cluster string) bool { return members[cluster] != nil || s.hub.published[cluster] != nil })
+	s.tally.retain(func(cluster string) bool { return members[cluster] != nil || s.hub.members[cluster] != nil })
 	return nil
 }
 
@@ -109,18 +120,31 @@ func (s *Store) Configure(clusters []Cluster) error {
 // caller holds the lock.
 func (s *Store) rebuild() {
 	claims := s.hub.claims(s.members)
-	for _, m := range s.members {
-		claims = append(claims, m.claim())
+	for name, m := range s.members {
+		if s.hub.denied(name).Reason == "" {
+			claims = append(claims, m.claim())
+		}
 	}
 	slices.SortFunc(claims, func(a, b claim) int { return strings.Compare(a.cluster, b.cluster) })
 	before := s.current.Load()
-	after := &snapshot{generation: before.generation, pending: s.hub.pending, replaced: make(chan struct{})}
+	after := &snapshot{generations: make(map[string]uint64, len(claims)), pending: s.hub.pending, replaced: make(chan struct{})}
 	after.issuers, s.refused = build(claims)
-	if lost(before.issuers, after.issuers) {
-		after.generation++
+	moved := lost(before.issuers, after.issuers)
+	for _, c := range claims {
+		generation := before.generations[c.cluster]
+		if generation == 0 || moved[c.cluster] {
+			s.generation++
+			generation = s.generation
+		}
+		after.generations[c.cluster] = generation
 	}
 	s.current.Store(after)
 	close(before.replaced)
+	for cluster := range before.generations {
+		if s.gone != nil && after.generations[cluster] == 0 {
+			s.gone(cluster)
+		}
+	}
 }
 
 // nudge has Run look at its schedule again.
@@ -136,9 +160,13 @@ func (s *Store) nudge() {
 func (s *Store) Status() []Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]Status, 0, len(s.members)+len(s.hub.published))
+	all := make([]Status, 0, len(s.members)+len(s.hub.members))
 	for _, name := range slices.Sorted(maps.Keys(s.members)) {
-		all = append(all, s.members[name].status())
+		status := s.members[name].status()
+		if denied := s.hub.denied(name); denied.Reason != "" && !s.hub.pending {
+			status.KeyIDs, status.Err = nil, errors.New(denied.Message)
+		}
+		all = append(all, status)
 	}
 	all = append(all, s.hub.status(s.members)...)
 	slices.SortFunc(all, func(a, b Status) int { return strings.Compare(a.Cluster, b.Cluster) })

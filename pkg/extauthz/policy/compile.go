@@ -15,6 +15,7 @@ type Rules struct {
 	cluster string
 	rules   []rule
 	deny    []deny
+	bound   globs
 	self    Account
 }
 
@@ -40,8 +41,9 @@ type deny struct {
 // Compile checks a policy and makes it usable. All that is wrong is returned at
 // once; Rules are nil when a finding is an Error. Lint says more.
 func Compile(s Spec) (*Rules, []Finding) {
-	r := &Rules{cluster: s.Cluster, self: s.Self}
-	rep := &report{}
+	r := &Rules{cluster: s.Cluster, self: s.Self, bound: compileGlobs(s.Bound)}
+	rep := &report{path: s.Path}
+	rep.patterns("targetNamespaces", s.Bound)
 	for i, allow := range s.Allow {
 		rep.path = join(s.Path, fmt.Sprintf("allow[%d]", i))
 		c := compileRule(s, allow, rep)
@@ -107,15 +109,8 @@ func compileRule(s Spec, in Rule, rep *report) rule {
 
 // mapping compiles where a rule leads to and checks that it leads only there.
 func (c *rule) mapping(s Spec, m Mapping, rep *report) {
-	if m.Same && m.Namespace+m.Name != "" {
-		rep.add(Error, "mapTo", "keep one of the two", "same and a namespace or name exclude each other")
-		return
-	}
-	if m.Same {
-		m.Namespace, m.Name = "{namespace}", "{name}"
-	}
 	if m.Namespace == "" || m.Name == "" {
-		rep.add(Error, "mapTo", "write mapTo: same, or mapTo: {namespace: ..., name: ...}", "it does not say which ServiceAccount of the hub the rule leads to")
+		rep.add(Error, "mapTo", "write mapTo: {namespace: ..., name: ...}", "it does not say which ServiceAccount of the hub the rule leads to")
 		return
 	}
 	before := len(rep.findings)
@@ -130,12 +125,12 @@ func (c *rule) mapping(s Spec, m Mapping, rep *report) {
 		return
 	}
 	c.renderable(rep)
-	if ambiguous(c.namespace, c.account) {
-		rep.add(Error, "mapTo", `put a dot between the placeholders, as in "{namespace}.{name}": a namespace has none`,
+	if c.namespace.ambiguous() || c.account.ambiguous() {
+		rep.add(Error, "mapTo", `put a dot between the placeholders, as in "{namespace}.{name}", and use {name} once`,
 			"two ServiceAccounts of the cluster can become the same one of the hub (a-b + c and a + b-c)")
 	}
 	if !s.Seed {
-		c.bounded(m.Same, rep)
+		c.bounded(rep)
 	}
 }
 
@@ -152,16 +147,14 @@ func (c *rule) renderable(rep *report) {
 
 // bounded checks that the managed cluster cannot choose among all namespaces of
 // the hub by what it calls its own.
-func (c *rule) bounded(same bool, rep *report) {
+func (c *rule) bounded(rep *report) {
 	switch {
 	case !c.bound.unbounded():
 	case c.namespace.uses(nameVar):
 		rep.add(Error, "mapTo.namespace", "name the namespaces in target.namespaces",
 			"who may create a ServiceAccount on the cluster chooses the namespace of the hub by its name")
-	case c.namespace.uses(namespaceVar) && c.namespaces.unbounded() && same:
-		rep.add(Error, "namespaces", "list the namespaces that the cluster may have on the hub", "mapTo: same needs a list of namespaces other than *")
 	case c.namespace.uses(namespaceVar) && c.namespaces.unbounded():
-		rep.add(Error, "mapTo.namespace", "list them in namespaces or target.namespaces", "the cluster can choose the namespace of the hub by what it calls its own")
+		rep.add(Error, "mapTo.namespace", "list namespaces other than *, or target.namespaces", "the cluster can choose the namespace of the hub by what it calls its own")
 	}
 }
 

@@ -107,6 +107,8 @@ func (r *Rules) denied(c *rule, target Target) string {
 		return "whose name is no valid one (at most 253 characters)"
 	case !c.boundless && !c.bound.match(target.Namespace):
 		return "which is outside of the namespaces that the rule names"
+	case !r.bound.match(target.Namespace):
+		return "which is outside of the policy's targetNamespaces"
 	case r.self.Name != "" && target.Namespace == r.self.Namespace && target.Name == r.self.Name:
 		return "which is the token authorizer itself"
 	}

@@ -3,7 +3,6 @@ package policy
 import (
 	"fmt"
 	"slices"
-	"strconv"
 )
 
 // Severity is how bad a finding is.
@@ -20,10 +19,8 @@ const (
 // Finding is one thing about a configuration that a person should look at.
 type Finding struct {
 	Severity Severity `json:"severity"`
-	// Path is where it stands: "clusters[0].allow[1].mapTo".
+	// Path is where it is: "clusters[0].allow[1].mapTo".
 	Path string `json:"path"`
-	// Line is the line of the file, 0 where that is not known.
-	Line int `json:"line,omitempty"`
 	// Message is one sentence without a period.
 	Message string `json:"message"`
 	// Fix is what to do about it, in the imperative.
@@ -35,9 +32,6 @@ func (f Finding) String() string {
 	text := f.Message
 	if f.Path != "" {
 		text = f.Path + ": " + text
-	}
-	if f.Line > 0 {
-		text = "line " + strconv.Itoa(f.Line) + ": " + text
 	}
 	if f.Fix != "" {
 		text += "; " + f.Fix

@@ -106,21 +106,42 @@ func (r *Rules) deniedTargets(c *rule, rep *report) {
 		case r.always(to):
 			rep.add(Error, "mapTo", "lead it to a namespace of your own", "ServiceAccount %s of the hub is denied to every rule", to)
 			return
+		case r.outside(to):
+			rep.add(Warning, "mapTo", "change one of the two", "namespace %s is none of the policy's targetNamespaces, so the rule leads nowhere", to.namespace)
+			return
+		case r.listed(to):
+			rep.add(Warning, "mapTo", "lead it elsewhere", "ServiceAccount %s of the hub is on the deny list, so the rule leads nowhere", to)
+			return
 		case !c.boundless && !overlapAny([]string{to.namespace}, c.bound.patterns()):
-			rep.add(Error, "target.namespaces", "add it there", "namespace %s is none of those that the rule names", to.namespace)
+			rep.add(Warning, "target.namespaces", "add it there", "namespace %s is none of those that the rule names, so it leads nowhere", to.namespace)
 			return
 		}
 	}
 }
 
-// always reports whether all of to is denied.
+// always reports whether all of to is denied whatever is configured.
 func (r *Rules) always(to reach) bool {
 	if to.namespace == r.self.Namespace && to.name == r.self.Name && r.self.Name != "" {
 		return true
 	}
-	return slices.ContainsFunc(r.deny, func(d deny) bool {
-		return covers(d.namespaces, compileGlobs([]string{to.namespace})) && covers(d.accounts, compileGlobs([]string{to.name}))
-	})
+	return slices.ContainsFunc(r.deny[:len(AlwaysDenied())], func(d deny) bool { return d.covers(to) })
+}
+
+// listed reports whether all of to is on the deny list.
+func (r *Rules) listed(to reach) bool {
+	return slices.ContainsFunc(r.deny, func(d deny) bool { return d.covers(to) })
+}
+
+// outside reports whether all of to is outside of the policy's bound.
+func (r *Rules) outside(to reach) bool {
+	return !r.bound.unbounded() && !overlapAny([]string{to.namespace}, r.bound.patterns())
+}
+
+// shut reports whether to can never be reached.
+func (r *Rules) shut(to reach) bool { return r.always(to) || r.listed(to) || r.outside(to) }
+
+func (d deny) covers(to reach) bool {
+	return covers(d.namespaces, compileGlobs([]string{to.namespace})) && covers(d.accounts, compileGlobs([]string{to.name}))
 }
 
 // merged finds different ServiceAccounts that become one.

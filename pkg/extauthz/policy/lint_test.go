@@ -22,7 +22,6 @@ func TestCompileRefuses(t *testing.T) {
 		{"a pattern that is another language", policy.Rule{Namespaces: []string{"a[0-9]*"}, MapTo: ok}, "matches no name"},
 		{"no mapping", policy.Rule{}, "mapTo: it does not say which ServiceAccount"},
 		{"half a mapping", policy.Rule{MapTo: fixed("t", "")}, "mapTo: it does not say which ServiceAccount"},
-		{"two mappings", policy.Rule{MapTo: policy.Mapping{Same: true, Namespace: "t", Name: "n"}}, "exclude each other"},
 		{"an unknown placeholder", policy.Rule{MapTo: fixed("t", "{user}")}, "uses {user}"},
 		{"an open brace", policy.Rule{MapTo: fixed("t", "{name")}, "a brace without its partner"},
 		{"a closed brace", policy.Rule{MapTo: fixed("t", "a}b{name}")}, "a brace without its partner"},
@@ -30,8 +29,8 @@ func TestCompileRefuses(t *testing.T) {
 		{"a name with a capital", policy.Rule{MapTo: fixed("t", "N-{name}")}, "it makes no valid ServiceAccount name"},
 		{"an ambiguous join", policy.Rule{MapTo: fixed("t", "{namespace}-{name}")}, "can become the same one of the hub"},
 		{"an ambiguous join without anything", policy.Rule{MapTo: fixed("t", "{namespace}{name}")}, "can become the same one of the hub"},
-		{"same without a list", policy.Rule{MapTo: policy.Mapping{Same: true}}, "mapTo: same needs a list of namespaces"},
-		{"same with a star", policy.Rule{Namespaces: []string{"a", "*"}, MapTo: policy.Mapping{Same: true}}, "mapTo: same needs a list of namespaces"},
+		{"same without a list", policy.Rule{MapTo: policy.Same()}, "the cluster can choose the namespace of the hub"},
+		{"same with a star", policy.Rule{Namespaces: []string{"a", "*"}, MapTo: policy.Same()}, "the cluster can choose the namespace of the hub"},
 		{"a cluster that chooses", policy.Rule{MapTo: fixed("{namespace}", "n")}, "the cluster can choose the namespace"},
 		{"a name that chooses", policy.Rule{Namespaces: []string{"a"}, MapTo: fixed("{name}", "n")}, "chooses the namespace of the hub by its name"},
 		{"too short a life", policy.Rule{MapTo: ok, Target: policy.TargetSpec{Expiration: time.Minute}}, "60 seconds are less than"},
@@ -138,12 +137,12 @@ func TestLint(t *testing.T) {
 		{
 			"a target outside of its bound",
 			[]policy.Spec{spec("c1", rule(func(r *policy.Rule) { r.Target.Namespaces = []string{"u*"} })...)},
-			[]string{"error clusters[c1].allow[0].target.namespaces: namespace t is none of those"},
+			[]string{"warning clusters[c1].allow[0].target.namespaces: namespace t is none of those"},
 		},
 		{
 			"a cluster that chooses",
 			[]policy.Spec{spec("c1", rule(func(r *policy.Rule) {
-				r.Namespaces, r.MapTo = []string{"app-*"}, policy.Mapping{Same: true}
+				r.Namespaces, r.MapTo = []string{"app-*"}, policy.Same()
 			})...)},
 			[]string{"warning clusters[c1].allow[0].mapTo: the cluster chooses the namespace of the hub, any of app-*"},
 		},
@@ -215,8 +214,8 @@ func TestRBAC(t *testing.T) {
 		{Cluster: "c1", Path: "clusters[0]", Allow: []policy.Rule{
 			{Namespaces: []string{"a", "b"}, ServiceAccounts: []string{"y", "x"}, MapTo: fixed("t", "{namespace}.{name}")},
 			{Namespaces: []string{"a"}, MapTo: fixed("t", "plain")},
-			{Namespaces: []string{"a-*"}, ServiceAccounts: []string{"x"}, MapTo: policy.Mapping{Same: true}},
-			{Namespaces: []string{"kube-*"}, ServiceAccounts: []string{"x"}, MapTo: policy.Mapping{Same: true}},
+			{Namespaces: []string{"a-*"}, ServiceAccounts: []string{"x"}, MapTo: policy.Same()},
+			{Namespaces: []string{"kube-*"}, ServiceAccounts: []string{"x"}, MapTo: policy.Same()},
 		}},
 		{Cluster: "*", Path: "clusters[1]", Allow: []policy.Rule{{MapTo: fixed("{cluster}", "{namespace}.{name}")}}},
 	}

@@ -21,7 +21,7 @@ type glob []string
 func compileGlobs(patterns []string) globs {
 	g := globs{written: patterns}
 	for _, p := range patterns {
-		if p == everything {
+		if onlyStars(p) && p != "" {
 			return globs{written: patterns}
 		}
 		if strings.Contains(p, "*") {

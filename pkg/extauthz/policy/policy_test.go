@@ -96,29 +96,29 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name:  "same name",
-			allow: []policy.Rule{{Namespaces: apps, MapTo: policy.Mapping{Same: true}}},
+			allow: []policy.Rule{{Namespaces: apps, MapTo: policy.Same()}},
 			id:    identity("c1", "app-a", "eso"), want: "app-a/eso by c1/allow[0]",
 		},
 		{
 			name:  "same name in a namespace that is never open",
-			allow: []policy.Rule{{Namespaces: []string{"kube-system", "a"}, MapTo: policy.Mapping{Same: true}}},
+			allow: []policy.Rule{{Namespaces: []string{"kube-system", "a"}, MapTo: policy.Same()}},
 			id:    identity("c1", "kube-system", "eso"), want: "target_denied",
 		},
 		{
 			name:  "a configured denial",
-			allow: []policy.Rule{{Namespaces: apps, MapTo: policy.Mapping{Same: true}}},
+			allow: []policy.Rule{{Namespaces: apps, MapTo: policy.Same()}},
 			deny:  []policy.Deny{{TargetNamespaces: []string{"app-p*"}, TargetServiceAccounts: []string{"admin"}}},
 			id:    identity("c1", "app-prod", "admin"), want: "target_denied",
 		},
 		{
 			name:  "beside a configured denial",
-			allow: []policy.Rule{{Namespaces: apps, MapTo: policy.Mapping{Same: true}}},
+			allow: []policy.Rule{{Namespaces: apps, MapTo: policy.Same()}},
 			deny:  []policy.Deny{{TargetNamespaces: []string{"app-p*"}, TargetServiceAccounts: []string{"admin"}}},
 			id:    identity("c1", "app-prod", "user"), want: "app-prod/user by c1/allow[0]",
 		},
 		{
 			name:  "the authorizer itself",
-			allow: []policy.Rule{{Namespaces: []string{"gateway", "b"}, MapTo: policy.Mapping{Same: true}}},
+			allow: []policy.Rule{{Namespaces: []string{"gateway", "b"}, MapTo: policy.Same()}},
 			id:    identity("c1", "gateway", "token-authorizer"), want: "target_denied",
 		},
 		{
@@ -231,7 +231,7 @@ func TestDecideIsCheap(t *testing.T) {
 		mapping policy.Mapping
 		most    float64
 	}{
-		"same":     {policy.Mapping{Same: true}, 0},
+		"same":     {policy.Same(), 0},
 		"fixed":    {fixed("t", "n"), 0},
 		"template": {fixed("{cluster}", "{namespace}.{name}"), 1},
 	} {

@@ -94,7 +94,7 @@ func (r *Rules) collect(c *rule, cluster string, existing []string, found map[st
 }
 
 func (r *Rules) collectIn(c *rule, to reach, found map[string]*grants) {
-	if r.always(to) || !c.boundless && !c.bound.match(to.namespace) {
+	if r.shut(to) || !c.boundless && !c.bound.match(to.namespace) {
 		return
 	}
 	g := found[to.namespace]

@@ -22,13 +22,16 @@ const (
 type Spec struct {
 	// Cluster is the configured name of the cluster, or AnyCluster.
 	Cluster string
-	// Path is where the cluster stands in its file, for findings: "clusters[0]".
+	// Path is where the policy is, for findings: "clusters[0]", or the object.
 	Path string
 	// Audiences are the cluster's own. Compile leaves them to whoever verifies
 	// tokens; Lint looks at them.
 	Audiences []string
 	// Allow is tried in order; the first rule that matches decides.
 	Allow []Rule
+	// Bound are patterns of the namespaces of the hub that Allow may lead to; empty
+	// is no further bound.
+	Bound []string
 	// Deny is absolute, whatever Allow says, and so is AlwaysDenied.
 	Deny []Deny
 	// Self is the authorizer's own ServiceAccount, which is never a target.
@@ -59,15 +62,15 @@ type Rule struct {
 	Target TargetSpec
 }
 
-// Mapping is how a rule finds the account of the hub: Same, or two templates in
-// which {cluster}, {namespace} and {name} stand for where the token is from.
-// Templates without any of them are one fixed account.
+// Mapping is how a rule finds the account of the hub: two templates in which
+// {cluster}, {namespace} and {name} stand for where the token is from. Templates
+// without any of them are one fixed account.
 type Mapping struct {
-	// Same is the same namespace and name as on the managed cluster.
-	Same bool
-	// Namespace and Name are templates.
 	Namespace, Name string
 }
+
+// Same maps to the same namespace and name as on the managed cluster.
+func Same() Mapping { return Mapping{Namespace: "{namespace}", Name: "{name}"} }
 
 // TargetSpec bounds the account of the hub and shapes its token.
 type TargetSpec struct {
@@ -95,5 +98,5 @@ func AlwaysDenied() []Deny {
 // SeedRule is what a file without a policy means (seed 002, "Objectives" 3):
 // the same namespace and name for everybody.
 func SeedRule(expiration time.Duration) Rule {
-	return Rule{MapTo: Mapping{Same: true}, Target: TargetSpec{Expiration: expiration}}
+	return Rule{MapTo: Same(), Target: TargetSpec{Expiration: expiration}}
 }

@@ -51,7 +51,7 @@ func Namespaces(specs []Spec) []string {
 		}
 		for i := range rules.rules {
 			for _, to := range rules.rules[i].reaches(s.Cluster) {
-				if !wild(to.namespace) && !rules.always(to) {
+				if !wild(to.namespace) && !rules.shut(to) {
 					out = append(out, to.namespace)
 				}
 			}

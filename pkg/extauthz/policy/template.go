@@ -113,52 +113,24 @@ func (t template) render(s source) string {
 	return b.String()
 }
 
-// ambiguous reports whether different sources can render to the same namespace
-// and name although the templates use all that tells the sources apart. A dot
-// separates for certain, because a namespace and a cluster have none; any other
-// character may be a part of both neighbours ("a-b"+"c" and "a"+"b-c").
-func ambiguous(templates ...template) bool {
-	var pieces []template
-	for _, t := range templates {
-		pieces = append(pieces, t.split()...)
-	}
-	known := map[variable]bool{literal: true}
-	for learned := true; learned; {
-		learned = false
-		for _, piece := range pieces {
-			open := slices.DeleteFunc(slices.Clone(piece), func(p part) bool { return known[p.is] })
-			if len(open) == 1 {
-				known[open[0].is], learned = true, true
-			}
-		}
-	}
-	return slices.ContainsFunc(slices.Concat(pieces...), func(p part) bool { return !known[p.is] })
-}
-
-// split cuts t at the dots of its literals. A name has dots of its own, so with
-// two of them there is no telling which dot is whose: then t is one piece.
-func (t template) split() []template {
-	count := 0
+// ambiguous reports whether different sources can render to the same text. A
+// namespace and a cluster have no dot, so one separates them for certain; any
+// other character may be a part of both neighbours ("a-b"+"c" and "a"+"b-c"). A
+// name has dots of its own, so with two of them there is no telling which dot is
+// whose.
+func (t template) ambiguous() bool {
+	names, after := 0, false // after a variable, with no dot since
 	for _, p := range t {
-		if p.is == nameVar {
-			count++
-		}
-	}
-	if count > 1 {
-		return []template{t}
-	}
-	pieces := []template{nil}
-	for _, p := range t {
-		if p.is != literal {
-			pieces[len(pieces)-1] = append(pieces[len(pieces)-1], p)
+		switch {
+		case p.is == literal:
+			after = after && !strings.Contains(p.text, ".")
 			continue
+		case after:
+			return true
+		case p.is == nameVar:
+			names++
 		}
-		for i, text := range strings.Split(p.text, ".") {
-			if i > 0 {
-				pieces = append(pieces, nil)
-			}
-			pieces[len(pieces)-1] = pieces[len(pieces)-1].literal(text)
-		}
+		after = true
 	}
-	return pieces
+	return names > 1
 }

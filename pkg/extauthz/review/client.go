@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"time"
 
@@ -36,6 +37,9 @@ func newClient(config *rest.Config) (*client, error) {
 	if config.Insecure {
 		return nil, errors.New("the kubeconfig switches off verification of the API server's certificate, " +
 			"and tokens go to verified servers only; give it the server's CA")
+	}
+	if u, err := url.Parse(config.Host); err != nil || u.Scheme != "https" || u.Host == "" {
+		return nil, errors.New("the server of the kubeconfig must begin with https://: tokens go to verified servers only")
 	}
 	config = rest.CopyConfig(config)
 	config.QPS = -1

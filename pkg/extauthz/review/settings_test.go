@@ -58,7 +58,14 @@ func TestKubeconfigs(t *testing.T) {
 	wantError(t, err, "switches off verification")
 
 	_, err = review.NewTokenReview(&rest.Config{Host: "://"})
-	wantError(t, err, "connecting to the API server of the reviews")
+	wantError(t, err, "must begin with https://")
+	settings.KubeconfigFile = filepath.Join(t.TempDir(), "plain")
+	plain := strings.ReplaceAll(string(cp.Kubeconfig(t, "c")), "server: https://", "server: http://")
+	if err := os.WriteFile(settings.KubeconfigFile, []byte(plain), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = review.New(settings, clock.RealClock{})
+	wantError(t, err, "must begin with https://")
 }
 
 func wantError(t *testing.T, err error, want string) {

@@ -114,10 +114,10 @@ func (o *answers) allow(h *headers, decision *authorizer.Decision) *answer {
 // advance, because a proxy may not show us all it has, and those that were seen.
 // It leaves out what we set, since Envoy removes after it sets.
 func (o *answers) forbidden(seen []string) []string {
-	names := o.remove
-	for _, name := range seen {
-		if !slices.Contains(names, name) && !slices.Contains(o.set, name) {
-			names = append(slices.Clip(names), name)
+	names := slices.Clip(o.remove)
+	for _, name := range seen { // Each is there once, and what it is compared with is short.
+		if !slices.Contains(o.remove, name) && !slices.Contains(o.set, name) {
+			names = append(names, name)
 		}
 	}
 	return names
@@ -237,7 +237,7 @@ func (a *answer) describe(decision *authorizer.Decision) {
 
 func (a *answer) note(name, value string) {
 	if value != "" {
-		a.metadata = append(a.metadata, pair{name: name, value: value})
+		a.metadata = append(a.metadata, pair{name: name, value: word(value)})
 	}
 }
 

@@ -1,7 +1,10 @@
 package server
 
 import (
+	"strconv"
 	"strings"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 )
 
 // Headers that we read, in lower case as Envoy sends them.
@@ -28,13 +31,16 @@ const unusable = ","
 
 // headers are what matters of a request's headers.
 type headers struct {
-	// authorization has every value, joined as RFC 9110 §5.3 joins them.
-	authorization string
-	authorized    bool
-	accept        string
-	requestID     string
-	// forbidden are the names of headers that must not go on.
+	// authorization is the value of the header, and repeated is set if there is
+	// more than one.
+	authorization        string
+	authorized, repeated bool
+	accept               string
+	requestID            string
+	// forbidden are the names of headers that must not go on, each once, and seen
+	// is the set of them.
 	forbidden []string
+	seen      map[string]struct{}
 }
 
 // add takes one header. It keeps no reference to its arguments.
@@ -42,7 +48,7 @@ func (h *headers) add(name, value []byte) {
 	switch {
 	case fold(name, headerAuthorization):
 		if h.authorized {
-			h.authorization += "," + string(value)
+			h.repeated = true
 			return
 		}
 		h.authorization, h.authorized = string(value), true
@@ -52,8 +58,20 @@ func (h *headers) add(name, value []byte) {
 		h.accept = string(value)
 	case foldPrefix(name, prefixImpersonate), foldPrefix(name, prefixOurs):
 		if headerName(name) {
-			h.forbidden = append(h.forbidden, strings.ToLower(string(name)))
+			h.forbid(strings.ToLower(string(name)))
 		}
+	}
+}
+
+// forbid notes a header that must not go on. A client may send thousands, so
+// that they must not be compared with each other.
+func (h *headers) forbid(name string) {
+	if h.seen == nil {
+		h.seen = make(map[string]struct{})
+	}
+	if _, ok := h.seen[name]; !ok {
+		h.seen[name] = struct{}{}
+		h.forbidden = append(h.forbidden, name)
 	}
 }
 
@@ -66,7 +84,7 @@ func (h *headers) token() string {
 	if !strings.EqualFold(scheme, "bearer") {
 		return ""
 	}
-	if strings.Contains(token, ",") {
+	if h.repeated || strings.Contains(token, ",") {
 		return unusable
 	}
 	return strings.TrimLeft(token, " ")
@@ -88,12 +106,28 @@ func plain(value []byte) string {
 	if len(value) > maxWord {
 		return ""
 	}
-	for _, c := range value {
-		if c <= ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' {
-			return ""
+	if text := string(value); safe(text) {
+		return text
+	}
+	return ""
+}
+
+// word returns a value from a token as it may go into another program's log: as
+// it is if that is safe, else bounded and quoted.
+func word(value string) string {
+	if len(value) <= maxWord && safe(value) {
+		return value
+	}
+	return strconv.QuoteToASCII(excerpt.Of(value, maxWord))
+}
+
+func safe(value string) bool {
+	for i := range len(value) {
+		if c := value[i]; c <= ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' {
+			return false
 		}
 	}
-	return string(value)
+	return true
 }
 
 // headerName reports whether name can be one, so that a list of names stays one.

@@ -3,6 +3,7 @@ package subject
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -32,6 +33,8 @@ func (a *attempt) checkAudience() *verdict.Error {
 	has, want := a.claims.audiences, a.rules.Audiences
 	a.identity.Token.Audiences = has
 	switch {
+	case slices.ContainsFunc(has, isProof):
+		return verdict.Refuse(verdict.WrongAudience, "it proves to the hub which key its cluster signs with, and is for nothing else")
 	case a.rules.Seed && len(want) == 0:
 		return nil
 	case a.identity.Token.Legacy && len(has) == 0:
@@ -45,6 +48,10 @@ func (a *attempt) checkAudience() *verdict.Error {
 	}
 	return nil
 }
+
+// isProof finds tokens that clusters show to the hub in ConfigMaps, which others
+// may read. A file without audiences would take them.
+func isProof(audience string) bool { return strings.HasPrefix(audience, names.IssuerProofPrefix) }
 
 // checkAccount demands what every name of an account must look like, because
 // policies, paths and cache keys are made of them.

@@ -1,19 +1,21 @@
 package subject
 
 import (
+	"sync"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/fingerprint"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/internal/fair"
 )
 
 // The cache of verified tokens.
 const (
 	// stripes is how many locks share the load.
 	stripes = 16
-	// cachedTokens is how many tokens are remembered in all.
-	cachedTokens = 32 << 10
+	// cachedBytes is how much memory remembered tokens take in all, by an estimate
+	// of what a token and its entry hold on to.
+	cachedBytes = 32 << 20
+	entryBytes  = 512
 	// maxCachedBytes bounds what one token can hold on to.
 	maxCachedBytes = 4 << 10
 	// rememberFor is how long a verification counts.
@@ -43,31 +45,48 @@ func newEntry(a *attempt, generation uint64) *entry {
 
 // good says whether the token's times and its key still stand.
 func (e *entry) good(now time.Time, generation uint64) bool {
-	return e.generation == generation && !now.Before(e.from) && now.Before(e.till)
+	return generation != 0 && e.generation == generation && !now.Before(e.from) && now.Before(e.till)
 }
 
 // cache remembers verified tokens by their fingerprints.
 type cache struct {
-	stripes [stripes]*lru.Cache[fingerprint.Sum, *entry]
+	stripes [stripes]stripe
+}
+
+type stripe struct {
+	mu     sync.Mutex
+	tokens *fair.Cache[fingerprint.Sum, *entry]
 }
 
 func newCache() *cache {
 	c := &cache{}
 	for i := range c.stripes {
-		c.stripes[i], _ = lru.New[fingerprint.Sum, *entry](cachedTokens / stripes) // Fails for sizes below 1 only.
+		c.stripes[i].tokens = fair.New[fingerprint.Sum, *entry](cachedBytes/stripes, nil)
 	}
 	return c
 }
 
-func (c *cache) stripe(sum fingerprint.Sum) *lru.Cache[fingerprint.Sum, *entry] {
-	return c.stripes[sum[0]%stripes]
-}
+func (c *cache) stripe(sum fingerprint.Sum) *stripe { return &c.stripes[sum[0]%stripes] }
 
 func (c *cache) get(sum fingerprint.Sum) *entry {
-	e, _ := c.stripe(sum).Get(sum)
+	s := c.stripe(sum)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, _ := s.tokens.Get(sum)
 	return e
 }
 
-func (c *cache) add(sum fingerprint.Sum, e *entry) { c.stripe(sum).Add(sum, e) }
+// add remembers a token of size bytes.
+func (c *cache) add(sum fingerprint.Sum, e *entry, size int) {
+	s := c.stripe(sum)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tokens.Add(e.identity.Cluster, sum, e, entryBytes+size)
+}
 
-func (c *cache) remove(sum fingerprint.Sum) { c.stripe(sum).Remove(sum) }
+func (c *cache) remove(sum fingerprint.Sum) {
+	s := c.stripe(sum)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tokens.Remove(sum)
+}

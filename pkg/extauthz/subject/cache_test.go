@@ -105,6 +105,28 @@ func TestRemembered(t *testing.T) {
 	}
 }
 
+// TestOneClustersKeysAreNoOthers: a cluster whose keys change has its own tokens
+// verified again, and no other's.
+func TestOneClustersKeysAreNoOthers(t *testing.T) {
+	t.Parallel()
+	r := newRemembered(t, nil)
+	still := newForge(t, "still", jwk.RS256)
+	r.keys.add("still", issuer, still.key())
+	moving := r.token
+	r.token = still.token(t, r.claims)
+	if err := r.verify(t); err != nil {
+		t.Fatal(err)
+	}
+	r.keys.generation.Add(1)
+	if looked, err := r.looked(t); looked || err != nil {
+		t.Errorf("another cluster's key went: looked %v, %v", looked, err)
+	}
+	r.token = moving
+	if looked, err := r.looked(t); !looked || err != nil {
+		t.Errorf("its own key went: looked %v, %v", looked, err)
+	}
+}
+
 // TestRememberedAtItsOldestAge: the age counts for what is remembered as well.
 func TestRememberedAtItsOldestAge(t *testing.T) {
 	t.Parallel()

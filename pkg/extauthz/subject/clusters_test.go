@@ -7,6 +7,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 // TestSameUID has two clusters whose accounts claim one and the same UID: the
@@ -49,6 +50,20 @@ func TestSharedKeyID(t *testing.T) {
 	wantReason(t, err, verdict.AmbiguousKey)
 	if err != nil && (!strings.Contains(err.Error(), "forged") || !strings.Contains(err.Error(), "thief")) {
 		t.Errorf("%v does not name both clusters", err)
+	}
+}
+
+// TestAProofOpensNothing: what a cluster publishes as proof of a key is refused,
+// also where no audience is demanded or it has ours as well.
+func TestAProofOpensNothing(t *testing.T) {
+	t.Parallel()
+	h := newHostile(t)
+	proof := names.IssuerProofAudience("c1", "uid")
+	for _, rules := range []*subject.Rules{strict(), {Seed: true}, {Audiences: []string{proof}}} {
+		for _, audiences := range [][]string{{proof}, {audience, proof}} {
+			_, err := subject.NewVerifier(h.keys, always(rules), h.now()).Verify(t.Context(), h.changed(t, object{"aud": audiences}))
+			wantReason(t, err, verdict.WrongAudience)
+		}
 	}
 }
 

@@ -34,8 +34,12 @@ type keyring struct {
 	mu         sync.Mutex
 	keys       map[string]map[string][]jwks.Key // By issuer and key id.
 	generation atomic.Uint64
-	lookups    atomic.Int64
-	err        error
+	// generations are those of the clusters, as of the generation counted, so that
+	// asking for them allocates nothing, as with a key store.
+	generations map[string]uint64
+	counted     uint64
+	lookups     atomic.Int64
+	err         error
 }
 
 func (k *keyring) Lookup(_ context.Context, issuer, kid string) ([]jwks.Key, error) {
@@ -56,7 +60,27 @@ func (k *keyring) Lookup(_ context.Context, issuer, kid string) ([]jwks.Key, err
 	return keys, nil
 }
 
-func (k *keyring) Generation() uint64 { return k.generation.Load() }
+// Generations has all clusters move together, but the one called "still".
+func (k *keyring) Generations() map[string]uint64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := 1 + k.generation.Load()
+	if k.counted == now {
+		return k.generations
+	}
+	k.counted, k.generations = now, map[string]uint64{}
+	for _, kids := range k.keys {
+		for _, keys := range kids {
+			for _, key := range keys {
+				k.generations[key.Cluster] = now
+				if key.Cluster == "still" {
+					k.generations[key.Cluster] = 1
+				}
+			}
+		}
+	}
+	return k.generations
+}
 
 func (k *keyring) add(cluster, issuer string, keys ...jwk.Key) *keyring {
 	k.mu.Lock()
@@ -70,6 +94,7 @@ func (k *keyring) add(cluster, issuer string, keys ...jwk.Key) *keyring {
 	for _, key := range keys {
 		k.keys[issuer][key.ID] = append(k.keys[issuer][key.ID], jwks.Key{Key: key, Cluster: cluster})
 	}
+	k.counted = 0
 	return k
 }
 

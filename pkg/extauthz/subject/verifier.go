@@ -15,8 +15,9 @@ type Keys interface {
 	// Lookup returns the keys that issuer has under the id kid, whichever
 	// clusters they belong to. It fails with a verdict.Error.
 	Lookup(ctx context.Context, issuer, kid string) ([]jwks.Key, error)
-	// Generation moves whenever a key or a cluster goes.
-	Generation() uint64
+	// Generations are those of the clusters with keys, by name: one moves
+	// whenever a key of its cluster goes. The map must not be changed.
+	Generations() map[string]uint64
 }
 
 // Verifier verifies subject tokens. It may be used by many goroutines.
@@ -49,10 +50,10 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
 	if refusal := checkSize(token); refusal != nil {
 		return Identity{}, refusal
 	}
-	now, generation := v.clock.Now(), v.keys.Generation()
+	now, generations := v.clock.Now(), v.keys.Generations()
 	sum := v.hasher.Sum(token)
 	if known := v.cache.get(sum); known != nil {
-		if known.good(now, generation) && known.rules == v.rules(known.identity.Cluster) {
+		if known.good(now, generations[known.identity.Cluster]) && known.rules == v.rules(known.identity.Cluster) {
 			return known.identity, nil
 		}
 		v.cache.remove(sum)
@@ -62,7 +63,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
 		return a.identity, refusal
 	}
 	if len(token) <= maxCachedBytes {
-		v.cache.add(sum, newEntry(a, generation))
+		v.cache.add(sum, newEntry(a, generations[a.identity.Cluster]), len(token))
 	}
 	return a.identity, nil
 }

@@ -10,6 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -22,10 +23,12 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 )
 
 // New returns a scheme with the Kubernetes groups that registration and the
-// operators use and the OCM groups.
+// operators use, the OCM groups and our own.
 func New() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -38,6 +41,7 @@ func New() *runtime.Scheme {
 		coordinationv1.AddToScheme,
 		corev1.AddToScheme,
 		eventsv1.AddToScheme,
+		networkingv1.AddToScheme,
 		policyv1.AddToScheme,
 		rbacv1.AddToScheme,
 		apiextensionsv1.AddToScheme,
@@ -47,6 +51,7 @@ func New() *runtime.Scheme {
 		operatorv1.Install,
 		workv1.Install,
 		addonv1beta1.Install,
+		v1alpha1.AddToScheme,
 	} {
 		// Only two types under one name can make this fail, which is a
 		// mistake in this list.

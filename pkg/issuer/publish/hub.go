@@ -5,17 +5,22 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -28,26 +33,34 @@ const requestTimeout = 15 * time.Second
 
 // place is where a cluster's issuer is published.
 type place struct {
-	client  client.Client
-	config  *rest.Config
-	http    *http.Client
-	cluster string
+	client client.Client
+	// clusters reads the cluster's ManagedCluster.
+	clusters client.Reader
+	config   *rest.Config
+	http     *http.Client
+	cluster  string
 }
 
-// newPlace reaches the hub by a connection. The one type that is used there is
+// newPlace reaches the hub by a connection. The types that are used there are
 // known beforehand: discovery would cost requests and could fail.
-func newPlace(config *rest.Config, cluster string) (*place, error) {
+func newPlace(c Config) (*place, error) {
+	config := c.Hub
 	mapper := apimeta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), apimeta.RESTScopeNamespace)
+	mapper.Add(schema.GroupVersion(clusterv1.GroupVersion).WithKind("ManagedCluster"), apimeta.RESTScopeRoot)
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("prepare to publish on the hub: %w", err)
 	}
-	c, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: scheme.New(), Mapper: mapper})
+	hub, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: scheme.New(), Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("prepare to publish on the hub: %w", err)
 	}
-	return &place{client: c, config: config, http: httpClient, cluster: cluster}, nil
+	p := &place{client: hub, clusters: c.Clusters, config: config, http: httpClient, cluster: c.Cluster}
+	if p.clusters == nil {
+		p.clusters = hub
+	}
+	return p, nil
 }
 
 func (p *place) key() client.ObjectKey {
@@ -95,31 +108,58 @@ func (p *place) remove(ctx context.Context) error {
 	return nil
 }
 
-// says reports whether a ConfigMap tells what is in issuer, and since when.
-func says(m *corev1.ConfigMap, issuer Issuer) bool {
+// membership returns what the hub calls this cluster.
+func (p *place) membership(ctx context.Context) (keytrust.Cluster, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	cluster := &clusterv1.ManagedCluster{}
+	if err := p.clusters.Get(ctx, client.ObjectKey{Name: p.cluster}, cluster); err != nil {
+		return keytrust.Cluster{}, fmt.Errorf("get ManagedCluster %s of the hub: %w", p.cluster, err)
+	}
+	return keytrust.ClusterOf(cluster), nil
+}
+
+// says reports whether a ConfigMap has this content, and since when.
+func says(m *corev1.ConfigMap, content map[string]string) bool {
 	if m == nil || !m.DeletionTimestamp.IsZero() {
 		return false
 	}
 	_, err := time.Parse(time.RFC3339, m.Data[names.IssuerKeyPublishedAt])
-	return err == nil && len(m.BinaryData) == 0 && maps.Equal(content(m.Data), contentOf(issuer))
+	live := maps.Clone(m.Data)
+	delete(live, names.IssuerKeyPublishedAt)
+	return err == nil && len(m.BinaryData) == 0 && maps.Equal(live, content)
 }
 
-func content(data map[string]string) map[string]string {
-	return map[string]string{
-		names.IssuerKeyIssuer: data[names.IssuerKeyIssuer],
-		names.IssuerKeyJWKS:   data[names.IssuerKeyJWKS],
+// content is what is published of issuer. Proofs that live holds stay as long as
+// their keys are served, so that nothing is written while nothing changes, and
+// the proof of a key that no longer signs is kept.
+func content(cluster keytrust.Cluster, issuer Issuer, live *corev1.ConfigMap) (data map[string]string, unproven []string) {
+	text := ""
+	if live != nil {
+		text = live.Data[names.IssuerKeyProofs]
 	}
-}
-
-func contentOf(issuer Issuer) map[string]string {
+	proven := keytrust.Proofs(cluster, issuer.Name, issuer.KeySet.Keys, text)
+	if proven[issuer.Tested] == "" {
+		proven[issuer.Tested] = issuer.Proof
+	}
+	var proofs []string
+	for _, key := range issuer.KeySet.Keys {
+		if proof := proven[key.ID]; proof != "" {
+			proofs = append(proofs, proof)
+		} else {
+			unproven = append(unproven, key.ID)
+		}
+	}
 	return map[string]string{
 		names.IssuerKeyIssuer: issuer.Name,
 		names.IssuerKeyJWKS:   string(issuer.KeySet.JSON),
-	}
+		names.IssuerKeyProofs: strings.Join(proofs, "\n"),
+	}, unproven
 }
 
-func data(issuer Issuer, now time.Time) map[string]string {
-	d := contentOf(issuer)
-	d[names.IssuerKeyPublishedAt] = metav1.NewTime(now).UTC().Format(time.RFC3339)
-	return d
+// dated is content with the time at which it is published.
+func dated(content map[string]string, now time.Time) map[string]string {
+	data := maps.Clone(content)
+	data[names.IssuerKeyPublishedAt] = metav1.NewTime(now).UTC().Format(time.RFC3339)
+	return data
 }

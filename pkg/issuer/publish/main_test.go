@@ -24,10 +24,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/issuer/publish"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
@@ -76,13 +78,24 @@ func newPlace(t *testing.T, cluster string) *place {
 	values := manifests.Klusterlet{Name: cluster, Namespace: p.account().Namespace, DockerConfig: []byte("{}"), PublishIssuer: true}
 	base, err := manifests.RenderKlusterletBase(values)
 	installation.Some(t, p.admin, base, err, "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+	crds, err := manifests.RenderHubCRDs(manifests.Hub{Name: names.ClusterManagerName, Namespace: names.HubNamespace})
+	installation.Some(t, p.admin, crds, err, installation.CRD)
+	own := names.ClusterGroup(cluster)
 	installation.Create(t, p.admin,
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: own}, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters"}, ResourceNames: []string{cluster}, Verbs: []string{"get"},
+		}}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: own},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: own},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: own}},
+		},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}},
 		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "agent"}, Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{names.IssuerConfigMap},
 			Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
 		}}},
-		p.binding())
+		p.binding(), p.member())
 	return p
 }
 
@@ -94,10 +107,27 @@ func (p *place) binding() *rbacv1.RoleBinding {
 	}
 }
 
+// member is the cluster on the hub.
+func (p *place) member() *clusterv1.ManagedCluster {
+	return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: p.cluster}}
+}
+
+// decides is what the hub would decide, had it accepted the cluster.
+func (p *place) decides(t *testing.T) keytrust.Decision {
+	t.Helper()
+	live := p.member()
+	if err := p.admin.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
+		t.Fatal(err)
+	}
+	cluster := keytrust.ClusterOf(live)
+	cluster.Accepted, cluster.Joined = true, true
+	return keytrust.Decide(keytrust.Candidate{Cluster: cluster, Data: p.published(t).Data}, func(string) []keytrust.Candidate { return nil })
+}
+
 func every(string, string) bool { return true }
 
 func (p *place) account() types.NamespacedName {
-	return types.NamespacedName{Namespace: "agent-" + p.cluster, Name: names.RegistrationAgentServiceAccount(p.cluster)}
+	return types.NamespacedName{Namespace: names.AgentNamespacePrefix + p.cluster, Name: names.RegistrationAgentServiceAccount(p.cluster)}
 }
 
 // source is the managed cluster as its agent sees it.
@@ -105,7 +135,7 @@ func (p *place) source(t *testing.T) *publish.Source {
 	t.Helper()
 	connection := plane.ConfigForAccount(t, p.account().Namespace, p.account().Name)
 	connection.Wrap(p.managed.wrap)
-	source, err := publish.NewSource(connection, plane.ClientFor(t, connection), p.account())
+	source, err := publish.NewSource(connection, p.account())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -21,6 +22,10 @@ const (
 	// period is how often the cluster is asked for its keys; a new key must be
 	// on the hub before anybody signs with it.
 	period = time.Minute
+	// proving is how often it is asked while it serves a key that it has not been
+	// seen to sign with. The key does not count before, so the hub must learn of
+	// it soon after the cluster begins to sign with it.
+	proving = 10 * time.Second
 	// spread is the share of the period by which looks are put off, so that the
 	// clusters of a fleet do not write in step.
 	spread = 0.1
@@ -35,6 +40,9 @@ type Config struct {
 	Cluster string
 	// Hub is the connection with the cluster's own credential.
 	Hub *rest.Config
+	// Clusters reads the cluster's ManagedCluster, from a cache if there is one;
+	// nil reads it by Hub.
+	Clusters client.Reader
 	// Source is the cluster.
 	Source *Source
 	// Report is told how publishing goes, after every look; nil for nobody.
@@ -63,7 +71,7 @@ type Publisher struct {
 
 // New returns a publisher.
 func New(config Config) (*Publisher, error) {
-	hub, err := newPlace(config.Hub, config.Cluster)
+	hub, err := newPlace(config)
 	if err != nil {
 		return nil, err
 	}
@@ -81,20 +89,34 @@ func (p *Publisher) Start(ctx context.Context) error {
 		return err
 	}
 	defer w.wait()
-	var published *Issuer
+	var last *outcome
 	for ctx.Err() == nil {
-		if issuer, err := p.look(ctx, w); err == nil {
-			published = &issuer
+		if o, err := p.look(ctx, w); err == nil {
+			last = &o
 		}
-		p.rest(ctx, w, published)
+		p.rest(ctx, w, last)
 	}
 	return nil
 }
 
+// outcome is what a look came to.
+type outcome struct {
+	issuer Issuer
+	// result is one of the results of the metric, empty for a failure.
+	result string
+	// content is what is published, and unproven the keys in it without a proof.
+	content  map[string]string
+	unproven []string
+}
+
 // rest waits for the next look: until its time has come, or the hub does not
 // say any more what was published.
-func (p *Publisher) rest(ctx context.Context, w *watch, published *Issuer) {
-	timer := p.config.Clock.NewTimer(wait.Jitter(period, spread))
+func (p *Publisher) rest(ctx context.Context, w *watch, last *outcome) {
+	pause := period
+	if last != nil && len(last.unproven) > 0 {
+		pause = proving
+	}
+	timer := p.config.Clock.NewTimer(wait.Jitter(pause, spread))
 	defer timer.Stop()
 	for {
 		select {
@@ -105,7 +127,7 @@ func (p *Publisher) rest(ctx context.Context, w *watch, published *Issuer) {
 		case <-w.changed:
 		}
 		m, known := w.state(ctx)
-		if published == nil || !known || says(m, *published) {
+		if last == nil || !known || says(m, last.content) {
 			continue
 		}
 		p.pause(ctx, settle)
@@ -123,59 +145,69 @@ func (p *Publisher) pause(ctx context.Context, d time.Duration) {
 }
 
 // look reads the cluster and brings the hub up to date.
-func (p *Publisher) look(ctx context.Context, w *watch) (Issuer, error) {
-	issuer, result, err := p.publish(ctx, w)
+func (p *Publisher) look(ctx context.Context, w *watch) (outcome, error) {
+	o, err := p.publish(ctx, w)
 	if ctx.Err() != nil {
-		return issuer, ctx.Err()
+		return o, ctx.Err()
 	}
 	now := p.config.Clock.Now()
 	if err != nil {
 		p.config.Metrics.failed()
 		p.config.Log.Info("The issuer of this cluster is not published", "reason", err.Error())
 	} else {
-		p.config.Metrics.succeeded(result, len(issuer.KeySet.Keys), now)
+		p.config.Metrics.succeeded(o.result, len(o.issuer.KeySet.Keys), now)
 	}
-	if result == resultPublished {
-		p.config.Log.Info("Published the issuer of this cluster", "issuer", issuer.Name, "keys", ids(issuer.KeySet.Keys))
+	if o.result == resultPublished {
+		p.config.Log.Info("Published the issuer of this cluster", "issuer", o.issuer.Name, "keys", ids(o.issuer.KeySet.Keys), "unproven", o.unproven)
 	}
 	if p.config.Report != nil {
-		p.config.Report.Report(ctx, condition(issuer, err))
+		p.config.Report.Report(ctx, condition(o, err))
 	}
-	return issuer, err
+	return o, err
 }
 
 // errHub says that the hub is what failed.
 var errHub = errors.New("publish")
 
-func (p *Publisher) publish(ctx context.Context, w *watch) (issuer Issuer, result string, err error) {
+func (p *Publisher) publish(ctx context.Context, w *watch) (o outcome, err error) {
+	cluster, err := p.hub.membership(ctx)
+	if err != nil {
+		return o, fmt.Errorf("%w: %w", errHub, err)
+	}
 	reading, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	issuer, err = p.config.Source.Read(reading)
+	o.issuer, err = p.config.Source.Prove(reading, cluster)
 	if err != nil {
-		return issuer, "", err
+		return o, err
 	}
 	live, known := w.state(ctx)
 	if !known {
 		if live, err = p.hub.get(ctx); err != nil {
-			return issuer, "", fmt.Errorf("%w: %w", errHub, err)
+			return o, fmt.Errorf("%w: %w", errHub, err)
 		}
 	}
-	if says(live, issuer) {
-		return issuer, resultUnchanged, nil
+	o.content, o.unproven = content(cluster, o.issuer, live)
+	if says(live, o.content) {
+		o.result = resultUnchanged
+		return o, nil
 	}
-	if err := p.hub.write(ctx, data(issuer, p.config.Clock.Now())); err != nil {
-		return issuer, "", fmt.Errorf("%w: %w", errHub, err)
+	if err := p.hub.write(ctx, dated(o.content, p.config.Clock.Now())); err != nil {
+		return o, fmt.Errorf("%w: %w", errHub, err)
 	}
-	return issuer, resultPublished, nil
+	o.result = resultPublished
+	return o, nil
 }
 
 // condition says in a user's words what came of a look.
-func condition(issuer Issuer, err error) metav1.Condition {
+func condition(o outcome, err error) metav1.Condition {
 	c := metav1.Condition{Type: names.ConditionIssuerPublished, Status: metav1.ConditionFalse}
 	switch {
 	case err == nil:
 		c.Status, c.Reason = metav1.ConditionTrue, names.ReasonIssuerPublished
-		c.Message = fmt.Sprintf("the hub is shown the issuer %s and its keys %v", issuer.Name, ids(issuer.KeySet.Keys))
+		c.Message = fmt.Sprintf("the hub is shown the issuer %s and its keys %v", o.issuer.Name, ids(o.issuer.KeySet.Keys))
+		if len(o.unproven) > 0 {
+			c.Message += fmt.Sprintf("; the hub accepts tokens signed with %v once this cluster signs with it", o.unproven)
+		}
 		return c
 	case errors.Is(err, ErrNotServed):
 		c.Reason = names.ReasonKeysNotServed

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +30,7 @@ import (
 // served is the key set of the real API server.
 func served(t *testing.T) []map[string]any {
 	t.Helper()
-	source, err := publish.NewSource(plane.Config(), plane.Client(t), client.ObjectKey{})
+	source, err := publish.NewSource(plane.Config(), client.ObjectKey{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +69,7 @@ func TestPublishedOnceAndKept(t *testing.T) {
 	p.start(t)
 	p.says(t, names.ReasonIssuerPublished, "https://")
 	first := p.published(t)
-	if first == nil || len(first.Data) != 3 || first.Data[names.IssuerKeyPublishedAt] != "2031-02-03T04:05:06Z" {
+	if first == nil || len(first.Data) != 4 || first.Data[names.IssuerKeyPublishedAt] != "2031-02-03T04:05:06Z" {
 		t.Fatalf("published %+v", first)
 	}
 	if !strings.HasPrefix(first.Data[names.IssuerKeyIssuer], "https://") || len(p.publishedKeys(t)) != 1 {
@@ -87,6 +88,62 @@ func TestPublishedOnceAndKept(t *testing.T) {
 	if writes := p.writes.About(""); len(writes) != 1 {
 		t.Errorf("wrote %v", writes)
 	}
+}
+
+// TestEachKeyIsProven: the published proof holds for this cluster as the hub has
+// it, stays while it holds, and is made again for a new membership.
+func TestEachKeyIsProven(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "proven")
+	stop := p.start(t)
+	p.says(t, names.ReasonIssuerPublished)
+	if d := p.decides(t); !d.Trusted() || len(d.Counting) != 1 {
+		t.Fatalf("the hub decides %+v", d)
+	}
+	first := p.published(t)
+	stop()
+	p.writes = interrupt.Count(every)
+	stop = p.start(t) // Another process keeps the proof, whose token has its own age.
+	p.says(t, names.ReasonIssuerPublished)
+	if now := p.published(t); now.ResourceVersion != first.ResourceVersion || len(p.writes.About("")) != 0 {
+		t.Errorf("written without a change: %v", p.writes.About(""))
+	}
+	stop()
+	if err := p.admin.Delete(t.Context(), p.member()); err != nil {
+		t.Fatal(err)
+	}
+	p.start(t)
+	p.says(t, names.ReasonHubRefusesIssuer, "ManagedCluster")
+	if err := p.admin.Create(t.Context(), p.member()); err != nil {
+		t.Fatal(err)
+	}
+	if d := p.decides(t); d.Refusal.Reason != names.ReasonKeysUnproven {
+		t.Errorf("the proof of an earlier membership: %+v", d)
+	}
+	p.later(t)
+	p.says(t, names.ReasonIssuerPublished)
+	if d := p.decides(t); !d.Trusted() || p.published(t).Data[names.IssuerKeyProofs] == first.Data[names.IssuerKeyProofs] {
+		t.Errorf("the hub decides %+v", d)
+	}
+}
+
+// TestAForeignNamespaceProvesNothing: an agent outside of OCM's namespaces says
+// what is wrong instead of publishing what the hub refuses.
+func TestAForeignNamespaceProvesNothing(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "foreign")
+	config := p.config(t)
+	source, err := publish.NewSource(plane.Config(), client.ObjectKey{Namespace: "default", Name: "publisher"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Source = source
+	publisher, err := publish.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, publisher)
+	p.says(t, names.ReasonSelfTestFailed, names.AgentNamespacePrefix)
 }
 
 func TestWrittenAgainWhenSomebodyChangedIt(t *testing.T) {
@@ -110,10 +167,15 @@ func TestWrittenAgainWhenSomebodyChangedIt(t *testing.T) {
 		if err := spoil(p.published(t)); err != nil {
 			t.Fatal(err)
 		}
+		var waited time.Duration
 		eventually(t, name+" to be undone", func() error {
-			p.clock.Step(publish.Settle) // The change comes by watch; then it settles.
+			// The change comes by watch, then it settles. Before the time for another
+			// look has come it must be undone.
+			if waited += publish.Settle / 10; waited < publish.Period*9/10 {
+				p.clock.Step(publish.Settle / 10)
+			}
 			if p.counter(t, "published") <= before {
-				return errors.New("not yet")
+				return fmt.Errorf("not after %v", waited)
 			}
 			return nil
 		})
@@ -138,6 +200,10 @@ func TestRotation(t *testing.T) {
 	p.later(t)
 	p.checks(t, "published", 2)
 	want := []string{fmt.Sprint(current[0]["kid"]), next.ID}
+	if d := p.decides(t); len(d.Counting) != 1 || d.Counting[0].ID != want[0] || !slices.Equal(d.Unproven, want[1:]) {
+		t.Errorf("a key that the cluster does not sign with yet: %+v", d)
+	}
+	p.says(t, names.ReasonIssuerPublished, "once this cluster signs with it", next.ID)
 	slices.Sort(want)
 	if got := p.publishedKeys(t); !slices.Equal(got, want) {
 		t.Errorf("published %v, want %v", got, want)
@@ -249,8 +315,7 @@ func TestRightsAreOfOneName(t *testing.T) {
 		}
 	}
 	// And on its own cluster it requests tokens of itself alone.
-	account := plane.ClientFor(t, plane.ConfigForAccount(t, p.account().Namespace, p.account().Name))
-	other, err := publish.NewSource(plane.ConfigForAccount(t, p.account().Namespace, p.account().Name), account, client.ObjectKey{Namespace: p.account().Namespace, Name: "default"})
+	other, err := publish.NewSource(plane.ConfigForAccount(t, p.account().Namespace, p.account().Name), client.ObjectKey{Namespace: p.account().Namespace, Name: "default"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,10 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/client-go/util/connrotation"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 // SelfTestAudience is the audience of the tokens that keys are tried on. No
@@ -28,7 +32,7 @@ const SelfTestAudience = "urn:open-cluster-management:issuer-self-test"
 // selfTestSeconds is the shortest life that an API server gives a token.
 const selfTestSeconds = 600
 
-// Paths of an API server (tokens.md 1.9, discovery).
+// Paths of an API server.
 const (
 	pathDiscovery = "/.well-known/openid-configuration"
 	pathKeys      = "/openid/v1/jwks"
@@ -55,35 +59,70 @@ type Issuer struct {
 	// Tested is the id of the key that signed the token of the self-test; empty
 	// if there was none.
 	Tested string
+	// Proof is that token, if it was made for the hub. It must not be logged.
+	Proof string
 }
 
 // Source is a cluster that is asked for its issuer.
 type Source struct {
-	// REST asks the API server for paths.
-	REST rest.Interface
-	// Client requests tokens.
-	Client client.Client
+	// paths asks the API server for paths.
+	paths rest.Interface
+	// tokens requests tokens, by connections that dialer has closed after each.
+	tokens corev1client.ServiceAccountsGetter
+	dialer *connrotation.Dialer
 	// Account is the ServiceAccount whose tokens the keys are tried on. Without a
 	// name there is no self-test, and discovery must say the issuer.
 	Account types.NamespacedName
 }
 
 // NewSource returns the source that a connection leads to.
-func NewSource(config *rest.Config, c client.Client, account types.NamespacedName) (*Source, error) {
+func NewSource(config *rest.Config, account types.NamespacedName) (*Source, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
+	s := &Source{Account: account, dialer: newDialer(config.Dial)}
+	own := rest.CopyConfig(config)
+	own.Dial = s.dialer.DialContext
+	tokens, err := corev1client.NewForConfig(own)
+	if err != nil {
+		return nil, fmt.Errorf("prepare to request tokens of the cluster: %w", err)
+	}
+	s.tokens = tokens
 	config.AcceptContentTypes = "" // A key set has a media type of its own.
 	config.NegotiatedSerializer = kubescheme.Codecs.WithoutConversion()
-	paths, err := rest.UnversionedRESTClientFor(config)
-	if err != nil {
+	if s.paths, err = rest.UnversionedRESTClientFor(config); err != nil {
 		return nil, fmt.Errorf("prepare to read the cluster's issuer: %w", err)
 	}
-	return &Source{REST: paths, Client: c, Account: account}, nil
+	return s, nil
+}
+
+// newDialer returns a dialer whose connections can be closed. Where several API
+// servers stand behind one address, each self-test may meet another one, so that
+// the proof of a new key does not wait for the server of one open connection.
+func newDialer(dial connrotation.DialFunc) *connrotation.Dialer {
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: requestTimeout}).DialContext
+	}
+	return connrotation.NewDialer(dial)
 }
 
 // Read returns the cluster's issuer and keys, after the self-test: a token that
 // the cluster makes now verifies with one of the keys.
-func (s *Source) Read(ctx context.Context) (Issuer, error) {
+func (s *Source) Read(ctx context.Context) (Issuer, error) { return s.read(ctx, SelfTestAudience) }
+
+// errNamespace says that the hub would not accept the proofs of this agent.
+var errNamespace = fmt.Errorf("%w: the hub accepts only proofs by a ServiceAccount of a namespace that begins with %s",
+	ErrSelfTest, names.AgentNamespacePrefix)
+
+// Prove is Read with a token that proves to the hub that cluster signs with the
+// key that was tested.
+func (s *Source) Prove(ctx context.Context, cluster keytrust.Cluster) (Issuer, error) {
+	if !strings.HasPrefix(s.Account.Namespace, names.AgentNamespacePrefix) {
+		return Issuer{}, errNamespace
+	}
+	return s.read(ctx, cluster.Audience())
+}
+
+func (s *Source) read(ctx context.Context, audience string) (Issuer, error) {
 	discovered, err := s.discover(ctx)
 	if err != nil {
 		return Issuer{}, err
@@ -106,7 +145,7 @@ func (s *Source) Read(ctx context.Context) (Issuer, error) {
 		}
 		return issuer, nil
 	}
-	return s.test(ctx, issuer)
+	return s.test(ctx, issuer, audience)
 }
 
 // discover returns the issuer that the discovery document names, and an empty
@@ -129,8 +168,8 @@ func (s *Source) discover(ctx context.Context) (string, error) {
 }
 
 // test makes a token and verifies it with the keys that are to be published.
-func (s *Source) test(ctx context.Context, issuer Issuer) (Issuer, error) {
-	text, err := s.mint(ctx)
+func (s *Source) test(ctx context.Context, issuer Issuer, audience string) (Issuer, error) {
+	text, err := s.mint(ctx, audience)
 	if err != nil {
 		return Issuer{}, err
 	}
@@ -153,24 +192,25 @@ func (s *Source) test(ctx context.Context, issuer Issuer) (Issuer, error) {
 	if err := issuer.KeySet.Keys[i].Verify(token.algorithm, token.signed, token.signature); err != nil {
 		return Issuer{}, fmt.Errorf("%w: key %q: %w", ErrSelfTest, token.keyID, err)
 	}
-	issuer.Tested = token.keyID
+	issuer.Tested, issuer.Proof = token.keyID, text
 	return issuer, nil
 }
 
 // mint requests a token that is worth nothing outside this test.
-func (s *Source) mint(ctx context.Context) (string, error) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.Account.Namespace, Name: s.Account.Name}}
+func (s *Source) mint(ctx context.Context, audience string) (string, error) {
+	defer s.dialer.CloseAll()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		Audiences: []string{SelfTestAudience}, ExpirationSeconds: new(int64(selfTestSeconds)),
+		Audiences: []string{audience}, ExpirationSeconds: new(int64(selfTestSeconds)),
 	}}
-	if err := s.Client.SubResource("token").Create(ctx, account, request); err != nil {
+	made, err := s.tokens.ServiceAccounts(s.Account.Namespace).CreateToken(ctx, s.Account.Name, request, metav1.CreateOptions{})
+	if err != nil {
 		return "", fmt.Errorf("request a token of ServiceAccount %s for the self-test: %w", s.Account, err)
 	}
-	return request.Status.Token, nil
+	return made.Status.Token, nil
 }
 
 func (s *Source) path(ctx context.Context, path string) ([]byte, error) {
-	result := s.REST.Get().AbsPath(path).Do(ctx)
+	result := s.paths.Get().AbsPath(path).Do(ctx)
 	data, err := result.Raw()
 	var status int
 	result.StatusCode(&status)
@@ -184,9 +224,9 @@ func (s *Source) path(ctx context.Context, path string) ([]byte, error) {
 }
 
 func ids(keys []jwk.Key) []string {
-	names := make([]string, len(keys))
+	out := make([]string, len(keys))
 	for i, key := range keys {
-		names[i] = key.ID
+		out[i] = key.ID
 	}
-	return names
+	return out
 }

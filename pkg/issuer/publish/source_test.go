@@ -52,7 +52,7 @@ func read(t *testing.T, cp *controlplane.ControlPlane) (publish.Issuer, error) {
 	await.Success(t, patience, "the ServiceAccount", func(ctx context.Context) error {
 		return client.IgnoreAlreadyExists(admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}))
 	})
-	source, err := publish.NewSource(cp.Config(), admin, account)
+	source, err := publish.NewSource(cp.Config(), account)
 	if err != nil {
 		t.Fatal(err)
 	}

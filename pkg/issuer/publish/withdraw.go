@@ -15,7 +15,7 @@ type Withdrawal struct {
 
 // NewWithdrawal returns a withdrawal; of config the source is not needed.
 func NewWithdrawal(config Config) (*Withdrawal, error) {
-	hub, err := newPlace(config.Hub, config.Cluster)
+	hub, err := newPlace(config)
 	if err != nil {
 		return nil, err
 	}

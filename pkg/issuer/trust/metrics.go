@@ -21,10 +21,10 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		reasons: map[string]string{},
 		clusters: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ocm_issuer_clusters",
-			Help: "Clusters whose token issuer is judged, by the reason of their condition IssuerTrusted.",
+			Help: "Clusters whose token issuer is evaluated, by the reason of their condition IssuerTrusted.",
 		}, []string{"reason"}),
 	}
-	for _, reason := range []string{names.ReasonKeysTrusted, names.ReasonKeysShared, names.ReasonKeysInvalid, names.ReasonClusterNotAccepted} {
+	for _, reason := range []string{names.ReasonKeysTrusted, names.ReasonKeysShared, names.ReasonKeysInvalid, names.ReasonKeysUnproven, names.ReasonClusterNotAccepted} {
 		m.clusters.WithLabelValues(reason)
 	}
 	return m, registry.Register(m.clusters)

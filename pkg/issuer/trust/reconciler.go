@@ -33,7 +33,7 @@ type reconciler struct {
 	metrics *metrics
 }
 
-// Reconcile judges what one cluster publishes.
+// Reconcile evaluates what one cluster publishes.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	err := r.reconcile(ctx, req.Name)
 	if apierrors.IsConflict(err) {
@@ -60,7 +60,7 @@ func (r *reconciler) reconcile(ctx context.Context, name string) error {
 		r.metrics.is(name, "")
 		return r.remove(ctx, published)
 	}
-	want, err := r.judge(ctx, cluster, published)
+	want, err := r.evaluate(ctx, cluster, published)
 	if err != nil {
 		return err
 	}

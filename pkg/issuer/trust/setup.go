@@ -6,7 +6,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -21,10 +20,11 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Config is how the hub judges issuers.
+// Config configures the controller.
 type Config struct {
 	// Clock dates conditions.
 	Clock clock.PassiveClock
@@ -55,7 +55,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 	}
 	index := func(object client.Object) []string {
 		if m, ok := object.(*corev1.ConfigMap); ok {
-			return thumbprints(m)
+			return keytrust.Thumbprints(m.Data)
 		}
 		return nil
 	}
@@ -65,7 +65,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 	r := &reconciler{client: mgr.GetClient(), clock: config.Clock, metrics: m}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("issuer.trust").
-		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.affectedByCluster), builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(e event.CreateEvent) bool { return condition(e.Object) != nil },
 			UpdateFunc: concerns,
 		})).
@@ -80,26 +80,36 @@ func (r *reconciler) affected(ctx context.Context, object client.Object) []recon
 		return nil
 	}
 	requests := []reconcile.Request{request(m.Namespace)}
-	for _, thumbprint := range thumbprints(m) {
-		sharing, err := r.holders(ctx, thumbprint)
+	for _, thumbprint := range keytrust.Thumbprints(m.Data) {
+		sharing, err := r.publishing(ctx, thumbprint)
 		if err != nil {
 			continue // The cache is stopping; the next start looks at everything.
 		}
-		for _, cluster := range sharing {
-			if cluster != m.Namespace {
-				requests = append(requests, request(cluster))
+		for i := range sharing {
+			if sharing[i].Namespace != m.Namespace {
+				requests = append(requests, request(sharing[i].Namespace))
 			}
 		}
 	}
 	return requests
 }
 
+// affectedByCluster are a cluster and all that share a key with it: what one may
+// claim decides about the others.
+func (r *reconciler) affectedByCluster(ctx context.Context, object client.Object) []reconcile.Request {
+	m, err := r.published(ctx, object.GetName())
+	if err != nil || m == nil {
+		return []reconcile.Request{request(object.GetName())}
+	}
+	return r.affected(ctx, m)
+}
+
 func request(cluster string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: cluster}}
 }
 
-// concerns reports whether a change of a ManagedCluster can change what is
-// believed of its issuer.
+// concerns reports whether a change of a ManagedCluster can change what counts
+// of its issuer.
 func concerns(e event.UpdateEvent) bool {
 	before, ok1 := e.ObjectOld.(*clusterv1.ManagedCluster)
 	after, ok2 := e.ObjectNew.(*clusterv1.ManagedCluster)
@@ -107,13 +117,7 @@ func concerns(e event.UpdateEvent) bool {
 		return false
 	}
 	was, is := condition(before), condition(after)
-	return before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient ||
-		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-		joined(before) != joined(after) ||
+	return keytrust.ClusterOf(before) != keytrust.ClusterOf(after) ||
 		(was == nil) != (is == nil) ||
 		was != nil && (was.Status != is.Status || was.Reason != is.Reason || was.Message != is.Message)
-}
-
-func joined(cluster *clusterv1.ManagedCluster) bool {
-	return apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined)
 }

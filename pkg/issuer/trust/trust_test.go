@@ -91,6 +91,7 @@ func newEnv(t *testing.T, plane *controlplane.ControlPlane) *env {
 // join makes a cluster that is accepted and has joined.
 func (e *env) join(t *testing.T, name string) {
 	t.Helper()
+	installation.Agent(t, e.admin, name, "a1")
 	installation.Create(t, e.admin, &clusterv1.ManagedCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 	})
@@ -118,20 +119,30 @@ func eventually(t *testing.T, what string, try func(context.Context) error) {
 	await.Success(t, patience, what, try)
 }
 
-// publish writes as the agent of a cluster does, with its rights.
-func (e *env) publish(t *testing.T, cluster, name string, set []byte) {
+// publish writes as the agent of a cluster does, with its rights, keys that the
+// cluster has proven.
+func (e *env) publish(t *testing.T, cluster, name string, keys ...*issuer.Key) {
+	t.Helper()
+	e.apply(t, cluster, e.data(t, cluster, name, keys...))
+}
+
+func (e *env) apply(t *testing.T, cluster string, data map[string]string) {
 	t.Helper()
 	agent := e.plane.ClientFor(t, e.plane.ConfigFor(t, names.AgentUser(cluster, "a1"), names.ClusterGroup(cluster), names.GroupManagedClusters, "system:authenticated"))
-	config := corev1ac.ConfigMap(names.IssuerConfigMap, cluster).WithData(published(cluster, name, set).Data)
+	config := corev1ac.ConfigMap(names.IssuerConfigMap, cluster).WithData(data)
 	eventually(t, cluster+" to publish", func(ctx context.Context) error {
 		return agent.Apply(ctx, config, client.ForceOwnership, client.FieldOwner("agent"))
 	})
 }
 
-func published(namespace, name string, set []byte) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: names.IssuerConfigMap}, Data: map[string]string{
-		names.IssuerKeyIssuer: name, names.IssuerKeyJWKS: string(set), names.IssuerKeyPublishedAt: "2031-01-01T00:00:00Z",
-	}}
+// data is what a cluster publishes that has proven keys.
+func (e *env) data(t *testing.T, cluster, name string, keys ...*issuer.Key) map[string]string {
+	t.Helper()
+	return issuer.Published(t, name, cluster, string(e.cluster(t.Context(), t, cluster).UID), keys...)
+}
+
+func published(namespace string, data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: names.IssuerConfigMap}, Data: data}
 }
 
 // says waits until a cluster's condition has a reason and words; an empty reason
@@ -201,6 +212,8 @@ func TestTrust(t *testing.T) {
 		"trusted, and quiet afterwards": e.testTrusted,
 		"invalid":                       e.testInvalid,
 		"shared":                        e.testShared,
+		"copied":                        e.testCopied,
+		"a name is used again":          e.testReused,
 		"denied and accepted again":     e.testDenied,
 		"leaves":                        e.testLeaves,
 		"lost its finalizers":           e.testLost,
@@ -224,7 +237,7 @@ func TestInterrupted(t *testing.T) {
 		name := fmt.Sprint("interrupted", n)
 		e.start(t, nil)
 		e.join(t, name)
-		e.publish(t, name, kubernetes, issuer.JWKS(t, issuer.NewKey(t, "ES256")))
+		e.publish(t, name, kubernetes, issuer.NewKey(t, "ES256"))
 		e.says(t, name, names.ReasonKeysTrusted)
 		if err := e.stop(); err != nil {
 			t.Fatal(err)
@@ -253,12 +266,12 @@ func (e *env) testTrusted(t *testing.T) {
 	t.Helper()
 	key := issuer.NewKey(t, "ES256")
 	e.join(t, "trusted")
-	e.publish(t, "trusted", kubernetes, issuer.JWKS(t, key))
+	e.publish(t, "trusted", kubernetes, key)
 	e.says(t, "trusted", names.ReasonKeysTrusted, kubernetes, key.ID)
 	before := len(e.writes.About("trusted"))
 	// Annotations make it look without changing what it wants.
 	for n := range 3 {
-		m := published("trusted", kubernetes, issuer.JWKS(t, key))
+		m := published("trusted", e.data(t, "trusted", kubernetes, key))
 		m.Annotations = map[string]string{"touched": strconv.Itoa(n)}
 		if err := e.admin.Update(t.Context(), m); err != nil {
 			t.Fatal(err)
@@ -276,10 +289,10 @@ func (e *env) testTrusted(t *testing.T) {
 	}
 	// Two clusters may have one issuer, as kubeadm's have, with keys of their own.
 	e.join(t, "namesake")
-	e.publish(t, "namesake", kubernetes, issuer.JWKS(t, issuer.NewKey(t, "RS256")))
+	e.publish(t, "namesake", kubernetes, issuer.NewKey(t, "RS256"))
 	e.says(t, "namesake", names.ReasonKeysTrusted)
 	e.says(t, "trusted", names.ReasonKeysTrusted)
-	if err := e.admin.Delete(t.Context(), published("namesake", "", nil)); err != nil {
+	if err := e.admin.Delete(t.Context(), published("namesake", nil)); err != nil {
 		t.Fatal(err)
 	}
 	e.says(t, "namesake", "")
@@ -302,13 +315,13 @@ func (e *env) testInvalid(t *testing.T) {
 		"no keys":       {kubernetes, `{"keys":[]}`, "no usable key"},
 		"a secret":      {kubernetes, string(issuer.Set(t, secret)), "secret"},
 	} {
-		e.publish(t, "invalid", tc.issuer, []byte(tc.set))
+		e.apply(t, "invalid", map[string]string{names.IssuerKeyIssuer: tc.issuer, names.IssuerKeyJWKS: tc.set})
 		e.says(t, "invalid", names.ReasonKeysInvalid, tc.words)
 		if t.Failed() {
 			t.Fatal(name)
 		}
 	}
-	e.publish(t, "invalid", kubernetes, issuer.JWKS(t, issuer.NewKey(t, "ES512")))
+	e.publish(t, "invalid", kubernetes, issuer.NewKey(t, "ES512"))
 	e.says(t, "invalid", names.ReasonKeysTrusted)
 }
 
@@ -317,25 +330,68 @@ func (e *env) testShared(t *testing.T) {
 	key, own := issuer.NewKey(t, "ES384"), issuer.NewKey(t, "ES384")
 	e.join(t, "shares-a")
 	e.join(t, "shares-b")
-	e.publish(t, "shares-a", kubernetes, issuer.JWKS(t, own, key))
+	e.publish(t, "shares-a", kubernetes, own, key)
 	e.says(t, "shares-a", names.ReasonKeysTrusted)
-	renamed := key.JWK(t) // The same key under another id is the same key.
-	renamed["kid"] = "another"
-	e.publish(t, "shares-b", "https://other", issuer.Set(t, renamed))
+	renamed := *key // The same key under another id is the same key.
+	renamed.ID = "another"
+	e.publish(t, "shares-b", "https://other", &renamed)
 	e.says(t, "shares-b", names.ReasonKeysShared, "shares-a", "another")
 	e.says(t, "shares-a", names.ReasonKeysShared, "shares-b", key.ID)
 	if got := e.metric(t, names.ReasonKeysShared); got != 2 {
 		t.Errorf("%v clusters share keys", got)
 	}
-	e.publish(t, "shares-b", "https://other", issuer.JWKS(t, issuer.NewKey(t, "ES256")))
+	e.publish(t, "shares-b", "https://other", issuer.NewKey(t, "ES256"))
 	e.says(t, "shares-a", names.ReasonKeysTrusted)
 	e.says(t, "shares-b", names.ReasonKeysTrusted)
 	// One that is denied claims nothing any more.
-	e.publish(t, "shares-b", "https://other", issuer.Set(t, renamed))
+	e.publish(t, "shares-b", "https://other", &renamed)
 	e.says(t, "shares-a", names.ReasonKeysShared)
 	e.accept(t, "shares-b", false)
 	e.says(t, "shares-a", names.ReasonKeysTrusted)
 	e.says(t, "shares-b", names.ReasonClusterNotAccepted)
+}
+
+// testCopied: a cluster that publishes another's keys, with all that the other
+// one published, harms nobody and is told what is missing.
+func (e *env) testCopied(t *testing.T) {
+	t.Helper()
+	key, own := issuer.NewKey(t, "RS256"), issuer.NewKey(t, "ES256")
+	e.join(t, "copied")
+	e.join(t, "copies")
+	e.publish(t, "copied", kubernetes, key)
+	e.says(t, "copied", names.ReasonKeysTrusted)
+	e.apply(t, "copies", e.data(t, "copied", kubernetes, key))
+	e.says(t, "copies", names.ReasonKeysUnproven, key.ID)
+	both := e.data(t, "copies", kubernetes, own)
+	both[names.IssuerKeyJWKS] = string(issuer.JWKS(t, key, own))
+	e.apply(t, "copies", both)
+	e.says(t, "copies", names.ReasonKeysTrusted, own.ID, key.ID+" does not count")
+	e.says(t, "copied", names.ReasonKeysTrusted)
+}
+
+// testReused: a cluster of a name that was used before proves its keys itself.
+func (e *env) testReused(t *testing.T) {
+	t.Helper()
+	key := issuer.NewKey(t, "ES256")
+	e.join(t, "reused")
+	before := e.data(t, "reused", kubernetes, key)
+	e.apply(t, "reused", before)
+	e.says(t, "reused", names.ReasonKeysTrusted)
+	mc := e.cluster(t.Context(), t, "reused")
+	if err := e.admin.Delete(t.Context(), mc); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the cluster to go", func(ctx context.Context) error {
+		if err := e.admin.Get(ctx, client.ObjectKeyFromObject(mc), mc); !apierrors.IsNotFound(err) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	e.join(t, "reused")
+	e.apply(t, "reused", before)
+	e.says(t, "reused", names.ReasonKeysUnproven)
+	e.publish(t, "reused", kubernetes, key)
+	e.says(t, "reused", names.ReasonKeysTrusted)
 }
 
 func (e *env) metric(t *testing.T, reason string) float64 {
@@ -357,28 +413,28 @@ func (e *env) metric(t *testing.T, reason string) float64 {
 
 func (e *env) testDenied(t *testing.T) {
 	t.Helper()
-	set := issuer.JWKS(t, issuer.NewKey(t, "ES256"))
+	key := issuer.NewKey(t, "ES256")
 	e.join(t, "denied")
-	e.publish(t, "denied", kubernetes, set)
+	e.publish(t, "denied", kubernetes, key)
 	e.says(t, "denied", names.ReasonKeysTrusted)
 	e.accept(t, "denied", false)
 	e.gone(t, "denied")
 	e.says(t, "denied", names.ReasonClusterNotAccepted)
 	// What an administrator puts there is not believed either.
-	if err := e.admin.Create(t.Context(), published("denied", kubernetes, set)); err != nil {
+	if err := e.admin.Create(t.Context(), published("denied", e.data(t, "denied", kubernetes, key))); err != nil {
 		t.Fatal(err)
 	}
 	e.gone(t, "denied")
 	e.accept(t, "denied", true)
 	e.says(t, "denied", "")
-	e.publish(t, "denied", kubernetes, set)
+	e.publish(t, "denied", kubernetes, key)
 	e.says(t, "denied", names.ReasonKeysTrusted)
 }
 
 func (e *env) testLeaves(t *testing.T) {
 	t.Helper()
 	e.join(t, "leaves")
-	e.publish(t, "leaves", kubernetes, issuer.JWKS(t, issuer.NewKey(t, "ES256")))
+	e.publish(t, "leaves", kubernetes, issuer.NewKey(t, "ES256"))
 	e.says(t, "leaves", names.ReasonKeysTrusted)
 	mc := e.cluster(t.Context(), t, "leaves")
 	if err := e.admin.Delete(t.Context(), mc); err != nil {
@@ -397,7 +453,7 @@ func (e *env) testLeaves(t *testing.T) {
 func (e *env) testLost(t *testing.T) {
 	t.Helper()
 	e.join(t, "lost")
-	e.publish(t, "lost", kubernetes, issuer.JWKS(t, issuer.NewKey(t, "ES256")))
+	e.publish(t, "lost", kubernetes, issuer.NewKey(t, "ES256"))
 	e.says(t, "lost", names.ReasonKeysTrusted)
 	eventually(t, "the cluster to go", func(ctx context.Context) error {
 		mc := &clusterv1.ManagedCluster{}
@@ -411,14 +467,31 @@ func (e *env) testLost(t *testing.T) {
 	e.gone(t, "lost")
 }
 
+// testNotJoined: what an accepted cluster publishes before it joined counts
+// neither for it nor against others, and nothing is said about it.
 func (e *env) testNotJoined(t *testing.T) {
 	t.Helper()
+	key := issuer.NewKey(t, "ES256")
+	installation.Agent(t, e.admin, "early", "a1")
 	installation.Create(t, e.admin, &clusterv1.ManagedCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "early"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 	})
-	e.publish(t, "early", kubernetes, issuer.JWKS(t, issuer.NewKey(t, "ES256")))
-	e.says(t, "early", "")
+	e.publish(t, "early", kubernetes, key)
+	// The hub looks at one cluster after the other: what it says about the second
+	// shows that it has looked at the first.
+	e.join(t, "intime")
+	e.publish(t, "intime", kubernetes, key)
+	e.says(t, "intime", names.ReasonKeysTrusted)
+	if c := apimeta.FindStatusCondition(e.cluster(t.Context(), t, "early").Status.Conditions, names.ConditionIssuerTrusted); c != nil {
+		t.Errorf("before it joined it says %+v", c)
+	}
+	if !e.publishes(t.Context(), t, "early") {
+		t.Error("what it published is gone")
+	}
 	e.join(t, "early")
+	e.says(t, "early", names.ReasonKeysShared)
+	e.says(t, "intime", names.ReasonKeysShared)
+	e.publish(t, "early", kubernetes, issuer.NewKey(t, "ES256"))
 	e.says(t, "early", names.ReasonKeysTrusted)
 }
 
@@ -426,12 +499,12 @@ func (e *env) testNotJoined(t *testing.T) {
 // is nobody's business.
 func (e *env) testStrangers(t *testing.T) {
 	t.Helper()
-	set := issuer.JWKS(t, issuer.NewKey(t, "ES256"))
-	if err := e.admin.Create(t.Context(), published("default", kubernetes, set)); err != nil {
+	key := issuer.NewKey(t, "ES256")
+	if err := e.admin.Create(t.Context(), published("default", issuer.Published(t, kubernetes, "default", "", key))); err != nil {
 		t.Fatal(err)
 	}
 	e.join(t, "robbed")
-	e.publish(t, "robbed", kubernetes, set)
+	e.publish(t, "robbed", kubernetes, key)
 	e.says(t, "robbed", names.ReasonKeysTrusted)
 	if !e.publishes(t.Context(), t, "default") {
 		t.Error("somebody's ConfigMap was deleted")

@@ -21,11 +21,16 @@ import (
 // do.
 func (w *worker) advance(ctx context.Context) time.Duration {
 	now := w.node.config.Clock.Now()
-	if !now.Before(w.renewAt) {
+	switch {
+	case !now.Before(w.renewAt):
 		delay := w.tryPrepare(ctx)
 		if !w.prepared {
 			return delay
 		}
+	case !w.prepared:
+		// An attempt has failed, and something else woke the worker before the
+		// next one.
+		return w.renewAt.Sub(now)
 	}
 	next := w.renewAt.Sub(now)
 	for _, c := range w.init {

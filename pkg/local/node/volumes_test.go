@@ -3,6 +3,7 @@ package node_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -12,8 +13,55 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// TestNoStartWithoutVolumes changes a Pod again and again while a Secret that it
+// mounts is missing: what wakes its worker before the next attempt to make the
+// volumes must not start a container without them.
+func TestNoStartWithoutVolumes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	pod := f.pod("late", corev1.Container{Env: as("serve"), VolumeMounts: []corev1.VolumeMount{{Name: "late", MountPath: "/late"}}})
+	pod.Spec.Volumes = []corev1.Volume{
+		{Name: "late", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "late"}}},
+	}
+	f.create(t, pod)
+	count := 0
+	eventually(t, "several failed attempts", func(ctx context.Context) (bool, error) {
+		count++
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"count":"%d"}}}`, count)
+		if err := f.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch)); err != nil {
+			return false, err
+		}
+		return f.events(t, "late", "FailedMount") > 0 && count > 50, nil
+	})
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.name, Name: "late"}}
+	if err := f.Create(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	f.await(t, "late", "it is ready", ready)
+	if failed := f.events(t, "late", "Failed"); failed > 0 {
+		t.Errorf("a container was started without its volumes, %d times", failed)
+	}
+}
+
+// events is how often a Pod had an event.
+func (f *fixture) events(t *testing.T, pod, reason string) (count int) {
+	t.Helper()
+	var list corev1.EventList
+	if err := f.List(t.Context(), &list, client.InNamespace(f.name)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Items {
+		if e := &list.Items[i]; e.InvolvedObject.Name == pod && e.Reason == reason {
+			count += max(1, int(e.Count))
+		}
+	}
+	return count
+}
 
 func TestEnvironmentAndVolumes(t *testing.T) {
 	t.Parallel()

@@ -47,8 +47,8 @@ func (r *Reconciler) clean(ctx context.Context, s *scope, settings gateSettings)
 			return ctrl.Result{}, fmt.Errorf("ClusterManager %s: %w", s.cm.Name, err)
 		}
 		if waiting != "" {
-			s.Refuse(liveStatus(s.cm), metav1.Condition{Reason: ReasonDeleting, Message: waiting})
-			return ctrl.Result{RequeueAfter: retryInterval}, r.report(ctx, s)
+			because := metav1.Condition{Reason: ReasonDeleting, Message: waiting}
+			return ctrl.Result{RequeueAfter: retryInterval}, r.refuse(ctx, s, settings, because)
 		}
 	}
 	return ctrl.Result{}, pass.RemoveFinalizer(ctx, r.client, s.cm, names.FinalizerClusterManager, FieldManager)

@@ -21,6 +21,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
 )
@@ -344,14 +345,103 @@ func TestNotSupported(t *testing.T) {
 	if got := op.writes.Load(); got != 1 {
 		t.Errorf("%d writes, want only the status", got)
 	}
-	h.install(t, operatorv1.ClusterManagerSpec{RegistrationConfiguration: &operatorv1.RegistrationHubConfiguration{
-		RegistrationDrivers: []operatorv1.RegistrationDriverHub{{AuthType: "awsirsa"}},
-	}})
+	h.install(t, operatorv1.ClusterManagerSpec{RegistrationConfiguration: withDrivers("awsirsa")})
 	h.expectCondition(t, "Applied", metav1.ConditionFalse, clustermanager.ReasonDriverNotSupported)
-	h.install(t, operatorv1.ClusterManagerSpec{RegistrationConfiguration: &operatorv1.RegistrationHubConfiguration{
-		FeatureGates: []operatorv1.FeatureGate{{Feature: "ClusterProfile", Mode: operatorv1.FeatureGateModeTypeEnable}},
-	}})
-	h.expectCondition(t, "Applied", metav1.ConditionFalse, clustermanager.ReasonGateNotSupported)
+	var deployments appsv1.DeploymentList
+	if err := h.admin.List(t.Context(), &deployments, client.InNamespace(names.HubNamespace)); err != nil {
+		t.Fatal(err)
+	}
+	if len(deployments.Items) > 0 {
+		t.Errorf("controllers that would not start, or start otherwise than asked for: %v", deployments.Items)
+	}
+}
+
+func withDrivers(types ...string) *operatorv1.RegistrationHubConfiguration {
+	c := &operatorv1.RegistrationHubConfiguration{}
+	for _, auth := range types {
+		c.RegistrationDrivers = append(c.RegistrationDrivers, operatorv1.RegistrationDriverHub{AuthType: auth})
+	}
+	return c
+}
+
+// expectConditions waits until every condition of the operator's is there and
+// about the current generation.
+func (h *hub) expectConditions(t *testing.T) {
+	t.Helper()
+	eventually(t, func(context.Context) string {
+		cm := h.clusterManager(t)
+		var current []string
+		for _, c := range cm.Status.Conditions {
+			if c.ObservedGeneration == cm.Generation {
+				current = append(current, c.Type)
+			}
+		}
+		slices.Sort(current)
+		return cmp.Diff([]string{
+			"Applied", "HubAddOnManagerDegraded", "HubAddOnWebhookDegraded", "HubPlacementDegraded", "HubRegistrationDegraded", "Progressing", "ValidFeatureGates",
+		}, current)
+	})
+}
+
+// TestGatesWithoutEffectStopNothing enables what this version does not
+// implement, in every component and of upstream's operator.
+func TestGatesWithoutEffectStopNothing(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.run(t, nil)
+	h.expectCondition(t, "Applied", metav1.ConditionTrue, operatorv1.ReasonClusterManagerApplied)
+	on := func(names ...string) (gates []operatorv1.FeatureGate) {
+		for _, name := range names {
+			gates = append(gates, operatorv1.FeatureGate{Feature: name, Mode: operatorv1.FeatureGateModeTypeEnable})
+		}
+		return gates
+	}
+	h.install(t, operatorv1.ClusterManagerSpec{
+		RegistrationImagePullSpec: "operator:v2",
+		RegistrationConfiguration: &operatorv1.RegistrationHubConfiguration{FeatureGates: on("ClusterProfile", "NetworkPolicies", "ManagedClusterAutoApproval")},
+		WorkConfiguration:         &operatorv1.WorkConfiguration{FeatureGates: on("NilExecutorValidating")},
+		PlacementConfiguration:    &operatorv1.PlacementConfiguration{FeatureGates: on("PlacementDebugServer")},
+	})
+	h.expectCondition(t, "ValidFeatureGates", metav1.ConditionFalse, "FeatureGatesWithoutEffect")
+	message := apimeta.FindStatusCondition(h.clusterManager(t).Status.Conditions, "ValidFeatureGates").Message
+	if !strings.HasSuffix(message, ": NilExecutorValidating, PlacementDebugServer, ClusterProfile, NetworkPolicies") {
+		t.Errorf("message %q", message)
+	}
+	h.expectCondition(t, "Applied", metav1.ConditionTrue, operatorv1.ReasonClusterManagerApplied)
+	h.expectConditions(t)
+	expectObject(t, h, deploymentKey(), &appsv1.Deployment{}, func(d *appsv1.Deployment) string {
+		container := d.Spec.Template.Spec.Containers[0]
+		if container.Image != "operator:v2" {
+			return "image " + container.Image
+		}
+		return cmp.Diff([]string{"controller", "hub", "--bind-address=$(POD_IP)", "--feature-gates=ManagedClusterAutoApproval=true"}, container.Args)
+	})
+}
+
+// TestRefusedDriverKeepsTheRunningController asks for a driver that the
+// controller would not start with, and for a new image.
+func TestRefusedDriverKeepsTheRunningController(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	good := operatorv1.ClusterManagerSpec{RegistrationConfiguration: withDrivers("csr")}
+	h.install(t, good)
+	h.run(t, nil)
+	h.expectCondition(t, "Applied", metav1.ConditionTrue, operatorv1.ReasonClusterManagerApplied)
+	h.install(t, operatorv1.ClusterManagerSpec{RegistrationImagePullSpec: "operator:v2", RegistrationConfiguration: withDrivers("csr", "awsirsa")})
+	h.expectCondition(t, "Applied", metav1.ConditionFalse, clustermanager.ReasonDriverNotSupported)
+	expectObject(t, h, deploymentKey(), &appsv1.Deployment{}, func(d *appsv1.Deployment) string {
+		container := d.Spec.Template.Spec.Containers[0]
+		if container.Image != "operator:v2" {
+			return "image " + container.Image
+		}
+		return cmp.Diff([]string{"controller", "hub", "--bind-address=$(POD_IP)", "--enabled-registration-drivers=csr"}, container.Args)
+	})
+	h.expectConditions(t)
+	h.install(t, operatorv1.ClusterManagerSpec{DeployOption: operatorv1.ClusterManagerDeployOption{Mode: operatorv1.InstallModeHosted}})
+	h.expectCondition(t, "Applied", metav1.ConditionFalse, clustermanager.ReasonModeNotSupported)
+	h.expectConditions(t)
+	h.install(t, good)
+	h.expectCondition(t, "Applied", metav1.ConditionTrue, operatorv1.ReasonClusterManagerApplied)
 }
 
 func TestUpgradeReplacesOnlyWhatChanged(t *testing.T) {
@@ -362,9 +452,13 @@ func TestUpgradeReplacesOnlyWhatChanged(t *testing.T) {
 	// What an older release had installed and this one no longer has.
 	leftover := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 		Namespace: names.HubNamespace, Name: "old-controller-sa",
-		Labels: map[string]string{names.LabelCreatedByClusterManager: names.ClusterManagerName},
+		Labels:      map[string]string{names.LabelCreatedByClusterManager: names.ClusterManagerName},
+		Annotations: map[string]string{apply.HashAnnotationPrefix + clustermanager.FieldManager: "old"},
 	}}
-	foreign := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: names.HubNamespace, Name: "somebody"}}
+	// The label alone does not make it ours: upstream's operator sets it too.
+	foreign := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: names.HubNamespace, Name: "somebody", Labels: leftover.Labels,
+	}}
 	for _, obj := range []client.Object{leftover, foreign} {
 		if err := h.admin.Create(t.Context(), obj); err != nil {
 			t.Fatal(err)

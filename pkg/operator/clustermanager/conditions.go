@@ -21,8 +21,8 @@ const (
 	ReasonModeNotSupported = "InstallModeNotSupported"
 	// ReasonDriverNotSupported is about spec.registrationConfiguration.registrationDrivers.
 	ReasonDriverNotSupported = "RegistrationDriverNotSupported"
-	// ReasonGateNotSupported is about a feature gate that is known but not there yet.
-	ReasonGateNotSupported = "FeatureGateNotSupported"
+	// ReasonAnotherClusterManager says that the hub belongs to another ClusterManager.
+	ReasonAnotherClusterManager = "AnotherClusterManager"
 	// ReasonDeleting says what a deletion waits for.
 	ReasonDeleting = "ClusterManagerDeleting"
 	// ReasonHubResourceApplyFailed is about namespaces, rights and secrets.
@@ -88,7 +88,7 @@ func components(values *manifests.Hub) []judged {
 		missing:     ReasonGetAddOnWebhookDeploymentFailed,
 		functional:  ReasonAddOnWebhookFunctional,
 		works:       "Add-ons are converted between v1alpha1 and v1beta1",
-		otherwise:   ". Requests for add-ons in v1alpha1 fail until then; those in v1beta1 do not need the webhook, and nothing is lost",
+		otherwise:   ". Requests for add-ons in v1alpha1 fail until then, and server-side apply to add-ons that were written in v1alpha1; other requests in v1beta1 do not need the webhook, and nothing is lost",
 	}}
 	if values.AddOnManager != nil {
 		all = append(all, judged{
@@ -142,7 +142,7 @@ func (r *Reconciler) judgeDeployments(ctx context.Context, s *scope) {
 	if len(s.Values.WebhookCA) == 0 {
 		s.Status.Set(metav1.Condition{
 			Type: ConditionHubAddOnWebhookDegraded, Status: metav1.ConditionTrue, Reason: ReasonAddOnWebhookNotTrusted,
-			Message: fmt.Sprintf("The CA of the webhook is not in the ConfigMap %s/%s yet. Requests for add-ons in v1alpha1 fail until then; those in v1beta1 do not need the webhook, and nothing is lost",
+			Message: fmt.Sprintf("The CA of the webhook is not in the ConfigMap %s/%s yet. Requests for add-ons in v1alpha1 fail until then, and server-side apply to add-ons that were written in v1alpha1; other requests in v1beta1 do not need the webhook, and nothing is lost",
 				names.HubNamespace, names.CABundleConfigMap),
 		})
 	}

@@ -43,6 +43,10 @@ type scope struct {
 	cm *operatorv1.ClusterManager
 }
 
+// controllerPhase is the index of the first step that takes the controllers'
+// settings.
+const controllerPhase = 3
+
 // phases lists the steps in order. The admission policies come before the
 // controllers, so that there is no hub without its rules.
 func (r *Reconciler) phases() []pass.Phase[manifests.Hub] {
@@ -66,36 +70,67 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.client.Get(ctx, req.NamespacedName, &cm); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	first, err := r.first(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	s := &scope{cm: &cm}
 	s.Applier = r.applier
 	s.Status.ObservedGeneration = cm.Generation
 	settings := evaluateGates(&cm.Spec)
 	s.Status.Set(settings.condition())
+	if first != cm.Name {
+		return ctrl.Result{}, r.yield(ctx, s, first)
+	}
 	if !cm.DeletionTimestamp.IsZero() {
 		return r.clean(ctx, s, settings)
 	}
-	if problem := unsupported(&cm.Spec); problem != nil {
-		s.Refuse(liveStatus(&cm), *problem)
-		return ctrl.Result{}, r.report(ctx, s)
+	if problem := unsupportedMode(&cm.Spec); problem != nil {
+		return ctrl.Result{}, r.refuse(ctx, s, settings, *problem)
 	}
-	if err := pass.EnsureFinalizer(ctx, r.client, &cm, names.FinalizerClusterManager, FieldManager); err != nil {
+	return r.apply(ctx, s, settings)
+}
+
+// apply runs the phases.
+func (r *Reconciler) apply(ctx context.Context, s *scope, settings gateSettings) (ctrl.Result, error) {
+	if err := pass.EnsureFinalizer(ctx, r.client, s.cm, names.FinalizerClusterManager, FieldManager); err != nil {
 		return ctrl.Result{}, err
 	}
 	pull, err := pullsecret.Read(ctx, r.client, r.config.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	s.Values = r.values(&cm, settings, r.replicas.Count(ctx), pull)
+	s.Values = r.values(s.cm, settings, r.replicas.Count(ctx), pull)
 	if s.Values.WebhookCA, err = r.webhookCA(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	applyErr := s.Run(ctx, liveStatus(&cm), applied(), r.phases()...)
+	phases, refused, err := r.plan(ctx, s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	applyErr := s.Run(ctx, liveStatus(s.cm), applied(), phases...)
+	if applyErr == nil && refused != nil {
+		s.RefuseSetting(*refused)
+	}
 	r.judgeDeployments(ctx, s)
 	if terminating := new(apply.TerminatingError); errors.As(applyErr, &terminating) {
 		// It is going away, and has to be made again once it is gone.
 		return ctrl.Result{RequeueAfter: retryInterval}, r.report(ctx, s)
 	}
 	return ctrl.Result{}, errors.Join(applyErr, r.report(ctx, s))
+}
+
+// refuse reports what keeps the ClusterManager from being applied, and how what
+// runs is doing meanwhile.
+func (r *Reconciler) refuse(ctx context.Context, s *scope, settings gateSettings, because metav1.Condition) error {
+	s.Values = r.values(s.cm, settings, 1, nil)
+	var err error
+	if s.Values.WebhookCA, err = r.webhookCA(ctx); err != nil {
+		return err
+	}
+	s.Refuse(liveStatus(s.cm), because)
+	r.judgeDeployments(ctx, s)
+	return r.report(ctx, s)
 }
 
 // prune deletes what an earlier version or an earlier spec had applied and this
@@ -106,7 +141,10 @@ func (r *Reconciler) prune(ctx context.Context, p *pass.Pass[manifests.Hub]) err
 
 // made is what the operator made for a ClusterManager.
 func (r *Reconciler) made(name string, kinds []client.ObjectList) prune.Owned {
-	return prune.Owned{Client: r.client, Label: client.MatchingLabels{names.LabelCreatedByClusterManager: name}, Kinds: kinds}
+	return prune.Owned{
+		Client: r.client, Label: client.MatchingLabels{names.LabelCreatedByClusterManager: name},
+		FieldManager: FieldManager, Kinds: kinds,
+	}
 }
 
 // report writes the status. A ClusterManager that went away in the meantime

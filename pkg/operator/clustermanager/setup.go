@@ -6,6 +6,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -16,9 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
@@ -90,6 +93,7 @@ func owned() []client.Object {
 		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{},
 		&appsv1.Deployment{},
 		&policyv1.PodDisruptionBudget{},
+		&networkingv1.NetworkPolicy{},
 	}
 }
 
@@ -99,6 +103,7 @@ func removable() []client.ObjectList {
 	return []client.ObjectList{
 		&appsv1.DeploymentList{},
 		&policyv1.PodDisruptionBudgetList{},
+		&networkingv1.NetworkPolicyList{},
 		&corev1.ServiceList{},
 		&rbacv1.ClusterRoleBindingList{},
 		&rbacv1.ClusterRoleList{},
@@ -116,7 +121,7 @@ func Setup(mgr ctrl.Manager, config Config) error {
 		config:   config,
 		client:   mgr.GetClient(),
 		uncached: mgr.GetAPIReader(),
-		applier:  &apply.Applier{Client: mgr.GetClient(), FieldManager: FieldManager},
+		applier:  &apply.Applier{Client: mgr.GetClient(), Uncached: mgr.GetAPIReader(), FieldManager: FieldManager},
 		replicas: replicas.Rule{
 			Fixed: config.Replicas, ControlPlane: config.ControlPlane, Nodes: mgr.GetAPIReader(),
 		},
@@ -125,16 +130,18 @@ func Setup(mgr ctrl.Manager, config Config) error {
 			Kind: schema.GroupVersion(operatorv1.GroupVersion).WithKind("ClusterManager"),
 		},
 	}
-	builder := ctrl.NewControllerManagedBy(mgr).
+	controller := ctrl.NewControllerManagedBy(mgr).
 		Named("operator.clustermanager").
 		For(&operatorv1.ClusterManager{}).
+		// When one goes, the next takes its place.
+		Watches(&operatorv1.ClusterManager{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.bySecret)).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.all))
 	owner := handler.EnqueueRequestsFromMapFunc(byLabel)
 	for _, kind := range owned() {
-		builder = builder.Watches(kind, owner)
+		controller = controller.Watches(kind, owner)
 	}
-	return builder.Complete(r)
+	return controller.Complete(r)
 }
 
 // byLabel finds the ClusterManager that an object was made for.

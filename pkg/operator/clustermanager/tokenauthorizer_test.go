@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -95,6 +96,7 @@ func left(ctx context.Context, h *hub) string {
 	for _, obj := range []client.Object{
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: names.TokenAuthorizer}},
 		&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: names.TokenAuthorizer}},
+		&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: names.TokenAuthorizer}},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: names.TokenAuthorizer}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: names.TokenAuthorizer}},
 		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: role}},

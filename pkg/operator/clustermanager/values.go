@@ -1,18 +1,19 @@
 package clustermanager
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/featuregate"
 
 	"open-cluster-management.io/api/feature"
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/flagvalue"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/gates"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/resources"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/synclabels"
@@ -20,8 +21,8 @@ import (
 )
 
 // gateSettings are the gates of a ClusterManager's components. The gates of
-// components that this version does not deploy are judged already, so that a
-// typing error does not wait for them to be found.
+// components that this version does not deploy are evaluated too, so that none
+// is ignored in silence.
 type gateSettings struct {
 	registration gates.Setting
 	addOns       gates.Setting
@@ -42,47 +43,25 @@ func evaluateGates(spec *operatorv1.ClusterManagerSpec) gateSettings {
 	if c := spec.PlacementConfiguration; c != nil {
 		placement = c.FeatureGates
 	}
+	known := gates.Known{
+		Specs:       feature.DefaultHubRegistrationFeatureGates,
+		Implemented: []featuregate.Feature{feature.ManagedClusterAutoApproval, feature.ResourceCleanup},
+	}
 	return gateSettings{
-		registration: gates.Evaluate(feature.DefaultHubRegistrationFeatureGates, registration),
-		addOns:       gates.Evaluate(feature.DefaultHubAddonManagerFeatureGates, addOn),
+		registration: gates.Evaluate(known.Operator(), registration),
+		addOns: gates.Evaluate(gates.Known{
+			Specs:       feature.DefaultHubAddonManagerFeatureGates,
+			Implemented: []featuregate.Feature{feature.AddonManagement},
+		}, addOn),
 		others: []gates.Setting{
-			gates.Evaluate(feature.DefaultHubWorkFeatureGates, work),
-			gates.Evaluate(feature.DefaultHubPlacementFeatureGates, placement),
+			gates.Evaluate(gates.Known{Specs: feature.DefaultHubWorkFeatureGates}, work),
+			gates.Evaluate(gates.Known{Specs: feature.DefaultHubPlacementFeatureGates}, placement),
 		},
 	}
 }
 
 func (g gateSettings) condition() metav1.Condition {
 	return gates.Condition(append(slices.Clone(g.others), g.registration, g.addOns)...)
-}
-
-// unsupported returns the condition that says what this version cannot do, or
-// nil. Nothing is applied for such a ClusterManager, and what runs goes on running.
-func unsupported(spec *operatorv1.ClusterManagerSpec) *metav1.Condition {
-	refuse := func(reason, format string, args ...any) *metav1.Condition {
-		return &metav1.Condition{Reason: reason, Message: fmt.Sprintf(format, args...)}
-	}
-	if mode := spec.DeployOption.Mode; mode != "" && mode != operatorv1.InstallModeDefault {
-		return refuse(ReasonModeNotSupported,
-			"The install mode %s is not supported by this version: set spec.deployOption.mode to Default", mode)
-	}
-	if spec.RegistrationConfiguration == nil {
-		return nil
-	}
-	for _, d := range spec.RegistrationConfiguration.RegistrationDrivers {
-		kind, err := driver.ParseAuthType(d.AuthType)
-		if err != nil {
-			return refuse(ReasonDriverNotSupported, "spec.registrationConfiguration.registrationDrivers: %v", err)
-		}
-		if kind != driver.CSR {
-			return refuse(ReasonDriverNotSupported, "The registration driver %s is not supported by this version: use csr", kind)
-		}
-	}
-	setting := gates.Evaluate(feature.DefaultHubRegistrationFeatureGates, spec.RegistrationConfiguration.FeatureGates)
-	if on := setting.On(feature.ClusterProfile, feature.ClusterImporter, feature.V1beta1CSRAPICompatibility); len(on) > 0 {
-		return refuse(ReasonGateNotSupported, "The feature gates %v are not supported by this version: disable them", on)
-	}
-	return nil
 }
 
 // values turns the ClusterManager into the values of its manifests.
@@ -140,7 +119,7 @@ func tokenAuthorizer(annotations map[string]string, pod manifests.Pod) *manifest
 // addOnManager is the add-on manager, unless its feature gate is off. It runs
 // where the other pods of the hub run.
 func addOnManager(settings gateSettings, pod manifests.Pod) *manifests.Component {
-	if len(settings.addOns.On(feature.AddonManagement)) == 0 {
+	if !settings.addOns.Enabled[feature.AddonManagement] {
 		return nil
 	}
 	return &manifests.Component{Pod: pod, Args: settings.addOns.Args()}
@@ -160,7 +139,7 @@ func registrationArgs(c *operatorv1.RegistrationHubConfiguration, settings gates
 	args := settings.Args()
 	if c != nil {
 		if len(c.AutoApproveUsers) > 0 {
-			args = append(args, "--cluster-auto-approval-users="+strings.Join(c.AutoApproveUsers, ","))
+			args = append(args, "--cluster-auto-approval-users="+flagvalue.List(c.AutoApproveUsers...))
 		}
 		args = append(args, driverArgs(c.RegistrationDrivers)...)
 	}
@@ -191,7 +170,7 @@ func driverArgs(drivers []operatorv1.RegistrationDriverHub) []string {
 		args = append(args, "--enabled-registration-drivers="+strings.Join(slices.Compact(enabled), ","))
 	}
 	if len(users) > 0 {
-		args = append(args, "--auto-approved-csr-users="+strings.Join(users, ","))
+		args = append(args, "--auto-approved-csr-users="+flagvalue.List(users...))
 	}
 	return args
 }

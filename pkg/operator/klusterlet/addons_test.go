@@ -45,23 +45,40 @@ func (c *cluster) testAddOnDriver(t *testing.T) {
 	}
 	c.update(t, tokens("token", 600))
 	c.awaitCondition(t, klusterlet.ConditionAddOnRegistration, klusterlet.ReasonShortTokens)
+	c.awaitAddOnFlags(t, "--addon-kubeclient-registration-auth=token", "--addon-token-expiration-seconds=600")
+	for seconds, flags := range map[int64][]string{0: nil, 86400: {"--addon-token-expiration-seconds=86400"}} {
+		c.update(t, tokens("token", seconds))
+		c.awaitCondition(t, klusterlet.ConditionAddOnRegistration, klusterlet.ReasonAddOnRegistration)
+		c.awaitAddOnFlags(t, append([]string{"--addon-kubeclient-registration-auth=token"}, flags...)...)
+	}
+	c.update(t, tokens("csr", 1)) // Tokens' life is nothing to a certificate.
+	c.awaitCondition(t, "Applied", operatorv1.ReasonKlusterletApplied)
+	c.awaitAddOnFlags(t, "--addon-kubeclient-registration-auth=csr")
+	// An agent that runs goes on as it is when it would not start again.
+	c.update(t, tokens("token", 599))
+	c.awaitCondition(t, "Applied", klusterlet.ReasonAddOnDriverNotSupported)
+	c.awaitAddOnFlags(t, "--addon-kubeclient-registration-auth=csr")
+	c.update(t, func(k *operatorv1.Klusterlet) { k.Spec.RegistrationConfiguration = nil })
+	c.awaitCondition(t, "Applied", operatorv1.ReasonKlusterletApplied)
+	c.awaitAddOnFlags(t)
+}
+
+// awaitAddOnFlags waits until the agent's flags about add-ons are these and no
+// others.
+func (c *cluster) awaitAddOnFlags(t *testing.T, want ...string) {
+	t.Helper()
 	eventually(t, "the agent's flags", func() error {
 		agent, err := c.agent(t)
 		if err != nil {
 			return err
 		}
 		args := agent.Spec.Template.Spec.Containers[0].Args
-		if !slices.Contains(args, "--addon-token-expiration-seconds=600") || !slices.Contains(args, "--addon-kubeclient-registration-auth=token") {
-			return fmt.Errorf("args %v", args)
+		got := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !strings.HasPrefix(arg, "--addon-") })
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("want %v about add-ons in %v", want, args)
 		}
 		return nil
 	})
-	for _, seconds := range []int64{0, 86400} {
-		c.update(t, tokens("token", seconds))
-		c.awaitCondition(t, klusterlet.ConditionAddOnRegistration, klusterlet.ReasonAddOnRegistration)
-	}
-	c.update(t, tokens("csr", 1)) // Tokens' life is nothing to a certificate.
-	c.awaitCondition(t, "Applied", operatorv1.ReasonKlusterletApplied)
 }
 
 // allowAnyAddOnDriver makes the CRD one of a version that knows more drivers.

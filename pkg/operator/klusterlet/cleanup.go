@@ -3,6 +3,7 @@ package klusterlet
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -23,17 +24,20 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/pass"
 )
 
-// clean removes what the phases made, backwards, and then the finalizer
-// (contract D.6). It runs until nothing is left, one step after the other: an
-// agent must be gone before the rights it would miss are.
-func (r *Reconciler) clean(ctx context.Context, k *operatorv1.Klusterlet) (ctrl.Result, error) {
+// clean removes what the phases made, backwards, and then the finalizer.
+// It runs until nothing is left, one step after the other: an agent must be gone
+// before the rights it would miss are.
+func (r *Reconciler) clean(ctx context.Context, k *operatorv1.Klusterlet, others others) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(k, names.FinalizerKlusterlet) {
 		return ctrl.Result{}, nil
 	}
 	values := r.values(k, evaluateGates(k), 0, nil)
 	values.AddOnNamespace = false // Other Klusterlets may need it; see removeAddOnNamespace.
+	releaseCRDs := func(ctx context.Context, _ *operatorv1.Klusterlet, values manifests.Klusterlet) (string, error) {
+		return "", r.releaseCRDs(ctx, values, others)
+	}
 	for _, step := range []func(context.Context, *operatorv1.Klusterlet, manifests.Klusterlet) (string, error){
-		r.removeAgents, r.removeAddOnCredentials, r.releaseCRDs, r.releaseAppliedWorks, r.removeBase, r.removeAddOnNamespace,
+		r.removeAgents, r.removeAddOnCredentials, releaseCRDs, r.releaseAppliedWorks, r.removeBase, r.removeAddOnNamespace,
 	} {
 		waiting, err := step(ctx, k, values)
 		if err != nil {
@@ -56,11 +60,34 @@ func (r *Reconciler) removeAgents(ctx context.Context, _ *operatorv1.Klusterlet,
 		return waiting, err
 	}
 	var pods corev1.PodList
-	err = r.uncached.List(ctx, &pods, client.InNamespace(values.Namespace), client.MatchingLabels{"app": names.AppRegistrationAgent}, client.Limit(1))
+	err = r.uncached.List(ctx, &pods, client.InNamespace(values.Namespace), client.MatchingLabels{"app": names.AppRegistrationAgent})
 	if err != nil || len(pods.Items) == 0 {
 		return "", err
 	}
+	for i := range pods.Items {
+		if err := r.removeStuck(ctx, &pods.Items[i]); err != nil {
+			return "", err
+		}
+	}
 	return fmt.Sprintf("Waiting for pod %s/%s to stop", pods.Items[0].Namespace, pods.Items[0].Name), nil
+}
+
+// stuckAfter is how long after the end of its grace period a pod still exists
+// whose node is taken for dead. A kubelet kills a pod when the period ends.
+const stuckAfter = time.Minute
+
+// removeStuck removes a pod that no kubelet will report as stopped. Should its
+// node only be out of reach, the agent there loses its rights all the same.
+func (r *Reconciler) removeStuck(ctx context.Context, pod *corev1.Pod) error {
+	// The timestamp of a deletion is the end of the grace period.
+	if pod.DeletionTimestamp.IsZero() || r.config.Clock.Since(pod.DeletionTimestamp.Time) < stuckAfter {
+		return nil
+	}
+	err := r.client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove pod %s, whose node does not stop it: %w", pod.Name, err)
+	}
+	return nil
 }
 
 // removeAddOnCredentials deletes what the agent stored for add-ons, in whatever
@@ -83,28 +110,32 @@ func (r *Reconciler) removeAddOnCredentials(ctx context.Context, _ *operatorv1.K
 }
 
 // releaseCRDs takes our version off the CRDs, which stay: their objects may be
-// somebody's, and another release may take them over.
-func (r *Reconciler) releaseCRDs(ctx context.Context, _ *operatorv1.Klusterlet, values manifests.Klusterlet) (string, error) {
+// somebody's, and another release may take them over. Those that another
+// Klusterlet has taken over are left alone.
+func (r *Reconciler) releaseCRDs(ctx context.Context, values manifests.Klusterlet, others others) error {
 	rendered, err := manifests.RenderKlusterletCRDs(values)
 	if err != nil {
-		return "", err
+		return err
 	}
 	for _, obj := range rendered {
 		var crd apiextensionsv1.CustomResourceDefinition
 		if err := r.client.Get(ctx, client.ObjectKeyFromObject(obj), &crd); err != nil {
 			if client.IgnoreNotFound(err) != nil {
-				return "", err
+				return err
 			}
 			continue
 		}
-		patch := client.MergeFrom(crd.DeepCopy())
+		if others.names[crd.Labels[names.LabelCreatedByKlusterlet]] {
+			continue
+		}
+		patch := client.MergeFromWithOptions(crd.DeepCopy(), client.MergeFromWithOptimisticLock{})
 		delete(crd.Annotations, names.AnnotationVersion)
 		delete(crd.Labels, names.LabelCreatedByKlusterlet)
 		if err := client.IgnoreNotFound(r.client.Patch(ctx, &crd, patch, client.FieldOwner(FieldManager))); err != nil {
-			return "", err
+			return err
 		}
 	}
-	return "", nil
+	return nil
 }
 
 // releaseAppliedWorks takes the finalizer off the AppliedManifestWorks of this

@@ -3,21 +3,26 @@ package klusterlet_test
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/klusterlet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
 // errKilled is what a dead operator's requests end with.
@@ -157,6 +162,58 @@ func TestRestartAndUpgradeWriteOnlyWhatChanged(t *testing.T) {
 	}
 	if role.ResourceVersion != written {
 		t.Error("a role that did not change was written")
+	}
+}
+
+// TestNamespacedAppliedManifestWorksAreReplaced begins with the CRD that unjoin
+// of an earlier build left behind: without label and version, and with a scope
+// that no other OCM installation can work with.
+func TestNamespacedAppliedManifestWorksAreReplaced(t *testing.T) {
+	t.Parallel()
+	c := install(t, nil)
+	crds, err := manifests.RenderKlusterletCRDs(manifests.Klusterlet{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(crds, func(crd *unstructured.Unstructured) bool {
+		return crd.GetName() == "appliedmanifestworks.work.open-cluster-management.io"
+	})
+	left := crds[i]
+	if err := unstructured.SetNestedField(left.Object, "Namespaced", "spec", "scope"); err != nil {
+		t.Fatal(err)
+	}
+	installation.Apply(t, c.client, klusterlet.FieldManager, []*unstructured.Unstructured{left})
+	c.run(t, nil)
+	c.awaitCondition(t, "Applied", operatorv1.ReasonKlusterletApplied)
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := c.client.Get(t.Context(), client.ObjectKeyFromObject(left), crd); err != nil {
+		t.Fatal(err)
+	}
+	if crd.Spec.Scope != apiextensionsv1.ClusterScoped {
+		t.Errorf("scope %s", crd.Spec.Scope)
+	}
+}
+
+// TestNewerCRDWithoutLabelIsLeftAlone: the operator's cache holds CRDs with its
+// label only.
+func TestNewerCRDWithoutLabelIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	c := install(t, nil)
+	crds, err := manifests.RenderKlusterletCRDs(manifests.Klusterlet{Version: "99.0.0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	installation.Apply(t, c.client, "somebody", crds)
+	c.run(t, nil)
+	c.awaitCondition(t, "Applied", operatorv1.ReasonKlusterletApplied)
+	for _, newer := range crds {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := c.client.Get(t.Context(), client.ObjectKeyFromObject(newer), crd); err != nil {
+			t.Fatal(err)
+		}
+		if got := crd.Annotations[names.AnnotationVersion]; got != "99.0.0" {
+			t.Errorf("%s was written by version %s", crd.Name, got)
+		}
 	}
 }
 

@@ -322,6 +322,7 @@ func (c *cluster) testSpecChange(t *testing.T) {
 		k.Spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{
 			ClientCertExpirationSeconds: 3600,
 			ClusterAnnotations:          map[string]string{"agent.open-cluster-management.io/x": "1", "other/y": "2"},
+			ClusterLabels:               map[string]string{"example.com/env": "prod", "bad": "a/b"},
 			FeatureGates: []operatorv1.FeatureGate{
 				{Feature: "ClusterClaim", Mode: operatorv1.FeatureGateModeTypeDisable},
 				{Feature: "Nonsense", Mode: operatorv1.FeatureGateModeTypeEnable},
@@ -342,12 +343,13 @@ func (c *cluster) testSpecChange(t *testing.T) {
 		for _, want := range []string{
 			"--spoke-external-server-urls=https://a:6443,https://b:6443", "--feature-gates=ClusterClaim=false",
 			"--client-cert-expiration-seconds=3600", "--cluster-annotations=agent.open-cluster-management.io/x=1",
+			"--cluster-labels=example.com/env=prod",
 		} {
 			if !strings.Contains(args, want) {
 				return fmt.Errorf("no %s in %s", want, args)
 			}
 		}
-		if strings.Contains(args, "other/y") || strings.Contains(args, "Nonsense") {
+		if strings.Contains(args, "other/y") || strings.Contains(args, "a/b") || strings.Contains(args, "Nonsense") {
 			t.Fatalf("args: %s", args)
 		}
 		if pod.Containers[0].Image != "mirror/ours:v2" || pod.NodeSelector["disk"] != "ssd" || pod.PriorityClassName != "high" {
@@ -447,7 +449,7 @@ func (c *cluster) testDeletion(t *testing.T) {
 	}
 }
 
-func TestUnsupportedIsToldAndChangesNothing(t *testing.T) {
+func TestUnsupportedIsReportedAndCreatesNoAgent(t *testing.T) {
 	t.Parallel()
 	c := start(t, func(v *manifests.KlusterletOperator) { v.Spec.DeployOption.Mode = operatorv1.InstallModeHosted })
 	c.awaitCondition(t, "Applied", klusterlet.ReasonModeNotSupported)
@@ -459,12 +461,6 @@ func TestUnsupportedIsToldAndChangesNothing(t *testing.T) {
 		k.Spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{RegistrationDriver: operatorv1.RegistrationDriver{AuthType: "grpc"}}
 	})
 	c.awaitCondition(t, "Applied", klusterlet.ReasonDriverNotSupported)
-	c.update(t, func(k *operatorv1.Klusterlet) {
-		k.Spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{
-			FeatureGates: []operatorv1.FeatureGate{{Feature: "ClusterProperty", Mode: operatorv1.FeatureGateModeTypeEnable}},
-		}
-	})
-	c.awaitCondition(t, "Applied", klusterlet.ReasonGateNotSupported)
 	c.testAddOnDriver(t)
 	if err := c.client.Delete(t.Context(), c.klusterlet(t)); err != nil {
 		t.Fatal(err)

@@ -54,6 +54,9 @@ func (r *Reconciler) newScope(k *operatorv1.Klusterlet) *scope {
 	return s
 }
 
+// agentPhase is the index of the first step that takes the agent's settings.
+const agentPhase = 2
+
 // phases lists the steps in order.
 func (r *Reconciler) phases() []pass.Phase[manifests.Klusterlet] {
 	return []pass.Phase[manifests.Klusterlet]{
@@ -76,26 +79,51 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.client.Get(ctx, req.NamespacedName, &klusterlet); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !klusterlet.DeletionTimestamp.IsZero() {
-		return r.clean(ctx, &klusterlet)
+	others, err := r.look(ctx, &klusterlet)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
 	s := r.newScope(&klusterlet)
 	settings := evaluateGates(&klusterlet)
 	s.Status.Set(settings.condition())
 	s.Status.Set(addOnCondition(&klusterlet))
-	if problem := unsupported(&klusterlet); problem != nil {
+	if others.owner != klusterlet.Name {
+		return ctrl.Result{}, r.yield(ctx, s, others.owner)
+	}
+	if !klusterlet.DeletionTimestamp.IsZero() {
+		return r.clean(ctx, &klusterlet, others)
+	}
+	if problem := unsupportedMode(&klusterlet); problem != nil {
+		s.Values = r.values(&klusterlet, settings, r.replicas.Count(ctx), nil)
 		s.Refuse(liveStatus(&klusterlet), *problem)
+		r.judgeAgents(ctx, s)
 		return ctrl.Result{}, r.report(ctx, s)
 	}
-	if err := pass.EnsureFinalizer(ctx, r.client, &klusterlet, names.FinalizerKlusterlet, FieldManager); err != nil {
+	return r.apply(ctx, s, settings, others)
+}
+
+// apply runs the phases.
+func (r *Reconciler) apply(ctx context.Context, s *scope, settings gateSettings, others others) (ctrl.Result, error) {
+	if err := pass.EnsureFinalizer(ctx, r.client, s.klusterlet, names.FinalizerKlusterlet, FieldManager); err != nil {
 		return ctrl.Result{}, err
 	}
 	pull, err := pullsecret.Read(ctx, r.client, r.config.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	s.Values = r.values(&klusterlet, settings, r.replicas.Count(ctx), pull)
-	applyErr := s.Run(ctx, liveStatus(&klusterlet), applied(), r.phases()...)
+	s.Values = r.values(s.klusterlet, settings, r.replicas.Count(ctx), pull)
+	phases, refused, err := r.plan(ctx, s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !others.shares {
+		s.Values.AddOnNamespace = false
+		phases = phases[1:] // The CRDs.
+	}
+	applyErr := s.Run(ctx, liveStatus(s.klusterlet), applied(), phases...)
+	if applyErr == nil && refused != nil {
+		s.RefuseSetting(*refused)
+	}
 	r.judgeAgents(ctx, s)
 	if terminating := new(apply.TerminatingError); errors.As(applyErr, &terminating) {
 		// It is going away, and has to be made again once it is gone.
@@ -104,8 +132,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, errors.Join(applyErr, r.report(ctx, s))
 }
 
-// removeFormerNamespaces deletes the agent namespaces of this Klusterlet that
-// are no longer its spec.namespace.
+// removeFormerNamespaces deletes the agent namespaces that were applied for this
+// Klusterlet and are no longer its spec.namespace.
 func (r *Reconciler) removeFormerNamespaces(ctx context.Context, p *pass.Pass[manifests.Klusterlet]) error {
 	var list corev1.NamespaceList
 	if err := r.client.List(ctx, &list, client.MatchingLabels{names.LabelKlusterlet: p.Values.Name}); err != nil {
@@ -113,7 +141,7 @@ func (r *Reconciler) removeFormerNamespaces(ctx context.Context, p *pass.Pass[ma
 	}
 	for i := range list.Items {
 		ns := &list.Items[i]
-		if ns.Name == p.Values.Namespace || !ns.DeletionTimestamp.IsZero() {
+		if ns.Name == p.Values.Namespace || !ns.DeletionTimestamp.IsZero() || !apply.AppliedBy(ns, FieldManager) {
 			continue
 		}
 		if err := client.IgnoreNotFound(r.client.Delete(ctx, ns)); err != nil {
@@ -126,8 +154,9 @@ func (r *Reconciler) removeFormerNamespaces(ctx context.Context, p *pass.Pass[ma
 // prune deletes what an earlier state of the Klusterlet needed.
 func (r *Reconciler) prune(ctx context.Context, p *pass.Pass[manifests.Klusterlet]) error {
 	made := prune.Owned{
-		Client: r.client,
-		Label:  client.MatchingLabels{names.LabelCreatedByKlusterlet: p.Values.Name},
+		Client:       r.client,
+		Label:        client.MatchingLabels{names.LabelCreatedByKlusterlet: p.Values.Name},
+		FieldManager: FieldManager,
 		Kinds: []client.ObjectList{
 			&appsv1.DeploymentList{},
 			&rbacv1.RoleBindingList{},

@@ -14,9 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
@@ -77,7 +79,7 @@ func Setup(mgr ctrl.Manager, config Config) error {
 		config:   config,
 		client:   mgr.GetClient(),
 		uncached: mgr.GetAPIReader(),
-		applier:  &apply.Applier{Client: mgr.GetClient(), FieldManager: FieldManager},
+		applier:  &apply.Applier{Client: mgr.GetClient(), Uncached: mgr.GetAPIReader(), FieldManager: FieldManager},
 		replicas: replicas.Rule{
 			Fixed: config.Replicas, ControlPlane: config.ControlPlane, Nodes: mgr.GetAPIReader(),
 		},
@@ -90,6 +92,8 @@ func Setup(mgr ctrl.Manager, config Config) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("operator.klusterlet").
 		For(&operatorv1.Klusterlet{}).
+		// What they share passes from one to the next.
+		Watches(&operatorv1.Klusterlet{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&apiextensionsv1.CustomResourceDefinition{}, owner).
 		Watches(&appsv1.Deployment{}, owner).
 		Watches(&corev1.Namespace{}, owner).
@@ -121,6 +125,11 @@ func (r *Reconciler) bySecret(ctx context.Context, obj client.Object) []reconcil
 	if obj.GetNamespace() != r.config.Namespace {
 		return byLabel(ctx, obj)
 	}
+	return r.all(ctx, obj)
+}
+
+// all finds every Klusterlet.
+func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
 	var list operatorv1.KlusterletList
 	if err := r.client.List(ctx, &list); err != nil {
 		return nil // The cache is stopping; the next start looks at everything.

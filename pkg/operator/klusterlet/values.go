@@ -8,25 +8,26 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/component-base/featuregate"
 
 	"open-cluster-management.io/api/feature"
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/flagvalue"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/gates"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/resources"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/synclabels"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// Paths in the agent's pods (contract D.4).
-const (
-	bootstrapFile = "/spoke/bootstrap/kubeconfig"
-)
+// bootstrapFile is a path in the agent's pods.
+const bootstrapFile = "/spoke/bootstrap/kubeconfig"
 
 // gateSettings are the gates of a Klusterlet's components. The work agent's are
-// judged already, so that a typing error does not wait for it to be found.
+// evaluated although this version does not deploy it, so that none is ignored
+// in silence.
 type gateSettings struct {
 	registration, work gates.Setting
 }
@@ -39,58 +40,17 @@ func evaluateGates(k *operatorv1.Klusterlet) gateSettings {
 	if c := k.Spec.WorkConfiguration; c != nil {
 		work = c.FeatureGates
 	}
+	known := gates.Known{
+		Specs:       feature.DefaultSpokeRegistrationFeatureGates,
+		Implemented: []featuregate.Feature{feature.ClusterClaim, feature.AddonManagement},
+	}
 	return gateSettings{
-		registration: gates.Evaluate(feature.DefaultSpokeRegistrationFeatureGates, registration),
-		work:         gates.Evaluate(feature.DefaultSpokeWorkFeatureGates, work),
+		registration: gates.Evaluate(known.Operator(), registration),
+		work:         gates.Evaluate(gates.Known{Specs: feature.DefaultSpokeWorkFeatureGates}, work),
 	}
 }
 
 func (g gateSettings) condition() metav1.Condition { return gates.Condition(g.registration, g.work) }
-
-// Reasons of the condition Applied for what this version cannot do.
-const (
-	// ReasonModeNotSupported is about spec.deployOption.mode.
-	ReasonModeNotSupported = "InstallModeNotSupported"
-	// ReasonDriverNotSupported is about spec.registrationConfiguration.registrationDriver.
-	ReasonDriverNotSupported = "RegistrationDriverNotSupported"
-	// ReasonAddOnDriverNotSupported is about
-	// spec.registrationConfiguration.addOnKubeClientRegistrationDriver.
-	ReasonAddOnDriverNotSupported = "AddOnRegistrationDriverNotSupported"
-	// ReasonDeleting says what a deletion waits for.
-	ReasonDeleting = "KlusterletDeleting"
-	// ReasonGateNotSupported is about a feature gate that is known but not there yet.
-	ReasonGateNotSupported = "FeatureGateNotSupported"
-)
-
-// unsupported returns the condition that says what this version cannot do, or
-// nil. Nothing is applied for such a Klusterlet, and what runs goes on running.
-func unsupported(k *operatorv1.Klusterlet) *metav1.Condition {
-	refuse := func(reason, format string, args ...any) *metav1.Condition {
-		return &metav1.Condition{Reason: reason, Message: fmt.Sprintf(format, args...)}
-	}
-	if mode := k.Spec.DeployOption.Mode; mode != "" && mode != operatorv1.InstallModeDefault {
-		return refuse(ReasonModeNotSupported, "The install mode %s is not supported by this version: set spec.deployOption.mode to Default", mode)
-	}
-	c := k.Spec.RegistrationConfiguration
-	if c == nil {
-		return nil
-	}
-	kind, err := driver.ParseAuthType(c.RegistrationDriver.AuthType)
-	if err != nil {
-		return refuse(ReasonDriverNotSupported, "spec.registrationConfiguration.registrationDriver.authType: %v", err)
-	}
-	if kind != driver.CSR {
-		return refuse(ReasonDriverNotSupported, "The registration driver %s is not supported by this version: use csr", kind)
-	}
-	setting := gates.Evaluate(feature.DefaultSpokeRegistrationFeatureGates, c.FeatureGates)
-	if problem := addOnProblem(c.AddOnKubeClientRegistrationDriver); problem != "" {
-		return refuse(ReasonAddOnDriverNotSupported, "%s", problem)
-	}
-	if on := setting.On(feature.MultipleHubs, feature.ClusterProperty, feature.V1beta1CSRAPICompatibility); len(on) > 0 {
-		return refuse(ReasonGateNotSupported, "The feature gates %v are not supported by this version: disable them", on)
-	}
-	return nil
-}
 
 // values turns the Klusterlet into the values of its manifests.
 func (r *Reconciler) values(k *operatorv1.Klusterlet, settings gateSettings, replicas int32, pull []byte) manifests.Klusterlet {
@@ -165,14 +125,20 @@ func registrationArgs(k *operatorv1.Klusterlet, settings gates.Setting) []string
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.ClusterAnnotations)) {
 		if strings.HasPrefix(key, names.AnnotationAgentPrefix) {
-			args = append(args, fmt.Sprintf("--cluster-annotations=%s=%s", key, c.ClusterAnnotations[key]))
+			args = append(args, "--cluster-annotations="+flagvalue.Pair(key, c.ClusterAnnotations[key]))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.ClusterLabels)) {
+		// The agent would not start with one that no object can have.
+		if len(metav1validation.ValidateLabels(map[string]string{key: c.ClusterLabels[key]}, nil)) == 0 {
+			args = append(args, "--cluster-labels="+flagvalue.Pair(key, c.ClusterLabels[key]))
 		}
 	}
 	args = append(args, addOnArgs(c.AddOnKubeClientRegistrationDriver)...)
 	if claims := c.ClusterClaimConfiguration; claims != nil {
 		args = append(args, fmt.Sprintf("--max-custom-cluster-claims=%d", claims.MaxCustomClusterClaims))
 		if len(claims.ReservedClusterClaimSuffixes) > 0 {
-			args = append(args, "--reserved-cluster-claim-suffixes="+strings.Join(claims.ReservedClusterClaimSuffixes, ","))
+			args = append(args, "--reserved-cluster-claim-suffixes="+flagvalue.List(claims.ReservedClusterClaimSuffixes...))
 		}
 	}
 	return args
@@ -185,7 +151,7 @@ func externalURLs(k *operatorv1.Klusterlet) string {
 			urls = append(urls, server.URL)
 		}
 	}
-	return strings.Join(urls, ",")
+	return flagvalue.List(urls...)
 }
 
 // issuerArgs have the agent publish the cluster's issuer, or take it back. Where

@@ -3,11 +3,13 @@ package agent
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -20,8 +22,12 @@ import (
 type acceptance struct {
 	agent *Agent
 	hub   client.Client
+	end   context.CancelCauseFunc
 	// unsynced remembers that the hub found the clock wrong.
 	unsynced bool
+	// detaching remembers that the ManagedCluster was being deleted: it may be
+	// gone before anybody can look at it.
+	detaching atomic.Bool
 }
 
 func (r *acceptance) setup(mgr ctrl.Manager, own reconcile.Request) error {
@@ -30,18 +36,30 @@ func (r *acceptance) setup(mgr ctrl.Manager, own reconcile.Request) error {
 	start.ring()
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.acceptance").
-		For(&clusterv1.ManagedCluster{}).
+		For(&clusterv1.ManagedCluster{}, withPredicates(predicate.NewPredicateFuncs(r.observe))).
 		WatchesRawSource(start.source(own)).
 		Complete(r)
+}
+
+// observe lets every event pass, and remembers what it shows.
+func (r *acceptance) observe(cluster client.Object) bool {
+	if !cluster.GetDeletionTimestamp().IsZero() {
+		r.detaching.Store(true)
+	}
+	return true
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *acceptance) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var cluster clusterv1.ManagedCluster
 	err := r.hub.Get(ctx, req.NamespacedName, &cluster)
+	if client.IgnoreNotFound(err) == nil && r.detaching.Load() {
+		if err := r.noteDetached(ctx); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
 	if apierrors.IsNotFound(err) {
-		gone := fmt.Sprintf("the hub has no ManagedCluster %s any more; create and accept it there, or run kubectl ocm unjoin here", req.Name)
-		r.agent.journal.report(Report{Phase: Rejected, Bootstrap: functional(), Hub: Condition{names.ReasonHubKubeConfigUnauthorized, gone}})
+		r.end(errVanished)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
@@ -53,6 +71,15 @@ func (r *acceptance) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{}, r.agent.mergeClientConfigs(ctx, r.hub, &cluster)
+}
+
+// noteDetached stores that the hub takes the cluster away on purpose.
+func (r *acceptance) noteDetached(ctx context.Context) error {
+	bootstrap, err := r.agent.store.bootstrap(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // without a bootstrap kubeconfig the cluster cannot come back
+	}
+	return r.agent.store.noteDetached(ctx, *bootstrap)
 }
 
 // tellClock tells that the hub finds this cluster's clock wrong: the agent says

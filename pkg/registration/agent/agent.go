@@ -34,8 +34,14 @@ type Agent struct {
 	facts   bell
 
 	held held
-	// refused is the credential that the hub does not know any more.
-	refused string
+	// refused is the credential that is of no use on the hub any more.
+	refused refusal
+}
+
+// refusal is a credential that leads nowhere although it has not expired.
+type refusal struct {
+	certificate string
+	why         string
 }
 
 // Setup adds an agent to the manager of its managed cluster. Metrics are
@@ -121,17 +127,17 @@ func (a *Agent) live(ctx context.Context) error {
 	}
 	a.metrics.holds(s.facts.Validity)
 	need, usable := s.usable(a.config.Clock.Now())
-	if usable && a.refused == string(s.stored[names.KeyTLSCert]) && a.refused != "" {
-		need, usable = credential.Need{Reason: credential.Malformed, Message: "the hub does not accept the stored credential any more"}, false
+	if usable && a.refused.why != "" && a.refused.certificate == string(s.stored[names.KeyTLSCert]) {
+		need, usable = credential.Need{Reason: credential.Malformed, Message: a.refused.why}, false
 	}
 	if usable {
 		return a.within(ctx, a.holdsConnection(s), func(ctx context.Context) error { return a.connect(ctx, s) })
 	}
-	if a.adopt(ctx, s) {
-		return nil
+	if adopted, err := a.adopt(ctx, s); adopted || err != nil {
+		return err
 	}
 	same := func(now *snapshot) bool { return now.sameBootstrap(s) }
-	return a.within(ctx, same, func(ctx context.Context) error { return a.bootstrap(ctx, s, need) })
+	return a.within(ctx, same, func(ctx context.Context) error { return a.bootstrapUnlessKnown(ctx, s, need) })
 }
 
 // within runs fn while what is stored lets it: whenever a Secret changed, holds

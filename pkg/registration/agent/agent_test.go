@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,7 +80,10 @@ func TestAgent(t *testing.T) {
 		"keeps its credential when the hub moves":     testRenamedHub,
 		"halts at ten open requests":                  testPileUp,
 		"lends its connection to extensions":          testExtension,
-		"waits when the hub forgot the cluster":       testForgotten,
+		"registers again when the hub lost it":        testForgotten,
+		"stays away when the hub detached it":         testDetached,
+		"keeps its credential until a hub answers":    testNoAnswer,
+		"tries a refused credential again":            testRefusedForATime,
 		"registers again when the hub forgot its CA":  testUnknownCredential,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,13 +101,14 @@ func testJoin(t *testing.T, h *hub) {
 	s.config.Cluster = agent.Cluster{
 		ExternalURLs: []string{"https://api.example.com:6443"}, CABundle: managed.CAData,
 		Annotations: map[string]string{"agent.open-cluster-management.io/a": "b", "other/x": "y"},
+		Labels:      map[string]string{"example.com/env": "prod"},
 	}
 	p := s.start(t)
 	p.reaches(t, agent.Requested)
 	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigSecretMissing", "kubectl ocm accept --clusters joins")
 	mc := h.cluster(t, "joins")
-	if len(mc.Labels) > 0 || len(mc.Spec.Taints) > 0 || mc.Spec.HubAcceptsClient || len(mc.Annotations) != 1 ||
-		mc.Annotations["agent.open-cluster-management.io/a"] != "b" || len(mc.Spec.ManagedClusterClientConfigs) != 1 {
+	if len(mc.Labels) != 1 || mc.Labels["example.com/env"] != "prod" || len(mc.Spec.Taints) > 0 || mc.Spec.HubAcceptsClient || len(mc.Annotations) != 2 ||
+		mc.Annotations["agent.open-cluster-management.io/a"] != "b" || len(mc.Annotations["agent.open-cluster-management.io/cluster-id"]) != 36 || len(mc.Spec.ManagedClusterClientConfigs) != 1 {
 		t.Errorf("created %s", mustJSON(t, mc))
 	}
 	if csrs := h.csrs(t, "joins"); len(csrs) != 1 || s.secret(t, names.PendingCredentialSecret) == nil {
@@ -204,9 +211,15 @@ func testAcceptedLater(t *testing.T, h *hub) {
 	}
 }
 
+// joining is what an agent writes to its own cluster until it has joined: its name,
+// the pending key, the credential, and forgetting the key.
+func joining() []string {
+	return []string{"POST configmaps", "POST secrets", "POST secrets", "DELETE " + names.PendingCredentialSecret}
+}
+
 func testCrashes(t *testing.T, h *hub) {
 	t.Helper()
-	for writes := int32(1); writes <= 4; writes++ {
+	for writes := 1; writes <= len(joining()); writes++ {
 		cluster := fmt.Sprintf("crash%d", writes)
 		t.Run(cluster, func(t *testing.T) {
 			t.Parallel()
@@ -223,6 +236,7 @@ func testCrashes(t *testing.T, h *hub) {
 					}
 				}
 			}
+			p.awaitCrash(t, joining()[:writes]...)
 			p = s.start(t)
 			eventually(t, "a CSR", func() (bool, error) { return len(h.csrs(t, cluster)) > 0, nil })
 			h.approve(t, cluster)
@@ -285,8 +299,9 @@ func testLostSecret(t *testing.T, h *hub) {
 	h.approve(t, "lost")
 	p.reaches(t, agent.Running)
 	after := s.secret(t, names.HubKubeconfigSecret)
-	if after == nil || string(after.Data["agent-name"]) != string(before.Data["agent-name"]) {
-		t.Error("the agent did not keep its name")
+	// Whoever found the lost credential must not be the agent of the next.
+	if after == nil || string(after.Data["agent-name"]) == string(before.Data["agent-name"]) {
+		t.Fatal("the agent kept the name of its lost credential")
 	}
 	if string(after.Data["tls.key"]) == string(before.Data["tls.key"]) {
 		t.Error("the lost key is used again")
@@ -340,6 +355,29 @@ func testNames(t *testing.T, h *hub) {
 	if n := len(h.csrs(t, cluster)); n != 1 {
 		t.Errorf("%d CSRs", n)
 	}
+	// Whoever found the lost credential must not be the agent of the next.
+	if err := s.admin.Delete(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	p = s.start(t)
+	p.reaches(t, agent.Requested)
+	h.approve(t, cluster)
+	p.reaches(t, agent.Running)
+	p.stop()
+	secret = s.secret(t, names.HubKubeconfigSecret)
+	if again := string(secret.Data["agent-name"]); again == name || len(again) != 5 || string(secret.Data["cluster-name"]) != cluster {
+		t.Errorf("registered again as %s, %s; was %s, %s", secret.Data["cluster-name"], again, cluster, name)
+	}
+	// The cluster keeps its name although nothing of the agent is left.
+	for _, object := range []client.Object{secret, &kept} {
+		if err := s.admin.Delete(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.start(t).reaches(t, agent.Requested)
+	if n := len(h.csrs(t, cluster)); n != 3 {
+		t.Errorf("%d CSRs under the name after a new installation", n)
+	}
 
 	const id = "b1f5c1a0-5b5e-4b5e-9a4e-2d5a3f0c7d11"
 	installOpenShift(t, s.admin, id)
@@ -372,10 +410,12 @@ spec:
 		t.Fatal(err)
 	}
 	install(t, c, []*unstructured.Unstructured{definition}, nil, crd)
-	create(t, c, &unstructured.Unstructured{Object: map[string]any{
+	version := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion",
 		"metadata": map[string]any{"name": "version"}, "spec": map[string]any{"clusterID": id},
-	}})
+	}}
+	// The API server serves a new resource in its own time.
+	eventually(t, "the ClusterVersion", func() (bool, error) { return true, c.Create(t.Context(), version) })
 }
 
 func testPileUp(t *testing.T, h *hub) {
@@ -388,10 +428,12 @@ func testPileUp(t *testing.T, h *hub) {
 	if err := other.admin.Delete(t.Context(), other.secret(t, names.PendingCredentialSecret)); err != nil {
 		t.Fatal(err)
 	}
+	// Only those of the agent's own credential count.
+	requester := h.ClientFor(t, h.ConfigFor(t, names.BootstrapTokenUser, names.BootstrapTokenGroup))
 	for i := range 9 {
 		c := first.DeepCopy()
 		c.ObjectMeta = metav1.ObjectMeta{Name: fmt.Sprint("pileup-", i), Labels: first.Labels}
-		create(t, h.admin, c)
+		create(t, requester, c)
 	}
 	p = other.start(t)
 	s := other
@@ -402,21 +444,123 @@ func testPileUp(t *testing.T, h *hub) {
 	p.stop()
 }
 
+// testForgotten restores a hub from before the cluster joined.
 func testForgotten(t *testing.T, h *hub) {
+	t.Helper()
+	s := newSpoke(t, h, "forgotten")
+	p := s.start(t)
+	h.join(t, p, "forgotten")
+	h.forget(t, "forgotten") // While the agent is connected, ...
+	p.reaches(t, agent.Requested)
+	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigError", "accept --clusters forgotten")
+	if mc := h.cluster(t, "forgotten"); mc.Spec.HubAcceptsClient {
+		t.Error("the cluster came back accepted")
+	}
+	h.join(t, p, "forgotten")
+	p.reaches(t, agent.Running)
+	p.stop()
+	h.forget(t, "forgotten") // ... and while it is not.
+	p = s.start(t)
+	p.reaches(t, agent.Requested)
+	h.join(t, p, "forgotten")
+	p.reaches(t, agent.Running)
+}
+
+// forget takes from the hub all that it had of a cluster.
+func (h *hub) forget(t *testing.T, cluster string) {
+	t.Helper()
+	for _, object := range []client.Object{
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: names.ManagedClusterClusterRole(cluster)}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: names.ManagedClusterClusterRole(cluster)}},
+		registrationBinding(cluster),
+		h.cluster(t, cluster),
+	} {
+		if err := h.admin.Delete(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// testDetached: a cluster that the hub's administrator removed does not come
+// back by itself, but when it is joined again.
+func testDetached(t *testing.T, h *hub) {
 	t.Helper()
 	s := newSpoke(t, h, "detached")
 	p := s.start(t)
 	h.join(t, p, "detached")
 	mc := h.cluster(t, "detached")
+	mc.Finalizers = []string{"example.com/cleanup"}
+	if err := h.admin.Update(t.Context(), mc); err != nil {
+		t.Fatal(err)
+	}
 	if err := h.admin.Delete(t.Context(), mc); err != nil {
 		t.Fatal(err)
 	}
+	// It is gone before the agent can look.
+	if err := h.admin.Get(t.Context(), client.ObjectKeyFromObject(mc), mc); err != nil {
+		t.Fatal(err)
+	}
+	mc.Finalizers = nil
+	if err := h.admin.Update(t.Context(), mc); err != nil {
+		t.Fatal(err)
+	}
 	p.reaches(t, agent.Rejected)
-	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigUnauthorized", "no ManagedCluster detached")
-	create(t, h.admin, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "detached"}})
-	h.accept(t, "detached")
+	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigUnauthorized", "run kubectl ocm join here with a new token")
+	p.stop()
+	p = s.start(t)
+	p.reaches(t, agent.Rejected)
+	if err := h.admin.Get(t.Context(), client.ObjectKeyFromObject(mc), mc); !apierrors.IsNotFound(err) {
+		t.Errorf("the ManagedCluster: %v", err)
+	}
+	s.setBootstrap(t, h.bootstrapKubeconfig(t)) // Of the same user with another certificate.
+	p.reaches(t, agent.Requested)
+	h.join(t, p, "detached")
 	p.reaches(t, agent.Running)
-	h.available(t, "detached")
+}
+
+// testNoAnswer gives the agent a new address at which nobody answers for a
+// while: there is no reason to ask for another credential.
+func testNoAnswer(t *testing.T, h *hub) {
+	t.Helper()
+	s := newSpoke(t, h, "noanswer")
+	p := s.start(t)
+	h.join(t, p, "noanswer")
+	before := s.secret(t, names.HubKubeconfigSecret)
+	w := newWire(t, h.URL)
+	w.down.Store(true)
+	address := "https://" + w.listener.Addr().String()
+	s.setBootstrap(t, bytes.ReplaceAll(h.bootstrapKubeconfig(t), []byte(h.URL), []byte(address)))
+	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretError,HubKubeConfigError", "credential is kept")
+	w.down.Store(false)
+	p.reaches(t, agent.Running)
+	after := s.secret(t, names.HubKubeconfigSecret)
+	if !bytes.Equal(before.Data["tls.key"], after.Data["tls.key"]) || len(h.csrs(t, "noanswer")) != 1 {
+		t.Errorf("the credential was not kept; %d CSRs", len(h.csrs(t, "noanswer")))
+	}
+	if !bytes.Contains(after.Data["kubeconfig"], []byte(address)) {
+		t.Error("the hub kubeconfig does not lead to the new address")
+	}
+}
+
+// testRefusedForATime lets the hub refuse the agent's certificate for a time, as
+// while it changes the certificate authority that it verifies clients with.
+func testRefusedForATime(t *testing.T, h *hub) {
+	t.Helper()
+	front := newFront(t, h)
+	s := newSpoke(t, nil, "rollout")
+	s.setBootstrap(t, bytes.ReplaceAll(h.bootstrapKubeconfig(t), []byte(h.URL), []byte(front.url)))
+	p := s.start(t)
+	h.join(t, p, "rollout")
+	p.stop()
+	before := s.secret(t, names.HubKubeconfigSecret)
+	front.refuses.Store(true)
+	p = s.start(t)
+	p.reaches(t, agent.Requested)
+	front.refuses.Store(false)
+	p.reaches(t, agent.Running) // Nobody approved the request.
+	if after := s.secret(t, names.HubKubeconfigSecret); !bytes.Equal(before.Data["tls.key"], after.Data["tls.key"]) {
+		t.Error("the credential was replaced")
+	}
 }
 
 func testClientConfigs(t *testing.T, h *hub) {

@@ -77,7 +77,8 @@ func (a *Agent) register(ctx context.Context, s *snapshot, report Report) error 
 	if err := preflight(ctx, hub); err != nil {
 		return err
 	}
-	if err := a.ensureManagedCluster(ctx, hub, s); err != nil {
+	ensure := func(ctx context.Context) error { return a.ensureManagedCluster(ctx, hub, s) }
+	if err := ensure(ctx); err != nil {
 		return err
 	}
 	report.Phase = Requested
@@ -85,7 +86,7 @@ func (a *Agent) register(ctx context.Context, s *snapshot, report Report) error 
 		report.Hub.Message = c.Message
 		a.journal.report(report)
 	}
-	o := &obtaining{agent: a, snapshot: s, hub: hub, kubeconfig: *s.bootstrap, waits: tell, fails: tell}
+	o := &obtaining{agent: a, snapshot: s, hub: hub, kubeconfig: *s.bootstrap, waits: tell, fails: tell, ensure: ensure}
 	issued, err := o.run(ctx)
 	if err != nil {
 		return err

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -87,6 +89,9 @@ type Cluster struct {
 	CABundle []byte
 	// Annotations are put on the ManagedCluster if their prefix allows it.
 	Annotations map[string]string
+	// Labels are what the ManagedCluster is created with. They are others' to
+	// change afterwards.
+	Labels map[string]string
 }
 
 // Validate reports everything that is wrong with the configuration.
@@ -126,6 +131,9 @@ func (c *Cluster) validate() error {
 		if u, err := url.Parse(external); err != nil || u.Scheme != "https" || u.Host == "" {
 			problems = append(problems, fmt.Errorf("invalid external server URL %q: it must be an https URL", external))
 		}
+	}
+	if err := metav1validation.ValidateLabels(c.Labels, field.NewPath("labels")).ToAggregate(); err != nil {
+		problems = append(problems, fmt.Errorf("invalid cluster labels: %w", err))
 	}
 	return errors.Join(problems...)
 }

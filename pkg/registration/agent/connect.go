@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -46,10 +48,18 @@ func unacceptedPolls() credential.Backoff {
 // the credential is given up: an API server that starts may say so for a moment.
 const refusedPatience = 30 * time.Second
 
+// presenceRecheck is how often an agent that the hub lets do nothing asks, with
+// the bootstrap kubeconfig, whether its ManagedCluster is still there.
+const presenceRecheck = time.Minute
+
 // Causes that end a connection.
 var (
 	errExpired = errors.New("the hub credential expired")
 	errRefused = errors.New("the hub does not know the credential")
+	// errForgotten says that the hub has lost the ManagedCluster, errVanished
+	// that it is not seen any more and that has to be looked into.
+	errForgotten = errors.New("the hub has no ManagedCluster of this name")
+	errVanished  = errors.New("the ManagedCluster is gone")
 )
 
 // hubMapper knows the few types that are used on the hub. Discovery would cost
@@ -59,6 +69,7 @@ func hubMapper() apimeta.RESTMapper {
 	m.Add(schema.GroupVersion(clusterv1.GroupVersion).WithKind("ManagedCluster"), apimeta.RESTScopeRoot)
 	m.Add(certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"), apimeta.RESTScopeRoot)
 	m.Add(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), apimeta.RESTScopeRoot)
+	m.Add(authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"), apimeta.RESTScopeRoot)
 	m.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), apimeta.RESTScopeNamespace)
 	m.Add(schema.GroupVersion(addonv1beta1.GroupVersion).WithKind("ManagedClusterAddOn"), apimeta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), apimeta.RESTScopeNamespace)
@@ -86,15 +97,19 @@ func (a *Agent) connect(ctx context.Context, s *snapshot) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	c := &connected{agent: a, snapshot: s, conn: conn, hub: hub, end: cancel}
+	c := &connected{agent: a, snapshot: s, conn: conn, hub: hub, end: cancel, unanswered: newBell()}
 	if err := c.run(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
+	stored := string(c.snapshot.stored[names.KeyTLSCert])
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errRefused):
-		a.refused = string(c.snapshot.stored[names.KeyTLSCert])
+		a.refused = refusal{stored, "the hub does not accept the stored credential any more"}
 		return nil
-	case errors.Is(cause, errExpired):
+	case errors.Is(cause, errForgotten):
+		a.refused = refusal{stored, fmt.Sprintf("the hub has no ManagedCluster %s any more; registering again", s.identity.Cluster)}
+		return nil
+	case errors.Is(cause, errExpired), errors.Is(cause, errVanished):
 		return nil
 	}
 	return context.Cause(ctx)
@@ -107,6 +122,8 @@ type connected struct {
 	conn     *connection.Conn
 	hub      client.WithWatch
 	end      context.CancelCauseFunc
+	// unanswered rings when a request got no answer.
+	unanswered bell
 
 	reach reach
 	cert  certificateCondition
@@ -124,16 +141,14 @@ func (c *connected) run(ctx context.Context) error {
 	if err := c.setup(inner); err != nil {
 		return err
 	}
-	keeper := make(chan struct{})
-	go func() { // Ends with ctx, and run waits for that.
-		defer close(keeper)
-		c.keepCredential(ctx)
-	}()
+	var keepers sync.WaitGroup // They end with ctx, and run waits for that.
+	keepers.Go(func() { c.keepCredential(ctx) })
+	keepers.Go(func() { c.probe(ctx) })
 	err = inner.Start(ctx)
 	if err != nil {
 		c.end(err)
 	}
-	<-keeper
+	keepers.Wait()
 	return err
 }
 
@@ -141,7 +156,9 @@ func (c *connected) run(ctx context.Context) error {
 // in its cache and nothing else.
 func (c *connected) manager() (manager.Manager, error) {
 	own := fields.OneTermEqualSelector("metadata.name", c.snapshot.identity.Cluster)
-	inner, err := ctrl.NewManager(c.conn.Config(), manager.Options{
+	connection := c.conn.Config()
+	connection.Wrap(func(next http.RoundTripper) http.RoundTripper { return alarm{next, c.unanswered} })
+	inner, err := ctrl.NewManager(connection, manager.Options{
 		Scheme:                 scheme.New(),
 		MapperProvider:         func(*rest.Config, *http.Client) (apimeta.RESTMapper, error) { return hubMapper(), nil },
 		Logger:                 c.agent.log.WithName("hub"),
@@ -165,7 +182,7 @@ func (c *connected) manager() (manager.Manager, error) {
 
 func (c *connected) setup(inner manager.Manager) error {
 	a := c.agent
-	c.reach = reach{agent: a, server: c.snapshot.hub.Cluster.Server, end: c.end, reset: c.conn.Reset}
+	c.reach.agent, c.reach.server, c.reach.end, c.reach.reset = a, c.snapshot.hub.Cluster.Server, c.end, c.conn.Reset
 	renewer := &lease.Reconciler{Client: inner.GetClient(), Clock: a.config.Clock, Observe: c.reach.observe}
 	if err := renewer.SetupWithManager(inner); err != nil {
 		return err
@@ -187,13 +204,14 @@ func (c *connected) setup(inner manager.Manager) error {
 			return err
 		}
 	}
-	return (&acceptance{agent: a, hub: inner.GetClient()}).setup(inner, own)
+	return (&acceptance{agent: a, hub: inner.GetClient(), end: c.end}).setup(inner, own)
 }
 
 // awaitAcceptance returns once the hub lets the agent read its ManagedCluster.
 func (c *connected) awaitAcceptance(ctx context.Context) error {
 	id := c.snapshot.identity
 	var refusedSince time.Time
+	var presence presence
 	for polls := 1; ; polls++ {
 		err := c.readOwn(ctx)
 		if err == nil {
@@ -208,21 +226,31 @@ func (c *connected) awaitAcceptance(ctx context.Context) error {
 			c.end(errExpired)
 			return errExpired
 		}
-		switch {
-		case apierrors.IsUnauthorized(err):
-			if refusedSince.IsZero() {
-				refusedSince = now
+		if refusedSince = unauthorizedSince(err, refusedSince, now); !refusedSince.IsZero() && now.Sub(refusedSince) >= refusedPatience {
+			c.end(errRefused)
+			return errRefused
+		}
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+			if report = presence.report(ctx, c.agent, c.snapshot); presence.gone {
+				c.end(errForgotten)
+				return errForgotten
 			}
-			if now.Sub(refusedSince) >= refusedPatience {
-				c.end(errRefused)
-				return errRefused
-			}
-		case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-			report.Hub = Condition{names.ReasonHubKubeConfigUnauthorized, waitingForAcceptance(id.Cluster)}
 		}
 		c.agent.journal.report(report)
 		c.agent.sleep(ctx, unacceptedPolls().Delay(polls, id.Cluster))
 	}
+}
+
+// unauthorizedSince is since when the hub has answered nothing but that it does
+// not know the credential, zero if its last answer was another one or none came.
+func unauthorizedSince(err error, since, now time.Time) time.Time {
+	switch {
+	case !apierrors.IsUnauthorized(err):
+		return time.Time{}
+	case since.IsZero():
+		return now
+	}
+	return since
 }
 
 func waitingForAcceptance(cluster string) string {

@@ -10,6 +10,6 @@
 // before the request is made. What the agent waits for is told in its phase, in
 // the Klusterlet's HubConnectionDegraded condition and in events.
 //
-// On the hub the agent uses the verbs of contract B.8 alone: it never deletes,
-// never creates a lease and never touches labels or taints.
+// On the hub the agent never deletes, never creates a lease and never touches
+// taints, nor labels but when it creates its ManagedCluster.
 package agent

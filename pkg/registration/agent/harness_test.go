@@ -6,9 +6,11 @@ import (
 	"errors"
 	"flag"
 	"net/http"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -161,27 +163,63 @@ type process struct {
 	registry *prometheus.Registry
 	stop     func()
 	done     chan struct{}
+	crash    *crash
 }
 
 // crash ends a process at once after its nth write to the managed cluster:
 // whatever it tries afterwards fails. 0 is never.
 type crash struct {
-	after int32
-	seen  atomic.Int32
+	after int
 	kill  context.CancelFunc
-	next  http.RoundTripper
+
+	mu     sync.Mutex
+	writes []string
 }
 
-func (c *crash) RoundTrip(r *http.Request) (*http.Response, error) {
+// mortal is a connection of a process that crashes.
+type mortal struct {
+	*crash
+
+	next http.RoundTripper
+}
+
+func (c mortal) RoundTrip(r *http.Request) (*http.Response, error) {
 	write := r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/events") && !strings.Contains(r.URL.Path, "klusterlets")
-	if c.after > 0 && c.seen.Load() >= c.after {
+	if c.after > 0 && len(c.wrote()) >= c.after {
 		return nil, errors.New("the process is dead")
 	}
 	resp, err := c.next.RoundTrip(r)
-	if write && c.after > 0 && c.seen.Add(1) == c.after {
+	if !write || err != nil || resp.StatusCode >= http.StatusBadRequest {
+		return resp, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.writes = append(c.writes, r.Method+" "+path.Base(r.URL.Path))
+	if len(c.writes) == c.after {
 		c.kill()
 	}
 	return resp, err
+}
+
+// wrote lists what was written as "METHOD name", where a creation has the resource
+// in the name's place.
+func (c *crash) wrote() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.writes)
+}
+
+// awaitCrash waits until a process is dead, and checks what it has written.
+func (p *process) awaitCrash(t *testing.T, want ...string) {
+	t.Helper()
+	select {
+	case <-p.done:
+	case <-after(patience):
+		t.Fatalf("it did not crash; it wrote %q", p.crash.wrote())
+	}
+	if got := p.crash.wrote(); !slices.Equal(got, want) {
+		t.Fatalf("it crashed after %q, want %q", got, want)
+	}
 }
 
 // start runs the agent as its ServiceAccount until stop or the end of the test.
@@ -190,12 +228,13 @@ func (s *spoke) start(t *testing.T) *process {
 	return s.startUntil(t, 0)
 }
 
-func (s *spoke) startUntil(t *testing.T, writes int32) *process {
+func (s *spoke) startUntil(t *testing.T, writes int) *process {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	restConfig := s.plane.ConfigFor(t, names.ServiceAccountUser(s.namespace, names.RegistrationAgentServiceAccount(s.cluster)), "system:serviceaccounts", "system:authenticated")
+	p := &process{registry: prometheus.NewRegistry(), done: make(chan struct{}), crash: &crash{after: writes, kill: cancel}}
 	restConfig.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &crash{after: writes, kill: cancel, next: next}
+		return mortal{p.crash, next}
 	})
 	logger := logr.Discard()
 	if testing.Verbose() {
@@ -205,7 +244,6 @@ func (s *spoke) startUntil(t *testing.T, writes int32) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{registry: prometheus.NewRegistry(), done: make(chan struct{})}
 	if p.agent, err = agent.Setup(mgr, p.registry, s.config); err != nil {
 		t.Fatal(err)
 	}

@@ -109,7 +109,7 @@ func registrationBinding(cluster string) *rbacv1.RoleBinding {
 // accept does what a person and the hub's controllers do for a ManagedCluster.
 func (h *hub) accept(t *testing.T, cluster string) {
 	t.Helper()
-	create(t, h.admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
+	create(t, h.admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster, Labels: map[string]string{names.LabelClusterName: cluster}}})
 	h.clusterRole(t, cluster, acceptedRules(cluster))
 	create(t, h.admin, registrationBinding(cluster))
 	create(t, h.admin, &coordinationv1.Lease{

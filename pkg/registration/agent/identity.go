@@ -6,14 +6,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/clusterid"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
@@ -23,8 +21,8 @@ const agentNameLength = 5
 
 // identify finds out who the agent is: what it was told, else what it was
 // called when it got its credential, else what it called itself before, else
-// for the cluster the id that OpenShift gave it, else a new name, which is kept
-// before it is used (seed 004 step 2, contract B.1).
+// for the cluster its id, which a new installation finds again, else a new name,
+// which is kept before it is used.
 func (s *store) identify(ctx context.Context, hubSecret driver.Data) (driver.Identity, error) {
 	id := driver.Identity{
 		Cluster: first(s.names.Cluster, string(hubSecret[names.KeyClusterName])),
@@ -57,7 +55,7 @@ func (s *store) remember(ctx context.Context, id driver.Identity) (driver.Identi
 	id.Agent = first(id.Agent, kept.Data[names.KeyAgentName])
 	complete := id.Cluster != "" && id.Agent != ""
 	if id.Cluster == "" {
-		id.Cluster = first(s.openShiftID(ctx), string(uuid.NewUUID()))
+		id.Cluster = first(s.clusterID(ctx), string(uuid.NewUUID()))
 	}
 	if id.Agent == "" {
 		id.Agent = utilrand.String(agentNameLength)
@@ -81,18 +79,29 @@ func (s *store) remember(ctx context.Context, id driver.Identity) (driver.Identi
 	return id, nil
 }
 
-// openShiftID is the id in the ClusterVersion of an OpenShift cluster, "" on
-// any other or when it may not be read.
-func (s *store) openShiftID(ctx context.Context) string {
-	version := &unstructured.Unstructured{}
-	version.SetGroupVersionKind(schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "ClusterVersion"})
-	if err := s.reader.Get(ctx, client.ObjectKey{Name: "version"}, version); err != nil {
-		if !apierrors.IsNotFound(err) {
-			s.log.V(1).Info("No OpenShift cluster id", "reason", err.Error())
-		}
-		return ""
+// dropAgentName forgets a made-up agent name once the Secret of the credential
+// holds it. A Secret that gets lost later takes the name with it: the hub gives
+// its rights to the user of one agent, so an agent that registers under the name
+// of a lost credential would keep that credential valid.
+func (s *store) dropAgentName(ctx context.Context) error {
+	var kept corev1.ConfigMap
+	err := s.reader.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: names.AgentIdentityConfigMap}, &kept)
+	if err != nil || kept.Data[names.KeyAgentName] == "" {
+		return client.IgnoreNotFound(err)
 	}
-	id, _, _ := unstructured.NestedString(version.Object, "spec", "clusterID")
+	delete(kept.Data, names.KeyAgentName)
+	if err := s.writer.Update(ctx, &kept); err != nil {
+		return fmt.Errorf("update ConfigMap %s: %w", names.AgentIdentityConfigMap, err)
+	}
+	return nil
+}
+
+// clusterID is what identifies the managed cluster, if it can be a name.
+func (s *store) clusterID(ctx context.Context) string {
+	id, err := clusterid.Of(ctx, s.reader)
+	if err != nil {
+		s.log.V(1).Info("No cluster id", "reason", err.Error())
+	}
 	if names.ValidateClusterName(id) != nil {
 		return ""
 	}

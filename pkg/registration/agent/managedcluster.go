@@ -39,8 +39,11 @@ func (a *Agent) ensureManagedCluster(ctx context.Context, hub client.Client, s *
 
 func (a *Agent) createManagedCluster(ctx context.Context, hub client.Client, s *snapshot) error {
 	cluster := &clusterv1.ManagedCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: s.identity.Cluster, Annotations: a.config.Cluster.annotations()},
+		ObjectMeta: metav1.ObjectMeta{Name: s.identity.Cluster, Labels: a.config.Cluster.Labels, Annotations: a.config.Cluster.annotations()},
 		Spec:       clusterv1.ManagedClusterSpec{ManagedClusterClientConfigs: a.config.Cluster.clientConfigs()},
+	}
+	if id := a.store.clusterID(ctx); id != "" {
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, names.AnnotationClusterID, id)
 	}
 	s.driver.Decorate(cluster)
 	err := hub.Create(ctx, cluster)

@@ -2,15 +2,24 @@ package agent_test
 
 import (
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent"
 )
 
@@ -18,6 +27,8 @@ import (
 type wire struct {
 	listener net.Listener
 	target   string
+	// down makes it close every new connection at once.
+	down atomic.Bool
 
 	mu   sync.Mutex
 	dead chan struct{}
@@ -36,6 +47,10 @@ func newWire(t *testing.T, url string) *wire {
 			in, err := l.Accept()
 			if err != nil {
 				return
+			}
+			if w.down.Load() {
+				_ = in.Close()
+				continue
 			}
 			out, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.target)
 			if err != nil {
@@ -114,4 +129,55 @@ func testUnreachableHub(t *testing.T, h *hub) {
 	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretError,HubKubeConfigSecretMissing", w.listener.Addr().String())
 	s.setBootstrap(t, h.bootstrapKubeconfig(t))
 	p.reaches(t, agent.Requested)
+}
+
+// front is a second API server of a hub: it authenticates by certificates, and
+// can refuse those of agents.
+type front struct {
+	url     string
+	refuses atomic.Bool
+}
+
+func newFront(t *testing.T, h *hub) *front {
+	t.Helper()
+	transport, err := rest.TransportFor(h.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := url.Parse(h.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := x509.NewCertPool()
+	clients.AppendCertsFromPEM(h.CAData)
+	certificate, err := tls.X509KeyPair(h.ServingCert(t, "front", net.IPv4(127, 0, 0, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &front{}
+	proxy := &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(target)
+		subject := r.In.TLS.PeerCertificates[0].Subject
+		r.Out.Header.Set("Impersonate-User", subject.CommonName)
+		for _, group := range append(subject.Organization, "system:authenticated") {
+			r.Out.Header.Add("Impersonate-Group", group)
+		}
+	}}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f.refuses.Load() && strings.HasPrefix(r.TLS.PeerCertificates[0].Subject.CommonName, names.ClusterGroup("")) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","code":401}`)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	server.TLS = &tls.Config{
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate},
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients,
+	}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	f.url = server.URL
+	return f
 }

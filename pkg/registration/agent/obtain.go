@@ -45,6 +45,8 @@ type obtaining struct {
 	// waits is told what is being waited for, fails what went wrong.
 	waits func(Condition)
 	fails func(Condition)
+	// ensure restores what the request is about after a wait; nil for nothing.
+	ensure func(context.Context) error
 
 	pending   driver.Data
 	announced string
@@ -86,6 +88,11 @@ func (o *obtaining) run(ctx context.Context) (*driver.Issued, error) {
 
 // step takes one step and stores what must not be lost.
 func (o *obtaining) step(ctx context.Context) (driver.Step, error) {
+	if o.ensure != nil && o.announced != "" {
+		if err := o.ensure(ctx); err != nil {
+			return driver.Step{}, err
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	step, err := o.snapshot.driver.Obtain(ctx, o.hub, o.pending)
@@ -213,6 +220,9 @@ func (a *Agent) keep(ctx context.Context, data driver.Data, issued *driver.Issue
 	if err := a.store.dropPending(ctx); err != nil {
 		// It is stored and can be used; the next request finds the old one stale.
 		a.log.Info("Forgetting the request later", "reason", err.Error())
+	}
+	if err := a.store.dropAgentName(ctx); err != nil {
+		a.log.Info("Forgetting the agent name later", "reason", err.Error())
 	}
 	return nil
 }

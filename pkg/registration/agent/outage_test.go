@@ -14,6 +14,30 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
+// TestHubOutage takes the hub's API server away long before the lease is due: the
+// Klusterlet says so, and says when it is over.
+func TestHubOutage(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	s := newSpoke(t, h, "hubless")
+	p := s.start(t)
+	h.join(t, p, "hubless")
+	eventually(t, "the lease duration", func() (bool, error) {
+		cluster := h.cluster(t, "hubless")
+		cluster.Spec.LeaseDurationSeconds = 3600
+		return true, h.admin.Update(t.Context(), cluster)
+	})
+	p.stop() // The next one begins with the long lease.
+	p = s.start(t)
+	p.reaches(t, agent.Running)
+	s.klusterletSays(t, metav1.ConditionFalse, names.ReasonHubConnectionFunctional, "")
+	h.StopAPIServer(t)
+	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigError", "is out of reach since")
+	h.StartAPIServer(t)
+	s.klusterletSays(t, metav1.ConditionFalse, names.ReasonHubConnectionFunctional, "")
+	p.reaches(t, agent.Running)
+}
+
 // TestManagedOutage takes the managed cluster's API server away: the agent
 // tells the hub, goes on with its lease, and tells when it is over.
 func TestManagedOutage(t *testing.T) {

@@ -125,31 +125,33 @@ func (c *certificateCondition) failed(waiting Condition) {
 	c.set(metav1.Condition{Status: metav1.ConditionFalse, Reason: names.ReasonCertificateFailed, Message: message})
 }
 
-// reach judges how the hub can be reached by what becomes of the lease. It is
-// used by one worker.
+// reach judges how the hub can be reached by what becomes of the lease, and of
+// the questions that follow a request without an answer.
 type reach struct {
-	agent        *Agent
-	server       string
-	end          context.CancelCauseFunc
-	reset        func()
+	agent  *Agent
+	server string
+	end    context.CancelCauseFunc
+	reset  func()
+
+	mu           sync.Mutex
 	failingSince time.Time
 	refusedSince time.Time
 }
 
 func (r *reach) observe(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	now := r.agent.config.Clock.Now()
+	r.refusedSince = unauthorizedSince(err, r.refusedSince, now)
 	switch {
 	case err == nil, apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		// The hub answered and knows who we are.
 		if !r.failingSince.IsZero() {
 			r.agent.journal.suffers(Condition{})
 		}
-		r.failingSince, r.refusedSince = time.Time{}, time.Time{}
+		r.failingSince = time.Time{}
 		return
 	case apierrors.IsUnauthorized(err):
-		if r.refusedSince.IsZero() {
-			r.refusedSince = now
-		}
 		if now.Sub(r.refusedSince) >= refusedPatience {
 			r.end(errRefused)
 		}

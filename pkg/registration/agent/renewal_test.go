@@ -177,7 +177,8 @@ func testRestartWhileRenewing(t *testing.T, h *hub) {
 // pending key, the new credential, and forgetting the key.
 func testRenewalCrashes(t *testing.T, h *hub) {
 	t.Helper()
-	for writes := int32(1); writes <= 3; writes++ {
+	renewing := []string{"POST secrets", "PUT " + names.HubKubeconfigSecret, "DELETE " + names.PendingCredentialSecret}
+	for writes := 1; writes <= len(renewing); writes++ {
 		cluster := fmt.Sprintf("recrash%d", writes)
 		t.Run(cluster, func(t *testing.T) {
 			t.Parallel()
@@ -187,7 +188,7 @@ func testRenewalCrashes(t *testing.T, h *hub) {
 			h.renewals(t, cluster)
 			p.stop()
 			p = s.startUntil(t, writes)
-			<-p.done
+			p.awaitCrash(t, renewing[:writes]...)
 			p = s.start(t)
 			eventually(t, "the renewal", func() (bool, error) {
 				return p.metric(t, "ocm_agent_renewals_total", "success") > 0, nil
@@ -209,20 +210,51 @@ func testRenewalCrashes(t *testing.T, h *hub) {
 func testOtherHub(t *testing.T, h *hub) {
 	t.Helper()
 	other := newHub(t)
+	t.Run("with a request that is not decided", func(t *testing.T) {
+		t.Parallel()
+		testOtherHubUndecided(t, other, h)
+	})
 	s := newSpoke(t, other, "moves")
 	p := s.start(t)
 	other.join(t, p, "moves")
+	before := s.secret(t, names.HubKubeconfigSecret)
 	s.setBootstrap(t, h.bootstrapKubeconfig(t))
 	eventually(t, "a request at the new hub", func() (bool, error) { return len(h.csrs(t, "moves")) == 1, nil })
+	// The new hub has refused the credential, so it stays the old hub's.
+	if now := s.secret(t, names.HubKubeconfigSecret); now.ResourceVersion != before.ResourceVersion {
+		t.Error("the old hub's credential was changed before the new hub issued one")
+	}
 	h.join(t, p, "moves")
 	if own := restConfigOf(t, s.hubDir+"/kubeconfig"); own.Host != h.URL {
 		t.Errorf("the files lead to %s, want %s", own.Host, h.URL)
+	}
+	if bytes.Equal(before.Data["tls.key"], s.secret(t, names.HubKubeconfigSecret).Data["tls.key"]) {
+		t.Error("the key of the old hub's credential is used at the new one")
 	}
 	// And back, which is a new request: nothing of the old registration is kept.
 	s.setBootstrap(t, other.bootstrapKubeconfig(t))
 	eventually(t, "a second request at the first hub", func() (bool, error) { return len(other.csrs(t, "moves")) == 2, nil })
 	other.approve(t, "moves")
 	p.reaches(t, agent.Running)
+}
+
+// testOtherHubUndecided moves an agent while nobody has decided about its
+// request: it asks the new hub with another key, also when it comes back.
+func testOtherHubUndecided(t *testing.T, from, to *hub) {
+	t.Helper()
+	s := newSpoke(t, from, "undecided")
+	p := s.start(t)
+	p.reaches(t, agent.Requested)
+	first := s.secret(t, names.PendingCredentialSecret)
+	s.setBootstrap(t, to.bootstrapKubeconfig(t))
+	eventually(t, "a request at the new hub", func() (bool, error) { return len(to.csrs(t, "undecided")) == 1, nil })
+	second := s.secret(t, names.PendingCredentialSecret)
+	if len(second.Data["tls.key"]) == 0 || bytes.Equal(first.Data["tls.key"], second.Data["tls.key"]) {
+		t.Error("the pending key of one hub is used at another")
+	}
+	s.setBootstrap(t, from.bootstrapKubeconfig(t))
+	eventually(t, "a second request at the first hub", func() (bool, error) { return len(from.csrs(t, "undecided")) == 2, nil })
+	p.stop()
 }
 
 // testRenamedHub changes how the bootstrap kubeconfig leads to the same hub.
@@ -250,10 +282,13 @@ func testRenewalDenied(t *testing.T, h *hub) {
 	p := s.start(t)
 	h.join(t, p, "halts")
 	first := h.csrs(t, "halts")[0]
+	// Its own, which nobody decides about.
+	user := names.AgentUser("halts", string(s.secret(t, names.HubKubeconfigSecret).Data["agent-name"]))
+	itself := h.ClientFor(t, h.ConfigFor(t, user, names.ClusterGroup("halts"), names.GroupManagedClusters))
 	for i := range 10 {
 		c := first.DeepCopy()
 		c.ObjectMeta = metav1.ObjectMeta{Name: "halts-" + string(rune('a'+i)), Labels: first.Labels}
-		create(t, h.admin, c)
+		create(t, itself, c)
 	}
 	var got *metav1.Condition
 	eventually(t, "the condition", func() (bool, error) {

@@ -95,6 +95,33 @@ func (s *store) write(ctx context.Context, name string, change func(driver.Data)
 	return nil
 }
 
+// annotation returns the value of an annotation of a Secret, empty if there is none.
+func (s *store) annotation(ctx context.Context, name, key string) (string, error) {
+	var secret corev1.Secret
+	if err := s.reader.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, &secret); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("get Secret %s: %w", name, err)
+	}
+	return secret.Annotations[key], nil
+}
+
+// annotate sets an annotation of a Secret, if there is one.
+func (s *store) annotate(ctx context.Context, name, key, value string) error {
+	var secret corev1.Secret
+	if err := s.reader.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, &secret); apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("get Secret %s: %w", name, err)
+	}
+	if secret.Annotations[key] == value {
+		return nil
+	}
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, key, value)
+	if err := s.writer.Update(ctx, &secret); err != nil {
+		return fmt.Errorf("update Secret %s: %w", name, err)
+	}
+	return nil
+}
+
 // pending returns the stored pending data for hub, nil if there are none.
 func (s *store) pending(ctx context.Context, hub kubeconfig.Hub) (driver.Data, error) {
 	data, err := s.get(ctx, names.PendingCredentialSecret)

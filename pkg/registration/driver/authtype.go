@@ -18,6 +18,10 @@ const (
 	Token AuthType = "token"
 )
 
+// MinClientCertSeconds is the shortest lifetime of a client certificate that a
+// cluster's agent asks for. OCM's agents have the same limit.
+const MinClientCertSeconds = 3600
+
 // UnknownAuthTypeError says that a driver name is not one of ours.
 type UnknownAuthTypeError struct {
 	// Value is what was given.

@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -32,7 +33,7 @@ func TestAcceptance(t *testing.T) {
 
 	t.Run("a cluster that nobody accepted has nothing on the hub", func(t *testing.T) {
 		t.Parallel()
-		e.cluster(t, "waiting")
+		e.bare(t, "waiting")
 		e.cluster(t, "waiting-marker", acceptedFromTheStart)
 		e.awaitAccepted(t, "waiting-marker") // By now the other was looked at.
 		if got := e.has(t.Context(), t, "waiting"); len(got) > 0 {
@@ -112,10 +113,65 @@ func TestAcceptance(t *testing.T) {
 		e.awaitAccepted(t, "drift")
 		e.checkRepair(t, "drift")
 	})
+	t.Run("HubApprovedJoin says what HubAcceptedManagedCluster says", func(t *testing.T) {
+		t.Parallel()
+		mirrored := func(c *clusterv1.ManagedCluster) bool {
+			condition := apimeta.FindStatusCondition(c.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+			mirror := apimeta.FindStatusCondition(c.Status.Conditions, names.ConditionHubApprovedJoin)
+			return condition != nil && mirror != nil && condition.Status == mirror.Status && condition.Reason == mirror.Reason && condition.Message == mirror.Message
+		}
+		e.cluster(t, "mirrored", acceptedFromTheStart)
+		if c := e.awaitAccepted(t, "mirrored"); !mirrored(c) {
+			t.Errorf("accepted: %+v", c.Status.Conditions)
+		}
+		if c := e.deny(t, "mirrored"); !mirrored(c) {
+			t.Errorf("denied: %+v", c.Status.Conditions)
+		}
+		conditions := e.get(t.Context(), t, "mirrored").Status.Conditions
+		apimeta.SetStatusCondition(&conditions, metav1.Condition{Type: names.ConditionHubApprovedJoin, Status: metav1.ConditionTrue, Reason: "Forged"})
+		data, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": conditions}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.patchStatus(t, "mirrored", string(data))
+		e.awaitCluster(t, "mirrored", "mirrored again", mirrored)
+	})
+	t.Run("one cluster that joined under two names is reported", func(t *testing.T) {
+		t.Parallel()
+		withID := func(c *clusterv1.ManagedCluster) {
+			c.Annotations = map[string]string{names.AnnotationClusterID: "0b8a6a5e-twin"}
+		}
+		e.cluster(t, "twin-a", acceptedFromTheStart, withID)
+		e.cluster(t, "twin-b", withID) // One that the hub does not accept has not joined.
+		e.cluster(t, "single", acceptedFromTheStart)
+		e.awaitAccepted(t, "twin-a")
+		if c := apimeta.FindStatusCondition(e.awaitAccepted(t, "single").Status.Conditions, names.ConditionClusterIDConflict); c != nil {
+			t.Errorf("a cluster without an id: %+v", c)
+		}
+		if c := apimeta.FindStatusCondition(e.get(t.Context(), t, "twin-a").Status.Conditions, names.ConditionClusterIDConflict); c != nil {
+			t.Errorf("before there is another: %+v", c)
+		}
+		e.accept(t, "twin-b")
+		for name, other := range map[string]string{"twin-a": "twin-b", "twin-b": "twin-a"} {
+			c := e.awaitCondition(t, name, names.ConditionClusterIDConflict, metav1.ConditionTrue, names.ReasonJoinedTwice)
+			if m := apimeta.FindStatusCondition(c.Status.Conditions, names.ConditionClusterIDConflict).Message; !strings.Contains(m, "joined as "+other+" too") {
+				t.Errorf("%s: %s", name, m)
+			}
+		}
+		e.delete(t, "twin-b")
+		e.awaitCondition(t, "twin-a", names.ConditionClusterIDConflict, metav1.ConditionFalse, names.ReasonJoinedOnce)
+	})
 	t.Run("a name that is not for clusters is refused", func(t *testing.T) {
 		t.Parallel()
 		for _, name := range []string{"kube-system", "open-cluster-management-hub"} {
-			e.cluster(t, name, acceptedFromTheStart)
+			e.awaitForeign(t, name)
+			// Neither may somebody hand it over.
+			e.label(t, name, name)
+			eventually(t, "admission sees that "+name+" is handed over", func(ctx context.Context) (bool, error) {
+				cluster := e.named(name)
+				acceptedFromTheStart(cluster)
+				return e.admin.Create(ctx, cluster) == nil, nil
+			})
 			cluster := e.awaitCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, names.ReasonHubError)
 			if len(cluster.Finalizers) > 0 {
 				t.Errorf("%s: finalizers %v", name, cluster.Finalizers)
@@ -134,6 +190,73 @@ func TestAcceptance(t *testing.T) {
 			t.Errorf("kube-system: %v", got)
 		}
 	})
+}
+
+// TestForeignNamespace: a namespace that is not a cluster's is never made one's,
+// unless somebody hands it over.
+func TestForeignNamespace(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.start(t, defaults(), nil)
+	for _, name := range []string{"default", "kube-public"} {
+		e.awaitForeign(t, name)
+	}
+	e.bare(t, "late")
+	e.namespace(t, "late")
+	eventually(t, "the cluster is not accepted", func(context.Context) (bool, error) {
+		err := e.admin.Patch(t.Context(), e.named("late"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"hubAcceptsClient":true}}`)), client.DryRunAll)
+		return err != nil && strings.Contains(err.Error(), "kubectl label namespace late"), nil
+	})
+	// Admission does not see whose cluster's it is, nor one that comes later.
+	e.namespace(t, "other", names.LabelClusterName, "c1")
+	e.cluster(t, "other", acceptedFromTheStart)
+	cluster := e.awaitCondition(t, "other", clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, names.ReasonHubError)
+	condition := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+	if !strings.Contains(condition.Message, "kubectl label namespace other") {
+		t.Errorf("message %q", condition.Message)
+	}
+	if diff := cmp.Diff([]string{"namespace"}, e.has(t.Context(), t, "other")); diff != "" {
+		t.Errorf("on the hub (-want +got):\n%s", diff)
+	}
+	e.label(t, "other", "other")
+	e.awaitAccepted(t, "other")
+	e.awaitAgent(t, "other", "a1")
+	// What the cluster has already is repaired.
+	e.label(t, "other", "c1")
+	eventually(t, "the label is back", func(ctx context.Context) (bool, error) {
+		var namespace corev1.Namespace
+		err := e.admin.Get(ctx, client.ObjectKey{Name: "other"}, &namespace)
+		return namespace.Labels[names.LabelClusterName] == "other", err
+	})
+}
+
+// awaitForeign waits until admission refuses a cluster for its namespace.
+func (e *env) awaitForeign(t *testing.T, name string) {
+	t.Helper()
+	eventually(t, "a cluster called "+name+" is refused", func(ctx context.Context) (bool, error) {
+		err := e.admin.Create(ctx, e.named(name), client.DryRunAll)
+		return err != nil && strings.Contains(err.Error(), "is not a cluster's"), nil
+	})
+}
+
+func (e *env) namespace(t *testing.T, name string, label ...string) {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if len(label) == 2 {
+		namespace.Labels = map[string]string{label[0]: label[1]}
+	}
+	if err := e.admin.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// label says that a namespace is a cluster's.
+func (e *env) label(t *testing.T, namespace, cluster string) {
+	t.Helper()
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"`+names.LabelClusterName+`":"`+cluster+`"}}}`))
+	if err := e.admin.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, patch); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func acceptedFromTheStart(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = true }
@@ -235,7 +358,7 @@ func (e *env) checkRepair(t *testing.T, cluster string) {
 	}
 	eventually(t, "the binding is the cluster's again", func(ctx context.Context) (bool, error) {
 		err := e.admin.Get(ctx, key, binding)
-		return err == nil && binding.RoleRef.Name == key.Name && len(binding.Subjects) == 2, client.IgnoreNotFound(err)
+		return err == nil && binding.RoleRef.Name == key.Name && len(binding.Subjects) == 1 && binding.Subjects[0].Name == names.AgentUser(cluster, "a1"), client.IgnoreNotFound(err)
 	})
 }
 

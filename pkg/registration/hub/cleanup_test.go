@@ -18,7 +18,7 @@ func TestCleanup(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.start(t, defaults(), nil)
-	e.cluster(t, "waiting")
+	e.bare(t, "waiting")
 	for _, name := range []string{"accepted", "left", "back"} {
 		e.cluster(t, name, acceptedFromTheStart)
 		e.awaitAccepted(t, name)

@@ -120,15 +120,13 @@ func TestRenewals(t *testing.T) {
 		"an extra usage": func(r *registration) {
 			r.object.Spec.Usages = append(r.object.Spec.Usages, certificatesv1.UsageServerAuth)
 		},
-		"another cluster's label": func(r *registration) { r.object.Labels[names.LabelClusterName] = "c2" },
-		"no label":                func(r *registration) { r.object.Labels = nil },
-		"an add-on's label":       func(r *registration) { r.object.Labels[names.LabelAddOnName] = "x" },
+		"no label":          func(r *registration) { r.object.Labels = nil },
+		"an add-on's label": func(r *registration) { r.object.Labels[names.LabelAddOnName] = "x" },
 	} {
 		r := newRegistration(t, "c1")
 		change(r)
 		hostile[what] = r.submit(t, agent)
 	}
-	hostile["a requester who is another cluster"] = newRegistration(t, "c1").submit(t, other)
 	hostile["a requester who is the administrator"] = newRegistration(t, "c1").submit(t, e.admin)
 	e.awaitApproved(t, newRegistration(t, "c1").submit(t, agent)) // By now the others were looked at.
 	for what, object := range hostile {
@@ -199,7 +197,7 @@ func TestFirstRequests(t *testing.T) {
 	e.awaitEvent(t, corev1.NamespaceDefault, "RegistrationRivalry", "claims cluster c1")
 
 	// A live agent has the name, though no request of it is left.
-	e.cluster(t, "c3")
+	e.bare(t, "c3")
 	cluster := e.awaitAccepted(t, "c3")
 	if cluster.Annotations[names.AnnotationAutoAccepted] == "" || !cluster.Spec.HubAcceptsClient {
 		t.Errorf("c3 was not accepted by the gate: %+v", cluster)
@@ -208,14 +206,89 @@ func TestFirstRequests(t *testing.T) {
 	late := newRegistration(t, "c3").submit(t, as("listed"))
 	e.awaitEvent(t, corev1.NamespaceDefault, "RegistrationRivalry", "has an agent that is alive")
 	e.checkUndecided(t, "a name in use", late)
+	// The agent itself says False: its API server is ill, and it is alive.
+	e.patchAvailable(t, "c3", metav1.ConditionFalse)
+	ill := newRegistration(t, "c3").submit(t, as("listed"))
+	e.awaitApproved(t, newRegistration(t, "c5").submit(t, as("listed")))
+	e.checkUndecided(t, "a name whose agent reports an unhealthy API server", late)
+	e.checkUndecided(t, "a name whose agent reports an unhealthy API server", ill)
+	if err := e.admin.Delete(t.Context(), ill); err != nil {
+		t.Fatal(err)
+	}
 	e.patchAvailable(t, "c3", metav1.ConditionUnknown)
 	e.awaitApproved(t, late)
 
 	// A person's denial sticks.
 	e.deny(t, "c3")
-	e.cluster(t, "c4")
+	e.bare(t, "c4")
 	e.awaitAccepted(t, "c4")
 	if e.get(t.Context(), t, "c3").Spec.HubAcceptsClient {
 		t.Error("a denied cluster was accepted again")
+	}
+}
+
+// TestConflictingFirstRequests: what counts as a conflict, and what happens
+// when it is over.
+func TestConflictingFirstRequests(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	cfg := defaults()
+	cfg.AutoApprove = true
+	cfg.AutoApprovedUsers = []string{"listed"}
+	e.start(t, cfg, nil)
+	for _, user := range []string{"listed", "unlisted"} {
+		e.allow(t, user, user, csrCreation())
+	}
+	as := func(user string) client.Client { return e.cp.ClientFor(t, e.cp.ConfigFor(t, user)) }
+
+	t.Run("a user whose requests only a person approves does not stop a listed one", func(t *testing.T) {
+		t.Parallel()
+		e.checkUndecided(t, "an unlisted user", newRegistration(t, "flooded").submit(t, as("unlisted")))
+		e.awaitApproved(t, newRegistration(t, "flooded").submit(t, as("listed")))
+	})
+	t.Run("one that a person approved does", func(t *testing.T) {
+		t.Parallel()
+		e.approve(t, newRegistration(t, "taken").submit(t, as("unlisted")))
+		late := newRegistration(t, "taken").submit(t, as("listed"))
+		e.awaitEvent(t, corev1.NamespaceDefault, "RegistrationRivalry", "claims cluster taken")
+		e.checkUndecided(t, "a name that is taken", late)
+	})
+	t.Run("an agent's renewals do not stop it after its loss", func(t *testing.T) {
+		t.Parallel()
+		e.cluster(t, "lost")
+		e.awaitAgent(t, "lost", "a1")
+		e.forget(t, "lost")
+		e.awaitApproved(t, newRegistration(t, "lost").submit(t, e.agent(t, "lost")))
+		e.awaitApproved(t, newRegistration(t, "lost").submit(t, as("listed")))
+	})
+	for name, resolve := range map[string]func(*testing.T, *certificatesv1.CertificateSigningRequest){
+		"denied": func(t *testing.T, object *certificatesv1.CertificateSigningRequest) {
+			t.Helper()
+			e.decide(t, object, certificatesv1.CertificateDenied)
+		},
+		"deleted": func(t *testing.T, object *certificatesv1.CertificateSigningRequest) {
+			t.Helper()
+			if err := e.admin.Delete(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run("a request that waits is approved when the other is "+name, func(t *testing.T) {
+			t.Parallel()
+			// Those that wait for a living agent conflict with each other as well.
+			e.bare(t, name)
+			e.awaitAccepted(t, name)
+			e.patchAvailable(t, name, metav1.ConditionTrue)
+			first := newRegistration(t, name).submit(t, as("listed"))
+			second := newRegistration(t, name).submit(t, as("listed"))
+			e.awaitEvent(t, corev1.NamespaceDefault, "RegistrationRivalry", "cluster "+name+" has an agent that is alive")
+			e.patchAvailable(t, name, metav1.ConditionUnknown)
+			third := newRegistration(t, name).submit(t, as("listed")) // By its event the others were looked at.
+			e.awaitEvent(t, corev1.NamespaceDefault, "RegistrationRivalry", " claims cluster "+name)
+			e.checkUndecided(t, "the first of three", first)
+			resolve(t, second)
+			resolve(t, third)
+			e.awaitApproved(t, first)
+		})
 	}
 }

@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -12,12 +13,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -66,6 +69,90 @@ func TestDetach(t *testing.T) {
 		e.delete(t, "turned")
 		e.awaitGone(t, e.named("turned"))
 		e.awaitPlace(t, "turned", "lease", "namespace")
+	})
+	t.Run("the agent of a cluster that was denied before can finish its works and nothing else", func(t *testing.T) {
+		t.Parallel()
+		e.cluster(t, "finishing", acceptedFromTheStart)
+		e.awaitAccepted(t, "finishing")
+		e.work(t, "finishing", "w1", names.FinalizerManifestWork)
+		e.deny(t, "finishing")
+		e.delete(t, "finishing")
+		e.awaitPlace(t, "finishing", "lease", "namespace", "work binding")
+		agent := e.agent(t, "finishing")
+		eventually(t, "the agent lets its work go", func(ctx context.Context) (bool, error) {
+			object := &workv1.ManifestWork{}
+			err := agent.Get(ctx, client.ObjectKey{Namespace: "finishing", Name: "w1"}, object)
+			if apierrors.IsForbidden(err) || object.DeletionTimestamp == nil {
+				return false, nil
+			}
+			object.Finalizers = nil
+			return err == nil, errors.Join(err, agent.Update(ctx, object))
+		})
+		if err := agent.Get(t.Context(), client.ObjectKey{Name: "finishing"}, e.named("finishing")); !apierrors.IsForbidden(err) {
+			t.Errorf("the agent reads its ManagedCluster: %v", err)
+		}
+		e.awaitGone(t, e.named("finishing"))
+		e.awaitPlace(t, "finishing", "lease", "namespace")
+	})
+	t.Run("unjoin on the hub leaves the agent what it needs to finish its works", func(t *testing.T) {
+		t.Parallel()
+		e.cluster(t, "hubside", acceptedFromTheStart)
+		e.awaitAccepted(t, "hubside")
+		e.work(t, "hubside", "w1", names.FinalizerManifestWork)
+		admin, err := client.NewWithWatch(e.cp.Config(), client.Options{Scheme: e.admin.Scheme()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		runner := install.Runner{Client: admin, Clock: clock.RealClock{}, Step: func(ctx context.Context, _ string, fn func(context.Context, install.Say) error) error {
+			return fn(ctx, func(string, ...any) {})
+		}}
+		if err := runner.Detach(t.Context(), "hubside", install.Removal{}); err != nil {
+			t.Fatal(err)
+		}
+		agent, object := e.agent(t, "hubside"), &workv1.ManifestWork{}
+		eventually(t, "the work is to be finished", func(ctx context.Context) (bool, error) {
+			// At no moment may the agent lose its works.
+			err := agent.Get(ctx, client.ObjectKey{Namespace: "hubside", Name: "w1"}, object)
+			return object.DeletionTimestamp != nil, err
+		})
+		object.Finalizers = nil
+		if err := agent.Update(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		e.awaitGone(t, e.named("hubside"))
+	})
+	t.Run("a cluster that noted that it left is released", func(t *testing.T) {
+		t.Parallel()
+		e.cluster(t, "gone", acceptedFromTheStart)
+		e.awaitAccepted(t, "gone")
+		e.addOn(t, "gone", "addon.open-cluster-management.io/addon-pre-delete")
+		e.work(t, "gone", "w1", names.FinalizerManifestWork)
+		if err := install.Resign(t.Context(), e.agent(t, "gone"), "gone"); err != nil {
+			t.Fatal(err)
+		}
+		e.awaitCondition(t, "gone", clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, names.ReasonHubDenied)
+		e.delete(t, "gone")
+		e.awaitGone(t, e.named("gone"))
+		e.awaitEvent(t, "gone", "ForcedDetach", "w1")
+		e.awaitPlace(t, "gone", "lease", "namespace")
+	})
+	t.Run("a cluster that left and is back is not released", func(t *testing.T) {
+		t.Parallel()
+		e.cluster(t, "back", acceptedFromTheStart)
+		e.awaitAccepted(t, "back")
+		e.work(t, "back", "w1", names.FinalizerManifestWork)
+		if err := install.Resign(t.Context(), e.agent(t, "back"), "back"); err != nil {
+			t.Fatal(err)
+		}
+		e.awaitCondition(t, "back", clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, names.ReasonHubDenied)
+		e.accept(t, "back")
+		e.awaitAccepted(t, "back")
+		e.deny(t, "back")
+		e.delete(t, "back")
+		e.awaitMessage(t, "back", "The resource manifestworks is remaning, the remaining count is 1, the finalizer pending count is 1")
+		if err := e.admin.Get(t.Context(), client.ObjectKey{Namespace: "back", Name: "w1"}, &workv1.ManifestWork{}); err != nil {
+			t.Errorf("the work that the agent has to finish: %v", err)
+		}
 	})
 	t.Run("what is left of a cluster whose finalizers were taken away is swept", func(t *testing.T) {
 		t.Parallel()

@@ -35,7 +35,8 @@ func TestAcceptanceResumes(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	never := func(context.Context) (bool, error) { return false, nil }
-	for n := 1; n <= 8; n++ {
+	// Of eight writes: the request that creates the namespace does not name it.
+	for n := 1; n <= 7; n++ {
 		name := fmt.Sprintf("killed%d", n)
 		e.cluster(t, name, acceptedFromTheStart)
 		e.killed(t, name, n, never)

@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/acceptance"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/clusterrole"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/csrapproval"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/duplicate"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/featurelabel"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/gc"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/event"
@@ -78,6 +79,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 		Clock: config.Clock, Events: mgr.GetEventRecorder("ocm-csrapproval"),
 	}
 	if err := approval.SetupWithManager(ctx, mgr); err != nil {
+		return fmt.Errorf("hub registration: %w", err)
+	}
+	duplicates := &duplicate.Reconciler{Client: c, Clock: config.Clock}
+	if err := duplicates.SetupWithManager(ctx, mgr); err != nil {
 		return fmt.Errorf("hub registration: %w", err)
 	}
 	return nil

@@ -79,7 +79,7 @@ func TestIsolation(t *testing.T) {
 	e.cluster(t, "mine", acceptedFromTheStart)
 	e.cluster(t, "theirs", acceptedFromTheStart)
 	e.cluster(t, "denied", acceptedFromTheStart)
-	e.cluster(t, "waiting")
+	e.bare(t, "waiting")
 	for _, name := range []string{"mine", "theirs", "denied"} {
 		e.awaitAccepted(t, name)
 	}
@@ -102,21 +102,26 @@ func TestIsolation(t *testing.T) {
 	}
 	// Renewal is granted for no cluster by name; a CSR's subject decides.
 	foreign := append([]string{"managedclusters/clientcertificates: renew"}, requests...)
+	both := func(cluster string) []string {
+		return []string{names.ClusterGroup(cluster), names.GroupManagedClusters}
+	}
 	for _, tc := range []struct {
 		name          string
+		user          string
 		groups        []string
 		own           string
 		want, foreign []string
 	}{
-		{"an accepted agent", []string{names.ClusterGroup("mine"), names.GroupManagedClusters}, "mine", accepted, foreign},
-		{"an accepted agent by an EKS access entry", []string{names.ClusterGroupAWS("mine")}, "mine", accepted, foreign},
-		{"a denied agent", []string{names.ClusterGroup("denied"), names.GroupManagedClusters}, "denied", []string{"managedclusters: get,list,watch"}, nil},
-		{"an agent that waits to be accepted", []string{names.ClusterGroup("waiting"), names.GroupManagedClusters}, "waiting", nil, nil},
-		{"the group of all agents alone", []string{names.GroupManagedClusters}, "mine", nil, nil},
+		{"an accepted agent", names.AgentUser("mine", "a1"), both("mine"), "mine", accepted, foreign},
+		{"another agent of an accepted cluster", names.AgentUser("mine", "a0"), both("mine"), "mine", nil, nil},
+		{"the group of an EKS access entry", "arn:aws:iam::1:role/mine", []string{names.ClusterGroupAWS("mine")}, "mine", nil, nil},
+		{"a denied agent", names.AgentUser("denied", "a1"), both("denied"), "denied", []string{"managedclusters: get,list,watch"}, nil},
+		{"an agent that waits to be accepted", names.AgentUser("waiting", "a1"), both("waiting"), "waiting", nil, nil},
+		{"the group of all agents alone", "stray", []string{names.GroupManagedClusters}, "mine", nil, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			user := authorizationv1.SubjectAccessReviewSpec{User: names.AgentUser(tc.own, "a1"), Groups: append(tc.groups, "system:authenticated")}
+			user := authorizationv1.SubjectAccessReviewSpec{User: tc.user, Groups: append(tc.groups, "system:authenticated")}
 			if diff := cmp.Diff(sorted(tc.want), e.allowed(t, user, tc.own)); diff != "" {
 				t.Errorf("on its own cluster (-want +got):\n%s", diff)
 			}

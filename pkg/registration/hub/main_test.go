@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -103,14 +104,40 @@ func setup(cfg hub.Config) controllers.Setup {
 	return func(ctx context.Context, mgr manager.Manager) error { return hub.Setup(ctx, mgr, cfg) }
 }
 
-// cluster creates a ManagedCluster as an agent does.
+// cluster creates a ManagedCluster whose agent a1 has an approved request.
 func (e *env) cluster(t *testing.T, name string, change ...func(*clusterv1.ManagedCluster)) {
+	t.Helper()
+	if names.ValidateClusterName(name) == nil {
+		installation.Agent(t, e.admin, name, "a1")
+	}
+	e.bare(t, name, change...)
+}
+
+// bare creates a ManagedCluster that has no agent yet.
+func (e *env) bare(t *testing.T, name string, change ...func(*clusterv1.ManagedCluster)) {
 	t.Helper()
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for _, c := range change {
 		c(cluster)
 	}
 	if err := e.admin.Create(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// approve approves a request as a person does.
+func (e *env) approve(t *testing.T, request *certificatesv1.CertificateSigningRequest) {
+	t.Helper()
+	e.decide(t, request, certificatesv1.CertificateApproved)
+}
+
+// decide approves or denies a request as a person does.
+func (e *env) decide(t *testing.T, request *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType) {
+	t.Helper()
+	request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: kind, Status: corev1.ConditionTrue, Reason: "Test", Message: "decided by a person",
+	})
+	if err := e.admin.SubResource("approval").Update(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
 }

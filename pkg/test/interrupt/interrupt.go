@@ -21,15 +21,17 @@ var ErrCut = errors.New("cut off from the server")
 // subject.
 type Concerns func(write, subject string) bool
 
-// Writes are the writes of a client, events of Kubernetes included. Its methods
-// may be called from any goroutine.
+// Writes are the writes of a client, events of Kubernetes included. What the
+// server refused, because it was busy or somebody else was faster, is none. Its
+// methods may be called from any goroutine.
 type Writes struct {
 	concerns Concerns
 	subject  string
 	after    int
 	cut      chan struct{}
 
-	mu  sync.Mutex
+	mu sync.Mutex
+	// all has an empty entry for what was refused.
 	all []string
 }
 
@@ -77,19 +79,26 @@ func (w *Writes) AwaitCut(tb testing.TB, patience time.Duration, done wait.Condi
 func (w *Writes) about(subject string) []string {
 	var found []string
 	for _, write := range w.all {
-		if w.concerns(write, subject) {
+		if write != "" && w.concerns(write, subject) {
 			found = append(found, write)
 		}
 	}
 	return found
 }
 
-// note notes a write and reports whether it is the last.
-func (w *Writes) note(write string) (last bool) {
+// note notes a write and reports which one it is, and whether it is the last.
+func (w *Writes) note(write string) (index int, last bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.all = append(w.all, write)
-	return w.after > 0 && w.concerns(write, w.subject) && len(w.about(w.subject)) == w.after
+	return len(w.all) - 1, w.after > 0 && w.concerns(write, w.subject) && len(w.about(w.subject)) == w.after
+}
+
+// refused forgets a write.
+func (w *Writes) refused(index int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all[index] = ""
 }
 
 type transport struct {
@@ -108,7 +117,7 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, ErrCut
 	default:
 	}
-	last := t.note(req.Method + " " + req.URL.Path)
+	index, last := t.note(req.Method + " " + req.URL.Path)
 	resp, err := t.next.RoundTrip(req)
 	if last {
 		close(t.cut)
@@ -116,6 +125,9 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			_ = resp.Body.Close()
 		}
 		return nil, ErrCut
+	}
+	if err == nil && resp.StatusCode >= http.StatusBadRequest {
+		t.refused(index)
 	}
 	return resp, err
 }

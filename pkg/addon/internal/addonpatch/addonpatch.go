@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,10 +44,22 @@ func SetCondition(ctx context.Context, c client.Client, owner client.FieldOwner,
 		return false, err
 	}
 	patch := client.RawPatch(types.ApplyPatchType, body)
-	if err := c.Status().Patch(ctx, bare(addOn), patch, owner, client.ForceOwnership); client.IgnoreNotFound(err) != nil {
+	err = c.Status().Patch(ctx, bare(addOn), patch, owner, client.ForceOwnership)
+	if needsWebhook(err) {
+		err := Status(ctx, c, owner, addOn, map[string]any{"conditions": conditions})
+		return err == nil, err
+	}
+	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("condition %s of add-on %s of cluster %s: %w", want.Type, addOn.Name, addOn.Namespace, err)
 	}
 	return true, nil
+}
+
+// needsWebhook reports whether the API server could not apply because the
+// conversion webhook is down. Where a client of v1alpha1 owns fields it converts
+// the object to find out who owns what. A merge needs none of that.
+func needsWebhook(err error) bool {
+	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "conversion webhook")
 }
 
 // RemoveCondition takes a condition away, whoever set it.

@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
@@ -32,6 +34,8 @@ type Runner struct {
 	Client client.Client
 	Choice Choice
 	Wait   cli.Wait
+	// Hub is how the user named the hub, where the flags choose another cluster.
+	Hub cli.Context
 }
 
 // Result is how a cluster ended.
@@ -50,19 +54,20 @@ func (r *Runner) One(ctx context.Context, name string) (Result, error) {
 	if r.Choice.Deny {
 		title = "Denying " + name
 	}
-	waiting := ""
+	var v Verdict
 	err := r.Env.Progress().Step(ctx, title, func(ctx context.Context, say cli.Say) error {
 		deadline := r.Env.Clock.Now().Add(patience)
 		for {
-			var err error
-			if waiting, err = r.pass(ctx, name, say); err != nil || waiting == "" {
+			// What was missing before says what the time was too short for.
+			next, err := r.pass(ctx, name, say)
+			if err != nil || next.Missing == Nothing {
 				return err
 			}
-			issuing := strings.Contains(waiting, "issue")
-			if !r.Wait.Enabled && (!issuing || r.Env.Clock.Now().After(deadline)) {
+			v = next
+			if !r.Wait.Enabled && (v.Missing != Certificate || r.Env.Clock.Now().After(deadline)) {
 				return errWaiting
 			}
-			say("waiting for %s", waiting)
+			say("waiting for %s", v.Waiting)
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
@@ -70,60 +75,70 @@ func (r *Runner) One(ctx context.Context, name string) (Result, error) {
 			}
 		}
 	})
-	return r.result(context.WithoutCancel(ctx), name, r.explain(err, name, waiting))
+	return r.result(context.WithoutCancel(ctx), name, r.explain(err, name, v))
 }
 
 // explain says what stands in the way of a cluster.
-func (r *Runner) explain(err error, name, waiting string) error {
-	try := fmt.Sprintf("see %s check cluster %s, or wait with --wait", r.Env.Name, name)
-	if strings.Contains(waiting, "issue") {
-		try = fmt.Sprintf("see %s check hub: the hub may sign no client certificates", r.Env.Name)
+func (r *Runner) explain(err error, name string, v Verdict) error {
+	try := fmt.Sprintf("see %s, or wait with --wait", r.Env.CommandAt(r.Hub, "check cluster", name))
+	if v.Missing == Certificate {
+		try = fmt.Sprintf("see %s: the hub may sign no client certificates", r.Env.CommandAt(r.Hub, "check hub"))
 	}
 	switch {
-	case errors.Is(err, errWaiting) && strings.HasPrefix(waiting, "the cluster to register"):
+	case errors.Is(err, errWaiting) && v.Missing == Registration:
 		return cli.NotFoundf("run join on it first, or give --wait", "the hub knows no cluster %s", name)
 	case errors.Is(err, errWaiting):
-		return &cli.Explained{Problem: fmt.Sprintf("cluster %s is not accepted with a credential yet: waiting for %s", name, waiting), Try: try}
-	case waiting != "":
-		return r.Wait.TimedOut(err, fmt.Sprintf("%s (cluster %s)", waiting, name), try)
+		return &cli.Explained{Problem: fmt.Sprintf("cluster %s is not accepted with a credential yet: waiting for %s", name, v.Waiting), Try: try}
+	case v.Missing != Nothing:
+		return r.Wait.TimedOut(err, fmt.Sprintf("%s (cluster %s)", v.Waiting, name), try)
 	}
 	return err
 }
 
-// pass looks once and does what can be done now. It returns what is missing.
-func (r *Runner) pass(ctx context.Context, name string, say cli.Say) (waiting string, err error) {
+// pass looks once and does what can be done now. The verdict that it returns
+// says what is missing.
+func (r *Runner) pass(ctx context.Context, name string, say cli.Say) (Verdict, error) {
 	f, err := r.facts(ctx, name)
 	if err != nil {
-		return "", err
+		return Verdict{}, err
 	}
 	v, err := Decide(f, r.Choice)
 	if err != nil {
-		return "", err
+		return Verdict{}, err
 	}
 	if v.Accept != nil {
-		say("setting hubAcceptsClient to %t", *v.Accept)
+		say("setting hubAcceptsClient to %t%s", *v.Accept, r.Env.Kube.DryRunSuffix())
 	}
 	for _, req := range v.Deny {
-		say("denying request %s", req.Name)
+		say("denying request %s%s", req.Name, r.Env.Kube.DryRunSuffix())
 	}
 	for _, req := range v.Approve {
-		say("approving request %s of %s with key %s", req.Name, req.Requester, req.Fingerprint)
+		// This line stays: who accepts a cluster sees what was accepted.
+		r.Env.Say("%s: %s", name, req.Describe(r.Env.Clock.Now()))
+		say("approving request %s%s", req.Name, r.Env.Kube.DryRunSuffix())
 	}
 	switch r.Env.Kube.DryRun() {
 	case cli.DryRunClient:
-		return "", nil
+		return Verdict{}, nil
 	case cli.DryRunServer:
-		v.Waiting = ""
+		v.Missing = Nothing
 	case cli.DryRunNone:
 	}
-	return v.Waiting, r.act(ctx, f, v)
+	return v, r.act(ctx, f, v)
 }
 
-// act makes the writes. Acceptance comes first: it is what admission may
-// refuse, and a certificate without it is worth nothing.
+// act makes the writes. Acceptance comes last: the hub gives the rights of an
+// accepted cluster to the agent whose request was approved, and an agent that
+// had them before must not have them again for a moment. A certificate without
+// acceptance is worth nothing.
 func (r *Runner) act(ctx context.Context, f Facts, v Verdict) error {
 	for _, req := range v.Deny {
 		if err := r.settle(ctx, req, certificatesv1.CertificateDenied); err != nil {
+			return err
+		}
+	}
+	for _, req := range v.Approve {
+		if err := r.settle(ctx, req, certificatesv1.CertificateApproved); err != nil {
 			return err
 		}
 	}
@@ -135,11 +150,6 @@ func (r *Runner) act(ctx context.Context, f Facts, v Verdict) error {
 		}
 		if err := r.Client.Patch(ctx, f.Cluster, patch); err != nil {
 			return fmt.Errorf("cluster %s: %w", f.Name, err)
-		}
-	}
-	for _, req := range v.Approve {
-		if err := r.settle(ctx, req, certificatesv1.CertificateApproved); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -179,8 +189,28 @@ func (r *Runner) facts(ctx context.Context, name string) (Facts, error) {
 	case !apierrors.IsNotFound(err):
 		return f, fmt.Errorf("cluster %s: %w", name, err)
 	}
-	f.Requests, err = fleet.Requests(ctx, r.Client, name)
-	return f, err
+	if f.Requests, err = fleet.Requests(ctx, r.Client, name); err != nil {
+		return f, err
+	}
+	if f.Cluster != nil && f.Cluster.Annotations[names.AnnotationManagedClusterARN] != "" {
+		f.CSROnly = r.csrOnly(ctx)
+	}
+	return f, nil
+}
+
+// csrOnly reports whether the hub says that it gives no AWS identities. A hub
+// that does not say, or not to this user, may.
+func (r *Runner) csrOnly(ctx context.Context) bool {
+	var list operatorv1.ClusterManagerList
+	if err := r.Client.List(ctx, &list); err != nil || len(list.Items) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(list.Items, func(m operatorv1.ClusterManager) bool {
+		c := m.Spec.RegistrationConfiguration
+		return c != nil && slices.ContainsFunc(c.RegistrationDrivers, func(d operatorv1.RegistrationDriverHub) bool {
+			return d.AuthType == operatorv1.AwsIrsaAuthType
+		})
+	})
 }
 
 // result reads how the cluster ended. It is asked after an interrupt as well,
@@ -195,17 +225,22 @@ func (r *Runner) result(ctx context.Context, name string, err error) (Result, er
 	}
 	res.Requests = f.Requests
 	res.Accepted = f.Cluster != nil && f.Cluster.Spec.HubAcceptsClient
-	if err == nil && r.Env.Kube.DryRun() == cli.DryRunNone {
-		r.praise(res)
+	if err == nil {
+		r.summarize(res, f.Cluster)
 	}
 	return res, err
 }
 
-func (r *Runner) praise(res Result) {
+// summarize says how far the cluster is, as far as the hub knows.
+func (r *Runner) summarize(res Result, cluster *clusterv1.ManagedCluster) {
 	switch {
+	case r.Env.Kube.DryRun() != cli.DryRunNone:
+		r.Env.Say("Nothing was changed%s.", r.Env.Kube.DryRunSuffix())
 	case r.Choice.Deny:
 		r.Env.Say("Cluster %s is denied.", res.Cluster)
+	case cluster != nil && apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined):
+		r.Env.Say("Your managed cluster %s has joined the hub successfully. See it with: %s", res.Cluster, r.Env.CommandAt(r.Hub, "get clusters"))
 	default:
-		r.Env.Say("Your managed cluster %s has joined the hub successfully. See it with: %s get clusters", res.Cluster, r.Env.Name)
+		r.Env.Say("Cluster %s is accepted. Its agent has not connected with its credential yet. See it with: %s", res.Cluster, r.Env.CommandAt(r.Hub, "get clusters"))
 	}
 }

@@ -34,7 +34,24 @@ type Facts struct {
 	Cluster *clusterv1.ManagedCluster
 	// Requests are those for the cluster, by whomever.
 	Requests []fleet.Request
+	// CSROnly says that the hub gives no AWS identities.
+	CSROnly bool
 }
+
+// Missing is what a cluster lacks that only another can give.
+type Missing int
+
+// What can be missing.
+const (
+	// Nothing is missing: the cluster is as desired.
+	Nothing Missing = iota
+	// Registration is a ManagedCluster, which its agent creates.
+	Registration
+	// Request is a CertificateSigningRequest that may be approved.
+	Request
+	// Certificate is what the hub's signer issues for an approved request.
+	Certificate
+)
 
 // Verdict is what is to be done now.
 type Verdict struct {
@@ -43,8 +60,9 @@ type Verdict struct {
 	Deny    []fleet.Request
 	// Accept is what hubAcceptsClient shall be; nil leaves it.
 	Accept *bool
-	// Waiting says what is missing when the approvals are made; empty when the
-	// cluster is as desired.
+	// Missing is what is missing when the approvals are made.
+	Missing Missing
+	// Waiting says it; empty when nothing is missing.
 	Waiting string
 }
 
@@ -61,7 +79,11 @@ func Decide(f Facts, c Choice) (Verdict, error) {
 	switch {
 	case c.Deny:
 		return decideDenial(f, c)
-	case f.Cluster != nil && f.Cluster.Annotations[names.AnnotationManagedClusterARN] != "":
+	case f.Cluster != nil && f.Cluster.Annotations[names.AnnotationManagedClusterARN] != "" && len(f.Requests) == 0:
+		if f.CSROnly {
+			return Verdict{}, cli.Blockedf("run join on the managed cluster again, with --registration-auth csr",
+				"cluster %s asks for an AWS identity, which this hub does not give: it would be accepted and never have a credential", f.Name)
+		}
 		// The identity comes from AWS; there is nothing to sign.
 		return Verdict{}.finish(f, c, []claim{{requester: connected}}), nil
 	case c.Fingerprint == "" && waits(f):
@@ -76,7 +98,7 @@ func Decide(f Facts, c Choice) (Verdict, error) {
 		}
 	}
 	if f.Cluster == nil {
-		return Verdict{Waiting: "the cluster to register; does its agent run and reach this hub?"}, nil
+		return Verdict{Missing: Registration, Waiting: "the cluster to register; does its agent run and reach this hub?"}, nil
 	}
 	return settle(requests, claims).finish(f, c, claims), nil
 }
@@ -134,15 +156,13 @@ func issuedTo(f Facts, claims []claim) bool {
 func (v Verdict) finish(f Facts, c Choice, claims []claim) Verdict {
 	issued := issuedTo(f, claims)
 	switch {
-	case len(v.Approve) > 0:
+	case len(v.Approve) > 0, len(claims) > 0 && !issued:
 		// Also when an older request of the same key was issued: the agent
 		// asked again because it did not get hold of that certificate.
-		v.Waiting = "the hub to issue the certificate"
+		v.Missing, v.Waiting = Certificate, "the hub to issue the certificate"
 	case issued:
-	case len(claims) > 0:
-		v.Waiting = "the hub to issue the certificate"
 	default:
-		v.Waiting = missingRequest(f, c)
+		v.Missing, v.Waiting = Request, missingRequest(f, c)
 	}
 	if (len(claims) > 0 || issued || c.SkipCheck) && !f.Cluster.Spec.HubAcceptsClient {
 		v.Accept = new(true)

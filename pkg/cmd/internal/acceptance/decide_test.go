@@ -97,6 +97,7 @@ func TestDecide(t *testing.T) {
 		cluster  *clusterv1.ManagedCluster
 		requests []fleet.Request
 		choice   acceptance.Choice
+		csrOnly  bool
 		want     want
 	}{
 		{
@@ -268,6 +269,15 @@ func TestDecide(t *testing.T) {
 			want: want{accept: "true"},
 		},
 		{
+			name: "nor is one accepted that would never have a credential", cluster: cluster(fromAWS), csrOnly: true,
+			want: want{code: cli.CodeBlocked},
+		},
+		{
+			name: "an AWS identity that a cluster once asked for does not matter when it has a request", cluster: cluster(fromAWS), csrOnly: true,
+			requests: []fleet.Request{request("a", keyA, fleet.Pending)},
+			want:     want{approve: "a", accept: "true", waiting: true},
+		},
+		{
 			name: "denying denies what waits and the cluster", cluster: cluster(accepted),
 			requests: []fleet.Request{request("a", keyA, fleet.Issued), request("b", keyB, fleet.Pending)},
 			choice:   acceptance.Choice{Deny: true},
@@ -287,8 +297,8 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			v, err := acceptance.Decide(acceptance.Facts{Name: "c1", Cluster: tc.cluster, Requests: tc.requests}, tc.choice)
-			got := want{approve: list(v.Approve), deny: list(v.Deny), waiting: v.Waiting != "", code: cli.ExitCode(err)}
+			v, err := acceptance.Decide(acceptance.Facts{Name: "c1", Cluster: tc.cluster, Requests: tc.requests, CSROnly: tc.csrOnly}, tc.choice)
+			got := want{approve: list(v.Approve), deny: list(v.Deny), waiting: v.Missing != acceptance.Nothing, code: cli.ExitCode(err)}
 			if v.Accept != nil {
 				got.accept = map[bool]string{true: "true", false: "false"}[*v.Accept]
 			}
@@ -305,4 +315,26 @@ func list(requests []fleet.Request) string {
 		out.WriteString(r.Name)
 	}
 	return out.String()
+}
+
+// TestWhatIsMissingDoesNotDependOnWords is about a cluster whose name is that of
+// another state: it waits for its own request, not for the hub's signer.
+func TestWhatIsMissingDoesNotDependOnWords(t *testing.T) {
+	t.Parallel()
+	c := cluster()
+	c.Name = "issuer-test"
+	for _, tc := range []struct {
+		facts acceptance.Facts
+		want  acceptance.Missing
+	}{
+		{acceptance.Facts{Name: "issuer-test"}, acceptance.Registration},
+		{acceptance.Facts{Name: "issuer-test", Cluster: c}, acceptance.Request},
+		{acceptance.Facts{Name: "issuer-test", Cluster: c, Requests: []fleet.Request{request("issuer-test-a", keyA, fleet.Denied)}}, acceptance.Request},
+		{acceptance.Facts{Name: "issuer-test", Cluster: c, Requests: []fleet.Request{request("issuer-test-a", keyA, fleet.Pending)}}, acceptance.Certificate},
+	} {
+		v, err := acceptance.Decide(tc.facts, acceptance.Choice{})
+		if err != nil || v.Missing != tc.want || v.Waiting == "" {
+			t.Errorf("%d is missing (%q, %v), want %d", v.Missing, v.Waiting, err, tc.want)
+		}
+	}
 }

@@ -169,10 +169,19 @@ func whyUnused(addOn *addonv1beta1.ManagedClusterAddOn, kind, name string) strin
 	case config == nil:
 		return "the add-on uses no kubeClient credential"
 	case config.Driver == string(driver.CSR):
-		return "the add-on uses certificates"
+		if certified(addOn) {
+			return "the add-on uses certificates"
+		}
+		return "" // it may still use its token
 	case config.Driver != string(driver.Token) || kind != "ServiceAccount":
 		return ""
 	}
+	return otherAccount(addOn, config, name)
+}
+
+// otherAccount says that an add-on uses another ServiceAccount than the one
+// called name, if that is so.
+func otherAccount(addOn *addonv1beta1.ManagedClusterAddOn, config *addonv1beta1.KubeClientConfig, name string) string {
 	_, used, ok := names.ParseServiceAccountUser(config.Subject.User)
 	ready := apimeta.FindStatusCondition(addOn.Status.Conditions, names.ConditionTokenInfrastructureReady)
 	if !ok || ready == nil || used == name {
@@ -207,6 +216,11 @@ func unusedRequest(obj *certificatesv1.CertificateSigningRequest, known map[type
 	return []Leftover{l}
 }
 
+// certified reports whether the agent has stored the certificates of an add-on.
+func certified(obj *addonv1beta1.ManagedClusterAddOn) bool {
+	return apimeta.IsStatusConditionTrue(obj.Status.Conditions, names.ConditionCertificateRotated)
+}
+
 func usesTokens(obj *addonv1beta1.ManagedClusterAddOn) bool {
 	config := KubeClient(obj)
 	return config != nil && config.Driver == string(driver.Token)
@@ -226,7 +240,7 @@ func staleConditions(obj *addonv1beta1.ManagedClusterAddOn) []Leftover {
 	switch {
 	case config != nil && config.Driver == string(driver.Token) && !signers:
 		stale, why = []string{names.ConditionCertificateRotated}, "the add-on uses no certificate"
-	case config != nil && config.Driver == string(driver.CSR), config == nil && signers:
+	case config != nil && config.Driver == string(driver.CSR) && certified(obj), config == nil && signers:
 		stale = []string{names.ConditionTokenInfrastructureReady, names.ConditionAddOnTokenRefreshed, names.ConditionTokenRefreshed}
 		why = "the add-on uses no token"
 	}

@@ -114,7 +114,7 @@ func (f Filter) Missing(env cli.Env, found []AddOn) error {
 		if slices.ContainsFunc(found, func(a AddOn) bool { return a.Name == name }) {
 			continue
 		}
-		try := "list the add-ons with: " + env.Name + " get addons"
+		try := "list the add-ons with: " + env.Command("get addons")
 		if len(f.Clusters) > 0 {
 			return cli.NotFoundf(try, "no add-on %s on %s", name, joined(f.Clusters))
 		}

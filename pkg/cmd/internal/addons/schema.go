@@ -36,7 +36,8 @@ type Registration struct {
 	Namespace      string `json:"namespace,omitempty"`
 	Secret         string `json:"secret,omitempty"`
 	HostingCluster string `json:"hostingCluster,omitempty"`
-	// Expires and Refreshed are what the agent says of its credential.
+	// Expires and Refreshed are what the agent says of its credential; a
+	// certificate's lifetime begins five minutes before it was refreshed.
 	Expires   *time.Time `json:"expires,omitempty"`
 	Refreshed *time.Time `json:"refreshed,omitempty"`
 	// OpenRequest is the signing request that nobody has approved or signed yet.
@@ -105,4 +106,12 @@ func InstallNamespace(obj *addonv1beta1.ManagedClusterAddOn) string {
 		return namespace
 	}
 	return names.AddOnNamespace
+}
+
+// Lifetime is how long the credential is valid in all; 0 when that is unknown.
+func (r Registration) Lifetime() time.Duration {
+	if r.Expires == nil || r.Refreshed == nil {
+		return 0
+	}
+	return max(r.Expires.Sub(*r.Refreshed), 0)
 }

@@ -189,6 +189,16 @@ func TestPrintList(t *testing.T) {
 		"jsonpath={.items[0].note}": "<1>",
 		"jsonpath=.items[*].name":   "a b",
 		"jsonpath={.items[":         "",
+		"jsonpath=items[1].name":    "b",
+
+		"go-template={{range .items}}{{.name}};{{end}}": "a;b;",
+		"go-template={{.nosuch}}":                       "<no value>",
+		"go-template={{range":                           "",
+
+		"custom-columns=N:.name,WHAT:{.note},X:nosuch": "N  WHAT  X\na  <1>   <none>\nb        <none>\n",
+		"custom-columns=N:.items[":                     "",
+		"custom-columns=name":                          "",
+		"custom-columns":                               "",
 	} {
 		out := cli.ListOutput()
 		var printed bytes.Buffer

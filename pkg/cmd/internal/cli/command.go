@@ -41,6 +41,18 @@ func Parent(use, short string, children ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// Absent returns a command of clusteradm that this program does not have. It is
+// not shown in help; whatever it is called with, it is a usage error that says
+// what to use instead.
+func Absent(name, problem, try string) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Hidden: true, DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return &Explained{Problem: cmd.CommandPath() + " is not available: " + problem, Try: try, Code: CodeUsage}
+		},
+	}
+}
+
 // UnknownCommand is the usage error about a subcommand that cmd does not have.
 func UnknownCommand(cmd *cobra.Command, name string) error {
 	problem := fmt.Sprintf("%q is not a command of %q", name, cmd.CommandPath())

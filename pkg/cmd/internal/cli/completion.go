@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,6 +36,34 @@ func CompleteObjects(env Env, newList func() client.ObjectList) cobra.Completion
 			}
 		}
 		return completions, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// CompleteContexts completes the contexts of the kubeconfig for every flag of a
+// command that names one.
+func CompleteContexts(env Env, cmd *cobra.Command) {
+	complete := func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		raw, err := env.Kube.Loader().RawConfig()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []cobra.Completion
+		for _, name := range slices.Sorted(maps.Keys(raw.Contexts)) {
+			if strings.HasPrefix(name, typed) {
+				names = append(names, name)
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
+		for _, name := range []string{"context", "hub-context"} {
+			if flags.Lookup(name) != nil {
+				_ = cmd.RegisterFlagCompletionFunc(name, complete)
+			}
+		}
+	}
+	for _, child := range cmd.Commands() {
+		CompleteContexts(env, child)
 	}
 }
 

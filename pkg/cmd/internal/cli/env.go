@@ -16,13 +16,16 @@ type Streams struct {
 	Err io.Writer
 }
 
+// Clusteradm is the name under which the commands stand in for clusteradm.
+const Clusteradm = "clusteradm"
+
 // Env is what a command is given by the process it runs in. It is passed by
 // value; the commands of one tree share Kube.
 type Env struct {
 	Streams
 
 	// Name is how the user called us, as it is typed: "kubectl ocm" or
-	// "clusteradm". Help, examples and next steps use it.
+	// Clusteradm. Help, examples and next steps use it.
 	Name string
 	// Clock is the time. Tests set a fake one.
 	Clock clock.WithTicker
@@ -38,6 +41,17 @@ func (e Env) Interactive() bool { return isTerminal(e.In) && isTerminal(e.Err) }
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// terminalWidth is how many columns a terminal has now. One that does not say is
+// taken for a terminal that nobody has changed.
+func terminalWidth(stream any) int {
+	if f, ok := stream.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			return width
+		}
+	}
+	return columns
 }
 
 // Group puts a command into a section of the help.

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -151,16 +154,48 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 	return c, nil
 }
 
+// Command is a command line of ours, for messages: the name that the user typed,
+// the arguments, and the connection flags that the user gave.
+func (e Env) Command(args ...string) string { return e.CommandAt(Context{}, args...) }
+
+// CommandAt is Command for another cluster; an empty Context is the one that the
+// flags choose.
+func (e Env) CommandAt(other Context, args ...string) string {
+	if other == (Context{}) && e.Kube != nil {
+		other = Context{Kubeconfig: e.Kube.path, Name: e.Kube.overrides.CurrentContext}
+	}
+	for _, flag := range [][2]string{{"--kubeconfig", other.Kubeconfig}, {"--context", other.Name}} {
+		if flag[1] != "" {
+			args = append(args, flag[0], quoted(flag[1]))
+		}
+	}
+	return strings.Join(append([]string{e.Name}, args...), " ")
+}
+
+// quoted makes a word safe for a shell where it is not.
+func quoted(word string) string {
+	if strings.IndexFunc(word, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.,:/@+=%", r)
+	}) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
 // Target names the cluster that the flags choose, for messages.
-func (k *Kube) Target() (contextName, server string) {
-	raw, err := k.Loader().RawConfig()
+func (k *Kube) Target() (contextName, server string) { return k.TargetOf(Context{}) }
+
+// TargetOf names another cluster, for messages.
+func (k *Kube) TargetOf(other Context) (contextName, server string) {
+	raw, err := k.LoaderFor(other).RawConfig()
 	if err != nil {
 		return "", ""
 	}
-	contextName = raw.CurrentContext
-	if k.overrides.CurrentContext != "" {
-		contextName = k.overrides.CurrentContext
+	chosen := other.Name
+	if other == (Context{}) {
+		chosen = k.overrides.CurrentContext
 	}
+	contextName = cmp.Or(chosen, raw.CurrentContext)
 	return contextName, serverOf(raw, contextName)
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"k8s.io/utils/clock"
 )
@@ -17,17 +18,26 @@ const slow = 2 * time.Second
 // spin is how often a terminal sees that a step is alive.
 const spin = 100 * time.Millisecond
 
-// Progress tells a person what a command is doing: a step per line, with a
-// spinner on a terminal only. It writes to Env.Err.
+// eraseLine empties the line of a terminal that the cursor is in.
+const eraseLine = "\r\x1b[K"
+
+// Progress reports what a command is doing: a step per line, with a spinner on
+// a terminal only. It writes to Env.Err.
 type Progress struct {
 	out   io.Writer
 	tty   bool
 	clock clock.WithTicker
+	// suffix says that nothing takes place.
+	suffix string
 }
 
 // Progress returns the progress of this command.
 func (e Env) Progress() *Progress {
-	return &Progress{out: e.Err, tty: isTerminal(e.Err), clock: e.Clock}
+	p := &Progress{out: e.Err, tty: isTerminal(e.Err), clock: e.Clock}
+	if e.Kube != nil {
+		p.suffix = e.Kube.DryRunSuffix()
+	}
+	return p
 }
 
 // Say reports what a running step is waiting for. Saying the same again prints
@@ -37,7 +47,7 @@ type Say func(format string, args ...any)
 // Step runs fn under a title in the present participle ("Applying the CRDs").
 // fn's error is returned as it is; the line says that the step failed.
 func (p *Progress) Step(ctx context.Context, title string, fn func(context.Context, Say) error) error {
-	s := &step{p: p, title: title, start: p.clock.Now(), done: make(chan struct{})}
+	s := &step{p: p, title: title + p.suffix, start: p.clock.Now(), done: make(chan struct{})}
 	s.begin()
 	err := fn(ctx, s.say)
 	s.end(err)
@@ -46,12 +56,17 @@ func (p *Progress) Step(ctx context.Context, title string, fn func(context.Conte
 
 // Say prints a line of talk.
 func (e Env) Say(format string, args ...any) {
-	_, _ = fmt.Fprintf(e.Err, format+"\n", args...)
+	before := ""
+	if isTerminal(e.Err) {
+		// A step may be drawn in this line; it draws itself again below.
+		before = eraseLine
+	}
+	_, _ = fmt.Fprintf(e.Err, before+format+"\n", args...)
 }
 
 // Warn prints a line that a person should not miss.
 func (e Env) Warn(format string, args ...any) {
-	_, _ = fmt.Fprintf(e.Err, "Warning: "+format+"\n", args...)
+	e.Say("Warning: "+format, args...)
 }
 
 // step is one running line. Its goroutine, on a terminal only, ends in end.
@@ -94,12 +109,52 @@ func (s *step) draw(i int) {
 	if last != "" {
 		line += ": " + last
 	}
-	s.print("\r\x1b[K%s", line)
+	// The width is asked for each time: a person may resize the window. A line
+	// that reaches the last column moves the cursor to the next line, where
+	// nothing erases it any more.
+	s.print(eraseLine+"%s", cut(line, terminalWidth(s.p.out)-1))
+}
+
+// cut shortens a text to so many columns of a terminal.
+func cut(text string, columns int) string {
+	const mark = "..."
+	used, fits := 0, 0 // fits is the end of what leaves room for the mark
+	for i, r := range text {
+		if used <= columns-len(mark) {
+			fits = i
+		}
+		if used += cells(r); used > columns {
+			return text[:fits] + mark[:min(max(columns, 0), len(mark))]
+		}
+	}
+	return text
+}
+
+// cells is how many columns a character takes at most. Wide characters begin
+// with the Hangul; taking narrow ones behind them for wide cuts a line early,
+// which harms nobody.
+func cells(r rune) int {
+	if r >= 0x1100 {
+		return 2
+	}
+	return 1
+}
+
+// printable makes a text one line without control characters. Conditions come
+// from other machines: they have several lines at times, and must not be able to
+// command the terminal.
+func printable(text string) string {
+	text = strings.ReplaceAll(text, "\n", "; ")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
 }
 
 func (s *step) say(format string, args ...any) {
-	// Conditions of Kubernetes objects have several lines at times.
-	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ")
+	text := printable(fmt.Sprintf(format, args...))
 	s.mu.Lock()
 	same := text == s.last
 	s.last = text
@@ -122,7 +177,7 @@ func (s *step) end(err error) {
 	}
 	switch {
 	case s.p.tty:
-		s.print("\r\x1b[K%s %s%s\n", mark, s.title, took)
+		s.print(eraseLine+"%s %s%s\n", mark, s.title, took)
 	case err != nil || took != "":
 		s.print("%s %s%s\n", mark, s.title, took)
 	}

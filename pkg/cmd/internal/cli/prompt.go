@@ -4,44 +4,91 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/AlecAivazis/survey/v2"
 	"github.com/AlecAivazis/survey/v2/terminal"
+	"github.com/spf13/pflag"
 )
 
-// Ask asks for a value that no flag gave. Where nobody can be asked, the flag
-// is named in a usage error.
-func (e Env) Ask(flag, question, initial string) (string, error) {
-	opts, ok := e.survey()
-	if !ok {
-		return "", Usagef("--%s is missing", flag)
-	}
-	var answer string
-	err := survey.AskOne(&survey.Input{Message: question, Default: initial}, &answer, opts...)
-	return answer, interrupted(err)
+// Question is a value that no flag gave.
+type Question struct {
+	// Flag would have given it.
+	Flag string
+	Text string
+	// Initial is the answer that a person only confirms.
+	Initial string
+	// Secret answers are not shown.
+	Secret bool
+	// Optional says that an empty answer, or none, is one as well.
+	Optional bool
+	// Answer is where the answer goes.
+	Answer *string
 }
 
-// AskSecret is Ask for a value that must not be shown.
-func (e Env) AskSecret(flag, question string) (string, error) {
+// Ask asks for what no flag gave. Without a terminal, all flags that are missing
+// are named in one usage error.
+func (e Env) Ask(questions ...Question) error {
 	opts, ok := e.survey()
 	if !ok {
-		return "", Usagef("--%s is missing", flag)
+		return missing(questions)
 	}
-	var answer string
-	err := survey.AskOne(&survey.Password{Message: question}, &answer, opts...)
-	return answer, interrupted(err)
+	for _, q := range questions {
+		var prompt survey.Prompt = &survey.Input{Message: q.Text, Default: q.Initial}
+		if q.Secret {
+			prompt = &survey.Password{Message: q.Text}
+		}
+		if err := survey.AskOne(prompt, q.Answer, opts...); err != nil {
+			return interrupted(err)
+		}
+	}
+	return nil
 }
 
-// Confirm asks before something is destroyed. Where nobody can be asked the
-// answer is yes: a script meant what it wrote.
-func (e Env) Confirm(question string) (bool, error) {
+func missing(questions []Question) error {
+	var flags []string
+	for _, q := range questions {
+		if !q.Optional {
+			flags = append(flags, "--"+q.Flag)
+		}
+	}
+	switch last := len(flags) - 1; {
+	case last < 0:
+		return nil
+	case last == 0:
+		return Usagef("%s is missing", flags[0])
+	default:
+		return Usagef("%s and %s are missing", strings.Join(flags[:last], ", "), flags[last])
+	}
+}
+
+// Yes is the value of --yes.
+type Yes bool
+
+// AddYesFlag registers the flag of a command that calls Confirm.
+func AddYesFlag(flags *pflag.FlagSet, yes *Yes) {
+	flags.BoolVarP((*bool)(yes), "yes", "y", false, "do not ask for confirmation; required without a terminal")
+}
+
+// Confirm asks before something is lost; yes is what AddYesFlag has read. An
+// answer other than yes is an error, and so is a run without a terminal and
+// without the flag: a script that reached a wrong cluster must not destroy it.
+// A dry run loses nothing, and scripts for clusteradm know neither the question
+// nor the flag, so these are not asked.
+func (e Env) Confirm(yes Yes, question string) error {
+	if bool(yes) || e.Kube.DryRun() != DryRunNone || e.Name == Clusteradm {
+		return nil
+	}
 	opts, ok := e.survey()
 	if !ok {
-		return true, nil
+		return &Explained{Problem: "this needs a confirmation: " + question, Try: "confirm it with --yes", Code: CodeUsage}
 	}
 	var answer bool
 	err := survey.AskOne(&survey.Confirm{Message: question}, &answer, opts...)
-	return answer, interrupted(err)
+	if err == nil && !answer {
+		return Blockedf("", "not confirmed; nothing was changed")
+	}
+	return interrupted(err)
 }
 
 func (e Env) survey() ([]survey.AskOpt, bool) {

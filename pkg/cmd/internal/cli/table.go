@@ -81,6 +81,9 @@ func Until(end *time.Time, now time.Time) string {
 	return duration.ShortHumanDuration(end.Sub(now))
 }
 
+// Lifetime is how long something is valid in all, in a sentence or a table.
+func Lifetime(d time.Duration) string { return duration.ShortHumanDuration(d.Round(time.Minute)) }
+
 // YesNo is a truth in a table.
 func YesNo(b bool) string {
 	return map[bool]string{true: "yes", false: "no"}[b]

@@ -126,6 +126,9 @@ func (a *Address) Probe(ctx context.Context) (warning string) {
 	}
 }
 
+// TokenVariable is the environment variable that join takes the token from.
+const TokenVariable = "OCM_HUB_TOKEN"
+
 // JoinCommand is the line that a managed cluster's administrator runs.
 type JoinCommand struct {
 	// Name is what the user calls us.
@@ -137,9 +140,15 @@ type JoinCommand struct {
 	Wait    bool
 }
 
-// String returns the command line.
+// String returns the command line. Every user of a machine can see the arguments
+// of its processes, so the token is in the environment; scripts for clusteradm
+// know it as an argument.
 func (j JoinCommand) String() string {
-	args := []string{j.Name, "join", "--hub-token", j.Token, "--hub-apiserver", j.Hub.Server}
+	args := []string{TokenVariable + "=" + j.Token, j.Name, "join"}
+	if j.Name == cli.Clusteradm {
+		args = []string{j.Name, "join", "--hub-token", j.Token}
+	}
+	args = append(args, "--hub-apiserver", j.Hub.Server)
 	for _, pin := range j.Hub.Pins {
 		args = append(args, "--hub-ca-hash", string(pin))
 	}

@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +29,9 @@ type Cluster struct {
 	// CredentialExpires is when the agent's certificate ends, as the agent says.
 	CredentialExpires *time.Time `json:"credentialExpires,omitempty"`
 	Created           time.Time  `json:"created"`
+	// Key is the fingerprint of the key that the hub last issued a certificate
+	// for, while the cluster is accepted and the request is still on the hub.
+	Key string `json:"key,omitempty"`
 	// Reason is one sentence about what is missing; empty when nothing is.
 	Reason string `json:"reason,omitempty"`
 	// Requests are the requests of this cluster that are not settled.
@@ -58,9 +63,37 @@ func Describe(obj *clusterv1.ManagedCluster, requests []Request) Cluster {
 		if r.State != Issued && !r.Renewal {
 			c.Requests = append(c.Requests, r)
 		}
+		if r.State == Issued && c.Accepted {
+			c.Key = r.Fingerprint // The newest is the last.
+		}
 	}
-	c.Reason = reason(obj, c.Requests)
+	c.Reason = reason(obj, c.Requests, c.conflict())
 	return c
+}
+
+// PendingKeys are the different keys that wait for a decision.
+func (c Cluster) PendingKeys() []string {
+	var keys []string
+	for _, r := range c.Requests {
+		open := r.State == Pending || r.State == Approved
+		if open && r.Refusal == "" && !slices.Contains(keys, r.Fingerprint) {
+			keys = append(keys, r.Fingerprint)
+		}
+	}
+	return keys
+}
+
+// conflict describes the requests that compete for the name of the cluster with
+// each other or with an agent that has its credential; empty when none do.
+func (c Cluster) conflict() string {
+	keys := slices.DeleteFunc(c.PendingKeys(), func(key string) bool { return key == c.Key })
+	switch {
+	case len(keys) > 1:
+		return fmt.Sprintf("conflicting requests with the keys %s; choose one with accept --fingerprint", strings.Join(keys, ", "))
+	case len(keys) == 1 && (c.Joined || c.Key != ""):
+		return fmt.Sprintf("conflicting request with the key %s; accept --fingerprint takes it, accept --deny --fingerprint denies it", keys[0])
+	}
+	return ""
 }
 
 func status(conditions []metav1.Condition, kind string) string {
@@ -77,14 +110,17 @@ func quantity(list clusterv1.ResourceList, name clusterv1.ResourceName) string {
 	return ""
 }
 
-// reason tells the first thing that is missing on the way of a cluster.
-func reason(obj *clusterv1.ManagedCluster, open []Request) string {
+// reason says what a person has to decide, or the first thing that is missing on
+// the way of a cluster.
+func reason(obj *clusterv1.ManagedCluster, open []Request, conflict string) string {
 	conditions := obj.Status.Conditions
 	accepted := apimeta.FindStatusCondition(conditions, clusterv1.ManagedClusterConditionHubAccepted)
 	available := apimeta.FindStatusCondition(conditions, clusterv1.ManagedClusterConditionAvailable)
 	switch {
 	case !obj.DeletionTimestamp.IsZero():
 		return "being deleted: waits for " + strings.Join(obj.Finalizers, ", ")
+	case conflict != "":
+		return conflict
 	case !obj.Spec.HubAcceptsClient && accepted != nil:
 		return "denied"
 	case !obj.Spec.HubAcceptsClient:
@@ -116,6 +152,29 @@ func notJoined(open []Request) string {
 	return "accepted; waits for the agent to use its credential"
 }
 
+// CredentialLifetime reads how long the agent's certificate is valid in all from
+// the same condition as CredentialExpiry.
+func CredentialLifetime(conditions []metav1.Condition) (time.Duration, bool) {
+	end, ok := CredentialExpiry(conditions)
+	if !ok {
+		return 0, false
+	}
+	message := apimeta.FindStatusCondition(conditions, names.ConditionCertificateRotated).Message
+	_, dates, _ := strings.Cut(message, " from ")
+	at, _, _ := strings.Cut(dates, " to ")
+	start, ok := parseTime(at)
+	return end.Sub(start), ok
+}
+
+func parseTime(at string) (time.Time, bool) {
+	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05 -0700 MST"} {
+		if t, err := time.Parse(layout, strings.TrimSpace(at)); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
 // CredentialExpiry reads the end of the agent's certificate from the condition
 // that the agent keeps (contract B.4).
 func CredentialExpiry(conditions []metav1.Condition) (time.Time, bool) {
@@ -127,10 +186,5 @@ func CredentialExpiry(conditions []metav1.Condition) (time.Time, bool) {
 	if !ok {
 		return time.Time{}, false
 	}
-	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05 -0700 MST"} {
-		if t, err := time.Parse(layout, strings.TrimSpace(at)); err == nil {
-			return t, true
-		}
-	}
-	return time.Time{}, false
+	return parseTime(at)
 }

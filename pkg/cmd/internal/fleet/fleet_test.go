@@ -29,6 +29,7 @@ func TestDescribeSaysWhatIsMissingFirst(t *testing.T) {
 	t.Parallel()
 	accepted := condition(clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, "")
 	joined := condition(clusterv1.ManagedClusterConditionJoined, metav1.ConditionTrue, "")
+	available := condition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionTrue, "fine")
 	deleting := cluster(true, accepted, joined)
 	deleting.DeletionTimestamp, deleting.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{"a/b"}
 	for _, tc := range []struct {
@@ -50,6 +51,18 @@ func TestDescribeSaysWhatIsMissingFirst(t *testing.T) {
 			cluster: cluster(true, accepted, joined, condition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown, "no lease")), want: "no lease",
 		},
 		{name: "well", cluster: cluster(true, accepted, joined, condition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionTrue, "fine"))},
+		{
+			name: "two requests", cluster: cluster(false), requests: []fleet.Request{{State: fleet.Pending, Fingerprint: "A"}, {State: fleet.Pending, Fingerprint: "B"}},
+			want: "conflicting requests with the keys A, B; choose one with accept --fingerprint",
+		},
+		{name: "one request twice", cluster: cluster(false), requests: []fleet.Request{{State: fleet.Pending, Fingerprint: "A"}, {State: fleet.Pending, Fingerprint: "A"}}, want: "waits to be accepted"},
+		{name: "a denied intruder", cluster: cluster(true, accepted, joined, available), requests: []fleet.Request{{State: fleet.Denied, Fingerprint: "A"}}},
+		{name: "a request that can never be approved", cluster: cluster(true, accepted, joined, available), requests: []fleet.Request{{State: fleet.Pending, Refusal: "x"}}},
+		{
+			name: "an intruder", cluster: cluster(true, accepted, joined, available), requests: []fleet.Request{{State: fleet.Issued, Fingerprint: "A"}, {State: fleet.Pending, Fingerprint: "B"}},
+			want: "conflicting request with the key B;",
+		},
+		{name: "its own key again", cluster: cluster(true, accepted, joined, available), requests: []fleet.Request{{State: fleet.Issued, Fingerprint: "A"}, {State: fleet.Pending, Fingerprint: "A"}}},
 		{name: "going", cluster: deleting, want: "waits for a/b"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -59,6 +72,24 @@ func TestDescribeSaysWhatIsMissingFirst(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestDescribeNamesTheAcceptedKey is about a cluster that renewed its credential
+// and whose name an intruder tried to take.
+func TestDescribeNamesTheAcceptedKey(t *testing.T) {
+	t.Parallel()
+	requests := []fleet.Request{
+		{State: fleet.Issued, Fingerprint: "first"},
+		{State: fleet.Denied, Fingerprint: "intruder"},
+		{State: fleet.Issued, Fingerprint: "second", Renewal: true},
+		{State: fleet.Failed, Fingerprint: "failed"},
+	}
+	if got := fleet.Describe(cluster(true), requests); got.Key != "second" || len(got.PendingKeys()) > 0 {
+		t.Errorf("key %q, pending %v", got.Key, got.PendingKeys())
+	}
+	if got := fleet.Describe(cluster(false), requests); got.Key != "" {
+		t.Errorf("a cluster that is not accepted has the key %q", got.Key)
 	}
 }
 
@@ -89,8 +120,8 @@ func TestJoinCommand(t *testing.T) {
 	if got := command.String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	command.Hub.Pins, command.Wait, command.Cluster = nil, true, "c1"
-	want = "clusteradm join --hub-token t --hub-apiserver https://hub:6443 --wait --cluster-name c1"
+	command.Name, command.Hub.Pins, command.Wait, command.Cluster = "kubectl ocm", nil, true, "c1"
+	want = "OCM_HUB_TOKEN=t kubectl ocm join --hub-apiserver https://hub:6443 --wait --cluster-name c1"
 	if got := command.String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -22,7 +22,7 @@ func RequireHub(env cli.Env, c client.Client) error {
 	if err := RequireInit(env, c); err != nil {
 		return err
 	}
-	return cli.Blockedf("wait for it with init --wait, or see what is wrong with check hub", "the hub is not ready: its operator has not installed the APIs yet")
+	return cli.Blockedf("wait for it with: "+env.Command("init --wait")+", or see what is wrong with: "+env.Command("check hub"), "the hub is not ready: its operator has not installed the APIs yet")
 }
 
 // RequireInit is an error unless init was run on the cluster.
@@ -31,7 +31,7 @@ func RequireInit(env cli.Env, c client.Client) error {
 	if hub || err != nil {
 		return err
 	}
-	return wrongCluster(env, c, "a hub", "run init on it first, or choose the hub with --context")
+	return wrongCluster(env, c, "a hub", "run "+env.Command("init")+" first, or choose the hub with --context")
 }
 
 // RequireManaged is an error unless the cluster is a managed cluster.

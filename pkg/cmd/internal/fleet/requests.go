@@ -10,6 +10,7 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -49,6 +50,15 @@ type Request struct {
 
 	// Object is the request itself.
 	Object *certificatesv1.CertificateSigningRequest `json:"-"`
+}
+
+// Describe shows what a person compares and decides by.
+func (r Request) Describe(now time.Time) string {
+	key := r.Fingerprint
+	if key == "" {
+		key = "unreadable"
+	}
+	return fmt.Sprintf("key %s, requester %s, age %s", key, r.Requester, duration.ShortHumanDuration(now.Sub(r.Created)))
 }
 
 // Requests returns the requests for a cluster, or for all clusters when the

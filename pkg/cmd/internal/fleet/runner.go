@@ -52,10 +52,14 @@ func NewRunner(env cli.Env, config *rest.Config) (*install.Runner, error) {
 // Explain turns an installer's error into what a user reads and the exit code.
 func Explain(err error) error {
 	if preflight, ok := errors.AsType[*install.PreflightError](err); ok {
-		return &cli.Explained{
+		explained := &cli.Explained{
 			Problem: preflight.Error(), Code: cli.CodeBlocked,
-			Try: "mend it, or make a check a warning with --skip-check=NAME; nothing was changed",
+			Try: "fix it, or make a check a warning with --skip-check=NAME; nothing was changed",
 		}
+		if !preflight.Skippable() {
+			explained.Try = "nothing was changed; this cannot be skipped"
+		}
+		return explained
 	}
 	if contact, ok := errors.AsType[*bootstrap.Error](err); ok {
 		return &cli.Explained{Problem: contact.Problem, Try: contact.Try, Code: cli.CodeBlocked, Cause: contact.Cause}

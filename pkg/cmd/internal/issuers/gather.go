@@ -7,18 +7,14 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
-
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/published"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/issuer/trust"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -28,11 +24,11 @@ import (
 func Gather(ctx context.Context, hub client.Reader, c *config.Config) ([]Issuer, error) {
 	byCluster := map[string]Issuer{}
 	if hub != nil {
-		published, err := Published(ctx, hub)
+		list, err := Published(ctx, hub)
 		if err != nil {
 			return nil, err
 		}
-		for _, issuer := range published {
+		for _, issuer := range list {
 			byCluster[issuer.Cluster] = issuer
 		}
 	}
@@ -51,46 +47,36 @@ func Gather(ctx context.Context, hub client.Reader, c *config.Config) ([]Issuer,
 	return list, nil
 }
 
-// Published returns what clusters publish on the hub and what the hub says of it.
+// Published returns what clusters publish on the hub and what counts of it.
 func Published(ctx context.Context, hub client.Reader) ([]Issuer, error) {
-	var clusters clusterv1.ManagedClusterList
-	if err := hub.List(ctx, &clusters); err != nil {
-		return nil, fmt.Errorf("clusters: %w", err)
+	candidates, err := published.List(ctx, hub)
+	if err != nil {
+		return nil, err
 	}
-	var maps corev1.ConfigMapList
-	if err := hub.List(ctx, &maps, client.MatchingFields{"metadata.name": names.IssuerConfigMap}); err != nil {
-		return nil, fmt.Errorf("published issuers: %w", err)
-	}
+	rivals := published.Rivals(candidates)
 	var list []Issuer
-	for i := range clusters.Items {
-		cluster := &clusters.Items[i]
-		at := slices.IndexFunc(maps.Items, func(m corev1.ConfigMap) bool { return m.Namespace == cluster.Name })
-		said := apimeta.FindStatusCondition(cluster.Status.Conditions, names.ConditionIssuerTrusted)
-		switch {
-		case at >= 0:
-			list = append(list, published(cluster.Name, &maps.Items[at], said))
-		case said != nil:
-			list = append(list, published(cluster.Name, &corev1.ConfigMap{}, said))
+	for _, candidate := range candidates {
+		// A cluster that is denied loses what it published: it is listed for that.
+		if denied := candidate.Cluster.Denied().Reason != ""; candidate.Data != nil || denied && candidate.Cluster.Joined {
+			list = append(list, publishes(candidate, rivals))
 		}
 	}
 	return list, nil
 }
 
-func published(cluster string, m *corev1.ConfigMap, said *metav1.Condition) Issuer {
-	issuer := Issuer{Cluster: cluster, Issuer: m.Data[names.IssuerKeyIssuer], Source: SourceHub}
-	if at, err := time.Parse(time.RFC3339, m.Data[names.IssuerKeyPublishedAt]); err == nil {
+func publishes(candidate keytrust.Candidate, rivals func(string) []keytrust.Candidate) Issuer {
+	decision := keytrust.Decide(candidate, rivals)
+	issuer := Issuer{
+		Cluster: candidate.Cluster.Name, Issuer: candidate.Data[names.IssuerKeyIssuer], Source: SourceHub,
+		Trusted: decision.Trusted(), Reason: decision.Refusal.Reason, Message: decision.Message, Unproven: decision.Unproven,
+	}
+	if issuer.Trusted {
+		issuer.Reason = names.ReasonKeysTrusted
+	}
+	if at, err := time.Parse(time.RFC3339, candidate.Data[names.IssuerKeyPublishedAt]); err == nil {
 		issuer.PublishedAt = &at
 	}
-	if _, err := trust.Parse(m); err == nil {
-		set, _ := jwk.Parse([]byte(m.Data[names.IssuerKeyJWKS]))
-		issuer.setKeys(set)
-	}
-	if said == nil {
-		issuer.Reason = ReasonNotJudged
-		issuer.Message = "the hub has not judged these keys yet: the cluster has not joined, or the hub's registration controller does not run"
-		return issuer
-	}
-	issuer.Trusted, issuer.Reason, issuer.Message = said.Status == metav1.ConditionTrue, said.Reason, said.Message
+	issuer.setKeys(jwk.Set{Keys: decision.Counting})
 	return issuer
 }
 
@@ -120,7 +106,7 @@ func configure(byCluster map[string]Issuer, c *config.Config, unpublished string
 		}
 		if want := entry.Keys.Issuer; entry.Keys.Source.Hub && want != "" && issuer.Issuer != want && issuer.Trusted {
 			issuer.Trusted, issuer.Reason = false, ReasonIssuerDiffers
-			issuer.Message = fmt.Sprintf("it publishes the issuer %q and is configured with %q: leave the issuer out of the configuration, or mend it", issuer.Issuer, want)
+			issuer.Message = fmt.Sprintf("it publishes the issuer %q and is configured with %q: leave the issuer out of the configuration, or correct it", issuer.Issuer, want)
 		}
 		issuer.Audiences = entry.Token.Audiences
 		byCluster[entry.Name()] = issuer
@@ -136,6 +122,10 @@ func configured(entry *config.Cluster) Issuer {
 	}
 	data := source.Inline
 	switch {
+	case entry.Unkeyed:
+		issuer.Source = SourceInline
+		issuer.Trusted, issuer.Reason, issuer.Message = false, ReasonKeysInvalid, unusable(entry)
+		return issuer
 	case source.File != "":
 		issuer.Source, issuer.Location = SourceFile, source.File
 		issuer.Message = "its keys are read from a file"
@@ -160,4 +150,14 @@ func configured(entry *config.Cluster) Issuer {
 	}
 	issuer.setKeys(set)
 	return issuer
+}
+
+// unusable says why the keys of an entry do not count.
+func unusable(entry *config.Cluster) string {
+	for _, f := range entry.Findings {
+		if f.Severity == policy.Error {
+			return f.String()
+		}
+	}
+	return "its keys cannot be used"
 }

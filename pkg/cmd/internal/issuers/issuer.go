@@ -28,8 +28,6 @@ const (
 	ReasonConfigured = "Configured"
 	// ReasonNotPublished: the configuration expects keys that nobody publishes.
 	ReasonNotPublished = "NotPublished"
-	// ReasonNotJudged: the hub has said nothing about published keys yet.
-	ReasonNotJudged = "NotJudged"
 	// ReasonIssuerDiffers: the configuration expects another issuer than is published.
 	ReasonIssuerDiffers = "IssuerDiffers"
 	// ReasonKeysInvalid: configured keys cannot be used.
@@ -56,11 +54,14 @@ type Issuer struct {
 	Source string `json:"source"`
 	// Location is the file or URL of the source.
 	Location string `json:"location,omitempty"`
-	// Keys are known where they can be read without asking the source.
+	// Keys are those that count, where they can be read without asking the source.
 	Keys []Key `json:"keys,omitempty"`
+	// Unproven are the ids of published keys that the cluster has not proven to
+	// sign with, which do not count.
+	Unproven []string `json:"unproven,omitempty"`
 	// PublishedAt is when the published data last changed.
 	PublishedAt *time.Time `json:"publishedAt,omitempty"`
-	// Trusted says whether tokens are believed.
+	// Trusted reports whether tokens are accepted.
 	Trusted bool `json:"trusted"`
 	// Reason and Message say why, or why not.
 	Reason  string `json:"reason"`

@@ -35,8 +35,7 @@ func slimCluster(in any) (any, error) {
 	slim := &clusterv1.ManagedCluster{ObjectMeta: identity(cluster.ObjectMeta)}
 	slim.Spec.HubAcceptsClient = cluster.Spec.HubAcceptsClient
 	for _, condition := range cluster.Status.Conditions {
-		switch condition.Type {
-		case clusterv1.ManagedClusterConditionHubAccepted, clusterv1.ManagedClusterConditionJoined:
+		if condition.Type == clusterv1.ManagedClusterConditionJoined {
 			slim.Status.Conditions = append(slim.Status.Conditions, metav1.Condition{Type: condition.Type, Status: condition.Status})
 		}
 	}
@@ -49,7 +48,7 @@ func slimPublication(in any) (any, error) {
 		return in, nil
 	}
 	slim := &corev1.ConfigMap{ObjectMeta: identity(published.ObjectMeta), Data: map[string]string{}}
-	for _, key := range []string{names.IssuerKeyIssuer, names.IssuerKeyJWKS} {
+	for _, key := range []string{names.IssuerKeyIssuer, names.IssuerKeyJWKS, names.IssuerKeyProofs} {
 		if value, ok := published.Data[key]; ok {
 			slim.Data[key] = value
 		}

@@ -1,9 +1,8 @@
-// Package published brings the keys that managed clusters publish on the hub
-// into a jwks.Store.
+// Package published tells a jwks.Store which clusters the hub has and what they
+// publish.
 //
-// It owns who is believed: a cluster whose ManagedCluster the hub accepts and
-// that has joined, for as long as that is so. What the keys are worth the store
-// decides. It reads and never writes.
+// It reads and never writes, and decides nothing: whose keys count is up to
+// package keytrust, which the store calls.
 //
 // Invariant: the namespace of a ConfigMap, never its data, says whose keys it
 // holds.

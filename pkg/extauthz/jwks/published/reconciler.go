@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,16 +18,17 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Store takes what clusters publish; it is a *jwks.Store.
+// Store takes what the hub knows; it is a *jwks.Store.
 type Store interface {
-	// Publish takes the keys of an accepted cluster.
-	Publish(cluster, issuer string, jwks []byte) error
-	// Withdraw forgets them.
-	Withdraw(cluster string)
-	// HubSynced ends the beginning: what was published has been seen.
+	// Observe takes what is known about a cluster and what it publishes.
+	Observe(c keytrust.Candidate) error
+	// Forget drops a cluster that is gone.
+	Forget(cluster string)
+	// HubSynced ends the beginning: every cluster has been seen.
 	HubSynced()
 }
 
@@ -73,47 +73,31 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	cluster := &clusterv1.ManagedCluster{}
-	if err := r.Client.Get(ctx, req.NamespacedName, cluster); err != nil {
-		return ctrl.Result{}, r.withdrawn(req.Name, err)
-	}
-	if !believed(cluster) {
-		r.Store.Withdraw(req.Name)
+	err := r.Client.Get(ctx, req.NamespacedName, cluster)
+	if apierrors.IsNotFound(err) {
+		r.Store.Forget(req.Name)
 		return ctrl.Result{}, nil
 	}
-	published := &corev1.ConfigMap{}
-	key := client.ObjectKey{Namespace: req.Name, Name: names.IssuerConfigMap}
-	if err := r.Client.Get(ctx, key, published); err != nil {
-		return ctrl.Result{}, r.withdrawn(req.Name, err)
-	}
-	if published.DeletionTimestamp != nil {
-		r.Store.Withdraw(req.Name)
-		return ctrl.Result{}, nil
-	}
-	err := r.Store.Publish(req.Name, published.Data[names.IssuerKeyIssuer], []byte(published.Data[names.IssuerKeyJWKS]))
 	if err != nil {
-		// Only the cluster can mend it, and then we are told.
+		return ctrl.Result{}, err
+	}
+	candidate := keytrust.Candidate{Cluster: keytrust.ClusterOf(cluster)}
+	published := &corev1.ConfigMap{}
+	err = r.Client.Get(ctx, client.ObjectKey{Namespace: req.Name, Name: names.IssuerConfigMap}, published)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	if err == nil && published.DeletionTimestamp.IsZero() {
+		candidate.Data = published.Data
+	}
+	if err := r.Store.Observe(candidate); err != nil {
+		// Only the cluster can fix it, and then we are told.
 		ctrl.LoggerFrom(ctx).V(1).Info("Published keys are not used", "cluster", req.Name, "problem", err.Error())
 	}
 	return ctrl.Result{}, nil
 }
 
-// withdrawn withdraws the keys if err says that there is nothing to believe.
-func (r *Reconciler) withdrawn(cluster string, err error) error {
-	if !apierrors.IsNotFound(err) {
-		return err
-	}
-	r.Store.Withdraw(cluster)
-	return nil
-}
-
-// believed says whether the hub vouches for a cluster.
-func believed(cluster *clusterv1.ManagedCluster) bool {
-	return cluster.DeletionTimestamp == nil && cluster.Spec.HubAcceptsClient &&
-		apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) &&
-		apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined)
-}
-
-// beginning takes everything that is published once the cache is filled, and
+// beginning takes every cluster once the cache is filled, and
 // only then says that it is known: until then a cluster without keys may be one
 // whose turn has not come.
 type beginning struct{ reconciler *Reconciler }
@@ -128,16 +112,14 @@ func (beginning) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.
 func (b beginning) Start(ctx context.Context) error {
-	var published corev1.ConfigMapList
-	if err := b.reconciler.Client.List(ctx, &published); err != nil {
-		return fmt.Errorf("published keys: %w", err)
+	var clusters clusterv1.ManagedClusterList
+	if err := b.reconciler.Client.List(ctx, &clusters); err != nil {
+		return fmt.Errorf("managed clusters: %w", err)
 	}
 	var problems []error
-	for i := range published.Items {
-		for _, request := range owner(ctx, &published.Items[i]) {
-			_, err := b.reconciler.Reconcile(ctx, request)
-			problems = append(problems, err)
-		}
+	for i := range clusters.Items {
+		_, err := b.reconciler.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Name: clusters.Items[i].Name}})
+		problems = append(problems, err)
 	}
 	if err := errors.Join(problems...); err != nil {
 		return err

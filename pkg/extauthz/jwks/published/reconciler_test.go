@@ -59,8 +59,8 @@ func TestPublished(t *testing.T) {
 	}
 	one, next, two := issuer.NewKey(t, "RS256"), issuer.NewKey(t, "ES256"), issuer.NewKey(t, "ES256")
 	e.join(t, "cluster1")
-	e.publish(t, "cluster1", names.IssuerConfigMap, issuer.JWKS(t, one))
-	e.publish(t, "default", names.IssuerConfigMap, issuer.JWKS(t, two))
+	e.publish(t, "cluster1", names.IssuerConfigMap, one)
+	e.publish(t, "default", names.IssuerConfigMap, two)
 	e.finds(t, one, "", verdict.KeysUnavailable)
 	if e.store.Ready() == nil {
 		t.Error("the store is ready before the hub was read")
@@ -75,20 +75,24 @@ func TestPublished(t *testing.T) {
 	e.finds(t, one, "cluster1", "")
 	e.finds(t, two, "", verdict.UnknownKey) // In the namespace of no cluster.
 
-	e.publish(t, "cluster1", "another-name", issuer.JWKS(t, two))
-	e.publish(t, "cluster1", names.IssuerConfigMap, issuer.JWKS(t, one, next))
+	e.publish(t, "cluster1", "another-name", two)
+	e.publish(t, "cluster1", names.IssuerConfigMap, one, next)
 	e.finds(t, next, "cluster1", "")
 	e.finds(t, two, "", verdict.UnknownKey)
 
-	e.publish(t, "cluster1", names.IssuerConfigMap, []byte("broken"))
+	t.Log("What cannot be used is nothing, and a key without a proof does not count.")
+	e.put(t, "cluster1", names.IssuerConfigMap, map[string]string{names.IssuerKeyIssuer: sharedIssuer, names.IssuerKeyJWKS: "broken"})
+	e.finds(t, next, "", verdict.UnknownIssuer)
 	await.Completion(t, patience, func(context.Context) string {
 		if status := e.store.Status(); len(status) != 1 || status[0].Err == nil {
 			return fmt.Sprintf("an error in %+v", status)
 		}
 		return ""
 	})
+	half := e.data(t, "cluster1", next)
+	half[names.IssuerKeyJWKS] = string(issuer.JWKS(t, one, next))
+	e.put(t, "cluster1", names.IssuerConfigMap, half)
 	e.finds(t, next, "cluster1", "")
-	e.publish(t, "cluster1", names.IssuerConfigMap, issuer.JWKS(t, next))
 	e.finds(t, one, "", verdict.UnknownKey)
 
 	t.Log("The hub denies the cluster and accepts it again.")
@@ -97,11 +101,16 @@ func TestPublished(t *testing.T) {
 	e.accept(t, "cluster1", true)
 	e.finds(t, next, "cluster1", "")
 
-	t.Log("A second cluster publishes one of its own and one of the first's.")
-	e.publish(t, "cluster1", names.IssuerConfigMap, issuer.JWKS(t, one, next))
+	t.Log("A second cluster publishes one of its own and one of the first's, without and with a proof.")
+	e.publish(t, "cluster1", names.IssuerConfigMap, one, next)
 	e.finds(t, one, "cluster1", "")
 	e.join(t, "cluster2")
-	e.publish(t, "cluster2", names.IssuerConfigMap, issuer.JWKS(t, two, next))
+	copied := e.data(t, "cluster2", two)
+	copied[names.IssuerKeyJWKS] = string(issuer.JWKS(t, two, next))
+	e.put(t, "cluster2", names.IssuerConfigMap, copied)
+	e.finds(t, two, "cluster2", "")
+	e.finds(t, next, "cluster1", "")
+	e.publish(t, "cluster2", names.IssuerConfigMap, two, next)
 	e.finds(t, next, "", verdict.AmbiguousKey)
 	e.finds(t, one, "cluster1", "")
 	e.finds(t, two, "cluster2", "")
@@ -110,22 +119,30 @@ func TestPublished(t *testing.T) {
 			t.Errorf("cluster %s: %d shared keys and %d others, want one each", status.Cluster, len(status.Shared), len(status.KeyIDs))
 		}
 	}
-	e.publish(t, "cluster2", names.IssuerConfigMap, issuer.JWKS(t, two))
+	e.publish(t, "cluster2", names.IssuerConfigMap, two)
 	e.finds(t, next, "cluster1", "")
 
-	t.Log("One cluster stops to publish, the other leaves.")
+	t.Log("One cluster stops to publish, the other leaves, and one of its name comes.")
 	if err := e.admin.Delete(t.Context(), configMap("cluster2", names.IssuerConfigMap)); err != nil {
 		t.Fatal(err)
 	}
 	e.finds(t, two, "", verdict.UnknownKey)
-	generation := e.store.Generation()
+	generation := e.store.Generations()["cluster1"]
 	if err := e.admin.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "cluster1"}}); err != nil {
 		t.Fatal(err)
 	}
 	e.finds(t, next, "", verdict.UnknownIssuer)
-	if e.store.Generation() == generation {
+	if e.store.Generations()["cluster1"] == generation {
 		t.Error("a cluster that left leaves the generation")
 	}
+	e.join(t, "cluster1")
+	await.Completion(t, patience, func(context.Context) string {
+		if status := e.store.Status(); len(status) != 1 || status[0].Err == nil {
+			return fmt.Sprintf("an error in %+v", status)
+		}
+		return ""
+	})
+	e.finds(t, next, "", verdict.UnknownIssuer) // What its predecessor published proves nothing for it.
 }
 
 // join makes a cluster that the hub accepts and that has joined.
@@ -133,11 +150,9 @@ func (e *env) join(t *testing.T, name string) {
 	t.Helper()
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cluster.Spec.HubAcceptsClient = true
-	for _, object := range []client.Object{cluster, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}} {
-		if err := e.admin.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-	}
+	installation.Create(t, e.admin, cluster, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{names.LabelClusterName: name},
+	}})
 	for _, condition := range []string{clusterv1.ManagedClusterConditionHubAccepted, clusterv1.ManagedClusterConditionJoined} {
 		apimeta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
 			Type: condition, Status: metav1.ConditionTrue, Reason: "Test",
@@ -164,14 +179,29 @@ func configMap(namespace, name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-func (e *env) publish(t *testing.T, namespace, name string, keys []byte) {
+// publish has a cluster publish keys that it has proven.
+func (e *env) publish(t *testing.T, namespace, name string, keys ...*issuer.Key) {
+	t.Helper()
+	e.put(t, namespace, name, e.data(t, namespace, keys...))
+}
+
+// data is what a cluster publishes that has proven its keys.
+func (e *env) data(t *testing.T, name string, keys ...*issuer.Key) map[string]string {
+	t.Helper()
+	cluster := &clusterv1.ManagedCluster{}
+	if err := client.IgnoreNotFound(e.admin.Get(t.Context(), client.ObjectKey{Name: name}, cluster)); err != nil {
+		t.Fatal(err)
+	}
+	return issuer.Published(t, sharedIssuer, name, string(cluster.UID), keys...)
+}
+
+func (e *env) put(t *testing.T, namespace, name string, data map[string]string) {
 	t.Helper()
 	object := configMap(namespace, name)
-	_, err := ctrl.CreateOrUpdate(t.Context(), e.admin, object, func() error {
-		object.Data = map[string]string{names.IssuerKeyIssuer: sharedIssuer, names.IssuerKeyJWKS: string(keys)}
+	if _, err := ctrl.CreateOrUpdate(t.Context(), e.admin, object, func() error {
+		object.Data = data
 		return nil
-	})
-	if err != nil {
+	}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -42,7 +42,7 @@ func Read(ctx context.Context, w io.Writer, path string, o Options, flush func()
 	}
 	defer func() { _ = f.Close() }() // only read
 	if o.Tail >= 0 {
-		if err := seekTail(f, o.Tail); err != nil {
+		if err := SeekTail(f, o.Tail); err != nil {
 			return err
 		}
 	}
@@ -104,8 +104,8 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// seekTail moves to the beginning of the last n lines.
-func seekTail(f *os.File, n int64) error {
+// SeekTail moves to the beginning of the last n lines.
+func SeekTail(f *os.File, n int64) error {
 	data, err := io.ReadAll(f)
 	if err != nil {
 		return err

@@ -1,5 +1,6 @@
 // Package gates turns the feature gates of an operator's resource into a
-// component's flag and into the condition that reports gates nobody knows. An
-// unknown gate is reported and never stops an operator, because a newer
-// resource may meet an older operator.
+// component's flags and into a condition. A gate that is unknown, because a
+// newer resource may meet an older operator, or that this version does not
+// implement is named in the condition as without effect. It never stops an
+// operator, and is never called valid.
 package gates

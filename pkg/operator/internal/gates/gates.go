@@ -10,20 +10,40 @@ import (
 	"k8s.io/component-base/featuregate"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// The condition of contract D.5 and D.8.
+// The condition about feature gates. Type and the first two reasons are OCM's.
 const (
-	// ConditionValid is True when every gate is known.
+	// ConditionValid is True when every gate is known, and implemented where it
+	// is enabled.
 	ConditionValid = "ValidFeatureGates"
 	// ReasonAllValid is the reason of True.
 	ReasonAllValid = "FeatureGatesAllValid"
-	// ReasonInvalid is the reason of False.
+	// ReasonInvalid is the reason of False when a gate is unknown.
 	ReasonInvalid = "InvalidFeatureGatesExisting"
+	// ReasonWithoutEffect is the reason of False when all gates are known.
+	ReasonWithoutEffect = "FeatureGatesWithoutEffect"
 )
 
-// Known are the gates of a component with their defaults.
-type Known map[featuregate.Feature]featuregate.FeatureSpec
+// Known are the gates of a component.
+type Known struct {
+	// Specs are all gates with their defaults.
+	Specs map[featuregate.Feature]featuregate.FeatureSpec
+	// Implemented are those that this version acts on. The others are off.
+	Implemented []featuregate.Feature
+}
+
+// Operator adds the gate that upstream's operators read themselves from the
+// gates of registration.
+func (k Known) Operator() Known {
+	k.Specs = maps.Clone(k.Specs)
+	k.Specs[names.GateNetworkPolicies] = featuregate.FeatureSpec{}
+	return k
+}
+
+func (k Known) implements(name featuregate.Feature) bool { return slices.Contains(k.Implemented, name) }
 
 // Setting is what a resource asks of one component.
 type Setting struct {
@@ -31,26 +51,34 @@ type Setting struct {
 	Enabled map[featuregate.Feature]bool
 	// Unknown are the gates that the component does not have, sorted.
 	Unknown []string
-	known   Known
+	// WithoutEffect are the gates that are asked for and not implemented, sorted.
+	WithoutEffect []string
+
+	known Known
 }
 
 // Evaluate applies requested to the defaults of known. A gate that is
 // mentioned twice is what its last mention says.
 func Evaluate(known Known, requested []operatorv1.FeatureGate) Setting {
-	s := Setting{Enabled: make(map[featuregate.Feature]bool, len(known)), known: known}
-	for name, spec := range known {
-		s.Enabled[name] = spec.Default
+	s := Setting{Enabled: make(map[featuregate.Feature]bool, len(known.Specs)), known: known}
+	for name, spec := range known.Specs {
+		s.Enabled[name] = spec.Default && known.implements(name)
 	}
+	asked := map[string]bool{}
 	for _, gate := range requested {
-		name := featuregate.Feature(gate.Feature)
-		if _, ok := known[name]; !ok {
-			s.Unknown = append(s.Unknown, gate.Feature)
-			continue
-		}
-		s.Enabled[name] = gate.Mode == operatorv1.FeatureGateModeTypeEnable
+		asked[gate.Feature] = gate.Mode == operatorv1.FeatureGateModeTypeEnable
 	}
-	slices.Sort(s.Unknown)
-	s.Unknown = slices.Compact(s.Unknown)
+	for _, gate := range slices.Sorted(maps.Keys(asked)) {
+		name := featuregate.Feature(gate)
+		switch _, ok := known.Specs[name]; {
+		case !ok:
+			s.Unknown = append(s.Unknown, gate)
+		case known.implements(name):
+			s.Enabled[name] = asked[gate]
+		case asked[gate]:
+			s.WithoutEffect = append(s.WithoutEffect, gate)
+		}
+	}
 	return s
 }
 
@@ -58,32 +86,35 @@ func Evaluate(known Known, requested []operatorv1.FeatureGate) Setting {
 func (s Setting) Args() []string {
 	var args []string
 	for _, name := range slices.Sorted(maps.Keys(s.Enabled)) {
-		if s.Enabled[name] != s.known[name].Default {
+		if s.known.implements(name) && s.Enabled[name] != s.known.Specs[name].Default {
 			args = append(args, fmt.Sprintf("--feature-gates=%s=%t", name, s.Enabled[name]))
 		}
 	}
 	return args
 }
 
-// On returns those of features that are enabled.
-func (s Setting) On(features ...featuregate.Feature) []featuregate.Feature {
-	return slices.DeleteFunc(slices.Clone(features), func(f featuregate.Feature) bool { return !s.Enabled[f] })
-}
-
 // Condition is ValidFeatureGates for the settings of all components.
 func Condition(settings ...Setting) metav1.Condition {
-	var unknown []string
+	var unknown, withoutEffect []string
 	for _, s := range settings {
 		unknown = append(unknown, s.Unknown...)
+		withoutEffect = append(withoutEffect, s.WithoutEffect...)
 	}
-	if len(unknown) == 0 {
-		return metav1.Condition{
-			Type: ConditionValid, Status: metav1.ConditionTrue,
-			Reason: ReasonAllValid, Message: "Feature gates are all valid",
-		}
+	c := metav1.Condition{
+		Type: ConditionValid, Status: metav1.ConditionTrue,
+		Reason: ReasonAllValid, Message: "Feature gates are all valid",
 	}
-	return metav1.Condition{
-		Type: ConditionValid, Status: metav1.ConditionFalse, Reason: ReasonInvalid,
-		Message: "There are unknown feature gates, which have no effect: " + strings.Join(unknown, ", "),
+	var sentences []string
+	if len(withoutEffect) > 0 {
+		c.Status, c.Reason = metav1.ConditionFalse, ReasonWithoutEffect
+		sentences = append(sentences, "Feature gates that this version does not implement have no effect: "+strings.Join(withoutEffect, ", "))
 	}
+	if len(unknown) > 0 {
+		c.Status, c.Reason = metav1.ConditionFalse, ReasonInvalid
+		sentences = append(sentences, "Unknown feature gates have no effect: "+strings.Join(unknown, ", "))
+	}
+	if len(sentences) > 0 {
+		c.Message = strings.Join(sentences, ". ")
+	}
+	return c
 }

@@ -5,61 +5,104 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/featuregate"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/gates"
 )
 
-func known() gates.Known { return gates.Known{"On": {Default: true}, "Off": {Default: false}} }
+func known() gates.Known {
+	return gates.Known{
+		Specs: map[featuregate.Feature]featuregate.FeatureSpec{
+			"On": {Default: true}, "Off": {Default: false}, "LaterOn": {Default: true}, "LaterOff": {Default: false},
+		},
+		Implemented: []featuregate.Feature{"On", "Off"},
+	}
+}
+
+func on(name string) operatorv1.FeatureGate {
+	return operatorv1.FeatureGate{Feature: name, Mode: operatorv1.FeatureGateModeTypeEnable}
+}
+
+func off(name string) operatorv1.FeatureGate {
+	return operatorv1.FeatureGate{Feature: name, Mode: operatorv1.FeatureGateModeTypeDisable}
+}
 
 func TestArgs(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name      string
+		known     gates.Known
 		requested []operatorv1.FeatureGate
 		want      []string
-		unknown   []string
+		condition metav1.Condition
 	}{
-		{name: "defaults need no flag"},
+		{
+			name:      "defaults need no flag, implemented or not",
+			condition: metav1.Condition{Status: metav1.ConditionTrue, Reason: gates.ReasonAllValid, Message: "Feature gates are all valid"},
+		},
 		{
 			name:      "an explicit disable of a default gate is passed on",
-			requested: []operatorv1.FeatureGate{{Feature: "On", Mode: operatorv1.FeatureGateModeTypeDisable}},
+			requested: []operatorv1.FeatureGate{off("On")},
 			want:      []string{"--feature-gates=On=false"},
+			condition: metav1.Condition{Status: metav1.ConditionTrue, Reason: gates.ReasonAllValid, Message: "Feature gates are all valid"},
 		},
 		{
-			name: "a gate that is set to its default needs no flag",
-			requested: []operatorv1.FeatureGate{
-				{Feature: "On", Mode: operatorv1.FeatureGateModeTypeEnable}, {Feature: "Off", Mode: operatorv1.FeatureGateModeTypeDisable},
+			name:      "a gate that is set to its default needs no flag",
+			requested: []operatorv1.FeatureGate{on("On"), off("Off")},
+			condition: metav1.Condition{Status: metav1.ConditionTrue, Reason: gates.ReasonAllValid, Message: "Feature gates are all valid"},
+		},
+		{
+			name:      "unknown gates are dropped and named, known ones work",
+			requested: []operatorv1.FeatureGate{on("Off"), on("Z"), {Feature: "A"}, on("Z")},
+			want:      []string{"--feature-gates=Off=true"},
+			condition: metav1.Condition{Status: metav1.ConditionFalse, Reason: gates.ReasonInvalid, Message: "Unknown feature gates have no effect: A, Z"},
+		},
+		{
+			name:      "gates that are not implemented are dropped and named, known ones work",
+			requested: []operatorv1.FeatureGate{on("Off"), on("LaterOn"), on("LaterOff")},
+			want:      []string{"--feature-gates=Off=true"},
+			condition: metav1.Condition{
+				Status: metav1.ConditionFalse, Reason: gates.ReasonWithoutEffect,
+				Message: "Feature gates that this version does not implement have no effect: LaterOff, LaterOn",
 			},
 		},
 		{
-			name: "unknown gates are dropped and told, known ones work",
-			requested: []operatorv1.FeatureGate{
-				{Feature: "Off", Mode: operatorv1.FeatureGateModeTypeEnable},
-				{Feature: "Z", Mode: operatorv1.FeatureGateModeTypeEnable},
-				{Feature: "A"},
-				{Feature: "Z"},
+			name:      "what is not implemented is off, which is valid to ask for",
+			requested: []operatorv1.FeatureGate{off("LaterOn"), off("LaterOff")},
+			condition: metav1.Condition{Status: metav1.ConditionTrue, Reason: gates.ReasonAllValid, Message: "Feature gates are all valid"},
+		},
+		{
+			name:      "the last mention counts",
+			requested: []operatorv1.FeatureGate{on("LaterOff"), off("On"), off("LaterOff"), on("On")},
+			condition: metav1.Condition{Status: metav1.ConditionTrue, Reason: gates.ReasonAllValid, Message: "Feature gates are all valid"},
+		},
+		{
+			name:      "upstream's gate of the operators is known",
+			known:     known().Operator(),
+			requested: []operatorv1.FeatureGate{on("NetworkPolicies"), on("Z")},
+			condition: metav1.Condition{
+				Status: metav1.ConditionFalse, Reason: gates.ReasonInvalid,
+				Message: "Feature gates that this version does not implement have no effect: NetworkPolicies. Unknown feature gates have no effect: Z",
 			},
-			want:    []string{"--feature-gates=Off=true"},
-			unknown: []string{"A", "Z"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			got := gates.Evaluate(known(), tc.requested)
+			if tc.known.Specs == nil {
+				tc.known = known()
+			}
+			got := gates.Evaluate(tc.known, tc.requested)
 			if diff := cmp.Diff(tc.want, got.Args()); diff != "" {
 				t.Errorf("args (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.unknown, got.Unknown); diff != "" {
-				t.Errorf("unknown (-want +got):\n%s", diff)
+			tc.condition.Type = "ValidFeatureGates"
+			if diff := cmp.Diff(tc.condition, gates.Condition(got)); diff != "" {
+				t.Errorf("condition (-want +got):\n%s", diff)
 			}
-			want := metav1.ConditionTrue
-			if len(tc.unknown) > 0 {
-				want = metav1.ConditionFalse
-			}
-			if c := gates.Condition(got); c.Status != want {
-				t.Errorf("condition %+v", c)
+			if got.Enabled["LaterOn"] {
+				t.Error("a gate that is not implemented is on")
 			}
 		})
 	}

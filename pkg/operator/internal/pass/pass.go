@@ -76,6 +76,13 @@ func (p *Pass[V]) Refuse(live report.Status, because metav1.Condition) {
 	p.Status.RelatedResources, p.Status.Generations = live.RelatedResources, live.Generations
 }
 
+// RefuseSetting sets the condition Applied to False after a pass that applied
+// everything but a setting. What was applied stays listed.
+func (p *Pass[V]) RefuseSetting(because metav1.Condition) {
+	because.Type, because.Status = conditionApplied, metav1.ConditionFalse
+	p.Status.Set(because)
+}
+
 // EnsureFinalizer makes sure, before anything is made for obj, that it will be
 // removed.
 func EnsureFinalizer(ctx context.Context, c client.Client, obj client.Object, finalizer, fieldManager string) error {

@@ -19,6 +19,8 @@ type Owned struct {
 	Client client.Client
 	// Label, a key with a value, marks the objects.
 	Label client.MatchingLabels
+	// FieldManager is the one that applied them.
+	FieldManager string
 	// Kinds are the lists of the kinds that are looked at.
 	Kinds []client.ObjectList
 }
@@ -35,7 +37,7 @@ func (o Owned) List(ctx context.Context) ([]client.Object, error) {
 			return nil, fmt.Errorf("list what was applied before: %w", err)
 		}
 		err := apimeta.EachListItem(list, func(item runtime.Object) error {
-			if obj, ok := item.(client.Object); ok {
+			if obj, ok := item.(client.Object); ok && apply.AppliedBy(obj, o.FieldManager) {
 				objs = append(objs, obj)
 			}
 			return nil

@@ -56,6 +56,20 @@ func (r *Reconciler) tellCredentials(s *scope) {
 	}
 }
 
+// tellSwitch says, together with the new driver, that an add-on that had tokens
+// has no certificate for its kubeClient registration yet: the hub keeps what the
+// token depends on until the condition is True, which it may have been for the
+// add-on's other signers.
+func (r *Reconciler) tellSwitch(s *scope) {
+	if r.config.KubeClient != driver.CSR || apimeta.FindStatusCondition(s.want.Status.Conditions, names.ConditionTokenInfrastructureReady) == nil {
+		return
+	}
+	s.set(metav1.Condition{
+		Type: names.ConditionCertificateRotated, Status: metav1.ConditionFalse, Reason: names.ReasonAddOnDeclared,
+		Message: "waiting for the certificate of the kubeClient registration, which had a token so far",
+	})
+}
+
 // set sets a condition of the status that is to be written. One that knows
 // since when it holds keeps that time.
 func (s *scope) set(c metav1.Condition) {

@@ -81,21 +81,25 @@ func (c *Config) Validate() error {
 // Setup adds add-on registration to the manager of a hub connection.
 func Setup(mgr ctrl.Manager, config Config) error {
 	r, err := newReconciler(mgr, config)
+	if err == nil {
+		err = control(mgr, r.watches, r)
+	}
 	if err != nil {
 		return fmt.Errorf("set up add-on registration: %w", err)
 	}
-	err = ctrl.NewControllerManagedBy(mgr).
+	return nil
+}
+
+// control has r called for what the watches see.
+func control(mgr ctrl.Manager, w *watches, r reconcile.Reconciler) error {
+	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.addons").
-		WatchesRawSource(r.watches).
+		WatchesRawSource(w).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		}).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("set up add-on registration: %w", err)
-	}
-	return nil
 }
 
 // newReconciler returns a reconciler whose caches are parts of the manager.

@@ -91,8 +91,9 @@ func TestRequestSurvives(t *testing.T) {
 	f := newFleet(t, driver.CSR)
 	f.register(t, "one")
 	for writes := 1; writes <= 8; writes++ {
-		p := f.startWith(t, dieAfter(writes))
-		p.awaitDeath(t, f)
+		dead, died := dieAfter(writes)
+		p := f.startWith(t, dead)
+		p.awaitDeath(t, f, died)
 		p.stop()
 	}
 	f.start(t)

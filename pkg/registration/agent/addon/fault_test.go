@@ -1,19 +1,26 @@
 package addon_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
@@ -61,8 +68,8 @@ func TestRefused(t *testing.T) {
 		return &http.Response{StatusCode: answer, Header: http.Header{}, Body: http.NoBody, Request: r}
 	})
 	secret := f.secret(t, old.Name)
-	soon := forge(t, f.cluster, names.AddOnServiceAccount(f.cluster, "one"), string(old.Data[names.KeyServiceAccountUID]), now().Add(-500*time.Second), now().Add(100*time.Second))
-	secret.Data["token"], secret.Annotations = soon, nil
+	f.age(t, secret, 0.81)
+	soon := secret.Data["token"]
 	if err := f.admin.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
@@ -142,10 +149,68 @@ func TestQuarrel(t *testing.T) {
 	f.config.KubeClient = driver.CSR
 	f.start(t)
 	f.register(t, "one")
+	drivers := f.watchDrivers(t)
+	// Each says what it wants again when it was undone, and again some time later.
+	for round := 1; round <= 5; round++ {
+		for _, auth := range []driver.AuthType{driver.Token, driver.CSR} {
+			eventually(t, fmt.Sprintf("driver %s for time %d", auth, round), func() error {
+				if n := drivers.count(string(auth)); n < round {
+					return fmt.Errorf("it was declared %d times", n)
+				}
+				return nil
+			})
+		}
+	}
+	// By then both wait.
 	f.settled(t)
-	if n := f.writes()["PATCH managedclusteraddons/status"]; n > 40 {
+	if n := f.writes()["PATCH managedclusteraddons/status"]; n > 24 {
 		t.Errorf("the agents wrote the status %d times", n)
 	}
+}
+
+// declarations counts how often the driver of add-on one became another.
+type declarations struct {
+	mu    sync.Mutex
+	last  string
+	times map[string]int
+}
+
+func (d *declarations) count(auth string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.times[auth]
+}
+
+// watchDrivers counts until the end of the test.
+func (f *fleet) watchDrivers(t *testing.T) *declarations {
+	t.Helper()
+	hub, err := client.NewWithWatch(f.plane.Config(), client.Options{Scheme: f.admin.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := hub.Watch(t.Context(), &addonv1beta1.ManagedClusterAddOnList{}, client.InNamespace(f.cluster))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &declarations{times: map[string]int{}}
+	done := make(chan struct{})
+	t.Cleanup(func() { events.Stop(); <-done })
+	go func() {
+		defer close(done)
+		for event := range events.ResultChan() {
+			addOn, ok := event.Object.(*addonv1beta1.ManagedClusterAddOn)
+			if !ok || len(addOn.Status.Registrations) == 0 || addOn.Status.Registrations[0].KubeClient == nil {
+				continue
+			}
+			d.mu.Lock()
+			if now := addOn.Status.Registrations[0].KubeClient.Driver; now != d.last && now != "" {
+				d.last = now
+				d.times[now]++
+			}
+			d.mu.Unlock()
+		}
+	}()
+	return d
 }
 
 // TestInstallNamespace waits for the namespace before it asks for anything.
@@ -252,6 +317,103 @@ func TestDeleting(t *testing.T) {
 	f.settled(t)
 	if f.secret(t, "precious") == nil {
 		t.Error("somebody else's Secret is gone")
+	}
+}
+
+// TestRenewedWhileDeleting renews the credential of an add-on that cleans up,
+// which may take longer than the credential has to go.
+func TestRenewedWhileDeleting(t *testing.T) {
+	t.Parallel()
+	for _, auth := range []driver.AuthType{driver.Token, driver.CSR} {
+		t.Run(string(auth), func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, auth)
+			f.start(t)
+			var old *corev1.Secret
+			if auth == driver.Token {
+				old = f.withToken(t)
+			} else {
+				old = f.withCertificate(t, "one")
+			}
+			addOn, err := f.get(t, "one")
+			if err == nil {
+				addOn.Finalizers = []string{"example.com/cleanup"}
+				err = errors.Join(f.admin.Update(t.Context(), addOn), f.admin.Delete(t.Context(), addOn))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.annotate(t, names.AnnotationRotate, now().UTC().Format(time.RFC3339))
+			if auth == driver.CSR {
+				f.approve(t, "one")
+			}
+			f.awaitSecret(t, old.Name, func(data map[string][]byte) bool {
+				return string(data["token"])+string(data["tls.key"]) != string(old.Data["token"])+string(old.Data["tls.key"])
+			})
+			if addOn, err = f.get(t, "one"); err == nil {
+				addOn.Finalizers = nil
+				err = f.admin.Update(t.Context(), addOn)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestSwitchBesideASigner: an add-on whose other signer has issued a certificate
+// says that there is none yet for the registration that had a token.
+func TestSwitchBesideASigner(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, driver.Token)
+	p := f.start(t)
+	f.withToken(t)
+	f.status(t, "one", setRegistrations(kubeClient(), customSigner("example.com/signer")))
+	f.approve(t, "one")
+	eventually(t, "a request for the signer", func() error {
+		for _, request := range f.requests(t, "one") {
+			if request.Spec.SignerName == "example.com/signer" && len(request.Status.Conditions) > 0 {
+				f.sign(t, request)
+				return nil
+			}
+		}
+		return errors.New("there is none")
+	})
+	f.condition(t, "one", names.ConditionCertificateRotated, metav1.ConditionTrue, names.ReasonCertificateUpdated)
+	p.stop()
+
+	first := make(chan []byte, 1)
+	f.setRefuse(func(r *http.Request) *http.Response {
+		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/managedclusteraddons/one/status") {
+			body, err := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			if err != nil {
+				t.Error(err)
+			}
+			select {
+			case first <- body:
+			default:
+			}
+		}
+		return nil
+	})
+	f.config.KubeClient = driver.CSR
+	f.start(t)
+	if body := <-first; !bytes.Contains(body, []byte(`"driver":"csr"`)) || !bytes.Contains(body, []byte(`"reason":"`+names.ReasonAddOnDeclared+`"`)) {
+		t.Errorf("the driver was declared with the condition of the other signer: %s", body)
+	}
+	eventually(t, "a request that nobody approves", func() error {
+		for _, request := range f.requests(t, "one") {
+			if request.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName {
+				return nil
+			}
+		}
+		return errors.New("there is none")
+	})
+	f.settled(t)
+	addOn, err := f.get(t, "one")
+	if err != nil || !apimeta.IsStatusConditionFalse(addOn.Status.Conditions, names.ConditionCertificateRotated) {
+		t.Errorf("conditions %+v, %v", addOn.Status.Conditions, err)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 	"k8s.io/utils/clock"
@@ -91,9 +92,14 @@ type fleet struct {
 	config    addon.Config
 	// secondsOfTokens is what the token driver asks for.
 	secondsOfTokens int64
+	// logger is the agent's and its connections'; by default there is one in
+	// verbose tests only, of the agent alone.
+	logger logr.Logger
 
 	mu     sync.Mutex
 	counts map[string]int
+	// running are the agents that were started and not stopped.
+	running []*process
 	// refuse answers a request of the agent in the API server's place.
 	refuse func(*http.Request) *http.Response
 	// fail makes a request fail before it arrives.
@@ -171,6 +177,7 @@ func (f *fleet) installHub(t *testing.T) {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.cluster}},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: cluster}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{names.GroupCertificates}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get", "list", "watch"}},
+			{APIGroups: []string{names.GroupCluster}, Resources: []string{"managedclusters/status"}, ResourceNames: []string{f.cluster}, Verbs: []string{"patch", "update"}},
 		}},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: cluster}, Subjects: subjects, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: cluster, APIGroup: rbacv1.GroupName}},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: names.ClusterRoleRegistration}, Rules: []rbacv1.PolicyRule{
@@ -190,6 +197,8 @@ func (f *fleet) installHub(t *testing.T) {
 type process struct {
 	registry *prometheus.Registry
 	stop     func()
+	// observed is nil for one without a controller.
+	observed *addon.Observed
 }
 
 // counted counts an agent's writes, events aside, and lets a test refuse some.
@@ -270,7 +279,16 @@ func (f *fleet) start(t *testing.T) *process {
 // test. Requests that dead takes are never sent.
 func (f *fleet) startWith(t *testing.T, dead func(*http.Request) bool) *process {
 	t.Helper()
-	return f.run(t, dead, func(_ context.Context, mgr ctrl.Manager, config addon.Config) error { return addon.Setup(mgr, config) })
+	var observed *addon.Observed
+	p := f.run(t, dead, func(_ context.Context, mgr ctrl.Manager, config addon.Config) (err error) {
+		observed, err = addon.SetupObserved(mgr, config)
+		return err
+	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p.observed = observed
+	f.running = append(f.running, p)
+	return p
 }
 
 // reconciler runs the agent without the controller that would call it.
@@ -286,13 +304,18 @@ func (f *fleet) reconciler(t *testing.T) *addon.Reconciler {
 
 func (f *fleet) run(t *testing.T, dead func(*http.Request) bool, setup func(context.Context, ctrl.Manager, addon.Config) error) *process {
 	t.Helper()
-	logger := logr.Discard()
-	if testing.Verbose() {
+	logger := f.logger
+	if logger.IsZero() && testing.Verbose() {
 		logger = textlogger.NewLogger(textlogger.NewConfig())
 	}
 	wrap := func(c *rest.Config) *rest.Config {
 		c.QPS = -1
 		c.Wrap(func(next http.RoundTripper) http.RoundTripper { return &counted{fleet: f, dead: dead, next: next} })
+		if !f.logger.IsZero() { // As client-go does with -v=6 and more.
+			c.Wrap(func(next http.RoundTripper) http.RoundTripper {
+				return transport.NewDebuggingRoundTripper(next, transport.DebugByContext)
+			})
+		}
 		return c
 	}
 	options := controllers.Options(manager.Options{Logger: logger})
@@ -325,7 +348,13 @@ func (f *fleet) run(t *testing.T, dead func(*http.Request) bool, setup func(cont
 			}
 		})
 	}
-	p.stop = func() { cancel(); running.Wait() }
+	p.stop = func() {
+		f.mu.Lock()
+		f.running = slices.DeleteFunc(f.running, func(other *process) bool { return other == p })
+		f.mu.Unlock()
+		cancel()
+		running.Wait()
+	}
 	t.Cleanup(p.stop)
 	return p
 }

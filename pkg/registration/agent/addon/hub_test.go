@@ -14,6 +14,7 @@ import (
 	"math/big"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -141,30 +142,36 @@ func (p *process) series(t *testing.T, name string) int {
 }
 
 // dieAfter makes a process end with its nth write: nothing that it tries
-// afterwards happens.
-func dieAfter(writes int) func(*http.Request) bool {
+// afterwards happens. died is closed when it tries.
+func dieAfter(writes int) (dead func(*http.Request) bool, died <-chan struct{}) {
 	var seen atomic.Int32
+	over := make(chan struct{})
+	end := sync.OnceFunc(func() { close(over) })
 	return func(r *http.Request) bool {
-		if r.Method == http.MethodGet || strings.Contains(r.URL.Path, "/events") {
-			return int(seen.Load()) >= writes
+		late := int(seen.Load()) >= writes
+		if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/events") {
+			late = int(seen.Add(1)) > writes
 		}
-		return int(seen.Add(1)) > writes
-	}
+		if late {
+			end()
+		}
+		return late
+	}, over
 }
 
 // awaitDeath waits until a process can do no more, or has nothing more to do.
-func (p *process) awaitDeath(t *testing.T, f *fleet) {
+func (p *process) awaitDeath(t *testing.T, f *fleet, died <-chan struct{}) {
 	t.Helper()
-	for quiet := 0; quiet < 5; {
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		<-ctx.Done()
-		cancel()
-		if len(f.writes()) == 0 {
-			quiet++
-			continue
+	eventually(t, "the agent to die", func() error {
+		select {
+		case <-died:
+			return nil
+		default:
 		}
-		quiet = 0
-	}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		return p.observed.Idle(ctx, f.admin, soon)
+	})
 }
 
 // withCertificate registers an add-on by certificate and waits until it has one.

@@ -59,9 +59,11 @@ func renewed(lease *coordinationv1.Lease, now time.Time) bool {
 }
 
 // leaseChanged makes the reconciler look if a lease's change can change an
-// add-on's availability: not when one is renewed in time.
-func (r *Reconciler) leaseChanged(name string, old *coordinationv1.Lease) {
-	if old != nil && renewed(old, r.config.Clock.Now()) {
+// add-on's availability earlier than it looks anyway: not when one is renewed in
+// time, but when the time of its renewal moves back.
+func (r *Reconciler) leaseChanged(name string, old, changed *coordinationv1.Lease) {
+	now := r.config.Clock.Now()
+	if old != nil && changed != nil && renewed(old, now) && renewed(changed, now) && !changed.Spec.RenewTime.Before(old.Spec.RenewTime) {
 		return
 	}
 	if r.memory.knows(name) {
@@ -164,27 +166,31 @@ func (l *leases) watch(ctx context.Context, namespace string, changed leaseHandl
 	return c, nil
 }
 
-// leaseHandler is told the name of a lease that changed and what it was before,
-// nil if it appeared or went away.
-type leaseHandler func(name string, old *coordinationv1.Lease)
+// leaseHandler is told the name of a lease that changed, what it was before, nil
+// if it appeared, and what it is now, nil if it went away.
+type leaseHandler func(name string, old, changed *coordinationv1.Lease)
 
 func (h leaseHandler) events() toolscache.ResourceEventHandler {
-	tell := func(object any, old *coordinationv1.Lease) {
-		if lease, ok := object.(*coordinationv1.Lease); ok {
-			h(lease.Name, old)
-		}
-	}
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) { tell(object, nil) },
+		AddFunc: func(object any) {
+			if lease, ok := object.(*coordinationv1.Lease); ok {
+				h(lease.Name, nil, lease)
+			}
+		},
 		UpdateFunc: func(before, after any) {
-			old, _ := before.(*coordinationv1.Lease)
-			tell(after, old)
+			old, okBefore := before.(*coordinationv1.Lease)
+			lease, okAfter := after.(*coordinationv1.Lease)
+			if okBefore && okAfter {
+				h(lease.Name, old, lease)
+			}
 		},
 		DeleteFunc: func(object any) {
 			if lost, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 				object = lost.Obj
 			}
-			tell(object, nil)
+			if lease, ok := object.(*coordinationv1.Lease); ok {
+				h(lease.Name, lease, nil)
+			}
 		},
 	}
 }

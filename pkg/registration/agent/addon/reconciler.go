@@ -82,10 +82,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("read the add-on: %w", err)
 	}
-	if !addOn.DeletionTimestamp.IsZero() {
-		// Its agent may need the credential while it cleans up.
-		return ctrl.Result{}, nil
-	}
 	if blind {
 		s := r.scope(addOn)
 		r.blind(s)
@@ -114,7 +110,8 @@ func (r *Reconciler) settle(s *scope, err error) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: s.again}, nil
 }
 
-// register is what is done for an add-on that is there, phase by phase. The
+// register is what is done for an add-on that is there, phase by phase; one that
+// is being deleted is, and its agent may need its credential to clean up. The
 // driver is declared in a write of its own, and everything else follows when
 // that is seen (contract C.2, Seed vs upstream 7).
 func (r *Reconciler) register(ctx context.Context, s *scope) (*scope, error) {
@@ -126,6 +123,7 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (*scope, error) {
 		return s, r.write(ctx, s)
 	}
 	if declareDriver(s) {
+		r.tellSwitch(s)
 		r.leases.prepare(ctx, s.namespace, r.leaseChanged)
 		return s, r.write(ctx, s)
 	}

@@ -2,6 +2,7 @@ package addon_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,10 +26,7 @@ func TestRenewal(t *testing.T) {
 		name   string
 		damage func(*corev1.Secret)
 	}{
-		{name: "near expiry", damage: func(s *corev1.Secret) {
-			s.Data["token"] = forge(t, f.cluster, account, uid, now().Add(-500*time.Second), now().Add(100*time.Second))
-			delete(s.Annotations, names.AnnotationCredentialObtained)
-		}},
+		{name: "near expiry", damage: func(s *corev1.Secret) { f.age(t, s, 0.81) }},
 		{name: "expired", damage: func(s *corev1.Secret) {
 			s.Data["token"] = forge(t, f.cluster, account, uid, now().Add(-500*time.Second), now().Add(-time.Second))
 		}},
@@ -56,9 +54,20 @@ func TestRenewal(t *testing.T) {
 		}
 	}
 
-	// What surrounds the token is repaired without another token.
+	// One that has more than the last three tenths of its life is left alone.
 	f.writes()
 	secret := f.secret(t, good.Name)
+	f.age(t, secret, 0.69)
+	if err := f.admin.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	f.settled(t)
+	if writes := f.writes(); writes["POST serviceaccounts/token"] != 0 || writes["PUT secrets"] != 0 {
+		t.Errorf("with three tenths of its life left: the agent wrote %v", writes)
+	}
+
+	// What surrounds the token is repaired without another token.
+	secret = f.secret(t, good.Name)
 	secret.Data["kubeconfig"] = []byte("{}")
 	delete(secret.Data, "cluster-name")
 	if err := f.admin.Update(t.Context(), secret); err != nil {
@@ -79,17 +88,39 @@ func TestRenewal(t *testing.T) {
 	f.awaitSecret(t, good.Name, func(data map[string][]byte) bool { return len(data["token"]) > 100 })
 }
 
-// settled waits until the agent has not written for a while.
+// age puts a token into a Secret of which that part of an hour's life is used,
+// and which has longer to go than any test waits.
+func (f *fleet) age(t *testing.T, secret *corev1.Secret, used float64) {
+	t.Helper()
+	issued := now().Add(-time.Duration(used * float64(time.Hour)))
+	account := names.AddOnServiceAccount(f.cluster, "one")
+	secret.Data["token"] = forge(t, f.cluster, account, string(secret.Data[names.KeyServiceAccountUID]), issued, issued.Add(time.Hour))
+	delete(secret.Annotations, names.AnnotationCredentialObtained)
+}
+
+// soon is longer than any wait is left untold.
+const soon = 1500 * time.Millisecond
+
+// settled waits until every agent of the cluster has nothing to do: it has seen
+// all that is there, a look at each add-on changes nothing, and none is to be
+// looked at soon.
 func (f *fleet) settled(t *testing.T) {
 	t.Helper()
-	before := fmt.Sprint(f.peek())
-	for range 30 { // Longer than any wait is left untold.
-		pause(50 * time.Millisecond)
-		if again := fmt.Sprint(f.peek()); again != before {
-			f.settled(t)
-			return
+	eventually(t, "the agents to be at rest", func() error {
+		f.mu.Lock()
+		running := slices.Clone(f.running)
+		f.mu.Unlock()
+		before := fmt.Sprint(f.peek())
+		for _, p := range running {
+			if err := p.observed.Idle(t.Context(), f.admin, soon); err != nil {
+				return err
+			}
 		}
-	}
+		if after := fmt.Sprint(f.peek()); after != before {
+			return fmt.Errorf("they wrote %s, and now %s", before, after)
+		}
+		return nil
+	})
 }
 
 // TestRotate asks for new credentials of both drivers.

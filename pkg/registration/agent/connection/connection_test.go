@@ -1,6 +1,7 @@
 package connection_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -25,6 +26,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/connection"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 )
 
 func certificate(t *testing.T, name string) (cert, key []byte) {
@@ -65,21 +67,24 @@ func server(t *testing.T) kubeconfig.Hub {
 	}}
 }
 
+// get reads url. A request that meets a connection in the moment in which it is
+// closed fails, and is made again.
 func get(t *testing.T, c *http.Client, url string) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var body []byte
+	await.Success(t, time.Minute, "the answer of "+url, func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+		if err != nil {
+			return err
+		}
+		resp, err := c.Do(req)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = resp.Body.Close() }()
+		body, err = io.ReadAll(resp.Body)
+		return err
+	})
 	return string(body)
 }
 

@@ -9,15 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	certificatesv1 "k8s.io/api/certificates/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
@@ -50,7 +47,7 @@ type addOnWorld struct {
 }
 
 func newAddOnWorld(registration addonv1beta1.RegistrationConfig) *addOnWorld {
-	w := &addOnWorld{world: &world{hub: fake.NewClientBuilder().WithScheme(scheme.New()).Build(), clock: testingclock.NewFakePassiveClock(epoch)}}
+	w := &addOnWorld{world: &world{hub: newHub(), clock: testingclock.NewFakePassiveClock(epoch)}}
 	w.restart(registration)
 	return w
 }
@@ -185,7 +182,7 @@ func TestAddOnHaltsAtTenOpenRequests(t *testing.T) {
 	w := newAddOnWorld(kubeClient("csr", ""))
 	open := func(prefix string, labels map[string]string) {
 		for i := range 10 {
-			if err := w.hub.Create(t.Context(), &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(prefix, i), Labels: labels}}); err != nil {
+			if err := w.hub.Create(t.Context(), asking(t, fmt.Sprint(prefix, i), "me", addOnUser, labels)); err != nil {
 				t.Fatal(err)
 			}
 		}

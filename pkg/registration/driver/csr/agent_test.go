@@ -15,12 +15,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
@@ -43,8 +46,21 @@ type world struct {
 	pending driver.Data
 }
 
+// newHub says that who asks is "me".
+func newHub() client.WithWatch {
+	return fake.NewClientBuilder().WithScheme(scheme.New()).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, hub client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if review, ok := o.(*authenticationv1.SelfSubjectReview); ok {
+				review.Status.UserInfo.Username = "me"
+				return nil
+			}
+			return hub.Create(ctx, o, opts...)
+		},
+	}).Build()
+}
+
 func newWorld() *world {
-	w := &world{hub: fake.NewClientBuilder().WithScheme(scheme.New()).Build(), clock: testingclock.NewFakePassiveClock(epoch)}
+	w := &world{hub: newHub(), clock: testingclock.NewFakePassiveClock(epoch)}
 	w.agent = csr.NewAgent(csr.AgentConfig{Identity: self, ExpirationSeconds: 3600, Clock: w.clock})
 	return w
 }
@@ -239,8 +255,7 @@ func TestRefusalBacksOffThenAsksAnew(t *testing.T) {
 			t.Parallel()
 			w := newWorld()
 			w.step(t)
-			var last time.Duration
-			for n := 1; n <= 3; n++ {
+			for n := 1; n <= 5; n++ {
 				got := w.csrs(t)
 				if len(got) != n {
 					t.Fatalf("%d CSRs before refusal %d", len(got), n)
@@ -250,10 +265,10 @@ func TestRefusalBacksOffThenAsksAnew(t *testing.T) {
 				if step.Waiting.Reason != reason || !step.Failing || !strings.Contains(step.Waiting.Message, "because") || step.After <= 0 {
 					t.Fatalf("got %+v", step.Waiting)
 				}
-				if step.After < last/2 {
-					t.Errorf("waits %v after %v", step.After, last)
+				// Twice as long after each, less up to half and what the hub's date lacks of a second.
+				if most := 10 * time.Second << (n - 1); step.After > most || step.After < most/2-time.Second {
+					t.Errorf("waits %v after %d refusals, want between %v and %v", step.After, n, most/2, most)
 				}
-				last = step.After
 				w.clock.SetTime(w.clock.Now().Add(step.After - time.Second))
 				if again := w.step(t); again.After != time.Second || len(w.csrs(t)) != n {
 					t.Fatalf("asked anew before its time: %+v", again.Waiting)
@@ -267,12 +282,25 @@ func TestRefusalBacksOffThenAsksAnew(t *testing.T) {
 	}
 }
 
+// asking is a CSR that a requester made for a user.
+func asking(t *testing.T, name, requester, user string, labels map[string]string) *certificatesv1.CertificateSigningRequest {
+	t.Helper()
+	return &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Username: requester,
+			Request:  signed(t, newKey(t), &x509.CertificateRequest{Subject: pkix.Name{CommonName: user}}),
+		},
+	}
+}
+
 func TestHaltsAtTenOpenRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
+	const user = "system:open-cluster-management:cluster1:agent1"
 	make10 := func(prefix string, labels map[string]string, certificate []byte) {
 		for i := range 10 {
-			c := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(prefix, i), Labels: labels}}
+			c := asking(t, fmt.Sprint(prefix, i), "me", user, labels)
 			if err := w.hub.Create(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
@@ -284,13 +312,24 @@ func TestHaltsAtTenOpenRequests(t *testing.T) {
 	make10("addon", map[string]string{names.LabelClusterName: "cluster1", names.LabelAddOnName: "x"}, nil)
 	make10("other", map[string]string{names.LabelClusterName: "cluster2"}, nil)
 	make10("issued", map[string]string{names.LabelClusterName: "cluster1"}, []byte("x"))
+	// What a neighbour or the holder of a bootstrap token makes halts nobody else.
+	for i := range 10 {
+		for _, c := range []*certificatesv1.CertificateSigningRequest{
+			asking(t, fmt.Sprint("labelled", i), "me", "system:open-cluster-management:cluster2:agent1", map[string]string{names.LabelClusterName: "cluster1"}),
+			asking(t, fmt.Sprint("forged", i), "neighbour", user, map[string]string{names.LabelClusterName: "cluster1"}),
+		} {
+			if err := w.hub.Create(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	if step := w.step(t); step.Waiting.Reason != csr.ReasonRequested {
 		t.Fatalf("got %+v", step.Waiting)
 	}
 	make10("open", map[string]string{names.LabelClusterName: "cluster1"}, nil)
 	w.pending = nil
 	step := w.step(t)
-	if step.Waiting.Reason != csr.ReasonHalted || !step.Failing || step.After <= 0 || len(w.csrs(t)) != 41 {
+	if step.Waiting.Reason != csr.ReasonHalted || !step.Failing || step.After <= 0 || len(w.csrs(t)) != 61 {
 		t.Errorf("got %+v, %d CSRs", step.Waiting, len(w.csrs(t)))
 	}
 	if err := w.hub.DeleteAllOf(t.Context(), &certificatesv1.CertificateSigningRequest{}, client.MatchingLabels{names.LabelClusterName: "cluster1"}); err != nil {
@@ -397,18 +436,37 @@ func TestInspectProblems(t *testing.T) {
 	}
 }
 
+// TestHubErrorsKeepThePendingData: whichever call the hub fails, the error is
+// told and the request is the same one afterwards.
 func TestHubErrorsKeepThePendingData(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	first, err := w.agent.Obtain(t.Context(), w.hub, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	step, _ := w.agent.Obtain(ctx, w.hub, first.Pending)
-	if string(step.Pending["csr-name"]) != string(first.Pending["csr-name"]) {
-		t.Errorf("lost the pending request: %v", step.Pending["csr-name"])
+	down := errors.New("connection refused")
+	for call, funcs := range map[string]interceptor.Funcs{
+		"get": {Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return down
+		}},
+		"list":   {List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return down }},
+		"create": {Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return down }},
+	} {
+		t.Run(call, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			first, err := w.agent.Obtain(t.Context(), w.hub, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			step, err := w.agent.Obtain(t.Context(), interceptor.NewClient(w.hub, funcs), first.Pending)
+			if !errors.Is(err, down) {
+				t.Errorf("got %v, want what the hub said", err)
+			}
+			if diff := cmp.Diff(first.Pending, step.Pending); diff != "" {
+				t.Error("the pending request changed") // The difference would show a key.
+			}
+			w.pending = step.Pending
+			if w.step(t); len(w.csrs(t)) != 1 || w.csrs(t)[0].Name != string(first.Pending["csr-name"]) {
+				t.Errorf("afterwards there are %d requests", len(w.csrs(t)))
+			}
+		})
 	}
 }
 

@@ -3,8 +3,10 @@ package csr
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,9 +18,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// MaxOpenRequests is the number of CSRs of one cluster, or of one add-on of a
-// cluster, without a certificate, at which the agent stops making more
-// (contract B.4, C.3). Issued ones do not count: with certificates of ten
+// MaxOpenRequests is the number of an agent's own CSRs for its cluster, or for one
+// add-on of it, without a certificate, at which the agent stops making more.
+// What others make counts nothing, whatever labels it has. Issued ones do not count: with certificates of ten
 // minutes there can be more than ten of them before the hub's own clean-up,
 // which runs hourly, comes by.
 const MaxOpenRequests = 10
@@ -111,7 +113,9 @@ func (r *requester) create(ctx context.Context, hub client.Client, req *request)
 	return r.follow(req, csr)
 }
 
-// openRequests counts the owner's CSRs that brought no certificate.
+// openRequests counts the agent's own CSRs that brought no certificate. Anybody
+// who may create CSRs can give them the labels and the subject of this agent, so
+// where there are many, those of other requesters are left out.
 func (r *requester) openRequests(ctx context.Context, hub client.Client) (int, error) {
 	selector, err := r.wanted.selector()
 	if err != nil {
@@ -121,13 +125,22 @@ func (r *requester) openRequests(ctx context.Context, hub client.Client) (int, e
 	if err := hub.List(ctx, &list, client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return 0, fmt.Errorf("list CertificateSigningRequests of %s: %w", r.wanted.owner, err)
 	}
-	open := 0
-	for i := range list.Items {
-		if len(list.Items[i].Status.Certificate) == 0 {
-			open++
-		}
+	open := slices.DeleteFunc(list.Items, func(c certificatesv1.CertificateSigningRequest) bool {
+		return len(c.Status.Certificate) > 0 || !r.wanted.asksFor(c.Spec.Request)
+	})
+	if len(open) < MaxOpenRequests {
+		return len(open), nil
 	}
-	return open, nil
+	self := &authenticationv1.SelfSubjectReview{}
+	if err := hub.Create(ctx, self); apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return len(open), nil // Hubs before Kubernetes 1.28 do not say who asks.
+	} else if err != nil {
+		return 0, fmt.Errorf("ask the hub for the user name of %s: %w", r.wanted.owner, err)
+	}
+	open = slices.DeleteFunc(open, func(c certificatesv1.CertificateSigningRequest) bool {
+		return c.Spec.Username != self.Status.UserInfo.Username
+	})
+	return len(open), nil
 }
 
 func (r *requester) object(req *request) (*certificatesv1.CertificateSigningRequest, error) {

@@ -18,12 +18,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// Lifetimes that a registration may ask for. Nothing asked for leaves the
-// choice to the signer, which caps what it issues in any case.
-const (
-	MinExpiration = 10 * time.Minute
-	MaxExpiration = 365 * 24 * time.Hour
-)
+// MinExpiration is the shortest lifetime that a registration may ask for. There
+// is no longest: the signer caps what it issues.
+const MinExpiration = 10 * time.Minute
 
 const minRSABits = 2048
 
@@ -137,10 +134,8 @@ func vetEnvelope(csr *certificatesv1.CertificateSigningRequest, cluster string) 
 	if !slices.Equal(usages, slices.Sorted(slices.Values(Usages()))) {
 		return refuse(WrongUsages, "the usages are %q, not exactly %q", csr.Spec.Usages, Usages())
 	}
-	if asked := csr.Spec.ExpirationSeconds; asked != nil {
-		if *asked < int32(MinExpiration/time.Second) || *asked > int32(MaxExpiration/time.Second) {
-			return refuse(WrongExpiration, "a lifetime of %d s is not between %v and %v", *asked, MinExpiration, MaxExpiration)
-		}
+	if asked := csr.Spec.ExpirationSeconds; asked != nil && *asked < int32(MinExpiration/time.Second) {
+		return refuse(WrongExpiration, "a lifetime of %d s is shorter than %v", *asked, MinExpiration)
 	}
 	return nil
 }

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 )
 
 // wanted is the certificate that is asked for, and how.
@@ -30,8 +32,8 @@ type wanted struct {
 	distinction []string
 	// prefix begins the name of the CSR, without the dash that follows.
 	prefix string
-	// labels are those of the CSR. CSRs with these labels and without those
-	// named in lacks count against MaxOpenRequests.
+	// labels are those of the CSR. The agent's CSRs with these labels and without
+	// those named in lacks count against MaxOpenRequests.
 	labels map[string]string
 	lacks  string
 	signer string
@@ -52,6 +54,12 @@ type words struct {
 // subject is the subject of the certificate.
 func (w *wanted) subject() pkix.Name {
 	return pkix.Name{CommonName: w.user, Organization: w.groups, OrganizationalUnit: w.units}
+}
+
+// asksFor reports whether a CSR's request is for the user that is wanted.
+func (w *wanted) asksFor(pem []byte) bool {
+	request, err := pemutil.ParseRequest(pem)
+	return err == nil && request.Subject.CommonName == w.user
 }
 
 // requestName is the name of the CSR for what is wanted and a key: a prefix and

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"maps"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,7 +52,7 @@ func RunAddOn(t *testing.T, s AddOnSuite) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newAddOnRun(s, s.Prefix+"-"+name, "addon1")
-			r.hub = counting(s.Hub(t, r.addOn.Namespace), &r.writes)
+			r.hub = r.counting(s.Hub(t, r.addOn.Namespace))
 			check(t, r)
 		})
 	}
@@ -61,10 +60,11 @@ func RunAddOn(t *testing.T, s AddOnSuite) {
 
 // addOnRun is an add-on and an agent whose process may be replaced at any time.
 type addOnRun struct {
+	requests
+
 	suite   AddOnSuite
 	addOn   *addonv1beta1.ManagedClusterAddOn
 	pending driver.Data
-	writes  atomic.Int32
 	hub     client.WithWatch
 }
 
@@ -243,6 +243,9 @@ func addOnIssues(t *testing.T, r *addOnRun) {
 	}
 	if validity != issued.Validity || validity.Lifetime() <= 0 {
 		t.Errorf("it is good %+v, inspected %+v", issued.Validity, validity)
+	}
+	if writes, tokens := r.writes.Load(), r.tokens.Load(); writes+tokens > 1 {
+		t.Errorf("it cost %d writes and %d TokenRequests, want one of them at most", writes, tokens)
 	}
 	checkUser(t, issued)
 	for key := range issued.Data {

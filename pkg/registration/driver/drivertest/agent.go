@@ -4,7 +4,6 @@ import (
 	"errors"
 	"maps"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,17 +64,18 @@ func RunAgent(t *testing.T, s AgentSuite) {
 
 // run is an agent whose process may be replaced at any time.
 type run struct {
+	requests
+
 	suite   AgentSuite
 	id      driver.Identity
 	agent   driver.Agent
 	pending driver.Data
-	writes  atomic.Int32
 	hub     client.WithWatch
 }
 
 func newRun(s AgentSuite, id driver.Identity) *run {
 	r := &run{suite: s, id: id, agent: s.New(id)}
-	r.hub = counting(s.Hub, &r.writes)
+	r.hub = r.counting(s.Hub)
 	return r
 }
 

@@ -4,29 +4,66 @@ import (
 	"context"
 	"sync/atomic"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// counting returns a client that counts what changes an object on the hub. A
-// TokenRequest changes none.
-func counting(hub client.WithWatch, writes *atomic.Int32) client.WithWatch {
+// requests counts what is asked of a hub.
+type requests struct {
+	// writes are what changes an object, by whatever verb or subresource.
+	writes atomic.Int32
+	// tokens are TokenRequests, which change none.
+	tokens atomic.Int32
+}
+
+// counting returns a client of which r counts the requests.
+func (r *requests) counting(hub client.WithWatch) client.WithWatch {
 	return interceptor.NewClient(hub, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			writes.Add(1)
+			r.writes.Add(1)
 			return c.Create(ctx, o, opts...)
 		},
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-			writes.Add(1)
+			r.writes.Add(1)
 			return c.Update(ctx, o, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			writes.Add(1)
+			r.writes.Add(1)
 			return c.Patch(ctx, o, p, opts...)
 		},
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			r.writes.Add(1)
+			return c.Apply(ctx, o, opts...)
+		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			writes.Add(1)
+			r.writes.Add(1)
 			return c.Delete(ctx, o, opts...)
+		},
+		DeleteAllOf: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteAllOfOption) error {
+			r.writes.Add(1)
+			return c.DeleteAllOf(ctx, o, opts...)
+		},
+		SubResourceCreate: func(ctx context.Context, c client.Client, name string, o, sub client.Object, opts ...client.SubResourceCreateOption) error {
+			if _, ok := sub.(*authenticationv1.TokenRequest); ok {
+				r.tokens.Add(1)
+			} else {
+				r.writes.Add(1)
+			}
+			return c.SubResource(name).Create(ctx, o, sub, opts...)
+		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, name string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+			r.writes.Add(1)
+			return c.SubResource(name).Update(ctx, o, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, name string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			r.writes.Add(1)
+			return c.SubResource(name).Patch(ctx, o, p, opts...)
+		},
+		SubResourceApply: func(ctx context.Context, c client.Client, name string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			r.writes.Add(1)
+			return c.SubResource(name).Apply(ctx, o, opts...)
 		},
 	})
 }

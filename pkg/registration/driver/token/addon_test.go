@@ -168,13 +168,27 @@ func TestInspect(t *testing.T) {
 			if !errors.Is(err, tc.want) {
 				t.Fatalf("got %v, want %v", err, tc.want)
 			}
-			if tc.want != nil && strings.Contains(err.Error(), "signature") {
-				t.Errorf("the error tells of the token: %v", err)
+			if tc.want != nil {
+				tellsNothing(t, err, tc.token)
 			}
 			if validity.Lifetime() != tc.life {
 				t.Errorf("it is good for %v, want %v", validity.Lifetime(), tc.life)
 			}
 		})
+	}
+}
+
+// tellsNothing fails if an error holds any part of a token, decoded or not.
+func tellsNothing(t *testing.T, err error, token []byte) {
+	t.Helper()
+	for part := range strings.SplitSeq(string(token), ".") {
+		if len(part) >= 8 && strings.Contains(err.Error(), part) {
+			t.Errorf("the error holds a part of the token: %v", err)
+		}
+		decoded, wrong := base64.RawURLEncoding.DecodeString(part)
+		if wrong == nil && len(decoded) >= 8 && strings.Contains(err.Error(), string(decoded)) {
+			t.Errorf("the error holds a decoded part of the token: %v", err)
+		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -16,10 +15,15 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/clusterpatch"
 )
 
-func accepted(status metav1.ConditionStatus, reason, message string) metav1.Condition {
-	return metav1.Condition{
+// accepted are the two conditions that say whether the hub accepts a cluster:
+// OCM's, and HubApprovedJoin, which always says the same.
+func accepted(status metav1.ConditionStatus, reason, message string) []metav1.Condition {
+	condition := metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionHubAccepted, Status: status, Reason: reason, Message: message,
 	}
+	mirror := condition
+	mirror.Type = names.ConditionHubApprovedJoin
+	return []metav1.Condition{condition, mirror}
 }
 
 // clockSynced is what is true of a lease that the hub itself has just written.
@@ -32,16 +36,10 @@ func clockSynced() metav1.Condition {
 	}
 }
 
-// denied reports whether the hub has finished denying the cluster.
-func denied(cluster *clusterv1.ManagedCluster) bool {
-	condition := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
-	return condition != nil && condition.Status == metav1.ConditionFalse && condition.Reason == names.ReasonHubDenied
-}
-
 func (r *Reconciler) condition(ctx context.Context, cluster *clusterv1.ManagedCluster,
 	status metav1.ConditionStatus, reason, message string,
 ) (changed bool, err error) {
-	return clusterpatch.Conditions(ctx, r.Client, Owner, cluster, r.Clock.Now(), accepted(status, reason, message))
+	return clusterpatch.Conditions(ctx, r.Client, Owner, cluster, r.Clock.Now(), accepted(status, reason, message)...)
 }
 
 // failed tells the user about an error that will not pass by itself, and
@@ -51,6 +49,9 @@ func (r *Reconciler) failed(ctx context.Context, cluster *clusterv1.ManagedClust
 		return err
 	}
 	_, patchErr := r.condition(ctx, cluster, metav1.ConditionFalse, names.ReasonHubError, err.Error())
+	if errors.Is(err, errForeign) {
+		return patchErr // A retry finds the same; the label that is missing makes an event.
+	}
 	return errors.Join(err, patchErr)
 }
 

@@ -1,8 +1,8 @@
 // Package acceptance gives a cluster that the hub accepts its place on the hub,
 // takes it away from one that is denied, and detaches one that is deleted
 // (contract B.8 and B.12). It owns the cluster namespace, the cluster's RBAC,
-// the making of its lease, the finalizer of registration, and the condition
-// HubAcceptedManagedCluster.
+// the making of its lease, the finalizer of registration, and the conditions
+// HubAcceptedManagedCluster and HubApprovedJoin, which say the same.
 //
 // Everything an agent needs exists before the condition says that the cluster
 // is accepted, because agents start on it. The finalizers are the first write:
@@ -22,8 +22,11 @@
 //
 // Differences to upstream, all on the safe side: a denied cluster loses its
 // access at once, also when manifest works hold the RoleBinding for work by a
-// finalizer; a cluster that is turned down in the middle of being accepted is
-// cleaned up like one that was accepted; a name that would give an agent access
+// finalizer, and gets that binding back only while it is being deleted and has
+// works to finish; a cluster that is turned down in the middle of being accepted is
+// cleaned up like one that was accepted; rights are those of the one agent that
+// package record names, and not of the cluster's group; where it is not known
+// yet steps 3 to 6 come when its request is approved; a name that would give an agent access
 // to a namespace of Kubernetes or of OCM itself is refused; an error that will
 // pass by itself does not take acceptance back from a cluster that has it; what
 // an admin denied before automatic approval was switched on stays denied.

@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,23 +52,40 @@ func (r *Reconciler) ensureFinalizers(ctx context.Context, cluster *clusterv1.Ma
 	return clusterpatch.Finalizers(ctx, r.Client, Owner, cluster, want)
 }
 
-func (r *Reconciler) ensureNamespace(ctx context.Context, cluster string) error {
-	labels := rbac.Labels(cluster, r.Labels)
+// errForeign is about a namespace that is not the cluster's. That changes only
+// when somebody hands it over, which the controller sees.
+var errForeign = errors.New("is not a cluster's")
+
+// ensureNamespace makes the namespace of the cluster, or repairs its labels. One
+// that exists is the cluster's only if it says so.
+func (r *Reconciler) ensureNamespace(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
+	labels := rbac.Labels(cluster.Name, r.Labels)
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	err := r.Client.Get(ctx, client.ObjectKey{Name: cluster}, live)
-	if client.IgnoreNotFound(err) != nil {
+	err := r.Client.Get(ctx, client.ObjectKey{Name: cluster.Name}, live)
+	if apierrors.IsNotFound(err) {
+		made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.Name, Labels: labels}}
+		if err = r.Client.Create(ctx, made, Owner); !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		err = r.Live.Get(ctx, client.ObjectKey{Name: cluster.Name}, live) // The cache holds those of clusters only.
+	}
+	switch {
+	case err != nil:
 		return err
-	}
-	if live.DeletionTimestamp != nil {
-		return fmt.Errorf("namespace %s is being deleted: waiting until it is gone", cluster)
-	}
-	if err == nil && rbac.HasLabels(live, labels) {
+	case live.DeletionTimestamp != nil:
+		return fmt.Errorf("namespace %s is being deleted: waiting until it is gone", cluster.Name)
+	case rbac.HasLabels(live, labels):
 		return nil
+	// A namespace that the cluster had already lost its label by mistake.
+	case live.Labels[names.LabelClusterName] != cluster.Name &&
+		!apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted):
+		return fmt.Errorf("the namespace %[1]s exists and %[2]w; hand it over with: kubectl label namespace %[1]s --overwrite %[3]s=%[1]s",
+			cluster.Name, errForeign, names.LabelClusterName)
 	}
-	config := corev1ac.Namespace(cluster).WithLabels(labels)
+	config := corev1ac.Namespace(cluster.Name).WithLabels(labels)
 	if err := r.Client.Apply(ctx, config, Owner, client.ForceOwnership); err != nil {
-		return fmt.Errorf("namespace %s: %w", cluster, err)
+		return fmt.Errorf("namespace %s: %w", cluster.Name, err)
 	}
 	return nil
 }

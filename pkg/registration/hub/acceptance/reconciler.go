@@ -98,7 +98,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, r.deny(ctx, cluster)
 	case leave:
 	}
-	return ctrl.Result{}, nil
+	return r.remember(ctx, cluster.Name)
 }
 
 // autoAccept accepts a cluster once without a person. The annotation stays, so
@@ -137,7 +137,7 @@ func (r *Reconciler) accept(ctx context.Context, cluster *clusterv1.ManagedClust
 	if err != nil {
 		return r.failed(ctx, cluster, err)
 	}
-	conditions := []metav1.Condition{accepted(metav1.ConditionTrue, names.ReasonHubAccepted, names.MessageHubAccepted)}
+	conditions := accepted(metav1.ConditionTrue, names.ReasonHubAccepted, names.MessageHubAccepted)
 	if leaseMade {
 		conditions = append(conditions, clockSynced())
 	}
@@ -150,10 +150,18 @@ func (r *Reconciler) place(ctx context.Context, cluster *clusterv1.ManagedCluste
 	if err := r.ensureFinalizers(ctx, cluster); err != nil {
 		return false, err
 	}
-	if err := r.ensureNamespace(ctx, cluster.Name); err != nil {
+	if err := r.ensureNamespace(ctx, cluster); err != nil {
 		return false, err
 	}
-	if err := r.ensureRBAC(ctx, cluster.Name); err != nil {
+	agent, err := r.agent(ctx, cluster)
+	if err != nil {
+		return false, err
+	}
+	if err := r.ensureRBAC(ctx, cluster.Name, agent); err != nil {
+		return false, err
+	}
+	// A cluster that left and was accepted again waits for its next agent.
+	if err := clusterpatch.DropAnnotation(ctx, r.Client, Owner, cluster, names.AnnotationLeft); err != nil {
 		return false, err
 	}
 	leaseMade, err = r.ensureLease(ctx, cluster.Name)
@@ -169,12 +177,9 @@ func (r *Reconciler) place(ctx context.Context, cluster *clusterv1.ManagedCluste
 }
 
 // deny takes the access of a cluster away and leaves its agent able to see that.
+// What was done before is found out from what is there, never from a condition.
 func (r *Reconciler) deny(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
-	reader := r.Live
-	if denied(cluster) {
-		reader = r.Client // Only drift is looked for now.
-	}
-	if err := r.restrict(ctx, cluster, reader); err != nil {
+	if err := r.restrict(ctx, cluster); err != nil {
 		return r.failed(ctx, cluster, err)
 	}
 	changed, err := r.condition(ctx, cluster, metav1.ConditionFalse, names.ReasonHubDenied, names.MessageHubDenied)
@@ -186,14 +191,15 @@ func (r *Reconciler) deny(ctx context.Context, cluster *clusterv1.ManagedCluster
 
 // restrict removes the access of a denied cluster, RBAC before anything that
 // could fail outside the hub.
-func (r *Reconciler) restrict(ctx context.Context, cluster *clusterv1.ManagedCluster, reader client.Reader) error {
+func (r *Reconciler) restrict(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
 	if usable(cluster.Name) == nil {
-		if err := r.reduceRBAC(ctx, reader, cluster.Name); err != nil {
+		agent, err := r.agent(ctx, cluster)
+		if err != nil {
 			return err
 		}
-	}
-	if denied(cluster) {
-		return nil
+		if err := r.reduceRBAC(ctx, r.Live, cluster.Name, agent); err != nil {
+			return err
+		}
 	}
 	return r.revoke(ctx, cluster)
 }
@@ -208,7 +214,8 @@ func (r *Reconciler) revoke(ctx context.Context, cluster *clusterv1.ManagedClust
 
 // detach removes what acceptance made for a cluster that is being deleted. The
 // RoleBinding for work stays in force, held by its finalizer, until the work
-// agent has cleaned up after itself or is declared gone.
+// agent has cleaned up after itself or is declared gone. A cluster that was
+// denied before gets that one binding back for as long.
 func (r *Reconciler) detach(ctx context.Context, cluster *clusterv1.ManagedCluster) (ctrl.Result, error) {
 	if !slices.Contains(cluster.Finalizers, names.FinalizerRegistration) {
 		return ctrl.Result{}, nil
@@ -217,10 +224,7 @@ func (r *Reconciler) detach(ctx context.Context, cluster *clusterv1.ManagedClust
 		r.Recorder.Warning(cluster, "ResourceCleanupFail", "Detach", err.Error())
 		return ctrl.Result{}, err
 	}
-	if err := r.retireRBAC(ctx, r.Live, cluster.Name); err != nil {
-		return ctrl.Result{}, err
-	}
-	works, err := r.remainingWorks(ctx, cluster)
+	works, err := r.finish(ctx, cluster)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -234,6 +238,25 @@ func (r *Reconciler) detach(ctx context.Context, cluster *clusterv1.ManagedClust
 	return ctrl.Result{}, client.IgnoreNotFound(clusterpatch.Finalizers(ctx, r.Client, Owner, cluster, kept))
 }
 
+// finish takes all rights of a cluster that is being deleted but those on its
+// works, and counts these. The record of its agent goes with the bindings, so
+// the one that stays is made before.
+func (r *Reconciler) finish(ctx context.Context, cluster *clusterv1.ManagedCluster) (works int, err error) {
+	known, err := r.forget(ctx, cluster.Name)
+	if err != nil {
+		return 0, err
+	}
+	if works, err = r.remainingWorks(ctx, cluster); err != nil {
+		return 0, err
+	}
+	if works > 0 && known.Known() && !leftover.Released(cluster) {
+		if err := r.ensureRetiredWorkBinding(ctx, cluster.Name, known); err != nil {
+			return 0, err
+		}
+	}
+	return works, r.retireRBAC(ctx, r.Live, cluster.Name)
+}
+
 // remainingWorks counts the works that the agent has still to clean up after
 // releasing them if there is no agent any more.
 func (r *Reconciler) remainingWorks(ctx context.Context, cluster *clusterv1.ManagedCluster) (int, error) {
@@ -243,7 +266,7 @@ func (r *Reconciler) remainingWorks(ctx context.Context, cluster *clusterv1.Mana
 		return 0, err
 	}
 	// With garbage collection on, releasing is its task, and it tells what it left.
-	if r.CollectGarbage || !leftover.Forced(cluster) {
+	if r.CollectGarbage || !leftover.Released(cluster) {
 		return len(works), nil
 	}
 	resource := leftover.ManifestWorks()
@@ -260,6 +283,9 @@ func (r *Reconciler) sweep(ctx context.Context, cluster string) error {
 	err := usable(cluster)
 	if errors.Is(err, names.ErrClusterName) {
 		return nil // Nothing was ever made for such a name.
+	}
+	if _, err := r.forget(ctx, cluster); err != nil {
+		return err
 	}
 	if err := r.retireRBAC(ctx, r.Client, cluster); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -22,6 +23,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/record"
 )
 
 // workers is how many clusters are worked on at a time. A worker mostly waits
@@ -33,10 +35,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.acceptance").
 		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: concerns})).
-		WatchesMetadata(&corev1.Namespace{}, byLabel(), builder.WithPredicates(drift(relabelled))).
+		WatchesMetadata(&corev1.Namespace{}, byLabel(), builder.WithPredicates(namespaces())).
 		Watches(&rbacv1.ClusterRole{}, byLabel(), builder.WithPredicates(drift(always))).
 		Watches(&rbacv1.ClusterRoleBinding{}, byLabel(), builder.WithPredicates(drift(always))).
 		Watches(&rbacv1.RoleBinding{}, byLabel(), builder.WithPredicates(drift(always))).
+		Watches(&certificatesv1.CertificateSigningRequest{}, byLabel(), builder.WithPredicates(approvals())).
 		Watches(&coordinationv1.Lease{}, byNamespace(), builder.WithPredicates(drift(relabelled))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
@@ -59,10 +62,16 @@ func concerns(e event.UpdateEvent) bool {
 		lost(before.Finalizers, after.Finalizers):
 		return true
 	}
-	// Somebody else changed our condition: it says now what is not so.
-	condition := apimeta.FindStatusCondition(after.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+	return misstated(before, after, clusterv1.ManagedClusterConditionHubAccepted) ||
+		misstated(before, after, names.ConditionHubApprovedJoin)
+}
+
+// misstated reports whether somebody else changed a condition of ours: it says
+// now what is not so.
+func misstated(before, after *clusterv1.ManagedCluster, kind string) bool {
+	condition := apimeta.FindStatusCondition(after.Status.Conditions, kind)
 	if condition == nil {
-		return apimeta.FindStatusCondition(before.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil
+		return apimeta.FindStatusCondition(before.Status.Conditions, kind) != nil
 	}
 	return after.Spec.HubAcceptsClient != (condition.Status == metav1.ConditionTrue) && condition.Reason != names.ReasonHubError
 }
@@ -74,11 +83,37 @@ func lost(before, after []string) bool {
 // drift lets pass what others do to the objects that this controller makes:
 // deletions, and updates that can matter. That an object was made is no news; at
 // the start, though, it may belong to a cluster that is gone.
-func drift(matters func(event.UpdateEvent) bool) predicate.Predicate {
+func drift(matters func(event.UpdateEvent) bool) predicate.Funcs {
 	return predicate.Funcs{
 		CreateFunc:  func(e event.CreateEvent) bool { return e.IsInInitialList },
 		UpdateFunc:  matters,
 		DeleteFunc:  func(event.DeleteEvent) bool { return true },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// namespaces also lets pass namespaces that appear: one is handed over to a
+// cluster by its label, and those without are not seen.
+func namespaces() predicate.Predicate {
+	funcs := drift(relabelled)
+	funcs.CreateFunc = func(event.CreateEvent) bool { return true }
+	return funcs
+}
+
+// approvals lets pass that a request was approved.
+func approvals() predicate.Predicate {
+	approved := func(object client.Object) bool {
+		request, ok := object.(*certificatesv1.CertificateSigningRequest)
+		if !ok {
+			return false
+		}
+		_, approved := record.Approved(request)
+		return approved
+	}
+	return predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { return approved(e.Object) },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return approved(e.ObjectNew) && !approved(e.ObjectOld) },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/clusterpatch"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/record"
 )
 
 // Owner is the field manager of this controller.
@@ -69,7 +70,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	if request.Renewal() {
-		return r.renewal(ctx, object, cluster)
+		return r.renewal(ctx, object, request.Identity.Agent, cluster)
 	}
 	return ctrl.Result{}, r.first(ctx, object, request, cluster)
 }
@@ -82,10 +83,19 @@ func (r *Reconciler) refused(object *certificatesv1.CertificateSigningRequest, e
 	}
 }
 
-// renewal approves the request of an agent for its own identity.
-func (r *Reconciler) renewal(ctx context.Context, object *certificatesv1.CertificateSigningRequest, cluster *clusterv1.ManagedCluster) (ctrl.Result, error) {
+// renewal approves the request of an agent for its own identity. That RBAC lets
+// it renew is not enough: the right may have been left behind, or be somebody
+// else's grant, so the agent must be the one that the hub accepted.
+func (r *Reconciler) renewal(ctx context.Context, object *certificatesv1.CertificateSigningRequest, agent string, cluster *clusterv1.ManagedCluster) (ctrl.Result, error) {
 	if !accepted(cluster) {
 		return ctrl.Result{}, nil // Looked at again when the cluster is accepted.
+	}
+	recorded, err := record.Of(ctx, r.Client, cluster.Name)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !recorded.Names(agent) {
+		return ctrl.Result{RequeueAfter: retry}, nil
 	}
 	allowed, err := r.mayRenew(ctx, object, cluster.Name)
 	if err != nil {
@@ -106,8 +116,7 @@ func (r *Reconciler) first(ctx context.Context, object *certificatesv1.Certifica
 	if cluster != nil && cluster.DeletionTimestamp != nil {
 		return nil
 	}
-	// A lease that is renewed shows that somebody holds the identity and is well.
-	if cluster != nil && apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable) {
+	if alive(cluster) {
 		r.warn(object, "RegistrationRivalry", fmt.Sprintf(
 			"Left for a person to decide: cluster %s has an agent that is alive, and %s asks with the key %s to be it",
 			cluster.Name, request.Requester, request.Fingerprint))
@@ -131,8 +140,12 @@ func (r *Reconciler) first(ctx context.Context, object *certificatesv1.Certifica
 	return nil
 }
 
-// rival returns the name of another request for the same cluster by another
-// requester or with another key. One that was denied claims nothing any more.
+// rival returns the name of a conflicting request for the same cluster: one
+// with another key or requester that was approved, or that this controller
+// could approve. Denied requests are none, nor are those that only a person
+// could approve, which any user who may create CSRs can make. Neither are
+// renewals: an agent that lost its credential has made some, and one that still
+// has it renews its lease.
 func (r *Reconciler) rival(ctx context.Context, self string, request csr.Request) (string, error) {
 	var others certificatesv1.CertificateSigningRequestList
 	err := r.Client.List(ctx, &others, client.MatchingFields{indexCluster: request.Identity.Cluster}, client.UnsafeDisableDeepCopy)
@@ -144,7 +157,11 @@ func (r *Reconciler) rival(ctx context.Context, self string, request csr.Request
 		if other.Name == self || refusedByPerson(other) {
 			continue
 		}
-		if claim, err := csr.Vet(other); err == nil && claim.Rival(request) {
+		claim, err := csr.Vet(other)
+		if err != nil || !claim.Rival(request) || claim.Renewal() {
+			continue
+		}
+		if approved(other) || slices.Contains(r.Users, claim.Requester) {
 			return other.Name, nil
 		}
 	}
@@ -166,6 +183,17 @@ func (r *Reconciler) cluster(ctx context.Context, name string) (*clusterv1.Manag
 func accepted(cluster *clusterv1.ManagedCluster) bool {
 	return cluster != nil && cluster.DeletionTimestamp == nil && cluster.Spec.HubAcceptsClient &&
 		apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+}
+
+// alive reports whether the agent of a cluster renews its lease. The agent of a
+// cluster whose API server is unhealthy does, and reports False; Unknown is what
+// the hub sets when the lease has run out.
+func alive(cluster *clusterv1.ManagedCluster) bool {
+	if cluster == nil {
+		return false
+	}
+	available := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	return available != nil && available.Status != metav1.ConditionUnknown
 }
 
 // mayRenew asks the hub's authorizers, as whom the API server says made the request.
@@ -213,7 +241,15 @@ func decided(object *certificatesv1.CertificateSigningRequest) bool {
 }
 
 func refusedByPerson(object *certificatesv1.CertificateSigningRequest) bool {
+	return is(object, certificatesv1.CertificateDenied) || is(object, certificatesv1.CertificateFailed)
+}
+
+func approved(object *certificatesv1.CertificateSigningRequest) bool {
+	return is(object, certificatesv1.CertificateApproved)
+}
+
+func is(object *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType) bool {
 	return slices.ContainsFunc(object.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
-		return c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed
+		return c.Type == kind
 	})
 }

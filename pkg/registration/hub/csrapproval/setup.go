@@ -4,7 +4,6 @@ import (
 	"context"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,6 +31,11 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.csrapproval").
 		For(&certificatesv1.CertificateSigningRequest{}).
+		Watches(&certificatesv1.CertificateSigningRequest{}, handler.EnqueueRequestsFromMapFunc(r.rivals),
+			builder.WithPredicates(predicate.Funcs{
+				CreateFunc: func(event.CreateEvent) bool { return false },
+				UpdateFunc: yields,
+			})).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.pending),
 			builder.WithPredicates(predicate.Funcs{
 				CreateFunc: func(event.CreateEvent) bool { return false },
@@ -49,18 +53,35 @@ func concerns(e event.UpdateEvent) bool {
 	if !ok1 || !ok2 {
 		return false
 	}
-	return !accepted(before) && accepted(after) || available(before) && !available(after)
+	return !accepted(before) && accepted(after) || alive(before) && !alive(after)
 }
 
-func available(cluster *clusterv1.ManagedCluster) bool {
-	return apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+// yields reports whether a request was denied or failed just now, so that those
+// that conflict with it may pass.
+func yields(e event.UpdateEvent) bool {
+	before, ok1 := e.ObjectOld.(*certificatesv1.CertificateSigningRequest)
+	after, ok2 := e.ObjectNew.(*certificatesv1.CertificateSigningRequest)
+	return ok1 && ok2 && !refusedByPerson(before) && refusedByPerson(after)
+}
+
+// rivals returns the undecided requests for the cluster of a request.
+func (r *Reconciler) rivals(ctx context.Context, request client.Object) []reconcile.Request {
+	cluster := request.GetLabels()[names.LabelClusterName]
+	if cluster == "" {
+		return nil
+	}
+	return r.undecided(ctx, cluster)
 }
 
 // pending returns the undecided requests of a cluster.
 func (r *Reconciler) pending(ctx context.Context, cluster client.Object) []reconcile.Request {
+	return r.undecided(ctx, cluster.GetName())
+}
+
+func (r *Reconciler) undecided(ctx context.Context, cluster string) []reconcile.Request {
 	var list certificatesv1.CertificateSigningRequestList
 	// A cache read fails only while the process stops.
-	if err := r.Client.List(ctx, &list, client.MatchingFields{indexCluster: cluster.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &list, client.MatchingFields{indexCluster: cluster}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	var requests []reconcile.Request

@@ -5,7 +5,8 @@
 // itself stays.
 //
 // What an agent has to clean up first waits for the agent, for ever if need be,
-// unless somebody declares on the ManagedCluster that the agent is gone
-// (names.AnnotationForceDetach). Then the finalizers that wait for an agent are
+// unless the ManagedCluster says that the agent is gone: an administrator
+// (names.AnnotationForceDetach), or the cluster itself when it left
+// (names.AnnotationLeft). Then the finalizers that wait for an agent are
 // removed, and an event says what was left on the managed cluster.
 package gc

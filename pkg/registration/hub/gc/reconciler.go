@@ -130,7 +130,7 @@ func (r *Reconciler) collect(ctx context.Context, cluster *clusterv1.ManagedClus
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if leftover.Forced(cluster) {
+	if leftover.Released(cluster) {
 		return r.force(ctx, cluster, resource)
 	}
 	if err := r.hub().DeleteFirst(ctx, items); err != nil {

@@ -96,6 +96,21 @@ func Accept(ctx context.Context, c client.Client, owner client.FieldOwner, clust
 	return nil
 }
 
+// DropAnnotation removes an annotation of a cluster.
+func DropAnnotation(ctx context.Context, c client.Client, owner client.FieldOwner, cluster *clusterv1.ManagedCluster, annotation string) error {
+	if _, ok := cluster.Annotations[annotation]; !ok {
+		return nil
+	}
+	patch, err := mergePatch(cluster, "metadata", map[string]any{"annotations": map[string]any{annotation: nil}})
+	if err != nil {
+		return err
+	}
+	if err := c.Patch(ctx, cluster, patch, owner); err != nil {
+		return fmt.Errorf("annotation %s of managed cluster %s: %w", annotation, cluster.Name, err)
+	}
+	return nil
+}
+
 // Settled turns a conflict into another look soon: that somebody else wrote
 // first is part of sharing an object and no error.
 func Settled(result ctrl.Result, err error) (ctrl.Result, error) {

@@ -162,10 +162,12 @@ func priority(object client.Object) int {
 	return p
 }
 
-// Forced reports whether somebody declared the agent of a cluster that is being
-// deleted gone for ever.
-func Forced(cluster *clusterv1.ManagedCluster) bool {
-	return cluster.DeletionTimestamp != nil && cluster.Annotations[names.AnnotationForceDetach] == "true"
+// Released reports whether no agent is left that could clean up after a cluster
+// that is being deleted: an administrator declared it gone, or the cluster left
+// by itself and was not accepted since.
+func Released(cluster *clusterv1.ManagedCluster) bool {
+	left := cluster.Annotations[names.AnnotationLeft] == "true" && !cluster.Spec.HubAcceptsClient
+	return cluster.DeletionTimestamp != nil && (left || cluster.Annotations[names.AnnotationForceDetach] == "true")
 }
 
 // ReasonForced is the reason of the event that tells what a forced detach left

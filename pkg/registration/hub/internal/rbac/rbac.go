@@ -31,9 +31,12 @@ func Labels(cluster string, extra map[string]string) map[string]string {
 
 // HasLabels reports whether live carries every wanted label.
 func HasLabels(live client.Object, want map[string]string) bool {
-	labels := live.GetLabels()
+	return includes(live.GetLabels(), want)
+}
+
+func includes(have, want map[string]string) bool {
 	for key, value := range want {
-		if got, ok := labels[key]; !ok || got != value {
+		if got, ok := have[key]; !ok || got != value {
 			return false
 		}
 	}
@@ -51,15 +54,6 @@ func Named(rule rbacv1.PolicyRule, name string) rbacv1.PolicyRule {
 	return rule
 }
 
-// Groups are the subjects that are groups.
-func Groups(groups ...string) []rbacv1.Subject {
-	subjects := make([]rbacv1.Subject, len(groups))
-	for i, group := range groups {
-		subjects[i] = rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: group}
-	}
-	return subjects
-}
-
 // Role is a wanted ClusterRole.
 type Role struct {
 	Name   string
@@ -70,12 +64,13 @@ type Role struct {
 // Binding is a wanted ClusterRoleBinding or, with a namespace, RoleBinding to
 // a ClusterRole.
 type Binding struct {
-	Namespace  string
-	Name       string
-	Labels     map[string]string
-	Finalizers []string
-	Role       string
-	Subjects   []rbacv1.Subject
+	Namespace   string
+	Name        string
+	Labels      map[string]string
+	Annotations map[string]string
+	Finalizers  []string
+	Role        string
+	Subjects    []rbacv1.Subject
 }
 
 // EnsureClusterRole makes or repairs a ClusterRole.
@@ -101,18 +96,18 @@ func EnsureClusterRole(ctx context.Context, c client.Client, owner client.FieldO
 // EnsureBinding makes or repairs a binding. What it binds to cannot be changed,
 // and one that is being deleted cannot be kept: either is replaced.
 func EnsureBinding(ctx context.Context, c client.Client, owner client.FieldOwner, want Binding) error {
-	live, err := readBinding(ctx, c, want.Namespace, want.Name)
+	live, err := ReadBinding(ctx, c, want.Namespace, want.Name)
 	if err != nil {
 		return err
 	}
 	if live != nil {
 		switch {
-		case live.object.GetDeletionTimestamp() != nil || live.role != roleRef(want.Role):
+		case live.Object.GetDeletionTimestamp() != nil || !live.To(want.Role):
 			if err := DeleteBinding(ctx, c, c, owner, want.Namespace, want.Name); err != nil {
 				return err
 			}
-		case HasLabels(live.object, want.Labels) && slices.Equal(live.subjects, want.Subjects) &&
-			containsAll(live.object.GetFinalizers(), want.Finalizers):
+		case HasLabels(live.Object, want.Labels) && includes(live.Object.GetAnnotations(), want.Annotations) &&
+			slices.Equal(live.Subjects, want.Subjects) && containsAll(live.Object.GetFinalizers(), want.Finalizers):
 			return nil
 		}
 	}
@@ -122,25 +117,25 @@ func EnsureBinding(ctx context.Context, c client.Client, owner client.FieldOwner
 // DeleteBinding deletes a binding at once: a finalizer does not keep it. It is
 // looked up in what reader reads.
 func DeleteBinding(ctx context.Context, c client.Client, reader client.Reader, owner client.FieldOwner, namespace, name string) error {
-	live, err := readBinding(ctx, reader, namespace, name)
+	live, err := ReadBinding(ctx, reader, namespace, name)
 	if err != nil || live == nil {
 		return err
 	}
-	if len(live.object.GetFinalizers()) > 0 {
-		if err := SetFinalizers(ctx, c, owner, live.object, nil); err != nil {
+	if len(live.Object.GetFinalizers()) > 0 {
+		if err := SetFinalizers(ctx, c, owner, live.Object, nil); err != nil {
 			return err
 		}
 	}
-	return remove(ctx, c, live.object)
+	return remove(ctx, c, live.Object)
 }
 
 // RetireBinding deletes a binding that stays until its finalizers are removed.
 func RetireBinding(ctx context.Context, c client.Client, reader client.Reader, namespace, name string) error {
-	live, err := readBinding(ctx, reader, namespace, name)
+	live, err := ReadBinding(ctx, reader, namespace, name)
 	if err != nil || live == nil {
 		return err
 	}
-	return remove(ctx, c, live.object)
+	return remove(ctx, c, live.Object)
 }
 
 // DeleteClusterRole deletes a ClusterRole, looked up in what reader reads.
@@ -178,35 +173,36 @@ func remove(ctx context.Context, c client.Client, object client.Object) error {
 	return nil
 }
 
-// binding is what ClusterRoleBindings and RoleBindings have in common.
-type binding struct {
-	object   client.Object
-	role     rbacv1.RoleRef
-	subjects []rbacv1.Subject
+// Live is what ClusterRoleBindings and RoleBindings have in common.
+type Live struct {
+	Object   client.Object
+	Role     rbacv1.RoleRef
+	Subjects []rbacv1.Subject
 }
 
-// readBinding returns nil when there is no such binding.
-func readBinding(ctx context.Context, reader client.Reader, namespace, name string) (*binding, error) {
-	var b binding
+// To reports whether the binding is to a ClusterRole.
+func (l *Live) To(role string) bool {
+	return l.Role == rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
+}
+
+// ReadBinding returns nil when there is no such binding.
+func ReadBinding(ctx context.Context, reader client.Reader, namespace, name string) (*Live, error) {
+	var b Live
 	var err error
 	key := client.ObjectKey{Namespace: namespace, Name: name}
 	if namespace == "" {
 		var live rbacv1.ClusterRoleBinding
 		err = reader.Get(ctx, key, &live)
-		b = binding{object: &live, role: live.RoleRef, subjects: live.Subjects}
+		b = Live{Object: &live, Role: live.RoleRef, Subjects: live.Subjects}
 	} else {
 		var live rbacv1.RoleBinding
 		err = reader.Get(ctx, key, &live)
-		b = binding{object: &live, role: live.RoleRef, subjects: live.Subjects}
+		b = Live{Object: &live, Role: live.RoleRef, Subjects: live.Subjects}
 	}
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	return &b, nil
-}
-
-func roleRef(role string) rbacv1.RoleRef {
-	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
 }
 
 func config(want Binding) runtime.ApplyConfiguration {
@@ -217,10 +213,10 @@ func config(want Binding) runtime.ApplyConfiguration {
 	}
 	if want.Namespace == "" {
 		return rbacac.ClusterRoleBinding(want.Name).WithLabels(want.Labels).
-			WithFinalizers(want.Finalizers...).WithRoleRef(ref).WithSubjects(subjects...)
+			WithAnnotations(want.Annotations).WithFinalizers(want.Finalizers...).WithRoleRef(ref).WithSubjects(subjects...)
 	}
 	return rbacac.RoleBinding(want.Name, want.Namespace).WithLabels(want.Labels).
-		WithFinalizers(want.Finalizers...).WithRoleRef(ref).WithSubjects(subjects...)
+		WithAnnotations(want.Annotations).WithFinalizers(want.Finalizers...).WithRoleRef(ref).WithSubjects(subjects...)
 }
 
 func apply(ctx context.Context, c client.Client, owner client.FieldOwner, config runtime.ApplyConfiguration, what string) error {

@@ -1,0 +1,91 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+)
+
+// defaultLimit is the lifetime from which on a credential is worth naming. What
+// OCM and most signers give by default, a year, is longer.
+const defaultLimit = 90 * 24 * time.Hour
+
+// limit is the longest lifetime of a credential that no check names.
+type limit time.Duration
+
+func (l *limit) addTo(cmd *cobra.Command) {
+	cmd.Flags().DurationVar((*time.Duration)(l), "max-lifetime", defaultLimit, "name credentials with a longer lifetime; 0 names none")
+}
+
+func (l limit) exceededBy(life time.Duration) bool { return l > 0 && life > time.Duration(l) }
+
+// verdict warns about the credentials that live longer than the limit.
+func (l limit) verdict(long []string, try string) (status, string, string) {
+	if len(long) > 0 {
+		return caution(try, "longer than %s: %s", cli.Lifetime(time.Duration(l)), strings.Join(long, "; "))
+	}
+	return good("")
+}
+
+// lifetimes checks what the cluster and its add-ons hold.
+func (c *clusterScope) lifetimes(context.Context) (status, string, string) {
+	var long []string
+	try := ""
+	if life, ok := fleet.CredentialLifetime(c.cluster.Status.Conditions); ok && c.limit.exceededBy(life) {
+		long = append(long, "the cluster's certificate ("+cli.Lifetime(life)+")")
+		try = "on the managed cluster: " + c.env.Name + " join --refresh --client-cert-expiration-seconds SECONDS"
+	}
+	for _, a := range c.addOns {
+		for _, r := range a.Registrations {
+			if c.limit.exceededBy(r.Lifetime()) {
+				long = append(long, fmt.Sprintf("add-on %s (%s, %s)", r.AddOn, r.Driver, cli.Lifetime(r.Lifetime())))
+				try = "on the managed cluster: " + c.env.Name + " addon-auth set --driver token --expiration-seconds SECONDS"
+			}
+		}
+	}
+	return c.limit.verdict(long, try)
+}
+
+// lifetimes checks what the agent holds and requests.
+func (a *agentScope) lifetimes(context.Context) (status, string, string) {
+	var long []string
+	try := a.env.Command("join", "--refresh", "--client-cert-expiration-seconds", "SECONDS")
+	if a.limit.exceededBy(a.lifetime) {
+		long = append(long, "the cluster's certificate ("+cli.Lifetime(a.lifetime)+")")
+	}
+	if life := fleet.AddOnTokenLifetime(install.Agent{Klusterlet: &a.klusterlet}); a.limit.exceededBy(life) {
+		long = append(long, "tokens of add-ons ("+cli.Lifetime(life)+")")
+		try = a.env.Command("addon-auth", "set", "--driver", "token", "--expiration-seconds", "SECONDS")
+	}
+	return a.limit.verdict(long, try)
+}
+
+// lifetimes checks the bootstrap tokens of the hub.
+func (h *hubScope) lifetimes(ctx context.Context) (status, string, string) {
+	infos, err := bootstrap.Tokens{Client: h.client, Clock: h.env.Clock}.List(ctx)
+	if err != nil {
+		return broken(err)
+	}
+	var long, ids []string
+	for _, info := range infos {
+		life := "never expires"
+		if info.Expires != nil {
+			if !h.limit.exceededBy(info.Expires.Sub(info.Created)) {
+				continue
+			}
+			life = cli.Lifetime(info.Expires.Sub(info.Created))
+		}
+		if h.limit > 0 {
+			long, ids = append(long, fmt.Sprintf("bootstrap token %s (%s)", info.ID, life)), append(ids, info.ID)
+		}
+	}
+	return h.limit.verdict(long, h.env.Command(append([]string{"token", "revoke"}, ids...)...))
+}

@@ -1,0 +1,61 @@
+package extauthz
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/utils/clock"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/review"
+)
+
+// Trial is the chain of a token authorizer outside of the role: commands ask it
+// what the authorizer would decide.
+type Trial struct {
+	authorizer *authorizer.Authorizer
+}
+
+// TrialConfig is what a Trial differs in from the role.
+type TrialConfig struct {
+	// Config and Keys are what the authorizer would have; FromHub is set if it
+	// would take keys that clusters publish on the hub. The Trial configures Keys.
+	Config  *config.Config
+	Keys    *jwks.Store
+	FromHub bool
+	// Exchanger stands for the exchange, and Reviewer for the review of clusters
+	// that have one.
+	Exchanger authorizer.Exchanger
+	Reviewer  authorizer.Reviewer
+	Clock     clock.PassiveClock
+}
+
+// NewTrial returns a Trial.
+func NewTrial(c TrialConfig) (*Trial, error) {
+	keys := c.Config.Keys()
+	if c.FromHub {
+		keys = withEveryone(keys)
+	}
+	if err := c.Keys.Configure(keys); err != nil {
+		return nil, fmt.Errorf("keys: %w", err)
+	}
+	chain, err := authorizer.New(authorizer.Config{Exchanger: c.Exchanger, Clock: c.Clock})
+	if err != nil {
+		return nil, err
+	}
+	chain.Swap(snapshot(c.Config, c.Keys, c.Clock, func(from *config.Cluster) authorizer.Cluster {
+		made := authorizer.Cluster{Rules: from.Policy}
+		if from.Review.Mode != "" && from.Review.Mode != review.Never {
+			made.Reviewer = c.Reviewer
+		}
+		return made
+	}))
+	return &Trial{authorizer: chain}, nil
+}
+
+// Explain takes a token through the chain and tells trace about it.
+func (t *Trial) Explain(ctx context.Context, token string, trace authorizer.Trace) (authorizer.Decision, error) {
+	return t.authorizer.Explain(ctx, authorizer.Request{Token: token}, trace)
+}

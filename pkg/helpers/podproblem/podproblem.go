@@ -1,0 +1,88 @@
+package podproblem
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// OfDeployment returns the problem of the first Pod of a Deployment that has
+// one, and "" if none has.
+func OfDeployment(ctx context.Context, reader client.Reader, d *appsv1.Deployment) (string, error) {
+	if d.Spec.Selector == nil {
+		return "", nil
+	}
+	var pods corev1.PodList
+	err := reader.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels))
+	if err != nil {
+		return "", fmt.Errorf("pods of deployment %s/%s: %w", d.Namespace, d.Name, err)
+	}
+	for i := range pods.Items {
+		if problem := Of(&pods.Items[i]); problem != "" {
+			return problem, nil
+		}
+	}
+	return "", nil
+}
+
+// Of returns what keeps a Pod from running, and "" if nothing does or if it is
+// only starting.
+func Of(pod *corev1.Pod) string {
+	if !pod.DeletionTimestamp.IsZero() {
+		return ""
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return fmt.Sprintf("pod %s cannot be scheduled%s", pod.Name, because(c.Reason, c.Message))
+		}
+	}
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if problem := ofContainer(pod, &status); problem != "" {
+			return problem
+		}
+	}
+	return ""
+}
+
+func ofContainer(pod *corev1.Pod, status *corev1.ContainerStatus) string {
+	waiting := status.State.Waiting
+	if waiting == nil {
+		return ""
+	}
+	switch waiting.Reason {
+	case "", "ContainerCreating", "PodInitializing":
+		return ""
+	case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable":
+		return fmt.Sprintf("pod %s cannot pull the image %s%s", pod.Name, imageOf(pod, status), because(waiting.Reason, waiting.Message))
+	case "CrashLoopBackOff":
+		reason, message := waiting.Reason, waiting.Message
+		if last := status.LastTerminationState.Terminated; last != nil {
+			reason, message = fmt.Sprintf("exit code %d", last.ExitCode), last.Message
+		}
+		return fmt.Sprintf("container %s of pod %s keeps crashing%s", status.Name, pod.Name, because(reason, message))
+	}
+	return fmt.Sprintf("container %s of pod %s does not start%s", status.Name, pod.Name, because(waiting.Reason, waiting.Message))
+}
+
+// imageOf is the image that a container is to run: its status may name another
+// one, or none, before it is pulled.
+func imageOf(pod *corev1.Pod, status *corev1.ContainerStatus) string {
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if c.Name == status.Name {
+			return c.Image
+		}
+	}
+	return status.Image
+}
+
+func because(reason, message string) string {
+	if message == "" {
+		return " (" + reason + ")"
+	}
+	// What a kubelet, and through it a container, says may be long.
+	return fmt.Sprintf(" (%s: %.300s)", reason, message)
+}

@@ -1,0 +1,83 @@
+package keytrust
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwt"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// Limits of the proofs that are looked at.
+const (
+	maxProofs     = jwk.MaxKeys
+	maxProofBytes = 16 << 10
+)
+
+// Audience is the audience of the tokens by which c proves that it signs with a
+// key. It opens nothing: no server is called so.
+func (c Cluster) Audience() string { return names.IssuerProofAudience(c.Name, c.UID) }
+
+// Proofs returns, by key id, the proofs in text that hold: tokens, one per line,
+// that a key of keys signed for c. Their times do not matter. That a cluster
+// once signed with a key stays true, so a proof needs no renewal, and the proof
+// of a key that the API server only verifies with since a rotation still stands.
+func Proofs(c Cluster, issuer string, keys []jwk.Key, text string) map[string]string {
+	found := make(map[string]string)
+	if c.Name == "" || c.UID == "" {
+		return found
+	}
+	byID := make(map[string]*jwk.Key, len(keys))
+	for i := range keys {
+		byID[keys[i].ID] = &keys[i]
+	}
+	seen := 0
+	for line := range strings.Lines(text) {
+		if seen++; seen > maxProofs {
+			break
+		}
+		token := strings.TrimSpace(line)
+		if id, ok := proves(c, issuer, byID, token); ok {
+			found[id] = token
+		}
+	}
+	return found
+}
+
+// proves returns the id of the key that made token, if token is a proof of c.
+func proves(c Cluster, issuer string, keys map[string]*jwk.Key, token string) (string, bool) {
+	var header struct {
+		Algorithm string `json:"alg"`
+		KeyID     string `json:"kid"`
+	}
+	var claims struct {
+		Issuer    string   `json:"iss"`
+		Subject   string   `json:"sub"`
+		Audiences []string `json:"aud"`
+	}
+	if len(token) > maxProofBytes || jwt.Header(token, &header) != nil || jwt.Claims(token, &claims) != nil {
+		return "", false
+	}
+	key := keys[header.KeyID]
+	if key == nil || claims.Issuer != issuer || !byAgent(claims.Subject) ||
+		len(claims.Audiences) != 1 || claims.Audiences[0] != c.Audience() {
+		return "", false
+	}
+	signed, encoded := token[:strings.LastIndexByte(token, '.')], token[strings.LastIndexByte(token, '.')+1:]
+	signature, err := base64.RawURLEncoding.DecodeString(encoded)
+	if err != nil || key.Verify(header.Algorithm, []byte(signed), signature) != nil {
+		return "", false
+	}
+	return key.ID, true
+}
+
+// byAgent reports whether a token's subject is a ServiceAccount of a namespace
+// that is OCM's. Anyone may request a token with any audience for an own
+// ServiceAccount, so without this a tenant of one cluster could prove that
+// cluster's keys for another one.
+func byAgent(subject string) bool {
+	parts := strings.Split(subject, ":")
+	return len(parts) == 4 && strings.HasPrefix(parts[2], names.AgentNamespacePrefix) &&
+		subject == names.ServiceAccountUser(parts[2], parts[3])
+}

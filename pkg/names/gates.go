@@ -1,0 +1,5 @@
+package names
+
+// GateNetworkPolicies is a feature gate of upstream's operators, which they read
+// from the gates of registration. The OCM API module does not list it.
+const GateNetworkPolicies = "NetworkPolicies"

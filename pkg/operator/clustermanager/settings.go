@@ -1,0 +1,72 @@
+package clustermanager
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/pass"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+// unsupportedMode returns the condition of an install mode that this version
+// does not have, or nil. Nothing is applied for such a ClusterManager, because
+// its controllers would run in the wrong place; what runs goes on running.
+func unsupportedMode(spec *operatorv1.ClusterManagerSpec) *metav1.Condition {
+	mode := spec.DeployOption.Mode
+	if mode == "" || mode == operatorv1.InstallModeDefault {
+		return nil
+	}
+	return refuse(ReasonModeNotSupported, "The install mode %s is not supported by this version: set spec.deployOption.mode to Default", mode)
+}
+
+// refusedSetting returns the condition of a setting with which the registration
+// controller would not start, or nil. One that runs keeps its settings
+// meanwhile, and none is created; everything else is applied.
+func refusedSetting(spec *operatorv1.ClusterManagerSpec) *metav1.Condition {
+	if spec.RegistrationConfiguration == nil {
+		return nil
+	}
+	for _, d := range spec.RegistrationConfiguration.RegistrationDrivers {
+		kind, err := driver.ParseAuthType(d.AuthType)
+		if err != nil {
+			return refuse(ReasonDriverNotSupported, "spec.registrationConfiguration.registrationDrivers: %v", err)
+		}
+		if kind != driver.CSR {
+			return refuse(ReasonDriverNotSupported, "The registration driver %s is not supported by this version: use csr", kind)
+		}
+	}
+	return nil
+}
+
+func refuse(reason, format string, args ...any) *metav1.Condition {
+	return &metav1.Condition{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// plan returns the phases of a pass, and the condition of a setting that they
+// leave out, which is nil where there is none.
+func (r *Reconciler) plan(ctx context.Context, s *scope) ([]pass.Phase[manifests.Hub], *metav1.Condition, error) {
+	phases := r.phases()
+	refused := refusedSetting(&s.cm.Spec)
+	if refused == nil {
+		return phases, nil, nil
+	}
+	registration := client.ObjectKey{Namespace: s.Values.Namespace, Name: names.HubRegistrationDeployment(s.cm.Name)}
+	flags, running, err := pass.RunningFlags(ctx, r.client, registration)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !running {
+		refused.Message += ". No controller is created until then"
+		return phases[:controllerPhase], refused, nil
+	}
+	refused.Message += ". The registration controller keeps its last settings until then"
+	s.Values.RegistrationArgs = flags
+	return phases, refused, nil
+}

@@ -1,0 +1,98 @@
+package klusterlet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/pass"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/precedence"
+)
+
+// others is what a Klusterlet has to know of the others on its cluster.
+type others struct {
+	// names are those of all other Klusterlets.
+	names map[string]bool
+	// owner is the Klusterlet that its namespace is made for: itself or another.
+	owner string
+	// shares says that it applies what all Klusterlets share: the CRDs and the
+	// default add-on namespace.
+	shares bool
+}
+
+// look finds out about the others. The first of the Klusterlets that have a
+// namespace to themselves applies what is shared.
+func (r *Reconciler) look(ctx context.Context, k *operatorv1.Klusterlet) (others, error) {
+	var list operatorv1.KlusterletList
+	if err := r.client.List(ctx, &list); err != nil {
+		return others{}, fmt.Errorf("list Klusterlets: %w", err)
+	}
+	all := make([]*operatorv1.Klusterlet, len(list.Items))
+	o := others{names: map[string]bool{}}
+	for i := range list.Items {
+		all[i] = &list.Items[i]
+		if all[i].Name != k.Name {
+			o.names[all[i].Name] = true
+		}
+	}
+	precedence.Sort(all, names.FinalizerKlusterlet)
+	owners, err := r.owners(ctx, all)
+	if err != nil {
+		return others{}, err
+	}
+	o.owner = owners[agentNamespace(k)]
+	first := slices.IndexFunc(all, func(other *operatorv1.Klusterlet) bool {
+		return owners[agentNamespace(other)] == other.Name && other.DeletionTimestamp.IsZero() && unsupportedMode(other) == nil
+	})
+	o.shares = first >= 0 && all[first].Name == k.Name
+	return o, nil
+}
+
+// owners returns the Klusterlet that each agent namespace is made for: the one
+// that it was made for, or else the first.
+func (r *Reconciler) owners(ctx context.Context, all []*operatorv1.Klusterlet) (map[string]string, error) {
+	owners := map[string]string{}
+	for _, k := range all {
+		name := agentNamespace(k)
+		if owners[name] != "" {
+			continue
+		}
+		owners[name] = k.Name
+		var namespace corev1.Namespace
+		if err := r.client.Get(ctx, client.ObjectKey{Name: name}, &namespace); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("namespace %s: %w", name, err)
+		}
+		made := slices.IndexFunc(all, func(other *operatorv1.Klusterlet) bool {
+			return agentNamespace(other) == name && other.Name == namespace.Labels[names.LabelKlusterlet]
+		})
+		if made >= 0 {
+			owners[name] = all[made].Name
+		}
+	}
+	return owners, nil
+}
+
+// yield leaves the namespace to the Klusterlet that owns it. A further one that
+// an earlier release had applied goes with what only it had made.
+func (r *Reconciler) yield(ctx context.Context, s *scope, owner string) error {
+	if s.klusterlet.DeletionTimestamp.IsZero() {
+		s.Refuse(liveStatus(s.klusterlet), metav1.Condition{Reason: ReasonNamespaceInUse, Message: fmt.Sprintf(
+			"The namespace %s belongs to the Klusterlet %s: set spec.namespace to another one", agentNamespace(s.klusterlet), owner)})
+		return r.report(ctx, s)
+	}
+	s.Values = manifests.Klusterlet{Name: s.klusterlet.Name, Namespace: agentNamespace(s.klusterlet)}
+	for _, step := range []func(context.Context, *pass.Pass[manifests.Klusterlet]) error{r.removeFormerNamespaces, r.prune} {
+		if err := step(ctx, &s.Pass); err != nil {
+			return err
+		}
+	}
+	return pass.RemoveFinalizer(ctx, r.client, s.klusterlet, names.FinalizerKlusterlet, FieldManager)
+}

@@ -1,0 +1,139 @@
+package origin
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// maker says whose program a Deployment runs.
+type maker int
+
+const (
+	// unknown is a program that has no sign of either.
+	unknown maker = iota
+	ours
+	theirs
+)
+
+// ownRoles is the first argument of every role of our binary.
+const ownRoles = "controller"
+
+// theirOperator is what the image of OCM's operators is called. Distributions
+// add a suffix.
+const theirOperator = "registration-operator"
+
+// theirPrograms are the programs in OCM's images, which its Deployments name as
+// the first argument.
+func theirPrograms() []string {
+	return []string{"/" + theirOperator, "/registration", "/work", "/placement", "/addon", "/server"}
+}
+
+// makerOf tells who made a Deployment. A container of ours decides: a container
+// of OCM beside it is what an earlier takeover left. The annotation that our
+// operators stamp counts last, because an upstream operator that takes an
+// object back keeps it.
+func makerOf(d *appsv1.Deployment) maker {
+	made := unknown
+	if stamped(d.Annotations) {
+		made = ours
+	}
+	for i := range d.Spec.Template.Spec.Containers {
+		switch runs(&d.Spec.Template.Spec.Containers[i]) {
+		case ours:
+			return ours
+		case theirs:
+			made = theirs
+		case unknown:
+		}
+	}
+	return made
+}
+
+func runs(c *corev1.Container) maker {
+	words := slices.Concat(c.Command, c.Args)
+	i := slices.Index(words, ownRoles)
+	switch {
+	// OCM's registration controller has the word too: "/registration controller".
+	case i == 0, i > 0 && !slices.Contains(theirPrograms(), words[i-1]):
+		return ours
+	case len(words) > 0 && slices.Contains(theirPrograms(), words[0]),
+		strings.HasPrefix(imageName(c.Image), theirOperator):
+		return theirs
+	}
+	return unknown
+}
+
+// imageName is the last element of an image's path, without tag and digest.
+func imageName(image string) string {
+	name, _, _ := strings.Cut(path.Base(image), "@")
+	name, _, _ = strings.Cut(name, ":")
+	return name
+}
+
+func stamped(annotations map[string]string) bool {
+	for key := range annotations {
+		if strings.HasPrefix(key, apply.HashAnnotationPrefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Deployment is one of another product.
+type Deployment struct {
+	Namespace, Name string
+	// Image is what its first container runs.
+	Image string
+	// Tool is what installed it, where it says so.
+	Tool string
+}
+
+func describe(d *appsv1.Deployment) Deployment {
+	out := Deployment{Namespace: d.Namespace, Name: d.Name, Tool: tool(d)}
+	if containers := d.Spec.Template.Spec.Containers; len(containers) > 0 {
+		out.Image = containers[0].Image
+	}
+	return out
+}
+
+// tool is what installed a Deployment, by the marks that package managers leave.
+func tool(d *appsv1.Deployment) string {
+	switch {
+	case d.Annotations["meta.helm.sh/release-name"] != "":
+		return fmt.Sprintf("the Helm release %s/%s", d.Annotations["meta.helm.sh/release-namespace"], d.Annotations["meta.helm.sh/release-name"])
+	case d.Labels["app.kubernetes.io/managed-by"] == "Helm":
+		return "Helm"
+	case d.Labels["olm.owner"] != "":
+		return "the Operator Lifecycle Manager, ClusterServiceVersion " + d.Labels["olm.owner"]
+	case d.Labels["installer.name"] != "":
+		return fmt.Sprintf("the operator of %s/%s", d.Labels["installer.namespace"], d.Labels["installer.name"])
+	}
+	return ""
+}
+
+// String returns "Deployment namespace/name (image, installed by tool)".
+func (d Deployment) String() string {
+	s := fmt.Sprintf("Deployment %s/%s (%s", d.Namespace, d.Name, d.Image)
+	if d.Tool != "" {
+		s += ", installed by " + d.Tool
+	}
+	return s + ")"
+}
+
+// deployed are the Deployments of a hub that our hub runs as well, under the
+// same names: they would be replaced and not deleted.
+func deployed() []string {
+	return []string{
+		names.HubRegistrationDeployment(names.ClusterManagerName),
+		names.HubAddOnManagerDeployment(names.ClusterManagerName),
+		names.HubAddOnWebhookDeployment(names.ClusterManagerName),
+	}
+}

@@ -1,0 +1,189 @@
+package record
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/rbac"
+)
+
+// Record says whom the bindings of a cluster are for.
+type Record struct {
+	// Agent is the name of the agent; empty when none is known.
+	Agent string
+	// Since is when the request of the agent was approved.
+	Since time.Time
+	// Group says that the bindings are for every agent of the cluster, as OCM
+	// makes them.
+	Group bool
+}
+
+// Known reports whether the bindings are for anybody.
+func (r Record) Known() bool { return r.Agent != "" || r.Group }
+
+// Names reports whether an agent may act for the cluster.
+func (r Record) Names(agent string) bool { return r.Group || agent != "" && agent == r.Agent }
+
+// Subjects are the subjects of the cluster's bindings.
+func (r Record) Subjects(cluster string) []rbacv1.Subject {
+	switch {
+	case r.Group:
+		return []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: names.ClusterGroup(cluster)}}
+	case r.Agent != "":
+		return []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: names.AgentUser(cluster, r.Agent)}}
+	}
+	return nil
+}
+
+// Annotations are those of the cluster's bindings.
+func (r Record) Annotations() map[string]string {
+	if r.Agent == "" {
+		return nil
+	}
+	return map[string]string{
+		names.AnnotationAcceptedAgent:   r.Agent,
+		names.AnnotationAcceptedAgentAt: r.Since.UTC().Format(time.RFC3339),
+	}
+}
+
+// Of reads the record of a cluster. One binding that is left is enough.
+func Of(ctx context.Context, reader client.Reader, cluster string) (Record, error) {
+	group := false
+	for _, key := range []struct{ namespace, name, role string }{
+		{"", names.ManagedClusterClusterRole(cluster), names.ManagedClusterClusterRole(cluster)},
+		{cluster, names.RegistrationRoleBinding(cluster), names.ClusterRoleRegistration},
+		{cluster, names.WorkRoleBinding(cluster), names.ClusterRoleWork},
+	} {
+		binding, err := rbac.ReadBinding(ctx, reader, key.namespace, key.name)
+		if err != nil {
+			return Record{}, err
+		}
+		// Whoever made a binding to another role need not have held this one.
+		if binding == nil || !binding.To(key.role) {
+			continue
+		}
+		if r, ok := parse(cluster, binding.Object.GetAnnotations()); ok {
+			return r, nil
+		}
+		group = group || slices.Contains(binding.Subjects, Record{Group: true}.Subjects(cluster)[0])
+	}
+	return Record{Group: group}, nil
+}
+
+func parse(cluster string, annotations map[string]string) (Record, bool) {
+	agent := annotations[names.AnnotationAcceptedAgent]
+	if _, _, ok := names.ParseAgentUser(names.AgentUser(cluster, agent)); !ok {
+		return Record{}, false
+	}
+	// An unreadable time is the zero one: whatever was approved comes later.
+	since, _ := time.Parse(time.RFC3339, annotations[names.AnnotationAcceptedAgentAt])
+	return Record{Agent: agent, Since: since}, true
+}
+
+// approval is a request that was approved.
+type approval struct {
+	agent   string
+	at      time.Time
+	version uint64
+	object  *certificatesv1.CertificateSigningRequest
+}
+
+// Elect returns the record as it is to be after what was approved.
+func (r Record) Elect(cluster string, requests []certificatesv1.CertificateSigningRequest) Record {
+	introduces := introduction
+	if r.Group {
+		introduces = func(request csr.Request) bool { return introduction(request) || request.Renewal() }
+	}
+	found := approvals(cluster, requests, introduces)
+	if len(found) == 0 {
+		return r
+	}
+	last := slices.MaxFunc(found, func(a, b approval) int {
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.version, b.version))
+	})
+	if !r.Group && last.at.Before(r.Since) {
+		return r
+	}
+	return Record{Agent: last.agent, Since: last.at}
+}
+
+// introduction reports whether a request can make known an agent that was not
+// known before: no agent can introduce another, or itself.
+func introduction(request csr.Request) bool {
+	_, _, byAgent := names.ParseAgentUser(request.Requester)
+	return !byAgent
+}
+
+// approvals are the approved requests for a cluster that introduce an agent.
+func approvals(cluster string, requests []certificatesv1.CertificateSigningRequest, introduces func(csr.Request) bool) []approval {
+	var found []approval
+	for i := range requests {
+		at, ok := Approved(&requests[i])
+		if !ok {
+			continue
+		}
+		request, err := csr.Vet(&requests[i])
+		if err != nil || request.Identity.Cluster != cluster || !introduces(request) {
+			continue
+		}
+		version, _ := strconv.ParseUint(requests[i].ResourceVersion, 10, 64) // Decides within one second only.
+		found = append(found, approval{agent: request.Identity.Agent, at: at, version: version, object: &requests[i]})
+	}
+	return found
+}
+
+// Approved returns when a request was approved.
+func Approved(request *certificatesv1.CertificateSigningRequest) (at time.Time, ok bool) {
+	for _, c := range request.Status.Conditions {
+		switch {
+		case c.Status == corev1.ConditionFalse:
+		case c.Type == certificatesv1.CertificateDenied, c.Type == certificatesv1.CertificateFailed:
+			return time.Time{}, false
+		case c.Type == certificatesv1.CertificateApproved:
+			at, ok = c.LastTransitionTime.UTC(), true
+		}
+	}
+	return at, ok
+}
+
+// Requests lists the registration requests of a cluster.
+func Requests(ctx context.Context, reader client.Reader, cluster string) ([]certificatesv1.CertificateSigningRequest, error) {
+	var list certificatesv1.CertificateSigningRequestList
+	if err := reader.List(ctx, &list, client.MatchingLabels{names.LabelClusterName: cluster}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("certificate requests of cluster %s: %w", cluster, err)
+	}
+	return list.Items, nil
+}
+
+// Forget deletes the approved requests that brought the record about, or came
+// before: they would be taken for the approval of the next cluster of the name.
+// What was approved since is that cluster's own.
+func (r Record) Forget(ctx context.Context, c client.Client, reader client.Reader, cluster string) error {
+	if !r.Known() {
+		return nil
+	}
+	requests, err := Requests(ctx, reader, cluster)
+	if err != nil {
+		return err
+	}
+	for _, a := range approvals(cluster, requests, introduction) {
+		if r.Agent != "" && a.at.After(r.Since) {
+			continue
+		}
+		if err := client.IgnoreNotFound(c.Delete(ctx, a.object, client.Preconditions{UID: &a.object.UID})); err != nil {
+			return fmt.Errorf("certificate request %s of cluster %s: %w", a.object.Name, cluster, err)
+		}
+	}
+	return nil
+}
