@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
@@ -26,6 +25,8 @@ import (
 type engine struct {
 	role    *role
 	reloads *reloads
+	// verifier remembers tokens across configurations.
+	verifier *subject.Verifier
 	// settled is set once the role was ready.
 	settled atomic.Bool
 
@@ -40,18 +41,48 @@ type engine struct {
 	generations uint64
 }
 
-// entry is what a cluster's entry was made into, kept while it does not change.
+// entry is what a cluster's entry was made into, and stays while what it was made
+// of does.
 type entry struct {
-	keys       jwks.Cluster
-	spec       policy.Spec
-	generation uint64
-	settings   review.Settings
-	reviewer   *review.Reviewer
+	of       origin
+	tokens   *subject.Rules
+	cluster  *authorizer.Cluster
+	reviewer *review.Reviewer
+}
+
+// origin is all that decides about a cluster's tokens besides its keys.
+type origin struct {
+	issuer string
+	spec   policy.Spec
+	// denied is set if the rules cannot be used.
+	denied bool
+	tokens subject.Rules
+	review review.Settings
+}
+
+func originOf(c *config.Cluster) origin {
+	out := origin{issuer: c.Keys.Issuer, spec: c.Spec, denied: c.Policy == nil, tokens: c.Token, review: c.Review}
+	out.spec.Path = "" // Where it stands in the file changes no rule.
+	return out
 }
 
 func newEngine(r *role) (*engine, error) {
 	counted, err := newReloads(r.config.Metrics)
-	return &engine{role: r, reloads: counted, entries: map[string]*entry{}}, err
+	e := &engine{
+		role: r, reloads: counted, entries: map[string]*entry{},
+		verifier: subject.NewVerifier(nil, nil, r.config.Clock), // It gets keys with the first configuration.
+	}
+	return e, errors.Join(err, e.remembered("hit", func(hits, _ uint64) uint64 { return hits }),
+		e.remembered("miss", func(_, misses uint64) uint64 { return misses }))
+}
+
+// remembered registers a metric of the tokens that are remembered as verified.
+func (e *engine) remembered(event string, of func(hits, misses uint64) uint64) error {
+	_, err := metric.Register(e.role.config.Metrics, prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: metric.Prefix + "verify_cache", Help: "Whether a subject token was known as verified.",
+		ConstLabels: prometheus.Labels{"event": event},
+	}, func() float64 { return float64(of(e.verifier.Counts())) }))
+	return err
 }
 
 // errNothing says that no configuration has come in yet.
@@ -93,49 +124,44 @@ func (e *engine) changed(c *config.Config, err error) {
 	log.Info("Loaded the configuration", "clusters", len(c.Clusters))
 }
 
-// apply makes c the configuration of all requests that begin from now on.
+// apply makes c the configuration of all requests.
 func (e *engine) apply(c *config.Config) error {
 	entries, err := e.prepare(c)
 	if err != nil {
 		return err
 	}
-	if err := e.role.store.Configure(e.keys(c)); err != nil {
+	rules := make(map[string]*subject.Rules, len(entries))
+	clusters := make(map[string]*authorizer.Cluster, len(entries))
+	settings := c.Exchange(0)
+	for name, made := range entries {
+		rules[name], clusters[name] = made.tokens, made.cluster
+		limits := settings.Clusters[name]
+		limits.Generation = made.cluster.Generation
+		settings.Clusters[name] = limits
+	}
+	publish := func(keys *jwks.View) { e.role.authorizer.Swap(snapshot(e.verifier, keys, rules, clusters)) }
+	if err := e.role.store.Configure(e.keys(c), publish); err != nil {
 		return err
 	}
 	e.entries = entries
-	settings := c.Exchange(0)
-	e.role.authorizer.Swap(snapshot(c, e.role.store, e.role.config.Clock, func(from *config.Cluster) authorizer.Cluster {
-		made := entries[from.Name()]
-		cluster := authorizer.Cluster{Rules: from.Policy, Generation: made.generation}
-		if made.reviewer != nil { // A nil *Reviewer in the interface would not be nil.
-			cluster.Reviewer = made.reviewer
-		}
-		limits := settings.Clusters[from.Name()]
-		limits.Generation = made.generation
-		settings.Clusters[from.Name()] = limits
-		return cluster
-	}))
 	// Afterwards, so that tokens minted under the rules before go as well.
 	e.role.exchanger.Configure(settings)
 	return nil
 }
 
-// snapshot is what requests go through under a configuration.
-func snapshot(c *config.Config, keys subject.Keys, clock clock.PassiveClock, made func(*config.Cluster) authorizer.Cluster) authorizer.Snapshot {
-	rules := make(map[string]*subject.Rules, len(c.Clusters))
-	clusters := make(map[string]authorizer.Cluster, len(c.Clusters))
-	for i := range c.Clusters {
-		from := &c.Clusters[i]
-		rules[from.Name()], clusters[from.Name()] = &from.Token, made(from)
-	}
+// snapshot is what requests go through under keys and rules.
+func snapshot(
+	verifier *subject.Verifier, keys *jwks.View, rules map[string]*subject.Rules, clusters map[string]*authorizer.Cluster,
+) authorizer.Snapshot {
 	return authorizer.Snapshot{
-		Verifier: subject.NewVerifier(keys, func(cluster string) *subject.Rules {
+		Verifier: verifier.With(keys, func(cluster string) *subject.Rules {
 			if own, ok := rules[cluster]; ok {
 				return own
 			}
 			return rules[policy.AnyCluster]
-		}, clock),
-		Clusters: clusters,
+		}),
+		Clusters:    clusters,
+		Generations: keys.Generations(),
 	}
 }
 
@@ -164,29 +190,41 @@ func (e *engine) prepare(c *config.Config) (map[string]*entry, error) {
 	entries := make(map[string]*entry, len(c.Clusters))
 	for i := range c.Clusters {
 		cluster := &c.Clusters[i]
-		made := &entry{keys: jwks.Cluster{Issuer: cluster.Keys.Issuer}, spec: cluster.Spec, settings: cluster.Review}
-		made.spec.Path = "" // Where it stands in the file changes no rule.
-		before := e.entries[cluster.Name()]
-		if before != nil && reflect.DeepEqual(before.keys, made.keys) && reflect.DeepEqual(before.spec, made.spec) {
-			made.generation = before.generation
-		} else {
-			e.generations++
-			made.generation = e.generations
-		}
-		switch {
-		case cluster.Review.Mode == "" || cluster.Review.Mode == review.Never:
-		case before != nil && reflect.DeepEqual(before.settings, made.settings):
-			made.reviewer = before.reviewer
-		default:
-			reviewer, err := review.New(cluster.Review, e.role.config.Clock)
-			if err != nil {
-				return nil, fmt.Errorf("cluster %s: %w", cluster.Name(), err)
-			}
-			made.reviewer = reviewer
+		made, err := e.entry(e.entries[cluster.Name()], cluster)
+		if err != nil {
+			return nil, fmt.Errorf("cluster %s: %w", cluster.Name(), err)
 		}
 		entries[cluster.Name()] = made
 	}
 	return entries, nil
+}
+
+// entry makes the entry of a cluster; before is the last one, nil if there was none.
+func (e *engine) entry(before *entry, from *config.Cluster) (*entry, error) {
+	of := originOf(from)
+	if before == nil {
+		before = &entry{cluster: &authorizer.Cluster{}}
+	} else if reflect.DeepEqual(before.of, of) {
+		return before, nil
+	}
+	made := &entry{of: of, tokens: &from.Token, cluster: &authorizer.Cluster{Rules: from.Policy, Generation: before.cluster.Generation}}
+	if before.of.issuer != of.issuer || !reflect.DeepEqual(before.of.spec, of.spec) {
+		e.generations++
+		made.cluster.Generation = e.generations
+	}
+	switch {
+	case of.review.Mode == "" || of.review.Mode == review.Never:
+		return made, nil
+	case before.reviewer != nil && reflect.DeepEqual(before.of.review, of.review):
+		made.reviewer = before.reviewer
+	default:
+		var err error
+		if made.reviewer, err = review.New(of.review, e.role.config.Clock); err != nil {
+			return nil, err
+		}
+	}
+	made.cluster.Reviewer = made.reviewer
+	return made, nil
 }
 
 // review makes TokenReviews of one cluster what requests go through: the older
@@ -210,7 +248,7 @@ func (e *engine) review(source Source) error {
 	}
 	e.role.authorizer.Swap(authorizer.Snapshot{
 		Verifier: verifier,
-		Clusters: map[string]authorizer.Cluster{review.WorkloadCluster: {Rules: rules, Generation: 1}},
+		Clusters: map[string]*authorizer.Cluster{review.WorkloadCluster: {Rules: rules, Generation: 1}},
 	})
 	e.role.exchanger.Configure(exchange.Settings{
 		Clusters: map[string]exchange.ClusterSettings{review.WorkloadCluster: {Generation: 1}},

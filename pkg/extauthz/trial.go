@@ -10,6 +10,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/review"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 )
 
 // Trial is the chain of a token authorizer outside of the role: commands ask it
@@ -38,20 +39,24 @@ func NewTrial(c TrialConfig) (*Trial, error) {
 	if c.FromHub {
 		keys = withEveryone(keys)
 	}
-	if err := c.Keys.Configure(keys); err != nil {
-		return nil, fmt.Errorf("keys: %w", err)
-	}
 	chain, err := authorizer.New(authorizer.Config{Exchanger: c.Exchanger, Clock: c.Clock})
 	if err != nil {
 		return nil, err
 	}
-	chain.Swap(snapshot(c.Config, c.Keys, c.Clock, func(from *config.Cluster) authorizer.Cluster {
-		made := authorizer.Cluster{Rules: from.Policy}
+	rules, clusters := map[string]*subject.Rules{}, map[string]*authorizer.Cluster{}
+	for i := range c.Config.Clusters {
+		from := &c.Config.Clusters[i]
+		made := &authorizer.Cluster{Rules: from.Policy}
 		if from.Review.Mode != "" && from.Review.Mode != review.Never {
 			made.Reviewer = c.Reviewer
 		}
-		return made
-	}))
+		rules[from.Name()], clusters[from.Name()] = &from.Token, made
+	}
+	verifier := subject.NewVerifier(nil, nil, c.Clock)
+	publish := func(keys *jwks.View) { chain.Swap(snapshot(verifier, keys, rules, clusters)) }
+	if err := c.Keys.Configure(keys, publish); err != nil {
+		return nil, fmt.Errorf("keys: %w", err)
+	}
 	return &Trial{authorizer: chain}, nil
 }
 

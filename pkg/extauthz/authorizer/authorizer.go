@@ -48,17 +48,20 @@ func New(c Config) (*Authorizer, error) {
 	return &Authorizer{config: c, metrics: m}, nil
 }
 
-// Swap makes s the configuration of all requests that begin from now on;
-// requests that have begun end under the one they began with.
+// Swap makes s the configuration of all requests that begin from now on. Requests
+// that have begun are decided again if s changes something about their cluster, so
+// that nothing is allowed after Swap by keys or rules that are gone.
 func (a *Authorizer) Swap(s Snapshot) { a.current.Store(&s) }
+
+// maxDecisions is how often a request is decided whose cluster keeps changing.
+const maxDecisions = 4
 
 // Authorize takes a request through the chain. Its error has a verdict.Error in
 // its chain; the Decision beside it has what was found until then, and never a
 // token.
 func (a *Authorizer) Authorize(ctx context.Context, r Request) (Decision, error) {
 	start := a.config.Clock.Now()
-	current := a.current.Load()
-	d, err := a.decide(ctx, current, r, nil)
+	current, d, err := a.settle(ctx, r)
 	if err != nil {
 		err = refusal(ctx, err)
 		d.Token = exchange.Token{}
@@ -69,6 +72,24 @@ func (a *Authorizer) Authorize(ctx context.Context, r Request) (Decision, error)
 		a.config.Auditor.Record(Event{Time: start, Took: took, Origin: r.Origin, Decision: d, Err: err})
 	}
 	return d, err
+}
+
+// settle decides a request under one Snapshot that still holds for its cluster
+// when the decision is made. What a stage has from a later one, such as a key that
+// was looked for, is of the same cluster's same keys and rules then.
+func (a *Authorizer) settle(ctx context.Context, r Request) (*Snapshot, Decision, error) {
+	current := a.current.Load()
+	for range maxDecisions {
+		d, err := a.decide(ctx, current, r, nil)
+		latest := a.current.Load()
+		if current.agrees(latest, d.Identity.Cluster) {
+			return current, d, err
+		}
+		current = latest
+	}
+	refused := verdict.Refuse(verdict.KeysUnavailable, "the keys or the rules of the cluster changed %d times while the request was decided", maxDecisions)
+	refused.RetryAfter = time.Second
+	return current, Decision{}, refused
 }
 
 // Trace is told what a request goes through, for explanations.
@@ -138,8 +159,8 @@ func (a *Authorizer) decide(ctx context.Context, current *Snapshot, r Request, t
 	if err != nil {
 		return d, err
 	}
-	cluster, ok := current.cluster(d.Identity.Cluster)
-	if !ok || cluster.Rules == nil {
+	cluster := current.cluster(d.Identity.Cluster)
+	if cluster == nil || cluster.Rules == nil {
 		return d, verdict.Refuse(verdict.NotAllowed, "the configuration allows nothing to cluster %s", d.Identity.Cluster)
 	}
 	d.Grant, err = rule(cluster.Rules, d.Identity, trace)
@@ -160,7 +181,7 @@ func (a *Authorizer) decide(ctx context.Context, current *Snapshot, r Request, t
 // review asks the cluster, if its entry wants that. It returns when the next
 // stage begins.
 func (a *Authorizer) review(
-	ctx context.Context, current *Snapshot, cluster Cluster, token string, d Decision, began time.Time,
+	ctx context.Context, current *Snapshot, cluster *Cluster, token string, d Decision, began time.Time,
 ) (time.Time, error) {
 	if cluster.Reviewer == nil {
 		return began, nil

@@ -57,7 +57,7 @@ func (c *chain) Exchange(_ context.Context, r exchange.Request) (exchange.Token,
 func (c *chain) Record(e authorizer.Event) { c.events = append(c.events, e) }
 
 func (c *chain) snapshot() authorizer.Snapshot {
-	return authorizer.Snapshot{Verifier: c, Clusters: map[string]authorizer.Cluster{
+	return authorizer.Snapshot{Verifier: c, Clusters: map[string]*authorizer.Cluster{
 		"c1": {Rules: c, Reviewer: c, Generation: 7},
 		"c2": {Rules: c},
 	}}
@@ -151,7 +151,7 @@ func TestAnyCluster(t *testing.T) {
 	c := &chain{identity: subject.Identity{Cluster: "c2"}}
 	a := newAuthorizer(t, c, nil)
 	s := c.snapshot()
-	s.Clusters[authorizer.AnyCluster] = authorizer.Cluster{Rules: c, Reviewer: c, Generation: 9}
+	s.Clusters[authorizer.AnyCluster] = &authorizer.Cluster{Rules: c, Reviewer: c, Generation: 9}
 	a.Swap(s)
 	for cluster, generation := range map[string]uint64{"c1": 7, "c2": 0, "c3": 9} {
 		c.identity.Cluster = cluster
@@ -237,7 +237,7 @@ func gathered(t *testing.T, registry prometheus.Gatherer) map[string]float64 {
 }
 
 // TestSwapUnderLoad: each request has one configuration, from its first stage
-// to its last, and none is lost.
+// to its last. One whose cluster changes too often in between is put off.
 func TestSwapUnderLoad(t *testing.T) {
 	t.Parallel()
 	var pairs pairing
@@ -258,6 +258,9 @@ func TestSwapUnderLoad(t *testing.T) {
 		callers.Go(func() {
 			for range 5000 {
 				d, err := a.Authorize(t.Context(), authorizer.Request{Token: "t"})
+				if err != nil && verdict.Of(err).Reason == verdict.KeysUnavailable {
+					continue
+				}
 				if err != nil || d.Identity.Token.ID != d.Token.ID || d.Grant.Rule != d.Token.ID {
 					t.Errorf("verified under %s, granted under %s, exchanged under %s: %v", d.Identity.Token.ID, d.Grant.Rule, d.Token.ID, err)
 					return
@@ -268,6 +271,9 @@ func TestSwapUnderLoad(t *testing.T) {
 	callers.Wait()
 	cancel()
 	work.Wait()
+	if _, err := a.Authorize(t.Context(), authorizer.Request{Token: "t"}); err != nil {
+		t.Errorf("after the last change: %v", err)
+	}
 }
 
 // pairing tells in the exchange under which snapshot it was asked.
@@ -285,7 +291,7 @@ func (g generation) Decide(subject.Identity) (policy.Grant, error) {
 
 func (*pairing) snapshot(i uint64) authorizer.Snapshot {
 	g := generation(name(i))
-	return authorizer.Snapshot{Verifier: g, Clusters: map[string]authorizer.Cluster{"c1": {Rules: g, Generation: i}}}
+	return authorizer.Snapshot{Verifier: g, Clusters: map[string]*authorizer.Cluster{"c1": {Rules: g, Generation: i}}}
 }
 
 func (*pairing) Exchange(_ context.Context, r exchange.Request) (exchange.Token, bool, error) {
@@ -293,6 +299,69 @@ func (*pairing) Exchange(_ context.Context, r exchange.Request) (exchange.Token,
 }
 
 func name(i uint64) string { return strconv.FormatUint(i, 10) }
+
+// restless is a verifier under which the cluster changes whenever a token of it is
+// verified, so many times.
+type restless struct {
+	change func(left int)
+	left   int
+}
+
+func (r *restless) Verify(context.Context, string) (subject.Identity, error) {
+	if r.left > 0 {
+		r.left--
+		r.change(r.left)
+	}
+	return subject.Identity{Cluster: "c1"}, nil
+}
+
+// TestAClusterThatKeepsChanging is decided under what holds in the end, and is
+// refused where there is no end.
+func TestAClusterThatKeepsChanging(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name    string
+		changes int
+		// keys has the keys' generation change, not the rules.
+		keys bool
+		want verdict.Reason
+	}{
+		{name: "rules, three times", changes: 3},
+		{name: "keys, three times", changes: 3, keys: true},
+		{name: "rules, without an end", changes: 100, want: verdict.KeysUnavailable},
+		{name: "keys, without an end", changes: 100, keys: true, want: verdict.KeysUnavailable},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			var pairs pairing
+			a, err := authorizer.New(authorizer.Config{Exchanger: &pairs})
+			if err != nil {
+				t.Fatal(err)
+			}
+			verifier := &restless{left: tc.changes}
+			same := &authorizer.Cluster{Rules: generation("same")}
+			verifier.change = func(left int) {
+				s := authorizer.Snapshot{Verifier: verifier, Clusters: map[string]*authorizer.Cluster{"c1": same}}
+				if tc.keys {
+					s.Generations = map[string]uint64{"c1": uint64(1 + left)}
+				} else {
+					s.Clusters["c1"] = &authorizer.Cluster{Rules: generation(name(uint64(left))), Generation: uint64(left)}
+				}
+				a.Swap(s)
+			}
+			a.Swap(authorizer.Snapshot{Verifier: verifier, Clusters: map[string]*authorizer.Cluster{"c1": same}})
+			d, err := a.Authorize(t.Context(), authorizer.Request{Token: "t"})
+			switch {
+			case tc.want != "" && (err == nil || verdict.Of(err).Reason != tc.want || verdict.Of(err).RetryAfter <= 0 || d.Token != (exchange.Token{})):
+				t.Errorf("got %+v, %v, want %s", d, err, tc.want)
+			case tc.want == "" && err != nil:
+				t.Error(err)
+			case tc.want == "" && !tc.keys && d.Grant.Rule != "0":
+				t.Errorf("decided under the rules %s, and the last are 0", d.Grant.Rule)
+			}
+		})
+	}
+}
 
 // TestWarmAllocates nothing of its own.
 func TestWarmAllocates(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts for the whole process

@@ -126,7 +126,7 @@ func (w *world) use(tb testing.TB, cluster string, verifier authorizer.Verifier,
 	})
 	w.Swap(authorizer.Snapshot{
 		Verifier: verifier,
-		Clusters: map[string]authorizer.Cluster{cluster: {Rules: rules, Generation: generation}},
+		Clusters: map[string]*authorizer.Cluster{cluster: {Rules: rules, Generation: generation}},
 	})
 }
 

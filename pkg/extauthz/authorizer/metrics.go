@@ -133,7 +133,7 @@ func label(current *Snapshot, cluster string) string {
 	if current == nil || cluster == "" {
 		return metric.UnknownCluster
 	}
-	if _, ok := current.cluster(cluster); !ok {
+	if current.cluster(cluster) == nil {
 		return metric.UnknownCluster
 	}
 	return cluster

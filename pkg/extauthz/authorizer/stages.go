@@ -52,14 +52,19 @@ type Event struct {
 // AnyCluster is the name of the entry for clusters without their own.
 const AnyCluster = "*"
 
-// Snapshot is one consistent configuration. It is not changed once it was
-// handed to an Authorizer.
+// Snapshot is one consistent configuration: the keys and the rules of one moment.
+// It is not changed once it was handed to an Authorizer.
 type Snapshot struct {
 	// Verifier knows the keys and the token rules of this configuration.
 	Verifier Verifier
 	// Clusters by name; AnyCluster is for those without their own. A cluster
-	// without an entry is allowed nothing.
-	Clusters map[string]Cluster
+	// without an entry is allowed nothing. As long as nothing about a cluster
+	// changes, the next Snapshot has the same pointer: with another one, decisions
+	// that are under way are made again.
+	Clusters map[string]*Cluster
+	// Generations are those of the clusters' keys, by name: one moves when a key of
+	// its cluster goes. Decisions under way are made again then.
+	Generations map[string]uint64
 }
 
 // Cluster is what the identities of one cluster go through.
@@ -73,10 +78,17 @@ type Cluster struct {
 	Generation uint64
 }
 
-func (s *Snapshot) cluster(name string) (Cluster, bool) {
+// cluster returns the entry that counts for a cluster, nil if there is none.
+func (s *Snapshot) cluster(name string) *Cluster {
 	if c, ok := s.Clusters[name]; ok {
-		return c, true
+		return c
 	}
-	c, ok := s.Clusters[AnyCluster]
-	return c, ok
+	return s.Clusters[AnyCluster]
+}
+
+// agrees says whether what is decided about a cluster under s is decided under
+// other as well.
+func (s *Snapshot) agrees(other *Snapshot, cluster string) bool {
+	return s == other ||
+		s != nil && s.cluster(cluster) == other.cluster(cluster) && s.Generations[cluster] == other.Generations[cluster]
 }

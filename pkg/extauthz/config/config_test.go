@@ -244,7 +244,7 @@ func FuzzParse(f *testing.F) {
 		got, err := config.Parse([]byte(text), config.Options{})
 		switch {
 		case err == nil:
-			if err := jwks.New(jwks.Config{}).Configure(withoutFiles(got.Keys())); err != nil {
+			if err := jwks.New(jwks.Config{}).Configure(withoutFiles(got.Keys()), nil); err != nil {
 				t.Errorf("the key store does not take it: %v", err)
 			}
 			for _, c := range got.Clusters {

@@ -85,7 +85,7 @@ func TestOneBrokenObjectStopsNoOther(t *testing.T) {
 			if decide(got, "bad") || !decide(got, "good") {
 				t.Errorf("bad %v, good %v", decide(got, "bad"), decide(got, "good"))
 			}
-			if err := jwks.New(jwks.Config{Hub: true}).Configure(got.Keys()); err != nil {
+			if err := jwks.New(jwks.Config{Hub: true}).Configure(got.Keys(), nil); err != nil {
 				t.Errorf("the key store: %v", err)
 			}
 		})

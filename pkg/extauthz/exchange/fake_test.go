@@ -3,7 +3,9 @@ package exchange_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -267,6 +269,46 @@ func TestLimits(t *testing.T) {
 		pause(time.Second)
 		if err := mint("c", time.Hour); err != nil {
 			t.Errorf("after the wait: %v", err)
+		}
+	})
+}
+
+// TestLimitsSurviveChanges: a change of rules fills no bucket, and a change of a
+// limit counts at once.
+func TestLimitsSurviveChanges(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hub := &fakeHub{accounts: map[string]string{"team/worker": "u1"}}
+		s := settings("team")
+		limit := func(generation uint64, burst int) exchange.Settings {
+			s.Clusters = maps.Clone(s.Clusters)
+			s.Clusters["c1"] = exchange.ClusterSettings{Generation: generation, Limits: exchange.Limits{
+				Cluster: exchange.Rate{PerSecond: 1, Burst: burst}, Identity: exchange.Rate{PerSecond: 1, Burst: burst},
+			}}
+			return s
+		}
+		e := run(t, exchange.Config{Hub: hub.config()}, limit(1, 2))
+		life := time.Hour
+		mint := func(generation uint64) verdict.Reason {
+			life += time.Second // A different life is a different token.
+			r := ask("c1")
+			r.Generation, r.Target.Expiration = generation, life
+			if _, _, err := e.Exchange(t.Context(), r); err != nil {
+				return verdict.Of(err).Reason
+			}
+			return ""
+		}
+		got := []verdict.Reason{mint(1), mint(1), mint(1)}
+		e.Configure(limit(2, 2))
+		got = append(got, mint(2))
+		pause(10 * time.Second) // Two are left again.
+		e.Configure(limit(3, 4))
+		got = append(got, mint(3), mint(3), mint(3))
+		pause(10 * time.Second)
+		got = append(got, mint(3), mint(3), mint(3), mint(3), mint(3))
+		no := verdict.RateLimited
+		if want := []verdict.Reason{"", "", no, no, "", "", no, "", "", "", "", no}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	})
 }

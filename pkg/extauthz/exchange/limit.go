@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -16,7 +17,6 @@ type limiter struct {
 	mu         sync.Mutex
 	settings   Settings
 	clusters   map[string]*rate.Limiter
-	limit      int
 	identities *fair.Cache[identity, *rate.Limiter]
 }
 
@@ -24,23 +24,22 @@ type limiter struct {
 type identity struct{ cluster, namespace, name string }
 
 func newLimiter(limit int) *limiter {
-	return &limiter{clusters: map[string]*rate.Limiter{}, limit: limit, identities: newIdentities(limit)}
-}
-
-func newIdentities(limit int) *fair.Cache[identity, *rate.Limiter] {
-	return fair.New[identity, *rate.Limiter](limit, nil)
+	return &limiter{clusters: map[string]*rate.Limiter{}, identities: fair.New[identity, *rate.Limiter](limit, nil)}
 }
 
 // bucketBytes is about what a bucket takes besides its texts.
 const bucketBytes = 384
 
-// configure begins with full buckets.
+// configure keeps what is in the buckets: whoever changes the rules of one cluster
+// fills no bucket, their own or another's.
 func (l *limiter) configure(s Settings) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.settings = s
-	clear(l.clusters)
-	l.identities = newIdentities(l.limit)
+	maps.DeleteFunc(l.clusters, func(cluster string, _ *rate.Limiter) bool {
+		_, ok := s.cluster(cluster)
+		return !ok
+	})
 }
 
 // take takes one token of both buckets, or says how long there will be none.
@@ -56,6 +55,7 @@ func (l *limiter) take(id subject.Identity, now time.Time) error {
 		own = bucket(limits.Identity)
 		l.identities.Add(who.cluster, who, own, bucketBytes+len(who.cluster)+len(who.namespace)+len(who.name))
 	}
+	resize(own, limits.Identity, now)
 	if wait := reserve(own, now); wait > 0 {
 		return limited(wait, "the identity asks for more tokens than its limit allows")
 	}
@@ -64,6 +64,7 @@ func (l *limiter) take(id subject.Identity, now time.Time) error {
 		all = bucket(limits.Cluster)
 		l.clusters[id.Cluster] = all
 	}
+	resize(all, limits.Cluster, now)
 	if wait := reserve(all, now); wait > 0 {
 		return limited(wait, "cluster "+id.Cluster+" asks for more tokens than its limit allows")
 	}
@@ -71,6 +72,16 @@ func (l *limiter) take(id subject.Identity, now time.Time) error {
 }
 
 func bucket(r Rate) *rate.Limiter { return rate.NewLimiter(rate.Limit(r.PerSecond), r.Burst) }
+
+// resize gives a bucket the rate of the settings in force, if it has another one.
+func resize(l *rate.Limiter, r Rate, now time.Time) {
+	if l.Limit() != rate.Limit(r.PerSecond) {
+		l.SetLimitAt(now, rate.Limit(r.PerSecond))
+	}
+	if l.Burst() != r.Burst {
+		l.SetBurstAt(now, r.Burst)
+	}
+}
 
 // reserve takes a token and returns 0, or returns when there will be one.
 func reserve(l *rate.Limiter, now time.Time) time.Duration {

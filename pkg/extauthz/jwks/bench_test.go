@@ -85,7 +85,7 @@ func heap() uint64 {
 func fleet(tb testing.TB, clusters int) (*jwks.Store, []*issuer.Key) {
 	tb.Helper()
 	s := jwks.New(jwks.Config{Hub: true})
-	if err := s.Configure([]jwks.Cluster{{Name: jwks.Everyone, Source: jwks.Source{Hub: true}}}); err != nil {
+	if err := s.Configure([]jwks.Cluster{{Name: jwks.Everyone, Source: jwks.Source{Hub: true}}}, nil); err != nil {
 		tb.Fatal(err)
 	}
 	first := []*issuer.Key{issuer.NewKey(tb, jwk.RS256), issuer.NewKey(tb, jwk.RS256)}

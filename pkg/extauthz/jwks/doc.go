@@ -11,8 +11,10 @@
 // default to the same string): the index goes from issuer to key id to keys, and
 // the key that verifies names the cluster.
 //
-// Lookups of known keys read one immutable snapshot, without locks. Everything
-// else changes the state under one lock and replaces the snapshot.
+// Lookups of known keys read one immutable View, without locks. Everything else
+// changes the state under one lock and replaces the View. Whoever configures the
+// clusters gets each View before it counts, so that keys and rules change in one
+// step.
 //
 // Whose a key is when several clusters claim it, and which of the published keys
 // are proven, package keytrust decides.

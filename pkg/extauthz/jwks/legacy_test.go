@@ -41,7 +41,7 @@ func TestLegacy(t *testing.T) {
 
 	// One key for two clusters can be told apart by their issuers, and not by this one.
 	e.configure(t, inline(t, "cluster1", "https://cluster1.example.com", one), inline(t, "cluster2", "https://cluster2.example.com", one))
-	err := e.Configure([]jwks.Cluster{legacy("cluster1", one), legacy("cluster2", one)})
+	err := e.Configure([]jwks.Cluster{legacy("cluster1", one), legacy("cluster2", one)}, nil)
 	x, ok := errors.AsType[*jwks.SharedKeyError](err)
 	if !ok || x.Issuer != jwks.LegacyIssuer || !slices.Equal(x.Clusters, []string{"cluster1", "cluster2"}) {
 		t.Errorf("got %v", err)

@@ -36,14 +36,20 @@ const (
 // UnknownIssuer, UnknownKey, AmbiguousKey, KeysUnavailable if the keys could not
 // be read, Deadline if ctx ended first.
 func (s *Store) Lookup(ctx context.Context, issuer, kid string) ([]Key, error) {
-	if keys := s.current.Load().keys(issuer, kid); len(keys) > 0 {
-		return keys, nil
-	}
-	return s.search(ctx, issuer, kid)
+	return s.current.Load().Lookup(ctx, issuer, kid)
 }
 
-func (s *snapshot) keys(issuer, kid string) []Key {
-	if t := s.issuers[issuer]; t != nil {
+// Lookup is that of the Store, for the keys of v. A key that v does not have yet
+// may come from a later View.
+func (v *View) Lookup(ctx context.Context, issuer, kid string) ([]Key, error) {
+	if keys := v.keys(issuer, kid); len(keys) > 0 {
+		return keys, nil
+	}
+	return v.store.search(ctx, issuer, kid)
+}
+
+func (v *View) keys(issuer, kid string) []Key {
+	if t := v.issuers[issuer]; t != nil {
 		return t.keys[kid]
 	}
 	return nil
@@ -51,7 +57,7 @@ func (s *snapshot) keys(issuer, kid string) []Key {
 
 // search is Lookup for a key that was not there a moment ago.
 func (s *Store) search(ctx context.Context, issuer, kid string) ([]Key, error) {
-	// First this, then the snapshot: a source that was read after it needs not
+	// First this, then the View: a source that was read after it needs not
 	// be read again for this caller.
 	begun := s.reads.Load()
 	snap := s.current.Load()
@@ -82,7 +88,7 @@ func (s *Store) search(ctx context.Context, issuer, kid string) ([]Key, error) {
 
 // settled refuses the keys about which nothing new can be learned, and returns
 // the trust in the issuer of the others.
-func (s *Store) settled(snap *snapshot, issuer, kid string) (*trust, error) {
+func (s *Store) settled(snap *View, issuer, kid string) (*trust, error) {
 	t := snap.issuers[issuer]
 	switch {
 	case t == nil && snap.pending:
@@ -144,7 +150,7 @@ func (s *Store) await(ctx context.Context, f *flight, issuer, kid string) ([]Key
 
 // problem returns why nobody can tell whether issuer has a key that is not
 // known, or nil if one can.
-func (s *Store) problem(snap *snapshot, issuer string) error {
+func (s *Store) problem(snap *View, issuer string) error {
 	t := snap.issuers[issuer]
 	if t == nil {
 		return nil

@@ -52,7 +52,7 @@ func start(t *testing.T, clusters ...jwks.Cluster) *env {
 
 func (e *env) configure(t *testing.T, clusters ...jwks.Cluster) {
 	t.Helper()
-	if err := e.Configure(clusters); err != nil {
+	if err := e.Configure(clusters, nil); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -7,16 +7,24 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 )
 
-// snapshot is the index that Lookup reads. Once current it never changes.
-type snapshot struct {
+// View is what a Store knows at one moment. It never changes.
+type View struct {
+	store *Store
 	// generations by cluster, as Generations returns them.
 	generations map[string]uint64
 	issuers     map[string]*trust
 	// pending is set while what clusters publish on the hub is not known yet.
 	pending bool
-	// replaced is closed when a newer snapshot is current.
+	// replaced is closed when a newer View is current.
 	replaced chan struct{}
 }
+
+// Generations are those of the clusters that have keys, by name. A cluster's
+// moves whenever one of its keys no longer counts; those of other clusters stay.
+// What was verified under one generation of a cluster must be verified again
+// under another, and what was verified for a cluster without one does not count.
+// The map must not be changed.
+func (v *View) Generations() map[string]uint64 { return v.generations }
 
 // trust is what is believed of one issuer.
 type trust struct {

@@ -37,7 +37,7 @@ type Config struct {
 type Store struct {
 	clock   clock.Clock
 	log     logr.Logger
-	current atomic.Pointer[snapshot]
+	current atomic.Pointer[View]
 	gone    func(cluster string)
 	misses  *misses
 	tally   tally
@@ -52,6 +52,8 @@ type Store struct {
 	members map[string]*member
 	hub     hub
 	refused map[string][]SharedKeyError
+	// publish is what Configure was given last.
+	publish func(*View)
 	// generation is the last that was given to a cluster.
 	generation uint64
 	stopped    bool
@@ -70,21 +72,23 @@ func New(config Config) *Store {
 	if s.log.GetSink() == nil {
 		s.log = logr.Discard()
 	}
-	s.current.Store(&snapshot{pending: config.Hub, replaced: make(chan struct{})})
+	s.current.Store(&View{store: s, pending: config.Hub, replaced: make(chan struct{})})
 	return s
 }
 
-// Generations are those of the clusters that have keys, by name. A cluster's
-// moves whenever one of its keys no longer counts; those of other clusters stay.
-// What was verified under one generation of a cluster must be verified again
-// under another, and what was verified for a cluster without one does not count.
-// The map must not be changed.
-func (s *Store) Generations() map[string]uint64 { return s.current.Load().generations }
+// Generations are those of the current View.
+func (s *Store) Generations() map[string]uint64 { return s.current.Load().Generations() }
 
 // Configure replaces all clusters. Sources that stay the same keep their keys;
 // keys from a source that changed are dropped. An error changes nothing; it is a
 // *SharedKeyError when one key stands for two clusters under one issuer.
-func (s *Store) Configure(clusters []Cluster) error {
+//
+// Publish, unless it is nil, gets the View under the new configuration and every
+// later one until the next Configure, in their order and before any Lookup sees
+// it. So what goes with the keys, such as the rules of their clusters, changes in
+// one step with them. It is called under the lock of the Store and must not call
+// the Store.
+func (s *Store) Configure(clusters []Cluster, publish func(*View)) error {
 	readings, err := check(clusters)
 	if err != nil {
 		return err
@@ -109,14 +113,14 @@ func (s *Store) Configure(clusters []Cluster) error {
 			m.abandon()
 		}
 	}
-	s.members, s.hub.entries = members, entries
+	s.members, s.hub.entries, s.publish = members, entries, publish
 	s.rebuild()
 	s.nudge()
 	s.tally.retain(func(cluster string) bool { return members[cluster] != nil || s.hub.members[cluster] != nil })
 	return nil
 }
 
-// rebuild makes the current snapshot say what members and publications do. The
+// rebuild makes the current View say what members and publications do. The
 // caller holds the lock.
 func (s *Store) rebuild() {
 	claims := s.hub.claims(s.members)
@@ -127,7 +131,7 @@ func (s *Store) rebuild() {
 	}
 	slices.SortFunc(claims, func(a, b claim) int { return strings.Compare(a.cluster, b.cluster) })
 	before := s.current.Load()
-	after := &snapshot{generations: make(map[string]uint64, len(claims)), pending: s.hub.pending, replaced: make(chan struct{})}
+	after := &View{store: s, generations: make(map[string]uint64, len(claims)), pending: s.hub.pending, replaced: make(chan struct{})}
 	after.issuers, s.refused = build(claims)
 	moved := lost(before.issuers, after.issuers)
 	for _, c := range claims {
@@ -137,6 +141,9 @@ func (s *Store) rebuild() {
 			generation = s.generation
 		}
 		after.generations[c.cluster] = generation
+	}
+	if s.publish != nil {
+		s.publish(after)
 	}
 	s.current.Store(after)
 	close(before.replaced)

@@ -55,7 +55,7 @@ func TestSharedKeyIsNoConfiguration(t *testing.T) {
 	e := newEnv(t, inline(t, "cluster1", sharedIssuer, one))
 	again := *shared
 	again.ID = "by another name"
-	err := e.Configure([]jwks.Cluster{inline(t, "a", sharedIssuer, one, shared), inline(t, "b", sharedIssuer, &again)})
+	err := e.Configure([]jwks.Cluster{inline(t, "a", sharedIssuer, one, shared), inline(t, "b", sharedIssuer, &again)}, nil)
 	x, ok := errors.AsType[*jwks.SharedKeyError](err)
 	if !ok || !slices.Equal(x.Clusters, []string{"a", "b"}) {
 		t.Errorf("Configure: %v; want an error that names both", err)
@@ -99,7 +99,7 @@ func TestConfigureRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := jwks.New(jwks.Config{}).Configure(test.clusters)
+			err := jwks.New(jwks.Config{}).Configure(test.clusters, nil)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("Configure: %v; want %q", err, test.want)
 			}

@@ -61,7 +61,7 @@ func TestSameIdentity(t *testing.T) {
 		Verify(ctx context.Context, token string) (subject.Identity, error)
 	}
 	store := jwks.New(jwks.Config{})
-	if err := store.Configure([]jwks.Cluster{{Name: review.WorkloadCluster, Issuer: apiAudience, Source: jwks.Source{Inline: cp.KeySet(t)}}}); err != nil {
+	if err := store.Configure([]jwks.Cluster{{Name: review.WorkloadCluster, Issuer: apiAudience, Source: jwks.Source{Inline: cp.KeySet(t)}}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	rules := &subject.Rules{Seed: true}

@@ -172,3 +172,13 @@ func ask200(ctx context.Context, client *http.Client, url string) error {
 	}
 	return response.Body.Close()
 }
+
+// TestEndBeforeTheBeginning: a server that is told to end before it serves has no
+// fault.
+func TestEndBeforeTheBeginning(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		_, stop := begin(t, server.Config{})
+		stop()
+	}
+}

@@ -186,8 +186,8 @@ func (s *Server) Start(ctx context.Context) error {
 			go func() { served <- serve(l) }()
 		}
 	}
-	serve(open.grpc, s.grpc.Serve)
-	serve(open.unix, s.grpc.Serve)
+	serve(open.grpc, s.serveGRPC)
+	serve(open.unix, s.serveGRPC)
 	serve(open.http, s.serveHTTP)
 
 	var err error
@@ -222,6 +222,14 @@ func (s *Server) stop(ctx context.Context, drain time.Duration) error {
 	err := s.http.Shutdown(ctx)
 	s.grpc.GracefulStop()
 	return err
+}
+
+// serveGRPC serves until the end; one that came before the serving began is no fault.
+func (s *Server) serveGRPC(l net.Listener) error {
+	if err := s.grpc.Serve(l); !errors.Is(err, grpc.ErrServerStopped) {
+		return err
+	}
+	return nil
 }
 
 func (s *Server) serveHTTP(l net.Listener) error {

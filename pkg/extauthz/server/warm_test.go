@@ -56,7 +56,7 @@ func chain(tb testing.TB, key *issuer.Key) *authorizer.Authorizer {
 	store := jwks.New(jwks.Config{})
 	if err := store.Configure([]jwks.Cluster{{
 		Name: "cluster1", Issuer: "https://kubernetes.default.svc", Source: jwks.Source{Inline: issuer.JWKS(tb, key)},
-	}}); err != nil {
+	}}, nil); err != nil {
 		tb.Fatal(err)
 	}
 	exchanger, err := exchange.New(exchange.Config{Hub: &rest.Config{Host: "http://hub", Transport: mintingHub{}}, Metrics: registry})
@@ -77,7 +77,7 @@ func chain(tb testing.TB, key *issuer.Key) *authorizer.Authorizer {
 	demands := &subject.Rules{Audiences: []string{"https://hub.example.com"}, MaxAge: time.Hour, Skew: time.Minute}
 	a.Swap(authorizer.Snapshot{
 		Verifier: subject.NewVerifier(store, func(string) *subject.Rules { return demands }, clock.RealClock{}),
-		Clusters: map[string]authorizer.Cluster{"cluster1": {Rules: rules, Generation: 1}},
+		Clusters: map[string]*authorizer.Cluster{"cluster1": {Rules: rules, Generation: 1}},
 	})
 	return a
 }

@@ -2,6 +2,7 @@ package subject
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/fingerprint"
@@ -56,6 +57,8 @@ type cache struct {
 type stripe struct {
 	mu     sync.Mutex
 	tokens *fair.Cache[fingerprint.Sum, *entry]
+	// hits and misses count whether a token was known, and known to be good.
+	hits, misses atomic.Uint64
 }
 
 func newCache() *cache {
@@ -82,6 +85,15 @@ func (c *cache) add(sum fingerprint.Sum, e *entry, size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tokens.Add(e.identity.Cluster, sum, e, entryBytes+size)
+}
+
+// counts are the hits and misses so far.
+func (c *cache) counts() (hits, misses uint64) {
+	for i := range c.stripes {
+		hits += c.stripes[i].hits.Load()
+		misses += c.stripes[i].misses.Load()
+	}
+	return hits, misses
 }
 
 func (c *cache) remove(sum fingerprint.Sum) {

@@ -22,7 +22,7 @@ import (
 func newStore(t *testing.T, clusters ...jwks.Cluster) *jwks.Store {
 	t.Helper()
 	store := jwks.New(jwks.Config{})
-	if err := store.Configure(clusters); err != nil {
+	if err := store.Configure(clusters, nil); err != nil {
 		t.Fatal(err)
 	}
 	return store

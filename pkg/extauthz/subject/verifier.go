@@ -10,7 +10,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
-// Keys are the clusters' keys; *jwks.Store in production.
+// Keys are the clusters' keys; a *jwks.View in production.
 type Keys interface {
 	// Lookup returns the keys that issuer has under the id kid, whichever
 	// clusters they belong to. It fails with a verdict.Error.
@@ -40,6 +40,16 @@ func NewVerifier(keys Keys, rules func(cluster string) *Rules, clock clock.Passi
 	return v
 }
 
+// With returns a Verifier with other keys and rules, and with the memory of v:
+// tokens of clusters whose Rules and keys' generation are the same are not
+// verified anew.
+func (v *Verifier) With(keys Keys, rules func(cluster string) *Rules) *Verifier {
+	next := *v
+	next.keys, next.rules = keys, rules
+	next.checks = next.chain()
+	return &next
+}
+
 // Verify returns the identity that token proves, or a verdict.Error. Beside an
 // error, the identity holds what had been proven until then, the cluster above
 // all, for audit lines and metrics; nothing may be granted to it.
@@ -54,10 +64,12 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
 	sum := v.hasher.Sum(token)
 	if known := v.cache.get(sum); known != nil {
 		if known.good(now, generations[known.identity.Cluster]) && known.rules == v.rules(known.identity.Cluster) {
+			v.cache.stripe(sum).hits.Add(1)
 			return known.identity, nil
 		}
 		v.cache.remove(sum)
 	}
+	v.cache.stripe(sum).misses.Add(1)
 	a := &attempt{token: token, now: now}
 	if refusal := v.run(ctx, a, nil); refusal != nil {
 		return a.identity, refusal
@@ -67,6 +79,10 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
 	}
 	return a.identity, nil
 }
+
+// Counts says how many tokens were known when they came, and how many had to be
+// verified, since NewVerifier.
+func (v *Verifier) Counts() (hits, misses uint64) { return v.cache.counts() }
 
 // Explain verifies token as Verify does, without looking at what is remembered,
 // and tells step about every check until the first that refuses.

@@ -62,7 +62,7 @@ func TestEverybodyDecidesAlike(t *testing.T) {
 	}
 	got := map[string]string{}
 	store := jwks.New(jwks.Config{Hub: true})
-	if err := store.Configure([]jwks.Cluster{{Name: jwks.Everyone, Source: jwks.Source{Hub: true}}}); err != nil {
+	if err := store.Configure([]jwks.Cluster{{Name: jwks.Everyone, Source: jwks.Source{Hub: true}}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	rivals := published.Rivals(list)

@@ -54,7 +54,7 @@ func TestPublished(t *testing.T) {
 	cp := controlplane.Start(t)
 	e := &env{admin: cp.Client(t), store: jwks.New(jwks.Config{Hub: true})}
 	installation.Hub(t, e.admin, manifests.Hub{TokenAuthorizer: &manifests.TokenAuthorizer{}})
-	if err := e.store.Configure([]jwks.Cluster{{Name: jwks.Everyone, Source: jwks.Source{Hub: true}}}); err != nil {
+	if err := e.store.Configure([]jwks.Cluster{{Name: jwks.Everyone, Source: jwks.Source{Hub: true}}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	one, next, two := issuer.NewKey(t, "RS256"), issuer.NewKey(t, "ES256"), issuer.NewKey(t, "ES256")
