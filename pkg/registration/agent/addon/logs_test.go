@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,33 +16,8 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/logs"
 )
-
-// logged keeps what an agent logs, its client-go included.
-type logged struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-// Write implements io.Writer: the logger writes an entry at once.
-func (l *logged) Write(entry []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, string(entry))
-	return len(entry), nil
-}
-
-// with returns the first entry with a text, empty if there is none.
-func (l *logged) with(text string) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, line := range l.lines {
-		if strings.Contains(line, text) {
-			return line
-		}
-	}
-	return ""
-}
 
 // traces are texts of which one occurs wherever the signature of a token does, in
 // whatever it is a part of: as it is, decoded, or encoded as data of a Secret are.
@@ -54,12 +28,7 @@ func traces(t *testing.T, token string) []string {
 	if err != nil || len(decoded) < 8 {
 		t.Fatalf("%d bytes of a signature, %v", len(decoded), err)
 	}
-	all := []string{signature, string(decoded)}
-	for before := range 3 { // Where in a group of three bytes it begins.
-		encoded := base64.RawURLEncoding.EncodeToString(append(make([]byte, before), signature...))
-		all = append(all, encoded[4:len(encoded)-4])
-	}
-	return all
+	return append(logs.Traces(signature), string(decoded))
 }
 
 // TestNoTokenInLogs follows an agent through a first token, a refresh, and tokens
@@ -68,7 +37,7 @@ func traces(t *testing.T, token string) []string {
 func TestNoTokenInLogs(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, driver.Token)
-	log := &logged{}
+	log := &logs.Log{}
 	// The most that shows no bodies of requests, in the format of the real agent.
 	f.logger = textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(7), textlogger.Output(log)))
 	f.start(t)
@@ -101,13 +70,13 @@ func TestNoTokenInLogs(t *testing.T) {
 	}
 
 	for _, shows := range []string{"/serviceaccounts/" + account + "/token", "/secrets/" + secret.Name} {
-		if log.with(shows) == "" {
+		if log.With(shows) == "" {
 			t.Errorf("nothing is logged about %s, so that nothing is shown", shows)
 		}
 	}
 	for _, issued := range tokens {
 		for _, trace := range traces(t, issued) {
-			if line := log.with(trace); line != "" {
+			if line := log.With(trace); line != "" {
 				t.Errorf("a token is in the log: %s", line)
 			}
 			if strings.Contains(told, trace) {
