@@ -103,12 +103,19 @@ func summary(items []*item) metav1.Condition {
 	return worst
 }
 
+// unknownReason is the reason of a registration of which nothing is known: it must
+// not be taken for one with a credential.
+const unknownReason = "CredentialUnknown"
+
 // condition tells how one registration stands. A new credential that is on its
 // way while the old one is good is nobody's trouble.
 func (it *item) condition() metav1.Condition {
 	st := it.state
-	if st.waiting.Reason == "" || st.usable && !st.failing {
+	switch {
+	case st.usable && (st.waiting.Reason == "" || !st.failing):
 		return it.renewed()
+	case st.waiting.Reason == "":
+		return metav1.Condition{Status: metav1.ConditionFalse, Reason: unknownReason, Message: fmt.Sprintf("the agent has not checked the credential of the %s registration yet", it.label())}
 	}
 	c := metav1.Condition{Status: metav1.ConditionFalse, Reason: st.waiting.Reason, Message: st.waiting.Message}
 	if st.waiting.Reason != failureReason {

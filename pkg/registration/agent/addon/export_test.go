@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +18,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
 // NewReconciler returns a reconciler that only the caller calls, to see when it
@@ -30,6 +32,9 @@ func NewReconciler(ctx context.Context, mgr ctrl.Manager, config Config) (*Recon
 	context.AfterFunc(ctx, queue.ShutDown)
 	return r, r.watches.Start(ctx, queue)
 }
+
+// UnknownCondition is the condition of a registration of which nothing is known.
+func UnknownCondition(auth driver.AuthType) metav1.Condition { return (&item{auth: auth}).condition() }
 
 // Observed is a Reconciler of which a test can see when it has nothing to do.
 type Observed struct {
