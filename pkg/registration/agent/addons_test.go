@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -11,7 +12,6 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/token"
 )
 
@@ -30,33 +31,13 @@ func TestAddOns(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	s := newSpoke(t, h, "addons")
-	s.withAddOns(t)
+	s.withAddOns(t, driver.Token)
 	p := s.start(t)
 	h.join(t, p, s.cluster)
 	h.serveAddOns(t)
 
-	addOn := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster, Name: "one"}}
-	create(t, h.admin, addOn)
-	addOn.Status.Namespace = s.namespace
-	addOn.Status.Registrations = []addonv1beta1.RegistrationConfig{{Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{}}}
-	if err := h.admin.Status().Update(t.Context(), addOn); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the subject", func() (bool, error) {
-		err := h.admin.Get(t.Context(), client.ObjectKeyFromObject(addOn), addOn)
-		return err == nil && addOn.Status.Registrations[0].KubeClient.Subject.User != "", err
-	})
-	account := h.addOnAccount(t, s.cluster, "one")
-	eventually(t, "the condition", func() (bool, error) {
-		if err := h.admin.Get(t.Context(), client.ObjectKeyFromObject(addOn), addOn); err != nil {
-			return false, err
-		}
-		apimeta.SetStatusCondition(&addOn.Status.Conditions, metav1.Condition{
-			Type: names.ConditionTokenInfrastructureReady, Status: metav1.ConditionTrue, Reason: names.ReasonTokenInfrastructureReady, Message: account.Message(),
-		})
-		err := h.admin.Status().Update(t.Context(), addOn)
-		return err == nil, client.IgnoreNotFound(err)
-	})
+	h.register(t, s, "one")
+	account := h.serveToken(t, s, "one")
 	eventually(t, "the token", func() (bool, error) {
 		secret := s.secret(t, names.AddOnHubKubeconfigSecret("one"))
 		if secret == nil {
@@ -71,17 +52,68 @@ func TestAddOns(t *testing.T) {
 	}
 }
 
-// withAddOns gives the agent what it needs to register add-ons by token.
-func (s *spoke) withAddOns(t *testing.T) {
+// tokenSeconds is how long the tokens of add-ons are valid: another time than the
+// certificates of the hubs whose tests move the clock.
+const tokenSeconds = 5000 * 3600
+
+// withAddOns gives the agent what it needs to register add-ons.
+func (s *spoke) withAddOns(t *testing.T, auth driver.AuthType) {
 	t.Helper()
 	base, err := manifests.RenderKlusterletBase(manifests.Klusterlet{Name: s.cluster, Namespace: s.namespace, DockerConfig: []byte("{}"), AddOnManagement: true})
 	install(t, s.admin, base, err, "ClusterRole", "ClusterRoleBinding")
 	s.config.AddOns = &agent.AddOns{
-		KubeClient: driver.Token,
-		NewDriver: func(cluster string, addOn *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig, _ driver.AuthType) (driver.AddOn, error) {
-			return token.NewAddOn(token.Config{Cluster: cluster, AddOn: addOn, Registration: registration, Clock: clock.RealClock{}}), nil
+		KubeClient: auth,
+		NewDriver: func(cluster string, addOn *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig, auth driver.AuthType) (driver.AddOn, error) {
+			if auth == driver.CSR {
+				return csr.NewAddOn(csr.AddOnConfig{Cluster: cluster, AddOn: addOn.Name, Registration: registration, Clock: s.config.Clock}), nil
+			}
+			return token.NewAddOn(token.Config{Cluster: cluster, AddOn: addOn, Registration: registration, ExpirationSeconds: tokenSeconds, Clock: s.config.Clock}), nil
 		},
 	}
+}
+
+// addOn changes an add-on of a cluster as the hub.
+func (h *hub) addOn(t *testing.T, s *spoke, name string, change func(*addonv1beta1.ManagedClusterAddOn) error) {
+	t.Helper()
+	eventually(t, "a change of "+name, func() (bool, error) {
+		addOn := &addonv1beta1.ManagedClusterAddOn{}
+		if err := h.admin.Get(t.Context(), client.ObjectKey{Namespace: s.cluster, Name: name}, addOn); err != nil {
+			return false, err
+		}
+		err := change(addOn)
+		return err == nil, err
+	})
+}
+
+// register makes an add-on as its hub controller does, and waits until the agent
+// has declared whom it asks a credential for.
+func (h *hub) register(t *testing.T, s *spoke, name string) {
+	t.Helper()
+	create(t, h.admin, &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster, Name: name}})
+	h.addOn(t, s, name, func(addOn *addonv1beta1.ManagedClusterAddOn) error {
+		addOn.Status.Namespace = s.namespace
+		addOn.Status.Registrations = []addonv1beta1.RegistrationConfig{{Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{}}}
+		return h.admin.Status().Update(t.Context(), addOn)
+	})
+	h.addOn(t, s, name, func(addOn *addonv1beta1.ManagedClusterAddOn) error {
+		if addOn.Status.Registrations[0].KubeClient.Subject.User == "" {
+			return errors.New("no subject")
+		}
+		return nil
+	})
+}
+
+// serveToken does what the hub's add-on manager does for an add-on with a token.
+func (h *hub) serveToken(t *testing.T, s *spoke, name string) names.TokenServiceAccount {
+	t.Helper()
+	account := h.addOnAccount(t, s.cluster, name)
+	h.addOn(t, s, name, func(addOn *addonv1beta1.ManagedClusterAddOn) error {
+		apimeta.SetStatusCondition(&addOn.Status.Conditions, metav1.Condition{
+			Type: names.ConditionTokenInfrastructureReady, Status: metav1.ConditionTrue, Reason: names.ReasonTokenInfrastructureReady, Message: account.Message(),
+		})
+		return h.admin.Status().Update(t.Context(), addOn)
+	})
+	return account
 }
 
 // serveAddOns installs the CRD and gives the agents the rights of contract B.8.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -189,6 +190,17 @@ func (a *Agent) sleep(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	case <-timer.C():
 	}
+}
+
+// until returns a context that ends with cause when the clock says so.
+func (a *Agent) until(ctx context.Context, end time.Time, cause error) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var waiting sync.WaitGroup // It ends with ctx, and cancel waits for that.
+	waiting.Go(func() {
+		a.sleep(ctx, end.Sub(a.config.Clock.Now()))
+		cancel(cause)
+	})
+	return ctx, func() { cancel(nil); waiting.Wait() }
 }
 
 // pause waits, but not longer than until a Secret changes. It is for where no

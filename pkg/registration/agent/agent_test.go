@@ -43,8 +43,9 @@ func testLogger(t *testing.T) logr.Logger {
 	}, funcr.Options{})
 }
 
-// klusterletSays waits until HubConnectionDegraded says what is wanted.
-func (s *spoke) klusterletSays(t *testing.T, status metav1.ConditionStatus, reason, words string) {
+// klusterletSays waits until HubConnectionDegraded says what is wanted, and
+// returns its message.
+func (s *spoke) klusterletSays(t *testing.T, status metav1.ConditionStatus, reason, words string) string {
 	t.Helper()
 	var got *metav1.Condition
 	defer func() {
@@ -60,6 +61,7 @@ func (s *spoke) klusterletSays(t *testing.T, status metav1.ConditionStatus, reas
 		got = apimeta.FindStatusCondition(k.Status.Conditions, names.ConditionHubConnectionDegraded)
 		return got != nil && got.Status == status && got.Reason == reason && strings.Contains(got.Message, words), nil
 	})
+	return got.Message
 }
 
 func TestAgent(t *testing.T) {

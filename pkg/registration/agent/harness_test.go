@@ -52,7 +52,8 @@ var managed *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
-	// The tests wait for certificates to grow old more than they work.
+	listenToClients()
+	// The tests wait more than they work.
 	flag.Parse()
 	_ = flag.Set("test.parallel", "8")
 	controlplane.Main(m, &managed)
@@ -89,6 +90,8 @@ type spoke struct {
 	hubDir    string
 	config    agent.Config
 	admin     client.Client
+	// logger is the agent's; by default there is one in verbose tests only.
+	logger logr.Logger
 }
 
 // newSpoke prepares an agent namespace with the RBAC of our manifests, and a
@@ -110,6 +113,7 @@ func newSpokeOn(t *testing.T, plane *controlplane.ControlPlane, h *hub, cluster 
 	base, err := manifests.RenderKlusterletBase(values)
 	install(t, admin, base, err, "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 	create(t, admin, &operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
+	t.Cleanup(func() { s.clear(t) })
 	s.config = agent.Config{
 		Namespace:    s.namespace,
 		Names:        agent.Names{Cluster: cluster, Klusterlet: cluster},
@@ -117,14 +121,24 @@ func newSpokeOn(t *testing.T, plane *controlplane.ControlPlane, h *hub, cluster 
 		Claims:       &status.ClaimRules{MaxCustom: 20},
 		HealthPeriod: time.Minute,
 		Clock:        clock.RealClock{},
-		NewDriver: func(id driver.Identity) driver.Agent {
-			return csr.NewAgent(csr.AgentConfig{Identity: id, Clock: clock.RealClock{}})
-		},
+	}
+	s.config.NewDriver = func(id driver.Identity) driver.Agent {
+		return csr.NewAgent(csr.AgentConfig{Identity: id, Clock: s.config.Clock})
 	}
 	if h != nil {
 		s.setBootstrap(t, h.bootstrapKubeconfig(t))
 	}
 	return s
+}
+
+// clear removes what an agent has stored: the test may run once more.
+func (s *spoke) clear(t *testing.T) {
+	t.Helper()
+	for _, stored := range []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}} {
+		if err := s.admin.DeleteAllOf(context.WithoutCancel(t.Context()), stored, client.InNamespace(s.namespace)); err != nil {
+			t.Errorf("clear the agent's namespace: %v", err)
+		}
+	}
 }
 
 func create(t *testing.T, c client.Client, objects ...client.Object) {
@@ -236,8 +250,8 @@ func (s *spoke) startUntil(t *testing.T, writes int) *process {
 	restConfig.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return mortal{p.crash, next}
 	})
-	logger := logr.Discard()
-	if testing.Verbose() {
+	logger := s.logger
+	if logger.IsZero() && testing.Verbose() {
 		logger = testLogger(t)
 	}
 	mgr, err := ctrl.NewManager(restConfig, controllers.Options(manager.Options{Logger: logger, Cache: agent.CacheOptions(s.namespace)}))
@@ -291,8 +305,6 @@ func (p *process) metric(t *testing.T, name string, labels ...string) float64 {
 // The tests run in real time, under a name that shows it.
 
 func now() time.Time { return clock.RealClock{}.Now() }
-
-func sleep(d time.Duration) { clock.RealClock{}.Sleep(d) }
 
 func after(d time.Duration) <-chan time.Time { return clock.RealClock{}.After(d) }
 

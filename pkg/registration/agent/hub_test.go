@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -240,31 +241,57 @@ func (h *hub) lease(t *testing.T, cluster string) time.Time {
 	return lease.Spec.RenewTime.Time
 }
 
-// writes lists the successful writes to the objects of a cluster by a user as
-// "verb resource/subresource", reviews aside, which store nothing.
-func (h *hub) writes(t *testing.T, cluster, user string) []string {
+// event is what the hub's audit log says of one request.
+type event struct {
+	Verb string
+	User struct {
+		Username string
+		Extra    map[string][]string
+	}
+	ObjectRef      struct{ Resource, Subresource, Namespace, Name string }
+	ResponseStatus struct{ Code int }
+}
+
+// events are the successful requests that the hub has answered so far.
+func (h *hub) events(t *testing.T) []event {
 	t.Helper()
 	f, err := os.Open(h.audit)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	var writes []string
+	var events []event
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		var e struct {
-			Verb           string
-			User           struct{ Username string }
-			ObjectRef      struct{ Resource, Subresource, Namespace, Name string }
-			ResponseStatus struct{ Code int }
+		var e event
+		// A line that is being written cannot be read yet.
+		if err := json.Unmarshal(lines.Bytes(), &e); err == nil && e.ResponseStatus.Code < 300 {
+			events = append(events, e)
 		}
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			continue // A line that is being written.
-		}
+	}
+	return events
+}
+
+// used reports whether a credential was used for a request, given as "verb
+// resource name", where the name of a cluster stands for what is in its namespace.
+func (h *hub) used(t *testing.T, credential, request string) bool {
+	t.Helper()
+	return slices.ContainsFunc(h.events(t), func(e event) bool {
+		made := fmt.Sprintf("%s %s %s", e.Verb, e.ObjectRef.Resource, cmp.Or(e.ObjectRef.Namespace, e.ObjectRef.Name))
+		return made == request && slices.Contains(e.User.Extra["authentication.kubernetes.io/credential-id"], credential)
+	})
+}
+
+// writes lists the successful writes to the objects of a cluster by a user as
+// "verb resource/subresource", reviews aside, which store nothing.
+func (h *hub) writes(t *testing.T, cluster, user string) []string {
+	t.Helper()
+	var writes []string
+	for _, e := range h.events(t) {
 		ours := e.User.Username == user && (strings.HasPrefix(e.ObjectRef.Name, cluster) || e.ObjectRef.Namespace == cluster)
 		read := strings.Contains("get list watch", e.Verb) || e.ObjectRef.Resource == "selfsubjectaccessreviews"
-		if ours && !read && e.ResponseStatus.Code < 300 {
+		if ours && !read {
 			writes = append(writes, strings.TrimSuffix(fmt.Sprintf("%s %s/%s", e.Verb, e.ObjectRef.Resource, e.ObjectRef.Subresource), "/"))
 		}
 	}

@@ -58,7 +58,7 @@ func (c *connected) renew(ctx context.Context, need credential.Need) error {
 	a.events.normal(names.EventRotationStarted, "Renew", "%s", need.Message)
 	a.journal.renews(true)
 	defer a.journal.renews(false)
-	ctx, cancel := context.WithDeadlineCause(ctx, c.snapshot.facts.Validity.NotAfter, errExpired)
+	ctx, cancel := a.until(ctx, c.snapshot.facts.Validity.NotAfter, errExpired)
 	defer cancel()
 	// What else is waited for is somebody's turn and no news.
 	o := &obtaining{agent: a, snapshot: c.snapshot, hub: c.hub, kubeconfig: *c.snapshot.hub, waits: func(Condition) {}, fails: c.tellFailure}

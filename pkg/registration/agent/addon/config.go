@@ -59,8 +59,8 @@ type Config struct {
 	Managed cluster.Cluster
 	// Metrics are told what was obtained.
 	Metrics *Metrics
-	// Clock tells the time.
-	Clock clock.PassiveClock
+	// Clock tells the time, and wakes the controller for renewals.
+	Clock clock.WithTicker
 }
 
 // Validate reports everything that is missing.
@@ -96,10 +96,19 @@ func control(mgr ctrl.Manager, w *watches, r reconcile.Reconciler) error {
 		Named("registration.addons").
 		WatchesRawSource(w).
 		WithOptions(controller.Options{
+			NewQueue:                newQueue(w.reconciler.config.Clock),
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		}).
 		Complete(r)
+}
+
+// newQueue returns what makes a work queue that waits by a clock: the default
+// one waits in real time, whatever time the reconciler goes by.
+func newQueue(c clock.WithTicker) func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+		return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: c})
+	}
 }
 
 // newReconciler returns a reconciler whose caches are parts of the manager.

@@ -105,6 +105,47 @@ func TestRequestSurvives(t *testing.T) {
 	f.noPending(t)
 }
 
+// TestRequestOfAnotherHub moves an agent to another hub while a request waits: its
+// key is worth nothing there, and nothing on the first hub either any more.
+func TestRequestOfAnotherHub(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, driver.CSR)
+	first := f.config.Hub
+	other := first
+	other.Cluster.Server = "https://other.example.com"
+	f.register(t, "one")
+	keys := map[string]bool{}
+	for _, hub := range []kubeconfig.Hub{first, other, first} {
+		f.config.Hub = hub
+		p := f.start(t)
+		eventually(t, "a request with another key", func() error {
+			key := string(f.pendingKey(t))
+			if key == "" || keys[key] {
+				return fmt.Errorf("%d keys were used before", len(keys))
+			}
+			keys[key] = true
+			return nil
+		})
+		eventually(t, "one more request on the hub", func() error {
+			if n := len(f.requests(t, "one")); n != len(keys) {
+				return fmt.Errorf("%d requests with %d keys", n, len(keys))
+			}
+			return nil
+		})
+		p.stop()
+	}
+}
+
+// pendingKey is the key of the request for the add-on one, empty if there is none.
+func (f *fleet) pendingKey(t *testing.T) []byte {
+	t.Helper()
+	secret := f.secretIn(t, f.namespace, names.AddOnPendingSecret(f.installed(), names.AddOnHubKubeconfigSecret("one")))
+	if secret == nil {
+		return nil
+	}
+	return secret.Data[names.KeyTLSKey]
+}
+
 func TestDenied(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, driver.CSR)

@@ -26,7 +26,7 @@ import (
 // issuer is a driver whose credentials are times on a clock that the test moves.
 type issuer struct {
 	driver.AddOn
-	clock *clocktesting.FakePassiveClock
+	clock *clocktesting.FakeClock
 	life  time.Duration
 
 	mu     sync.Mutex
@@ -68,7 +68,7 @@ func TestNeverALapse(t *testing.T) {
 		t.Run(life.String(), func(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, driver.Token)
-			fake := clocktesting.NewFakePassiveClock(now())
+			fake := clocktesting.NewFakeClock(now())
 			hub := &issuer{clock: fake, life: life, refuse: 4}
 			f.config.Clock = fake
 			f.config.NewDriver = func(_ *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig, _ driver.AuthType) (driver.AddOn, error) {
@@ -85,7 +85,7 @@ func TestNeverALapse(t *testing.T) {
 }
 
 // live lets the reconciler live until it has renewed the credential many times.
-func (f *fleet) live(t *testing.T, r *addon.Reconciler, fake *clocktesting.FakePassiveClock, hub *issuer) {
+func (f *fleet) live(t *testing.T, r *addon.Reconciler, fake *clocktesting.FakeClock, hub *issuer) {
 	t.Helper()
 	var last reconcile.Result
 	key := types.NamespacedName{Namespace: f.cluster, Name: "one"}
@@ -117,7 +117,7 @@ func (f *fleet) live(t *testing.T, r *addon.Reconciler, fake *clocktesting.FakeP
 }
 
 // unexpired checks that the stored credential has a tenth of its life left.
-func (f *fleet) unexpired(t *testing.T, fake *clocktesting.FakePassiveClock, hub *issuer) {
+func (f *fleet) unexpired(t *testing.T, fake *clocktesting.FakeClock, hub *issuer) {
 	t.Helper()
 	v, err := hub.Inspect(f.secret(t, names.AddOnHubKubeconfigSecret("one")).Data)
 	if err != nil {
