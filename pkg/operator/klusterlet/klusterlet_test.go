@@ -49,6 +49,8 @@ type cluster struct {
 	plane  *controlplane.ControlPlane
 	// writes counts the operator's requests that change something.
 	writes *atomic.Int64
+	// operator is the one that was started last.
+	operator *klusterlet.Observed
 }
 
 // start installs what join does and runs the operator.
@@ -104,8 +106,9 @@ func (c *cluster) run(t *testing.T, change func(*klusterlet.Config, *rest.Config
 	if err != nil {
 		t.Fatal(err)
 	}
-	return controllers.Start(t, connection, manager.Options{Cache: objects}, func(_ context.Context, mgr manager.Manager) error {
-		return klusterlet.Setup(mgr, conf)
+	return controllers.Start(t, connection, manager.Options{Cache: objects}, func(_ context.Context, mgr manager.Manager) (err error) {
+		c.operator, err = klusterlet.SetupObserved(mgr, conf)
+		return err
 	})
 }
 
@@ -183,22 +186,23 @@ func (c *cluster) ready(t *testing.T) {
 	})
 }
 
-// quiet waits until the operator has written nothing for a while and returns
-// the number of writes so far.
+// quiet waits until the operator has nothing to do and returns the number of
+// writes so far: it has seen all that is there, and a look at each Klusterlet
+// changes nothing.
 func (c *cluster) quiet(t *testing.T) int64 {
 	t.Helper()
-	now := clock.RealClock{}.Now
-	last, since := c.writes.Load(), now()
+	var writes int64
 	eventually(t, "the operator comes to rest", func() error {
-		if current := c.writes.Load(); current != last {
-			last, since = current, now()
+		writes = c.writes.Load()
+		if err := c.operator.Idle(t.Context(), c.client); err != nil {
+			return err
 		}
-		if now().Sub(since) < 3*time.Second { // A busy machine's watches lag behind.
-			return errors.New("it still writes")
+		if now := c.writes.Load(); now != writes {
+			return fmt.Errorf("it wrote %d times", now-writes)
 		}
 		return nil
 	})
-	return last
+	return writes
 }
 
 func TestKlusterletLife(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
@@ -75,7 +76,15 @@ func CacheOptions() (cache.Options, error) {
 
 // Setup adds the operator to mgr, whose cache has CacheOptions.
 func Setup(mgr ctrl.Manager, config Config) error {
-	r := &Reconciler{
+	r := newReconciler(mgr, config)
+	if err := r.control(mgr, r); err != nil {
+		return err
+	}
+	return setupAddOnPullSecret(mgr, config)
+}
+
+func newReconciler(mgr ctrl.Manager, config Config) *Reconciler {
+	return &Reconciler{
 		config:   config,
 		client:   mgr.GetClient(),
 		uncached: mgr.GetAPIReader(),
@@ -88,8 +97,13 @@ func Setup(mgr ctrl.Manager, config Config) error {
 			Kind: schema.GroupVersion(operatorv1.GroupVersion).WithKind("Klusterlet"),
 		},
 	}
+}
+
+// control has called look at Klusterlets when the operator's watches or one of
+// more tell of something.
+func (r *Reconciler) control(mgr ctrl.Manager, called reconcile.Reconciler, more ...source.Source) error {
 	owner := handler.EnqueueRequestsFromMapFunc(byLabel)
-	err := ctrl.NewControllerManagedBy(mgr).
+	operator := ctrl.NewControllerManagedBy(mgr).
 		Named("operator.klusterlet").
 		For(&operatorv1.Klusterlet{}).
 		// What they share passes from one to the next.
@@ -102,12 +116,11 @@ func Setup(mgr ctrl.Manager, config Config) error {
 		Watches(&rbacv1.ClusterRole{}, owner).
 		Watches(&rbacv1.ClusterRoleBinding{}, owner).
 		Watches(&rbacv1.Role{}, owner).
-		Watches(&rbacv1.RoleBinding{}, owner).
-		Complete(r)
-	if err != nil {
-		return err
+		Watches(&rbacv1.RoleBinding{}, owner)
+	for _, s := range more {
+		operator.WatchesRawSource(s)
 	}
-	return setupAddOnPullSecret(mgr, config)
+	return operator.Complete(called)
 }
 
 // byLabel finds the Klusterlet that an object was made for.
