@@ -141,9 +141,11 @@ func (o *options) run(ctx context.Context) error {
 	)
 	for _, name := range o.clusters {
 		result, err := r.One(ctx, name)
-		results = append(results, result)
 		if err != nil {
 			errs = append(errs, err)
+		}
+		if result.Known {
+			results = append(results, result)
 		}
 	}
 	if err := o.print(results); err != nil {

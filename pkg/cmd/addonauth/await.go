@@ -27,7 +27,7 @@ const hubPatience = 20 * time.Second
 func (o *setOptions) await(ctx context.Context, runner *install.Runner, agent install.Agent, want operatorv1.AddOnRegistrationDriver) error {
 	if err := runner.AwaitFlags(ctx, agent, flagsMissing(want)); err != nil {
 		return o.wait.TimedOut(err, "the agent to run with its new flags: "+err.Error(),
-			"see what is wrong with: "+o.env.Name+" check spoke; the Klusterlet is changed already")
+			"see what is wrong with: "+o.env.Command("check spoke")+"; the Klusterlet is changed already")
 	}
 	if agent.Hub == nil {
 		o.env.Say("The hub has given this cluster no credential yet; its add-ons register when it has.")
@@ -53,7 +53,7 @@ func (o *setOptions) awaitAddOns(ctx context.Context, agent install.Agent, w *re
 	})
 	switch {
 	case err != nil && len(open) > 0 && ctx.Err() != nil:
-		return o.wait.TimedOut(ctx.Err(), summary(open), "look at it on the hub with: "+o.env.Name+" addon-auth status --cluster "+w.cluster)
+		return o.wait.TimedOut(ctx.Err(), summary(open), "look at it on the hub with: "+o.env.Elsewhere("addon-auth status --cluster", w.cluster))
 	case err != nil:
 		return o.unasked(agent, err)
 	case w.done == 0:
@@ -69,7 +69,7 @@ func (o *setOptions) unasked(agent install.Agent, err error) error {
 	explained := cli.Explain(err)
 	return &cli.Explained{
 		Problem: "the agent runs with the change, but the hub cannot be asked from here whether its add-ons have registered",
-		Try:     "on the hub: " + o.env.Name + " addon-auth status --cluster " + agent.Cluster(),
+		Try:     "on the hub: " + o.env.Elsewhere("addon-auth status --cluster", agent.Cluster()),
 		Code:    cli.ExitCode(explained), Cause: explained,
 	}
 }

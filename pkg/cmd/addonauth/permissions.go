@@ -20,7 +20,7 @@ const placeholder = "CLUSTER_NAME"
 // permissions is what the manifests are made of.
 type permissions struct {
 	addOn  string
-	name   string // of this command
+	by     string // the command
 	rules  []rbacv1.PolicyRule
 	grants []grant
 	// shared puts the rules into one ClusterRole.
@@ -79,7 +79,7 @@ func ownGroups(cluster, addOn string, groups []string) []string {
 // render returns the manifests.
 func (p permissions) render() (string, error) {
 	var b strings.Builder
-	_, _ = fmt.Fprintf(&b, "# Permissions of add-on %s on the hub, made by %q.\n", p.addOn, p.name+" addon-auth rbac")
+	_, _ = fmt.Fprintf(&b, "# Permissions of add-on %s on the hub, made by %q.\n", p.addOn, p.by)
 	if len(p.rules) == 0 {
 		b.WriteString("# FILL IN the rules: the one below only lets the add-on read itself.\n")
 	}

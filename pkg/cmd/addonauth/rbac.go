@@ -68,7 +68,7 @@ func (o *rbacOptions) run(ctx context.Context) error {
 	if len(filter.Names) != 1 {
 		return cli.Usagef("name one add-on with --addon")
 	}
-	p := permissions{addOn: filter.Names[0], name: o.env.Name, shared: o.all}
+	p := permissions{addOn: filter.Names[0], by: o.env.Elsewhere("addon-auth rbac"), shared: o.all}
 	for _, text := range o.rules {
 		rule, err := parseRule(text)
 		if err != nil {

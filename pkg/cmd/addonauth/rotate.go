@@ -194,8 +194,8 @@ func (o *rotateOptions) await(ctx context.Context, c client.Client, filter addon
 	}
 	r := open[0]
 	return o.wait.TimedOut(err, summary(open), fmt.Sprintf(
-		"see what the agent says with: %s addon-auth status; if it does not know the annotation, delete Secret %s/%s on %s",
-		o.env.Name, r.Namespace, r.Secret, cmp.Or(r.HostingCluster, r.Cluster)))
+		"see what the agent says with: %s; if it does not know the annotation, delete Secret %s/%s on %s",
+		o.env.Command("addon-auth status"), r.Namespace, r.Secret, cmp.Or(r.HostingCluster, r.Cluster)))
 }
 
 func key(r addons.Registration) string {

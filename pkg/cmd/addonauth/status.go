@@ -58,10 +58,7 @@ func (o *statusOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.print(list); err != nil {
-		return err
-	}
-	return filter.Missing(o.env, list)
+	return cli.PrintFound(list, filter.Missing(o.env, list), o.print)
 }
 
 func (o *statusOptions) print(list []addons.AddOn) error {

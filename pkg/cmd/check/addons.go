@@ -63,7 +63,7 @@ func (c *clusterScope) lasting(context.Context) (status, string, string) {
 		}
 	}
 	if len(ending) > 0 {
-		return bad("on the managed cluster: "+c.env.Name+" check spoke", "%s", strings.Join(ending, "\n"))
+		return bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "%s", strings.Join(ending, "\n"))
 	}
 	return good("")
 }
@@ -87,7 +87,7 @@ func (h *hubScope) addOnWebhook(ctx context.Context) (status, string, string) {
 	case c == nil:
 		return caution(h.env.Command("init --wait"), "the operator has not reported %s yet", clustermanager.ConditionHubAddOnWebhookDegraded)
 	case c.Status != metav1.ConditionFalse:
-		return caution("kubectl -n "+names.HubNamespace+" get deployment,pods", "%s (%s)", c.Message, c.Reason)
+		return caution(h.env.Kubectl("-n", names.HubNamespace, "get deployment,pods"), "%s (%s)", c.Message, c.Reason)
 	}
 	return good("%s", c.Message)
 }
@@ -147,7 +147,7 @@ func (a *agentScope) addOnSecrets(ctx context.Context) (status, string, string) 
 		}
 	}
 	if len(ended) > 0 {
-		return bad("on the hub: "+a.env.Name+" addon-auth status --cluster "+a.klusterlet.Spec.ClusterName, "%s", strings.Join(ended, "\n"))
+		return bad("on the hub: "+a.env.Elsewhere("addon-auth status --cluster", a.klusterlet.Spec.ClusterName), "%s", strings.Join(ended, "\n"))
 	}
 	return good("%d Secrets", len(list.Items))
 }

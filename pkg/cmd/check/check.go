@@ -144,7 +144,7 @@ func (s *scope) kubernetes(oldest string) func(context.Context) (status, string,
 func (s *scope) deployment(namespace, name string) func(context.Context) (status, string, string) {
 	return func(ctx context.Context) (status, string, string) {
 		var d appsv1.Deployment
-		try := fmt.Sprintf("kubectl -n %s get deployment,pods; kubectl -n %s describe deployment %s", namespace, namespace, name)
+		try := s.env.Kubectl("-n", namespace, "get deployment,pods") + "; " + s.env.Kubectl("-n", namespace, "describe deployment", name)
 		if err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &d); err != nil {
 			return bad(try, "deployment %s/%s: %v", namespace, name, err)
 		}

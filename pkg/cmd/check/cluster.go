@@ -51,7 +51,7 @@ func (c *clusterScope) steps() []step {
 func (c *clusterScope) known(ctx context.Context) (status, string, string) {
 	err := c.client.Get(ctx, client.ObjectKey{Name: c.name}, &c.cluster)
 	if install.Gone(err) {
-		return bad("on the managed cluster: "+c.env.Name+" check spoke", "there is no ManagedCluster %s: its agent has not reached the hub", c.name)
+		return bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "there is no ManagedCluster %s: its agent has not reached the hub", c.name)
 	}
 	if err != nil {
 		return broken(err)
@@ -121,12 +121,12 @@ func (c *clusterScope) issued(context.Context) (status, string, string) {
 	if apimeta.IsStatusConditionTrue(c.cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined) {
 		return good("some time ago")
 	}
-	return bad("on the managed cluster: "+c.env.Name+" check spoke", "the agent has not asked for one")
+	return bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "the agent has not asked for one")
 }
 
 func (c *clusterScope) joined(context.Context) (status, string, string) {
 	return condition(c.cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined, metav1.ConditionTrue,
-		"on the managed cluster: "+c.env.Name+" check spoke")
+		"on the managed cluster: "+c.env.Elsewhere("check spoke"))
 }
 
 // leases that were renewed longer ago than this many durations count as lost.
@@ -138,12 +138,12 @@ func (c *clusterScope) lease(ctx context.Context) (status, string, string) {
 		return bad(c.env.Command("check hub"), "%v", err)
 	}
 	if lease.Spec.RenewTime == nil {
-		return bad("on the managed cluster: "+c.env.Name+" check spoke", "it was never renewed")
+		return bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "it was never renewed")
 	}
 	grace := time.Duration(max(c.cluster.Spec.LeaseDurationSeconds, 1)) * time.Second * graceFactor
 	ago := c.env.Clock.Now().Sub(lease.Spec.RenewTime.Time).Round(time.Second)
 	if ago > grace {
-		return bad("on the managed cluster: "+c.env.Name+" check spoke", "last renewed %s ago; %s is allowed", ago, grace)
+		return bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "last renewed %s ago; %s is allowed", ago, grace)
 	}
 	return good("%s ago", ago)
 }
@@ -158,7 +158,7 @@ func (c *clusterScope) clocks(context.Context) (status, string, string) {
 
 func (c *clusterScope) available(context.Context) (status, string, string) {
 	return condition(c.cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable, metav1.ConditionTrue,
-		"on the managed cluster: "+c.env.Name+" check spoke")
+		"on the managed cluster: "+c.env.Elsewhere("check spoke"))
 }
 
 func (c *clusterScope) expiry(context.Context) (status, string, string) {
@@ -168,7 +168,7 @@ func (c *clusterScope) expiry(context.Context) (status, string, string) {
 	}
 	now := c.env.Clock.Now()
 	if !now.Before(expires) {
-		return bad("on the managed cluster: "+c.env.Name+" join --refresh --hub-token-file FILE", "it expired at %s", expires.UTC().Format(time.RFC3339))
+		return bad("on the managed cluster: "+c.env.Elsewhere("join --refresh --hub-token-file FILE"), "it expired at %s", expires.UTC().Format(time.RFC3339))
 	}
 	return good("until %s", expires.UTC().Format(time.RFC3339))
 }

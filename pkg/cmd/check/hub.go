@@ -88,7 +88,7 @@ func (h *hubScope) operator(ctx context.Context) (status, string, string) {
 func (h *hubScope) gates(context.Context) (status, string, string) {
 	c := apimeta.FindStatusCondition(h.manager.Status.Conditions, "ValidFeatureGates")
 	if c != nil && c.Status != "True" {
-		return caution("kubectl edit clustermanager "+h.manager.Name, "%s", c.Message)
+		return caution(h.env.Kubectl("edit clustermanager", h.manager.Name), "%s", c.Message)
 	}
 	return good("")
 }
@@ -145,7 +145,7 @@ func (h *hubScope) published(ctx context.Context) (status, string, string) {
 	}
 	info, err := bootstrap.ParseClusterInfo([]byte(config.Data["kubeconfig"]))
 	if err != nil || len(info.CA) == 0 {
-		return caution("kubectl -n kube-public edit configmap cluster-info", "cluster-info holds no CA, so join needs --ca-file")
+		return caution(h.env.Kubectl("-n kube-public edit configmap cluster-info"), "cluster-info holds no CA, so join needs --ca-file")
 	}
 	return good("")
 }

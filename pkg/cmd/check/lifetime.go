@@ -41,13 +41,13 @@ func (c *clusterScope) lifetimes(context.Context) (status, string, string) {
 	try := ""
 	if life, ok := fleet.CredentialLifetime(c.cluster.Status.Conditions); ok && c.limit.exceededBy(life) {
 		long = append(long, "the cluster's certificate ("+cli.Lifetime(life)+")")
-		try = "on the managed cluster: " + c.env.Name + " join --refresh --client-cert-expiration-seconds SECONDS"
+		try = "on the managed cluster: " + c.env.Elsewhere("join --refresh --client-cert-expiration-seconds SECONDS")
 	}
 	for _, a := range c.addOns {
 		for _, r := range a.Registrations {
 			if c.limit.exceededBy(r.Lifetime()) {
 				long = append(long, fmt.Sprintf("add-on %s (%s, %s)", r.AddOn, r.Driver, cli.Lifetime(r.Lifetime())))
-				try = "on the managed cluster: " + c.env.Name + " addon-auth set --driver token --expiration-seconds SECONDS"
+				try = "on the managed cluster: " + c.env.Elsewhere("addon-auth set --driver token --expiration-seconds SECONDS")
 			}
 		}
 	}

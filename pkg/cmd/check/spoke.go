@@ -39,7 +39,7 @@ func (a *agentScope) steps() []step {
 		{"the agent is installed", true, a.installed},
 		{"the agent's operator runs", false, a.operator},
 		{"the agent's objects are applied", false, func(context.Context) (status, string, string) {
-			return condition(a.klusterlet.Status.Conditions, "Applied", "True", "kubectl describe klusterlet "+a.klusterlet.Name)
+			return condition(a.klusterlet.Status.Conditions, "Applied", "True", a.env.Kubectl("describe klusterlet", a.klusterlet.Name))
 		}},
 		{"the agent runs", false, func(ctx context.Context) (status, string, string) {
 			return a.deployment(a.namespace(), names.RegistrationAgentDeployment(a.klusterlet.Name))(ctx)
@@ -77,7 +77,7 @@ func (a *agentScope) installed(ctx context.Context) (status, string, string) {
 	}
 	err = a.client.Get(ctx, client.ObjectKey{Name: names.KlusterletName}, &a.klusterlet)
 	if install.Gone(err) {
-		return bad(a.fix("run the join command of the hub: "+a.env.Name+" get token"), "there is no Klusterlet: this cluster has not joined")
+		return bad(a.fix("run here the command that this prints on the hub: "+a.env.Elsewhere("get token")), "there is no Klusterlet: this cluster has not joined")
 	}
 	if err != nil {
 		return broken(err)
@@ -96,16 +96,17 @@ func (a *agentScope) secret(ctx context.Context, name string) (map[string][]byte
 
 // unaccepted says which key waits to be accepted.
 func (a *agentScope) unaccepted(ctx context.Context) (status, string, string) {
-	try := fmt.Sprintf("on the hub: %s accept %s", a.env.Name, a.klusterlet.Spec.ClusterName)
+	accept := []string{"accept", a.klusterlet.Spec.ClusterName}
 	pending, err := a.secret(ctx, names.PendingCredentialSecret)
 	if err == nil {
 		if key, err := pemutil.ParseKey(pending[names.KeyTLSKey]); err == nil {
 			if fingerprint, err := pemutil.KeyFingerprint(key.Public()); err == nil {
-				return bad(try+" --fingerprint "+fingerprint, "none yet: the hub has not accepted the key %s", fingerprint)
+				accept = append(accept, "--fingerprint", fingerprint)
+				return bad("on the hub: "+a.env.Elsewhere(accept...), "none yet: the hub has not accepted the key %s", fingerprint)
 			}
 		}
 	}
-	return bad(try, "none yet: the hub has not accepted the cluster")
+	return bad("on the hub: "+a.env.Elsewhere(accept...), "none yet: the hub has not accepted the cluster")
 }
 
 // issued looks at the certificate that the agent works with.
@@ -131,7 +132,7 @@ func (a *agentScope) issued(ctx context.Context) (status, string, string) {
 		return bad(a.fix(a.env.Command("join --refresh --hub-token-file FILE")), "expired: %s", text)
 	case left < life/5:
 		// The agent renews before a fifth is left.
-		return caution(a.env.Name+" check cluster "+a.klusterlet.Spec.ClusterName+" on the hub", "its renewal is overdue: %s", text)
+		return caution("on the hub: "+a.env.Elsewhere("check cluster", a.klusterlet.Spec.ClusterName), "its renewal is overdue: %s", text)
 	}
 	return good("%s", text)
 }
@@ -179,7 +180,7 @@ func (a *agentScope) reach(ctx context.Context) (status, string, string) {
 // connected says what the agent reports. It reports an outage after about half
 // a minute.
 func (a *agentScope) connected(context.Context) (status, string, string) {
-	try := fmt.Sprintf("on the hub: %s check cluster %s", a.env.Name, a.klusterlet.Spec.ClusterName)
+	try := "on the hub: " + a.env.Elsewhere("check cluster", a.klusterlet.Spec.ClusterName)
 	st, message, hint := condition(a.klusterlet.Status.Conditions, "HubConnectionDegraded", "False", try)
 	if st == ok && a.silent {
 		return caution("run the check again in a minute; "+try,

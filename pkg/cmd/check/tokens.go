@@ -107,14 +107,14 @@ func (t *tokenScope) fileSteps() []step {
 // authorizer checks what exchanges tokens. There may be one that no init made.
 func (t *tokenScope) authorizer(ctx context.Context) (status, string, string) {
 	if t.manager.Annotations[names.AnnotationTokenAuthorizer] != "true" {
-		return caution(t.fix(t.env.Name+" init --feature token-authorizer"), "init made none on this hub")
+		return caution(t.fix(t.env.Command("init --feature token-authorizer")), "init made none on this hub")
 	}
 	return t.tokenAuthorizer(ctx)
 }
 
 // usable reads the rules.
 func (t *tokenScope) usable(ctx context.Context) (status, string, string) {
-	lint := t.env.Name + " exchange policy lint" + t.flags.Again()
+	lint := t.flags.Command(t.env, "exchange policy lint")
 	var err error
 	if t.source, err = t.flags.Open(t.env); err != nil {
 		return broken(err)
@@ -126,7 +126,7 @@ func (t *tokenScope) usable(ctx context.Context) (status, string, string) {
 	case err != nil:
 		return bad(lint, "%v", err)
 	case len(t.config.Clusters) == 0:
-		return caution(t.env.Name+" exchange allow CLUSTER NAMESPACE/NAME --to ...", "%s has no rules: every request is denied", t.source)
+		return caution(t.env.Command("exchange allow CLUSTER NAMESPACE/NAME --to ..."), "%s has no rules: every request is denied", t.source)
 	}
 	var broke []string
 	for i := range t.config.Clusters {
@@ -142,7 +142,7 @@ func (t *tokenScope) usable(ctx context.Context) (status, string, string) {
 
 // wise repeats what lint says.
 func (t *tokenScope) wise(context.Context) (status, string, string) {
-	lint := t.env.Name + " exchange policy lint" + t.flags.Again()
+	lint := t.flags.Command(t.env, "exchange policy lint")
 	var serious, risky []string
 	for _, f := range t.config.Lint() {
 		if f.Severity == policy.Error {
@@ -166,7 +166,7 @@ func (t *tokenScope) published(ctx context.Context) (status, string, string) {
 	if t.known, err = issuers.Gather(ctx, t.client, t.config); err != nil {
 		return broken(err)
 	}
-	publish := "on the managed cluster: " + t.env.Name + " issuer publish"
+	publish := "on the managed cluster: " + t.env.Elsewhere("issuer publish")
 	var missing []string
 	count := 0
 	for _, i := range t.known {
@@ -195,7 +195,7 @@ func (t *tokenScope) believed(context.Context) (status, string, string) {
 		}
 	}
 	if len(refused) > 0 {
-		return bad(t.env.Name+" issuer list -o wide", "%s", some(refused))
+		return bad(t.flags.Command(t.env, "issuer list -o wide"), "%s", some(refused))
 	}
 	return good("")
 }
@@ -214,7 +214,7 @@ func (t *tokenScope) ruled(context.Context) (status, string, string) {
 		}
 	}
 	if len(idle) > 0 {
-		return caution(t.env.Name+" exchange allow "+idle[0]+" NAMESPACE/NAME --to ...", "no workload of %s may do anything", strings.ReplaceAll(some(idle), "\n", ", "))
+		return caution(t.env.Command("exchange allow", idle[0], "NAMESPACE/NAME --to ..."), "no workload of %s may do anything", strings.ReplaceAll(some(idle), "\n", ", "))
 	}
 	return good("")
 }
@@ -246,7 +246,7 @@ func (t *tokenScope) targets(ctx context.Context) (status, string, string) {
 		}
 	}
 	if len(missing) > 0 {
-		return caution("create them, or fix the rules: "+t.env.Name+" exchange policy lint"+t.flags.Again(), "there is no ServiceAccount %s", strings.ReplaceAll(some(missing), "\n", ", "))
+		return caution("create them, or fix the rules: "+t.flags.Command(t.env, "exchange policy lint"), "there is no ServiceAccount %s", strings.ReplaceAll(some(missing), "\n", ", "))
 	}
 	return good("")
 }
@@ -265,7 +265,7 @@ func accounts(role *rbacv1.Role) []string {
 // permitted asks the API server whether the token authorizer may do what its
 // rules need.
 func (t *tokenScope) permitted(ctx context.Context) (status, string, string) {
-	grant := t.env.Name + " exchange rbac" + t.flags.Again() + " | kubectl apply -f -"
+	grant := t.flags.Command(t.env, "exchange rbac") + " | " + t.env.Kubectl("apply -f -")
 	var denied []string
 	for i := range t.permissions.Roles {
 		role := &t.permissions.Roles[i]
@@ -283,7 +283,7 @@ func (t *tokenScope) permitted(ctx context.Context) (status, string, string) {
 		return bad(grant, "it may not:\n%s", some(denied))
 	}
 	if len(t.permissions.Open) > 0 {
-		return caution(t.env.Name+" exchange rbac"+t.flags.Again(), "%s", some(t.permissions.Open))
+		return caution(t.flags.Command(t.env, "exchange rbac"), "%s", some(t.permissions.Open))
 	}
 	return good("in %d namespace(s)", len(t.permissions.Roles))
 }
@@ -339,7 +339,7 @@ func (c *clusterScope) issuer(context.Context) (status, string, string) {
 	case said == nil:
 		return good("it publishes none")
 	case said.Status != metav1.ConditionTrue:
-		return bad(c.env.Name+" issuer show "+c.name, "%s (%s)", said.Message, said.Reason)
+		return bad(c.env.Command("issuer show", c.name), "%s (%s)", said.Message, said.Reason)
 	}
 	return good("%s", said.Message)
 }
@@ -351,5 +351,5 @@ func (a *agentScope) issuer(context.Context) (status, string, string) {
 		return good("nobody asked for it")
 	}
 	return condition(a.klusterlet.Status.Conditions, names.ConditionIssuerPublished, metav1.ConditionTrue,
-		fmt.Sprintf("kubectl -n %s get events", a.namespace()))
+		a.env.Kubectl("-n", a.namespace(), "get events"))
 }

@@ -166,7 +166,7 @@ func (o *allowOptions) known(ctx context.Context, source *rules.Source, cluster 
 	}
 	err := source.Hub().Get(ctx, client.ObjectKey{Name: cluster}, &clusterv1.ManagedCluster{})
 	if apierrors.IsNotFound(err) {
-		return cli.NotFoundf("see them with: "+o.env.Name+" get clusters",
+		return cli.NotFoundf("see them with: "+o.env.Command("get clusters"),
 			"the hub knows no cluster %q", cluster)
 	}
 	if apierrors.IsForbidden(err) {
@@ -201,7 +201,7 @@ func (o *allowOptions) tell(change rules.Change, cluster string) error {
 		return o.print(change.Object)
 	}
 	o.env.Say("Written to %s of the hub.", name(change.Object))
-	o.env.Say("Next, let the token authorizer issue these tokens:\n  %s exchange rbac | kubectl apply -f -", o.env.Name)
+	o.env.Say("Next, let the token authorizer issue these tokens:\n  %s | %s", o.env.Command("exchange rbac"), o.env.Kubectl("apply -f -"))
 	return nil
 }
 

@@ -96,7 +96,7 @@ func (c *credential) run(ctx context.Context) error {
 	defer cancel()
 	issued, err := client.Exchange(ctx, token, c.audiences)
 	if err != nil {
-		return explainExchange(err)
+		return c.explain(err)
 	}
 	expires := metav1.NewTime(issued.Expires.Add(-early).UTC().Truncate(time.Second))
 	return json.NewEncoder(c.env.Out).Encode(&clientauthenticationv1.ExecCredential{
@@ -172,8 +172,8 @@ func (c *credential) version() (string, error) {
 	return asked.APIVersion, nil
 }
 
-// explainExchange says what to do about a refusal.
-func explainExchange(err error) error {
+// explain says what to do about a refusal.
+func (c *credential) explain(err error) error {
 	var refused *stsclient.Error
 	if !errors.As(err, &refused) {
 		return cli.Explain(err)
@@ -186,7 +186,7 @@ func explainExchange(err error) error {
 	case refused.Code == "invalid_target":
 		explained.Try = "leave out --audience, or have the rule's target name that audience and an account that exists"
 	case refused.Code == "invalid_request":
-		explained.Try = "ask why with: kubectl ocm exchange explain - < TOKEN-FILE; the authorizer's audit log has the request id"
+		explained.Try = "ask why on the hub: " + c.env.Elsewhere("exchange explain -") + " < TOKEN-FILE; the authorizer's audit log has the request id"
 	case refused.Code == "invalid_answer":
 		explained.Try = "check --server: is the token service switched on there?"
 	}

@@ -213,25 +213,24 @@ func (o *explainOptions) tell(e *explanation, source *rules.Source) error {
 
 // remedy says what to do about a refusal.
 func (o *explainOptions) remedy(e *explanation, source *rules.Source) string {
-	name, again := o.env.Name, o.rules.Again()
 	switch verdict.Reason(e.Reason) {
 	case verdict.UnknownIssuer, verdict.UnknownKey, verdict.KeysUnavailable:
-		return "see whose keys are known: " + name + " issuer list" + again
+		return "see whose keys are known: " + o.rules.Command(o.env, "issuer list")
 	case verdict.WrongAudience:
-		return "ask for the token with another audience: kubectl create token ... --audience AUDIENCE"
+		return "request the token for an audience of the cluster's rules, with --audience"
 	case verdict.NotAllowed:
 		account := "NAMESPACE/NAME"
 		if e.Workload != nil {
 			account = e.Workload.Namespace + "/" + e.Workload.Name
 		}
-		if again != "" {
+		if o.rules.File != "" {
 			return "add a rule to " + source.String()
 		}
-		return fmt.Sprintf("allow it: %s exchange allow %s %s --to NAMESPACE/NAME", name, e.Cluster, account)
+		return "allow it: " + o.env.Command("exchange allow", e.Cluster, account, "--to NAMESPACE/NAME")
 	case verdict.TargetMissing:
-		return fmt.Sprintf("create it on the hub: kubectl create serviceaccount -n %s %s", e.Target.Namespace, e.Target.Name)
+		return "create it on the hub: " + o.env.Kubectl("create serviceaccount -n", e.Target.Namespace, e.Target.Name)
 	case verdict.HubForbidden:
-		return fmt.Sprintf("grant it: %s exchange rbac%s | kubectl apply -f -", name, again)
+		return "grant it: " + o.rules.Command(o.env, "exchange rbac") + " | " + o.env.Kubectl("apply -f -")
 	case verdict.LegacyToken:
 		return "use a bound token, or set acceptLegacyTokens for the cluster in " + source.String()
 	default:

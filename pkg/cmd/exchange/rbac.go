@@ -144,13 +144,13 @@ func (o *rbacOptions) look(ctx context.Context, hub client.Client, known *policy
 
 func (o *rbacOptions) print(source *rules.Source, p policy.Permissions, stale []string) error {
 	var b strings.Builder
-	about := fmt.Sprintf("# What the token authorizer needs for the rules of %s, made by %q.", source, o.env.Name+" exchange rbac")
+	about := fmt.Sprintf("# What the token authorizer needs for the rules of %s, made by %q.", source, o.env.Elsewhere("exchange rbac"))
 	b.WriteString(cli.Fold(about, "# ") + "\n")
 	for _, open := range p.Open {
 		b.WriteString(cli.Fold("# NOTE: "+open+".", "#   ") + "\n")
 	}
 	for _, namespace := range stale {
-		b.WriteString("# NO LONGER NEEDED, delete it with:\n#   kubectl delete role,rolebinding -n " + namespace + " " + policy.RoleName + "\n")
+		b.WriteString("# NO LONGER NEEDED, delete it with:\n#   " + o.env.Kubectl("delete role,rolebinding -n", namespace, policy.RoleName) + "\n")
 	}
 	switch {
 	case len(p.Roles) > 0:

@@ -65,10 +65,7 @@ func (o *addOnOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.print(list); err != nil {
-		return err
-	}
-	return o.filter.Missing(o.env, list)
+	return cli.PrintFound(list, o.filter.Missing(o.env, list), o.print)
 }
 
 func (o *addOnOptions) print(list []addons.AddOn) error {

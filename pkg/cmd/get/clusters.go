@@ -78,13 +78,10 @@ func (o *clusterOptions) run(ctx context.Context) error {
 	missing := slices.DeleteFunc(slices.Clone(o.names), func(name string) bool {
 		return slices.ContainsFunc(clusters, func(c fleet.Cluster) bool { return c.Name == name })
 	})
-	if err := o.print(clusters); err != nil {
-		return err
-	}
 	if len(missing) > 0 {
-		return cli.NotFoundf("", "the hub knows no cluster %s", strings.Join(missing, ", "))
+		err = cli.NotFoundf("", "the hub knows no cluster %s", strings.Join(missing, ", "))
 	}
-	return nil
+	return cli.PrintFound(clusters, err, o.print)
 }
 
 func (o *clusterOptions) clusters(ctx context.Context, c client.Client, selector labels.Selector) ([]fleet.Cluster, error) {

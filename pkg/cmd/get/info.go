@@ -57,7 +57,7 @@ func newHubInfo(env cli.Env) *cobra.Command {
 		}
 		var manager operatorv1.ClusterManager
 		if err := c.Get(ctx, client.ObjectKey{Name: names.ClusterManagerName}, &manager); err != nil {
-			return info{}, notInstalled(err, "ClusterManager", "init")
+			return info{}, notInstalled(err, "ClusterManager", env.Command("init"))
 		}
 		i := info{Kind: "HubInfo", Name: manager.Name, Conditions: conditions(manager.Status.Conditions)}
 		return i, i.fill(ctx, c, names.ClusterManagerOperator, manager.Status.RelatedResources)
@@ -71,7 +71,7 @@ func newKlusterletInfo(env cli.Env) *cobra.Command {
 		}
 		var klusterlet operatorv1.Klusterlet
 		if err := c.Get(ctx, client.ObjectKey{Name: names.KlusterletName}, &klusterlet); err != nil {
-			return info{}, notInstalled(err, "Klusterlet", "join")
+			return info{}, notInstalled(err, "Klusterlet", env.Command("join"))
 		}
 		i := info{
 			Kind: "KlusterletInfo", Name: klusterlet.Name, Cluster: klusterlet.Spec.ClusterName,

@@ -99,7 +99,7 @@ func (o *tokenOptions) token(ctx context.Context, c client.Client) (bootstrap.To
 	}
 	token, err := tokens.Bootstrap(ctx)
 	if errors.Is(err, bootstrap.ErrNoToken) {
-		return token, cli.NotFoundf("make one with init --use-bootstrap-token", "the hub has no bootstrap token for joining")
+		return token, cli.NotFoundf("make one with: "+o.env.Command("init --use-bootstrap-token"), "the hub has no bootstrap token for joining")
 	}
 	return token, err
 }

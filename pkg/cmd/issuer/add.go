@@ -152,7 +152,7 @@ func (o *addOptions) run(ctx context.Context) error {
 	if _, err := fmt.Fprintf(o.env.Out, "cluster %s added to the token exchange%s\n", o.cluster, o.env.Kube.DryRunSuffix()); err != nil {
 		return err
 	}
-	o.env.Say("Its workloads may do nothing yet. Allow some with: %s exchange allow %s NAMESPACE/NAME --to ...", o.env.Name, o.cluster)
+	o.env.Say("Its workloads may do nothing yet. Allow some with: %s", o.env.Command("exchange allow", o.cluster, "NAMESPACE/NAME --to ..."))
 	return nil
 }
 
@@ -171,7 +171,7 @@ func (o *addOptions) trust(ctx context.Context) (string, *v1alpha1.Keys, error) 
 		return "", nil, err
 	}
 	o.env.Say("Read issuer %s with %d key(s).", issuer.Name, len(issuer.KeySet.Keys))
-	o.env.Warn("these keys end with the cluster's next key rotation: a joined cluster keeps them up to date with %s issuer publish", o.env.Name)
+	o.env.Warn("these keys end with the cluster's next key rotation: a joined cluster keeps them up to date with %s", o.env.Elsewhere("issuer publish"))
 	return issuer.Name, &v1alpha1.Keys{JWKS: set}, nil
 }
 
@@ -243,7 +243,7 @@ func (o *addOptions) explain(err error) error {
 	case errors.Is(err, publish.ErrSelfTest), errors.Is(err, publish.ErrNotServed), errors.Is(err, publish.ErrUnusable):
 		return &cli.Explained{
 			Problem: "the keys of cluster " + o.cluster + " cannot be taken from its API server", Cause: err, Code: cli.CodeBlocked,
-			Try: "take them from where the tokens say they are: " + o.env.Name + " issuer add " + o.cluster + " --issuer URL --discovery",
+			Try: "take them from where the tokens say they are: " + o.env.Command("issuer add", o.cluster, "--issuer URL --discovery"),
 		}
 	}
 	return err

@@ -100,7 +100,7 @@ func (o *exportOptions) run(ctx context.Context) error {
 		o.env.Warn("cluster %s is left out: %s", l.cluster, l.why)
 	}
 	if len(left) == len(list) {
-		return cli.Blockedf(o.env.Name+" issuer list shows what is known", "nothing can be written for %s", o.format)
+		return cli.Blockedf("see what is known: "+o.rules.Command(o.env, "issuer list"), "nothing can be written for %s", o.format)
 	}
 	_, err = o.env.Out.Write(written)
 	return err
@@ -125,7 +125,7 @@ func (o *exportOptions) choose(known known) ([]issuers.Issuer, error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, cli.NotFoundf("a managed cluster publishes its own with: "+o.env.Name+" issuer publish", "no issuer is known")
+		return nil, cli.NotFoundf("a managed cluster publishes its own with: "+o.env.Elsewhere("issuer publish"), "no issuer is known")
 	}
 	return list, nil
 }

@@ -21,6 +21,7 @@ func New(env cli.Env) *cobra.Command {
 
 // known is what the rules and the hub say.
 type known struct {
+	flags  rules.Flags
 	source *rules.Source
 	list   []issuers.Issuer
 }
@@ -41,7 +42,7 @@ func gather(ctx context.Context, env cli.Env, flags rules.Flags) (known, error) 
 		hub = c
 	}
 	list, err := issuers.Gather(ctx, hub, config)
-	return known{source: source, list: list}, err
+	return known{flags: flags, source: source, list: list}, err
 }
 
 // find returns the issuer of a cluster.
@@ -51,6 +52,6 @@ func (k known) find(env cli.Env, cluster string) (issuers.Issuer, error) {
 			return issuer, nil
 		}
 	}
-	return issuers.Issuer{}, cli.NotFoundf("list them with: "+env.Name+" issuer list; a cluster that is joined publishes with: "+env.Name+" issuer publish",
+	return issuers.Issuer{}, cli.NotFoundf("list them with: "+k.flags.Command(env, "issuer list")+"; a cluster that is joined publishes with: "+env.Elsewhere("issuer publish"),
 		"no issuer of cluster %s is known", cluster)
 }

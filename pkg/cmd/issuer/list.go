@@ -50,7 +50,7 @@ func (o *listOptions) run(ctx context.Context) error {
 		return err
 	}
 	if len(known.list) == 0 && !o.out.Machine() {
-		o.env.Say("No issuers found. A managed cluster publishes its own with: %s issuer publish", o.env.Name)
+		o.env.Say("No issuers found. A managed cluster publishes its own with: %s", o.env.Elsewhere("issuer publish"))
 		return nil
 	}
 	err = cli.PrintList(o.env.Out, o.out, "IssuerList", known.list, func(i issuers.Issuer) string { return i.Cluster }, o.columns())

@@ -77,10 +77,10 @@ func (o *removeOptions) found(cluster string, removed, published bool) error {
 	case published && o.published:
 		return nil
 	case published:
-		return cli.Blockedf("on the managed cluster: "+o.env.Name+" issuer publish --off; or here: "+o.env.Name+" issuer remove "+cluster+" --published",
+		return cli.Blockedf("on the managed cluster: "+o.env.Elsewhere("issuer publish --off")+"; or here: "+o.env.Command("issuer remove", cluster, "--published"),
 			"cluster %s has no policy: its agent publishes the keys", cluster)
 	}
-	return cli.NotFoundf("list them with: "+o.env.Name+" issuer list", "no issuer of cluster %s is known", cluster)
+	return cli.NotFoundf("list them with: "+o.env.Command("issuer list"), "no issuer of cluster %s is known", cluster)
 }
 
 // withdraw deletes what a cluster published, if that is wanted, and reports

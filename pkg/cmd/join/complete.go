@@ -137,7 +137,7 @@ func (o *options) questions(pin *string) []cli.Question {
 		}
 	}
 	if o.hub.token == "" {
-		questions = append(questions, cli.Question{Flag: "hub-token", Text: "Bootstrap token that the hub's get token printed:", Secret: true, Answer: &o.hub.token})
+		questions = append(questions, cli.Question{Flag: "hub-token", Text: "Bootstrap token of the hub:", Secret: true, Answer: &o.hub.token})
 	}
 	return questions
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -167,7 +166,7 @@ func (o *options) finish(ctx context.Context, p plan, runner *install.Runner, hu
 		}
 	} else if key != "" && !hub.accepted(ctx, name) {
 		o.env.Say("The agent registers with the key %s.", key)
-		o.env.Say("On the hub, run:  %s accept --clusters %s --fingerprint %s", o.env.Name, name, key)
+		o.env.Say("On the hub, run:  %s", o.onHub("accept", "--clusters", name, "--fingerprint", key))
 	}
 	if err := runner.AwaitJoined(ctx); err != nil {
 		return o.timedOut(err, p, "the hub to accept the cluster")
@@ -214,7 +213,7 @@ func (o *options) accept(ctx context.Context, hub *hub, name, key string) error 
 // next says what to do on the hub, with the key to compare. The agent makes its
 // key as soon as it runs; a script for clusteradm does not wait for it.
 func (o *options) next(ctx context.Context, runner *install.Runner, name string) error {
-	accept := fmt.Sprintf("%s accept --clusters %s", o.env.Name, name)
+	accept := []string{"accept", "--clusters", name}
 	if o.env.Name != cli.Clusteradm {
 		key, err := runner.GlimpseKey(ctx, keyPatience)
 		switch {
@@ -222,7 +221,7 @@ func (o *options) next(ctx context.Context, runner *install.Runner, name string)
 			return err
 		case key != "":
 			o.env.Say("The agent registers with the key %s.", key)
-			accept += " --fingerprint " + key
+			accept = append(accept, "--fingerprint", key)
 		default:
 			o.env.Say("The key of the agent is shown by: %s", o.env.Command("check", "spoke"))
 		}
@@ -232,7 +231,7 @@ func (o *options) next(ctx context.Context, runner *install.Runner, name string)
     %s
 
 This is not needed when the ManagedClusterAutoApproval feature is enabled
-`, accept)
+`, o.onHub(accept...))
 	return err
 }
 
@@ -249,7 +248,7 @@ func (o *options) timedOut(err error, p plan, waiting string) error {
 // onHub is a command for the hub, with its context if that is known.
 func (o *options) onHub(args ...string) string {
 	if !o.hub.oneShot() {
-		return strings.Join(append([]string{o.env.Name}, args...), " ")
+		return o.env.Elsewhere(args...)
 	}
 	return o.env.CommandAt(o.hub.admin, args...)
 }

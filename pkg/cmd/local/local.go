@@ -57,13 +57,21 @@ func (c *command) explain(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, local.ErrNoClusters):
-		return cli.NotFoundf(c.env.Name+" local up", "%v", err)
+		return cli.NotFoundf(c.line("local up"), "%v", err)
 	case errors.Is(err, local.ErrUnknownCluster):
-		return cli.NotFoundf("list the clusters with: "+c.env.Name+" local status", "%v", err)
+		return cli.NotFoundf("list the clusters with: "+c.line("local status"), "%v", err)
 	case errors.As(err, &problem):
 		return cli.Blockedf(problem.Todo, "%v", err)
 	}
 	return err
+}
+
+// line is one of our command lines, for messages, about the same directory.
+func (c *command) line(args ...string) string {
+	if c.dir != "" {
+		args = append(args, "--dir", cli.Quoted(c.dir))
+	}
+	return c.env.Elsewhere(args...)
 }
 
 // self is the command line of one of the hidden subcommands.

@@ -103,12 +103,8 @@ func (o *upOptions) next(ctx context.Context, dir string) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	at := ""
-	if o.dir != "" {
-		at = " --dir " + o.dir
-	}
-	o.env.Say("\nUse them:        export KUBECONFIG=$(%s local kubeconfig%s --path)", o.env.Name, at)
-	o.env.Say("Take them down:  %s local down%s", o.env.Name, at)
+	o.env.Say("\nUse them:        export KUBECONFIG=$(%s)", o.line("local kubeconfig --path"))
+	o.env.Say("Take them down:  %s", o.line("local down"))
 	return nil
 }
 

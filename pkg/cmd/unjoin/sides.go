@@ -132,7 +132,7 @@ func (o *options) resign(ctx context.Context, agent install.Agent) error {
 	explained := cli.Explain(err)
 	return &cli.Explained{
 		Problem: "the hub cannot be told that the cluster leaves; nothing was removed",
-		Try:     "repair the connection, or remove the two sides apart: here with --side=spoke, on the hub with: " + o.onHub(),
+		Try:     "repair the connection, or remove the two sides apart: here with: " + o.env.Command("unjoin", o.cluster, "--side=spoke") + ", on the hub with: " + o.onHub(),
 		Code:    cli.CodeBlocked, Cause: explained,
 	}
 }
@@ -140,7 +140,7 @@ func (o *options) resign(ctx context.Context, agent install.Agent) error {
 // onHub is the command that cleans up the hub's side.
 func (o *options) onHub() string {
 	if o.admin == (cli.Context{}) {
-		return o.env.Name + " unjoin " + o.cluster + " --side=hub"
+		return o.env.Elsewhere("unjoin", o.cluster, "--side=hub")
 	}
 	return o.env.CommandAt(o.admin, "unjoin", o.cluster, "--side=hub")
 }

@@ -24,7 +24,7 @@ func pointer(env cli.Env, name, command, what string) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			return &cli.Explained{
 				Problem: what + " is upgraded by running its command again with a newer release; settings are kept",
-				Try:     env.Name + " " + command, Code: cli.CodeUsage,
+				Try:     env.Command(command), Code: cli.CodeUsage,
 			}
 		},
 	}

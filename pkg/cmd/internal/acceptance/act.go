@@ -43,6 +43,9 @@ type Result struct {
 	Cluster  string          `json:"cluster"`
 	Accepted bool            `json:"accepted"`
 	Requests []fleet.Request `json:"requests"`
+	// Known says that the hub has the cluster or a request for it. What the hub
+	// did not answer is not known.
+	Known bool `json:"-"`
 }
 
 // errWaiting ends the waiting of a run that was not asked to wait.
@@ -158,15 +161,15 @@ func (r *Runner) act(ctx context.Context, f Facts, v Verdict) error {
 // settle approves or denies a request. Somebody else's decision in between is
 // seen in the next pass.
 func (r *Runner) settle(ctx context.Context, req fleet.Request, kind certificatesv1.RequestConditionType) error {
-	obj := req.Object.DeepCopy()
+	by, obj := r.Env.Name, req.Object.DeepCopy()
 	condition := certificatesv1.CertificateSigningRequestCondition{
 		Type: kind, Status: corev1.ConditionTrue,
-		Reason:  r.Env.Name + " Approve",
-		Message: fmt.Sprintf("This CSR was approved by %s certificate approve.", r.Env.Name),
+		Reason:  by + " Approve",
+		Message: fmt.Sprintf("This CSR was approved by %s certificate approve.", by),
 	}
 	if kind == certificatesv1.CertificateDenied {
-		condition.Reason = r.Env.Name + " Deny"
-		condition.Message = fmt.Sprintf("This CSR was denied by %s accept.", r.Env.Name)
+		condition.Reason = by + " Deny"
+		condition.Message = fmt.Sprintf("This CSR was denied by %s accept.", by)
 	}
 	obj.Status.Conditions = append(obj.Status.Conditions, condition)
 	err := r.Client.SubResource("approval").Update(ctx, obj)
@@ -223,7 +226,7 @@ func (r *Runner) result(ctx context.Context, name string, err error) (Result, er
 	if readErr != nil {
 		return res, errors.Join(err, readErr)
 	}
-	res.Requests = f.Requests
+	res.Requests, res.Known = f.Requests, f.Cluster != nil || len(f.Requests) > 0
 	res.Accepted = f.Cluster != nil && f.Cluster.Spec.HubAcceptsClient
 	if err == nil {
 		r.summarize(res, f.Cluster)

@@ -277,7 +277,7 @@ func decideDenial(f Facts, c Choice) (Verdict, error) {
 		}
 	}
 	if f.Cluster == nil && len(f.Requests) == 0 {
-		return v, cli.NotFoundf("list the clusters with get clusters", "there is no cluster %s and no request for it", f.Name)
+		return v, cli.NotFoundf("", "there is no cluster %s and no request for it", f.Name)
 	}
 	if c.Fingerprint == "" && f.Cluster != nil && f.Cluster.Spec.HubAcceptsClient {
 		v.Accept = new(false)

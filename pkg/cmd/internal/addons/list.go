@@ -46,7 +46,7 @@ func RequireHub(env cli.Env, c client.Client) error {
 	}
 	_, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: addonv1beta1.GroupName, Kind: "ManagedClusterAddOn"}, "v1beta1")
 	if apimeta.IsNoMatchError(err) {
-		return cli.Blockedf("wait for it with init --wait, or see what is wrong with check hub",
+		return cli.Blockedf("wait for it with: "+env.Command("init --wait")+", or see what is wrong with: "+env.Command("check hub"),
 			"the hub does not serve ManagedClusterAddOns (%s/v1beta1)", addonv1beta1.GroupName)
 	}
 	return err

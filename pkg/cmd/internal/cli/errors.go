@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
 	"strings"
@@ -128,8 +129,13 @@ func Explain(err error) error {
 	return err
 }
 
-// explainLoading explains an error of reading the kubeconfig.
-func explainLoading(err error) error {
+// explainLoading explains an error of reading a kubeconfig, which is at path if one
+// was named.
+func explainLoading(err error, path string) error {
+	try := "list the contexts with: " + line("kubectl", Context{Kubeconfig: path}.add("config get-contexts"))
+	if errors.Is(err, fs.ErrNotExist) {
+		try = "check its path"
+	}
 	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
 		return &Explained{
 			Problem: "no kubeconfig was found",
@@ -139,7 +145,7 @@ func explainLoading(err error) error {
 	}
 	return &Explained{
 		Problem: "the kubeconfig cannot be used",
-		Try:     "list the contexts with: kubectl config get-contexts",
+		Try:     try,
 		Code:    CodeUsage, Cause: err,
 	}
 }

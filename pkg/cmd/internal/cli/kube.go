@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -110,7 +108,7 @@ func (k *Kube) Config() (*rest.Config, error) { return k.ConfigFor(Context{}) }
 func (k *Kube) ConfigFor(other Context) (*rest.Config, error) {
 	config, err := k.LoaderFor(other).ClientConfig()
 	if err != nil {
-		return nil, explainLoading(err)
+		return nil, explainLoading(err, cmp.Or(other.Kubeconfig, k.path))
 	}
 	return k.Guard(config), nil
 }
@@ -152,34 +150,6 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 		return nil, fmt.Errorf("client for %s: %w", config.Host, err)
 	}
 	return c, nil
-}
-
-// Command is a command line of ours, for messages: the name that the user typed,
-// the arguments, and the connection flags that the user gave.
-func (e Env) Command(args ...string) string { return e.CommandAt(Context{}, args...) }
-
-// CommandAt is Command for another cluster; an empty Context is the one that the
-// flags choose.
-func (e Env) CommandAt(other Context, args ...string) string {
-	if other == (Context{}) && e.Kube != nil {
-		other = Context{Kubeconfig: e.Kube.path, Name: e.Kube.overrides.CurrentContext}
-	}
-	for _, flag := range [][2]string{{"--kubeconfig", other.Kubeconfig}, {"--context", other.Name}} {
-		if flag[1] != "" {
-			args = append(args, flag[0], quoted(flag[1]))
-		}
-	}
-	return strings.Join(append([]string{e.Name}, args...), " ")
-}
-
-// quoted makes a word safe for a shell where it is not.
-func quoted(word string) string {
-	if strings.IndexFunc(word, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.,:/@+=%", r)
-	}) < 0 {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // Target names the cluster that the flags choose, for messages.

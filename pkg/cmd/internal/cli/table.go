@@ -46,6 +46,18 @@ func PrintList[T any](w io.Writer, o *Output, kind string, items []T, name func(
 	return PrintTable(w, o.Format, items, columns)
 }
 
+// PrintFound prints those of the objects that were asked for which are there, and
+// returns missing, the error about the others. Where none is, the error says it all.
+func PrintFound[T any](items []T, missing error, show func([]T) error) error {
+	if missing != nil && len(items) == 0 {
+		return missing
+	}
+	if err := show(items); err != nil {
+		return err
+	}
+	return missing
+}
+
 // PrintTable prints items as a table.
 func PrintTable[T any](w io.Writer, format Format, items []T, columns []Column[T]) error {
 	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)

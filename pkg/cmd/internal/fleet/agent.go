@@ -40,17 +40,17 @@ func (f *AgentFlags) Find(ctx context.Context, env cli.Env) (*install.Runner, in
 		return nil, install.Agent{}, err
 	}
 	agent, err := runner.NamedAgent(ctx, f.Klusterlet)
-	return runner, agent, f.explain(err)
+	return runner, agent, f.explain(env, err)
 }
 
-func (f *AgentFlags) explain(err error) error {
+func (f *AgentFlags) explain(env cli.Env, err error) error {
 	switch {
 	case errors.Is(err, install.ErrSeveralAgents):
 		return cli.Usagef("%v: name one with --klusterlet-name", err)
 	case errors.Is(err, install.ErrNoAgent) && f.Klusterlet != "":
-		return cli.NotFoundf("list them with: kubectl get klusterlets", "there is no Klusterlet %s", f.Klusterlet)
+		return cli.NotFoundf("list them with: "+env.Kubectl("get klusterlets"), "there is no Klusterlet %s", f.Klusterlet)
 	case errors.Is(err, install.ErrNoAgent):
-		return cli.NotFoundf("run join first", "no agent is installed here")
+		return cli.NotFoundf("join it first: "+env.Command("join"), "no agent is installed here")
 	}
 	return err
 }

@@ -89,9 +89,9 @@ func (c Cluster) conflict() string {
 	keys := slices.DeleteFunc(c.PendingKeys(), func(key string) bool { return key == c.Key })
 	switch {
 	case len(keys) > 1:
-		return fmt.Sprintf("conflicting requests with the keys %s; choose one with accept --fingerprint", strings.Join(keys, ", "))
+		return fmt.Sprintf("conflicting requests with the keys %s; accept one by its fingerprint", strings.Join(keys, ", "))
 	case len(keys) == 1 && (c.Joined || c.Key != ""):
-		return fmt.Sprintf("conflicting request with the key %s; accept --fingerprint takes it, accept --deny --fingerprint denies it", keys[0])
+		return fmt.Sprintf("conflicting request with the key %s; accept or deny it by its fingerprint", keys[0])
 	}
 	return ""
 }

@@ -53,7 +53,7 @@ func TestDescribeSaysWhatIsMissingFirst(t *testing.T) {
 		{name: "well", cluster: cluster(true, accepted, joined, condition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionTrue, "fine"))},
 		{
 			name: "two requests", cluster: cluster(false), requests: []fleet.Request{{State: fleet.Pending, Fingerprint: "A"}, {State: fleet.Pending, Fingerprint: "B"}},
-			want: "conflicting requests with the keys A, B; choose one with accept --fingerprint",
+			want: "conflicting requests with the keys A, B; accept one by its fingerprint",
 		},
 		{name: "one request twice", cluster: cluster(false), requests: []fleet.Request{{State: fleet.Pending, Fingerprint: "A"}, {State: fleet.Pending, Fingerprint: "A"}}, want: "waits to be accepted"},
 		{name: "a denied intruder", cluster: cluster(true, accepted, joined, available), requests: []fleet.Request{{State: fleet.Denied, Fingerprint: "A"}}},

@@ -40,7 +40,7 @@ func RequireManaged(env cli.Env, c client.Client) error {
 	if served || err != nil {
 		return err
 	}
-	return wrongCluster(env, c, "a managed cluster", "run join on it first, or choose the managed cluster with --context")
+	return wrongCluster(env, c, "a managed cluster", "run "+env.Command("join")+" first, or choose the managed cluster with --context")
 }
 
 // IsHub reports whether the cluster serves what only a hub serves.

@@ -33,7 +33,7 @@ func Gather(ctx context.Context, hub client.Reader, c *config.Config) ([]Issuer,
 		}
 	}
 	if c != nil {
-		unpublished := "its agent publishes no keys: switch it on with issuer publish on the managed cluster"
+		unpublished := "its agent publishes no keys"
 		if hub == nil {
 			unpublished = "its agent publishes the keys on the hub, which was not asked"
 		}

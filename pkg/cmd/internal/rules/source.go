@@ -27,13 +27,13 @@ type Flags struct {
 	Hub cli.Context
 }
 
-// Again is how another command is told the same choice: empty, or a flag with a
-// space before it.
-func (f *Flags) Again() string {
+// Command is a command line, for messages, that reads the rules from the same
+// place.
+func (f *Flags) Command(env cli.Env, args ...string) string {
 	if f.File != "" {
-		return " --clusters-config " + f.File
+		args = append(args, "--clusters-config", cli.Quoted(f.File))
 	}
-	return ""
+	return env.CommandAt(f.Hub, args...)
 }
 
 // AddTo registers the flags of a command that reads.
@@ -129,7 +129,7 @@ func (s *Source) Around(ctx context.Context, cluster string) (config.Objects, er
 func Objects(ctx context.Context, env cli.Env, hub client.Reader) (config.Objects, error) {
 	objects, err := extauthz.Objects(ctx, hub)
 	if apimeta.IsNoMatchError(err) {
-		return objects, cli.Blockedf("update it with: "+env.Name+" init", "the hub has no TokenExchangePolicies: an older release runs there")
+		return objects, cli.Blockedf("update it with: "+env.Command("init"), "the hub has no TokenExchangePolicies: an older release runs there")
 	}
 	return objects, err
 }

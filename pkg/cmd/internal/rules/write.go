@@ -167,7 +167,7 @@ func (s *Source) check(c Change, cluster string, before *config.Config) error {
 	try := ""
 	if len(errs(before)) > 0 {
 		problem = "the rules are not valid as they are, and would not be with this change"
-		try = "fix them first: " + s.env.Name + " exchange policy lint shows what is wrong"
+		try = "fix them first: " + s.env.Command("exchange policy lint") + " shows what is wrong"
 	}
 	return &cli.Explained{Problem: problem, Cause: errors.New(strings.Join(now, "\n")), Try: try, Code: cli.CodeBlocked}
 }
@@ -219,7 +219,7 @@ func (s *Source) ensure(ctx context.Context, object client.Object) error {
 	empty.SetName(object.GetName())
 	err := s.hub.Create(ctx, empty, client.FieldOwner("kubectl-ocm"))
 	if apierrors.IsNotFound(err) {
-		return cli.NotFoundf("join it, or accept it if it waits: "+s.env.Name+" get clusters", "the hub has no namespace for a cluster %s", object.GetNamespace())
+		return cli.NotFoundf("join it, or accept it if it waits: "+s.env.Command("get clusters"), "the hub has no namespace for a cluster %s", object.GetNamespace())
 	}
 	if err != nil {
 		return err // Also that it exists by now: then all begins again.
