@@ -57,16 +57,10 @@ func (r *Reconciler) plan(ctx context.Context, s *scope) ([]pass.Phase[manifests
 	if refused == nil {
 		return phases, nil, nil
 	}
-	registration := client.ObjectKey{Namespace: s.Values.Namespace, Name: names.HubRegistrationDeployment(s.cm.Name)}
-	flags, running, err := pass.RunningFlags(ctx, r.client, registration)
-	if err != nil {
-		return nil, nil, err
+	registration := pass.Component{
+		Name: "registration controller", Kind: "controller", Phase: controllerPhase, Args: &s.Values.RegistrationArgs,
+		Deployment: client.ObjectKey{Namespace: s.Values.Namespace, Name: names.HubRegistrationDeployment(s.cm.Name)},
 	}
-	if !running {
-		refused.Message += ". No controller is created until then"
-		return phases[:controllerPhase], refused, nil
-	}
-	refused.Message += ". The registration controller keeps its last settings until then"
-	s.Values.RegistrationArgs = flags
-	return phases, refused, nil
+	phases, err := pass.KeepSettings(ctx, r.client, registration, refused, phases)
+	return phases, refused, err
 }

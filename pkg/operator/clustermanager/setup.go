@@ -1,8 +1,6 @@
 package clustermanager
 
 import (
-	"context"
-
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -22,12 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/owner"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/replicas"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/report"
 )
@@ -130,47 +127,19 @@ func Setup(mgr ctrl.Manager, config Config) error {
 			Kind: schema.GroupVersion(operatorv1.GroupVersion).WithKind("ClusterManager"),
 		},
 	}
+	made := owner.Resource{
+		Client: mgr.GetClient(), List: &operatorv1.ClusterManagerList{}, Label: names.LabelCreatedByClusterManager, Namespace: config.Namespace,
+	}
 	controller := ctrl.NewControllerManagedBy(mgr).
 		Named("operator.clustermanager").
 		For(&operatorv1.ClusterManager{}).
 		// When one goes, the next takes its place.
-		Watches(&operatorv1.ClusterManager{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.bySecret)).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.all))
-	owner := handler.EnqueueRequestsFromMapFunc(byLabel)
+		Watches(&operatorv1.ClusterManager{}, handler.EnqueueRequestsFromMapFunc(made.All), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(made.BySecret)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(made.All))
+	byLabel := handler.EnqueueRequestsFromMapFunc(made.ByLabel)
 	for _, kind := range owned() {
-		controller = controller.Watches(kind, owner)
+		controller = controller.Watches(kind, byLabel)
 	}
 	return controller.Complete(r)
-}
-
-// byLabel finds the ClusterManager that an object was made for.
-func byLabel(_ context.Context, obj client.Object) []reconcile.Request {
-	name := obj.GetLabels()[names.LabelCreatedByClusterManager]
-	if name == "" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
-}
-
-// bySecret finds the ClusterManager of a copied pull secret, and every
-// ClusterManager for the original.
-func (r *Reconciler) bySecret(ctx context.Context, obj client.Object) []reconcile.Request {
-	if obj.GetNamespace() != r.config.Namespace {
-		return byLabel(ctx, obj)
-	}
-	return r.all(ctx, obj)
-}
-
-// all finds every ClusterManager.
-func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
-	var list operatorv1.ClusterManagerList
-	if err := r.client.List(ctx, &list); err != nil {
-		return nil // The cache is stopping; the next start looks at everything.
-	}
-	var requests []reconcile.Request
-	for i := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
-	}
-	return requests
 }

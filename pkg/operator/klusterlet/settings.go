@@ -95,16 +95,10 @@ func (r *Reconciler) plan(ctx context.Context, s *scope) ([]pass.Phase[manifests
 	if refused == nil {
 		return phases, nil, nil
 	}
-	agent := client.ObjectKey{Namespace: s.Values.Namespace, Name: names.RegistrationAgentDeployment(s.klusterlet.Name)}
-	flags, running, err := pass.RunningFlags(ctx, r.client, agent)
-	if err != nil {
-		return nil, nil, err
+	agent := pass.Component{
+		Name: "agent", Kind: "agent", Phase: agentPhase, Args: &s.Values.RegistrationArgs,
+		Deployment: client.ObjectKey{Namespace: s.Values.Namespace, Name: names.RegistrationAgentDeployment(s.klusterlet.Name)},
 	}
-	if !running {
-		refused.Message += ". No agent is created until then"
-		return phases[:agentPhase], refused, nil
-	}
-	refused.Message += ". The agent keeps its last settings until then"
-	s.Values.RegistrationArgs = flags
-	return phases, refused, nil
+	phases, err := pass.KeepSettings(ctx, r.client, agent, refused, phases)
+	return phases, refused, err
 }

@@ -1,8 +1,6 @@
 package klusterlet
 
 import (
-	"context"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -11,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -26,6 +23,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/owner"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/replicas"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/report"
 )
@@ -102,54 +100,26 @@ func newReconciler(mgr ctrl.Manager, config Config) *Reconciler {
 // control has called look at Klusterlets when the operator's watches or one of
 // more tell of something.
 func (r *Reconciler) control(mgr ctrl.Manager, called reconcile.Reconciler, more ...source.Source) error {
-	owner := handler.EnqueueRequestsFromMapFunc(byLabel)
+	made := owner.Resource{
+		Client: mgr.GetClient(), List: &operatorv1.KlusterletList{}, Label: names.LabelCreatedByKlusterlet, Namespace: r.config.Namespace,
+	}
+	byLabel := handler.EnqueueRequestsFromMapFunc(made.ByLabel)
 	operator := ctrl.NewControllerManagedBy(mgr).
 		Named("operator.klusterlet").
 		For(&operatorv1.Klusterlet{}).
 		// What they share passes from one to the next.
-		Watches(&operatorv1.Klusterlet{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&apiextensionsv1.CustomResourceDefinition{}, owner).
-		Watches(&appsv1.Deployment{}, owner).
-		Watches(&corev1.Namespace{}, owner).
-		Watches(&corev1.ServiceAccount{}, owner).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.bySecret)).
-		Watches(&rbacv1.ClusterRole{}, owner).
-		Watches(&rbacv1.ClusterRoleBinding{}, owner).
-		Watches(&rbacv1.Role{}, owner).
-		Watches(&rbacv1.RoleBinding{}, owner)
+		Watches(&operatorv1.Klusterlet{}, handler.EnqueueRequestsFromMapFunc(made.All), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&apiextensionsv1.CustomResourceDefinition{}, byLabel).
+		Watches(&appsv1.Deployment{}, byLabel).
+		Watches(&corev1.Namespace{}, byLabel).
+		Watches(&corev1.ServiceAccount{}, byLabel).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(made.BySecret)).
+		Watches(&rbacv1.ClusterRole{}, byLabel).
+		Watches(&rbacv1.ClusterRoleBinding{}, byLabel).
+		Watches(&rbacv1.Role{}, byLabel).
+		Watches(&rbacv1.RoleBinding{}, byLabel)
 	for _, s := range more {
 		operator.WatchesRawSource(s)
 	}
 	return operator.Complete(called)
-}
-
-// byLabel finds the Klusterlet that an object was made for.
-func byLabel(_ context.Context, obj client.Object) []reconcile.Request {
-	name := obj.GetLabels()[names.LabelCreatedByKlusterlet]
-	if name == "" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
-}
-
-// bySecret finds the Klusterlet of a copied pull secret, and every Klusterlet
-// for the original.
-func (r *Reconciler) bySecret(ctx context.Context, obj client.Object) []reconcile.Request {
-	if obj.GetNamespace() != r.config.Namespace {
-		return byLabel(ctx, obj)
-	}
-	return r.all(ctx, obj)
-}
-
-// all finds every Klusterlet.
-func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
-	var list operatorv1.KlusterletList
-	if err := r.client.List(ctx, &list); err != nil {
-		return nil // The cache is stopping; the next start looks at everything.
-	}
-	var requests []reconcile.Request
-	for i := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
-	}
-	return requests
 }

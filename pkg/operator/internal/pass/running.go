@@ -7,14 +7,45 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// RunningFlags returns the flags that a Deployment runs with, and false when
-// there is no such Deployment. An operator keeps them while its resource has a
-// setting that the component would refuse: a component that runs then goes on
-// with its last good settings, instead of being replaced by one that crashes.
-func RunningFlags(ctx context.Context, reader client.Reader, deployment client.ObjectKey) ([]string, bool, error) {
+// Component is what takes the settings of a resource, and would not start with
+// some of them.
+type Component struct {
+	// Name and Kind name it in conditions: the registration controller, which is
+	// a controller.
+	Name, Kind string
+	// Deployment runs it.
+	Deployment client.ObjectKey
+	// Phase is the index of the first step that takes its settings.
+	Phase int
+	// Args are the flags that it is rendered with.
+	Args *[]string
+}
+
+// KeepSettings has a component go on with its last good settings, instead of being
+// replaced by one that crashes: it gets the flags that it runs with. One that does
+// not run is not created. The phases that remain are returned; refused is about the
+// setting, and says what follows from it.
+func KeepSettings[V any](ctx context.Context, reader client.Reader, c Component, refused *metav1.Condition, phases []Phase[V]) ([]Phase[V], error) {
+	flags, running, err := runningFlags(ctx, reader, c.Deployment)
+	switch {
+	case err != nil:
+		return nil, err
+	case !running:
+		refused.Message += ". No " + c.Kind + " is created until then"
+		return phases[:c.Phase], nil
+	}
+	refused.Message += ". The " + c.Name + " keeps its last settings until then"
+	*c.Args = flags
+	return phases, nil
+}
+
+// runningFlags returns the flags that a Deployment runs with, and false when
+// there is no such Deployment.
+func runningFlags(ctx context.Context, reader client.Reader, deployment client.ObjectKey) ([]string, bool, error) {
 	var d appsv1.Deployment
 	if err := reader.Get(ctx, deployment, &d); err != nil {
 		if client.IgnoreNotFound(err) == nil {

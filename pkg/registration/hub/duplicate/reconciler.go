@@ -74,14 +74,10 @@ func idOf(object client.Object) string {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	return clusterpatch.Settled(ctrl.Result{}, r.reconcile(ctx, req))
+	return clusterpatch.Reconcile(ctx, r.Client, req, r.reconcile)
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) error {
-	cluster := &clusterv1.ManagedCluster{}
-	if err := r.Client.Get(ctx, req.NamespacedName, cluster); err != nil {
-		return client.IgnoreNotFound(err)
-	}
+func (r *Reconciler) reconcile(ctx context.Context, cluster *clusterv1.ManagedCluster) (ctrl.Result, error) {
 	var others []string
 	for _, other := range r.others(ctx, cluster) {
 		if other.Name != cluster.Name && idOf(cluster) != "" {
@@ -95,10 +91,10 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) error {
 	if len(others) > 0 {
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, names.ReasonJoinedTwice, message(others)
 	} else if apimeta.FindStatusCondition(cluster.Status.Conditions, condition.Type) == nil {
-		return nil
+		return ctrl.Result{}, nil
 	}
 	_, err := clusterpatch.Conditions(ctx, r.Client, Owner, cluster, r.Clock.Now(), condition)
-	return client.IgnoreNotFound(err)
+	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
 
 func message(others []string) string {

@@ -61,26 +61,22 @@ func concerns(e event.UpdateEvent) bool {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	return clusterpatch.Settled(ctrl.Result{}, r.reconcile(ctx, req))
+	return clusterpatch.Reconcile(ctx, r.Client, req, r.reconcile)
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) error {
-	cluster := &clusterv1.ManagedCluster{}
-	if err := r.Client.Get(ctx, req.NamespacedName, cluster); err != nil {
-		return client.IgnoreNotFound(err)
-	}
+func (r *Reconciler) reconcile(ctx context.Context, cluster *clusterv1.ManagedCluster) (ctrl.Result, error) {
 	var addOns addonv1beta1.ManagedClusterAddOnList
 	if err := r.Client.List(ctx, &addOns, client.InNamespace(cluster.Name)); err != nil {
-		return err
+		return ctrl.Result{}, err
 	}
 	if condition := unknown(cluster); condition != nil {
 		for i := range addOns.Items {
 			if err := r.setUnknown(ctx, &addOns.Items[i], *condition); err != nil {
-				return err
+				return ctrl.Result{}, err
 			}
 		}
 	}
-	return r.label(ctx, cluster, wanted(addOns.Items))
+	return ctrl.Result{}, r.label(ctx, cluster, wanted(addOns.Items))
 }
 
 // wanted returns the feature labels that a cluster with these add-ons has.

@@ -111,6 +111,17 @@ func DropAnnotation(ctx context.Context, c client.Client, owner client.FieldOwne
 	return nil
 }
 
+// Reconcile gives a cluster to reconcile, unless it is gone, and settles the answer.
+func Reconcile(ctx context.Context, c client.Reader, req ctrl.Request,
+	reconcile func(context.Context, *clusterv1.ManagedCluster) (ctrl.Result, error),
+) (ctrl.Result, error) {
+	cluster := &clusterv1.ManagedCluster{}
+	if err := c.Get(ctx, req.NamespacedName, cluster); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	return Settled(reconcile(ctx, cluster))
+}
+
 // Settled turns a conflict into another look soon: that somebody else wrote
 // first is part of sharing an object and no error.
 func Settled(result ctrl.Result, err error) (ctrl.Result, error) {
