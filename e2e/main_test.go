@@ -29,7 +29,8 @@ const startTimeout = 10 * time.Minute
 // fleet is the environment of all tests: a hub that init made, with a token
 // authorizer, and cluster1 and cluster2 joined and accepted, which publish the
 // keys of their tokens; add-ons of cluster2 get tokens. cluster3 is
-// for tests that join and leave, cluster4 for the one that changes its driver.
+// for tests that join and leave, cluster4 for one that changes its driver and one
+// that takes over a name.
 var fleet *environment
 
 func TestMain(m *testing.M) {
