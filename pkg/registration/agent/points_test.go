@@ -21,6 +21,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/clocks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
@@ -81,13 +82,13 @@ func testClusterPoint(t *testing.T, h *hub) {
 	c := s.moveClock(t)
 	p := s.start(t)
 	h.join(t, p, s.cluster)
-	s.awaitRest(t, c, c.start)
+	s.awaitRest(t, c, c.Start)
 
 	first, cert := s.certificate(t, names.HubKubeconfigSecret), s.identify(t, names.HubKubeconfigSecret)
 	early := at(first, 0.749)
 	c.SetTime(early)
 	eventually(t, "the agent to look at its certificate", func() (bool, error) {
-		return c.waiting(early, clusterRests) || len(h.csrs(t, s.cluster)) > 1, nil
+		return c.Waiting(early, clusterRests) || len(h.csrs(t, s.cluster)) > 1, nil
 	})
 	if n := len(h.csrs(t, s.cluster)); n != 1 {
 		t.Fatalf("with more than 25 %% of the life left there are %d CSRs", n)
@@ -99,7 +100,7 @@ func testClusterPoint(t *testing.T, h *hub) {
 }
 
 // onAddOn runs an agent whose add-on has a credential, on a clock of its own.
-func onAddOn(t *testing.T, h *hub, cluster string, auth driver.AuthType) (*spoke, *movedClock) {
+func onAddOn(t *testing.T, h *hub, cluster string, auth driver.AuthType) (*spoke, *clocks.Moved) {
 	t.Helper()
 	s := newSpoke(t, h, cluster)
 	s.withAddOns(t, auth)
@@ -114,7 +115,7 @@ func onAddOn(t *testing.T, h *hub, cluster string, auth driver.AuthType) (*spoke
 		eventually(t, "the add-on's request", func() (bool, error) { return len(h.addOnCSRs(t, cluster)) == 1, nil })
 		h.approve(t, cluster)
 	}
-	eventually(t, "the add-on to rest", func() (bool, error) { return c.waiting(c.start, addOnRests), nil })
+	eventually(t, "the add-on to rest", func() (bool, error) { return c.Waiting(c.Start, addOnRests), nil })
 	return s, c
 }
 
@@ -137,7 +138,7 @@ func (h *hub) addOnCSRs(t *testing.T, cluster string) []certificatesv1.Certifica
 }
 
 // lookAt moves the clock and has the agent look at its add-on.
-func (h *hub) lookAt(t *testing.T, s *spoke, c *movedClock, to time.Time) {
+func (h *hub) lookAt(t *testing.T, s *spoke, c *clocks.Moved, to time.Time) {
 	t.Helper()
 	c.SetTime(to)
 	h.addOn(t, s, "one", func(addOn *addonv1beta1.ManagedClusterAddOn) error {
@@ -148,7 +149,7 @@ func (h *hub) lookAt(t *testing.T, s *spoke, c *movedClock, to time.Time) {
 
 // dueAt moves the clock and waits until something was done because of the time
 // alone. Whoever looked at the clock just before it was moved sleeps for a day.
-func dueAt(t *testing.T, c *movedClock, to time.Time, what string, done func() bool) {
+func dueAt(t *testing.T, c *clocks.Moved, to time.Time, what string, done func() bool) {
 	t.Helper()
 	c.SetTime(to)
 	late := to.Add(25 * time.Hour)
@@ -171,7 +172,7 @@ func testAddOnCertificatePoint(t *testing.T, h *hub) {
 	early := at(first, 0.749)
 	h.lookAt(t, s, c, early)
 	eventually(t, "the agent to look at the add-on's certificate", func() (bool, error) {
-		return c.waiting(early, addOnRests) || len(h.addOnCSRs(t, s.cluster)) > 1, nil
+		return c.Waiting(early, addOnRests) || len(h.addOnCSRs(t, s.cluster)) > 1, nil
 	})
 	if n := len(h.addOnCSRs(t, s.cluster)); n != 1 {
 		t.Fatalf("with more than 25 %% of the life left there are %d CSRs", n)
@@ -202,13 +203,13 @@ func testAddOnTokenPoint(t *testing.T, h *hub) {
 	}
 	early := at(first, 0.699)
 	h.lookAt(t, s, c, early)
-	eventually(t, "the agent to look at the token", func() (bool, error) { return c.waiting(early, addOnRests) || issued() > 1, nil })
+	eventually(t, "the agent to look at the token", func() (bool, error) { return c.Waiting(early, addOnRests) || issued() > 1, nil })
 	if n := issued(); n != 1 || !bytes.Equal(token(), secret.Data[names.KeyToken]) {
 		t.Fatalf("with more than 30 %% of the life left %d tokens are issued", n)
 	}
 	due := at(first, 0.8)
 	dueAt(t, c, due, "another token", func() bool { return !bytes.Equal(token(), secret.Data[names.KeyToken]) })
-	eventually(t, "the agent to rest", func() (bool, error) { return c.waiting(due, addOnRests), nil })
+	eventually(t, "the agent to rest", func() (bool, error) { return c.Waiting(due, addOnRests), nil })
 	if n := issued(); n != 2 {
 		t.Errorf("%d tokens were issued for one refresh", n-1)
 	}

@@ -69,7 +69,7 @@ func testRenewals(t *testing.T, h *hub) {
 	h.renewals(t, "renews")
 	p.reaches(t, agent.Running)
 	extension := <-lent
-	s.awaitRest(t, c, c.start)
+	s.awaitRest(t, c, c.Start)
 	for renewals := 1; renewals <= 3; renewals++ {
 		before, cert := s.certificate(t, names.HubKubeconfigSecret), s.identify(t, names.HubKubeconfigSecret)
 		due := at(before, 0.8)
@@ -320,7 +320,7 @@ func TestHubRestart(t *testing.T) {
 	stopped := c.Now()
 	h.StopAPIServer(t)
 	eventually(t, "the watch of the request to break", func() (bool, error) {
-		return c.waiting(stopped, func(d time.Duration) bool { return d == time.Second }), nil
+		return c.Waiting(stopped, func(d time.Duration) bool { return d == time.Second }), nil
 	})
 	h.StartAPIServer(t)
 	before := h.lease(t, "hubrestart")

@@ -1,10 +1,10 @@
 package addon_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/clocks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
@@ -64,6 +65,8 @@ func TestMany(t *testing.T) {
 func TestLease(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, driver.Token)
+	c := clocks.NewMoved(t)
+	f.config.Clock = c
 	f.start(t)
 	f.register(t, "one")
 	const available = addonv1beta1.ManagedClusterAddOnConditionAvailable
@@ -77,29 +80,31 @@ func TestLease(t *testing.T) {
 			Spec:       coordinationv1.LeaseSpec{LeaseDurationSeconds: new(int32(60)), RenewTime: new(metav1.NewMicroTime(at))},
 		}
 	}
-	lease := renewed(now().Add(-5 * time.Minute))
+	lease := renewed(c.Now().Add(-5 * time.Minute))
 	create(t, f.admin, lease)
-	if c := f.condition(t, "one", available, metav1.ConditionFalse, "ManagedClusterAddOnLeaseUpdateStopped"); c.Message != "one add-on is not available." {
-		t.Errorf("message %q", c.Message)
+	if stopped := f.condition(t, "one", available, metav1.ConditionFalse, "ManagedClusterAddOnLeaseUpdateStopped"); stopped.Message != "one add-on is not available." {
+		t.Errorf("message %q", stopped.Message)
 	}
-	// It is renewed, and two seconds later it has not been for too long.
-	lease.Spec = renewed(now().Add(-5*time.Minute + 2*time.Second)).Spec
+	// It is renewed, and with time alone it has not been for too long.
+	lease.Spec = renewed(c.Now()).Spec
 	if err := f.admin.Update(t.Context(), lease); err != nil {
 		t.Fatal(err)
 	}
-	if c := f.condition(t, "one", available, metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated"); c.Message != "one add-on is available." {
-		t.Errorf("message %q", c.Message)
+	if updated := f.condition(t, "one", available, metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated"); updated.Message != "one add-on is available." {
+		t.Errorf("message %q", updated.Message)
 	}
+	f.settled(t)
+	c.Step(6 * time.Minute)
 	f.condition(t, "one", available, metav1.ConditionFalse, "ManagedClusterAddOnLeaseUpdateStopped")
 	f.writes()
-	lease.Spec = renewed(now()).Spec
+	lease.Spec = renewed(c.Now()).Spec
 	if err := f.admin.Update(t.Context(), lease); err != nil {
 		t.Fatal(err)
 	}
 	f.condition(t, "one", available, metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated")
 	f.settled(t)
 	f.writes()
-	lease.Spec = renewed(now()).Spec
+	lease.Spec = renewed(c.Now()).Spec
 	if err := f.admin.Update(t.Context(), lease); err != nil {
 		t.Fatal(err)
 	}
@@ -108,12 +113,12 @@ func TestLease(t *testing.T) {
 		t.Errorf("for a renewal in time the agent wrote %v", writes)
 	}
 	// A time that moves back, as with a clock that was set, counts at once.
-	lease.Spec = renewed(now().Add(-10 * time.Minute)).Spec
+	lease.Spec = renewed(c.Now().Add(-10 * time.Minute)).Spec
 	if err := f.admin.Update(t.Context(), lease); err != nil {
 		t.Fatal(err)
 	}
 	f.condition(t, "one", available, metav1.ConditionFalse, "ManagedClusterAddOnLeaseUpdateStopped")
-	lease.Spec = renewed(now()).Spec
+	lease.Spec = renewed(c.Now()).Spec
 	if err := f.admin.Update(t.Context(), lease); err != nil {
 		t.Fatal(err)
 	}
@@ -140,15 +145,23 @@ func TestOutOfReach(t *testing.T) {
 	f := newFleet(t, driver.Token)
 	f.start(t)
 	old := f.withToken(t)
+	var failed atomic.Int32
 	f.setFail(func(path string) bool {
-		return strings.Contains(path, "/managedclusteraddons/") || strings.HasSuffix(path, "/token")
+		if !strings.Contains(path, "/managedclusteraddons/") && !strings.HasSuffix(path, "/token") {
+			return false
+		}
+		failed.Add(1)
+		return true
 	})
 	if err := f.admin.Delete(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
-	<-ctx.Done()
+	eventually(t, "requests that fail", func() error {
+		if n := failed.Load(); n < 3 {
+			return fmt.Errorf("%d so far", n)
+		}
+		return nil
+	})
 	f.setFail(nil)
 	f.awaitSecret(t, old.Name, func(data map[string][]byte) bool { return string(data["token"]) != string(old.Data["token"]) })
 }
