@@ -87,6 +87,8 @@ func TestAgent(t *testing.T) {
 		"keeps its credential until a hub answers":    testNoAnswer,
 		"tries a refused credential again":            testRefusedForATime,
 		"registers again when the hub forgot its CA":  testUnknownCredential,
+		"renews after the hub refused it for a time":  testRenewsAfterRefusal,
+		"registers again when another has its rights": testSuperseded,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

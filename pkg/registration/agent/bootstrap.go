@@ -86,7 +86,7 @@ func (a *Agent) register(ctx context.Context, s *snapshot, report Report) error 
 		report.Hub.Message = c.Message
 		a.journal.report(report)
 	}
-	o := &obtaining{agent: a, snapshot: s, hub: hub, kubeconfig: *s.bootstrap, waits: tell, fails: tell, ensure: ensure}
+	o := &obtaining{agent: a, snapshot: s, hub: hub, kubeconfig: *s.bootstrap, purpose: joining, waits: tell, fails: tell, ensure: ensure}
 	issued, err := o.run(ctx)
 	if err != nil {
 		return err

@@ -59,7 +59,9 @@ var (
 	// errForgotten says that the hub has lost the ManagedCluster, errVanished
 	// that it is not seen any more and that has to be looked into.
 	errForgotten = errors.New("the hub has no ManagedCluster of this name")
-	errVanished  = errors.New("the ManagedCluster is gone")
+	// errSuperseded says that the rights of the cluster are another agent's.
+	errSuperseded = errors.New("the hub accepts another agent of this cluster")
+	errVanished   = errors.New("the ManagedCluster is gone")
 )
 
 // hubMapper knows the few types that are used on the hub. Discovery would cost
@@ -109,6 +111,9 @@ func (a *Agent) connect(ctx context.Context, s *snapshot) error {
 	case errors.Is(cause, errForgotten):
 		a.refused = refusal{stored, fmt.Sprintf("the hub has no ManagedCluster %s any more; registering again", s.identity.Cluster)}
 		return nil
+	case errors.Is(cause, errSuperseded):
+		a.refused = refusal{stored, fmt.Sprintf("the hub accepts another agent of %s; registering again", s.identity.Cluster)}
+		return nil
 	case errors.Is(cause, errExpired), errors.Is(cause, errVanished):
 		return nil
 	}
@@ -122,11 +127,12 @@ type connected struct {
 	conn     *connection.Conn
 	hub      client.WithWatch
 	end      context.CancelCauseFunc
-	// unanswered rings when a request got no answer.
+	// unanswered rings when a request got no answer, or one that may be a first sign.
 	unanswered bell
 
-	reach reach
-	cert  certificateCondition
+	reach      reach
+	cert       certificateCondition
+	acceptance acceptance
 }
 
 // run waits for the hub to let the agent in and then works, until ctx ends.
@@ -183,7 +189,12 @@ func (c *connected) manager() (manager.Manager, error) {
 func (c *connected) setup(inner manager.Manager) error {
 	a := c.agent
 	c.reach.agent, c.reach.server, c.reach.end, c.reach.reset = a, c.snapshot.hub.Cluster.Server, c.end, c.conn.Reset
-	renewer := &lease.Reconciler{Client: inner.GetClient(), Clock: a.config.Clock, Observe: c.reach.observe}
+	renewer := &lease.Reconciler{Client: inner.GetClient(), Clock: a.config.Clock, Observe: func(err error) {
+		if apierrors.IsForbidden(err) {
+			c.unanswered.ring() // It may have lost all its rights.
+		}
+		c.reach.observe(err)
+	}}
 	if err := renewer.SetupWithManager(inner); err != nil {
 		return err
 	}
@@ -204,7 +215,8 @@ func (c *connected) setup(inner manager.Manager) error {
 			return err
 		}
 	}
-	return (&acceptance{agent: a, hub: inner.GetClient(), end: c.end}).setup(inner, own)
+	c.acceptance.agent, c.acceptance.hub, c.acceptance.end = a, inner.GetClient(), c.end
+	return c.acceptance.setup(inner, own)
 }
 
 // awaitAcceptance returns once the hub lets the agent read its ManagedCluster.
@@ -231,9 +243,9 @@ func (c *connected) awaitAcceptance(ctx context.Context) error {
 			return errRefused
 		}
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
-			if report = presence.report(ctx, c.agent, c.snapshot); presence.gone {
-				c.end(errForgotten)
-				return errForgotten
+			if report = presence.report(ctx, c.agent, c.snapshot); presence.end != nil {
+				c.end(presence.end)
+				return presence.end
 			}
 		}
 		c.agent.journal.report(report)

@@ -42,6 +42,7 @@ type obtaining struct {
 	hub      client.WithWatch
 	// kubeconfig is the hub that the pending data belong to.
 	kubeconfig kubeconfig.Hub
+	purpose    purpose
 	// waits is told what is being waited for, fails what went wrong.
 	waits func(Condition)
 	fails func(Condition)
@@ -57,7 +58,7 @@ type obtaining struct {
 func (o *obtaining) run(ctx context.Context) (*driver.Issued, error) {
 	a := o.agent
 	var err error
-	if o.pending, err = a.store.pending(ctx, o.kubeconfig); err != nil {
+	if o.pending, err = a.store.pending(ctx, o.kubeconfig, o.purpose); err != nil {
 		return nil, err
 	}
 	backoff := credential.Backoff{First: time.Second, Most: time.Minute}
@@ -107,7 +108,7 @@ func (o *obtaining) step(ctx context.Context) (driver.Step, error) {
 	if step.Issued != nil || apiequality.Semantic.DeepEqual(step.Pending, o.pending) {
 		return step, nil
 	}
-	if err := o.agent.store.setPending(ctx, o.kubeconfig, step.Pending); err != nil {
+	if err := o.agent.store.setPending(ctx, o.kubeconfig, o.purpose, step.Pending); err != nil {
 		return step, err
 	}
 	o.pending = step.Pending

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,8 +27,10 @@ type presence struct {
 	// bootstrap is the bootstrap kubeconfig that was asked with, as its digest.
 	bootstrap string
 	told      Report
-	// gone says that there is none, and that nobody took it away on purpose.
-	gone bool
+	// superseded is since when the hub has accepted the cluster, but not this agent.
+	superseded time.Time
+	// end is why the agent has to register again: errForgotten or errSuperseded.
+	end error
 }
 
 // report tells what the agent waits for. It asks again after a time, and at once
@@ -44,7 +47,16 @@ func (p *presence) report(ctx context.Context, a *Agent, s *snapshot) Report {
 		return p.told
 	}
 	p.asked, p.bootstrap = now, mark
-	p.told, p.gone = a.askPresence(ctx, name, *bootstrap)
+	p.told, p.end = a.askPresence(ctx, name, *bootstrap)
+	// The hub gives an agent its rights a moment after it issued its certificate.
+	switch {
+	case !errors.Is(p.end, errSuperseded):
+		p.superseded = time.Time{}
+	case p.superseded.IsZero():
+		p.superseded, p.end = now, nil
+	case now.Sub(p.superseded) < presenceRecheck:
+		p.end = nil
+	}
 	return p.told
 }
 
@@ -53,31 +65,34 @@ func unauthorized(phase Phase, message string) Report {
 }
 
 // askPresence asks the hub with the bootstrap kubeconfig, the only one that may
-// read a ManagedCluster that was not accepted.
-func (a *Agent) askPresence(ctx context.Context, name string, bootstrap kubeconfig.Hub) (report Report, gone bool) {
+// read a ManagedCluster that was not accepted. An error is why to register again.
+func (a *Agent) askPresence(ctx context.Context, name string, bootstrap kubeconfig.Hub) (Report, error) {
 	waiting := waitingForAcceptance(name)
 	cluster, err := readAsBootstrap(ctx, bootstrap, a.store.bootstrapDir(), name)
+	gone := apierrors.IsNotFound(err)
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return unauthorized(Registered, waiting+fmt.Sprintf("; if the hub has no ManagedCluster %s, run kubectl ocm join here again with a new token", name)), false
-	case apierrors.IsNotFound(err):
-		detached, err := a.store.detached(ctx, bootstrap)
-		switch {
-		case err != nil:
-			return unauthorized(Registered, err.Error()), false
-		case detached:
-			return unauthorized(Rejected, detachedMessage(name)), false
-		}
-		return unauthorized(Registered, waiting), true
-	case err != nil:
-		return unauthorized(Registered, waiting), false
+		return unauthorized(Registered, waiting+fmt.Sprintf("; if the hub has no ManagedCluster %s, or accepts another agent of it, run kubectl ocm join here again with a new token", name)), nil
+	case err != nil && !gone:
+		return unauthorized(Registered, waiting), nil
 	case !cluster.DeletionTimestamp.IsZero():
 		if err := a.store.noteDetached(ctx, bootstrap); err != nil {
 			a.log.Info("Cannot note that the hub detaches this cluster", "reason", err.Error())
 		}
-		return unauthorized(Rejected, detachedMessage(name)), false
+		return unauthorized(Rejected, detachedMessage(name)), nil
+	case !gone && (!cluster.Spec.HubAcceptsClient || !accepted(cluster)):
+		return unauthorized(Registered, waiting), nil
 	}
-	return unauthorized(Registered, waiting), false
+	detached, err := a.store.detached(ctx, bootstrap)
+	switch {
+	case err != nil:
+		return unauthorized(Registered, err.Error()), nil
+	case detached:
+		return unauthorized(Rejected, detachedMessage(name)), nil
+	case gone:
+		return unauthorized(Registered, waiting), errForgotten
+	}
+	return unauthorized(Registered, fmt.Sprintf("the hub accepts %s, but gave its rights to another agent, or not to this one yet, which asks for a new credential unless that changes within %v", name, presenceRecheck)), errSuperseded
 }
 
 func detachedMessage(cluster string) string {

@@ -32,7 +32,10 @@ func (a alarm) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // probe asks the hub, whenever a request got no answer, until it answers. The
-// lease alone would notice only at its next renewal, which may be far.
+// lease alone would notice only at its next renewal, which may be far. An agent
+// that may not even read its ManagedCluster has lost its rights, which has to be
+// looked into: what it watched before goes on for a while. Of a cluster that is
+// being deleted that is expected.
 func (c *connected) probe(ctx context.Context) {
 	for {
 		select {
@@ -43,6 +46,10 @@ func (c *connected) probe(ctx context.Context) {
 		for tries := 1; ctx.Err() == nil; tries++ {
 			err := c.readOwn(ctx)
 			if ctx.Err() != nil {
+				return
+			}
+			if apierrors.IsForbidden(err) && !c.acceptance.detaching.Load() {
+				c.end(errVanished)
 				return
 			}
 			if err == nil || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {

@@ -61,7 +61,7 @@ func (c *connected) renew(ctx context.Context, need credential.Need) error {
 	ctx, cancel := a.until(ctx, c.snapshot.facts.Validity.NotAfter, errExpired)
 	defer cancel()
 	// What else is waited for is somebody's turn and no news.
-	o := &obtaining{agent: a, snapshot: c.snapshot, hub: c.hub, kubeconfig: *c.snapshot.hub, waits: func(Condition) {}, fails: c.tellFailure}
+	o := &obtaining{agent: a, snapshot: c.snapshot, hub: c.hub, kubeconfig: *c.snapshot.hub, purpose: renewal, waits: func(Condition) {}, fails: c.tellFailure}
 	issued, err := o.run(ctx)
 	if err != nil {
 		return err

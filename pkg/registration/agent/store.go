@@ -23,8 +23,29 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// keyPendingHub ties pending data to the hub that they were made for.
-const keyPendingHub = "hub"
+const (
+	// keyPendingHub ties pending data to the hub that they were made for.
+	keyPendingHub = "hub"
+	// keyPendingPurpose says what the request is for.
+	keyPendingPurpose = "purpose"
+)
+
+// purpose is what a request is for.
+type purpose string
+
+const (
+	// joining is asked for with the bootstrap credential and waits for a person.
+	joining purpose = "join"
+	// renewal is asked for with the credential that it replaces.
+	renewal purpose = "renewal"
+)
+
+// takes reports whether a stored request serves the purpose. One to join is no
+// renewal, whatever became of the stored credential meanwhile; one to renew may
+// still be approved without a person.
+func (p purpose) takes(stored driver.Data) bool {
+	return p == joining || string(stored[keyPendingPurpose]) == string(renewal)
+}
 
 // errNoBootstrap says that there is no bootstrap kubeconfig.
 var errNoBootstrap = errors.New("no bootstrap kubeconfig")
@@ -122,21 +143,24 @@ func (s *store) annotate(ctx context.Context, name, key, value string) error {
 	return nil
 }
 
-// pending returns the stored pending data for hub, nil if there are none.
-func (s *store) pending(ctx context.Context, hub kubeconfig.Hub) (driver.Data, error) {
+// pending returns the stored pending data for hub that serve a purpose, nil if
+// there are none.
+func (s *store) pending(ctx context.Context, hub kubeconfig.Hub, p purpose) (driver.Data, error) {
 	data, err := s.get(ctx, names.PendingCredentialSecret)
-	if err != nil || string(data[keyPendingHub]) != hubDigest(hub) {
+	if err != nil || string(data[keyPendingHub]) != hubDigest(hub) || !p.takes(data) {
 		// What was asked of another hub is worth nothing on this one.
 		return nil, err
 	}
 	delete(data, keyPendingHub)
+	delete(data, keyPendingPurpose)
 	return data, nil
 }
 
 // setPending stores pending data for hub.
-func (s *store) setPending(ctx context.Context, hub kubeconfig.Hub, data driver.Data) error {
+func (s *store) setPending(ctx context.Context, hub kubeconfig.Hub, p purpose, data driver.Data) error {
 	data = maps.Clone(data)
 	data[keyPendingHub] = []byte(hubDigest(hub))
+	data[keyPendingPurpose] = []byte(p)
 	return s.write(ctx, names.PendingCredentialSecret, func(driver.Data) driver.Data { return data })
 }
 
