@@ -76,7 +76,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 	}
 	approval := &csrapproval.Reconciler{
 		Client: c, AutoApprove: config.AutoApprove, Users: config.AutoApprovedUsers,
-		Clock: config.Clock, Events: mgr.GetEventRecorder("ocm-csrapproval"),
+		Events: mgr.GetEventRecorder("ocm-csrapproval"),
 	}
 	if err := approval.SetupWithManager(ctx, mgr); err != nil {
 		return fmt.Errorf("hub registration: %w", err)

@@ -277,6 +277,23 @@ func TestApprovedLongBefore(t *testing.T) {
 	e.awaitPlace(t, "c2")
 }
 
+// TestApprovalsAreOrderedByOneClock: the agent that was approved last has the
+// rights although the controller, whose clock is ahead, approved the one before.
+func TestApprovalsAreOrderedByOneClock(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	cfg := defaults()
+	cfg.Clock = clocktesting.NewFakePassiveClock(clock.RealClock{}.Now().Add(6 * time.Minute))
+	cfg.AutoApprove, cfg.AutoApprovedUsers = true, []string{"listed"}
+	e.start(t, cfg, nil)
+	e.allow(t, "listed", "listed", csrCreation())
+	e.bare(t, "c1")
+	e.awaitApproved(t, newRegistration(t, "c1").submit(t, e.cp.ClientFor(t, e.cp.ConfigFor(t, "listed"))))
+	e.awaitAgent(t, "c1", "a1")
+	e.approve(t, e.request(t, "c1", "a2"))
+	e.awaitAgent(t, "c1", "a2")
+}
+
 // forget deletes the requests of a cluster, as Kubernetes does after an hour.
 func (e *env) forget(t *testing.T, cluster string) {
 	t.Helper()

@@ -14,7 +14,6 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,8 +40,6 @@ type Reconciler struct {
 	AutoApprove bool
 	// Users are those whose first requests are approved while the gate is on.
 	Users []string
-	// Clock is the hub's.
-	Clock clock.PassiveClock
 	// Events tells users.
 	Events events.EventRecorder
 }
@@ -216,14 +213,13 @@ func (r *Reconciler) mayRenew(ctx context.Context, object *certificatesv1.Certif
 }
 
 func (r *Reconciler) approve(ctx context.Context, object *certificatesv1.CertificateSigningRequest) error {
-	now := metav1.NewTime(r.Clock.Now())
+	// The API server dates it, as it does what people approve: the last approval
+	// decides who the agent is.
 	object.Status.Conditions = append(object.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-		Type:               certificatesv1.CertificateApproved,
-		Status:             corev1.ConditionTrue,
-		Reason:             names.ReasonAutoApproved,
-		Message:            names.MessageAutoApproved,
-		LastUpdateTime:     now,
-		LastTransitionTime: now,
+		Type:    certificatesv1.CertificateApproved,
+		Status:  corev1.ConditionTrue,
+		Reason:  names.ReasonAutoApproved,
+		Message: names.MessageAutoApproved,
 	})
 	if err := r.Client.SubResource("approval").Update(ctx, object, Owner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("approval of %s: %w", object.Name, err)

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -105,7 +104,7 @@ func TestWhoMayRenew(t *testing.T) {
 					return nil
 				},
 			}).Build()
-			r := &csrapproval.Reconciler{Client: hub, Clock: clocktesting.NewFakePassiveClock(now), Events: events.NewFakeRecorder(10)}
+			r := &csrapproval.Reconciler{Client: hub, Events: events.NewFakeRecorder(10)}
 			result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: object.Name}})
 			if err != nil || (result.RequeueAfter > 0) != tc.again {
 				t.Errorf("got %+v, %v", result, err)
