@@ -2,31 +2,16 @@ package agent_test
 
 import (
 	"bytes"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent"
 )
-
-// shifted is a clock that can be put forward; its timers run in real time.
-type shifted struct {
-	clock.RealClock
-
-	by atomic.Int64
-}
-
-func (s *shifted) Now() time.Time { return s.RealClock.Now().Add(time.Duration(s.by.Load())) }
-
-func (s *shifted) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
-
-func (s *shifted) forward(d time.Duration) { s.by.Add(int64(d)) }
 
 // testRenewsAfterRefusal: the request that an agent made while the hub refused
 // its certificate is for a person to decide, and must not stop the renewals of
@@ -35,8 +20,7 @@ func testRenewsAfterRefusal(t *testing.T, h *hub) {
 	t.Helper()
 	front := newFront(t, h)
 	s := newSpoke(t, nil, "undecided")
-	time := &shifted{}
-	s.config.Clock = time
+	clock := s.moveClock(t)
 	s.setBootstrap(t, bytes.ReplaceAll(h.bootstrapKubeconfig(t), []byte(h.URL), []byte(front.url)))
 	p := s.start(t)
 	h.join(t, p, "undecided")
@@ -47,11 +31,11 @@ func testRenewsAfterRefusal(t *testing.T, h *hub) {
 	front.refuses.Store(false)
 	p.reaches(t, agent.Running)
 	p.stop()
-	before := s.notAfter(t)
-	time.forward(before.Sub(now()) * 9 / 10)
+	before := s.certificate(t, names.HubKubeconfigSecret).NotAfter
+	clock.Step(before.Sub(clock.Now()) * 9 / 10)
 	h.renewals(t, "undecided")
 	s.start(t)
-	eventually(t, "a renewed certificate", func() (bool, error) { return s.notAfter(t).After(before), nil })
+	eventually(t, "a renewed certificate", func() (bool, error) { return s.certificate(t, names.HubKubeconfigSecret).NotAfter.After(before), nil })
 }
 
 // testSuperseded takes the rights of an agent whose cluster stays accepted, as
@@ -59,15 +43,14 @@ func testRenewsAfterRefusal(t *testing.T, h *hub) {
 func testSuperseded(t *testing.T, h *hub) {
 	t.Helper()
 	s := newSpoke(t, h, "superseded")
-	time := &shifted{}
-	s.config.Clock = time
+	clock := s.moveClock(t)
 	p := s.start(t)
 	h.join(t, p, "superseded")
 	h.supersede(t, "superseded") // While the agent is not connected, ...
 	p.stop()
 	p = s.start(t)
 	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigUnauthorized", "another agent")
-	time.forward(2 * presence)
+	clock.Step(2 * presence)
 	p.reaches(t, agent.Requested)
 	h.join(t, p, "superseded")
 	h.quickLease(t, "superseded")
