@@ -217,7 +217,8 @@ func TestOneBadSource(t *testing.T) {
 	e.verifies(t, sharedIssuer, key, "good")
 	e.refuses(t, "https://closed.example.com", key.ID, verdict.KeysUnavailable)
 	e.refuses(t, "https://stranger.example.com", key.ID, verdict.KeysUnavailable)
-	if e.Ready() == nil {
+	// A slow machine may have given up the hanging one, which counts as tried.
+	if ready := e.Ready(); ready == nil && !e.status(t, "a-hanging").Tried {
 		t.Error("ready while a source was not tried")
 	}
 	release()
