@@ -149,8 +149,8 @@ type portView struct {
 // servingCertPath is where pods find what they serve with.
 const servingCertPath = "/etc/serving-cert"
 
-// tokenAuthorizerMemory is about three times what the token authorizer takes with
-// the keys of a thousand clusters and full caches, which are bounded in bytes.
+// tokenAuthorizerMemory is about twice what the token authorizer takes at its most
+// with a thousand clusters and all that it keeps at its bounds (BenchmarkMemory).
 const tokenAuthorizerMemory = "512Mi"
 
 // newTokenAuthorizerView is called by the templates.

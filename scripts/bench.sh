@@ -19,6 +19,7 @@ bench() {
 	bench Hub 1x ./bench/hub
 	bench AddOnHub 1x ./bench/addonhub
 	bench ExtAuthz 1x ./bench/extauthz
+	bench Memory 1x ./bench/extauthz
 	bench Cold 2000x ./pkg/extauthz/subject
 	bench WarmCheck 20000x ./pkg/extauthz/server
 	bench ReferenceCodec 20000x ./pkg/extauthz/server
