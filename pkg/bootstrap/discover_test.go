@@ -36,9 +36,17 @@ type authority struct {
 
 func newAuthority(t *testing.T, name string) authority {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	a, err := makeAuthority(name)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return a
+}
+
+func makeAuthority(name string) (authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return authority{}, err
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
@@ -47,13 +55,10 @@ func newAuthority(t *testing.T, name string) authority {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
-		t.Fatal(err)
+		return authority{}, err
 	}
 	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return authority{cert: cert, key: key, pem: pemutil.EncodeCertificate(der)}
+	return authority{cert: cert, key: key, pem: pemutil.EncodeCertificate(der)}, err
 }
 
 func (a authority) hash() bootstrap.CAHash { return bootstrap.HashOf(a.cert) }
@@ -202,6 +207,17 @@ func TestDiscoverTrustsOnlyWhatIsPinned(t *testing.T) {
 		{
 			name: "the system's roots do not know it", cert: ours.chain(t, host), info: clusterInfo(t, ours.pem),
 			want: bootstrap.Untrusted,
+		},
+		{
+			name: "the system's roots know it", cert: public.serving(t, host), trust: bootstrap.TrustSystem,
+		},
+		{
+			name: "the system's roots know it, and the proxy has an authority", cert: public.serving(t, host),
+			endpoint: bootstrap.Endpoint{ProxyCA: evil.pem}, trust: bootstrap.TrustSystem,
+		},
+		{
+			name: "a CA file, and another hub that the system's roots know", cert: public.serving(t, host),
+			endpoint: bootstrap.Endpoint{CA: ours.pem}, want: bootstrap.Untrusted,
 		},
 		{
 			name: "a certificate for another address", cert: ours.serving(t, "hub.example"),
