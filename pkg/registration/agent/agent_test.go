@@ -420,6 +420,11 @@ spec:
 	}}
 	// The API server serves a new resource in its own time.
 	eventually(t, "the ClusterVersion", func() (bool, error) { return true, c.Create(t.Context(), version) })
+	t.Cleanup(func() { // The test may run once more.
+		if err := c.Delete(context.WithoutCancel(t.Context()), version); err != nil {
+			t.Errorf("delete the ClusterVersion: %v", err)
+		}
+	})
 }
 
 func testPileUp(t *testing.T, h *hub) {
