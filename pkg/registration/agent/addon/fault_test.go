@@ -283,12 +283,9 @@ func TestDeleting(t *testing.T) {
 	f := newFleet(t, driver.Token)
 	p := f.start(t)
 	secret := f.withToken(t)
-	addOn, err := f.get(t, "one")
-	if err == nil {
-		addOn.Finalizers = []string{"example.com/cleanup"}
-		err = errors.Join(f.admin.Update(t.Context(), addOn), f.admin.Delete(t.Context(), addOn))
-	}
-	if err != nil {
+	f.finalize(t, "example.com/cleanup")
+	addOn := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: f.cluster, Name: "one"}}
+	if err := f.admin.Delete(t.Context(), addOn); err != nil {
 		t.Fatal(err)
 	}
 	f.settled(t)
@@ -296,13 +293,7 @@ func TestDeleting(t *testing.T) {
 		t.Error("the Secret is gone while the add-on cleans up")
 	}
 	p.stop()
-	if addOn, err = f.get(t, "one"); err == nil {
-		addOn.Finalizers = nil
-		err = f.admin.Update(t.Context(), addOn)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	f.finalize(t)
 	// A mark on somebody else's Secret is no permission to delete it.
 	create(t, f.admin, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: f.installed(), Name: "precious", Labels: map[string]string{names.LabelAddOnCredential: f.namespace}, Annotations: map[string]string{names.AnnotationCredentialAddOn: "one"},
@@ -335,12 +326,9 @@ func TestRenewedWhileDeleting(t *testing.T) {
 			} else {
 				old = f.withCertificate(t, "one")
 			}
-			addOn, err := f.get(t, "one")
-			if err == nil {
-				addOn.Finalizers = []string{"example.com/cleanup"}
-				err = errors.Join(f.admin.Update(t.Context(), addOn), f.admin.Delete(t.Context(), addOn))
-			}
-			if err != nil {
+			f.finalize(t, "example.com/cleanup")
+			addOn := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: f.cluster, Name: "one"}}
+			if err := f.admin.Delete(t.Context(), addOn); err != nil {
 				t.Fatal(err)
 			}
 			f.annotate(t, names.AnnotationRotate, now().UTC().Format(time.RFC3339))
@@ -350,13 +338,7 @@ func TestRenewedWhileDeleting(t *testing.T) {
 			f.awaitSecret(t, old.Name, func(data map[string][]byte) bool {
 				return string(data["token"])+string(data["tls.key"]) != string(old.Data["token"])+string(old.Data["tls.key"])
 			})
-			if addOn, err = f.get(t, "one"); err == nil {
-				addOn.Finalizers = nil
-				err = f.admin.Update(t.Context(), addOn)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			f.finalize(t)
 		})
 	}
 }

@@ -397,12 +397,7 @@ func (f *fleet) status(t *testing.T, name string, change func(*addonv1beta1.Mana
 // annotate sets an annotation of the add-on one, or removes it if value is empty.
 func (f *fleet) annotate(t *testing.T, key, value string) {
 	t.Helper()
-	const name = "one"
-	eventually(t, "the annotation of "+name, func() error {
-		addOn, err := f.get(t, name)
-		if err != nil {
-			return err
-		}
+	f.change(t, func(addOn *addonv1beta1.ManagedClusterAddOn) {
 		if addOn.Annotations == nil {
 			addOn.Annotations = map[string]string{}
 		}
@@ -410,6 +405,25 @@ func (f *fleet) annotate(t *testing.T, key, value string) {
 		if value == "" {
 			delete(addOn.Annotations, key)
 		}
+	})
+}
+
+// finalize sets the finalizers of the add-on one.
+func (f *fleet) finalize(t *testing.T, finalizers ...string) {
+	t.Helper()
+	f.change(t, func(addOn *addonv1beta1.ManagedClusterAddOn) { addOn.Finalizers = finalizers })
+}
+
+// change changes the add-on one, whose status the agent may be writing.
+func (f *fleet) change(t *testing.T, change func(*addonv1beta1.ManagedClusterAddOn)) {
+	t.Helper()
+	const name = "one"
+	eventually(t, "a change of "+name, func() error {
+		addOn, err := f.get(t, name)
+		if err != nil {
+			return err
+		}
+		change(addOn)
 		return f.admin.Update(t.Context(), addOn)
 	})
 }
