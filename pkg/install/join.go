@@ -156,6 +156,36 @@ func (r *Runner) AwaitKey(ctx context.Context) (fingerprint string, err error) {
 	return fingerprint, err
 }
 
+// OwnKey returns what tells the fingerprint of the key with which the agent asks
+// the hub: known, or, if that is empty, the one that it makes later; "" until then.
+// Once told, it stays: the pending key goes when the hub has issued its certificate.
+func (r *Runner) OwnKey(known string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		if known != "" {
+			return known, nil
+		}
+		namespace, err := r.agentNamespace(ctx)
+		if err != nil {
+			return "", err
+		}
+		known, err = r.pendingKey(ctx, namespace)
+		return known, err
+	}
+}
+
+// pendingKey returns the fingerprint of the key that waits for a certificate, or "".
+func (r *Runner) pendingKey(ctx context.Context, namespace string) (fingerprint string, err error) {
+	pending, err := r.secret(ctx, namespace, names.PendingCredentialSecret)
+	if err != nil {
+		return "", err
+	}
+	key, err := pemutil.ParseKey(pending[names.KeyTLSKey])
+	if err != nil {
+		return "", nil //nolint:nilerr // The agent makes another.
+	}
+	return pemutil.KeyFingerprint(key.Public())
+}
+
 // GlimpseKey is AwaitKey for a caller that does not depend on the key: when the
 // agent has made none for so long, there is no error and no key.
 func (r *Runner) GlimpseKey(ctx context.Context, patience time.Duration) (fingerprint string, err error) {
@@ -179,12 +209,8 @@ func (r *Runner) key(ctx context.Context, done <-chan struct{}) (fingerprint str
 		return "", err
 	}
 	for {
-		pending, err := r.secret(ctx, namespace, names.PendingCredentialSecret)
-		if err != nil {
-			return "", err
-		}
-		if key, err := pemutil.ParseKey(pending[names.KeyTLSKey]); err == nil {
-			return pemutil.KeyFingerprint(key.Public())
+		if key, err := r.pendingKey(ctx, namespace); err != nil || key != "" {
+			return key, err
 		}
 		issued, err := r.secret(ctx, namespace, names.HubKubeconfigSecret)
 		if err != nil || len(issued[names.KeyKubeconfig]) > 0 {

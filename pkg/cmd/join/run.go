@@ -161,7 +161,7 @@ func (o *options) finish(ctx context.Context, p plan, runner *install.Runner, hu
 		return o.timedOut(err, p, "the agent to ask for a certificate")
 	}
 	if p.oneShot {
-		if err := o.accept(ctx, hub, name, key); err != nil {
+		if err := o.accept(ctx, hub, name, runner.OwnKey(key)); err != nil {
 			return err
 		}
 	} else if key != "" && !hub.accepted(ctx, name) {
@@ -200,11 +200,12 @@ func (o *options) lifetimes(ctx context.Context, runner *install.Runner) error {
 	return nil
 }
 
-// accept accepts the very key that this cluster's agent holds.
-func (o *options) accept(ctx context.Context, hub *hub, name, key string) error {
+// accept accepts the very key that this cluster's agent holds. An agent that has
+// a credential, which a hub that was made anew refuses, makes a key later.
+func (o *options) accept(ctx context.Context, hub *hub, name string, own func(context.Context) (string, error)) error {
 	r := &acceptance.Runner{
 		Env: o.env, Client: hub.admin, Wait: cli.Wait{Enabled: true, Timeout: o.wait.Timeout},
-		Choice: acceptance.Choice{Fingerprint: key}, Hub: o.hub.admin,
+		Own: own, Hub: o.hub.admin,
 	}
 	_, err := r.One(ctx, name)
 	return err

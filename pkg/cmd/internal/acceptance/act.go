@@ -36,6 +36,10 @@ type Runner struct {
 	Wait   cli.Wait
 	// Hub is how the user named the hub, where the flags choose another cluster.
 	Hub cli.Context
+	// Own, if set, returns the fingerprint of the key with which the agent asks
+	// that is to be accepted; "" while it asks for nothing. It is asked in every
+	// pass and sets Choice.Fingerprint; no other request is approved.
+	Own func(context.Context) (string, error)
 }
 
 // Result is how a cluster ended.
@@ -101,11 +105,15 @@ func (r *Runner) explain(err error, name string, v Verdict) error {
 // pass looks once and does what can be done now. The verdict that it returns
 // says what is missing.
 func (r *Runner) pass(ctx context.Context, name string, say cli.Say) (Verdict, error) {
+	choice, err := r.choice(ctx)
+	if err != nil {
+		return Verdict{}, err
+	}
 	f, err := r.facts(ctx, name)
 	if err != nil {
 		return Verdict{}, err
 	}
-	v, err := Decide(f, r.Choice)
+	v, err := Decide(f, choice)
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -128,6 +136,19 @@ func (r *Runner) pass(ctx context.Context, name string, say cli.Say) (Verdict, e
 	case cli.DryRunNone:
 	}
 	return v, r.act(ctx, f, v)
+}
+
+// choice returns what the user wants, with the key of the agent's own where the
+// runner knows the agent.
+func (r *Runner) choice(ctx context.Context) (Choice, error) {
+	choice := r.Choice
+	if r.Own == nil {
+		return choice, nil
+	}
+	var err error
+	choice.Own = true
+	choice.Fingerprint, err = r.Own(ctx)
+	return choice, err
 }
 
 // act makes the writes. Acceptance comes last: the hub gives the rights of an

@@ -24,6 +24,10 @@ type Choice struct {
 	SkipCheck bool
 	// Deny refuses instead of accepting.
 	Deny bool
+	// Own says that Fingerprint is of the very agent that is to be accepted, and
+	// empty while it asks for nothing, as one with a credential does. Before its
+	// request is there, whoever asks is another.
+	Own bool
 }
 
 // Facts is all that a decision depends on.
@@ -76,6 +80,7 @@ const connected = "(the agent that is connected now)"
 // Decide judges the facts. It is pure; an error is final and means that
 // nothing may be done.
 func Decide(f Facts, c Choice) (Verdict, error) {
+	f.Requests = c.relevant(f.Requests)
 	switch {
 	case c.Deny:
 		return decideDenial(f, c)
@@ -101,6 +106,15 @@ func Decide(f Facts, c Choice) (Verdict, error) {
 		return Verdict{Missing: Registration, Waiting: "the cluster to register; does its agent run and reach this hub?"}, nil
 	}
 	return settle(requests, claims).finish(f, c, claims), nil
+}
+
+// relevant returns the requests to judge: none while there are strangers' only.
+func (c Choice) relevant(requests []fleet.Request) []fleet.Request {
+	own := func(r fleet.Request) bool { return matches(r.Fingerprint, c.Fingerprint) }
+	if c.Own && !slices.ContainsFunc(requests, own) {
+		return nil
+	}
+	return requests
 }
 
 // settle approves the requests of those who were chosen that wait, and denies

@@ -204,6 +204,31 @@ func TestDecide(t *testing.T) {
 			requests: []fleet.Request{request("a", keyA, fleet.Issued), request("b", keyB, fleet.Issued)},
 		},
 		{
+			name: "an agent that asks for nothing accepts no stranger", cluster: cluster(),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending)}, choice: acceptance.Choice{Own: true},
+			want: want{waiting: true},
+		},
+		{
+			name: "an agent whose request is not there yet accepts no stranger", cluster: cluster(),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending)}, choice: acceptance.Choice{Own: true, Fingerprint: keyB},
+			want: want{waiting: true},
+		},
+		{
+			name: "an agent's own request goes before a stranger's", cluster: cluster(),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending), request("b", keyB, fleet.Pending)},
+			choice:   acceptance.Choice{Own: true, Fingerprint: keyB},
+			want:     want{approve: "b", deny: "a", accept: "true", waiting: true},
+		},
+		{
+			name: "an agent that was denied is accepted again beside a stranger", cluster: cluster(joined, denied),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending)}, choice: acceptance.Choice{Own: true},
+			want: want{accept: "true"},
+		},
+		{
+			name: "an agent that is connected needs nothing beside a stranger", cluster: cluster(joined, accepted),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending)}, choice: acceptance.Choice{Own: true},
+		},
+		{
 			name: "the fingerprint chooses and its rivals are denied", cluster: cluster(),
 			requests: []fleet.Request{request("a", keyA, fleet.Pending), request("b", keyB, fleet.Pending)},
 			choice:   acceptance.Choice{Fingerprint: keyB},
