@@ -41,7 +41,7 @@ func (e Env) Progress() *Progress {
 }
 
 // Say reports what a running step is waiting for. Saying the same again prints
-// nothing.
+// nothing. Several goroutines of a step may say something.
 type Say func(format string, args ...any)
 
 // Step runs fn under a title in the present participle ("Applying the CRDs").
@@ -79,6 +79,8 @@ type step struct {
 
 	mu   sync.Mutex
 	last string
+	// writing orders the lines of those who speak at one time.
+	writing sync.Mutex
 }
 
 func (s *step) begin() {
@@ -184,5 +186,7 @@ func (s *step) end(err error) {
 }
 
 func (s *step) print(format string, args ...any) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	_, _ = fmt.Fprintf(s.p.out, format, args...)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -50,6 +51,34 @@ func TestProgressLineFitsTheTerminal(t *testing.T) {
 	}
 	if strings.Contains(term.Written(), "\x1b[2J") {
 		t.Error("a message from elsewhere clears the terminal")
+	}
+}
+
+// TestSeveralSpeakAtOnce: the parts of one wait are looked at by goroutines of
+// their own, and each of their lines is whole.
+func TestSeveralSpeakAtOnce(t *testing.T) {
+	t.Parallel()
+	const speakers, times = 4, 50
+	var out strings.Builder // It is not made for several writers.
+	env := cli.Env{Streams: cli.Streams{Err: &out}, Clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
+	err := env.Progress().Step(t.Context(), "Waiting", func(_ context.Context, say cli.Say) error {
+		var all sync.WaitGroup
+		for speaker := range speakers {
+			all.Go(func() {
+				for i := range times {
+					say("%d says %d", speaker, i)
+				}
+			})
+		}
+		all.Wait()
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile(`(?m)^    \d says \d+$`).FindAllString(out.String(), -1)
+	if len(lines) != speakers*times {
+		t.Errorf("%d lines are whole, want %d:\n%s", len(lines), speakers*times, out.String())
 	}
 }
 
