@@ -88,6 +88,7 @@ func TestAgent(t *testing.T) {
 		"tries a refused credential again":            testRefusedForATime,
 		"registers again when the hub forgot its CA":  testUnknownCredential,
 		"renews after the hub refused it for a time":  testRenewsAfterRefusal,
+		"says when an outage of the hub is over":      testForbiddenAtFirst,
 		"registers again when another has its rights": testSuperseded,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -140,6 +140,8 @@ func (c *connected) run(ctx context.Context) error {
 	if err := c.awaitAcceptance(ctx); err != nil {
 		return err
 	}
+	// Whatever was wrong with the connection before: the hub has answered on this one.
+	c.agent.journal.suffers(Condition{})
 	inner, err := c.manager()
 	if err != nil {
 		return err

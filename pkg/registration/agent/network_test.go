@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -136,6 +137,37 @@ func testUnreachableHub(t *testing.T, h *hub) {
 type front struct {
 	url     string
 	refuses atomic.Bool
+	// away answers nothing; then so many reads of a ManagedCluster are forbidden.
+	away    atomic.Bool
+	forbids atomic.Int32
+}
+
+func fail(w http.ResponseWriter, code int, reason metav1.StatusReason) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, code)
+}
+
+// testForbiddenAtFirst has the hub come back from an outage as an API server
+// does that has not read its RBAC yet.
+func testForbiddenAtFirst(t *testing.T, h *hub) {
+	t.Helper()
+	front := newFront(t, h)
+	s := newSpoke(t, nil, "forbidden")
+	s.setBootstrap(t, bytes.ReplaceAll(h.bootstrapKubeconfig(t), []byte(h.URL), []byte(front.url)))
+	p := s.start(t)
+	h.join(t, p, "forbidden")
+	h.quickLease(t, "forbidden") // A watch that is open goes on through the front.
+	p.reaches(t, agent.Running)
+	front.away.Store(true)
+	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigError", "is out of reach since")
+	front.forbids.Store(1)
+	front.away.Store(false)
+	s.klusterletSays(t, metav1.ConditionFalse, names.ReasonHubConnectionFunctional, "")
+	if front.forbids.Load() == 1 {
+		t.Error("nothing was forbidden")
+	}
+	p.reaches(t, agent.Running)
 }
 
 func newFront(t *testing.T, h *hub) *front {
@@ -164,10 +196,16 @@ func newFront(t *testing.T, h *hub) *front {
 		}
 	}}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if f.refuses.Load() && strings.HasPrefix(r.TLS.PeerCertificates[0].Subject.CommonName, names.ClusterGroup("")) {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusUnauthorized)
-			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","code":401}`)
+		if f.away.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		agents := strings.HasPrefix(r.TLS.PeerCertificates[0].Subject.CommonName, names.ClusterGroup(""))
+		switch {
+		case agents && f.refuses.Load():
+			fail(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
+			return
+		case agents && r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/managedclusters/") && f.forbids.Add(-1) >= 0:
+			fail(w, http.StatusForbidden, metav1.StatusReasonForbidden)
 			return
 		}
 		proxy.ServeHTTP(w, r)

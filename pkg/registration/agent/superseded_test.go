@@ -19,11 +19,11 @@ import (
 func testRenewsAfterRefusal(t *testing.T, h *hub) {
 	t.Helper()
 	front := newFront(t, h)
-	s := newSpoke(t, nil, "undecided")
+	s := newSpoke(t, nil, "doubted")
 	clock := s.moveClock(t)
 	s.setBootstrap(t, bytes.ReplaceAll(h.bootstrapKubeconfig(t), []byte(h.URL), []byte(front.url)))
 	p := s.start(t)
-	h.join(t, p, "undecided")
+	h.join(t, p, "doubted")
 	p.stop()
 	front.refuses.Store(true)
 	p = s.start(t)
@@ -33,7 +33,7 @@ func testRenewsAfterRefusal(t *testing.T, h *hub) {
 	p.stop()
 	before := s.certificate(t, names.HubKubeconfigSecret).NotAfter
 	clock.Step(before.Sub(clock.Now()) * 9 / 10)
-	h.renewals(t, "undecided")
+	h.renewals(t, "doubted")
 	s.start(t)
 	eventually(t, "a renewed certificate", func() (bool, error) { return s.certificate(t, names.HubKubeconfigSecret).NotAfter.After(before), nil })
 }
