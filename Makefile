@@ -15,7 +15,7 @@ TOOL := $(GO) tool -modfile=scripts/go.tools.mod
 
 .PHONY: help
 help: ## Show the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/kubectl-ocm
@@ -39,6 +39,10 @@ e2e-addons: examples
 	cd "$$(cd e2e/managedserviceaccount && $(GO) list -m -f '{{.Dir}}' $(MSA))" && \
 		install -m 0644 charts/managed-serviceaccount/crds/*.yaml deploy/bases/hub-clusterrole.yaml $(BIN)/msa-deploy
 
+.PHONY: aws-iam-authenticator
+aws-iam-authenticator: ## Build bin/aws-iam-authenticator: the token webhook of EKS, for tests
+	@scripts/build-aws-iam-authenticator.sh
+
 .PHONY: demo
 demo: build localkube ## Start a hub and two managed clusters and join them
 	@scripts/demo.sh
@@ -52,12 +56,12 @@ demo-tokens: build localkube ## Start a hub and two managed clusters whose workl
 	@scripts/demo-tokens.sh
 
 .PHONY: test
-test: build localkube e2e-addons ## Run every test, the end-to-end suite on local clusters included
+test: build localkube e2e-addons aws-iam-authenticator ## Run every test, the end-to-end suite on local clusters included
 	@scripts/install-build-tools.sh
-	CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout 20m $(TESTFLAGS) ./...
+	CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout 30m $(TESTFLAGS) ./...
 
 .PHONY: e2e
-e2e: build localkube e2e-addons ## Run the end-to-end suite on local clusters only
+e2e: build localkube e2e-addons aws-iam-authenticator ## Run the end-to-end suite on local clusters only
 	@scripts/install-build-tools.sh
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on -count=1 -timeout 20m $(TESTFLAGS) ./e2e/...
 
@@ -99,6 +103,7 @@ tidy:
 	cd cmd/localkube && $(GO) mod tidy
 	cd examples/heartbeat && $(GO) mod tidy
 	cd e2e/managedserviceaccount && $(GO) mod tidy
+	cd e2e/awsiamauthenticator && $(GO) mod tidy
 
 .PHONY: lint
 lint: ## Run the linters

@@ -39,6 +39,8 @@ type environment struct {
 	// server is the hub's address for managed clusters where it is not the one
 	// in kubeconfig.
 	server string
+	// variables are what commands find in their environment besides.
+	variables []string
 }
 
 // result is what a run of the command left.
@@ -68,9 +70,14 @@ func built(name string) string {
 
 // run runs the command.
 func run(ctx context.Context, kubeconfig string, stdin []byte, args ...string) (result, error) {
+	return runWith(ctx, []string{"KUBECONFIG=" + kubeconfig}, stdin, args...)
+}
+
+// runWith runs the command with variables in its environment.
+func runWith(ctx context.Context, variables []string, stdin []byte, args ...string) (result, error) {
 	cmd := exec.CommandContext(ctx, binary(), args...)
 	cmd.Stdin = bytes.NewReader(stdin)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	cmd.Env = append(os.Environ(), variables...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -84,7 +91,7 @@ func run(ctx context.Context, kubeconfig string, stdin []byte, args ...string) (
 // ocm runs the command and returns how it ended.
 func (e *environment) ocm(t *testing.T, args ...string) result {
 	t.Helper()
-	r, err := run(t.Context(), e.kubeconfig, nil, args...)
+	r, err := runWith(t.Context(), append(e.variables, "KUBECONFIG="+e.kubeconfig), nil, args...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // certificateLifetime is how long certificates of the suite's hub are good, so
@@ -41,6 +44,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	ctrl.SetLogger(klog.Background())
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	e, stop, err := newEnvironment(ctx)
@@ -72,6 +76,12 @@ func newEnvironment(ctx context.Context) (*environment, func(), error) {
 			server:     server,
 		}, func() {}, nil
 	}
+	return startLocal(ctx, "--managed", "4", "--certificate-lifetime", certificateLifetime.String(),
+		"--image", sampleImage+"="+sampleBinary(), "--image", kubectlImage+"="+built("localkube"))
+}
+
+// startLocal starts local clusters in a directory of their own.
+func startLocal(ctx context.Context, flags ...string) (*environment, func(), error) {
 	dir, err := os.MkdirTemp("", "ocm-e2e-")
 	if err != nil {
 		return nil, nil, err
@@ -84,9 +94,7 @@ func newEnvironment(ctx context.Context) (*environment, func(), error) {
 		}
 		_ = os.RemoveAll(dir)
 	}
-	err = do(ctx, "", nil, "local", "up", "--dir", dir, "--managed", "4",
-		"--certificate-lifetime", certificateLifetime.String(), "--image", sampleImage+"="+sampleBinary(), "--image", kubectlImage+"="+built("localkube"))
-	if err != nil {
+	if err := do(ctx, "", nil, append([]string{"local", "up", "--dir", dir}, flags...)...); err != nil {
 		stop()
 		return nil, nil, err
 	}

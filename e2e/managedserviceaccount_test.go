@@ -37,7 +37,7 @@ func TestManagedServiceAccount(t *testing.T) {
 	if fleet.dir == "" {
 		t.Skip("only local clusters are reached from where the tests run")
 	}
-	a := &addOn{name: "managed-serviceaccount", hub: fleet.client(t, "hub")}
+	a := &addOn{fleet: fleet, name: "managed-serviceaccount", hub: fleet.client(t, "hub")}
 	for _, file := range []string{"authentication.open-cluster-management.io_managedserviceaccounts.yaml", "hub-clusterrole.yaml"} {
 		manifest, err := os.ReadFile(filepath.Join(built("msa-deploy"), file))
 		if err != nil {

@@ -31,8 +31,9 @@ const addOnNamespace = "open-cluster-management-agent-addon"
 
 // addOn is an add-on of the fleet.
 type addOn struct {
-	name string
-	hub  client.Client
+	fleet *environment
+	name  string
+	hub   client.Client
 }
 
 // beat is what the sample add-on reports to the hub.
@@ -48,7 +49,12 @@ type beat struct {
 // a name of the test's own, until the end of the test.
 func installSample(t *testing.T, name string) *addOn {
 	t.Helper()
-	if fleet.dir == "" {
+	return fleet.installSample(t, name)
+}
+
+func (e *environment) installSample(t *testing.T, name string) *addOn {
+	t.Helper()
+	if e.dir == "" {
 		t.Skip("only local clusters run the sample add-on without an image")
 	}
 	manifest, err := os.ReadFile("../examples/heartbeat/deploy/hub.yaml")
@@ -58,7 +64,7 @@ func installSample(t *testing.T, name string) *addOn {
 	text := strings.NewReplacer(
 		sampleImage, sampleImage, "--agent-interval=10s", "--agent-interval=200ms", "heartbeat", name,
 	).Replace(string(manifest))
-	a := &addOn{name: name, hub: fleet.client(t, "hub")}
+	a := &addOn{fleet: e, name: name, hub: e.client(t, "hub")}
 	for _, obj := range parse(t, text) {
 		if err := a.hub.Create(t.Context(), obj); err != nil {
 			t.Fatal(err)
@@ -96,7 +102,7 @@ func (a *addOn) add(t *testing.T, cluster string) {
 // add-on's manager made.
 func (a *addOn) deploy(t *testing.T, cluster string) {
 	t.Helper()
-	managed := fleet.client(t, cluster)
+	managed := a.fleet.client(t, cluster)
 	var work workv1.ManifestWork
 	eventually(t, "the manager wants the agent of "+a.name+" on "+cluster, func(ctx context.Context) error {
 		return a.hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "addon-" + a.name + "-deploy-0"}, &work)
@@ -198,11 +204,11 @@ func (a *addOn) secret(ctx context.Context, cluster client.Client) (*corev1.Secr
 // config is the connection to the hub that the add-on has on a cluster.
 func (a *addOn) config(t *testing.T, cluster string) *rest.Config {
 	t.Helper()
-	secret, err := a.secret(t.Context(), fleet.client(t, cluster))
+	secret, err := a.secret(t.Context(), a.fleet.client(t, cluster))
 	if err != nil {
 		t.Fatal(err)
 	}
-	hub := fleet.config(t, "hub")
+	hub := a.fleet.config(t, "hub")
 	return &rest.Config{
 		Host: hub.Host, QPS: -1,
 		BearerToken: string(secret.Data[names.KeyToken]),
@@ -236,7 +242,7 @@ func parseToken(token []byte) (claims, error) {
 // awaitToken waits for a token on a cluster that is not old.
 func (a *addOn) awaitToken(t *testing.T, cluster, old string) claims {
 	t.Helper()
-	managed := fleet.client(t, cluster)
+	managed := a.fleet.client(t, cluster)
 	var found claims
 	eventually(t, fmt.Sprintf("a new token of %s on %s", a.name, cluster), func(ctx context.Context) error {
 		secret, err := a.secret(ctx, managed)

@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/x509"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -77,6 +79,7 @@ func newAdmission(t *testing.T) *admission {
 	a.grant(t, "requests", rbacv1.PolicyRule{
 		APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create"},
 	}, "agents")
+	a.grant(t, "leases", rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}}, "agents")
 	a.grant(t, "tokens", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}}, "agents", "powerless")
 	a.grant(t, "configmaps", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}}, "agents", "nobody-special", "powerless")
 	a.grant(t, "sets", rbacv1.PolicyRule{
@@ -117,8 +120,10 @@ func (a *admission) inForce(t *testing.T) {
 	t.Helper()
 	agent := a.as(t, "probe", "agents", "system:open-cluster-management:probe")
 	nobody := a.as(t, "probe", "nobody-special")
-	if err := a.admin.Create(t.Context(), cluster("probe")); err != nil {
-		t.Fatal(err)
+	for _, c := range []client.Object{cluster("probe"), accepted(cluster("probe-accepted"))} {
+		if err := a.admin.Create(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for name, try := range map[string]func() error{
 		"names":      func() error { return nobody.Create(t.Context(), cluster("managed-clusters"), client.DryRunAll) },
@@ -126,7 +131,10 @@ func (a *admission) inForce(t *testing.T) {
 		"acceptance": func() error { return nobody.Create(t.Context(), accepted(cluster("x")), client.DryRunAll) },
 		"sets":       func() error { return nobody.Create(t.Context(), inRedSet(cluster("x")), client.DryRunAll) },
 		"taints":     func() error { return patch(t.Context(), nobody, "probe", taintWithTime, client.DryRunAll) },
-		"bindings":   func() error { return nobody.Create(t.Context(), binding("blue"), client.DryRunAll) },
+		"registration": func() error {
+			return patch(t.Context(), nobody, "probe-accepted", registeredAs(names.AnnotationManagedClusterARN, `"a"`), client.DryRunAll)
+		},
+		"bindings": func() error { return nobody.Create(t.Context(), binding("blue"), client.DryRunAll) },
 		"issuers": func() error {
 			own := a.as(t, "probe", "agents", names.ClusterGroup("default"))
 			return own.Create(t.Context(), configMap("default", "x"), client.DryRunAll)
@@ -214,6 +222,10 @@ func patchStatus(ctx context.Context, c client.Client, name, body string, opts .
 	return c.Status().Patch(ctx, cluster(name), client.RawPatch(types.MergePatchType, []byte(body)), opts...)
 }
 
+func lease(namespace string) client.Object {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: names.ManagedClusterLease}}
+}
+
 func configMap(namespace, name string) client.Object {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
@@ -238,6 +250,11 @@ func request(t *testing.T, name, cluster string) client.Object {
 }
 
 const taintWithTime = `{"spec":{"taints":[{"key":"k","effect":"NoSelect","timeAdded":"2020-01-01T00:00:00Z"}]}}`
+
+// registeredAs is a patch that sets an annotation to a value, null to remove it.
+func registeredAs(annotation, value string) string {
+	return `{"metadata":{"annotations":{"` + annotation + `":` + value + `}}}`
+}
 
 // patch merge-patches a ManagedCluster.
 func patch(ctx context.Context, c client.Client, name, body string, opts ...client.PatchOption) error {
@@ -368,6 +385,51 @@ func TestAdmission(t *testing.T) {
 	})
 }
 
+// TestRegistrationIsFrozen: what a registration driver decides by changes only
+// while the hub does not accept the cluster, whoever changes it.
+func TestRegistrationIsFrozen(t *testing.T) {
+	t.Parallel()
+	a := newAdmission(t)
+	const frozen = "deny the cluster first, then change "
+	as := func(c client.Client, name, body string) func(context.Context) error {
+		return func(ctx context.Context) error { return patch(ctx, c, name, body) }
+	}
+	denying := func(annotation, value string) string {
+		return `{"metadata":{"annotations":{"` + annotation + `":` + value + `}},"spec":{"hubAcceptsClient":false}}`
+	}
+	for i, annotation := range names.RegistrationAnnotations() {
+		t.Run(annotation, func(t *testing.T) {
+			t.Parallel()
+			name := fmt.Sprintf("frozen-%d", i)
+			check(t, []attempt{
+				{"created", "", func(ctx context.Context) error { return a.admin.Create(ctx, cluster(name)) }},
+				{"set before", "", as(a.admin, name, registeredAs(annotation, `"a"`))},
+				{"set when accepting", "", as(a.admin, name, `{"metadata":{"annotations":{"`+annotation+`":"b"}},"spec":{"hubAcceptsClient":true}}`)},
+				{"changed by an administrator", frozen + annotation, as(a.admin, name, registeredAs(annotation, `"c"`))},
+				{"emptied", frozen, as(a.admin, name, registeredAs(annotation, `""`))},
+				{"removed", frozen, as(a.admin, name, registeredAs(annotation, `null`))},
+				{"something else changed", "", as(a.admin, name, `{"metadata":{"labels":{"a":"b"},"annotations":{"x":"y"}},"spec":{"leaseDurationSeconds":61}}`)},
+				{"removed when denying", "", as(a.admin, name, denying(annotation, "null"))},
+				{"accepted", "", as(a.admin, name, `{"spec":{"hubAcceptsClient":true}}`)},
+				{"added by an administrator", frozen, as(a.admin, name, registeredAs(annotation, `""`))},
+			})
+		})
+	}
+	t.Run("by the cluster's agent", func(t *testing.T) {
+		t.Parallel()
+		agent := a.as(t, names.AgentUser("frozen", "a1"), "agents", names.ClusterGroup("frozen"), names.GroupManagedClusters)
+		check(t, []attempt{
+			{"created accepted", "", func(ctx context.Context) error {
+				c := accepted(cluster("frozen"))
+				c.Annotations = map[string]string{names.AnnotationManagedClusterARN: "a"}
+				return a.admin.Create(ctx, c)
+			}},
+			{"changed", frozen, as(agent, "frozen", registeredAs(names.AnnotationManagedClusterARN, `"b"`))},
+			{"changed with a denial", "", as(agent, "frozen", denying(names.AnnotationManagedClusterARN, `"b"`))},
+		})
+	})
+}
+
 // TestRootOfTrust: nobody but the agent that the hub accepted writes the issuer of
 // a cluster, and the operator requests no token.
 func TestRootOfTrust(t *testing.T) {
@@ -380,8 +442,9 @@ func (a *admission) rootOfTrust(t *testing.T) {
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "c1", Labels: map[string]string{names.LabelClusterName: "c1"}}},
 		configMap("c1", "other"),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "default"}},
 	} {
-		if err := a.admin.Create(t.Context(), object); err != nil {
+		if err := a.admin.Create(t.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
 	}
@@ -392,6 +455,8 @@ func (a *admission) rootOfTrust(t *testing.T) {
 	}
 	agent := a.as(t, names.AgentUser("c1", "a1"), "agents", names.ClusterGroup("c1"))
 	old := a.as(t, names.AgentUser("c1", "a0"), "powerless", names.ClusterGroup("c1"))
+	aws := a.as(t, "c1", "agents", names.ClusterGroupAWS("c1"))
+	claimed := a.as(t, "c1", "powerless", names.ClusterGroupAWS("c1"))
 	addOn := "system:open-cluster-management:cluster:c1:addon:a"
 	check(t, []attempt{
 		{"the agent", "", publish(agent)},
@@ -400,11 +465,17 @@ func (a *admission) rootOfTrust(t *testing.T) {
 		{"a user whom no RBAC binds", "", publish(a.admin)},
 		{"an add-on that may create ConfigMaps", "written by the agent", publish(a.as(t, addOn+":agent:a", "nobody-special", addOn))},
 		{"the agent of another cluster", "c1", publish(a.as(t, names.AgentUser("c2", "a1"), "agents", names.ClusterGroup("c2")))},
-		{"the group of EKS access entries", "written by the agent", publish(a.as(t, "arn", "nobody-special", names.ClusterGroupAWS("c1")))},
+		{"the agent with an AWS identity", "", publish(aws)},
+		{"an AWS identity of another cluster that is called like this one", "c1", publish(a.as(t, "c1", "agents", names.ClusterGroupAWS("c2")))},
+		{"an AWS identity without the rights of the cluster", "is not the agent that the hub accepted", publish(claimed)},
+		{"the AWS identity of two clusters", "c1", publish(a.as(t, "c1", "agents", names.ClusterGroupAWS("c1"), names.ClusterGroupAWS("c2")))},
 		{"another ConfigMap, by an editor", "", func(ctx context.Context) error {
 			return a.as(t, "editor", "nobody-special").Create(ctx, configMap("c1", "x"), client.DryRunAll)
 		}},
-		{"a token for the agent", "", func(context.Context) error { return a.token(t, agent, "default") }},
+		{"a token for the agent", "", func(context.Context) error { return a.token(t, agent, "c1") }},
+		{"a token for the agent with an AWS identity", "", func(context.Context) error { return a.token(t, aws, "c1") }},
+		{"a token elsewhere", "is not the agent that the hub accepted", func(context.Context) error { return a.token(t, agent, "default") }},
+		{"a token without the rights of the cluster", "is not the agent that the hub accepted", func(context.Context) error { return a.token(t, claimed, "c1") }},
 		{"a token for an earlier agent", "is not the agent that the hub accepted", func(context.Context) error { return a.token(t, old, "c1") }},
 		{"a token for the operator", "requests none itself", func(context.Context) error { return a.token(t, a.as(t, operator), "default") }},
 	})
@@ -421,21 +492,23 @@ func TestAgentsAreConfined(t *testing.T) {
 			"apiVersion": "v1", "kind": "Namespace",
 			"metadata": map[string]any{"name": name, "labels": map[string]any{names.LabelClusterName: name}},
 		}}
-		if err := a.admin.Create(t.Context(), namespace); err != nil {
-			t.Fatal(err)
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "default"}}
+		for _, object := range []client.Object{namespace, account} {
+			if err := a.admin.Create(t.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
+				t.Fatal(err)
+			}
 		}
 	}
 	// The group "agents" has been given far too much, by mistake as it were.
-	a.confined(t, "certificate", "agents", names.ClusterGroup("c1"), names.GroupManagedClusters)
-	if err := a.as(t, "stranger", "agents", names.ClusterGroupAWS("c1")).Create(t.Context(), work("c2"), client.DryRunAll); err != nil {
-		t.Errorf("a group of an identity provider is taken for an agent's: %v", err)
-	}
-
-	stray := a.as(t, "stray", "agents", names.GroupManagedClusters)
-	err := patch(t.Context(), stray, "c1", `{"spec":{"hubAcceptsClient":false}}`)
-	if err == nil || !strings.Contains(err.Error(), "its own cluster") {
-		t.Errorf("an agent without a cluster of its own: %v", err)
-	}
+	a.confined(t, "certificate", names.AgentUser("c1", "a1"), names.ClusterGroup("c1"), names.GroupManagedClusters)
+	a.confined(t, "AWS identity", "c1", names.ClusterGroupAWS("c1"))
+	a.confined(t, "AWS identity of another name", "c2", names.ClusterGroupAWS("c1"))
+	a.confined(t, "both groups of the cluster", "c1", names.ClusterGroup("c1"), names.ClusterGroupAWS("c1"))
+	a.ofNoCluster(t, "the group of all agents alone", names.GroupManagedClusters)
+	a.ofNoCluster(t, "certificates of two clusters", names.ClusterGroup("c1"), names.ClusterGroup("c2"))
+	a.ofNoCluster(t, "AWS identities of two clusters", names.ClusterGroupAWS("c2"), names.ClusterGroupAWS("c1"))
+	a.ofNoCluster(t, "a certificate and an AWS identity", names.ClusterGroup("c1"), names.ClusterGroupAWS("c2"))
+	a.ofNoCluster(t, "the reserved name", names.ClusterGroupAWS("managed-clusters"))
 	a.writesBackTaints(t)
 	addOn := a.as(t, "addon", "agents", "system:open-cluster-management:cluster:c1:addon:a", "system:open-cluster-management:addon:a")
 	if err := addOn.Create(t.Context(), work("c2"), client.DryRunAll); err != nil {
@@ -443,10 +516,37 @@ func TestAgentsAreConfined(t *testing.T) {
 	}
 }
 
-// confined checks what an agent of the cluster c1 may do to it and to c2.
-func (a *admission) confined(t *testing.T, name string, groups ...string) {
+// ofNoCluster checks that nothing is the own of an agent of no one cluster.
+func (a *admission) ofNoCluster(t *testing.T, name string, groups ...string) {
 	t.Helper()
-	agent := a.as(t, names.AgentUser("c1", name), groups...)
+	agent := a.as(t, "stray", append(groups, "agents")...)
+	for _, c := range []string{"c1", "c2"} {
+		check(t, []attempt{
+			{name + ": the cluster " + c, "its own cluster", func(ctx context.Context) error {
+				return patch(ctx, agent, c, `{"spec":{"hubAcceptsClient":false}}`)
+			}},
+			{name + ": the status of " + c, "its own cluster", func(ctx context.Context) error {
+				return patchStatus(ctx, agent, c, `{"status":{"version":{"kubernetes":"v9"}}}`)
+			}},
+			{name + ": the work of " + c, "its own cluster", func(ctx context.Context) error { return agent.Create(ctx, work(c), client.DryRunAll) }},
+			{name + ": the lease of " + c, "its own cluster", func(ctx context.Context) error { return agent.Create(ctx, lease(c), client.DryRunAll) }},
+			// Three policies refuse this; any may answer.
+			{name + ": the issuer of " + c, c, func(ctx context.Context) error {
+				return agent.Create(ctx, configMap(c, names.IssuerConfigMap), client.DryRunAll)
+			}},
+			{name + ": a token of " + c, "is not the agent that the hub accepted", func(context.Context) error { return a.token(t, agent, c) }},
+			{name + ": a request of " + c, "may not make a CertificateSigningRequest of the cluster", func(ctx context.Context) error {
+				return agent.Create(ctx, request(t, c+"-x", c), client.DryRunAll)
+			}},
+		})
+	}
+}
+
+// confined checks what an agent of the cluster c1 may do to it and to c2. Its user
+// name makes no difference.
+func (a *admission) confined(t *testing.T, name, user string, groups ...string) {
+	t.Helper()
+	agent := a.as(t, user, append(groups, "agents")...)
 	own := func(body string) func(context.Context) error {
 		return func(ctx context.Context) error { return patch(ctx, agent, "c1", body) }
 	}
@@ -481,6 +581,13 @@ func (a *admission) confined(t *testing.T, name string, groups ...string) {
 		{name + ": its second name", "that the hub sets: ClusterIDConflict", func(ctx context.Context) error {
 			return patchStatus(ctx, agent, "c1", `{"status":{"conditions":[{"type":"ClusterIDConflict","status":"False","reason":"JoinedOnce","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
 		}},
+		{name + ": its grant", "that the hub sets: RegistrationGranted", func(ctx context.Context) error {
+			return patchStatus(ctx, agent, "c1", `{"status":{"conditions":[{"type":"RegistrationGranted","status":"True","reason":"Granted","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
+		}},
+		// Three policies refuse this; any may answer.
+		{name + ": a record in the hub's namespace", "agent", func(ctx context.Context) error {
+			return agent.Create(ctx, configMap(names.HubNamespace, "x"), client.DryRunAll)
+		}},
 		{name + ": its own condition", "", func(ctx context.Context) error {
 			return patchStatus(ctx, agent, "c1", `{"status":{"conditions":[{"type":"ManagedClusterJoined","status":"True","reason":"X","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
 		}},
@@ -501,6 +608,14 @@ func (a *admission) confined(t *testing.T, name string, groups ...string) {
 		// Three policies refuse this; any may answer.
 		{name + ": another cluster's issuer", "c2", func(ctx context.Context) error {
 			return agent.Create(ctx, configMap("c2", names.IssuerConfigMap), client.DryRunAll)
+		}},
+		{name + ": a token", "", func(context.Context) error { return a.token(t, agent, "c1") }},
+		{name + ": a token of another cluster", `not the agent that the hub accepted for the cluster "c2"`, func(context.Context) error {
+			return a.token(t, agent, "c2")
+		}},
+		{name + ": its lease", "", func(ctx context.Context) error { return agent.Create(ctx, lease("c1"), client.DryRunAll) }},
+		{name + ": another cluster's lease", "its own cluster", func(ctx context.Context) error {
+			return agent.Create(ctx, lease("c2"), client.DryRunAll)
 		}},
 		{name + ": its own work", "", func(ctx context.Context) error { return agent.Create(ctx, work("c1"), client.DryRunAll) }},
 		{name + ": another cluster's work", "its own cluster", func(ctx context.Context) error { return agent.Create(ctx, work("c2"), client.DryRunAll) }},

@@ -102,6 +102,16 @@ func golden() map[string]renderFunc {
 			}
 			return manifests.RenderHubOperator(v)
 		},
+		"hub-operator-aws": func() ([]*unstructured.Unstructured, error) {
+			v := hubOperator()
+			v.AWSAuth = true
+			v.Spec.RegistrationConfiguration = &operatorv1.RegistrationHubConfiguration{
+				RegistrationDrivers: []operatorv1.RegistrationDriverHub{{
+					AuthType: "awsirsa", AwsIrsa: &operatorv1.AwsIrsaConfig{HubClusterArn: "arn:aws-us-gov:eks:us-gov-west-1:123456789012:cluster/hub"},
+				}},
+			}
+			return manifests.RenderHubOperator(v)
+		},
 		"klusterlet-operator": func() ([]*unstructured.Unstructured, error) {
 			return manifests.RenderKlusterletOperator(klusterletOperator())
 		},
@@ -127,6 +137,20 @@ func golden() map[string]renderFunc {
 		},
 		"hub-base-token-authorizer":    func() ([]*unstructured.Unstructured, error) { return manifests.RenderHubBase(tokenAuthorizer()) },
 		"hub-runtime-token-authorizer": func() ([]*unstructured.Unstructured, error) { return manifests.RenderHubRuntime(tokenAuthorizer()) },
+		"hub-runtime-aws": func() ([]*unstructured.Unstructured, error) {
+			v := hub()
+			v.AddOnManager = nil
+			v.RegistrationArgs = []string{"--enabled-registration-drivers=awsirsa", "--hub-cluster-arn=arn:aws-us-gov:eks:us-gov-west-1:123456789012:cluster/hub"}
+			v.RegistrationAnnotations = map[string]string{"eks.amazonaws.com/role-arn": "arn:aws-us-gov:iam::123456789012:role/hub_managed-cluster-identity-creator"}
+			return manifests.RenderHubRuntime(v)
+		},
+		"hub-base-aws": func() ([]*unstructured.Unstructured, error) {
+			v := hub()
+			v.AddOnManager = nil
+			v.AWSAuth = true
+			v.RegistrationAnnotations = map[string]string{"eks.amazonaws.com/role-arn": "arn:aws-us-gov:iam::123456789012:role/hub_managed-cluster-identity-creator"}
+			return manifests.RenderHubBase(v)
+		},
 		"hub-base-minimal": func() ([]*unstructured.Unstructured, error) {
 			v := hub()
 			v.AddOnManager = nil

@@ -76,6 +76,8 @@ func RenderHubAdmission(values Hub) ([]*unstructured.Unstructured, error) {
 
 // RenderHubRuntime returns the Deployments of the hub.
 func RenderHubRuntime(values Hub) ([]*unstructured.Unstructured, error) {
+	// What EKS reads off a ServiceAccount, it reads when a pod is created.
+	values.Registration.Annotations = values.RegistrationAnnotations
 	objs, err := render("hub-runtime", values, roleArgs("hub", values.RegistrationArgs))
 	return label(objs, values.Labels), err
 }

@@ -18,6 +18,8 @@ type nameView struct {
 	Secrets   secretNames
 	// Issuer is the ConfigMap that a cluster's agent publishes its issuer in.
 	Issuer string
+	// RegistrationAnnotations are those that registration drivers decide by.
+	RegistrationAnnotations []string
 }
 
 type hubNames struct {
@@ -112,7 +114,7 @@ func newNameView() nameView {
 			AddOnWebhook: names.AddOnWebhookServingCertSecret,
 			CABundle:     names.CABundleConfigMap,
 		},
-		Issuer: names.IssuerConfigMap,
+		Issuer: names.IssuerConfigMap, RegistrationAnnotations: names.RegistrationAnnotations(),
 	}
 }
 

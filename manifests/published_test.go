@@ -26,6 +26,10 @@ func allowedDifferences() map[string][]string {
 		operator = ".operator.open-cluster-management.io"
 		works    = ".work.open-cluster-management.io"
 	)
+	// ARNs of GovCloud and China, and names with an underscore, are taken too.
+	pattern := func(path string) string {
+		return "versions[v1]." + path + `.pattern: ^arn:aws:eks:([a-zA-Z0-9-]+):(\d{12}):cluster/([a-zA-Z0-9-]+)$ -> ^arn:aws[a-z-]*:eks:([a-zA-Z0-9-]+):(\d{12}):cluster/([a-zA-Z0-9_-]+)$`
+	}
 	// Add-ons are stored in the version that our components speak.
 	stored := []string{"versions[v1alpha1].storage: true -> false", "versions[v1beta1].storage: false -> true"}
 	return map[string][]string{
@@ -46,6 +50,7 @@ func allowedDifferences() map[string][]string {
 		// No value means the operator's own image, and no limit of requests.
 		"clustermanagers" + operator: {
 			"versions[v1] columns: added Applied, Progressing, Registration-Degraded, Reason, Age",
+			pattern("spec.registrationConfiguration.registrationDrivers.items.awsirsa.hubClusterArn"),
 			"versions[v1].spec.addOnManagerImagePullSpec.default: removed",
 			"versions[v1].spec.placementImagePullSpec.default: removed",
 			"versions[v1].spec.registrationImagePullSpec.default: removed",
@@ -53,6 +58,8 @@ func allowedDifferences() map[string][]string {
 		},
 		"klusterlets" + operator: {
 			"versions[v1] columns: added Cluster, Applied, Available, Hub-Degraded, Reason, Namespace, Age",
+			pattern("spec.registrationConfiguration.registrationDriver.awsIrsa.hubClusterArn"),
+			pattern("spec.registrationConfiguration.registrationDriver.awsIrsa.managedClusterArn"),
 			"versions[v1].spec.registrationConfiguration.kubeAPIBurst.default: removed",
 			"versions[v1].spec.registrationConfiguration.kubeAPIQPS.default: removed",
 			"versions[v1].spec.workConfiguration.hubKubeAPIBurst.default: removed",

@@ -12,6 +12,8 @@ type Pod struct {
 	Image string
 	// Replicas is the number of pods.
 	Replicas int32
+	// Annotations are put on the pods; other ones replace the pods.
+	Annotations map[string]string
 	// Resources are the requests and limits of the one container.
 	Resources corev1.ResourceRequirements
 	// NodeSelector and Tolerations place the pods.
@@ -39,6 +41,8 @@ type HubOperator struct {
 	// Kubernetes bootstrap token that clusters join with. Empty means that
 	// they join with tokens of the bootstrap ServiceAccount.
 	BootstrapToken string
+	// AWSAuth lets the operator grant what Hub.AWSAuth does.
+	AWSAuth bool
 	// Spec is the spec of the ClusterManager.
 	Spec operatorv1.ClusterManagerSpec
 	// Labels are the labels of the ClusterManager.
@@ -85,6 +89,9 @@ type Hub struct {
 	RegistrationArgs []string
 	// RegistrationAnnotations are the annotations of its ServiceAccount.
 	RegistrationAnnotations map[string]string
+	// AWSAuth lets the registration controller map IAM roles in the ConfigMap
+	// aws-auth of an EKS hub, which hubs without access entries need.
+	AWSAuth bool
 	// AddOnManager is the add-on manager; nil leaves it out.
 	AddOnManager *Component
 	// AddOnWebhook is the pods of the webhook that converts add-ons.

@@ -5,8 +5,12 @@ package pkg_test
 import (
 	"encoding/json"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -66,9 +70,9 @@ var siblings = []string{
 	"pkg/cmd/", "pkg/operator/", "pkg/registration/driver/", "pkg/registration/hub/", "pkg/helpers/", "pkg/addon/",
 }
 
-// shared are children that their siblings may import: the formats below build
-// on one strict reading of JSON.
-var shared = []string{"pkg/helpers/strictjson"}
+// shared are children that their siblings may import: the formats below helpers
+// build on one strict reading of JSON, the drivers on one way to reach a hub.
+var shared = []string{"pkg/helpers/strictjson", "pkg/registration/driver/connection"}
 
 // owners confines a third-party dependency to the packages that wrap it; an
 // empty list forbids it.
@@ -77,10 +81,10 @@ var owners = map[string][]string{
 	"k8s.io/cli-runtime/":      {"pkg/cmd"},
 	"k8s.io/kubectl/":          {"pkg/cmd"},
 	"github.com/AlecAivazis/":  {"pkg/cmd"},
-	"github.com/aws/":          {"pkg/registration/driver/awsirsa", "pkg/cmd/aws"},
+	"github.com/aws/":          {"pkg/registration/driver/awsirsa", "pkg/cmd/aws", "pkg/test/aws"},
 	"github.com/envoyproxy/":   {"pkg/extauthz/server", "pkg/test/extauthzproxy", "e2e"},
 	"google.golang.org/grpc":   {"pkg/extauthz/server", "pkg/registration/driver/grpc", "pkg/test/extauthzproxy", "e2e"},
-	"github.com/go-jose/":      {"pkg/helpers/jwk", "pkg/extauthz"},
+	"github.com/go-jose/":      {"pkg/helpers/jwk", "pkg/extauthz", "pkg/test/aws"},
 	"k8s.io/kubernetes/":       {},
 	"go.etcd.io/":              {},
 	"github.com/openshift/":    {},
@@ -110,6 +114,49 @@ func TestLayers(t *testing.T) {
 			checkTheirs(t, from, imp)
 		}
 	}
+}
+
+// TestAgentKnowsNoDriver keeps the drivers sealed: what a credential consists of is
+// theirs to know, and neither the agent's code nor its imports name one.
+func TestAgentKnowsNoDriver(t *testing.T) {
+	t.Parallel()
+	const agent = "pkg/registration/agent"
+	allowed := []string{"pkg/registration/driver/connection"}
+	for _, p := range listPackages(t) {
+		if !within(strings.TrimPrefix(p.ImportPath, module), []string{agent}) {
+			continue
+		}
+		for _, imp := range p.Imports {
+			to := strings.TrimPrefix(imp, module)
+			if strings.HasPrefix(to, "pkg/registration/driver/") && !slices.Contains(allowed, to) {
+				t.Errorf("%s may not import %s", p.ImportPath, to)
+			}
+		}
+		for _, file := range p.GoFiles {
+			for _, word := range wordsOf(t, filepath.Join(p.Dir, file)) {
+				if slices.Contains([]string{"KeyTLSCert", "KeyTLSKey", "KeyToken", "TLSCertKey", "TLSPrivateKeyKey", "ClientCertificate", "ClientKey"}, word) {
+					t.Errorf("%s/%s names %s: only a driver knows what its credential consists of", p.ImportPath, file, word)
+				}
+			}
+		}
+	}
+}
+
+// wordsOf returns the identifiers of a Go file.
+func wordsOf(t *testing.T, path string) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var words []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			words = append(words, id.Name)
+		}
+		return true
+	})
+	return words
 }
 
 func checkOurs(t *testing.T, from, to, tree string) {
@@ -146,6 +193,7 @@ func TestHelpersHasNoFiles(t *testing.T) {
 }
 
 type goPackage struct {
+	Dir        string
 	ImportPath string
 	GoFiles    []string
 	Imports    []string
@@ -153,7 +201,7 @@ type goPackage struct {
 
 func listPackages(t *testing.T) []goPackage {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,GoFiles,Imports", "./...")
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=Dir,ImportPath,GoFiles,Imports", "./...")
 	cmd.Dir = ".."
 	out, err := cmd.Output()
 	if err != nil {

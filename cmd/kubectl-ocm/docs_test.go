@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// TestDocumentedCommands keeps the commands of docs/token-exchange.md and of the
-// README's part about it real: every command is known, and every flag is one of
-// its own.
+// TestDocumentedCommands keeps the commands of docs/token-exchange.md, of the
+// README's part about it and of docs/aws.md real: every command is known, and
+// every flag is one of its own.
 func TestDocumentedCommands(t *testing.T) {
 	t.Parallel()
 	seen := 0
-	for _, page := range []string{"docs/token-exchange.md", "README.md", "docs/alerts-token-exchange.yaml", "scripts/demo-tokens.sh"} {
+	for _, page := range []string{"docs/token-exchange.md", "docs/aws.md", "README.md", "docs/alerts-token-exchange.yaml", "scripts/demo-tokens.sh"} {
 		data, err := os.ReadFile(filepath.Join("..", "..", page))
 		if err != nil {
 			t.Fatal(err)

@@ -20,10 +20,41 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
+// identity is who the agent of a cluster is on the hub, and whom the hub's
+// acceptance names in the bindings.
+type identity struct {
+	user    string
+	groups  []string
+	subject rbacv1.Subject
+}
+
+// identities are an agent with a certificate and one with an AWS identity.
+func identities(cluster string) map[string]identity {
+	subject := func(kind, name string) rbacv1.Subject {
+		return rbacv1.Subject{Kind: kind, APIGroup: rbacv1.GroupName, Name: name}
+	}
+	user, group := names.AgentUser(cluster, "a1"), names.ClusterGroupAWS(cluster)
+	return map[string]identity{
+		"certificate":  {user, []string{names.ClusterGroup(cluster), names.GroupManagedClusters}, subject(rbacv1.UserKind, user)},
+		"AWS identity": {cluster, []string{group}, subject(rbacv1.GroupKind, group)},
+	}
+}
+
+// eachIdentity runs a test for every kind of agent of the cluster c1.
+func eachIdentity(t *testing.T, test func(*testing.T, identity)) {
+	t.Helper()
+	for name, who := range identities("c1") {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, who)
+		})
+	}
+}
+
 // agent is the client of a cluster's agent. What acceptance grants it about
 // add-ons is granted by the test; that this is all is shown by the tests of the
 // hub's registration controller.
-func (e *env) agent(t *testing.T, cluster string) client.Client {
+func (e *env) agent(t *testing.T, cluster string, who identity) client.Client {
 	t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: names.ClusterRoleRegistration}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"managedclusteraddons"}, Verbs: []string{"get", "list", "watch"}},
@@ -35,7 +66,7 @@ func (e *env) agent(t *testing.T, cluster string) client.Client {
 	e.create(t, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: names.RegistrationRoleBinding(cluster)},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: names.AgentUser(cluster, "a1")}},
+		Subjects:   []rbacv1.Subject{who.subject},
 	})
 	e.create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: names.ManagedClusterClusterRole(cluster)}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{names.GroupCluster}, Resources: []string{"managedclusters/status"}, ResourceNames: []string{cluster}, Verbs: []string{"patch", "update"}},
@@ -43,9 +74,9 @@ func (e *env) agent(t *testing.T, cluster string) client.Client {
 	e.create(t, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: names.ManagedClusterClusterRole(cluster)},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: names.ManagedClusterClusterRole(cluster)},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: names.AgentUser(cluster, "a1")}},
+		Subjects:   []rbacv1.Subject{who.subject},
 	})
-	return e.cp.ClientFor(t, e.cp.ConfigFor(t, names.AgentUser(cluster, "a1"), names.ClusterGroup(cluster), names.GroupManagedClusters))
+	return e.cp.ClientFor(t, e.cp.ConfigFor(t, who.user, who.groups...))
 }
 
 // awaitPolicy waits until the API server lets an agent write the status of an
@@ -87,6 +118,11 @@ func subject(user string, groups ...string) string {
 // the status.
 func TestTokensOfOthers(t *testing.T) {
 	t.Parallel()
+	eachIdentity(t, testTokensOfOthers)
+}
+
+func testTokensOfOthers(t *testing.T, who identity) {
+	t.Helper()
 	e := newEnv(t)
 	e.start(t, nil)
 	for _, cluster := range []string{"c1", "c2"} {
@@ -95,7 +131,7 @@ func TestTokensOfOthers(t *testing.T) {
 		e.create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "foreign-agent"}})
 		e.create(t, addOn(cluster, "mine"), addOn(cluster, "later"), addOn(cluster, "foreign"))
 	}
-	agent := e.agent(t, "c1")
+	agent := e.agent(t, "c1", who)
 	e.awaitPolicy(t, agent, "c1", "mine")
 	if err := mint(t, agent, "c1", "c1-mine-agent"); !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		t.Errorf("before there is an identity: %v", err)
@@ -210,11 +246,16 @@ func (e *env) expectEvents(t *testing.T, cluster string, reasons ...string) {
 // TestStatusOfAgents: what an agent may write into the status of its add-ons.
 func TestStatusOfAgents(t *testing.T) {
 	t.Parallel()
+	eachIdentity(t, testStatusOfAgents)
+}
+
+func testStatusOfAgents(t *testing.T, who identity) {
+	t.Helper()
 	e := newEnv(t)
 	e.cluster(t, "c1")
 	e.cluster(t, "c2")
 	e.create(t, addOn("c1", "a1"), addOn("c2", "a1"))
-	agent := e.agent(t, "c1")
+	agent := e.agent(t, "c1", who)
 	own := names.AddOnClusterGroup("c1", "a1")
 	e.awaitPolicy(t, agent, "c1", "a1")
 	e.status(t, "c1", "a1", subject(""))
@@ -295,16 +336,17 @@ func TestManagersLimits(t *testing.T) {
 		return apierrors.IsForbidden(manager.Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta("c1", "probe")}, client.DryRunAll)), nil
 	})
 	for what, object := range map[string]client.Object{
-		"an account without labels":    &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a1-agent"}},
-		"an account of another name":   &corev1.ServiceAccount{ObjectMeta: meta("c1", "other")},
-		"an account elsewhere":         &corev1.ServiceAccount{ObjectMeta: meta("kube-system", "a1-agent")},
-		"a role of another name":       &rbacv1.Role{ObjectMeta: meta("c2", "other"), Rules: rule("a1-agent", "create")},
-		"a role for another account":   &rbacv1.Role{ObjectMeta: meta("c2", "a1-token-role"), Rules: rule("precious", "create")},
-		"a role for any account":       &rbacv1.Role{ObjectMeta: meta("c2", "a1-token-role"), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}}}},
-		"a role for accounts":          &rbacv1.Role{ObjectMeta: meta("c2", "a1-token-role"), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"get"}}}},
-		"a binding for a user":         &rbacv1.RoleBinding{ObjectMeta: meta("c1", "a1-token-role"), RoleRef: ref("a1-token-role"), Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "mallory"}}},
-		"a binding for others":         &rbacv1.RoleBinding{ObjectMeta: meta("c1", "a1-token-role"), RoleRef: ref("a1-token-role"), Subjects: group(names.ClusterGroup("c2"))},
-		"a binding to a role of other": &rbacv1.RoleBinding{ObjectMeta: meta("c1", "a1-token-role"), RoleRef: ref("other"), Subjects: group(names.ClusterGroup("c1"))},
+		"an account without labels":     &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a1-agent"}},
+		"an account of another name":    &corev1.ServiceAccount{ObjectMeta: meta("c1", "other")},
+		"an account elsewhere":          &corev1.ServiceAccount{ObjectMeta: meta("kube-system", "a1-agent")},
+		"a role of another name":        &rbacv1.Role{ObjectMeta: meta("c2", "other"), Rules: rule("a1-agent", "create")},
+		"a role for another account":    &rbacv1.Role{ObjectMeta: meta("c2", "a1-token-role"), Rules: rule("precious", "create")},
+		"a role for any account":        &rbacv1.Role{ObjectMeta: meta("c2", "a1-token-role"), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}}}},
+		"a role for accounts":           &rbacv1.Role{ObjectMeta: meta("c2", "a1-token-role"), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"get"}}}},
+		"a binding for a user":          &rbacv1.RoleBinding{ObjectMeta: meta("c1", "a1-token-role"), RoleRef: ref("a1-token-role"), Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "mallory"}}},
+		"a binding for others":          &rbacv1.RoleBinding{ObjectMeta: meta("c1", "a1-token-role"), RoleRef: ref("a1-token-role"), Subjects: group(names.ClusterGroup("c2"))},
+		"a binding for others with AWS": &rbacv1.RoleBinding{ObjectMeta: meta("c1", "a1-token-role"), RoleRef: ref("a1-token-role"), Subjects: group(names.ClusterGroupAWS("c2"))},
+		"a binding to a role of other":  &rbacv1.RoleBinding{ObjectMeta: meta("c1", "a1-token-role"), RoleRef: ref("other"), Subjects: group(names.ClusterGroup("c1"))},
 	} {
 		if err := manager.Create(t.Context(), object); !apierrors.IsForbidden(err) {
 			t.Errorf("%s: %v", what, err)

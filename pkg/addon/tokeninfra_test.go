@@ -169,6 +169,7 @@ func testMade(t *testing.T, e *env, c string, writes *interrupt.Writes) {
 	}
 	if diff := cmp.Diff([]rbacv1.Subject{
 		{Kind: "Group", APIGroup: "rbac.authorization.k8s.io", Name: "system:open-cluster-management:" + c},
+		{Kind: "Group", APIGroup: "rbac.authorization.k8s.io", Name: "open-cluster-management:" + c},
 	}, binding.Subjects); diff != "" {
 		t.Errorf("subjects (-want +got):\n%s", diff)
 	}
@@ -220,7 +221,7 @@ func testRepaired(t *testing.T, e *env, c string, _ *interrupt.Writes) {
 	eventually(t, "the binding is the agent's again", func(ctx context.Context) (bool, error) {
 		binding := tokenBinding(c, "a1")
 		e.get(ctx, t, binding)
-		return len(binding.Subjects) == 1 && binding.Subjects[0].Name == names.ClusterGroup(c), nil
+		return len(binding.Subjects) == 2 && binding.Subjects[0].Name == names.ClusterGroup(c), nil
 	})
 	for _, object := range []client.Object{tokenRole(c, "a1"), tokenBinding(c, "a1")} {
 		e.merge(t, object, `{"metadata":{"labels":null}}`)
@@ -364,7 +365,7 @@ func testSquatted(t *testing.T, e *env, c string, _ *interrupt.Writes) {
 	if len(role.Rules) != 2 || !slices.Equal(role.Rules[0].Resources, []string{"serviceaccounts/token"}) {
 		t.Errorf("rules %+v", role.Rules)
 	}
-	if binding.RoleRef.Name != "a1-token-role" || len(binding.Subjects) != 1 {
+	if binding.RoleRef.Name != "a1-token-role" || len(binding.Subjects) != 2 {
 		t.Errorf("binding %+v", binding)
 	}
 }

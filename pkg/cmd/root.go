@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/accept"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/addonauth"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/aws"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/check"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/clean"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/completion"
@@ -97,6 +98,7 @@ func sections(env Env) []section {
 		{cli.GroupFleet, addonauth.New(env)},
 		{cli.GroupFleet, exchange.New(env)},
 		{cli.GroupFleet, issuer.New(env)},
+		{cli.GroupFleet, aws.New(env)},
 		{cli.GroupFleet, clean.New(env)},
 		{cli.GroupFleet, upgrade.New(env)},
 		{cli.GroupInspect, get.New(env)},

@@ -25,7 +25,8 @@ func Tokens() Policy { return Policy{Latest: 0.80, Spread: 0.10} }
 // RenewAt is when a credential is to be renewed. The seed picks the point
 // within the policy's spread: the same seed gives the same time for the same
 // credential, so a restart changes nothing. It lies between NotBefore and
-// NotAfter; a credential without a lifetime is due at once.
+// NotAfter; a credential without a lifetime is due at once. For one that has no
+// end there is no such time, and the rules do not look at what is returned.
 func RenewAt(v Validity, p Policy, seed string) time.Time {
 	life := v.Lifetime()
 	if life <= 0 {
@@ -42,6 +43,9 @@ func RenewAt(v Validity, p Policy, seed string) time.Time {
 // in which the credential could be used.
 func RenewObtained(v Validity, p Policy, seed string, obtained time.Time) time.Time {
 	at := RenewAt(v, p, seed)
+	if v.Unlimited {
+		return at
+	}
 	if half := obtained.Add(v.NotAfter.Sub(obtained) / 2); half.After(at) && obtained.Before(v.NotAfter) {
 		return half
 	}

@@ -1,6 +1,7 @@
 package credential_test
 
 import (
+	"math"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -146,5 +147,21 @@ func TestBackoffSpreads(t *testing.T) {
 		if lowest < full/2 || highest > full || highest-lowest < full*45/100 {
 			t.Errorf("%d failures: waits from %v to %v of %v", failures, lowest, highest, full)
 		}
+	}
+}
+
+// TestUnlimited: what is asked of a credential without an end has an answer.
+func TestUnlimited(t *testing.T) {
+	t.Parallel()
+	v := credential.Unlimited()
+	at := credential.RenewObtained(v, credential.Certificates(), "seed", time.Unix(1000, 0))
+	if _, due := credential.Due().Judge(credential.Facts{Validity: v, RenewAt: at}, time.Unix(1<<40, 0)); due {
+		t.Error("it is due for renewal")
+	}
+	if v.Lifetime() != 0 || !math.IsInf(v.ExpirySeconds(), 1) || v.Until() == "" {
+		t.Errorf("lifetime %v, expires at %v, %q", v.Lifetime(), v.ExpirySeconds(), v.Until())
+	}
+	if none := (credential.Validity{}); none.ExpirySeconds() != 0 || !none.Expired(time.Unix(0, 0)) {
+		t.Error("no credential at all has an end as well")
 	}
 }

@@ -101,7 +101,7 @@ func expired(f Facts, now time.Time) (Need, bool) {
 }
 
 func nearExpiry(f Facts, now time.Time) (Need, bool) {
-	if now.Before(f.RenewAt) {
+	if f.Validity.Unlimited || now.Before(f.RenewAt) {
 		return Need{}, false
 	}
 	return Need{Reason: NearExpiry, Message: fmt.Sprintf("the credential expires at %s and was due for renewal at %s", stamp(f.Validity.NotAfter), stamp(f.RenewAt))}, true

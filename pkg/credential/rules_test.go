@@ -39,6 +39,8 @@ func TestChains(t *testing.T) {
 		{name: "any other problem is malformed", facts: with(errors.New("what")), unusable: credential.Malformed, due: credential.Malformed},
 		{name: "wrong identity", facts: with(fmt.Errorf("c2: %w", credential.ErrWrongIdentity)), unusable: credential.WrongIdentity, due: credential.WrongIdentity},
 		{name: "a problem comes before the clock", facts: with(credential.ErrWrongIdentity), at: 200 * time.Hour, unusable: credential.WrongIdentity, due: credential.WrongIdentity},
+		{name: "without an end it never expires", facts: credential.Facts{Validity: credential.Unlimited()}, at: 1_000_000 * time.Hour},
+		{name: "without an end it can be missing", facts: credential.Facts{Validity: credential.Unlimited(), Problem: credential.ErrMissing}, unusable: credential.Missing, due: credential.Missing},
 		{name: "no facts at all are expired", facts: credential.Facts{}, unusable: credential.Expired, due: credential.Expired},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

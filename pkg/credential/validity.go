@@ -1,15 +1,49 @@
 package credential
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
-// Validity is the time in which a credential is good, as issued.
+// Validity is the time in which a credential is valid, as issued.
 type Validity struct {
 	NotBefore time.Time
 	NotAfter  time.Time
+	// Unlimited says that the credential has no end: it is valid until it is
+	// revoked. NotAfter is zero then.
+	Unlimited bool
 }
 
-// Lifetime is how long the credential is good in all.
-func (v Validity) Lifetime() time.Duration { return v.NotAfter.Sub(v.NotBefore) }
+// Unlimited is the validity of a credential without an end.
+func Unlimited() Validity { return Validity{Unlimited: true} }
 
-// Expired reports whether the credential is no longer good at now.
-func (v Validity) Expired(now time.Time) bool { return !now.Before(v.NotAfter) }
+// Lifetime is how long the credential is valid in all; zero if it has no end.
+func (v Validity) Lifetime() time.Duration {
+	if v.Unlimited {
+		return 0
+	}
+	return v.NotAfter.Sub(v.NotBefore)
+}
+
+// Expired reports whether the credential is no longer valid at now.
+func (v Validity) Expired(now time.Time) bool { return !v.Unlimited && !now.Before(v.NotAfter) }
+
+// ExpirySeconds is the end in seconds since the epoch, for a metric: 0 if there
+// is no credential, infinite if it has no end.
+func (v Validity) ExpirySeconds() float64 {
+	switch {
+	case v.Unlimited:
+		return math.Inf(1)
+	case v.NotAfter.IsZero():
+		return 0
+	}
+	return float64(v.NotAfter.Unix())
+}
+
+// Until says until when the credential is valid, for people.
+func (v Validity) Until() string {
+	if v.Unlimited {
+		return "it is revoked"
+	}
+	return stamp(v.NotAfter)
+}

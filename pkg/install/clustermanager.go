@@ -9,6 +9,8 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 )
 
 // clusterManager returns the ClusterManager that is wanted. live may be nil.
@@ -32,7 +34,28 @@ func (h Hub) clusterManager(live *operatorv1.ClusterManager) *operatorv1.Cluster
 		cm.Spec.NodePlacement = *h.Placement.DeepCopy()
 	}
 	h.registration(&cm.Spec)
+	h.registerByAWS(cm, live)
 	return cm
+}
+
+// registerByAWS fills the part about registration by AWS IAM, if the hub has that
+// driver.
+func (h Hub) registerByAWS(cm, live *operatorv1.ClusterManager) {
+	if _, ok := hubspec.Of(cm); !ok {
+		return
+	}
+	wanted := h.AWS
+	if live != nil {
+		before, _ := hubspec.Of(live)
+		wanted = h.AWS.Over(before)
+	}
+	drivers := cm.Spec.RegistrationConfiguration.RegistrationDrivers
+	for i := range drivers {
+		if drivers[i].AuthType == string(driver.AWSIRSA) {
+			drivers[i] = wanted.Driver()
+		}
+	}
+	maps.Copy(cm.Annotations, wanted.Annotations())
 }
 
 // annotations are what the ClusterManager says beside its spec.
@@ -62,8 +85,24 @@ func (h Hub) registration(spec *operatorv1.ClusterManagerSpec) {
 	}
 	hubGates(spec, h.FeatureGates)
 	if h.Drivers != nil {
-		c.RegistrationDrivers = h.Drivers
+		c.RegistrationDrivers = h.driversOver(c.RegistrationDrivers)
 	}
+}
+
+// driversOver returns the wanted drivers. A csr driver that is not said more about
+// keeps what the live one has.
+func (h Hub) driversOver(live []operatorv1.RegistrationDriverHub) []operatorv1.RegistrationDriverHub {
+	wanted := slices.Clone(h.Drivers)
+	for _, old := range live {
+		i := slices.IndexFunc(wanted, func(d operatorv1.RegistrationDriverHub) bool { return d.AuthType == old.AuthType })
+		switch {
+		case i < 0 && h.KeepDrivers:
+			wanted = append(wanted, old)
+		case i >= 0 && wanted[i].CSR == nil:
+			wanted[i].CSR = old.CSR
+		}
+	}
+	return wanted
 }
 
 // mergeGates sets gates by name and keeps the others.

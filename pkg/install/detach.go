@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,21 +24,15 @@ func deploymentKind() schema.GroupVersionKind {
 	return appsv1.SchemeGroupVersion.WithKind("DeploymentList")
 }
 
-// HubConfig returns the connection that the agent has to its hub.
+// HubConfig returns the connection that the agent has to its hub. What the
+// stored kubeconfig names beyond its Secret, such as a credential plugin of
+// another program, is refused: it is not for this machine.
 func (a Agent) HubConfig() (*rest.Config, error) {
-	user := a.Hub.User
-	// The files lie beside the kubeconfig in the agent's pod, and in the Secret here.
-	if data, ok := a.Data[names.KeyTLSCert]; ok {
-		user.ClientCertificate, user.ClientCertificateData = "", data
-	}
-	if data, ok := a.Data[names.KeyTLSKey]; ok {
-		user.ClientKey, user.ClientKeyData = "", data
-	}
-	data, err := a.Hub.Encode(user)
+	hub, err := a.Hub.Contained(a.Data)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("secret %s: %w", names.HubKubeconfigSecret, err)
 	}
-	return clientcmd.RESTConfigFromKubeConfig(data)
+	return hub.Config()
 }
 
 // Resign tells the hub, with the agent's own credential, that the cluster
@@ -109,8 +102,11 @@ func goneOrWhy(obj *unstructured.Unstructured) apply.Verdict {
 			conditions = append(conditions, metav1.Condition{Type: fmt.Sprint(m["type"]), Status: metav1.ConditionStatus(fmt.Sprint(m["status"])), Message: fmt.Sprint(m["message"])})
 		}
 	}
-	if c := apimeta.FindStatusCondition(conditions, clusterv1.ManagedClusterConditionDeleting); c != nil && c.Status == metav1.ConditionFalse {
-		verdict.Message = c.Message
+	for _, kind := range []string{clusterv1.ManagedClusterConditionDeleting, names.ConditionRegistrationGranted} {
+		if c := apimeta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
+			verdict.Message = c.Message
+			break
+		}
 	}
 	return verdict
 }

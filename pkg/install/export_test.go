@@ -29,8 +29,12 @@ func (h Hub) Over(live *operatorv1.ClusterManager) *operatorv1.ClusterManager {
 // ImageOver returns the image over a live one.
 func (w Workload) ImageOver(live string) string { return w.image(live) }
 
-// JudgeHub judges facts about a hub.
+// JudgeHub judges facts about a hub of which nothing is wanted.
+// that is changed.
 func JudgeHub(f Facts) []Finding { return judgeHub(f, Hub{}) }
+
+// JudgeChange judges facts about a hub that is to be changed.
+func JudgeChange(f Facts, h Hub) []Finding { return judgeHub(f, h) }
 
 // JudgeKlusterlet judges facts about a managed cluster.
 func JudgeKlusterlet(f Facts, k Klusterlet, onHub *clusterv1.ManagedCluster) []Finding {

@@ -20,6 +20,8 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 )
 
 // Facts are all that the checks depend on.
@@ -28,6 +30,8 @@ type Facts struct {
 	Kubernetes *version.Version
 	// Manager is the live ClusterManager, if any.
 	Manager *operatorv1.ClusterManager
+	// AWSClusters are the clusters that have AWS roles by the live hub.
+	AWSClusters []string
 	// Klusterlet is the live Klusterlet, if any.
 	Klusterlet *operatorv1.Klusterlet
 	// Release is the release of ours that last wrote the operator's CRD; empty
@@ -74,6 +78,9 @@ func gather(ctx context.Context, c client.Client, disco discovery.ServerVersionI
 	if f.Manager, err = liveManager(ctx, c); err != nil {
 		return f, err
 	}
+	if f.AWSClusters, err = awsClusters(ctx, c, f.Manager); err != nil {
+		return f, err
+	}
 	if f.Klusterlet, err = liveKlusterlet(ctx, c); err != nil {
 		return f, err
 	}
@@ -90,6 +97,21 @@ func gather(ctx context.Context, c client.Client, disco discovery.ServerVersionI
 	}
 	f.Terminating, err = terminating(ctx, c, objs)
 	return f, err
+}
+
+// awsClusters returns the clusters that have AWS roles by a live hub.
+func awsClusters(ctx context.Context, c client.Client, manager *operatorv1.ClusterManager) ([]string, error) {
+	if manager == nil {
+		return nil, nil
+	}
+	if _, ok := hubspec.Of(manager); !ok {
+		return nil, nil
+	}
+	clusters, err := driver.GrantedClusters(ctx, c, names.HubNamespace, driver.AWSIRSA)
+	if absent(err) {
+		return nil, nil // The operator looks too.
+	}
+	return clusters, err
 }
 
 // absent reports whether an object or its whole kind does not exist. What we

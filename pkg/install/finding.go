@@ -38,6 +38,7 @@ const (
 	CheckTerminating = "terminating"
 	CheckClusterName = "cluster-name"
 	CheckHubAddress  = "hub-address"
+	CheckDriver      = "registration-driver"
 )
 
 // CheckOther is about installations of other products. It cannot be skipped:
@@ -48,7 +49,7 @@ const CheckOther = "other-product"
 func Checks() []string {
 	return []string{
 		CheckVersion, CheckPermissions, CheckClusterKind, CheckExisting, CheckDowngrade,
-		CheckTerminating, CheckClusterName, CheckHubAddress,
+		CheckTerminating, CheckClusterName, CheckHubAddress, CheckDriver,
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 )
 
 // crdClusterManagers is the CRD that the hub's operator works on.
@@ -50,6 +51,7 @@ func (h Hub) objects(l live, info bootstrap.ClusterInfo) ([]client.Object, error
 		Version:       buildinfo.Version,
 		Operator:      operatorPod(cm.Spec.RegistrationImagePullSpec, max(l.replicas, 1), cm.Spec.ResourceRequirement, cm.Spec.NodePlacement),
 		DockerConfig:  firstSet(h.PullCredentials, l.pull),
+		AWSAuth:       hubspec.UsesAWSAuth(cm),
 		Spec:          cm.Spec,
 	}
 	if h.BootstrapToken {
@@ -89,7 +91,7 @@ func (h Hub) objects(l live, info bootstrap.ClusterInfo) ([]client.Object, error
 // keeps reports whether a ClusterManager is what is live, and nothing is said
 // about it.
 func (h Hub) keeps(wanted, live *operatorv1.ClusterManager) bool {
-	return live != nil && apiequality.Semantic.DeepEqual(wanted.Spec, live.Spec) && h.Server == "" && h.Features.empty()
+	return live != nil && apiequality.Semantic.DeepEqual(wanted.Spec, live.Spec) && h.Server == "" && h.Features.empty() && len(h.AWS.Annotations()) == 0
 }
 
 // cleanup returns the cleanup job that is wanted: the live one if nothing is

@@ -9,7 +9,9 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 )
 
 // The oldest Kubernetes releases that hubs and managed clusters may run.
@@ -20,8 +22,8 @@ const (
 
 // judgeHub checks whether the hub can be installed. It is pure and returns
 // every finding, not the first.
-func judgeHub(f Facts, _ Hub) []Finding {
-	findings := judgeCommon(f, minHub, "a hub")
+func judgeHub(f Facts, h Hub) []Finding {
+	findings := append(judgeCommon(f, minHub, "a hub"), judgeAWS(f, h)...)
 	if f.Manager == nil && f.Klusterlet != nil {
 		findings = append(findings, Finding{
 			Check: CheckClusterKind, Severity: Fatal,
@@ -47,6 +49,37 @@ func judgeHub(f Facts, _ Hub) []Finding {
 	}
 	return findings
 }
+
+// judgeAWS checks how clusters will register by AWS IAM, with what the flags leave as
+// it is.
+func judgeAWS(f Facts, h Hub) []Finding {
+	wanted, registers := hubspec.Of(h.clusterManager(f.Manager))
+	if registers {
+		if err := wanted.Validate(hubspec.FieldNames()); err != nil {
+			return []Finding{{
+				Check: CheckDriver, Severity: Fatal,
+				Message: "the hub cannot register clusters by AWS IAM: " + strings.ReplaceAll(err.Error(), "\n", "; "),
+				Try:     "set it right with the flags of init",
+			}}
+		}
+	}
+	if f.Manager == nil || len(f.AWSClusters) == 0 {
+		return nil
+	}
+	before, registered := hubspec.Of(f.Manager)
+	if !registered || registers && wanted.Cluster == before.Cluster {
+		return nil
+	}
+	return []Finding{{
+		Check: CheckDriver, Severity: Fatal,
+		Message: fmt.Sprintf("clusters have AWS roles by the driver awsirsa of the hub %s: %s; they would lose the hub, and their roles would stay in AWS",
+			before.Cluster, excerpt.Of(strings.Join(f.AWSClusters, ", "), listedNames)),
+		Try: "join them again with csr, or deny or delete them, and then change the driver",
+	}}
+}
+
+// listedNames is how many characters of a list of names a finding has.
+const listedNames = 200
 
 // judgeKlusterlet checks whether the agent can be installed.
 func judgeKlusterlet(f Facts, k Klusterlet) []Finding {

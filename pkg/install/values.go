@@ -4,6 +4,8 @@ import (
 	"time"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 )
 
 // Hub is what is wanted of a hub. A zero field keeps what is live, or is the
@@ -15,6 +17,11 @@ type Hub struct {
 	Server string
 	// Drivers are the registration drivers; the order does not matter.
 	Drivers []operatorv1.RegistrationDriverHub
+	// KeepDrivers keeps the live drivers that Drivers does not name.
+	KeepDrivers bool
+	// AWS is how clusters register by AWS IAM, if Drivers names that driver. A part
+	// that is empty keeps what is live.
+	AWS hubspec.Spec
 	// FeatureGates are set in addition to the live ones.
 	FeatureGates []operatorv1.FeatureGate
 	// Features are the optional parts.

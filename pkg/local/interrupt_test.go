@@ -23,7 +23,7 @@ func TestInterruptedStart(t *testing.T) {
 		}
 	})
 	for _, step := range []string{
-		"state.json", "control-plane/pki/sa.key", "control-plane/etcd", "kubeconfig", "node/pods",
+		"state.json", "control-plane/pki/sa.key", "control-plane/etcd", "control-plane/etcd/member/wal", "kubeconfig", "node/pods",
 	} {
 		done := make(chan error, 1)
 		go func() { done <- local.Up(t.Context(), options(t, dir, 0)) }()

@@ -253,3 +253,9 @@ func ParseTokenServiceAccount(message string) (TokenServiceAccount, bool) {
 	}
 	return s, true
 }
+
+// CredentialConditions are the types of all conditions of a ManagedClusterAddOn
+// that report a credential, whatever its driver.
+func CredentialConditions() []string {
+	return []string{ConditionCertificateRotated, ConditionTokenRefreshed, ConditionAddOnTokenRefreshed}
+}

@@ -36,6 +36,27 @@ const (
 	ReasonJoinedOnce           = "JoinedOnce"
 )
 
+// ConditionRegistrationGranted reports whether the hub has made what the identity
+// of a cluster depends on outside the hub's own API, such as a role of a cloud
+// provider. A cluster that registers with certificates has no such condition. It
+// is ours.
+const ConditionRegistrationGranted = "RegistrationGranted"
+
+// Reasons of ConditionRegistrationGranted.
+const (
+	ReasonGranted      = "Granted"
+	ReasonGrantPending = "GrantPending"
+	ReasonGrantFailed  = "GrantFailed"
+	// ReasonIdentifierConflict: another cluster registered with the same identifier before.
+	ReasonIdentifierConflict = "IdentifierConflict"
+	// ReasonInvalidRegistration: the annotations of the cluster cannot be used.
+	ReasonInvalidRegistration = "InvalidRegistration"
+	ReasonRevoked             = "Revoked"
+	ReasonRevokeFailed        = "RevokeFailed"
+	// ReasonDriverNotEnabled: the driver that made a grant is not there to revoke it.
+	ReasonDriverNotEnabled = "DriverNotEnabled"
+)
+
 // Reason and message with which the hub approves CSRs by itself.
 const (
 	ReasonAutoApproved  = "AutoApprovedByHubCSRApprovingController"

@@ -18,6 +18,11 @@ func ClusterGroup(cluster string) string { return userPrefix + cluster }
 // EKS access entry, which refuses groups that begin with "system:".
 func ClusterGroupAWS(cluster string) string { return "open-cluster-management:" + cluster }
 
+// ClusterUserAWS is the user that the agent of a cluster is mapped to. It has a
+// prefix, unlike the one that OCM chooses, which is the cluster's name: a cluster
+// could be called like a user of the hub.
+func ClusterUserAWS(cluster string) string { return ClusterGroupAWS(cluster) }
+
 // AgentUser is the user, and the common name, of a cluster's agent.
 func AgentUser(cluster, agent string) string { return userPrefix + cluster + ":" + agent }
 

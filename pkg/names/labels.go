@@ -1,5 +1,7 @@
 package names
 
+import "slices"
+
 // Labels.
 const (
 	// LabelClusterName marks the namespace, the RBAC, the CSRs and the lease of a cluster.
@@ -23,6 +25,9 @@ const (
 	// LabelSelfTest marks the requests with which init and check test whether a
 	// hub issues client certificates. It is ours.
 	LabelSelfTest = "open-cluster-management.io/self-test"
+	// LabelGrant marks the ConfigMap that records a grant, and names the driver
+	// that it was made by. It is ours.
+	LabelGrant = "open-cluster-management.io/registration-grant"
 	// LabelAddOnNamespace marks a namespace that the image pull secret is synced into.
 	LabelAddOnNamespace = "addon.open-cluster-management.io/namespace"
 )
@@ -48,9 +53,18 @@ const (
 	// AnnotationClusterID, on a ManagedCluster, is what identifies the cluster
 	// itself, whatever name it joined under. It is ours.
 	AnnotationClusterID = AnnotationAgentPrefix + "cluster-id"
-	// AnnotationManagedClusterARN names the AWS identity of a cluster that
-	// registers with the awsirsa driver.
-	AnnotationManagedClusterARN = AnnotationAgentPrefix + "managed-cluster-arn"
+	// AnnotationManagedClusterARN names the EKS cluster that registers with the
+	// awsirsa driver, AnnotationManagedClusterRoleSuffix the end of the names of
+	// its IAM roles. OCM's agents write both.
+	AnnotationManagedClusterARN        = AnnotationAgentPrefix + "managed-cluster-arn"
+	AnnotationManagedClusterRoleSuffix = AnnotationAgentPrefix + "managed-cluster-iam-role-suffix"
+	// AnnotationEKSManagedClusterARN and AnnotationEKSManagedClusterARNBare are
+	// other spellings of AnnotationManagedClusterARN, which are read.
+	AnnotationEKSManagedClusterARN     = AnnotationAgentPrefix + AnnotationEKSManagedClusterARNBare
+	AnnotationEKSManagedClusterARNBare = "eks-managed-cluster-arn"
+	// AnnotationAWSRole, on a ServiceAccount, is the IAM role that its pods get on
+	// EKS (IAM roles for service accounts).
+	AnnotationAWSRole = "eks.amazonaws.com/role-arn"
 	// AnnotationHubServer, on a ClusterManager, is the URL under which managed
 	// clusters reach the hub, where that is not the one in the kubeconfig of
 	// whoever prints a join command. It is ours.
@@ -73,6 +87,10 @@ const (
 	// deleted, tells the hub that its agent is gone for ever: finalizers that
 	// wait for the agent are removed. It is ours; upstream has no force path.
 	AnnotationForceDetach = "open-cluster-management.io/force-detach"
+	// AnnotationAbandonGrants, set to "true" on a ManagedCluster that is being
+	// deleted, lets it go although what its registration driver granted cannot be
+	// revoked; an administrator removes that by hand. It is ours.
+	AnnotationAbandonGrants = "open-cluster-management.io/abandon-grants"
 	// AnnotationAcceptedAgent and AnnotationAcceptedAgentAt, on the bindings of
 	// an accepted cluster, name the agent that they are for and the RFC 3339
 	// time at which its CertificateSigningRequest was approved. They are ours.
@@ -80,8 +98,32 @@ const (
 	AnnotationAcceptedAgentAt = "registration.open-cluster-management.io/accepted-agent-at"
 )
 
+// RegistrationAnnotations are the annotations of a ManagedCluster by which a
+// registration driver decides who the cluster is. Admission keeps them as they
+// are while the hub accepts the cluster, whoever wants to change them.
+func RegistrationAnnotations() []string {
+	return []string{
+		AnnotationManagedClusterARN, AnnotationManagedClusterRoleSuffix,
+		AnnotationEKSManagedClusterARN, AnnotationEKSManagedClusterARNBare,
+	}
+}
+
+// SameRegistration reports whether two ManagedClusters with these annotations are
+// the same to every registration driver.
+func SameRegistration(a, b map[string]string) bool {
+	return !slices.ContainsFunc(RegistrationAnnotations(), func(key string) bool {
+		before, had := a[key]
+		after, has := b[key]
+		return had != has || before != after
+	})
+}
+
 // Finalizers.
 const (
+	// FinalizerGrants holds a ManagedCluster until what its registration driver
+	// granted outside the hub's API is revoked. It is ours.
+	FinalizerGrants = "cluster.open-cluster-management.io/registration-grants"
+
 	FinalizerRegistration        = "cluster.open-cluster-management.io/api-resource-cleanup"
 	FinalizerResourceCleanup     = "cluster.open-cluster-management.io/resource-cleanup"
 	FinalizerManifestWork        = "cluster.open-cluster-management.io/manifest-work-cleanup"

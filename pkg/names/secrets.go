@@ -64,3 +64,7 @@ const (
 	// AnnotationTokenExpires holds the RFC 3339 time at which the token expires.
 	AnnotationTokenExpires = "open-cluster-management.io/token-expires-at"
 )
+
+// CredentialKeys are the keys of a kubeconfig Secret that hold the credential
+// itself, whatever its driver: files that the kubeconfig next to them refers to.
+func CredentialKeys() []string { return []string{KeyTLSCert, KeyTLSKey, KeyToken} }

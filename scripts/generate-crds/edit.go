@@ -47,6 +47,9 @@ func (e *edits) editVersion(name string, version map[string]any) error {
 	if err := e.removeDefaults(name, schema); err != nil {
 		return err
 	}
+	if err := e.replacePatterns(name, schema); err != nil {
+		return err
+	}
 	// What differs between the versions stands in an entry of its own.
 	for _, entry := range []string{name, fmt.Sprintf("%s/%v", name, version["name"])} {
 		if err := e.describe(entry, schema); err != nil {
@@ -139,6 +142,22 @@ func (e *edits) conversion(name string) map[string]any {
 			"namespace": names.HubNamespace, "name": names.AddOnWebhookService, "port": names.AddOnWebhookPort, "path": "/convert",
 		}},
 	}}
+}
+
+// replacePatterns replaces patterns that exclude what we support, such as AWS
+// partitions other than aws.
+func (e *edits) replacePatterns(name string, schema map[string]any) error {
+	for path, pattern := range e.Patterns[name] {
+		field, err := lookup(schema, path)
+		if err != nil {
+			return err
+		}
+		if field["pattern"] == nil {
+			return fmt.Errorf("%s has no pattern any more", path)
+		}
+		field["pattern"] = pattern
+	}
+	return nil
 }
 
 // removeDefaults takes away defaults that would be wrong for us: the images of

@@ -32,6 +32,8 @@ type edits struct {
 	Descriptions map[string]map[string]string `json:"descriptions"`
 	// RemoveDefaults maps a CRD to the field paths that lose their default.
 	RemoveDefaults map[string][]string `json:"removeDefaults"`
+	// Patterns maps a CRD to the field paths whose pattern is another one.
+	Patterns map[string]map[string]string `json:"patterns"`
 	// AddVersions maps a CRD to further versions, which have the schema of the
 	// last published one and are not stored.
 	AddVersions map[string][]string `json:"addVersions"`

@@ -11,6 +11,9 @@ spec:
         app: {{ json .App }}
       annotations:
         target.workload.openshift.io/management: '{"effect": "PreferredDuringScheduling"}'
+        {{- range $key, $value := .Annotations }}
+        {{ json $key }}: {{ json $value }}
+        {{- end }}
     spec:
       serviceAccountName: {{ json .ServiceAccount }}
       imagePullSecrets:

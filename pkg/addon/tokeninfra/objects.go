@@ -123,10 +123,15 @@ func (r *Reconciler) create(ctx context.Context, object client.Object) error {
 	return err
 }
 
-// subjects are the group of a cluster's agents. Admission lets only the one that
-// the hub accepted use what the group is given.
+// subjects are the groups of a cluster's agents, with certificates and with AWS
+// identities. Admission lets only the agent that the hub accepted use what the
+// groups are given.
 func subjects(cluster string) []rbacv1.Subject {
-	return []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: names.ClusterGroup(cluster)}}
+	var groups []rbacv1.Subject
+	for _, group := range []string{names.ClusterGroup(cluster), names.ClusterGroupAWS(cluster)} {
+		groups = append(groups, rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: group})
+	}
+	return groups
 }
 
 func roleRef(addOn string) rbacv1.RoleRef {

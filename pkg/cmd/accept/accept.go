@@ -16,7 +16,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/acceptance"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
 type options struct {
@@ -27,7 +29,13 @@ type options struct {
 	all      bool
 	yes      cli.Yes
 	choice   acceptance.Choice
+	hubARN   string
 }
+
+const (
+	flagHubARN     = "hub-cluster-arn"
+	flagManagedARN = "managed-cluster-arn"
+)
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
@@ -39,7 +47,12 @@ func New(env cli.Env) *cobra.Command {
 
 The command shows who asks with which key. The same fingerprint is printed by
 join on the managed cluster. When two requesters or two keys claim one name,
-none is accepted until one is chosen with --fingerprint.`,
+none is accepted until one is chosen with --fingerprint.
+
+An EKS cluster that registers with AWS has no key: the command shows its ARN,
+its account and the IAM role that the hub will trust. With --registration-auth a
+cluster changes between certificates and AWS; it keeps its name and its
+ManifestWorks, and its credential before is worthless from then on.`,
 		Example: fmt.Sprintf(`  # Accept a cluster, waiting for its request if need be
   %[1]s accept cluster1 --wait
 
@@ -47,7 +60,14 @@ none is accepted until one is chosen with --fingerprint.`,
   %[1]s accept --all-pending
 
   # Refuse a request
-  %[1]s accept cluster1 --deny`, env.Name),
+  %[1]s accept cluster1 --deny
+
+  # Let a cluster that registered with certificates register with AWS
+  %[1]s accept cluster1 --registration-auth awsirsa \
+      --managed-cluster-arn arn:aws:eks:us-east-2:222222222222:cluster/cluster1
+
+  # And back, with the fingerprint that join printed
+  %[1]s accept cluster1 --registration-auth csr --fingerprint SHA256:...`, env.Name),
 		ValidArgsFunction: fleet.CompleteClusters(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.clusters = append(o.clusters, args...)
@@ -57,6 +77,11 @@ none is accepted until one is chosen with --fingerprint.`,
 			return o.run(cmd.Context())
 		},
 	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+func (o *options) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVarP(&o.clusters, "clusters", "c", nil, "names of the clusters, separated by commas")
 	cli.AliasFlag(cmd, "cluster", "clusters")
@@ -66,14 +91,19 @@ none is accepted until one is chosen with --fingerprint.`,
 	flags.BoolVar(&o.choice.Deny, "deny", false, "deny the requests and set hubAcceptsClient to false")
 	flags.StringSliceVar(&o.choice.Requesters, "requesters", nil, "users whose requests are approved as well, besides the identities made for joining")
 	flags.BoolVar(&o.choice.SkipCheck, "skip-approve-check", false, "approve the request whoever made it")
+	cli.NewEnum(&o.choice.Register.Driver, map[string]driver.AuthType{"aws-irsa": driver.AWSIRSA}, driver.CSR, driver.AWSIRSA).
+		AddTo(cmd, "registration-auth", "", "How the cluster is to register; a cluster that registers otherwise changes")
+	flags.StringVar(&o.choice.Register.Managed, flagManagedARN, "", "ARN of the managed EKS cluster, where its ManagedCluster does not name it")
+	flags.StringVar(&o.hubARN, flagHubARN, "", "ARN of the hub's EKS cluster, where its ClusterManager does not name it")
+	cli.AliasFlag(cmd, "eks-hub-cluster-arn", flagHubARN)
 	o.wait.AddTo(cmd, "wait for the request and for the credential to be issued")
 	o.out.AddTo(cmd)
-	env.Kube.AddDryRunFlag(cmd)
-	_ = cmd.RegisterFlagCompletionFunc("clusters", fleet.CompleteClusters(env))
+	o.env.Kube.AddDryRunFlag(cmd)
+	_ = cmd.RegisterFlagCompletionFunc("clusters", fleet.CompleteClusters(o.env))
 	_ = cmd.RegisterFlagCompletionFunc("fingerprint", o.completeFingerprint)
 	cmd.MarkFlagsMutuallyExclusive("deny", "wait")
 	cmd.MarkFlagsMutuallyExclusive("deny", "skip-approve-check")
-	return cmd
+	cmd.MarkFlagsMutuallyExclusive("deny", "registration-auth")
 }
 
 // completeFingerprint completes the keys that wait for a decision, of the cluster
@@ -107,10 +137,31 @@ func (o *options) validate() error {
 		return cli.Usagef("name the clusters, or give --all-pending")
 	case o.choice.Fingerprint != "" && len(o.clusters) != 1:
 		return cli.Usagef("--fingerprint chooses a request of one cluster; name exactly one")
+	case o.choice.Register.Driver != "" && len(o.clusters) != 1:
+		return cli.Usagef("--registration-auth is about one cluster; name exactly one")
+	}
+	if err := o.validateARNs(); err != nil {
+		return err
 	}
 	for _, name := range o.clusters {
 		if err := names.ValidateClusterName(name); err != nil {
 			return cli.Usagef("%v", err)
+		}
+	}
+	return nil
+}
+
+// validateARNs checks the ARNs before anything is contacted.
+func (o *options) validateARNs() error {
+	if o.choice.Register.Managed != "" && o.choice.Register.Driver != driver.AWSIRSA {
+		return cli.Usagef("--%s needs --registration-auth=awsirsa", flagManagedARN)
+	}
+	for flag, arn := range map[string]string{flagManagedARN: o.choice.Register.Managed, flagHubARN: o.hubARN} {
+		if arn == "" {
+			continue
+		}
+		if _, err := awsarn.ParseCluster(arn); err != nil {
+			return cli.Usagef("--%s: %v", flag, err)
 		}
 	}
 	return nil
@@ -126,15 +177,15 @@ func (o *options) run(ctx context.Context) error {
 	if err := fleet.RequireHub(o.env, c); err != nil {
 		return err
 	}
+	r := &acceptance.Runner{Env: o.env, Client: c, Choice: o.choice, Wait: o.wait, HubARN: o.hubARN}
 	if o.all {
-		if o.clusters, err = o.pending(ctx, c); err != nil {
+		if o.clusters, err = o.pending(ctx, r); err != nil {
 			return err
 		}
 	}
-	if err := o.confirm(ctx, c); err != nil {
+	if err := o.confirm(ctx, r); err != nil {
 		return err
 	}
-	r := &acceptance.Runner{Env: o.env, Client: c, Choice: o.choice, Wait: o.wait}
 	var (
 		results []acceptance.Result
 		errs    []error
@@ -166,20 +217,25 @@ func together(errs []error) error {
 	}
 }
 
-// pending returns the clusters with a request that waits, and prints the
-// requests.
-func (o *options) pending(ctx context.Context, c client.Client) ([]string, error) {
-	requests, err := fleet.Requests(ctx, c, "")
+// pending returns the clusters that wait, with a request or with the ARN of an EKS
+// cluster, and prints who they say they are.
+func (o *options) pending(ctx context.Context, r *acceptance.Runner) ([]string, error) {
+	requests, err := fleet.Requests(ctx, r.Client, "")
 	if err != nil {
 		return nil, err
 	}
 	var waiting []string
-	for _, r := range requests {
-		if r.State == fleet.Pending && r.Refusal == "" && !r.Renewal {
-			waiting = append(waiting, r.Cluster)
-			o.env.Say("%s: %s", r.Cluster, r.Describe(o.env.Clock.Now()))
+	for _, req := range requests {
+		if req.State == fleet.Pending && req.Refusal == "" && !req.Renewal {
+			waiting = append(waiting, req.Cluster)
+			o.env.Say("%s: %s", req.Cluster, req.Describe(o.env.Clock.Now()))
 		}
 	}
+	eks, err := r.PendingEKS(ctx)
+	if err != nil {
+		return nil, err
+	}
+	waiting = append(waiting, eks...)
 	slices.Sort(waiting)
 	waiting = slices.Compact(waiting)
 	if len(waiting) == 0 {
@@ -189,18 +245,27 @@ func (o *options) pending(ctx context.Context, c client.Client) ([]string, error
 }
 
 // confirm asks before clusters are accepted that were not named, and before one
-// that works is denied. A cluster that was named is accepted without a question:
-// who named it means it.
-func (o *options) confirm(ctx context.Context, c client.Client) error {
+// that works is denied or changes how it registers. Another cluster that was named
+// is accepted without a question: who named it means it.
+func (o *options) confirm(ctx context.Context, r *acceptance.Runner) error {
 	verb, loss := "Accept", ""
-	if o.choice.Deny {
+	switch {
+	case o.choice.Deny:
 		verb = "Deny"
-		joined, err := o.joined(ctx, c)
+		joined, err := o.joined(ctx, r.Client)
 		if err != nil {
 			return err
 		}
 		if len(joined) > 0 {
 			loss = fmt.Sprintf(" The hub withdraws what it granted to %s: agents and add-ons there lose their access.", strings.Join(joined, ", "))
+		}
+	case o.choice.Register.Driver != "":
+		changes, err := r.Changes(ctx, o.clusters[0])
+		if err != nil {
+			return err
+		}
+		if changes {
+			loss = fmt.Sprintf(" It is to register with %s instead: the credential that its agent has now loses its access.", o.choice.Register.Driver)
 		}
 	}
 	if len(o.clusters) == 0 || !o.all && loss == "" {

@@ -33,10 +33,11 @@ func (o *setOptions) await(ctx context.Context, runner *install.Runner, agent in
 		o.env.Say("The hub has given this cluster no credential yet; its add-ons register when it has.")
 		return nil
 	}
-	config, err := agent.HubConfig()
+	config, release, err := runner.HubConnection(ctx, agent)
 	if err != nil {
 		return err
 	}
+	defer release()
 	config.Timeout = hubPatience
 	hub, err := cli.NewClient(o.env.Kube.Guard(config))
 	if err != nil {

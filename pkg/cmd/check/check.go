@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/podproblem"
@@ -65,7 +66,7 @@ func newHub(env cli.Env) *cobra.Command {
 				return err
 			}
 			h := &hubScope{scope: s, selfTest: selfTest, limit: longest}
-			return finish(env, out, run(cmd.Context(), "hub "+s.config.Host, h.steps()))
+			return checks.Finish(env, out, run(cmd.Context(), "hub "+s.config.Host, h.steps()))
 		},
 	}
 	cmd.Flags().BoolVar(&selfTest, "self-test", true, "ask the hub for a worthless certificate and delete the request again")
@@ -88,7 +89,7 @@ func newSpoke(env cli.Env) *cobra.Command {
 				return err
 			}
 			a := &agentScope{scope: s, limit: longest}
-			return finish(env, out, run(cmd.Context(), "managed cluster "+s.config.Host, a.steps()))
+			return checks.Finish(env, out, run(cmd.Context(), "managed cluster "+s.config.Host, a.steps()))
 		},
 	}
 	longest.addTo(cmd)
@@ -116,7 +117,7 @@ func newCluster(env cli.Env) *cobra.Command {
 				return err
 			}
 			c := &clusterScope{scope: s, name: args[0], limit: longest}
-			return finish(env, out, run(cmd.Context(), "cluster "+args[0], c.steps()))
+			return checks.Finish(env, out, run(cmd.Context(), "cluster "+args[0], c.steps(cmd.Context())))
 		},
 	}
 	longest.addTo(cmd)

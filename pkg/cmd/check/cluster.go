@@ -29,13 +29,23 @@ type clusterScope struct {
 	limit    limit
 }
 
-func (c *clusterScope) steps() []step {
-	return []step{
+func (c *clusterScope) steps(ctx context.Context) []step {
+	var announced []step
+	issued := []step{{"a credential was issued", false, c.issued}}
+	if c.byAWS(ctx) {
+		announced = []step{{"its EKS cluster is announced", false, c.announced}}
+		issued = []step{
+			{"the hub granted its AWS identity", false, c.granted},
+			{"its IAM role is mapped to its group", false, c.mapped},
+		}
+	}
+	return slices.Concat([]step{
 		{"the hub knows the cluster", true, c.known},
 		{"nobody else claims its name", false, c.unique},
+	}, announced, []step{
 		{"the cluster is accepted", true, c.accepted},
 		{"the hub has prepared its namespace", true, c.prepared},
-		{"a credential was issued", false, c.issued},
+	}, issued, []step{
 		{"the agent has joined", true, c.joined},
 		{"the agent renews its lease", false, c.lease},
 		{"the clocks agree", false, c.clocks},
@@ -45,7 +55,7 @@ func (c *clusterScope) steps() []step {
 		{"their credentials are good for a while", false, c.lasting},
 		{"the keys of its tokens are believed", false, c.issuer},
 		{"its credentials are short-lived", false, c.lifetimes},
-	}
+	})
 }
 
 func (c *clusterScope) known(ctx context.Context) (status, string, string) {
@@ -103,9 +113,6 @@ func (c *clusterScope) prepared(ctx context.Context) (status, string, string) {
 }
 
 func (c *clusterScope) issued(context.Context) (status, string, string) {
-	if c.cluster.Annotations[names.AnnotationManagedClusterARN] != "" {
-		return good("its identity comes from AWS")
-	}
 	for _, r := range slices.Backward(c.requests) {
 		switch {
 		case r.State == fleet.Issued:

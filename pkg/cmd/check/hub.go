@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 )
 
 const signerPatience = 10 * time.Second
@@ -47,6 +48,8 @@ func (h *hubScope) steps() []step {
 		{"the token authorizer runs", false, h.tokenAuthorizer},
 		{"the hub knows managed clusters", true, h.served},
 		{"the hub signs client certificates", false, h.signs},
+		{"EKS clusters can register by AWS IAM", false, h.aws},
+		{"AWS identities of clusters are granted", false, h.grants},
 		{"clusters can reach the hub", false, h.address},
 		{"clusters can find the hub's CA", false, h.published},
 		{"join tokens can be made", false, h.joinable},
@@ -112,11 +115,15 @@ func (h *hubScope) signs(ctx context.Context) (status, string, string) {
 	if !h.selfTest {
 		return skipped, "--self-test=false", ""
 	}
+	if hubspec.Only(&h.manager) {
+		return good("it need not: clusters register by AWS IAM only")
+	}
 	err := install.SelfTest(ctx, h.client, h.env.Clock, signerPatience)
 	var none *install.NoSignerError
 	switch {
 	case errors.As(err, &none):
-		return bad("give kube-controller-manager --cluster-signing-cert-file and --cluster-signing-key-file, or make another cluster the hub: the csr driver, the only one of this release, needs the signer", "%v", none)
+		return bad("on EKS, which has no such signer, run: "+h.fix(h.env.Command("init --registration-auth aws-irsa --hub-cluster-arn ARN"))+
+			"; elsewhere give kube-controller-manager --cluster-signing-cert-file and --cluster-signing-key-file, or make another cluster the hub", "%v", none)
 	case err != nil:
 		return broken(err)
 	}

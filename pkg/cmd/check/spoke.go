@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -109,9 +110,25 @@ func (a *agentScope) unaccepted(ctx context.Context) (status, string, string) {
 	return bad("on the hub: "+a.env.Elsewhere(accept...), "none yet: the hub has not accepted the cluster")
 }
 
-// issued looks at the certificate that the agent works with.
+// role is the IAM role that a hub kubeconfig Secret has in the place of a
+// certificate; empty if there is none.
+func role(data map[string][]byte) string {
+	hub, err := kubeconfig.ParseHub(data[names.KeyKubeconfig])
+	if err != nil || hub.User.Exec == nil {
+		return ""
+	}
+	if i := slices.Index(hub.User.Exec.Args, "--role-arn"); i >= 0 && i+1 < len(hub.User.Exec.Args) {
+		return hub.User.Exec.Args[i+1]
+	}
+	return ""
+}
+
+// issued looks at the credential that the agent works with.
 func (a *agentScope) issued(ctx context.Context) (status, string, string) {
 	data, err := a.secret(ctx, names.HubKubeconfigSecret)
+	if arn := role(data); err == nil && arn != "" && len(data[names.KeyTLSCert]) == 0 {
+		return good("the IAM role %s, until the hub revokes it", arn)
+	}
 	if install.Gone(err) || (err == nil && len(data[names.KeyTLSCert]) == 0) {
 		return a.unaccepted(ctx)
 	}

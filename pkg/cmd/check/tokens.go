@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/issuers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
@@ -67,7 +68,7 @@ what they lead to.`,
 			if flags.File != "" {
 				steps = t.fileSteps()
 			}
-			return finish(env, out, run(cmd.Context(), "workload tokens on the hub "+s.config.Host, steps))
+			return checks.Finish(env, out, run(cmd.Context(), "workload tokens on the hub "+s.config.Host, steps))
 		},
 	}
 	cmd.Flags().StringVar(&self, "service-account", self, "ServiceAccount of the token authorizer, as NAMESPACE/NAME")

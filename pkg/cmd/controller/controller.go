@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"os"
@@ -113,6 +114,12 @@ func verifiesHub(config *rest.Config) error {
 	return nil
 }
 
+// namespace is that of the role, empty where it does not run in a pod and no flag
+// says it.
+func (c *common) namespace() string {
+	return cmp.Or(c.leaderElectionNamespace, os.Getenv("POD_NAMESPACE"))
+}
+
 // unlimited leaves rate limiting to the API server's priority and fairness,
 // which knows how busy it is.
 func unlimited(config *rest.Config) *rest.Config {
@@ -126,10 +133,7 @@ func unlimited(config *rest.Config) *rest.Config {
 func (c *common) manager(config *rest.Config, name string, objects cache.Options) (manager.Manager, error) {
 	trim() // What package initialisation has left.
 	ctrl.SetLogger(klog.Background())
-	namespace := c.leaderElectionNamespace
-	if namespace == "" {
-		namespace = os.Getenv("POD_NAMESPACE")
-	}
+	namespace := c.namespace()
 	if c.leaderElect && namespace == "" {
 		return nil, errors.New("leader election needs a namespace: set --leader-election-namespace, or --leader-elect=false when there is one process only")
 	}

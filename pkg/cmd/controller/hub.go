@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,6 +22,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/csrapproval"
 )
 
 // hubFlags are the flags of the hub registration controllers (contract B.6).
@@ -35,6 +37,7 @@ type hubFlags struct {
 	labels       string
 	resources    []string
 	gates        []string
+	aws          hubAWSFlags
 }
 
 func newHub() *cobra.Command {
@@ -51,9 +54,10 @@ func newHub() *cobra.Command {
 
 func (f *hubFlags) addFlags(flags *pflag.FlagSet) {
 	f.common.addFlags(flags)
-	flags.StringSliceVar(&f.drivers, "enabled-registration-drivers", []string{string(driver.CSR)}, "how clusters may register")
+	flags.StringSliceVar(&f.drivers, "enabled-registration-drivers", []string{string(driver.CSR)}, "how clusters may register: csr, awsirsa")
 	flags.StringSliceVar(&f.csrUsers, "auto-approved-csr-users", nil, "users whose first CSRs are approved while the gate ManagedClusterAutoApproval is on")
 	flags.StringSliceVar(&f.clusterUsers, "cluster-auto-approval-users", nil, "old name of --auto-approved-csr-users")
+	f.aws.addFlags(flags)
 	flags.StringVar(&f.labels, "labels", "", "labels for what is made for clusters, as key=value,...")
 	flags.StringSliceVar(&f.resources, "gc-resource-list", resourceNames(hub.DefaultCleanupResources()),
 		"what is deleted, in this order, from the namespace of a cluster that goes, as group/version/resource")
@@ -62,26 +66,22 @@ func (f *hubFlags) addFlags(flags *pflag.FlagSet) {
 
 // config turns flags into values, without the network.
 func (f *hubFlags) config() (hub.Config, error) {
-	drivers, errDrivers := hubDrivers(f.drivers)
 	extra, errLabels := parseLabels(f.labels)
 	resources, errResources := parseResources(f.resources)
 	gates, errGates := parseGates(feature.DefaultHubRegistrationFeatureGates, f.gates)
 	errMissing := gates.without(feature.ClusterProfile, feature.ClusterImporter, feature.V1beta1CSRAPICompatibility)
+	drivers, errDrivers := f.hubDrivers(gates[feature.ManagedClusterAutoApproval])
 	if err := errors.Join(errDrivers, errLabels, errResources, errGates, errMissing); err != nil {
 		return hub.Config{}, err
 	}
-	users := f.csrUsers
-	if len(users) == 0 {
-		users = f.clusterUsers
-	}
 	return hub.Config{
-		Drivers:           drivers,
-		AutoApprove:       gates[feature.ManagedClusterAutoApproval],
-		AutoApprovedUsers: users,
-		ResourceCleanup:   gates[feature.ResourceCleanup],
-		CleanupResources:  resources,
-		Labels:            extra,
-		Clock:             clock.RealClock{},
+		Drivers:          drivers,
+		Namespace:        cmp.Or(f.common.namespace(), names.HubNamespace),
+		AutoApprove:      gates[feature.ManagedClusterAutoApproval],
+		ResourceCleanup:  gates[feature.ResourceCleanup],
+		CleanupResources: resources,
+		Labels:           extra,
+		Clock:            clock.RealClock{},
 	}, nil
 }
 
@@ -114,22 +114,29 @@ func (f *hubFlags) run(cmd *cobra.Command) error {
 	return mgr.Start(ctx)
 }
 
-// hubDrivers returns the hub side of the drivers called names.
-func hubDrivers(wanted []string) ([]driver.Hub, error) {
-	var drivers []driver.Hub
+// hubDrivers returns the enabled drivers with the controllers that each needs.
+func (f *hubFlags) hubDrivers(autoApprove bool) ([]hub.Driver, error) {
+	users := f.csrUsers
+	if len(users) == 0 {
+		users = f.clusterUsers
+	}
+	var drivers []hub.Driver
 	var errs []error
-	for _, name := range wanted {
+	for _, name := range f.drivers {
 		kind, err := driver.ParseAuthType(name)
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("--enabled-registration-drivers: %w", err))
 		case kind == driver.CSR:
-			drivers = append(drivers, csr.Hub{})
+			drivers = append(drivers, hub.Driver{Hub: csr.Hub{}, Setup: csrapproval.Setup(autoApprove, users)})
+		case kind == driver.AWSIRSA:
+			aws, err := f.aws.driver()
+			drivers, errs = append(drivers, aws), append(errs, err)
 		default:
-			errs = append(errs, fmt.Errorf("--enabled-registration-drivers: %q is not available in this version: use %q", kind, driver.CSR))
+			errs = append(errs, fmt.Errorf("--enabled-registration-drivers: %q is not available in this version: use %q or %q", kind, driver.CSR, driver.AWSIRSA))
 		}
 	}
-	if len(wanted) == 0 {
+	if len(f.drivers) == 0 {
 		errs = append(errs, fmt.Errorf("--enabled-registration-drivers: name at least one, such as %q", driver.CSR))
 	}
 	return drivers, errors.Join(errs...)

@@ -17,7 +17,15 @@ func TestFlagsAreJudgedFirst(t *testing.T) {
 		want []string
 	}{
 		{[]string{"hub", "--enabled-registration-drivers=oidc"}, []string{`"oidc"`, "csr, awsirsa, grpc"}},
-		{[]string{"hub", "--enabled-registration-drivers=csr,aws-irsa"}, []string{"awsirsa", "not available in this version"}},
+		{[]string{"hub", "--enabled-registration-drivers=csr,grpc"}, []string{"grpc", "not available in this version"}},
+		{[]string{"hub", "--enabled-registration-drivers=csr,aws-irsa"}, []string{"--hub-cluster-arn: the registration driver awsirsa needs it"}},
+		{
+			[]string{
+				"hub", "--enabled-registration-drivers=awsirsa", "--hub-cluster-arn=hub", "--auto-approved-arn-patterns=(",
+				"--aws-resource-tags=a=b=c", "--aws-identity-mapping=x",
+			},
+			[]string{"is not the ARN of an EKS cluster", "no regular expression", "--aws-resource-tags", "auto, access-entry and aws-auth"},
+		},
 		{[]string{"hub", "--enabled-registration-drivers="}, []string{"name at least one"}},
 		{[]string{"hub", "--feature-gates=Magic=true"}, []string{`"Magic"`, "ManagedClusterAutoApproval", "ResourceCleanup"}},
 		{[]string{"hub", "--feature-gates=ResourceCleanup"}, []string{"Name=true"}},

@@ -5,15 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -38,7 +39,8 @@ given hub kubeconfig. Our registration agent does the same by itself with
 
 The kubeconfig's user needs, on the hub, get, list, watch, create, patch and
 delete of the ConfigMap ` + names.IssuerConfigMap + ` in the cluster's namespace and get of the
-ManagedCluster; files that it names are read again when they change. The ServiceAccount
+ManagedCluster. Files that it names lie next to it and are read again when they
+change; it runs no program. The ServiceAccount
 needs, here, create of serviceaccounts/token of itself. Its namespace must begin with
 ` + names.AgentNamespacePrefix + `: the hub accepts no proof of the keys from another one.`,
 		Args: cobra.NoArgs,
@@ -72,9 +74,10 @@ func (f *issuerFlags) validate() error {
 	return errors.Join(errs...)
 }
 
-// hubConfig is the connection to the hub, which must be verified.
+// hubConfig is the connection to the hub, which must be verified. The kubeconfig
+// is a mounted Secret.
 func (f *issuerFlags) hubConfig() (*rest.Config, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", f.hub)
+	config, err := mountedConfig(f.hub)
 	if err != nil {
 		return nil, fmt.Errorf("--hub-kubeconfig: %w", err)
 	}
@@ -83,6 +86,22 @@ func (f *issuerFlags) hubConfig() (*rest.Config, error) {
 	}
 	config.UserAgent = "kubectl-ocm/issuer.publish"
 	return unlimited(config), nil
+}
+
+// mountedConfig reads the kubeconfig of a mounted Secret.
+func mountedConfig(name string) (*rest.Config, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	hub, err := kubeconfig.ParseHub(data)
+	if err != nil {
+		return nil, err
+	}
+	if hub, err = hub.Mounted(filepath.Dir(name)); err != nil {
+		return nil, err
+	}
+	return hub.Config()
 }
 
 func (f *issuerFlags) run(cmd *cobra.Command) error {

@@ -40,6 +40,7 @@ type spokeFlags struct {
 type spokeDriverFlags struct {
 	name              string
 	expirationSeconds int32
+	aws               spokeAWSFlags
 }
 
 // spokeIgnoredFlags are OCM's flags that are taken and change nothing: the API
@@ -84,7 +85,8 @@ func (f *spokeFlags) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&f.claims.MaxCustom, "max-custom-cluster-claims", 20, "how many ClusterClaims that are not reserved are reported")
 	flags.StringSliceVar(&f.claims.ReservedSuffixes, "reserved-cluster-claim-suffixes", nil, "suffixes of ClusterClaims that are always reported")
 	flags.Int32Var(&f.driver.expirationSeconds, "client-cert-expiration-seconds", 0, "life of the client certificate to ask for, at least 3600; 0 leaves it to the hub")
-	flags.StringVar(&f.driver.name, "registration-auth", "", "registration driver; empty means csr")
+	flags.StringVar(&f.driver.name, "registration-auth", "", "registration driver, csr or awsirsa; empty means csr")
+	f.driver.aws.addFlags(flags)
 	flags.StringSliceVar(&f.gates, "feature-gates", nil, "feature gates as Name=true or Name=false")
 	f.addOns.addFlags(flags)
 	f.issuer.addFlags(flags)
@@ -143,8 +145,12 @@ func (f *spokeDriverFlags) constructor() (func(driver.Identity) driver.Agent, er
 	if err != nil {
 		return nil, fmt.Errorf("--registration-auth: %w", err)
 	}
-	if kind != driver.CSR {
-		return nil, fmt.Errorf("--registration-auth: driver %q is not available in this version: use csr", f.name)
+	switch kind {
+	case driver.AWSIRSA:
+		return f.aws.constructor()
+	case driver.CSR:
+	case driver.GRPC, driver.Token:
+		return nil, fmt.Errorf("--registration-auth: driver %q is not available in this version: use csr or awsirsa", f.name)
 	}
 	if s := f.expirationSeconds; s != 0 && s < driver.MinClientCertSeconds {
 		return nil, fmt.Errorf("--client-cert-expiration-seconds: %d is less than %d; 0 leaves it to the hub", s, driver.MinClientCertSeconds)

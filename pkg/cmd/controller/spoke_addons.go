@@ -50,16 +50,11 @@ func (f *spokeAddOnFlags) config(cluster spokeDriverFlags) (*agent.AddOns, error
 	}
 	expiration := cluster.expirationSeconds
 	return &agent.AddOns{
-		KubeClient: auth,
-		NewDriver: func(cluster string, addOn *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig, auth driver.AuthType) (driver.AddOn, error) {
-			switch auth {
-			case driver.Token:
-				return token.NewAddOn(token.Config{Cluster: cluster, AddOn: addOn, Registration: registration, ExpirationSeconds: seconds, Clock: clock.RealClock{}}), nil
-			case driver.CSR:
-				return csr.NewAddOn(csr.AddOnConfig{Cluster: cluster, AddOn: addOn.Name, Registration: registration, ExpirationSeconds: expiration, Clock: clock.RealClock{}}), nil
-			case driver.AWSIRSA, driver.GRPC:
+		NewDriver: func(cluster string, addOn *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig) driver.AddOn {
+			if auth == driver.Token && registration.Type == addonv1beta1.KubeClient {
+				return token.NewAddOn(token.Config{Cluster: cluster, AddOn: addOn, Registration: registration, ExpirationSeconds: seconds, Clock: clock.RealClock{}})
 			}
-			return nil, &driver.UnknownAuthTypeError{Value: string(auth), Valid: []driver.AuthType{driver.CSR, driver.Token}}
+			return csr.NewAddOn(csr.AddOnConfig{Cluster: cluster, AddOn: addOn.Name, Registration: registration, ExpirationSeconds: expiration, Clock: clock.RealClock{}})
 		},
 	}, nil
 }

@@ -22,7 +22,17 @@ func TestSpokeRefusesBadFlags(t *testing.T) {
 		{name: "cluster name", args: []string{"--spoke-cluster-name=C_1"}, words: []string{"invalid cluster name"}},
 		{name: "old cluster name flag", args: []string{"--cluster-name=C_1"}, words: []string{"invalid cluster name"}},
 		{name: "driver", args: []string{"--registration-auth=foo"}, words: []string{"csr, awsirsa, grpc"}},
-		{name: "driver to come", args: []string{"--registration-auth=aws-irsa"}, words: []string{"not available in this version"}},
+		{name: "driver to come", args: []string{"--registration-auth=grpc"}, words: []string{"not available in this version"}},
+		{name: "AWS without ARNs", args: []string{"--registration-auth=aws-irsa"}, words: []string{"--hub-cluster-arn: the registration driver awsirsa needs it", "--managed-cluster-arn"}},
+		{name: "no ARN", args: []string{"--registration-auth=awsirsa", "--hub-cluster-arn=hub", "--managed-cluster-arn=arn:aws:eks:us-west-2:222222222222:cluster/c1"}, words: []string{"--hub-cluster-arn", "is not the ARN of an EKS cluster"}},
+		{
+			name: "two partitions", words: []string{"across partitions"},
+			args: []string{"--registration-auth=awsirsa", "--hub-cluster-arn=arn:aws-us-gov:eks:us-gov-west-1:111111111111:cluster/hub", "--managed-cluster-arn=arn:aws:eks:us-west-2:222222222222:cluster/c1"},
+		},
+		{
+			name: "identifier of others", words: []string{"is not the identifier of these two clusters"},
+			args: []string{"--registration-auth=awsirsa", "--hub-cluster-arn=arn:aws:eks:us-west-2:111111111111:cluster/hub", "--managed-cluster-arn=arn:aws:eks:us-west-2:222222222222:cluster/c1", "--managed-cluster-role-suffix=0123456789abcdef0123456789abcdef"},
+		},
 		{name: "URL", args: []string{"--spoke-external-server-urls=http://a"}, words: []string{"https URL"}},
 		{name: "expiration", args: []string{"--client-cert-expiration-seconds=600"}, words: []string{"3600"}},
 		{name: "period", args: []string{"--cluster-healthcheck-period=0s"}, words: []string{"must be positive"}},
@@ -59,12 +69,19 @@ func TestIssuerRefusesBadFlags(t *testing.T) {
 	if err := os.WriteFile(insecure, []byte("apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a}}]\nclusters: [{name: a, cluster: {server: 'https://a', insecure-skip-tls-verify: true}}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	marker, runs := filepath.Join(dir, "ran"), filepath.Join(dir, "runs")
+	program := "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\nclusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\n" +
+		"users: [{name: a, user: {exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: touch, args: [" + marker + "]}}}]\n"
+	if err := os.WriteFile(runs, []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct{ args, words string }{
 		{"", "--hub-kubeconfig is missing"},
 		{"--hub-kubeconfig=x", "invalid cluster name"},
 		{"--hub-kubeconfig=x --cluster-name=c1", "--service-account is missing"},
 		{"--hub-kubeconfig=/does/not/exist --cluster-name=c1 --service-account=a", "--hub-kubeconfig: "},
 		{"--hub-kubeconfig=" + insecure + " --cluster-name=c1 --service-account=a", "does not verify the hub"},
+		{"--hub-kubeconfig=" + runs + " --cluster-name=c1 --service-account=a", `it runs the program "touch"`},
 	} {
 		cmd := controller.New()
 		cmd.SetArgs(append([]string{"issuer"}, strings.Fields(tc.args)...))
@@ -73,5 +90,8 @@ func TestIssuerRefusesBadFlags(t *testing.T) {
 		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), tc.words) {
 			t.Errorf("%s: got %v, want %q", tc.args, err, tc.words)
 		}
+	}
+	if _, err := os.Stat(marker); err == nil {
+		t.Error("the program of a mounted kubeconfig ran")
 	}
 }

@@ -102,7 +102,25 @@ func (o *clusterOptions) clusters(ctx context.Context, c client.Client, selector
 			clusters = append(clusters, fleet.Describe(obj, own))
 		}
 	}
+	o.addRoles(ctx, c, clusters)
 	return clusters, nil
+}
+
+// addRoles adds the IAM roles of clusters that register by AWS IAM.
+func (o *clusterOptions) addRoles(ctx context.Context, c client.Reader, clusters []fleet.Cluster) {
+	if !slices.ContainsFunc(clusters, func(c fleet.Cluster) bool { return c.ARN != "" }) {
+		return
+	}
+	roles, err := fleet.Roles(ctx, c)
+	if err != nil {
+		// The list is worth having without the right to read records.
+		o.env.Warn("IAM roles are not shown: %v", err)
+	}
+	for i := range clusters {
+		if role, ok := roles[clusters[i].Name]; ok {
+			clusters[i].RoleARN = role.String()
+		}
+	}
 }
 
 func (o *clusterOptions) matches(obj *clusterv1.ManagedCluster) bool {
@@ -136,6 +154,8 @@ func (o *clusterOptions) columns() []cli.Column[fleet.Cluster] {
 		{Header: "version", Value: func(c fleet.Cluster) string { return c.Version }},
 		{Header: "age", Wide: true, Value: func(c fleet.Cluster) string { return duration.ShortHumanDuration(now.Sub(c.Created)) }},
 		{Header: "auth", Wide: true, Value: func(c fleet.Cluster) string { return c.Auth }},
+		{Header: "arn", Wide: true, Value: func(c fleet.Cluster) string { return c.ARN }},
+		{Header: "role", Wide: true, Value: func(c fleet.Cluster) string { return c.RoleARN }},
 		{Header: "cred-expires", Wide: true, Value: func(c fleet.Cluster) string { return cli.Until(c.CredentialExpires, now) }},
 		{Header: "keys", Wide: true, Value: keys},
 		{Header: "reason", Wide: true, Value: func(c fleet.Cluster) string { return c.Reason }},

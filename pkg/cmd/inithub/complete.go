@@ -37,6 +37,9 @@ func (o *options) complete(cmd *cobra.Command) (install.Hub, error) {
 	collect(err)
 	h.Drivers, err = o.drivers.value(o.gates)
 	collect(err)
+	h.KeepDrivers = len(o.drivers.names) == 0
+	h.AWS, err = o.drivers.awsSpec(o.env.Kube, o.gates)
+	collect(err)
 	collect(o.join.validate())
 	h.Features = o.features
 	for _, feature := range h.Features.On {
@@ -59,29 +62,42 @@ func (o *options) complete(cmd *cobra.Command) (install.Hub, error) {
 
 // value returns the drivers for the ClusterManager, or nil to keep the live ones.
 func (d *driverFlags) value(gates *flags.Gates) ([]operatorv1.RegistrationDriverHub, error) {
-	for _, name := range d.names {
-		if name != driver.CSR {
-			return nil, fmt.Errorf("--registration-drivers: %s is not available in this release; use csr", name)
-		}
-	}
-	if d.awsARN != "" || len(d.awsTags)+len(d.awsPatterns) > 0 {
-		return nil, errors.New("--hub-cluster-arn, --aws-resource-tags and --auto-approved-arn-patterns need --registration-drivers=awsirsa")
+	if slices.Contains(d.names, driver.GRPC) {
+		return nil, fmt.Errorf("--%s: grpc is not available in this release; use csr or awsirsa", flagDrivers)
 	}
 	if d.grpcServer != "" || len(d.grpcUsers) > 0 {
-		return nil, errors.New("--grpc-server and --auto-approved-grpc-identities need --registration-drivers=grpc")
+		return nil, fmt.Errorf("--grpc-server and --auto-approved-grpc-identities need --%s=grpc", flagDrivers)
 	}
-	if len(d.csrUsers) > 0 && !gates.Enabled("ManagedClusterAutoApproval") {
-		return nil, errors.New("--auto-approved-csr-identities needs --feature-gates=ManagedClusterAutoApproval=true")
+	if err := d.validateUsers(gates); err != nil {
+		return nil, err
 	}
-	switch {
-	case len(d.csrUsers) > 0:
-		return []operatorv1.RegistrationDriverHub{{
-			AuthType: string(driver.CSR), CSR: &operatorv1.CSRConfig{AutoApprovedIdentities: d.csrUsers},
-		}}, nil
-	case len(d.names) > 0:
-		return []operatorv1.RegistrationDriverHub{{AuthType: string(driver.CSR)}}, nil
+	names := d.names
+	if len(names) == 0 && len(d.csrUsers) > 0 {
+		names = []driver.AuthType{driver.CSR}
 	}
-	return nil, nil
+	var drivers []operatorv1.RegistrationDriverHub
+	for _, name := range names {
+		wanted := operatorv1.RegistrationDriverHub{AuthType: string(name)}
+		if name == driver.CSR && len(d.csrUsers) > 0 {
+			wanted.CSR = &operatorv1.CSRConfig{AutoApprovedIdentities: d.csrUsers}
+		}
+		drivers = append(drivers, wanted)
+	}
+	return drivers, nil
+}
+
+// validateUsers checks who may register without a person.
+func (d *driverFlags) validateUsers(gates *flags.Gates) error {
+	if len(d.csrUsers) == 0 {
+		return nil
+	}
+	if len(d.names) > 0 && !slices.Contains(d.names, driver.CSR) {
+		return fmt.Errorf("--auto-approved-csr-identities needs --%s=csr", flagDrivers)
+	}
+	if !gates.Enabled("ManagedClusterAutoApproval") {
+		return errors.New("--auto-approved-csr-identities needs --feature-gates=ManagedClusterAutoApproval=true")
+	}
+	return nil
 }
 
 func (j *joinFlags) validate() error {

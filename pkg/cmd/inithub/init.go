@@ -34,9 +34,7 @@ type options struct {
 type driverFlags struct {
 	names        []driver.AuthType
 	csrUsers     []string
-	awsARN       string
-	awsTags      []string
-	awsPatterns  []string
+	aws          awsFlags
 	grpcUsers    []string
 	grpcServer   string
 	grpcEndpoint string
@@ -77,10 +75,17 @@ older installation is brought to this release.`,
   # With a token authorizer for Envoy or Istio
   %[1]s init --wait --feature token-authorizer
 
+  # An EKS hub, whose clusters register by AWS IAM
+  %[1]s init --wait --registration-auth aws-irsa \
+      --hub-cluster-arn arn:aws:eks:eu-west-1:111111111111:cluster/hub
+
   # See what would be installed
   %[1]s init --dry-run=client > hub.yaml`, env.Name),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.ask(); err != nil {
+				return err
+			}
 			values, err := o.complete(cmd)
 			if err != nil {
 				return err
@@ -126,19 +131,16 @@ func (o *options) addFeatures(cmd *cobra.Command) {
 
 func (d *driverFlags) addTo(cmd *cobra.Command) {
 	cli.NewEnumSlice(&d.names, map[string]driver.AuthType{"aws-irsa": driver.AWSIRSA}, driver.CSR, driver.AWSIRSA, driver.GRPC).
-		AddTo(cmd, "registration-drivers", "", "how clusters may register")
-	cli.AliasFlag(cmd, "registration-auth", "registration-drivers")
+		AddTo(cmd, flagDrivers, "", "how clusters may register: csr, awsirsa (also aws-irsa) or both (also --registration-drivers)")
+	cli.AliasFlag(cmd, "registration-drivers", flagDrivers)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&d.csrUsers, "auto-approved-csr-identities", nil, "users whose requests are approved without a person")
-	flags.StringVar(&d.awsARN, "hub-cluster-arn", "", "ARN of the hub's EKS cluster, for awsirsa")
-	cli.AliasFlag(cmd, "eks-hub-cluster-arn", "hub-cluster-arn")
-	flags.StringSliceVar(&d.awsTags, "aws-resource-tags", nil, "tags of what is made in AWS, as key=value")
-	flags.StringSliceVar(&d.awsPatterns, "auto-approved-arn-patterns", nil, "clusters that are accepted without a person, by ARN")
+	d.aws.addTo(cmd)
 	flags.StringSliceVar(&d.grpcUsers, "auto-approved-grpc-identities", nil, "users whose gRPC requests are approved without a person")
 	flags.StringVar(&d.grpcServer, "grpc-server", "", "address of the gRPC server")
 	flags.StringVar(&d.grpcEndpoint, "grpc-endpoint-type", "hostname", "hostname or loadBalancer")
-	for _, name := range []string{"hub-cluster-arn", "aws-resource-tags", "auto-approved-arn-patterns", "auto-approved-grpc-identities", "grpc-server", "grpc-endpoint-type"} {
-		// Hidden as long as their drivers are not available.
+	for _, name := range []string{"auto-approved-grpc-identities", "grpc-server", "grpc-endpoint-type"} {
+		// Hidden as long as their driver is not available.
 		flags.Lookup(name).Hidden = true
 	}
 }

@@ -5,15 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 )
 
 // signerPatience is how long the self-test waits for a certificate. A signer
@@ -48,10 +49,14 @@ func (o *options) run(ctx context.Context, h install.Hub) error {
 		o.env.Say("The server would accept all of it; nothing was changed.")
 		return nil
 	}
-	if err := o.selfTest(ctx, runner.Client); err != nil {
+	// Now the hub says how clusters register.
+	if address, err = fleet.HubAddress(ctx, config, runner.Client, h.Server); err != nil {
 		return err
 	}
-	return o.printJoin(ctx, runner.Client, config, h)
+	if err := o.selfTest(ctx, runner.Client, address); err != nil {
+		return err
+	}
+	return o.printJoin(ctx, runner.Client, address)
 }
 
 func (o *options) install(ctx context.Context, runner *install.Runner, h install.Hub, info bootstrap.ClusterInfo) error {
@@ -114,9 +119,13 @@ func (o *options) warnAddress(ctx context.Context, address *fleet.Address) {
 	}
 }
 
-// selfTest asks the hub for a worthless certificate. What it finds never fails
-// init: the hub works for clusters that register in another way.
-func (o *options) selfTest(ctx context.Context, c client.Client) error {
+// selfTest asks the hub for a worthless certificate, unless clusters register in
+// other ways only. What it finds never fails init: the hub works for clusters that
+// register in another way.
+func (o *options) selfTest(ctx context.Context, c client.Client, hub fleet.Address) error {
+	if hub.EKSOnly {
+		return nil
+	}
 	var noSigner *install.NoSignerError
 	err := o.env.Progress().Step(ctx, "Testing whether the hub signs client certificates", func(ctx context.Context, _ cli.Say) error {
 		err := install.SelfTest(ctx, c, o.env.Clock, signerPatience)
@@ -128,10 +137,7 @@ func (o *options) selfTest(ctx context.Context, c client.Client) error {
 	switch {
 	case noSigner != nil:
 		o.env.Warn("%v.", noSigner)
-		o.env.Say("  Clusters cannot register with this hub: the csr driver, the only one of this")
-		o.env.Say("  release, needs the signer kubernetes.io/kube-apiserver-client. EKS has none.")
-		o.env.Say("  Elsewhere give kube-controller-manager --cluster-signing-cert-file and")
-		o.env.Say("  --cluster-signing-key-file, or make another cluster the hub.")
+		o.adviseSigner(hub)
 	case ctx.Err() != nil:
 		return err
 	case err != nil:
@@ -140,11 +146,22 @@ func (o *options) selfTest(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-func (o *options) printJoin(ctx context.Context, c client.Client, config *rest.Config, h install.Hub) error {
-	address, err := fleet.HubAddress(ctx, config, c, h.Server)
-	if err != nil {
-		return err
+// adviseSigner says what to do about a hub that signs no client certificates.
+func (o *options) adviseSigner(hub fleet.Address) {
+	o.env.Say("  This hub signs no client certificates, and the csr driver needs them: the")
+	o.env.Say("  signer is kubernetes.io/kube-apiserver-client.")
+	if hub.EKSHub != "" {
+		o.env.Say("  EKS clusters can register by AWS IAM, others cannot. To leave out csr, run:")
+		o.env.Say("    %s", o.env.Command("init --registration-auth aws-irsa --hub-cluster-arn", hub.EKSHub))
+		return
 	}
+	o.env.Say("  EKS has none. On EKS, let clusters register by AWS IAM:")
+	o.env.Say("    %s", o.env.Command("init --registration-auth aws-irsa --hub-cluster-arn ARN"))
+	o.env.Say("  Elsewhere give kube-controller-manager --cluster-signing-cert-file and")
+	o.env.Say("  --cluster-signing-key-file, or make another cluster the hub.")
+}
+
+func (o *options) printJoin(ctx context.Context, c client.Client, address fleet.Address) error {
 	address.Probe(ctx)
 	token, err := o.token(ctx, c)
 	if err != nil {
@@ -172,7 +189,25 @@ Replace <cluster_name> with a cluster name of your choice. For example, cluster1
 	if !token.Expires.IsZero() {
 		o.env.Say("The token is valid until %s. Create another with: %s", token.Expires.UTC().Format(time.RFC3339), o.env.Command("get token"))
 	}
+	o.adviseEKS(address)
 	return err
+}
+
+// adviseEKS says what is to be done in AWS, and by clusters that register there.
+func (o *options) adviseEKS(hub fleet.Address) {
+	if hub.EKSHub == "" {
+		return
+	}
+	if !hub.EKSOnly {
+		o.env.Say("EKS clusters register by AWS IAM if the command has these flags, too:")
+		o.env.Say("    %s", strings.Join(hub.EKSArgs(), " "))
+	}
+	o.env.Say("The hub needs an IAM role before it can accept EKS clusters. Print it with:")
+	command := o.env.Elsewhere("aws prerequisites hub --hub-cluster-arn", hub.EKSHub, "--oidc-provider ISSUER")
+	if creator := o.drivers.aws.spec.Creator; creator != "" {
+		command += " --" + hubspec.FlagCreator + " " + creator
+	}
+	o.env.Say("    %s", command)
 }
 
 // seen says how far the hub is, as far as the command has looked.

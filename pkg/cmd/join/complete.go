@@ -121,6 +121,7 @@ func (o *options) readToken() (err error) {
 // questions are about what is missing. The answer about the CA goes to pin.
 func (o *options) questions(pin *string) []cli.Question {
 	var questions []cli.Question
+	questions = append(questions, o.awsQuestions()...)
 	if o.registration.cluster == "" {
 		questions = append(questions, cli.Question{Flag: "cluster-name", Text: "Name of this cluster on the hub:", Answer: &o.registration.cluster})
 	}
@@ -237,8 +238,10 @@ func (r *registrationFlags) value() (install.Registration, error) {
 
 func (r *registrationFlags) clusterDriver() (*operatorv1.RegistrationDriver, error) {
 	switch {
-	case r.driver == driver.AWSIRSA, r.driver == driver.GRPC:
-		return nil, fmt.Errorf("--registration-auth: %s is not available in this release; use csr", r.driver)
+	case r.driver == driver.GRPC:
+		return nil, fmt.Errorf("--registration-auth: %s is not available in this release; use csr or awsirsa", r.driver)
+	case r.driver == driver.AWSIRSA:
+		return r.awsDriver()
 	case r.hubARN != "" || r.managedARN != "":
 		return nil, errors.New("--hub-cluster-arn and --managed-cluster-arn need --registration-auth=awsirsa")
 	case r.grpcServer != "" || r.grpcCAFile != "":

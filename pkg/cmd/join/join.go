@@ -66,7 +66,11 @@ const (
 	addOnToken addOnAuth = "token"
 )
 
-const flagPublishIssuer = "publish-issuer"
+const (
+	flagPublishIssuer = "publish-issuer"
+	flagHubARN        = "hub-cluster-arn"
+	flagManagedARN    = "managed-cluster-arn"
+)
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
@@ -169,14 +173,14 @@ func (r *registrationFlags) addTo(cmd *cobra.Command) {
 	f.StringToStringVar(&r.annotations, "klusterlet-annotation", nil, "annotations of the cluster on the hub, as key=value")
 	cli.AliasFlag(cmd, "annotation", "klusterlet-annotation")
 	f.StringToStringVar(&r.labels, "label", nil, "labels that the ManagedCluster is created with, as key=value")
-	f.StringVar(&r.hubARN, "hub-cluster-arn", "", "ARN of the hub's EKS cluster, for awsirsa")
-	cli.AliasFlag(cmd, "eks-hub-cluster-arn", "hub-cluster-arn")
-	f.StringVar(&r.managedARN, "managed-cluster-arn", "", "ARN of this EKS cluster, for awsirsa")
+	f.StringVar(&r.hubARN, flagHubARN, "", "ARN of the hub's EKS cluster, for awsirsa")
+	cli.AliasFlag(cmd, "eks-hub-cluster-arn", flagHubARN)
+	f.StringVar(&r.managedARN, flagManagedARN, "", "ARN of this EKS cluster, for awsirsa; by default that of the kubeconfig, if its context is of an EKS cluster")
 	f.BoolVar(&r.publishIssuer, flagPublishIssuer, false, "show the hub this cluster's token issuer and its public keys, so that it can tell its workloads' tokens")
 	f.StringVar(&r.grpcServer, "grpc-server", "", "address of the hub's gRPC server")
 	f.StringVar(&r.grpcCAFile, "grpc-ca-file", "", "file with the CA certificate of the gRPC server")
-	for _, name := range []string{"hub-cluster-arn", "managed-cluster-arn", "grpc-server", "grpc-ca-file"} {
-		// Hidden as long as their drivers are not available.
+	for _, name := range []string{"grpc-server", "grpc-ca-file"} {
+		// Hidden as long as their driver is not available.
 		f.Lookup(name).Hidden = true
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
 const (
@@ -51,7 +52,7 @@ func (o *options) run(ctx context.Context, p plan) error {
 	}
 	hub, err := o.connect(ctx, runner.Client, &p)
 	if err != nil {
-		return errors.Join(o.timedOut(fleet.Explain(err), p, "the hub"), o.revoke(ctx, p, hub))
+		return errors.Join(o.timedOut(fleet.Explain(err), p, hub, "the hub"), o.revoke(ctx, p, hub))
 	}
 	if err := o.install(ctx, p, runner, hub); err != nil {
 		// The next run creates another one.
@@ -81,7 +82,7 @@ func (o *options) install(ctx context.Context, p plan, runner *install.Runner, h
 	}
 	outcome, err := runner.Join(ctx, p.klusterlet, hub.cluster)
 	if err != nil {
-		return o.timedOut(fleet.Explain(err), p, "the agent's objects")
+		return o.timedOut(fleet.Explain(err), p, hub, "the agent's objects")
 	}
 	if !outcome.Changes.Changed() && o.env.Kube.DryRun() == cli.DryRunNone {
 		o.env.Say("The agent is up to date; nothing was changed.")
@@ -151,25 +152,20 @@ func (o *options) keep(ctx context.Context, runner *install.Runner, p *plan) err
 func (o *options) finish(ctx context.Context, p plan, runner *install.Runner, hub *hub) error {
 	name := p.klusterlet.ClusterName
 	if !o.wait.Enabled && !p.oneShot {
-		return o.next(ctx, runner, name)
+		return o.next(ctx, runner, hub, name)
 	}
 	if err := runner.AwaitAgent(ctx); err != nil {
-		return o.timedOut(err, p, "the agent")
+		return o.timedOut(err, p, hub, "the agent")
 	}
-	key, err := runner.AwaitKey(ctx)
+	key, own, err := o.ownKey(ctx, runner)
 	if err != nil {
-		return o.timedOut(err, p, "the agent to ask for a certificate")
+		return o.timedOut(err, p, hub, "the agent to ask for a certificate")
 	}
-	if p.oneShot {
-		if err := o.accept(ctx, hub, name, runner.OwnKey(key)); err != nil {
-			return err
-		}
-	} else if key != "" && !hub.accepted(ctx, name) {
-		o.env.Say("The agent registers with the key %s.", key)
-		o.env.Say("On the hub, run:  %s", o.onHub("accept", "--clusters", name, "--fingerprint", key))
+	if err := o.acceptOrAwait(ctx, p, hub, key, own); err != nil {
+		return err
 	}
 	if err := runner.AwaitJoined(ctx); err != nil {
-		return o.timedOut(err, p, "the hub to accept the cluster")
+		return o.timedOut(err, p, hub, "the hub to accept the cluster")
 	}
 	if how := hub.acceptedHow(ctx, name); how != "" {
 		o.env.Say("%s", how)
@@ -179,6 +175,38 @@ func (o *options) finish(ctx context.Context, p plan, runner *install.Runner, hu
 	}
 	_, err = fmt.Fprintf(o.env.Out, "Cluster %s has joined the hub %s.\n", name, hub.server)
 	return err
+}
+
+// acceptOrAwait accepts the cluster if the hub's administrator runs the command, and
+// otherwise says how, where the hub has to be told.
+func (o *options) acceptOrAwait(ctx context.Context, p plan, hub *hub, key string, own func(context.Context) (string, error)) error {
+	name := p.klusterlet.ClusterName
+	if p.oneShot {
+		return o.accept(ctx, hub, name, own)
+	}
+	if o.changes(hub) || key != "" && !hub.accepted(ctx, name) {
+		if key != "" {
+			o.env.Say("The agent registers with the key %s.", key)
+		}
+		o.env.Say("On the hub, run:  %s", o.onHub(o.acceptArgs(hub, name, key)...))
+	}
+	if err := o.awaitChange(ctx, hub, name); err != nil {
+		return o.timedOut(err, p, hub, "the hub to change how the cluster registers")
+	}
+	return nil
+}
+
+// ownKey is the fingerprint of the key that the agent registers with, and what tells
+// a later one. An agent that registers with an IAM role has none: who it is follows
+// from its ARN.
+func (o *options) ownKey(ctx context.Context, runner *install.Runner) (key string, own func(context.Context) (string, error), err error) {
+	if o.registration.driver == driver.AWSIRSA {
+		return "", nil, nil
+	}
+	if key, err = runner.AwaitKey(ctx); err != nil {
+		return "", nil, err
+	}
+	return key, runner.OwnKey(key), nil
 }
 
 // lifetimes says how long the credentials are valid that the agent holds and
@@ -205,24 +233,25 @@ func (o *options) lifetimes(ctx context.Context, runner *install.Runner) error {
 func (o *options) accept(ctx context.Context, hub *hub, name string, own func(context.Context) (string, error)) error {
 	r := &acceptance.Runner{
 		Env: o.env, Client: hub.admin, Wait: cli.Wait{Enabled: true, Timeout: o.wait.Timeout},
-		Own: own, Hub: o.hub.admin,
+		Own: own, Hub: o.hub.admin, HubARN: o.registration.hubARN,
 	}
+	r.Choice.Register = o.register(hub)
 	_, err := r.One(ctx, name)
 	return err
 }
 
 // next says what to do on the hub, with the key to compare. The agent makes its
 // key as soon as it runs; a script for clusteradm does not wait for it.
-func (o *options) next(ctx context.Context, runner *install.Runner, name string) error {
-	accept := []string{"accept", "--clusters", name}
-	if o.env.Name != cli.Clusteradm {
+func (o *options) next(ctx context.Context, runner *install.Runner, hub *hub, name string) error {
+	accept := o.acceptArgs(hub, name, "")
+	if o.env.Name != cli.Clusteradm && o.registration.driver != driver.AWSIRSA {
 		key, err := runner.GlimpseKey(ctx, keyPatience)
 		switch {
 		case err != nil:
 			return err
 		case key != "":
 			o.env.Say("The agent registers with the key %s.", key)
-			accept = append(accept, "--fingerprint", key)
+			accept = o.acceptArgs(hub, name, key)
 		default:
 			o.env.Say("The key of the agent is shown by: %s", o.env.Command("check", "spoke"))
 		}
@@ -236,14 +265,14 @@ This is not needed when the ManagedClusterAutoApproval feature is enabled
 	return err
 }
 
-func (o *options) timedOut(err error, p plan, waiting string) error {
+func (o *options) timedOut(err error, p plan, hub *hub, waiting string) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if unmet := install.Unmet(err); unmet != "" {
 		waiting += " (" + unmet + ")"
 	}
-	return o.wait.TimedOut(err, waiting, fmt.Sprintf("on the hub: %s; here: %s", o.onHub("accept", "--clusters", p.klusterlet.ClusterName), o.env.Command("check", "spoke")))
+	return o.wait.TimedOut(err, waiting, fmt.Sprintf("on the hub: %s; here: %s", o.onHub(o.acceptArgs(hub, p.klusterlet.ClusterName, "")...), o.env.Command("check", "spoke")))
 }
 
 // onHub is a command for the hub, with its context if that is known.

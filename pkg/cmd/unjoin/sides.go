@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -15,6 +16,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
 // hubPatience bounds how long an unreachable hub is tried.
@@ -41,7 +43,7 @@ func (o *options) leave(ctx context.Context) error {
 		return o.plan(ctx, runner, agent, leaving)
 	}
 	if o.side == both && agent.Klusterlet != nil {
-		if err := o.resign(ctx, agent); err != nil {
+		if err := o.resign(ctx, runner, agent); err != nil {
 			return err
 		}
 	}
@@ -99,23 +101,23 @@ func (o *options) noAgent(runner *install.Runner) error {
 
 // resign withdraws the hub's acceptance. If that is not possible nothing is
 // removed, because afterwards there is no credential to do it with.
-func (o *options) resign(ctx context.Context, agent install.Agent) error {
+func (o *options) resign(ctx context.Context, runner *install.Runner, agent install.Agent) error {
 	if agent.Hub == nil {
 		o.env.Say("The hub never gave this cluster a credential; there is nothing to take back.")
 		return nil
 	}
 	err := o.env.Progress().Step(ctx, "Telling the hub "+agent.Hub.Cluster.Server, func(ctx context.Context, say cli.Say) error {
-		config, err := agent.HubConfig()
+		config, release, err := runner.HubConnection(ctx, agent)
 		if err != nil {
 			return err
 		}
-		config.Timeout = hubPatience
-		c, err := cli.NewClient(o.env.Kube.Guard(config))
+		defer release()
+		c, err := o.connect(config)
 		if err != nil {
 			return err
 		}
 		if err := install.Resign(ctx, c, o.cluster); err != nil {
-			return err
+			return o.unlessResigned(ctx, runner, err)
 		}
 		return o.awaitDenial(ctx, c, say)
 	})
@@ -137,6 +139,24 @@ func (o *options) resign(ctx context.Context, agent install.Agent) error {
 	}
 }
 
+// connect returns a client for a hub that may not answer.
+func (o *options) connect(config *rest.Config) (client.Client, error) {
+	config.Timeout = hubPatience
+	return cli.NewClient(o.env.Kube.Guard(config))
+}
+
+// unlessResigned returns err, and nothing if AWS does not give out the cluster's
+// identity any more because the hub has denied the cluster already.
+func (o *options) unlessResigned(ctx context.Context, runner *install.Runner, err error) error {
+	if !errors.Is(err, driver.ErrDenied) {
+		return err
+	}
+	if resigned, askErr := runner.Resigned(ctx, o.cluster, o.connect); askErr == nil && resigned {
+		return nil
+	}
+	return err
+}
+
 // onHub is the command that cleans up the hub's side.
 func (o *options) onHub() string {
 	if o.admin == (cli.Context{}) {
@@ -151,7 +171,7 @@ func (o *options) awaitDenial(ctx context.Context, c client.Client, say cli.Say)
 	for o.wait.Enabled && o.env.Kube.DryRun() == cli.DryRunNone {
 		cluster := &clusterv1.ManagedCluster{}
 		err := c.Get(ctx, client.ObjectKey{Name: o.cluster}, cluster)
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || errors.Is(err, driver.ErrDenied) {
 			return nil
 		}
 		if err == nil && !apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {

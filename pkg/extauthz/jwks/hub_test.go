@@ -232,18 +232,23 @@ func TestDeniedIsDenied(t *testing.T) {
 			t.Errorf("%s: a key counts of a cluster that the hub does not have", name)
 		}
 		good := candidate(t, "c1", sharedIssuer, key)
+		if name != "hub" {
+			good.Data = nil
+		}
 		for what, change := range map[string]func(*keytrust.Cluster){
 			"denied":    func(c *keytrust.Cluster) { c.Accepted = false },
 			"detaching": func(c *keytrust.Cluster) { c.Detaching = true },
 			"forgotten": nil,
 		} {
-			e.publish(t, "c1", sharedIssuer, key)
+			if err := e.Observe(good); err != nil {
+				t.Fatal(err)
+			}
 			e.settle(t)
 			e.verifies(t, sharedIssuer, key, "c1")
 			if change == nil {
 				e.Forget("c1")
 			} else {
-				bad := good
+				bad := good // It publishes what it did, or nothing as before.
 				change(&bad.Cluster)
 				_ = e.Observe(bad)
 			}
@@ -255,6 +260,28 @@ func TestDeniedIsDenied(t *testing.T) {
 				t.Errorf("%s, %s: told of %v", name, what, gone)
 			}
 			gone = nil
+		}
+	}
+}
+
+// TestNothingIsNotEmpty: a cluster that publishes nothing is in order, and one that
+// publishes an empty object is not, in whatever order the hub sees both.
+func TestNothingIsNotEmpty(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, everyone())
+	nothing := candidate(t, "c1", sharedIssuer, issuer.NewKey(t, jwk.ES256))
+	empty := nothing
+	nothing.Data, empty.Data = nil, map[string]string{}
+	for range 2 {
+		for range 2 {
+			if err := e.Observe(nothing); err != nil {
+				t.Errorf("nothing: %v", err)
+			}
+		}
+		for range 2 {
+			if err := e.Observe(empty); err == nil {
+				t.Error("an empty object is in order")
+			}
 		}
 	}
 }

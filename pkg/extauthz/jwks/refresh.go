@@ -14,15 +14,23 @@ import (
 // fetchTimeout bounds one read of a source, whoever waits for it.
 const fetchTimeout = 5 * time.Second
 
+// maxDelay is by how much a read may be late.
+const maxDelay = time.Second
+
 // Run reads every source when it is due, each on its own, until ctx ends. It
 // returns when nothing is under way any more, and always nil.
 func (s *Store) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		timer := s.clock.NewTimer(s.refreshDue(ctx))
-		select {
-		case <-ctx.Done():
-		case <-timer.C():
-		case <-s.wake:
+		looked := s.clock.Now()
+		timer := s.clock.NewTimer(s.refreshDue(ctx, looked))
+		// Time that passes before the timer runs, on a busy or suspended machine,
+		// would make it late by as much.
+		if s.clock.Since(looked) < maxDelay {
+			select {
+			case <-ctx.Done():
+			case <-timer.C():
+			case <-s.wake:
+			}
 		}
 		timer.Stop()
 	}
@@ -36,12 +44,11 @@ func (s *Store) Run(ctx context.Context) error {
 	return nil
 }
 
-// refreshDue starts to read what is due and returns the time until something
+// refreshDue starts to read what is due now and returns the time until something
 // else is.
-func (s *Store) refreshDue(ctx context.Context) time.Duration {
+func (s *Store) refreshDue(ctx context.Context, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.clock.Now()
 	pause := maxLife
 	for _, m := range s.members {
 		switch {

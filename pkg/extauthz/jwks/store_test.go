@@ -1,6 +1,7 @@
 package jwks_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -224,5 +225,26 @@ func TestFile(t *testing.T) {
 	e.refuses(t, sharedIssuer, a.ID, verdict.UnknownKey)
 	if !moved() {
 		t.Error("a removed key leaves the generation")
+	}
+}
+
+// TestLongestFile: a key set of the greatest length is read to its end, and a longer
+// one is refused and not cut off.
+func TestLongestFile(t *testing.T) {
+	t.Parallel()
+	key := issuer.NewKey(t, jwk.ES256)
+	set := issuer.JWKS(t, key)
+	for length, good := range map[int]bool{jwk.MaxBytes: true, jwk.MaxBytes + 1: false} {
+		name := filepath.Join(t.TempDir(), "jwks.json")
+		padded := append(bytes.Repeat([]byte(" "), length-len(set)), set...)
+		if err := os.WriteFile(name, padded, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		e := start(t, jwks.Cluster{Name: "c1", Issuer: sharedIssuer, Source: jwks.Source{File: name}})
+		if good {
+			e.verifies(t, sharedIssuer, key, "c1")
+		} else {
+			e.refuses(t, sharedIssuer, key.ID, verdict.KeysUnavailable)
+		}
 	}
 }

@@ -80,3 +80,43 @@ func TestExplainRefusal(t *testing.T) {
 		}
 	}
 }
+
+// TestTimesAheadAreTold: what is still to come is so many seconds ahead, whether it
+// is the end of a token that is taken or the beginning of one that is not yet.
+func TestTimesAheadAreTold(t *testing.T) {
+	t.Parallel()
+	h := newHostile(t)
+	for name, tt := range map[string]struct {
+		token      string
+		step, says string
+	}{
+		"its end":          {token: after(map[string]int64{"exp": 61})(t, h), step: "end", says: ", in 1m0s"},
+		"its intended end": {token: warned(61)(t, h), step: "intended end", says: ", in 1m0s"},
+		"its beginning":    {token: after(map[string]int64{"nbf": 61})(t, h), step: "begin", says: ", in 1m0s;"},
+		"its issue":        {token: after(map[string]int64{"iat": 61})(t, h), step: "begin", says: ", in 1m0s from now"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			verifier := subject.NewVerifier(h.keys, always(strict()), h.now())
+			told := ""
+			_, _ = verifier.Explain(t.Context(), tt.token, func(s subject.Step) {
+				if s.Name != tt.step {
+					return
+				}
+				if told = s.Detail; s.Refusal != nil {
+					told = s.Refusal.Error()
+				}
+			})
+			if !strings.Contains(told, tt.says) {
+				t.Errorf("the step says %q, want %q in it", told, tt.says)
+			}
+		})
+	}
+	rules := strict()
+	rules.MaxAge = 0
+	_, _ = subject.NewVerifier(h.keys, always(rules), h.now()).Explain(t.Context(), after(nil)(t, h), func(s subject.Step) {
+		if s.Name == "age" && s.Detail != "not limited" {
+			t.Errorf("without a limit of age the step says %q", s.Detail)
+		}
+	})
+}

@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -56,11 +57,28 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// counted is a clock that only the test moves and that counts how often a
+// change on the hub was left to settle.
+type counted struct {
+	*clocktesting.FakeClock
+
+	settles atomic.Int32
+}
+
+// NewTimer implements clock.Clock.
+func (c *counted) NewTimer(d time.Duration) clock.Timer {
+	timer := c.FakeClock.NewTimer(d)
+	if d == publish.Settle {
+		c.settles.Add(1)
+	}
+	return timer
+}
+
 // place is one cluster and its place on the hub.
 type place struct {
 	cluster  string
 	admin    client.Client
-	clock    *clocktesting.FakeClock
+	clock    *counted
 	registry *prometheus.Registry
 	managed  *answers
 	writes   *interrupt.Writes
@@ -72,7 +90,7 @@ type place struct {
 func newPlace(t *testing.T, cluster string) *place {
 	t.Helper()
 	p := &place{
-		cluster: cluster, admin: plane.Client(t), clock: clocktesting.NewFakeClock(time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)),
+		cluster: cluster, admin: plane.Client(t), clock: &counted{FakeClock: clocktesting.NewFakeClock(time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC))},
 		managed: &answers{}, writes: interrupt.Count(every), told: &told{},
 	}
 	values := manifests.Klusterlet{Name: cluster, Namespace: p.account().Namespace, DockerConfig: []byte("{}"), PublishIssuer: true}

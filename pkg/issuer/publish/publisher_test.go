@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -163,22 +162,19 @@ func TestWrittenAgainWhenSomebodyChangedIt(t *testing.T) {
 		},
 		"deleted": func(m *corev1.ConfigMap) error { return p.admin.Delete(t.Context(), m) },
 	} {
-		before := p.counter(t, "published")
+		before, settled := p.counter(t, "published"), p.clock.settles.Load()
 		if err := spoil(p.published(t)); err != nil {
 			t.Fatal(err)
 		}
-		var waited time.Duration
-		eventually(t, name+" to be undone", func() error {
-			// The change comes by watch, then it settles. Before the time for another
-			// look has come it must be undone.
-			if waited += publish.Settle / 10; waited < publish.Period*9/10 {
-				p.clock.Step(publish.Settle / 10)
-			}
-			if p.counter(t, "published") <= before {
-				return fmt.Errorf("not after %v", waited)
+		// The change comes by watch, while no time passes, and then it settles.
+		eventually(t, name+" to be noticed", func() error {
+			if p.clock.settles.Load() == settled {
+				return errors.New("not yet")
 			}
 			return nil
 		})
+		p.clock.Step(publish.Settle)
+		p.checks(t, "published", before+1)
 		now := p.published(t)
 		for _, key := range []string{names.IssuerKeyIssuer, names.IssuerKeyJWKS} {
 			if now.Data[key] != right.Data[key] {

@@ -32,6 +32,9 @@ const (
 	etcdPeerSocket = "etcd-peer.sock"
 )
 
+// etcdDir is where etcd keeps its data.
+const etcdDir = "etcd"
+
 // disabledControllers make no sense here: there are no clouds, volumes or node
 // address ranges; for the endpoint controllers see the package documentation.
 const disabledControllers = "*,bootstrap-signer-controller,token-cleaner-controller," +
@@ -47,7 +50,7 @@ func (c *ControlPlane) pki(name string) string { return filepath.Join("pki", nam
 func (c *ControlPlane) etcdArgs() []string {
 	return []string{
 		"--name=etcd",
-		"--data-dir=etcd",
+		"--data-dir=" + etcdDir,
 		"--listen-client-urls=unix://" + etcdSocket,
 		"--listen-peer-urls=unix://" + etcdPeerSocket,
 		// Nobody reads what is advertised, but the flags want an address.

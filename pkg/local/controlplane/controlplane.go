@@ -137,6 +137,9 @@ func (c *ControlPlane) Programs() []string {
 // Start starts every program that does not run and returns when the API server
 // is ready. Controllers and scheduler go on starting in the background.
 func (c *ControlPlane) Start(ctx context.Context) error {
+	if err := c.beginStore(); err != nil {
+		return err
+	}
 	for _, program := range c.Programs() {
 		start := func() error { _, err := c.StartProgram(program); return err }
 		if program == APIServer {
@@ -146,7 +149,7 @@ func (c *ControlPlane) Start(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return c.finishStore()
 }
 
 // impatience is less than the time after which an API server gives up to wait

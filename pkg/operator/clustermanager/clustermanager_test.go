@@ -345,7 +345,7 @@ func TestNotSupported(t *testing.T) {
 	if got := op.writes.Load(); got != 1 {
 		t.Errorf("%d writes, want only the status", got)
 	}
-	h.install(t, operatorv1.ClusterManagerSpec{RegistrationConfiguration: withDrivers("awsirsa")})
+	h.install(t, operatorv1.ClusterManagerSpec{RegistrationConfiguration: withDrivers("grpc")})
 	h.expectCondition(t, "Applied", metav1.ConditionFalse, clustermanager.ReasonDriverNotSupported)
 	var deployments appsv1.DeploymentList
 	if err := h.admin.List(t.Context(), &deployments, client.InNamespace(names.HubNamespace)); err != nil {
@@ -427,7 +427,7 @@ func TestRefusedDriverKeepsTheRunningController(t *testing.T) {
 	h.install(t, good)
 	h.run(t, nil)
 	h.expectCondition(t, "Applied", metav1.ConditionTrue, operatorv1.ReasonClusterManagerApplied)
-	h.install(t, operatorv1.ClusterManagerSpec{RegistrationImagePullSpec: "operator:v2", RegistrationConfiguration: withDrivers("csr", "awsirsa")})
+	h.install(t, operatorv1.ClusterManagerSpec{RegistrationImagePullSpec: "operator:v2", RegistrationConfiguration: withDrivers("csr", "grpc")})
 	h.expectCondition(t, "Applied", metav1.ConditionFalse, clustermanager.ReasonDriverNotSupported)
 	expectObject(t, h, deploymentKey(), &appsv1.Deployment{}, func(d *appsv1.Deployment) string {
 		container := d.Spec.Template.Spec.Containers[0]

@@ -21,6 +21,12 @@ const (
 	ReasonModeNotSupported = "InstallModeNotSupported"
 	// ReasonDriverNotSupported is about spec.registrationConfiguration.registrationDrivers.
 	ReasonDriverNotSupported = "RegistrationDriverNotSupported"
+	// ReasonDriverInUse says that spec.registrationConfiguration no longer has what
+	// clusters are registered by.
+	ReasonDriverInUse = "RegistrationDriverInUse"
+	// ReasonSettingInvalid is about another setting that the registration
+	// controller would refuse.
+	ReasonSettingInvalid = "RegistrationSettingInvalid"
 	// ReasonAnotherClusterManager says that the hub belongs to another ClusterManager.
 	ReasonAnotherClusterManager = "AnotherClusterManager"
 	// ReasonDeleting says what a deletion waits for.

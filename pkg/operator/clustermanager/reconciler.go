@@ -26,6 +26,10 @@ import (
 // a namespace or of a CRD is not watched.
 const retryInterval = 2 * time.Second
 
+// inUseRecheck is how long to wait for clusters that keep a setting from being
+// changed; the operator does not watch them.
+const inUseRecheck = 10 * time.Second
+
 // Reconciler reconciles ClusterManagers.
 type Reconciler struct {
 	config   Config
@@ -117,7 +121,11 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, settings gateSettings)
 		// It is going away, and has to be made again once it is gone.
 		return ctrl.Result{RequeueAfter: retryInterval}, r.report(ctx, s)
 	}
-	return ctrl.Result{}, errors.Join(applyErr, r.report(ctx, s))
+	var result ctrl.Result
+	if refused != nil && refused.Reason == ReasonDriverInUse {
+		result.RequeueAfter = inUseRecheck
+	}
+	return result, errors.Join(applyErr, r.report(ctx, s))
 }
 
 // refuse reports what keeps the ClusterManager from being applied, and how what

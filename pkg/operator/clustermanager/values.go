@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/resources"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/synclabels"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 )
 
 // gateSettings are the gates of a ClusterManager's components. The gates of
@@ -92,10 +93,14 @@ func (r *Reconciler) values(cm *operatorv1.ClusterManager, settings gateSettings
 		Labels:           own,
 		DockerConfig:     pull,
 		Registration:     pod,
-		RegistrationArgs: registrationArgs(cm.Spec.RegistrationConfiguration, settings.registration, synced),
-		AddOnManager:     addOnManager(settings, addOns),
-		AddOnWebhook:     addOns,
-		TokenAuthorizer:  tokenAuthorizer(cm.Annotations, addOns),
+		RegistrationArgs: append(registrationArgs(cm.Spec.RegistrationConfiguration, settings.registration, synced), awsArgs(cm)...),
+
+		RegistrationAnnotations: accountAnnotations(cm),
+		AWSAuth:                 hubspec.UsesAWSAuth(cm),
+
+		AddOnManager:    addOnManager(settings, addOns),
+		AddOnWebhook:    addOns,
+		TokenAuthorizer: tokenAuthorizer(cm.Annotations, addOns),
 	}
 }
 

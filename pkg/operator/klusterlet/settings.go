@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/pass"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 )
 
 // Reasons of the condition Applied that are ours.
@@ -70,12 +71,17 @@ func refusedRegistration(c *operatorv1.RegistrationConfiguration) *metav1.Condit
 	switch seconds, claims := c.ClientCertExpirationSeconds, c.ClusterClaimConfiguration; {
 	case err != nil:
 		return refuse(ReasonDriverNotSupported, path+".registrationDriver.authType: %v", err)
-	case kind != driver.CSR:
-		return refuse(ReasonDriverNotSupported, "The registration driver %s is not supported by this version: use csr", kind)
+	case kind == driver.GRPC:
+		return refuse(ReasonDriverNotSupported, "The registration driver %s is not supported by this version: use csr or awsirsa", kind)
 	case seconds != 0 && seconds < driver.MinClientCertSeconds:
 		return refuse(ReasonSettingInvalid, path+".clientCertExpirationSeconds is %d: use at least %d, or 0 to leave it to the hub", seconds, driver.MinClientCertSeconds)
 	case claims != nil && claims.MaxCustomClusterClaims < 0:
 		return refuse(ReasonSettingInvalid, path+".clusterClaimConfiguration.maxCustomClusterClaims is %d: use 0 or more", claims.MaxCustomClusterClaims)
+	}
+	if kind == driver.AWSIRSA {
+		if _, err := identity.PairOf(c.RegistrationDriver); err != nil {
+			return refuse(ReasonSettingInvalid, "%v", err)
+		}
 	}
 	if problem := addOnProblem(c.AddOnKubeClientRegistrationDriver); problem != "" {
 		return refuse(ReasonAddOnDriverNotSupported, "%s", problem)
@@ -97,7 +103,9 @@ func (r *Reconciler) plan(ctx context.Context, s *scope) ([]pass.Phase[manifests
 	}
 	agent := pass.Component{
 		Name: "agent", Kind: "agent", Phase: agentPhase, Args: &s.Values.RegistrationArgs,
-		Deployment: client.ObjectKey{Namespace: s.Values.Namespace, Name: names.RegistrationAgentDeployment(s.klusterlet.Name)},
+		Deployment:  client.ObjectKey{Namespace: s.Values.Namespace, Name: names.RegistrationAgentDeployment(s.klusterlet.Name)},
+		Account:     client.ObjectKey{Namespace: s.Values.Namespace, Name: names.RegistrationAgentServiceAccount(s.klusterlet.Name)},
+		Annotations: &s.Values.RegistrationAnnotations,
 	}
 	phases, err := pass.KeepSettings(ctx, r.client, agent, refused, phases)
 	return phases, refused, err

@@ -145,6 +145,15 @@ func TestRefusedSettingKeepsTheRunningAgent(t *testing.T) {
 		{klusterlet.ReasonDriverNotSupported, "grpc is not supported", func(k *operatorv1.Klusterlet) {
 			registration(k).RegistrationDriver.AuthType = "grpc"
 		}},
+		{klusterlet.ReasonSettingInvalid, "awsIrsa is missing: set hubClusterArn and managedClusterArn", func(k *operatorv1.Klusterlet) {
+			registration(k).RegistrationDriver.AuthType = "awsirsa"
+		}},
+		{klusterlet.ReasonSettingInvalid, "roles cannot be assumed across partitions", func(k *operatorv1.Klusterlet) {
+			registration(k).RegistrationDriver = operatorv1.RegistrationDriver{AuthType: "awsirsa", AwsIrsa: &operatorv1.AwsIrsa{
+				HubClusterArn:     "arn:aws-cn:eks:cn-north-1:111111111111:cluster/hub",
+				ManagedClusterArn: "arn:aws:eks:us-west-2:222222222222:cluster/managed_1",
+			}}
+		}},
 		{klusterlet.ReasonAddOnDriverNotSupported, "use at least 600", func(k *operatorv1.Klusterlet) {
 			registration(k).AddOnKubeClientRegistrationDriver = &operatorv1.AddOnRegistrationDriver{
 				AuthType: "token", Token: &operatorv1.TokenConfig{ExpirationSeconds: 599},
@@ -172,4 +181,63 @@ func TestRefusedSettingKeepsTheRunningAgent(t *testing.T) {
 	c.update(t, func(k *operatorv1.Klusterlet) { k.Spec.DeployOption.Mode = operatorv1.InstallModeHosted })
 	c.awaitCondition(t, "Applied", klusterlet.ReasonModeNotSupported)
 	c.expectConditions(t)
+}
+
+// TestAWS: the agent of a cluster on EKS gets the ARNs of both clusters, and its
+// ServiceAccount the role that was made for it, until it registers otherwise.
+func TestAWS(t *testing.T) {
+	t.Parallel()
+	c := start(t, nil)
+	flags := []string{
+		"--registration-auth=awsirsa",
+		"--hub-cluster-arn=arn:aws-us-gov:eks:us-gov-west-1:111111111111:cluster/hub",
+		"--managed-cluster-arn=arn:aws-us-gov:eks:us-gov-east-1:222222222222:cluster/managed_1",
+		// The MD5 sum of 111111111111#hub#222222222222#managed_1.
+		"--managed-cluster-role-suffix=5d962c8a6d76ff1f7e885b05573d9631",
+	}
+	c.update(t, func(k *operatorv1.Klusterlet) {
+		k.Spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{RegistrationDriver: operatorv1.RegistrationDriver{
+			AuthType: "awsirsa", AwsIrsa: &operatorv1.AwsIrsa{
+				HubClusterArn:     "arn:aws-us-gov:eks:us-gov-west-1:111111111111:cluster/hub",
+				ManagedClusterArn: "arn:aws-us-gov:eks:us-gov-east-1:222222222222:cluster/managed_1",
+			},
+		}}
+	})
+	for _, flag := range flags {
+		c.agentRuns(t, "ours:v1", flag)
+	}
+	role := func() string {
+		account := &corev1.ServiceAccount{}
+		key := client.ObjectKey{Namespace: names.AgentNamespace, Name: names.RegistrationAgentServiceAccount(names.KlusterletName)}
+		if err := c.client.Get(t.Context(), key, account); err != nil {
+			t.Fatal(err)
+		}
+		return account.Annotations["eks.amazonaws.com/role-arn"]
+	}
+	const want = "arn:aws-us-gov:iam::222222222222:role/ocm-managed-cluster-5d962c8a6d76ff1f7e885b05573d9631"
+	eventually(t, "the ServiceAccount has its role", func() error {
+		if got := role(); got != want {
+			return fmt.Errorf("got %q", got)
+		}
+		return nil
+	})
+	// A setting that is refused takes neither the flags from the agent nor the role.
+	c.update(t, func(k *operatorv1.Klusterlet) {
+		k.Spec.RegistrationImagePullSpec = "ours:v2"
+		k.Spec.RegistrationConfiguration.RegistrationDriver.AwsIrsa = nil
+	})
+	c.awaitCondition(t, "Applied", klusterlet.ReasonSettingInvalid)
+	for _, flag := range flags {
+		c.agentRuns(t, "ours:v2", flag)
+	}
+	if got := role(); got != want {
+		t.Errorf("with a setting that is refused the role is %q", got)
+	}
+	c.update(t, func(k *operatorv1.Klusterlet) { k.Spec.RegistrationConfiguration = nil })
+	eventually(t, "the ServiceAccount has no role any more", func() error {
+		if got := role(); got != "" {
+			return fmt.Errorf("got %q", got)
+		}
+		return nil
+	})
 }

@@ -65,6 +65,8 @@ func (r *Reconciler) values(k *operatorv1.Klusterlet, settings gateSettings, rep
 		PublishIssuer:    k.Annotations[names.AnnotationPublishIssuer] == "true",
 		Registration:     r.pod(k, replicas),
 		RegistrationArgs: registrationArgs(k, settings.registration),
+
+		RegistrationAnnotations: accountAnnotations(k),
 	}
 }
 
@@ -116,6 +118,7 @@ func registrationArgs(k *operatorv1.Klusterlet, settings gates.Setting) []string
 	}
 	args = append(args, settings.Args()...)
 	args = append(args, issuerArgs(k)...)
+	args = append(args, awsArgs(k)...)
 	c := k.Spec.RegistrationConfiguration
 	if c == nil {
 		return args

@@ -47,12 +47,11 @@ func (o *addOns) setup(inner ctrl.Manager, c *connected) error {
 	}
 	cluster := c.snapshot.identity.Cluster
 	return addon.Setup(inner, addon.Config{
-		Cluster:    cluster,
-		Namespace:  a.config.Namespace,
-		Reserved:   []string{a.config.Secrets.Bootstrap, a.config.Secrets.Hub, names.PendingCredentialSecret},
-		KubeClient: o.config.KubeClient,
-		NewDriver: func(addOn *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig, auth driver.AuthType) (driver.AddOn, error) {
-			return o.config.NewDriver(cluster, addOn, registration, auth)
+		Cluster:   cluster,
+		Namespace: a.config.Namespace,
+		Reserved:  []string{a.config.Secrets.Bootstrap, a.config.Secrets.Hub, names.PendingCredentialSecret},
+		NewDriver: func(addOn *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig) driver.AddOn {
+			return o.config.NewDriver(cluster, addOn, registration)
 		},
 		Hub:     hub,
 		Live:    c.hub,

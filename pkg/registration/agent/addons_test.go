@@ -62,12 +62,11 @@ func (s *spoke) withAddOns(t *testing.T, auth driver.AuthType) {
 	base, err := manifests.RenderKlusterletBase(manifests.Klusterlet{Name: s.cluster, Namespace: s.namespace, DockerConfig: []byte("{}"), AddOnManagement: true})
 	install(t, s.admin, base, err, "ClusterRole", "ClusterRoleBinding")
 	s.config.AddOns = &agent.AddOns{
-		KubeClient: auth,
-		NewDriver: func(cluster string, addOn *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig, auth driver.AuthType) (driver.AddOn, error) {
-			if auth == driver.CSR {
-				return csr.NewAddOn(csr.AddOnConfig{Cluster: cluster, AddOn: addOn.Name, Registration: registration, Clock: s.config.Clock}), nil
+		NewDriver: func(cluster string, addOn *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig) driver.AddOn {
+			if auth == driver.CSR || registration.Type == addonv1beta1.CustomSigner {
+				return csr.NewAddOn(csr.AddOnConfig{Cluster: cluster, AddOn: addOn.Name, Registration: registration, Clock: s.config.Clock})
 			}
-			return token.NewAddOn(token.Config{Cluster: cluster, AddOn: addOn, Registration: registration, ExpirationSeconds: tokenSeconds, Clock: s.config.Clock}), nil
+			return token.NewAddOn(token.Config{Cluster: cluster, AddOn: addOn, Registration: registration, ExpirationSeconds: tokenSeconds, Clock: s.config.Clock})
 		},
 	}
 }

@@ -6,15 +6,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/connection"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
@@ -57,13 +54,13 @@ func (a *Agent) adopt(ctx context.Context, s *snapshot) (bool, error) {
 // redirect stores the hub kubeconfig for the bootstrap kubeconfig's hub, with
 // the credential that is stored.
 func (a *Agent) redirect(ctx context.Context, s *snapshot) error {
-	old, err := kubeconfig.ParseHub(s.stored[names.KeyKubeconfig])
-	if err != nil {
-		return err
+	issued := driver.Data{}
+	for _, key := range names.CredentialKeys() {
+		if value, ok := s.stored[key]; ok {
+			issued[key] = value
+		}
 	}
-	data, err := hubData(*s.bootstrap, s.identity, &driver.Issued{Data: driver.Data{}, User: clientcmdapi.AuthInfo{
-		ClientCertificate: old.User.ClientCertificate, ClientKey: old.User.ClientKey,
-	}})
+	data, err := s.hubData(*s.bootstrap, issued)
 	if err != nil {
 		return err
 	}
@@ -115,14 +112,11 @@ func (a *Agent) tryStored(ctx context.Context, s *snapshot) error {
 	if target == nil {
 		target = s.hub
 	}
-	conn, err := connection.New(*target, a.store.bootstrapDir())
+	conn, err := s.driver.Open(*target, a.store.bootstrapDir(), s.stored)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if err := conn.Rotate(s.stored[names.KeyTLSCert], s.stored[names.KeyTLSKey]); err != nil {
-		return err
-	}
 	hub, err := newHubClient(conn.Config())
 	if err != nil {
 		return err

@@ -41,7 +41,8 @@ type Agent struct {
 
 // refusal is a credential that leads nowhere although it has not expired.
 type refusal struct {
-	certificate string
+	// fingerprint names it, as its driver does.
+	fingerprint string
 	why         string
 }
 
@@ -128,7 +129,7 @@ func (a *Agent) live(ctx context.Context) error {
 	}
 	a.metrics.holds(s.facts.Validity)
 	need, usable := s.usable(a.config.Clock.Now())
-	if usable && a.refused.why != "" && a.refused.certificate == string(s.stored[names.KeyTLSCert]) {
+	if usable && a.refused.why != "" && a.refused.fingerprint == s.fingerprint() {
 		need, usable = credential.Need{Reason: credential.Malformed, Message: a.refused.why}, false
 	}
 	if usable {

@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/connection"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/connection"
 )
 
 const (
@@ -74,7 +74,7 @@ func (a *Agent) register(ctx context.Context, s *snapshot, report Report) error 
 	if err != nil {
 		return err
 	}
-	if err := preflight(ctx, hub); err != nil {
+	if err := preflight(ctx, hub, s.driver.Permissions()); err != nil {
 		return err
 	}
 	ensure := func(ctx context.Context) error { return a.ensureManagedCluster(ctx, hub, s) }
@@ -91,40 +91,35 @@ func (a *Agent) register(ctx context.Context, s *snapshot, report Report) error 
 	if err != nil {
 		return err
 	}
-	data, err := hubData(*s.bootstrap, s.identity, issued)
+	data, err := s.hubData(*s.bootstrap, issued.Data)
 	if err != nil {
 		return err
 	}
-	return a.keep(ctx, data, issued)
+	return a.keep(ctx, s, data, issued)
 }
 
-// preflight asks the hub whether the bootstrap identity may do what joining
-// takes (contract B.2), to say all that is missing at once.
-func preflight(ctx context.Context, hub client.Client) error {
+// preflight asks the hub whether the bootstrap identity may create and read its
+// ManagedCluster and has the permissions that the driver needs, to report all
+// that are missing at once.
+func preflight(ctx context.Context, hub client.Client, needed []authorizationv1.ResourceAttributes) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	var own []authorizationv1.ResourceAttributes
+	for _, verb := range []string{"create", "get"} {
+		own = append(own, authorizationv1.ResourceAttributes{Group: names.GroupCluster, Resource: names.ResourceManagedClusters, Verb: verb})
+	}
 	var missing []string
-	for _, right := range []struct {
-		group, resource string
-		verbs           []string
-	}{
-		{names.GroupCluster, names.ResourceManagedClusters, []string{"create", "get"}},
-		{names.GroupCertificates, names.ResourceCertificateRequests, []string{"create", "get", "list", "watch"}},
-	} {
-		for _, verb := range right.verbs {
-			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Group: right.group, Resource: right.resource, Verb: verb},
-			}}
-			err := hub.Create(ctx, review)
-			if apierrors.IsForbidden(err) {
-				continue // It may not even ask; the real request will tell.
-			}
-			if err != nil {
-				return fmt.Errorf("review the bootstrap identity's permissions: %w", err)
-			}
-			if !review.Status.Allowed {
-				missing = append(missing, verb+" "+right.resource+"."+right.group)
-			}
+	for _, permission := range append(own, needed...) {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &permission}}
+		err := hub.Create(ctx, review)
+		if apierrors.IsForbidden(err) {
+			continue // It may not even ask; the real request will tell.
+		}
+		if err != nil {
+			return fmt.Errorf("review the bootstrap identity's permissions: %w", err)
+		}
+		if !review.Status.Allowed {
+			missing = append(missing, permission.Verb+" "+permission.Resource+"."+permission.Group)
 		}
 	}
 	if len(missing) > 0 {

@@ -54,10 +54,8 @@ type Extension func(hub ctrl.Manager, cluster string) error
 
 // AddOns are how the add-ons of a cluster get their credentials.
 type AddOns struct {
-	// KubeClient is the driver of kubeClient registrations, csr or token.
-	KubeClient driver.AuthType
-	// NewDriver returns the driver of one registration.
-	NewDriver func(cluster string, addOn *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig, auth driver.AuthType) (driver.AddOn, error)
+	// NewDriver returns the driver of one registration, of either type.
+	NewDriver func(cluster string, addOn *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig) driver.AddOn
 }
 
 // Names are the names that the agent goes by.

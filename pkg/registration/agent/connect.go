@@ -33,9 +33,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/connection"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/lease"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/status"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
 // unacceptedPolls is how a cluster that the hub has not accepted yet asks
@@ -84,14 +84,11 @@ func (a *Agent) connect(ctx context.Context, s *snapshot) error {
 	if err := a.store.dropInstalled(ctx, s.stored); err != nil {
 		return err
 	}
-	conn, err := connection.New(*s.hub, a.store.bootstrapDir())
+	conn, err := s.driver.Open(*s.hub, a.store.bootstrapDir(), s.stored)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if err := conn.Rotate(s.stored[names.KeyTLSCert], s.stored[names.KeyTLSKey]); err != nil {
-		return err
-	}
 	a.events.normal(names.EventHubClientConfigReady, "Connect", "connecting to the hub at %s", s.hub.Cluster.Server)
 	hub, err := newHubClient(conn.Config())
 	if err != nil {
@@ -103,7 +100,7 @@ func (a *Agent) connect(ctx context.Context, s *snapshot) error {
 	if err := c.run(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
-	stored := string(c.snapshot.stored[names.KeyTLSCert])
+	stored := c.snapshot.fingerprint()
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errRefused):
 		a.refused = refusal{stored, "the hub does not accept the stored credential any more"}
@@ -124,14 +121,14 @@ func (a *Agent) connect(ctx context.Context, s *snapshot) error {
 type connected struct {
 	agent    *Agent
 	snapshot *snapshot
-	conn     *connection.Conn
+	conn     driver.Connection
 	hub      client.WithWatch
 	end      context.CancelCauseFunc
 	// unanswered rings when a request got no answer, or one that may be a first sign.
 	unanswered bell
 
 	reach      reach
-	cert       certificateCondition
+	credential credentialCondition
 	acceptance acceptance
 }
 
@@ -203,9 +200,9 @@ func (c *connected) setup(inner manager.Manager) error {
 	own := reconcile.Request{NamespacedName: types.NamespacedName{Name: c.snapshot.identity.Cluster}}
 	reporter := &status.Reconciler{
 		Client: inner.GetClient(), Clock: a.config.Clock, Sources: a.sources, Period: a.config.HealthPeriod,
-		Changed: a.facts.source(own), Certificate: c.cert.get,
+		Changed: a.facts.source(own), Credential: c.credential.get,
 	}
-	c.cert.rotated(c.snapshot.facts.Validity)
+	c.credential.valid(c.snapshot)
 	if err := reporter.SetupWithManager(inner); err != nil {
 		return err
 	}
@@ -244,11 +241,15 @@ func (c *connected) awaitAcceptance(ctx context.Context) error {
 			c.end(errRefused)
 			return errRefused
 		}
-		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
-			if report = presence.report(ctx, c.agent, c.snapshot); presence.end != nil {
-				c.end(presence.end)
-				return presence.end
-			}
+		switch {
+		case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+			report = presence.report(ctx, c.agent, c.snapshot)
+		case errors.Is(err, driver.ErrDenied):
+			report = presence.reportDenied(ctx, c.agent, c.snapshot, report)
+		}
+		if presence.end != nil {
+			c.end(presence.end)
+			return presence.end
 		}
 		c.agent.journal.report(report)
 		c.agent.sleep(ctx, unacceptedPolls().Delay(polls, id.Cluster))

@@ -101,8 +101,16 @@ func newSpoke(t *testing.T, h *hub, cluster string) *spoke {
 	return newSpokeOn(t, managed, h, cluster)
 }
 
+// taken are the names of the clusters whose tests are running: two that share a
+// managed cluster must not share a namespace there.
+var taken sync.Map
+
 func newSpokeOn(t *testing.T, plane *controlplane.ControlPlane, h *hub, cluster string) *spoke {
 	t.Helper()
+	if by, twice := taken.LoadOrStore(cluster, t.Name()); twice {
+		t.Fatalf("the cluster %s is that of %s", cluster, by)
+	}
+	t.Cleanup(func() { taken.Delete(cluster) })
 	admin := plane.Client(t)
 	s := &spoke{plane: plane, namespace: "open-cluster-management-" + cluster, cluster: cluster, hubDir: filepath.Join(t.TempDir(), "hub"), admin: admin}
 	operator, err := manifests.RenderKlusterletOperator(manifests.KlusterletOperator{Name: cluster, Spec: operatorv1.KlusterletSpec{Namespace: s.namespace}})

@@ -23,7 +23,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		expiry: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "ocm_agent_credential_expiry_seconds",
-			Help: "When the hub credential expires, in seconds since the epoch; 0 while there is none.",
+			Help: "When the hub credential expires, in seconds since the epoch; 0 while there is none, +Inf if it has no end.",
 		}),
 		renewed: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "ocm_agent_credential_last_renewal_seconds",
@@ -61,9 +61,5 @@ func (m *metrics) enter(phase Phase) {
 
 // holds tells until when the credential is good; the zero Validity is none.
 func (m *metrics) holds(v credential.Validity) {
-	if v.NotAfter.IsZero() {
-		m.expiry.Set(0)
-		return
-	}
-	m.expiry.Set(float64(v.NotAfter.Unix()))
+	m.expiry.Set(v.ExpirySeconds())
 }

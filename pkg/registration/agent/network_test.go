@@ -153,11 +153,11 @@ func fail(w http.ResponseWriter, code int, reason metav1.StatusReason) {
 func testForbiddenAtFirst(t *testing.T, h *hub) {
 	t.Helper()
 	front := newFront(t, h)
-	s := newSpoke(t, nil, "forbidden")
+	s := newSpoke(t, nil, "barred")
 	s.setBootstrap(t, bytes.ReplaceAll(h.bootstrapKubeconfig(t), []byte(h.URL), []byte(front.url)))
 	p := s.start(t)
-	h.join(t, p, "forbidden")
-	h.quickLease(t, "forbidden") // A watch that is open goes on through the front.
+	h.join(t, p, "barred")
+	h.quickLease(t, "barred") // A watch that is open goes on through the front.
 	p.reaches(t, agent.Running)
 	front.away.Store(true)
 	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigError", "is out of reach since")

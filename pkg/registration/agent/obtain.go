@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -101,9 +102,7 @@ func (o *obtaining) step(ctx context.Context) (driver.Step, error) {
 		return step, err
 	}
 	if o.stale(step.Issued) {
-		// It was stored, and a crash kept the request from being forgotten.
-		o.pending = nil
-		return driver.Step{Again: true}, o.agent.store.dropPending(ctx)
+		return o.anew(ctx)
 	}
 	if step.Issued != nil || apiequality.Semantic.DeepEqual(step.Pending, o.pending) {
 		return step, nil
@@ -117,15 +116,25 @@ func (o *obtaining) step(ctx context.Context) (driver.Step, error) {
 
 // stale reports whether an issued credential is the one that is stored already.
 func (o *obtaining) stale(issued *driver.Issued) bool {
-	if issued == nil || len(issued.Data) == 0 || o.snapshot.facts.Problem != nil {
+	if issued == nil || o.snapshot.facts.Problem != nil {
 		return false
 	}
-	for key, value := range issued.Data {
-		if string(o.snapshot.stored[key]) != string(value) {
-			return false
-		}
+	data, err := o.snapshot.hubData(o.kubeconfig, issued.Data)
+	return err == nil && o.snapshot.driver.Fingerprint(data) == o.snapshot.fingerprint()
+}
+
+// anew goes on where the credential that was issued is the one that is stored and
+// of no use. It may have been stored by a process that crashed before it forgot
+// the request. A driver that has nothing pending issues no other one, so the hub
+// has to accept this one.
+func (o *obtaining) anew(ctx context.Context) (driver.Step, error) {
+	if len(o.pending) == 0 {
+		return driver.Step{Failing: true, Waiting: driver.Waiting{
+			Reason: reasonRefused, Message: "waiting for the hub to accept the stored credential: " + o.agent.refused.why,
+		}}, nil
 	}
-	return true
+	o.pending = nil
+	return driver.Step{Again: true}, o.agent.store.dropPending(ctx)
 }
 
 // announce tells what is waited for, and records an event when it is new.
@@ -143,8 +152,8 @@ func (o *obtaining) announce(step driver.Step) {
 	case step.Failing:
 		o.agent.metrics.renewals.WithLabelValues(resultFailure).Inc()
 		o.agent.events.warning(step.Waiting.Reason, "Obtain", "%s", step.Waiting.Message)
-	case step.Watch != nil:
-		o.agent.events.normal(names.EventCSRCreated, "Obtain", "%s", step.Waiting.Message)
+	case step.Event != "":
+		o.agent.events.normal(step.Event, "Obtain", "%s", step.Waiting.Message)
 	}
 }
 
@@ -166,11 +175,21 @@ func (o *obtaining) wait(ctx context.Context, step driver.Step) {
 	case <-ctx.Done():
 	case <-timer.C():
 	case err := <-changed:
-		if err != nil {
+		switch {
+		case apierrors.IsForbidden(err): // Not every hub lets it watch; the time has to do.
+			select {
+			case <-ctx.Done():
+			case <-timer.C():
+			}
+		case err != nil:
 			o.agent.sleep(ctx, time.Second) // The hub may be restarting.
 		}
 	}
 }
+
+// reasonRefused is the reason to wait for a hub that refuses the only credential
+// that there is.
+const reasonRefused = "CredentialRefused"
 
 // errWatch says that a watch could not be had.
 var errWatch = errors.New("the watch ended")
@@ -208,15 +227,15 @@ func (o *obtaining) watch(ctx context.Context, object client.Object) error {
 }
 
 // keep stores an issued credential, and only then forgets the request.
-func (a *Agent) keep(ctx context.Context, data driver.Data, issued *driver.Issued) error {
+func (a *Agent) keep(ctx context.Context, s *snapshot, data driver.Data, issued *driver.Issued) error {
 	if err := a.store.put(ctx, a.config.Secrets.Hub, data); err != nil {
 		return err
 	}
-	a.held.obtain(data, a.config.Clock.Now())
+	a.held.obtain(s.driver.Fingerprint(data), a.config.Clock.Now())
 	a.metrics.renewals.WithLabelValues(resultSuccess).Inc()
 	a.metrics.renewed.Set(float64(a.config.Clock.Now().Unix()))
 	a.metrics.holds(issued.Validity)
-	a.events.normal(names.EventCertificateCreated, "Obtain", "the hub issued a credential that is good until %s", issued.Validity.NotAfter.UTC().Format(time.RFC3339))
+	a.events.normal(s.driver.Report().Event, "Obtain", "the hub issued a credential that is valid until %s", issued.Validity.Until())
 	a.events.normal(names.EventSecretSave, "Obtain", "the credential is stored in Secret %s", a.config.Secrets.Hub)
 	if err := a.store.dropPending(ctx); err != nil {
 		// It is stored and can be used; the next request finds the old one stale.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/connection"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/connection"
 )
 
 // presence finds out whether the hub still has the ManagedCluster of an agent
@@ -58,6 +58,22 @@ func (p *presence) report(ctx context.Context, a *Agent, s *snapshot) Report {
 		p.end = nil
 	}
 	return p.told
+}
+
+// reportDenied is report for a credential that is granted outside the hub, by a
+// service that denied it: whether the cluster is still there is what counts. That
+// the hub accepts the cluster without this agent getting in means that the grant is
+// on its way, or fails, which denied says.
+func (p *presence) reportDenied(ctx context.Context, a *Agent, s *snapshot, denied Report) Report {
+	told := p.report(ctx, a, s)
+	p.superseded = time.Time{}
+	if errors.Is(p.end, errSuperseded) {
+		p.end = nil
+	}
+	if told.Phase == Rejected || p.end != nil {
+		return told
+	}
+	return denied
 }
 
 func unauthorized(phase Phase, message string) Report {

@@ -31,6 +31,10 @@ func (c *connected) keepCredential(ctx context.Context) {
 	clock := c.agent.config.Clock
 	for failures := 0; ctx.Err() == nil; {
 		facts := c.snapshot.facts
+		if facts.Validity.Unlimited {
+			<-ctx.Done()
+			return
+		}
 		need, due := credential.Due().Judge(facts, clock.Now())
 		switch {
 		case need.Reason == credential.Expired:
@@ -66,21 +70,21 @@ func (c *connected) renew(ctx context.Context, need credential.Need) error {
 	if err != nil {
 		return err
 	}
-	data, err := hubData(*c.snapshot.hub, c.snapshot.identity, issued)
+	data, err := c.snapshot.hubData(*c.snapshot.hub, issued.Data)
 	if err != nil {
 		return err
 	}
 	// From here on the Secret may hold either credential; the guard must know
 	// that both are ours.
-	a.held.set(c.snapshot.stored, data)
-	if err := a.keep(ctx, data, issued); err != nil {
+	a.held.set(c.snapshot.fingerprint(), c.snapshot.driver.Fingerprint(data))
+	if err := a.keep(ctx, c.snapshot, data, issued); err != nil {
 		return err // The request is still pending: trying again finds what was issued.
 	}
 	c.snapshot = c.snapshot.with(data, &a.held)
-	if err := c.conn.Rotate(data[names.KeyTLSCert], data[names.KeyTLSKey]); err != nil {
+	if err := c.conn.Reload(data); err != nil {
 		return err
 	}
-	c.cert.rotated(issued.Validity)
+	c.credential.valid(c.snapshot)
 	a.facts.ring()
 	return nil
 }
@@ -88,41 +92,39 @@ func (c *connected) renew(ctx context.Context, need credential.Need) error {
 // tellFailure tells the hub about a renewal that does not get on.
 func (c *connected) tellFailure(failure Condition) {
 	c.agent.log.Info("Renewing the hub credential fails", "reason", failure.Reason, "message", failure.Message)
-	c.cert.failed(failure)
+	c.credential.failed(c.snapshot, failure)
 	c.agent.facts.ring()
 }
 
-// certificateCondition is the ClusterCertificateRotated condition, written by
-// the status reconciler together with everything else.
-type certificateCondition struct {
+// credentialCondition is the condition that reports the credential, if its driver
+// has one, written by the status reconciler together with everything else.
+type credentialCondition struct {
 	mu        sync.Mutex
 	condition *metav1.Condition
 }
 
-func (c *certificateCondition) get() *metav1.Condition {
+func (c *credentialCondition) get() *metav1.Condition {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.condition.DeepCopy()
 }
 
-func (c *certificateCondition) set(condition metav1.Condition) {
+func (c *credentialCondition) set(report driver.Report, status metav1.ConditionStatus, words driver.Waiting) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	condition.Type = names.ConditionCertificateRotated
-	c.condition = &condition
+	c.condition = &metav1.Condition{Type: report.Conditions[0], Status: status, Reason: words.Reason, Message: words.Message}
 }
 
-func (c *certificateCondition) rotated(v credential.Validity) {
-	c.set(metav1.Condition{Status: metav1.ConditionTrue, Reason: names.ReasonCertificateUpdated, Message: fmt.Sprintf(
-		names.MessageCertificateRotated, v.NotBefore.UTC().Format(time.RFC3339), v.NotAfter.UTC().Format(time.RFC3339))})
-}
-
-func (c *certificateCondition) failed(waiting Condition) {
-	message := fmt.Sprintf(names.MessageCertificateFailed, waiting.Message)
-	if waiting.Reason == names.EventCertificateHalted {
-		message = names.MessageCertificateHalted
+func (c *credentialCondition) valid(s *snapshot) {
+	if report := s.driver.Report(); len(report.Conditions) > 0 {
+		c.set(report, metav1.ConditionTrue, report.Valid(s.facts.Validity))
 	}
-	c.set(metav1.Condition{Status: metav1.ConditionFalse, Reason: names.ReasonCertificateFailed, Message: message})
+}
+
+func (c *credentialCondition) failed(s *snapshot, why Condition) {
+	if report := s.driver.Report(); len(report.Conditions) > 0 {
+		c.set(report, metav1.ConditionFalse, report.Failed(driver.Waiting(why)))
+	}
 }
 
 // reach judges how the hub can be reached by what becomes of the lease, and of
@@ -167,50 +169,47 @@ func (r *reach) observe(err error) {
 	}
 }
 
-// held are the credentials that the agent itself stored last: whatever else
-// appears in the Secret is a reason to look. It also knows when this process
-// obtained the newest.
+// held are the credentials that the agent itself stored last, by fingerprint:
+// whatever else appears in the Secret is a reason to look. It also knows when this
+// process obtained the newest.
 type held struct {
-	mu       sync.Mutex
-	certs    []string
-	obtained string
-	at       time.Time
+	mu           sync.Mutex
+	fingerprints []string
+	obtained     string
+	at           time.Time
 }
 
-func (h *held) set(secrets ...driver.Data) {
+func (h *held) set(fingerprints ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.certs = nil
-	for _, s := range secrets {
-		h.certs = append(h.certs, string(s[names.KeyTLSCert]))
-	}
+	h.fingerprints = fingerprints
 }
 
-func (h *held) contains(secret driver.Data) bool {
+func (h *held) contains(fingerprint string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Contains(h.certs, string(secret[names.KeyTLSCert]))
+	return slices.Contains(h.fingerprints, fingerprint)
 }
 
-func (h *held) obtain(secret driver.Data, at time.Time) {
+func (h *held) obtain(fingerprint string, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.obtained, h.at = string(secret[names.KeyTLSCert]), at
+	h.obtained, h.at = fingerprint, at
 }
 
-// since is when this process obtained what the Secret holds; false if it did not.
-func (h *held) since(secret driver.Data) (time.Time, bool) {
+// since is when this process obtained a credential; false if it did not.
+func (h *held) since(fingerprint string) (time.Time, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.at, h.obtained != "" && h.obtained == string(secret[names.KeyTLSCert])
+	return h.at, h.obtained != "" && h.obtained == fingerprint
 }
 
 // holdsConnection returns whether the connection made from s can go on: its
 // credential is still stored, is good and leads to the same hub.
 func (a *Agent) holdsConnection(s *snapshot) func(*snapshot) bool {
-	a.held.set(s.stored)
+	a.held.set(s.fingerprint())
 	return func(now *snapshot) bool {
 		_, usable := now.usable(a.config.Clock.Now())
-		return usable && now.identity == s.identity && now.hub.SameServer(*s.hub) && a.held.contains(now.stored)
+		return usable && now.identity == s.identity && now.hub.SameServer(*s.hub) && a.held.contains(now.fingerprint())
 	}
 }

@@ -55,7 +55,7 @@ func (r *secretReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 
 // mirrored are the files that a mirror may hold; only these are ever removed.
 func mirrored() []string {
-	return []string{names.KeyKubeconfig, names.KeyClusterName, names.KeyAgentName, names.KeyTLSCert, names.KeyTLSKey}
+	return append([]string{names.KeyKubeconfig, names.KeyClusterName, names.KeyAgentName}, names.CredentialKeys()...)
 }
 
 // mirror makes the files in dir hold data, for the work agent and for people:
@@ -68,7 +68,7 @@ func mirror(dir string, data driver.Data) error {
 	// A mounted directory may belong to somebody else; the files are ours.
 	_ = os.Chmod(dir, 0o700) //nolint:gosec // a directory needs the execute bit
 	if len(data[names.KeyKubeconfig]) == 0 {
-		return unmirror(dir)
+		return unmirror(dir, nil)
 	}
 	files := slices.Sorted(maps.Keys(data))
 	files = slices.DeleteFunc(files, func(name string) bool { return name == names.KeyKubeconfig })
@@ -77,12 +77,16 @@ func mirror(dir string, data driver.Data) error {
 			return err
 		}
 	}
-	return nil
+	return unmirror(dir, data)
 }
 
-func unmirror(dir string) error {
+// unmirror removes the files that are not in data.
+func unmirror(dir string, data driver.Data) error {
 	var errs []error
 	for _, name := range mirrored() {
+		if _, ok := data[name]; ok {
+			continue
+		}
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)
 		}

@@ -78,10 +78,18 @@ func (s *snapshot) inspect(h *held) {
 		return nil
 	}()
 	seed := names.AgentUser(s.identity.Cluster, s.identity.Agent)
-	s.facts.RenewAt = credential.RenewAt(s.facts.Validity, credential.Certificates(), seed)
-	if obtained, ok := h.since(s.stored); ok {
-		s.facts.RenewAt = credential.RenewObtained(s.facts.Validity, credential.Certificates(), seed, obtained)
+	s.facts.RenewAt = credential.RenewAt(s.facts.Validity, s.driver.Renewal(), seed)
+	if obtained, ok := h.since(s.fingerprint()); ok {
+		s.facts.RenewAt = credential.RenewObtained(s.facts.Validity, s.driver.Renewal(), seed, obtained)
 	}
+}
+
+// fingerprint names the stored credential.
+func (s *snapshot) fingerprint() string { return s.driver.Fingerprint(s.stored) }
+
+// hubData is the content of the hub kubeconfig Secret for an issued credential.
+func (s *snapshot) hubData(hub kubeconfig.Hub, issued driver.Data) (driver.Data, error) {
+	return driver.SecretData(hub, s.identity, s.driver.User(), issued)
 }
 
 // with returns the snapshot with other data in the hub kubeconfig Secret.

@@ -78,11 +78,15 @@ func (s *store) get(ctx context.Context, name string) (driver.Data, error) {
 	return secret.Data, nil
 }
 
-// put makes the Secret hold data beside what others put there. Nothing is
-// written when nothing differs.
+// put makes the Secret hold a credential beside what others put there; nothing
+// remains of a credential of another driver. Nothing is written when nothing
+// differs.
 func (s *store) put(ctx context.Context, name string, data driver.Data) error {
 	return s.write(ctx, name, func(old driver.Data) driver.Data {
 		merged := maps.Clone(old)
+		for _, key := range names.CredentialKeys() {
+			delete(merged, key)
+		}
 		maps.Copy(merged, data)
 		return merged
 	})
@@ -174,11 +178,26 @@ func (s *store) dropPending(ctx context.Context) error {
 }
 
 // dropInstalled forgets pending data whose credential is stored already: a
-// crash came between storing the one and forgetting the other.
+// crash came between storing the one and forgetting the other. What pending data
+// and a credential have in common is the same in both.
 func (s *store) dropInstalled(ctx context.Context, stored driver.Data) error {
 	pending, err := s.get(ctx, names.PendingCredentialSecret)
-	if err != nil || len(pending[names.KeyTLSKey]) == 0 || !slices.Equal(pending[names.KeyTLSKey], stored[names.KeyTLSKey]) {
+	if err != nil {
 		return err
+	}
+	common := 0
+	for _, key := range names.CredentialKeys() {
+		value, ok := pending[key]
+		if !ok {
+			continue
+		}
+		if !slices.Equal(value, stored[key]) {
+			return nil
+		}
+		common++
+	}
+	if common == 0 {
+		return nil
 	}
 	return s.dropPending(ctx)
 }
@@ -217,16 +236,3 @@ func (s *store) bootstrap(ctx context.Context) (*kubeconfig.Hub, error) {
 
 // bootstrapDir is where relative files of the bootstrap kubeconfig are.
 func (s *store) bootstrapDir() string { return filepath.Dir(s.secrets.BootstrapFile) }
-
-// hubData is the content of the hub kubeconfig Secret for an issued credential.
-func hubData(hub kubeconfig.Hub, id driver.Identity, issued *driver.Issued) (driver.Data, error) {
-	encoded, err := hub.Encode(issued.User)
-	if err != nil {
-		return nil, err
-	}
-	data := maps.Clone(issued.Data)
-	data[names.KeyKubeconfig] = encoded
-	data[names.KeyClusterName] = []byte(id.Cluster)
-	data[names.KeyAgentName] = []byte(id.Agent)
-	return data, nil
-}

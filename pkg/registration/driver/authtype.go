@@ -9,7 +9,7 @@ import (
 // and Klusterlet resources and the agents' flags.
 type AuthType string
 
-// The drivers. AWSIRSA and GRPC are valid names without an implementation yet.
+// The drivers. GRPC is a valid name without an implementation yet.
 const (
 	CSR     AuthType = "csr"
 	AWSIRSA AuthType = "awsirsa"
@@ -40,7 +40,7 @@ func (e *UnknownAuthTypeError) Error() string {
 }
 
 // ParseAuthType reads the name of a cluster registration driver. The empty name
-// is CSR, OCM's default; the seed's spelling "aws-irsa" is AWSIRSA. Any other
+// is CSR, OCM's default; clusteradm's spelling "aws-irsa" is AWSIRSA. Any other
 // name is an *UnknownAuthTypeError.
 func ParseAuthType(name string) (AuthType, error) {
 	switch name {

@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -190,6 +192,27 @@ func TestAcceptance(t *testing.T) {
 			t.Errorf("kube-system: %v", got)
 		}
 	})
+}
+
+// TestClusterWithoutSpec: a ManagedCluster needs no spec, and no policy trips over it.
+func TestClusterWithoutSpec(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.start(t, defaults(), nil)
+	bare := &unstructured.Unstructured{}
+	bare.SetAPIVersion(clusterv1.GroupVersion.String())
+	bare.SetKind("ManagedCluster")
+	bare.SetName("bare")
+	if err := e.admin.Create(t.Context(), bare); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.admin.Patch(t.Context(), bare, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.admin.Patch(t.Context(), bare, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"hubAcceptsClient":true}}`))); err != nil {
+		t.Fatal(err)
+	}
+	e.awaitAccepted(t, "bare")
 }
 
 // TestForeignNamespace: a namespace that is not a cluster's is never made one's,

@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/drivertest"
 )
 
 // registration is a CSR in the making; a test changes what it wants.
@@ -172,10 +173,7 @@ func (e *env) allow(t *testing.T, name, user string, rules ...rbacv1.PolicyRule)
 func TestFirstRequests(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	cfg := defaults()
-	cfg.AutoApprove = true
-	cfg.AutoApprovedUsers = []string{"listed", "also-listed"}
-	e.start(t, cfg, nil)
+	e.start(t, approving(defaults(), "listed", "also-listed"), nil)
 	for _, user := range []string{"listed", "also-listed", "unlisted"} {
 		e.allow(t, user, user, csrCreation())
 	}
@@ -232,10 +230,7 @@ func TestFirstRequests(t *testing.T) {
 func TestConflictingFirstRequests(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	cfg := defaults()
-	cfg.AutoApprove = true
-	cfg.AutoApprovedUsers = []string{"listed"}
-	e.start(t, cfg, nil)
+	e.start(t, approving(defaults(), "listed"), nil)
 	for _, user := range []string{"listed", "unlisted"} {
 		e.allow(t, user, user, csrCreation())
 	}
@@ -291,4 +286,22 @@ func TestConflictingFirstRequests(t *testing.T) {
 			e.awaitApproved(t, first)
 		})
 	}
+}
+
+// TestApprovalComesWithItsDriver: a hub without the csr driver approves nothing.
+func TestApprovalComesWithItsDriver(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	config := granting(drivertest.NewOutside())
+	config.Drivers = config.Drivers[1:]
+	stop := e.start(t, config, nil)
+	e.cluster(t, "c1", acceptedFromTheStart)
+	e.awaitAgent(t, "c1", "a1")
+	renewal := newRegistration(t, "c1").submit(t, e.agent(t, "c1"))
+	e.bare(t, "marker", acceptedFromTheStart, registeredAs("marker"))
+	e.awaitGranted(t, "marker")
+	e.checkUndecided(t, "a renewal", renewal)
+	stop()
+	e.start(t, defaults(), nil)
+	e.awaitApproved(t, renewal)
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/acceptance"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/clusterrole"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/csrapproval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/duplicate"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/featurelabel"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/gc"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/grant"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/event"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/leftover"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/lease"
@@ -24,12 +24,11 @@ import (
 // Config is what can be chosen about the hub's side of registration.
 type Config struct {
 	// Drivers are the enabled registration drivers.
-	Drivers []driver.Hub
+	Drivers []Driver
+	// Namespace is the hub's own, where it keeps the records of grants.
+	Namespace string
 	// AutoApprove is the feature gate ManagedClusterAutoApproval.
 	AutoApprove bool
-	// AutoApprovedUsers are those whose first CSRs are approved while
-	// AutoApprove is on.
-	AutoApprovedUsers []string
 	// ResourceCleanup is the feature gate of that name.
 	ResourceCleanup bool
 	// CleanupResources are what is deleted from the namespace of a cluster
@@ -39,6 +38,14 @@ type Config struct {
 	Labels map[string]string
 	// Clock is the hub's.
 	Clock clock.PassiveClock
+}
+
+// Driver is a registration driver that is enabled.
+type Driver struct {
+	driver.Hub
+
+	// Setup adds the controllers that only this driver needs; nil if there are none.
+	Setup func(context.Context, ctrl.Manager) error
 }
 
 // DefaultCleanupResources is the order in which the namespace of a cluster is
@@ -51,15 +58,23 @@ func DefaultCleanupResources() []schema.GroupVersionResource {
 // CacheOptions.
 func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 	c := mgr.GetClient()
+	drivers := make([]driver.Hub, len(config.Drivers))
+	for i, d := range config.Drivers {
+		drivers[i] = d.Hub
+	}
 	recorder := func(controller string) event.Recorder {
 		return event.Recorder{Events: mgr.GetEventRecorder("ocm-" + controller)}
 	}
 	controllers := []interface{ SetupWithManager(ctrl.Manager) error }{
 		&clusterrole.Reconciler{Client: c, Labels: config.Labels},
 		&acceptance.Reconciler{
-			Client: c, Live: mgr.GetAPIReader(), Drivers: config.Drivers,
+			Client: c, Live: mgr.GetAPIReader(), Drivers: drivers,
 			AutoApprove: config.AutoApprove, CollectGarbage: config.ResourceCleanup,
 			Labels: config.Labels, Clock: config.Clock, Recorder: recorder("acceptance"),
+		},
+		&grant.Reconciler{
+			Client: c, Live: mgr.GetAPIReader(), Drivers: drivers,
+			Namespace: config.Namespace, Clock: config.Clock, Recorder: recorder("grant"),
 		},
 		&lease.Reconciler{Client: c, Clock: config.Clock, Recorder: recorder("lease")},
 		&taint.Reconciler{Client: c, Clock: config.Clock},
@@ -74,16 +89,17 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 			return fmt.Errorf("hub registration: %w", err)
 		}
 	}
-	approval := &csrapproval.Reconciler{
-		Client: c, AutoApprove: config.AutoApprove, Users: config.AutoApprovedUsers,
-		Events: mgr.GetEventRecorder("ocm-csrapproval"),
+	setups := []func(context.Context, ctrl.Manager) error{(&duplicate.Reconciler{Client: c, Clock: config.Clock}).SetupWithManager}
+	for _, d := range config.Drivers {
+		setups = append(setups, d.Setup)
 	}
-	if err := approval.SetupWithManager(ctx, mgr); err != nil {
-		return fmt.Errorf("hub registration: %w", err)
-	}
-	duplicates := &duplicate.Reconciler{Client: c, Clock: config.Clock}
-	if err := duplicates.SetupWithManager(ctx, mgr); err != nil {
-		return fmt.Errorf("hub registration: %w", err)
+	for _, setup := range setups {
+		if setup == nil {
+			continue
+		}
+		if err := setup(ctx, mgr); err != nil {
+			return fmt.Errorf("hub registration: %w", err)
+		}
 	}
 	return nil
 }

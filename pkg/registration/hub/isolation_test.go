@@ -9,6 +9,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/drivertest"
 )
 
 // target is something on the hub that somebody could want to touch.
@@ -16,6 +17,8 @@ type target struct {
 	group, resource, subresource string
 	// inNamespace says that it lies in a cluster's namespace.
 	inNamespace bool
+	// ofHub says that it lies in the hub's own namespace.
+	ofHub bool
 	// name is the object's; the empty name is all of them.
 	name func(cluster string) string
 }
@@ -28,37 +31,38 @@ func targets() []target {
 	clusterGroup, addOnGroup, workGroup := "cluster.open-cluster-management.io", "addon.open-cluster-management.io", "work.open-cluster-management.io"
 	rbacGroup, certificates := "rbac.authorization.k8s.io", "certificates.k8s.io"
 	return []target{
-		{clusterGroup, "managedclusters", "", false, itself},
-		{clusterGroup, "managedclusters", "", false, all},
-		{clusterGroup, "managedclusters", "status", false, itself},
-		{clusterGroup, "managedclusters", "finalizers", false, itself},
-		{clusterGroup, "managedclustersets", "join", false, all},
-		{names.RegisterGroup, "managedclusters", "accept", false, itself},
-		{names.RegisterGroup, "managedclusters", "clientcertificates", false, itself},
-		{certificates, "certificatesigningrequests", "", false, all},
-		{certificates, "certificatesigningrequests", "approval", false, all},
-		{certificates, "certificatesigningrequests", "status", false, all},
-		{certificates, "signers", "", false, all},
-		{"coordination.k8s.io", "leases", "", true, all},
-		{addOnGroup, "managedclusteraddons", "", true, all},
-		{addOnGroup, "managedclusteraddons", "status", true, all},
-		{workGroup, "manifestworks", "", true, all},
-		{workGroup, "manifestworks", "status", true, all},
-		{"", "events", "", true, all},
-		{"events.k8s.io", "events", "", true, all},
-		{"", "secrets", "", true, all},
-		{"", "configmaps", "", true, all},
-		{"", "configmaps", "", true, issuer},
-		{"", "pods", "", true, all},
-		{"", "serviceaccounts", "", true, all},
-		{"", "serviceaccounts", "token", true, all},
-		{"", "namespaces", "", false, itself},
-		{rbacGroup, "roles", "", true, all},
-		{rbacGroup, "rolebindings", "", true, all},
-		{rbacGroup, "clusterroles", "", false, all},
-		{rbacGroup, "clusterrolebindings", "", false, all},
-		{"", "users", "", false, all},
-		{"", "groups", "", false, all},
+		{clusterGroup, "managedclusters", "", false, false, itself},
+		{clusterGroup, "managedclusters", "", false, false, all},
+		{clusterGroup, "managedclusters", "status", false, false, itself},
+		{clusterGroup, "managedclusters", "finalizers", false, false, itself},
+		{clusterGroup, "managedclustersets", "join", false, false, all},
+		{names.RegisterGroup, "managedclusters", "accept", false, false, itself},
+		{names.RegisterGroup, "managedclusters", "clientcertificates", false, false, itself},
+		{certificates, "certificatesigningrequests", "", false, false, all},
+		{certificates, "certificatesigningrequests", "approval", false, false, all},
+		{certificates, "certificatesigningrequests", "status", false, false, all},
+		{certificates, "signers", "", false, false, all},
+		{"coordination.k8s.io", "leases", "", true, false, all},
+		{addOnGroup, "managedclusteraddons", "", true, false, all},
+		{addOnGroup, "managedclusteraddons", "status", true, false, all},
+		{workGroup, "manifestworks", "", true, false, all},
+		{workGroup, "manifestworks", "status", true, false, all},
+		{"", "events", "", true, false, all},
+		{"events.k8s.io", "events", "", true, false, all},
+		{"", "secrets", "", true, false, all},
+		{"", "configmaps", "", true, false, all},
+		{"", "configmaps", "", true, false, issuer},
+		{"", "configmaps", "", false, true, all},
+		{"", "pods", "", true, false, all},
+		{"", "serviceaccounts", "", true, false, all},
+		{"", "serviceaccounts", "token", true, false, all},
+		{"", "namespaces", "", false, false, itself},
+		{rbacGroup, "roles", "", true, false, all},
+		{rbacGroup, "rolebindings", "", true, false, all},
+		{rbacGroup, "clusterroles", "", false, false, all},
+		{rbacGroup, "clusterrolebindings", "", false, false, all},
+		{"", "users", "", false, false, all},
+		{"", "groups", "", false, false, all},
 	}
 }
 
@@ -75,7 +79,13 @@ func verbs() []string {
 func TestIsolation(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	e.start(t, defaults(), nil)
+	e.start(t, granting(drivertest.NewOutside()), nil)
+	for _, name := range []string{"mine-aws", "denied-aws"} {
+		e.bare(t, name, acceptedFromTheStart, registeredAs(name))
+		e.awaitGranted(t, name)
+		e.awaitHolder(t, name, names.ClusterGroupAWS(name))
+	}
+	e.bare(t, "waiting-aws", registeredAs("waiting-aws"))
 	e.cluster(t, "mine", acceptedFromTheStart)
 	e.cluster(t, "theirs", acceptedFromTheStart)
 	e.cluster(t, "denied", acceptedFromTheStart)
@@ -84,6 +94,7 @@ func TestIsolation(t *testing.T) {
 		e.awaitAccepted(t, name)
 	}
 	e.deny(t, "denied")
+	e.deny(t, "denied-aws")
 
 	requests := []string{"certificatesigningrequests: create,get,list,watch"}
 	accepted := []string{
@@ -105,6 +116,7 @@ func TestIsolation(t *testing.T) {
 	both := func(cluster string) []string {
 		return []string{names.ClusterGroup(cluster), names.GroupManagedClusters}
 	}
+	aws := func(cluster string) []string { return []string{names.ClusterGroupAWS(cluster)} }
 	for _, tc := range []struct {
 		name          string
 		user          string
@@ -114,7 +126,14 @@ func TestIsolation(t *testing.T) {
 	}{
 		{"an accepted agent", names.AgentUser("mine", "a1"), both("mine"), "mine", accepted, foreign},
 		{"another agent of an accepted cluster", names.AgentUser("mine", "a0"), both("mine"), "mine", nil, nil},
-		{"the group of an EKS access entry", "arn:aws:iam::1:role/mine", []string{names.ClusterGroupAWS("mine")}, "mine", nil, nil},
+		{"an accepted agent with an AWS identity", "mine-aws", aws("mine-aws"), "mine-aws", accepted, foreign},
+		{"an AWS identity, whatever its user is called", "theirs", aws("mine-aws"), "mine-aws", accepted, foreign},
+		{"the user of an AWS identity without its group", "mine-aws", nil, "mine-aws", nil, nil},
+		{"an AWS identity of a cluster that registers with a certificate", "mine", aws("mine"), "mine", nil, nil},
+		{"a certificate of a cluster that registers with AWS", names.AgentUser("mine-aws", "a1"), both("mine-aws"), "mine-aws", nil, nil},
+		// Its identity is revoked as well, so it could not look at its cluster.
+		{"a denied agent with an AWS identity", "denied-aws", aws("denied-aws"), "denied-aws", nil, nil},
+		{"an agent with an AWS identity that waits to be accepted", "waiting-aws", aws("waiting-aws"), "waiting-aws", nil, nil},
 		{"a denied agent", names.AgentUser("denied", "a1"), both("denied"), "denied", []string{"managedclusters: get,list,watch"}, nil},
 		{"an agent that waits to be accepted", names.AgentUser("waiting", "a1"), both("waiting"), "waiting", nil, nil},
 		{"the group of all agents alone", "stray", []string{names.GroupManagedClusters}, "mine", nil, nil},
@@ -149,6 +168,9 @@ func (e *env) allowed(t *testing.T, who authorizationv1.SubjectAccessReviewSpec,
 			if target.inNamespace {
 				attributes.Namespace = cluster
 			}
+			if target.ofHub {
+				attributes.Namespace = names.HubNamespace
+			}
 			review := &authorizationv1.SubjectAccessReview{Spec: who}
 			review.Spec.ResourceAttributes = attributes
 			if err := e.admin.Create(t.Context(), review); err != nil {
@@ -172,6 +194,9 @@ func title(t target) string {
 	}
 	if t.resource == "configmaps" && t.name("") != "" {
 		name += " " + t.name("")
+	}
+	if t.ofHub {
+		name += " of the hub"
 	}
 	if t.group == "events.k8s.io" {
 		return t.group + "/" + name

@@ -27,9 +27,9 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/csrapproval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
@@ -60,11 +60,19 @@ func newEnv(t *testing.T) *env {
 
 func defaults() hub.Config {
 	return hub.Config{
-		Drivers:          []driver.Hub{csr.Hub{}},
+		Drivers:          []hub.Driver{{Hub: csr.Hub{}, Setup: csrapproval.Setup(false, nil)}},
+		Namespace:        names.HubNamespace,
 		ResourceCleanup:  true,
 		CleanupResources: hub.DefaultCleanupResources(),
 		Clock:            clock.RealClock{},
 	}
+}
+
+// approving switches ManagedClusterAutoApproval on, for the first CSRs of users.
+func approving(config hub.Config, users ...string) hub.Config {
+	config.AutoApprove = true
+	config.Drivers = []hub.Driver{{Hub: csr.Hub{}, Setup: csrapproval.Setup(true, users)}}
+	return config
 }
 
 // start runs the hub's controllers until the test ends or stop is called. Its
@@ -131,15 +139,24 @@ func (e *env) approve(t *testing.T, request *certificatesv1.CertificateSigningRe
 	e.decide(t, request, certificatesv1.CertificateApproved)
 }
 
-// decide approves or denies a request as a person does.
+// decide approves or denies a request as a person does, unless the hub approved it
+// first.
 func (e *env) decide(t *testing.T, request *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType) {
 	t.Helper()
-	request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-		Type: kind, Status: corev1.ConditionTrue, Reason: "Test", Message: "decided by a person",
+	eventually(t, request.Name+" is decided", func(ctx context.Context) (bool, error) {
+		decided := slices.ContainsFunc(request.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == kind })
+		if decided {
+			return true, nil
+		}
+		request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+			Type: kind, Status: corev1.ConditionTrue, Reason: "Test", Message: "decided by a person",
+		})
+		err := e.admin.SubResource("approval").Update(ctx, request)
+		if apierrors.IsConflict(err) {
+			return false, e.admin.Get(ctx, client.ObjectKeyFromObject(request), request)
+		}
+		return err == nil, err
 	})
-	if err := e.admin.SubResource("approval").Update(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // accept lets a cluster join.

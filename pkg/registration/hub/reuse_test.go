@@ -39,24 +39,7 @@ func (e *env) agentNamed(t *testing.T, cluster, agent string) client.Client {
 // awaitAgent waits until an agent, and nobody else, has the rights of a cluster.
 func (e *env) awaitAgent(t *testing.T, cluster, agent string) {
 	t.Helper()
-	var last []string
-	eventually(t, agent+" is the agent of "+cluster, func(ctx context.Context) (bool, error) {
-		last = nil
-		for _, key := range []client.ObjectKey{
-			{Name: names.ManagedClusterClusterRole(cluster)},
-			{Namespace: cluster, Name: names.RegistrationRoleBinding(cluster)},
-			{Namespace: cluster, Name: names.WorkRoleBinding(cluster)},
-		} {
-			subjects, err := e.subjects(ctx, key)
-			if err != nil {
-				return false, client.IgnoreNotFound(err)
-			}
-			if !slices.Equal(subjects, []string{names.AgentUser(cluster, agent)}) {
-				last = append(last, fmt.Sprintf("%s: %v", key, subjects))
-			}
-		}
-		return len(last) == 0, nil
-	}, func() any { return last })
+	e.awaitHolder(t, cluster, names.AgentUser(cluster, agent))
 }
 
 func (e *env) subjects(ctx context.Context, key client.ObjectKey) ([]string, error) {
@@ -282,9 +265,8 @@ func TestApprovedLongBefore(t *testing.T) {
 func TestApprovalsAreOrderedByOneClock(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	cfg := defaults()
+	cfg := approving(defaults(), "listed")
 	cfg.Clock = clocktesting.NewFakePassiveClock(clock.RealClock{}.Now().Add(6 * time.Minute))
-	cfg.AutoApprove, cfg.AutoApprovedUsers = true, []string{"listed"}
 	e.start(t, cfg, nil)
 	e.allow(t, "listed", "listed", csrCreation())
 	e.bare(t, "c1")

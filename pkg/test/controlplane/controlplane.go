@@ -159,13 +159,23 @@ func findBinary() (string, error) {
 	if path := os.Getenv("LOCALKUBE"); path != "" {
 		return controlplane.FindBinary(path)
 	}
+	path, err := Binary("localkube")
+	if err != nil {
+		return "", err
+	}
+	return controlplane.FindBinary(path)
+}
+
+// Binary is the path of a program that make builds, whether it is there or not:
+// in bin under the root of the module that the test belongs to.
+func Binary(name string) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
 	for root := dir; ; root = filepath.Dir(root) {
 		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
-			return controlplane.FindBinary(filepath.Join(root, "bin", "localkube"))
+			return filepath.Join(root, "bin", name), nil
 		}
 		if root == filepath.Dir(root) {
 			return "", fmt.Errorf("%s is in no Go module: %w", dir, errors.ErrUnsupported)

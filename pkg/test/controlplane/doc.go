@@ -17,8 +17,8 @@
 //
 // Options: WithoutSigner (a hub that issues no client certificates),
 // WithCertDuration (short-lived certificates), WithScheduler,
-// WithAPIServerArgs, WithEgress (the way of API server to webhooks behind
-// Services).
+// WithIssuer (of ServiceAccounts' tokens), WithAPIServerArgs,
+// WithEgress (the way of API server to webhooks behind Services).
 //
 // Faults: StopAPIServer (kill -9) and StartAPIServer keep the address; Kill and
 // StartProgram do the same for any program.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -14,11 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 const (
@@ -40,6 +37,12 @@ type Runner struct {
 	// that is to be accepted; "" while it asks for nothing. It is asked in every
 	// pass and sets Choice.Fingerprint; no other request is approved.
 	Own func(context.Context) (string, error)
+	// HubARN is the ARN of the hub's EKS cluster; empty for the one that the hub's
+	// ClusterManager has.
+	HubARN string
+
+	// shown are the ARNs that were printed, by cluster.
+	shown map[string]string
 }
 
 // Result is how a cluster ended.
@@ -71,7 +74,7 @@ func (r *Runner) One(ctx context.Context, name string) (Result, error) {
 				return err
 			}
 			v = next
-			if !r.Wait.Enabled && (v.Missing != Certificate || r.Env.Clock.Now().After(deadline)) {
+			if !r.Wait.Enabled && (!v.Missing.brief() || r.Env.Clock.Now().After(deadline)) {
 				return errWaiting
 			}
 			say("waiting for %s", v.Waiting)
@@ -92,6 +95,9 @@ func (r *Runner) explain(err error, name string, v Verdict) error {
 		try = fmt.Sprintf("see %s: the hub may sign no client certificates", r.Env.CommandAt(r.Hub, "check hub"))
 	}
 	switch {
+	case errors.Is(err, errWaiting) && v.Missing == Report:
+		r.Env.Say("The hub does not report yet whether it granted an identity to %s. See it with: %s", name, r.Env.CommandAt(r.Hub, "check cluster", name))
+		return nil
 	case errors.Is(err, errWaiting) && v.Missing == Registration:
 		return cli.NotFoundf("run join on it first, or give --wait", "the hub knows no cluster %s", name)
 	case errors.Is(err, errWaiting):
@@ -115,6 +121,9 @@ func (r *Runner) pass(ctx context.Context, name string, say cli.Say) (Verdict, e
 	}
 	v, err := Decide(f, choice)
 	if err != nil {
+		return Verdict{}, err
+	}
+	if err := r.show(f); err != nil {
 		return Verdict{}, err
 	}
 	if v.Accept != nil {
@@ -156,6 +165,13 @@ func (r *Runner) choice(ctx context.Context) (Choice, error) {
 // had them before must not have them again for a moment. A certificate without
 // acceptance is worth nothing.
 func (r *Runner) act(ctx context.Context, f Facts, v Verdict) error {
+	if v.Change != nil && f.Cluster.Spec.HubAcceptsClient {
+		if r.Env.Kube.DryRun() == cli.DryRunServer {
+			v.Accept = new(false) // The cluster stays accepted, so that the second write would be refused.
+		} else if err := r.suspend(ctx, f); err != nil {
+			return err
+		}
+	}
 	for _, req := range v.Deny {
 		if err := r.settle(ctx, req, certificatesv1.CertificateDenied); err != nil {
 			return err
@@ -166,17 +182,10 @@ func (r *Runner) act(ctx context.Context, f Facts, v Verdict) error {
 			return err
 		}
 	}
-	if v.Accept != nil {
-		patch := client.MergeFrom(f.Cluster.DeepCopy())
-		f.Cluster.Spec.HubAcceptsClient = *v.Accept
-		if *v.Accept {
-			delete(f.Cluster.Annotations, names.AnnotationLeft)
-		}
-		if err := r.Client.Patch(ctx, f.Cluster, patch); err != nil {
-			return fmt.Errorf("cluster %s: %w", f.Name, err)
-		}
+	if v.Accept == nil {
+		return nil
 	}
-	return nil
+	return r.accept(ctx, f, v)
 }
 
 // settle approves or denies a request. Somebody else's decision in between is
@@ -216,25 +225,7 @@ func (r *Runner) facts(ctx context.Context, name string) (Facts, error) {
 	if f.Requests, err = fleet.Requests(ctx, r.Client, name); err != nil {
 		return f, err
 	}
-	if f.Cluster != nil && f.Cluster.Annotations[names.AnnotationManagedClusterARN] != "" {
-		f.CSROnly = r.csrOnly(ctx)
-	}
-	return f, nil
-}
-
-// csrOnly reports whether the hub says that it gives no AWS identities. A hub
-// that does not say, or not to this user, may.
-func (r *Runner) csrOnly(ctx context.Context) bool {
-	var list operatorv1.ClusterManagerList
-	if err := r.Client.List(ctx, &list); err != nil || len(list.Items) == 0 {
-		return false
-	}
-	return !slices.ContainsFunc(list.Items, func(m operatorv1.ClusterManager) bool {
-		c := m.Spec.RegistrationConfiguration
-		return c != nil && slices.ContainsFunc(c.RegistrationDrivers, func(d operatorv1.RegistrationDriverHub) bool {
-			return d.AuthType == operatorv1.AwsIrsaAuthType
-		})
-	})
+	return f, r.registration(ctx, &f)
 }
 
 // result reads how the cluster ended. It is asked after an interrupt as well,

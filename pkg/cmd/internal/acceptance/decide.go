@@ -24,6 +24,8 @@ type Choice struct {
 	SkipCheck bool
 	// Deny refuses instead of accepting.
 	Deny bool
+	// Register is how the cluster is to register.
+	Register Register
 	// Own says that Fingerprint is of the very agent that is to be accepted, and
 	// empty while it asks for nothing, as one with a credential does. Before its
 	// request is there, whoever asks is another.
@@ -38,6 +40,11 @@ type Facts struct {
 	Cluster *clusterv1.ManagedCluster
 	// Requests are those for the cluster, by whomever.
 	Requests []fleet.Request
+	// EKS is what the cluster registers as if it does so with AWS, or is to.
+	EKS *EKS
+	// Change are the annotations of a cluster that is to register otherwise than it
+	// does; nil if it is not.
+	Change map[string]string
 	// CSROnly says that the hub gives no AWS identities.
 	CSROnly bool
 }
@@ -55,6 +62,11 @@ const (
 	Request
 	// Certificate is what the hub's signer issues for an approved request.
 	Certificate
+	// Grant is the identity of a cluster that registers with AWS. The hub reports
+	// why it has none.
+	Grant
+	// Report is what the hub says about such an identity.
+	Report
 )
 
 // Verdict is what is to be done now.
@@ -64,6 +76,9 @@ type Verdict struct {
 	Deny    []fleet.Request
 	// Accept is what hubAcceptsClient shall be; nil leaves it.
 	Accept *bool
+	// Change are the annotations that the cluster is to be accepted with; nil leaves
+	// them. A cluster that the hub accepts is denied first.
+	Change map[string]string
 	// Missing is what is missing when the approvals are made.
 	Missing Missing
 	// Waiting says it; empty when nothing is missing.
@@ -84,19 +99,15 @@ func Decide(f Facts, c Choice) (Verdict, error) {
 	switch {
 	case c.Deny:
 		return decideDenial(f, c)
-	case f.Cluster != nil && f.Cluster.Annotations[names.AnnotationManagedClusterARN] != "" && len(f.Requests) == 0:
-		if f.CSROnly {
-			return Verdict{}, cli.Blockedf("run join on the managed cluster again, with --registration-auth csr",
-				"cluster %s asks for an AWS identity, which this hub does not give: it would be accepted and never have a credential", f.Name)
-		}
-		// The identity comes from AWS; there is nothing to sign.
-		return Verdict{}.finish(f, c, []claim{{requester: connected}}), nil
-	case c.Fingerprint == "" && waits(f):
+	// What an agent once announced is nothing to a hub without AWS identities.
+	case f.EKS != nil && (!f.CSROnly || len(f.Requests) == 0):
+		return decideEKS(f, c)
+	case c.Fingerprint == "" && f.Change == nil && waits(f):
 		return Verdict{Accept: new(true)}, nil
 	}
 	requests := eligible(f, c)
 	claims := claimsOf(f, requests)
-	if !settled(f, requests) {
+	if f.Change != nil || !settled(f, requests) {
 		var err error
 		if claims, err = choose(f, claims, c); err != nil {
 			return Verdict{}, err
@@ -156,11 +167,12 @@ func settled(f Facts, requests []fleet.Request) bool {
 
 // issuedTo reports whether one of the claims has a credential.
 func issuedTo(f Facts, claims []claim) bool {
+	// An agent that works by another driver holds no certificate.
 	if len(claims) == 0 {
-		return joined(f.Cluster)
+		return f.Change == nil && joined(f.Cluster)
 	}
 	return slices.ContainsFunc(claims, func(c claim) bool {
-		return c.requester == connected || slices.ContainsFunc(f.Requests, func(r fleet.Request) bool {
+		return f.Change == nil && c.requester == connected || slices.ContainsFunc(f.Requests, func(r fleet.Request) bool {
 			return claimOf(r) == c && r.State == fleet.Issued
 		})
 	})
@@ -178,8 +190,8 @@ func (v Verdict) finish(f Facts, c Choice, claims []claim) Verdict {
 	default:
 		v.Missing, v.Waiting = Request, missingRequest(f, c)
 	}
-	if (len(claims) > 0 || issued || c.SkipCheck) && !f.Cluster.Spec.HubAcceptsClient {
-		v.Accept = new(true)
+	if (len(claims) > 0 || issued || c.SkipCheck) && (!f.Cluster.Spec.HubAcceptsClient || f.Change != nil) {
+		v.Accept, v.Change = new(true), f.Change
 	}
 	return v
 }
@@ -191,7 +203,8 @@ func eligible(f Facts, c Choice) []fleet.Request {
 	for _, r := range f.Requests {
 		known := r.Bootstrap || c.SkipCheck || slices.Contains(c.Requesters, r.Requester)
 		open := r.State != fleet.Denied && r.State != fleet.Failed
-		if known && open && r.Refusal == "" && !r.Renewal && !outlived(f.Cluster, r) {
+		// A cluster whose driver changes is denied by this very command.
+		if known && open && r.Refusal == "" && !r.Renewal && (f.Change != nil || !outlived(f.Cluster, r)) {
 			out = append(out, r)
 		}
 	}

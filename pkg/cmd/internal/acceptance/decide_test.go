@@ -1,6 +1,7 @@
 package acceptance_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/acceptance"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 )
 
 const (
@@ -78,14 +82,40 @@ func left(c *clusterv1.ManagedCluster) {
 }
 
 func fromAWS(c *clusterv1.ManagedCluster) {
-	c.Annotations = map[string]string{names.AnnotationManagedClusterARN: "arn:aws:eks:us-west-2:1:cluster/c1"}
+	c.Annotations = map[string]string{names.AnnotationManagedClusterARN: "arn:aws:eks:us-west-2:222222222222:cluster/c1"}
 }
+
+func granted(c *clusterv1.ManagedCluster) {
+	condition(names.ConditionRegistrationGranted, metav1.ConditionTrue, names.ReasonGranted)(c)
+}
+
+func grantFails(c *clusterv1.ManagedCluster) {
+	condition(names.ConditionRegistrationGranted, metav1.ConditionFalse, names.ReasonGrantFailed)(c)
+}
+
+// eks is what a cluster registers as that announces an ARN.
+func eks(change ...func(*acceptance.EKS)) *acceptance.EKS {
+	e := &acceptance.EKS{Pair: identity.Pair{
+		Hub:     awsarn.Cluster{Partition: "aws", Region: "us-west-2", Account: "111111111111", Name: "hub"},
+		Managed: awsarn.Cluster{Partition: "aws", Region: "us-west-2", Account: "222222222222", Name: "c1"},
+	}}
+	for _, f := range change {
+		f(e)
+	}
+	return e
+}
+
+// toEKS and toCSR are the annotations that a cluster is to have.
+func toEKS() map[string]string { return cluster(fromAWS).Annotations }
+
+func toCSR() map[string]string { return map[string]string{} }
 
 // want is what a decision should be: names of requests, and whether something
 // is waited for.
 type want struct {
 	approve, deny string
 	accept        string
+	change        bool
 	waiting       bool
 	code          cli.Code
 }
@@ -98,6 +128,8 @@ func TestDecide(t *testing.T) {
 		requests []fleet.Request
 		choice   acceptance.Choice
 		csrOnly  bool
+		eks      *acceptance.EKS
+		change   map[string]string
 		want     want
 	}{
 		{
@@ -290,15 +322,76 @@ func TestDecide(t *testing.T) {
 			want:     want{waiting: true},
 		},
 		{
-			name: "a cluster of AWS needs no request", cluster: cluster(fromAWS),
-			want: want{accept: "true"},
+			name: "a cluster of AWS needs no request", cluster: cluster(fromAWS), eks: eks(),
+			want: want{accept: "true", waiting: true},
 		},
 		{
-			name: "nor is one accepted that would never have a credential", cluster: cluster(fromAWS), csrOnly: true,
+			name: "it waits for its identity", cluster: cluster(fromAWS, accepted, grantFails), eks: eks(),
+			want: want{waiting: true},
+		},
+		{
+			name: "and is as desired with it", cluster: cluster(fromAWS, accepted, granted), eks: eks(),
+		},
+		{
+			name: "an ARN that cannot be", cluster: cluster(fromAWS), eks: eks(func(e *acceptance.EKS) { e.Problem = errors.New("no ARN") }),
 			want: want{code: cli.CodeBlocked},
 		},
 		{
-			name: "an AWS identity that a cluster once asked for does not matter when it has a request", cluster: cluster(fromAWS), csrOnly: true,
+			name: "an identifier that another cluster has", cluster: cluster(fromAWS), eks: eks(func(e *acceptance.EKS) { e.Holder = "c2" }),
+			want: want{code: cli.CodeBlocked},
+		},
+		{
+			name: "an ARN and a key are two claims", cluster: cluster(fromAWS), eks: eks(),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending)},
+			want:     want{code: cli.CodeBlocked},
+		},
+		{
+			name: "of which the ARN was chosen", cluster: cluster(fromAWS), eks: eks(),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending)},
+			choice:   acceptance.Choice{Register: acceptance.Register{Driver: driver.AWSIRSA}},
+			want:     want{deny: "a", accept: "true", waiting: true},
+		},
+		{
+			name: "a key is no choice of the certificate", cluster: cluster(fromAWS, accepted, granted), eks: eks(),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending)},
+			choice:   acceptance.Choice{Fingerprint: keyA},
+			want:     want{code: cli.CodeBlocked},
+		},
+		{
+			name: "from certificates to AWS", cluster: cluster(accepted, joined), eks: eks(), change: toEKS(),
+			requests: []fleet.Request{request("a", keyA, fleet.Issued)},
+			choice:   acceptance.Choice{Register: acceptance.Register{Driver: driver.AWSIRSA}},
+			want:     want{accept: "true", change: true, waiting: true},
+		},
+		{
+			name: "from AWS to certificates, which the agent has to request", cluster: cluster(fromAWS, accepted, joined, granted), change: toCSR(),
+			choice: acceptance.Choice{Register: acceptance.Register{Driver: driver.CSR}},
+			want:   want{waiting: true},
+		},
+		{
+			name: "whose key is chosen while the agent with the AWS identity works", cluster: cluster(fromAWS, accepted, joined, granted), change: toCSR(),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending)},
+			choice:   acceptance.Choice{Register: acceptance.Register{Driver: driver.CSR}},
+			want:     want{code: cli.CodeBlocked},
+		},
+		{
+			name: "and is approved then", cluster: cluster(fromAWS, accepted, joined, granted), change: toCSR(),
+			requests: []fleet.Request{request("a", keyA, fleet.Pending), request("b", keyB, fleet.Pending)},
+			choice:   acceptance.Choice{Register: acceptance.Register{Driver: driver.CSR}, Fingerprint: keyA},
+			want:     want{approve: "a", deny: "b", accept: "true", change: true, waiting: true},
+		},
+		{
+			name: "a change that was interrupted between denial and acceptance", cluster: cluster(fromAWS, denied, joined), change: toCSR(),
+			requests: []fleet.Request{request("a", keyA, fleet.Issued)},
+			choice:   acceptance.Choice{Register: acceptance.Register{Driver: driver.CSR}, Fingerprint: keyA},
+			want:     want{accept: "true", change: true},
+		},
+		{
+			name: "nor is one accepted that would never have a credential", cluster: cluster(fromAWS), csrOnly: true, eks: &acceptance.EKS{},
+			want: want{code: cli.CodeBlocked},
+		},
+		{
+			name: "an AWS identity that a cluster once asked for does not matter when it has a request", cluster: cluster(fromAWS), csrOnly: true, eks: &acceptance.EKS{},
 			requests: []fleet.Request{request("a", keyA, fleet.Pending)},
 			want:     want{approve: "a", accept: "true", waiting: true},
 		},
@@ -322,8 +415,8 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			v, err := acceptance.Decide(acceptance.Facts{Name: "c1", Cluster: tc.cluster, Requests: tc.requests, CSROnly: tc.csrOnly}, tc.choice)
-			got := want{approve: list(v.Approve), deny: list(v.Deny), waiting: v.Missing != acceptance.Nothing, code: cli.ExitCode(err)}
+			v, err := acceptance.Decide(acceptance.Facts{Name: "c1", Cluster: tc.cluster, Requests: tc.requests, CSROnly: tc.csrOnly, EKS: tc.eks, Change: tc.change}, tc.choice)
+			got := want{approve: list(v.Approve), deny: list(v.Deny), change: v.Change != nil, waiting: v.Missing != acceptance.Nothing, code: cli.ExitCode(err)}
 			if v.Accept != nil {
 				got.accept = map[bool]string{true: "true", false: "false"}[*v.Accept]
 			}

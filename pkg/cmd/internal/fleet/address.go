@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 )
 
 // probeTimeout bounds the look at a hub's address from this machine, which may
@@ -34,27 +36,28 @@ type Address struct {
 	Pins   []bootstrap.CAHash
 	// Local says why another machine cannot use the address; empty when it can.
 	Local string
+	// EKSHub is the ARN of the hub's EKS cluster where clusters can register by AWS
+	// IAM, and EKSOnly says that they can in no other way.
+	EKSHub  string
+	EKSOnly bool
 }
 
 // HubAddress finds the address of the hub that config leads to: override, what
 // init was told, or the server of config.
 func HubAddress(ctx context.Context, config *rest.Config, c client.Reader, override string) (Address, error) {
-	server := override
-	if server == "" {
-		var manager operatorv1.ClusterManager
-		// A hub that is not installed yet, or that we may not look into, tells none.
-		if err := c.Get(ctx, client.ObjectKey{Name: names.ClusterManagerName}, &manager); err == nil {
-			server = manager.Annotations[names.AnnotationHubServer]
-		}
+	var manager operatorv1.ClusterManager
+	// A hub that is not installed yet, or that we may not look into, tells nothing.
+	if err := c.Get(ctx, client.ObjectKey{Name: names.ClusterManagerName}, &manager); err != nil {
+		manager = operatorv1.ClusterManager{}
 	}
-	if server == "" {
-		server = config.Host
-	}
-	u, err := bootstrap.ParseServer(server)
+	u, err := bootstrap.ParseServer(cmp.Or(override, manager.Annotations[names.AnnotationHubServer], config.Host))
 	if err != nil {
 		return Address{}, cli.Explain(err)
 	}
 	address := Address{Server: u.String(), Local: bootstrap.LocalOnly(u.String())}
+	if aws, ok := hubspec.Of(&manager); ok {
+		address.EKSHub, address.EKSOnly = aws.Cluster, hubspec.Only(&manager)
+	}
 	if address.Local != "" && SharesMachine(ctx, c) {
 		address.Local = ""
 	}
@@ -126,6 +129,15 @@ func (a *Address) Probe(ctx context.Context) (warning string) {
 	}
 }
 
+// EKSArgs are the arguments of join with which an EKS cluster registers by AWS IAM,
+// none if the hub does not know that way.
+func (a *Address) EKSArgs() []string {
+	if a.EKSHub == "" {
+		return nil
+	}
+	return []string{"--registration-auth", "aws-irsa", "--eks-hub-cluster-arn", a.EKSHub}
+}
+
 // TokenVariable is the environment variable that join takes the token from.
 const TokenVariable = "OCM_HUB_TOKEN"
 
@@ -151,6 +163,9 @@ func (j JoinCommand) String() string {
 	args = append(args, "--hub-apiserver", j.Hub.Server)
 	for _, pin := range j.Hub.Pins {
 		args = append(args, "--hub-ca-hash", string(pin))
+	}
+	if j.Hub.EKSOnly {
+		args = append(args, j.Hub.EKSArgs()...)
 	}
 	if j.Wait {
 		args = append(args, "--wait")

@@ -12,6 +12,8 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
 )
 
 // Cluster is the stable schema of a managed cluster in the machine formats.
@@ -26,6 +28,10 @@ type Cluster struct {
 	Version    string `json:"kubernetesVersion,omitempty"`
 	// Auth is how the cluster authenticates to the hub.
 	Auth string `json:"auth"`
+	// ARN is the EKS cluster that it registers as, by AWS IAM, and RoleARN the role
+	// that the hub recorded for it.
+	ARN     string `json:"managedClusterARN,omitempty"`
+	RoleARN string `json:"roleARN,omitempty"`
 	// CredentialExpires is when the agent's certificate ends, as the agent says.
 	CredentialExpires *time.Time `json:"credentialExpires,omitempty"`
 	Created           time.Time  `json:"created"`
@@ -49,12 +55,13 @@ func Describe(obj *clusterv1.ManagedCluster, requests []Request) Cluster {
 		CPU:        quantity(obj.Status.Capacity, clusterv1.ResourceCPU),
 		Memory:     quantity(obj.Status.Capacity, clusterv1.ResourceMemory),
 		Version:    obj.Status.Version.Kubernetes,
-		Auth:       "csr",
+		Auth:       string(driver.CSR),
 		Created:    obj.CreationTimestamp.Time,
 		Labels:     obj.Labels,
 	}
-	if obj.Annotations[names.AnnotationManagedClusterARN] != "" {
-		c.Auth = "awsirsa"
+	if awsirsa.Announces(obj) {
+		c.Auth = string(driver.AWSIRSA)
+		c.ARN, _, _ = awsirsa.AnnouncedARN(obj) // The hub reports two that differ.
 	}
 	if expires, ok := CredentialExpiry(obj.Status.Conditions); ok {
 		c.CredentialExpires = &expires

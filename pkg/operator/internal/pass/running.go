@@ -7,8 +7,11 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 // Component is what takes the settings of a resource, and would not start with
@@ -23,14 +26,17 @@ type Component struct {
 	Phase int
 	// Args are the flags that it is rendered with.
 	Args *[]string
+	// Account is its ServiceAccount, and Annotations those that it is rendered with.
+	Account     client.ObjectKey
+	Annotations *map[string]string
 }
 
 // KeepSettings has a component go on with its last good settings, instead of being
-// replaced by one that crashes: it gets the flags that it runs with. One that does
-// not run is not created. The phases that remain are returned; refused is about the
+// replaced by one that crashes: it gets the flags that it runs with, and the AWS role
+// without which they would not work. One that does not run is not created. The phases that remain are returned; refused is about the
 // setting, and says what follows from it.
 func KeepSettings[V any](ctx context.Context, reader client.Reader, c Component, refused *metav1.Condition, phases []Phase[V]) ([]Phase[V], error) {
-	flags, running, err := runningFlags(ctx, reader, c.Deployment)
+	flags, running, err := RunningFlags(ctx, reader, c.Deployment)
 	switch {
 	case err != nil:
 		return nil, err
@@ -38,14 +44,32 @@ func KeepSettings[V any](ctx context.Context, reader client.Reader, c Component,
 		refused.Message += ". No " + c.Kind + " is created until then"
 		return phases[:c.Phase], nil
 	}
+	role, err := runningRole(ctx, reader, c.Account)
+	if err != nil {
+		return nil, err
+	}
 	refused.Message += ". The " + c.Name + " keeps its last settings until then"
-	*c.Args = flags
+	*c.Args, *c.Annotations = flags, role
 	return phases, nil
 }
 
-// runningFlags returns the flags that a Deployment runs with, and false when
+// runningRole returns the annotation with the AWS role that a ServiceAccount's pods
+// have, nil if they have none.
+func runningRole(ctx context.Context, reader client.Reader, key client.ObjectKey) (map[string]string, error) {
+	var account corev1.ServiceAccount
+	if err := reader.Get(ctx, key, &account); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("the AWS role that %s has: %w", key, err)
+	}
+	role := account.Annotations[names.AnnotationAWSRole]
+	if role == "" {
+		return nil, nil
+	}
+	return map[string]string{names.AnnotationAWSRole: role}, nil
+}
+
+// RunningFlags returns the flags that a Deployment runs with, and false when
 // there is no such Deployment.
-func runningFlags(ctx context.Context, reader client.Reader, deployment client.ObjectKey) ([]string, bool, error) {
+func RunningFlags(ctx context.Context, reader client.Reader, deployment client.ObjectKey) ([]string, bool, error) {
 	var d appsv1.Deployment
 	if err := reader.Get(ctx, deployment, &d); err != nil {
 		if client.IgnoreNotFound(err) == nil {

@@ -19,40 +19,29 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// conditionTypes are the conditions that tell about the credentials of a
-// driver: one driver has one answer for all its registrations (contract C.2).
-func conditionTypes(auth driver.AuthType) []string {
-	if auth == driver.Token {
-		return []string{names.ConditionTokenRefreshed, names.ConditionAddOnTokenRefreshed}
-	}
-	return []string{names.ConditionCertificateRotated}
+// reports is whether a condition of this type is about the registration.
+func (it *item) reports(kind string) bool {
+	return slices.Contains(it.driver.Report().Conditions, kind)
 }
 
 // tellCredentials sets the conditions of the drivers in use and removes those
-// of others, which an earlier driver left.
+// of others, which an earlier driver left. One driver has one answer for all its
+// registrations.
 func (r *Reconciler) tellCredentials(s *scope) {
-	for _, auth := range []driver.AuthType{driver.CSR, driver.Token} {
-		var using []*item
-		for _, it := range s.items {
-			if it.auth == auth {
-				using = append(using, it)
-			}
+	for _, kind := range names.CredentialConditions() {
+		using := slices.DeleteFunc(slices.Clone(s.items), func(it *item) bool { return !it.reports(kind) })
+		if len(using) == 0 {
+			apimeta.RemoveStatusCondition(&s.want.Status.Conditions, kind)
+			continue
 		}
-		for _, kind := range conditionTypes(auth) {
-			if len(using) == 0 {
-				apimeta.RemoveStatusCondition(&s.want.Status.Conditions, kind)
-				continue
-			}
-			if slices.ContainsFunc(using, func(it *item) bool { return it.state.fresh && !it.state.usable }) {
-				continue
-			}
-			condition := summary(using)
-			condition.Type = kind
-			s.set(condition)
+		if slices.ContainsFunc(using, func(it *item) bool { return it.state.fresh && !it.state.usable }) {
+			continue
 		}
+		condition := summary(using)
+		condition.Type = kind
+		s.set(condition)
 	}
 }
 
@@ -61,13 +50,20 @@ func (r *Reconciler) tellCredentials(s *scope) {
 // token depends on until the condition is True, which it may have been for the
 // add-on's other signers.
 func (r *Reconciler) tellSwitch(s *scope) {
-	if r.config.KubeClient != driver.CSR || apimeta.FindStatusCondition(s.want.Status.Conditions, names.ConditionTokenInfrastructureReady) == nil {
+	if apimeta.FindStatusCondition(s.want.Status.Conditions, names.ConditionTokenInfrastructureReady) == nil {
 		return
 	}
-	s.set(metav1.Condition{
-		Type: names.ConditionCertificateRotated, Status: metav1.ConditionFalse, Reason: names.ReasonAddOnDeclared,
-		Message: "waiting for the certificate of the kubeClient registration, which had a token so far",
-	})
+	for _, it := range s.items {
+		if it.signer != "" || it.reports(names.ConditionTokenRefreshed) {
+			continue
+		}
+		for _, kind := range it.driver.Report().Conditions {
+			s.set(metav1.Condition{
+				Type: kind, Status: metav1.ConditionFalse, Reason: names.ReasonAddOnDeclared,
+				Message: "waiting for the certificate of the kubeClient registration, which had a token so far",
+			})
+		}
+	}
 }
 
 // set sets a condition of the status that is to be written. One that knows
@@ -121,48 +117,45 @@ func (it *item) condition() metav1.Condition {
 	if st.waiting.Reason != failureReason {
 		return c
 	}
-	if it.auth == driver.Token {
-		c.Reason, c.Message = names.ReasonTokenCreationFailed, fmt.Sprintf(names.MessageTokenCreationFailed, st.waiting.Message)
-		return c
-	}
-	c.Reason, c.Message = names.ReasonCertificateFailed, fmt.Sprintf(names.MessageCertificateFailed, st.waiting.Message)
+	failed := it.driver.Report().Failed(st.waiting)
+	c.Reason, c.Message = failed.Reason, failed.Message
 	return c
 }
 
 func (it *item) renewed() metav1.Condition {
-	from, until := stamp(it.state.validity.NotBefore), stamp(it.state.validity.NotAfter)
-	if it.auth == driver.Token {
-		// The message has no room for when that was; the time of the condition has.
-		return metav1.Condition{
-			Status: metav1.ConditionTrue, Reason: names.ReasonAddOnTokenRefreshed, Message: fmt.Sprintf(names.MessageAddOnTokenRefreshed, until),
-			LastTransitionTime: metav1.NewTime(it.state.validity.NotBefore.Truncate(time.Second)),
-		}
+	report := it.driver.Report()
+	valid := report.Valid(it.state.validity)
+	c := metav1.Condition{Status: metav1.ConditionTrue, Reason: valid.Reason, Message: valid.Message}
+	if report.Since {
+		c.LastTransitionTime = metav1.NewTime(it.state.validity.NotBefore.Truncate(time.Second))
 	}
-	return metav1.Condition{Status: metav1.ConditionTrue, Reason: names.ReasonCertificateUpdated, Message: fmt.Sprintf(names.MessageCertificateRotated, from, until)}
+	return c
 }
 
 // disown says that an add-on's agent runs on a cluster that this agent does not
 // write to. Nothing else is said of such an add-on.
 func (r *Reconciler) disown(s *scope, host string) {
-	for _, kind := range slices.Concat(conditionTypes(driver.CSR), conditionTypes(driver.Token)) {
+	for _, kind := range names.CredentialConditions() {
 		apimeta.RemoveStatusCondition(&s.want.Status.Conditions, kind)
 	}
-	if len(s.addOn.Status.Registrations) == 0 {
-		return
-	}
-	for _, kind := range conditionTypes(r.config.KubeClient) {
-		s.set(metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: names.ReasonHostedElsewhere, Message: fmt.Sprintf(
-			"annotation %s says that the agent of add-on %s runs on cluster %s; the agent of %s runs on its own cluster and stores no credential there, so remove the annotation to install the add-on on %s",
-			names.AnnotationHostingCluster, s.addOn.Name, host, r.config.Cluster, r.config.Cluster)})
+	s.setAll(metav1.Condition{Status: metav1.ConditionFalse, Reason: names.ReasonHostedElsewhere, Message: fmt.Sprintf(
+		"annotation %s says that the agent of add-on %s runs on cluster %s; the agent of %s runs on its own cluster and stores no credential there, so remove the annotation to install the add-on on %s",
+		names.AnnotationHostingCluster, s.addOn.Name, host, r.config.Cluster, r.config.Cluster)})
+}
+
+// setAll sets the conditions about the credentials of all registrations.
+func (s *scope) setAll(c metav1.Condition) {
+	for _, it := range s.items {
+		for _, c.Type = range it.driver.Report().Conditions {
+			s.set(c)
+		}
 	}
 }
 
 // blind says that the agent cannot know what it keeps for an add-on.
 func (r *Reconciler) blind(s *scope) {
-	for _, kind := range conditionTypes(r.config.KubeClient) {
-		s.set(metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: names.ReasonSecretsUnknown, Message: fmt.Sprintf(
-			"the agent of %s cannot list Secrets on its cluster: check that ServiceAccounts in namespace %s may list and watch them there", r.config.Cluster, r.config.Namespace)})
-	}
+	s.setAll(metav1.Condition{Status: metav1.ConditionFalse, Reason: names.ReasonSecretsUnknown, Message: fmt.Sprintf(
+		"the agent of %s cannot list Secrets on its cluster: check that ServiceAccounts in namespace %s may list and watch them there", r.config.Cluster, r.config.Namespace)})
 }
 
 // write writes the status if it differs. The lists in it are written by others

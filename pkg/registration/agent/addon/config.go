@@ -32,10 +32,8 @@ const (
 	lastRetry  = time.Minute
 )
 
-// NewDriver returns the driver of one registration of an add-on. auth is the
-// configured one for a kubeClient registration and csr for a customSigner. An
-// error says what this agent cannot do; it is told in a condition.
-type NewDriver func(addOn *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig, auth driver.AuthType) (driver.AddOn, error)
+// NewDriver returns the driver of one registration of an add-on, of either type.
+type NewDriver func(addOn *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig) driver.AddOn
 
 // Config is how the add-ons of one cluster are registered.
 type Config struct {
@@ -45,8 +43,6 @@ type Config struct {
 	Namespace string
 	// Reserved are names of Secrets in Namespace that no add-on may have.
 	Reserved []string
-	// KubeClient is the driver of kubeClient registrations.
-	KubeClient driver.AuthType
 	// NewDriver makes drivers.
 	NewDriver NewDriver
 	// Hub is the API server that the add-ons' kubeconfigs lead to, as the
@@ -71,9 +67,6 @@ func (c *Config) Validate() error {
 	}
 	if c.NewDriver == nil || c.Live == nil || c.Managed == nil || c.Metrics == nil || c.Clock == nil {
 		problems = append(problems, errors.New("add-on registration lacks a part"))
-	}
-	if _, err := driver.ParseAddOnAuthType(string(c.KubeClient)); err != nil {
-		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
 }
@@ -115,9 +108,6 @@ func newQueue(c clock.WithTicker) func(string, workqueue.TypedRateLimiter[reconc
 func newReconciler(mgr ctrl.Manager, config Config) (*Reconciler, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
-	}
-	if config.KubeClient == "" {
-		config.KubeClient = driver.CSR
 	}
 	secrets, err := newSecretCache(config)
 	if err != nil {

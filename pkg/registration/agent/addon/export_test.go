@@ -18,7 +18,6 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
 // NewReconciler returns a reconciler that only the caller calls, to see when it
@@ -34,7 +33,7 @@ func NewReconciler(ctx context.Context, mgr ctrl.Manager, config Config) (*Recon
 }
 
 // UnknownCondition is the condition of a registration of which nothing is known.
-func UnknownCondition(auth driver.AuthType) metav1.Condition { return (&item{auth: auth}).condition() }
+func UnknownCondition() metav1.Condition { return (&item{}).condition() }
 
 // Observed is a Reconciler of which a test can see when it has nothing to do.
 type Observed struct {

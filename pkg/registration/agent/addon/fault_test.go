@@ -146,7 +146,7 @@ func TestQuarrel(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, driver.Token)
 	f.start(t)
-	f.config.KubeClient = driver.CSR
+	f.use(driver.CSR)
 	f.start(t)
 	f.register(t, "one")
 	drivers := f.watchDrivers(t)
@@ -379,7 +379,7 @@ func TestSwitchBesideASigner(t *testing.T) {
 		}
 		return nil
 	})
-	f.config.KubeClient = driver.CSR
+	f.use(driver.CSR)
 	f.start(t)
 	if body := <-first; !bytes.Contains(body, []byte(`"driver":"csr"`)) || !bytes.Contains(body, []byte(`"reason":"`+names.ReasonAddOnDeclared+`"`)) {
 		t.Errorf("the driver was declared with the condition of the other signer: %s", body)

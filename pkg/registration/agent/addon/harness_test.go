@@ -135,16 +135,22 @@ func newFleetOn(t *testing.T, plane *controlplane.ControlPlane, auth driver.Auth
 		t.Fatal(err)
 	}
 	f.config = addon.Config{
-		Cluster: f.cluster, Namespace: f.namespace, KubeClient: auth, Hub: hub, Clock: clock.RealClock{},
+		Cluster: f.cluster, Namespace: f.namespace, Hub: hub, Clock: clock.RealClock{},
 		Reserved: []string{names.BootstrapHubKubeconfigSecret, names.HubKubeconfigSecret},
-		NewDriver: func(addOn *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig, auth driver.AuthType) (driver.AddOn, error) {
-			if auth == driver.Token {
-				return token.NewAddOn(token.Config{Cluster: f.cluster, AddOn: addOn, Registration: registration, ExpirationSeconds: f.secondsOfTokens, Clock: clock.RealClock{}}), nil
-			}
-			return csr.NewAddOn(csr.AddOnConfig{Cluster: f.cluster, AddOn: addOn.Name, Registration: registration, Clock: clock.RealClock{}}), nil
-		},
 	}
+	f.use(auth)
 	return f
+}
+
+// use makes agents that are started from now on use a driver for kubeClient
+// registrations.
+func (f *fleet) use(kubeClient driver.AuthType) {
+	f.config.NewDriver = func(addOn *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig) driver.AddOn {
+		if kubeClient == driver.Token && registration.Type == addonv1beta1.KubeClient {
+			return token.NewAddOn(token.Config{Cluster: f.cluster, AddOn: addOn, Registration: registration, ExpirationSeconds: f.secondsOfTokens, Clock: clock.RealClock{}})
+		}
+		return csr.NewAddOn(csr.AddOnConfig{Cluster: f.cluster, AddOn: addOn.Name, Registration: registration, Clock: clock.RealClock{}})
+	}
 }
 
 // installed is the install namespace of this test's add-ons.

@@ -1,6 +1,7 @@
 package addon
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,11 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
@@ -47,7 +46,7 @@ func (r *Reconciler) judge(s *scope, it *item, secret *corev1.Secret) (held, cre
 	h.facts.Validity, h.facts.Problem = it.driver.Inspect(h.data)
 	if h.facts.Problem == nil {
 		h.obtained = obtained(secret, h.facts.Validity)
-		h.facts.RenewAt = credential.RenewObtained(h.facts.Validity, policy(it.auth), string(s.addOn.UID)+"/"+it.secret.Name, h.obtained)
+		h.facts.RenewAt = credential.RenewObtained(h.facts.Validity, it.driver.Renewal(), string(s.addOn.UID)+"/"+it.secret.Name, h.obtained)
 		h.rotateAt = rotateAt(s, h)
 	}
 	if need, due := credential.Due().Judge(h.facts, s.now); due {
@@ -65,18 +64,11 @@ func (r *Reconciler) usable(s *scope, h held) bool {
 	return !unusable
 }
 
-func policy(auth driver.AuthType) credential.Policy {
-	if auth == driver.Token {
-		return credential.Tokens()
-	}
-	return credential.Certificates()
-}
-
 // obtained is when a credential was obtained: as it was noted, if that can be,
 // else when its life began.
 func obtained(secret *corev1.Secret, v credential.Validity) time.Time {
 	noted, err := time.Parse(time.RFC3339, secret.Annotations[names.AnnotationCredentialObtained])
-	if err != nil || noted.Before(v.NotBefore.Add(-time.Second)) || noted.After(v.NotAfter) {
+	if err != nil || noted.Before(v.NotBefore.Add(-time.Second)) || !v.Unlimited && noted.After(v.NotAfter) {
 		return v.NotBefore
 	}
 	return noted
@@ -98,46 +90,23 @@ func rotateAt(s *scope, h held) time.Time {
 // tend repairs what surrounds a good credential in its Secret: the kubeconfig,
 // the cluster's name and the agent's mark.
 func (r *Reconciler) tend(ctx context.Context, it *item, h held) error {
-	whole := string(h.data[names.KeyClusterName]) == r.config.Cluster && (it.signer != "" || r.leads(h.data))
-	if whole && r.secrets.marked(h.secret) {
-		return nil
-	}
 	data := maps.Clone(h.data)
-	if !whole {
-		if err := r.surround(it, data, userOf(it.auth)); err != nil {
-			return err
-		}
+	if err := r.surround(it, data); err != nil {
+		return err
+	}
+	if maps.EqualFunc(data, h.data, bytes.Equal) && r.secrets.marked(h.secret) {
+		return nil
 	}
 	return r.secrets.replace(ctx, h.secret, it, data, nil)
 }
 
-// leads reports whether the kubeconfig leads to the hub with files that are there.
-func (r *Reconciler) leads(data driver.Data) bool {
-	hub, err := kubeconfig.ParseHub(data[names.KeyKubeconfig])
-	if err != nil || !hub.SameServer(r.config.Hub) {
-		return false
-	}
-	files := []string{hub.User.TokenFile, hub.User.ClientCertificate, hub.User.ClientKey}
-	files = slices.DeleteFunc(files, func(name string) bool { return name == "" })
-	missing := func(name string) bool { return len(data[name]) == 0 }
-	return len(files) > 0 && !slices.ContainsFunc(files, missing)
-}
-
-// userOf is the user entry for the files that a driver's credential consists of.
-func userOf(auth driver.AuthType) clientcmdapi.AuthInfo {
-	if auth == driver.Token {
-		return clientcmdapi.AuthInfo{TokenFile: names.KeyToken}
-	}
-	return clientcmdapi.AuthInfo{ClientCertificate: names.KeyTLSCert, ClientKey: names.KeyTLSKey}
-}
-
 // surround adds to a credential what its Secret has beside it (contract A.2).
-func (r *Reconciler) surround(it *item, data driver.Data, user clientcmdapi.AuthInfo) error {
+func (r *Reconciler) surround(it *item, data driver.Data) error {
 	data[names.KeyClusterName] = []byte(r.config.Cluster)
 	if it.signer != "" {
 		return nil
 	}
-	encoded, err := r.config.Hub.Encode(user)
+	encoded, err := r.config.Hub.Encode(it.driver.User())
 	if err != nil {
 		return err
 	}
@@ -149,7 +118,7 @@ func (r *Reconciler) surround(it *item, data driver.Data, user clientcmdapi.Auth
 // and only then forgets the request.
 func (r *Reconciler) store(ctx context.Context, s *scope, it *item, h held, issued *driver.Issued, need credential.Need) error {
 	data := maps.Clone(issued.Data)
-	if err := r.surround(it, data, issued.User); err != nil {
+	if err := r.surround(it, data); err != nil {
 		return err
 	}
 	notes := map[string]string{

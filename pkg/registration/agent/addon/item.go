@@ -20,16 +20,24 @@ type item struct {
 	index int
 	// signer is empty for a kubeClient registration.
 	signer string
-	auth   driver.AuthType
 	// secret is where its credential is kept.
 	secret client.ObjectKey
-	// driver is nil where problem says why.
-	driver  driver.AddOn
+	driver driver.AddOn
+	// problem is why nothing can be obtained.
 	problem error
 	// declared says that the subject is being written now, so that nothing can
 	// be obtained yet.
 	declared bool
 	state    state
+}
+
+// driverName is the name of the driver of a kubeClient registration; that of a
+// custom signer has none of its own in the API and is csr.
+func (it *item) driverName() string {
+	if client := it.driver.Declare().KubeClient; client != nil {
+		return client.Driver
+	}
+	return string(driver.CSR)
 }
 
 // label tells the registrations of one add-on apart in metrics and messages.
@@ -45,10 +53,9 @@ func (r *Reconciler) items(s *scope) []*item {
 		it := &item{addOn: s.addOn.Name, index: i}
 		switch {
 		case registration.Type == addonv1beta1.KubeClient:
-			it.auth = r.config.KubeClient
 			it.secret = client.ObjectKey{Namespace: s.namespace, Name: names.AddOnHubKubeconfigSecret(s.addOn.Name)}
 		case registration.Type == addonv1beta1.CustomSigner && registration.CustomSigner != nil:
-			it.auth, it.signer = driver.CSR, registration.CustomSigner.SignerName
+			it.signer = registration.CustomSigner.SignerName
 			it.secret = client.ObjectKey{Namespace: s.namespace, Name: names.AddOnSignerSecret(s.addOn.Name, it.signer)}
 		default:
 			continue // The hub does not say what is wanted.
@@ -56,10 +63,8 @@ func (r *Reconciler) items(s *scope) []*item {
 		if slices.ContainsFunc(items, func(other *item) bool { return other.secret == it.secret }) {
 			continue
 		}
-		it.driver, it.problem = r.config.NewDriver(s.addOn, registration, it.auth)
-		if it.problem == nil {
-			it.problem = r.mayKeep(it.secret)
-		}
+		it.driver = r.config.NewDriver(s.addOn, registration)
+		it.problem = r.mayKeep(it.secret)
 		items = append(items, it)
 	}
 	return items
@@ -85,13 +90,13 @@ func declareDriver(s *scope) bool {
 	changed := false
 	for _, it := range s.items {
 		want := &s.want.Status.Registrations[it.index]
-		if it.problem != nil || it.signer != "" || want.KubeClient != nil && want.KubeClient.Driver == string(it.auth) {
+		if it.problem != nil || it.signer != "" || want.KubeClient != nil && want.KubeClient.Driver == it.driverName() {
 			continue
 		}
 		if want.KubeClient == nil {
 			want.KubeClient = &addonv1beta1.KubeClientConfig{}
 		}
-		want.KubeClient.Driver = string(it.auth)
+		want.KubeClient.Driver = it.driverName()
 		changed = true
 	}
 	return changed

@@ -16,7 +16,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/token"
 )
 
 const (
@@ -102,7 +101,9 @@ func (r *Reconciler) rest(ctx context.Context, s *scope, it *item, h held) error
 		return err
 	}
 	r.config.Metrics.holds(s.addOn.Name, it, h.facts.Validity, h.obtained)
-	s.after(min(h.facts.RenewAt.Sub(s.now), longestNap))
+	if !h.facts.Validity.Unlimited {
+		s.after(min(h.facts.RenewAt.Sub(s.now), longestNap))
+	}
 	if h.rotateAt.After(s.now) {
 		s.after(min(h.rotateAt.Sub(s.now), longestNap))
 	}
@@ -278,7 +279,7 @@ func stale(issued *driver.Issued, h held) bool {
 
 // reasonOf is a word for a failure that tells kinds of failures apart.
 func reasonOf(err error) string {
-	if refused, ok := errors.AsType[*token.RequestError](err); ok {
+	if refused, ok := errors.AsType[*driver.RequestError](err); ok {
 		return refused.Reason
 	}
 	if reason := apierrors.ReasonForError(err); reason != "" {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -21,13 +20,14 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/addon"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/token"
 )
 
 // issuer is a driver whose credentials are times on a clock that the test moves.
 type issuer struct {
-	driver.AddOn
-	clock *clocktesting.FakeClock
-	life  time.Duration
+	registration addonv1beta1.RegistrationConfig
+	clock        *clocktesting.FakeClock
+	life         time.Duration
 
 	mu     sync.Mutex
 	issued int
@@ -44,6 +44,18 @@ func (i *issuer) Inspect(stored driver.Data) (credential.Validity, error) {
 	return v, json.Unmarshal(stored["token"], &v)
 }
 
+// Declare implements driver.AddOn: the registration as it is.
+func (i *issuer) Declare() addonv1beta1.RegistrationConfig { return i.registration }
+
+// User implements driver.AddOn.
+func (i *issuer) User() clientcmdapi.AuthInfo { return clientcmdapi.AuthInfo{TokenFile: "token"} }
+
+// Renewal implements driver.AddOn.
+func (i *issuer) Renewal() credential.Policy { return credential.Tokens() }
+
+// Report implements driver.AddOn.
+func (i *issuer) Report() driver.Report { return (&token.AddOn{}).Report() }
+
 // Obtain implements driver.AddOn.
 func (i *issuer) Obtain(context.Context, client.Client, driver.Data) (driver.Step, error) {
 	i.mu.Lock()
@@ -56,7 +68,7 @@ func (i *issuer) Obtain(context.Context, client.Client, driver.Data) (driver.Ste
 	i.issued++
 	v := credential.Validity{NotBefore: i.clock.Now(), NotAfter: i.clock.Now().Add(i.life)}
 	token, err := json.Marshal(v)
-	return driver.Step{Issued: &driver.Issued{Data: driver.Data{"token": token}, User: clientcmdapi.AuthInfo{TokenFile: "token"}, Validity: v}}, err
+	return driver.Step{Issued: &driver.Issued{Data: driver.Data{"token": token}, Validity: v}}, err
 }
 
 // TestNeverALapse runs tokens of every length through many renewals on a fake
@@ -71,9 +83,9 @@ func TestNeverALapse(t *testing.T) {
 			fake := clocktesting.NewFakeClock(now())
 			hub := &issuer{clock: fake, life: life, refuse: 4}
 			f.config.Clock = fake
-			f.config.NewDriver = func(_ *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig, _ driver.AuthType) (driver.AddOn, error) {
-				hub.AddOn = declared{registration}
-				return hub, nil
+			f.config.NewDriver = func(_ *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig) driver.AddOn {
+				hub.registration = registration
+				return hub
 			}
 			r := f.reconciler(t)
 			registration := kubeClient()
@@ -126,19 +138,4 @@ func (f *fleet) unexpired(t *testing.T, fake *clocktesting.FakeClock, hub *issue
 	if left := v.NotAfter.Sub(fake.Now()); left < hub.life/10 {
 		t.Fatalf("after %d renewals a credential of %v has %v left", hub.issued, hub.life, left)
 	}
-}
-
-// declared is a driver that takes a registration as it is.
-type declared struct {
-	registration addonv1beta1.RegistrationConfig
-}
-
-func (d declared) Declare() addonv1beta1.RegistrationConfig { return d.registration }
-
-func (d declared) Inspect(driver.Data) (credential.Validity, error) {
-	return credential.Validity{}, fmt.Errorf("%w", credential.ErrMissing)
-}
-
-func (d declared) Obtain(context.Context, client.Client, driver.Data) (driver.Step, error) {
-	return driver.Step{}, nil
 }

@@ -56,7 +56,7 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 // labels are those of a registration. With another driver it has other ones,
 // and the former go away.
 func (m *Metrics) labels(addOn string, it *item) prometheus.Labels {
-	labels := prometheus.Labels{"addon": addOn, "driver": string(it.auth), "registration": it.label()}
+	labels := prometheus.Labels{"addon": addOn, "driver": it.driverName(), "registration": it.label()}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known, ok := m.series[addOn]
@@ -80,7 +80,7 @@ func (m *Metrics) remove(labels prometheus.Labels) {
 // holds tells of the credential that a registration has.
 func (m *Metrics) holds(addOn string, it *item, v credential.Validity, obtained time.Time) {
 	labels := m.labels(addOn, it)
-	m.expiry.With(labels).Set(float64(v.NotAfter.Unix()))
+	m.expiry.With(labels).Set(v.ExpirySeconds())
 	m.renewal.With(labels).Set(float64(obtained.Unix()))
 }
 

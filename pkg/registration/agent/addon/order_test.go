@@ -76,7 +76,7 @@ func TestDriverBeforeSubject(t *testing.T) {
 		// The hub takes the driver at the third attempt.
 		writes := &statusWrites{refuse: 2}
 		f.setRefuse(func(r *http.Request) *http.Response { return writes.take(t, r) })
-		f.config.KubeClient = auth
+		f.use(auth)
 		p := f.start(t)
 		if former.driver == "" {
 			f.register(t, "one")

@@ -84,6 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if blind {
 		s := r.scope(addOn)
+		s.items = r.items(s)
 		r.blind(s)
 		s.after(blindAfter)
 		return r.settle(s, r.write(ctx, s))

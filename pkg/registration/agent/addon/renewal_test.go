@@ -167,7 +167,7 @@ func TestSwitch(t *testing.T) {
 	f.withCertificate(t, "one")
 	p.stop()
 
-	f.config.KubeClient = driver.Token
+	f.use(driver.Token)
 	p = f.start(t)
 	f.subject(t, "one", driver.Token)
 	if s := f.secret(t, "one-hub-kubeconfig"); s == nil || len(s.Data["tls.crt"]) == 0 {
@@ -181,7 +181,7 @@ func TestSwitch(t *testing.T) {
 	}
 	p.stop()
 
-	f.config.KubeClient = driver.CSR
+	f.use(driver.CSR)
 	f.start(t)
 	subject := f.subject(t, "one", driver.CSR)
 	if subject.User != names.AddOnUser(f.cluster, "one", "one") {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
@@ -29,12 +28,8 @@ func newTeller(hub ctrl.Manager, managed cluster.Cluster) teller {
 
 func (t teller) renewed(it *item, issued *driver.Issued, need credential.Need) {
 	about := &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: it.secret.Namespace, Name: it.secret.Name}
-	reason := names.EventAddOnCertificateRotated
-	if it.auth == driver.Token {
-		reason = names.EventAddOnTokenRefreshed
-	}
-	t.managed.Eventf(about, nil, corev1.EventTypeNormal, reason, "Obtain",
-		"add-on %s has a new credential for %s until %s, because: %s", it.addOn, it.label(), stamp(issued.Validity.NotAfter), clip(need.Message))
+	t.managed.Eventf(about, nil, corev1.EventTypeNormal, it.driver.Report().Event, "Obtain",
+		"add-on %s has a new credential for %s until %s, because: %s", it.addOn, it.label(), issued.Validity.Until(), clip(need.Message))
 }
 
 func (t teller) warning(addOn *addonv1beta1.ManagedClusterAddOn, it *item, why driver.Waiting) {

@@ -45,8 +45,8 @@ type Reconciler struct {
 	// Changed fires when a fact of the managed cluster or the certificate
 	// condition may have changed.
 	Changed source.Source
-	// Certificate returns the condition of the certificate, nil for none.
-	Certificate func() *metav1.Condition
+	// Credential returns the condition of the agent's credential, nil for none.
+	Credential func() *metav1.Condition
 
 	outage outage
 }
@@ -117,12 +117,12 @@ type facts struct {
 	version   string
 	resources resources
 	// claims is nil when claims are not reported at all.
-	claims      []clusterv1.ManagedClusterClaim
-	certificate *metav1.Condition
+	claims     []clusterv1.ManagedClusterClaim
+	credential *metav1.Condition
 }
 
 func (r *Reconciler) gather(ctx context.Context) (facts, error) {
-	f := facts{certificate: r.Certificate()}
+	f := facts{credential: r.Credential()}
 	ctx, cancel := context.WithTimeout(ctx, 2*requestTimeout)
 	defer cancel()
 	f.health = r.outage.judge(r.Clock.Now(), r.Sources.Health(ctx))
@@ -151,8 +151,8 @@ func (r *Reconciler) apply(status *clusterv1.ManagedClusterStatus, f facts) {
 	if f.health.condition != nil {
 		set(*f.health.condition)
 	}
-	if f.certificate != nil {
-		set(*f.certificate)
+	if f.credential != nil {
+		set(*f.credential)
 	}
 	if f.version != "" {
 		status.Version.Kubernetes = f.version

@@ -68,7 +68,7 @@ func newFixture(t *testing.T, conditions ...metav1.Condition) *fixture {
 		}).Build()
 	f.reconciler = &status.Reconciler{
 		Client: f.hub, Clock: f.clock, Sources: f.facts, Period: time.Minute,
-		Certificate: func() *metav1.Condition { return f.condition },
+		Credential: func() *metav1.Condition { return f.condition },
 	}
 	return f
 }

@@ -1,17 +1,14 @@
 package csr
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
@@ -34,8 +31,9 @@ type AddOnConfig struct {
 // signer (customSigner). Its CSRs are approved by the add-on's hub side, not by
 // the registration controllers (contract C.3).
 type AddOn struct {
-	declared  addonv1beta1.RegistrationConfig
-	requester requester
+	requester
+
+	declared addonv1beta1.RegistrationConfig
 }
 
 var _ driver.AddOn = (*AddOn)(nil)
@@ -79,15 +77,11 @@ func NewAddOn(config AddOnConfig) *AddOn {
 // that the token driver left behind counts as none.
 func (a *AddOn) Declare() addonv1beta1.RegistrationConfig { return *a.declared.DeepCopy() }
 
-// Inspect implements driver.AddOn. Who issued the certificate is no concern of
-// the agent: a custom signer's CA is known to whomever the certificate is shown to.
-func (a *AddOn) Inspect(stored driver.Data) (credential.Validity, error) {
-	return a.requester.wanted.inspect(stored[names.KeyTLSKey], stored[names.KeyTLSCert])
-}
-
-// Obtain implements driver.AddOn, as Agent.Obtain does driver.Agent.
-func (a *AddOn) Obtain(ctx context.Context, hub client.Client, pending driver.Data) (driver.Step, error) {
-	return a.requester.obtain(ctx, hub, pending)
+// Report implements driver.Credential.
+func (a *AddOn) Report() driver.Report {
+	report := a.requester.Report()
+	report.Event = names.EventAddOnCertificateRotated
+	return report
 }
 
 // declare fills in what the add-on's hub side left open (contract C.2).

@@ -1,16 +1,16 @@
 package csr
 
 import (
-	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
@@ -28,7 +28,7 @@ type AgentConfig struct {
 // Agent obtains client certificates by CertificateSigningRequests. It is
 // stateless: what it must remember is in the pending data.
 type Agent struct {
-	requester requester
+	requester
 }
 
 var _ driver.Agent = (*Agent)(nil)
@@ -36,7 +36,7 @@ var _ driver.Agent = (*Agent)(nil)
 // NewAgent returns the driver for config.
 func NewAgent(config AgentConfig) *Agent {
 	cluster := config.Identity.Cluster
-	return &Agent{requester{clock: config.Clock, wanted: wanted{
+	return &Agent{requester: requester{clock: config.Clock, wanted: wanted{
 		owner:             cluster,
 		user:              names.AgentUser(cluster, config.Identity.Agent),
 		groups:            sorted([]string{names.ClusterGroup(cluster), names.GroupManagedClusters}),
@@ -63,14 +63,29 @@ func waitsForHubSigner(name string) string {
 // Decorate implements driver.Agent: the hub side of this driver needs nothing.
 func (a *Agent) Decorate(*clusterv1.ManagedCluster) {}
 
-// Inspect implements driver.Agent.
-func (a *Agent) Inspect(stored driver.Data) (credential.Validity, error) {
-	return a.requester.wanted.inspect(stored[names.KeyTLSKey], stored[names.KeyTLSCert])
+// Report implements driver.Credential.
+func (a *Agent) Report() driver.Report {
+	report := a.requester.Report()
+	report.Event = names.EventCertificateCreated
+	return report
 }
 
-// Obtain implements driver.Agent. The first step makes a key and nothing else;
-// the CSR's name follows from the key, so the steps behind it can be repeated
-// by anyone who has the pending data.
-func (a *Agent) Obtain(ctx context.Context, hub client.Client, pending driver.Data) (driver.Step, error) {
-	return a.requester.obtain(ctx, hub, pending)
+// Permissions implements driver.Agent.
+func (a *Agent) Permissions() []authorizationv1.ResourceAttributes {
+	var needed []authorizationv1.ResourceAttributes
+	for _, verb := range []string{"create", "get", "list", "watch"} {
+		needed = append(needed, authorizationv1.ResourceAttributes{
+			Group: names.GroupCertificates, Resource: names.ResourceCertificateRequests, Verb: verb,
+		})
+	}
+	return needed
+}
+
+// Fingerprint implements driver.Agent: of the certificate, which is no secret.
+func (a *Agent) Fingerprint(stored driver.Data) string {
+	if len(stored[names.KeyTLSCert]) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(stored[names.KeyTLSCert])
+	return hex.EncodeToString(sum[:])
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
@@ -36,7 +35,6 @@ func (r *requester) issued(req *request, certificate []byte) (*driver.Issued, er
 	}
 	return &driver.Issued{
 		Data:     driver.Data{names.KeyTLSKey: req.keyPEM, names.KeyTLSCert: certificate},
-		User:     clientcmdapi.AuthInfo{ClientCertificate: names.KeyTLSCert, ClientKey: names.KeyTLSKey},
 		Validity: validity,
 	}, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
@@ -48,6 +49,10 @@ func TestConformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	address, err := kubeconfig.ParseHub(cp.KubeconfigFor(t, "joiner"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	decide := func(typ certificatesv1.RequestConditionType) func(*testing.T, driver.Identity) {
 		return func(t *testing.T, id driver.Identity) {
 			t.Helper()
@@ -72,9 +77,11 @@ func TestConformance(t *testing.T) {
 			New: func(id driver.Identity) driver.Agent {
 				return csr.NewAgent(csr.AgentConfig{Identity: id, ExpirationSeconds: 3600, Clock: clock.RealClock{}})
 			},
-			Hub:    joiner,
-			Grant:  decide(certificatesv1.CertificateApproved),
-			Refuse: decide(certificatesv1.CertificateDenied),
+			Hub:     joiner,
+			Address: address,
+			User:    func(id driver.Identity) string { return names.AgentUser(id.Cluster, id.Agent) },
+			Grant:   decide(certificatesv1.CertificateApproved),
+			Refuse:  decide(certificatesv1.CertificateDenied),
 		})
 	})
 	for kind, registration := range map[string]addonv1beta1.RegistrationConfig{

@@ -12,15 +12,11 @@ var _ driver.Hub = Hub{}
 
 // Hub is the hub's side of the csr driver. The certificate that the hub's own
 // signer issues is all that it grants, and RBAC decides what the certificate is
-// worth, so there is nothing to make and nothing to remove elsewhere.
+// worth, so it is no driver.Granter.
 type Hub struct{}
 
 // Admits implements driver.Hub: this driver has no rule of its own about which
 // cluster may be accepted without a person.
-func (Hub) Admits(context.Context, *clusterv1.ManagedCluster) (bool, error) { return true, nil }
-
-// Grant implements driver.Hub.
-func (Hub) Grant(context.Context, *clusterv1.ManagedCluster) error { return nil }
-
-// Revoke implements driver.Hub.
-func (Hub) Revoke(context.Context, *clusterv1.ManagedCluster) error { return nil }
+func (Hub) Admits(context.Context, *clusterv1.ManagedCluster) (driver.Admission, error) {
+	return driver.Admission{Admitted: true}, nil
+}

@@ -11,10 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
@@ -52,10 +54,43 @@ type requester struct {
 	clock  clock.PassiveClock
 }
 
-// obtain is driver.Agent's and driver.AddOn's Obtain. The first step makes a
-// key and nothing else; the CSR's name follows from the key, so the steps
-// behind it can be repeated by anyone who has the pending data.
-func (r *requester) obtain(ctx context.Context, hub client.Client, pending driver.Data) (driver.Step, error) {
+// Inspect implements driver.Credential. Who issued the certificate is no concern
+// of the agent: a custom signer's CA is known to the servers that the certificate is
+// shown to.
+func (r *requester) Inspect(stored driver.Data) (credential.Validity, error) {
+	return r.wanted.inspect(stored[names.KeyTLSKey], stored[names.KeyTLSCert])
+}
+
+// User implements driver.Credential.
+func (r *requester) User() clientcmdapi.AuthInfo {
+	return clientcmdapi.AuthInfo{ClientCertificate: names.KeyTLSCert, ClientKey: names.KeyTLSKey}
+}
+
+// Renewal implements driver.Credential.
+func (r *requester) Renewal() credential.Policy { return credential.Certificates() }
+
+// Report implements driver.Credential.
+func (r *requester) Report() driver.Report {
+	return driver.Report{
+		Conditions: []string{names.ConditionCertificateRotated},
+		Valid: func(v credential.Validity) driver.Waiting {
+			from, until := v.NotBefore.UTC().Format(time.RFC3339), v.NotAfter.UTC().Format(time.RFC3339)
+			return driver.Waiting{Reason: names.ReasonCertificateUpdated, Message: fmt.Sprintf(names.MessageCertificateRotated, from, until)}
+		},
+		Failed: func(w driver.Waiting) driver.Waiting {
+			message := fmt.Sprintf(names.MessageCertificateFailed, w.Message)
+			if w.Reason == ReasonHalted {
+				message = names.MessageCertificateHalted
+			}
+			return driver.Waiting{Reason: names.ReasonCertificateFailed, Message: message}
+		},
+	}
+}
+
+// Obtain implements driver.Credential. The first step makes a key and nothing
+// else; the CSR's name follows from the key, so the steps behind it can be
+// repeated by anyone who has the pending data.
+func (r *requester) Obtain(ctx context.Context, hub client.Client, pending driver.Data) (driver.Step, error) {
 	req, err := parsePending(&r.wanted, pending)
 	if err != nil {
 		// Nothing is pending, or nothing that could ever be issued to us.
@@ -168,7 +203,7 @@ func (r *requester) follow(req *request, csr *certificatesv1.CertificateSigningR
 		// Somebody took the name. A new key has a new name.
 		return r.begin(req.refusals)
 	}
-	step := driver.Step{Pending: req.data(), Watch: csr}
+	step := driver.Step{Pending: req.data(), Watch: csr, Event: names.EventCSRCreated}
 	denied, approved, failed := conditions(csr)
 	switch {
 	case denied != nil:

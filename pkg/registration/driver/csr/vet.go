@@ -1,6 +1,9 @@
 package csr
 
 import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -22,14 +25,17 @@ import (
 // is no longest: the signer caps what it issues.
 const MinExpiration = 10 * time.Minute
 
-const minRSABits = 2048
+const (
+	minRSABits   = 2048
+	minCurveBits = 256
+)
 
 // Request is what a vetted certificate signing request asks for, and who asks.
 type Request struct {
 	// Identity is whom the certificate would be for.
 	Identity driver.Identity
-	// Requester is the user that the API server authenticated when the request
-	// was made, not anything that the request itself claims.
+	// Requester is the user that was authenticated when the request was made, not
+	// anything that the request itself claims.
 	Requester string
 	// Fingerprint names the public key, for people to compare.
 	Fingerprint string
@@ -58,6 +64,7 @@ const (
 	NotRegistration   Reason = "NotRegistration"
 	MalformedRequest  Reason = "MalformedRequest"
 	WeakKey           Reason = "WeakKey"
+	UnsupportedKey    Reason = "UnsupportedKey"
 	WrongCommonName   Reason = "WrongCommonName"
 	WrongOrganization Reason = "WrongOrganization"
 	ClusterMismatch   Reason = "ClusterMismatch"
@@ -82,60 +89,182 @@ func refuse(reason Reason, format string, args ...any) error {
 	return &RefusalError{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Vet judges a certificate signing request as the registration of a cluster
-// (contract B.4, B.5) and reads what it asks for. It looks at the request only:
-// whether the requester may have what it asks for is the caller's question.
-// Every error is a *RefusalError.
-func Vet(csr *certificatesv1.CertificateSigningRequest) (Request, error) {
-	cluster := csr.Labels[names.LabelClusterName]
-	if err := vetEnvelope(csr, cluster); err != nil {
-		return Request{}, err
-	}
-	x509req, err := pemutil.ParseRequest(csr.Spec.Request)
-	if err != nil {
-		return Request{}, refuse(MalformedRequest, "the request cannot be read: %v", err)
-	}
-	if key, ok := x509req.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() < minRSABits {
-		return Request{}, refuse(WeakKey, "the RSA key has %d bits, fewer than %d", key.N.BitLen(), minRSABits)
-	}
-	agent, err := vetSubject(x509req.Subject, cluster)
-	if err != nil {
-		return Request{}, err
-	}
-	if err := vetExtras(x509req); err != nil {
-		return Request{}, err
-	}
-	fingerprint, err := pemutil.KeyFingerprint(x509req.PublicKey)
-	if err != nil {
-		return Request{}, refuse(MalformedRequest, "the public key cannot be read: %v", err)
-	}
-	return Request{
-		Identity:    driver.Identity{Cluster: cluster, Agent: agent},
-		Requester:   csr.Spec.Username,
-		Fingerprint: fingerprint,
-	}, nil
+// Rules are what a hub demands of the certificate signing requests of one kind
+// of registration. The checks that every kind shares, such as the key, the
+// usages and the absence of extensions, are not among them.
+type Rules struct {
+	// Signer is the only signer that a request may name.
+	Signer string
+	// Requester returns the user who asks. A server that creates requests on
+	// behalf of its callers is the user of all of them, and reads the caller from
+	// where it recorded it. An error is a *RefusalError.
+	Requester func(*certificatesv1.CertificateSigningRequest) (string, error)
+	// Subject returns the identity that a subject asks for, which is of the
+	// labelled cluster. An error is a *RefusalError.
+	Subject func(subject pkix.Name, cluster string) (driver.Identity, error)
 }
 
-// vetEnvelope judges what surrounds the encoded request.
-func vetEnvelope(csr *certificatesv1.CertificateSigningRequest, cluster string) error {
-	if cluster == "" {
+// Registration returns the rules for the agent of a cluster that asks the hub's
+// Kubernetes API itself.
+func Registration() Rules {
+	return Rules{
+		Signer:    certificatesv1.KubeAPIServerClientSignerName,
+		Requester: func(csr *certificatesv1.CertificateSigningRequest) (string, error) { return csr.Spec.Username, nil },
+		Subject:   agentSubject,
+	}
+}
+
+// Vet is Rules.Vet with the rules of Registration.
+func Vet(csr *certificatesv1.CertificateSigningRequest) (Request, error) {
+	return Registration().Vet(csr)
+}
+
+// Vet checks a certificate signing request and reads what it asks for. It looks
+// at the request only: whether the requester may have what it asks for is the
+// caller's decision. Every error is a *RefusalError, of the first check that
+// fails.
+func (r Rules) Vet(csr *certificatesv1.CertificateSigningRequest) (Request, error) {
+	v := vetting{rules: r, object: csr, cluster: csr.Labels[names.LabelClusterName]}
+	for _, check := range checks() {
+		if err := check(&v); err != nil {
+			return Request{}, err
+		}
+	}
+	return v.found, nil
+}
+
+// vetting is one request while it is checked.
+type vetting struct {
+	rules   Rules
+	object  *certificatesv1.CertificateSigningRequest
+	cluster string
+	// parsed is nil before the check of the encoding.
+	parsed *x509.CertificateRequest
+	found  Request
+}
+
+// checks lists what a request must pass, in the order in which failures are
+// reported: first whether the request is a registration at all, then what can be
+// read without decoding it, then its content.
+func checks() []func(*vetting) error {
+	return []func(*vetting) error{
+		(*vetting).labels,
+		(*vetting).signer,
+		(*vetting).clusterName,
+		(*vetting).usages,
+		(*vetting).expiration,
+		(*vetting).encoding,
+		(*vetting).key,
+		(*vetting).subject,
+		(*vetting).alternativeNames,
+		(*vetting).extensions,
+		(*vetting).requester,
+	}
+}
+
+func (v *vetting) labels() error {
+	if v.cluster == "" {
 		return refuse(NotRegistration, "the request has no label %s", names.LabelClusterName)
 	}
-	if addOn, ok := csr.Labels[names.LabelAddOnName]; ok {
+	if addOn, ok := v.object.Labels[names.LabelAddOnName]; ok {
 		return refuse(NotRegistration, "the request belongs to the add-on %q", addOn)
 	}
-	if csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
-		return refuse(NotRegistration, "the request is for the signer %q", csr.Spec.SignerName)
+	return nil
+}
+
+func (v *vetting) signer() error {
+	if v.object.Spec.SignerName != v.rules.Signer {
+		return refuse(NotRegistration, "the request is for the signer %q", v.object.Spec.SignerName)
 	}
-	if err := names.ValidateClusterName(cluster); err != nil {
+	return nil
+}
+
+func (v *vetting) clusterName() error {
+	if err := names.ValidateClusterName(v.cluster); err != nil {
 		return refuse(ClusterMismatch, "the label %s: %v", names.LabelClusterName, err)
 	}
-	usages := slices.Sorted(slices.Values(csr.Spec.Usages))
+	return nil
+}
+
+func (v *vetting) usages() error {
+	usages := slices.Sorted(slices.Values(v.object.Spec.Usages))
 	if !slices.Equal(usages, slices.Sorted(slices.Values(Usages()))) {
-		return refuse(WrongUsages, "the usages are %q, not exactly %q", csr.Spec.Usages, Usages())
+		return refuse(WrongUsages, "the usages are %q, not exactly %q", v.object.Spec.Usages, Usages())
 	}
-	if asked := csr.Spec.ExpirationSeconds; asked != nil && *asked < int32(MinExpiration/time.Second) {
+	return nil
+}
+
+func (v *vetting) expiration() error {
+	if asked := v.object.Spec.ExpirationSeconds; asked != nil && *asked < int32(MinExpiration/time.Second) {
 		return refuse(WrongExpiration, "a lifetime of %d s is shorter than %v", *asked, MinExpiration)
+	}
+	return nil
+}
+
+func (v *vetting) encoding() error {
+	parsed, err := pemutil.ParseRequest(v.object.Spec.Request)
+	if err != nil {
+		return refuse(MalformedRequest, "the request cannot be read: %v", err)
+	}
+	v.parsed = parsed
+	return nil
+}
+
+func (v *vetting) key() error {
+	if err := vetKey(v.parsed.PublicKey); err != nil {
+		return err
+	}
+	fingerprint, err := pemutil.KeyFingerprint(v.parsed.PublicKey)
+	if err != nil {
+		return refuse(MalformedRequest, "the public key cannot be read: %v", err)
+	}
+	v.found.Fingerprint = fingerprint
+	return nil
+}
+
+func (v *vetting) subject() (err error) {
+	v.found.Identity, err = v.rules.Subject(v.parsed.Subject, v.cluster)
+	return err
+}
+
+// alternativeNames and extensions refuse everything that a signer could copy
+// into the certificate in addition to the subject and the key.
+func (v *vetting) alternativeNames() error {
+	p := v.parsed
+	if n := len(p.DNSNames) + len(p.IPAddresses) + len(p.EmailAddresses) + len(p.URIs); n > 0 {
+		return refuse(ExtraNames, "the request has %d subject alternative names, an agent has none", n)
+	}
+	return nil
+}
+
+func (v *vetting) extensions() error {
+	if len(v.parsed.Extensions) > 0 {
+		return refuse(ExtraExtensions, "the request has the extension %s, an agent's has none", v.parsed.Extensions[0].Id)
+	}
+	return nil
+}
+
+func (v *vetting) requester() (err error) {
+	v.found.Requester, err = v.rules.Requester(v.object)
+	return err
+}
+
+// vetKey refuses keys that are too weak and kinds of keys that it does not know.
+// No curve is smaller than the ones that TLS 1.3 can authenticate a client with
+// (RFC 8446, 4.2.3).
+func vetKey(key crypto.PublicKey) error {
+	switch key := key.(type) {
+	case *rsa.PublicKey:
+		if bits := key.N.BitLen(); bits < minRSABits {
+			return refuse(WeakKey, "the RSA key has %d bits, fewer than %d", bits, minRSABits)
+		}
+	case *ecdsa.PublicKey:
+		if curve := key.Params(); curve.BitSize < minCurveBits {
+			return refuse(WeakKey, "the key is on the curve %s, which is smaller than P-%d", curve.Name, minCurveBits)
+		}
+	case ed25519.PublicKey:
+	default:
+		return refuse(UnsupportedKey, "the key is no RSA, ECDSA or Ed25519 key")
 	}
 	return nil
 }
@@ -149,9 +278,10 @@ func Usages() []certificatesv1.KeyUsage {
 	}
 }
 
-// vetSubject returns the agent that a subject names. Upstream agents are in
-// two organizations, agents that follow the seed in one.
-func vetSubject(subject pkix.Name, cluster string) (agent string, err error) {
+// agentSubject returns the agent that a subject names. Agents of OCM are in two
+// organizations: their cluster's group and that of all clusters. The second may
+// be absent.
+func agentSubject(subject pkix.Name, cluster string) (driver.Identity, error) {
 	var commonNames, organizationNames int
 	for _, attribute := range subject.Names {
 		switch {
@@ -160,15 +290,15 @@ func vetSubject(subject pkix.Name, cluster string) (agent string, err error) {
 		case attribute.Type.Equal(oidOrganization()):
 			organizationNames++
 		default:
-			return "", refuse(ExtraSubject, "the subject has the attribute %s beside its name and organizations", attribute.Type)
+			return driver.Identity{}, refuse(ExtraSubject, "the subject has the attribute %s in addition to its name and organizations", attribute.Type)
 		}
 	}
 	named, agent, ok := names.ParseAgentUser(subject.CommonName)
 	if !ok || commonNames != 1 {
-		return "", refuse(WrongCommonName, "the common name %s is not the user of one cluster's agent", quote(subject.CommonName))
+		return driver.Identity{}, refuse(WrongCommonName, "the common name %s is not the user of one cluster's agent", quote(subject.CommonName))
 	}
 	if named != cluster {
-		return "", refuse(ClusterMismatch, "the common name is of the cluster %s, the label of %q", quote(named), cluster)
+		return driver.Identity{}, refuse(ClusterMismatch, "the common name is of the cluster %s, the label of %q", quote(named), cluster)
 	}
 	organizations := slices.Sorted(slices.Values(subject.Organization))
 	one := []string{names.ClusterGroup(cluster)}
@@ -176,22 +306,10 @@ func vetSubject(subject pkix.Name, cluster string) (agent string, err error) {
 	// A value that is no string is counted by its attribute only.
 	readable := organizationNames == len(organizations)
 	if !readable || !slices.Equal(organizations, one) && !slices.Equal(organizations, two) {
-		return "", refuse(WrongOrganization, "the organizations are %s, not %q with or without %q",
+		return driver.Identity{}, refuse(WrongOrganization, "the organizations are %s, not %q with or without %q",
 			quote(organizations...), names.ClusterGroup(cluster), names.GroupManagedClusters)
 	}
-	return agent, nil
-}
-
-// vetExtras refuses everything that a signer could copy into the certificate
-// beside the subject and the key.
-func vetExtras(req *x509.CertificateRequest) error {
-	if n := len(req.DNSNames) + len(req.IPAddresses) + len(req.EmailAddresses) + len(req.URIs); n > 0 {
-		return refuse(ExtraNames, "the request has %d subject alternative names, an agent has none", n)
-	}
-	if len(req.Extensions) > 0 {
-		return refuse(ExtraExtensions, "the request has the extension %s, an agent's has none", req.Extensions[0].Id)
-	}
-	return nil
+	return driver.Identity{Cluster: cluster, Agent: agent}, nil
 }
 
 func oidCommonName() asn1.ObjectIdentifier   { return asn1.ObjectIdentifier{2, 5, 4, 3} }

@@ -2,7 +2,9 @@ package csr_test
 
 import (
 	"crypto"
+	"crypto/dsa" //nolint:staticcheck // a key that must be refused
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
@@ -12,6 +14,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"strings"
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -211,12 +214,8 @@ func TestVetRefuses(t *testing.T) {
 				tc.object(object)
 			}
 			_, err := csr.Vet(object)
-			var refusal *csr.RefusalError
-			if !errors.As(err, &refusal) {
-				t.Fatalf("got %v, want a refusal", err)
-			}
-			if refusal.Reason != tc.want {
-				t.Errorf("got %s (%v), want %s", refusal.Reason, err, tc.want)
+			if got := refusal(t, err).Reason; got != tc.want {
+				t.Errorf("got %s (%v), want %s", got, err, tc.want)
 			}
 		})
 	}
@@ -234,16 +233,143 @@ func forged(tb testing.TB, pem []byte) []byte {
 	return pemutil.EncodeRequest(der)
 }
 
+func refusal(t *testing.T, err error) *csr.RefusalError {
+	t.Helper()
+	refused, ok := errors.AsType[*csr.RefusalError](err)
+	if !ok {
+		t.Fatalf("got %v, want a refusal", err)
+	}
+	return refused
+}
+
 func TestVetRefusesWeakKeys(t *testing.T) {
 	t.Setenv("GODEBUG", "rsa1024min=0")
-	key, err := rsa.GenerateKey(rand.Reader, 1024)
+	weakRSA, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = csr.Vet(request(signed(t, key, template())))
-	var refusal *csr.RefusalError
-	if !errors.As(err, &refusal) || refusal.Reason != csr.WeakKey {
-		t.Errorf("got %v", err)
+	weakEC, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, key := range map[string]crypto.Signer{"RSA 1024": weakRSA, "P-224": weakEC} {
+		_, err := csr.Vet(request(signed(t, key, template())))
+		if got := refusal(t, err).Reason; got != csr.WeakKey {
+			t.Errorf("%s: got %s (%v)", name, got, err)
+		}
+	}
+}
+
+func TestVetAcceptsStrongKeys(t *testing.T) {
+	t.Parallel()
+	strongRSA, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, edwards, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]crypto.Signer{"RSA 2048": strongRSA, "Ed25519": edwards}
+	for _, curve := range []elliptic.Curve{elliptic.P256(), elliptic.P384(), elliptic.P521()} {
+		if keys[curve.Params().Name], err = ecdsa.GenerateKey(curve, rand.Reader); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, key := range keys {
+		if _, err := csr.Vet(request(signed(t, key, template()))); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestVetKeyRefusesUnknownKinds: the signature of such a request cannot be
+// checked either, so that vetting reports that first.
+func TestVetKeyRefusesUnknownKinds(t *testing.T) {
+	t.Parallel()
+	for _, key := range []crypto.PublicKey{nil, &dsa.PublicKey{}, "a key"} {
+		if got := refusal(t, csr.VetKey(key)).Reason; got != csr.UnsupportedKey {
+			t.Errorf("%T: got %s", key, got)
+		}
+	}
+}
+
+// TestVetReportsInOrder takes a request that fails every check and corrects
+// what is reported, one by one: the order is part of what people and metrics see.
+func TestVetReportsInOrder(t *testing.T) {
+	t.Setenv("GODEBUG", "rsa1024min=0")
+	weak, err := rsa.GenerateKey(rand.Reader, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var key crypto.Signer = weak
+	tmpl := template()
+	tmpl.Subject.CommonName = "system:admin"
+	tmpl.DNSNames = []string{"kubernetes"}
+	tmpl.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 2, 3}, Value: []byte{5, 0}}}
+	object := request([]byte("x"))
+	object.Labels = map[string]string{names.LabelAddOnName: "a"}
+	object.Spec.SignerName = certificatesv1.KubeletServingSignerName
+	object.Spec.Usages = nil
+	object.Spec.ExpirationSeconds = new(int32(1))
+	encode := func() { object.Spec.Request = signed(t, key, tmpl) }
+	rules := csr.Registration()
+	rules.Requester = func(*certificatesv1.CertificateSigningRequest) (string, error) {
+		return "", &csr.RefusalError{Reason: "NoRequester", Message: "no requester is recorded"}
+	}
+	for i, step := range []struct {
+		reason  csr.Reason
+		message string
+		fix     func()
+	}{
+		{csr.NotRegistration, "no label", func() { object.Labels[names.LabelClusterName] = "managed-clusters" }},
+		{csr.NotRegistration, "add-on", func() { delete(object.Labels, names.LabelAddOnName) }},
+		{csr.NotRegistration, "signer", func() { object.Spec.SignerName = rules.Signer }},
+		{csr.ClusterMismatch, "the label", func() { object.Labels[names.LabelClusterName] = "c1" }},
+		{csr.WrongUsages, "usages", func() { object.Spec.Usages = csr.Usages() }},
+		{csr.WrongExpiration, "lifetime", func() { object.Spec.ExpirationSeconds = nil }},
+		{csr.MalformedRequest, "cannot be read", encode},
+		{csr.WeakKey, "1024 bits", func() { key = newKey(t); encode() }},
+		{csr.WrongCommonName, "system:admin", func() { tmpl.Subject = template().Subject; encode() }},
+		{csr.ExtraNames, "alternative names", func() { tmpl.DNSNames = nil; encode() }},
+		{csr.ExtraExtensions, "1.2.3", func() { tmpl.ExtraExtensions = nil; encode() }},
+		{"NoRequester", "no requester", func() { rules.Requester = csr.Registration().Requester }},
+	} {
+		_, err := rules.Vet(object)
+		got := refusal(t, err)
+		if got.Reason != step.reason || !strings.Contains(got.Message, step.message) {
+			t.Fatalf("step %d: got %s (%s), want %s (%s)", i, got.Reason, got.Message, step.reason, step.message)
+		}
+		step.fix()
+	}
+	if _, err := rules.Vet(object); err != nil {
+		t.Errorf("the corrected request: %v", err)
+	}
+}
+
+// TestVetWithRulesOfAnotherRegistration is a server that asks on behalf of its
+// callers, with a signer of its own.
+func TestVetWithRulesOfAnotherRegistration(t *testing.T) {
+	t.Parallel()
+	const signer, caller = "example.com/caller", "example.com/registration"
+	rules := csr.Rules{
+		Signer:    signer,
+		Requester: func(c *certificatesv1.CertificateSigningRequest) (string, error) { return c.Annotations[caller], nil },
+		Subject: func(subject pkix.Name, cluster string) (driver.Identity, error) {
+			return driver.Identity{Cluster: cluster, Agent: subject.CommonName}, nil
+		},
+	}
+	object := request(signed(t, newKey(t), &x509.CertificateRequest{Subject: pkix.Name{CommonName: "agent"}}))
+	object.Spec.SignerName, object.Annotations = signer, map[string]string{caller: names.AgentUser("c1", "agent")}
+	got, err := rules.Vet(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Identity != (driver.Identity{Cluster: "c1", Agent: "agent"}) || !got.Renewal() {
+		t.Errorf("got %+v", got)
+	}
+	if _, err := csr.Vet(object); refusal(t, err).Reason != csr.NotRegistration {
+		t.Errorf("as a cluster's registration: %v", err)
 	}
 }
 

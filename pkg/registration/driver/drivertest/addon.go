@@ -184,7 +184,7 @@ func addOnTellsProblems(t *testing.T, r *addOnRun) {
 	if _, err := stranger.driver().Inspect(issued.Data); !errors.Is(err, credential.ErrWrongIdentity) {
 		t.Errorf("another add-on's: got %v, want it to be of the wrong identity", err)
 	}
-	user := issued.User
+	user := r.driver().User()
 	for _, file := range []string{user.ClientCertificate, user.ClientKey, user.TokenFile} {
 		if file == "" {
 			continue
@@ -247,7 +247,7 @@ func addOnIssues(t *testing.T, r *addOnRun) {
 	if writes, tokens := r.writes.Load(), r.tokens.Load(); writes+tokens > 1 {
 		t.Errorf("it cost %d writes and %d TokenRequests, want one of them at most", writes, tokens)
 	}
-	checkUser(t, issued)
+	checkUser(t, r.driver().User(), issued)
 	for key := range issued.Data {
 		if strings.Contains(key, "/") {
 			t.Errorf("no Secret can have the key %s", key)

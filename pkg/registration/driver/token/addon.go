@@ -1,8 +1,10 @@
 package token
 
 import (
+	"fmt"
 	"slices"
 
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -67,7 +69,7 @@ func (a *AddOn) Declare() addonv1beta1.RegistrationConfig {
 	}
 }
 
-// Inspect implements driver.AddOn. Until the hub says which ServiceAccount is
+// Inspect implements driver.Credential. Until the hub says which ServiceAccount is
 // ready any UID will do: a token that works is kept while the hub is mended.
 func (a *AddOn) Inspect(stored driver.Data) (credential.Validity, error) {
 	claims, err := parse(stored[names.KeyToken])
@@ -75,6 +77,28 @@ func (a *AddOn) Inspect(stored driver.Data) (credential.Validity, error) {
 		return credential.Validity{}, err
 	}
 	return claims.judge(names.TokenServiceAccount{Namespace: a.config.Cluster, Name: a.serviceAccount(), UID: a.infra.uid()})
+}
+
+// User implements driver.Credential.
+func (a *AddOn) User() clientcmdapi.AuthInfo { return clientcmdapi.AuthInfo{TokenFile: names.KeyToken} }
+
+// Renewal implements driver.Credential.
+func (a *AddOn) Renewal() credential.Policy { return credential.Tokens() }
+
+// Report implements driver.Credential. The message of OCM's condition has room
+// for one time only, the end.
+func (a *AddOn) Report() driver.Report {
+	return driver.Report{
+		Conditions: []string{names.ConditionTokenRefreshed, names.ConditionAddOnTokenRefreshed},
+		Valid: func(v credential.Validity) driver.Waiting {
+			return driver.Waiting{Reason: names.ReasonAddOnTokenRefreshed, Message: fmt.Sprintf(names.MessageAddOnTokenRefreshed, stamp(v.NotAfter))}
+		},
+		Since: true,
+		Event: names.EventAddOnTokenRefreshed,
+		Failed: func(w driver.Waiting) driver.Waiting {
+			return driver.Waiting{Reason: names.ReasonTokenCreationFailed, Message: fmt.Sprintf(names.MessageTokenCreationFailed, w.Message)}
+		},
+	}
 }
 
 // serviceAccount is the name of the ServiceAccount that the add-on is to be.

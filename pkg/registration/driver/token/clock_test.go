@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/token"
 )
 
@@ -21,7 +22,7 @@ func TestTheHubsClockMayBeAhead(t *testing.T) {
 		})))}
 		step, err := newAddOn(kubeClient("token", seedUser), said("True", "ServiceAccount c1/c1-a-agent (UID: u1) is ready")...).
 			Obtain(t.Context(), hub, nil)
-		var failure *token.RequestError
+		var failure *driver.RequestError
 		if unfit := errors.As(err, &failure) && failure.Reason == token.ReasonUnfit; unfit == taken || taken != (step.Issued != nil) {
 			t.Errorf("%v ahead: got %+v, %v", ahead, step, err)
 		}

@@ -263,7 +263,7 @@ func TestTooShortALife(t *testing.T) {
 
 func (a *agentOf) failed(t *testing.T, err error, reason string) {
 	t.Helper()
-	var failure *token.RequestError
+	var failure *driver.RequestError
 	if !errors.As(err, &failure) || failure.Reason != reason {
 		t.Fatalf("got %v, want %s", err, reason)
 	}

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
@@ -35,17 +34,7 @@ const (
 	clockTolerance = 5 * time.Minute
 )
 
-// RequestError says why the hub gave no token that can be used.
-type RequestError struct {
-	// Reason is the same for the same kind of failure, one of those below.
-	Reason string
-	// Message says what to do about it.
-	Message string
-	// Cause is what the hub said, or what is wrong with its token.
-	Cause error
-}
-
-// Reasons of a RequestError.
+// Reasons of a *driver.RequestError that Obtain returns.
 const (
 	ReasonForbidden    = "TokenRequestForbidden"
 	ReasonUnauthorized = "ClusterCredentialRejected"
@@ -56,16 +45,10 @@ const (
 	ReasonUnfit        = "TokenUnfit"
 )
 
-// Error implements error.
-func (e *RequestError) Error() string { return e.Message + ": " + e.Cause.Error() }
-
-// Unwrap returns the cause.
-func (e *RequestError) Unwrap() error { return e.Cause }
-
-// Obtain implements driver.AddOn: one TokenRequest for the ServiceAccount that
+// Obtain implements driver.Credential: one TokenRequest for the ServiceAccount that
 // the hub says is ready, and nothing before it does. A TokenRequest leaves
 // nothing behind on the hub, so nothing is pending and a crash costs one
-// request. Failures are *RequestError.
+// request. Failures are *driver.RequestError.
 func (a *AddOn) Obtain(ctx context.Context, hub client.Client, _ driver.Data) (driver.Step, error) {
 	if !a.infra.ready() {
 		return driver.Step{Waiting: a.infra.waiting, Failing: a.infra.failing, Watch: a.config.AddOn}, nil
@@ -92,7 +75,7 @@ func (a *AddOn) Obtain(ctx context.Context, hub client.Client, _ driver.Data) (d
 func (a *AddOn) refused(err error) (driver.Step, error) {
 	account := a.infra.account.Namespace + "/" + a.infra.account.Name
 	failed := func(reason, format string, args ...any) (driver.Step, error) {
-		return driver.Step{}, &RequestError{Reason: reason, Message: fmt.Sprintf(format, args...), Cause: err}
+		return driver.Step{}, &driver.RequestError{Reason: reason, Message: fmt.Sprintf(format, args...), Cause: err}
 	}
 	switch {
 	case apierrors.IsConflict(err):
@@ -133,7 +116,7 @@ func (a *AddOn) recreated() driver.Step {
 // issued turns a new token into a credential, or says why it is none.
 func (a *AddOn) issued(token string) (driver.Step, error) {
 	unfit := func(why error) (driver.Step, error) {
-		return driver.Step{}, &RequestError{Reason: ReasonUnfit, Message: "the hub issued a token that cannot be used", Cause: why}
+		return driver.Step{}, &driver.RequestError{Reason: ReasonUnfit, Message: "the hub issued a token that cannot be used", Cause: why}
 	}
 	parsed, err := parse([]byte(token))
 	if err != nil {
@@ -160,7 +143,6 @@ func (a *AddOn) issued(token string) (driver.Step, error) {
 			names.KeyServiceAccountUID:  []byte(parsed.Kubernetes.ServiceAccount.UID),
 			names.KeyServiceAccountName: []byte(parsed.Kubernetes.ServiceAccount.Name),
 		},
-		User:     clientcmdapi.AuthInfo{TokenFile: names.KeyToken},
 		Validity: validity,
 	}}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/token"
 )
 
@@ -108,7 +109,7 @@ func TestObtainRequestsOneToken(t *testing.T) {
 			t.Errorf("%s is %q, want %q", key, data[key], want)
 		}
 	}
-	if user := step.Issued.User; user.TokenFile != names.KeyToken || user.Token != "" {
+	if user := addOn.User(); user.TokenFile != names.KeyToken || user.Token != "" {
 		t.Errorf("the kubeconfig's user has %q", user.TokenFile)
 	}
 	// The hub gave an hour although a year was asked for: the hour counts.
@@ -149,7 +150,7 @@ func TestObtainTellsWhatWentWrong(t *testing.T) {
 			t.Parallel()
 			hub := &recorder{err: tc.err, token: string(tc.token)}
 			step, err := newAddOn(kubeClient("token", seedUser), said("True", "ServiceAccount c1/c1-a-agent (UID: u1) is ready")...).Obtain(t.Context(), hub, nil)
-			var failure *token.RequestError
+			var failure *driver.RequestError
 			if !errors.As(err, &failure) || failure.Reason != tc.reason || step.Issued != nil {
 				t.Fatalf("got %v, %+v, want reason %s", err, step, tc.reason)
 			}

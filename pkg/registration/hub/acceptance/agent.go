@@ -11,6 +11,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/record"
 )
 
@@ -20,8 +21,30 @@ import (
 // of its own.
 const keepApproval = 5 * time.Minute
 
-// agent returns whom the rights of a cluster are for. The agent of a cluster
-// that left is gone: its credential is not kept for a later acceptance.
+// errUndecided says that a cluster wants to register with a driver and that it
+// cannot be known as whom: what it has stays as it is. Package grant tells users.
+var errUndecided = errors.New("the registration annotations of the cluster cannot be used")
+
+// holder returns whom the rights of an accepted cluster are for: the subjects of
+// the driver that grants its identity, or else its recorded agent. A cluster that
+// registers with such a driver has no recorded agent any more, and the credential
+// of the one it had is not kept for a later acceptance.
+func (r *Reconciler) holder(ctx context.Context, cluster *clusterv1.ManagedCluster) (holder, error) {
+	_, plan, err := driver.Plan(r.Drivers, cluster)
+	switch {
+	case err != nil:
+		return holder{}, errUndecided
+	case plan == nil:
+		agent, err := r.agent(ctx, cluster)
+		return recorded(cluster.Name, agent), err
+	}
+	_, err = r.forget(ctx, cluster.Name)
+	return holder{subjects: plan.Subjects}, err
+}
+
+// agent returns the agent of a cluster that registers with certificates. The
+// agent of a cluster that left is gone: its credential is not kept for a later
+// acceptance.
 func (r *Reconciler) agent(ctx context.Context, cluster *clusterv1.ManagedCluster) (record.Record, error) {
 	known, err := record.Of(ctx, r.Client, cluster.Name)
 	if err != nil {
@@ -68,11 +91,11 @@ func (r *Reconciler) remember(ctx context.Context, cluster string) (ctrl.Result,
 	if left := keepApproval - r.Clock.Since(elected.Since); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	return ctrl.Result{}, r.ensureClusterRole(ctx, cluster, nil, elected)
+	return ctrl.Result{}, r.ensureClusterRole(ctx, cluster, nil, recorded(cluster, elected))
 }
 
-// forget deletes the requests that made the agent of a cluster that goes its
-// agent, and returns what was known of it.
+// forget deletes the requests that made the agent of a cluster its agent, and
+// returns what was known of it.
 func (r *Reconciler) forget(ctx context.Context, cluster string) (record.Record, error) {
 	known, err := record.Of(ctx, r.Client, cluster)
 	if err != nil {

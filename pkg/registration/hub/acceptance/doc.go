@@ -26,7 +26,10 @@
 // works to finish; a cluster that is turned down in the middle of being accepted is
 // cleaned up like one that was accepted; rights are those of the one agent that
 // package record names, and not of the cluster's group; where it is not known
-// yet steps 3 to 6 come when its request is approved; a name that would give an agent access
+// yet steps 3 to 6 come when its request is approved; a cluster whose driver grants
+// its identity outside the hub has the subjects of the driver's plan instead, and
+// whether that grant succeeds, which package grant sees to, has no part in its
+// acceptance; a name that would give an agent access
 // to a namespace of Kubernetes or of OCM itself is refused; an error that will
 // pass by itself does not take acceptance back from a cluster that has it; what
 // an admin denied before automatic approval was switched on stays denied.

@@ -33,22 +33,33 @@ func deniedRules(cluster string) []rbacv1.PolicyRule {
 	}
 }
 
-// ensureRBAC gives the recorded agent the rights of an accepted cluster. Without
-// an agent there is nobody to have them.
-func (r *Reconciler) ensureRBAC(ctx context.Context, cluster string, agent record.Record) error {
-	if !agent.Known() {
+// holder is whom the bindings of a cluster are for. Without subjects nobody is
+// known who could have its rights.
+type holder struct {
+	subjects    []rbacv1.Subject
+	annotations map[string]string
+}
+
+// recorded makes the agent of a record the holder.
+func recorded(cluster string, agent record.Record) holder {
+	return holder{subjects: agent.Subjects(cluster), annotations: agent.Annotations()}
+}
+
+// ensureRBAC gives the holder the rights of an accepted cluster.
+func (r *Reconciler) ensureRBAC(ctx context.Context, cluster string, who holder) error {
+	if len(who.subjects) == 0 {
 		return r.dropBindings(ctx, r.Client, cluster)
 	}
 	// A binding can be made only while what it binds to exists.
 	if err := sharedrole.Ensure(ctx, r.Client, r.Labels); err != nil {
 		return err
 	}
-	if err := r.ensureClusterRole(ctx, cluster, acceptedRules(cluster), agent); err != nil {
+	if err := r.ensureClusterRole(ctx, cluster, acceptedRules(cluster), who); err != nil {
 		return err
 	}
-	registration := r.binding(cluster, agent)
+	registration := r.binding(cluster, who)
 	registration.Namespace, registration.Name, registration.Role = cluster, names.RegistrationRoleBinding(cluster), names.ClusterRoleRegistration
-	for _, binding := range []rbac.Binding{registration, r.workBinding(cluster, agent)} {
+	for _, binding := range []rbac.Binding{registration, r.workBinding(cluster, who)} {
 		if err := rbac.EnsureBinding(ctx, r.Client, Owner, binding); err != nil {
 			return err
 		}
@@ -57,20 +68,20 @@ func (r *Reconciler) ensureRBAC(ctx context.Context, cluster string, agent recor
 }
 
 // binding is what all bindings of a cluster have in common.
-func (r *Reconciler) binding(cluster string, agent record.Record) rbac.Binding {
-	return rbac.Binding{Labels: rbac.Labels(cluster, r.Labels), Annotations: agent.Annotations(), Subjects: agent.Subjects(cluster)}
+func (r *Reconciler) binding(cluster string, who holder) rbac.Binding {
+	return rbac.Binding{Labels: rbac.Labels(cluster, r.Labels), Annotations: who.annotations, Subjects: who.subjects}
 }
 
-func (r *Reconciler) workBinding(cluster string, agent record.Record) rbac.Binding {
-	work := r.binding(cluster, agent)
+func (r *Reconciler) workBinding(cluster string, who holder) rbac.Binding {
+	work := r.binding(cluster, who)
 	work.Namespace, work.Name, work.Role = cluster, names.WorkRoleBinding(cluster), names.ClusterRoleWork
 	work.Finalizers = []string{names.FinalizerManifestWork}
 	return work
 }
 
 // ensureClusterRole makes the ClusterRole of a cluster and its binding.
-func (r *Reconciler) ensureClusterRole(ctx context.Context, cluster string, rules []rbacv1.PolicyRule, agent record.Record) error {
-	binding := r.binding(cluster, agent)
+func (r *Reconciler) ensureClusterRole(ctx context.Context, cluster string, rules []rbacv1.PolicyRule, who holder) error {
+	binding := r.binding(cluster, who)
 	binding.Name, binding.Role = names.ManagedClusterClusterRole(cluster), names.ManagedClusterClusterRole(cluster)
 	if err := rbac.EnsureClusterRole(ctx, r.Client, Owner, rbac.Role{Name: binding.Role, Labels: binding.Labels, Rules: rules}); err != nil {
 		return err
@@ -80,11 +91,11 @@ func (r *Reconciler) ensureClusterRole(ctx context.Context, cluster string, rule
 
 // reduceRBAC leaves the agent of a denied cluster the sight of its own
 // ManagedCluster and nothing else, at once.
-func (r *Reconciler) reduceRBAC(ctx context.Context, reader client.Reader, cluster string, agent record.Record) error {
-	if !agent.Known() {
+func (r *Reconciler) reduceRBAC(ctx context.Context, reader client.Reader, cluster string, who holder) error {
+	if len(who.subjects) == 0 {
 		return r.dropBindings(ctx, reader, cluster)
 	}
-	if err := r.ensureClusterRole(ctx, cluster, deniedRules(cluster), agent); err != nil {
+	if err := r.ensureClusterRole(ctx, cluster, deniedRules(cluster), who); err != nil {
 		return err
 	}
 	return r.dropRoleBindings(ctx, reader, cluster)
@@ -123,8 +134,8 @@ func (r *Reconciler) retireRBAC(ctx context.Context, reader client.Reader, clust
 
 // ensureRetiredWorkBinding makes the RoleBinding for work, deleted but for its
 // finalizer, where a denial has taken it.
-func (r *Reconciler) ensureRetiredWorkBinding(ctx context.Context, cluster string, agent record.Record) error {
-	want := r.workBinding(cluster, agent)
+func (r *Reconciler) ensureRetiredWorkBinding(ctx context.Context, cluster string, who holder) error {
+	want := r.workBinding(cluster, who)
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: want.Namespace, Name: want.Name}, &rbacv1.RoleBinding{})
 	if !apierrors.IsNotFound(err) {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,6 +48,9 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Recorder tells users.
 	Recorder event.Recorder
+
+	// said is why clusters are left to a person, by their name.
+	said sync.Map
 }
 
 // verdict is what is to be done about a live cluster.
@@ -81,6 +85,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	cluster := &clusterv1.ManagedCluster{}
 	err := r.Client.Get(ctx, req.NamespacedName, cluster)
 	if apierrors.IsNotFound(err) {
+		r.said.Delete(req.Name)
 		return ctrl.Result{}, r.sweep(ctx, req.Name)
 	} else if err != nil {
 		return ctrl.Result{}, err
@@ -109,13 +114,16 @@ func (r *Reconciler) autoAccept(ctx context.Context, cluster *clusterv1.ManagedC
 	if decided || !r.AutoApprove || judge(cluster) == deny {
 		return false, nil
 	}
+	byPerson := cluster.Spec.HubAcceptsClient
 	for _, d := range r.Drivers {
-		admitted, err := d.Admits(ctx, cluster)
-		if err != nil || !admitted {
+		admission, err := d.Admits(ctx, cluster)
+		if err == nil && !admission.Admitted && !byPerson {
+			r.leftToPerson(cluster, admission.Why)
+		}
+		if err != nil || !admission.Admitted {
 			return false, err
 		}
 	}
-	byPerson := cluster.Spec.HubAcceptsClient
 	now := r.Clock.Now().UTC().Format(time.RFC3339)
 	if err := clusterpatch.Accept(ctx, r.Client, Owner, cluster, names.AnnotationAutoAccepted, now); err != nil {
 		return false, err
@@ -124,6 +132,14 @@ func (r *Reconciler) autoAccept(ctx context.Context, cluster *clusterv1.ManagedC
 		r.Recorder.Normal(cluster, "ManagedClusterAutoApproved", "Accept", "Accepted without a person because ManagedClusterAutoApproval is on")
 	}
 	return true, nil
+}
+
+// leftToPerson says once why a cluster is not accepted without a person; a hub
+// that starts says it again.
+func (r *Reconciler) leftToPerson(cluster *clusterv1.ManagedCluster, why string) {
+	if said, _ := r.said.Swap(cluster.Name, why); said != why {
+		r.Recorder.Normal(cluster, "ManagedClusterNotAutoApproved", "Accept", "Left for a person to accept: "+why)
+	}
 }
 
 // accept makes what an accepted cluster has, in the order of the package's
@@ -153,27 +169,18 @@ func (r *Reconciler) place(ctx context.Context, cluster *clusterv1.ManagedCluste
 	if err := r.ensureNamespace(ctx, cluster); err != nil {
 		return false, err
 	}
-	agent, err := r.agent(ctx, cluster)
-	if err != nil {
-		return false, err
+	who, err := r.holder(ctx, cluster)
+	if err == nil {
+		err = r.ensureRBAC(ctx, cluster.Name, who)
 	}
-	if err := r.ensureRBAC(ctx, cluster.Name, agent); err != nil {
+	if err != nil && !errors.Is(err, errUndecided) {
 		return false, err
 	}
 	// A cluster that left and was accepted again waits for its next agent.
 	if err := clusterpatch.DropAnnotation(ctx, r.Client, Owner, cluster, names.AnnotationLeft); err != nil {
 		return false, err
 	}
-	leaseMade, err = r.ensureLease(ctx, cluster.Name)
-	if err != nil {
-		return false, err
-	}
-	for _, d := range r.Drivers {
-		if err := d.Grant(ctx, cluster); err != nil {
-			return false, err
-		}
-	}
-	return leaseMade, nil
+	return r.ensureLease(ctx, cluster.Name)
 }
 
 // deny takes the access of a cluster away and leaves its agent able to see that.
@@ -189,27 +196,17 @@ func (r *Reconciler) deny(ctx context.Context, cluster *clusterv1.ManagedCluster
 	return err
 }
 
-// restrict removes the access of a denied cluster, RBAC before anything that
-// could fail outside the hub.
+// restrict removes the access of a denied cluster. Of an identity that a driver
+// granted nothing stays, because the grant itself is revoked.
 func (r *Reconciler) restrict(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
-	if usable(cluster.Name) == nil {
-		agent, err := r.agent(ctx, cluster)
-		if err != nil {
-			return err
-		}
-		if err := r.reduceRBAC(ctx, r.Live, cluster.Name, agent); err != nil {
-			return err
-		}
+	if err := usable(cluster.Name); errors.Is(err, names.ErrClusterName) {
+		return nil // It was never given any.
 	}
-	return r.revoke(ctx, cluster)
-}
-
-func (r *Reconciler) revoke(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
-	var errs []error
-	for _, d := range r.Drivers {
-		errs = append(errs, d.Revoke(ctx, cluster))
+	agent, err := r.agent(ctx, cluster)
+	if err != nil {
+		return err
 	}
-	return errors.Join(errs...)
+	return r.reduceRBAC(ctx, r.Live, cluster.Name, recorded(cluster.Name, agent))
 }
 
 // detach removes what acceptance made for a cluster that is being deleted. The
@@ -219,10 +216,6 @@ func (r *Reconciler) revoke(ctx context.Context, cluster *clusterv1.ManagedClust
 func (r *Reconciler) detach(ctx context.Context, cluster *clusterv1.ManagedCluster) (ctrl.Result, error) {
 	if !slices.Contains(cluster.Finalizers, names.FinalizerRegistration) {
 		return ctrl.Result{}, nil
-	}
-	if err := r.revoke(ctx, cluster); err != nil {
-		r.Recorder.Warning(cluster, "ResourceCleanupFail", "Detach", err.Error())
-		return ctrl.Result{}, err
 	}
 	works, err := r.finish(ctx, cluster)
 	if err != nil {
@@ -250,7 +243,7 @@ func (r *Reconciler) finish(ctx context.Context, cluster *clusterv1.ManagedClust
 		return 0, err
 	}
 	if works > 0 && known.Known() && !leftover.Released(cluster) {
-		if err := r.ensureRetiredWorkBinding(ctx, cluster.Name, known); err != nil {
+		if err := r.ensureRetiredWorkBinding(ctx, cluster.Name, recorded(cluster.Name, known)); err != nil {
 			return 0, err
 		}
 	}

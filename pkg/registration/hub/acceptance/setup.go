@@ -59,6 +59,7 @@ func concerns(e event.UpdateEvent) bool {
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero(),
 		before.Annotations[names.AnnotationForceDetach] != after.Annotations[names.AnnotationForceDetach],
 		before.Annotations[names.AnnotationAutoAccepted] != after.Annotations[names.AnnotationAutoAccepted],
+		!names.SameRegistration(before.Annotations, after.Annotations),
 		lost(before.Finalizers, after.Finalizers):
 		return true
 	}

@@ -21,6 +21,19 @@ import (
 // indexCluster finds the CSRs of a cluster in the cache.
 const indexCluster = "cluster"
 
+// Setup returns what adds the controller to the manager of a hub with the csr
+// driver. While autoApprove, the feature gate ManagedClusterAutoApproval, is on,
+// the first requests of users are approved.
+func Setup(autoApprove bool, users []string) func(context.Context, ctrl.Manager) error {
+	return func(ctx context.Context, mgr ctrl.Manager) error {
+		r := &Reconciler{
+			Client: mgr.GetClient(), AutoApprove: autoApprove, Users: users,
+			Events: mgr.GetEventRecorder("ocm-csrapproval"),
+		}
+		return r.SetupWithManager(ctx, mgr)
+	}
+}
+
 // SetupWithManager starts the controller with mgr. It has one worker, so that of
 // two requests for one name the later one is judged knowing the earlier.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {

@@ -46,6 +46,22 @@ func Conditions(ctx context.Context, c client.Client, owner client.FieldOwner, c
 	return true, nil
 }
 
+// DropCondition removes a condition of a cluster that says nothing any more.
+func DropCondition(ctx context.Context, c client.Client, owner client.FieldOwner, cluster *clusterv1.ManagedCluster, kind string) error {
+	conditions := slices.Clone(cluster.Status.Conditions)
+	if !apimeta.RemoveStatusCondition(&conditions, kind) {
+		return nil
+	}
+	patch, err := mergePatch(cluster, "status", map[string]any{"conditions": conditions})
+	if err != nil {
+		return err
+	}
+	if err := c.Status().Patch(ctx, cluster, patch, owner); err != nil {
+		return fmt.Errorf("condition %s of managed cluster %s: %w", kind, cluster.Name, err)
+	}
+	return nil
+}
+
 // Finalizers sets the finalizers of a cluster.
 func Finalizers(ctx context.Context, c client.Client, owner client.FieldOwner, cluster *clusterv1.ManagedCluster, want []string) error {
 	if slices.Equal(cluster.Finalizers, want) {

@@ -1,4 +1,4 @@
-package connection_test
+package csr_test
 
 import (
 	"context"
@@ -8,13 +8,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"errors"
 	"io"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -25,11 +22,21 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/connection"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 )
 
-func certificate(t *testing.T, name string) (cert, key []byte) {
+func opener() driver.Agent {
+	return csr.NewAgent(csr.AgentConfig{Identity: driver.Identity{Cluster: "c1", Agent: "a1"}, Clock: clock.RealClock{}})
+}
+
+func stored(cert, key []byte) driver.Data {
+	return driver.Data{names.KeyTLSCert: cert, names.KeyTLSKey: key}
+}
+
+func selfSigned(t *testing.T, name string) (cert, key []byte) {
 	t.Helper()
 	private, keyPEM, err := pemutil.NewKey()
 	if err != nil {
@@ -88,17 +95,14 @@ func get(t *testing.T, c *http.Client, url string) string {
 	return string(body)
 }
 
-func TestRotate(t *testing.T) {
+func TestReload(t *testing.T) {
 	t.Parallel()
 	hub := server(t)
-	conn, err := connection.New(hub, "")
+	conn, err := opener().Open(hub, "", stored(selfSigned(t, "first")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	if err := conn.Rotate(certificate(t, "first")); err != nil {
-		t.Fatal(err)
-	}
 	c, err := rest.HTTPClientFor(conn.Config())
 	if err != nil {
 		t.Fatal(err)
@@ -115,87 +119,22 @@ func TestRotate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = watch.Body.Close() }()
-	if err := conn.Rotate(certificate(t, "second")); err != nil {
+	if err := conn.Reload(stored(selfSigned(t, "second"))); err != nil {
 		t.Fatal(err)
 	}
 	if got := get(t, c, hub.Cluster.Server); got != "second" {
-		t.Errorf("after the rotation connected as %q", got)
+		t.Errorf("after the reload connected as %q", got)
 	}
 	if _, err := io.ReadAll(watch.Body); err == nil {
 		t.Error("a watch goes on with the old certificate")
 	}
 }
 
-func TestRotateRefusesWhatDoesNotFit(t *testing.T) {
+func TestReloadRefusesWhatDoesNotFit(t *testing.T) {
 	t.Parallel()
-	conn, err := connection.New(server(t), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
-	cert, _ := certificate(t, "a")
-	_, key := certificate(t, "b")
-	if err := conn.Rotate(cert, key); err == nil || strings.Contains(err.Error(), "PRIVATE") {
+	cert, _ := selfSigned(t, "a")
+	_, key := selfSigned(t, "b")
+	if _, err := opener().Open(server(t), "", stored(cert, key)); err == nil || strings.Contains(err.Error(), "PRIVATE") {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestVerifiesTheHub(t *testing.T) {
-	t.Parallel()
-	hub := server(t)
-	other, _ := certificate(t, "other")
-	hub.Cluster.CertificateAuthorityData = other
-	conn, err := connection.New(hub, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
-	if err := conn.Rotate(certificate(t, "a")); err != nil {
-		t.Fatal(err)
-	}
-	c, err := rest.HTTPClientFor(conn.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, hub.Cluster.Server, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if resp, err := c.Do(req); err == nil {
-		_ = resp.Body.Close()
-		t.Error("it talked to a server that it cannot verify")
-	}
-}
-
-func TestRefusesUnverifiedHubs(t *testing.T) {
-	t.Parallel()
-	for name, cluster := range map[string]clientcmdapi.Cluster{
-		"no TLS":          {Server: "http://hub.example.com"},
-		"no verification": {Server: "https://hub.example.com", InsecureSkipTLSVerify: true},
-		"no URL":          {Server: "hub.example.com"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			hub := kubeconfig.Hub{ClusterName: "hub", Cluster: cluster, User: clientcmdapi.AuthInfo{Token: "secret"}}
-			if _, err := connection.Static(hub, ""); !errors.Is(err, kubeconfig.ErrInvalid) || strings.Contains(err.Error(), "secret") {
-				t.Errorf("got %v", err)
-			}
-		})
-	}
-}
-
-func TestStaticResolvesFilesBesideTheKubeconfig(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	hub := kubeconfig.Hub{
-		Cluster: clientcmdapi.Cluster{Server: "https://hub.example.com"},
-		User:    clientcmdapi.AuthInfo{TokenFile: "token"},
-	}
-	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	config, err := connection.Static(hub, dir)
-	if err != nil || config.BearerTokenFile != filepath.Join(dir, "token") {
-		t.Errorf("got %+v, %v", config, err)
 	}
 }

@@ -1,0 +1,254 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/cloud"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/provision"
+)
+
+// inspection looks at one side of a registration in AWS. What a check finds is kept
+// for those behind it.
+type inspection struct {
+	wanted
+
+	env    cli.Env
+	caller caller
+	// client looks at the side's own account and EKS cluster, hubClient at the hub's.
+	client, hubClient *cloud.Client
+	// prerequisites is the command that prints what has to be there.
+	prerequisites string
+
+	// described is the side's EKS cluster, found its role; nil if there is none.
+	described *cloud.Cluster
+	found     *cloud.Role
+	// hubRole is the role that the hub made for the cluster; nil if there is none.
+	hubRole *cloud.Role
+}
+
+// look is how a check looks.
+type look func(context.Context) (checks.Status, string, string)
+
+// sideSteps are the checks of a cluster and of the role that its pods assume.
+func (i *inspection) sideSteps(accounts ...string) []checks.Step {
+	steps := []checks.Step{
+		{Name: "AWS accepts the credentials", Needed: true, Run: func(ctx context.Context) (checks.Status, string, string) {
+			return i.caller.identify(ctx, accounts...)
+		}},
+		{Name: "the EKS cluster exists", Run: i.own(i.describe)},
+	}
+	if i.source.PodIdentity() {
+		for _, name := range i.role.Accounts.Names {
+			steps = append(steps, checks.Step{
+				Name: "EKS Pod Identity gives the role to " + name,
+				Run:  i.own(func(ctx context.Context) (checks.Status, string, string) { return i.association(ctx, name) }),
+			})
+		}
+	} else {
+		steps = append(steps,
+			checks.Step{Name: "the OIDC issuer is the cluster's", Run: i.own(i.issuer)},
+			checks.Step{Name: "the account has the OIDC provider", Run: i.own(i.provider)})
+	}
+	steps = append(steps,
+		checks.Step{Name: "the role exists", Run: i.own(i.exists)},
+		checks.Step{Name: "the role's trust policy is right", Run: i.ofRole(i.trust)},
+		checks.Step{Name: "the role's access policy is right", Run: i.ofRole(i.access)})
+	if len(i.role.Tags) > 0 {
+		steps = append(steps, checks.Step{Name: "the role's tags are right", Run: i.ofRole(i.tags)})
+	}
+	return steps
+}
+
+// in makes a check only with credentials of an account.
+func (i *inspection) in(account string, check look) look {
+	return func(ctx context.Context) (checks.Status, string, string) {
+		if i.caller.account != account {
+			return checks.Skip("it is in account %s, and the credentials are of account %s", account, i.caller.account)
+		}
+		return check(ctx)
+	}
+}
+
+// own makes a check only with credentials of the side's own account.
+func (i *inspection) own(check look) look { return i.in(i.cluster.Account, check) }
+
+// ofRole makes a check only of a role that was found.
+func (i *inspection) ofRole(check look) look {
+	return i.own(func(ctx context.Context) (checks.Status, string, string) {
+		if i.found == nil {
+			return checks.Skip("no role was found")
+		}
+		return check(ctx)
+	})
+}
+
+// failure reports an error of looking into AWS.
+func (i *inspection) failure(err error) (checks.Status, string, string) {
+	call, ok := errors.AsType[*cloud.Error](err)
+	if !ok {
+		return checks.Broken(err)
+	}
+	answer, answered := errors.AsType[smithy.APIError](err)
+	switch {
+	case cloud.Denied(err):
+		return checks.Unknown, fmt.Sprintf("AWS does not allow %s on %s to %s", call.Action, call.Resource, i.caller.arn),
+			"allow " + call.Action + " on " + call.Resource + ", or use other credentials"
+	case !answered:
+		return checks.Bad("check the network and the proxy settings", "AWS did not answer %s on %s", call.Action, call.Resource)
+	}
+	const longest = 300
+	return checks.Bad("check again; if it stays, look for the code in the reference of the AWS call", "the AWS call %s on %s failed with %s: %s",
+		call.Action, call.Resource, call.Code, excerpt.Of(strings.Join(strings.Fields(answer.ErrorMessage()), " "), longest))
+}
+
+// describe checks that the EKS cluster is there.
+func (i *inspection) describe(ctx context.Context) (checks.Status, string, string) {
+	var err error
+	if i.described, err = i.client.Cluster(ctx); err != nil {
+		return i.failure(err)
+	}
+	if i.described == nil {
+		return checks.Bad("list the clusters with: aws eks list-clusters --region "+i.cluster.Region, "there is no EKS cluster %s (eks:DescribeCluster)", i.cluster)
+	}
+	return checks.Good("%s is %s, with the authenticationMode %s", i.cluster, i.described.Status, i.described.Mode)
+}
+
+// issuer compares the issuer that was given with the cluster's.
+func (i *inspection) issuer(context.Context) (checks.Status, string, string) {
+	switch {
+	case i.described == nil:
+		return checks.Skip("EKS did not describe the cluster")
+	case i.described.Issuer != i.source.Issuer:
+		return checks.Bad("give --"+flagIssuer+" "+i.described.Issuer, "the issuer of %s is %s, and --%s is %s (eks:DescribeCluster)",
+			i.cluster, i.described.Issuer, flagIssuer, i.source.Issuer)
+	}
+	return checks.Good("%s", i.described.Issuer)
+}
+
+// audience is whom the tokens of ServiceAccounts are for that AWS takes.
+const audience = "sts.amazonaws.com"
+
+// provider checks the OIDC provider that the role trusts.
+func (i *inspection) provider(ctx context.Context) (checks.Status, string, string) {
+	cluster := i.cluster
+	provider := awsarn.Provider{Partition: cluster.Partition, Account: cluster.Account, Issuer: i.source.Issuer}
+	audiences, found, err := i.client.ProviderAudiences(ctx, provider)
+	switch {
+	case err != nil:
+		return i.failure(err)
+	case !found:
+		return checks.Bad("aws iam create-open-id-connect-provider --url https://"+provider.Issuer+" --client-id-list "+audience,
+			"there is no OIDC provider %s (iam:GetOpenIDConnectProvider)", provider)
+	case !slices.Contains(audiences, audience):
+		return checks.Bad("aws iam add-client-id-to-open-id-connect-provider --open-id-connect-provider-arn "+provider.String()+" --client-id "+audience,
+			"the OIDC provider %s does not take tokens for %s (iam:GetOpenIDConnectProvider)", provider, audience)
+	}
+	return checks.Good("%s", provider)
+}
+
+// association checks that pods of a ServiceAccount get the role.
+func (i *inspection) association(ctx context.Context, account string) (checks.Status, string, string) {
+	cluster, namespace, role := i.cluster, i.role.Accounts.Namespace, i.role.ARN.String()
+	found, err := i.client.Association(ctx, namespace, account)
+	at := fmt.Sprintf("pod-identity-association --region %s --cluster-name %s ", cluster.Region, cluster.Name)
+	switch {
+	case err != nil:
+		return i.failure(err)
+	case found == nil:
+		return checks.Bad("aws eks create-"+at+fmt.Sprintf("--namespace %s --service-account %s --role-arn %s", namespace, account, role),
+			"%s has no association for the ServiceAccount %s/%s (eks:ListPodIdentityAssociations)", cluster, namespace, account)
+	case found.Role != role:
+		return checks.Bad("aws eks update-"+at+fmt.Sprintf("--association-id %s --role-arn %s", found.ID, role),
+			"the association %s of %s gives %s to the ServiceAccount %s/%s, and not %s (eks:DescribePodIdentityAssociation)",
+			found.ID, cluster, found.Role, namespace, account, role)
+	}
+	return checks.Good("association %s for %s/%s", found.ID, namespace, account)
+}
+
+// exists checks that the role is there.
+func (i *inspection) exists(ctx context.Context) (checks.Status, string, string) {
+	var err error
+	if i.found, err = i.client.Role(ctx, i.role.ARN); err != nil {
+		return i.failure(err)
+	}
+	if i.found == nil {
+		return checks.Bad("create it as printed by: "+i.prerequisites, "there is no role %s (iam:GetRole)", i.role.ARN)
+	}
+	return checks.Good("%s", i.role.ARN)
+}
+
+func (i *inspection) trust(context.Context) (checks.Status, string, string) {
+	differences := i.role.Trust.Differences(i.found.Trust)
+	if len(differences) == 0 {
+		return checks.Good("")
+	}
+	return i.differs("trust policy", "iam:GetRole", differences, i.role.Trust, "update-assume-role-policy")
+}
+
+// differs reports a policy of the role that is not as it has to be.
+func (i *inspection) differs(what, call string, differences []string, want identity.Policy, fix ...string) (checks.Status, string, string) {
+	document, err := want.Compact()
+	if err != nil {
+		return checks.Broken(err)
+	}
+	command := append([]string{"aws iam"}, fix...)
+	command = append(command, "--role-name", i.role.ARN.Name, "--policy-document", cli.Quoted(document))
+	return checks.Bad(strings.Join(command, " "), "the %s of %s differs (%s): %s", what, i.role.ARN, call, strings.Join(differences, "; "))
+}
+
+// access looks for the access policy among those of the role.
+func (i *inspection) access(ctx context.Context) (checks.Status, string, string) {
+	policies, err := i.client.Policies(ctx, i.role.ARN)
+	if err != nil {
+		return i.failure(err)
+	}
+	fix := []string{"put-role-policy", "--policy-name", provision.PolicyName}
+	for _, name := range slices.Sorted(maps.Keys(policies.Inline)) {
+		if len(i.role.Access.Differences(policies.Inline[name])) == 0 {
+			return checks.Good("it is the policy %s of the role", name)
+		}
+	}
+	if document, ok := policies.Inline[provision.PolicyName]; ok {
+		return i.differs("policy "+provision.PolicyName, "iam:GetRolePolicy", i.role.Access.Differences(document), *i.role.Access, fix...)
+	}
+	others := append(slices.Sorted(maps.Keys(policies.Inline)), policies.Attached...)
+	if len(others) == 0 {
+		return i.differs("access policy", "iam:ListRolePolicies", []string{"the role has no policy"}, *i.role.Access, fix...)
+	}
+	_, message, command := i.differs("access policy", "iam:GetRolePolicy", []string{"no policy in the role is the printed one"}, *i.role.Access, fix...)
+	return checks.Caution("compare with the policy in: "+command, "%s; whether these allow as much was not checked: %s", message, strings.Join(others, ", "))
+}
+
+func (i *inspection) tags(context.Context) (checks.Status, string, string) {
+	lacking := i.found.Tags.Lacking(tagsOf(i.role.Tags))
+	if len(lacking) == 0 {
+		return checks.Good("")
+	}
+	var differences, fix []string
+	for _, key := range slices.Sorted(maps.Keys(lacking)) {
+		differences = append(differences, fmt.Sprintf("%s is %q, and must be %q", key, i.found.Tags[key], lacking[key]))
+		fix = append(fix, "Key="+key+",Value="+lacking[key])
+	}
+	return checks.Bad("aws iam tag-role --role-name "+i.role.ARN.Name+" --tags "+strings.Join(fix, " "),
+		"the tags of %s differ (iam:GetRole): %s", i.role.ARN, strings.Join(differences, "; "))
+}
+
+func tagsOf(list []identity.Tag) cloud.Tags {
+	tags := cloud.Tags{}
+	for _, tag := range list {
+		tags[tag.Key] = tag.Value
+	}
+	return tags
+}

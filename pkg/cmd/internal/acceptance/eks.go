@@ -1,0 +1,306 @@
+package acceptance
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/grant"
+)
+
+// Register is how a cluster is to register from now on. The zero value leaves it as
+// it is.
+type Register struct {
+	// Driver is the registration driver, CSR or AWSIRSA.
+	Driver driver.AuthType
+	// Managed is the ARN of the cluster, for AWSIRSA; empty for the one that its
+	// ManagedCluster names.
+	Managed string
+}
+
+// EKS is an EKS cluster that a ManagedCluster registers as, or is to register as.
+type EKS struct {
+	// Pair are the EKS clusters, if there is no Problem.
+	Pair identity.Pair
+	// Problem is why no hub could grant an identity to it.
+	Problem error
+	// Holder is another ManagedCluster that has the identifier of this one.
+	Holder string
+}
+
+// registration adds to the facts how the cluster registers, and what has to change
+// for it to register as it was chosen.
+func (r *Runner) registration(ctx context.Context, f *Facts) error {
+	if f.Cluster == nil || r.Choice.Deny {
+		return nil
+	}
+	wanted := f.Cluster.DeepCopy()
+	choice := r.Choice.Register
+	if choice.Driver == driver.CSR || choice.Managed != "" {
+		maps.DeleteFunc(wanted.Annotations, func(key, _ string) bool { return registers(key) })
+	}
+	announces := !names.SameRegistration(wanted.Annotations, nil)
+	if announces || choice.Driver == driver.AWSIRSA {
+		if err := r.eks(ctx, f, wanted); err != nil {
+			return err
+		}
+	}
+	if !names.SameRegistration(wanted.Annotations, f.Cluster.Annotations) {
+		f.Change = wanted.Annotations
+		if f.Change == nil {
+			f.Change = map[string]string{}
+		}
+	}
+	return nil
+}
+
+// registers reports whether a registration driver decides by an annotation.
+func registers(key string) bool { return slices.Contains(names.RegistrationAnnotations(), key) }
+
+// eks finds out as which EKS cluster a ManagedCluster registers, after naming it
+// there if it was chosen.
+func (r *Runner) eks(ctx context.Context, f *Facts, wanted *clusterv1.ManagedCluster) error {
+	f.EKS = &EKS{}
+	arn, csrOnly, err := r.hubARN(ctx)
+	if f.CSROnly = csrOnly; err != nil || csrOnly {
+		return err
+	}
+	hub, err := awsarn.ParseCluster(arn)
+	if err != nil {
+		return fmt.Errorf("the ARN of the hub: %w", err)
+	}
+	if chosen := r.Choice.Register.Managed; chosen != "" {
+		f.EKS.Problem = announce(wanted, hub, chosen)
+	}
+	if f.EKS.Problem != nil {
+		return nil //nolint:nilerr // It is a fact to decide on.
+	}
+	pair, problem := awsirsa.NewHub(awsirsa.HubConfig{Cluster: hub}).Announced(wanted)
+	switch {
+	case problem != nil:
+		f.EKS.Problem = problem
+	case pair == nil:
+		f.EKS.Problem = fmt.Errorf("the ManagedCluster %s names no EKS cluster; give its ARN with --managed-cluster-arn", f.Name)
+	default:
+		f.EKS.Pair = *pair
+		f.EKS.Holder, err = r.holder(ctx, f.Name, *pair)
+	}
+	return err
+}
+
+// announce names an EKS cluster in a ManagedCluster as its agent would.
+func announce(cluster *clusterv1.ManagedCluster, hub awsarn.Cluster, arn string) error {
+	managed, err := awsarn.ParseCluster(arn)
+	if err != nil {
+		return fmt.Errorf("--managed-cluster-arn: %w", err)
+	}
+	pair, err := identity.NewPair(hub, managed)
+	if err == nil {
+		awsirsa.NewAgent(awsirsa.AgentConfig{Pair: pair}).Decorate(cluster)
+	}
+	return err
+}
+
+// hubARN returns the ARN of the hub's EKS cluster, and whether the hub gives no AWS
+// identities. A hub that does not say, or not to this user, may.
+func (r *Runner) hubARN(ctx context.Context) (arn string, csrOnly bool, err error) {
+	var list operatorv1.ClusterManagerList
+	err = r.Client.List(ctx, &list)
+	if err != nil && !apierrors.IsForbidden(err) && !apimeta.IsNoMatchError(err) {
+		return "", false, fmt.Errorf("the hub's ClusterManager: %w", err)
+	}
+	arn, csrOnly = r.HubARN, len(list.Items) > 0
+	for i := range list.Items {
+		if spec, ok := hubspec.Of(&list.Items[i]); ok {
+			arn, csrOnly = cmp.Or(arn, spec.Cluster), false
+		}
+	}
+	if arn == "" && !csrOnly {
+		return "", false, cli.Blockedf("give it with --hub-cluster-arn",
+			"the ARN of the hub's EKS cluster is not known here, so that the roles that would be trusted cannot be shown")
+	}
+	return arn, csrOnly, nil
+}
+
+// holder returns another cluster that has the identifier of a pair: one with a
+// grant, or one that the hub accepts and grants it to.
+func (r *Runner) holder(ctx context.Context, name string, pair identity.Pair) (string, error) {
+	held, err := grant.Holder(ctx, r.Client, names.HubNamespace, driver.AWSIRSA, pair.Identifier())
+	if err != nil && !apierrors.IsForbidden(err) {
+		return "", err
+	}
+	if held != "" && held != name {
+		return held, nil
+	}
+	var others clusterv1.ManagedClusterList
+	if err := r.Client.List(ctx, &others); err != nil {
+		return "", fmt.Errorf("clusters: %w", err)
+	}
+	granter := awsirsa.NewHub(awsirsa.HubConfig{Cluster: pair.Hub})
+	for i := range others.Items {
+		other := &others.Items[i]
+		if other.Name == name || !other.Spec.HubAcceptsClient {
+			continue
+		}
+		if has, err := granter.Announced(other); err == nil && has != nil && has.Identifier() == pair.Identifier() {
+			return other.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// Describe says what is trusted when a cluster is accepted. A role of an IAM role
+// name and an account fits on a line, its ARN does not.
+func (e *EKS) Describe() []string {
+	return []string{
+		"EKS cluster " + e.Pair.Managed.String(),
+		"AWS account " + e.Pair.Managed.Account,
+		"trusted role " + e.Pair.ManagedRole().Name,
+		"hub role " + e.Pair.HubRole().Name,
+	}
+}
+
+// trusts reports whether an EKS cluster can be trusted by the hub.
+func (f Facts) trusts() bool {
+	return f.EKS != nil && !f.CSROnly && f.EKS.Problem == nil && f.EKS.Holder == ""
+}
+
+// show prints once what is trusted when a cluster is accepted. What a person has
+// seen must not change afterwards.
+func (r *Runner) show(f Facts) error {
+	if !f.trusts() {
+		return nil
+	}
+	now := f.EKS.Pair.Managed.String()
+	switch seen, shown := r.shown[f.Name]; {
+	case !shown:
+	case seen != now:
+		return cli.Blockedf("look at both, then run the command again",
+			"ManagedCluster %s was the EKS cluster %s and now is %s; it changed while this command ran", f.Name, seen, now)
+	default:
+		return nil
+	}
+	if r.shown == nil {
+		r.shown = map[string]string{}
+	}
+	r.shown[f.Name] = now
+	for _, line := range f.EKS.Describe() {
+		r.Env.Say("%s: %s", f.Name, line)
+	}
+	return nil
+}
+
+// PendingEKS returns the clusters that register with AWS and that the hub has never
+// decided on, and shows what they say they are. One that has to be looked at alone
+// is left out, with a warning.
+func (r *Runner) PendingEKS(ctx context.Context) ([]string, error) {
+	var list clusterv1.ManagedClusterList
+	if err := r.Client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("clusters: %w", err)
+	}
+	var waiting []string
+	for i := range list.Items {
+		cluster := &list.Items[i]
+		decided := cluster.Spec.HubAcceptsClient ||
+			apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil
+		if decided || !cluster.DeletionTimestamp.IsZero() || names.SameRegistration(cluster.Annotations, nil) {
+			continue
+		}
+		f := Facts{Name: cluster.Name, Cluster: cluster}
+		err := r.registration(ctx, &f)
+		if err == nil {
+			_, err = decideEKS(f, r.Choice)
+		}
+		if err != nil {
+			r.Env.Warn("%s is left out: %v", cluster.Name, err)
+			continue
+		}
+		if err := r.show(f); err != nil {
+			return nil, err
+		}
+		waiting = append(waiting, cluster.Name)
+	}
+	return waiting, nil
+}
+
+// Changes reports whether a cluster that the hub accepts is to register otherwise
+// than it does, and shows what it is to be.
+func (r *Runner) Changes(ctx context.Context, name string) (bool, error) {
+	f, err := r.facts(ctx, name)
+	if err != nil || f.Cluster == nil || f.Change == nil || !f.Cluster.Spec.HubAcceptsClient {
+		return false, err
+	}
+	if _, err := Decide(f, r.Choice); err != nil {
+		return false, err
+	}
+	return true, r.show(f)
+}
+
+// decideEKS is Decide for a cluster that registers as an EKS cluster, or is to.
+// Its identity is its ARN; there is nothing to sign.
+func decideEKS(f Facts, c Choice) (Verdict, error) {
+	e := f.EKS
+	switch {
+	case f.CSROnly:
+		return Verdict{}, cli.Blockedf("run join on the managed cluster again, with --registration-auth csr",
+			"cluster %s asks for an AWS identity, which this hub does not give: it would be accepted and never have a credential", f.Name)
+	case e.Problem != nil:
+		return Verdict{}, cli.Blockedf("", "cluster %s cannot register with AWS; nothing was changed: %v", f.Name, e.Problem)
+	case e.Holder != "":
+		return Verdict{}, cli.Blockedf(
+			fmt.Sprintf("unjoin cluster %s first, or join cluster %s as the EKS cluster that it is", e.Holder, f.Name),
+			"cluster %s has the identifier %s of cluster %s; the hub grants one identity to one cluster, and nothing was changed", f.Name, e.Pair.Identifier(), e.Holder)
+	}
+	pending := slices.DeleteFunc(eligible(f, c), func(r fleet.Request) bool { return r.State != fleet.Pending })
+	if c.Register.Driver == "" && (len(pending) > 0 || c.Fingerprint != "") {
+		return Verdict{}, cli.Blockedf("choose the certificate with --registration-auth csr, or the EKS cluster with --registration-auth awsirsa",
+			"cluster %s registers as %s, and %s; nothing was changed", f.Name, e.Pair.Managed, asks(pending))
+	}
+	v := Verdict{Deny: pending, Change: f.Change}
+	if !f.Cluster.Spec.HubAcceptsClient || f.Change != nil {
+		v.Accept = new(true)
+	}
+	v.Missing, v.Waiting = missingGrant(f.Cluster, v.Accept != nil)
+	return v, nil
+}
+
+// asks says who asks for a certificate of a cluster that registers without one.
+func asks(pending []fleet.Request) string {
+	if len(pending) == 0 {
+		return "--fingerprint chooses the key of a certificate"
+	}
+	keys := make([]string, len(pending))
+	for i, r := range pending {
+		keys[i] = r.Fingerprint
+	}
+	return "a certificate is requested for it with the key " + strings.Join(keys, ", ")
+}
+
+// missingGrant says what the hub has not granted yet, as it reports.
+func missingGrant(cluster *clusterv1.ManagedCluster, decided bool) (Missing, string) {
+	granted := apimeta.FindStatusCondition(cluster.Status.Conditions, names.ConditionRegistrationGranted)
+	switch {
+	case decided || granted == nil:
+		return Report, "the hub controller to report on the AWS identity"
+	case apimeta.IsStatusConditionTrue(cluster.Status.Conditions, names.ConditionRegistrationGranted):
+		return Nothing, ""
+	}
+	return Grant, "the hub controller to grant the AWS identity: " + granted.Message
+}

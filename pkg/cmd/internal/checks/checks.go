@@ -1,0 +1,169 @@
+package checks
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+)
+
+// Status is how a check ended.
+type Status string
+
+// The ways in which a check ends.
+const (
+	OK      Status = "ok"
+	Warning Status = "warning"
+	Failed  Status = "failed"
+	// Unknown is of a check for which the caller lacks a permission.
+	Unknown Status = "unknown"
+	Skipped Status = "skipped"
+)
+
+// Result is the stable schema of one check.
+type Result struct {
+	Number  int    `json:"number"`
+	Name    string `json:"name"`
+	Status  Status `json:"status"`
+	Message string `json:"message,omitempty"`
+	// Try is what to do about it.
+	Try string `json:"try,omitempty"`
+}
+
+// Report is the stable schema of all checks. It is OK if none failed and none is
+// unknown.
+type Report struct {
+	Kind   string   `json:"kind"`
+	Target string   `json:"target"`
+	OK     bool     `json:"ok"`
+	Checks []Result `json:"checks"`
+
+	folded bool
+}
+
+// Folded returns the report with messages that are folded to the width of a
+// terminal for people, as those with several ARNs have to be.
+func (r Report) Folded() Report {
+	r.folded = true
+	return r
+}
+
+// Step is one check. Run returns how it ended, what it found, and what to do about
+// it.
+type Step struct {
+	Name string
+	// Needed steps end the report unless they succeed: those behind them are
+	// skipped.
+	Needed bool
+	Run    func(context.Context) (status Status, message, try string)
+}
+
+// Run makes the checks in order.
+func Run(ctx context.Context, target string, steps []Step) Report {
+	r := Report{Kind: "CheckReport", Target: target, OK: true}
+	broken := ""
+	for i, s := range steps {
+		res := Result{Number: i + 1, Name: s.Name}
+		if broken != "" {
+			res.Status, res.Message = Skipped, "needs: "+broken
+		} else {
+			res.Status, res.Message, res.Try = s.Run(ctx)
+		}
+		if res.Status == Failed || res.Status == Unknown {
+			r.OK = false
+			if s.Needed {
+				broken = s.Name
+			}
+		}
+		r.Checks = append(r.Checks, res)
+	}
+	return r
+}
+
+// indent is where messages begin.
+const indent = "             "
+
+// print prints the report for people. What to try is never folded: it may be a
+// command, which a shell takes in one line only.
+func (r Report) print(w io.Writer) error {
+	for _, c := range r.Checks {
+		lines := []string{fmt.Sprintf("%2d. %-8s %s", c.Number, c.Status, c.Name)}
+		if c.Message != "" {
+			for line := range strings.SplitSeq(c.Message, "\n") {
+				line = indent + line
+				if r.folded {
+					line = cli.Fold(line, indent)
+				}
+				lines = append(lines, line)
+			}
+		}
+		if c.Try != "" {
+			lines = append(lines, indent+"try: "+strings.ReplaceAll(c.Try, "\n", "\n"+indent))
+		}
+		if _, err := fmt.Fprintln(w, strings.Join(lines, "\n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Finish prints the report and turns failures into the exit code.
+func Finish(env cli.Env, out *cli.Output, r Report) error {
+	var err error
+	if out.Machine() {
+		err = out.Object(env.Out, r)
+	} else {
+		err = r.print(env.Out)
+	}
+	if err != nil {
+		return err
+	}
+	return r.failure()
+}
+
+// failure is the error about checks that did not succeed, nil if there are none.
+func (r Report) failure() error {
+	count := map[Status]int{}
+	for _, c := range r.Checks {
+		count[c.Status]++
+	}
+	var parts []string
+	if n := count[Failed]; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d checks failed", n, len(r.Checks)))
+	}
+	if n := count[Unknown]; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d checks could not be made", n, len(r.Checks)))
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return cli.Blockedf("", "%s", strings.Join(parts, ", and "))
+}
+
+// Good reports that a check succeeded.
+func Good(format string, args ...any) (status Status, message, try string) {
+	return OK, fmt.Sprintf(format, args...), ""
+}
+
+// Bad reports that a check failed, and what to try.
+func Bad(try, format string, args ...any) (status Status, message, instead string) {
+	return Failed, fmt.Sprintf(format, args...), try
+}
+
+// Caution reports what may be meant, and what to try if not.
+func Caution(try, format string, args ...any) (status Status, message, instead string) {
+	return Warning, fmt.Sprintf(format, args...), try
+}
+
+// Skip reports why a check was not made.
+func Skip(format string, args ...any) (status Status, message, try string) {
+	return Skipped, fmt.Sprintf(format, args...), ""
+}
+
+// Broken reports an error of looking.
+func Broken(err error) (status Status, message, try string) {
+	err = cli.Explain(err)
+	return Failed, err.Error(), cli.HintOf(err)
+}

@@ -1,0 +1,77 @@
+package join
+
+import (
+	"context"
+	"time"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/acceptance"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+// changeInterval is how often the hub is asked whether a change was made.
+const changeInterval = time.Second
+
+// changes reports whether the hub knows the cluster as one that registers with
+// another driver than is asked for. Only an administrator of the hub changes that.
+func (o *options) changes(hub *hub) bool {
+	if hub.cluster == nil {
+		return false
+	}
+	announced := hub.cluster.Annotations
+	return o.registration.driver == driver.CSR && !names.SameRegistration(announced, nil) ||
+		o.registration.driver == driver.AWSIRSA && announced[names.AnnotationManagedClusterARN] != o.registration.managedARN
+}
+
+// awaitChange waits until an administrator has changed how the hub knows the
+// cluster. What the agent reports before is about its earlier credential.
+func (o *options) awaitChange(ctx context.Context, hub *hub, name string) error {
+	if !o.changes(hub) || hub.client == nil {
+		return nil
+	}
+	return o.env.Progress().Step(ctx, "Waiting for the hub to change how the cluster registers", func(ctx context.Context, _ cli.Say) error {
+		for {
+			if cluster := hub.look(ctx, name); cluster != nil {
+				hub.cluster = cluster
+			}
+			if !o.changes(hub) {
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-o.env.Clock.After(changeInterval):
+			}
+		}
+	})
+}
+
+// register is how the cluster is to register, for whoever accepts it. The hub's
+// administrator says so himself where it is a change.
+func (o *options) register(hub *hub) acceptance.Register {
+	switch {
+	case !o.changes(hub):
+		return acceptance.Register{}
+	case o.registration.driver == driver.AWSIRSA:
+		return acceptance.Register{Driver: driver.AWSIRSA, Managed: o.registration.managedARN}
+	}
+	return acceptance.Register{Driver: o.registration.driver}
+}
+
+// acceptArgs are the arguments of the command that accepts the cluster on the hub,
+// with the key that is to be compared if there is one.
+func (o *options) acceptArgs(hub *hub, name, key string) []string {
+	args := []string{"accept", "--clusters", name}
+	to := o.register(hub)
+	if to.Driver != "" {
+		args = append(args, "--registration-auth", string(to.Driver))
+	}
+	if to.Managed != "" {
+		args = append(args, "--managed-cluster-arn", to.Managed)
+	}
+	if key != "" {
+		args = append(args, "--fingerprint", key)
+	}
+	return args
+}

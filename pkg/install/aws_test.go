@@ -1,0 +1,111 @@
+package install_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
+)
+
+const (
+	hubARN      = "arn:aws:eks:eu-west-1:123456789012:cluster/hub"
+	creatorRole = "arn:aws:iam::123456789012:role/creator"
+)
+
+// eksHub is a hub whose clusters register by AWS IAM.
+func eksHub(spec hubspec.Spec) install.Hub {
+	return install.Hub{AWS: spec, Drivers: []operatorv1.RegistrationDriverHub{{AuthType: "awsirsa"}}}
+}
+
+func csrHub() install.Hub {
+	return install.Hub{Drivers: []operatorv1.RegistrationDriverHub{{AuthType: "csr"}}}
+}
+
+// TestAWSSettingsAreKept: what is not said again stays, the annotations too, and
+// goes with the driver.
+func TestAWSSettingsAreKept(t *testing.T) {
+	t.Parallel()
+	full := hubspec.Spec{
+		Cluster: hubARN, Approved: []string{"a"}, Tags: []string{"k=v"}, Mapping: "aws-auth", Creator: creatorRole, PodIdentity: "true",
+	}
+	live := eksHub(full).Over(nil)
+	for name, hub := range map[string]install.Hub{"nothing said": {}, "the driver": eksHub(hubspec.Spec{}), "the same": eksHub(full)} {
+		if diff := cmp.Diff(live, hub.Over(live)); diff != "" {
+			t.Errorf("%s (-live +got):\n%s", name, diff)
+		}
+	}
+	got, _ := hubspec.Of(eksHub(hubspec.Spec{Approved: []string{}, Mapping: "auto"}).Over(live))
+	want := full
+	want.Approved, want.Mapping = []string{}, "auto"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	gone := csrHub().Over(live)
+	if _, ok := hubspec.Of(gone); ok || gone.Annotations[names.AnnotationAWSIdentityCreator] != "" {
+		t.Errorf("the driver is gone, and left %v", gone.Annotations)
+	}
+}
+
+// TestDriversAreKept: a driver that is added, or said more about, takes nothing from
+// others.
+func TestDriversAreKept(t *testing.T) {
+	t.Parallel()
+	users := func(names ...string) operatorv1.RegistrationDriverHub {
+		return operatorv1.RegistrationDriverHub{AuthType: "csr", CSR: &operatorv1.CSRConfig{AutoApprovedIdentities: names}}
+	}
+	aws := hubspec.Spec{Cluster: hubARN}
+	live := install.Hub{Drivers: []operatorv1.RegistrationDriverHub{users("alice")}}.Over(nil)
+	added := both()
+	added.AWS = aws
+	live = added.Over(live)
+	want := []operatorv1.RegistrationDriverHub{aws.Driver(), users("alice")}
+	if diff := cmp.Diff(want, live.Spec.RegistrationConfiguration.RegistrationDrivers); diff != "" {
+		t.Errorf("awsirsa was added (-want +got):\n%s", diff)
+	}
+	live = install.Hub{KeepDrivers: true, Drivers: []operatorv1.RegistrationDriverHub{users("bob")}}.Over(live)
+	want = []operatorv1.RegistrationDriverHub{users("bob"), aws.Driver()}
+	if diff := cmp.Diff(want, live.Spec.RegistrationConfiguration.RegistrationDrivers); diff != "" {
+		t.Errorf("users were changed (-want +got):\n%s", diff)
+	}
+}
+
+// TestJudgeAWS: settings that together cannot work, and a driver that clusters
+// need.
+func TestJudgeAWS(t *testing.T) {
+	t.Parallel()
+	const other = "arn:aws:eks:eu-west-1:210987654321:cluster/hub"
+	live := eksHub(hubspec.Spec{Cluster: hubARN, Creator: creatorRole}).Over(nil)
+	clusters := []string{"c1", "c2"}
+	for name, tc := range map[string]struct {
+		facts install.Facts
+		hub   install.Hub
+		want  bool
+	}{
+		"a new hub":                        {hub: eksHub(hubspec.Spec{Cluster: hubARN})},
+		"nothing changes":                  {facts: install.Facts{Manager: live, AWSClusters: clusters}},
+		"csr in addition":                  {facts: install.Facts{Manager: live, AWSClusters: clusters}, hub: both()},
+		"the driver goes":                  {facts: install.Facts{Manager: live, AWSClusters: clusters}, hub: csrHub(), want: true},
+		"the driver goes, nobody needs it": {facts: install.Facts{Manager: live}, hub: csrHub()},
+		"another hub":                      {facts: install.Facts{Manager: live, AWSClusters: clusters}, hub: eksHub(hubspec.Spec{Cluster: hubARN + "2"}), want: true},
+		"another account than the role's":  {facts: install.Facts{Manager: live}, hub: eksHub(hubspec.Spec{Cluster: other}), want: true},
+	} {
+		got := slices.ContainsFunc(install.JudgeChange(tc.facts, tc.hub), func(f install.Finding) bool {
+			return f.Check == install.CheckDriver && f.Severity == install.Fatal
+		})
+		if got != tc.want {
+			t.Errorf("%s: found %v", name, got)
+		}
+	}
+}
+
+func both() install.Hub {
+	h := eksHub(hubspec.Spec{})
+	h.Drivers = append(h.Drivers, csrHub().Drivers...)
+	return h
+}

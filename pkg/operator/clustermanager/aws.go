@@ -1,0 +1,105 @@
+package clustermanager
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/flagvalue"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/pass"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
+)
+
+// awsArgs are the registration controller's flags for the driver awsirsa.
+func awsArgs(cm *operatorv1.ClusterManager) []string {
+	aws, ok := hubspec.Of(cm)
+	if !ok {
+		return nil
+	}
+	args := []string{"--" + hubspec.FlagCluster + "=" + aws.Cluster}
+	for _, list := range []struct {
+		flag   string
+		values []string
+	}{{hubspec.FlagApproved, aws.Approved}, {hubspec.FlagTags, aws.Tags}} {
+		if len(list.values) > 0 {
+			args = append(args, "--"+list.flag+"="+flagvalue.List(list.values...))
+		}
+	}
+	for _, single := range [][2]string{{hubspec.FlagMapping, aws.Mapping}, {hubspec.FlagPodIdentity, aws.PodIdentity}} {
+		if single[1] != "" {
+			args = append(args, "--"+single[0]+"="+single[1])
+		}
+	}
+	return args
+}
+
+// accountAnnotations are those of the registration controller's ServiceAccount: on
+// EKS, the IAM role that its pods get. A pod that EKS Pod Identity gives a role has
+// that one instead.
+func accountAnnotations(cm *operatorv1.ClusterManager) map[string]string {
+	aws, ok := hubspec.Of(cm)
+	if !ok {
+		return nil
+	}
+	role, err := aws.Role(hubspec.FieldNames())
+	if err != nil {
+		return nil // Such a ClusterManager is refused.
+	}
+	return map[string]string{names.AnnotationAWSRole: role.String()}
+}
+
+// keepAWSAuth has a controller that keeps its settings keep its rights to aws-auth,
+// without which the settings would not work.
+func (r *Reconciler) keepAWSAuth(ctx context.Context, s *scope) error {
+	var rights rbacv1.RoleList
+	err := r.client.List(ctx, &rights, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{names.LabelCreatedByClusterManager: s.cm.Name})
+	if err != nil {
+		return fmt.Errorf("the rights in %s: %w", metav1.NamespaceSystem, err)
+	}
+	s.Values.AWSAuth = len(rights.Items) > 0
+	return nil
+}
+
+// droppedDriver returns the condition of a ClusterManager that takes the driver
+// awsirsa, or the hub's EKS cluster, from a controller while clusters have roles by
+// it; else nil. Those clusters would lose the hub, and no controller would remove
+// their roles from AWS.
+func (r *Reconciler) droppedDriver(ctx context.Context, s *scope) (*metav1.Condition, error) {
+	flags, running, err := pass.RunningFlags(ctx, r.client, registrationDeployment(s))
+	if err != nil || !running {
+		return nil, err
+	}
+	const prefix = "--" + hubspec.FlagCluster + "="
+	i := slices.IndexFunc(flags, func(flag string) bool { return strings.HasPrefix(flag, prefix) })
+	if i < 0 || slices.Contains(s.Values.RegistrationArgs, flags[i]) {
+		return nil, nil
+	}
+	// Not from the cache, which has no records.
+	clusters, err := driver.GrantedClusters(ctx, r.uncached, s.Values.Namespace, driver.AWSIRSA)
+	if err != nil || len(clusters) == 0 {
+		return nil, err
+	}
+	return refuse(ReasonDriverInUse, "Clusters have AWS roles by the driver awsirsa of the hub %s: %s. "+
+		"They would lose the hub, and their roles would stay in AWS: join them again with csr, or deny or delete them, before you change the driver",
+		strings.TrimPrefix(flags[i], prefix), listed(clusters)), nil
+}
+
+// listedClusters is how many clusters a condition names.
+const listedClusters = 10
+
+// listed names some of many clusters.
+func listed(clusters []string) string {
+	if more := len(clusters) - listedClusters; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(clusters[:listedClusters], ", "), more)
+	}
+	return strings.Join(clusters, ", ")
+}

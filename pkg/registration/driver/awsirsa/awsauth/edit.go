@@ -1,0 +1,186 @@
+package awsauth
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Line maps one role.
+type Line struct {
+	// RoleARN is the role's ARN, which must have no path: EKS compares it with that
+	// of a session, which has none.
+	RoleARN  string   `yaml:"rolearn"`
+	Username string   `yaml:"username"`
+	Groups   []string `yaml:"groups"`
+}
+
+// ErrUnreadable says that a map is no list of mappings. Only its owner knows what
+// was meant.
+var ErrUnreadable = errors.New("mapRoles is not a list of mappings with a rolearn each")
+
+// Ensure returns mapRoles with line as the only one of its role. It returns text
+// itself if it is like that.
+func Ensure(text string, line Line) (string, error) {
+	items, err := read(text)
+	if err != nil {
+		return "", err
+	}
+	mine := ofRole(items, line.RoleARN)
+	if len(mine) == 1 && line.sameAs(items[mine[0]]) {
+		return text, nil
+	}
+	return edit(text, line.RoleARN, &line)
+}
+
+// Remove returns mapRoles without the lines of a role. It returns text itself if
+// it has none.
+func Remove(text, roleARN string) (string, error) {
+	items, err := read(text)
+	if err != nil {
+		return "", err
+	}
+	if len(ofRole(items, roleARN)) == 0 {
+		return text, nil
+	}
+	return edit(text, roleARN, nil)
+}
+
+// Find returns the lines of a role, as they are.
+func Find(text, roleARN string) ([]Line, error) {
+	items, err := read(text)
+	if err != nil {
+		return nil, err
+	}
+	var found []Line
+	for _, i := range ofRole(items, roleARN) {
+		var line Line
+		if err := items[i].Decode(&line); err != nil {
+			return nil, ErrUnreadable
+		}
+		found = append(found, line)
+	}
+	return found, nil
+}
+
+// read returns the items of mapRoles.
+func read(text string) ([]*yaml.Node, error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
+		return nil, ErrUnreadable
+	}
+	if len(document.Content) == 0 || document.Content[0].Tag == "!!null" {
+		return nil, nil
+	}
+	list := document.Content[0]
+	if list.Kind != yaml.SequenceNode {
+		return nil, ErrUnreadable
+	}
+	for _, item := range list.Content {
+		var line Line
+		if item.Kind != yaml.MappingNode || item.Decode(&line) != nil || line.RoleARN == "" {
+			return nil, ErrUnreadable
+		}
+	}
+	return list.Content, nil
+}
+
+// ofRole returns which items are of a role. IAM names differ by more than case.
+func ofRole(items []*yaml.Node, roleARN string) []int {
+	var found []int
+	for i, item := range items {
+		var line Line
+		if item.Decode(&line) == nil && strings.EqualFold(line.RoleARN, roleARN) {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+func (l Line) sameAs(item *yaml.Node) bool {
+	var other Line
+	return item.Decode(&other) == nil && l.RoleARN == other.RoleARN && l.Username == other.Username && slices.Equal(l.Groups, other.Groups)
+}
+
+// edit removes the lines of a role and adds one, if any: in the text, or where
+// that does not have the right result, as in a list in one line, by writing the
+// list anew.
+func edit(text, roleARN string, added *Line) (string, error) {
+	for _, how := range []func(string, string, *Line) (string, error){inText, anew} {
+		edited, err := how(text, roleARN, added)
+		if err == nil && verify(text, edited, roleARN, added) == nil {
+			return edited, nil
+		}
+	}
+	return "", fmt.Errorf("mapRoles cannot be changed without changing lines of others: %w", ErrUnreadable)
+}
+
+// verify reads an edited map: it must have the lines of others as they were, in
+// their order, and nothing but added of the role.
+func verify(before, after, roleARN string, added *Line) error {
+	old, err := read(before)
+	if err != nil {
+		return err
+	}
+	items, err := read(after)
+	if err != nil {
+		return err
+	}
+	mine := ofRole(items, roleARN)
+	switch {
+	case added == nil && len(mine) > 0,
+		added != nil && (len(mine) != 1 || !added.sameAs(items[mine[0]])),
+		!slices.EqualFunc(without(old, roleARN), without(items, roleARN), same):
+		return ErrUnreadable
+	}
+	return nil
+}
+
+func without(items []*yaml.Node, roleARN string) []*yaml.Node {
+	mine := ofRole(items, roleARN)
+	var others []*yaml.Node
+	for i, item := range items {
+		if !slices.Contains(mine, i) {
+			others = append(others, item)
+		}
+	}
+	return others
+}
+
+// same compares what two items say.
+func same(a, b *yaml.Node) bool {
+	one, errOne := yaml.Marshal(plain(a))
+	other, errOther := yaml.Marshal(plain(b))
+	return errOne == nil && errOther == nil && bytes.Equal(one, other)
+}
+
+// plain is a value of an item without its spelling.
+func plain(item *yaml.Node) any {
+	var value any
+	if err := item.Decode(&value); err != nil {
+		return err.Error()
+	}
+	return value
+}
+
+// anew writes the whole list again, with the comments and quotes that it has.
+func anew(text, roleARN string, added *Line) (string, error) {
+	items, err := read(text)
+	if err != nil {
+		return "", err
+	}
+	list := &yaml.Node{Kind: yaml.SequenceNode, Content: without(items, roleARN)}
+	if added != nil {
+		item := &yaml.Node{}
+		if err := item.Encode(added); err != nil {
+			return "", err
+		}
+		list.Content = append(list.Content, item)
+	}
+	out, err := yaml.Marshal(list)
+	return string(out), err
+}

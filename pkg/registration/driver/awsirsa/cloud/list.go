@@ -1,0 +1,124 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
+)
+
+// Policies are the policies of a role.
+type Policies struct {
+	// Inline are the documents in the role by their names.
+	Inline map[string]string
+	// Attached are the ARNs of the others.
+	Attached []string
+}
+
+// Policies returns the policies of a role that exists.
+func (c *Client) Policies(ctx context.Context, role awsarn.Role) (Policies, error) {
+	found := Policies{Inline: map[string]string{}}
+	inline, err := c.inlinePolicies(ctx, role)
+	if err != nil {
+		return found, err
+	}
+	for _, name := range inline {
+		out, err := c.iam.GetRolePolicy(ctx, &iam.GetRolePolicyInput{RoleName: &role.Name, PolicyName: &name})
+		if err != nil {
+			return found, explain("iam:GetRolePolicy", role.String(), err)
+		}
+		if found.Inline[name], err = url.PathUnescape(aws.ToString(out.PolicyDocument)); err != nil {
+			return found, fmt.Errorf("the policy %s of %s cannot be decoded: %w", name, role, err)
+		}
+	}
+	attached, err := c.attachedPolicies(ctx, role)
+	for _, policy := range attached {
+		found.Attached = append(found.Attached, aws.ToString(policy.PolicyArn))
+	}
+	return found, err
+}
+
+// ProviderAudiences returns the audiences of an OIDC provider, and false if there is
+// no such provider.
+func (c *Client) ProviderAudiences(ctx context.Context, provider awsarn.Provider) (audiences []string, found bool, err error) {
+	out, err := c.iam.GetOpenIDConnectProvider(ctx, &iam.GetOpenIDConnectProviderInput{OpenIDConnectProviderArn: aws.String(provider.String())})
+	if has(err, codeNoEntity) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, explain("iam:GetOpenIDConnectProvider", provider.String(), err)
+	}
+	return out.ClientIDList, true, nil
+}
+
+// Roles returns the roles of the account for which wanted returns true, in IAM's
+// order.
+func (c *Client) Roles(ctx context.Context, wanted func(name string) bool) ([]awsarn.Role, error) {
+	var found []awsarn.Role
+	pages := iam.NewListRolesPaginator(c.iam, &iam.ListRolesInput{})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			all := awsarn.Role{Partition: c.hub.Partition, Account: c.hub.Account, Path: "/", Name: "*"}
+			return nil, explain("iam:ListRoles", all.String(), err)
+		}
+		for _, listed := range page.Roles {
+			role, err := awsarn.ParseRole(aws.ToString(listed.Arn))
+			if err == nil && wanted(role.Name) {
+				found = append(found, role)
+			}
+		}
+	}
+	return found, nil
+}
+
+// EntryRoles returns the roles that have an access entry, in the order of EKS.
+// Entries of users are left out.
+func (c *Client) EntryRoles(ctx context.Context) ([]awsarn.Role, error) {
+	var found []awsarn.Role
+	pages := eks.NewListAccessEntriesPaginator(c.eks, &eks.ListAccessEntriesInput{ClusterName: &c.hub.Name})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, explain("eks:ListAccessEntries", c.hub.String(), err)
+		}
+		for _, principal := range page.AccessEntries {
+			if role, err := awsarn.ParseRole(principal); err == nil {
+				found = append(found, role)
+			}
+		}
+	}
+	return found, nil
+}
+
+// Association is an association of EKS Pod Identity.
+type Association struct {
+	ID, Role string
+}
+
+// Association returns the association of a ServiceAccount, which has one at most;
+// nil if it has none.
+func (c *Client) Association(ctx context.Context, namespace, account string) (*Association, error) {
+	listed, err := c.eks.ListPodIdentityAssociations(ctx, &eks.ListPodIdentityAssociationsInput{
+		ClusterName: &c.hub.Name, Namespace: &namespace, ServiceAccount: &account,
+	})
+	if err != nil {
+		return nil, explain("eks:ListPodIdentityAssociations", c.hub.String(), err)
+	}
+	if len(listed.Associations) == 0 {
+		return nil, nil
+	}
+	only := listed.Associations[0]
+	out, err := c.eks.DescribePodIdentityAssociation(ctx, &eks.DescribePodIdentityAssociationInput{
+		ClusterName: &c.hub.Name, AssociationId: only.AssociationId,
+	})
+	if err != nil {
+		return nil, explain("eks:DescribePodIdentityAssociation", aws.ToString(only.AssociationArn), err)
+	}
+	return &Association{ID: aws.ToString(only.AssociationId), Role: aws.ToString(out.Association.RoleArn)}, nil
+}

@@ -1,0 +1,149 @@
+package identity
+
+import (
+	"crypto/md5" //nolint:gosec // it names roles, it protects nothing
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
+)
+
+const (
+	managedRolePrefix = "ocm-managed-cluster-"
+	hubRolePrefix     = "ocm-hub-"
+	creatorRoleSuffix = "_managed-cluster-identity-creator"
+)
+
+// CreatorRoleFlag is the flag that names the role of a hub controller whose
+// default name would be too long for IAM.
+const CreatorRoleFlag = "aws-identity-creator-role-arn"
+
+// Pair is a managed cluster and the hub that it registers with.
+type Pair struct {
+	Hub, Managed awsarn.Cluster
+}
+
+// PartitionError says that a hub and a managed cluster are in different
+// partitions, between which no role can be assumed.
+type PartitionError struct{ Pair Pair }
+
+// Error implements error.
+func (e *PartitionError) Error() string {
+	return fmt.Sprintf("the hub is in the AWS partition %s and the managed cluster in %s; roles cannot be assumed across partitions",
+		e.Pair.Hub.Partition, e.Pair.Managed.Partition)
+}
+
+// NewPair returns the pair of two EKS clusters. The error is a *PartitionError.
+func NewPair(hub, managed awsarn.Cluster) (Pair, error) {
+	p := Pair{Hub: hub, Managed: managed}
+	if hub.Partition != managed.Partition {
+		return Pair{}, &PartitionError{p}
+	}
+	return p, nil
+}
+
+// Tags by which the hub knows what is its own. A role's identifier leaves out the
+// regions, so that its name and its other tags can be of another hub's as well.
+const (
+	TagHub = "open-cluster-management.io/hub-cluster-arn"
+	// TagRoleID is, on an access entry, the unique ID of the role it was created for.
+	TagRoleID = "open-cluster-management.io/role-id"
+)
+
+// Tag is a tag of a role.
+type Tag struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// Tags returns the tags of the managed cluster's role, by which the hub's role
+// recognizes it, sorted by key.
+func (p Pair) Tags() []Tag {
+	return []Tag{
+		{"hub_cluster_account_id", p.Hub.Account},
+		{"hub_cluster_name", p.Hub.Name},
+		{"managed_cluster_account_id", p.Managed.Account},
+		{"managed_cluster_name", p.Managed.Name},
+	}
+}
+
+// Identifier names the pair in its roles. It leaves out the regions: pairs whose
+// clusters differ in nothing but the region have the same identifier.
+func (p Pair) Identifier() string {
+	tags := p.Tags()
+	values := make([]string, len(tags))
+	for i, tag := range tags {
+		values[i] = tag.Value
+	}
+	return identifier(values...)
+}
+
+// identifier is the MD5 sum, in hexadecimal, of the values with a # between them.
+func identifier(values ...string) string {
+	sum := md5.Sum([]byte(strings.Join(values, "#"))) //nolint:gosec // see the import
+	return hex.EncodeToString(sum[:])
+}
+
+// ManagedRole is the role in the managed cluster's account that its agents assume.
+func (p Pair) ManagedRole() awsarn.Role { return roleOf(p.Managed, managedRolePrefix+p.Identifier()) }
+
+// HubRole is the role in the hub's account that the hub makes for the managed
+// cluster, and that ManagedRole assumes.
+func (p Pair) HubRole() awsarn.Role { return roleOf(p.Hub, HubRoleName(p.Identifier())) }
+
+// HubRoleName is the name of the role that a hub makes for the managed cluster with
+// an identifier.
+func HubRoleName(identifier string) string { return hubRolePrefix + identifier }
+
+// IsHubRole reports whether a role is called as those that hubs make for managed
+// clusters.
+func IsHubRole(name string) bool { return strings.HasPrefix(name, hubRolePrefix) }
+
+func roleOf(cluster awsarn.Cluster, name string) awsarn.Role {
+	return awsarn.Role{Partition: cluster.Partition, Account: cluster.Account, Path: "/", Name: name}
+}
+
+// NameTooLongError says that the default name of a role does not fit into IAM.
+type NameTooLongError struct{ Name string }
+
+// Error implements error.
+func (e *NameTooLongError) Error() string {
+	return fmt.Sprintf("the role name %s has %d characters, more than the %d of IAM", e.Name, len(e.Name), awsarn.MaxRoleName)
+}
+
+// Hint says what to do.
+func (e *NameTooLongError) Hint() string {
+	return "create a role with a shorter name, and name it with --" + CreatorRoleFlag
+}
+
+// CreatorRole is the role in the hub's account with which the hub's registration
+// controller makes the roles of managed clusters. The error is a
+// *NameTooLongError: names of EKS clusters have up to 100 characters.
+func CreatorRole(hub awsarn.Cluster) (awsarn.Role, error) {
+	name := hub.Name + creatorRoleSuffix
+	if len(name) > awsarn.MaxRoleName {
+		return awsarn.Role{}, &NameTooLongError{name}
+	}
+	return roleOf(hub, name), nil
+}
+
+// ForeignRoleError says that a role is not of the account of the cluster that
+// is to use it.
+type ForeignRoleError struct {
+	Role    awsarn.Role
+	Cluster awsarn.Cluster
+}
+
+// Error implements error.
+func (e *ForeignRoleError) Error() string {
+	return fmt.Sprintf("the role %s is not of account %s in partition %s, which %s is in", e.Role, e.Cluster.Account, e.Cluster.Partition, e.Cluster)
+}
+
+// CheckOwner returns a *ForeignRoleError if a role is not of a cluster's account.
+func CheckOwner(role awsarn.Role, cluster awsarn.Cluster) error {
+	if role.Account != cluster.Account || role.Partition != cluster.Partition {
+		return &ForeignRoleError{role, cluster}
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package driver
+
+import (
+	"context"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+)
+
+// Hub is the hub's side of a registration driver.
+type Hub interface {
+	// Admits reports whether the hub may accept the cluster without a person, as
+	// far as this driver is concerned. All enabled drivers must admit it.
+	Admits(ctx context.Context, cluster *clusterv1.ManagedCluster) (Admission, error)
+}
+
+// Admission is the answer of Hub.Admits.
+type Admission struct {
+	// Admitted is whether no person is needed.
+	Admitted bool
+	// Why is a sentence for the user: why a person is needed.
+	Why string
+}
+
+// Granter is the hub's side of a driver whose credentials depend on something
+// outside the hub's own API, such as a role of a cloud provider. The hub records
+// a Grant before it is made, where no agent can write, so that whatever was made
+// can be found and removed.
+//
+// Errors of its methods are sentences for the user that name what failed and what
+// to do. One and the same failure has one and the same text: the text becomes a
+// condition, and each change of a condition is a write.
+type Granter interface {
+	Hub
+	// Type is the name under which grants are recorded.
+	Type() AuthType
+	// Plan returns what the cluster is to be granted once it is accepted, nil if
+	// it does not register with this driver. It depends on the cluster's name and
+	// on names.RegistrationAnnotations alone, sends no request, and returns the
+	// same every time. An error says what is wrong with the annotations.
+	Plan(cluster *clusterv1.ManagedCluster) (*Grant, error)
+	// Grant makes what is recorded, and repairs it. It can be called at any time
+	// and again after any failure.
+	Grant(ctx context.Context, grant Grant) (Progress, error)
+	// Revoke removes everything that Grant made or may have made. That nothing is
+	// there is no error.
+	Revoke(ctx context.Context, grant Grant) error
+}
+
+// Grant is what a driver makes for a cluster, as the hub records it.
+type Grant struct {
+	// Cluster is the ManagedCluster's name.
+	Cluster string `json:"cluster"`
+	// Key is what no two clusters may share: the identifier under which either
+	// would be granted. The hub refuses the second cluster with a key that another
+	// one has. It must not be empty.
+	Key string `json:"key"`
+	// Subjects are who the cluster's agent is on the hub with its credential. No
+	// two clusters have one in common, even if they have the key in common.
+	Subjects []rbacv1.Subject `json:"subjects,omitempty"`
+	// Data is what the driver needs to make and to remove the grant, and no secret:
+	// it is kept in a ConfigMap and named in events. When the plan of a cluster has
+	// other data than the record, the hub revokes what is recorded and grants the
+	// plan: what Grant can change in place does not belong here.
+	Data map[string]string `json:"data,omitempty"`
+}
+
+// Progress is how far a Grant is that met no error.
+type Progress struct {
+	// Waiting is a sentence about what the grant is waiting for; empty when
+	// everything is made.
+	Waiting string
+	// After is when Grant is worth calling again: to go on, or to find what somebody
+	// changed outside. Zero leaves it to the hub.
+	After time.Duration
+}
+
+// Plan returns the plan of a cluster, and the driver that it is of: the first
+// that the cluster registers with. Both are nil if it registers with none that
+// grants. An error is the one of Granter.Plan.
+func Plan(drivers []Hub, cluster *clusterv1.ManagedCluster) (Granter, *Grant, error) {
+	for _, d := range drivers {
+		granter, ok := d.(Granter)
+		if !ok {
+			continue
+		}
+		if plan, err := granter.Plan(cluster); plan != nil || err != nil {
+			return granter, plan, err
+		}
+	}
+	return nil, nil, nil
+}

@@ -1,0 +1,168 @@
+package grant
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+// recordKey is where a record has the grant.
+const recordKey = "grant.yaml"
+
+// digestLength is how many bytes of the digest make the name of a record.
+const digestLength = 16
+
+// record is a grant as it is stored.
+type record struct {
+	driver driver.AuthType
+	grant  driver.Grant
+	object *corev1.ConfigMap
+}
+
+// newRecord returns the record of a grant that is not stored yet.
+func newRecord(namespace string, by driver.AuthType, grant driver.Grant) (record, error) {
+	if grant.Key == "" {
+		return record{}, errors.New("the plan has no key")
+	}
+	text, err := yaml.Marshal(grant)
+	if err != nil {
+		return record{}, err
+	}
+	return record{driver: by, grant: grant, object: &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace,
+			Name:      recordName(by, grant.Key),
+			Labels:    map[string]string{names.LabelClusterName: grant.Cluster, names.LabelGrant: string(by)},
+		},
+		Immutable: new(true),
+		Data:      map[string]string{recordKey: string(text)},
+	}}, nil
+}
+
+// recordName is the name of the record of a key.
+func recordName(by driver.AuthType, key string) string {
+	digest := sha256.Sum256([]byte(string(by) + "\x00" + key))
+	return fmt.Sprintf("registration-grant-%s-%s", by, hex.EncodeToString(digest[:digestLength]))
+}
+
+// Holder returns the name of the cluster that a key was granted to by a driver,
+// empty if there is none, by the records in the hub's namespace.
+func Holder(ctx context.Context, reader client.Reader, namespace string, by driver.AuthType, key string) (string, error) {
+	var held corev1.ConfigMap
+	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: recordName(by, key)}, &held)
+	if err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	cluster := held.Labels[names.LabelClusterName]
+	if cluster == "" {
+		return "", fmt.Errorf("the record ConfigMap %s in namespace %s has no label %s: repair it or delete it", held.Name, namespace, names.LabelClusterName)
+	}
+	return cluster, nil
+}
+
+// parse reads a stored record.
+func parse(object *corev1.ConfigMap) (record, error) {
+	r := record{driver: driver.AuthType(object.Labels[names.LabelGrant]), object: object}
+	if err := yaml.UnmarshalStrict([]byte(object.Data[recordKey]), &r.grant); err != nil {
+		return r, fmt.Errorf("the record ConfigMap %s in namespace %s cannot be read, repair it or delete it: %w", object.Name, object.Namespace, err)
+	}
+	if cluster := object.Labels[names.LabelClusterName]; r.grant.Cluster != cluster {
+		return r, fmt.Errorf("the record ConfigMap %s in namespace %s is labelled as of cluster %q and says %q: repair it or delete it",
+			object.Name, object.Namespace, cluster, r.grant.Cluster)
+	}
+	return r, nil
+}
+
+// same reports whether two records are of one grant.
+func (r record) same(other record) bool {
+	return r.object.Name == other.object.Name && r.driver == other.driver && equality.Semantic.DeepEqual(r.grant, other.grant)
+}
+
+// list returns the records of a cluster.
+func (r *Reconciler) list(ctx context.Context, reader client.Reader, cluster string) ([]record, error) {
+	var list corev1.ConfigMapList
+	err := reader.List(ctx, &list, client.InNamespace(r.Namespace),
+		client.MatchingLabels{names.LabelClusterName: cluster}, client.HasLabels{names.LabelGrant})
+	if err != nil {
+		return nil, fmt.Errorf("records of grants of cluster %s: %w", cluster, err)
+	}
+	records := make([]record, len(list.Items))
+	for i := range list.Items {
+		if records[i], err = parse(&list.Items[i]); err != nil {
+			return nil, &failure{names.ReasonRevokeFailed, err}
+		}
+	}
+	return records, nil
+}
+
+// Recorded returns the grants of a driver that are recorded in the namespace of a
+// hub: those that exist, and those whose revocation is not through yet.
+func Recorded(ctx context.Context, reader client.Reader, namespace string, by driver.AuthType) ([]driver.Grant, error) {
+	var list corev1.ConfigMapList
+	err := reader.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{names.LabelGrant: string(by)})
+	if err != nil {
+		return nil, fmt.Errorf("records of grants: %w", err)
+	}
+	grants := make([]driver.Grant, len(list.Items))
+	for i := range list.Items {
+		known, err := parse(&list.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		grants[i] = known.grant
+	}
+	return grants, nil
+}
+
+// create stores a record. If another cluster has the key, the error says so.
+func (r *Reconciler) create(ctx context.Context, wanted record) error {
+	err := r.Client.Create(ctx, wanted.object, Owner)
+	if apierrors.IsAlreadyExists(err) {
+		return r.conflict(ctx, r.Live, wanted)
+	}
+	if err != nil {
+		return fmt.Errorf("record of the grant to cluster %s: %w", wanted.grant.Cluster, err)
+	}
+	return nil
+}
+
+// conflict returns the error that names the cluster that has the key of a wanted
+// record, as reader sees it, and nil if there is none.
+func (r *Reconciler) conflict(ctx context.Context, reader client.Reader, wanted record) error {
+	other, err := Holder(ctx, reader, wanted.object.Namespace, wanted.driver, wanted.grant.Key)
+	if err != nil || other == "" || other == wanted.grant.Cluster {
+		return err
+	}
+	return &conflictError{cluster: wanted.grant.Cluster, holder: other, key: wanted.grant.Key}
+}
+
+// conflictError says that two clusters have one key.
+type conflictError struct{ cluster, holder, key string }
+
+// Error implements error.
+func (e *conflictError) Error() string {
+	return fmt.Sprintf("cluster %s has the identifier %s of cluster %s, which was accepted first; "+
+		"two clusters cannot share one: detach cluster %s, or register cluster %s as what it is",
+		e.cluster, e.key, e.holder, e.holder, e.cluster)
+}
+
+// delete deletes a record whose grant is revoked.
+func (r *Reconciler) delete(ctx context.Context, old record) error {
+	err := r.Client.Delete(ctx, old.object, client.Preconditions{UID: &old.object.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("record of the revoked grant of cluster %s: %w", old.grant.Cluster, err)
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package grant
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
+
+const (
+	// workers is how many clusters are worked on at a time. A worker mostly waits
+	// for the outside service.
+	workers = 8
+	// A failing outside service is tried again after firstRetry, and in the end
+	// every lastRetry.
+	firstRetry = time.Second
+	lastRetry  = 5 * time.Minute
+)
+
+// recordCache is the cache of the records. Package hub caches no other ConfigMaps
+// for this controller, and others that it may cache are no records.
+type recordCache struct{ cache.Cache }
+
+// GetCache has the manager start the cache before any controller.
+func (c recordCache) GetCache() cache.Cache { return c.Cache }
+
+// SetupWithManager starts the controller with mgr.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	records, err := r.cache(mgr)
+	if err != nil {
+		return fmt.Errorf("cache of the records of grants: %w", err)
+	}
+	r.records = records
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("registration.grant").
+		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{
+			CreateFunc: func(e event.CreateEvent) bool { return r.relevant(e.Object) },
+			UpdateFunc: r.concerns,
+			DeleteFunc: func(e event.DeleteEvent) bool { return r.relevant(e.Object) },
+		})).
+		WatchesRawSource(source.Kind[client.Object](records, &corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.affected),
+			predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return e.IsInInitialList }})).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		}).
+		Complete(r)
+}
+
+func (r *Reconciler) cache(mgr ctrl.Manager) (cache.Cache, error) {
+	selector, err := labels.Parse(names.LabelGrant)
+	if err != nil {
+		return nil, err
+	}
+	records, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		DefaultNamespaces: map[string]cache.Config{r.Namespace: {LabelSelector: selector}},
+		DefaultTransform:  cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return records, mgr.Add(recordCache{records})
+}
+
+// relevant reports whether a cluster has anything to do with grants: most do not.
+func (r *Reconciler) relevant(object client.Object) bool {
+	cluster, ok := object.(*clusterv1.ManagedCluster)
+	if !ok {
+		return false
+	}
+	if slices.Contains(cluster.Finalizers, names.FinalizerGrants) || condition(cluster) != nil {
+		return true
+	}
+	_, plan, err := driver.Plan(r.Drivers, cluster)
+	return plan != nil || err != nil
+}
+
+// concerns reports whether a change of a ManagedCluster can give this controller
+// something to do. What the controller itself writes, and what agents report, does
+// not.
+func (r *Reconciler) concerns(e event.UpdateEvent) bool {
+	before, ok1 := e.ObjectOld.(*clusterv1.ManagedCluster)
+	after, ok2 := e.ObjectNew.(*clusterv1.ManagedCluster)
+	if !ok1 || !ok2 || !r.relevant(before) && !r.relevant(after) {
+		return false
+	}
+	return before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+		accepted(before) != accepted(after) ||
+		before.Annotations[names.AnnotationAbandonGrants] != after.Annotations[names.AnnotationAbandonGrants] ||
+		!names.SameRegistration(before.Annotations, after.Annotations) ||
+		slices.ContainsFunc(before.Finalizers, func(f string) bool { return !slices.Contains(after.Finalizers, f) }) ||
+		condition(before) != nil && condition(after) == nil
+}
+
+// affected returns the cluster of a record that changed, and those that wait for
+// an identifier.
+func (r *Reconciler) affected(ctx context.Context, object client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	add := func(name string) {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Name: name}})
+	}
+	add(object.GetLabels()[names.LabelClusterName])
+	var clusters clusterv1.ManagedClusterList
+	// A cache read fails only while the process stops.
+	if err := r.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return requests
+	}
+	for i := range clusters.Items {
+		if c := condition(&clusters.Items[i]); c != nil && c.Reason == names.ReasonIdentifierConflict {
+			add(clusters.Items[i].Name)
+		}
+	}
+	return requests
+}

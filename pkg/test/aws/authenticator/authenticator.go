@@ -1,0 +1,210 @@
+package authenticator
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/process"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/aws"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+)
+
+const (
+	// patience is far above the usual second: the machine may be busy.
+	patience = 2 * time.Minute
+	// cacheTTL is how long the API server keeps a refusal, so that a test that
+	// tries again soon sees what has changed.
+	cacheTTL = 100 * time.Millisecond
+	program  = "aws-iam-authenticator"
+)
+
+// Authenticator is the webhook of one cluster.
+type Authenticator struct {
+	// WebhookFile is the kubeconfig by which an API server reaches it.
+	WebhookFile string
+
+	cloud   *aws.Cloud
+	cluster aws.Cluster
+	binary  string
+	dir     string
+	front   *front
+	group   *process.Group
+	running *process.Process
+}
+
+// Hub is a control plane whose API server asks an authenticator about tokens, as
+// that of an EKS cluster does.
+type Hub struct {
+	*controlplane.ControlPlane
+
+	// Authenticator is what it asks.
+	Authenticator *Authenticator
+}
+
+// StartHub starts a control plane and the authenticator that it asks, and adds
+// the cluster to the emulator with the address and the CA of the control plane.
+func StartHub(tb testing.TB, cloud *aws.Cloud, cluster aws.Cluster, options ...controlplane.Option) *Hub {
+	tb.Helper()
+	a := New(tb, cloud, cluster)
+	cp := controlplane.Start(tb, append(options, controlplane.WithAPIServerArgs(a.APIServerArgs()...))...)
+	a.Serve(tb, cp.Kubeconfig(tb, "hub"))
+	return &Hub{ControlPlane: cp, Authenticator: a}
+}
+
+// New prepares an authenticator, for an API server that is started next.
+func New(tb testing.TB, cloud *aws.Cloud, cluster aws.Cluster) *Authenticator {
+	tb.Helper()
+	binary, err := controlplane.Binary(program)
+	if err == nil {
+		_, err = os.Stat(binary)
+	}
+	if err != nil {
+		tb.Fatalf("%v; build it with: make %s", err, program)
+	}
+	a := &Authenticator{
+		cloud: cloud, cluster: cluster, binary: binary, dir: tb.TempDir(), front: newFront(tb), group: process.NewGroup(),
+	}
+	a.WebhookFile = a.file(webhookFile)
+	tb.Cleanup(func() {
+		a.group.Close()
+		if tb.Failed() {
+			tb.Logf("%s of %s:\n%s", program, cluster.ARN, a.lastWords())
+		}
+	})
+	if err := a.writeWebhook(a.front.address()); err != nil {
+		tb.Fatal(err)
+	}
+	return a
+}
+
+// APIServerArgs are the arguments by which an API server asks the authenticator
+// about tokens that it does not know itself. Answers that accept a token count for
+// ten seconds at least, which is fixed in the API server.
+func (a *Authenticator) APIServerArgs() []string {
+	return []string{
+		"--authentication-token-webhook-config-file=" + a.WebhookFile,
+		"--authentication-token-webhook-cache-ttl=" + cacheTTL.String(),
+	}
+}
+
+// Serve adds the cluster to the emulator, with the address and the CA of its API
+// server, and starts the program for it. The kubeconfig is an administrator's.
+func (a *Authenticator) Serve(tb testing.TB, admin []byte) {
+	tb.Helper()
+	server, err := clientcmd.RESTConfigFromKubeConfig(admin)
+	if err == nil {
+		err = os.WriteFile(a.file(hubFile), admin, 0o600)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	a.cluster.Endpoint, a.cluster.CA, a.cluster.EntriesFile = server.Host, server.CAData, a.file(entriesFile)
+	a.cloud.AddCluster(tb, a.cluster)
+	a.Start(tb)
+}
+
+// Start starts the program and returns when it serves and follows changes of
+// access entries.
+func (a *Authenticator) Start(tb testing.TB) {
+	tb.Helper()
+	await.Condition(tb, patience, program+" serves", func(ctx context.Context) (bool, error) {
+		if a.running == nil {
+			return false, a.run(ctx)
+		}
+		if _, over := a.running.Status(); over {
+			a.running = nil
+			if !strings.Contains(a.lastWords(), "address already in use") {
+				return false, fmt.Errorf("%s ended: %s", program, a.lastWords())
+			}
+			return false, nil // another port, then
+		}
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", a.front.target())
+		if err != nil {
+			return false, nil //nolint:nilerr // not yet
+		}
+		return true, conn.Close()
+	}, func() any { return a.lastWords() })
+	// The program reads the file first and watches it a moment later: a change in
+	// between would be lost.
+	seen := a.changesSeen()
+	await.Condition(tb, patience, program+" follows access entries", func(context.Context) (bool, error) {
+		a.cloud.Republish(tb, a.cluster.ARN)
+		return a.changesSeen() > seen, nil
+	}, func() any { return a.lastWords() })
+}
+
+// Stop ends the program, so that the API server can ask nobody. The program does
+// not end by a polite request.
+func (a *Authenticator) Stop() {
+	a.front.lead("")
+	if a.running != nil {
+		a.running.Kill()
+		a.running = nil
+	}
+}
+
+// run starts the program on a port that was free a moment ago.
+func (a *Authenticator) run(ctx context.Context) error {
+	free, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	address := free.Addr().String()
+	_ = free.Close()
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	number, err := strconv.Atoi(port)
+	if err == nil {
+		err = a.writeConfig(number)
+	}
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(a.file(logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }() // the process has its own descriptor
+	a.running, err = a.group.Start(process.Command{
+		Path: a.binary, Args: []string{program, "server", "--config=" + a.file(configFile)},
+		Env: append(a.cloud.Environment(), "HOME="+a.dir), Dir: a.dir, Stdout: log, Stderr: log,
+	})
+	a.front.lead(address)
+	return err
+}
+
+// Log is what the program wrote so far.
+func (a *Authenticator) Log() string {
+	log, err := os.ReadFile(a.file(logFile))
+	if err != nil {
+		return err.Error()
+	}
+	return string(log)
+}
+
+// lastWords is the end of the log.
+func (a *Authenticator) lastWords() string {
+	log := a.Log()
+	return log[max(0, len(log)-4000):]
+}
+
+// changesSeen is how often the program said that access entries have changed.
+func (a *Authenticator) changesSeen() int { return strings.Count(a.Log(), "got WRITE/CREATE event") }
+
+// clusterName is what tokens must be bound to: the name, not the ARN, of the cluster.
+func (a *Authenticator) clusterName() string {
+	return a.cluster.ARN[strings.LastIndex(a.cluster.ARN, "/")+1:]
+}
+
+func (a *Authenticator) partition() string { return strings.Split(a.cluster.ARN, ":")[1] }

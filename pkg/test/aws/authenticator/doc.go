@@ -1,0 +1,17 @@
+// Package authenticator runs aws-iam-authenticator, the token webhook that EKS
+// documents as its own, between the emulator of package aws and a real API
+// server. What it lets in, a hub on EKS lets in.
+//
+//	hub := authenticator.StartHub(t, cloud, aws.Cluster{ARN: ...})
+//	hub.ConfigForToken(token) // whoever the access entries and aws-auth say
+//
+// It maps identities as EKS does: access entries first, under the unique id that
+// the role had when the entry was created, then the ConfigMap aws-auth in
+// kube-system.
+//
+// The program is bin/aws-iam-authenticator, which "make aws-iam-authenticator"
+// builds. A missing one fails the test with that command; it never skips.
+//
+// Its invariant: the address that the API server knows stays, also while the
+// program does not run.
+package authenticator

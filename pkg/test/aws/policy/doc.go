@@ -1,0 +1,14 @@
+// Package policy reads and evaluates AWS IAM policy documents: identity policies
+// and the trust policies of roles.
+//
+// It owns the part of the policy language that registration needs: Action,
+// Resource, Principal, Condition and their negations, wildcards, policy
+// variables and the condition operators on strings, ARNs and booleans. It knows
+// no roles and no accounts; a Request brings all facts.
+//
+// Its invariant: what it does not implement, it refuses to read. A policy can
+// therefore never allow more here than its author wrote, and a test sees at once
+// that it needs more of the language.
+//
+// Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_grammar.html
+package policy
