@@ -2,12 +2,11 @@ package aws
 
 import (
 	"context"
-	"fmt"
 
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/awscaller"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/cloud"
@@ -81,14 +80,12 @@ func given(cmd *cobra.Command) []string {
 // inspect returns the inspection of a side with the caller's credentials. It sends
 // no request.
 func inspect(ctx context.Context, env cli.Env, side wanted) (*inspection, error) {
-	config, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(side.cluster.Region))
+	caller, err := awscaller.New(ctx, env, side.cluster)
 	if err != nil {
-		return nil, fmt.Errorf("load the AWS configuration: %w", err)
-	}
-	if err := cloud.CheckEndpoints(config); err != nil {
 		return nil, err
 	}
-	i := &inspection{env: env, wanted: side, client: cloud.New(config, side.cluster), hubClient: cloud.New(config, side.hub)}
-	i.caller, err = newCaller(ctx, env, side.cluster, config)
-	return i, err
+	return &inspection{
+		env: env, wanted: side, caller: caller,
+		client: cloud.New(caller.Config, side.cluster), hubClient: cloud.New(caller.Config, side.hub),
+	}, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/smithy-go"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/awscaller"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
@@ -25,7 +26,7 @@ type inspection struct {
 	wanted
 
 	env    cli.Env
-	caller caller
+	caller *awscaller.Caller
 	// client looks at the side's own account and EKS cluster, hubClient at the hub's.
 	client, hubClient *cloud.Client
 	// prerequisites is the command that prints what has to be there.
@@ -45,7 +46,7 @@ type look func(context.Context) (checks.Status, string, string)
 func (i *inspection) sideSteps(accounts ...string) []checks.Step {
 	steps := []checks.Step{
 		{Name: "AWS accepts the credentials", Needed: true, Run: func(ctx context.Context) (checks.Status, string, string) {
-			return i.caller.identify(ctx, accounts...)
+			return i.identify(ctx, accounts...)
 		}},
 		{Name: "the EKS cluster exists", Run: i.own(i.describe)},
 	}
@@ -71,11 +72,23 @@ func (i *inspection) sideSteps(accounts ...string) []checks.Step {
 	return steps
 }
 
+// identify finds out whose the credentials are: they must be of one of the accounts.
+func (i *inspection) identify(ctx context.Context, accounts ...string) (checks.Status, string, string) {
+	err := i.caller.Identify(ctx, accounts...)
+	if explained, ok := errors.AsType[*cli.Explained](err); ok {
+		return checks.Bad(explained.Try, "%s", explained.Problem)
+	}
+	if err != nil {
+		return checks.Broken(err)
+	}
+	return checks.Good("%s", i.caller.ARN)
+}
+
 // in makes a check only with credentials of an account.
 func (i *inspection) in(account string, check look) look {
 	return func(ctx context.Context) (checks.Status, string, string) {
-		if i.caller.account != account {
-			return checks.Skip("it is in account %s, and the credentials are of account %s", account, i.caller.account)
+		if i.caller.Account != account {
+			return checks.Skip("it is in account %s, and the credentials are of account %s", account, i.caller.Account)
 		}
 		return check(ctx)
 	}
@@ -103,7 +116,7 @@ func (i *inspection) failure(err error) (checks.Status, string, string) {
 	answer, answered := errors.AsType[smithy.APIError](err)
 	switch {
 	case cloud.Denied(err):
-		return checks.Unknown, fmt.Sprintf("AWS does not allow %s on %s to %s", call.Action, call.Resource, i.caller.arn),
+		return checks.Unknown, fmt.Sprintf("AWS does not allow %s on %s to %s", call.Action, call.Resource, i.caller.ARN),
 			"allow " + call.Action + " on " + call.Resource + ", or use other credentials"
 	case !answered:
 		return checks.Bad("check the network and the proxy settings", "AWS did not answer %s on %s", call.Action, call.Resource)
