@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -259,20 +258,16 @@ func TestConcurrentWriters(t *testing.T) {
 		return "arn:aws:iam::" + hubAccount + ":role/" + e.hub.Name + "-" + strconv.Itoa(i)
 	}
 	var writers sync.WaitGroup
-	writers.Go(func() {
-		for i := range lines {
-			_ = retry.OnError(retry.DefaultBackoff, func(error) bool { return true }, func() error {
-				e.editAWSAuth(t, func(text string) string { return text + "- rolearn: " + role(i) + " # kept\n" })
-				return nil
-			})
-		}
-	})
+	defer writers.Wait()
 	for _, plan := range plans {
 		writers.Go(func() {
 			if progress, err := e.driver().Grant(t.Context(), plan); err != nil || progress.Waiting != "" {
 				t.Errorf("grant: %+v, %v", progress, err)
 			}
 		})
+	}
+	for i := range lines {
+		e.editAWSAuth(t, func(text string) string { return text + "- rolearn: " + role(i) + " # kept\n" })
 	}
 	writers.Wait()
 	for _, plan := range plans {

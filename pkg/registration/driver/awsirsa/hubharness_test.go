@@ -1,6 +1,7 @@
 package awsirsa_test
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"net/http"
@@ -8,13 +9,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -26,6 +27,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/awsauth"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/cloud"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/aws"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
@@ -34,6 +36,8 @@ const (
 	hubAccount     = "111122223333"
 	managedAccount = "444455556666"
 	hubRegion      = "us-west-2"
+
+	patience = time.Minute
 )
 
 var plane *controlplane.ControlPlane
@@ -285,20 +289,22 @@ func (e *env) awsAuth(t *testing.T) string {
 	return text
 }
 
-// editAWSAuth is another writer of aws-auth.
+// editAWSAuth is another writer of aws-auth, as patient as it takes: drivers and
+// other tests write the same object.
 func (e *env) editAWSAuth(t *testing.T, change func(string) string) {
 	t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	await.Condition(t, patience, "aws-auth is edited", func(ctx context.Context) (bool, error) {
 		stored := &corev1.ConfigMap{}
-		if err := e.admin.Get(t.Context(), awsAuthKey(), stored); err != nil {
-			return err
+		if err := e.admin.Get(ctx, awsAuthKey(), stored); err != nil {
+			return false, err
 		}
 		stored.Data["mapRoles"] = change(stored.Data["mapRoles"])
-		return e.admin.Update(t.Context(), stored)
+		err := e.admin.Update(ctx, stored)
+		if apierrors.IsConflict(err) {
+			return false, nil
+		}
+		return err == nil, err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // line is the line of a grant in aws-auth, empty if it has none.
