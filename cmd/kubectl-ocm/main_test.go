@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -60,6 +61,7 @@ func TestScript(t *testing.T) {
 			"issued":   cmdIssued,
 			"snapshot": cmdSnapshot,
 			"code":     cmdCode,
+			"timeout":  cmdTimeout,
 			"terminal": cmdTerminal,
 		},
 	})
@@ -283,14 +285,36 @@ func cmdCode(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: code number command...")
 	}
-	err := ts.Exec(args[1], args[2:]...)
-	code := "0"
-	if err != nil {
-		code = strings.TrimPrefix(err.Error(), "exit status ")
-	}
-	if code != args[0] {
+	if code := exitCode(ts, args[1:]); code != args[0] {
 		ts.Fatalf("%v ended with %s, not with exit code %s", args[1:], code, args[0])
 	}
+}
+
+// cmdTimeout runs a command that has to time out and to say what it waits for:
+// "timeout PATTERN COMMAND...". On a busy machine a short time is over before the
+// command knows, so it is given more until it says so.
+func cmdTimeout(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: timeout pattern command...")
+	}
+	words, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	for limit := 2 * time.Second; ; limit *= 4 {
+		code := exitCode(ts, append(slices.Clone(args[1:]), "--timeout", limit.String()))
+		switch {
+		case code == "124" && words.MatchString(ts.ReadFile("stderr")):
+			return
+		case limit > time.Minute:
+			ts.Fatalf("%v ended with %s, and does not say %q", args[1:], code, words)
+		}
+	}
+}
+
+func exitCode(ts *testscript.TestScript, command []string) string {
+	if err := ts.Exec(command[0], command[1:]...); err != nil {
+		return strings.TrimPrefix(err.Error(), "exit status ")
+	}
+	return "0"
 }
 
 func load(ts *testscript.TestScript, file string) *rest.Config {
