@@ -12,6 +12,10 @@ import (
 type Policy struct {
 	Latest float64
 	Spread float64
+	// MinLeft is the least time left at the renewal, where that is more than what
+	// Latest leaves. Of a short life it takes at most half, or a new credential
+	// would be due at once.
+	MinLeft time.Duration
 }
 
 // Certificates are renewed with 20 to 25 % of their life left (contract B.4,
@@ -21,6 +25,20 @@ func Certificates() Policy { return Policy{Latest: 0.80, Spread: 0.05} }
 // Tokens are renewed when 80 % of their life is used, or a little earlier,
 // never later (seed 000).
 func Tokens() Policy { return Policy{Latest: 0.80, Spread: 0.10} }
+
+// PullSecrets are renewed with at least 40 % of their life left and at least 11
+// minutes, which outlasts an image pull that began just before.
+func PullSecrets() Policy {
+	return Policy{Latest: 0.60, Spread: 0.20, MinLeft: 11 * time.Minute}
+}
+
+// latest is the fraction of a lifetime by which a credential is renewed.
+func (p Policy) latest(life time.Duration) float64 {
+	if p.MinLeft <= 0 {
+		return p.Latest
+	}
+	return min(p.Latest, max(0.5, 1-float64(p.MinLeft)/float64(life)))
+}
 
 // RenewAt is when a credential is to be renewed. The seed picks the point
 // within the policy's spread: the same seed gives the same time for the same
@@ -32,7 +50,7 @@ func RenewAt(v Validity, p Policy, seed string) time.Time {
 	if life <= 0 {
 		return v.NotBefore
 	}
-	used := p.Latest - p.Spread*fraction(seed+v.NotAfter.UTC().Format(time.RFC3339Nano))
+	used := p.latest(life) - p.Spread*fraction(seed+v.NotAfter.UTC().Format(time.RFC3339Nano))
 	return v.NotBefore.Add(time.Duration(used * float64(life)))
 }
 

@@ -45,6 +45,29 @@ func TestRenewAtSpreads(t *testing.T) {
 	}
 }
 
+// TestRenewWithTimeLeft: a policy with a minimum keeps that much time, of short
+// lives half, and spreads before it.
+func TestRenewWithTimeLeft(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ life, least, most time.Duration }{
+		{life: 12 * time.Hour, least: 288 * time.Minute, most: 432 * time.Minute}, // 40 % is more than 11 minutes.
+		{life: time.Hour, least: 24 * time.Minute, most: 36 * time.Minute},
+		{life: 25 * time.Minute, least: 11 * time.Minute, most: 16 * time.Minute}, // 40 % would be 10.
+		{life: 22 * time.Minute, least: 11 * time.Minute, most: 11*time.Minute + 264*time.Second},
+		{life: 10 * time.Minute, least: 5 * time.Minute, most: 7 * time.Minute}, // Not more than half.
+	} {
+		v := credential.Validity{NotBefore: time.Unix(1000, 0), NotAfter: time.Unix(1000, 0).Add(tc.life)}
+		least, most := tc.life, time.Duration(0)
+		for i := range 1000 {
+			left := v.NotAfter.Sub(credential.RenewAt(v, credential.PullSecrets(), strconv.Itoa(i)))
+			least, most = min(least, left), max(most, left)
+		}
+		if least < tc.least || most > tc.most || most-least < tc.life*18/100 {
+			t.Errorf("of %v %v to %v are left, want %v to %v, spread", tc.life, least, most, tc.least, tc.most)
+		}
+	}
+}
+
 func FuzzRenewAt(f *testing.F) {
 	f.Add(int64(0), int64(600), "c1")
 	f.Add(int64(1_700_000_000), int64(31_536_000), "")
@@ -52,7 +75,7 @@ func FuzzRenewAt(f *testing.F) {
 	f.Fuzz(func(t *testing.T, start, life int64, seed string) {
 		start, life = start%1e10, life%1e9
 		v := credential.Validity{NotBefore: time.Unix(start, 0), NotAfter: time.Unix(start+life, 0)}
-		for _, p := range []credential.Policy{credential.Certificates(), credential.Tokens()} {
+		for _, p := range []credential.Policy{credential.Certificates(), credential.Tokens(), credential.PullSecrets()} {
 			at := credential.RenewAt(v, p, seed)
 			if life <= 0 {
 				if !at.Equal(v.NotBefore) {
@@ -60,8 +83,10 @@ func FuzzRenewAt(f *testing.F) {
 				}
 				continue
 			}
-			latest := v.NotBefore.Add(time.Duration(p.Latest * float64(v.Lifetime())))
-			earliest := v.NotBefore.Add(time.Duration((p.Latest - p.Spread) * float64(v.Lifetime())))
+			left := min(p.MinLeft.Seconds()/v.Lifetime().Seconds(), 0.5)
+			used := min(p.Latest, 1-left)
+			latest := v.NotBefore.Add(time.Duration(used * float64(v.Lifetime())))
+			earliest := v.NotBefore.Add(time.Duration((used - p.Spread) * float64(v.Lifetime())))
 			if at.After(latest.Add(time.Microsecond)) || at.Before(earliest.Add(-time.Microsecond)) || !at.Before(v.NotAfter) {
 				t.Errorf("%v is not within %v and %v, before %v", at, earliest, latest, v.NotAfter)
 			}

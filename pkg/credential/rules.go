@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Problems that make a stored credential useless whatever the time is. Whoever
-// inspects a credential wraps one of them; an error that wraps none of them
-// counts as ErrMalformed.
+// Problems of a stored credential whatever the time is. All but ErrServersChanged
+// make it useless. Whoever inspects a credential wraps one of them; an error that
+// wraps none of them counts as ErrMalformed.
 var (
 	// ErrMissing says that there is no credential at all.
 	ErrMissing = errors.New("there is no credential")
@@ -16,6 +16,11 @@ var (
 	ErrMalformed = errors.New("the credential is malformed")
 	// ErrWrongIdentity says that the credential belongs to somebody else.
 	ErrWrongIdentity = errors.New("the credential is for another identity")
+	// ErrSignerRetired says that verifiers no longer know the key that signed it.
+	ErrSignerRetired = errors.New("the credential is signed with a key that is no longer published")
+	// ErrServersChanged says that it is stored for other servers than it is needed
+	// for. It is still good for those that it is stored for.
+	ErrServersChanged = errors.New("the credential is stored for other servers")
 )
 
 // Reason says in one word why a new credential is needed.
@@ -23,12 +28,40 @@ type Reason string
 
 // The reasons, in the order in which they are looked for.
 const (
-	Missing       Reason = "Missing"
-	Malformed     Reason = "Malformed"
-	WrongIdentity Reason = "WrongIdentity"
-	Expired       Reason = "Expired"
-	NearExpiry    Reason = "NearExpiry"
+	Missing        Reason = "Missing"
+	WrongIdentity  Reason = "WrongIdentity"
+	SignerRetired  Reason = "SignerRetired"
+	Malformed      Reason = "Malformed"
+	Expired        Reason = "Expired"
+	ServersChanged Reason = "ServersChanged"
+	NearExpiry     Reason = "NearExpiry"
 )
+
+// Urgency orders what is needed where not everything can be done at once: the
+// higher goes first.
+type Urgency int
+
+// The urgencies, the least first.
+const (
+	// Routine needs harm nothing until the credential expires.
+	Routine Urgency = iota
+	// Degraded credentials work for some servers only.
+	Degraded
+	// Broken credentials do not work.
+	Broken
+)
+
+// Urgency is how urgent a need for this reason is.
+func (r Reason) Urgency() Urgency {
+	switch r {
+	case NearExpiry:
+		return Routine
+	case ServersChanged:
+		return Degraded
+	default:
+		return Broken
+	}
+}
 
 // Need is why a new credential is needed.
 type Need struct {
@@ -42,9 +75,9 @@ type Facts struct {
 	// Problem is what the inspection of the stored credential said, nil if it
 	// can be used.
 	Problem error
-	// Validity is from when to when it is good, if there is no problem.
+	// Validity is from when to when it is good, if no problem makes it useless.
 	Validity Validity
-	// RenewAt is when it must be renewed, if there is no problem.
+	// RenewAt is when it must be renewed, if no problem makes it useless.
 	RenewAt time.Time
 }
 
@@ -67,11 +100,11 @@ func (c Chain) Judge(f Facts, now time.Time) (Need, bool) {
 
 // Unusable is the chain of what makes a credential useless now: nothing can be
 // done with it, not even renewing it.
-func Unusable() Chain { return Chain{missing, wrongIdentity, malformed, expired} }
+func Unusable() Chain { return Chain{missing, wrongIdentity, signerRetired, malformed, expired} }
 
 // Due is the chain of what asks for a new credential: what makes the old one
-// useless, or that its end is near.
-func Due() Chain { return append(Unusable(), nearExpiry) }
+// useless, that it is not good for every server, or that its end is near.
+func Due() Chain { return append(Unusable(), serversChanged, nearExpiry) }
 
 func missing(f Facts, _ time.Time) (Need, bool) {
 	return problem(f, ErrMissing, Missing)
@@ -81,9 +114,21 @@ func wrongIdentity(f Facts, _ time.Time) (Need, bool) {
 	return problem(f, ErrWrongIdentity, WrongIdentity)
 }
 
-// malformed is asked last of the three: every other problem is malformed.
+func signerRetired(f Facts, _ time.Time) (Need, bool) {
+	return problem(f, ErrSignerRetired, SignerRetired)
+}
+
+// malformed is asked after the others: every other problem that makes a
+// credential useless is malformed.
 func malformed(f Facts, _ time.Time) (Need, bool) {
+	if errors.Is(f.Problem, ErrServersChanged) {
+		return Need{}, false
+	}
 	return problem(f, f.Problem, Malformed)
+}
+
+func serversChanged(f Facts, _ time.Time) (Need, bool) {
+	return problem(f, ErrServersChanged, ServersChanged)
 }
 
 func problem(f Facts, kind error, reason Reason) (Need, bool) {

@@ -39,6 +39,10 @@ func TestChains(t *testing.T) {
 		{name: "any other problem is malformed", facts: with(errors.New("what")), unusable: credential.Malformed, due: credential.Malformed},
 		{name: "wrong identity", facts: with(fmt.Errorf("c2: %w", credential.ErrWrongIdentity)), unusable: credential.WrongIdentity, due: credential.WrongIdentity},
 		{name: "a problem comes before the clock", facts: with(credential.ErrWrongIdentity), at: 200 * time.Hour, unusable: credential.WrongIdentity, due: credential.WrongIdentity},
+		{name: "a retired signer", facts: with(fmt.Errorf("key k1: %w", credential.ErrSignerRetired)), unusable: credential.SignerRetired, due: credential.SignerRetired},
+		{name: "other servers are due but usable", facts: with(fmt.Errorf("not r2: %w", credential.ErrServersChanged)), at: time.Hour, due: credential.ServersChanged},
+		{name: "other servers come before the renewal point", facts: with(credential.ErrServersChanged), at: 90 * time.Hour, due: credential.ServersChanged},
+		{name: "other servers do not hide the end", facts: with(credential.ErrServersChanged), at: 100 * time.Hour, unusable: credential.Expired, due: credential.Expired},
 		{name: "without an end it never expires", facts: credential.Facts{Validity: credential.Unlimited()}, at: 1_000_000 * time.Hour},
 		{name: "without an end it can be missing", facts: credential.Facts{Validity: credential.Unlimited(), Problem: credential.ErrMissing}, unusable: credential.Missing, due: credential.Missing},
 		{name: "no facts at all are expired", facts: credential.Facts{}, unusable: credential.Expired, due: credential.Expired},
@@ -55,5 +59,25 @@ func TestChains(t *testing.T) {
 				t.Errorf("due: got %+v, %v; want %q", need, ok, tc.due)
 			}
 		})
+	}
+}
+
+// TestUrgency: whatever makes a credential useless comes before what limits it,
+// and that before what has time.
+func TestUrgency(t *testing.T) {
+	t.Parallel()
+	for urgency, reasons := range map[credential.Urgency][]credential.Reason{
+		credential.Broken:   {credential.Missing, credential.WrongIdentity, credential.SignerRetired, credential.Malformed, credential.Expired},
+		credential.Degraded: {credential.ServersChanged},
+		credential.Routine:  {credential.NearExpiry},
+	} {
+		for _, reason := range reasons {
+			if got := reason.Urgency(); got != urgency {
+				t.Errorf("%s has urgency %d, want %d", reason, got, urgency)
+			}
+		}
+	}
+	if credential.Broken <= credential.Degraded || credential.Degraded <= credential.Routine {
+		t.Error("the urgencies are not in order")
 	}
 }
