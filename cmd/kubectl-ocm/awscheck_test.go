@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -478,6 +479,37 @@ func TestCheckWho(t *testing.T) {
 			t.Errorf("%s: code %d: %s%s", endpoint, code, out, talk)
 		}
 	}
+}
+
+// TestSilence: an AWS that takes requests and never answers ends the commands with
+// what they waited for, and with the exit code of a time that is over.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	env := a.cloud.AddAdmin(t, "aws", managedAccount).Environment()
+	all := a.cloud.Inject(aws.Fault{Kind: aws.Silent})
+	expect := func(stdout string, code int, words ...string) {
+		t.Helper()
+		for _, word := range words {
+			if code != 124 || !strings.Contains(strings.Join(strings.Fields(stdout), " "), word) {
+				t.Errorf("code %d, %q is not in:\n%s", code, word, stdout)
+			}
+		}
+	}
+	check := append([]string{"aws", "check"}, side("managed")...)
+	out, _, code := a.run(t, env, append(check, "--timeout", "1s"))
+	expect(out, code, "AWS did not answer in time: sts:GetCallerIdentity in us-east-2 try: ", "or allow more time with --timeout", "needs: "+stepWho)
+	_, talk, code := a.run(t, env, []string{"aws", "get-token", "--cluster-name", "hub", "--region", "eu-west-1", "--role-arn", clusterRole, "--timeout", "1"})
+	expect(talk, code, "AWS did not answer in time: sts in eu-west-1, asked for a session of "+clusterRole, "Try: check the network and the proxy settings")
+	all.Heal()
+
+	a.cloud.Inject(aws.Fault{Operation: "GetRole", Kind: aws.Silent})
+	for timeout := time.Second; ; timeout *= 2 {
+		if out, _, code = a.run(t, env, append(check, "--timeout", timeout.String())); strings.Contains(out, "iam:GetRole") || timeout > time.Minute {
+			break // What is before is answered in time, even on a busy machine.
+		}
+	}
+	expect(out, code, "AWS did not answer in time: iam:GetRole on "+agentRole, "unknown the hub made a role for the cluster the command ended before this check")
 }
 
 // TestCheckOrphans: roles and access entries of clusters that the hub does not have

@@ -2,6 +2,7 @@ package aws
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -11,6 +12,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/cloud"
 )
+
+// checkTimeout bounds all calls of a check together.
+const checkTimeout = 2 * time.Minute
 
 func newCheck(env cli.Env) *cobra.Command {
 	cmd := cli.Parent("check", "Compare what is in AWS with what registration by AWS IAM needs",
@@ -47,21 +51,24 @@ with 3 if a check failed or is unknown.`
 
 // newCheckSide completes a command that checks a side.
 func newCheckSide(env cli.Env, flags sideFlags, steps func(*inspection) []checks.Step, cmd *cobra.Command) *cobra.Command {
-	out := cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath)
+	out, timeout := cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath), cli.Timeout(checkTimeout)
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		side, err := flags.wanted()
 		if err != nil {
 			return err
 		}
-		i, err := inspect(cmd.Context(), env, side)
+		ctx, cancel := timeout.Context(cmd.Context())
+		defer cancel()
+		i, err := inspect(ctx, env, side)
 		if err != nil {
 			return err
 		}
 		i.prerequisites = env.Elsewhere(append([]string{"aws prerequisites", cmd.Name()}, given(cmd)...)...) + " -o cli"
-		return checks.Finish(env, out, checks.Run(cmd.Context(), side.cluster.String(), steps(i)).Folded())
+		return checks.Finish(env, out, checks.Run(ctx, side.cluster.String(), steps(i)).Folded())
 	}
 	flags.addTo(cmd)
+	timeout.AddTo(cmd)
 	out.AddTo(cmd)
 	return cmd
 }
@@ -70,7 +77,7 @@ func newCheckSide(env cli.Env, flags sideFlags, steps func(*inspection) []checks
 func given(cmd *cobra.Command) []string {
 	var args []string
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Changed && f.Name != "output" {
+		if f.Changed && f.Name != "output" && f.Name != "timeout" {
 			args = append(args, "--"+f.Name+"="+cli.Quoted(f.Value.String()))
 		}
 	})

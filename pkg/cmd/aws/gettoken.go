@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientauthv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/awscaller"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/ststoken"
 )
@@ -20,6 +22,10 @@ import (
 // (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins).
 const execInfo = "KUBERNETES_EXEC_INFO"
 
+// tokenTimeout bounds the wait for AWS. The client that runs the plugin waits for
+// it without a bound of its own.
+const tokenTimeout = 30 * time.Second
+
 // groupVersions are the versions of an ExecCredential, which differ in their name
 // alone.
 func groupVersions() []string {
@@ -28,7 +34,7 @@ func groupVersions() []string {
 }
 
 func newGetToken(env cli.Env) *cobra.Command {
-	source := ststoken.Config{Clock: env.Clock, Session: "kubectl-ocm"}
+	source, timeout := ststoken.Config{Clock: env.Clock, Session: "kubectl-ocm"}, cli.Timeout(tokenTimeout)
 	cmd := &cobra.Command{
 		Use:   "get-token --cluster-name NAME --region REGION",
 		Short: "Print a token for an EKS cluster (used by kubeconfigs)",
@@ -39,12 +45,17 @@ It needs no AWS command line: the identity is the one that the AWS SDK finds.`,
   %[1]s aws get-token --cluster-name hub --region us-west-2 \
       --role-arn arn:aws:iam::111111111111:role/ocm-hub-79e99112993014816615711cbd35a9bc`, env.Name),
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return printToken(cmd.Context(), env, source) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := timeout.Context(cmd.Context())
+			defer cancel()
+			return printToken(ctx, env, source)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&source.Cluster, "cluster-name", "", "Name of the EKS cluster")
 	flags.StringVar(&source.Region, "region", "", "AWS region of the EKS cluster")
 	flags.StringVar(&source.Role, "role-arn", "", "ARN of the IAM role to assume first; empty for none")
+	timeout.AddTo(cmd)
 	return cmd
 }
 
@@ -61,6 +72,9 @@ func printToken(ctx context.Context, env cli.Env, config ststoken.Config) error 
 		return err
 	}
 	token, err := source.Token(ctx)
+	if awscaller.Late(err) {
+		return noToken(config)
+	}
 	if err != nil {
 		return err
 	}
@@ -68,6 +82,16 @@ func printToken(ctx context.Context, env cli.Env, config ststoken.Config) error 
 		TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ExecCredential"},
 		Status:   &clientauthv1.ExecCredentialStatus{ExpirationTimestamp: &metav1.Time{Time: token.Expires}, Token: token.Value},
 	})
+}
+
+// noToken is the error when the time was over before there was a credential. Without
+// a role to assume, the SDK may have looked for one elsewhere than in STS.
+func noToken(config ststoken.Config) error {
+	problem := "no AWS credential was found in time"
+	if config.Role != "" {
+		problem = "AWS did not answer in time: sts in " + config.Region + ", asked for a session of " + config.Role
+	}
+	return &cli.Explained{Problem: problem, Try: awscaller.MoreTime, Code: cli.CodeTimeout}
 }
 
 // wantedVersion reads which version of an ExecCredential the client wants.

@@ -118,6 +118,8 @@ func (i *inspection) failure(err error) (checks.Status, string, string) {
 	case cloud.Denied(err):
 		return checks.Unknown, fmt.Sprintf("AWS does not allow %s on %s to %s", call.Action, call.Resource, i.caller.ARN),
 			"allow " + call.Action + " on " + call.Resource + ", or use other credentials"
+	case awscaller.Late(err):
+		return checks.Bad(awscaller.MoreTime, "AWS did not answer in time: %s on %s", call.Action, call.Resource)
 	case !answered:
 		return checks.Bad("check the network and the proxy settings", "AWS did not answer %s on %s", call.Action, call.Resource)
 	}

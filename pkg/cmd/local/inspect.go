@@ -24,18 +24,18 @@ const (
 )
 
 func (c *command) down() *cobra.Command {
-	wait := cli.Wait{Timeout: cli.Timeout(downTimeout)}
+	timeout := cli.Timeout(downTimeout)
 	cmd := &cobra.Command{
 		Use:   "down",
 		Short: "Stop all clusters and remove everything that is theirs",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := wait.Context(cmd.Context())
+			ctx, cancel := timeout.Context(cmd.Context())
 			defer cancel()
 			return c.withDir(func(dir string) error { return c.runDown(ctx, dir) })
 		},
 	}
-	cmd.Flags().Var(&wait.Timeout, "timeout", "how long the command may take in all; 0 is for ever")
+	timeout.AddTo(cmd)
 	return cmd
 }
 

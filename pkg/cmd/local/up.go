@@ -57,8 +57,8 @@ This binary is the image ` + buildinfo.Image + ` in every version.`,
 	flags.BoolVar(&o.noSigner, "no-client-signer", false, "start a hub that signs no client certificates, as EKS does not")
 	flags.DurationVar(&o.certDuration, "certificate-lifetime", 0, "longest life of certificates that the clusters sign, to watch renewal (default one year)")
 	flags.StringArrayVar(&o.apiServerArgs, "apiserver-arg", nil, "one more argument of every API server, such as --audit-log-path=FILE; can be repeated")
-	flags.Var(&o.wait.Timeout, "timeout", "how long the command may take in all; 0 is for ever")
 	o.wait.Timeout = cli.Timeout(upTimeout)
+	o.wait.Timeout.AddTo(cmd)
 	return cmd
 }
 

@@ -17,6 +17,8 @@ const (
 	Lost
 	// Cut does what was asked and then closes the connection.
 	Cut
+	// Silent takes the request and never answers; nothing happens.
+	Silent
 )
 
 // Fault says which calls fail, and how.

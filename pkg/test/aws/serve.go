@@ -17,6 +17,12 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The SDK corrects its clock by this header when it is told that it is wrong.
 	w.Header().Set("Date", c.signatureTime().UTC().Format(http.TimeFormat))
 	fault := c.faultFor(q.operation)
+	if fault != nil && fault.Kind == Silent {
+		c.mu.Unlock()
+		<-r.Context().Done() // The client left.
+		c.mu.Lock()
+		panic(http.ErrAbortHandler)
+	}
 	var result any
 	if err == nil {
 		result, err = c.answer(q, fault)

@@ -24,6 +24,7 @@ type Caller struct {
 	ARN, Account string
 
 	source *ststoken.Source
+	region string
 }
 
 // New returns the caller in the region of an EKS cluster. It sends no request. A
@@ -40,7 +41,7 @@ func New(ctx context.Context, env cli.Env, cluster awsarn.Cluster) (*Caller, err
 		Cluster: cluster.Name, Region: cluster.Region, Clock: env.Clock,
 		Load: func(context.Context, string) (awssdk.Config, error) { return config, nil },
 	})
-	return &Caller{Config: config, source: source}, err
+	return &Caller{Config: config, source: source, region: cluster.Region}, err
 }
 
 // Identify asks AWS who the caller is, with sts:GetCallerIdentity, which needs no
@@ -49,7 +50,7 @@ func New(ctx context.Context, env cli.Env, cluster awsarn.Cluster) (*Caller, err
 func (c *Caller) Identify(ctx context.Context, accounts ...string) error {
 	arn, err := c.source.Caller(ctx)
 	if err != nil {
-		return unidentified(err)
+		return c.unidentified(err)
 	}
 	parts := strings.Split(arn, ":")
 	const partOfAccount = 4
@@ -65,12 +66,14 @@ func (c *Caller) Identify(ctx context.Context, accounts ...string) error {
 }
 
 // unidentified says why AWS did not tell who the caller is.
-func unidentified(err error) error {
+func (c *Caller) unidentified(err error) error {
 	const login = "log in to AWS, or choose other credentials, with AWS_PROFILE for example"
 	call, ok := errors.AsType[*ststoken.Error](err)
 	switch {
 	case !ok:
 		return err
+	case Late(err):
+		return &cli.Explained{Problem: "AWS did not answer in time: sts:GetCallerIdentity in " + c.region, Try: MoreTime, Code: cli.CodeTimeout}
 	case call.Code != "":
 		return cli.Blockedf(login+"; the call needs no permission", "AWS does not accept the credentials: sts:%s failed with %s", call.Operation, call.Code)
 	case call.Operation == "":
@@ -78,6 +81,12 @@ func unidentified(err error) error {
 	}
 	return cli.Blockedf("check the network and the proxy settings", "AWS did not answer sts:%s: %v", call.Operation, innermost(err))
 }
+
+// MoreTime is what to try when the time was over before AWS answered.
+const MoreTime = "check the network and the proxy settings, or allow more time with --timeout"
+
+// Late reports whether err is that the time was over before AWS answered.
+func Late(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 
 // innermost is what an error of the SDK is about in the end. The calls around it
 // have their own names in their texts.

@@ -17,7 +17,7 @@ const (
 	OK      Status = "ok"
 	Warning Status = "warning"
 	Failed  Status = "failed"
-	// Unknown is of a check for which the caller lacks a permission.
+	// Unknown is of a check for which the caller lacks a permission, or had no time.
 	Unknown Status = "unknown"
 	Skipped Status = "skipped"
 )
@@ -41,6 +41,8 @@ type Report struct {
 	Checks []Result `json:"checks"`
 
 	folded bool
+	// ended is why the command ended before all checks were made.
+	ended error
 }
 
 // Folded returns the report with messages that are folded to the width of a
@@ -66,9 +68,12 @@ func Run(ctx context.Context, target string, steps []Step) Report {
 	broken := ""
 	for i, s := range steps {
 		res := Result{Number: i + 1, Name: s.Name}
-		if broken != "" {
+		switch {
+		case broken != "":
 			res.Status, res.Message = Skipped, "needs: "+broken
-		} else {
+		case ctx.Err() != nil:
+			res.Status, res.Message = Unknown, "the command ended before this check"
+		default:
 			res.Status, res.Message, res.Try = s.Run(ctx)
 		}
 		if res.Status == Failed || res.Status == Unknown {
@@ -79,6 +84,7 @@ func Run(ctx context.Context, target string, steps []Step) Report {
 		}
 		r.Checks = append(r.Checks, res)
 	}
+	r.ended = ctx.Err()
 	return r
 }
 
@@ -139,7 +145,11 @@ func (r Report) failure() error {
 	if len(parts) == 0 {
 		return nil
 	}
-	return cli.Blockedf("", "%s", strings.Join(parts, ", and "))
+	code := cli.CodeBlocked
+	if r.ended != nil {
+		code = cli.ExitCode(r.ended)
+	}
+	return &cli.Explained{Problem: strings.Join(parts, ", and "), Code: code}
 }
 
 // Good reports that a check succeeded.

@@ -2,7 +2,7 @@
 // their report: numbered lines for people, a stable schema for programs, and the
 // exit code.
 //
-// A check that could not look, because the caller lacks a permission, is Unknown
-// and not Failed: what it asks about may be in order. The command does not end
-// with success in either case.
+// A check that could not look, because the caller lacks a permission or the time
+// was over, is Unknown and not Failed: what it asks about may be in order. The
+// command does not end with success in either case.
 package checks

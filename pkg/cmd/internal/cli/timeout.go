@@ -36,6 +36,19 @@ func (t *Timeout) Set(s string) error {
 	return nil
 }
 
+// AddTo registers --timeout, whose default is t.
+func (t *Timeout) AddTo(cmd *cobra.Command) {
+	cmd.Flags().Var(t, "timeout", "how long the command may take in all; 0 is for ever")
+}
+
+// Context returns ctx bounded by t; 0 is no bound.
+func (t *Timeout) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	if *t == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Duration(*t))
+}
+
 // Wait is the pair of flags of every command that can wait.
 type Wait struct {
 	Enabled bool
@@ -48,15 +61,12 @@ func (w *Wait) AddTo(cmd *cobra.Command, usage string) {
 		w.Timeout = Timeout(5 * time.Minute)
 	}
 	cmd.Flags().BoolVar(&w.Enabled, "wait", w.Enabled, usage)
-	cmd.Flags().Var(&w.Timeout, "timeout", "how long the command may take in all; 0 is for ever")
+	w.Timeout.AddTo(cmd)
 }
 
 // Context returns ctx bounded by the timeout.
 func (w *Wait) Context(ctx context.Context) (context.Context, context.CancelFunc) {
-	if w.Timeout == 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, time.Duration(w.Timeout))
+	return w.Timeout.Context(ctx)
 }
 
 // TimedOut explains err when it came from the timeout: what was waited for and
