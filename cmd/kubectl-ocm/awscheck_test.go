@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +27,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/aws"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
@@ -183,6 +186,7 @@ const (
 	stepMapped    = "the hub's role is mapped to its group"
 	stepRoles     = "no role is orphaned"
 	stepEntries   = "no access entry is orphaned"
+	stepLines     = "no line of aws-auth is orphaned"
 	anyoneAssumes = `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":"*","Action":"sts:AssumeRole"}}`
 )
 
@@ -366,7 +370,7 @@ func TestCheckNeeds(t *testing.T) {
 		side    []string
 		skipped []string
 	}{
-		"hub":     {hubAccount, side("hub"), []string{stepRoles, stepEntries}},
+		"hub":     {hubAccount, side("hub"), []string{stepRoles, stepEntries, stepLines}},
 		"managed": {managedAccount, side("managed"), []string{stepGranted, stepMapped}},
 	} {
 		a.cloud.AddRole(t, a.printed(t, c.side))
@@ -528,7 +532,7 @@ func TestCheckOrphans(t *testing.T) {
 	hub := side("hub")
 	a.cloud.AddRole(t, a.printed(t, hub))
 	a.cloud.AddCluster(t, aws.Cluster{ARN: hubARN, Issuer: "https://" + hubIssuer, CA: []byte("another")})
-	a.check(t, key, hub).expect(t, stepRoles, "skipped", "the account has 0 roles", "kubeconfig")
+	a.check(t, key, hub).expect(t, stepRoles, "skipped", "which of 0 (iam:ListRoles) are of clusters is unknown", "kubeconfig")
 	a.check(t, key, hub, atHub...).expect(t, stepRoles, "skipped", "whose CA is not that of "+hubARN)
 	a.cloud.AddCluster(t, aws.Cluster{ARN: hubARN, Issuer: "https://" + hubIssuer, CA: cp.CAData})
 	a.check(t, key, hub, atHub...).expect(t, stepRoles, "skipped", "is not a hub")
@@ -576,6 +580,89 @@ func TestCheckOrphans(t *testing.T) {
 	}
 }
 
+// TestCheckOrphanedLines: lines of aws-auth for roles of clusters that the hub does
+// not accept are found, whether the role exists or not, and no others are mentioned.
+func TestCheckOrphanedLines(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	cp := controlplane.Start(t)
+	file := filepath.Join(t.TempDir(), "hub.kubeconfig")
+	if err := os.WriteFile(file, cp.Kubeconfig(t, "hub"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	atHub := []string{"--kubeconfig", file}
+	key := a.cloud.AddAdmin(t, "aws", hubAccount)
+	hub := side("hub")
+	a.cloud.AddRole(t, a.printed(t, hub))
+	cluster := aws.Cluster{ARN: hubARN, Issuer: "https://" + hubIssuer, CA: cp.CAData, AuthenticationMode: aws.ConfigMap}
+	a.cloud.AddCluster(t, cluster)
+	admin := cp.Client(t)
+	recorded := hubObjects(t, admin)
+	a.check(t, key, hub, atHub...).expect(t, stepLines, "ok", "none of 0")
+
+	const prefix = "arn:aws:iam::" + hubAccount + ":role/"
+	denied := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
+		Name: "denied", Annotations: map[string]string{names.AnnotationManagedClusterARN: managedARN + "-denied"},
+	}}
+	installation.Create(t, admin, denied)
+	left := "ocm-hub-" + identifierOf(t, managedARN+"-denied")
+	tags := map[string]string{"open-cluster-management.io/hub-cluster-arn": hubARN}
+	a.cloud.AddRole(t, aws.Role{ARN: prefix + "ocm-hub-" + identifier, Trust: anyoneAssumes, Tags: tags})
+	a.cloud.AddRole(t, aws.Role{ARN: prefix + "ocm-hub-others", Trust: anyoneAssumes})
+	lines := ""
+	for _, role := range []string{
+		prefix + "nodes", prefix + recorded, prefix + "ocm-hub-" + identifier, prefix + "ocm-hub-gone", prefix + "ocm-hub-others", prefix + left,
+		"arn:aws:iam::333333333333:role/ocm-hub-away", "no-role",
+	} {
+		lines += "- rolearn: " + role + "\n  username: u\n  groups: [g]\n"
+	}
+	auth := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "aws-auth"}, Data: map[string]string{"mapRoles": lines}}
+	installation.Create(t, admin, auth)
+	r := a.check(t, key, hub, atHub...)
+	r.expect(t, stepLines, "failed", "2 of 7 (ConfigMap kube-system/aws-auth) have no accepted ManagedCluster on the hub, line by line:",
+		prefix+"ocm-hub-gone", prefix+left, "kubectl -n kube-system edit configmap aws-auth --kubeconfig "+file)
+	text := fmt.Sprint(r.Checks)
+	for _, foreign := range []string{"nodes", recorded, identifier, "others", "away", "no-role"} {
+		if strings.Contains(text, foreign) {
+			t.Errorf("%q is in %s", foreign, text)
+		}
+	}
+	installation.Apply(t, admin, "ocm.test", exampleObjects(t))
+	example := append(atHub, "--as", "system:serviceaccount:open-cluster-management-hub:aws-check")
+	a.check(t, key, hub, example...).expect(t, stepLines, "failed")
+	if err := admin.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "open-cluster-management:aws-check"}}); err != nil {
+		t.Fatal(err)
+	}
+	await.Condition(t, time.Minute, "the permission to read aws-auth is gone", func(context.Context) (bool, error) {
+		r = a.check(t, key, hub, example...)
+		return slices.ContainsFunc(r.Checks, func(c result) bool { return c.Name == stepLines && c.Status == "unknown" }), nil
+	})
+	r.expect(t, stepLines, "unknown", "permission is missing", "aws-auth")
+
+	auth.Data["mapRoles"] = "no list"
+	if err := admin.Update(t.Context(), auth); err != nil {
+		t.Fatal(err)
+	}
+	a.check(t, key, hub, atHub...).expect(t, stepLines, "failed", "mapRoles is not a list of mappings")
+	cluster.AuthenticationMode = aws.API
+	a.cloud.AddCluster(t, cluster)
+	a.check(t, key, hub, atHub...).expect(t, stepLines, "skipped", "EKS does not read aws-auth with the authenticationMode API")
+}
+
+// identifierOf is the identifier of the roles of a managed EKS cluster.
+func identifierOf(t *testing.T, managed string) string {
+	t.Helper()
+	hub, err := awsarn.ParseCluster(hubARN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := awsarn.ParseCluster(managed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return identity.Pair{Hub: hub, Managed: cluster}.Identifier()
+}
+
 // exampleObjects are those of the example that looks for orphans regularly.
 func exampleObjects(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
@@ -614,7 +701,7 @@ func hubObjects(t *testing.T, admin client.Client) string {
 	installation.Create(t, admin,
 		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
 			Name: "m", Annotations: map[string]string{names.AnnotationManagedClusterARN: managedARN},
-		}},
+		}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}},
 		&corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: names.HubNamespace, Name: "registration-grant-awsirsa-gone",

@@ -22,9 +22,9 @@ func newCheck(env cli.Env) *cobra.Command {
 			Use:   "hub",
 			Short: "Check the role of a hub's registration controller, and find orphaned roles",
 			Long: `Check the IAM role that the registration controller of a hub assumes, and what it
-needs in AWS. If the kubeconfig leads to the hub, the command also lists the roles
-and access entries that the hub made for clusters that it does not have any more,
-with the command that removes each. It removes nothing itself.`,
+needs in AWS. If the kubeconfig leads to the hub, the command also lists the roles,
+access entries and lines of aws-auth that the hub made for clusters that it does not
+accept any more, with the command that removes each. It removes nothing itself.`,
 			Example: `  ` + env.Name + ` aws check hub \
     --hub-cluster-arn arn:aws:eks:eu-west-1:111111111111:cluster/hub \
     --oidc-provider oidc.eks.eu-west-1.amazonaws.com/id/0123456789ABCDEF`,

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -18,6 +20,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/awsauth"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 )
 
@@ -28,7 +31,19 @@ const hubTimeout = 30 * time.Second
 func hubSteps(i *inspection) []checks.Step {
 	return append(i.sideSteps(i.hub.Account),
 		checks.Step{Name: "no role is orphaned", Run: i.orphanedRoles},
-		checks.Step{Name: "no access entry is orphaned", Run: i.orphanedEntries})
+		checks.Step{Name: "no access entry is orphaned", Run: i.orphanedEntries},
+		checks.Step{Name: "no line of aws-auth is orphaned", Run: i.orphanedLines})
+}
+
+// found are roles of the hub's account, or what is about them.
+type found struct {
+	// what is what each is, call where they are from.
+	what, call string
+	roles      []awsarn.Role
+	// goneToo is whether something about a role that does not exist can be orphaned.
+	goneToo bool
+	// remove is how one is removed.
+	remove func(awsarn.Role) string
 }
 
 // orphanedRoles finds the roles that the hub made for clusters that it does not
@@ -38,32 +53,9 @@ func (i *inspection) orphanedRoles(ctx context.Context) (checks.Status, string, 
 	if err != nil {
 		return i.failure(err)
 	}
-	used, err := i.usedRoles(ctx) // After the roles: a cluster may be accepted meanwhile.
-	if err != nil {
-		return checks.Skip("the account has %d roles with names of this kind; which of them are of clusters is unknown: %v", len(roles), err)
-	}
-	var orphans, commands []string
-	for _, role := range roles {
-		if used[role.Name] {
-			continue
-		}
-		mine, err := i.madeByHub(ctx, role)
-		if err != nil {
-			return i.failure(err)
-		}
-		if mine {
-			orphans = append(orphans, role.String())
-			commands = append(commands, "aws iam delete-role --role-name "+role.Name)
-		}
-	}
-	return orphaned("iam:ListRoles", "role", len(roles), orphans, commands)
-}
-
-// madeByHub reports whether a tag says that this hub made a role. Roles of other
-// hubs are called the same.
-func (i *inspection) madeByHub(ctx context.Context, arn awsarn.Role) (bool, error) {
-	role, err := i.client.Role(ctx, arn)
-	return role != nil && role.Tags[identity.TagHub] == i.hub.String(), err
+	return i.orphans(ctx, found{what: "role", call: "iam:ListRoles", roles: roles, remove: func(role awsarn.Role) string {
+		return "aws iam delete-role --role-name " + role.Name
+	}})
 }
 
 // orphanedEntries finds the access entries of such roles. They stay when a role is
@@ -79,31 +71,80 @@ func (i *inspection) orphanedEntries(ctx context.Context) (checks.Status, string
 	if err != nil {
 		return i.failure(err)
 	}
-	used, err := i.usedRoles(ctx)
+	return i.orphans(ctx, found{what: "access entry", call: "eks:ListAccessEntries", roles: roles, goneToo: true, remove: func(role awsarn.Role) string {
+		return fmt.Sprintf("aws eks delete-access-entry --region %s --cluster-name %s --principal-arn %s", i.hub.Region, i.hub.Name, role)
+	}})
+}
+
+// orphanedLines finds the lines of such roles in the ConfigMap aws-auth. EKS lets
+// a role in that is created again under the name in a line.
+func (i *inspection) orphanedLines(ctx context.Context) (checks.Status, string, string) {
+	if i.described == nil {
+		return checks.Skip("EKS did not describe the cluster")
+	}
+	if !i.described.ConfigMap {
+		return checks.Skip("EKS does not read aws-auth with the authenticationMode %s", i.described.Mode)
+	}
+	c, err := i.openHub()
 	if err != nil {
-		return checks.Skip("the cluster has %d access entries; which of them are of clusters is unknown: %v", len(roles), err)
+		return checks.Skip("the lines of aws-auth are unknown: %v", err)
+	}
+	edit := i.env.Kubectl("-n", awsauth.Namespace, "edit configmap", awsauth.Name)
+	roles, err := awsauth.Store{Live: c}.Roles(ctx)
+	switch {
+	case apierrors.IsForbidden(err):
+		err = cli.Explain(err)
+		return checks.Unknown, err.Error(), cli.HintOf(err)
+	case errors.Is(err, awsauth.ErrUnreadable):
+		return checks.Bad(edit, "ConfigMap %s/%s: %v", awsauth.Namespace, awsauth.Name, err)
+	case err != nil:
+		return checks.Broken(err)
+	}
+	return i.orphans(ctx, found{
+		what: "line", call: "ConfigMap " + awsauth.Namespace + "/" + awsauth.Name, roles: roles, goneToo: true,
+		remove: func(awsarn.Role) string { return "delete each item with such a rolearn from mapRoles: " + edit },
+	})
+}
+
+// orphans reports those of all that are of no cluster that the hub accepts.
+func (i *inspection) orphans(ctx context.Context, all found) (checks.Status, string, string) {
+	used, err := i.usedRoles(ctx) // After all were listed: a cluster may be accepted meanwhile.
+	if err != nil {
+		return checks.Skip("which of %d (%s) are of clusters is unknown: %v", len(all.roles), all.call, err)
 	}
 	var orphans, commands []string
-	for _, role := range roles {
-		if identity.IsHubRole(role.Name) && role.Account == i.hub.Account && !used[role.Name] {
-			orphans = append(orphans, role.String())
-			commands = append(commands, fmt.Sprintf("aws eks delete-access-entry --region %s --cluster-name %s --principal-arn %s", i.hub.Region, i.hub.Name, role))
+	for _, role := range all.roles {
+		if !identity.IsHubRole(role.Name) || role.Account != i.hub.Account || used[role.Name] {
+			continue
+		}
+		mine, err := i.madeByHub(ctx, role, all.goneToo)
+		if err != nil {
+			return i.failure(err)
+		}
+		if mine {
+			orphans, commands = append(orphans, role.String()), append(commands, all.remove(role))
 		}
 	}
-	return orphaned("eks:ListAccessEntries", "access entry", len(roles), orphans, commands)
-}
-
-// orphaned reports orphans among all.
-func orphaned(call, what string, all int, orphans, commands []string) (checks.Status, string, string) {
 	if len(orphans) == 0 {
-		return checks.Good("none of %d", all)
+		return checks.Good("none of %d", len(all.roles))
 	}
-	return checks.Bad(strings.Join(commands, "\n"), "%d of %d (%s) have no ManagedCluster on the hub, %s by %s:\n%s",
-		len(orphans), all, call, what, what, strings.Join(orphans, "\n"))
+	return checks.Bad(strings.Join(slices.Compact(commands), "\n"), "%d of %d (%s) have no accepted ManagedCluster on the hub, %s by %s:\n%s",
+		len(orphans), len(all.roles), all.call, all.what, all.what, strings.Join(orphans, "\n"))
 }
 
-// usedRoles returns the names of the roles that the hub's clusters have, and of
-// those that the hub has recorded and is about to remove.
+// madeByHub reports whether a tag says that this hub made a role. Roles of other
+// hubs are called the same. A role that is gone has a name alone: ifGone is the
+// answer then.
+func (i *inspection) madeByHub(ctx context.Context, arn awsarn.Role, ifGone bool) (bool, error) {
+	role, err := i.client.Role(ctx, arn)
+	if role == nil {
+		return ifGone, err
+	}
+	return role.Tags[identity.TagHub] == i.hub.String(), err
+}
+
+// usedRoles returns the names of the roles that the accepted clusters of the hub
+// have, and of those that the hub has recorded and is about to remove.
 func (i *inspection) usedRoles(ctx context.Context) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, hubTimeout)
 	defer cancel()
@@ -118,6 +159,9 @@ func (i *inspection) usedRoles(ctx context.Context) (map[string]bool, error) {
 	used := map[string]bool{}
 	hub := awsirsa.NewHub(awsirsa.HubConfig{Cluster: i.hub})
 	for _, cluster := range list.Items {
+		if !cluster.Spec.HubAcceptsClient {
+			continue
+		}
 		// One whose annotations are wrong may have had a role.
 		used[identity.HubRoleName(cluster.Annotations[names.AnnotationManagedClusterRoleSuffix])] = true
 		if plan, err := hub.Plan(&cluster); err == nil && plan != nil {

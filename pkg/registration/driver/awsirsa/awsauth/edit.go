@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 )
 
 // Line maps one role.
@@ -63,6 +65,26 @@ func Find(text, roleARN string) ([]Line, error) {
 			return nil, ErrUnreadable
 		}
 		found = append(found, line)
+	}
+	return found, nil
+}
+
+// roles returns the roles of all lines. A line of something else is left out: EKS
+// lets nobody in by it.
+func roles(text string) ([]awsarn.Role, error) {
+	items, err := read(text)
+	if err != nil {
+		return nil, err
+	}
+	var found []awsarn.Role
+	for _, item := range items {
+		var line Line
+		if err := item.Decode(&line); err != nil {
+			return nil, ErrUnreadable
+		}
+		if role, err := awsarn.ParseRole(line.RoleARN); err == nil {
+			found = append(found, role)
+		}
 	}
 	return found, nil
 }

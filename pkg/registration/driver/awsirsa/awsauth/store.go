@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 )
 
 // Namespace and Name are where EKS reads its map; keyRoles is the part of it about
@@ -54,6 +56,15 @@ func (s Store) Find(ctx context.Context, roleARN string) ([]Line, error) {
 		return nil, failed("read", client.IgnoreNotFound(err))
 	}
 	return Find(stored.Data[keyRoles], roleARN)
+}
+
+// Roles returns the roles of all lines. That there is no ConfigMap is no error.
+func (s Store) Roles(ctx context.Context) ([]awsarn.Role, error) {
+	stored := &corev1.ConfigMap{}
+	if err := s.Live.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: Name}, stored); err != nil {
+		return nil, failed("read", client.IgnoreNotFound(err))
+	}
+	return roles(stored.Data[keyRoles])
 }
 
 // Remove removes the lines of a role. That there is no ConfigMap is no error.
