@@ -203,6 +203,9 @@ func TestCheckManaged(t *testing.T) {
 
 	good := a.printed(t, managed)
 	a.cloud.AddRole(t, good)
+	const foreign, attached = "arn:aws:iam::aws:policy/ReadOnlyAccess", "arn:aws:iam::" + managedAccount + ":policy/access"
+	a.cloud.AddManagedPolicy(t, foreign, allows("*", "*"))
+	a.cloud.AddManagedPolicy(t, attached, good.Policies["open-cluster-management"])
 	a.check(t, key, managed).allOK(t, stepGranted, stepMapped)
 
 	for name, c := range map[string]struct {
@@ -243,6 +246,16 @@ func TestCheckManaged(t *testing.T) {
 			func(r *aws.Role) { r.Policies = map[string]string{"mine": allows("*", "*")} },
 			stepAccess, "warning",
 			[]string{"whether these allow as much was not checked: mine"},
+		},
+		"attached access": {
+			func(r *aws.Role) {
+				r.Policies["open-cluster-management"], r.Attached = allows("*", "*"), []string{foreign, attached}
+			}, stepAccess, "ok", []string{"it is the policy " + attached + ", which is attached to the role"},
+		},
+		"other attached access": {
+			func(r *aws.Role) { r.Policies, r.Attached = nil, []string{foreign} },
+			stepAccess, "warning",
+			[]string{"no policy of the role is the printed one", "whether these allow as much was not checked: " + foreign},
 		},
 		"tags": {
 			func(r *aws.Role) { r.Tags["hub_cluster_name"] = "other"; delete(r.Tags, "managed_cluster_name") }, stepTags, "failed",
@@ -373,7 +386,11 @@ func TestCheckNeeds(t *testing.T) {
 		"hub":     {hubAccount, side("hub"), []string{stepRoles, stepEntries, stepLines}},
 		"managed": {managedAccount, side("managed"), []string{stepGranted, stepMapped}},
 	} {
-		a.cloud.AddRole(t, a.printed(t, c.side))
+		made := a.printed(t, c.side)
+		attached := "arn:aws:iam::" + c.account + ":policy/access"
+		a.cloud.AddManagedPolicy(t, attached, made.Policies["open-cluster-management"])
+		made.Policies, made.Attached = map[string]string{"other": allows("*", "*")}, []string{attached}
+		a.cloud.AddRole(t, made)
 		document := policies[name]
 		a.cloud.ForgetCalls()
 		a.check(t, a.cloud.AddUser(t, "arn:aws:iam::"+c.account+":user/all", document.text(t, "")), c.side).allOK(t, c.skipped...)

@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -223,27 +224,49 @@ func (i *inspection) differs(what, call string, differences []string, want ident
 	return checks.Bad(strings.Join(command, " "), "the %s of %s differs (%s): %s", what, i.role.ARN, call, strings.Join(differences, "; "))
 }
 
-// access looks for the access policy among those of the role.
+// access looks for the access policy among those of the role. Those that are
+// attached are read only if none in the role is the one.
 func (i *inspection) access(ctx context.Context) (checks.Status, string, string) {
 	policies, err := i.client.Policies(ctx, i.role.ARN)
 	if err != nil {
 		return i.failure(err)
 	}
-	fix := []string{"put-role-policy", "--policy-name", provision.PolicyName}
-	for _, name := range slices.Sorted(maps.Keys(policies.Inline)) {
+	inline := slices.Sorted(maps.Keys(policies.Inline))
+	for _, name := range inline {
 		if len(i.role.Access.Differences(policies.Inline[name])) == 0 {
 			return checks.Good("it is the policy %s of the role", name)
 		}
 	}
+	name, err := i.attached(ctx, policies.Attached)
+	switch {
+	case name != "":
+		return checks.Good("it is the policy %s, which is attached to the role", name)
+	case err != nil:
+		return i.failure(err)
+	}
+	fix := []string{"put-role-policy", "--policy-name", provision.PolicyName}
 	if document, ok := policies.Inline[provision.PolicyName]; ok {
 		return i.differs("policy "+provision.PolicyName, "iam:GetRolePolicy", i.role.Access.Differences(document), *i.role.Access, fix...)
 	}
-	others := append(slices.Sorted(maps.Keys(policies.Inline)), policies.Attached...)
+	others := append(inline, policies.Attached...)
 	if len(others) == 0 {
 		return i.differs("access policy", "iam:ListRolePolicies", []string{"the role has no policy"}, *i.role.Access, fix...)
 	}
-	_, message, command := i.differs("access policy", "iam:GetRolePolicy", []string{"no policy in the role is the printed one"}, *i.role.Access, fix...)
+	_, message, command := i.differs("access policy", "iam:GetRolePolicy, iam:GetPolicyVersion", []string{"no policy of the role is the printed one"}, *i.role.Access, fix...)
 	return checks.Caution("compare with the policy in: "+command, "%s; whether these allow as much was not checked: %s", message, strings.Join(others, ", "))
+}
+
+// attached returns the first of the attached policies that is the access policy. The
+// error is why one of them could not be read; it counts only if no other is the one.
+func (i *inspection) attached(ctx context.Context, policies []string) (name string, unread error) {
+	for _, name := range policies {
+		document, err := i.client.AttachedPolicy(ctx, name)
+		if err == nil && len(i.role.Access.Differences(document)) == 0 {
+			return name, nil
+		}
+		unread = cmp.Or(unread, err)
+	}
+	return "", unread
 }
 
 func (i *inspection) tags(context.Context) (checks.Status, string, string) {

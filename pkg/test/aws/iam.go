@@ -2,7 +2,6 @@ package aws
 
 import (
 	"net/http"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -20,6 +19,7 @@ const maxRoleName = 64
 func (c *Cloud) iamOperations() map[string]operation {
 	all := map[string]operation{
 		"CreateRole": c.createRole, "ListRoles": c.listRoles, "GetOpenIDConnectProvider": c.getOpenIDConnectProvider,
+		"GetPolicy": c.onPolicy(getPolicy), "GetPolicyVersion": c.onPolicy(getPolicyVersion),
 	}
 	for name, do := range map[string]func(*request, *role) (any, error){
 		"GetRole":                  c.getRole,
@@ -153,13 +153,13 @@ func (q *request) maxSession() (time.Duration, error) {
 	return time.Duration(seconds) * time.Second, nil
 }
 
-// describe is a role in an answer, whose policy is URL-encoded (RFC 3986).
+// describe is a role in an answer.
 func (c *Cloud) describe(r *role) object {
 	shown := c.show(r)
 	return object{
 		"Path": r.arn.path(), "RoleName": r.arn.name(), "RoleId": r.ID, "Arn": r.ARN, "Description": r.Description,
 		"CreateDate":               r.created.UTC().Format(time.RFC3339),
-		"AssumeRolePolicyDocument": strings.ReplaceAll(url.QueryEscape(shown.Trust), "+", "%20"),
+		"AssumeRolePolicyDocument": encoded(shown.Trust),
 		"MaxSessionDuration":       int(r.MaxSession.Seconds()),
 		"Tags":                     tagList(r.Tags),
 	}

@@ -27,7 +27,7 @@ func (c *Cloud) getRolePolicy(q *request, r *role) (any, error) {
 	}
 	return object{
 		"RoleName": r.arn.name(), "PolicyName": name,
-		"PolicyDocument": strings.ReplaceAll(url.QueryEscape(text), "+", "%20"),
+		"PolicyDocument": encoded(text),
 	}, nil
 }
 
@@ -76,3 +76,36 @@ func (c *Cloud) listAttachedRolePolicies(q *request, r *role) (any, error) {
 	}
 	return q.paged("AttachedPolicies", items)
 }
+
+// onlyVersion is the version of every managed policy.
+const onlyVersion = "v1"
+
+// onPolicy finds the managed policy that a request is about: one of the caller's
+// account, or of AWS.
+func (c *Cloud) onPolicy(do func(q *request, name, text string) (any, error)) operation {
+	return func(q *request) (any, error) {
+		name := q.form.Get("PolicyArn")
+		if err := c.authorize(q, "iam:"+q.operation, name, nil); err != nil {
+			return nil, err
+		}
+		text, ok := c.managed[name]
+		if of, err := parseARN(name); !ok || err != nil || of.partition != q.caller.partition || (of.account != q.caller.account.id && of.account != "aws") {
+			return nil, missingEntity("Policy %s was not found.", name)
+		}
+		return do(q, name, text)
+	}
+}
+
+func getPolicy(_ *request, name, _ string) (any, error) {
+	return object{"Policy": object{"PolicyName": name[strings.LastIndex(name, "/")+1:], "Arn": name, "DefaultVersionId": onlyVersion}}, nil
+}
+
+func getPolicyVersion(q *request, name, text string) (any, error) {
+	if version := q.form.Get("VersionId"); version != onlyVersion {
+		return nil, missingEntity("Policy %s version %s does not exist or is not attachable.", name, version)
+	}
+	return object{"PolicyVersion": object{"VersionId": onlyVersion, "Document": encoded(text)}}, nil
+}
+
+// encoded is a policy as answers have it, URL-encoded (RFC 3986).
+func encoded(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }

@@ -43,6 +43,24 @@ func (c *Client) Policies(ctx context.Context, role awsarn.Role) (Policies, erro
 	return found, err
 }
 
+// AttachedPolicy returns the document of a policy that is attached to a role, in the
+// version that is in force.
+func (c *Client) AttachedPolicy(ctx context.Context, policyARN string) (string, error) {
+	policy, err := c.iam.GetPolicy(ctx, &iam.GetPolicyInput{PolicyArn: &policyARN})
+	if err != nil {
+		return "", explain("iam:GetPolicy", policyARN, err)
+	}
+	out, err := c.iam.GetPolicyVersion(ctx, &iam.GetPolicyVersionInput{PolicyArn: &policyARN, VersionId: policy.Policy.DefaultVersionId})
+	if err != nil {
+		return "", explain("iam:GetPolicyVersion", policyARN, err)
+	}
+	document, err := url.PathUnescape(aws.ToString(out.PolicyVersion.Document))
+	if err != nil {
+		return "", fmt.Errorf("the policy %s cannot be decoded: %w", policyARN, err)
+	}
+	return document, nil
+}
+
 // ProviderAudiences returns the audiences of an OIDC provider, and false if there is
 // no such provider.
 func (c *Client) ProviderAudiences(ctx context.Context, provider awsarn.Provider) (audiences []string, found bool, err error) {
