@@ -56,6 +56,7 @@ func TestUnjoinFromElsewhere(t *testing.T) {
 	f.awaitRunning(t)
 	managed, klusterlet := f.installKlusterlet(t)
 
+	f.checkDryRuns(t, managed, klusterlet)
 	// Neither a role that AWS does not give out nor a hub that is away lets it go.
 	stays := func(why string, args ...string) {
 		t.Helper()
@@ -103,6 +104,34 @@ func TestUnjoinFromElsewhere(t *testing.T) {
 	f.must(t, "unjoin", cluster, "--side=hub", "--yes", "--wait", "--timeout=90s")
 	if err := f.admin.Get(t.Context(), client.ObjectKeyFromObject(f.object()), f.object()); !apierrors.IsNotFound(err) {
 		t.Errorf("the ManagedCluster is there: %v", err)
+	}
+}
+
+// checkDryRuns checks that both dry runs say what would happen, the one of the servers
+// with the identity of the agent, and that neither changes anything.
+func (f *eksFleet) checkDryRuns(t *testing.T, managed client.Client, klusterlet *operatorv1.Klusterlet) {
+	t.Helper()
+	state := func() string {
+		now := f.get(t)
+		if err := managed.Get(t.Context(), client.ObjectKeyFromObject(klusterlet), klusterlet); err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(now.Generation, now.Annotations, klusterlet.ResourceVersion)
+	}
+	before := state()
+	for mode, words := range map[string][]string{
+		"client": {"on the hub https://127.0.0.1:", "hubAcceptsClient of " + cluster + " set to false (dry run)", "klusterlet (dry run)"},
+		"server": {"Telling the hub https://127.0.0.1:", "Removing the agent (server dry run)", "Nothing was removed (server dry run)."},
+	} {
+		code, printed := f.run(t, f.managed, "unjoin", cluster, "--yes", "--dry-run="+mode)
+		for _, word := range words {
+			if code != 0 || !strings.Contains(printed, word) {
+				t.Errorf("%s: it ended with %d, without %q:\n%s", mode, code, word, printed)
+			}
+		}
+		if after := state(); after != before {
+			t.Errorf("%s: before %s\nafter %s", mode, before, after)
+		}
 	}
 }
 
