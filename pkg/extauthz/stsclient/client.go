@@ -82,12 +82,17 @@ type answer struct {
 // Exchange exchanges a subject token for one that is good for all audiences. It
 // repeats what may work a little later, until ctx ends.
 func (c *Client) Exchange(ctx context.Context, subjectToken string, audiences []string) (Token, error) {
+	var last error
 	for {
 		token, err := c.once(ctx, subjectToken, audiences)
+		if _, refused := errors.AsType[*Error](err); err != nil && !refused && ctx.Err() != nil {
+			return Token{}, errors.Join(last, err) // Why there was another try says more than that it ended.
+		}
 		wait, again := pause(err)
 		if err == nil || !again {
 			return token, err
 		}
+		last = err
 		select {
 		case <-ctx.Done():
 			return Token{}, errors.Join(err, ctx.Err())

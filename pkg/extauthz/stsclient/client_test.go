@@ -27,6 +27,9 @@ func (s service) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	s(w, r)
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
 	response := w.Result()
 	response.Request = r
 	return response, nil
@@ -110,20 +113,31 @@ func TestLater(t *testing.T) {
 	}
 }
 
+// TestTheCallerEnds: what the service said last is known, whether the time ends
+// between two tries or in one.
 func TestTheCallerEnds(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := client(func(w http.ResponseWriter, _ *http.Request) {
-			reply(w, http.StatusServiceUnavailable, `{"error":"temporarily_unavailable","error_description":"soon"}`)
+	for name, answered := range map[string]int32{"between tries": 100, "in a try": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var tries atomic.Int32
+				c := client(func(w http.ResponseWriter, r *http.Request) {
+					if tries.Add(1) > answered {
+						<-r.Context().Done()
+					}
+					reply(w, http.StatusServiceUnavailable, `{"error":"temporarily_unavailable","error_description":"soon"}`)
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
+				defer cancel()
+				_, err := c.Exchange(ctx, "subject", nil)
+				var refused *stsclient.Error
+				if !errors.As(err, &refused) || refused.Description != "soon" || !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("got %v", err)
+				}
+			})
 		})
-		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
-		defer cancel()
-		_, err := c.Exchange(ctx, "subject", nil)
-		var refused *stsclient.Error
-		if !errors.As(err, &refused) || refused.Description != "soon" || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v", err)
-		}
-	})
+	}
 }
 
 // TestNeverElsewhere: a token goes to the service over TLS, and to nobody else.
