@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -85,11 +86,19 @@ func TestUnjoinFromElsewhere(t *testing.T) {
 	// A run that could not remove the agent has told the hub, which removes the
 	// identity.
 	f.finalizers(t, managed, klusterlet, `["test.io/held"]`)
-	if code, printed := f.run(t, f.managed, "unjoin", cluster, "--yes", "--timeout=20s"); code != 124 {
-		t.Errorf("it ended with %d:\n%s", code, printed)
+	told := func() bool {
+		now := f.get(t)
+		return !now.Spec.HubAcceptsClient && now.Annotations[names.AnnotationLeft] != ""
 	}
-	if now := f.get(t); now.Spec.HubAcceptsClient || now.Annotations[names.AnnotationLeft] == "" {
-		t.Errorf("the hub was not told: %v, %v", now.Spec.HubAcceptsClient, now.Annotations)
+	// On a busy machine the time can be over before the hub is told.
+	for limit := 20 * time.Second; ; limit *= 3 {
+		code, printed := f.run(t, f.managed, "unjoin", cluster, "--yes", "--timeout="+limit.String())
+		if code == 124 && told() {
+			break
+		}
+		if limit > patience {
+			t.Fatalf("it ended with %d, and the hub was told: %v\n%s", code, told(), printed)
+		}
 	}
 	f.awaitNoIdentity(t)
 	// The next one finds that out without the identity.
