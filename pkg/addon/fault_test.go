@@ -190,8 +190,8 @@ func TestServerRestart(t *testing.T) {
 }
 
 // TestTwoManagers: two add-on managers at once, as when a lease is lost, agree:
-// they make one identity at a time, leave none behind, and both together write
-// no more than each would alone.
+// they make one identity at a time, leave none behind, and do not go on undoing
+// what the other does.
 func TestTwoManagers(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -226,7 +226,8 @@ func TestTwoManagers(t *testing.T) {
 			return strings.Contains(write, "/events")
 		})
 		// Four for each of the three identities, and four to take the last away.
-		if alone := 16; len(both) > 2*alone {
+		// What a cache shows too late is made, or taken away, once more.
+		if alone := 16; len(both) > 2*2*alone {
 			t.Errorf("%s: %d writes:\n%s", name, len(both), strings.Join(both, "\n"))
 		}
 	}
@@ -241,7 +242,9 @@ func TestStaleCache(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.cluster(t, "c1")
-	blind := &blindfold{lifted: make(chan struct{})}
+	blind := blindTo(func(req *http.Request) bool {
+		return strings.Contains(req.URL.Query().Get("labelSelector"), names.LabelTokenInfrastructure)
+	})
 	e.start(t, blind.wrap)
 	e.tokenAddOn(t, "c1", "a1")
 	first := e.awaitReady(t, "c1", "a1", "c1-a1-agent")
@@ -263,8 +266,33 @@ func TestStaleCache(t *testing.T) {
 	e.awaitInfrastructure(t, "c1", "a2")
 }
 
-// blindfold keeps watches of token infrastructure silent until it is lifted.
-type blindfold struct{ lifted chan struct{} }
+// TestStaleAddOns hides from the add-on manager the add-ons that it makes: one
+// that no placement wants any more goes when the manager learns of it.
+func TestStaleAddOns(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.cluster(t, "c1")
+	e.cluster(t, "c2")
+	blind := blindTo(func(req *http.Request) bool { return strings.HasSuffix(req.URL.Path, "/managedclusteraddons") })
+	e.start(t, blind.wrap)
+	e.decide(t, "p", "c1")
+	e.create(t, fleet("a1", placed("p")))
+	e.awaitInstalled(t, "a1", "c1")
+	e.decide(t, "p", "c2")
+	e.awaitInstalled(t, "a1", "c1", "c2")
+	close(blind.lifted)
+	e.awaitInstalled(t, "a1", "c2")
+}
+
+// blindfold keeps watches silent until it is lifted.
+type blindfold struct {
+	hides  func(watch *http.Request) bool
+	lifted chan struct{}
+}
+
+func blindTo(hides func(watch *http.Request) bool) *blindfold {
+	return &blindfold{hides: hides, lifted: make(chan struct{})}
+}
 
 func (f *blindfold) wrap(next http.RoundTripper) http.RoundTripper { return blind{f: f, next: next} }
 
@@ -277,7 +305,7 @@ type blind struct {
 func (b blind) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := b.next.RoundTrip(req)
 	query := req.URL.Query()
-	if err != nil || query.Get("watch") == "" || !strings.Contains(query.Get("labelSelector"), names.LabelTokenInfrastructure) {
+	if err != nil || query.Get("watch") == "" || !b.f.hides(req) {
 		return resp, err
 	}
 	resp.Body = &late{ReadCloser: resp.Body, f: b.f, ended: req.Context().Done(), listed: query.Get("sendInitialEvents") != "true"}

@@ -188,14 +188,9 @@ func knownInstall(p addonv1beta1.InstallProgression) func(config) string {
 // install makes the add-on in the clusters that were decided and deletes what it
 // made in others.
 func (f *Fleet) install(ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn) error {
-	required, complete := sets.New[string](), true
-	for _, strategy := range placements(cma) {
-		clusters, ok, err := decided(ctx, f.Client, strategy.PlacementRef)
-		if err != nil {
-			return err
-		}
-		required.Insert(clusters...)
-		complete = complete && ok
+	required, complete, err := f.required(ctx, cma)
+	if err != nil {
+		return err
 	}
 	var existing addonv1beta1.ManagedClusterAddOnList
 	if err := f.Client.List(ctx, &existing, client.MatchingFields{indexName: cma.Name}, client.UnsafeDisableDeepCopy); err != nil {
@@ -214,6 +209,32 @@ func (f *Fleet) install(ctx context.Context, cma *addonv1beta1.ClusterManagement
 		each(ctx, sets.List(missing), func(cluster string) error { return f.create(ctx, cma, cluster) }),
 		each(ctx, surplus, func(addOn *addonv1beta1.ManagedClusterAddOn) error { return f.remove(ctx, addOn) }),
 	)
+}
+
+// required returns the clusters that were decided, and whether every placement has
+// a decision.
+func (f *Fleet) required(ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn) (required sets.Set[string], complete bool, err error) {
+	required, complete = sets.New[string](), true
+	for _, strategy := range placements(cma) {
+		clusters, ok, err := decided(ctx, f.Client, strategy.PlacementRef)
+		if err != nil {
+			return nil, false, err
+		}
+		required.Insert(clusters...)
+		complete = complete && ok
+	}
+	return required, complete, nil
+}
+
+// surplus reports whether an add-on is to be deleted, as the cache knows. It reads
+// nothing else, and fails only while the cache is stopping.
+func (f *Fleet) surplus(ctx context.Context, addOn client.Object) bool {
+	cma := &addonv1beta1.ClusterManagementAddOn{}
+	if err := f.Client.Get(ctx, client.ObjectKey{Name: addOn.GetName()}, cma); err != nil || !metav1.IsControlledBy(addOn, cma) {
+		return false
+	}
+	required, complete, err := f.required(ctx, cma)
+	return err == nil && complete && !required.Has(addOn.GetNamespace())
 }
 
 // each does something about all items, several at a time, and goes on where it

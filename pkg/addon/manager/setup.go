@@ -11,6 +11,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -57,10 +58,8 @@ func setupFleet(mgr ctrl.Manager, f *Fleet) error {
 		Watches(newDeploymentConfig(), handler.EnqueueRequestsFromMapFunc(l.fleets), builder.WithPredicates(news())).
 		// An add-on that went may have to be made again, a cluster that was
 		// accepted may have to get one.
-		Watches(&addonv1beta1.ManagedClusterAddOn{}, handler.EnqueueRequestsFromMapFunc(named), builder.WithPredicates(predicate.Funcs{
-			CreateFunc: func(event.CreateEvent) bool { return false },
-			UpdateFunc: func(event.UpdateEvent) bool { return false },
-		})).
+		Watches(&addonv1beta1.ManagedClusterAddOn{}, installed{EventHandler: handler.EnqueueRequestsFromMapFunc(named), f: f},
+			builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(l.fleets), builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList && accepts(e.Object) },
 			UpdateFunc: func(e event.UpdateEvent) bool { return !accepts(e.ObjectOld) && accepts(e.ObjectNew) },
@@ -68,6 +67,21 @@ func setupFleet(mgr ctrl.Manager, f *Fleet) error {
 		})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: fleetWorkers}).
 		Complete(f)
+}
+
+// installed maps add-ons to their ClusterManagementAddOns. That one was made is no
+// news, unless no placement wants it by now: then the cache shows it too late.
+type installed struct {
+	handler.EventHandler
+
+	f *Fleet
+}
+
+// Create implements handler.EventHandler.
+func (h installed) Create(ctx context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	if !e.IsInInitialList && h.f.surplus(ctx, e.Object) {
+		h.EventHandler.Create(ctx, e, queue)
+	}
 }
 
 func setupAddOn(mgr ctrl.Manager, a *AddOn) error {
