@@ -286,6 +286,11 @@ func judgeName(f Facts, k Klusterlet, onHub *clusterv1.ManagedCluster) []Finding
 	return []Finding{finding}
 }
 
+// Klusterlet returns the Klusterlet of the installed agent, nil if there is none.
+func (r *Runner) Klusterlet(ctx context.Context) (*operatorv1.Klusterlet, error) {
+	return liveKlusterlet(ctx, r.Client)
+}
+
 // ClusterName returns the name under which this cluster has joined, or asked
 // to, and "" when it has no agent.
 func (r *Runner) ClusterName(ctx context.Context) (string, error) {

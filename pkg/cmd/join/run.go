@@ -21,6 +21,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 )
 
 const (
@@ -44,6 +45,9 @@ func (o *options) run(ctx context.Context, p plan) error {
 	// Before the hub makes a token for a cluster that cannot use it.
 	if err := runner.RefuseOthersAgent(ctx); err != nil {
 		return fleet.Explain(err)
+	}
+	if err := o.keepDriver(ctx, runner); err != nil {
+		return err
 	}
 	if o.refresh {
 		if err := o.keep(ctx, runner, &p); err != nil {
@@ -111,6 +115,28 @@ func (o *options) runner() (*install.Runner, error) {
 	}
 	runner.Skip = o.skip
 	return runner, nil
+}
+
+// keepDriver fills in how the installed agent registers, if no flag says so: what
+// the command waits for, and what is to be done on the hub, follow from it.
+func (o *options) keepDriver(ctx context.Context, runner *install.Runner) error {
+	r := &o.registration
+	if r.driver != "" {
+		return nil
+	}
+	installed, err := runner.Klusterlet(ctx)
+	if err != nil || installed == nil {
+		return err
+	}
+	if pair, ok := identity.OfKlusterlet(installed); ok {
+		r.driver, r.hubARN, r.managedARN = driver.AWSIRSA, pair.Hub.String(), pair.Managed.String()
+		return nil
+	}
+	// A driver that there is not is the operator's to report.
+	if c := installed.Spec.RegistrationConfiguration; c == nil || c.RegistrationDriver.AuthType == "" || c.RegistrationDriver.AuthType == string(driver.CSR) {
+		r.driver = driver.CSR
+	}
+	return nil
 }
 
 // keep fills in, from the installed agent, what a refresh was not given.
