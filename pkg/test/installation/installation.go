@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
@@ -79,6 +80,8 @@ func Create(tb testing.TB, admin client.Client, objects ...client.Object) {
 	}
 }
 
+// awaitServed waits until the client finds the kind of a CRD. The API server
+// establishes a CRD before it lists its kind, and a client goes by the list.
 func awaitServed(tb testing.TB, admin client.Client, name string) {
 	tb.Helper()
 	await.Success(tb, patience, "CRD "+name+" is served", func(ctx context.Context) error {
@@ -86,11 +89,22 @@ func awaitServed(tb testing.TB, admin client.Client, name string) {
 		if err := admin.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
 			return err
 		}
-		for _, c := range crd.Status.Conditions {
-			if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
-				return nil
+		if !slices.ContainsFunc(crd.Status.Conditions, established) {
+			return fmt.Errorf("conditions %+v", crd.Status.Conditions)
+		}
+		kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
+		for _, version := range crd.Spec.Versions {
+			if !version.Served {
+				continue
+			}
+			if _, err := admin.RESTMapper().RESTMapping(kind, version.Name); err != nil {
+				return err
 			}
 		}
-		return fmt.Errorf("conditions %+v", crd.Status.Conditions)
+		return nil
 	})
+}
+
+func established(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+	return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
 }
