@@ -44,9 +44,11 @@ const ConditionRegistrationGranted = "RegistrationGranted"
 
 // Reasons of ConditionRegistrationGranted.
 const (
-	ReasonGranted      = "Granted"
-	ReasonGrantPending = "GrantPending"
-	ReasonGrantFailed  = "GrantFailed"
+	ReasonGranted = "Granted"
+	// ReasonGrantedByHand: a person granted it, and the hub itself has no right to.
+	ReasonGrantedByHand = "GrantedByHand"
+	ReasonGrantPending  = "GrantPending"
+	ReasonGrantFailed   = "GrantFailed"
 	// ReasonIdentifierConflict: another cluster registered with the same identifier before.
 	ReasonIdentifierConflict = "IdentifierConflict"
 	// ReasonInvalidRegistration: the annotations of the cluster cannot be used.

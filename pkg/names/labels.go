@@ -91,6 +91,9 @@ const (
 	// deleted, lets it go although what its registration driver granted cannot be
 	// revoked; an administrator removes that by hand. It is ours.
 	AnnotationAbandonGrants = "open-cluster-management.io/abandon-grants"
+	// AnnotationGrantedBy, on the record of a grant, names the person who made it
+	// with credentials of the outside service that the hub does not have. It is ours.
+	AnnotationGrantedBy = "open-cluster-management.io/granted-by"
 	// AnnotationAcceptedAgent and AnnotationAcceptedAgentAt, on the bindings of
 	// an accepted cluster, name the agent that they are for and the RFC 3339
 	// time at which its CertificateSigningRequest was approved. They are ours.

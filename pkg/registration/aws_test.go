@@ -36,11 +36,23 @@ type eksFleet struct {
 
 	account *aws.Cloud
 	pair    identity.Pair
+	// policy is what the role of the hub's controller may do.
+	policy string
 }
 
 // newEKSFleet starts a fleet with the real aws-iam-authenticator, the roles that
 // users are told to create, and the hub's controllers.
 func newEKSFleet(t *testing.T) *eksFleet {
+	t.Helper()
+	f := newBareEKSFleet(t)
+	// The hub's controller may do what its role allows, and nothing else.
+	key := f.account.AddUser(t, "arn:aws:iam::"+f.pair.Hub.Account+":user/controller", f.policy)
+	f.startEKSHub(t, credentials.NewStaticCredentialsProvider(key.AccessKeyID, key.SecretAccessKey, ""))
+	return f
+}
+
+// newBareEKSFleet is newEKSFleet without the role and the controllers of the hub.
+func newBareEKSFleet(t *testing.T) *eksFleet {
 	t.Helper()
 	account := aws.Start(t)
 	pair := identity.Pair{
@@ -51,7 +63,6 @@ func newEKSFleet(t *testing.T) *eksFleet {
 	managed := controlplane.Start(t, controlplane.WithIssuer("https://"+issuer))
 	account.AddProvider(t, "aws", pair.Managed.Account, "https://"+issuer, managed.KeySet(t))
 	putRole(t, account, pair.RoleOfAgents(identity.Source{Issuer: issuer}, identity.AgentAccounts(namespace, names.KlusterletName)))
-	// The hub's controller may do what its role allows, and nothing else.
 	creatorRole, err := identity.CreatorRole(pair.Hub)
 	if err != nil {
 		t.Fatal(err)
@@ -61,17 +72,19 @@ func newEKSFleet(t *testing.T) *eksFleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := account.AddUser(t, "arn:aws:iam::"+pair.Hub.Account+":user/controller", access)
+	return &eksFleet{fleet: newFleet(t, eks.ControlPlane, managed), account: account, pair: pair, policy: access}
+}
 
-	f := &eksFleet{fleet: newFleet(t, eks.ControlPlane, managed), account: account, pair: pair}
-	granter := awsirsa.NewHub(awsirsa.HubConfig{Cluster: pair.Hub})
+// startEKSHub starts the hub's controllers with AWS credentials.
+func (f *eksFleet) startEKSHub(t *testing.T, own awssdk.CredentialsProvider) {
+	t.Helper()
+	granter := awsirsa.NewHub(awsirsa.HubConfig{Cluster: f.pair.Hub})
 	f.startHub(t, hub.Driver{Hub: granter, Setup: func(_ context.Context, mgr ctrl.Manager) error {
-		config := awsConfig(t, account)
-		config.Credentials = credentials.NewStaticCredentialsProvider(key.AccessKeyID, key.SecretAccessKey, "")
+		config := awsConfig(t, f.account)
+		config.Credentials = own
 		granter.Connect(config, awsauth.Store{Live: mgr.GetAPIReader(), Client: mgr.GetClient()})
 		return nil
 	}})
-	return f
 }
 
 // aws is the driver of the agent's pod.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"k8s.io/utils/clock"
@@ -32,6 +33,12 @@ func runCommand() int {
 // was printed.
 func (f *eksFleet) run(t *testing.T, on *controlplane.ControlPlane, args ...string) (code int, printed string) {
 	t.Helper()
+	return f.runAs(t, nil, on, args...)
+}
+
+// runAs is run with AWS credentials in the environment.
+func (f *eksFleet) runAs(t *testing.T, credentials []string, on *controlplane.ControlPlane, args ...string) (code int, printed string) {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +49,7 @@ func (f *eksFleet) run(t *testing.T, on *controlplane.ControlPlane, args ...stri
 		t.Fatal(err)
 	}
 	c := exec.CommandContext(t.Context(), self, append(args, "--kubeconfig", file)...)
-	c.Env = append(f.account.Environment(), "HOME="+home, asCommand+"=1")
+	c.Env = append(slices.Concat(f.account.Environment(), credentials), "HOME="+home, asCommand+"=1")
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
 	err = c.Run()

@@ -30,7 +30,16 @@ type options struct {
 	yes      cli.Yes
 	choice   acceptance.Choice
 	hubARN   string
+	whose    credentials
 }
+
+// credentials are whose AWS credentials AWS identities are granted and revoked with.
+type credentials string
+
+const (
+	ofHub credentials = "hub"
+	own   credentials = "own"
+)
 
 const (
 	flagHubARN     = "hub-cluster-arn"
@@ -39,7 +48,7 @@ const (
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	o := &options{env: env, out: cli.NewOutput(cli.TableFmt, cli.JSON, cli.YAML, cli.Name, cli.JSONPath)}
+	o := &options{env: env, out: cli.NewOutput(cli.TableFmt, cli.JSON, cli.YAML, cli.Name, cli.JSONPath), whose: ofHub}
 	cmd := &cobra.Command{
 		Use:   "accept [CLUSTER...]",
 		Short: "Accept clusters that ask to join the hub, or deny them",
@@ -52,7 +61,11 @@ none is accepted until one is chosen with --fingerprint.
 An EKS cluster that registers with AWS has no key: the command shows its ARN,
 its account and the IAM role that the hub will trust. With --registration-auth a
 cluster changes between certificates and AWS; it keeps its name and its
-ManifestWorks, and its credential before is worthless from then on.`,
+ManifestWorks, and its credential before is worthless from then on.
+
+The hub controller makes the role of such a cluster in AWS, and removes it. Where
+it has no AWS role that may, --aws-credentials own does both with your AWS
+credentials, which are found as every AWS SDK finds them.`,
 		Example: fmt.Sprintf(`  # Accept a cluster, waiting for its request if need be
   %[1]s accept cluster1 --wait
 
@@ -65,6 +78,9 @@ ManifestWorks, and its credential before is worthless from then on.`,
   # Let a cluster that registered with certificates register with AWS
   %[1]s accept cluster1 --registration-auth awsirsa \
       --managed-cluster-arn arn:aws:eks:us-east-2:222222222222:cluster/cluster1
+
+  # Accept it where the hub controller has no role in AWS, with credentials of yours
+  AWS_PROFILE=hub-admin %[1]s accept cluster1 --aws-credentials own
 
   # And back, with the fingerprint that join printed
   %[1]s accept cluster1 --registration-auth csr --fingerprint SHA256:...`, env.Name),
@@ -96,6 +112,8 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&o.choice.Register.Managed, flagManagedARN, "", "ARN of the managed EKS cluster, where its ManagedCluster does not name it")
 	flags.StringVar(&o.hubARN, flagHubARN, "", "ARN of the hub's EKS cluster, where its ClusterManager does not name it")
 	cli.AliasFlag(cmd, "eks-hub-cluster-arn", flagHubARN)
+	cli.NewEnum(&o.whose, nil, ofHub, own).
+		AddTo(cmd, "aws-credentials", "", "Whose AWS credentials the role of an EKS cluster is made and removed with")
 	o.wait.AddTo(cmd, "wait for the request and for the credential to be issued")
 	o.out.AddTo(cmd)
 	o.env.Kube.AddDryRunFlag(cmd)
@@ -178,6 +196,11 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	r := &acceptance.Runner{Env: o.env, Client: c, Choice: o.choice, Wait: o.wait, HubARN: o.hubARN}
+	if o.whose == own {
+		if err := r.UseOwnCredentials(ctx); err != nil {
+			return err
+		}
+	}
 	if o.all {
 		if o.clusters, err = o.pending(ctx, r); err != nil {
 			return err

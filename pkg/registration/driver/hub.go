@@ -30,8 +30,9 @@ type Admission struct {
 // can be found and removed.
 //
 // Errors of its methods are sentences for the user that name what failed and what
-// to do. One and the same failure has one and the same text: the text becomes a
-// condition, and each change of a condition is a write.
+// to do, and an *UnauthorizedError where it is about rights. One and the same
+// failure has one and the same text: the text becomes a condition, and each change
+// of a condition is a write.
 type Granter interface {
 	Hub
 	// Type is the name under which grants are recorded.
@@ -48,6 +49,16 @@ type Granter interface {
 	// there is no error.
 	Revoke(ctx context.Context, grant Grant) error
 }
+
+// UnauthorizedError is the error of a Granter to which the outside service allows
+// too little, or nothing: somebody else may grant and revoke in its place.
+type UnauthorizedError struct{ Err error }
+
+// Error implements error.
+func (e *UnauthorizedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what the service refused.
+func (e *UnauthorizedError) Unwrap() error { return e.Err }
 
 // Grant is what a driver makes for a cluster, as the hub records it.
 type Grant struct {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/grant"
 )
 
 const (
@@ -43,6 +44,10 @@ type Runner struct {
 
 	// shown are the ARNs that were printed, by cluster.
 	shown map[string]string
+	// hand grants and revokes with AWS credentials of the user's own, nil if the hub
+	// does; granted and revoked are the clusters for which it has.
+	hand             *grant.Hand
+	granted, revoked map[string]bool
 }
 
 // Result is how a cluster ended.
@@ -91,6 +96,9 @@ func (r *Runner) One(ctx context.Context, name string) (Result, error) {
 // explain says what stands in the way of a cluster.
 func (r *Runner) explain(err error, name string, v Verdict) error {
 	try := fmt.Sprintf("see %s, or wait with --wait", r.Env.CommandAt(r.Hub, "check cluster", name))
+	if v.Missing == Grant && r.hand == nil {
+		try += "; where the hub has no AWS role, grant it with your own, with --aws-credentials own"
+	}
 	if v.Missing == Certificate {
 		try = fmt.Sprintf("see %s: the hub may sign no client certificates", r.Env.CommandAt(r.Hub, "check hub"))
 	}
@@ -100,6 +108,8 @@ func (r *Runner) explain(err error, name string, v Verdict) error {
 		return nil
 	case errors.Is(err, errWaiting) && v.Missing == Registration:
 		return cli.NotFoundf("run join on it first, or give --wait", "the hub knows no cluster %s", name)
+	case errors.Is(err, errWaiting) && v.Missing == Revocation:
+		return &cli.Explained{Problem: fmt.Sprintf("cluster %s is denied; waiting for %s", name, v.Waiting), Try: try}
 	case errors.Is(err, errWaiting):
 		return &cli.Explained{Problem: fmt.Sprintf("cluster %s is not accepted with a credential yet: waiting for %s", name, v.Waiting), Try: try}
 	case v.Missing != Nothing:
@@ -119,6 +129,9 @@ func (r *Runner) pass(ctx context.Context, name string, say cli.Say) (Verdict, e
 	if err != nil {
 		return Verdict{}, err
 	}
+	if f.Cluster == nil && r.revoked[name] {
+		return Verdict{}, nil // It was being deleted, and nothing held it any longer.
+	}
 	v, err := Decide(f, choice)
 	if err != nil {
 		return Verdict{}, err
@@ -126,6 +139,22 @@ func (r *Runner) pass(ctx context.Context, name string, say cli.Say) (Verdict, e
 	if err := r.show(f); err != nil {
 		return Verdict{}, err
 	}
+	r.sayWrites(name, v, say)
+	switch r.Env.Kube.DryRun() {
+	case cli.DryRunClient:
+		return Verdict{}, nil
+	case cli.DryRunServer:
+		v.Missing = Nothing
+	case cli.DryRunNone:
+	}
+	if err := r.act(ctx, f, v); err != nil {
+		return v, err
+	}
+	return r.byHand(ctx, f, v)
+}
+
+// sayWrites says what is about to be written.
+func (r *Runner) sayWrites(name string, v Verdict, say cli.Say) {
 	if v.Accept != nil {
 		say("setting hubAcceptsClient to %t%s", *v.Accept, r.Env.Kube.DryRunSuffix())
 	}
@@ -137,14 +166,6 @@ func (r *Runner) pass(ctx context.Context, name string, say cli.Say) (Verdict, e
 		r.Env.Say("%s: %s", name, req.Describe(r.Env.Clock.Now()))
 		say("approving request %s%s", req.Name, r.Env.Kube.DryRunSuffix())
 	}
-	switch r.Env.Kube.DryRun() {
-	case cli.DryRunClient:
-		return Verdict{}, nil
-	case cli.DryRunServer:
-		v.Missing = Nothing
-	case cli.DryRunNone:
-	}
-	return v, r.act(ctx, f, v)
 }
 
 // choice returns what the user wants, with the key of the agent's own where the
@@ -242,6 +263,7 @@ func (r *Runner) result(ctx context.Context, name string, err error) (Result, er
 	res.Accepted = f.Cluster != nil && f.Cluster.Spec.HubAcceptsClient
 	if err == nil {
 		r.summarize(res, f.Cluster)
+		r.sayWho(f)
 	}
 	return res, err
 }

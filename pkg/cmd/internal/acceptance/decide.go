@@ -67,6 +67,8 @@ const (
 	Grant
 	// Report is what the hub says about such an identity.
 	Report
+	// Revocation is that the hub lets a denied cluster go.
+	Revocation
 )
 
 // Verdict is what is to be done now.

@@ -78,11 +78,11 @@ func registers(key string) bool { return slices.Contains(names.RegistrationAnnot
 // there if it was chosen.
 func (r *Runner) eks(ctx context.Context, f *Facts, wanted *clusterv1.ManagedCluster) error {
 	f.EKS = &EKS{}
-	arn, csrOnly, err := r.hubARN(ctx)
+	spec, csrOnly, err := r.hubSpec(ctx)
 	if f.CSROnly = csrOnly; err != nil || csrOnly {
 		return err
 	}
-	hub, err := awsarn.ParseCluster(arn)
+	hub, err := awsarn.ParseCluster(spec.Cluster)
 	if err != nil {
 		return fmt.Errorf("the ARN of the hub: %w", err)
 	}
@@ -118,25 +118,27 @@ func announce(cluster *clusterv1.ManagedCluster, hub awsarn.Cluster, arn string)
 	return err
 }
 
-// hubARN returns the ARN of the hub's EKS cluster, and whether the hub gives no AWS
-// identities. A hub that does not say, or not to this user, may.
-func (r *Runner) hubARN(ctx context.Context) (arn string, csrOnly bool, err error) {
+// hubSpec returns how the hub registers EKS clusters, with the ARN that was given
+// for its own, and whether it gives no AWS identities. A hub that does not say, or
+// not to this user, may.
+func (r *Runner) hubSpec(ctx context.Context) (spec hubspec.Spec, csrOnly bool, err error) {
 	var list operatorv1.ClusterManagerList
 	err = r.Client.List(ctx, &list)
 	if err != nil && !apierrors.IsForbidden(err) && !apimeta.IsNoMatchError(err) {
-		return "", false, fmt.Errorf("the hub's ClusterManager: %w", err)
+		return spec, false, fmt.Errorf("the hub's ClusterManager: %w", err)
 	}
-	arn, csrOnly = r.HubARN, len(list.Items) > 0
+	csrOnly = len(list.Items) > 0
 	for i := range list.Items {
-		if spec, ok := hubspec.Of(&list.Items[i]); ok {
-			arn, csrOnly = cmp.Or(arn, spec.Cluster), false
+		if s, ok := hubspec.Of(&list.Items[i]); ok {
+			spec, csrOnly = s, false
 		}
 	}
-	if arn == "" && !csrOnly {
-		return "", false, cli.Blockedf("give it with --hub-cluster-arn",
+	spec.Cluster = cmp.Or(r.HubARN, spec.Cluster)
+	if spec.Cluster == "" && !csrOnly {
+		return spec, false, cli.Blockedf("give it with --hub-cluster-arn",
 			"the ARN of the hub's EKS cluster is not known here, so that the roles that would be trusted cannot be shown")
 	}
-	return arn, csrOnly, nil
+	return spec, csrOnly, nil
 }
 
 // holder returns another cluster that has the identifier of a pair: one with a

@@ -15,7 +15,9 @@ import (
 )
 
 // brief reports whether something that is missing comes within seconds, as a rule.
-func (m Missing) brief() bool { return m == Certificate || m == Grant || m == Report }
+func (m Missing) brief() bool {
+	return m == Certificate || m == Grant || m == Report || m == Revocation
+}
 
 // suspend denies a cluster that is to register otherwise: the hub lets nobody
 // change how an accepted cluster registers. From here to the next acceptance no

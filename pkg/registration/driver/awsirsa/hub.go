@@ -113,6 +113,19 @@ func (h *Hub) objection(announced *identity.Pair, err error) string {
 // Grant implements driver.Granter. It makes or repairs the role and then its
 // mapping.
 func (h *Hub) Grant(ctx context.Context, grant driver.Grant) (driver.Progress, error) {
+	progress, err := h.grant(ctx, grant)
+	return progress, authorized(err)
+}
+
+// authorized marks the error of a caller whom AWS does not allow enough.
+func authorized(err error) error {
+	if cloud.Unauthorized(err) {
+		return &driver.UnauthorizedError{Err: err}
+	}
+	return err
+}
+
+func (h *Hub) grant(ctx context.Context, grant driver.Grant) (driver.Progress, error) {
 	t, err := h.target(grant)
 	if err != nil {
 		return driver.Progress{}, err
@@ -147,6 +160,10 @@ func (w *waitingError) Error() string { return w.sentence }
 // Revoke implements driver.Granter: the mappings first, so that no session of the
 // role that AWS still honours is anybody on the hub.
 func (h *Hub) Revoke(ctx context.Context, grant driver.Grant) error {
+	return authorized(h.revoke(ctx, grant))
+}
+
+func (h *Hub) revoke(ctx context.Context, grant driver.Grant) error {
 	t, err := h.target(grant)
 	if err != nil {
 		return err

@@ -145,56 +145,52 @@ func (r *Reconciler) provide(ctx context.Context, cluster *clusterv1.ManagedClus
 	if err != nil {
 		return 0, &failure{names.ReasonInvalidRegistration, err}
 	}
-	if err := r.ensureRecord(ctx, cluster, wanted); err != nil {
+	known, err := r.ensureRecord(ctx, cluster, wanted)
+	if err != nil {
 		return 0, err
 	}
-	return r.make(ctx, cluster, by, *plan)
+	return r.make(ctx, cluster, by, known)
 }
 
-// ensureRecord makes the wanted record the only one of its cluster.
-func (r *Reconciler) ensureRecord(ctx context.Context, cluster *clusterv1.ManagedCluster, wanted record) error {
-	others, found, err := r.others(ctx, r.records, wanted)
-	if err == nil && !found {
-		others, found, err = r.others(ctx, r.Live, wanted)
+// ensureRecord makes the wanted record the only one of its cluster, and returns it
+// as it is stored.
+func (r *Reconciler) ensureRecord(ctx context.Context, cluster *clusterv1.ManagedCluster, wanted record) (record, error) {
+	known, others, err := sorted(ctx, r.records, r.Namespace, cluster.Name, &wanted)
+	if err == nil && known == nil {
+		known, others, err = sorted(ctx, r.Live, r.Namespace, cluster.Name, &wanted)
 	}
 	if err != nil {
-		return err
+		return wanted, err
 	}
 	if err := r.revokeAll(ctx, cluster, others); err != nil {
-		return err
+		return wanted, err
 	}
-	if !found {
+	if known == nil {
 		if err := r.conflict(ctx, r.records, wanted); err != nil {
-			return err
+			return wanted, err
 		}
 	}
-	if err := r.hold(ctx, cluster); err != nil || found {
-		return err
+	if err := r.hold(ctx, cluster); err != nil {
+		return wanted, err
 	}
-	return r.create(ctx, wanted)
-}
-
-// others returns the records of a cluster but the wanted one, and whether that is
-// there.
-func (r *Reconciler) others(ctx context.Context, reader client.Reader, wanted record) (others []record, found bool, err error) {
-	records, err := r.list(ctx, reader, wanted.grant.Cluster)
-	for _, known := range records {
-		if known.same(wanted) {
-			found = true
-		} else {
-			others = append(others, known)
-		}
+	if known != nil {
+		return *known, nil
 	}
-	return others, found, err
+	return wanted, r.create(ctx, wanted)
 }
 
 // make calls the driver and reports how far it is.
-func (r *Reconciler) make(ctx context.Context, cluster *clusterv1.ManagedCluster, by driver.Granter, plan driver.Grant) (time.Duration, error) {
+func (r *Reconciler) make(ctx context.Context, cluster *clusterv1.ManagedCluster, by driver.Granter, known record) (time.Duration, error) {
 	var progress driver.Progress
 	err := call(ctx, names.ReasonGrantFailed, func(ctx context.Context) (err error) {
-		progress, err = by.Grant(ctx, plan)
+		progress, err = by.Grant(ctx, known.grant)
 		return err
 	})
+	if _, ok := errors.AsType[*driver.UnauthorizedError](err); ok && known.madeBy() != "" {
+		_, err := r.report(ctx, cluster, metav1.ConditionTrue, names.ReasonGrantedByHand, fmt.Sprintf(
+			"%s granted the identity of the cluster; the hub itself cannot look after it: %s", known.madeBy(), err))
+		return wait.Jitter(recheck, jitter), err
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -212,7 +208,7 @@ func (r *Reconciler) make(ctx context.Context, cluster *clusterv1.ManagedCluster
 
 // keep repairs what was granted to a cluster whose agent still needs it.
 func (r *Reconciler) keep(ctx context.Context, cluster *clusterv1.ManagedCluster) (time.Duration, error) {
-	records, err := r.list(ctx, r.records, cluster.Name)
+	records, err := list(ctx, r.records, r.Namespace, cluster.Name)
 	if err != nil {
 		return 0, err
 	}
@@ -222,7 +218,7 @@ func (r *Reconciler) keep(ctx context.Context, cluster *clusterv1.ManagedCluster
 		if by == nil {
 			continue // That is reported when the grant is to be revoked.
 		}
-		if after, err = r.make(ctx, cluster, by, known.grant); err != nil {
+		if after, err = r.make(ctx, cluster, by, known); err != nil {
 			return 0, err
 		}
 	}

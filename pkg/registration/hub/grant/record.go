@@ -90,21 +90,38 @@ func (r record) same(other record) bool {
 	return r.object.Name == other.object.Name && r.driver == other.driver && equality.Semantic.DeepEqual(r.grant, other.grant)
 }
 
-// list returns the records of a cluster.
-func (r *Reconciler) list(ctx context.Context, reader client.Reader, cluster string) ([]record, error) {
-	var list corev1.ConfigMapList
-	err := reader.List(ctx, &list, client.InNamespace(r.Namespace),
+// madeBy returns who made a grant by hand, empty if nobody did.
+func (r record) madeBy() string { return r.object.Annotations[names.AnnotationGrantedBy] }
+
+// list returns the records of a cluster in the namespace of a hub.
+func list(ctx context.Context, reader client.Reader, namespace, cluster string) ([]record, error) {
+	var found corev1.ConfigMapList
+	err := reader.List(ctx, &found, client.InNamespace(namespace),
 		client.MatchingLabels{names.LabelClusterName: cluster}, client.HasLabels{names.LabelGrant})
 	if err != nil {
 		return nil, fmt.Errorf("records of grants of cluster %s: %w", cluster, err)
 	}
-	records := make([]record, len(list.Items))
-	for i := range list.Items {
-		if records[i], err = parse(&list.Items[i]); err != nil {
+	records := make([]record, len(found.Items))
+	for i := range found.Items {
+		if records[i], err = parse(&found.Items[i]); err != nil {
 			return nil, &failure{names.ReasonRevokeFailed, err}
 		}
 	}
 	return records, nil
+}
+
+// sorted returns the records of a cluster: the wanted one as it is stored, nil if
+// it is not, and the others. Wanted is nil if there should be none.
+func sorted(ctx context.Context, reader client.Reader, namespace, cluster string, wanted *record) (known *record, others []record, err error) {
+	records, err := list(ctx, reader, namespace, cluster)
+	for _, r := range records {
+		if wanted != nil && r.same(*wanted) {
+			known = &r
+		} else {
+			others = append(others, r)
+		}
+	}
+	return known, others, err
 }
 
 // Recorded returns the grants of a driver that are recorded in the namespace of a
@@ -158,9 +175,9 @@ func (e *conflictError) Error() string {
 		e.cluster, e.key, e.holder, e.holder, e.cluster)
 }
 
-// delete deletes a record whose grant is revoked.
-func (r *Reconciler) delete(ctx context.Context, old record) error {
-	err := r.Client.Delete(ctx, old.object, client.Preconditions{UID: &old.object.UID})
+// remove deletes a record whose grant is revoked.
+func remove(ctx context.Context, c client.Client, old record) error {
+	err := c.Delete(ctx, old.object, client.Preconditions{UID: &old.object.UID})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("record of the revoked grant of cluster %s: %w", old.grant.Cluster, err)
 	}

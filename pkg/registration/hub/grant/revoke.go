@@ -30,7 +30,7 @@ const messageRevoked = "What the hub had granted to the identity of the cluster 
 
 // withdraw revokes everything that a cluster was granted and lets the cluster go.
 func (r *Reconciler) withdraw(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
-	records, err := r.list(ctx, r.Live, cluster.Name)
+	records, err := list(ctx, r.Live, r.Namespace, cluster.Name)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (r *Reconciler) withdraw(ctx context.Context, cluster *clusterv1.ManagedClu
 // release revokes what an accepted cluster was granted that registers without a
 // grant now, and takes away what tells of it.
 func (r *Reconciler) release(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
-	records, err := r.list(ctx, r.Live, cluster.Name)
+	records, err := list(ctx, r.Live, r.Namespace, cluster.Name)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (r *Reconciler) release(ctx context.Context, cluster *clusterv1.ManagedClus
 
 // sweep revokes what is recorded for a cluster whose ManagedCluster is gone.
 func (r *Reconciler) sweep(ctx context.Context, name string) error {
-	records, err := r.list(ctx, r.Live, name)
+	records, err := list(ctx, r.Live, r.Namespace, name)
 	if err == nil && len(records) == 0 {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (r *Reconciler) revokeAll(ctx context.Context, cluster *clusterv1.ManagedCl
 			err = nil
 		}
 		if err == nil {
-			err = r.delete(ctx, old)
+			err = remove(ctx, r.Client, old)
 		}
 		if first == nil {
 			first = err

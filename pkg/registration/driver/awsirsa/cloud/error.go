@@ -34,8 +34,10 @@ type Error struct {
 	// not answer.
 	Code string
 
-	hint  string
-	cause error
+	hint string
+	// identity says that the caller has no credential.
+	identity bool
+	cause    error
 }
 
 // Error implements error. The text has nothing in it that differs from one attempt
@@ -54,6 +56,13 @@ func with(code string) string {
 
 // Unwrap returns the SDK's error.
 func (e *Error) Unwrap() error { return e.cause }
+
+// Unauthorized reports whether the caller has no credential, or AWS does not allow
+// a call to it.
+func Unauthorized(err error) bool {
+	call, ok := errors.AsType[*Error](err)
+	return ok && (call.identity || Denied(err))
+}
 
 // Denied reports whether AWS does not allow a call to its caller.
 func Denied(err error) bool {
@@ -91,7 +100,7 @@ func explain(action, resource string, err error) error {
 	}
 	e := &Error{Action: action, Resource: resource, cause: err}
 	if service, operation := inner(err); service != "" && !strings.EqualFold(service, strings.Split(action, ":")[0]) {
-		e.hint = identityHint(service, operation, err)
+		e.hint, e.identity = identityHint(service, operation, err), true
 		return e
 	}
 	answer, ok := errors.AsType[smithy.APIError](err)
