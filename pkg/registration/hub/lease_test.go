@@ -2,7 +2,6 @@ package hub_test
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +10,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,18 +21,21 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// patchAvailable says what an agent says about its API server.
+// patchAvailable says what an agent says about its API server. Conditions that the
+// hub sets at the same time stay.
 func (e *env) patchAvailable(t *testing.T, name string, status metav1.ConditionStatus) {
 	t.Helper()
-	conditions := slices.Clone(e.get(t.Context(), t, name).Status.Conditions)
-	apimeta.SetStatusCondition(&conditions, metav1.Condition{
-		Type: clusterv1.ManagedClusterConditionAvailable, Status: status, Reason: "Test", Message: "said by a test",
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		cluster := e.get(t.Context(), t, name)
+		patch := client.MergeFromWithOptions(cluster.DeepCopy(), client.MergeFromWithOptimisticLock{})
+		apimeta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
+			Type: clusterv1.ManagedClusterConditionAvailable, Status: status, Reason: "Test", Message: "said by a test",
+		})
+		return e.admin.Status().Patch(t.Context(), cluster, patch)
 	})
-	data, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": conditions}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.patchStatus(t, name, string(data))
 }
 
 // renew renews a lease as the cluster's agent, with the time of its clock.
@@ -75,6 +79,9 @@ func TestLeases(t *testing.T) {
 		e.awaitAccepted(t, "steady")
 		e.patchAvailable(t, "steady", metav1.ConditionTrue)
 		agent := e.agent(t, "steady")
+		e.renew(t, agent, "steady", clock.RealClock{}.Now())
+		e.awaitCondition(t, "steady", clusterv1.ManagedClusterConditionClockSynced, metav1.ConditionTrue, names.ReasonClockSynced)
+		e.awaitTaints(t, "steady")
 		before := len(writes.About("steady"))
 		for range 20 {
 			e.renew(t, agent, "steady", clock.RealClock{}.Now())
@@ -102,11 +109,16 @@ func TestLeases(t *testing.T) {
 		}
 		e.awaitTaints(t, "silent", clusterv1.ManagedClusterTaintUnreachable)
 		e.awaitEvent(t, "silent", "AvailableUnknown", names.MessageLeaseUpdateStopped)
-		e.patchAvailable(t, "silent", metav1.ConditionFalse)
-		e.awaitTaints(t, "silent", clusterv1.ManagedClusterTaintUnavailable)
+		// It is not silent again before the test has seen that it was believed.
+		err := e.admin.Patch(t.Context(), e.named("silent"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"leaseDurationSeconds":3600}}`)))
+		if err != nil {
+			t.Fatal(err)
+		}
 		e.renew(t, e.agent(t, "silent"), "silent", clock.RealClock{}.Now())
 		e.patchAvailable(t, "silent", metav1.ConditionTrue)
 		e.awaitTaints(t, "silent")
+		e.patchAvailable(t, "silent", metav1.ConditionFalse)
+		e.awaitTaints(t, "silent", clusterv1.ManagedClusterTaintUnavailable)
 	})
 	t.Run("a skewed clock is named and makes nothing unknown", func(t *testing.T) {
 		t.Parallel()
