@@ -1,10 +1,8 @@
 package addon_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/blindfold"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
 )
 
@@ -242,10 +241,10 @@ func TestStaleCache(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.cluster(t, "c1")
-	blind := blindTo(func(req *http.Request) bool {
+	blind := blindfold.New(func(req *http.Request) bool {
 		return strings.Contains(req.URL.Query().Get("labelSelector"), names.LabelTokenInfrastructure)
 	})
-	e.start(t, blind.wrap)
+	e.start(t, blind.Wrap)
 	e.tokenAddOn(t, "c1", "a1")
 	first := e.awaitReady(t, "c1", "a1", "c1-a1-agent")
 	// It makes the second without having seen that the first is there.
@@ -262,7 +261,7 @@ func TestStaleCache(t *testing.T) {
 	e.tokenAddOn(t, "c1", "a2")
 	e.awaitReady(t, "c1", "a2", "c1-a2-agent")
 	e.delete(t, addOn("c1", "a2"))
-	close(blind.lifted)
+	blind.Lift()
 	e.awaitInfrastructure(t, "c1", "a2")
 }
 
@@ -273,67 +272,13 @@ func TestStaleAddOns(t *testing.T) {
 	e := newEnv(t)
 	e.cluster(t, "c1")
 	e.cluster(t, "c2")
-	blind := blindTo(func(req *http.Request) bool { return strings.HasSuffix(req.URL.Path, "/managedclusteraddons") })
-	e.start(t, blind.wrap)
+	blind := blindfold.New(func(req *http.Request) bool { return strings.HasSuffix(req.URL.Path, "/managedclusteraddons") })
+	e.start(t, blind.Wrap)
 	e.decide(t, "p", "c1")
 	e.create(t, fleet("a1", placed("p")))
 	e.awaitInstalled(t, "a1", "c1")
 	e.decide(t, "p", "c2")
 	e.awaitInstalled(t, "a1", "c1", "c2")
-	close(blind.lifted)
+	blind.Lift()
 	e.awaitInstalled(t, "a1", "c2")
-}
-
-// blindfold keeps watches silent until it is lifted.
-type blindfold struct {
-	hides  func(watch *http.Request) bool
-	lifted chan struct{}
-}
-
-func blindTo(hides func(watch *http.Request) bool) *blindfold {
-	return &blindfold{hides: hides, lifted: make(chan struct{})}
-}
-
-func (f *blindfold) wrap(next http.RoundTripper) http.RoundTripper { return blind{f: f, next: next} }
-
-type blind struct {
-	f    *blindfold
-	next http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (b blind) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := b.next.RoundTrip(req)
-	query := req.URL.Query()
-	if err != nil || query.Get("watch") == "" || !b.f.hides(req) {
-		return resp, err
-	}
-	resp.Body = &late{ReadCloser: resp.Body, f: b.f, ended: req.Context().Done(), listed: query.Get("sendInitialEvents") != "true"}
-	return resp, nil
-}
-
-// late is what a watch tells, behind the list that it may begin with, once the
-// blindfold is lifted.
-type late struct {
-	io.ReadCloser
-
-	f      *blindfold
-	ended  <-chan struct{}
-	begun  []byte
-	listed bool
-}
-
-// Read implements io.Reader.
-func (l *late) Read(p []byte) (int, error) {
-	if l.listed {
-		select {
-		case <-l.f.lifted:
-		case <-l.ended:
-		}
-		return l.ReadCloser.Read(p)
-	}
-	n, err := l.ReadCloser.Read(p)
-	l.begun = append(l.begun, p[:n]...)
-	l.listed = bytes.Contains(l.begun, []byte(metav1.InitialEventsAnnotationKey))
-	return n, err
 }

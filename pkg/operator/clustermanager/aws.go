@@ -61,7 +61,7 @@ func accountAnnotations(cm *operatorv1.ClusterManager) map[string]string {
 // without which the settings would not work.
 func (r *Reconciler) keepAWSAuth(ctx context.Context, s *scope) error {
 	var rights rbacv1.RoleList
-	err := r.client.List(ctx, &rights, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{names.LabelCreatedByClusterManager: s.cm.Name})
+	err := r.uncached.List(ctx, &rights, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{names.LabelCreatedByClusterManager: s.cm.Name})
 	if err != nil {
 		return fmt.Errorf("the rights in %s: %w", metav1.NamespaceSystem, err)
 	}
@@ -74,7 +74,8 @@ func (r *Reconciler) keepAWSAuth(ctx context.Context, s *scope) error {
 // it; else nil. Those clusters would lose the hub, and no controller would remove
 // their roles from AWS.
 func (r *Reconciler) droppedDriver(ctx context.Context, s *scope) (*metav1.Condition, error) {
-	flags, running, err := pass.RunningFlags(ctx, r.client, registrationDeployment(s))
+	// Not from the cache, which may not know yet what runs, and has no records.
+	flags, running, err := pass.RunningFlags(ctx, r.uncached, registrationDeployment(s))
 	if err != nil || !running {
 		return nil, err
 	}
@@ -83,7 +84,6 @@ func (r *Reconciler) droppedDriver(ctx context.Context, s *scope) (*metav1.Condi
 	if i < 0 || slices.Contains(s.Values.RegistrationArgs, flags[i]) {
 		return nil, nil
 	}
-	// Not from the cache, which has no records.
 	clusters, err := driver.GrantedClusters(ctx, r.uncached, s.Values.Namespace, driver.AWSIRSA)
 	if err != nil || len(clusters) == 0 {
 		return nil, err

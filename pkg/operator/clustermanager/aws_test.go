@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/controller"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/blindfold"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
@@ -262,4 +264,29 @@ func TestDriverInUse(t *testing.T) {
 	}
 	h.expectCondition(t, "Applied", metav1.ConditionTrue, operatorv1.ReasonClusterManagerApplied)
 	h.expectAWS(t, awsState{Args: []string{"--enabled-registration-drivers=csr"}})
+}
+
+// TestDriverInUseUnseen: so it is when the operator's cache does not show yet what
+// the operator has made.
+func TestDriverInUseUnseen(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.installAWS(t, withAWS(operatorv1.AwsIrsaConfig{HubClusterArn: hubARN}))
+	connection := h.ConfigForAccount(t, names.OperatorNamespace, names.ClusterManagerOperator)
+	connection.Wrap(blindfold.New(func(watch *http.Request) bool { return strings.HasSuffix(watch.URL.Path, "/deployments") }).Wrap)
+	h.start(t, &operator{}, connection, nil)
+	running := awsState{
+		Args:    []string{"--enabled-registration-drivers=awsirsa", "--hub-cluster-arn=" + hubARN},
+		Account: creatorRole, Pods: creatorRole, AWSAuth: true,
+	}
+	h.expectAWS(t, running)
+	if err := h.admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: names.HubNamespace, Name: "registration-grant-awsirsa-x",
+		Labels: map[string]string{names.LabelGrant: "awsirsa", names.LabelClusterName: "c1"},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	h.installAWS(t, withAWS(operatorv1.AwsIrsaConfig{HubClusterArn: strings.Replace(hubARN, "cluster/hub", "cluster/other", 1)}))
+	h.expectCondition(t, "Applied", metav1.ConditionFalse, clustermanager.ReasonDriverInUse)
+	h.expectAWS(t, running)
 }

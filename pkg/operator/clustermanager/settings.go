@@ -80,7 +80,7 @@ func (r *Reconciler) plan(ctx context.Context, s *scope) ([]pass.Phase[manifests
 		Account:     client.ObjectKey{Namespace: s.Values.Namespace, Name: names.HubRegistrationServiceAccount},
 		Annotations: &s.Values.RegistrationAnnotations,
 	}
-	phases, err := pass.KeepSettings(ctx, r.client, registration, refused, phases)
+	phases, err := pass.KeepSettings(ctx, r.uncached, registration, refused, phases)
 	return phases, refused, err
 }
 

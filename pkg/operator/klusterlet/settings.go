@@ -107,6 +107,6 @@ func (r *Reconciler) plan(ctx context.Context, s *scope) ([]pass.Phase[manifests
 		Account:     client.ObjectKey{Namespace: s.Values.Namespace, Name: names.RegistrationAgentServiceAccount(s.klusterlet.Name)},
 		Annotations: &s.Values.RegistrationAnnotations,
 	}
-	phases, err := pass.KeepSettings(ctx, r.client, agent, refused, phases)
+	phases, err := pass.KeepSettings(ctx, r.uncached, agent, refused, phases)
 	return phases, refused, err
 }

@@ -33,10 +33,12 @@ type Component struct {
 
 // KeepSettings has a component go on with its last good settings, instead of being
 // replaced by one that crashes: it gets the flags that it runs with, and the AWS role
-// without which they would not work. One that does not run is not created. The phases that remain are returned; refused is about the
-// setting, and says what follows from it.
-func KeepSettings[V any](ctx context.Context, reader client.Reader, c Component, refused *metav1.Condition, phases []Phase[V]) ([]Phase[V], error) {
-	flags, running, err := RunningFlags(ctx, reader, c.Deployment)
+// without which they would not work. One that does not run is not created. The
+// phases that remain are returned; refused is about the setting, and says what
+// follows from it. live reads from the API server: what a cache shows late would be
+// kept instead of what runs, or taken away.
+func KeepSettings[V any](ctx context.Context, live client.Reader, c Component, refused *metav1.Condition, phases []Phase[V]) ([]Phase[V], error) {
+	flags, running, err := RunningFlags(ctx, live, c.Deployment)
 	switch {
 	case err != nil:
 		return nil, err
@@ -44,7 +46,7 @@ func KeepSettings[V any](ctx context.Context, reader client.Reader, c Component,
 		refused.Message += ". No " + c.Kind + " is created until then"
 		return phases[:c.Phase], nil
 	}
-	role, err := runningRole(ctx, reader, c.Account)
+	role, err := runningRole(ctx, live, c.Account)
 	if err != nil {
 		return nil, err
 	}
@@ -55,9 +57,9 @@ func KeepSettings[V any](ctx context.Context, reader client.Reader, c Component,
 
 // runningRole returns the annotation with the AWS role that a ServiceAccount's pods
 // have, nil if they have none.
-func runningRole(ctx context.Context, reader client.Reader, key client.ObjectKey) (map[string]string, error) {
+func runningRole(ctx context.Context, live client.Reader, key client.ObjectKey) (map[string]string, error) {
 	var account corev1.ServiceAccount
-	if err := reader.Get(ctx, key, &account); client.IgnoreNotFound(err) != nil {
+	if err := live.Get(ctx, key, &account); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("the AWS role that %s has: %w", key, err)
 	}
 	role := account.Annotations[names.AnnotationAWSRole]
@@ -69,9 +71,9 @@ func runningRole(ctx context.Context, reader client.Reader, key client.ObjectKey
 
 // RunningFlags returns the flags that a Deployment runs with, and false when
 // there is no such Deployment.
-func RunningFlags(ctx context.Context, reader client.Reader, deployment client.ObjectKey) ([]string, bool, error) {
+func RunningFlags(ctx context.Context, live client.Reader, deployment client.ObjectKey) ([]string, bool, error) {
 	var d appsv1.Deployment
-	if err := reader.Get(ctx, deployment, &d); err != nil {
+	if err := live.Get(ctx, deployment, &d); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			return nil, false, nil
 		}
