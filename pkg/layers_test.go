@@ -52,6 +52,7 @@ var imports = map[string][]string{
 	"pkg/webhook":            contract,
 	"pkg/issuer":             contract,
 	"pkg/extauthz":           contract,
+	"pkg/imagepull":          contract,
 	"pkg/local":              leaves,
 
 	"pkg/cmd":         {"pkg", "manifests"},
@@ -68,6 +69,7 @@ var imports = map[string][]string{
 // an internal directory and what is in shared aside: that is where they meet.
 var siblings = []string{
 	"pkg/cmd/", "pkg/operator/", "pkg/registration/driver/", "pkg/registration/hub/", "pkg/helpers/", "pkg/addon/",
+	"pkg/imagepull/",
 }
 
 // shared are children that their siblings may import: the formats below helpers

@@ -1,0 +1,58 @@
+package imagepull
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/owner"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/registry"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// CacheOptions limit the cache of the controllers' manager to what they read:
+// pull secrets without their tokens, and little of ServiceAccounts and namespaces.
+func CacheOptions(config Config) cache.Options {
+	objects := map[client.Object]cache.ByObject{
+		&corev1.Secret{}: {
+			Label:     labels.SelectorFromSet(owner.Labels()),
+			Transform: transform(func(s *corev1.Secret) error { strip(s); return content.Summarize(s) }),
+		},
+		&corev1.ServiceAccount{}: {
+			Transform: transform(func(a *corev1.ServiceAccount) error { strip(a); return nil }),
+		},
+		&corev1.Namespace{}: {
+			Transform: transform(func(n *metav1.PartialObjectMetadata) error { strip(n); return nil }),
+		},
+	}
+	if config.ConfigMap.Name != "" {
+		objects[&corev1.ConfigMap{}] = registry.CacheObject(config.ConfigMap)
+	}
+	return cache.Options{ByObject: objects}
+}
+
+// transform changes the objects of one type, and no others.
+func transform[T any](change func(T) error) func(any) (any, error) {
+	return func(object any) (any, error) {
+		if o, ok := object.(T); ok {
+			return object, change(o)
+		}
+		return object, nil
+	}
+}
+
+// strip leaves out metadata that no decision needs. What others write into
+// annotations can be large, and the one of kubectl apply can hold a token.
+func strip(object metav1.Object) {
+	kept := map[string]string{}
+	for _, key := range []string{names.AnnotationPullSecret, names.AnnotationPullSecretAccount} {
+		if value, ok := object.GetAnnotations()[key]; ok {
+			kept[key] = value
+		}
+	}
+	object.SetAnnotations(kept)
+	object.SetManagedFields(nil)
+}

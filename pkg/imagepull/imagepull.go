@@ -1,0 +1,151 @@
+package imagepull
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/wake"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/registry"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/serviceaccount"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/signer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/token"
+)
+
+// MinTTL is the shortest life that an API server gives a token.
+const MinTTL = 10 * time.Minute
+
+// Config is how pull secrets are kept.
+type Config struct {
+	// Hosts are the registries, in addition to those in ConfigMap, if that is named.
+	Hosts     []string
+	ConfigMap types.NamespacedName
+	// Selection says which ServiceAccounts have a pull secret.
+	Selection serviceaccount.Selection
+	// Attach lists the pull secrets in the ServiceAccounts' imagePullSecrets.
+	Attach bool
+	// Token is what the tokens are for.
+	Token token.Spec
+	// RefreshQPS is how many tokens are replaced a second, at the most.
+	RefreshQPS float32
+	// SigningKeys is where the cluster's keys are read; nil is its API server.
+	SigningKeys signer.Source
+	// Clock is the time.
+	Clock clock.WithTicker
+	// Metrics is where the metrics are registered.
+	Metrics prometheus.Registerer
+}
+
+// Validate checks a configuration, without the network.
+func (c Config) Validate() error {
+	_, err := registry.NewHosts(c.Hosts)
+	errs := []error{err}
+	if len(c.Hosts) == 0 && c.ConfigMap.Name == "" {
+		errs = append(errs, errors.New("no registry is named"))
+	}
+	if c.Token.TTL < MinTTL {
+		errs = append(errs, fmt.Errorf("tokens that live for %s: an API server issues none for less than %s", c.Token.TTL, MinTTL))
+	}
+	if strings.Contains(c.Token.Username, ":") {
+		errs = append(errs, fmt.Errorf("the user name %q: it must not contain a colon", c.Token.Username))
+	}
+	if c.RefreshQPS <= 0 {
+		errs = append(errs, errors.New("the refreshes per second must be more than 0"))
+	}
+	return errors.Join(errs...)
+}
+
+// metrics are those of the four packages.
+type metrics struct {
+	accounts *serviceaccount.Metrics
+	tokens   *token.Metrics
+	hosts    *registry.Metrics
+	keys     *signer.Metrics
+}
+
+func newMetrics(registerer prometheus.Registerer, hosts []string) (m metrics, err error) {
+	var errs [4]error
+	m.accounts, errs[0] = serviceaccount.NewMetrics(registerer)
+	m.tokens, errs[1] = token.NewMetrics(registerer)
+	m.hosts, errs[2] = registry.NewMetrics(registerer, hosts)
+	m.keys, errs[3] = signer.NewMetrics(registerer)
+	return m, errors.Join(errs[:]...)
+}
+
+// Setup adds the controllers to a manager whose cache has CacheOptions.
+func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
+	if err := config.Validate(); err != nil {
+		return err
+	}
+	accounts, tokens := wake.New(), wake.New()
+	hosts, err := registry.NewHosts(config.Hosts, accounts.Ring, tokens.Ring)
+	if err != nil {
+		return err
+	}
+	m, err := newMetrics(config.Metrics, hosts.List())
+	if err != nil {
+		return err
+	}
+	keys := signer.NewKeys(config.Clock)
+	s := setup{Config: config, mgr: mgr, hosts: hosts, keys: keys, metrics: m}
+	return errors.Join(s.registry(), s.signer(tokens), s.serviceAccounts(accounts), s.tokens(ctx, tokens))
+}
+
+// setup is what the controllers have in common.
+type setup struct {
+	Config
+
+	mgr     ctrl.Manager
+	hosts   *registry.Hosts
+	keys    *signer.Keys
+	metrics metrics
+}
+
+func (s setup) registry() error {
+	if s.ConfigMap.Name == "" {
+		return nil
+	}
+	r := &registry.Reconciler{
+		Client: s.mgr.GetClient(), ConfigMap: s.ConfigMap, Hosts: s.hosts,
+		Events: s.mgr.GetEventRecorder("pullsecret.registry"), Metrics: s.metrics.hosts,
+	}
+	return r.SetupWithManager(s.mgr)
+}
+
+func (s setup) signer(changed *wake.Bell) error {
+	source := s.SigningKeys
+	if source == nil {
+		var err error
+		if source, err = signer.APIServer(s.mgr.GetConfig()); err != nil {
+			return err
+		}
+	}
+	return s.mgr.Add(&signer.Reader{Keys: s.keys, Source: source, Changed: changed.Ring, Clock: s.Clock, Metrics: s.metrics.keys})
+}
+
+func (s setup) serviceAccounts(changed *wake.Bell) error {
+	r := &serviceaccount.Reconciler{
+		Client: s.mgr.GetClient(), Live: s.mgr.GetAPIReader(), Clock: s.Clock,
+		Selection: s.Selection, Hosts: s.hosts, Attach: s.Attach,
+		Events: s.mgr.GetEventRecorder("pullsecret.serviceaccount"), Metrics: s.metrics.accounts,
+	}
+	return r.SetupWithManager(s.mgr, changed)
+}
+
+func (s setup) tokens(ctx context.Context, changed *wake.Bell) error {
+	r := &token.Reconciler{
+		Client: s.mgr.GetClient(), Live: s.mgr.GetAPIReader(), Clock: s.Clock,
+		Spec: s.Token, Hosts: s.hosts, Keys: s.keys,
+		Limit:  flowcontrol.NewTokenBucketRateLimiter(s.RefreshQPS, max(1, int(s.RefreshQPS))),
+		Events: s.mgr.GetEventRecorder("pullsecret.token"), Metrics: s.metrics.tokens,
+	}
+	return r.SetupWithManager(ctx, s.mgr, changed)
+}

@@ -1,0 +1,504 @@
+package imagepull_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/registry"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/docs"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/logs"
+)
+
+// dockerConfig is what a kubelet reads.
+type dockerConfig struct {
+	Auths map[string]struct {
+		Auth string `json:"auth"`
+	} `json:"auths"`
+}
+
+func decode(t *testing.T, secret *corev1.Secret) dockerConfig {
+	t.Helper()
+	var config dockerConfig
+	if err := json.Unmarshal(secret.Data[corev1.DockerConfigJsonKey], &config); err != nil {
+		return dockerConfig{}
+	}
+	return config
+}
+
+func hostsOf(t *testing.T, secret *corev1.Secret) []string {
+	t.Helper()
+	return slices.Sorted(maps.Keys(decode(t, secret).Auths))
+}
+
+// tokenOf is the token in a pull secret.
+func tokenOf(t *testing.T, secret *corev1.Secret) string {
+	t.Helper()
+	for _, entry := range decode(t, secret).Auths {
+		text, err := base64.StdEncoding.DecodeString(entry.Auth)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, token, _ := strings.Cut(string(text), ":")
+		return token
+	}
+	t.Fatal("the pull secret has no token")
+	return ""
+}
+
+// authenticates reports whether the API server takes a token for audiences.
+func authenticates(t *testing.T, admin client.Client, token string, audiences ...string) bool {
+	t.Helper()
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences}}
+	if err := admin.Create(t.Context(), review); err != nil {
+		t.Fatal(err)
+	}
+	return review.Status.Authenticated
+}
+
+func TestPullSecretOfASelectedServiceAccount(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	app := e.account(t, "app")
+	other := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "other"}}
+	e.create(t, other)
+	stop := e.start(t)
+	e.settled(t, []string{host}, app)
+	secret := e.secret(t.Context(), t, app)
+	if secret.Type != corev1.SecretTypeDockerConfigJson || len(secret.OwnerReferences) != 1 || secret.OwnerReferences[0].UID != app.UID {
+		t.Errorf("the Secret is %s, owned by %+v", secret.Type, secret.OwnerReferences)
+	}
+	if e.secret(t.Context(), t, other) != nil || len(e.live(t.Context(), t, other).ImagePullSecrets) != 0 {
+		t.Error("a ServiceAccount that was not opted in has a pull secret")
+	}
+	if live := e.live(t.Context(), t, app); len(live.Secrets) != 0 {
+		t.Errorf("mountable Secrets: %v", live.Secrets)
+	}
+	want := []string{
+		"POST /api/v1/namespaces/" + e.namespace + "/secrets",
+		"POST /api/v1/namespaces/" + e.namespace + "/serviceaccounts/app/token",
+		"PATCH /api/v1/namespaces/" + e.namespace + "/secrets/" + secret.Name,
+		"PATCH /api/v1/namespaces/" + e.namespace + "/serviceaccounts/app",
+	}
+	if got := e.writes.About(e.namespace); !slices.Equal(got, want) {
+		t.Errorf("writes %v, want %v: data comes before the entry", got, want)
+	}
+	stop()
+	marker := e.account(t, "marker") // When it has its pull secret, app was looked at.
+	e.start(t)
+	e.settled(t, []string{host}, app, marker)
+	if writes := e.writes.About("app"); len(writes) != 0 {
+		t.Errorf("another process writes %v", writes)
+	}
+}
+
+// TestTokenIsNoCredentialOfTheAPIServer: a token in a pull secret is good for the
+// audience of the registries and for nothing else, and dies with the Secret.
+func TestTokenIsNoCredentialOfTheAPIServer(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	app := e.account(t, "app")
+	stop := e.start(t)
+	e.settled(t, []string{host}, app)
+	stop()
+	secret := e.secret(t.Context(), t, app)
+	token := tokenOf(t, secret)
+	if !authenticates(t, e.admin, token, audience) || authenticates(t, e.admin, token) {
+		t.Error("the token is not for the audience of the registries alone")
+	}
+	if err := e.admin.Delete(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	await.Condition(t, patience, "the token is void", func(context.Context) (bool, error) {
+		return !authenticates(t, e.admin, token, audience), nil
+	})
+}
+
+// TestBurstMintsOnce: of many ServiceAccounts that are made at once each costs one
+// Secret, one token, one write of data and one of its list, whatever caches show.
+func TestBurstMintsOnce(t *testing.T) {
+	t.Parallel()
+	const many = 100
+	e := newEnv(t)
+	e.start(t)
+	var accounts []*corev1.ServiceAccount
+	for i := range many {
+		accounts = append(accounts, e.account(t, fmt.Sprintf("sa%d", i)))
+	}
+	e.settled(t, []string{host}, accounts...)
+	if minted, attached := e.minted(), e.attached(); minted != many || attached != many {
+		t.Errorf("%d tokens and %d entries for %d ServiceAccounts", minted, attached, many)
+	}
+	if made := len(e.writes.About("/secrets")); made != 2*many {
+		t.Errorf("%d writes of Secrets, want %d", made, 2*many)
+	}
+}
+
+func TestRecreatedServiceAccount(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.start(t)
+	first := e.account(t, "app")
+	e.settled(t, []string{host}, first)
+	if err := e.admin.Delete(t.Context(), first.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	second := e.account(t, "app")
+	e.settled(t, []string{host}, second)
+	await.Condition(t, patience, "the Secret of the first is gone", func(ctx context.Context) (bool, error) {
+		return e.secret(ctx, t, first) == nil, nil
+	})
+	if live := e.live(t.Context(), t, second); len(live.ImagePullSecrets) != 1 {
+		t.Errorf("imagePullSecrets: %v", live.ImagePullSecrets)
+	}
+}
+
+// TestDeletedWhileTheControllerWasAway: what it did not see happen, a deleted
+// Secret, is made good at the next start.
+func TestDeletedWhileTheControllerWasAway(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	app := e.account(t, "app")
+	stop := e.start(t)
+	e.settled(t, []string{host}, app)
+	stop()
+	before := e.secret(t.Context(), t, app)
+	if err := e.admin.Delete(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	e.start(t)
+	e.settled(t, []string{host}, app)
+	if after := e.secret(t.Context(), t, app); after.UID == before.UID || !authenticates(t, e.admin, tokenOf(t, after), audience) {
+		t.Error("the token is not that of the new Secret")
+	}
+}
+
+// TestOptingOutLeavesNothing: neither entry nor Secret; entries of others stay.
+func TestOptingOutLeavesNothing(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	app := e.account(t, "app")
+	e.merge(t, app, `{"imagePullSecrets":[{"name":"theirs"}]}`)
+	e.start(t)
+	e.settled(t, []string{host}, app)
+	if live := e.live(t.Context(), t, app); len(live.ImagePullSecrets) != 2 || live.ImagePullSecrets[0].Name != "theirs" {
+		t.Errorf("imagePullSecrets: %v", live.ImagePullSecrets)
+	}
+	e.merge(t, app.DeepCopy(), `{"metadata":{"annotations":{"`+names.AnnotationPullSecret+`":"false"}}}`)
+	await.Condition(t, patience, "the pull secret is gone", func(ctx context.Context) (bool, error) {
+		return e.secret(ctx, t, app) == nil, nil
+	})
+	if live := e.live(t.Context(), t, app); len(live.ImagePullSecrets) != 1 || live.ImagePullSecrets[0].Name != "theirs" {
+		t.Errorf("imagePullSecrets: %v", live.ImagePullSecrets)
+	}
+}
+
+// TestNamespaceOptsIn: the annotation of a namespace is for all of its
+// ServiceAccounts, also when it comes later.
+func TestNamespaceOptsIn(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	app := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "app"}}
+	out := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: e.namespace, Name: "out", Annotations: map[string]string{names.AnnotationPullSecret: "false"},
+	}}
+	marker := e.account(t, "marker")
+	e.create(t, app, out)
+	e.start(t)
+	e.settled(t, []string{host}, marker)
+	e.merge(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.namespace}}, `{"metadata":{"annotations":{"`+names.AnnotationPullSecret+`":"true"}}}`)
+	e.settled(t, []string{host}, app)
+	if e.secret(t.Context(), t, out) != nil {
+		t.Error("a ServiceAccount that is opted out has a pull secret")
+	}
+}
+
+// TestRenewedInPlace: a token is renewed once when it is due, in the same Secret,
+// and nothing else is written.
+func TestRenewedInPlace(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	app := e.account(t, "app")
+	stop := e.start(t)
+	e.settled(t, []string{host}, app)
+	stop()
+	before := e.secret(t.Context(), t, app)
+	e.clock.Step(8 * time.Hour)
+	e.start(t)
+	await.Condition(t, patience, "another token", func(ctx context.Context) (bool, error) {
+		return tokenOf(t, e.secret(ctx, t, app)) != tokenOf(t, before), nil
+	})
+	// By the moved clock the new one is due as well: it must wait all the same.
+	e.settled(t, []string{host}, e.account(t, "marker"))
+	after := e.secret(t.Context(), t, app)
+	if after.UID != before.UID {
+		t.Error("the Secret was made anew")
+	}
+	if writes := e.writes.About("app"); len(writes) != 2 {
+		t.Errorf("writes %v, want one TokenRequest and one of the Secret", writes)
+	}
+}
+
+func TestSpoiledDataIsReplaced(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	app := e.account(t, "app")
+	e.start(t)
+	e.settled(t, []string{host}, app)
+	secret := e.secret(t.Context(), t, app)
+	good := secret.Data[corev1.DockerConfigJsonKey]
+	for name, spoilt := range map[string]string{
+		"no token":        `{"auths":{}}`,
+		"another's token": `{"auths":{"` + host + `":{"auth":"dXNlcjpwYXNzd29yZA=="}}}`,
+		"another host":    strings.Replace(string(good), host, "elsewhere.example.com", 1),
+	} {
+		e.clock.Step(2 * time.Minute) // One token a minute is the most.
+		encoded := base64.StdEncoding.EncodeToString([]byte(spoilt))
+		e.merge(t, secret.DeepCopy(), `{"data":{".dockerconfigjson":"`+encoded+`"}}`)
+		await.Condition(t, patience, name+" is replaced", func(ctx context.Context) (bool, error) {
+			now := e.secret(ctx, t, app)
+			return slices.Equal(hostsOf(t, now), []string{host}) && authenticates(t, e.admin, tokenOf(t, now), audience), nil
+		})
+	}
+}
+
+// TestHostsOfAConfigMap: without a host nothing is written and an event says so;
+// the first host starts the work without a restart; duplicates are one; a list that
+// is emptied leaves what there is.
+func TestHostsOfAConfigMap(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.config.Hosts, e.config.ConfigMap = nil, types.NamespacedName{Namespace: e.namespace, Name: "registries"}
+	hosts := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "registries"}}
+	e.create(t, hosts)
+	app := e.account(t, "app")
+	e.start(t)
+	e.event(t, hosts.Name, registry.ReasonNoHosts, "hosts")
+	if e.secret(t.Context(), t, app) != nil {
+		t.Error("there is a pull secret for no registry")
+	}
+	e.merge(t, hosts.DeepCopy(), `{"data":{"hosts":"b.example.com a.example.com\na.example.com, b.example.com"}}`)
+	e.settled(t, []string{"a.example.com", "b.example.com"}, app)
+	if minted := e.minted(); minted != 1 {
+		t.Errorf("%d tokens", minted)
+	}
+	before := e.secret(t.Context(), t, app)
+	e.clock.Step(2 * time.Minute)
+	e.merge(t, hosts.DeepCopy(), `{"data":{"hosts":"c.example.com:5000"}}`)
+	e.settled(t, []string{"c.example.com:5000"}, app)
+	e.merge(t, hosts.DeepCopy(), `{"data":{"hosts":"https://"}}`)
+	e.event(t, hosts.Name, registry.ReasonHostsInvalid, "https://")
+	e.clock.Step(2 * time.Minute)
+	if err := e.admin.Delete(t.Context(), hosts.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	await.Condition(t, patience, "the list is empty", func(ctx context.Context) (bool, error) {
+		// What is made then gets no pull secret; what was made before shows that.
+		err := e.cached.Get(ctx, client.ObjectKeyFromObject(hosts), &corev1.ConfigMap{})
+		return apierrors.IsNotFound(err), nil
+	})
+	after := e.secret(t.Context(), t, app)
+	if after == nil || after.UID != before.UID || !slices.Equal(hostsOf(t, after), []string{"c.example.com:5000"}) {
+		t.Error("without a host the pull secret did not stay as it was")
+	}
+	if minted := e.minted(); minted != 2 {
+		t.Errorf("%d tokens", minted)
+	}
+}
+
+// TestContendedListIsLeftAlone: a manager that owns imagePullSecrets removes the
+// entry again and again; the controller stops, names it, and goes on when the
+// ServiceAccount changes.
+func TestContendedListIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	app := e.account(t, "app")
+	e.start(t)
+	for range 3 {
+		e.settled(t, []string{host}, app)
+		e.merge(t, app.DeepCopy(), `{"imagePullSecrets":[{"name":"theirs"}]}`, client.FieldOwner("gitops"))
+	}
+	e.event(t, app.Name, names.ReasonPullSecretContended, `"gitops"`)
+	e.settled(t, []string{host}, e.account(t, "marker"))
+	if live := e.live(t.Context(), t, app); len(live.ImagePullSecrets) != 1 || e.attached() != 4 {
+		t.Errorf("after %d writes of ServiceAccounts it lists %v", e.attached(), live.ImagePullSecrets)
+	}
+	e.merge(t, app.DeepCopy(), `{"imagePullSecrets":[{"name":"theirs"},{"name":"another"}]}`, client.FieldOwner("gitops"))
+	e.settled(t, []string{host}, app)
+}
+
+// TestSkewedSigningKeysCauseNoLoop: where the key that signs is not in the key set
+// that is read, because the API servers disagree or never publish it, tokens stay.
+func TestSkewedSigningKeysCauseNoLoop(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	foreign := issuer.JWKS(t, issuer.NewKey(t, "RS256"))
+	e.config.SigningKeys = func(context.Context) ([]byte, error) { return foreign, nil }
+	app := e.account(t, "app")
+	e.start(t)
+	e.settled(t, []string{host}, app)
+	secret := e.secret(t.Context(), t, app)
+	for i := range 5 {
+		e.clock.Step(10 * time.Minute)
+		e.merge(t, secret.DeepCopy(), fmt.Sprintf(`{"metadata":{"annotations":{"look":"%d"}}}`, i))
+	}
+	e.settled(t, []string{host}, e.account(t, "marker"))
+	if minted := e.minted(); minted != 2 {
+		t.Errorf("%d tokens for two ServiceAccounts", minted)
+	}
+}
+
+// TestRetiredSigningKey: a key that the cluster has published and no longer
+// publishes costs each pull secret one new token.
+func TestRetiredSigningKey(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	current := make(chan []byte, 1)
+	current <- plane.KeySet(t)
+	e.config.SigningKeys = func(context.Context) ([]byte, error) {
+		set := <-current
+		defer func() { current <- set }()
+		return set, nil
+	}
+	app := e.account(t, "app")
+	e.start(t)
+	e.settled(t, []string{host}, app)
+	<-current
+	current <- issuer.JWKS(t, issuer.NewKey(t, "RS256"))
+	before := tokenOf(t, e.secret(t.Context(), t, app))
+	await.Condition(t, patience, "another token", func(ctx context.Context) (bool, error) {
+		e.clock.Step(20 * time.Second)
+		return tokenOf(t, e.secret(ctx, t, app)) != before, nil
+	})
+	if minted := e.minted(); minted != 2 {
+		t.Errorf("%d tokens", minted)
+	}
+}
+
+// TestCacheHoldsNoToken: the controllers see only their own Secrets, and no token.
+func TestCacheHoldsNoToken(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.create(t, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "theirs"}, StringData: map[string]string{"password": "1234567890"},
+	})
+	app := e.account(t, "app")
+	e.start(t)
+	e.settled(t, []string{host}, app)
+	token := tokenOf(t, e.secret(t.Context(), t, app))
+	signature := token[strings.LastIndexByte(token, '.')+1:]
+	var cached corev1.SecretList
+	if err := e.cached.List(t.Context(), &cached); err != nil {
+		t.Fatal(err)
+	}
+	if len(cached.Items) != 1 || cached.Items[0].Name == "theirs" {
+		t.Fatalf("%d Secrets are cached", len(cached.Items))
+	}
+	for _, trace := range logs.Traces(signature) {
+		for key, value := range cached.Items[0].Data {
+			if strings.Contains(string(value), trace) {
+				t.Errorf("the token is cached under %s", key)
+			}
+		}
+	}
+}
+
+// TestForeignSecretOfThatNameIsLeftAlone: a Secret that is not the controller's
+// keeps its content, and an event says what is in the way.
+func TestForeignSecretOfThatNameIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	app := e.account(t, "app")
+	foreign := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: names.PullSecret("app", app.UID)},
+		StringData: map[string]string{"password": "1234567890"},
+	}
+	e.create(t, foreign)
+	e.start(t)
+	e.event(t, app.Name, names.ReasonPullSecretNameTaken, foreign.Name)
+	if now := e.secret(t.Context(), t, app); now.ResourceVersion != foreign.ResourceVersion {
+		t.Error("a foreign Secret was written")
+	}
+}
+
+// event waits for an event about an object whose note has a text.
+func (e *env) event(t *testing.T, object, reason, text string) {
+	t.Helper()
+	var last []string
+	await.Condition(t, patience, "event "+reason+" about "+object, func(ctx context.Context) (bool, error) {
+		var found eventsv1.EventList
+		if err := e.admin.List(ctx, &found, client.InNamespace(e.namespace)); err != nil {
+			return false, err
+		}
+		last = nil
+		for i := range found.Items {
+			item := &found.Items[i]
+			last = append(last, item.Regarding.Name+" "+item.Reason+": "+item.Note)
+			if item.Regarding.Name == object && item.Reason == reason && strings.Contains(item.Note, text) {
+				return true, nil
+			}
+		}
+		return false, nil
+	}, func() any { return last })
+}
+
+// TestValidate: what cannot work is refused before anything starts.
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	good := func() imagepull.Config {
+		c := imagepull.Config{Hosts: []string{host}, RefreshQPS: 1}
+		c.Token.TTL = time.Hour
+		return c
+	}
+	if err := good().Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for text, spoil := range map[string]func(*imagepull.Config){
+		"registry":    func(c *imagepull.Config) { c.Hosts = nil },
+		"not a":       func(c *imagepull.Config) { c.Hosts = []string{"https://" + host} },
+		"10m0s":       func(c *imagepull.Config) { c.Token.TTL = time.Minute },
+		"colon":       func(c *imagepull.Config) { c.Token.Username = "a:b" },
+		"more than 0": func(c *imagepull.Config) { c.RefreshQPS = 0 },
+	} {
+		c := good()
+		spoil(&c)
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%v, want %q", err, text)
+		}
+	}
+}
+
+// TestEveryMetricAndEventIsExplained keeps the tables of the page complete.
+func TestEveryMetricAndEventIsExplained(t *testing.T) {
+	t.Parallel()
+	page := docs.Page(t, "image-pull.md")
+	known := docs.Matches(t, `"(ocm_imagepull_\w+)"`, "pkg/imagepull")
+	known = append(known, names.ReasonPullSecretContended, names.ReasonPullSecretNameTaken, names.ReasonPullSecretFailed, registry.ReasonNoHosts, registry.ReasonHostsInvalid)
+	known = append(known, docs.Matches(t, `Reason = "(\w+)"`, "pkg/credential")...)
+	for _, name := range known {
+		if !strings.Contains(page, "`"+name+"`") {
+			t.Errorf("the page does not explain %s", name)
+		}
+	}
+	if len(known) < 15 {
+		t.Errorf("only %d names were found", len(known))
+	}
+}

@@ -1,0 +1,215 @@
+package imagepull_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/token"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/clocks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/docs"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
+)
+
+const (
+	patience = 60 * time.Second
+	host     = "registry.example.com"
+	audience = "registry"
+)
+
+// plane is shared: the controllers of each test see the namespace of theirs alone.
+var plane *controlplane.ControlPlane
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	controlplane.Main(m, &plane)
+}
+
+// permitted is locked while the permissions are made.
+var permitted sync.Mutex
+
+// permit gives the controllers the permissions that the documentation lists.
+func permit(t *testing.T, admin client.Client) {
+	t.Helper()
+	permitted.Lock()
+	defer permitted.Unlock()
+	_, rest, _ := strings.Cut(docs.Page(t, "image-pull.md"), "```yaml\n")
+	text, _, _ := strings.Cut(rest, "```")
+	reader := utilyaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(text), 4096)
+	var objects []*unstructured.Unstructured
+	for {
+		object := &unstructured.Unstructured{}
+		if err := reader.Decode(object); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, object)
+	}
+	if len(objects) != 2 {
+		t.Fatalf("%d documented objects", len(objects))
+	}
+	installation.Apply(t, admin, "test", objects)
+}
+
+// env is a namespace with controllers that see nothing else.
+type env struct {
+	admin     client.Client
+	namespace string
+	config    imagepull.Config
+	clock     *clocks.Moved
+	// writes are those of the controllers that were started last.
+	writes *interrupt.Writes
+	cached client.Reader
+}
+
+func newEnv(t *testing.T) *env {
+	t.Helper()
+	e := &env{admin: plane.Client(t), clock: clocks.NewMoved(t)}
+	permit(t, e.admin)
+	e.config = imagepull.Config{
+		Hosts: []string{host}, Attach: true, RefreshQPS: 1000, Clock: e.clock,
+		Token: token.Spec{Audience: audience, TTL: 12 * time.Hour, Username: "serviceaccount"},
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "pull-"}}
+	e.create(t, namespace)
+	e.namespace = namespace.Name
+	return e
+}
+
+// start runs the controllers until the test ends or stop is called, with the
+// permissions of the documentation.
+func (e *env) start(t *testing.T) (stop func()) {
+	t.Helper()
+	e.writes = interrupt.Count(func(write, part string) bool { return strings.Contains(write, part) })
+	connection := plane.ConfigForAccount(t, "ocm-imagepull", "imagepull")
+	connection.Wrap(e.writes.Wrap)
+	options := imagepull.CacheOptions(e.config)
+	options.DefaultNamespaces = map[string]cache.Config{e.namespace: {}}
+	return controllers.Start(t, connection, manager.Options{Cache: options}, func(ctx context.Context, mgr manager.Manager) error {
+		config := e.config
+		config.Metrics = prometheus.NewRegistry()
+		e.cached = mgr.GetClient()
+		return imagepull.Setup(ctx, mgr, config)
+	})
+}
+
+func (e *env) create(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	for _, object := range objects {
+		if err := e.admin.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// account makes a ServiceAccount that is opted in.
+func (e *env) account(t *testing.T, name string) *corev1.ServiceAccount {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: e.namespace, Name: name, Annotations: map[string]string{names.AnnotationPullSecret: "true"},
+	}}
+	e.create(t, account)
+	return account
+}
+
+func (e *env) merge(t *testing.T, object client.Object, patch string, options ...client.PatchOption) {
+	t.Helper()
+	if err := e.admin.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch)), options...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// secret is the pull secret of a ServiceAccount, nil if there is none.
+func (e *env) secret(ctx context.Context, t *testing.T, account *corev1.ServiceAccount) *corev1.Secret {
+	t.Helper()
+	var found corev1.Secret
+	err := e.admin.Get(ctx, client.ObjectKey{Namespace: e.namespace, Name: names.PullSecret(account.Name, account.UID)}, &found)
+	if apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return &found
+}
+
+// settled waits until ServiceAccounts have pull secrets for hosts and list them.
+func (e *env) settled(t *testing.T, hosts []string, accounts ...*corev1.ServiceAccount) {
+	t.Helper()
+	await.Completion(t, patience, func(ctx context.Context) string {
+		for _, account := range accounts {
+			if missing := e.missing(ctx, t, account, hosts); missing != "" {
+				return account.Name + ": " + missing
+			}
+		}
+		return ""
+	})
+}
+
+func (e *env) missing(ctx context.Context, t *testing.T, account *corev1.ServiceAccount, hosts []string) string {
+	t.Helper()
+	secret := e.secret(ctx, t, account)
+	if secret == nil {
+		return "no Secret"
+	}
+	if found := hostsOf(t, secret); fmt.Sprint(found) != fmt.Sprint(hosts) {
+		return fmt.Sprintf("for %v", found)
+	}
+	if e.config.Attach && !lists(e.live(ctx, t, account), secret.Name) {
+		return "not listed"
+	}
+	return ""
+}
+
+func (e *env) live(ctx context.Context, t *testing.T, account *corev1.ServiceAccount) *corev1.ServiceAccount {
+	t.Helper()
+	var live corev1.ServiceAccount
+	if err := e.admin.Get(ctx, client.ObjectKeyFromObject(account), &live); err != nil {
+		t.Fatal(err)
+	}
+	return &live
+}
+
+func lists(account *corev1.ServiceAccount, secret string) bool {
+	for _, entry := range account.ImagePullSecrets {
+		if entry.Name == secret {
+			return true
+		}
+	}
+	return false
+}
+
+// minted are the TokenRequests for pull secrets of the controllers started last.
+func (e *env) minted() int {
+	return len(e.writes.About("/namespaces/"+e.namespace+"/serviceaccounts/")) - e.attached()
+}
+
+// attached are the writes of ServiceAccounts.
+func (e *env) attached() int {
+	return len(e.writes.About("PATCH /api/v1/namespaces/" + e.namespace + "/serviceaccounts/"))
+}

@@ -1,0 +1,85 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Key is the key of the hosts in a ConfigMap, separated by space or commas.
+const Key = "hosts"
+
+// Reasons of events about the ConfigMap.
+const (
+	ReasonHostsInvalid = "RegistryHostsInvalid"
+	ReasonNoHosts      = "NoRegistryHosts"
+)
+
+// Reconciler takes hosts from a ConfigMap.
+type Reconciler struct {
+	// Client reads from the cache.
+	Client client.Reader
+	// ConfigMap is where the hosts are.
+	ConfigMap types.NamespacedName
+	// Hosts is kept up to date.
+	Hosts *Hosts
+	// Events says what is wrong with the ConfigMap.
+	Events events.EventRecorder
+	// Metrics shows how many hosts there are.
+	Metrics *Metrics
+}
+
+// CacheObject limits a cache to the one ConfigMap.
+func CacheObject(configMap types.NamespacedName) cache.ByObject {
+	return cache.ByObject{
+		Namespaces: map[string]cache.Config{configMap.Namespace: {}},
+		Field:      fields.OneTermEqualSelector("metadata.name", configMap.Name),
+	}
+}
+
+// SetupWithManager starts the controller with mgr.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("pullsecret.registry").For(&corev1.ConfigMap{}).Complete(r)
+}
+
+// Reconcile implements reconcile.Reconciler. Hosts that cannot be read leave the
+// list as it is; a ConfigMap that is gone has none.
+func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	var found corev1.ConfigMap
+	err := r.Client.Get(ctx, r.ConfigMap, &found)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	hosts, invalid := normalize(strings.FieldsFunc(found.Data[Key], separates))
+	if invalid != nil {
+		r.warn(&found, ReasonHostsInvalid, fmt.Sprintf("%v; pull secrets keep the hosts from before", invalid))
+		return ctrl.Result{}, nil
+	}
+	changed := r.Hosts.extend(hosts)
+	now := r.Hosts.List()
+	r.Metrics.observe(now)
+	if changed {
+		klog.FromContext(ctx).Info("Registry hosts changed", "hosts", now)
+	}
+	if len(now) == 0 && !apierrors.IsNotFound(err) {
+		r.warn(&found, ReasonNoHosts, "There is no registry host, so no pull secret is written until this ConfigMap names one under the key "+Key)
+	}
+	return ctrl.Result{}, nil
+}
+
+func (r *Reconciler) warn(found *corev1.ConfigMap, reason, message string) {
+	regarding := &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: found.Namespace, Name: found.Name, UID: found.UID}
+	r.Events.Eventf(regarding, nil, corev1.EventTypeWarning, reason, "PullSecrets", "%s", message)
+}
+
+func separates(r rune) bool { return strings.ContainsRune(" \t\r\n,", r) }

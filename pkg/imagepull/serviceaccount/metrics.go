@@ -1,0 +1,19 @@
+package serviceaccount
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Metrics shows what is in the way.
+type Metrics struct {
+	contended prometheus.Gauge
+}
+
+// NewMetrics registers the metrics.
+func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
+	m := &Metrics{contended: prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "ocm_imagepull_contended",
+		Help: "ServiceAccounts whose pull secret is not listed because another manager keeps removing it.",
+	})}
+	return m, registry.Register(m.contended)
+}
+
+func (m *Metrics) observe(c *contention) { m.contended.Set(float64(c.stopped())) }

@@ -1,0 +1,131 @@
+package serviceaccount
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/owner"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// Owner is the field manager of everything this controller writes.
+const Owner client.FieldOwner = "ocm.pullsecret.serviceaccount"
+
+// takenDelay is how long a ServiceAccount waits whose pull secret's name is taken:
+// Secrets without our label are not watched.
+const takenDelay = 10 * time.Minute
+
+// Hosts is the list of registry hosts.
+type Hosts interface {
+	List() []string
+}
+
+// Reconciler gives ServiceAccounts their pull secrets.
+type Reconciler struct {
+	// Client writes, and reads from the cache, which has Summaries for data.
+	Client client.Client
+	// Live reads from the API server what the cache leaves out.
+	Live client.Reader
+	// Clock is the time.
+	Clock clock.PassiveClock
+	// Selection says which ServiceAccounts have one.
+	Selection Selection
+	// Hosts are the registries; without any, nothing is made.
+	Hosts Hosts
+	// Attach lists the pull secrets in imagePullSecrets.
+	Attach bool
+	// Events says on ServiceAccounts what is in the way.
+	Events events.EventRecorder
+	// Metrics shows the same.
+	Metrics *Metrics
+
+	contention *contention
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	defer r.Metrics.observe(r.contention)
+	var account corev1.ServiceAccount
+	if err := r.Client.Get(ctx, req.NamespacedName, &account); err != nil {
+		r.contention.forget(req.NamespacedName)
+		return ctrl.Result{}, client.IgnoreNotFound(err) // Its Secret is an orphan, which package token deletes.
+	}
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: req.Namespace}, namespace); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err) // Its event brings the ServiceAccount back.
+	}
+	if account.DeletionTimestamp != nil || namespace.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil
+	}
+	if !r.Selection.Selects(&account, namespace) {
+		return ctrl.Result{}, settled(r.remove(ctx, &account))
+	}
+	err := r.ensure(ctx, &account)
+	if errors.Is(err, errTaken) {
+		r.warn(&account, names.ReasonPullSecretNameTaken, err.Error())
+		return ctrl.Result{RequeueAfter: takenDelay}, nil
+	}
+	return ctrl.Result{}, settled(err)
+}
+
+// ensure makes the pull secret, and lists it once it can be used.
+func (r *Reconciler) ensure(ctx context.Context, account *corev1.ServiceAccount) error {
+	if len(r.Hosts.List()) == 0 { // Paused; a change of the list wakes everything.
+		return nil
+	}
+	secret, err := r.ensureSecret(ctx, account)
+	if err != nil {
+		return err
+	}
+	if !r.Attach || !content.Of(secret).Usable(r.Clock.Now()) {
+		return nil
+	}
+	return r.attach(ctx, account, secret.Name)
+}
+
+// remove takes away what a ServiceAccount got before it was opted out: first the
+// entry, because pods are created with it.
+func (r *Reconciler) remove(ctx context.Context, account *corev1.ServiceAccount) error {
+	r.contention.forget(client.ObjectKeyFromObject(account))
+	want := newSecret(account)
+	if err := r.detach(ctx, account, want.Name); err != nil {
+		return err
+	}
+	var found corev1.Secret
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), &found); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !ours(&found, account) || found.DeletionTimestamp != nil {
+		return nil
+	}
+	if err := r.Client.Delete(ctx, &found, client.Preconditions{UID: &found.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete the pull secret %s: %w", client.ObjectKeyFromObject(&found), err)
+	}
+	return nil
+}
+
+// settled forgives errors that only say that the ServiceAccount changed or that its
+// namespace is going: both come as events.
+func settled(err error) error {
+	if apierrors.IsConflict(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return nil
+	}
+	return err
+}
+
+func (r *Reconciler) warn(account *corev1.ServiceAccount, reason, message string) {
+	ref := metav1.OwnerReference{APIVersion: "v1", Kind: "ServiceAccount", Name: account.Name, UID: account.UID}
+	r.Events.Eventf(owner.Reference(account.Namespace, ref), nil, corev1.EventTypeWarning, reason, "AttachPullSecret", "%s", message)
+}

@@ -1,0 +1,90 @@
+package serviceaccount
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/owner"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// errTaken is about a Secret that is not ours.
+var errTaken = errors.New("is not this controller's")
+
+// newSecret is a ServiceAccount's pull secret as it begins.
+func newSecret(account *corev1.ServiceAccount) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:   account.Namespace,
+			Name:        names.PullSecret(account.Name, account.UID),
+			Labels:      owner.Labels(),
+			Annotations: map[string]string{names.AnnotationPullSecretAccount: account.Name},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "v1", Kind: "ServiceAccount", Name: account.Name, UID: account.UID,
+			}},
+		},
+		Type: corev1.SecretTypeDockerConfigJson,
+		Data: content.Empty(),
+	}
+}
+
+// ensureSecret returns the pull secret as the cache has it, and makes what is
+// missing. One that was made just now comes back as an event.
+func (r *Reconciler) ensureSecret(ctx context.Context, account *corev1.ServiceAccount) (*corev1.Secret, error) {
+	want := newSecret(account)
+	var found corev1.Secret
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), &found)
+	if err == nil && ours(&found, account) {
+		return &found, nil
+	}
+	if apierrors.IsNotFound(err) {
+		err = r.Client.Create(ctx, want, Owner)
+		if err == nil {
+			return want, nil
+		}
+		if apierrors.IsAlreadyExists(err) { // The cache does not hold it yet, or it lost its label.
+			err = r.Live.Get(ctx, client.ObjectKeyFromObject(want), &found)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pull secret %s: %w", client.ObjectKeyFromObject(want), err)
+	}
+	return &found, r.repairSecret(ctx, &found, account)
+}
+
+// ours reports whether a Secret is the pull secret of a ServiceAccount.
+func ours(secret *corev1.Secret, account *corev1.ServiceAccount) bool {
+	ref, ok := owner.Of(secret)
+	return ok && ref.UID == account.UID
+}
+
+// repairSecret gives a pull secret its metadata back. The name has the UID in it,
+// so that a Secret which has it, the type, and one of the marks was made here.
+func (r *Reconciler) repairSecret(ctx context.Context, found *corev1.Secret, account *corev1.ServiceAccount) error {
+	if ours(found, account) {
+		return nil
+	}
+	want := newSecret(account)
+	marked := found.Annotations[names.AnnotationPullSecretAccount] == account.Name || maps.Equal(found.Labels, want.Labels)
+	if found.Type != want.Type || !marked {
+		return fmt.Errorf("the Secret %s %w: delete or rename it, and the pull secret of ServiceAccount %s is made under its name",
+			client.ObjectKeyFromObject(found), errTaken, account.Name)
+	}
+	config := corev1ac.Secret(want.Name, want.Namespace).WithUID(found.UID).
+		WithLabels(want.Labels).WithAnnotations(want.Annotations).
+		WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion("v1").WithKind("ServiceAccount").WithName(account.Name).WithUID(account.UID))
+	if err := r.Client.Apply(ctx, config, Owner, client.ForceOwnership); err != nil {
+		return fmt.Errorf("repair the pull secret %s: %w", client.ObjectKeyFromObject(want), err)
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package signer_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/signer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
+)
+
+func TestRetired(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name string
+		// history is what happens minute by minute; later is told for the rest.
+		history func(k *signer.Keys, minute int)
+		minutes int
+		retired bool
+	}{
+		{name: "before the first key set nothing is retired", history: func(*signer.Keys, int) {}, minutes: 60},
+		{name: "an unknown key waits", history: func(k *signer.Keys, _ int) { k.Publish("new") }, minutes: 4},
+		{name: "an unknown key is retired after a while", history: func(k *signer.Keys, _ int) { k.Publish("new") }, minutes: 5, retired: true},
+		{name: "a key that is not the newest stays", history: func(k *signer.Keys, _ int) { k.Publish("new", "old"); k.Signed("new") }, minutes: 60},
+		{name: "a key that goes is retired", history: func(k *signer.Keys, minute int) {
+			k.Publish("new")
+			if minute < 30 {
+				k.Publish("old")
+			}
+		}, minutes: 35, retired: true},
+		{name: "a key that just went stays", history: func(k *signer.Keys, minute int) {
+			k.Publish("new")
+			if minute < 30 {
+				k.Publish("old")
+			}
+		}, minutes: 33},
+		{name: "the key of new tokens stays though no server that is read publishes it", history: func(k *signer.Keys, minute int) {
+			k.Publish("new")
+			if minute == 0 {
+				k.Signed("old")
+			}
+		}, minutes: 60},
+		{name: "where the signing key was never published nothing is retired", history: func(k *signer.Keys, _ int) { k.Publish("new"); k.Signed("elsewhere") }, minutes: 60},
+		{name: "a signing key that went is no obstacle", history: func(k *signer.Keys, minute int) {
+			k.Publish("new")
+			if minute < 30 {
+				k.Publish("old")
+				k.Signed("old")
+			}
+		}, minutes: 60, retired: true},
+		{name: "servers that disagree retire nothing", history: func(k *signer.Keys, minute int) {
+			if minute%2 == 0 {
+				k.Publish("new")
+			} else {
+				k.Publish("old")
+			}
+		}, minutes: 60},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			c := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
+			k := signer.NewKeys(c)
+			for minute := range tc.minutes {
+				tc.history(k, minute)
+				c.SetTime(c.Now().Add(time.Minute))
+			}
+			if got := k.Retired("old"); got != tc.retired {
+				t.Errorf("retired: %v", got)
+			}
+		})
+	}
+}
+
+// TestReaderOutlivesFailures: a source that fails retires nothing and is asked
+// again; the first settled knowledge is announced, and each change of it once.
+func TestReaderOutlivesFailures(t *testing.T) {
+	t.Parallel()
+	key := issuer.NewKey(t, "ES256")
+	set := issuer.JWKS(t, key)
+	synctest.Test(t, func(t *testing.T) {
+		metrics, err := signer.NewMetrics(prometheus.NewRegistry())
+		if err != nil {
+			t.Fatal(err)
+		}
+		wall := clock.RealClock{} // The bubble's.
+		began := wall.Now()
+		var changes atomic.Int32
+		keys := signer.NewKeys(wall)
+		reader := &signer.Reader{Keys: keys, Clock: wall, Metrics: metrics, Changed: func() { changes.Add(1) }, Source: func(context.Context) ([]byte, error) {
+			if wall.Since(began) < 10*time.Minute {
+				return nil, errors.New("not now")
+			}
+			return set, nil
+		}}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _ = reader.Start(ctx) }()
+		wall.Sleep(14 * time.Minute)
+		if keys.Retired("old") || changes.Load() != 0 {
+			t.Errorf("%d changes while little is known", changes.Load())
+		}
+		wall.Sleep(time.Hour)
+		if !keys.Retired("old") || keys.Retired(key.ID) || changes.Load() != 1 {
+			t.Errorf("%d changes", changes.Load())
+		}
+		cancel()
+		synctest.Wait()
+	})
+}

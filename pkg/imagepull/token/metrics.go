@@ -1,0 +1,41 @@
+package token
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+)
+
+// Metrics counts what is done.
+type Metrics struct {
+	refreshes *prometheus.CounterVec
+	orphans   prometheus.Counter
+}
+
+// NewMetrics registers the metrics.
+func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
+	m := &Metrics{
+		refreshes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ocm_imagepull_refresh_total",
+			Help: "Tokens of pull secrets that were needed, by the reason and the result: succeeded or failed.",
+		}, []string{"reason", "result"}),
+		orphans: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "ocm_imagepull_orphans_deleted_total",
+			Help: "Pull secrets that were deleted because their ServiceAccount is gone.",
+		}),
+	}
+	for _, c := range []prometheus.Collector{m.refreshes, m.orphans} {
+		if err := registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *Metrics) refreshed(reason credential.Reason, err error) {
+	result := "succeeded"
+	if err != nil {
+		result = "failed"
+	}
+	m.refreshes.WithLabelValues(string(reason), result).Inc()
+}

@@ -1,0 +1,43 @@
+package names
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Image pull secrets.
+const (
+	// AnnotationPullSecret, on a ServiceAccount or on a namespace, is "true" or
+	// "false": whether a pull secret is kept for it. A ServiceAccount's own
+	// annotation overrides that of its namespace.
+	AnnotationPullSecret = "imagepull.open-cluster-management.io/pull-secret"
+	// AnnotationPullSecretAccount, on a pull secret, names its ServiceAccount.
+	AnnotationPullSecretAccount = "imagepull.open-cluster-management.io/service-account"
+	// LabelManagedBy is Kubernetes' label for what manages an object, and
+	// ManagedByImagePull its value on pull secrets.
+	LabelManagedBy     = "app.kubernetes.io/managed-by"
+	ManagedByImagePull = "ocm-imagepull"
+)
+
+// Reasons of events about pull secrets.
+const (
+	ReasonPullSecretContended = "PullSecretContended"
+	ReasonPullSecretNameTaken = "PullSecretNameTaken"
+	ReasonPullSecretFailed    = "PullSecretFailed"
+)
+
+// PullSecret is the name of a ServiceAccount's pull secret. It follows from the
+// UID, so that nothing has to be remembered, and a recreated ServiceAccount gets
+// a new one.
+func PullSecret(account string, uid types.UID) string {
+	const most = 253 // The longest name of a Secret.
+	sum := sha256.Sum256([]byte(uid))
+	suffix := "-pull-" + hex.EncodeToString(sum[:3])
+	if len(account)+len(suffix) > most {
+		account = strings.TrimRight(account[:most-len(suffix)], ".-")
+	}
+	return account + suffix
+}
