@@ -48,6 +48,7 @@ func roles() []*cobra.Command {
 		newExtAuthz(),
 		newSpoke(),
 		newIssuer(),
+		newImagePull(),
 		newKlusterlet(),
 	}
 }

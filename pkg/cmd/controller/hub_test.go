@@ -47,6 +47,15 @@ func TestFlagsAreJudgedFirst(t *testing.T) {
 		{[]string{"extauthz", "--from-hub", "--client-ca-file=x"}, []string{"--tls-cert-file"}},
 		{[]string{"extauthz", "--from-hub", "--tls-cert-file=x", "--tls-key-file=y", "--client-san=z"}, []string{"--client-ca-file"}},
 		{[]string{"extauthz", "--clusters-config=x"}, []string{"hub's kubeconfig", "/nonexistent"}},
+		{[]string{"imagepull", "--audience=a"}, []string{"--registry", "--registry-configmap"}},
+		{[]string{"imagepull", "--registry=r"}, []string{"--audience is missing", `--audience ""`}},
+		{[]string{"imagepull", "--registry=https://r", "--audience=a"}, []string{`"https://r" is not a registry host`}},
+		{[]string{"imagepull", "--registry-configmap=r", "--audience=a"}, []string{"NAMESPACE/NAME"}},
+		{[]string{"imagepull", "--registry=r", "--audience=a", "--token-ttl=5m"}, []string{"5m0s", "10m0s"}},
+		{[]string{"imagepull", "--registry=r", "--audience=a", "--namespace-selector=a b"}, []string{"--namespace-selector"}},
+		{[]string{"imagepull", "--registry=r", "--audience=a", "--service-account-selector=a b"}, []string{"--service-account-selector"}},
+		{[]string{"imagepull", "--registry=r", "--audience=a", "--attach=secrets"}, []string{"imagePullSecrets, none"}},
+		{[]string{"imagepull", "--registry=r", "--audience="}, []string{"/nonexistent"}},
 		{[]string{"cleanup", "--denied-for=-1h"}, []string{"--denied-for"}},
 	} {
 		cmd := controller.New()
