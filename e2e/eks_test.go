@@ -49,7 +49,7 @@ func startEKS(t *testing.T, mode string, flags ...string) *eks {
 		t.Skip("on kind nobody can tell the API server whom to ask about tokens")
 	}
 	cloud := aws.Start(t)
-	hub := authenticator.New(t, cloud, aws.Cluster{ARN: eksARN("hub"), AuthenticationMode: mode})
+	hub := authenticator.New(t, cloud, aws.Cluster{ARN: eksARN("hub"), Issuer: "https://" + eksIssuer, AuthenticationMode: mode})
 	flags = append(flags, "--managed", "2", "--image", sampleImage+"="+sampleBinary())
 	for _, arg := range hub.APIServerArgs() {
 		flags = append(flags, "--apiserver-arg", arg)

@@ -49,6 +49,7 @@ func TestEKS(t *testing.T) {
 	t.Run("the agents outlive tokens and sessions", e.testRenewal)
 	t.Run("a cluster's identity is good for that cluster alone", e.testIsolation)
 	t.Run("a denied cluster has nothing left in AWS, and comes back", e.testDenied)
+	t.Run("a Pod on the hub finds what is left in AWS", e.testOrphans)
 	t.Run("unjoin leaves nothing in IAM and EKS", e.testUnjoin)
 	if refused := e.cloud.RefusedHosts(); len(refused) > 0 {
 		t.Errorf("somebody wanted to reach %v through the proxy", refused)
@@ -58,13 +59,20 @@ func TestEKS(t *testing.T) {
 // joinEKS joins a cluster as the hub's join command says.
 func (e *eks) joinEKS(t *testing.T, cluster string, flags ...string) {
 	t.Helper()
+	e.must(t, append(append(e.joinArgs(t, cluster), "--registration-auth=aws-irsa",
+		"--eks-hub-cluster-arn", eksARN("hub"), "--managed-cluster-arn", eksARN(cluster)), flags...)...)
+}
+
+// joinArgs are those of a join by somebody who has a bootstrap token of the hub and
+// nothing else there.
+func (e *eks) joinArgs(t *testing.T, cluster string) []string {
+	t.Helper()
 	token := strings.TrimSpace(e.must(t, "get", "token", "--context", "hub", "-o", "jsonpath={.hub-token}"))
 	config := e.config(t, "hub")
-	e.must(t, append([]string{
-		"join", "--context", cluster, "--cluster-name", cluster, "--registration-auth=aws-irsa",
+	return []string{
+		"join", "--context", cluster, "--cluster-name", cluster,
 		"--hub-token-file", writeFile(t, []byte(token)), "--hub-apiserver", config.Host, "--ca-file", writeFile(t, config.CAData),
-		"--eks-hub-cluster-arn", eksARN("hub"), "--managed-cluster-arn", eksARN(cluster),
-	}, flags...)...)
+	}
 }
 
 // accept accepts a cluster, and checks that it is told whom it trusts.

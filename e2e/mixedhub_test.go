@@ -1,8 +1,10 @@
 package e2e_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -27,7 +29,12 @@ func TestMixedHub(t *testing.T) {
 	hub := e.client(t, "hub")
 	e.must(t, "init", "--context", "hub", "--wait", "--registration-auth=csr,aws-irsa", "--hub-cluster-arn", eksARN("hub"))
 	e.joinEKS(t, "cluster1")
-	e.must(t, "accept", "--context", "hub", "cluster1", "--wait", "--yes")
+	eventually(t, "the hub knows cluster1", func(ctx context.Context) error {
+		return hub.Get(ctx, client.ObjectKey{Name: "cluster1"}, &clusterv1.ManagedCluster{})
+	})
+	if r := e.ocm(t, "accept", "--context", "hub", "--all-pending", "--wait", "--yes"); r.code != 0 || !strings.Contains(r.stderr, eksARN("cluster1")) {
+		t.Fatalf("it does not accept whoever waits, or does not show whom: %v", r)
+	}
 	e.must(t, "join", "--hub-context", "hub", "--context", "cluster2", "--cluster-name", "cluster2", "--wait")
 	for _, cluster := range []string{"cluster1", "cluster2"} {
 		awaitCondition(t, hub, cluster, clusterv1.ManagedClusterConditionAvailable)
@@ -56,7 +63,8 @@ func (e *eks) testCertificate(t *testing.T) {
 		}
 		for _, request := range requests.Items {
 			if request.Spec.Username == names.ClusterUserAWS("cluster1") {
-				return e.kubectl(ctx, "hub", "certificate", "approve", request.Name)
+				_, err := e.kubectl(ctx, "hub", "certificate", "approve", request.Name)
+				return err
 			}
 		}
 		return fmt.Errorf("there are %d requests, none of them the agent's", len(requests.Items))
@@ -66,13 +74,13 @@ func (e *eks) testCertificate(t *testing.T) {
 	}
 }
 
-// kubectl runs kubectl in a context.
-func (e *environment) kubectl(ctx context.Context, contextName string, args ...string) error {
+// kubectl runs kubectl in a context and returns what it printed.
+func (e *environment) kubectl(ctx context.Context, contextName string, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, kubectlPath(), append([]string{"--kubeconfig", e.kubeconfig, "--context", contextName}, args...)...).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("kubectl %v: %w: %s", args, err, out)
+		return "", fmt.Errorf("kubectl %v: %w: %s", args, err, out)
 	}
-	return nil
+	return string(out), nil
 }
 
 func (e *eks) testChange(t *testing.T) {
@@ -106,8 +114,33 @@ func (e *eks) testChange(t *testing.T) {
 		t.Errorf("aws-auth does not map %s: %s", role, mapped)
 	}
 
-	e.must(t, append(join, "--registration-auth=csr")...)
+	e.joinAsTold(t, "cluster2", "--registration-auth=csr")
 	e.awaitRenewedLease(t, "cluster2")
 	kept("with certificates again")
 	e.awaitNothing(t, role)
+}
+
+// joinAsTold joins a cluster with --wait, and does on the hub what the command says
+// while it waits.
+func (e *eks) joinAsTold(t *testing.T, cluster string, flags ...string) {
+	t.Helper()
+	join := exec.CommandContext(t.Context(), binary(), append(append(e.joinArgs(t, cluster), "--wait"), flags...)...)
+	join.Env = append(append(os.Environ(), e.variables...), "KUBECONFIG="+e.kubeconfig)
+	stderr, err := join.StderrPipe()
+	if err == nil {
+		err = join.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		said = append(said, lines.Text())
+		if _, accept, ok := strings.Cut(lines.Text(), "On the hub, run:  kubectl ocm "); ok {
+			e.must(t, append(strings.Fields(accept), "--context", "hub", "--yes", "--wait")...)
+		}
+	}
+	if err := join.Wait(); err != nil {
+		t.Errorf("join ended with %v:\n%s", err, strings.Join(said, "\n"))
+	}
 }

@@ -147,7 +147,8 @@ func (r *Runner) AwaitJoined(ctx context.Context) error {
 
 // AwaitKey waits until the agent has made the key that it asks the hub to
 // certify, and returns its fingerprint. It returns "" when the agent has a
-// credential already and asks for none.
+// certificate already and asks for none. What it registered with before it was to
+// have one does not count.
 func (r *Runner) AwaitKey(ctx context.Context) (fingerprint string, err error) {
 	err = r.Step(ctx, "Waiting for the agent's request", func(ctx context.Context, _ Say) error {
 		fingerprint, err = r.key(ctx, ctx.Done())
@@ -213,7 +214,7 @@ func (r *Runner) key(ctx context.Context, done <-chan struct{}) (fingerprint str
 			return key, err
 		}
 		issued, err := r.secret(ctx, namespace, names.HubKubeconfigSecret)
-		if err != nil || len(issued[names.KeyKubeconfig]) > 0 {
+		if err != nil || len(issued[names.KeyTLSCert]) > 0 {
 			return "", err
 		}
 		select {
