@@ -42,7 +42,7 @@ func (r Right) String() string {
 	return r.Verb + " " + r.Resource + "." + r.Group
 }
 
-// joinRights lists what an agent does with a join token (contract B.2).
+// joinRights lists what an agent does with a join token.
 func joinRights() []Right {
 	rights := []Right{
 		{clusterv1.GroupName, "managedclusters", "create"},

@@ -18,12 +18,11 @@ type Policy struct {
 	MinLeft time.Duration
 }
 
-// Certificates are renewed with 20 to 25 % of their life left (contract B.4,
-// seed 004).
+// Certificates are renewed with 20 to 25 % of their life left.
 func Certificates() Policy { return Policy{Latest: 0.80, Spread: 0.05} }
 
 // Tokens are renewed when 80 % of their life is used, or a little earlier,
-// never later (seed 000).
+// never later.
 func Tokens() Policy { return Policy{Latest: 0.80, Spread: 0.10} }
 
 // PullSecrets are renewed with at least 40 % of their life left and at least 11

@@ -15,8 +15,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 )
 
-// Status is what /clusters tells: the health of each cluster (seed 002, future
-// enhancement 5). Its form is stable.
+// Status is what /clusters tells: the health of each cluster. Its form is
+// stable.
 type Status struct {
 	Ready bool `json:"ready"`
 	// Waiting says for what, while the role is not ready.

@@ -52,8 +52,8 @@ func publicInfo(info bootstrap.ClusterInfo) ([]client.Object, error) {
 // cleanupName names everything of the cleanup job.
 const cleanupName = "ocm-cleanup"
 
-// cleanupJob returns the CronJob of seed 001 and what it may do: read and
-// delete ManagedClusters, nothing else.
+// cleanupJob returns the CronJob that removes clusters which have left, and what it
+// may do: read and delete ManagedClusters, nothing else.
 func cleanupJob(c Cleanup, image string) []client.Object {
 	meta := metav1.ObjectMeta{Namespace: names.OperatorNamespace, Name: cleanupName, Labels: map[string]string{"app": cleanupName}}
 	role := metav1.ObjectMeta{Name: "open-cluster-management:cleanup", Labels: meta.Labels}

@@ -22,7 +22,7 @@ func operatorPod(image string, replicas int32, resources *operatorv1.ResourceReq
 	}
 }
 
-// requirements turns OCM's resource classes into requests (contract D.2).
+// requirements turns OCM's resource classes into requests.
 func requirements(r *operatorv1.ResourceRequirement) corev1.ResourceRequirements {
 	if r != nil {
 		switch r.Type {

@@ -51,7 +51,7 @@ type Workload struct {
 	KeepNamespace bool
 }
 
-// Cleanup is the opt-in job that removes leftover clusters (seed 001).
+// Cleanup is the opt-in job that removes leftover clusters.
 type Cleanup struct {
 	// After is how long a cluster that unjoined stays denied before it goes.
 	After time.Duration

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Labels, annotations and finalizers of add-ons (contract A.4, A.5, C).
+// Labels, annotations and finalizers of add-ons.
 const (
 	// LabelAddOnTokenName names the add-on that a ServiceAccount, Role or
 	// RoleBinding of the token driver is for.
@@ -48,7 +48,7 @@ const (
 const ReservedNoDefaultConfig = "__reserved_no_default__"
 
 // Conditions of a ManagedClusterAddOn that its registration sets, beside those
-// in the API package. They are per driver, not per registration (contract C.2).
+// in the API package. They are per driver, not per registration.
 const (
 	// ConditionTokenInfrastructureReady is set by the hub; its message names the
 	// ServiceAccount and its UID, see TokenServiceAccount.Message.
@@ -66,7 +66,7 @@ const (
 	ReasonWaitingForSubject = "WaitingForSubject"
 	// ConditionAddOnTokenRefreshed is the seed's name of the condition that the
 	// agent sets, ConditionTokenRefreshed upstream's; both are written, with
-	// equal content (contract, Seed vs upstream 2).
+	// equal content.
 	ConditionAddOnTokenRefreshed = "AddonTokenRefreshed"
 	ConditionTokenRefreshed      = "TokenRefreshed"
 	ReasonAddOnTokenRefreshed    = "AddonTokenRefreshed"
@@ -117,7 +117,7 @@ const (
 	EventAddOnCertificateRotated = "AddonCertificateRotated"
 )
 
-// Messages of an add-on's conditions, upstream's words (contract C.5, C.6).
+// Messages of an add-on's conditions, upstream's words.
 const (
 	MessageAddOnTokenRefreshed = "Addon token refreshed, expires at %s"
 	MessageTokenCreationFailed = "Failed to create token: %s"
@@ -141,8 +141,8 @@ const (
 // ClusterManagementAddOn whose placement asks for a rollout in steps.
 const ConditionRolloutStrategySupported = "RolloutStrategySupported"
 
-// Keys of an add-on's Secret beside those of a hub kubeconfig (contract A.2 and
-// Seed vs upstream 5). Only KeyToken is ever read to decide anything.
+// Keys of an add-on's Secret beside those of a hub kubeconfig. Only KeyToken
+// is ever read to decide anything.
 const (
 	KeyToken              = "token"
 	KeyExpiration         = "expiration"
@@ -190,18 +190,18 @@ func AddOnClusterGroup(cluster, addOn string) string {
 // AddOnGroup is the group of one add-on on all clusters.
 func AddOnGroup(addOn string) string { return userPrefix + "addon:" + addOn }
 
-// AddOnDNSName is the only DNS name in an add-on's certificate (contract C.3).
+// AddOnDNSName is the only DNS name in an add-on's certificate.
 func AddOnDNSName(addOn string) string { return addOn + ".addon.open-cluster-management.io" }
 
 // AddOnServiceAccount is the ServiceAccount in the cluster's namespace on the
-// hub whose tokens an add-on gets (seed 000).
+// hub whose tokens an add-on gets.
 func AddOnServiceAccount(cluster, addOn string) string { return cluster + "-" + addOn + "-agent" }
 
 // AddOnServiceAccountUpstream is upstream's name of the same ServiceAccount.
 func AddOnServiceAccountUpstream(addOn string) string { return addOn + "-agent" }
 
-// AddOnServiceAccounts are the only ServiceAccounts that an add-on may be, the
-// seed's first (contract C.5 [HARDEN]).
+// AddOnServiceAccounts are the only ServiceAccounts that an add-on may be, ours
+// first.
 func AddOnServiceAccounts(cluster, addOn string) []string {
 	return []string{AddOnServiceAccount(cluster, addOn), AddOnServiceAccountUpstream(addOn)}
 }
@@ -225,7 +225,7 @@ func ParseServiceAccountUser(user string) (namespace, name string, ok bool) {
 }
 
 // TokenServiceAccount is what the condition TokenInfrastructureReady tells
-// about the ServiceAccount that is ready, in its message (contract C.5).
+// about the ServiceAccount that is ready, in its message.
 type TokenServiceAccount struct {
 	Namespace string
 	Name      string

@@ -13,7 +13,7 @@ const AgentIdentityConfigMap = "registration-agent-identity"
 const AnnotationDetached = "agent.open-cluster-management.io/detached"
 
 // The condition in which a Klusterlet tells how its connection to the hub is,
-// and its reasons (contract D.5). When it is True its reason is a bootstrap
+// and its reasons. When it is True its reason is a bootstrap
 // reason and a hub reason with a comma between them.
 const (
 	ConditionHubConnectionDegraded = "HubConnectionDegraded"
@@ -31,8 +31,7 @@ const (
 	ReasonHubKubeConfigUnauthorized  = "HubKubeConfigUnauthorized"
 )
 
-// Reasons of the events that a registration agent records in its namespace
-// (contract B.4).
+// Reasons of the events that a registration agent records in its namespace.
 const (
 	EventCSRCreated            = "CSRCreated"
 	EventCertificateCreated    = "ClientCertificateCreated"
@@ -44,8 +43,8 @@ const (
 	EventManagedClusterCreated = "ManagedClusterCreated"
 )
 
-// Formats of messages that the agent writes into ManagedCluster conditions
-// (contract B.4 and B.10), upstream's words.
+// Formats of messages that the agent writes into ManagedCluster conditions,
+// upstream's words.
 const (
 	MessageCertificateRotated   = "client certificate rotated starting from %s to %s"
 	MessageCertificateFailed    = "Failed to rotated client certificate %s"

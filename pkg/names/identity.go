@@ -11,7 +11,7 @@ const (
 const GroupManagedClusters = userPrefix + "managed-clusters"
 
 // ClusterGroup is the group that the agent of a cluster authenticates with
-// when it holds a client certificate (contract A.3).
+// when it holds a client certificate.
 func ClusterGroup(cluster string) string { return userPrefix + cluster }
 
 // ClusterGroupAWS is the group that the agent of a cluster is mapped to by an

@@ -1,7 +1,7 @@
 package names
 
 // What a managed cluster publishes about its token issuer, so that the hub
-// knows its keys without dialing it (seed 002, future enhancements 1 and 4).
+// knows its keys without dialing it.
 // The names are ours: OCM has nothing like it.
 const (
 	// IssuerConfigMap, in a cluster's namespace on the hub, holds that
@@ -84,7 +84,7 @@ const (
 	// TokenAuthorizer names its Deployment, Service and ServiceAccount in
 	// HubNamespace, and is its app label.
 	TokenAuthorizer = "token-authorizer"
-	// TokenAuthorizerPort serves Envoy's gRPC protocol (seed 002's default).
+	// TokenAuthorizerPort serves Envoy's gRPC protocol.
 	TokenAuthorizerPort = 9001
 	// TokenAuthorizerHTTPPort serves the HTTP protocol of ext_authz.
 	TokenAuthorizerHTTPPort = 9002

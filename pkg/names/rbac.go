@@ -1,6 +1,6 @@
 package names
 
-// Shared ClusterRoles that every cluster's RoleBindings refer to (contract B.8).
+// Shared ClusterRoles that every cluster's RoleBindings refer to.
 const (
 	ClusterRoleRegistration = "open-cluster-management:managedcluster:registration"
 	ClusterRoleWork         = "open-cluster-management:managedcluster:work"

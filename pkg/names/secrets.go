@@ -14,7 +14,7 @@ const (
 	ImagePullSecret = "open-cluster-management-image-pull-credentials"
 )
 
-// What the webhooks of the hub serve with, in HubNamespace (contract A.2).
+// What the webhooks of the hub serve with, in HubNamespace.
 const (
 	// SignerSecret holds the CA that signs their certificates.
 	SignerSecret = "signer-secret"

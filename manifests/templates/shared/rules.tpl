@@ -1,5 +1,5 @@
 {{- /* What the hub registration controller may do. It holds everything that it
-       grants to clusters (contract B.8), because it has neither escalate nor
+       grants to clusters, because it has neither escalate nor
        bind; the operator holds it too, for the same reason. */ -}}
 {{- define "hub-registration-rules" -}}
 # Clusters.

@@ -1,6 +1,6 @@
 // Package manager installs add-ons where the placements of their
 // ClusterManagementAddOn say, owns the add-ons that have one, and tells each
-// which configurations it has (contract C.7). It acts for every
+// which configurations it has. It acts for every
 // ClusterManagementAddOn that does not opt out by the annotation
 // names.AnnotationAddOnLifecycle.
 //

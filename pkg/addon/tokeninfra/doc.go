@@ -1,8 +1,8 @@
 // Package tokeninfra gives an add-on the identity that its tokens are of: a
 // ServiceAccount in the namespace of its cluster, and a Role and RoleBinding
-// that let the cluster's agent, and nobody else, request tokens of it (contract
-// C.5). It owns these three objects and the condition TokenInfrastructureReady,
-// whose message tells the agent which ServiceAccount it is, and its UID.
+// that let the cluster's agent, and nobody else, request tokens of it. It owns
+// these three objects and the condition TokenInfrastructureReady, whose message
+// tells the agent which ServiceAccount it is, and its UID.
 //
 // The agent names the ServiceAccount in the add-on's status, and an agent can
 // be in the wrong hands. So the name is taken as a choice between two: only

@@ -17,7 +17,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/servingcert"
 )
 
-// clusterManagerFlags are the flags of the hub's operator (contract D.8).
+// clusterManagerFlags are the flags of the hub's operator.
 type clusterManagerFlags struct {
 	operator       operatorFlags
 	skipRemoveCRDs bool

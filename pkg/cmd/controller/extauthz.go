@@ -23,8 +23,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// extAuthzFlags are the flags of the token authorizer: those of seed 002, and
-// what came to them.
+// extAuthzFlags are the flags of the token authorizer.
 type extAuthzFlags struct {
 	common  common
 	source  extAuthzSource

@@ -163,7 +163,7 @@ func (f *extAuthzAnswers) addFlags(flags *pflag.FlagSet) {
 
 func (f *extAuthzAnswers) server() server.Config { return server.Config{Answers: f.answers} }
 
-// logLevel and logFormat are the words of seed 002.
+// logLevel and logFormat are the words of the flags.
 type (
 	logLevel  string
 	logFormat string

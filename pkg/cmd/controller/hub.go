@@ -25,7 +25,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/csrapproval"
 )
 
-// hubFlags are the flags of the hub registration controllers (contract B.6).
+// hubFlags are the flags of the hub registration controllers.
 type hubFlags struct {
 	common common
 	// drivers are the enabled registration drivers by name.

@@ -19,7 +19,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 )
 
-// operatorFlags are the flags that both operators have (contract D.1, D.8).
+// operatorFlags are the flags that both operators have.
 type operatorFlags struct {
 	common       common
 	image        string

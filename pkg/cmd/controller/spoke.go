@@ -23,7 +23,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 )
 
-// spokeFlags are the flags of the registration agent (contract B.1).
+// spokeFlags are the flags of the registration agent.
 type spokeFlags struct {
 	common    common
 	agent     agent.Config

@@ -15,8 +15,7 @@ import (
 )
 
 // Lives of add-on tokens in seconds: the default, below which one is advised
-// against, and below which the API server refuses it (contract, Seed vs
-// upstream 4).
+// against, and below which the API server refuses it.
 const (
 	defaultTokenSeconds = 31536000
 	advisedTokenSeconds = 3600

@@ -36,7 +36,7 @@ type Spec struct {
 	Deny []Deny
 	// Self is the authorizer's own ServiceAccount, which is never a target.
 	Self Account
-	// Seed is set for a file without any policy (seed 002): Allow is SeedRule,
+	// Seed is set for a file without any policy: Allow is SeedRule,
 	// and what it leaves open is known and warned about.
 	Seed bool
 }
@@ -95,8 +95,8 @@ func AlwaysDenied() []Deny {
 	return []Deny{{TargetNamespaces: []string{"kube-*", names.OperatorNamespace + "*"}}}
 }
 
-// SeedRule is what a file without a policy means (seed 002, "Objectives" 3):
-// the same namespace and name for everybody.
+// SeedRule is what a file without a policy means: the same namespace and name for
+// everybody.
 func SeedRule(expiration time.Duration) Rule {
 	return Rule{MapTo: Same(), Target: TargetSpec{Expiration: expiration}}
 }

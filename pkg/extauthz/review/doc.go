@@ -2,7 +2,7 @@
 // what no key set can tell: a ServiceAccount, Pod or Secret that is gone.
 //
 // It owns the revocation ladder of a cluster (Never, Cached, Always) for tokens
-// that package subject has verified, and seed 002's older way, in which a
+// that package subject has verified, and the older way, in which a
 // TokenReview is all the proof there is. It never decides what an identity may do.
 //
 // Invariant: a review that could not be made lets nobody in and blames nobody:

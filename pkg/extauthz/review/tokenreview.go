@@ -31,7 +31,7 @@ const (
 )
 
 // TokenReview verifies tokens by asking the API server that issued them, the
-// older way of seed 002 (--workload-kubeconfig). It is one call per request: no
+// older way (--workload-kubeconfig). It is one call per request: no
 // answer is remembered. It may be used by many goroutines.
 type TokenReview struct {
 	client *client

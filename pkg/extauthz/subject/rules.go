@@ -29,7 +29,7 @@ type Rules struct {
 	// audience and never end; an audience or an end that one has all the same
 	// is checked.
 	Legacy bool
-	// Seed takes tokens as seed 002 says: flat and nested claims, and no
+	// Seed takes tokens as a file without a policy has them taken: flat and nested claims, and no
 	// audience unless Audiences are set.
 	Seed bool
 }

@@ -17,7 +17,7 @@ var ErrInvalid = errors.New("invalid kubeconfig")
 // Hub is a hub kubeconfig taken apart.
 type Hub struct {
 	// ClusterName is the name of the cluster entry. An agent that sees another
-	// name in its bootstrap kubeconfig registers again (contract B.2).
+	// name in its bootstrap kubeconfig registers again.
 	ClusterName string
 	// Cluster is the API server and how to trust it.
 	Cluster clientcmdapi.Cluster
@@ -56,7 +56,7 @@ func ParseHub(data []byte) (Hub, error) {
 
 // SameServer reports whether two kubeconfigs lead to the same API server by the
 // same way and trust. If not, a credential for one is no credential for the
-// other and the agent bootstraps again (contract B.2 step 7).
+// other and the agent bootstraps again.
 func (h Hub) SameServer(other Hub) bool {
 	a, b := h.Cluster, other.Cluster
 	return h.ClusterName == other.ClusterName &&
@@ -65,14 +65,14 @@ func (h Hub) SameServer(other Hub) bool {
 		slices.Equal(a.CertificateAuthorityData, b.CertificateAuthorityData)
 }
 
-// Encode returns the kubeconfig that leads to h's API server as user, in the
-// shape of contract A.2.
+// Encode returns the kubeconfig that leads to h's API server as user, with
+// the names that OCM's agents give its entries.
 func (h Hub) Encode(user clientcmdapi.AuthInfo) ([]byte, error) {
 	return h.encode(user, names.KubeconfigUser, names.KubeconfigContext, names.KubeconfigContextNamespace)
 }
 
-// EncodeBootstrap returns the kubeconfig that an agent joins h with, in the
-// shape of contract G.3.
+// EncodeBootstrap returns the kubeconfig that an agent joins h with, with
+// the names that clusteradm gives its entries.
 func (h Hub) EncodeBootstrap() ([]byte, error) {
 	return h.encode(h.User, names.BootstrapKubeconfigUser, names.BootstrapKubeconfigUser, "default")
 }

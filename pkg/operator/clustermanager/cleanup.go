@@ -23,7 +23,7 @@ import (
 // firstCRDs go one after the other, each gone before the next. The clusters are
 // first: their controllers take leave of add-ons and works in the right order,
 // need those kinds for it, and could not even start again without them.
-// (Contract D.8 has the clusters third; then a registration controller that
+// (OCM's operator has the clusters third; then a registration controller that
 // restarts in between waits for a kind that does not come back.)
 func firstCRDs() []string {
 	return []string{

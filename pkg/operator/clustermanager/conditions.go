@@ -120,7 +120,7 @@ func components(values *manifests.Hub) []judged {
 	return all
 }
 
-// judgeDeployments says how the hub's pods are (contract D.8).
+// judgeDeployments says how the hub's pods are.
 func (r *Reconciler) judgeDeployments(ctx context.Context, s *scope) {
 	var rolling []string
 	for _, component := range components(&s.Values) {

@@ -130,8 +130,7 @@ func addOnManager(settings gateSettings, pod manifests.Pod) *manifests.Component
 	return &manifests.Component{Pod: pod, Args: settings.addOns.Args()}
 }
 
-// syncedLabels are the ClusterManager's own labels where they are to be copied
-// (contract A.4).
+// syncedLabels are the ClusterManager's own labels where they are to be copied.
 func (r *Reconciler) syncedLabels(cm *operatorv1.ClusterManager) map[string]string {
 	if r.config.SyncLabels {
 		return synclabels.Of(cm.Labels)
@@ -139,7 +138,7 @@ func (r *Reconciler) syncedLabels(cm *operatorv1.ClusterManager) map[string]stri
 	return nil
 }
 
-// registrationArgs are the registration controller's flags (contract B.6, D.8).
+// registrationArgs are the registration controller's flags.
 func registrationArgs(c *operatorv1.RegistrationHubConfiguration, settings gates.Setting, labels map[string]string) []string {
 	args := settings.Args()
 	if c != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // addOnPullSecret copies the image pull secret into every namespace whose label
-// says that add-ons run there (contract D.1).
+// says that add-ons run there.
 type addOnPullSecret struct {
 	client    client.Client
 	applier   *apply.Applier

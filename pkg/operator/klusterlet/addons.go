@@ -22,8 +22,7 @@ const (
 )
 
 // Lives of add-on tokens in seconds: below the first they are refused by every
-// API server, below the second they are for tests (seed 000; contract, Seed vs
-// upstream 4).
+// API server, below the second they are for tests.
 const (
 	minTokenSeconds     = 600
 	advisedTokenSeconds = 3600

@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// judgeAgents says how the agents' pods are (contract D.5).
+// judgeAgents says how the agents' pods are.
 func (r *Reconciler) judgeAgents(ctx context.Context, s *scope) {
 	name := names.RegistrationAgentDeployment(s.klusterlet.Name)
 	s.Status.Set(metav1.Condition{

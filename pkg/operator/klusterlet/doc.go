@@ -1,7 +1,6 @@
 // Package klusterlet is the operator on a managed cluster: it turns a Klusterlet
 // into the registration agent with its namespace, rights and configuration,
-// keeps them that way, and removes them with the Klusterlet (contract D.1 to
-// D.7).
+// keeps them that way, and removes them with the Klusterlet.
 //
 // A pass is a list of phases over one scope with a single status write at its
 // end; deletion goes through what the phases made, backwards. The operator

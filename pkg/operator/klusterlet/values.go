@@ -78,7 +78,7 @@ func agentNamespace(k *operatorv1.Klusterlet) string {
 }
 
 // labels are put onto everything: whose it is, and the Klusterlet's own labels
-// where they are synced (contract A.4).
+// where they are synced.
 func (r *Reconciler) labels(k *operatorv1.Klusterlet) map[string]string {
 	labels := map[string]string{}
 	if r.config.SyncLabels {
@@ -106,7 +106,7 @@ func (r *Reconciler) pod(k *operatorv1.Klusterlet, replicas int32) manifests.Pod
 	return pod
 }
 
-// registrationArgs are the agent's flags (contract B.1, D.2).
+// registrationArgs are the agent's flags.
 func registrationArgs(k *operatorv1.Klusterlet, settings gates.Setting) []string {
 	args := []string{
 		"--klusterlet-name=" + k.Name,

@@ -115,7 +115,7 @@ func (h *hub) serveToken(t *testing.T, s *spoke, name string) names.TokenService
 	return account
 }
 
-// serveAddOns installs the CRD and gives the agents the rights of contract B.8.
+// serveAddOns installs the CRD and gives the agents their rights.
 func (h *hub) serveAddOns(t *testing.T) {
 	t.Helper()
 	const name = "managedclusteraddons.addon.open-cluster-management.io"

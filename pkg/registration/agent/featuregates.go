@@ -11,7 +11,7 @@ import (
 // FeatureGates are the switches of the agent by name.
 type FeatureGates map[string]bool
 
-// Feature gates of OCM's spoke registration (contract D.7).
+// Feature gates of OCM's spoke registration.
 const (
 	GateClusterClaim    = "ClusterClaim"
 	GateAddonManagement = "AddonManagement"

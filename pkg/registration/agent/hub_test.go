@@ -59,7 +59,7 @@ func newHub(t *testing.T, options ...controlplane.Option) *hub {
 	install(t, h.admin, slices.DeleteFunc(operator, func(o *unstructured.Unstructured) bool {
 		return o.GetName() != names.BootstrapClusterRole && o.GetName() != names.BootstrapTokenBinding
 	}), err, "ClusterRole", "ClusterRoleBinding")
-	// The shared role of contract B.8.
+	// The shared role of the agents.
 	create(t, h.admin, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: names.ClusterRoleRegistration}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "list", "watch", "update"}},
 		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}},
@@ -73,7 +73,7 @@ func (h *hub) bootstrapKubeconfig(t *testing.T) []byte {
 }
 
 // acceptedRules and deniedRules are what the agent of a cluster may do outside
-// its namespace (contract B.8).
+// its namespace.
 func acceptedRules(cluster string) []rbacv1.PolicyRule {
 	own := []string{cluster}
 	return []rbacv1.PolicyRule{

@@ -16,7 +16,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// agentNameLength is the length of a made-up agent name (contract B.1).
+// agentNameLength is the length of a made-up agent name.
 const agentNameLength = 5
 
 // identify finds out who the agent is: what it was told, else what it was

@@ -85,7 +85,7 @@ func (k *klusterletReporter) tolerate(err error) (ctrl.Result, error) {
 	return ctrl.Result{}, err
 }
 
-// condition is the Report in the words of contract D.5.
+// condition is the Report in the words of OCM's agent.
 func (k *klusterletReporter) condition(r Report) metav1.Condition {
 	c := metav1.Condition{
 		Type: names.ConditionHubConnectionDegraded, Status: metav1.ConditionFalse,

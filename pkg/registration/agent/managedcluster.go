@@ -14,9 +14,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// ensureManagedCluster creates the ManagedCluster if there is none (contract
-// B.3, seed 004 step 2), and otherwise brings its client configurations up to
-// date if it may.
+// ensureManagedCluster creates the ManagedCluster if there is none, and
+// otherwise brings its client configurations up to date if it may.
 func (a *Agent) ensureManagedCluster(ctx context.Context, hub client.Client, s *snapshot) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

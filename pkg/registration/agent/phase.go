@@ -33,8 +33,8 @@ type Condition struct {
 // Report is what an agent tells about itself.
 type Report struct {
 	Phase Phase
-	// Bootstrap and Hub are the two halves of HubConnectionDegraded (contract
-	// D.5). An empty Hub reason means that the connection works.
+	// Bootstrap and Hub are the two halves of HubConnectionDegraded. An empty
+	// Hub reason means that the connection works.
 	Bootstrap Condition
 	Hub       Condition
 }

@@ -52,7 +52,7 @@ func (a *Agent) look(ctx context.Context) (*snapshot, error) {
 var errOtherHub = fmt.Errorf("%w: the bootstrap kubeconfig leads elsewhere", credential.ErrWrongIdentity)
 
 // inspect judges what is stored. The hub kubeconfig is good only if it leads
-// where the bootstrap kubeconfig leads (contract B.2 step 7); without a
+// where the bootstrap kubeconfig leads; without a
 // bootstrap kubeconfig there is nothing that it could contradict.
 func (s *snapshot) inspect(h *held) {
 	s.facts.Problem = func() error {

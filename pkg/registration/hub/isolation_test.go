@@ -75,7 +75,7 @@ func verbs() []string {
 
 // TestIsolation asks the API server about every verb on every target in one's
 // own cluster and in another's, for agents in every state. What is allowed is
-// contract B.8 and nothing else.
+// what the hub binds to it, and nothing else.
 func TestIsolation(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -1,5 +1,5 @@
 // Package conversion converts add-ons between the two versions of their API,
-// addon.open-cluster-management.io/v1alpha1 and v1beta1 (contract C.1), and
+// addon.open-cluster-management.io/v1alpha1 and v1beta1, and
 // answers the API server's ConversionReviews with it.
 //
 // It owns what becomes of every field that the versions do not share. What the

@@ -13,7 +13,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Path is where the API server finds the handler (contract D.9).
+// Path is where the API server finds the handler.
 const Path = "/convert"
 
 // MaxRequestBytes is the largest review that is read. The API server takes

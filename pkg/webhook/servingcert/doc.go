@@ -1,6 +1,6 @@
 // Package servingcert issues and rotates what the hub's webhooks serve with: a
 // CA in a Secret, a serving certificate in another, and a ConfigMap with the
-// bundle of the CAs that are to be trusted (contract A.2, D.8). It also holds
+// bundle of the CAs that are to be trusted. It also holds
 // the certificate in the process that serves.
 //
 // Rules decides, purely, what has to be made; Reconciler reads and writes;

@@ -63,7 +63,7 @@ func renewAt(cert *x509.Certificate) time.Time {
 	return credential.RenewObtained(validity(cert), credential.Certificates(), cert.Subject.CommonName, cert.NotBefore.Add(backdate))
 }
 
-// newCA makes a CA, called what upstream calls it (contract A.2).
+// newCA makes a CA, called what upstream calls it.
 func newCA(now time.Time, life time.Duration) (KeyPair, error) {
 	template := &x509.Certificate{
 		Subject:  pkix.Name{CommonName: fmt.Sprintf("cluster-manager-webhook@%d", now.Unix())},

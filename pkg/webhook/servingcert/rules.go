@@ -21,7 +21,7 @@ type Rules struct {
 	DNSNames []string
 }
 
-// DefaultRules are upstream's lifetimes (contract D.8) for a Service.
+// DefaultRules are upstream's lifetimes for a Service.
 func DefaultRules(service, namespace string) Rules {
 	return Rules{
 		CALife: 365 * 24 * time.Hour, ServingLife: 30 * 24 * time.Hour, Settle: time.Minute,

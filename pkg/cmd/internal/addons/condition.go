@@ -119,8 +119,8 @@ func (r *Registration) dates(c *metav1.Condition) {
 }
 
 // expiryOf reads the end of a credential from its condition: "... expires at
-// <RFC 3339>" of a token (contract C.5), "... from <start> to <end>" of a
-// certificate (contract B.4).
+// <RFC 3339>" of a token, "... from <start> to <end>" of a
+// certificate.
 func expiryOf(c *metav1.Condition) (time.Time, bool) {
 	if c.Type == names.ConditionCertificateRotated {
 		return fleet.CredentialExpiry([]metav1.Condition{*c})

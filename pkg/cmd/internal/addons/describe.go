@@ -35,7 +35,7 @@ const (
 )
 
 // nilRegistration is the reason with which addon-framework says that an add-on
-// needs no credential (contract C.4).
+// needs no credential.
 const nilRegistration = "NilRegistration"
 
 // Facts are what is known beside the add-on itself.
@@ -59,7 +59,7 @@ func Describe(obj *addonv1beta1.ManagedClusterAddOn, facts Facts) AddOn {
 	for i := range obj.Status.Registrations {
 		r := describe(obj, &obj.Status.Registrations[i], facts)
 		if r.Type == string(addonv1beta1.KubeClient) && seen[r.Label()] {
-			continue // only the first one is served (contract C.2)
+			continue // only the first one is served
 		}
 		seen[r.Label()] = true
 		a.Registrations = append(a.Registrations, r)

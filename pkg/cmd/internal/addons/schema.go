@@ -97,7 +97,7 @@ func KubeClient(obj *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.KubeClientC
 	return nil
 }
 
-// InstallNamespace is where an add-on's agent runs (contract C.2).
+// InstallNamespace is where an add-on's agent runs.
 func InstallNamespace(obj *addonv1beta1.ManagedClusterAddOn) string {
 	if obj.Status.Namespace != "" {
 		return obj.Status.Namespace

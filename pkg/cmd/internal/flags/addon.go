@@ -6,7 +6,7 @@ const (
 	// minTokenSeconds is the shortest life that the API server gives a token.
 	minTokenSeconds = 600
 	// advisedTokenSeconds is the shortest life that lets an add-on outlive an
-	// hour without its hub (seed 000).
+	// hour without its hub.
 	advisedTokenSeconds = 3600
 )
 

@@ -183,7 +183,7 @@ func parseTime(at string) (time.Time, bool) {
 }
 
 // CredentialExpiry reads the end of the agent's certificate from the condition
-// that the agent keeps (contract B.4).
+// that the agent keeps.
 func CredentialExpiry(conditions []metav1.Condition) (time.Time, bool) {
 	c := apimeta.FindStatusCondition(conditions, names.ConditionCertificateRotated)
 	if c == nil || c.Status != metav1.ConditionTrue {

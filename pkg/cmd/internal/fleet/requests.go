@@ -124,7 +124,7 @@ func StateOf(obj *certificatesv1.CertificateSigningRequest) State {
 }
 
 // madeForJoining reports whether the requester is an identity that exists for
-// joining only (contract G.4). Both the name and the group must say so: the
+// joining only. Both the name and the group must say so: the
 // name of a user is chosen freely in some authenticators.
 func madeForJoining(obj *certificatesv1.CertificateSigningRequest) bool {
 	user, groups := obj.Spec.Username, obj.Spec.Groups

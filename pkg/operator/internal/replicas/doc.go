@@ -1,3 +1,3 @@
 // Package replicas decides how many pods a component gets: three where a lost
-// control plane node must not stop it, one elsewhere (contract D.1).
+// control plane node must not stop it, one elsewhere.
 package replicas

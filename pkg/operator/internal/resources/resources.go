@@ -9,7 +9,7 @@ import (
 
 // For returns the requests and limits that a requirement stands for: small
 // requests by default, none for BestEffort, the given ones for
-// ResourceRequirement (contract D.2).
+// ResourceRequirement.
 func For(requirement *operatorv1.ResourceRequirement) corev1.ResourceRequirements {
 	if requirement != nil {
 		switch requirement.Type {

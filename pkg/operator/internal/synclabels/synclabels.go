@@ -3,7 +3,7 @@ package synclabels
 import "strings"
 
 // Of returns the labels to copy: all but the app label, which the manifests set
-// themselves, and those of OCM, which mean something (contract A.4).
+// themselves, and those of OCM, which mean something.
 func Of(labels map[string]string) map[string]string {
 	synced := map[string]string{}
 	for key, value := range labels {

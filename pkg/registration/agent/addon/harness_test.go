@@ -162,7 +162,7 @@ func (f *fleet) groups() []string {
 	return []string{names.ClusterGroup(f.cluster), names.GroupManagedClusters, "system:authenticated"}
 }
 
-// installHub makes what the hub has for an accepted cluster (contract B.8).
+// installHub makes what the hub has for an accepted cluster.
 func (f *fleet) installHub(t *testing.T) {
 	t.Helper()
 	values := manifests.Hub{Name: names.ClusterManagerName, Namespace: names.HubNamespace, DockerConfig: []byte("{}")}

@@ -100,7 +100,7 @@ func (r *Reconciler) tend(ctx context.Context, it *item, h held) error {
 	return r.secrets.replace(ctx, h.secret, it, data, nil)
 }
 
-// surround adds to a credential what its Secret has beside it (contract A.2).
+// surround adds to a credential what its Secret has beside it.
 func (r *Reconciler) surround(it *item, data driver.Data) error {
 	data[names.KeyClusterName] = []byte(r.config.Cluster)
 	if it.signer != "" {
@@ -139,7 +139,7 @@ func (r *Reconciler) store(ctx context.Context, s *scope, it *item, h held, issu
 }
 
 // namespaceMissing is what to wait for while there is no install namespace:
-// the add-on's own manifests bring it (contract C.3).
+// the add-on's own manifests bring it.
 func (r *Reconciler) namespaceMissing(ctx context.Context, name string) (driver.Step, error) {
 	if r.memory.namespaceSeen(name) {
 		return driver.Step{}, nil

@@ -70,7 +70,7 @@ func (r *Reconciler) items(s *scope) []*item {
 	return items
 }
 
-// installNamespace is where the add-on's agent runs (contract C.2 step 5).
+// installNamespace is where the add-on's agent runs.
 func installNamespace(addOn *addonv1beta1.ManagedClusterAddOn) string {
 	return cmp.Or(addOn.Status.Namespace, addOn.Annotations[names.AnnotationInstallNamespace], names.AddOnNamespace)
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // leaseGrace is how long an add-on is taken for available without renewing its
-// lease: five times the period of its renewals (contract C.6).
+// lease: five times the period of its renewals.
 const leaseGrace = 5 * 60 * time.Second
 
 // judgeLease tells the availability of an add-on by its lease. A renewal is no

@@ -114,7 +114,7 @@ func (r *Reconciler) settle(s *scope, err error) (ctrl.Result, error) {
 // register is what is done for an add-on that is there, phase by phase; one that
 // is being deleted is, and its agent may need its credential to clean up. The
 // driver is declared in a write of its own, and everything else follows when
-// that is seen (contract C.2, Seed vs upstream 7).
+// that is seen.
 func (r *Reconciler) register(ctx context.Context, s *scope) (*scope, error) {
 	if s.memory.stale(s.addOn) {
 		return s, nil // What was written is on its way.

@@ -24,7 +24,7 @@ import (
 const (
 	// defaultDuration is what leaseDurationSeconds 0 means.
 	defaultDuration = time.Minute
-	// jitter spreads the renewals of many clusters (contract B.9).
+	// jitter spreads the renewals of many clusters.
 	jitter = 0.25
 	// requestTimeout ends a request that hangs, so that it can be tried again
 	// well within the hub's grace of five durations.

@@ -14,7 +14,7 @@ import (
 
 const (
 	// outageGrace is how long the API server must fail before it is called
-	// unavailable: a restart is shorter (contract B.10).
+	// unavailable: a restart is shorter.
 	outageGrace = 20 * time.Second
 	// outageRetry is how often it is asked within the grace.
 	outageRetry = 5 * time.Second

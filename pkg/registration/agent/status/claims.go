@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// ClaimRules say which claims are reported (contract B.10).
+// ClaimRules say which claims are reported.
 type ClaimRules struct {
 	// MaxCustom is how many claims that are not reserved are reported.
 	MaxCustom int

@@ -29,7 +29,7 @@ type AddOnConfig struct {
 // AddOn obtains client certificates for one registration of an add-on, for the
 // hub's API server (kubeClient) or for whatever else trusts the add-on's own
 // signer (customSigner). Its CSRs are approved by the add-on's hub side, not by
-// the registration controllers (contract C.3).
+// the registration controllers.
 type AddOn struct {
 	requester
 
@@ -84,7 +84,7 @@ func (a *AddOn) Report() driver.Report {
 	return report
 }
 
-// declare fills in what the add-on's hub side left open (contract C.2).
+// declare fills in what the add-on's hub side left open.
 func declare(config AddOnConfig) addonv1beta1.RegistrationConfig {
 	declared := *config.Registration.DeepCopy()
 	defaultUser := names.AddOnUser(config.Cluster, config.AddOn, config.AddOn)

@@ -15,7 +15,7 @@ import (
 )
 
 // DefaultExpirationSeconds is the lifetime that is asked for when none is
-// configured: one year (contract, Seed vs upstream 4).
+// configured: one year.
 const DefaultExpirationSeconds int64 = 365 * 24 * 60 * 60
 
 // Config is what an AddOn works on.

@@ -192,7 +192,7 @@ func tellsNothing(t *testing.T, err error, token []byte) {
 	}
 }
 
-// The other keys are for people and are never needed (contract, Seed vs upstream 5).
+// The other keys are for people and are never needed.
 func TestInspectReadsTheTokenAlone(t *testing.T) {
 	t.Parallel()
 	stored := driver.Data{

@@ -1,6 +1,6 @@
 // Package token is the add-on registration driver that gives an add-on's agent
 // a token of a ServiceAccount on the hub, requested with the credential of the
-// cluster (seed 000, contract C.5). It owns which ServiceAccount an add-on may
+// cluster. It owns which ServiceAccount an add-on may
 // be, how a stored token is judged and how a new one is requested.
 //
 // It makes nothing on the hub: the ServiceAccount and the right to request its

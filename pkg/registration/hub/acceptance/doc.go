@@ -1,8 +1,8 @@
 // Package acceptance gives a cluster that the hub accepts its place on the hub,
-// takes it away from one that is denied, and detaches one that is deleted
-// (contract B.8 and B.12). It owns the cluster namespace, the cluster's RBAC,
-// the making of its lease, the finalizer of registration, and the conditions
-// HubAcceptedManagedCluster and HubApprovedJoin, which say the same.
+// takes it away from one that is denied, and detaches one that is deleted. It
+// owns the cluster namespace, the cluster's RBAC, the making of its lease, the
+// finalizer of registration, and the conditions HubAcceptedManagedCluster and
+// HubApprovedJoin, which say the same.
 //
 // Everything an agent needs exists before the condition says that the cluster
 // is accepted, because agents start on it. The finalizers are the first write:

@@ -1,6 +1,6 @@
-// Package csrapproval approves the registration CSRs that need no person
-// (contract B.5): renewals, which an agent requests with the credential that it
-// still holds, always; first requests only by users that an admin listed.
+// Package csrapproval approves the registration CSRs that need no person:
+// renewals, which an agent requests with the credential that it still holds,
+// always; first requests only by users that an admin listed.
 //
 // A renewal is approved when the requester is the very identity it asks for, is
 // the agent that the hub recorded, may renew by RBAC, and belongs to a cluster

@@ -1,5 +1,5 @@
 // Package featurelabel tells on a ManagedCluster, by labels that placements can
-// select on, which add-ons the cluster has and whether they work (contract
-// B.11), and calls the state of all add-ons of a cluster unknown when that of
-// the cluster is (contract B.7). It reads add-ons and never makes or removes one.
+// select on, which add-ons the cluster has and whether they work, and calls the
+// state of all add-ons of a cluster unknown when that of the cluster is. It
+// reads add-ons and never makes or removes one.
 package featurelabel

@@ -1,6 +1,6 @@
 // Package gc empties the namespace of a cluster that is being detached, kind by
 // kind in the order given (add-ons before works) and within a kind by cleanup
-// priority (contract B.12). It owns the condition Deleting and the finalizer of
+// priority. It owns the condition Deleting and the finalizer of
 // resource cleanup, which acceptance sets together with its own. The namespace
 // itself stays.
 //

@@ -1,5 +1,5 @@
 // Package lease judges from the lease that a cluster's agent renews whether the
-// agent is alive and whether its clock agrees with the hub's (contract B.9). It
+// agent is alive and whether its clock agrees with the hub's. It
 // owns the condition ManagedClusterConditionClockSynced and the status Unknown
 // of ManagedClusterConditionAvailable; that the cluster is available again is
 // for its agent to say. It never writes a lease.

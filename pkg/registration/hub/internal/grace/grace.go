@@ -1,5 +1,5 @@
 // Package grace says how long the hub waits for a sign of life of a cluster
-// before it calls the cluster's state unknown (contract B.9).
+// before it calls the cluster's state unknown.
 package grace
 
 import (

@@ -127,7 +127,7 @@ func (h Hub) release(ctx context.Context, items []metav1.PartialObjectMetadata) 
 }
 
 // waitsForAgent reports whether a finalizer is removed only by, or after work
-// of, the agent on the managed cluster (contract A.6).
+// of, the agent on the managed cluster.
 func waitsForAgent(finalizer string) bool {
 	switch finalizer {
 	case names.FinalizerManifestWork,

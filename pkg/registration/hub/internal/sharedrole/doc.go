@@ -1,4 +1,4 @@
 // Package sharedrole owns the two ClusterRoles that the RoleBindings in every
-// cluster namespace refer to (contract B.8). They exist as long as there is a
+// cluster namespace refer to. They exist as long as there is a
 // ManagedCluster. Their cluster label is empty: they belong to no cluster.
 package sharedrole
