@@ -187,6 +187,7 @@ const (
 	stepRoles     = "no role is orphaned"
 	stepEntries   = "no access entry is orphaned"
 	stepLines     = "no line of aws-auth is orphaned"
+	allowsAll     = `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"*","Resource":"*"}}`
 	anyoneAssumes = `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":"*","Action":"sts:AssumeRole"}}`
 )
 
@@ -204,7 +205,7 @@ func TestCheckManaged(t *testing.T) {
 	good := a.printed(t, managed)
 	a.cloud.AddRole(t, good)
 	const foreign, attached = "arn:aws:iam::aws:policy/ReadOnlyAccess", "arn:aws:iam::" + managedAccount + ":policy/access"
-	a.cloud.AddManagedPolicy(t, foreign, allows("*", "*"))
+	a.cloud.AddManagedPolicy(t, foreign, allowsAll)
 	a.cloud.AddManagedPolicy(t, attached, good.Policies["open-cluster-management"])
 	a.check(t, key, managed).allOK(t, stepGranted, stepMapped)
 
@@ -243,13 +244,13 @@ func TestCheckManaged(t *testing.T) {
 			[]string{"the access policy of " + agentRole + " differs (iam:ListRolePolicies): the role has no policy"},
 		},
 		"other access": {
-			func(r *aws.Role) { r.Policies = map[string]string{"mine": allows("*", "*")} },
+			func(r *aws.Role) { r.Policies = map[string]string{"mine": allowsAll} },
 			stepAccess, "warning",
 			[]string{"whether these allow as much was not checked: mine"},
 		},
 		"attached access": {
 			func(r *aws.Role) {
-				r.Policies["open-cluster-management"], r.Attached = allows("*", "*"), []string{foreign, attached}
+				r.Policies["open-cluster-management"], r.Attached = allowsAll, []string{foreign, attached}
 			}, stepAccess, "ok", []string{"it is the policy " + attached + ", which is attached to the role"},
 		},
 		"other attached access": {
@@ -389,7 +390,7 @@ func TestCheckNeeds(t *testing.T) {
 		made := a.printed(t, c.side)
 		attached := "arn:aws:iam::" + c.account + ":policy/access"
 		a.cloud.AddManagedPolicy(t, attached, made.Policies["open-cluster-management"])
-		made.Policies, made.Attached = map[string]string{"other": allows("*", "*")}, []string{attached}
+		made.Policies, made.Attached = map[string]string{"other": allowsAll}, []string{attached}
 		a.cloud.AddRole(t, made)
 		document := policies[name]
 		a.cloud.ForgetCalls()
@@ -472,10 +473,6 @@ func (p policyDocument) text(t *testing.T, without string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-func allows(action, resource string) string {
-	return fmt.Sprintf(`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":%q,"Resource":%q}}`, action, resource)
 }
 
 // TestCheckWho: credentials that cannot be used, or not for this.
@@ -626,14 +623,14 @@ func TestCheckOrphanedLines(t *testing.T) {
 	tags := map[string]string{"open-cluster-management.io/hub-cluster-arn": hubARN}
 	a.cloud.AddRole(t, aws.Role{ARN: prefix + "ocm-hub-" + identifier, Trust: anyoneAssumes, Tags: tags})
 	a.cloud.AddRole(t, aws.Role{ARN: prefix + "ocm-hub-others", Trust: anyoneAssumes})
-	lines := ""
+	var lines strings.Builder
 	for _, role := range []string{
 		prefix + "nodes", prefix + recorded, prefix + "ocm-hub-" + identifier, prefix + "ocm-hub-gone", prefix + "ocm-hub-others", prefix + left,
 		"arn:aws:iam::333333333333:role/ocm-hub-away", "no-role",
 	} {
-		lines += "- rolearn: " + role + "\n  username: u\n  groups: [g]\n"
+		_, _ = fmt.Fprintf(&lines, "- rolearn: %s\n  username: u\n  groups: [g]\n", role)
 	}
-	auth := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "aws-auth"}, Data: map[string]string{"mapRoles": lines}}
+	auth := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "aws-auth"}, Data: map[string]string{"mapRoles": lines.String()}}
 	installation.Create(t, admin, auth)
 	r := a.check(t, key, hub, atHub...)
 	r.expect(t, stepLines, "failed", "2 of 7 (ConfigMap kube-system/aws-auth) have no accepted ManagedCluster on the hub, line by line:",
