@@ -47,9 +47,11 @@ func TestAddOns(t *testing.T) {
 		err := h.ClientFor(t, h.ConfigForToken(string(secret.Data["token"]))).Create(t.Context(), &who)
 		return who.Status.UserInfo.Username == names.ServiceAccountUser(account.Namespace, account.Name), err
 	})
-	if value := p.metric(t, "ocm_addon_credential_expiry_seconds"); value <= 0 {
-		t.Errorf("the token expires at %v", value)
-	}
+	// It is in the Secret before the agent has written of it anywhere else.
+	eventually(t, "the end of the token is a metric", func() (bool, error) {
+		value, ok, err := p.gathered("ocm_addon_credential_expiry_seconds")
+		return ok && value > 0, err
+	})
 }
 
 // tokenSeconds is how long the tokens of add-ons are valid: another time than the

@@ -292,9 +292,18 @@ func (p *process) reaches(t *testing.T, phase agent.Phase) {
 
 func (p *process) metric(t *testing.T, name string, labels ...string) float64 {
 	t.Helper()
+	value, ok, err := p.gathered(name, labels...)
+	if err != nil || !ok {
+		t.Fatalf("no metric %s %v: %v", name, labels, err)
+	}
+	return value
+}
+
+// gathered returns the value of a metric, and whether there is one.
+func (p *process) gathered(name string, labels ...string) (value float64, ok bool, err error) {
 	families, err := p.registry.Gather()
 	if err != nil {
-		t.Fatal(err)
+		return 0, false, err
 	}
 	for _, f := range families {
 		if f.GetName() != name {
@@ -302,12 +311,11 @@ func (p *process) metric(t *testing.T, name string, labels ...string) float64 {
 		}
 		for _, m := range f.GetMetric() {
 			if len(labels) == 0 || m.GetLabel()[0].GetValue() == labels[0] {
-				return m.GetGauge().GetValue() + m.GetCounter().GetValue()
+				return m.GetGauge().GetValue() + m.GetCounter().GetValue(), true, nil
 			}
 		}
 	}
-	t.Fatalf("no metric %s %v", name, labels)
-	return 0
+	return 0, false, nil
 }
 
 // The tests run in real time, under a name that shows it.
