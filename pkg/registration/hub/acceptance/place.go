@@ -77,17 +77,32 @@ func (r *Reconciler) ensureNamespace(ctx context.Context, cluster *clusterv1.Man
 		return fmt.Errorf("namespace %s is being deleted: waiting until it is gone", cluster.Name)
 	case rbac.HasLabels(live, labels):
 		return nil
-	// A namespace that the cluster had already lost its label by mistake.
-	case live.Labels[names.LabelClusterName] != cluster.Name &&
-		!apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted):
-		return fmt.Errorf("the namespace %[1]s exists and %[2]w; hand it over with: kubectl label namespace %[1]s --overwrite %[3]s=%[1]s",
-			cluster.Name, errForeign, names.LabelClusterName)
+	case live.Labels[names.LabelClusterName] != cluster.Name:
+		if err := r.had(ctx, cluster); err != nil {
+			return err
+		}
 	}
 	config := corev1ac.Namespace(cluster.Name).WithLabels(labels)
 	if err := r.Client.Apply(ctx, config, Owner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("namespace %s: %w", cluster.Name, err)
 	}
 	return nil
+}
+
+// had returns an error unless a namespace without the label of a cluster was the
+// cluster's already, and lost its label by mistake. That is so for a cluster that
+// was accepted, which the cache may not show yet; nothing would look again when it
+// does.
+func (r *Reconciler) had(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
+	now := &clusterv1.ManagedCluster{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(cluster), now); err != nil {
+		return err
+	}
+	if apimeta.IsStatusConditionTrue(now.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
+		return nil
+	}
+	return fmt.Errorf("the namespace %[1]s exists and %[2]w; hand it over with: kubectl label namespace %[1]s --overwrite %[3]s=%[1]s",
+		cluster.Name, errForeign, names.LabelClusterName)
 }
 
 // ensureLease makes the lease that the agent renews and cannot create. It is

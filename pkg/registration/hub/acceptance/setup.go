@@ -8,9 +8,11 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,13 +34,14 @@ const workers = 16
 
 // SetupWithManager starts the controller with mgr.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	rights := granted{EventHandler: byLabel(), r: r}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.acceptance").
 		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: concerns})).
 		WatchesMetadata(&corev1.Namespace{}, byLabel(), builder.WithPredicates(namespaces())).
-		Watches(&rbacv1.ClusterRole{}, byLabel(), builder.WithPredicates(drift(always))).
-		Watches(&rbacv1.ClusterRoleBinding{}, byLabel(), builder.WithPredicates(drift(always))).
-		Watches(&rbacv1.RoleBinding{}, byLabel(), builder.WithPredicates(drift(always))).
+		Watches(&rbacv1.ClusterRole{}, rights).
+		Watches(&rbacv1.ClusterRoleBinding{}, rights).
+		Watches(&rbacv1.RoleBinding{}, rights).
 		Watches(&certificatesv1.CertificateSigningRequest{}, byLabel(), builder.WithPredicates(approvals())).
 		Watches(&coordinationv1.Lease{}, byNamespace(), builder.WithPredicates(drift(relabelled))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
@@ -119,8 +122,6 @@ func approvals() predicate.Predicate {
 	}
 }
 
-func always(event.UpdateEvent) bool { return true }
-
 // relabelled: of namespaces and leases nothing else is this controller's.
 func relabelled(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetLabels()[names.LabelClusterName] != e.ObjectNew.GetLabels()[names.LabelClusterName]
@@ -132,6 +133,23 @@ func byLabel() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		return request(object.GetLabels()[names.LabelClusterName])
 	})
+}
+
+// granted maps the roles and bindings of clusters to these. That one was made is no
+// news, unless its cluster is gone by now: then the cache shows it too late. At the
+// start any may belong to a cluster that is gone.
+type granted struct {
+	handler.EventHandler
+
+	r *Reconciler
+}
+
+// Create implements handler.EventHandler.
+func (h granted) Create(ctx context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	cluster := client.ObjectKey{Name: e.Object.GetLabels()[names.LabelClusterName]}
+	if e.IsInInitialList || apierrors.IsNotFound(h.r.Client.Get(ctx, cluster, &clusterv1.ManagedCluster{})) {
+		h.EventHandler.Create(ctx, e, queue)
+	}
 }
 
 func byNamespace() handler.EventHandler {
