@@ -38,6 +38,8 @@ type eksFleet struct {
 	pair    identity.Pair
 	// policy is what the role of the hub's controller may do.
 	policy string
+	// podIdentity is whether agents have their role from EKS Pod Identity.
+	podIdentity bool
 }
 
 // newEKSFleet starts a fleet with the real aws-iam-authenticator, the roles that
@@ -45,10 +47,16 @@ type eksFleet struct {
 func newEKSFleet(t *testing.T) *eksFleet {
 	t.Helper()
 	f := newBareEKSFleet(t)
-	// The hub's controller may do what its role allows, and nothing else.
+	f.startEKSHubAsCreator(t)
+	return f
+}
+
+// startEKSHubAsCreator starts the hub's controllers, which may do what their role
+// allows, and nothing else.
+func (f *eksFleet) startEKSHubAsCreator(t *testing.T) {
+	t.Helper()
 	key := f.account.AddUser(t, "arn:aws:iam::"+f.pair.Hub.Account+":user/controller", f.policy)
 	f.startEKSHub(t, credentials.NewStaticCredentialsProvider(key.AccessKeyID, key.SecretAccessKey, ""))
-	return f
 }
 
 // newBareEKSFleet is newEKSFleet without the role and the controllers of the hub.
@@ -78,7 +86,7 @@ func newBareEKSFleet(t *testing.T) *eksFleet {
 // startEKSHub starts the hub's controllers with AWS credentials.
 func (f *eksFleet) startEKSHub(t *testing.T, own awssdk.CredentialsProvider) {
 	t.Helper()
-	granter := awsirsa.NewHub(awsirsa.HubConfig{Cluster: f.pair.Hub})
+	granter := awsirsa.NewHub(awsirsa.HubConfig{Cluster: f.pair.Hub, PodIdentity: f.podIdentity})
 	f.startHub(t, hub.Driver{Hub: granter, Setup: func(_ context.Context, mgr ctrl.Manager) error {
 		config := awsConfig(t, f.account)
 		config.Credentials = own
