@@ -279,6 +279,12 @@ func concerns(write, cluster string) bool {
 	return strings.Contains(write, "/"+cluster) || strings.Contains(write, ":"+cluster)
 }
 
+// besidesRights returns writes without those of roles and bindings, which acceptance
+// applies once more where its cache shows them too late.
+func besidesRights(writes []string) []string {
+	return slices.DeleteFunc(writes, func(write string) bool { return strings.Contains(write, "/rbac.authorization.k8s.io/") })
+}
+
 func eventually(t *testing.T, what string, done wait.ConditionWithContextFunc, last ...func() any) {
 	t.Helper()
 	await.Condition(t, patience, what, done, last...)
