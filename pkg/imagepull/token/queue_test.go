@@ -56,7 +56,7 @@ func FuzzQueue(f *testing.F) {
 }
 
 // TestQueueOrder: what costs nothing, then the broken, then what lacks a server,
-// then renewals, of which the soonest to expire comes first.
+// then renewals, of each the soonest to expire first.
 func TestQueueOrder(t *testing.T) {
 	t.Parallel()
 	ranks := map[reconcile.Request]token.Rank{
@@ -75,6 +75,29 @@ func TestQueueOrder(t *testing.T) {
 		if got, _ := q.Get(); got.Name != want {
 			t.Errorf("%s comes before %s", got.Name, want)
 		}
+	}
+}
+
+// TestWhatBecomesUrgentMovesForward: a Secret that is added again while it waits is
+// ranked again.
+func TestWhatBecomesUrgentMovesForward(t *testing.T) {
+	t.Parallel()
+	broken := map[string]bool{}
+	q := token.NewQueue(func(r reconcile.Request) token.Rank {
+		expires, _ := strconv.Atoi(r.Name)
+		if broken[r.Name] {
+			return token.NewRank(false, credential.Broken, time.Time{})
+		}
+		return token.NewRank(false, credential.Routine, time.Unix(int64(expires), 0))
+	})
+	defer q.ShutDown()
+	for i := range 20 {
+		q.Add(request(strconv.Itoa(i)))
+	}
+	broken["13"] = true
+	q.Add(request("13"))
+	if got, _ := q.Get(); got.Name != "13" || q.Len() != 19 {
+		t.Errorf("%s comes first, and %d are left", got.Name, q.Len())
 	}
 }
 
