@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -93,6 +94,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 	m, err := newMetrics(config.Metrics, hosts.List())
 	if err != nil {
 		return err
+	}
+	if len(hosts.List()) == 0 {
+		klog.FromContext(ctx).Info("Waiting for a registry host; no pull secret is written before", "configMap", config.ConfigMap)
 	}
 	keys := signer.NewKeys(config.Clock)
 	s := setup{Config: config, mgr: mgr, hosts: hosts, keys: keys, metrics: m}

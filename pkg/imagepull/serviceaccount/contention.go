@@ -24,6 +24,8 @@ const (
 type contention struct {
 	mu       sync.Mutex
 	accounts map[types.NamespacedName]*contended
+	// left counts those that are stopped.
+	left int
 }
 
 // contended is what happened to the entry of one ServiceAccount.
@@ -48,6 +50,7 @@ func (c *contention) attached(account *corev1.ServiceAccount, version string) {
 	key := client.ObjectKeyFromObject(account)
 	a := c.accounts[key]
 	if a == nil || a.account != account.UID {
+		c.drop(key)
 		a = &contended{account: account.UID}
 		c.accounts[key] = a
 	}
@@ -59,7 +62,7 @@ func (c *contention) present(account *corev1.ServiceAccount) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if key := client.ObjectKeyFromObject(account); c.accounts[key] != nil && c.accounts[key].stopped {
-		delete(c.accounts, key)
+		c.drop(key)
 	}
 }
 
@@ -78,6 +81,7 @@ func (c *contention) missing(account *corev1.ServiceAccount, now time.Time) (att
 	}
 	if a.stopped {
 		*a = contended{account: account.UID}
+		c.left--
 	}
 	if order, err := resourceversion.CompareResourceVersion(account.ResourceVersion, a.attached); err != nil || order <= 0 {
 		return err != nil, false
@@ -88,6 +92,7 @@ func (c *contention) missing(account *corev1.ServiceAccount, now time.Time) (att
 		return true, false
 	}
 	a.stopped, a.fingerprint = true, fingerprint(account)
+	c.left++
 	return false, true
 }
 
@@ -95,19 +100,20 @@ func (c *contention) missing(account *corev1.ServiceAccount, now time.Time) (att
 func (c *contention) stopped() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	count := 0
-	for _, a := range c.accounts {
-		if a.stopped {
-			count++
-		}
-	}
-	return count
+	return c.left
 }
 
 // forget drops a ServiceAccount that is gone or needs no entry.
 func (c *contention) forget(account types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.drop(account)
+}
+
+func (c *contention) drop(account types.NamespacedName) {
+	if a := c.accounts[account]; a != nil && a.stopped {
+		c.left--
+	}
 	delete(c.accounts, account)
 }
 

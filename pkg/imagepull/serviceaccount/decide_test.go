@@ -98,6 +98,16 @@ func TestContention(t *testing.T) {
 	if attach, _ := c.Missing(changed, at); !attach || c.Stopped() != 0 {
 		t.Error("a changed ServiceAccount is still stopped")
 	}
+	for range 3 {
+		removal(account("", "12"), "11")
+	}
+	if c.Stopped() != 1 {
+		t.Error("it is not stopped again")
+	}
+	c.Forget(account("", "12"))
+	if attach, _ := c.Missing(account("", "12"), at); !attach || c.Stopped() != 0 {
+		t.Error("it remembers what it forgot")
+	}
 }
 
 func TestManager(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Contention is what is known of removed entries.
@@ -25,6 +26,11 @@ func (c Contention) Missing(account *corev1.ServiceAccount, now time.Time) (atta
 
 // Stopped counts the ServiceAccounts that are left alone.
 func (c Contention) Stopped() int { return c.stopped() }
+
+// Forget drops a ServiceAccount.
+func (c Contention) Forget(account *corev1.ServiceAccount) {
+	c.forget(client.ObjectKeyFromObject(account))
+}
 
 // Manager names who wrote imagePullSecrets last.
 func Manager(fields []metav1.ManagedFieldsEntry) string { return manager(fields) }
