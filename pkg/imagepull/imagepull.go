@@ -98,7 +98,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 	if len(hosts.List()) == 0 {
 		klog.FromContext(ctx).Info("Waiting for a registry host; no pull secret is written before", "configMap", config.ConfigMap)
 	}
-	keys := signer.NewKeys(config.Clock)
+	keys := signer.NewKeys()
 	s := setup{Config: config, mgr: mgr, hosts: hosts, keys: keys, metrics: m}
 	return errors.Join(s.registry(), s.signer(tokens), s.serviceAccounts(accounts), s.tokens(ctx, tokens))
 }

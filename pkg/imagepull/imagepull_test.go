@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,6 +109,43 @@ func TestPullSecretOfASelectedServiceAccount(t *testing.T) {
 	if writes := e.writes.About("app"); len(writes) != 0 {
 		t.Errorf("another process writes %v", writes)
 	}
+}
+
+// TestMetricsShowTheState: how many pull secrets are good, and when the first
+// token expires.
+func TestMetricsShowTheState(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.start(t)
+	e.settled(t, []string{host}, e.account(t, "a"), e.account(t, "b"))
+	await.Condition(t, patience, "two valid pull secrets", func(context.Context) (bool, error) {
+		return e.gauge(t, "ocm_imagepull_secrets", "Valid") == 2, nil
+	})
+	now := float64(e.clock.Now().Unix())
+	if first := e.gauge(t, "ocm_imagepull_first_expiry_seconds", ""); first < now+11*3600 || first > now+13*3600 {
+		t.Errorf("the first expires %v s from now", first-now)
+	}
+	e.clock.Step(11 * time.Hour)
+	if due := e.gauge(t, "ocm_imagepull_secrets", "NearExpiry"); due != 2 {
+		t.Errorf("%v are due", due)
+	}
+}
+
+// gauge is the value of a gauge, whose label has a value if it has one.
+func (e *env) gauge(t *testing.T, name, label string) float64 {
+	t.Helper()
+	families, err := e.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			if family.GetName() == name && (label == "" || metric.GetLabel()[0].GetValue() == label) {
+				return metric.GetGauge().GetValue()
+			}
+		}
+	}
+	return 0
 }
 
 // TestTokenIsNoCredentialOfTheAPIServer: a token in a pull secret is good for the
@@ -351,15 +389,17 @@ func TestSkewedSigningKeysCauseNoLoop(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	foreign := issuer.JWKS(t, issuer.NewKey(t, "RS256"))
-	e.config.SigningKeys = func(context.Context) ([]byte, error) { return foreign, nil }
+	var reads atomic.Int32
+	e.config.SigningKeys = func(context.Context) ([]byte, error) { reads.Add(1); return foreign, nil }
 	app := e.account(t, "app")
 	e.start(t)
 	e.settled(t, []string{host}, app)
 	secret := e.secret(t.Context(), t, app)
-	for i := range 5 {
-		e.clock.Step(10 * time.Minute)
-		e.merge(t, secret.DeepCopy(), fmt.Sprintf(`{"metadata":{"annotations":{"look":"%d"}}}`, i))
-	}
+	await.Condition(t, patience, "enough reads to retire a key", func(context.Context) (bool, error) {
+		e.clock.Step(time.Minute)
+		return reads.Load() > 10, nil
+	})
+	e.merge(t, secret.DeepCopy(), `{"metadata":{"annotations":{"look":"again"}}}`)
 	e.settled(t, []string{host}, e.account(t, "marker"))
 	if minted := e.minted(); minted != 2 {
 		t.Errorf("%d tokens for two ServiceAccounts", minted)
@@ -385,7 +425,7 @@ func TestRetiredSigningKey(t *testing.T) {
 	current <- issuer.JWKS(t, issuer.NewKey(t, "RS256"))
 	before := tokenOf(t, e.secret(t.Context(), t, app))
 	await.Condition(t, patience, "another token", func(ctx context.Context) (bool, error) {
-		e.clock.Step(20 * time.Second)
+		e.clock.Step(time.Minute) // One more read.
 		return tokenOf(t, e.secret(ctx, t, app)) != before, nil
 	})
 	if minted := e.minted(); minted != 2 {

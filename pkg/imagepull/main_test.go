@@ -86,6 +86,8 @@ type env struct {
 	// writes are those of the controllers that were started last.
 	writes *interrupt.Writes
 	cached client.Reader
+	// metrics are theirs as well.
+	metrics *prometheus.Registry
 }
 
 func newEnv(t *testing.T) *env {
@@ -113,7 +115,8 @@ func (e *env) start(t *testing.T) (stop func()) {
 	options.DefaultNamespaces = map[string]cache.Config{e.namespace: {}}
 	return controllers.Start(t, connection, manager.Options{Cache: options}, func(ctx context.Context, mgr manager.Manager) error {
 		config := e.config
-		config.Metrics = prometheus.NewRegistry()
+		e.metrics = prometheus.NewRegistry()
+		config.Metrics = e.metrics
 		e.cached = mgr.GetClient()
 		return imagepull.Setup(ctx, mgr, config)
 	})

@@ -5,8 +5,8 @@
 // server as any other ServiceAccount may, and of the keys that new tokens are
 // signed with. It verifies no token.
 //
-// Its invariant: a key is retired only after it was neither published nor used for
-// a while, and never where the cluster signs with keys that it does not publish.
+// Its invariant: a key is retired only after it was missing in several reads and
+// signed nothing meanwhile, and never where the cluster signs with keys that it does not publish.
 // So a key that is merely not the newest is left alone, API servers that disagree
 // during a rotation cause no loop, and an API server that does not answer retires
 // nothing.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/signer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
@@ -20,56 +19,57 @@ func TestRetired(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name string
-		// history is what happens minute by minute; later is told for the rest.
-		history func(k *signer.Keys, minute int)
-		minutes int
+		// history is what each read brings.
+		history func(k *signer.Keys, read int)
+		reads   int
 		retired bool
 	}{
-		{name: "before the first key set nothing is retired", history: func(*signer.Keys, int) {}, minutes: 60},
-		{name: "an unknown key waits", history: func(k *signer.Keys, _ int) { k.Publish("new") }, minutes: 4},
-		{name: "an unknown key is retired after a while", history: func(k *signer.Keys, _ int) { k.Publish("new") }, minutes: 5, retired: true},
-		{name: "a key that is not the newest stays", history: func(k *signer.Keys, _ int) { k.Publish("new", "old"); k.Signed("new") }, minutes: 60},
-		{name: "a key that goes is retired", history: func(k *signer.Keys, minute int) {
-			k.Publish("new")
-			if minute < 30 {
-				k.Publish("old")
+		{name: "before the first key set nothing is retired", history: func(*signer.Keys, int) {}, reads: 60},
+		{name: "an unknown key waits", history: func(k *signer.Keys, _ int) { k.Publish("new") }, reads: 4},
+		{name: "an unknown key is retired after a while", history: func(k *signer.Keys, _ int) { k.Publish("new") }, reads: 5, retired: true},
+		{name: "a key that is not the newest stays", history: func(k *signer.Keys, _ int) { k.Publish("new", "old"); k.Signed("new") }, reads: 60},
+		{name: "a key that goes is retired", history: func(k *signer.Keys, read int) {
+			if read < 30 {
+				k.Publish("new", "old")
+			} else {
+				k.Publish("new")
 			}
-		}, minutes: 35, retired: true},
-		{name: "a key that just went stays", history: func(k *signer.Keys, minute int) {
-			k.Publish("new")
-			if minute < 30 {
-				k.Publish("old")
+		}, reads: 35, retired: true},
+		{name: "a key that just went stays", history: func(k *signer.Keys, read int) {
+			if read < 30 {
+				k.Publish("new", "old")
+			} else {
+				k.Publish("new")
 			}
-		}, minutes: 33},
-		{name: "the key of new tokens stays though no server that is read publishes it", history: func(k *signer.Keys, minute int) {
+		}, reads: 34},
+		{name: "the key of new tokens stays though no server that is read publishes it", history: func(k *signer.Keys, read int) {
 			k.Publish("new")
-			if minute == 0 {
+			if read == 0 {
 				k.Signed("old")
 			}
-		}, minutes: 60},
-		{name: "where the signing key was never published nothing is retired", history: func(k *signer.Keys, _ int) { k.Publish("new"); k.Signed("elsewhere") }, minutes: 60},
-		{name: "a signing key that went is no obstacle", history: func(k *signer.Keys, minute int) {
-			k.Publish("new")
-			if minute < 30 {
-				k.Publish("old")
+		}, reads: 60},
+		{name: "where the signing key was never published nothing is retired", history: func(k *signer.Keys, _ int) { k.Publish("new"); k.Signed("elsewhere") }, reads: 60},
+		{name: "a signing key that went is no obstacle", history: func(k *signer.Keys, read int) {
+			if read < 30 {
+				k.Publish("new", "old")
 				k.Signed("old")
+			} else {
+				k.Publish("new")
 			}
-		}, minutes: 60, retired: true},
-		{name: "servers that disagree retire nothing", history: func(k *signer.Keys, minute int) {
-			if minute%2 == 0 {
+		}, reads: 60, retired: true},
+		{name: "servers that disagree retire nothing", history: func(k *signer.Keys, read int) {
+			if read%2 == 0 {
 				k.Publish("new")
 			} else {
 				k.Publish("old")
 			}
-		}, minutes: 60},
+		}, reads: 60},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			c := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
-			k := signer.NewKeys(c)
-			for minute := range tc.minutes {
-				tc.history(k, minute)
-				c.SetTime(c.Now().Add(time.Minute))
+			k := signer.NewKeys()
+			for read := range tc.reads {
+				tc.history(k, read)
 			}
 			if got := k.Retired("old"); got != tc.retired {
 				t.Errorf("retired: %v", got)
@@ -78,8 +78,8 @@ func TestRetired(t *testing.T) {
 	}
 }
 
-// TestReaderOutlivesFailures: a source that fails retires nothing and is asked
-// again; the first settled knowledge is announced, and each change of it once.
+// TestReaderOutlivesFailures: a source that fails, first and later for long, retires
+// nothing and is asked again; the first settled knowledge is announced, and each change of it once.
 func TestReaderOutlivesFailures(t *testing.T) {
 	t.Parallel()
 	key := issuer.NewKey(t, "ES256")
@@ -92,20 +92,20 @@ func TestReaderOutlivesFailures(t *testing.T) {
 		wall := clock.RealClock{} // The bubble's.
 		began := wall.Now()
 		var changes atomic.Int32
-		keys := signer.NewKeys(wall)
+		keys := signer.NewKeys()
 		reader := &signer.Reader{Keys: keys, Clock: wall, Metrics: metrics, Changed: func() { changes.Add(1) }, Source: func(context.Context) ([]byte, error) {
-			if wall.Since(began) < 10*time.Minute {
+			if age := wall.Since(began); age < 10*time.Minute || age > 30*time.Minute && age < 2*time.Hour {
 				return nil, errors.New("not now")
 			}
 			return set, nil
 		}}
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _ = reader.Start(ctx) }()
-		wall.Sleep(14 * time.Minute)
+		wall.Sleep(13*time.Minute + time.Second)
 		if keys.Retired("old") || changes.Load() != 0 {
 			t.Errorf("%d changes while little is known", changes.Load())
 		}
-		wall.Sleep(time.Hour)
+		wall.Sleep(3 * time.Hour)
 		if !keys.Retired("old") || keys.Retired(key.ID) || changes.Load() != 1 {
 			t.Errorf("%d changes", changes.Load())
 		}

@@ -8,6 +8,8 @@ import (
 
 // Metrics counts what is done.
 type Metrics struct {
+	registerer prometheus.Registerer
+
 	refreshes *prometheus.CounterVec
 	orphans   prometheus.Counter
 }
@@ -15,6 +17,7 @@ type Metrics struct {
 // NewMetrics registers the metrics.
 func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
+		registerer: registry,
 		refreshes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ocm_imagepull_refresh_total",
 			Help: "Tokens of pull secrets that were needed, by the reason and the result: succeeded or failed.",

@@ -170,11 +170,10 @@ func (r *Reconciler) rank(ctx context.Context, req ctrl.Request) rank {
 	if err := r.Client.Get(ctx, req.NamespacedName, &secret); err != nil {
 		return rank{idle: true}
 	}
-	account, ok := owner.Of(&secret)
+	facts, ok := r.facts(&secret)
 	if !ok {
 		return rank{idle: true}
 	}
-	facts := inspect(&secret, r.want(account, r.Hosts.List()))
 	need, due := credential.Due().Judge(facts, r.Clock.Now())
 	return rank{idle: !due, urgency: need.Reason.Urgency(), expires: facts.Validity.NotAfter}
 }

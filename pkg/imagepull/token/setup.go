@@ -33,6 +33,9 @@ const (
 // SetupWithManager starts the controller with mgr. What wakes it rings changed.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, changed *wake.Bell) error {
 	r.memory = newMemory()
+	if err := r.Metrics.registerer.Register(newState(ctx, r, mgr.Elected())); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("pullsecret.token").
 		For(&corev1.Secret{}).
