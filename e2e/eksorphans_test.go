@@ -61,7 +61,7 @@ func (e *eks) applyExample(t *testing.T) {
 	trust := strings.ReplaceAll(e.roles(t, "hub")[0].Trust, names.HubRegistrationServiceAccount, "aws-check")
 	e.cloud.AddRole(t, aws.Role{ARN: "arn:aws:iam::" + eksAccount("hub") + ":role/ocm-aws-check", Trust: trust, Policies: map[string]string{"check": policy}})
 	objects := writeFile(t, []byte(edited("../examples/aws-orphans/cronjob.yaml", "", "")))
-	if _, err := e.kubectl(t.Context(), "hub", "apply", "-f", objects); err != nil {
+	if _, err := e.kubectlOnHub(t.Context(), "apply", "-f", objects); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -70,7 +70,7 @@ func (e *eks) applyExample(t *testing.T) {
 func (e *eks) look(t *testing.T, name string, end batchv1.JobConditionType) string {
 	t.Helper()
 	inHub := []string{"-n", names.HubNamespace}
-	if _, err := e.kubectl(t.Context(), "hub", append(inHub, "create", "job", name, "--from=cronjob/aws-check")...); err != nil {
+	if _, err := e.kubectlOnHub(t.Context(), append(inHub, "create", "job", name, "--from=cronjob/aws-check")...); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the Job "+name+" ends", func(ctx context.Context) error {
@@ -88,7 +88,7 @@ func (e *eks) look(t *testing.T, name string, end batchv1.JobConditionType) stri
 		}
 		return nil
 	})
-	log, err := e.kubectl(t.Context(), "hub", append(inHub, "logs", "job/"+name)...)
+	log, err := e.kubectlOnHub(t.Context(), append(inHub, "logs", "job/"+name)...)
 	if err != nil {
 		t.Fatal(err)
 	}

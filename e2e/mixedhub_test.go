@@ -63,7 +63,7 @@ func (e *eks) testCertificate(t *testing.T) {
 		}
 		for _, request := range requests.Items {
 			if request.Spec.Username == names.ClusterUserAWS("cluster1") {
-				_, err := e.kubectl(ctx, "hub", "certificate", "approve", request.Name)
+				_, err := e.kubectlOnHub(ctx, "certificate", "approve", request.Name)
 				return err
 			}
 		}
@@ -74,9 +74,9 @@ func (e *eks) testCertificate(t *testing.T) {
 	}
 }
 
-// kubectl runs kubectl in a context and returns what it printed.
-func (e *environment) kubectl(ctx context.Context, contextName string, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, kubectlPath(), append([]string{"--kubeconfig", e.kubeconfig, "--context", contextName}, args...)...).CombinedOutput()
+// kubectlOnHub runs kubectl on the hub and returns what it printed.
+func (e *environment) kubectlOnHub(ctx context.Context, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, kubectlPath(), append([]string{"--kubeconfig", e.kubeconfig, "--context", "hub"}, args...)...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("kubectl %v: %w: %s", args, err, out)
 	}

@@ -15,10 +15,10 @@
 // an access across accounts, and the limits of names, sessions and quotas. Every
 // call is recorded with the elements of policies that allowed it.
 //
-// Faults: Inject fails chosen calls before or after their effect; Propagation
-// delays the sight of new roles and trust policies; Advance moves the time of
-// sessions and tokens; Skew moves the clock that signatures are checked by. No
-// fault needs a real wait.
+// Faults: Inject fails chosen calls before or after their effect, or leaves them
+// without an answer; Propagation delays the sight of new roles and trust policies;
+// Advance moves the time of sessions and tokens; Skew moves the clock that
+// signatures are checked by. No fault needs a real wait.
 //
 // It is our reading of the documentation of AWS, cited where it surprises. It has
 // no service control policies, permissions boundaries, session policies or

@@ -80,6 +80,19 @@ func TestRolePolicies(t *testing.T) {
 	if err != nil || len(attached.AttachedPolicies) != 1 || *attached.AttachedPolicies[0].PolicyArn != managed {
 		t.Errorf("attached: %+v, %v", attached, err)
 	}
+	described, err := c.GetPolicy(ctx, &iam.GetPolicyInput{PolicyArn: &managed})
+	expect(t, "get the attached policy", err, "")
+	version, err := c.GetPolicyVersion(ctx, &iam.GetPolicyVersionInput{PolicyArn: &managed, VersionId: described.Policy.DefaultVersionId})
+	expect(t, "get its version", err, "")
+	if document, err := url.QueryUnescape(*version.PolicyVersion.Document); err != nil || document != allow("eks:DescribeCluster", "*") {
+		t.Errorf("got %s, %v", document, err)
+	}
+	_, err = c.GetPolicyVersion(ctx, &iam.GetPolicyVersionInput{PolicyArn: &managed, VersionId: new("v2")})
+	expect(t, "get another version", err, "NoSuchEntity")
+	others := "arn:aws:iam::999999999999:policy/theirs"
+	cloud.AddManagedPolicy(t, others, text)
+	_, err = c.GetPolicy(ctx, &iam.GetPolicyInput{PolicyArn: &others})
+	expect(t, "get a policy of another account", err, "NoSuchEntity")
 	_, err = c.DeleteRole(ctx, &iam.DeleteRoleInput{RoleName: name})
 	expect(t, "delete with a policy attached", err, "DeleteConflict")
 	_, err = c.DetachRolePolicy(ctx, &iam.DetachRolePolicyInput{RoleName: name, PolicyArn: &managed})

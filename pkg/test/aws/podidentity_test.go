@@ -1,6 +1,7 @@
 package aws_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/eks"
@@ -67,4 +68,29 @@ func TestOIDCProviders(t *testing.T) {
 	cloud.RemoveProvider(provider)
 	_, err = get(cloud.AddAdmin(t, "aws", hubAccount))
 	expect(t, "removed", err, "NoSuchEntity")
+}
+
+// TestPodSession: only the Pods of an associated ServiceAccount get a role, and only
+// if the role trusts EKS Pod Identity with its session tags.
+func TestPodSession(t *testing.T) {
+	t.Parallel()
+	cloud := aws.Start(t)
+	const trust = `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"pods.eks.amazonaws.com"},"Action":["sts:AssumeRole","sts:TagSession"],` +
+		`"Condition":{"StringEquals":{"aws:RequestTag/kubernetes-namespace":"a"}}}}`
+	cloud.AddRole(t, aws.Role{ARN: managedRole, Trust: trust})
+	cloud.AddCluster(t, aws.Cluster{ARN: hubCluster, Associations: []aws.Association{
+		{Namespace: "a", ServiceAccount: "one", RoleARN: managedRole}, {Namespace: "b", ServiceAccount: "one", RoleARN: managedRole},
+	}})
+	if key, err := cloud.PodSession(hubCluster, "a", "one"); err != nil || key.SessionToken == "" {
+		t.Errorf("the associated ServiceAccount: %v", err)
+	}
+	for _, namespace := range []string{"b", "c"} {
+		if _, err := cloud.PodSession(hubCluster, namespace, "one"); err == nil {
+			t.Errorf("a Pod of namespace %s got the role", namespace)
+		}
+	}
+	cloud.AddRole(t, aws.Role{ARN: managedRole, Trust: strings.Replace(trust, `,"sts:TagSession"`, "", 1)})
+	if _, err := cloud.PodSession(hubCluster, "a", "one"); err == nil {
+		t.Error("a role without sts:TagSession was given to a Pod")
+	}
 }
