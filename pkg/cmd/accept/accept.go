@@ -63,8 +63,8 @@ its account and the IAM role that the hub will trust. With --registration-auth a
 cluster changes between certificates and AWS; it keeps its name and its
 ManifestWorks, and its credential before is worthless from then on.
 
-The hub controller makes the role of such a cluster in AWS, and removes it. Where
-it has no AWS role that may, --aws-credentials own does both with your AWS
+The hub controller makes the role of such a cluster in AWS, and removes it.
+Where it has no AWS role that may, --aws-credentials own does both with your AWS
 credentials, which are found as every AWS SDK finds them.`,
 		Example: fmt.Sprintf(`  # Accept a cluster, waiting for its request if need be
   %[1]s accept cluster1 --wait
@@ -79,7 +79,7 @@ credentials, which are found as every AWS SDK finds them.`,
   %[1]s accept cluster1 --registration-auth awsirsa \
       --managed-cluster-arn arn:aws:eks:us-east-2:222222222222:cluster/cluster1
 
-  # Accept it where the hub controller has no role in AWS, with credentials of yours
+  # Accept it with your AWS credentials, where the hub controller has no role
   AWS_PROFILE=hub-admin %[1]s accept cluster1 --aws-credentials own
 
   # And back, with the fingerprint that join printed

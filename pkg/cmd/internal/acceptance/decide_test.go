@@ -87,6 +87,14 @@ func fromAWS(c *clusterv1.ManagedCluster) {
 
 func granted(c *clusterv1.ManagedCluster) {
 	condition(names.ConditionRegistrationGranted, metav1.ConditionTrue, names.ReasonGranted)(c)
+	last := &c.Status.Conditions[len(c.Status.Conditions)-1]
+	last.Message = "The awsirsa driver has granted the identity " + eks().Pair.Identifier() + " of the cluster"
+}
+
+// grantedBefore is granted with another identity.
+func grantedBefore(c *clusterv1.ManagedCluster) {
+	condition(names.ConditionRegistrationGranted, metav1.ConditionTrue, names.ReasonGranted)(c)
+	c.Status.Conditions[len(c.Status.Conditions)-1].Message = "The awsirsa driver has granted the identity 0123456789abcdef0123456789abcdef of the cluster"
 }
 
 func grantFails(c *clusterv1.ManagedCluster) {
@@ -331,6 +339,10 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "and is as desired with it", cluster: cluster(fromAWS, accepted, granted), eks: eks(),
+		},
+		{
+			name: "but not with the one that it had before", cluster: cluster(fromAWS, accepted, grantedBefore), eks: eks(),
+			want: want{waiting: true},
 		},
 		{
 			name: "an ARN that cannot be", cluster: cluster(fromAWS), eks: eks(func(e *acceptance.EKS) { e.Problem = errors.New("no ARN") }),

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	operatorv1 "open-cluster-management.io/api/operator/v1"
@@ -279,7 +280,7 @@ func decideEKS(f Facts, c Choice) (Verdict, error) {
 	if !f.Cluster.Spec.HubAcceptsClient || f.Change != nil {
 		v.Accept = new(true)
 	}
-	v.Missing, v.Waiting = missingGrant(f.Cluster, v.Accept != nil)
+	v.Missing, v.Waiting = missingGrant(f, v.Accept != nil)
 	return v, nil
 }
 
@@ -295,14 +296,15 @@ func asks(pending []fleet.Request) string {
 	return "a certificate is requested for it with the key " + strings.Join(keys, ", ")
 }
 
-// missingGrant says what the hub has not granted yet, as it reports.
-func missingGrant(cluster *clusterv1.ManagedCluster, decided bool) (Missing, string) {
-	granted := apimeta.FindStatusCondition(cluster.Status.Conditions, names.ConditionRegistrationGranted)
+// missingGrant says what the hub has not granted yet, as it reports. What it says
+// about another identity, which the cluster had before, is no report.
+func missingGrant(f Facts, decided bool) (Missing, string) {
+	reported := apimeta.FindStatusCondition(f.Cluster.Status.Conditions, names.ConditionRegistrationGranted)
 	switch {
-	case decided || granted == nil:
-		return Report, "the hub controller to report on the AWS identity"
-	case apimeta.IsStatusConditionTrue(cluster.Status.Conditions, names.ConditionRegistrationGranted):
+	case !decided && grant.Granted(f.Cluster, f.EKS.Pair.Identifier()):
 		return Nothing, ""
+	case decided || reported == nil || reported.Status == metav1.ConditionTrue:
+		return Report, "the hub controller to report on the AWS identity"
 	}
-	return Grant, "the hub controller to grant the AWS identity: " + granted.Message
+	return Grant, "the hub controller to grant the AWS identity: " + reported.Message
 }

@@ -188,7 +188,7 @@ func (r *Reconciler) make(ctx context.Context, cluster *clusterv1.ManagedCluster
 	})
 	if _, ok := errors.AsType[*driver.UnauthorizedError](err); ok && known.madeBy() != "" {
 		_, err := r.report(ctx, cluster, metav1.ConditionTrue, names.ReasonGrantedByHand, fmt.Sprintf(
-			"%s granted the identity of the cluster; the hub itself cannot look after it: %s", known.madeBy(), err))
+			"%s granted the identity %s of the cluster; the hub itself cannot look after it: %s", known.madeBy(), known.grant.Key, err))
 		return wait.Jitter(recheck, jitter), err
 	}
 	if err != nil {
@@ -199,7 +199,7 @@ func (r *Reconciler) make(ctx context.Context, cluster *clusterv1.ManagedCluster
 		return max(progress.After, time.Second), err
 	}
 	_, err = r.report(ctx, cluster, metav1.ConditionTrue, names.ReasonGranted,
-		fmt.Sprintf("The %s driver has granted the identity of the cluster", by.Type()))
+		fmt.Sprintf("The %s driver has granted the identity %s of the cluster", by.Type(), known.grant.Key))
 	if progress.After > 0 {
 		return progress.After, err
 	}

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -13,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
@@ -141,6 +145,13 @@ func Recorded(ctx context.Context, reader client.Reader, namespace string, by dr
 		grants[i] = known.grant
 	}
 	return grants, nil
+}
+
+// Granted reports whether the hub says that a cluster was granted what stands for a
+// key. What it said about an earlier key of the cluster does not count.
+func Granted(cluster *clusterv1.ManagedCluster, key string) bool {
+	c := condition(cluster)
+	return c != nil && c.Status == metav1.ConditionTrue && slices.Contains(strings.Fields(c.Message), key)
 }
 
 // create stores a record. If another cluster has the key, the error says so.
