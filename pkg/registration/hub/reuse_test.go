@@ -283,6 +283,61 @@ func TestRecordSeenTooLate(t *testing.T) {
 	e.awaitPlace(t, "c1")
 }
 
+// TestReusedNameSeenTooLate: what the cache still shows of a cluster that is gone
+// gives the next one of its name no agent.
+func TestReusedNameSeenTooLate(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	stop := e.start(t, defaults(), nil)
+	e.bare(t, "c1")
+	e.approve(t, e.request(t, "c1", "old"))
+	e.accept(t, "c1")
+	e.awaitAgent(t, "c1", "old")
+	stop()
+
+	blind := blindfold.New(func(watch *http.Request) bool { return strings.HasSuffix(watch.URL.Path, "/rolebindings") })
+	e.start(t, defaults(), blind.Wrap)
+	e.delete(t, "c1")
+	e.awaitGone(t, e.named("c1"))
+	nobody := func() {
+		t.Helper()
+		if got := e.has(t.Context(), t, "c1"); slices.Contains(got, "cluster role binding") {
+			t.Error("somebody has rights before a request was approved")
+		}
+	}
+	e.bare(t, "c1", acceptedFromTheStart)
+	e.awaitAccepted(t, "c1")
+	nobody()
+	blind.Lift()
+	e.bare(t, "marker", acceptedFromTheStart)
+	e.approve(t, e.request(t, "marker", "a1"))
+	e.awaitAgent(t, "marker", "a1")
+	nobody()
+	e.approve(t, e.request(t, "c1", "new"))
+	e.awaitAgent(t, "c1", "new")
+	e.checkWorthless(t, "c1", "old")
+}
+
+// TestRecordNotSeenYet: an agent whose request is gone has its rights although the
+// cache does not show yet what was recorded of it.
+func TestRecordNotSeenYet(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	cfg := defaults()
+	cfg.Clock = clocktesting.NewFakePassiveClock(clock.RealClock{}.Now().Add(6 * time.Minute))
+	blind := blindfold.New(func(watch *http.Request) bool { return strings.HasSuffix(watch.URL.Path, "/clusterrolebindings") })
+	e.start(t, cfg, blind.Wrap)
+	e.bare(t, "c1")
+	request := e.request(t, "c1", "a1")
+	e.approve(t, request)
+	e.awaitPlace(t, "c1", "cluster role", "cluster role binding")
+	if err := e.admin.Delete(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	e.accept(t, "c1")
+	e.awaitAgent(t, "c1", "a1")
+}
+
 // TestApprovalsAreOrderedByOneClock: the agent that was approved last has the
 // rights although the controller, whose clock is ahead, approved the one before.
 func TestApprovalsAreOrderedByOneClock(t *testing.T) {

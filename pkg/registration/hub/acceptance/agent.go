@@ -7,6 +7,7 @@ import (
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
@@ -29,24 +30,24 @@ var errUndecided = errors.New("the registration annotations of the cluster canno
 // the driver that grants its identity, or else its recorded agent. A cluster that
 // registers with such a driver has no recorded agent any more, and the credential
 // of the one it had is not kept for a later acceptance.
-func (r *Reconciler) holder(ctx context.Context, cluster *clusterv1.ManagedCluster) (holder, error) {
+func (r *Reconciler) holder(ctx context.Context, reader client.Reader, cluster *clusterv1.ManagedCluster) (holder, error) {
 	_, plan, err := driver.Plan(r.Drivers, cluster)
 	switch {
 	case err != nil:
 		return holder{}, errUndecided
 	case plan == nil:
-		agent, err := r.agent(ctx, cluster)
+		agent, err := r.agent(ctx, reader, cluster)
 		return recorded(cluster.Name, agent), err
 	}
-	_, err = r.forget(ctx, cluster.Name)
+	_, err = r.forget(ctx, reader, cluster.Name)
 	return holder{subjects: plan.Subjects}, err
 }
 
-// agent returns the agent of a cluster that registers with certificates. The
-// agent of a cluster that left is gone: its credential is not kept for a later
+// agent returns the agent of a cluster that registers with certificates, as reader
+// sees it. The agent of a cluster that left is gone: its credential is not kept for a later
 // acceptance.
-func (r *Reconciler) agent(ctx context.Context, cluster *clusterv1.ManagedCluster) (record.Record, error) {
-	known, err := record.Of(ctx, r.Client, cluster.Name)
+func (r *Reconciler) agent(ctx context.Context, reader client.Reader, cluster *clusterv1.ManagedCluster) (record.Record, error) {
+	known, err := record.Of(ctx, reader, cluster.Name)
 	if err != nil {
 		return known, err
 	}
@@ -58,9 +59,8 @@ func (r *Reconciler) agent(ctx context.Context, cluster *clusterv1.ManagedCluste
 	}
 	// What was approved just before the acceptance may not be in the cache yet,
 	// and an agent that was replaced must not come back even for a moment.
-	reader := r.Live
-	if known.Known() && apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
-		reader = r.Client
+	if !known.Known() || !apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
+		reader = r.Live
 	}
 	requests, err := record.Requests(ctx, reader, cluster.Name)
 	if err != nil {
@@ -96,8 +96,8 @@ func (r *Reconciler) remember(ctx context.Context, cluster string) (ctrl.Result,
 
 // forget deletes the requests that made the agent of a cluster its agent, and
 // returns what was known of it.
-func (r *Reconciler) forget(ctx context.Context, cluster string) (record.Record, error) {
-	known, err := record.Of(ctx, r.Client, cluster)
+func (r *Reconciler) forget(ctx context.Context, reader client.Reader, cluster string) (record.Record, error) {
+	known, err := record.Of(ctx, reader, cluster)
 	if err != nil {
 		return known, err
 	}

@@ -57,9 +57,7 @@ func (r *Reconciler) ensureRBAC(ctx context.Context, cluster string, who holder)
 	if err := r.ensureClusterRole(ctx, cluster, acceptedRules(cluster), who); err != nil {
 		return err
 	}
-	registration := r.binding(cluster, who)
-	registration.Namespace, registration.Name, registration.Role = cluster, names.RegistrationRoleBinding(cluster), names.ClusterRoleRegistration
-	for _, binding := range []rbac.Binding{registration, r.workBinding(cluster, who)} {
+	for _, binding := range []rbac.Binding{r.registrationBinding(cluster, who), r.workBinding(cluster, who)} {
 		if err := rbac.EnsureBinding(ctx, r.Client, Owner, binding); err != nil {
 			return err
 		}
@@ -67,9 +65,34 @@ func (r *Reconciler) ensureRBAC(ctx context.Context, cluster string, who holder)
 	return nil
 }
 
+// bound reports whether a holder has all bindings of a cluster, as the cache knows.
+func (r *Reconciler) bound(ctx context.Context, cluster string, who holder) (bool, error) {
+	if len(who.subjects) == 0 {
+		return false, nil
+	}
+	for _, want := range []rbac.Binding{r.clusterBinding(cluster, who), r.registrationBinding(cluster, who), r.workBinding(cluster, who)} {
+		if has, err := rbac.HasBinding(ctx, r.Client, want); !has || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // binding is what all bindings of a cluster have in common.
 func (r *Reconciler) binding(cluster string, who holder) rbac.Binding {
 	return rbac.Binding{Labels: rbac.Labels(cluster, r.Labels), Annotations: who.annotations, Subjects: who.subjects}
+}
+
+func (r *Reconciler) clusterBinding(cluster string, who holder) rbac.Binding {
+	own := r.binding(cluster, who)
+	own.Name, own.Role = names.ManagedClusterClusterRole(cluster), names.ManagedClusterClusterRole(cluster)
+	return own
+}
+
+func (r *Reconciler) registrationBinding(cluster string, who holder) rbac.Binding {
+	registration := r.binding(cluster, who)
+	registration.Namespace, registration.Name, registration.Role = cluster, names.RegistrationRoleBinding(cluster), names.ClusterRoleRegistration
+	return registration
 }
 
 func (r *Reconciler) workBinding(cluster string, who holder) rbac.Binding {
@@ -81,8 +104,7 @@ func (r *Reconciler) workBinding(cluster string, who holder) rbac.Binding {
 
 // ensureClusterRole makes the ClusterRole of a cluster and its binding.
 func (r *Reconciler) ensureClusterRole(ctx context.Context, cluster string, rules []rbacv1.PolicyRule, who holder) error {
-	binding := r.binding(cluster, who)
-	binding.Name, binding.Role = names.ManagedClusterClusterRole(cluster), names.ManagedClusterClusterRole(cluster)
+	binding := r.clusterBinding(cluster, who)
 	if err := rbac.EnsureClusterRole(ctx, r.Client, Owner, rbac.Role{Name: binding.Role, Labels: binding.Labels, Rules: rules}); err != nil {
 		return err
 	}

@@ -169,9 +169,9 @@ func (r *Reconciler) place(ctx context.Context, cluster *clusterv1.ManagedCluste
 	if err := r.ensureNamespace(ctx, cluster); err != nil {
 		return false, err
 	}
-	who, err := r.holder(ctx, cluster)
+	who, err := r.holder(ctx, r.Client, cluster)
 	if err == nil {
-		err = r.ensureRBAC(ctx, cluster.Name, who)
+		err = r.bind(ctx, cluster, who)
 	}
 	if err != nil && !errors.Is(err, errUndecided) {
 		return false, err
@@ -181,6 +181,22 @@ func (r *Reconciler) place(ctx context.Context, cluster *clusterv1.ManagedCluste
 		return false, err
 	}
 	return r.ensureLease(ctx, cluster.Name)
+}
+
+// bind gives an accepted cluster's rights to who has them, as the cache knows. What
+// that shows of a cluster which had the name before must not come back, so that
+// nothing is written before the API server has said the same.
+func (r *Reconciler) bind(ctx context.Context, cluster *clusterv1.ManagedCluster, who holder) error {
+	bound, err := r.bound(ctx, cluster.Name, who)
+	if err != nil {
+		return err
+	}
+	if !bound {
+		if who, err = r.holder(ctx, r.Live, cluster); err != nil {
+			return err
+		}
+	}
+	return r.ensureRBAC(ctx, cluster.Name, who)
 }
 
 // deny takes the access of a cluster away and leaves its agent able to see that.
@@ -202,7 +218,7 @@ func (r *Reconciler) restrict(ctx context.Context, cluster *clusterv1.ManagedClu
 	if err := usable(cluster.Name); errors.Is(err, names.ErrClusterName) {
 		return nil // It was never given any.
 	}
-	agent, err := r.agent(ctx, cluster)
+	agent, err := r.agent(ctx, r.Live, cluster)
 	if err != nil {
 		return err
 	}
@@ -235,7 +251,7 @@ func (r *Reconciler) detach(ctx context.Context, cluster *clusterv1.ManagedClust
 // works, and counts these. The record of its agent goes with the bindings, so
 // the one that stays is made before.
 func (r *Reconciler) finish(ctx context.Context, cluster *clusterv1.ManagedCluster) (works int, err error) {
-	known, err := r.forget(ctx, cluster.Name)
+	known, err := r.forget(ctx, r.Live, cluster.Name)
 	if err != nil {
 		return 0, err
 	}
@@ -277,7 +293,7 @@ func (r *Reconciler) sweep(ctx context.Context, cluster string) error {
 	if errors.Is(err, names.ErrClusterName) {
 		return nil // Nothing was ever made for such a name.
 	}
-	if _, err := r.forget(ctx, cluster); err != nil {
+	if _, err := r.forget(ctx, r.Live, cluster); err != nil {
 		return err
 	}
 	if err := r.retireRBAC(ctx, r.Client, cluster); err != nil {

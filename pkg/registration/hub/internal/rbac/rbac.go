@@ -100,18 +100,23 @@ func EnsureBinding(ctx context.Context, c client.Client, owner client.FieldOwner
 	if err != nil {
 		return err
 	}
-	if live != nil {
-		switch {
-		case live.Object.GetDeletionTimestamp() != nil || !live.To(want.Role):
-			if err := DeleteBinding(ctx, c, c, owner, want.Namespace, want.Name); err != nil {
-				return err
-			}
-		case HasLabels(live.Object, want.Labels) && includes(live.Object.GetAnnotations(), want.Annotations) &&
-			slices.Equal(live.Subjects, want.Subjects) && containsAll(live.Object.GetFinalizers(), want.Finalizers):
-			return nil
+	switch {
+	case live == nil:
+	case live.replaced(want):
+		if err := DeleteBinding(ctx, c, c, owner, want.Namespace, want.Name); err != nil {
+			return err
 		}
+	case live.is(want):
+		return nil
 	}
 	return apply(ctx, c, owner, config(want), "binding "+want.Name)
+}
+
+// HasBinding reports whether reader has a binding that EnsureBinding would leave as
+// it is.
+func HasBinding(ctx context.Context, reader client.Reader, want Binding) (bool, error) {
+	live, err := ReadBinding(ctx, reader, want.Namespace, want.Name)
+	return live != nil && !live.replaced(want) && live.is(want), err
 }
 
 // DeleteBinding deletes a binding at once: a finalizer does not keep it. It is
@@ -183,6 +188,17 @@ type Live struct {
 // To reports whether the binding is to a ClusterRole.
 func (l *Live) To(role string) bool {
 	return l.Role == rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
+}
+
+// replaced reports whether the binding cannot become the wanted one.
+func (l *Live) replaced(want Binding) bool {
+	return l.Object.GetDeletionTimestamp() != nil || !l.To(want.Role)
+}
+
+// is reports whether the binding has all that is wanted of it.
+func (l *Live) is(want Binding) bool {
+	return HasLabels(l.Object, want.Labels) && includes(l.Object.GetAnnotations(), want.Annotations) &&
+		slices.Equal(l.Subjects, want.Subjects) && containsAll(l.Object.GetFinalizers(), want.Finalizers)
 }
 
 // ReadBinding returns nil when there is no such binding.
