@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -259,5 +260,21 @@ func TestSecretFilesAreTheOwnersOnly(t *testing.T) {
 	}
 	if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) != 1 {
 		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// TestTakenPort: a port that somebody else listens on is no cluster that is away.
+func TestTakenPort(t *testing.T) {
+	t.Parallel()
+	var listen net.ListenConfig
+	taken, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	_, err = listen.Listen(t.Context(), "tcp", taken.Addr().String())
+	want := "the address " + taken.Addr().String() + " cannot be listened on"
+	if got := cli.Explain(fmt.Errorf("health: %w", err)); got == nil || !strings.Contains(got.Error(), want) {
+		t.Errorf("got %v, want %q", got, want)
 	}
 }

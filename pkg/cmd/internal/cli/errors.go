@@ -220,6 +220,12 @@ func explainNetwork(err error) *Explained {
 			Problem: fmt.Sprintf("the name %s cannot be resolved", dns.Name),
 			Try:     "check the server address, DNS and proxy settings",
 		}
+	case errors.As(err, &op) && op.Op == "listen":
+		return &Explained{
+			Problem: fmt.Sprintf("the address %s cannot be listened on", op.Addr),
+			Try:     "choose another port, see --help, or stop what listens there",
+			Cause:   op.Err,
+		}
 	case errors.As(err, &op):
 		return &Explained{
 			Problem: "no connection to " + server,
