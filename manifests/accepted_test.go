@@ -36,6 +36,7 @@ func TestAcceptedByAnAPIServer(t *testing.T) {
 		"hub-operator", "hub-operator-token", "klusterlet-operator", "klusterlet-operator-custom",
 		"hub-base", "hub-base-token-authorizer", "hub-admission", "hub-runtime", "hub-runtime-custom", "hub-runtime-token-authorizer",
 		"klusterlet-base", "klusterlet-base-minimal", "klusterlet-runtime",
+		"imagepull", "imagepull-namespaces",
 	} {
 		objs, err := golden()[name]()
 		if err != nil {

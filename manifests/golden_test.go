@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
@@ -80,6 +81,15 @@ func klusterlet() manifests.Klusterlet {
 		DockerConfig: []byte("{}"), AddOnNamespace: true, AddOnManagement: true,
 		Registration: pod(), RegistrationArgs: []string{"--spoke-cluster-name=cluster1"},
 	}
+}
+
+// imagePull is the image pull secret controller of a whole cluster.
+func imagePull() manifests.ImagePull {
+	p := pod()
+	p.Replicas = 2
+	return manifests.ImagePull{Controller: manifests.Component{
+		Pod: p, Args: []string{"--audience=registry.example.com", "--registry=registry.example.com"},
+	}}
 }
 
 type renderFunc func() ([]*unstructured.Unstructured, error)
@@ -167,6 +177,14 @@ func golden() map[string]renderFunc {
 			v.DockerConfig, v.AddOnManagement, v.AddOnNamespace = nil, false, false
 			v.RegistrationAnnotations = map[string]string{"eks.amazonaws.com/role-arn": "arn:aws:iam::123456789012:role/x"}
 			return manifests.RenderKlusterletBase(v)
+		},
+		"imagepull": func() ([]*unstructured.Unstructured, error) { return manifests.RenderImagePull(imagePull()) },
+		"imagepull-namespaces": func() ([]*unstructured.Unstructured, error) {
+			v := imagePull()
+			v.Controller.Pod, v.SkipNamespace = fullPod(), true
+			v.Namespaces = []string{"default", "kube-public"}
+			v.ConfigMap = types.NamespacedName{Namespace: "kube-public", Name: "registries"}
+			return manifests.RenderImagePull(v)
 		},
 		"klusterlet-runtime": func() ([]*unstructured.Unstructured, error) { return manifests.RenderKlusterletRuntime(klusterlet()) },
 	}

@@ -16,6 +16,7 @@ type nameView struct {
 	Operator  operatorNames
 	Bootstrap bootstrapNames
 	Secrets   secretNames
+	ImagePull imagePullNames
 	// Issuer is the ConfigMap that a cluster's agent publishes its issuer in.
 	Issuer string
 	// RegistrationAnnotations are those that registration drivers decide by.
@@ -72,6 +73,16 @@ type secretNames struct {
 	CABundle     string
 }
 
+type imagePullNames struct {
+	Namespace      string
+	ServiceAccount string
+	Deployment     string
+	Role           string
+	RegistryRole   string
+	LeaderRole     string
+	Lease          string
+}
+
 func newNameView() nameView {
 	return nameView{
 		Hub: hubNames{
@@ -113,6 +124,15 @@ func newNameView() nameView {
 			Signer:       names.SignerSecret,
 			AddOnWebhook: names.AddOnWebhookServingCertSecret,
 			CABundle:     names.CABundleConfigMap,
+		},
+		ImagePull: imagePullNames{
+			Namespace:      names.ImagePullNamespace,
+			ServiceAccount: names.ImagePullServiceAccount,
+			Deployment:     names.ImagePullDeployment,
+			Role:           names.ImagePullRole,
+			RegistryRole:   names.ImagePullRegistryRole,
+			LeaderRole:     names.ImagePullLeaderRole,
+			Lease:          names.ImagePullLease,
 		},
 		Issuer: names.IssuerConfigMap, RegistrationAnnotations: names.RegistrationAnnotations(),
 	}

@@ -41,7 +41,8 @@ func render(component string, values any, args []string) ([]*unstructured.Unstru
 		"user": names.ServiceAccountUser,
 		"role": roleArgs,
 
-		"tokenAuthorizer": newTokenAuthorizerView,
+		"tokenAuthorizer":  newTokenAuthorizerView,
+		"imagePullBinding": newBindingView,
 	})
 	root, err := root.ParseFS(files, "templates/shared/*.tpl", "templates/"+component+"/*.yaml")
 	if err != nil {

@@ -2,6 +2,7 @@ package manifests
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 )
@@ -120,6 +121,21 @@ type Component struct {
 	Pod Pod
 	// Args are its arguments behind the role's name.
 	Args []string
+}
+
+// ImagePull is the values of the image pull secret controller.
+type ImagePull struct {
+	// SkipNamespace leaves the controller's namespace to the user.
+	SkipNamespace bool
+	// DockerConfig is the .dockerconfigjson for the controller's own image; nil is
+	// an empty one.
+	DockerConfig []byte
+	// Controller is the controller's pods and arguments.
+	Controller Component
+	// Namespaces are those that it may work in; empty means all.
+	Namespaces []string
+	// ConfigMap is the one with registry hosts, if there is one.
+	ConfigMap types.NamespacedName
 }
 
 // Klusterlet is the values of what the Klusterlet operator applies.

@@ -1,11 +1,9 @@
 package imagepull_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,16 +12,17 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/token"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -31,7 +30,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/clocks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/docs"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
 )
@@ -53,28 +51,19 @@ func TestMain(m *testing.M) {
 // permitted is locked while the permissions are made.
 var permitted sync.Mutex
 
-// permit gives the controllers the permissions that the documentation lists.
-func permit(t *testing.T, admin client.Client) {
+// permit gives the controllers the permissions that are installed with them.
+func (e *env) permit(t *testing.T) {
 	t.Helper()
 	permitted.Lock()
 	defer permitted.Unlock()
-	_, rest, _ := strings.Cut(docs.Page(t, "image-pull.md"), "```yaml\n")
-	text, _, _ := strings.Cut(rest, "```")
-	reader := utilyaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(text), 4096)
-	var objects []*unstructured.Unstructured
-	for {
-		object := &unstructured.Unstructured{}
-		if err := reader.Decode(object); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		objects = append(objects, object)
+	rendered, err := manifests.RenderImagePull(manifests.ImagePull{ConfigMap: e.config.ConfigMap})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if len(objects) != 2 {
-		t.Fatalf("%d documented objects", len(objects))
-	}
-	installation.Apply(t, admin, "test", objects)
+	objects := slices.DeleteFunc(rendered, func(object *unstructured.Unstructured) bool {
+		return object.GroupVersionKind().Group != rbacv1.GroupName && object.GetKind() != "Namespace"
+	})
+	installation.Apply(t, e.admin, "test", objects)
 }
 
 // env is a namespace with controllers that see nothing else.
@@ -93,7 +82,6 @@ type env struct {
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	e := &env{admin: plane.Client(t), clock: clocks.NewMoved(t)}
-	permit(t, e.admin)
 	e.config = imagepull.Config{
 		Hosts: []string{host}, Attach: true, RefreshQPS: 1000, Clock: e.clock,
 		Token: token.Spec{Audience: audience, TTL: 12 * time.Hour, Username: "serviceaccount"},
@@ -105,11 +93,12 @@ func newEnv(t *testing.T) *env {
 }
 
 // start runs the controllers until the test ends or stop is called, with the
-// permissions of the documentation.
+// permissions that are installed.
 func (e *env) start(t *testing.T) (stop func()) {
 	t.Helper()
+	e.permit(t)
 	e.writes = interrupt.Count(func(write, part string) bool { return strings.Contains(write, part) })
-	connection := plane.ConfigForAccount(t, "ocm-imagepull", "imagepull")
+	connection := plane.ConfigForAccount(t, names.ImagePullNamespace, names.ImagePullServiceAccount)
 	connection.Wrap(e.writes.Wrap)
 	options := imagepull.CacheOptions(e.config)
 	options.DefaultNamespaces = map[string]cache.Config{e.namespace: {}}

@@ -22,6 +22,27 @@ const (
 	ManagedByImagePull = "ocm-imagepull"
 )
 
+// Where the image pull secret controller runs.
+const (
+	ImagePullNamespace      = "ocm-imagepull"
+	ImagePullServiceAccount = "imagepull"
+	// ImagePullDeployment is also the value of the app label of its Pods.
+	ImagePullDeployment = "imagepull"
+	// ImagePullLease is held by the Pod that is at work.
+	ImagePullLease = "ocm-imagepull"
+	// ImagePullRole names the ClusterRole, or the Roles, of the controller and their
+	// bindings; ImagePullRegistryRole and ImagePullLeaderRole those for the one
+	// ConfigMap with registry hosts and for the lease.
+	ImagePullRole         = "ocm-imagepull"
+	ImagePullRegistryRole = "ocm-imagepull-registry"
+	ImagePullLeaderRole   = "ocm-imagepull-leader"
+	// LabelPartOf is Kubernetes' label for what an object belongs to, and
+	// PartOfImagePull its value on all that the controller runs with. Pull secrets
+	// do not have it.
+	LabelPartOf     = "app.kubernetes.io/part-of"
+	PartOfImagePull = "ocm-imagepull"
+)
+
 // Reasons of events about pull secrets.
 const (
 	ReasonPullSecretContended = "PullSecretContended"

@@ -1,0 +1,28 @@
+{{- /* What the image pull secret controller may do where it works. RBAC cannot
+       limit the Secrets to its own: it reads those with its label only. */ -}}
+{{- define "imagepull-rules" -}}
+- apiGroups: [""]
+  resources: [serviceaccounts]
+  verbs: [get, list, watch, patch]
+- apiGroups: [""]
+  resources: [serviceaccounts/token]
+  verbs: [create]
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
+{{- end -}}
+
+{{- /* roleRef and subjects of a binding, from its kind of role and its name. */ -}}
+{{- define "imagepull-binding" -}}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ .Kind }}
+  name: {{ json .Name }}
+subjects:
+- kind: ServiceAccount
+  namespace: {{ json .Names.Namespace }}
+  name: {{ json .Names.ServiceAccount }}
+{{- end -}}
