@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/wake"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/registry"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/serviceaccount"
@@ -24,16 +26,28 @@ import (
 // MinTTL is the shortest life that an API server gives a token.
 const MinTTL = 10 * time.Minute
 
+// Format is how pull secrets store their tokens.
+type Format = content.Format
+
+// Formats are the formats, the usual one first.
+func Formats() []Format {
+	return []Format{content.DockerConfigJSON, content.DockerCfg, content.Both}
+}
+
 // Config is how pull secrets are kept.
 type Config struct {
-	// Hosts are the registries, in addition to those in ConfigMap, if that is named.
+	// Hosts are the registries, as HOST or as HOST=AUDIENCE, in addition to those in
+	// ConfigMap, if that is named.
 	Hosts     []string
 	ConfigMap types.NamespacedName
+	// Audience is that of the registries without one of their own; empty means the
+	// API server's.
+	Audience string
 	// Selection says which ServiceAccounts have a pull secret.
 	Selection serviceaccount.Selection
 	// Attach lists the pull secrets in the ServiceAccounts' imagePullSecrets.
 	Attach bool
-	// Token is what the tokens are for.
+	// Token is how tokens are requested and stored.
 	Token token.Spec
 	// RefreshQPS is how many tokens are replaced a second, at the most.
 	RefreshQPS float32
@@ -47,7 +61,7 @@ type Config struct {
 
 // Validate checks a configuration, without the network.
 func (c Config) Validate() error {
-	_, err := registry.NewHosts(c.Hosts)
+	_, err := registry.NewHosts(c.Hosts, c.Audience)
 	errs := []error{err}
 	if len(c.Hosts) == 0 && c.ConfigMap.Name == "" {
 		errs = append(errs, errors.New("no registry is named"))
@@ -57,6 +71,9 @@ func (c Config) Validate() error {
 	}
 	if strings.Contains(c.Token.Username, ":") {
 		errs = append(errs, fmt.Errorf("the user name %q: it must not contain a colon", c.Token.Username))
+	}
+	if !slices.Contains(Formats(), c.Token.Format) {
+		errs = append(errs, fmt.Errorf("the format %q: the formats are %q", c.Token.Format, Formats()))
 	}
 	if c.RefreshQPS <= 0 {
 		errs = append(errs, errors.New("the refreshes per second must be more than 0"))
@@ -72,7 +89,7 @@ type metrics struct {
 	keys     *signer.Metrics
 }
 
-func newMetrics(registerer prometheus.Registerer, hosts []string) (m metrics, err error) {
+func newMetrics(registerer prometheus.Registerer, hosts []content.Host) (m metrics, err error) {
 	var errs [4]error
 	m.accounts, errs[0] = serviceaccount.NewMetrics(registerer)
 	m.tokens, errs[1] = token.NewMetrics(registerer)
@@ -87,7 +104,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 		return err
 	}
 	accounts, tokens := wake.New(), wake.New()
-	hosts, err := registry.NewHosts(config.Hosts, accounts.Ring, tokens.Ring)
+	hosts, err := registry.NewHosts(config.Hosts, config.Audience, accounts.Ring, tokens.Ring)
 	if err != nil {
 		return err
 	}
@@ -138,7 +155,7 @@ func (s setup) signer(changed *wake.Bell) error {
 func (s setup) serviceAccounts(changed *wake.Bell) error {
 	r := &serviceaccount.Reconciler{
 		Client: s.mgr.GetClient(), Live: s.mgr.GetAPIReader(), Clock: s.Clock,
-		Selection: s.Selection, Hosts: s.hosts, Attach: s.Attach,
+		Selection: s.Selection, Hosts: s.hosts, Format: s.Token.Format, Attach: s.Attach,
 		Events: s.mgr.GetEventRecorder("pullsecret.serviceaccount"), Metrics: s.metrics.accounts,
 	}
 	return r.SetupWithManager(s.mgr, changed)

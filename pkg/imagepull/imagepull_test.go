@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/registry"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
@@ -54,15 +55,21 @@ func hostsOf(t *testing.T, secret *corev1.Secret) []string {
 func tokenOf(t *testing.T, secret *corev1.Secret) string {
 	t.Helper()
 	for _, entry := range decode(t, secret).Auths {
-		text, err := base64.StdEncoding.DecodeString(entry.Auth)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, token, _ := strings.Cut(string(text), ":")
-		return token
+		return password(t, entry.Auth)
 	}
 	t.Fatal("the pull secret has no token")
 	return ""
+}
+
+// password is that of a credential in base64.
+func password(t *testing.T, auth string) string {
+	t.Helper()
+	text, err := base64.StdEncoding.DecodeString(auth)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, token, _ := strings.Cut(string(text), ":")
+	return token
 }
 
 // authenticates reports whether the API server takes a token for audiences.
@@ -362,6 +369,73 @@ func TestHostsOfAConfigMap(t *testing.T) {
 	}
 }
 
+// TestAudiencesOfRegistries: each registry gets a token for its own audience, and
+// those with the same audience share one.
+func TestAudiencesOfRegistries(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.config.Hosts = []string{host, "mirror.example.com", "other.example.com=other"}
+	app := e.account(t, "app")
+	stop := e.start(t)
+	e.settled(t, []string{"mirror.example.com", "other.example.com", host}, app)
+	auths := decode(t, e.secret(t.Context(), t, app)).Auths
+	if auths[host] != auths["mirror.example.com"] {
+		t.Error("registries with one audience have two tokens")
+	}
+	for name, want := range map[string]string{host: audience, "other.example.com": "other"} {
+		token := password(t, auths[name].Auth)
+		for _, to := range []string{audience, "other"} {
+			if got := authenticates(t, e.admin, token, to); got != (to == want) {
+				t.Errorf("the token for %s is good for %s: %t", name, to, got)
+			}
+		}
+	}
+	stop()
+	if minted := e.minted(); minted != 2 {
+		t.Errorf("%d tokens", minted)
+	}
+	e.config.Hosts = []string{host, "mirror.example.com=other", "other.example.com=other"}
+	e.start(t)
+	await.Condition(t, patience, "the mirror has the other token", func(ctx context.Context) (bool, error) {
+		auths := decode(t, e.secret(ctx, t, app)).Auths
+		return auths["mirror.example.com"] == auths["other.example.com"] && auths[host] != auths["other.example.com"], nil
+	})
+}
+
+// TestFormats: what a kubelet reads has the token in each format. A Secret whose
+// type does not fit is made anew; between the others it stays.
+func TestFormats(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	app := e.account(t, "app")
+	var before *corev1.Secret
+	for _, tc := range []struct {
+		format imagepull.Format
+		keys   []string
+		anew   bool
+	}{
+		{content.DockerConfigJSON, []string{corev1.DockerConfigJsonKey}, true},
+		{content.Both, []string{corev1.DockerConfigKey, corev1.DockerConfigJsonKey}, false},
+		{content.DockerCfg, []string{corev1.DockerConfigKey}, true},
+		{content.DockerConfigJSON, []string{corev1.DockerConfigJsonKey}, true},
+	} {
+		e.config.Token.Format = tc.format
+		e.clock.Step(2 * time.Minute) // One token a minute is the most.
+		stop := e.start(t)
+		await.Condition(t, patience, "the format "+string(tc.format), func(ctx context.Context) (bool, error) {
+			now := e.secret(ctx, t, app)
+			return now != nil && slices.Equal(slices.Sorted(maps.Keys(now.Data)), tc.keys) &&
+				content.Of(now).Usable(e.clock.Now()) && lists(e.live(ctx, t, app), now.Name), nil
+		})
+		stop()
+		now := e.secret(t.Context(), t, app)
+		if now.Type != tc.format.Type() || (before == nil || before.UID != now.UID) != tc.anew {
+			t.Errorf("%s is in a Secret %s of type %s", tc.format, now.UID, now.Type)
+		}
+		before = now
+	}
+}
+
 // TestContendedListIsLeftAlone: a manager that owns imagePullSecrets removes the
 // entry again and again; the controller stops, names it, and goes on when the
 // ServiceAccount changes.
@@ -505,7 +579,7 @@ func TestValidate(t *testing.T) {
 	t.Parallel()
 	good := func() imagepull.Config {
 		c := imagepull.Config{Hosts: []string{host}, RefreshQPS: 1}
-		c.Token.TTL = time.Hour
+		c.Token.TTL, c.Token.Format = time.Hour, content.DockerCfg
 		return c
 	}
 	if err := good().Validate(); err != nil {
@@ -516,6 +590,8 @@ func TestValidate(t *testing.T) {
 		"not a":       func(c *imagepull.Config) { c.Hosts = []string{"https://" + host} },
 		"10m0s":       func(c *imagepull.Config) { c.Token.TTL = time.Minute },
 		"colon":       func(c *imagepull.Config) { c.Token.Username = "a:b" },
+		"audiences":   func(c *imagepull.Config) { c.Hosts = []string{host, host + "=other"} },
+		"format":      func(c *imagepull.Config) { c.Token.Format = "toml" },
 		"more than 0": func(c *imagepull.Config) { c.RefreshQPS = 0 },
 	} {
 		c := good()

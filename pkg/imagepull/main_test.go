@@ -24,6 +24,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/token"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
@@ -84,7 +85,7 @@ func newEnv(t *testing.T) *env {
 	e := &env{admin: plane.Client(t), clock: clocks.NewMoved(t)}
 	e.config = imagepull.Config{
 		Hosts: []string{host}, Attach: true, RefreshQPS: 1000, Clock: e.clock,
-		Token: token.Spec{Audience: audience, TTL: 12 * time.Hour, Username: "serviceaccount"},
+		Audience: audience, Token: token.Spec{TTL: 12 * time.Hour, Username: "serviceaccount", Format: content.DockerConfigJSON},
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "pull-"}}
 	e.create(t, namespace)

@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,7 +54,7 @@ namespace, or by the selectors; the annotation with the value false opts out.`,
 	flags.common.addFlags(cmd.Flags())
 	flags.registry.addFlags(cmd.Flags())
 	flags.selection.addFlags(cmd)
-	flags.token.addFlags(cmd.Flags())
+	flags.token.addFlags(cmd)
 	return cmd
 }
 
@@ -64,8 +65,14 @@ type pullRegistryFlags struct {
 }
 
 func (f *pullRegistryFlags) addFlags(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&f.hosts, "registry", nil, "Registry host, as in the names of its images; can be repeated")
+	flags.StringSliceVar(&f.hosts, "registry", nil, "Registry host, as in the names of its images, or HOST=AUDIENCE; can be repeated")
 	flags.StringVar(&f.configMap, "registry-configmap", "", "ConfigMap with more hosts under the key hosts, as NAMESPACE/NAME; it is watched")
+}
+
+// complete reports whether each registry has an audience of its own.
+func (f *pullRegistryFlags) complete() bool {
+	lacks := func(host string) bool { return !strings.Contains(host, "=") }
+	return f.configMap == "" && !slices.ContainsFunc(f.hosts, lacks)
 }
 
 // source returns the ConfigMap, if one is named.
@@ -116,12 +123,17 @@ func (f *pullSelectionFlags) selection() (serviceaccount.Selection, error) {
 
 // pullTokenFlags say what the tokens are for.
 type pullTokenFlags struct {
-	spec token.Spec
-	qps  float32
+	audience string
+	spec     token.Spec
+	qps      float32
 }
 
-func (f *pullTokenFlags) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&f.spec.Audience, flagAudience, "", `Audience of the tokens, which the registries must expect; "" makes tokens for the API server, with which a reader of the Secret can act as the ServiceAccount`)
+func (f *pullTokenFlags) addFlags(cmd *cobra.Command) {
+	formats := imagepull.Formats()
+	f.spec.Format = formats[0]
+	cli.NewEnum(&f.spec.Format, nil, formats...).AddTo(cmd, "format", "", "Format of the Secrets; a change between the two makes the Secrets anew")
+	flags := cmd.Flags()
+	flags.StringVar(&f.audience, flagAudience, "", `Audience of the tokens, which the registries must expect; "" makes tokens for the API server, with which a reader of the Secret can act as the ServiceAccount`)
 	flags.DurationVar(&f.spec.TTL, "token-ttl", 12*time.Hour, "Lifetime of the tokens; the API server may shorten it")
 	flags.StringVar(&f.spec.Username, "username", "serviceaccount", "User name that is sent with the token")
 	flags.Float32Var(&f.qps, "refresh-qps", 20, "Maximum number of tokens that are renewed per second; first tokens do not wait")
@@ -137,11 +149,11 @@ func (f *imagePullFlags) config(flags *pflag.FlagSet) (imagepull.Config, error) 
 	if len(f.registry.hosts) == 0 && f.registry.configMap == "" {
 		return imagepull.Config{}, cli.Usagef("no registry is named: use --registry HOST or --registry-configmap NAMESPACE/NAME")
 	}
-	if !flags.Changed(flagAudience) {
+	if !flags.Changed(flagAudience) && !f.registry.complete() {
 		return imagepull.Config{}, cli.Usagef(`--audience is missing: name the audience that the registries expect, or write --audience "" for tokens of the API server`)
 	}
 	config := imagepull.Config{
-		Hosts: f.registry.hosts, ConfigMap: configMap,
+		Hosts: f.registry.hosts, ConfigMap: configMap, Audience: f.token.audience,
 		Selection: selection, Attach: f.selection.attach == attachImagePullSecrets,
 		Token: f.token.spec, RefreshQPS: f.token.qps,
 		Clock: clock.RealClock{}, Metrics: metrics.Registry,
@@ -171,6 +183,6 @@ func (f *imagePullFlags) run(cmd *cobra.Command) error {
 	if err := imagepull.Setup(ctx, mgr, config); err != nil {
 		return err
 	}
-	klog.FromContext(ctx).Info("Starting to keep image pull secrets", "hosts", config.Hosts, "audience", config.Token.Audience)
+	klog.FromContext(ctx).Info("Starting to keep image pull secrets", "hosts", config.Hosts, "audience", config.Audience)
 	return mgr.Start(ctx)
 }

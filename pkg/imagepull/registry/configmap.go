@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Key is the key of the hosts in a ConfigMap, separated by space or commas.
+// Key is the key of the hosts in a ConfigMap, separated by space or commas, each as
+// HOST or as HOST=AUDIENCE.
 const Key = "hosts"
 
 // Reasons of events about the ConfigMap.
@@ -60,12 +61,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	}
-	hosts, invalid := normalize(strings.FieldsFunc(found.Data[Key], separates))
+	changed, invalid := r.Hosts.extend(strings.FieldsFunc(found.Data[Key], separates))
 	if invalid != nil {
 		r.warn(&found, ReasonHostsInvalid, fmt.Sprintf("%v; pull secrets keep the hosts from before", invalid))
 		return ctrl.Result{}, nil
 	}
-	changed := r.Hosts.extend(hosts)
 	now := r.Hosts.List()
 	r.Metrics.observe(now)
 	if changed {

@@ -1,7 +1,4 @@
 package registry
 
-// Normalize checks and sorts hosts.
-func Normalize(hosts []string) ([]string, error) { return normalize(hosts) }
-
 // Extend replaces the hosts that were found.
-func (h *Hosts) Extend(found []string) (changed bool) { return h.extend(found) }
+func (h *Hosts) Extend(found []string) (changed bool, err error) { return h.extend(found) }

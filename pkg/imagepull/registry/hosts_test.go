@@ -4,18 +4,19 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/registry"
 )
 
-func TestNormalize(t *testing.T) {
+func TestHosts(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{"registry.example.com", "registry:5000", "10.0.0.1:443", "[fd00::1]:5000", "[fd00::1]", "localhost", "r.example.com/team/images", "*.example.com"} {
-		if _, err := registry.Normalize([]string{host}); err != nil {
+		if _, err := registry.NewHosts([]string{host}, ""); err != nil {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
 	for _, host := range []string{"", "https://registry.example.com", "registry:", "registry:http", "a b", "[fd00::1", "_", "user@registry", "registry?x", "registry:99x"} {
-		if _, err := registry.Normalize([]string{"registry.example.com", host}); err == nil {
+		if _, err := registry.NewHosts([]string{"registry.example.com", host}, ""); err == nil {
 			t.Errorf("%q is accepted", host)
 		}
 	}
@@ -26,20 +27,26 @@ func TestNormalize(t *testing.T) {
 func TestDuplicateHostsAreOne(t *testing.T) {
 	t.Parallel()
 	calls := 0
-	hosts, err := registry.NewHosts([]string{"b", "a", "b"}, func() { calls++ })
+	hosts, err := registry.NewHosts([]string{"b", "a=x", "b"}, "y", func() { calls++ })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := hosts.List(); !slices.Equal(got, []string{"a", "b"}) {
-		t.Errorf("hosts %v", got)
-	}
-	if hosts.Extend([]string{"b", "a"}) || calls != 0 {
-		t.Error("the same hosts are a change")
-	}
-	if !hosts.Extend([]string{"c"}) || calls != 1 || !slices.Equal(hosts.List(), []string{"a", "b", "c"}) {
-		t.Errorf("hosts %v after %d calls", hosts.List(), calls)
-	}
-	if !hosts.Extend(nil) || calls != 2 || !slices.Equal(hosts.List(), []string{"a", "b"}) {
-		t.Errorf("hosts %v after %d calls", hosts.List(), calls)
+	a, b, c := content.Host{Name: "a", Audience: "x"}, content.Host{Name: "b", Audience: "y"}, content.Host{Name: "c"}
+	for _, tc := range []struct {
+		found []string
+		want  []content.Host
+		calls int
+		wrong bool
+	}{
+		{want: []content.Host{a, b}},
+		{found: []string{"b", "a=x", "b=y"}, want: []content.Host{a, b}},
+		{found: []string{"c="}, want: []content.Host{a, b, c}, calls: 1},
+		{found: []string{"a"}, want: []content.Host{a, b, c}, calls: 1, wrong: true},
+		{want: []content.Host{a, b}, calls: 2},
+	} {
+		changed, err := hosts.Extend(tc.found)
+		if got := hosts.List(); !slices.Equal(got, tc.want) || calls != tc.calls || (err != nil) != tc.wrong {
+			t.Errorf("after %q: %v with %d calls: %t, %v", tc.found, got, calls, changed, err)
+		}
 	}
 }

@@ -1,6 +1,10 @@
 package registry
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
+)
 
 // Metrics shows the list of hosts.
 type Metrics struct {
@@ -8,7 +12,7 @@ type Metrics struct {
 }
 
 // NewMetrics registers the metrics, beginning with a list.
-func NewMetrics(registry prometheus.Registerer, hosts []string) (*Metrics, error) {
+func NewMetrics(registry prometheus.Registerer, hosts []content.Host) (*Metrics, error) {
 	m := &Metrics{hosts: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "ocm_imagepull_hosts",
 		Help: "Registry hosts that pull secrets are for; with 0 nothing is written.",
@@ -17,4 +21,4 @@ func NewMetrics(registry prometheus.Registerer, hosts []string) (*Metrics, error
 	return m, registry.Register(m.hosts)
 }
 
-func (m *Metrics) observe(hosts []string) { m.hosts.Set(float64(len(hosts))) }
+func (m *Metrics) observe(hosts []content.Host) { m.hosts.Set(float64(len(hosts))) }

@@ -3,7 +3,6 @@ package serviceaccount
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +27,7 @@ const takenDelay = 10 * time.Minute
 
 // Hosts is the list of registry hosts.
 type Hosts interface {
-	List() []string
+	List() []content.Host
 }
 
 // Reconciler gives ServiceAccounts their pull secrets.
@@ -43,6 +42,8 @@ type Reconciler struct {
 	Selection Selection
 	// Hosts are the registries; without any, nothing is made.
 	Hosts Hosts
+	// Format is how pull secrets store their tokens.
+	Format content.Format
 	// Attach lists the pull secrets in imagePullSecrets.
 	Attach bool
 	// Events says on ServiceAccounts what is in the way.
@@ -99,21 +100,18 @@ func (r *Reconciler) ensure(ctx context.Context, account *corev1.ServiceAccount)
 // entry, because pods are created with it.
 func (r *Reconciler) remove(ctx context.Context, account *corev1.ServiceAccount) error {
 	r.contention.forget(client.ObjectKeyFromObject(account))
-	want := newSecret(account)
-	if err := r.detach(ctx, account, want.Name); err != nil {
+	name := names.PullSecret(account.Name, account.UID)
+	if err := r.detach(ctx, account, name); err != nil {
 		return err
 	}
 	var found corev1.Secret
-	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), &found); err != nil {
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: account.Namespace, Name: name}, &found); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if !ours(&found, account) || found.DeletionTimestamp != nil {
+	if !ours(&found, account) {
 		return nil
 	}
-	if err := r.Client.Delete(ctx, &found, client.Preconditions{UID: &found.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete the pull secret %s: %w", client.ObjectKeyFromObject(&found), err)
-	}
-	return nil
+	return r.deleteSecret(ctx, &found)
 }
 
 // settled forgives errors that only say that the ServiceAccount changed or that its

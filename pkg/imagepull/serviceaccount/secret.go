@@ -22,7 +22,8 @@ import (
 var errTaken = errors.New("is not this controller's")
 
 // newSecret is a ServiceAccount's pull secret as it begins.
-func newSecret(account *corev1.ServiceAccount) *corev1.Secret {
+func (r *Reconciler) newSecret(account *corev1.ServiceAccount) (*corev1.Secret, error) {
+	empty, err := content.Empty(r.Format)
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:   account.Namespace,
@@ -33,18 +34,24 @@ func newSecret(account *corev1.ServiceAccount) *corev1.Secret {
 				APIVersion: "v1", Kind: "ServiceAccount", Name: account.Name, UID: account.UID,
 			}},
 		},
-		Type: corev1.SecretTypeDockerConfigJson,
-		Data: content.Empty(),
-	}
+		Type: r.Format.Type(),
+		Data: empty,
+	}, err
 }
 
 // ensureSecret returns the pull secret as the cache has it, and makes what is
 // missing. One that was made just now comes back as an event.
 func (r *Reconciler) ensureSecret(ctx context.Context, account *corev1.ServiceAccount) (*corev1.Secret, error) {
-	want := newSecret(account)
+	want, err := r.newSecret(account)
+	if err != nil {
+		return nil, err
+	}
 	var found corev1.Secret
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), &found)
+	err = r.Client.Get(ctx, client.ObjectKeyFromObject(want), &found)
 	if err == nil && ours(&found, account) {
+		if found.Type != want.Type { // It cannot be changed. The event of the deletion makes the other.
+			return &found, r.deleteSecret(ctx, &found)
+		}
 		return &found, nil
 	}
 	if apierrors.IsNotFound(err) {
@@ -59,7 +66,7 @@ func (r *Reconciler) ensureSecret(ctx context.Context, account *corev1.ServiceAc
 	if err != nil {
 		return nil, fmt.Errorf("pull secret %s: %w", client.ObjectKeyFromObject(want), err)
 	}
-	return &found, r.repairSecret(ctx, &found, account)
+	return &found, r.repairSecret(ctx, &found, want, account)
 }
 
 // ours reports whether a Secret is the pull secret of a ServiceAccount.
@@ -70,11 +77,10 @@ func ours(secret *corev1.Secret, account *corev1.ServiceAccount) bool {
 
 // repairSecret gives a pull secret its metadata back. The name has the UID in it,
 // so that a Secret which has it, the type, and one of the marks was made here.
-func (r *Reconciler) repairSecret(ctx context.Context, found *corev1.Secret, account *corev1.ServiceAccount) error {
+func (r *Reconciler) repairSecret(ctx context.Context, found, want *corev1.Secret, account *corev1.ServiceAccount) error {
 	if ours(found, account) {
 		return nil
 	}
-	want := newSecret(account)
 	marked := found.Annotations[names.AnnotationPullSecretAccount] == account.Name || maps.Equal(found.Labels, want.Labels)
 	if found.Type != want.Type || !marked {
 		return fmt.Errorf("the Secret %s %w: delete or rename it, and the pull secret of ServiceAccount %s is made under its name",
@@ -85,6 +91,17 @@ func (r *Reconciler) repairSecret(ctx context.Context, found *corev1.Secret, acc
 		WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion("v1").WithKind("ServiceAccount").WithName(account.Name).WithUID(account.UID))
 	if err := r.Client.Apply(ctx, config, Owner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("repair the pull secret %s: %w", client.ObjectKeyFromObject(want), err)
+	}
+	return nil
+}
+
+// deleteSecret deletes a pull secret.
+func (r *Reconciler) deleteSecret(ctx context.Context, found *corev1.Secret) error {
+	if found.DeletionTimestamp != nil {
+		return nil
+	}
+	if err := r.Client.Delete(ctx, found, client.Preconditions{UID: &found.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete the pull secret %s: %w", client.ObjectKeyFromObject(found), err)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
 )
 
 // Rank is the place of a Secret in the queue.
@@ -52,6 +53,6 @@ func (m Memory) Note(secret types.NamespacedName, uid types.UID, version string,
 func (m Memory) Forget(secret types.NamespacedName) { m.forget(secret) }
 
 // Inspect returns the facts about a Secret whose ServiceAccount has a UID.
-func Inspect(secret *corev1.Secret, spec Spec, hosts []string, account string, retired func(string) bool) credential.Facts {
+func Inspect(secret *corev1.Secret, spec Spec, hosts []content.Host, account string, retired func(string) bool) credential.Facts {
 	return inspect(secret, wanted{Spec: spec, hosts: hosts, account: account, retired: retired})
 }

@@ -11,21 +11,21 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
 )
 
-// Spec is what tokens are requested for, and how they are stored.
+// Spec is how tokens are requested and stored.
 type Spec struct {
-	// Audience is what the registries expect; empty means the API server's own.
-	Audience string
 	// TTL is how long tokens are to live; the API server may shorten it.
 	TTL time.Duration
 	// Username is sent with the token.
 	Username string
+	// Format is how they are stored, where the type of the Secret leaves a choice.
+	Format content.Format
 }
 
 // wanted is what the data of a Secret should be.
 type wanted struct {
 	Spec
 
-	hosts   []string
+	hosts   []content.Host
 	account string // The UID of the ServiceAccount.
 	retired func(keyID string) bool
 }
@@ -33,29 +33,82 @@ type wanted struct {
 // inspect returns what the rules need to know about a Secret.
 func inspect(secret *corev1.Secret, want wanted) credential.Facts {
 	s := content.Of(secret)
-	facts := credential.Facts{Problem: problem(s, secret, want), Validity: s.Validity()}
+	facts := credential.Facts{Problem: want.problem(s, secret), Validity: s.Validity()}
 	facts.RenewAt = credential.RenewAt(facts.Validity, credential.PullSecrets(), string(secret.UID))
 	return facts
 }
 
-// problem returns what is wrong with a token, or with where it is stored. The
-// list of servers comes last: all others make the token useless.
-func problem(s content.Summary, secret *corev1.Secret, want wanted) error {
+// problem returns what is wrong with the tokens, or with where they are stored. The
+// list of servers comes last: all others make a token useless.
+func (w wanted) problem(s content.Summary, secret *corev1.Secret) error {
 	switch {
-	case s.Missing:
-		return credential.ErrMissing
 	case s.Problem != "":
 		return fmt.Errorf("%w: %s", credential.ErrMalformed, s.Problem)
-	case s.AccountUID != want.account:
+	case s.Missing():
+		return credential.ErrMissing
+	}
+	identity := func(t content.Token) error { return w.identity(t, secret) }
+	for _, check := range []func(content.Token) error{identity, w.signer} {
+		for _, t := range s.Tokens {
+			if err := check(t); err != nil {
+				return err
+			}
+		}
+	}
+	return w.servers(s, w.Format.In(secret.Type))
+}
+
+// identity checks whose token it is, and for whom.
+func (w wanted) identity(t content.Token, secret *corev1.Secret) error {
+	switch {
+	case t.AccountUID != w.account:
 		return fmt.Errorf("%w: it is of another ServiceAccount", credential.ErrWrongIdentity)
-	case s.SecretUID != string(secret.UID):
+	case t.SecretUID != string(secret.UID):
 		return fmt.Errorf("%w: it is bound to another Secret", credential.ErrWrongIdentity)
-	case want.Audience != "" && !slices.Equal(s.Audiences, []string{want.Audience}):
-		return fmt.Errorf("%w: its audiences are %q", credential.ErrWrongIdentity, s.Audiences)
-	case want.retired(s.KeyID):
-		return fmt.Errorf("%w: %s", credential.ErrSignerRetired, s.KeyID)
-	case s.Username != want.Username || !slices.Equal(s.Hosts, want.hosts):
-		return fmt.Errorf("%w: as %q for %q", credential.ErrServersChanged, s.Username, s.Hosts)
+	}
+	audience := w.audience(t)
+	for _, host := range w.hosts {
+		if host.Audience != audience && slices.Contains(t.Hosts, host.Name) {
+			return fmt.Errorf("%w: its audiences are %q, and %s expects %q", credential.ErrWrongIdentity, t.Audiences, host.Name, host.Audience)
+		}
+	}
+	return nil
+}
+
+// audience is that of the registries' audiences which a token is for. It is empty
+// for a token for none of them: what the API server calls itself is not known.
+func (w wanted) audience(t content.Token) string {
+	for _, host := range w.hosts {
+		if slices.Equal(t.Audiences, []string{host.Audience}) {
+			return host.Audience
+		}
+	}
+	return ""
+}
+
+func (w wanted) signer(t content.Token) error {
+	if w.retired(t.KeyID) {
+		return fmt.Errorf("%w: %s", credential.ErrSignerRetired, t.KeyID)
+	}
+	return nil
+}
+
+// servers checks for which hosts there are tokens, and how they are stored.
+func (w wanted) servers(s content.Summary, format content.Format) error {
+	if s.Format != format {
+		return fmt.Errorf("%w: in the format %s", credential.ErrServersChanged, s.Format)
+	}
+	names := make([]string, len(w.hosts))
+	for i, host := range w.hosts {
+		names[i] = host.Name
+	}
+	for _, t := range s.Tokens {
+		if t.Username != w.Username {
+			return fmt.Errorf("%w: as %q", credential.ErrServersChanged, t.Username)
+		}
+	}
+	if hosts := s.Hosts(); !slices.Equal(hosts, names) {
+		return fmt.Errorf("%w: for %q", credential.ErrServersChanged, hosts)
 	}
 	return nil
 }

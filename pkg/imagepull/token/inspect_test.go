@@ -2,6 +2,7 @@ package token_test
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -20,19 +21,23 @@ type stored struct {
 	username, audience, account, kid string
 	secret                           string
 	empty                            bool
+	secretType                       corev1.SecretType
 }
 
 // pullSecret is the Secret s1 with a token of an hour from the epoch on.
 func (s stored) pullSecret(t *testing.T) *corev1.Secret {
 	t.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{UID: "s1"}, Data: content.Empty()}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{UID: "s1"}, Type: s.secretType}
 	if s.empty {
+		secret.Data = map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{}`)}
 		return secret
 	}
 	encode := base64.RawURLEncoding.EncodeToString
 	header := fmt.Sprintf(`{"kid":%q}`, s.kid)
 	claims := fmt.Sprintf(`{"aud":[%q],"iat":0,"exp":3600,"kubernetes.io":{"serviceaccount":{"uid":%q},"secret":{"uid":%q}}}`, s.audience, s.account, s.secret)
-	data, err := content.Encode(s.hosts, s.username, encode([]byte(header))+"."+encode([]byte(claims))+".c2ln")
+	data, err := content.Encode(content.DockerConfigJSON, content.Credential{
+		Hosts: s.hosts, Username: s.username, Token: encode([]byte(header)) + "." + encode([]byte(claims)) + ".c2ln",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,6 +67,7 @@ func TestWhyATokenIsReplaced(t *testing.T) {
 		{name: "a host too few", change: func(s *stored) { s.hosts = []string{"r1"} }, want: credential.ServersChanged},
 		{name: "another host", change: func(s *stored) { s.hosts = []string{"r1", "r3"} }, want: credential.ServersChanged},
 		{name: "another user name", change: func(s *stored) { s.username = "other" }, want: credential.ServersChanged},
+		{name: "another format", change: func(s *stored) { s.secretType = corev1.SecretTypeDockercfg }, want: credential.ServersChanged},
 		{name: "60 % of its life are used", at: 36 * time.Minute, want: credential.NearExpiry},
 		{name: "it expired", at: time.Hour, want: credential.Expired},
 	} {
@@ -71,7 +77,8 @@ func TestWhyATokenIsReplaced(t *testing.T) {
 			if tc.change != nil {
 				tc.change(&s)
 			}
-			facts := token.Inspect(s.pullSecret(t), token.Spec{Audience: "registry", Username: "user"}, []string{"r1", "r2"}, "a1",
+			hosts := []content.Host{{Name: "r1", Audience: "registry"}, {Name: "r2", Audience: "registry"}}
+			facts := token.Inspect(s.pullSecret(t), token.Spec{Username: "user", Format: content.DockerConfigJSON}, hosts, "a1",
 				func(kid string) bool { return kid == "old" })
 			if need, _ := credential.Due().Judge(facts, time.Unix(0, 0).Add(tc.at)); need.Reason != tc.want {
 				t.Errorf("%+v, want %q", need, tc.want)
@@ -85,8 +92,14 @@ func TestWhyATokenIsReplaced(t *testing.T) {
 func TestAudienceOfTheAPIServer(t *testing.T) {
 	t.Parallel()
 	s := stored{hosts: []string{"r1"}, audience: "https://kubernetes.default.svc", account: "a1", secret: "s1"}
-	facts := token.Inspect(s.pullSecret(t), token.Spec{}, []string{"r1"}, "a1", func(string) bool { return false })
-	if facts.Problem != nil {
+	spec := token.Spec{Format: content.DockerConfigJSON}
+	keep := func(string) bool { return false }
+	if facts := token.Inspect(s.pullSecret(t), spec, []content.Host{{Name: "r1"}}, "a1", keep); facts.Problem != nil {
 		t.Error(facts.Problem)
+	}
+	s.audience, s.hosts = "registry", []string{"r1", "r2"}
+	hosts := []content.Host{{Name: "r1"}, {Name: "r2", Audience: "registry"}}
+	if facts := token.Inspect(s.pullSecret(t), spec, hosts, "a1", keep); !errors.Is(facts.Problem, credential.ErrWrongIdentity) {
+		t.Errorf("a registry's token for the API server: %v", facts.Problem)
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 // mint requests a token for a Secret. The UID is a precondition: a ServiceAccount
 // that was recreated since gets none.
-func (r *Reconciler) mint(ctx context.Context, secret *corev1.Secret, account metav1.OwnerReference) (string, error) {
+func (r *Reconciler) mint(ctx context.Context, secret *corev1.Secret, account metav1.OwnerReference, audience string) (string, error) {
 	request := &authenticationv1.TokenRequest{
 		ObjectMeta: metav1.ObjectMeta{UID: account.UID},
 		Spec: authenticationv1.TokenRequestSpec{
@@ -25,8 +25,8 @@ func (r *Reconciler) mint(ctx context.Context, secret *corev1.Secret, account me
 			BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: secret.Name, UID: secret.UID},
 		},
 	}
-	if r.Spec.Audience != "" {
-		request.Spec.Audiences = []string{r.Spec.Audience}
+	if audience != "" {
+		request.Spec.Audiences = []string{audience}
 	}
 	of := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: account.Name}}
 	if err := r.Client.SubResource("token").Create(ctx, of, request); err != nil {
@@ -35,10 +35,10 @@ func (r *Reconciler) mint(ctx context.Context, secret *corev1.Secret, account me
 	return request.Status.Token, nil
 }
 
-// write stores a token and returns what is known of the Secret then. The UID is a
-// precondition: a Secret that is gone is not made again.
-func (r *Reconciler) write(ctx context.Context, secret *corev1.Secret, hosts []string, token string) (write, content.Summary, error) {
-	data, err := content.Encode(hosts, r.Spec.Username, token)
+// write stores credentials and returns what is known of the Secret then. The UID is
+// a precondition: a Secret that is gone is not made again.
+func (r *Reconciler) write(ctx context.Context, secret *corev1.Secret, credentials []content.Credential) (write, content.Summary, error) {
+	data, err := content.Encode(r.Spec.Format.In(secret.Type), credentials...)
 	if err != nil {
 		return write{}, content.Summary{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/token"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -86,4 +87,4 @@ func cluster(account types.UID, objects ...client.Object) client.Client {
 type noHosts struct{}
 
 // List implements token.Hosts.
-func (noHosts) List() []string { return nil }
+func (noHosts) List() []content.Host { return nil }

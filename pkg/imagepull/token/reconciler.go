@@ -3,6 +3,8 @@ package token
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/owner"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -24,7 +27,7 @@ const Owner client.FieldOwner = "ocm.pullsecret.token"
 
 // Hosts is the list of registry hosts.
 type Hosts interface {
-	List() []string
+	List() []content.Host
 }
 
 // Keys is what is known of the cluster's signing keys.
@@ -101,12 +104,11 @@ func (r *Reconciler) ensure(ctx context.Context, secret *corev1.Secret, account 
 	case wait > 0:
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	if need.Reason != credential.Missing {
-		if err := r.Limit.Wait(ctx); err != nil {
-			return ctrl.Result{}, err
-		}
+	limit := r.Limit
+	if need.Reason == credential.Missing {
+		limit = flowcontrol.NewFakeAlwaysRateLimiter()
 	}
-	err := r.refresh(ctx, secret, account, hosts)
+	err := r.refresh(ctx, secret, account, hosts, limit)
 	if expected(err) {
 		return ctrl.Result{}, nil
 	}
@@ -119,22 +121,35 @@ func (r *Reconciler) ensure(ctx context.Context, secret *corev1.Secret, account 
 	return ctrl.Result{}, nil // The write comes back as an event.
 }
 
-func (r *Reconciler) want(account metav1.OwnerReference, hosts []string) wanted {
+func (r *Reconciler) want(account metav1.OwnerReference, hosts []content.Host) wanted {
 	return wanted{Spec: r.Spec, hosts: hosts, account: string(account.UID), retired: r.Keys.Retired}
 }
 
-// refresh stores a new token.
-func (r *Reconciler) refresh(ctx context.Context, secret *corev1.Secret, account metav1.OwnerReference, hosts []string) error {
-	token, err := r.mint(ctx, secret, account)
-	if err != nil {
-		return err
+// refresh stores new tokens, one for each audience, which thus are due together.
+func (r *Reconciler) refresh(ctx context.Context, secret *corev1.Secret, account metav1.OwnerReference, hosts []content.Host, limit flowcontrol.RateLimiter) error {
+	byAudience := map[string][]string{}
+	for _, host := range hosts {
+		byAudience[host.Audience] = append(byAudience[host.Audience], host.Name)
 	}
-	written, summary, err := r.write(ctx, secret, hosts, token)
+	var credentials []content.Credential
+	for _, audience := range slices.Sorted(maps.Keys(byAudience)) {
+		if err := limit.Wait(ctx); err != nil {
+			return err
+		}
+		token, err := r.mint(ctx, secret, account, audience)
+		if err != nil {
+			return err
+		}
+		credentials = append(credentials, content.Credential{Hosts: byAudience[audience], Username: r.Spec.Username, Token: token})
+	}
+	written, summary, err := r.write(ctx, secret, credentials)
 	if err != nil {
 		return err
 	}
 	r.memory.note(key(secret), written)
-	r.Keys.Signed(summary.KeyID)
+	for _, t := range summary.Tokens {
+		r.Keys.Signed(t.KeyID)
+	}
 	return nil
 }
 

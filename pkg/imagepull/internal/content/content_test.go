@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,25 +23,37 @@ func jwt(claims string) string {
 
 func TestWhatIsWrittenIsRead(t *testing.T) {
 	t.Parallel()
-	data, err := content.Encode([]string{"a", "b:5000"}, "user", jwt(claims))
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret := &corev1.Secret{Data: data}
-	want := content.Summary{
-		Hosts: []string{"a", "b:5000"}, Username: "user", KeyID: "k1", Audiences: []string{"registry"},
-		AccountUID: "a1", SecretUID: "s1", Issued: 1000, Expires: 4600,
-	}
-	for range 3 { // A transformation may be applied again.
-		if diff := cmp.Diff(want, content.Of(secret)); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
-		}
-		if err := content.Summarize(secret); err != nil {
+	for _, format := range []content.Format{content.DockerConfigJSON, content.DockerCfg, content.Both} {
+		other := strings.Replace(claims, "registry", "other", 1)
+		data, err := content.Encode(format,
+			content.Credential{Hosts: []string{"a", "b:5000"}, Username: "user", Token: jwt(claims)},
+			content.Credential{Hosts: []string{"aa"}, Username: "user", Token: jwt(strings.Replace(other, "4600", "4000", 1))})
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	if s := content.Of(secret); !s.Usable(time.Unix(4599, 0)) || s.Usable(time.Unix(4600, 0)) {
-		t.Error("it is not usable until it expires")
+		secret := &corev1.Secret{Data: data}
+		first := content.Token{
+			Hosts: []string{"a", "b:5000"}, Username: "user", KeyID: "k1", Audiences: []string{"registry"},
+			AccountUID: "a1", SecretUID: "s1", Issued: 1000, Expires: 4600,
+		}
+		second := first
+		second.Hosts, second.Audiences, second.Expires = []string{"aa"}, []string{"other"}, 4000
+		want := content.Summary{Format: format, Tokens: []content.Token{first, second}}
+		for range 3 { // A transformation may be applied again.
+			if diff := cmp.Diff(want, content.Of(secret)); diff != "" {
+				t.Errorf("%s (-want +got)\n%s", format, diff)
+			}
+			if err := content.Summarize(secret); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := content.Of(secret)
+		if !s.Usable(time.Unix(3999, 0)) || s.Usable(time.Unix(4000, 0)) {
+			t.Error("it is not usable until the first token expires")
+		}
+		if hosts := s.Hosts(); !slices.Equal(hosts, []string{"a", "aa", "b:5000"}) {
+			t.Errorf("hosts %q", hosts)
+		}
 	}
 }
 
@@ -54,7 +67,7 @@ func TestWhatCannotBeUsed(t *testing.T) {
 		"not base64":          `{"auths":{"a":{"auth":"?"}}}`,
 		"no password":         `{"auths":{"a":` + entry("user") + `}}`,
 		"no token":            `{"auths":{"a":` + entry("user:password") + `}}`,
-		"two tokens":          `{"auths":{"a":` + entry("user:"+jwt(claims)) + `,"b":` + entry("user:"+jwt(`{}`)) + `}}`,
+		"a token without end": `{"auths":{"a":` + entry("user:"+jwt(claims)) + `,"b":` + entry("user:"+jwt(`{}`)) + `}}`,
 		"a forged summary":    `{"summary":"e30="}`,
 		"claims of no object": `{"auths":{"a":` + entry("user:"+jwt(`[]`)) + `}}`,
 	} {
@@ -63,8 +76,42 @@ func TestWhatCannotBeUsed(t *testing.T) {
 			t.Errorf("%s is usable: %+v", name, s)
 		}
 	}
-	if s := content.Of(&corev1.Secret{Data: content.Empty()}); !s.Missing || s.Problem != "" {
-		t.Errorf("without a token: %+v", s)
+	for _, format := range []content.Format{content.DockerConfigJSON, content.DockerCfg, content.Both} {
+		empty, err := content.Empty(format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := content.Of(&corev1.Secret{Data: empty}); !s.Missing() || s.Format != format || s.Usable(time.Unix(0, 0)) {
+			t.Errorf("without a token: %+v", s)
+		}
+	}
+}
+
+// TestFormatsThatDiffer: where a Secret has both formats, they say the same.
+func TestFormatsThatDiffer(t *testing.T) {
+	t.Parallel()
+	data, err := content.Encode(content.Both, content.Credential{Hosts: []string{"a"}, Username: "user", Token: jwt(claims)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[corev1.DockerConfigKey] = []byte(`{}`)
+	if s := content.Of(&corev1.Secret{Data: data}); s.Problem == "" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestFormatOfATypeThatCannotChange: a Secret keeps the format of its type.
+func TestFormatOfATypeThatCannotChange(t *testing.T) {
+	t.Parallel()
+	for _, f := range []content.Format{content.DockerConfigJSON, content.DockerCfg, content.Both} {
+		if got := f.In(f.Type()); got != f {
+			t.Errorf("%s becomes %s", f, got)
+		}
+		for _, secret := range []corev1.SecretType{corev1.SecretTypeDockercfg, corev1.SecretTypeDockerConfigJson} {
+			if got := f.In(secret).Type(); got != secret {
+				t.Errorf("%s in %s becomes %s", f, secret, got)
+			}
+		}
 	}
 }
 
@@ -72,7 +119,9 @@ func TestWhatCannotBeUsed(t *testing.T) {
 // that never renew expires when it was asked to.
 func TestExpiryThatWasPutOff(t *testing.T) {
 	t.Parallel()
-	data, err := content.Encode([]string{"a"}, "user", jwt(`{"iat":1000,"exp":31536000,"kubernetes.io":{"warnafter":4600}}`))
+	data, err := content.Encode(content.DockerConfigJSON, content.Credential{
+		Hosts: []string{"a"}, Token: jwt(`{"iat":1000,"exp":31536000,"kubernetes.io":{"warnafter":4600}}`),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,14 +131,19 @@ func TestExpiryThatWasPutOff(t *testing.T) {
 }
 
 func FuzzOf(f *testing.F) {
-	good, err := content.Encode([]string{"a", "b"}, "user", jwt(claims))
+	good, err := content.Encode(content.Both, content.Credential{Hosts: []string{"a", "b"}, Username: "user", Token: jwt(claims)})
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(good[corev1.DockerConfigJsonKey])
-	f.Add([]byte(`{"auths":{"":{}}}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		secret := &corev1.Secret{Data: map[string][]byte{corev1.DockerConfigJsonKey: data}}
+	f.Add(good[corev1.DockerConfigJsonKey], good[corev1.DockerConfigKey])
+	f.Add([]byte(`{"auths":{"":{}}}`), []byte(`{"a":{},"b":{"auth":"?"}}`))
+	f.Fuzz(func(t *testing.T, data, cfg []byte) {
+		secret := &corev1.Secret{Data: map[string][]byte{corev1.DockerConfigJsonKey: data, corev1.DockerConfigKey: cfg}}
+		for key, value := range secret.Data {
+			if len(value) == 0 {
+				delete(secret.Data, key)
+			}
+		}
 		before := content.Of(secret)
 		if err := content.Summarize(secret); err != nil {
 			t.Fatal(err)

@@ -1,37 +1,24 @@
 package content
 
-import (
-	"encoding/base64"
-	"encoding/json"
-	"fmt"
+import "encoding/base64"
 
-	corev1 "k8s.io/api/core/v1"
-)
-
-// config is Docker's configuration file as far as it holds credentials.
-type config struct {
-	Auths map[string]entry `json:"auths"`
-}
-
-// entry is the credential for one registry: user and password in base64.
-type entry struct {
-	Auth string `json:"auth"`
+// Credential is a token for registry hosts.
+type Credential struct {
+	Hosts           []string
+	Username, Token string
 }
 
 // Empty is the data of a pull secret that has no token yet.
-func Empty() map[string][]byte {
-	return map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{}}`)}
-}
+func Empty(format Format) (map[string][]byte, error) { return format.encode(entries{}) }
 
-// Encode is the data of a pull secret with a token for registry hosts.
-func Encode(hosts []string, username, token string) (map[string][]byte, error) {
-	c := config{Auths: make(map[string]entry, len(hosts))}
-	for _, host := range hosts {
-		c.Auths[host] = entry{Auth: base64.StdEncoding.EncodeToString([]byte(username + ":" + token))}
+// Encode is the data of a pull secret with credentials.
+func Encode(format Format, credentials ...Credential) (map[string][]byte, error) {
+	e := entries{}
+	for _, c := range credentials {
+		auth := base64.StdEncoding.EncodeToString([]byte(c.Username + ":" + c.Token))
+		for _, host := range c.Hosts {
+			e[host] = entry{Auth: auth}
+		}
 	}
-	data, err := json.Marshal(c)
-	if err != nil {
-		return nil, fmt.Errorf("encode the pull secret: %w", err)
-	}
-	return map[string][]byte{corev1.DockerConfigJsonKey: data}, nil
+	return format.encode(e)
 }

@@ -1,6 +1,7 @@
 package content
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -17,7 +18,7 @@ import (
 )
 
 // summaryKey is the key of the Summary in a Secret whose data was replaced. The
-// API server accepts no Secret of the type without the key of the data, so a
+// API server accepts no Secret of the types without the key of the data, so a
 // Secret with this key alone was never stored.
 const summaryKey = "summary"
 
@@ -25,10 +26,17 @@ const summaryKey = "summary"
 type Summary struct {
 	// Problem says why the data is no good; empty if it is.
 	Problem string `json:"problem,omitempty"`
-	// Missing says that there is no token in it, which is how it begins.
-	Missing bool `json:"missing,omitempty"`
-	// Hosts are the registries that it has a token for, sorted.
-	Hosts []string `json:"hosts,omitempty"`
+	// Format is how it is stored.
+	Format Format `json:"format"`
+	// Tokens are the tokens in it, by their first host. Without any, and without a
+	// problem, the pull secret is new.
+	Tokens []Token `json:"tokens,omitempty"`
+}
+
+// Token is what is known of one token.
+type Token struct {
+	// Hosts are the registries that it is for, sorted.
+	Hosts []string `json:"hosts"`
 	// Username is sent with the token.
 	Username string `json:"username,omitempty"`
 	// KeyID names the key that signed the token.
@@ -43,14 +51,31 @@ type Summary struct {
 	Expires int64 `json:"expires,omitempty"`
 }
 
-// Validity is from when to when the token is good.
+// Missing reports whether there is no token yet.
+func (s Summary) Missing() bool { return s.Problem == "" && len(s.Tokens) == 0 }
+
+// Validity is from when to when the token is good that expires first.
 func (s Summary) Validity() credential.Validity {
-	return credential.Validity{NotBefore: time.Unix(s.Issued, 0), NotAfter: time.Unix(s.Expires, 0)}
+	if len(s.Tokens) == 0 {
+		return credential.Validity{NotBefore: time.Unix(0, 0), NotAfter: time.Unix(0, 0)}
+	}
+	first := slices.MinFunc(s.Tokens, func(a, b Token) int { return cmp.Compare(a.Expires, b.Expires) })
+	return credential.Validity{NotBefore: time.Unix(first.Issued, 0), NotAfter: time.Unix(first.Expires, 0)}
 }
 
-// Usable reports whether a pull with the data can succeed at now.
+// Usable reports whether pulls with the data can succeed at now.
 func (s Summary) Usable(now time.Time) bool {
-	return s.Problem == "" && !s.Missing && !s.Validity().Expired(now)
+	return s.Problem == "" && !s.Missing() && !s.Validity().Expired(now)
+}
+
+// Hosts are the registries of all tokens, sorted.
+func (s Summary) Hosts() []string {
+	var hosts []string
+	for _, t := range s.Tokens {
+		hosts = append(hosts, t.Hosts...)
+	}
+	slices.Sort(hosts)
+	return hosts
 }
 
 // Summarize replaces the data of a Secret by its Summary. It is a transformation
@@ -80,53 +105,51 @@ func Of(secret *corev1.Secret) Summary {
 }
 
 func summarized(secret *corev1.Secret) bool {
-	_, data := secret.Data[corev1.DockerConfigJsonKey]
 	_, summary := secret.Data[summaryKey]
-	return summary && !data
+	return summary && len(secret.Data) == 1
 }
 
 // read summarizes data. What it says quotes nothing of it.
 func read(secret *corev1.Secret) Summary {
-	var c config
-	if err := json.Unmarshal(secret.Data[corev1.DockerConfigJsonKey], &c); err != nil {
-		return Summary{Problem: "the data is not JSON"}
-	}
-	if len(c.Auths) == 0 {
-		return Summary{Missing: true}
-	}
-	s := Summary{Hosts: slices.Sorted(maps.Keys(c.Auths))}
-	token, err := s.credential(c)
-	if err == nil {
-		err = s.claims(token)
-	}
+	s := Summary{Format: formatOf(secret.Data)}
+	found, err := s.Format.decode(secret.Data)
 	if err != nil {
 		s.Problem = err.Error()
+		return s
 	}
+	shared := map[string][]string{}
+	for _, host := range slices.Sorted(maps.Keys(found)) {
+		auth := found[host].Auth
+		shared[auth] = append(shared[auth], host)
+	}
+	for _, auth := range slices.Sorted(maps.Keys(shared)) {
+		t, err := newToken(auth, shared[auth])
+		if err != nil {
+			s.Problem = err.Error()
+		}
+		s.Tokens = append(s.Tokens, t)
+	}
+	slices.SortFunc(s.Tokens, func(a, b Token) int { return strings.Compare(a.Hosts[0], b.Hosts[0]) })
 	return s
 }
 
-// credential reads the user and returns the token, which all hosts have in common.
-func (s *Summary) credential(c config) (token string, err error) {
-	auth := c.Auths[s.Hosts[0]].Auth
-	for _, host := range s.Hosts {
-		if c.Auths[host].Auth != auth {
-			return "", errors.New("the registries have different credentials")
-		}
-	}
+// newToken reads a credential: user, colon and token in base64.
+func newToken(auth string, hosts []string) (Token, error) {
+	t := Token{Hosts: hosts}
 	decoded, err := base64.StdEncoding.DecodeString(auth)
 	if err != nil {
-		return "", errors.New("the credential is not base64")
+		return t, errors.New("the credential is not base64")
 	}
 	username, token, ok := strings.Cut(string(decoded), ":")
 	if !ok {
-		return "", errors.New("the credential is not a user and a password")
+		return t, errors.New("the credential is not a user and a password")
 	}
-	s.Username = username
-	return token, nil
+	t.Username = username
+	return t, t.read(token)
 }
 
-// claims reads what the token says about itself.
-func (s *Summary) claims(token string) error {
+// read reads what a token says about itself.
+func (t *Token) read(token string) error {
 	var header struct {
 		KeyID string `json:"kid"`
 	}
@@ -143,11 +166,11 @@ func (s *Summary) claims(token string) error {
 	if jwt.Header(token, &header) != nil || jwt.Claims(token, &claims) != nil {
 		return errors.New("the password is not a token of a ServiceAccount")
 	}
-	s.KeyID, s.Audiences = header.KeyID, claims.Audiences
-	s.AccountUID, s.SecretUID = claims.Kubernetes.Account.UID, claims.Kubernetes.Secret.UID
-	s.Issued, s.Expires = claims.Issued, claims.Expires
+	t.KeyID, t.Audiences = header.KeyID, claims.Audiences
+	t.AccountUID, t.SecretUID = claims.Kubernetes.Account.UID, claims.Kubernetes.Secret.UID
+	t.Issued, t.Expires = claims.Issued, claims.Expires
 	if claims.Kubernetes.WarnAfter > 0 { // The API server put the expiry off for clients that do not renew.
-		s.Expires = claims.Kubernetes.WarnAfter
+		t.Expires = claims.Kubernetes.WarnAfter
 	}
 	return nil
 }

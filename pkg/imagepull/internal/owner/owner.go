@@ -19,7 +19,8 @@ func Labels() map[string]string {
 // Of returns the ServiceAccount that a pull secret is for, and false for a Secret
 // that is none.
 func Of(secret *corev1.Secret) (metav1.OwnerReference, bool) {
-	if secret.Labels[names.LabelManagedBy] != names.ManagedByImagePull || secret.Type != corev1.SecretTypeDockerConfigJson {
+	if secret.Labels[names.LabelManagedBy] != names.ManagedByImagePull ||
+		secret.Type != corev1.SecretTypeDockerConfigJson && secret.Type != corev1.SecretTypeDockercfg {
 		return metav1.OwnerReference{}, false
 	}
 	for _, ref := range secret.OwnerReferences {
