@@ -46,3 +46,12 @@ func Exists(ctx context.Context, reader client.Reader, namespace string, account
 func Reference(namespace string, account metav1.OwnerReference) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: account.APIVersion, Kind: account.Kind, Namespace: namespace, Name: account.Name, UID: account.UID}
 }
+
+// LegacyToken returns the name of the token Secret that a legacy pull secret of
+// OpenShift was made from, and false for a Secret that is none or that was handed
+// over to a bound token.
+func LegacyToken(secret metav1.Object) (name string, ok bool) {
+	annotations := secret.GetAnnotations()
+	name = annotations[names.AnnotationOpenShiftTokenSecret]
+	return name, name != "" && annotations[names.AnnotationOpenShiftBinding] != names.OpenShiftBound
+}
