@@ -14,7 +14,8 @@ import (
 )
 
 // CacheOptions limit the cache of the controllers' manager to what they read:
-// pull secrets without their tokens, and little of ServiceAccounts and namespaces.
+// pull secrets without their tokens, and little of ServiceAccounts and namespaces,
+// or only what is in the namespaces that config names.
 func CacheOptions(config Config) cache.Options {
 	objects := map[client.Object]cache.ByObject{
 		&corev1.Secret{}: {
@@ -24,14 +25,22 @@ func CacheOptions(config Config) cache.Options {
 		&corev1.ServiceAccount{}: {
 			Transform: transform(func(a *corev1.ServiceAccount) error { strip(a); return nil }),
 		},
-		&corev1.Namespace{}: {
+	}
+	options := cache.Options{ByObject: objects}
+	if len(config.Namespaces) == 0 {
+		objects[&corev1.Namespace{}] = cache.ByObject{
 			Transform: transform(func(n *metav1.PartialObjectMetadata) error { strip(n); return nil }),
-		},
+		}
+	} else {
+		options.DefaultNamespaces = map[string]cache.Config{}
+	}
+	for _, namespace := range config.Namespaces {
+		options.DefaultNamespaces[namespace] = cache.Config{}
 	}
 	if config.ConfigMap.Name != "" {
 		objects[&corev1.ConfigMap{}] = registry.CacheObject(config.ConfigMap)
 	}
-	return cache.Options{ByObject: objects}
+	return options
 }
 
 // transform changes the objects of one type, and no others.

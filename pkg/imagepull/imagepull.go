@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -45,6 +46,10 @@ type Config struct {
 	Audience string
 	// Selection says which ServiceAccounts have a pull secret.
 	Selection serviceaccount.Selection
+	// Namespaces limit the controllers to these namespaces, and select all
+	// ServiceAccounts in them where Selection has no selector. Without any, they
+	// work in the whole cluster.
+	Namespaces []string
 	// Attach lists the pull secrets in the ServiceAccounts' imagePullSecrets.
 	Attach bool
 	// Token is how tokens are requested and stored.
@@ -74,6 +79,14 @@ func (c Config) Validate() error {
 	}
 	if !slices.Contains(Formats(), c.Token.Format) {
 		errs = append(errs, fmt.Errorf("the format %q: the formats are %q", c.Token.Format, Formats()))
+	}
+	for _, namespace := range c.Namespaces {
+		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
+			errs = append(errs, fmt.Errorf("the namespace %q: %s", namespace, problems[0]))
+		}
+	}
+	if len(c.Namespaces) > 0 && c.Selection.Namespaces != nil && !c.Selection.Namespaces.Empty() {
+		errs = append(errs, errors.New("namespaces are named as well as selected: do one or the other"))
 	}
 	if c.RefreshQPS <= 0 {
 		errs = append(errs, errors.New("the refreshes per second must be more than 0"))
@@ -153,9 +166,11 @@ func (s setup) signer(changed *wake.Bell) error {
 }
 
 func (s setup) serviceAccounts(changed *wake.Bell) error {
+	selection, namespaced := s.Selection, len(s.Namespaces) > 0
+	selection.All = selection.All || namespaced
 	r := &serviceaccount.Reconciler{
 		Client: s.mgr.GetClient(), Live: s.mgr.GetAPIReader(), Clock: s.Clock,
-		Selection: s.Selection, Hosts: s.hosts, Format: s.Token.Format, Attach: s.Attach,
+		Selection: selection, Namespaced: namespaced, Hosts: s.hosts, Format: s.Token.Format, Attach: s.Attach,
 		Events: s.mgr.GetEventRecorder("pullsecret.serviceaccount"), Metrics: s.metrics.accounts,
 	}
 	return r.SetupWithManager(s.mgr, changed)

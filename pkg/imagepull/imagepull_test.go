@@ -17,6 +17,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -273,6 +274,35 @@ func TestNamespaceOptsIn(t *testing.T) {
 	e.settled(t, []string{host}, app)
 	if e.secret(t.Context(), t, out) != nil {
 		t.Error("a ServiceAccount that is opted out has a pull secret")
+	}
+}
+
+// TestNamedNamespaces: in namespaces that are named, all ServiceAccounts but those
+// that are opted out have pull secrets, with permissions there alone.
+func TestNamedNamespaces(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	second := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "pull-"}}
+	e.create(t, second)
+	e.config.Namespaces = []string{e.namespace, second.Name}
+	app := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "app"}}
+	out := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: e.namespace, Name: "out", Annotations: map[string]string{names.AnnotationPullSecret: "false"},
+	}}
+	there := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: second.Name, Name: "app"}}
+	e.create(t, app, out, there)
+	e.start(t)
+	e.settled(t, []string{host}, app, there)
+	if e.secret(t.Context(), t, out) != nil {
+		t.Error("a ServiceAccount that is opted out has a pull secret")
+	}
+	user := plane.ConfigForAccount(t, names.ImagePullNamespace, e.user())
+	elsewhere, err := client.New(user, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := elsewhere.List(t.Context(), &corev1.SecretList{}); !apierrors.IsForbidden(err) {
+		t.Errorf("listing all Secrets: %v", err)
 	}
 }
 
@@ -586,10 +616,14 @@ func TestValidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, spoil := range map[string]func(*imagepull.Config){
-		"registry":    func(c *imagepull.Config) { c.Hosts = nil },
-		"not a":       func(c *imagepull.Config) { c.Hosts = []string{"https://" + host} },
-		"10m0s":       func(c *imagepull.Config) { c.Token.TTL = time.Minute },
-		"colon":       func(c *imagepull.Config) { c.Token.Username = "a:b" },
+		"registry": func(c *imagepull.Config) { c.Hosts = nil },
+		"not a":    func(c *imagepull.Config) { c.Hosts = []string{"https://" + host} },
+		"10m0s":    func(c *imagepull.Config) { c.Token.TTL = time.Minute },
+		"colon":    func(c *imagepull.Config) { c.Token.Username = "a:b" },
+		"Bad Name": func(c *imagepull.Config) { c.Namespaces = []string{"Bad Name"} },
+		"as well": func(c *imagepull.Config) {
+			c.Namespaces, c.Selection.Namespaces = []string{"a"}, labels.SelectorFromSet(labels.Set{"a": "b"})
+		},
 		"audiences":   func(c *imagepull.Config) { c.Hosts = []string{host, host + "=other"} },
 		"format":      func(c *imagepull.Config) { c.Token.Format = "toml" },
 		"more than 0": func(c *imagepull.Config) { c.RefreshQPS = 0 },

@@ -57,14 +57,28 @@ func (e *env) permit(t *testing.T) {
 	t.Helper()
 	permitted.Lock()
 	defer permitted.Unlock()
-	rendered, err := manifests.RenderImagePull(manifests.ImagePull{ConfigMap: e.config.ConfigMap})
+	rendered, err := manifests.RenderImagePull(manifests.ImagePull{ConfigMap: e.config.ConfigMap, Namespaces: e.config.Namespaces})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, object := range rendered {
+		if len(e.config.Namespaces) > 0 && object.GetKind() == "RoleBinding" { // The account has a ClusterRole by other tests.
+			subject := map[string]any{"kind": "ServiceAccount", "namespace": names.ImagePullNamespace, "name": e.user()}
+			object.Object["subjects"] = []any{subject}
+		}
 	}
 	objects := slices.DeleteFunc(rendered, func(object *unstructured.Unstructured) bool {
 		return object.GroupVersionKind().Group != rbacv1.GroupName && object.GetKind() != "Namespace"
 	})
 	installation.Apply(t, e.admin, "test", objects)
+}
+
+// user is the ServiceAccount of the controllers.
+func (e *env) user() string {
+	if len(e.config.Namespaces) > 0 {
+		return "in-" + e.namespace
+	}
+	return names.ImagePullServiceAccount
 }
 
 // env is a namespace with controllers that see nothing else.
@@ -99,10 +113,12 @@ func (e *env) start(t *testing.T) (stop func()) {
 	t.Helper()
 	e.permit(t)
 	e.writes = interrupt.Count(func(write, part string) bool { return strings.Contains(write, part) })
-	connection := plane.ConfigForAccount(t, names.ImagePullNamespace, names.ImagePullServiceAccount)
+	connection := plane.ConfigForAccount(t, names.ImagePullNamespace, e.user())
 	connection.Wrap(e.writes.Wrap)
 	options := imagepull.CacheOptions(e.config)
-	options.DefaultNamespaces = map[string]cache.Config{e.namespace: {}}
+	if options.DefaultNamespaces == nil {
+		options.DefaultNamespaces = map[string]cache.Config{e.namespace: {}}
+	}
 	return controllers.Start(t, connection, manager.Options{Cache: options}, func(ctx context.Context, mgr manager.Manager) error {
 		config := e.config
 		e.metrics = prometheus.NewRegistry()
@@ -142,7 +158,7 @@ func (e *env) merge(t *testing.T, object client.Object, patch string, options ..
 func (e *env) secret(ctx context.Context, t *testing.T, account *corev1.ServiceAccount) *corev1.Secret {
 	t.Helper()
 	var found corev1.Secret
-	err := e.admin.Get(ctx, client.ObjectKey{Namespace: e.namespace, Name: names.PullSecret(account.Name, account.UID)}, &found)
+	err := e.admin.Get(ctx, client.ObjectKey{Namespace: account.Namespace, Name: names.PullSecret(account.Name, account.UID)}, &found)
 	if apierrors.IsNotFound(err) {
 		return nil
 	} else if err != nil {

@@ -97,6 +97,7 @@ const (
 
 // pullSelectionFlags say which ServiceAccounts have a pull secret.
 type pullSelectionFlags struct {
+	named      []string
 	namespaces string
 	accounts   string
 	attach     pullAttach
@@ -104,6 +105,7 @@ type pullSelectionFlags struct {
 
 func (f *pullSelectionFlags) addFlags(cmd *cobra.Command) {
 	f.attach = attachImagePullSecrets
+	cmd.Flags().StringSliceVar(&f.named, "namespaces", nil, "Work in these namespaces only, and select the ServiceAccounts in them")
 	cmd.Flags().StringVar(&f.namespaces, "namespace-selector", "", "Label selector of namespaces whose ServiceAccounts have a pull secret")
 	cmd.Flags().StringVar(&f.accounts, "service-account-selector", "", "Label selector of ServiceAccounts that have a pull secret; with --namespace-selector, both must match")
 	cli.NewEnum(&f.attach, nil, attachImagePullSecrets, attachNone).AddTo(cmd, "attach", "", "List of the ServiceAccount that names the pull secret")
@@ -154,7 +156,7 @@ func (f *imagePullFlags) config(flags *pflag.FlagSet) (imagepull.Config, error) 
 	}
 	config := imagepull.Config{
 		Hosts: f.registry.hosts, ConfigMap: configMap, Audience: f.token.audience,
-		Selection: selection, Attach: f.selection.attach == attachImagePullSecrets,
+		Selection: selection, Namespaces: f.selection.named, Attach: f.selection.attach == attachImagePullSecrets,
 		Token: f.token.spec, RefreshQPS: f.token.qps,
 		Clock: clock.RealClock{}, Metrics: metrics.Registry,
 	}

@@ -30,7 +30,7 @@ func TestSelects(t *testing.T) {
 		selected           bool
 	}{
 		{name: "nothing is selected by default", account: object("", app), namespace: object("", shop)},
-		{name: "selectors that select everything are none", selection: serviceaccount.Selection{labels.Everything(), labels.Everything()}, account: object("", nil), namespace: object("", nil)},
+		{name: "selectors that select everything are none", selection: serviceaccount.Selection{Namespaces: labels.Everything(), ServiceAccounts: labels.Everything()}, account: object("", nil), namespace: object("", nil)},
 		{name: "the ServiceAccount opts in", account: object("true", nil), namespace: object("", nil), selected: true},
 		{name: "the namespace opts in", account: object("", nil), namespace: object("true", nil), selected: true},
 		{name: "the ServiceAccount opts out of its namespace", account: object("false", nil), namespace: object("true", nil)},
@@ -38,8 +38,11 @@ func TestSelects(t *testing.T) {
 		{name: "another value is none", account: object("yes please", nil), namespace: object("true", nil), selected: true},
 		{name: "by namespace", selection: serviceaccount.Selection{Namespaces: team}, account: object("", nil), namespace: object("", shop), selected: true},
 		{name: "by ServiceAccount", selection: serviceaccount.Selection{ServiceAccounts: web}, account: object("", app), namespace: object("", nil), selected: true},
-		{name: "both must match", selection: serviceaccount.Selection{team, web}, account: object("", app), namespace: object("", nil)},
-		{name: "both match", selection: serviceaccount.Selection{team, web}, account: object("", app), namespace: object("", shop), selected: true},
+		{name: "both must match", selection: serviceaccount.Selection{Namespaces: team, ServiceAccounts: web}, account: object("", app), namespace: object("", nil)},
+		{name: "both match", selection: serviceaccount.Selection{Namespaces: team, ServiceAccounts: web}, account: object("", app), namespace: object("", shop), selected: true},
+		{name: "all", selection: serviceaccount.Selection{All: true}, account: object("", nil), namespace: object("", nil), selected: true},
+		{name: "out of all", selection: serviceaccount.Selection{All: true}, account: object("false", nil), namespace: object("", nil)},
+		{name: "a selector narrows all", selection: serviceaccount.Selection{All: true, ServiceAccounts: web}, account: object("", nil), namespace: object("", nil)},
 		{name: "out of a selected namespace", selection: serviceaccount.Selection{Namespaces: team}, account: object("false", nil), namespace: object("", shop)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

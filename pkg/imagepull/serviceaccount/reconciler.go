@@ -40,6 +40,9 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Selection says which ServiceAccounts have one.
 	Selection Selection
+	// Namespaced leaves the namespaces themselves unread: without their labels and
+	// annotations, no permission beyond them is needed.
+	Namespaced bool
 	// Hosts are the registries; without any, nothing is made.
 	Hosts Hosts
 	// Format is how pull secrets store their tokens.
@@ -62,9 +65,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.contention.forget(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err) // Its Secret is an orphan, which package token deletes.
 	}
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: req.Namespace}, namespace); err != nil {
+	namespace, err := r.namespace(ctx, req.Namespace)
+	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err) // Its event brings the ServiceAccount back.
 	}
 	if account.DeletionTimestamp != nil || namespace.DeletionTimestamp != nil {
@@ -73,12 +75,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !r.Selection.Selects(&account, namespace) {
 		return ctrl.Result{}, settled(r.remove(ctx, &account))
 	}
-	err := r.ensure(ctx, &account)
+	err = r.ensure(ctx, &account)
 	if errors.Is(err, errTaken) {
 		r.warn(&account, names.ReasonPullSecretNameTaken, err.Error())
 		return ctrl.Result{RequeueAfter: takenDelay}, nil
 	}
 	return ctrl.Result{}, settled(err)
+}
+
+// namespace is what is to be known of a namespace.
+func (r *Reconciler) namespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	namespace := &metav1.PartialObjectMetadata{}
+	if r.Namespaced {
+		return namespace, nil
+	}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	return namespace, err
 }
 
 // ensure makes the pull secret, and lists it once it can be used.

@@ -11,8 +11,9 @@ import (
 
 // Selection says which ServiceAccounts have a pull secret where no annotation
 // does. A selector that is nil or empty is not there; of two, both must match;
-// without any, none is selected.
+// without any, none is selected, or all.
 type Selection struct {
+	All             bool
 	Namespaces      labels.Selector
 	ServiceAccounts labels.Selector
 }
@@ -26,7 +27,7 @@ func (s Selection) Selects(account, namespace metav1.Object) bool {
 		}
 	}
 	if absent(s.Namespaces) && absent(s.ServiceAccounts) {
-		return false
+		return s.All
 	}
 	return matches(s.Namespaces, namespace) && matches(s.ServiceAccounts, account)
 }

@@ -25,21 +25,23 @@ const workers = 10
 // SetupWithManager starts the controller with mgr. What wakes it rings changed.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, changed *wake.Bell) error {
 	r.contention = newContention()
-	return ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named("pullsecret.serviceaccount").
 		For(&corev1.ServiceAccount{}).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(account), builder.WithPredicates(predicate.Funcs{
 			// The ServiceAccount that it was made for comes as well.
 			CreateFunc: func(event.CreateEvent) bool { return false },
 		})).
-		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(predicate.Funcs{
+		WatchesRawSource(changed.Source(func(ctx context.Context) []reconcile.Request { return r.accounts(ctx) })).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
+	if !r.Namespaced {
+		b.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
 			UpdateFunc: func(e event.UpdateEvent) bool { return selectedOtherwise(e.ObjectOld, e.ObjectNew) },
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
-		})).
-		WatchesRawSource(changed.Source(func(ctx context.Context) []reconcile.Request { return r.accounts(ctx) })).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(r)
+		}))
+	}
+	return b.Complete(r)
 }
 
 // account maps a pull secret to the ServiceAccount that it names.
