@@ -87,6 +87,7 @@ var owners = map[string][]string{
 	"github.com/envoyproxy/":   {"pkg/extauthz/server", "pkg/test/extauthzproxy", "e2e"},
 	"google.golang.org/grpc":   {"pkg/extauthz/server", "pkg/registration/driver/grpc", "pkg/test/extauthzproxy", "e2e"},
 	"github.com/go-jose/":      {"pkg/helpers/jwk", "pkg/extauthz", "pkg/test/aws"},
+	"k8s.io/kubelet/":          {"pkg/imagepull/kubelet"},
 	"k8s.io/kubernetes/":       {},
 	"go.etcd.io/":              {},
 	"github.com/openshift/":    {},

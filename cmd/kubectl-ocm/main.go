@@ -42,6 +42,8 @@ func calledAs(argv []string) (name string, args []string) {
 	switch base := strings.TrimSuffix(filepath.Base(argv[0]), ".exe"); base {
 	case "kubectl_complete-ocm":
 		return "kubectl ocm", append([]string{"__complete"}, argv[1:]...)
+	case "ocm-credential-provider": // The kubelet finds its plugins by file name.
+		return "kubectl ocm", append([]string{"pull-secrets", "credential-provider"}, argv[1:]...)
 	case "clusteradm":
 		return base, argv[1:]
 	default:

@@ -43,7 +43,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"kubectl-ocm": main, "clusteradm": main, "kubectl_complete-ocm": main})
+	testscript.Main(m, map[string]func(){"kubectl-ocm": main, "clusteradm": main, "kubectl_complete-ocm": main, names.CredentialProvider: main})
 }
 
 // TestScript runs the commands as a user would. Every script has its own

@@ -27,6 +27,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/issuer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/join"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/local"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/pullsecrets"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/token"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/unjoin"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/upgrade"
@@ -98,6 +99,7 @@ func sections(env Env) []section {
 		{cli.GroupFleet, addonauth.New(env)},
 		{cli.GroupFleet, exchange.New(env)},
 		{cli.GroupFleet, issuer.New(env)},
+		{cli.GroupFleet, pullsecrets.New(env)},
 		{cli.GroupFleet, aws.New(env)},
 		{cli.GroupFleet, clean.New(env)},
 		{cli.GroupFleet, upgrade.New(env)},

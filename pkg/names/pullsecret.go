@@ -43,6 +43,10 @@ const (
 	PartOfImagePull = "ocm-imagepull"
 )
 
+// CredentialProvider is the file name under which a kubelet runs this program as
+// its credential provider plugin, and names the permission of nodes for that.
+const CredentialProvider = "ocm-credential-provider"
+
 // Reasons of events about pull secrets.
 const (
 	ReasonPullSecretContended = "PullSecretContended"
