@@ -182,7 +182,7 @@ func golden() map[string]renderFunc {
 		"imagepull-namespaces": func() ([]*unstructured.Unstructured, error) {
 			v := imagePull()
 			v.Controller.Pod, v.SkipNamespace = fullPod(), true
-			v.Namespaces = []string{"default", "kube-public"}
+			v.Namespaces, v.OnlyUsed = []string{"default", "kube-public"}, true
 			v.ConfigMap = types.NamespacedName{Namespace: "kube-public", Name: "registries"}
 			return manifests.RenderImagePull(v)
 		},

@@ -134,6 +134,8 @@ type ImagePull struct {
 	Controller Component
 	// Namespaces are those that it may work in; empty means all.
 	Namespaces []string
+	// OnlyUsed lets it see which ServiceAccounts workloads use.
+	OnlyUsed bool
 	// ConfigMap is the one with registry hosts, if there is one.
 	ConfigMap types.NamespacedName
 }

@@ -1,6 +1,8 @@
 package imagepull
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -10,6 +12,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/owner"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/registry"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/usage"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -39,6 +42,9 @@ func CacheOptions(config Config) cache.Options {
 	}
 	if config.ConfigMap.Name != "" {
 		objects[&corev1.ConfigMap{}] = registry.CacheObject(config.ConfigMap)
+	}
+	if config.OnlyUsed {
+		maps.Copy(objects, usage.CacheObjects())
 	}
 	return options
 }

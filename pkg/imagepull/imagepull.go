@@ -22,6 +22,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/serviceaccount"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/signer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/token"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/usage"
 )
 
 // MinTTL is the shortest life that an API server gives a token.
@@ -50,6 +51,8 @@ type Config struct {
 	// ServiceAccounts in them where Selection has no selector. Without any, they
 	// work in the whole cluster.
 	Namespaces []string
+	// OnlyUsed makes pull secrets only for ServiceAccounts that a workload uses.
+	OnlyUsed bool
 	// Attach lists the pull secrets in the ServiceAccounts' imagePullSecrets.
 	Attach bool
 	// Token is how tokens are requested and stored.
@@ -130,7 +133,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 	}
 	keys := signer.NewKeys()
 	s := setup{Config: config, mgr: mgr, hosts: hosts, keys: keys, metrics: m}
-	return errors.Join(s.registry(), s.signer(tokens), s.serviceAccounts(accounts), s.tokens(ctx, tokens))
+	return errors.Join(s.registry(), s.signer(tokens), s.serviceAccounts(ctx, accounts), s.tokens(ctx, tokens))
 }
 
 // setup is what the controllers have in common.
@@ -165,13 +168,20 @@ func (s setup) signer(changed *wake.Bell) error {
 	return s.mgr.Add(&signer.Reader{Keys: s.keys, Source: source, Changed: changed.Ring, Clock: s.Clock, Metrics: s.metrics.keys})
 }
 
-func (s setup) serviceAccounts(changed *wake.Bell) error {
+func (s setup) serviceAccounts(ctx context.Context, changed *wake.Bell) error {
 	selection, namespaced := s.Selection, len(s.Namespaces) > 0
 	selection.All = selection.All || namespaced
 	r := &serviceaccount.Reconciler{
 		Client: s.mgr.GetClient(), Live: s.mgr.GetAPIReader(), Clock: s.Clock,
 		Selection: selection, Namespaced: namespaced, Hosts: s.hosts, Format: s.Token.Format, Attach: s.Attach,
 		Events: s.mgr.GetEventRecorder("pullsecret.serviceaccount"), Metrics: s.metrics.accounts,
+	}
+	if s.OnlyUsed {
+		index, err := usage.NewIndex(ctx, s.mgr)
+		if err != nil {
+			return err
+		}
+		r.Usage = index
 	}
 	return r.SetupWithManager(s.mgr, changed)
 }

@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -304,6 +306,51 @@ func TestNamedNamespaces(t *testing.T) {
 	if err := elsewhere.List(t.Context(), &corev1.SecretList{}); !apierrors.IsForbidden(err) {
 		t.Errorf("listing all Secrets: %v", err)
 	}
+}
+
+// TestOnlyUsed: of selected ServiceAccounts only those have a pull secret that a
+// workload names, from when it does; the secret stays when the workload goes.
+func TestOnlyUsed(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.config.Namespaces, e.config.OnlyUsed = []string{e.namespace}, true
+	var accounts []*corev1.ServiceAccount
+	for _, name := range []string{"pod", "deployment", "cronjob", "unused"} {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: name}}
+		accounts = append(accounts, account)
+		e.create(t, account)
+	}
+	used, unused := accounts[:3], accounts[3]
+	template := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "app"}},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: "deployment", RestartPolicy: corev1.RestartPolicyAlways,
+			Containers: []corev1.Container{{Name: "app", Image: host + "/app"}},
+		},
+	}
+	meta := metav1.ObjectMeta{Namespace: e.namespace, Name: "app"}
+	deployment := &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
+		Selector: metav1.SetAsLabelSelector(template.Labels), Template: template,
+	}}
+	e.create(t, deployment)
+	e.start(t)
+	e.settled(t, []string{host}, used[1])
+	pod := &corev1.Pod{ObjectMeta: *meta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
+	pod.Spec.ServiceAccountName = "pod"
+	cronJob := &batchv1.CronJob{ObjectMeta: meta, Spec: batchv1.CronJobSpec{Schedule: "@daily"}}
+	cronJob.Spec.JobTemplate.Spec.Template = *template.DeepCopy()
+	cronJob.Spec.JobTemplate.Spec.Template.Spec.ServiceAccountName = "cronjob"
+	cronJob.Spec.JobTemplate.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
+	e.create(t, pod, cronJob)
+	e.settled(t, []string{host}, used...)
+	if e.secret(t.Context(), t, unused) != nil {
+		t.Error("a ServiceAccount that is not used has a pull secret")
+	}
+	if err := e.admin.Delete(t.Context(), deployment); err != nil {
+		t.Fatal(err)
+	}
+	e.merge(t, cronJob, `{"spec":{"jobTemplate":{"spec":{"template":{"spec":{"serviceAccountName":"unused"}}}}}}`)
+	e.settled(t, []string{host}, accounts...)
 }
 
 // TestRenewedInPlace: a token is renewed once when it is due, in the same Secret,

@@ -57,7 +57,7 @@ func (e *env) permit(t *testing.T) {
 	t.Helper()
 	permitted.Lock()
 	defer permitted.Unlock()
-	rendered, err := manifests.RenderImagePull(manifests.ImagePull{ConfigMap: e.config.ConfigMap, Namespaces: e.config.Namespaces})
+	rendered, err := manifests.RenderImagePull(manifests.ImagePull{ConfigMap: e.config.ConfigMap, Namespaces: e.config.Namespaces, OnlyUsed: e.config.OnlyUsed})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,18 @@
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]
+{{- if .Values.OnlyUsed }}
+# Workloads say which ServiceAccounts are used.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch]
+- apiGroups: [apps]
+  resources: [daemonsets, deployments, statefulsets]
+  verbs: [get, list, watch]
+- apiGroups: [batch]
+  resources: [cronjobs, jobs]
+  verbs: [get, list, watch]
+{{- end }}
 {{- end -}}
 
 {{- /* roleRef and subjects of a binding, from its kind of role and its name. */ -}}

@@ -98,6 +98,7 @@ const (
 // pullSelectionFlags say which ServiceAccounts have a pull secret.
 type pullSelectionFlags struct {
 	named      []string
+	onlyUsed   bool
 	namespaces string
 	accounts   string
 	attach     pullAttach
@@ -108,6 +109,7 @@ func (f *pullSelectionFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&f.named, "namespaces", nil, "Work in these namespaces only, and select the ServiceAccounts in them")
 	cmd.Flags().StringVar(&f.namespaces, "namespace-selector", "", "Label selector of namespaces whose ServiceAccounts have a pull secret")
 	cmd.Flags().StringVar(&f.accounts, "service-account-selector", "", "Label selector of ServiceAccounts that have a pull secret; with --namespace-selector, both must match")
+	cmd.Flags().BoolVar(&f.onlyUsed, "only-used", false, "Make pull secrets only for selected ServiceAccounts that a workload uses")
 	cli.NewEnum(&f.attach, nil, attachImagePullSecrets, attachNone).AddTo(cmd, "attach", "", "List of the ServiceAccount that names the pull secret")
 }
 
@@ -156,7 +158,7 @@ func (f *imagePullFlags) config(flags *pflag.FlagSet) (imagepull.Config, error) 
 	}
 	config := imagepull.Config{
 		Hosts: f.registry.hosts, ConfigMap: configMap, Audience: f.token.audience,
-		Selection: selection, Namespaces: f.selection.named, Attach: f.selection.attach == attachImagePullSecrets,
+		Selection: selection, Namespaces: f.selection.named, OnlyUsed: f.selection.onlyUsed, Attach: f.selection.attach == attachImagePullSecrets,
 		Token: f.token.spec, RefreshQPS: f.token.qps,
 		Clock: clock.RealClock{}, Metrics: metrics.Registry,
 	}

@@ -8,10 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/owner"
@@ -30,6 +32,14 @@ type Hosts interface {
 	List() []content.Host
 }
 
+// Usage knows which ServiceAccounts are used.
+type Usage interface {
+	// Uses reports whether there is a workload with a ServiceAccount.
+	Uses(ctx context.Context, account types.NamespacedName) (bool, error)
+	// Sources make requests for ServiceAccounts that may be used from now on.
+	Sources() []source.Source
+}
+
 // Reconciler gives ServiceAccounts their pull secrets.
 type Reconciler struct {
 	// Client writes, and reads from the cache, which has Summaries for data.
@@ -43,6 +53,9 @@ type Reconciler struct {
 	// Namespaced leaves the namespaces themselves unread: without their labels and
 	// annotations, no permission beyond them is needed.
 	Namespaced bool
+	// Usage, if it is not nil, says which of them need one. A pull secret that was
+	// needed once stays: the next pod needs it as it is created.
+	Usage Usage
 	// Hosts are the registries; without any, nothing is made.
 	Hosts Hosts
 	// Format is how pull secrets store their tokens.
@@ -100,7 +113,7 @@ func (r *Reconciler) ensure(ctx context.Context, account *corev1.ServiceAccount)
 		return nil
 	}
 	secret, err := r.ensureSecret(ctx, account)
-	if err != nil {
+	if err != nil || secret == nil {
 		return err
 	}
 	if !r.Attach || !content.Of(secret).Usable(r.Clock.Now()) {

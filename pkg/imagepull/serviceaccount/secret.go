@@ -40,7 +40,8 @@ func (r *Reconciler) newSecret(account *corev1.ServiceAccount) (*corev1.Secret, 
 }
 
 // ensureSecret returns the pull secret as the cache has it, and makes what is
-// missing. One that was made just now comes back as an event.
+// missing. One that was made just now comes back as an event. It returns nil for a
+// ServiceAccount that needs none.
 func (r *Reconciler) ensureSecret(ctx context.Context, account *corev1.ServiceAccount) (*corev1.Secret, error) {
 	want, err := r.newSecret(account)
 	if err != nil {
@@ -48,23 +49,33 @@ func (r *Reconciler) ensureSecret(ctx context.Context, account *corev1.ServiceAc
 	}
 	var found corev1.Secret
 	err = r.Client.Get(ctx, client.ObjectKeyFromObject(want), &found)
-	if err == nil && ours(&found, account) {
-		if found.Type != want.Type { // It cannot be changed. The event of the deletion makes the other.
-			return &found, r.deleteSecret(ctx, &found)
-		}
-		return &found, nil
+	switch {
+	case apierrors.IsNotFound(err):
+		return r.createSecret(ctx, want, account)
+	case err != nil:
+		return nil, failed("read", want, err)
+	case !ours(&found, account):
+		return &found, r.repairSecret(ctx, &found, want, account)
+	case found.Type != want.Type: // It cannot be changed. The event of the deletion makes the other.
+		return &found, r.deleteSecret(ctx, &found)
 	}
-	if apierrors.IsNotFound(err) {
-		err = r.Client.Create(ctx, want, Owner)
-		if err == nil {
-			return want, nil
-		}
-		if apierrors.IsAlreadyExists(err) { // The cache does not hold it yet, or it lost its label.
-			err = r.Live.Get(ctx, client.ObjectKeyFromObject(want), &found)
+	return &found, nil
+}
+
+// createSecret makes the pull secret that the cache does not have.
+func (r *Reconciler) createSecret(ctx context.Context, want *corev1.Secret, account *corev1.ServiceAccount) (*corev1.Secret, error) {
+	if r.Usage != nil {
+		if used, err := r.Usage.Uses(ctx, client.ObjectKeyFromObject(account)); err != nil || !used {
+			return nil, err
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("pull secret %s: %w", client.ObjectKeyFromObject(want), err)
+	err := r.Client.Create(ctx, want, Owner)
+	if !apierrors.IsAlreadyExists(err) {
+		return want, failed("create", want, err)
+	}
+	var found corev1.Secret // The cache does not hold it yet, or it lost its label.
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(want), &found); err != nil {
+		return nil, failed("read", want, err)
 	}
 	return &found, r.repairSecret(ctx, &found, want, account)
 }
@@ -89,10 +100,7 @@ func (r *Reconciler) repairSecret(ctx context.Context, found, want *corev1.Secre
 	config := corev1ac.Secret(want.Name, want.Namespace).WithUID(found.UID).
 		WithLabels(want.Labels).WithAnnotations(want.Annotations).
 		WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion("v1").WithKind("ServiceAccount").WithName(account.Name).WithUID(account.UID))
-	if err := r.Client.Apply(ctx, config, Owner, client.ForceOwnership); err != nil {
-		return fmt.Errorf("repair the pull secret %s: %w", client.ObjectKeyFromObject(want), err)
-	}
-	return nil
+	return failed("repair", want, r.Client.Apply(ctx, config, Owner, client.ForceOwnership))
 }
 
 // deleteSecret deletes a pull secret.
@@ -100,8 +108,14 @@ func (r *Reconciler) deleteSecret(ctx context.Context, found *corev1.Secret) err
 	if found.DeletionTimestamp != nil {
 		return nil
 	}
-	if err := r.Client.Delete(ctx, found, client.Preconditions{UID: &found.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete the pull secret %s: %w", client.ObjectKeyFromObject(found), err)
+	err := r.Client.Delete(ctx, found, client.Preconditions{UID: &found.UID})
+	return failed("delete", found, client.IgnoreNotFound(err))
+}
+
+// failed says what failed, if anything did.
+func failed(what string, secret *corev1.Secret, err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%s the pull secret %s: %w", what, client.ObjectKeyFromObject(secret), err)
 }

@@ -41,6 +41,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, changed *wake.Bell) erro
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		}))
 	}
+	if r.Usage != nil {
+		for _, s := range r.Usage.Sources() {
+			b.WatchesRawSource(s)
+		}
+	}
 	return b.Complete(r)
 }
 
