@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -52,7 +52,7 @@ func (i *Index) Uses(ctx context.Context, of types.NamespacedName) (bool, error)
 		if err != nil {
 			return false, fmt.Errorf("look for workloads of ServiceAccount %s: %w", of, err)
 		}
-		if meta.LenList(w.list) > 0 {
+		if apimeta.LenList(w.list) > 0 {
 			return true, nil
 		}
 	}

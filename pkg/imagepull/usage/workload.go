@@ -61,7 +61,7 @@ func bare(full any) (any, error) {
 	if !ok {
 		return full, nil
 	}
-	kept, ok := reflect.New(reflect.TypeOf(object).Elem()).Interface().(client.Object)
+	kept, ok := reflect.TypeAssert[client.Object](reflect.New(reflect.TypeOf(object).Elem()))
 	if !ok {
 		return full, nil
 	}
