@@ -1,0 +1,159 @@
+package pullsecrets
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/serviceaccount"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/token"
+)
+
+// flagAudience has no default: a token for the API server is a credential for all
+// that its ServiceAccount may do, and has to be asked for.
+const flagAudience = "audience"
+
+// Flags are those that say how pull secrets are kept.
+type Flags struct {
+	registry  registryFlags
+	selection selectionFlags
+	token     tokenFlags
+
+	// set is where they are registered, and own are they.
+	set *pflag.FlagSet
+	own []*pflag.Flag
+}
+
+// AddTo registers the flags.
+func (f *Flags) AddTo(cmd *cobra.Command) {
+	f.set = cmd.Flags()
+	others := map[*pflag.Flag]bool{}
+	f.set.VisitAll(func(flag *pflag.Flag) { others[flag] = true })
+	f.registry.addFlags(f.set)
+	f.selection.addFlags(cmd)
+	f.token.addFlags(cmd)
+	f.set.VisitAll(func(flag *pflag.Flag) {
+		if !others[flag] {
+			f.own = append(f.own, flag)
+		}
+	})
+}
+
+// registryFlags say which registries the pull secrets are for.
+type registryFlags struct {
+	hosts     []string
+	configMap string
+}
+
+func (f *registryFlags) addFlags(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&f.hosts, "registry", nil, "Registry host, as in the names of its images, or HOST=AUDIENCE; can be repeated")
+	flags.StringVar(&f.configMap, "registry-configmap", "", "ConfigMap with more hosts under the key hosts, as NAMESPACE/NAME; it is watched")
+}
+
+// complete reports whether each registry has an audience of its own.
+func (f *registryFlags) complete() bool {
+	lacks := func(host string) bool { return !strings.Contains(host, "=") }
+	return f.configMap == "" && !slices.ContainsFunc(f.hosts, lacks)
+}
+
+// source returns the ConfigMap, if one is named.
+func (f *registryFlags) source() (types.NamespacedName, error) {
+	if f.configMap == "" {
+		return types.NamespacedName{}, nil
+	}
+	namespace, name, ok := strings.Cut(f.configMap, "/")
+	if !ok || namespace == "" || name == "" {
+		return types.NamespacedName{}, fmt.Errorf("--registry-configmap %q: write it as NAMESPACE/NAME", f.configMap)
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}
+
+// attachment is where pull secrets are listed.
+type attachment string
+
+const (
+	attachImagePullSecrets attachment = "imagePullSecrets"
+	attachNone             attachment = "none"
+)
+
+// selectionFlags say which ServiceAccounts have a pull secret.
+type selectionFlags struct {
+	named      []string
+	onlyUsed   bool
+	namespaces string
+	accounts   string
+	attach     attachment
+}
+
+func (f *selectionFlags) addFlags(cmd *cobra.Command) {
+	f.attach = attachImagePullSecrets
+	cmd.Flags().StringSliceVar(&f.named, "namespaces", nil, "Work in these namespaces only, and select the ServiceAccounts in them")
+	cmd.Flags().StringVar(&f.namespaces, "namespace-selector", "", "Label selector of namespaces whose ServiceAccounts have a pull secret")
+	cmd.Flags().StringVar(&f.accounts, "service-account-selector", "", "Label selector of ServiceAccounts that have a pull secret; with --namespace-selector, both must match")
+	cmd.Flags().BoolVar(&f.onlyUsed, "only-used", false, "Make pull secrets only for selected ServiceAccounts that a workload uses")
+	cli.NewEnum(&f.attach, nil, attachImagePullSecrets, attachNone).AddTo(cmd, "attach", "", "List of the ServiceAccount that names the pull secret")
+}
+
+func (f *selectionFlags) selection() (serviceaccount.Selection, error) {
+	namespaces, errNamespaces := labels.Parse(f.namespaces)
+	accounts, errAccounts := labels.Parse(f.accounts)
+	if errNamespaces != nil {
+		errNamespaces = fmt.Errorf("--namespace-selector: %w", errNamespaces)
+	}
+	if errAccounts != nil {
+		errAccounts = fmt.Errorf("--service-account-selector: %w", errAccounts)
+	}
+	return serviceaccount.Selection{Namespaces: namespaces, ServiceAccounts: accounts}, errors.Join(errNamespaces, errAccounts)
+}
+
+// tokenFlags say what the tokens are for.
+type tokenFlags struct {
+	audience string
+	spec     token.Spec
+	qps      float32
+}
+
+func (f *tokenFlags) addFlags(cmd *cobra.Command) {
+	formats := imagepull.Formats()
+	f.spec.Format = formats[0]
+	cli.NewEnum(&f.spec.Format, nil, formats...).AddTo(cmd, "format", "", "Format of the Secrets; a change between the two makes the Secrets anew")
+	flags := cmd.Flags()
+	flags.StringVar(&f.audience, flagAudience, "", `Audience of the tokens, which the registries must expect; "" makes tokens for the API server, with which a reader of the Secret can act as the ServiceAccount`)
+	flags.DurationVar(&f.spec.TTL, "token-ttl", 12*time.Hour, "Lifetime of the tokens; the API server may shorten it")
+	flags.StringVar(&f.spec.Username, "username", "serviceaccount", "User name that is sent with the token")
+	flags.Float32Var(&f.qps, "refresh-qps", 20, "Maximum number of tokens that are renewed per second; first tokens do not wait")
+}
+
+// Config turns the flags into values, without the network. The clock and where
+// metrics are registered are the caller's.
+func (f *Flags) Config() (imagepull.Config, error) {
+	configMap, errSource := f.registry.source()
+	selection, errSelection := f.selection.selection()
+	if err := errors.Join(errSource, errSelection); err != nil {
+		return imagepull.Config{}, cli.Usagef("%v", err)
+	}
+	if len(f.registry.hosts) == 0 && f.registry.configMap == "" {
+		return imagepull.Config{}, cli.Usagef("no registry is named: use --registry HOST or --registry-configmap NAMESPACE/NAME")
+	}
+	if !f.set.Changed(flagAudience) && !f.registry.complete() {
+		return imagepull.Config{}, cli.Usagef(`--audience is missing: name the audience that the registries expect, or write --audience "" for tokens of the API server`)
+	}
+	config := imagepull.Config{
+		Hosts: f.registry.hosts, ConfigMap: configMap, Audience: f.token.audience,
+		Selection: selection, Namespaces: f.selection.named, OnlyUsed: f.selection.onlyUsed, Attach: f.selection.attach == attachImagePullSecrets,
+		Token: f.token.spec, RefreshQPS: f.token.qps,
+	}
+	if err := config.Validate(); err != nil {
+		return imagepull.Config{}, cli.Usagef("%v", err)
+	}
+	return config, nil
+}
