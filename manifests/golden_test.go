@@ -184,6 +184,7 @@ func golden() map[string]renderFunc {
 			v.Controller.Pod, v.SkipNamespace = fullPod(), true
 			v.Namespaces, v.OnlyUsed = []string{"default", "kube-public"}, true
 			v.ConfigMap = types.NamespacedName{Namespace: "kube-public", Name: "registries"}
+			v.LooksUp = true
 			return manifests.RenderImagePull(v)
 		},
 		"klusterlet-runtime": func() ([]*unstructured.Unstructured, error) { return manifests.RenderKlusterletRuntime(klusterlet()) },

@@ -138,6 +138,8 @@ type ImagePull struct {
 	OnlyUsed bool
 	// ConfigMap is the one with registry hosts, if there is one.
 	ConfigMap types.NamespacedName
+	// LooksUp says that hosts are looked up in Services or Routes.
+	LooksUp bool
 }
 
 // Klusterlet is the values of what the Klusterlet operator applies.

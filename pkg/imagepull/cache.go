@@ -11,7 +11,6 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/owner"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/registry"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/usage"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -40,12 +39,10 @@ func CacheOptions(config Config) cache.Options {
 	for _, namespace := range config.Namespaces {
 		options.DefaultNamespaces[namespace] = cache.Config{}
 	}
-	if config.ConfigMap.Name != "" {
-		objects[&corev1.ConfigMap{}] = registry.CacheObject(config.ConfigMap)
-	}
 	if config.OnlyUsed {
 		maps.Copy(objects, usage.CacheObjects())
 	}
+	maps.Copy(objects, config.Lookup.CacheObjects())
 	return options
 }
 

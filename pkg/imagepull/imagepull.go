@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
@@ -38,10 +37,10 @@ func Formats() []Format {
 
 // Config is how pull secrets are kept.
 type Config struct {
-	// Hosts are the registries, as HOST or as HOST=AUDIENCE, in addition to those in
-	// ConfigMap, if that is named.
-	Hosts     []string
-	ConfigMap types.NamespacedName
+	// Hosts are the registries, as HOST or as HOST=AUDIENCE, in addition to those of
+	// Lookup.
+	Hosts  []string
+	Lookup registry.Lookup
 	// Audience is that of the registries without one of their own; empty means the
 	// API server's.
 	Audience string
@@ -71,7 +70,7 @@ type Config struct {
 func (c Config) Validate() error {
 	_, err := registry.NewHosts(c.Hosts, c.Audience)
 	errs := []error{err}
-	if len(c.Hosts) == 0 && c.ConfigMap.Name == "" {
+	if len(c.Hosts) == 0 && c.Lookup.Empty() {
 		errs = append(errs, errors.New("no registry is named"))
 	}
 	if c.Token.TTL < MinTTL {
@@ -97,20 +96,19 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// metrics are those of the four packages.
+// metrics are those of the packages that count.
 type metrics struct {
 	accounts *serviceaccount.Metrics
 	tokens   *token.Metrics
-	hosts    *registry.Metrics
 	keys     *signer.Metrics
 }
 
-func newMetrics(registerer prometheus.Registerer, hosts []content.Host) (m metrics, err error) {
+func newMetrics(registerer prometheus.Registerer, hosts *registry.Hosts) (m metrics, err error) {
 	var errs [4]error
 	m.accounts, errs[0] = serviceaccount.NewMetrics(registerer)
 	m.tokens, errs[1] = token.NewMetrics(registerer)
-	m.hosts, errs[2] = registry.NewMetrics(registerer, hosts)
-	m.keys, errs[3] = signer.NewMetrics(registerer)
+	m.keys, errs[2] = signer.NewMetrics(registerer)
+	errs[3] = registry.RegisterMetrics(registerer, hosts)
 	return m, errors.Join(errs[:]...)
 }
 
@@ -124,16 +122,16 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 	if err != nil {
 		return err
 	}
-	m, err := newMetrics(config.Metrics, hosts.List())
+	m, err := newMetrics(config.Metrics, hosts)
 	if err != nil {
 		return err
 	}
-	if len(hosts.List()) == 0 {
-		klog.FromContext(ctx).Info("Waiting for a registry host; no pull secret is written before", "configMap", config.ConfigMap)
+	if len(config.Hosts) == 0 {
+		klog.FromContext(ctx).Info("Waiting for a registry host; no pull secret is written before")
 	}
 	keys := signer.NewKeys()
 	s := setup{Config: config, mgr: mgr, hosts: hosts, keys: keys, metrics: m}
-	return errors.Join(s.registry(), s.signer(tokens), s.serviceAccounts(ctx, accounts), s.tokens(ctx, tokens))
+	return errors.Join(s.Lookup.SetupWithManager(mgr, hosts, config.Clock), s.signer(tokens), s.serviceAccounts(ctx, accounts), s.tokens(ctx, tokens))
 }
 
 // setup is what the controllers have in common.
@@ -144,17 +142,6 @@ type setup struct {
 	hosts   *registry.Hosts
 	keys    *signer.Keys
 	metrics metrics
-}
-
-func (s setup) registry() error {
-	if s.ConfigMap.Name == "" {
-		return nil
-	}
-	r := &registry.Reconciler{
-		Client: s.mgr.GetClient(), ConfigMap: s.ConfigMap, Hosts: s.hosts,
-		Events: s.mgr.GetEventRecorder("pullsecret.registry"), Metrics: s.metrics.hosts,
-	}
-	return r.SetupWithManager(s.mgr)
 }
 
 func (s setup) signer(changed *wake.Bell) error {

@@ -408,7 +408,7 @@ func TestSpoiledDataIsReplaced(t *testing.T) {
 func TestHostsOfAConfigMap(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	e.config.Hosts, e.config.ConfigMap = nil, types.NamespacedName{Namespace: e.namespace, Name: "registries"}
+	e.config.Hosts, e.config.Lookup.ConfigMap = nil, types.NamespacedName{Namespace: e.namespace, Name: "registries"}
 	hosts := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "registries"}}
 	e.create(t, hosts)
 	app := e.account(t, "app")

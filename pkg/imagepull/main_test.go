@@ -57,7 +57,10 @@ func (e *env) permit(t *testing.T) {
 	t.Helper()
 	permitted.Lock()
 	defer permitted.Unlock()
-	rendered, err := manifests.RenderImagePull(manifests.ImagePull{ConfigMap: e.config.ConfigMap, Namespaces: e.config.Namespaces, OnlyUsed: e.config.OnlyUsed})
+	rendered, err := manifests.RenderImagePull(manifests.ImagePull{
+		ConfigMap: e.config.Lookup.ConfigMap, Namespaces: e.config.Namespaces, OnlyUsed: e.config.OnlyUsed,
+		LooksUp: len(e.config.Lookup.Services)+len(e.config.Lookup.Routes) > 0,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

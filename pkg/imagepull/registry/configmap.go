@@ -10,10 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/klog/v2"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 // Key is the key of the hosts in a ConfigMap, separated by space or commas, each as
@@ -32,16 +34,15 @@ type Reconciler struct {
 	Client client.Reader
 	// ConfigMap is where the hosts are.
 	ConfigMap types.NamespacedName
-	// Hosts is kept up to date.
+	// Hosts has what else there is, and Found is kept up to date.
 	Hosts *Hosts
+	Found *Source
 	// Events says what is wrong with the ConfigMap.
 	Events events.EventRecorder
-	// Metrics shows how many hosts there are.
-	Metrics *Metrics
 }
 
-// CacheObject limits a cache to the one ConfigMap.
-func CacheObject(configMap types.NamespacedName) cache.ByObject {
+// configMapCache limits a cache to the one ConfigMap.
+func configMapCache(configMap types.NamespacedName) cache.ByObject {
 	return cache.ByObject{
 		Namespaces: map[string]cache.Config{configMap.Namespace: {}},
 		Field:      fields.OneTermEqualSelector("metadata.name", configMap.Name),
@@ -50,7 +51,17 @@ func CacheObject(configMap types.NamespacedName) cache.ByObject {
 
 // SetupWithManager starts the controller with mgr.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).Named("pullsecret.registry").For(&corev1.ConfigMap{}).Complete(r)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("pullsecret.registry").
+		For(&corev1.ConfigMap{}).
+		WatchesRawSource(source.Func(once)).
+		Complete(r)
+}
+
+// once has a controller look although there is no object yet: that is an answer.
+func once(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	queue.Add(reconcile.Request{})
+	return nil
 }
 
 // Reconcile implements reconcile.Reconciler. Hosts that cannot be read leave the
@@ -61,17 +72,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	}
-	changed, invalid := r.Hosts.extend(strings.FieldsFunc(found.Data[Key], separates))
-	if invalid != nil {
+	if invalid := r.Found.report(ctx, strings.FieldsFunc(found.Data[Key], separates)); invalid != nil {
 		r.warn(&found, ReasonHostsInvalid, fmt.Sprintf("%v; pull secrets keep the hosts from before", invalid))
 		return ctrl.Result{}, nil
 	}
-	now := r.Hosts.List()
-	r.Metrics.observe(now)
-	if changed {
-		klog.FromContext(ctx).Info("Registry hosts changed", "hosts", now)
-	}
-	if len(now) == 0 && !apierrors.IsNotFound(err) {
+	if len(r.Hosts.List()) == 0 && !apierrors.IsNotFound(err) {
 		r.warn(&found, ReasonNoHosts, "There is no registry host, so no pull secret is written until this ConfigMap names one under the key "+Key)
 	}
 	return ctrl.Result{}, nil

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/klog/v2"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
 )
@@ -20,6 +22,7 @@ type Hosts struct {
 	audience   string
 	configured []content.Host
 	changed    []func()
+	sources    []*Source
 
 	mu  sync.RWMutex
 	all []content.Host
@@ -33,35 +36,76 @@ func NewHosts(configured []string, audience string, changed ...func()) (*Hosts, 
 	return &Hosts{audience: audience, configured: hosts, all: hosts, changed: changed}, err
 }
 
-// List is the list as it is now, sorted by name. It must not be changed.
+// List is the list as it is now, sorted by name. It must not be changed. It is empty
+// until each source has reported: a controller that starts must not take away the
+// hosts that it has not found yet.
 func (h *Hosts) List() []content.Host {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return h.all
 }
 
-// extend makes found the hosts in addition to those that are configured, and
-// reports whether that is a change.
-func (h *Hosts) extend(found []string) (changed bool, err error) {
-	more, err := parse(found, h.audience)
-	if err != nil {
-		return false, err
-	}
-	all, err := merge(slices.Concat(h.configured, more))
-	if err != nil {
-		return false, err
-	}
-	h.mu.Lock()
-	changed = !slices.Equal(h.all, all)
-	h.all = all
-	h.mu.Unlock()
+// Source is where hosts are looked up, in addition to those that are configured.
+type Source struct {
+	hosts *Hosts
+	found []content.Host
+	known bool
+}
+
+// NewSource adds a source, before the first one reports.
+func (h *Hosts) NewSource() *Source {
+	s := &Source{hosts: h}
+	h.sources = append(h.sources, s)
+	h.all = nil
+	return s
+}
+
+// report replaces the hosts that the source has found. If they cannot be used, the
+// source has those that it had.
+func (s *Source) report(ctx context.Context, found []string) error {
+	changed, err := s.hosts.update(s, found)
 	if !changed {
-		return false, nil
+		return err
 	}
-	for _, call := range h.changed {
+	now := s.hosts.List()
+	klog.FromContext(ctx).Info("Registry hosts changed", "hosts", now)
+	if len(now) == 0 {
+		klog.FromContext(ctx).Info("There is no registry host; no pull secret is written until there is one")
+	}
+	for _, call := range s.hosts.changed {
 		call()
 	}
-	return true, nil
+	return err
+}
+
+// update makes the list anew and reports whether that is a change.
+func (h *Hosts) update(s *Source, found []string) (changed bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := s.found
+	s.known = true
+	if s.found, err = parse(found, h.audience); err == nil {
+		_, err = h.merged()
+	}
+	if err != nil {
+		s.found = before
+	}
+	all, _ := h.merged() // What was there before fits together.
+	changed = !slices.Equal(h.all, all)
+	h.all = all
+	return changed, err
+}
+
+// merged is the list of all sources, nil while one has not reported.
+func (h *Hosts) merged() ([]content.Host, error) {
+	all := slices.Clone(h.configured)
+	for _, s := range h.sources {
+		if !s.known {
+			return nil, nil
+		}
+		all = append(all, s.found...)
+	}
+	return merge(all)
 }
 
 // parse reads hosts.

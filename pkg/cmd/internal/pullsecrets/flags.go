@@ -3,14 +3,11 @@ package pullsecrets
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
@@ -46,35 +43,6 @@ func (f *Flags) AddTo(cmd *cobra.Command) {
 			f.own = append(f.own, flag)
 		}
 	})
-}
-
-// registryFlags say which registries the pull secrets are for.
-type registryFlags struct {
-	hosts     []string
-	configMap string
-}
-
-func (f *registryFlags) addFlags(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&f.hosts, "registry", nil, "Registry host, as in the names of its images, or HOST=AUDIENCE; can be repeated")
-	flags.StringVar(&f.configMap, "registry-configmap", "", "ConfigMap with more hosts under the key hosts, as NAMESPACE/NAME; it is watched")
-}
-
-// complete reports whether each registry has an audience of its own.
-func (f *registryFlags) complete() bool {
-	lacks := func(host string) bool { return !strings.Contains(host, "=") }
-	return f.configMap == "" && !slices.ContainsFunc(f.hosts, lacks)
-}
-
-// source returns the ConfigMap, if one is named.
-func (f *registryFlags) source() (types.NamespacedName, error) {
-	if f.configMap == "" {
-		return types.NamespacedName{}, nil
-	}
-	namespace, name, ok := strings.Cut(f.configMap, "/")
-	if !ok || namespace == "" || name == "" {
-		return types.NamespacedName{}, fmt.Errorf("--registry-configmap %q: write it as NAMESPACE/NAME", f.configMap)
-	}
-	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }
 
 // attachment is where pull secrets are listed.
@@ -136,19 +104,19 @@ func (f *tokenFlags) addFlags(cmd *cobra.Command) {
 // Config turns the flags into values, without the network. The clock and where
 // metrics are registered are the caller's.
 func (f *Flags) Config() (imagepull.Config, error) {
-	configMap, errSource := f.registry.source()
+	lookup, errLookup := f.registry.lookup()
 	selection, errSelection := f.selection.selection()
-	if err := errors.Join(errSource, errSelection); err != nil {
+	if err := errors.Join(errLookup, errSelection); err != nil {
 		return imagepull.Config{}, cli.Usagef("%v", err)
 	}
-	if len(f.registry.hosts) == 0 && f.registry.configMap == "" {
-		return imagepull.Config{}, cli.Usagef("no registry is named: use --registry HOST or --registry-configmap NAMESPACE/NAME")
+	if len(f.registry.hosts) == 0 && lookup.Empty() {
+		return imagepull.Config{}, cli.Usagef("no registry is named: use --registry HOST, --registry-configmap, --registry-service or --registry-route")
 	}
 	if !f.set.Changed(flagAudience) && !f.registry.complete() {
 		return imagepull.Config{}, cli.Usagef(`--audience is missing: name the audience that the registries expect, or write --audience "" for tokens of the API server`)
 	}
 	config := imagepull.Config{
-		Hosts: f.registry.hosts, ConfigMap: configMap, Audience: f.token.audience,
+		Hosts: f.registry.hosts, Lookup: lookup, Audience: f.token.audience,
 		Selection: selection, Namespaces: f.selection.named, OnlyUsed: f.selection.onlyUsed, Attach: f.selection.attach == attachImagePullSecrets,
 		Token: f.token.spec, RefreshQPS: f.token.qps,
 	}
