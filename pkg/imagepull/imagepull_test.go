@@ -698,4 +698,5 @@ func TestEveryMetricAndEventIsExplained(t *testing.T) {
 	if len(known) < 15 {
 		t.Errorf("only %d names were found", len(known))
 	}
+	docs.CheckAlerts(t, "alerts-image-pull.yaml", append(known, "ocm_imagepull_token_request_duration_seconds_bucket"), "summary", "runbook")
 }

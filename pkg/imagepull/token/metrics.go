@@ -12,6 +12,7 @@ type Metrics struct {
 
 	refreshes *prometheus.CounterVec
 	orphans   prometheus.Counter
+	requests  prometheus.Histogram
 }
 
 // NewMetrics registers the metrics.
@@ -26,8 +27,13 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			Name: "ocm_imagepull_orphans_deleted_total",
 			Help: "Pull secrets that were deleted because their ServiceAccount is gone.",
 		}),
+		requests: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "ocm_imagepull_token_request_duration_seconds",
+			Help:    "How long the API server took for a token.",
+			Buckets: prometheus.ExponentialBuckets(0.002, 4, 8),
+		}),
 	}
-	for _, c := range []prometheus.Collector{m.refreshes, m.orphans} {
+	for _, c := range []prometheus.Collector{m.refreshes, m.orphans, m.requests} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}

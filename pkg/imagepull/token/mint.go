@@ -29,7 +29,10 @@ func (r *Reconciler) mint(ctx context.Context, secret *corev1.Secret, account me
 		request.Spec.Audiences = []string{audience}
 	}
 	of := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: account.Name}}
-	if err := r.Client.SubResource("token").Create(ctx, of, request); err != nil {
+	began := r.Clock.Now()
+	err := r.Client.SubResource("token").Create(ctx, of, request)
+	r.Metrics.requests.Observe(r.Clock.Since(began).Seconds())
+	if err != nil {
 		return "", fmt.Errorf("request a token of ServiceAccount %s: %w", client.ObjectKeyFromObject(of), err)
 	}
 	return request.Status.Token, nil
