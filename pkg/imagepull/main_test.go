@@ -114,8 +114,14 @@ func newEnv(t *testing.T) *env {
 // permissions that are installed.
 func (e *env) start(t *testing.T) (stop func()) {
 	t.Helper()
+	return e.watched(t, interrupt.Count(strings.Contains))
+}
+
+// watched runs the controllers and notes their writes.
+func (e *env) watched(t *testing.T, writes *interrupt.Writes) (stop func()) {
+	t.Helper()
 	e.permit(t)
-	e.writes = interrupt.Count(func(write, part string) bool { return strings.Contains(write, part) })
+	e.writes = writes
 	connection := plane.ConfigForAccount(t, names.ImagePullNamespace, e.user())
 	connection.Wrap(e.writes.Wrap)
 	options := imagepull.CacheOptions(e.config)
