@@ -39,6 +39,11 @@ e2e-addons: examples
 	cd "$$(cd e2e/managedserviceaccount && $(GO) list -m -f '{{.Dir}}' $(MSA))" && \
 		install -m 0644 charts/managed-serviceaccount/crds/*.yaml deploy/bases/hub-clusterrole.yaml $(BIN)/msa-deploy
 
+# A registry and a client, for the end-to-end suite of image pull secrets only.
+.PHONY: e2e-registry
+e2e-registry:
+	cd e2e/registry && $(GO_BUILD) -o $(BIN)/registry .
+
 .PHONY: aws-iam-authenticator
 aws-iam-authenticator: ## Build bin/aws-iam-authenticator: the token webhook of EKS, for tests
 	@scripts/build-aws-iam-authenticator.sh
@@ -56,12 +61,12 @@ demo-tokens: build localkube ## Start a hub and two managed clusters whose workl
 	@scripts/demo-tokens.sh
 
 .PHONY: test
-test: build localkube e2e-addons aws-iam-authenticator ## Run every test, the end-to-end suite on local clusters included
+test: build localkube e2e-addons e2e-registry aws-iam-authenticator ## Run every test, the end-to-end suite on local clusters included
 	@scripts/install-build-tools.sh
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout 30m $(TESTFLAGS) ./...
 
 .PHONY: e2e
-e2e: build localkube e2e-addons aws-iam-authenticator ## Run the end-to-end suite on local clusters only
+e2e: build localkube e2e-addons e2e-registry aws-iam-authenticator ## Run the end-to-end suite on local clusters only
 	@scripts/install-build-tools.sh
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on -count=1 -timeout 20m $(TESTFLAGS) ./e2e/...
 
@@ -104,11 +109,14 @@ tidy:
 	cd examples/heartbeat && $(GO) mod tidy
 	cd e2e/managedserviceaccount && $(GO) mod tidy
 	cd e2e/awsiamauthenticator && $(GO) mod tidy
+	cd e2e/registry && $(GO) mod tidy
 
 .PHONY: lint
 lint: ## Run the linters
 	$(TOOL) golangci-lint run ./...
-	cd examples/heartbeat && $(GO) tool -modfile=$(CURDIR)/scripts/go.tools.mod golangci-lint run --config $(CURDIR)/.golangci.yml ./...
+	for module in examples/heartbeat e2e/registry; do \
+		(cd $$module && $(GO) tool -modfile=$(CURDIR)/scripts/go.tools.mod golangci-lint run --config $(CURDIR)/.golangci.yml ./...) || exit 1; \
+	done
 
 .PHONY: verify
 verify: ## Regenerate, tidy and lint; fail when that changes a file
