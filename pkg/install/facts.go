@@ -67,13 +67,11 @@ type search func(ctx context.Context, reader client.Reader, namespaces ...string
 // gather reads the facts. objs are what will be applied; crd is the operator's
 // CRD; others finds who else is there.
 func gather(ctx context.Context, c client.Client, disco discovery.ServerVersionInterface, objs []client.Object, crd string, others search) (Facts, error) {
-	var f Facts
-	info, err := disco.ServerVersion()
+	// Who may not list Deployments cannot see what another product runs.
+	seeing := Permission{Verb: "list", Resource: schema.GroupResource{Group: "apps", Resource: "deployments"}}
+	f, err := gatherCommon(ctx, c, disco, objs, seeing)
 	if err != nil {
-		return f, fmt.Errorf("version of the cluster: %w", err)
-	}
-	if f.Kubernetes, err = version.ParseGeneric(info.GitVersion); err != nil {
-		return f, fmt.Errorf("version of the cluster: %w", err)
+		return f, err
 	}
 	if f.Manager, err = liveManager(ctx, c); err != nil {
 		return f, err
@@ -87,12 +85,22 @@ func gather(ctx context.Context, c client.Client, disco discovery.ServerVersionI
 	if f.Release, err = release(ctx, c, crd); err != nil {
 		return f, err
 	}
-	if f.Other, err = others(ctx, c); err != nil {
-		return f, err
+	f.Other, err = others(ctx, c)
+	return f, err
+}
+
+// gatherCommon reads the facts that every installation depends on. more are
+// permissions that it needs besides those to apply objs.
+func gatherCommon(ctx context.Context, c client.Client, disco discovery.ServerVersionInterface, objs []client.Object, more ...Permission) (Facts, error) {
+	var f Facts
+	info, err := disco.ServerVersion()
+	if err != nil {
+		return f, fmt.Errorf("version of the cluster: %w", err)
 	}
-	// Who may not list Deployments cannot see what another product runs.
-	seeing := Permission{Verb: "list", Resource: schema.GroupResource{Group: "apps", Resource: "deployments"}}
-	if f.Missing, err = missing(ctx, c, append(permissions(c, objs), seeing)); err != nil {
+	if f.Kubernetes, err = version.ParseGeneric(info.GitVersion); err != nil {
+		return f, fmt.Errorf("version of the cluster: %w", err)
+	}
+	if f.Missing, err = missing(ctx, c, append(permissions(c, objs), more...)); err != nil {
 		return f, err
 	}
 	f.Terminating, err = terminating(ctx, c, objs)

@@ -39,6 +39,7 @@ const (
 	CheckClusterName = "cluster-name"
 	CheckHubAddress  = "hub-address"
 	CheckDriver      = "registration-driver"
+	CheckNamespaces  = "namespaces"
 )
 
 // CheckOther is about installations of other products. It cannot be skipped:
@@ -49,7 +50,7 @@ const CheckOther = "other-product"
 func Checks() []string {
 	return []string{
 		CheckVersion, CheckPermissions, CheckClusterKind, CheckExisting, CheckDowngrade,
-		CheckTerminating, CheckClusterName, CheckHubAddress, CheckDriver,
+		CheckTerminating, CheckClusterName, CheckHubAddress, CheckDriver, CheckNamespaces,
 	}
 }
 

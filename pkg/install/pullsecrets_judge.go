@@ -1,0 +1,113 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// judgePullSecrets gathers what an installation depends on and reports every finding.
+func (r *Runner) judgePullSecrets(ctx context.Context, p PullSecrets, objs []client.Object) ([]Finding, error) {
+	facts, err := gatherCommon(ctx, r.Client, r.Discovery, objs)
+	if err != nil {
+		return nil, err
+	}
+	findings := judgeCommon(facts, minPullSecrets, "the image pull secret controller")
+	for _, judge := range []func(context.Context, PullSecrets, []client.Object) ([]Finding, error){r.judgeForeign, r.judgeNamespaces, r.judgeLeftBehind} {
+		found, err := judge(ctx, p, objs)
+		if err != nil {
+			return nil, err
+		}
+		findings = append(findings, found...)
+	}
+	return findings, nil
+}
+
+// judgeForeign refuses to take over what another installer made.
+func (r *Runner) judgeForeign(ctx context.Context, _ PullSecrets, objs []client.Object) ([]Finding, error) {
+	var findings []Finding
+	for _, obj := range objs {
+		switch obj.GetObjectKind().GroupVersionKind().Kind {
+		case "Namespace", "ServiceAccount", "Secret": // These give nobody anything.
+			continue
+		}
+		live, ok := obj.DeepCopyObject().(client.Object)
+		if !ok {
+			continue
+		}
+		err := r.Client.Get(ctx, client.ObjectKeyFromObject(obj), live)
+		if absent(err) || err == nil && ownedByUs(live) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		findings = append(findings, Finding{
+			Check: CheckExisting, Severity: Fatal,
+			Message: planned(r.Client.Scheme(), obj) + " exists and was not made by this command",
+			Try:     "delete it, or take it over with --skip-check=" + CheckExisting,
+		})
+	}
+	return findings, nil
+}
+
+// judgeNamespaces looks for the namespaces that get permissions.
+func (r *Runner) judgeNamespaces(ctx context.Context, p PullSecrets, _ []client.Object) ([]Finding, error) {
+	wanted := slices.Clone(p.Controller.Namespaces)
+	if p.Controller.ConfigMap.Namespace != "" {
+		wanted = append(wanted, p.Controller.ConfigMap.Namespace)
+	}
+	var findings []Finding
+	for _, name := range wanted {
+		err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
+		switch {
+		case apierrors.IsNotFound(err):
+			findings = append(findings, Finding{
+				Check: CheckNamespaces, Severity: Fatal,
+				Message: fmt.Sprintf("the namespace %s does not exist", name), Try: "create it first, or leave it out",
+			})
+		case err != nil && !apierrors.IsForbidden(err):
+			return nil, fmt.Errorf("namespace %s: %w", name, err)
+		}
+	}
+	return findings, nil
+}
+
+// judgeLeftBehind warns of pull secrets that nobody would renew any more.
+func (r *Runner) judgeLeftBehind(ctx context.Context, p PullSecrets, _ []client.Object) ([]Finding, error) {
+	if len(p.Controller.Namespaces) == 0 {
+		return nil, nil
+	}
+	secrets := &metav1.PartialObjectMetadataList{}
+	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	err := r.Client.List(ctx, secrets, client.MatchingLabels{names.LabelManagedBy: names.ManagedByImagePull})
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pull secrets: %w", err)
+	}
+	var left []string
+	for i := range secrets.Items {
+		if namespace := secrets.Items[i].Namespace; !slices.Contains(p.Controller.Namespaces, namespace) && !slices.Contains(left, namespace) {
+			left = append(left, namespace)
+		}
+	}
+	if len(left) == 0 {
+		return nil, nil
+	}
+	return []Finding{{
+		Check: CheckNamespaces, Severity: Warning,
+		Message: "the pull secrets in these namespaces are no longer renewed, and expire: " + excerpt.Of(strings.Join(left, ", "), listedNames),
+		Try:     "name the namespaces too, or opt out there first",
+	}}, nil
+}
