@@ -18,6 +18,10 @@ bench() {
 	bench AddOns 1x ./bench
 	bench Hub 1x ./bench/hub
 	bench AddOnHub 1x ./bench/addonhub
+	bench ImagePull 1x ./bench/imagepull
+	if [[ Renewals =~ ${BENCH:-.} ]]; then
+		BENCH_ACCOUNTS=10000 go test -run '^TestRenewalsSpread$' -v -count 1 ./bench/imagepull
+	fi
 	bench ExtAuthz 1x ./bench/extauthz
 	bench Memory 1x ./bench/extauthz
 	bench Cold 2000x ./pkg/extauthz/subject

@@ -53,42 +53,69 @@ func (a Audit) Args() []string {
 	return []string{"--audit-policy-file=" + a.policy, "--audit-log-path=" + a.log, "--audit-log-mode=batch", "--audit-log-batch-max-wait=1s"}
 }
 
+// entry is what is looked at of a request.
+type entry struct {
+	Verb      string
+	User      struct{ Username string }
+	ObjectRef struct{ Resource, Subresource, Namespace, Name string }
+}
+
+// reads reports whether a request changes nothing.
+func (e entry) reads() bool { return slices.Contains([]string{"get", "list", "watch"}, e.Verb) }
+
 // Requests counts the requests so far by user. What leader election does is not
 // counted.
 func (a Audit) Requests(b *testing.B) map[string]Requests {
 	b.Helper()
-	clock.RealClock{}.Sleep(2 * time.Second) // The log is written in batches.
-	file, err := os.Open(a.log)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
 	counts := map[string]Requests{}
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var entry struct {
-			Verb      string
-			User      struct{ Username string }
-			ObjectRef struct{ Resource, Namespace, Name string }
-		}
-		if err := json.Unmarshal(lines.Bytes(), &entry); err != nil {
-			continue // The last line may be half written.
-		}
-		if ref := entry.ObjectRef; ref.Resource == "leases" && !strings.HasPrefix(ref.Namespace, "cluster") {
-			continue
-		}
-		count := counts[entry.User.Username]
-		if slices.Contains([]string{"get", "list", "watch"}, entry.Verb) {
+	a.each(b, func(e entry) {
+		count := counts[e.User.Username]
+		if e.reads() {
 			count.Reads++
 		} else {
 			count.Writes++
 		}
-		counts[entry.User.Username] = count
-	}
+		counts[e.User.Username] = count
+	})
 	return counts
+}
+
+// Kinds counts the requests of a user so far by verb and resource, such as
+// "create serviceaccounts/token".
+func (a Audit) Kinds(b *testing.B, user string) map[string]int {
+	b.Helper()
+	counts := map[string]int{}
+	a.each(b, func(e entry) {
+		if e.User.Username == user {
+			counts[e.Verb+" "+strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")]++
+		}
+	})
+	return counts
+}
+
+// each looks at all requests so far but those of leader election.
+func (a Audit) each(b *testing.B, look func(entry)) {
+	b.Helper()
+	clock.RealClock{}.Sleep(2 * time.Second) // The log is written in batches.
+	file, err := os.Open(a.log)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	} else if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e entry
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			continue // The last line may be half written.
+		}
+		if ref := e.ObjectRef; ref.Resource == "leases" && !strings.HasPrefix(ref.Namespace, "cluster") {
+			continue
+		}
+		look(e)
+	}
 }
 
 // Difference is what came to before until after.

@@ -146,3 +146,20 @@ func (p *Process) status(b *testing.B, name string) int64 {
 	}
 	return kib
 }
+
+// MostPrivateKiB is the most memory that the process has for itself until done,
+// looked at every 50 ms. The benchmark fails when that takes longer than limit.
+func (p *Process) MostPrivateKiB(b *testing.B, done <-chan struct{}, limit time.Duration) (most int64) {
+	b.Helper()
+	var now clock.RealClock
+	for over := now.After(limit); ; {
+		most = max(most, p.PrivateKiB(b))
+		select {
+		case <-done:
+			return most
+		case <-over:
+			b.Fatalf("not done after %s", limit)
+		case <-now.After(50 * time.Millisecond):
+		}
+	}
+}
