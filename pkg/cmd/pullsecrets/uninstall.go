@@ -1,0 +1,187 @@
+package pullsecrets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/removal"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+)
+
+type uninstallOptions struct {
+	env   cli.Env
+	wait  cli.Wait
+	yes   cli.Yes
+	force bool
+	keep  bool
+}
+
+func newUninstall(env cli.Env) *cobra.Command {
+	o := &uninstallOptions{env: env}
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Remove the image pull secret controller and what it made",
+		Long: `Remove the image pull secret controller: stop it, take its entries out of
+imagePullSecrets, delete the pull secrets, its permissions and its namespace.
+
+While Pods name a pull secret, nothing is removed: without it, their next pull
+may fail. Then remove everything but the Secrets with --keep-secrets, recreate
+the Pods, which no longer get an entry, and run the command again.
+
+It can be run again at any time, and continues where it was interrupted.`,
+		Example: fmt.Sprintf(`  # What would be removed
+  %[1]s pull-secrets uninstall --dry-run=client
+
+  # Remove it while Pods use it
+  %[1]s pull-secrets uninstall --keep-secrets
+  kubectl rollout restart deployment -n shop
+  %[1]s pull-secrets uninstall`, env.Name),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	cmd.Flags().BoolVar(&o.force, "force", false, "delete pull secrets although Pods name them")
+	cmd.Flags().BoolVar(&o.keep, "keep-secrets", false, "leave the pull secrets, whose tokens expire")
+	cmd.MarkFlagsMutuallyExclusive("force", "keep-secrets")
+	cli.AddYesFlag(cmd.Flags(), &o.yes)
+	o.wait.AddTo(cmd, "has no effect: the command always waits")
+	cmd.Flags().Lookup("wait").Hidden = true
+	env.Kube.AddDryRunFlag(cmd)
+	return cmd
+}
+
+func (o *uninstallOptions) run(ctx context.Context) error {
+	ctx, cancel := o.wait.Context(ctx)
+	defer cancel()
+	runner, err := fleet.CurrentRunner(o.env)
+	if err != nil {
+		return err
+	}
+	left, err := removal.Find(ctx, runner.Client)
+	if err != nil {
+		return err
+	}
+	installed, err := runner.PullSecretsPlan(ctx)
+	if err != nil {
+		return err
+	}
+	if len(installed)+len(left.Accounts)+len(left.Secrets) == 0 {
+		return cli.NotFoundf("check that --context names the right cluster", "the image pull secret controller is not installed")
+	}
+	if err := o.blocked(left); err != nil {
+		return err
+	}
+	name, server := o.env.Kube.Target()
+	if err := o.env.Confirm(o.yes, fmt.Sprintf("Remove the image pull secret controller of context %s (%s)?", name, server)); err != nil {
+		return err
+	}
+	if o.env.Kube.DryRun() != cli.DryRunNone {
+		return o.plan(ctx, runner, left)
+	}
+	if err := o.remove(ctx, runner); err != nil {
+		return o.wait.TimedOut(err, "the image pull secret controller to be removed", "run the command again; it continues")
+	}
+	return o.done(left)
+}
+
+// blocked refuses to delete what Pods name.
+func (o *uninstallOptions) blocked(left removal.Left) error {
+	if o.force || o.keep || len(left.Pods) == 0 {
+		return nil
+	}
+	return cli.Blockedf("leave the pull secrets with --keep-secrets, recreate the Pods, and run the command again; or use --force",
+		"these Pods name a pull secret, and their next pull may fail without it: %s", some(left.Pods))
+}
+
+// some names the first few of a list.
+func some(list []types.NamespacedName) string {
+	const most = 5
+	var texts []string
+	for _, name := range list[:min(len(list), most)] {
+		texts = append(texts, name.String())
+	}
+	text := strings.Join(texts, ", ")
+	if more := len(list) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// remove removes everything, in an order in which it can be interrupted anywhere.
+func (o *uninstallOptions) remove(ctx context.Context, runner *install.Runner) error {
+	err := runner.StopPullSecrets(ctx)
+	if errors.Is(err, install.ErrForeignController) {
+		return cli.Blockedf("stop and delete it with the tool that made it, then run the command again", "%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	if err := runner.Step(ctx, "Removing pull secrets", o.removeSecrets(runner)); err != nil {
+		return err
+	}
+	return runner.RemovePullSecrets(ctx)
+}
+
+// removeSecrets detaches and deletes. What was found before the controller stopped
+// may have changed.
+func (o *uninstallOptions) removeSecrets(runner *install.Runner) func(context.Context, install.Say) error {
+	return func(ctx context.Context, say install.Say) error {
+		left, err := removal.Find(ctx, runner.Client)
+		if err != nil {
+			return err
+		}
+		say("%d ServiceAccounts list one", len(left.Accounts))
+		if err := left.Detach(ctx, runner.Client); err != nil || o.keep {
+			return err
+		}
+		if err := o.blocked(left); err != nil { // Pods that were created meanwhile.
+			return err
+		}
+		say("%d Secrets are deleted", len(left.Secrets))
+		return left.Delete(ctx, runner.Client)
+	}
+}
+
+// plan prints what would be removed.
+func (o *uninstallOptions) plan(ctx context.Context, runner *install.Runner, left removal.Left) error {
+	var lines []string
+	for i := range left.Accounts {
+		lines = append(lines, fmt.Sprintf("serviceaccount %s/%s detached", left.Accounts[i].Namespace, left.Accounts[i].Name))
+	}
+	if !o.keep {
+		for i := range left.Secrets {
+			lines = append(lines, fmt.Sprintf("secret %s/%s deleted", left.Secrets[i].Namespace, left.Secrets[i].Name))
+		}
+	}
+	installed, err := runner.PullSecretsPlan(ctx)
+	if err != nil {
+		return err
+	}
+	for _, obj := range installed {
+		lines = append(lines, runner.Describe(obj)+" deleted")
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(o.env.Out, line+o.env.Kube.DryRunSuffix()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// done says what was removed, and what is left to do.
+func (o *uninstallOptions) done(left removal.Left) error {
+	if _, err := fmt.Fprintln(o.env.Out, "The image pull secret controller was removed."); err != nil {
+		return err
+	}
+	if o.keep && len(left.Secrets) > 0 {
+		o.env.Say("%d pull secrets are left, and their tokens expire. When their Pods are recreated,", len(left.Secrets))
+		o.env.Say("delete them with: %s", o.env.Command("pull-secrets uninstall"))
+	}
+	return nil
+}

@@ -1,0 +1,10 @@
+// Package removal takes pull secrets away after their controller was stopped:
+// first their entries in imagePullSecrets, so that new Pods do without them, then
+// the Secrets.
+//
+// It owns what counts as left behind, and the order. It stops no controller and
+// decides nothing about Pods that still name a Secret; it only finds them.
+//
+// Its invariant: no Secret goes whose entry is still listed, and none that the
+// controller did not make. Every step can be repeated after it was interrupted.
+package removal

@@ -1,0 +1,128 @@
+package removal
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/pager"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// Left is what is left of pull secrets.
+type Left struct {
+	// Accounts list pull secrets.
+	Accounts []corev1.ServiceAccount
+	// Secrets are the pull secrets, without their data.
+	Secrets []metav1.PartialObjectMetadata
+	// Pods name a pull secret and have not ended: without it, their next pull may
+	// fail.
+	Pods []types.NamespacedName
+
+	// ours and taken are the names of Secrets that are pull secrets, and of those
+	// that have a name like one and are not.
+	ours, taken sets.Set[types.NamespacedName]
+}
+
+// Find looks for what is left. It reads no Secret's data.
+func Find(ctx context.Context, reader client.Reader) (Left, error) {
+	l := Left{ours: sets.New[types.NamespacedName](), taken: sets.New[types.NamespacedName]()}
+	for _, find := range []func(context.Context, client.Reader) error{l.secrets, l.accounts, l.pods} {
+		if err := find(ctx, reader); err != nil {
+			return Left{}, err
+		}
+	}
+	return l, nil
+}
+
+// secrets finds the Secrets that the controller made.
+func (l *Left) secrets(ctx context.Context, reader client.Reader) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	return each(ctx, reader, list, func(secret *metav1.PartialObjectMetadata) {
+		if ours(secret) {
+			l.Secrets = append(l.Secrets, *secret)
+			l.ours.Insert(client.ObjectKeyFromObject(secret))
+			return
+		}
+		l.taken.Insert(client.ObjectKeyFromObject(secret))
+	})
+}
+
+// ours reports whether the controller made a Secret: it has its label, names a
+// ServiceAccount, and belongs to it.
+func ours(secret *metav1.PartialObjectMetadata) bool {
+	if secret.Labels[names.LabelManagedBy] != names.ManagedByImagePull {
+		return false
+	}
+	for _, ref := range secret.OwnerReferences {
+		if ref.Kind == "ServiceAccount" && ref.Name == secret.Annotations[names.AnnotationPullSecretAccount] {
+			return true
+		}
+	}
+	return false
+}
+
+// accounts finds the ServiceAccounts that list a pull secret, or one that is gone.
+func (l *Left) accounts(ctx context.Context, reader client.Reader) error {
+	return each(ctx, reader, &corev1.ServiceAccountList{}, func(account *corev1.ServiceAccount) {
+		if len(l.without(account)) < len(account.ImagePullSecrets) {
+			l.Accounts = append(l.Accounts, *account)
+		}
+	})
+}
+
+// without returns what a ServiceAccount lists besides pull secrets.
+func (l *Left) without(account *corev1.ServiceAccount) []corev1.LocalObjectReference {
+	rest := []corev1.LocalObjectReference{}
+	for _, entry := range account.ImagePullSecrets {
+		key := types.NamespacedName{Namespace: account.Namespace, Name: entry.Name}
+		gone := entry.Name == names.PullSecret(account.Name, account.UID) && !l.taken.Has(key)
+		if !gone && !l.ours.Has(key) {
+			rest = append(rest, entry)
+		}
+	}
+	return rest
+}
+
+// pods finds the Pods that name a pull secret.
+func (l *Left) pods(ctx context.Context, reader client.Reader) error {
+	return each(ctx, reader, &corev1.PodList{}, func(pod *corev1.Pod) {
+		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil {
+			return
+		}
+		for _, entry := range pod.Spec.ImagePullSecrets {
+			if l.ours.Has(types.NamespacedName{Namespace: pod.Namespace, Name: entry.Name}) {
+				l.Pods = append(l.Pods, client.ObjectKeyFromObject(pod))
+				return
+			}
+		}
+	})
+}
+
+// each calls visit with every object of a kind in the cluster, a page at a time.
+func each[T client.Object](ctx context.Context, reader client.Reader, list client.ObjectList, visit func(T)) error {
+	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		page, ok := list.DeepCopyObject().(client.ObjectList)
+		if !ok {
+			return nil, fmt.Errorf("%T is no list", list)
+		}
+		return page, reader.List(ctx, page, client.Limit(options.Limit), client.Continue(options.Continue))
+	})
+	err := pages.EachListItem(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
+		if object, ok := item.(T); ok {
+			visit(object)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("look for what is left of pull secrets: %w", err)
+	}
+	return nil
+}
