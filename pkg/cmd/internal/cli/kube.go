@@ -43,11 +43,27 @@ func (k *Kube) AddFlags(flags *pflag.FlagSet) {
 
 // AddDryRunFlag registers --dry-run on a command that writes. The bare flag is
 // client, as old scripts for clusteradm expect.
-func (k *Kube) AddDryRunFlag(cmd *cobra.Command) {
+func (k *Kube) AddDryRunFlag(cmd *cobra.Command) { k.addDryRunFlag(cmd) }
+
+// AddPreviewFlag registers --dry-run on a command that writes only with
+// --dry-run=none.
+func (k *Kube) AddPreviewFlag(cmd *cobra.Command) {
+	flag := k.addDryRunFlag(cmd)
+	flag.DefValue = string(DryRunClient)
+	flag.Usage = "none: do it; server: have it checked and not kept"
+	cmd.PreRun = func(*cobra.Command, []string) {
+		if !flag.Changed {
+			k.dryRun = DryRunClient
+		}
+	}
+}
+
+func (k *Kube) addDryRunFlag(cmd *cobra.Command) *pflag.Flag {
 	flag := NewEnum(&k.dryRun, map[string]DryRun{"true": DryRunClient, "false": DryRunNone},
 		DryRunNone, DryRunClient, DryRunServer).AddTo(cmd, "dry-run", "",
 		"client: print what would be sent and send nothing; server: have it checked and not kept")
 	flag.NoOptDefVal = string(DryRunClient)
+	return flag
 }
 
 // DryRun is the dry-run mode of this call.
