@@ -53,6 +53,7 @@ var imports = map[string][]string{
 	"pkg/issuer":             contract,
 	"pkg/extauthz":           contract,
 	"pkg/imagepull":          contract,
+	"pkg/legacytoken":        contract,
 	"pkg/local":              leaves,
 
 	"pkg/cmd":         {"pkg", "manifests"},

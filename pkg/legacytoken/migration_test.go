@@ -1,0 +1,279 @@
+package legacytoken_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/token"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/legacytoken"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
+)
+
+const audience = "registry"
+
+// controllers runs the pull secret controllers for the namespace.
+func (e *env) controllers(t *testing.T, hosts ...string) {
+	t.Helper()
+	config := imagepull.Config{
+		Hosts: hosts, Audience: audience, Attach: true, RefreshQPS: 1000, Clock: clock.RealClock{}, Metrics: prometheus.NewRegistry(),
+		Token: token.Spec{TTL: time.Hour, Username: "serviceaccount", Format: imagepull.Formats()[0]},
+	}
+	options := imagepull.CacheOptions(config)
+	options.DefaultNamespaces = map[string]cache.Config{e.namespace: {}}
+	controllers.Start(t, plane.Config(), manager.Options{Cache: options}, func(ctx context.Context, mgr manager.Manager) error {
+		return imagepull.Setup(ctx, mgr, config)
+	})
+}
+
+// pullSecret makes a pull secret whose password is a token.
+func (e *env) pullSecret(t *testing.T, name, token string) *corev1.Secret {
+	t.Helper()
+	secret := generic(t, map[string]string{host: token})
+	secret.ObjectMeta = e.meta(name)
+	e.create(t, secret)
+	return secret
+}
+
+// fed is the pull secret that the token "one" feeds, with the token.
+func (e *env) fed(t *testing.T) (*legacytoken.Token, legacytoken.PullSecret) {
+	t.Helper()
+	found := e.find(t)
+	if len(found.PullSecrets) != 1 {
+		t.Fatalf("it feeds %v", found.PullSecrets)
+	}
+	return found, found.PullSecrets[0]
+}
+
+func (e *env) migration(hosts ...string) *legacytoken.Migration {
+	return &legacytoken.Migration{Client: e.user, Hosts: hosts, Patience: patience}
+}
+
+// password is the one for the host in a pull secret of either type.
+func password(t *testing.T, secret *corev1.Secret) string {
+	t.Helper()
+	data := secret.Data[corev1.DockerConfigKey]
+	if secret.Type == corev1.SecretTypeDockerConfigJson {
+		data = secret.Data[corev1.DockerConfigJsonKey]
+	}
+	var config struct {
+		Auths map[string]struct{ Auth string }
+	}
+	if secret.Type == corev1.SecretTypeDockercfg {
+		data = []byte(`{"auths":` + string(data) + `}`)
+	}
+	if err := json.Unmarshal(data, &config); err != nil {
+		t.Fatal(err)
+	}
+	decoded, err := base64.StdEncoding.DecodeString(config.Auths[host].Auth)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, password, _ := strings.Cut(string(decoded), ":")
+	return password
+}
+
+// TestMigration: the controller replaces the token in place; the old one still
+// works; what it keeps then is proof for the next pull secret.
+func TestMigration(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	old := e.legacy(t, "one")
+	before := e.pullSecret(t, "pull", old)
+	e.controllers(t, host)
+	from, p := e.fed(t)
+	if plan, err := e.migration().Plan(t.Context(), from, p); err != nil || plan.Step != legacytoken.StepRefuse || !strings.Contains(plan.Reason, "not known to store tokens for "+host) {
+		t.Fatalf("before it is known for which hosts the controller writes: %+v, %v", plan, err)
+	}
+	if err := e.migration(host).Migrate(t.Context(), from, p); err != nil {
+		t.Fatal(err)
+	}
+	after := &corev1.Secret{ObjectMeta: e.meta("pull")}
+	e.get(t, after)
+	if after.UID != before.UID {
+		t.Error("the pull secret was made anew")
+	}
+	e.accepted(t, password(t, after), true, audience)
+	e.accepted(t, old, true)
+	if now := e.find(t); len(now.PullSecrets) > 0 {
+		t.Errorf("it still feeds %v", now.PullSecrets)
+	}
+	if plan, err := e.migration().Plan(t.Context(), from, p); err != nil || plan.Step != legacytoken.StepNone {
+		t.Errorf("again: %+v, %v", plan, err)
+	}
+	e.pullSecret(t, "second", old)
+	from, p = e.fed(t)
+	if err := e.migration().Migrate(t.Context(), from, p); err != nil {
+		t.Errorf("the next one: %v", err)
+	}
+}
+
+// TestMigrationAfterAKill: a pull secret that was handed over when the command was
+// killed still works, and the next run goes on.
+func TestMigrationAfterAKill(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	old := e.legacy(t, "one")
+	e.pullSecret(t, "pull", old)
+	from, p := e.fed(t)
+	if err := e.migration(host).Begin(t.Context(), from, p); err != nil {
+		t.Fatal(err)
+	}
+	left := &corev1.Secret{ObjectMeta: e.meta("pull")}
+	e.get(t, left)
+	if password(t, left) != old {
+		t.Error("the handover changed the data")
+	}
+	from, p = e.fed(t)
+	e.controllers(t, host)
+	// The controller may replace it before the command looks again.
+	if err := e.migration(host).Migrate(t.Context(), from, p); err != nil && !errors.Is(err, legacytoken.ErrChanged) {
+		t.Fatal(err)
+	}
+	e.get(t, left)
+	e.accepted(t, password(t, left), true, audience)
+}
+
+// TestNoController: where no controller answers, everything is as it was before.
+func TestNoController(t *testing.T) {
+	t.Parallel()
+	unanswered := func(err error) bool {
+		_, ok := errors.AsType[*legacytoken.NoAnswerError](err)
+		return ok
+	}
+	for name, made := range map[string]func(*testing.T, *env){
+		"a user's":    func(t *testing.T, e *env) { t.Helper(); e.pullSecret(t, "pull", e.legacy(t, "one")) },
+		"OpenShift's": func(t *testing.T, e *env) { t.Helper(); e.legacyOfOpenShift(t) },
+		"OpenShift's with its ServiceAccount's annotation": func(t *testing.T, e *env) {
+			t.Helper()
+			name := e.legacyOfOpenShift(t).Name
+			e.merge(t, e.account, `{"metadata":{"annotations":{"`+names.AnnotationOpenShiftPullSecret+`":"`+name+`"}}}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			made(t, e)
+			e.expectUndone(t, e.migration(host), unanswered)
+		})
+	}
+}
+
+// legacyOfOpenShift makes what OpenShift makes for a ServiceAccount.
+func (e *env) legacyOfOpenShift(t *testing.T) *corev1.Secret {
+	t.Helper()
+	token := e.legacy(t, "one")
+	source := &corev1.Secret{ObjectMeta: e.meta("one")}
+	e.get(t, source)
+	secret := openShift(t, map[string]string{host: token})
+	secret.Namespace = e.namespace
+	secret.Annotations[names.AnnotationOpenShiftTokenSecret] = "one"
+	secret.OwnerReferences[0].Name, secret.OwnerReferences[0].UID = "one", source.UID
+	e.create(t, secret)
+	return secret
+}
+
+// expectUndone migrates, which must fail in a way and change nothing.
+func (e *env) expectUndone(t *testing.T, m *legacytoken.Migration, fails func(error) bool) {
+	t.Helper()
+	from, p := e.fed(t)
+	secret, account := &corev1.Secret{ObjectMeta: e.meta(p.Name)}, e.account.DeepCopy()
+	e.get(t, secret)
+	e.get(t, account)
+	if plan, err := m.Plan(t.Context(), from, p); err != nil || plan.Step != legacytoken.StepDo {
+		t.Fatalf("planned: %+v, %v", plan, err)
+	}
+	if m.Patience == patience {
+		m.Patience = time.Second
+	}
+	if err := m.Migrate(t.Context(), from, p); !fails(err) {
+		t.Fatalf("the migration: %v", err)
+	}
+	for before, after := range map[client.Object]client.Object{
+		secret: &corev1.Secret{ObjectMeta: e.meta(p.Name)}, account: &corev1.ServiceAccount{ObjectMeta: e.meta(account.Name)},
+	} {
+		e.get(t, after)
+		for _, o := range []client.Object{before, after} {
+			o.SetManagedFields(nil)
+			o.SetResourceVersion("")
+		}
+		if diff := cmp.Diff(before, after); diff != "" {
+			t.Errorf("(-before +after)\n%s", diff)
+		}
+	}
+}
+
+// TestHostsThatTheControllerDoesNotWrite: a credential that would be lost although
+// the user said otherwise comes back.
+func TestHostsThatTheControllerDoesNotWrite(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.pullSecret(t, "pull", e.legacy(t, "one"))
+	e.controllers(t, "elsewhere.example.com")
+	m := e.migration(host)
+	m.Patience = patience + 1 // Long enough for the controller.
+	e.expectUndone(t, m, func(err error) bool {
+		lost, ok := errors.AsType[*legacytoken.HostsLostError](err)
+		return ok && len(lost.Hosts) == 1 && lost.Hosts[0] == host
+	})
+}
+
+// TestInterruptedMigration: a migration that is interrupted while it waits changes
+// nothing either.
+func TestInterruptedMigration(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.pullSecret(t, "pull", e.legacy(t, "one"))
+	from, p := e.fed(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	m := e.migration(host)
+	direct, err := client.NewWithWatch(plane.Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Client = interceptor.NewClient(direct, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+			defer interrupt()
+			return c.Patch(ctx, o, patch, options...)
+		},
+	})
+	if err := m.Migrate(ctx, from, p); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the migration: %v", err)
+	}
+	left := &corev1.Secret{ObjectMeta: e.meta("pull")}
+	e.get(t, left)
+	if len(left.Labels) > 0 || len(left.OwnerReferences) > 0 {
+		t.Errorf("left handed over: %+v", left.ObjectMeta)
+	}
+}
+
+// TestRefusedMigration: what is gone is not handed over.
+func TestRefusedMigration(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.pullSecret(t, "pull", e.legacy(t, "one"))
+	from, p := e.fed(t)
+	other := legacytoken.WithAccountUID(*from, "another")
+	if plan, err := e.migration(host).Plan(t.Context(), other, p); err != nil || plan.Step != legacytoken.StepRefuse || !strings.Contains(plan.Reason, "ServiceAccount app is gone") {
+		t.Errorf("of a recreated ServiceAccount: %+v, %v", plan, err)
+	}
+	e.remove(t, "pull")
+	if plan, err := e.migration(host).Plan(t.Context(), from, p); err != nil || plan.Step != legacytoken.StepNone {
+		t.Errorf("of a pull secret that is gone: %+v, %v", plan, err)
+	}
+}
