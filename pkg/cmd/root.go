@@ -26,6 +26,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/issuer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/join"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/legacytokens"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/local"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/pullsecrets"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/token"
@@ -101,6 +102,7 @@ func sections(env Env) []section {
 		{cli.GroupFleet, issuer.New(env)},
 		{cli.GroupFleet, pullsecrets.New(env)},
 		{cli.GroupFleet, aws.New(env)},
+		{cli.GroupFleet, legacytokens.New(env)},
 		{cli.GroupFleet, clean.New(env)},
 		{cli.GroupFleet, upgrade.New(env)},
 		{cli.GroupInspect, get.New(env)},

@@ -1,0 +1,96 @@
+package legacytokens
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/legacytoken"
+)
+
+type migrateOptions struct {
+	verb
+
+	hosts   []string
+	timeout cli.Timeout
+	// migration is set when the first token is looked at.
+	migration *legacytoken.Migration
+}
+
+func newMigrate(env cli.Env) *cobra.Command {
+	o := &migrateOptions{verb: verb{selection: selection{env: env}, done: "migrated"}, timeout: cli.Timeout(time.Minute)}
+	o.items = o.pullSecrets
+	o.explain = o.explained
+	cmd := &cobra.Command{
+		Use:   "migrate {NAMESPACE/NAME... | --all}",
+		Short: "Replace legacy tokens in pull secrets by bound tokens",
+		Long: `Hand the pull secrets that legacy tokens feed over to the pull secret
+controller, and wait until it has replaced the token in each. The pull secret
+keeps its name and UID, and the old token works until then. Where no controller
+answers, the pull secret is taken back. Name the token Secret, not the pull
+secret. Prints what would be done unless --dry-run=none is given.
+
+The controller stores tokens for its own registries only. Refused are pull
+secrets with other credentials, and those with a registry that not all pull
+secrets have which the controller keeps already; --registry confirms registries.
+
+The exit code is 3 if a pull secret is refused, 124 if no controller answers.`,
+		Example: fmt.Sprintf(`  # In the current namespace, for pull secrets of a registry
+  %[1]s legacy-tokens migrate --all --registry r.example.com --dry-run=none`, env.Name),
+	}
+	o.addTo(cmd)
+	cmd.Flags().StringArrayVar(&o.hosts, "registry", nil, "host that the controller stores tokens for; repeatable")
+	cmd.Flags().Var(&o.timeout, "timeout", "how long to wait for the controller, for each pull secret")
+	return cmd
+}
+
+// pullSecrets are those that a token feeds.
+func (o *migrateOptions) pullSecrets(ctx context.Context, _ *legacytoken.Inventory, t *legacytoken.Token) ([]item, error) {
+	if o.migration == nil {
+		cluster, err := o.env.Kube.Client()
+		if err != nil {
+			return nil, err
+		}
+		o.migration = &legacytoken.Migration{Client: cluster, Hosts: o.hosts, Patience: time.Duration(o.timeout)}
+	}
+	if len(t.PullSecrets) == 0 {
+		return []item{{name: t.String(), plan: legacytoken.Plan{Reason: "it feeds no pull secret"}}}, nil
+	}
+	var items []item
+	for _, p := range t.PullSecrets {
+		plan, err := o.migration.Plan(ctx, t, p)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item{name: p.String(), plan: plan, act: func(ctx context.Context) error { return o.migrate(ctx, t, p) }})
+	}
+	return items, nil
+}
+
+func (o *migrateOptions) migrate(ctx context.Context, t *legacytoken.Token, p legacytoken.PullSecret) error {
+	if o.env.Kube.DryRun() == cli.DryRunServer {
+		return o.migration.Try(ctx, t, p)
+	}
+	return o.env.Progress().Step(ctx, "Migrating the pull secret "+p.String(), func(ctx context.Context, say cli.Say) error {
+		say("waiting for the controller to replace its token")
+		return o.migration.Migrate(ctx, t, p)
+	})
+}
+
+func (o *migrateOptions) explained(err error) error {
+	if _, ok := errors.AsType[*legacytoken.NoAnswerError](err); ok {
+		return &cli.Explained{
+			Problem: err.Error(),
+			Try:     "run the controller: " + o.env.Elsewhere("controller imagepull --help") + "; for pull secrets of OpenShift's registry it needs --preset openshift",
+			Code:    cli.CodeTimeout,
+		}
+	}
+	if _, ok := errors.AsType[*legacytoken.HostsLostError](err); ok {
+		return cli.Blockedf("name only registries that the controller is run with", "%v", err)
+	}
+	return err
+}
