@@ -14,10 +14,11 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/imageregistry"
 )
 
 // checks are the two ways in which a registry checks tokens.
-var checks = map[string][]string{"by TokenReview": nil, "by published keys": {offline}}
+var checks = map[string][]string{"by TokenReview": nil, "by published keys": {imageregistry.Offline}}
 
 // TestPull pulls with the pull secret of a ServiceAccount, and with what must not do.
 func TestPull(t *testing.T) {
@@ -34,7 +35,7 @@ func TestPull(t *testing.T) {
 			secret := w.listed(t, app)
 			w.listed(t, stranger)
 			if pulled, err := w.pull(t, r, app); err != nil || pulled != pushed {
-				t.Errorf("pulled %q, want %q: %v\n%s", pulled, pushed, err, r.log)
+				t.Errorf("pulled %q, want %q: %v\n%s", pulled, pushed, err, r.Log())
 			}
 			_, err := w.pull(t, r, stranger)
 			refused(t, r, err, w.other+"/app may not pull "+w.shop+"/app")
@@ -72,7 +73,7 @@ func TestPullInEveryFormat(t *testing.T) {
 			w.start(t)
 			w.listed(t, app)
 			if pulled, err := w.pull(t, r, app); err != nil || pulled != pushed {
-				t.Errorf("pulled %q, want %q: %v\n%s", pulled, pushed, err, r.log)
+				t.Errorf("pulled %q, want %q: %v\n%s", pulled, pushed, err, r.Log())
 			}
 		})
 	}
@@ -83,7 +84,7 @@ func TestPullInEveryFormat(t *testing.T) {
 func TestRotationUnderPulls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	asking, deciding, later := w.serve(t), w.serve(t, offline), w.serve(t, offline, "--ahead", (ttl+time.Hour).String())
+	asking, deciding, later := w.serve(t), w.serve(t, imageregistry.Offline), w.serve(t, imageregistry.Offline, "--ahead", (ttl+time.Hour).String())
 	w.push(t, asking)
 	w.use(t, asking, deciding)
 	app := w.account(t, w.shop)
@@ -105,10 +106,10 @@ func TestRotationUnderPulls(t *testing.T) {
 	if last.UID != first.UID {
 		t.Error("the Secret was recreated")
 	}
-	for _, r := range []*server{asking, deciding} {
+	for _, r := range []*imageregistry.Server{asking, deciding} {
 		for _, secret := range []*corev1.Secret{first, last} {
 			if err := w.pullWith(t, r, tokenIn(t, secret)); err != nil {
-				t.Errorf("%v\n%s", err, r.log)
+				t.Errorf("%v\n%s", err, r.Log())
 			}
 		}
 	}
@@ -123,7 +124,7 @@ type puller struct {
 }
 
 // pulling starts a puller, whose failures are the test's.
-func (w *world) pulling(t *testing.T, account *corev1.ServiceAccount, registries ...*server) *puller {
+func (w *world) pulling(t *testing.T, account *corev1.ServiceAccount, registries ...*imageregistry.Server) *puller {
 	t.Helper()
 	p := &puller{stopped: make(chan struct{})}
 	go func() {
@@ -131,7 +132,7 @@ func (w *world) pulling(t *testing.T, account *corev1.ServiceAccount, registries
 		for !p.stopping.Load() {
 			for _, r := range registries {
 				if _, err := w.pull(t, r, account); err != nil {
-					t.Errorf("round %d: %v\n%s", p.rounds.Load(), err, r.log)
+					t.Errorf("round %d: %v\n%s", p.rounds.Load(), err, r.Log())
 				}
 			}
 			p.rounds.Add(1)
@@ -162,7 +163,7 @@ func (p *puller) stop() {
 func TestTokenEndsWithItsSecret(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	asking, deciding := w.serve(t), w.serve(t, offline)
+	asking, deciding := w.serve(t), w.serve(t, imageregistry.Offline)
 	w.push(t, asking)
 	w.use(t, asking, deciding)
 	app := w.account(t, w.shop)
@@ -173,15 +174,15 @@ func TestTokenEndsWithItsSecret(t *testing.T) {
 	}
 	w.voided(t, asking, tokenIn(t, before))
 	if err := w.pullWith(t, deciding, tokenIn(t, before)); err != nil {
-		t.Errorf("%v\n%s", err, deciding.log)
+		t.Errorf("%v\n%s", err, deciding.Log())
 	}
 	after := w.changed(t, app, before)
 	if after.UID == before.UID {
 		t.Error("the Secret is the same")
 	}
-	for _, r := range []*server{asking, deciding} {
+	for _, r := range []*imageregistry.Server{asking, deciding} {
 		if _, err := w.pull(t, r, app); err != nil {
-			t.Errorf("with the new Secret: %v\n%s", err, r.log)
+			t.Errorf("with the new Secret: %v\n%s", err, r.Log())
 		}
 	}
 }
@@ -207,14 +208,14 @@ func TestTokenEndsWithItsServiceAccount(t *testing.T) {
 	again := w.account(t, w.shop)
 	w.listed(t, again)
 	if _, err := w.pull(t, asking, again); err != nil {
-		t.Errorf("%v\n%s", err, asking.log)
+		t.Errorf("%v\n%s", err, asking.Log())
 	}
 	refused(t, asking, w.pullWith(t, asking, tokenIn(t, secret)), "not authenticated")
 }
 
 // voided waits until a registry refuses a token: the API server remembers for
 // some seconds that a token was good.
-func (w *world) voided(t *testing.T, r *server, token string) {
+func (w *world) voided(t *testing.T, r *imageregistry.Server, token string) {
 	t.Helper()
 	var err error
 	await.Condition(t, patience, "the token is refused", func(context.Context) (bool, error) {
@@ -235,11 +236,11 @@ func TestRegistryMoves(t *testing.T) {
 	app := w.account(t, w.shop)
 	w.start(t)
 	first := w.listed(t, app)
-	pulls := func(registries ...*server) {
+	pulls := func(registries ...*imageregistry.Server) {
 		t.Helper()
 		for _, r := range registries {
 			if pulled, err := w.pull(t, r, app); err != nil || pulled != pushed {
-				t.Errorf("pulled %q, want %q: %v\n%s", pulled, pushed, err, r.log)
+				t.Errorf("pulled %q, want %q: %v\n%s", pulled, pushed, err, r.Log())
 			}
 		}
 	}
@@ -255,7 +256,7 @@ func TestRegistryMoves(t *testing.T) {
 	if last.UID != first.UID {
 		t.Error("the Secret was recreated")
 	}
-	if strings.Contains(content(last), from.address) {
+	if strings.Contains(content(last), from.Address) {
 		t.Error("the Secret is still for the former host")
 	}
 	if _, err := w.pull(t, from, app); err == nil {

@@ -25,6 +25,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/clocks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/imageregistry"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
@@ -90,11 +91,11 @@ func (w *world) create(t *testing.T, object client.Object) {
 }
 
 // use makes registries those of the pull secrets.
-func (w *world) use(t *testing.T, registries ...*server) {
+func (w *world) use(t *testing.T, registries ...*imageregistry.Server) {
 	t.Helper()
 	hosts := make([]string, len(registries))
 	for i, r := range registries {
-		hosts[i] = r.address
+		hosts[i] = r.Address
 	}
 	patch := fmt.Sprintf(`{"data":{"hosts":%q}}`, strings.Join(hosts, " "))
 	if err := w.admin.Patch(t.Context(), w.hosts.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
