@@ -4,7 +4,8 @@
 //
 // Its add-ons are programs of other modules: the sample add-on of
 // examples/heartbeat, and upstream's managed-serviceaccount as it was released.
-// `make e2e-addons` builds both.
+// `make e2e-addons` builds both. The registry that its clusters pull from is one as
+// well; `make e2e-registry` builds it.
 //
 // One suite, two environments. By default it starts its own local clusters.
 // With E2E_ENVIRONMENT=kind it uses the contexts hub, cluster1 and cluster2 of
