@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
@@ -96,6 +97,22 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// selection is what selects ServiceAccounts: naming a namespace selects all in it.
+func (c Config) selection() serviceaccount.Selection {
+	selection := c.Selection
+	selection.All = selection.All || len(c.Namespaces) > 0
+	return selection
+}
+
+// Selects reports whether a ServiceAccount is to have a pull secret. Where
+// namespaces are named, what they say themselves is not read.
+func (c Config) Selects(account, namespace metav1.Object) bool {
+	if len(c.Namespaces) == 0 {
+		return c.selection().Selects(account, namespace)
+	}
+	return slices.Contains(c.Namespaces, account.GetNamespace()) && c.selection().Selects(account, &metav1.ObjectMeta{})
+}
+
 // metrics are those of the packages that count.
 type metrics struct {
 	accounts *serviceaccount.Metrics
@@ -156,11 +173,9 @@ func (s setup) signer(changed *wake.Bell) error {
 }
 
 func (s setup) serviceAccounts(ctx context.Context, changed *wake.Bell) error {
-	selection, namespaced := s.Selection, len(s.Namespaces) > 0
-	selection.All = selection.All || namespaced
 	r := &serviceaccount.Reconciler{
 		Client: s.mgr.GetClient(), Live: s.mgr.GetAPIReader(), Clock: s.Clock,
-		Selection: selection, Namespaced: namespaced, Hosts: s.hosts, Format: s.Token.Format, Attach: s.Attach,
+		Selection: s.selection(), Namespaced: len(s.Namespaces) > 0, Hosts: s.hosts, Format: s.Token.Format, Attach: s.Attach,
 		Events: s.mgr.GetEventRecorder("pullsecret.serviceaccount"), Metrics: s.metrics.accounts,
 	}
 	if s.OnlyUsed {

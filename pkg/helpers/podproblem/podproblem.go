@@ -48,17 +48,30 @@ func Of(pod *corev1.Pod) string {
 	return ""
 }
 
+// Unpulled reports whether an image of a Pod cannot be pulled.
+func Unpulled(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses),
+		func(status corev1.ContainerStatus) bool { return unpulled(&status) })
+}
+
+func unpulled(status *corev1.ContainerStatus) bool {
+	waiting := status.State.Waiting
+	return waiting != nil && slices.Contains([]string{
+		"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable",
+	}, waiting.Reason)
+}
+
 func ofContainer(pod *corev1.Pod, status *corev1.ContainerStatus) string {
 	waiting := status.State.Waiting
 	if waiting == nil {
 		return ""
 	}
-	switch waiting.Reason {
-	case "", "ContainerCreating", "PodInitializing":
+	switch {
+	case slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, waiting.Reason):
 		return ""
-	case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable":
+	case unpulled(status):
 		return fmt.Sprintf("pod %s cannot pull the image %s%s", pod.Name, imageOf(pod, status), because(waiting.Reason, waiting.Message))
-	case "CrashLoopBackOff":
+	case waiting.Reason == "CrashLoopBackOff":
 		reason, message := waiting.Reason, waiting.Message
 		if last := status.LastTerminationState.Terminated; last != nil {
 			reason, message = fmt.Sprintf("exit code %d", last.ExitCode), last.Message

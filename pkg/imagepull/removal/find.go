@@ -6,12 +6,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/tools/pager"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/pages"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -35,7 +34,7 @@ func Find(ctx context.Context, reader client.Reader) (Left, error) {
 	l := Left{ours: sets.New[types.NamespacedName](), taken: sets.New[types.NamespacedName]()}
 	for _, find := range []func(context.Context, client.Reader) error{l.secrets, l.accounts, l.pods} {
 		if err := find(ctx, reader); err != nil {
-			return Left{}, err
+			return Left{}, fmt.Errorf("look for what is left of pull secrets: %w", err)
 		}
 	}
 	return l, nil
@@ -45,7 +44,7 @@ func Find(ctx context.Context, reader client.Reader) (Left, error) {
 func (l *Left) secrets(ctx context.Context, reader client.Reader) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	return each(ctx, reader, list, func(secret *metav1.PartialObjectMetadata) {
+	return pages.Each(ctx, reader, list, func(secret *metav1.PartialObjectMetadata) {
 		if ours(secret) {
 			l.Secrets = append(l.Secrets, *secret)
 			l.ours.Insert(client.ObjectKeyFromObject(secret))
@@ -71,7 +70,7 @@ func ours(secret *metav1.PartialObjectMetadata) bool {
 
 // accounts finds the ServiceAccounts that list a pull secret, or one that is gone.
 func (l *Left) accounts(ctx context.Context, reader client.Reader) error {
-	return each(ctx, reader, &corev1.ServiceAccountList{}, func(account *corev1.ServiceAccount) {
+	return pages.Each(ctx, reader, &corev1.ServiceAccountList{}, func(account *corev1.ServiceAccount) {
 		if len(l.without(account)) < len(account.ImagePullSecrets) {
 			l.Accounts = append(l.Accounts, *account)
 		}
@@ -93,7 +92,7 @@ func (l *Left) without(account *corev1.ServiceAccount) []corev1.LocalObjectRefer
 
 // pods finds the Pods that name a pull secret.
 func (l *Left) pods(ctx context.Context, reader client.Reader) error {
-	return each(ctx, reader, &corev1.PodList{}, func(pod *corev1.Pod) {
+	return pages.Each(ctx, reader, &corev1.PodList{}, func(pod *corev1.Pod) {
 		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil {
 			return
 		}
@@ -104,25 +103,4 @@ func (l *Left) pods(ctx context.Context, reader client.Reader) error {
 			}
 		}
 	})
-}
-
-// each calls visit with every object of a kind in the cluster, a page at a time.
-func each[T client.Object](ctx context.Context, reader client.Reader, list client.ObjectList, visit func(T)) error {
-	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		page, ok := list.DeepCopyObject().(client.ObjectList)
-		if !ok {
-			return nil, fmt.Errorf("%T is no list", list)
-		}
-		return page, reader.List(ctx, page, client.Limit(options.Limit), client.Continue(options.Continue))
-	})
-	err := pages.EachListItem(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
-		if object, ok := item.(T); ok {
-			visit(object)
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("look for what is left of pull secrets: %w", err)
-	}
-	return nil
 }

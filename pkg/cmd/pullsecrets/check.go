@@ -1,0 +1,234 @@
+package pullsecrets
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/pullsecrets"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/podproblem"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/inventory"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+func newCheck(env cli.Env) *cobra.Command {
+	out := cli.NewOutput(cli.Text, cli.JSON, cli.YAML)
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Check whether image pulls will work",
+		Long: `Check whether image pulls will work: the controller and its leader, the pull
+secret of each selected ServiceAccount, and the Pods that wait for one. Nothing is
+changed.
+
+It ends with 3 when something is wrong.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := env.Kube.Client()
+			if err != nil {
+				return err
+			}
+			k := &checker{env: env, client: c}
+			_, server := env.Kube.Target()
+			return checks.Finish(env, out, checks.Run(cmd.Context(), "image pull secrets of "+server, k.steps()).Folded())
+		},
+	}
+	out.AddTo(cmd)
+	return cmd
+}
+
+// checker is one call of check.
+type checker struct {
+	env    cli.Env
+	client client.Client
+	// config is how the controller was installed.
+	config imagepull.Config
+	found  *inventory.Inventory
+	// selected are the ServiceAccounts that are to have a pull secret.
+	selected []types.NamespacedName
+}
+
+func (k *checker) steps() []checks.Step {
+	return []checks.Step{
+		{Name: "the controller is installed and ready", Needed: true, Run: k.controller},
+		{Name: "one Pod of the controller leads", Run: k.leader},
+		{Name: "tokens are for the registries only", Run: k.audience},
+		{Name: "ServiceAccounts are selected", Needed: true, Run: k.selection},
+		{Name: "each of them has a pull secret", Run: k.existing},
+		{Name: "the pull secrets can be used", Run: k.usable},
+		{Name: "the ServiceAccounts list them", Run: k.listed},
+		{Name: "no Pod is too old for its pull secret", Run: k.late},
+	}
+}
+
+// controller looks at the Deployment, and takes the flags from it.
+func (k *checker) controller(ctx context.Context) (status checks.Status, message, try string) {
+	var deployment appsv1.Deployment
+	err := k.client.Get(ctx, client.ObjectKey{Namespace: names.ImagePullNamespace, Name: names.ImagePullDeployment}, &deployment)
+	if client.IgnoreNotFound(err) != nil {
+		return checks.Broken(err)
+	}
+	if err != nil || len(deployment.Spec.Template.Spec.Containers) == 0 {
+		return checks.Bad("install it with: "+k.env.Command("pull-secrets install"), "the controller is not installed")
+	}
+	if k.config, err = configOf(deployment.Spec.Template.Spec.Containers[0].Args); err != nil {
+		return checks.Bad("set the flags with: "+k.env.Command("pull-secrets install"), "the controller's arguments cannot be used: %v", err)
+	}
+	if deployment.Status.AvailableReplicas > 0 {
+		return checks.Good("%d of %d Pods are available", deployment.Status.AvailableReplicas, deployment.Status.Replicas)
+	}
+	problem, err := podproblem.OfDeployment(ctx, k.client, &deployment)
+	if err != nil {
+		return checks.Broken(err)
+	}
+	if problem == "" {
+		problem = "none of its Pods is available"
+	}
+	return checks.Bad("look at them with: "+k.env.Kubectl("describe pods -n", names.ImagePullNamespace), "%s", problem)
+}
+
+// configOf reads a controller's arguments.
+func configOf(args []string) (imagepull.Config, error) {
+	var flags pullsecrets.Flags
+	flags.AddTo(&cobra.Command{})
+	if err := flags.Keep(args); err != nil {
+		return imagepull.Config{}, err
+	}
+	return flags.Config()
+}
+
+func (k *checker) leader(ctx context.Context) (status checks.Status, message, try string) {
+	logs := "read what it says with: " + k.env.Kubectl("logs -n", names.ImagePullNamespace, "deployment/"+names.ImagePullDeployment)
+	var lease coordinationv1.Lease
+	err := k.client.Get(ctx, client.ObjectKey{Namespace: names.ImagePullNamespace, Name: names.ImagePullLease}, &lease)
+	if client.IgnoreNotFound(err) != nil {
+		return checks.Broken(err)
+	}
+	spec := lease.Spec
+	if err != nil || spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
+		return checks.Bad(logs, "no Pod leads")
+	}
+	end := spec.RenewTime.Add(time.Duration(*spec.LeaseDurationSeconds) * time.Second)
+	if !k.env.Clock.Now().Before(end) {
+		return checks.Bad(logs, "the lease of %s expired at %s", *spec.HolderIdentity, end.UTC().Format(time.RFC3339))
+	}
+	return checks.Good("%s", *spec.HolderIdentity)
+}
+
+func (k *checker) audience(context.Context) (status checks.Status, message, try string) {
+	if k.config.Audience != "" {
+		return checks.Good("their audience is %s", k.config.Audience)
+	}
+	return checks.Caution("name an audience that the registries expect with: "+k.env.Command("pull-secrets install --audience NAME"),
+		"tokens for registries without an audience of their own are tokens of the API server: a reader of such a Secret can act as its ServiceAccount")
+}
+
+func (k *checker) selection(ctx context.Context) (status checks.Status, message, try string) {
+	var err error
+	if k.found, err = inventory.Read(ctx, k.client, "", k.env.Clock.Now()); err != nil {
+		return checks.Broken(err)
+	}
+	if k.selected, err = k.selects(ctx); err != nil {
+		return checks.Broken(err)
+	}
+	if len(k.selected) == 0 {
+		return checks.Caution("opt in with: "+k.env.Kubectl("annotate namespace NAMESPACE", names.AnnotationPullSecret+"=true"), "no ServiceAccount is selected")
+	}
+	return checks.Good("ServiceAccounts: %d", len(k.selected))
+}
+
+// selects lists the ServiceAccounts that the controller selects. Of a namespace that
+// is going it selects none.
+func (k *checker) selects(ctx context.Context) ([]types.NamespacedName, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	if err := k.client.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("namespaces: %w", err)
+	}
+	namespaces := map[string]*metav1.PartialObjectMetadata{}
+	for i := range list.Items {
+		namespaces[list.Items[i].Name] = &list.Items[i]
+	}
+	var selected []types.NamespacedName
+	for _, account := range k.found.Accounts {
+		namespace := namespaces[account.Namespace]
+		if namespace == nil || namespace.DeletionTimestamp != nil || account.DeletionTimestamp != nil {
+			continue
+		}
+		if k.config.Selects(account, namespace) {
+			selected = append(selected, client.ObjectKeyFromObject(account))
+		}
+	}
+	return selected, nil
+}
+
+// those returns the selected ServiceAccounts whose pull secret is so, without those
+// that have none.
+func (k *checker) those(so func(*inventory.PullSecret) bool) (list []types.NamespacedName) {
+	for _, account := range k.selected {
+		if secret := k.found.Of(account); secret != nil && so(secret) {
+			list = append(list, account)
+		}
+	}
+	return list
+}
+
+func (k *checker) existing(context.Context) (status checks.Status, message, try string) {
+	var without []types.NamespacedName
+	for _, account := range k.selected {
+		if k.found.Of(account) == nil {
+			without = append(without, account)
+		}
+	}
+	switch {
+	case len(without) == 0:
+		return checks.Good("pull secrets: %d", len(k.selected))
+	case k.config.OnlyUsed:
+		return checks.Good("pull secrets: %d; without, because no workload uses them: %s", len(k.selected)-len(without), some(without))
+	}
+	return checks.Bad(k.events(without[0]), "without: %s", some(without))
+}
+
+// events says where the controller reports what is wrong with a ServiceAccount.
+func (k *checker) events(account types.NamespacedName) string {
+	return "read the events: " + k.env.Kubectl("describe serviceaccount -n", account.Namespace, account.Name)
+}
+
+func (k *checker) usable(context.Context) (status checks.Status, message, try string) {
+	bad := k.those(func(p *inventory.PullSecret) bool { return !p.Usable })
+	if len(bad) == 0 {
+		return checks.Good("none has expired")
+	}
+	first := k.found.Of(bad[0])
+	return checks.Bad(k.events(bad[0]), "not those of: %s; the first one: %s: %s", some(bad), first.State, first.Message)
+}
+
+func (k *checker) listed(context.Context) (status checks.Status, message, try string) {
+	if !k.config.Attach {
+		return checks.Skip("the controller lists none, because of --attach=none")
+	}
+	missing := k.those(func(p *inventory.PullSecret) bool { return p.Usable && !p.Listed })
+	if len(missing) == 0 {
+		return checks.Good("new Pods get them")
+	}
+	return checks.Bad(k.events(missing[0]), "not listed by: %s; another manager may keep removing the entry", some(missing))
+}
+
+func (k *checker) late(context.Context) (status checks.Status, message, try string) {
+	if len(k.found.Late) == 0 {
+		return checks.Good("Pods that cannot pull name theirs")
+	}
+	first := k.found.Late[0]
+	return checks.Bad("recreate them: "+k.env.Kubectl("delete pod -n", first.Namespace, first.Name),
+		"these were created before their ServiceAccount listed it, and cannot pull: %s", some(k.found.Late))
+}

@@ -1,0 +1,114 @@
+package pullsecrets
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/inventory"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// scope is the namespaces that a command looks at.
+type scope struct {
+	namespace string
+	all       bool
+}
+
+func (s *scope) addTo(flags *pflag.FlagSet) {
+	flags.StringVarP(&s.namespace, "namespace", "n", "", "Namespace; the one of the context by default")
+	flags.BoolVarP(&s.all, "all-namespaces", "A", false, "All namespaces")
+}
+
+// chosen returns the namespace, empty for all.
+func (s *scope) chosen(env cli.Env) (string, error) {
+	if s.all {
+		return "", nil
+	}
+	if s.namespace != "" {
+		return s.namespace, nil
+	}
+	namespace, _, err := env.Kube.Loader().Namespace()
+	return namespace, err
+}
+
+// read reads the chosen namespaces.
+func (s *scope) read(ctx context.Context, env cli.Env, reader client.Reader) (*inventory.Inventory, error) {
+	namespace, err := s.chosen(env)
+	if err != nil {
+		return nil, err
+	}
+	return inventory.Read(ctx, reader, namespace, env.Clock.Now())
+}
+
+type listOptions struct {
+	env   cli.Env
+	out   *cli.Output
+	scope scope
+}
+
+func newList(env cli.Env) *cobra.Command {
+	o := &listOptions{env: env, out: cli.ListOutput()}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Show pull secrets",
+		Long: `Show pull secrets: for which registries they are, until when, and in which state.
+Tokens are never shown.
+
+STATE is Valid, or the reason why the controller replaces the token. LISTED says
+whether the ServiceAccount lists the Secret, so that new Pods get it.`,
+		Example: fmt.Sprintf(`  # Pull secrets of all namespaces, with their keys and Pods
+  %[1]s pull-secrets list -A -o wide`, env.Name),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.scope.addTo(cmd.Flags())
+	o.out.AddTo(cmd)
+	return cmd
+}
+
+func (o *listOptions) run(ctx context.Context) error {
+	c, err := o.env.Kube.Client()
+	if err != nil {
+		return err
+	}
+	found, err := o.scope.read(ctx, o.env, c)
+	if err != nil {
+		return err
+	}
+	if len(found.Secrets) == 0 && !o.out.Machine() {
+		o.env.Say("No pull secrets found. Opt in with a namespace, or with a ServiceAccount:")
+		o.env.Say("  %s", o.env.Kubectl("annotate namespace NAMESPACE", names.AnnotationPullSecret+"=true"))
+		return nil
+	}
+	return cli.PrintList(o.env.Out, o.out, "PullSecretList", found.Secrets,
+		func(p inventory.PullSecret) string { return "secret/" + p.Name }, o.columns())
+}
+
+func (o *listOptions) columns() []cli.Column[inventory.PullSecret] {
+	type row = inventory.PullSecret
+	now := o.env.Clock.Now()
+	var columns []cli.Column[row]
+	if o.scope.all {
+		columns = append(columns, cli.Column[row]{Header: "namespace", Value: func(p row) string { return p.Namespace }})
+	}
+	return append(columns, []cli.Column[row]{
+		{Header: "service account", Value: func(p row) string { return p.ServiceAccount }},
+		{Header: "secret", Value: func(p row) string { return p.Name }},
+		{Header: "hosts", Value: func(p row) string { return strings.Join(p.Hosts, ",") }},
+		{Header: "expires", Value: func(p row) string { return cli.Until(p.Expires, now) }},
+		{Header: "state", Value: func(p row) string { return p.State }},
+		{Header: "listed", Value: func(p row) string { return cli.YesNo(p.Listed) }},
+		{Header: "pods", Wide: true, Value: func(p row) string { return strconv.Itoa(p.Pods) }},
+		{Header: "audiences", Wide: true, Value: func(p row) string { return strings.Join(p.Audiences, ",") }},
+		{Header: "key ids", Wide: true, Value: func(p row) string { return strings.Join(p.KeyIDs, ",") }},
+		{Header: "username", Wide: true, Value: func(p row) string { return strings.Join(p.Usernames, ",") }},
+		{Header: "message", Wide: true, Value: func(p row) string { return p.Message }},
+	}...)
+}

@@ -1,0 +1,94 @@
+package inventory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/podproblem"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/owner"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/pages"
+)
+
+// Inventory is what a cluster, or a namespace of it, has of pull secrets.
+type Inventory struct {
+	// Secrets are the pull secrets, in the order of their names.
+	Secrets []PullSecret
+	// Accounts are all ServiceAccounts, without what others keep of them.
+	Accounts []*metav1.PartialObjectMetadata
+	// Late are the Pods that cannot pull and have no entry of the pull secret that
+	// their ServiceAccount lists: they are older than it.
+	Late []types.NamespacedName
+
+	// at is the place of a pull secret in Secrets, by its name, and by its
+	// ServiceAccount's.
+	at, of map[types.NamespacedName]int
+}
+
+// Read looks at a namespace, or at all if it is empty.
+func Read(ctx context.Context, reader client.Reader, namespace string, now time.Time) (*Inventory, error) {
+	i := &Inventory{at: map[types.NamespacedName]int{}, of: map[types.NamespacedName]int{}}
+	where := client.InNamespace(namespace)
+	err := pages.Each(ctx, reader, &corev1.SecretList{}, func(secret *corev1.Secret) {
+		if account, ok := owner.Of(secret); ok {
+			i.Secrets = append(i.Secrets, pullSecret(secret, account, now))
+		}
+	}, where, client.MatchingLabelsSelector{Selector: labels.SelectorFromSet(owner.Labels())})
+	if err != nil {
+		return nil, fmt.Errorf("read pull secrets: %w", err)
+	}
+	for n, secret := range i.Secrets {
+		i.at[types.NamespacedName{Namespace: secret.Namespace, Name: secret.Name}] = n
+		i.of[types.NamespacedName{Namespace: secret.Namespace, Name: secret.ServiceAccount}] = n
+	}
+	if err := pages.Each(ctx, reader, &corev1.ServiceAccountList{}, i.account, where); err != nil {
+		return nil, fmt.Errorf("read ServiceAccounts: %w", err)
+	}
+	if err := pages.Each(ctx, reader, &corev1.PodList{}, i.pod, where); err != nil {
+		return nil, fmt.Errorf("read Pods: %w", err)
+	}
+	return i, nil
+}
+
+// Of returns the pull secret of a ServiceAccount, nil if there is none.
+func (i *Inventory) Of(account types.NamespacedName) *PullSecret {
+	n, ok := i.of[account]
+	if !ok {
+		return nil
+	}
+	return &i.Secrets[n]
+}
+
+func (i *Inventory) account(account *corev1.ServiceAccount) {
+	i.Accounts = append(i.Accounts, &metav1.PartialObjectMetadata{ObjectMeta: account.ObjectMeta})
+	if secret := i.Of(client.ObjectKeyFromObject(account)); secret != nil {
+		secret.Listed = names(account.ImagePullSecrets, secret.Name)
+	}
+}
+
+// pod counts who names a pull secret, and finds those that are too old to.
+func (i *Inventory) pod(pod *corev1.Pod) {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return
+	}
+	for _, entry := range pod.Spec.ImagePullSecrets {
+		if n, ok := i.at[types.NamespacedName{Namespace: pod.Namespace, Name: entry.Name}]; ok {
+			i.Secrets[n].Pods++
+		}
+	}
+	secret := i.Of(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Spec.ServiceAccountName})
+	if secret != nil && secret.Listed && !names(pod.Spec.ImagePullSecrets, secret.Name) && podproblem.Unpulled(pod) {
+		i.Late = append(i.Late, client.ObjectKeyFromObject(pod))
+	}
+}
+
+func names(entries []corev1.LocalObjectReference, secret string) bool {
+	return slices.Contains(entries, corev1.LocalObjectReference{Name: secret})
+}

@@ -1,0 +1,88 @@
+package inventory
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
+)
+
+// StateValid is the state of a pull secret that needs nothing.
+const StateValid = "Valid"
+
+// PullSecret is one pull secret. It is part of the stable schema of lists.
+type PullSecret struct {
+	Namespace string `json:"namespace"`
+	// Name is that of the Secret.
+	Name           string `json:"name"`
+	ServiceAccount string `json:"serviceAccount"`
+	// Hosts are the registries that it has tokens for.
+	Hosts []string `json:"hosts,omitempty"`
+	// Audiences, Usernames and KeyIDs are those of its tokens.
+	Audiences []string `json:"audiences,omitempty"`
+	Usernames []string `json:"usernames,omitempty"`
+	KeyIDs    []string `json:"keyIDs,omitempty"`
+	// Expires is when the first of its tokens does.
+	Expires *time.Time `json:"expires,omitempty"`
+	// State is StateValid, or the reason why its tokens are to be replaced, which
+	// Message explains.
+	State   string `json:"state"`
+	Message string `json:"message,omitempty"`
+	// Usable says that pulls with it can succeed.
+	Usable bool `json:"usable"`
+	// Listed says that its ServiceAccount lists it in imagePullSecrets.
+	Listed bool `json:"listed"`
+	// Pods is how many Pods name it.
+	Pods int `json:"pods"`
+}
+
+// pullSecret looks into a Secret.
+func pullSecret(secret *corev1.Secret, account metav1.OwnerReference, now time.Time) PullSecret {
+	s := content.Of(secret)
+	p := PullSecret{
+		Namespace: secret.Namespace, Name: secret.Name, ServiceAccount: account.Name,
+		Hosts: s.Hosts(), State: StateValid,
+	}
+	for _, token := range s.Tokens {
+		p.Audiences = append(p.Audiences, token.Audiences...)
+		p.Usernames = append(p.Usernames, token.Username)
+		p.KeyIDs = append(p.KeyIDs, token.KeyID)
+	}
+	for _, list := range []*[]string{&p.Audiences, &p.Usernames, &p.KeyIDs} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
+	facts := facts(s, secret, account)
+	if end := facts.Validity.NotAfter; end.Unix() > 0 {
+		p.Expires = new(end.UTC())
+	}
+	if need, due := credential.Due().Judge(facts, now); due {
+		p.State, p.Message = string(need.Reason), need.Message
+	}
+	_, unusable := credential.Unusable().Judge(facts, now)
+	p.Usable = !unusable
+	return p
+}
+
+// facts are what the rules need to know.
+func facts(s content.Summary, secret *corev1.Secret, account metav1.OwnerReference) credential.Facts {
+	f := credential.Facts{Validity: s.Validity()}
+	f.RenewAt = credential.RenewAt(f.Validity, credential.PullSecrets(), string(secret.UID))
+	switch {
+	case s.Problem != "":
+		f.Problem = fmt.Errorf("%w: %s", credential.ErrMalformed, s.Problem)
+	case s.Missing():
+		f.Problem = credential.ErrMissing
+	}
+	for _, token := range s.Tokens {
+		if f.Problem == nil && (token.AccountUID != string(account.UID) || token.SecretUID != string(secret.UID)) {
+			f.Problem = fmt.Errorf("%w: it is of another ServiceAccount or bound to another Secret", credential.ErrWrongIdentity)
+		}
+	}
+	return f
+}
