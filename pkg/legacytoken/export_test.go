@@ -49,3 +49,8 @@ func (m *Migration) Begin(ctx context.Context, t *Token, p PullSecret) error {
 	_, err := m.begin(ctx, t, p)
 	return err
 }
+
+// KeptHosts are those of the pull secrets that the controller keeps.
+func (m *Migration) KeptHosts(ctx context.Context, like *corev1.Secret) ([]string, error) {
+	return m.keptHosts(ctx, like)
+}

@@ -194,6 +194,14 @@ func TestHandOverAndBack(t *testing.T) {
 			if diff := cmp.Diff(unchanged, back); diff != "" {
 				t.Errorf("(-before +back)\n%s", diff)
 			}
+			for key := range handed.Annotations {
+				theirs := handed.DeepCopy()
+				theirs.Annotations[key] = "another"
+				_, err := legacytoken.TakeBack(theirs, tc.before, handed)
+				if ours := tc.before.Annotations[key] != handed.Annotations[key]; ours != (err != nil) {
+					t.Errorf("with another %s: %v", key, err)
+				}
+			}
 			live.OwnerReferences = nil
 			if _, err := legacytoken.TakeBack(live, tc.before, handed); err == nil {
 				t.Error("a handover that others changed is undone")

@@ -64,6 +64,7 @@ func TestInventory(t *testing.T) {
 		&corev1.Pod{ObjectMeta: e.meta("debug"), Spec: once("running").Spec},
 		pull,
 	)
+	e.finish(t, "auto")
 	e.merge(t, e.account, `{"secrets":[{"name":"auto"}]}`)
 	e.merge(t, &corev1.Secret{ObjectMeta: e.meta("shut")}, `{"metadata":{"labels":{"`+legacytoken.LabelInvalidSince+`":"2026-01-01"}}}`)
 	e.accepted(t, tokens["used"], true)
@@ -79,7 +80,7 @@ func TestInventory(t *testing.T) {
 		verdict  legacytoken.Verdict
 		evidence string
 	}{
-		"auto":      {legacytoken.VerdictUnused, "not used since"},
+		"auto":      {legacytoken.VerdictUnused, "its ServiceAccount lists it in secrets"},
 		"deployed":  {legacytoken.VerdictMounted, "used by Deployment/web"},
 		"feeding":   {legacytoken.VerdictFeedsPullSecret, e.namespace + "/pull"},
 		"manual":    {legacytoken.VerdictManual, "a user made it"},
@@ -100,6 +101,29 @@ func TestInventory(t *testing.T) {
 	if names := namesOf(got); !slices.Equal(names, []string{"auto", "deployed", "feeding", "manual", "running", "scheduled", "shut", "used"}) {
 		t.Errorf("found %v", names)
 	}
+}
+
+// finish makes a Job and a Pod that used a Secret and are done.
+func (e *env) finish(t *testing.T, secret string) {
+	t.Helper()
+	job := &batchv1.Job{ObjectMeta: e.meta("done"), Spec: batchv1.JobSpec{Suspend: new(true), Template: once(secret)}}
+	pod := &corev1.Pod{ObjectMeta: e.meta("done"), Spec: once(secret).Spec}
+	e.create(t, job, pod)
+	pod.Status.Phase = corev1.PodSucceeded
+	if err := e.admin.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	await.Success(t, patience, "the Job is done", func(ctx context.Context) error {
+		if err := e.admin.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
+			return err
+		}
+		now := new(metav1.Now())
+		job.Status.StartTime, job.Status.CompletionTime, job.Status.Succeeded = now, nil, 0
+		job.Status.Conditions = append(job.Status.Conditions,
+			batchv1.JobCondition{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue, LastTransitionTime: *now},
+			batchv1.JobCondition{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, LastTransitionTime: *now})
+		return e.admin.Status().Update(ctx, job)
+	})
 }
 
 func namesOf(inventory *legacytoken.Inventory) []string {

@@ -164,3 +164,22 @@ func asDocumented(t *testing.T) client.Client {
 	})
 	return c
 }
+
+// here is a client of a user who has these permissions in the namespace alone, so
+// that it sees the pull secrets of no other test.
+func (e *env) here(t *testing.T) client.Client {
+	t.Helper()
+	user := e.namespace + "-retirer"
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: e.meta(user), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "ocm-legacy-tokens"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+	}
+	if err := client.IgnoreAlreadyExists(e.admin.Create(t.Context(), binding)); err != nil {
+		t.Fatal(err)
+	}
+	c := plane.ClientFor(t, plane.ConfigFor(t, user, "system:authenticated"))
+	await.Success(t, patience, "the permissions are in force", func(ctx context.Context) error {
+		return c.List(ctx, &corev1.SecretList{}, client.InNamespace(e.namespace), client.Limit(1))
+	})
+	return c
+}

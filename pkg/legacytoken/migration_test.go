@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,9 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -60,8 +63,9 @@ func (e *env) fed(t *testing.T) (*legacytoken.Token, legacytoken.PullSecret) {
 	return found, found.PullSecrets[0]
 }
 
-func (e *env) migration(hosts ...string) *legacytoken.Migration {
-	return &legacytoken.Migration{Client: e.user, Hosts: hosts, Patience: patience}
+func (e *env) migration(t *testing.T, hosts ...string) *legacytoken.Migration {
+	t.Helper()
+	return &legacytoken.Migration{Client: e.here(t), Hosts: hosts, Patience: patience}
 }
 
 // password is the one for the host in a pull secret of either type.
@@ -97,10 +101,10 @@ func TestMigration(t *testing.T) {
 	before := e.pullSecret(t, "pull", old)
 	e.controllers(t, host)
 	from, p := e.fed(t)
-	if plan, err := e.migration().Plan(t.Context(), from, p); err != nil || plan.Step != legacytoken.StepRefuse || !strings.Contains(plan.Reason, "not known to store tokens for "+host) {
+	if plan, err := e.migration(t).Plan(t.Context(), from, p); err != nil || plan.Step != legacytoken.StepRefuse || !strings.Contains(plan.Reason, "not known to store tokens for "+host) {
 		t.Fatalf("before it is known for which hosts the controller writes: %+v, %v", plan, err)
 	}
-	if err := e.migration(host).Migrate(t.Context(), from, p); err != nil {
+	if err := e.migration(t, host).Migrate(t.Context(), from, p); err != nil {
 		t.Fatal(err)
 	}
 	after := &corev1.Secret{ObjectMeta: e.meta("pull")}
@@ -113,12 +117,12 @@ func TestMigration(t *testing.T) {
 	if now := e.find(t); len(now.PullSecrets) > 0 {
 		t.Errorf("it still feeds %v", now.PullSecrets)
 	}
-	if plan, err := e.migration().Plan(t.Context(), from, p); err != nil || plan.Step != legacytoken.StepNone {
+	if plan, err := e.migration(t).Plan(t.Context(), from, p); err != nil || plan.Step != legacytoken.StepNone {
 		t.Errorf("again: %+v, %v", plan, err)
 	}
 	e.pullSecret(t, "second", old)
 	from, p = e.fed(t)
-	if err := e.migration().Migrate(t.Context(), from, p); err != nil {
+	if err := e.migration(t).Migrate(t.Context(), from, p); err != nil {
 		t.Errorf("the next one: %v", err)
 	}
 }
@@ -131,7 +135,7 @@ func TestMigrationAfterAKill(t *testing.T) {
 	old := e.legacy(t, "one")
 	e.pullSecret(t, "pull", old)
 	from, p := e.fed(t)
-	if err := e.migration(host).Begin(t.Context(), from, p); err != nil {
+	if err := e.migration(t, host).Begin(t.Context(), from, p); err != nil {
 		t.Fatal(err)
 	}
 	left := &corev1.Secret{ObjectMeta: e.meta("pull")}
@@ -142,7 +146,7 @@ func TestMigrationAfterAKill(t *testing.T) {
 	from, p = e.fed(t)
 	e.controllers(t, host)
 	// The controller may replace it before the command looks again.
-	if err := e.migration(host).Migrate(t.Context(), from, p); err != nil && !errors.Is(err, legacytoken.ErrChanged) {
+	if err := e.migration(t, host).Migrate(t.Context(), from, p); err != nil && !errors.Is(err, legacytoken.ErrChanged) {
 		t.Fatal(err)
 	}
 	e.get(t, left)
@@ -169,7 +173,7 @@ func TestNoController(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t)
 			made(t, e)
-			e.expectUndone(t, e.migration(host), unanswered)
+			e.expectUndone(t, e.migration(t, host), unanswered)
 		})
 	}
 }
@@ -225,7 +229,7 @@ func TestHostsThatTheControllerDoesNotWrite(t *testing.T) {
 	e := newEnv(t)
 	e.pullSecret(t, "pull", e.legacy(t, "one"))
 	e.controllers(t, "elsewhere.example.com")
-	m := e.migration(host)
+	m := e.migration(t, host)
 	m.Patience = patience + 1 // Long enough for the controller.
 	e.expectUndone(t, m, func(err error) bool {
 		lost, ok := errors.AsType[*legacytoken.HostsLostError](err)
@@ -241,7 +245,7 @@ func TestInterruptedMigration(t *testing.T) {
 	e.pullSecret(t, "pull", e.legacy(t, "one"))
 	from, p := e.fed(t)
 	ctx, interrupt := context.WithCancel(t.Context())
-	m := e.migration(host)
+	m := e.migration(t, host)
 	direct, err := client.NewWithWatch(plane.Config(), client.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -269,11 +273,51 @@ func TestRefusedMigration(t *testing.T) {
 	e.pullSecret(t, "pull", e.legacy(t, "one"))
 	from, p := e.fed(t)
 	other := legacytoken.WithAccountUID(*from, "another")
-	if plan, err := e.migration(host).Plan(t.Context(), other, p); err != nil || plan.Step != legacytoken.StepRefuse || !strings.Contains(plan.Reason, "ServiceAccount app is gone") {
+	if plan, err := e.migration(t, host).Plan(t.Context(), other, p); err != nil || plan.Step != legacytoken.StepRefuse || !strings.Contains(plan.Reason, "ServiceAccount app is gone") {
 		t.Errorf("of a recreated ServiceAccount: %+v, %v", plan, err)
 	}
 	e.remove(t, "pull")
-	if plan, err := e.migration(host).Plan(t.Context(), from, p); err != nil || plan.Step != legacytoken.StepNone {
+	if plan, err := e.migration(t, host).Plan(t.Context(), from, p); err != nil || plan.Step != legacytoken.StepNone {
 		t.Errorf("of a pull secret that is gone: %+v, %v", plan, err)
+	}
+}
+
+// TestKeptHosts: what all pull secrets with bound tokens have in common is what the
+// controller writes; others say nothing about it.
+func TestKeptHosts(t *testing.T) {
+	t.Parallel()
+	const other, third = "s.example.com", "t.example.com"
+	kept := func(namespace string, uid types.UID, boundTo string, hosts ...string) *corev1.Secret {
+		claims := base64.RawURLEncoding.EncodeToString([]byte(`{"kubernetes.io":{"secret":{"uid":"` + boundTo + `"}}}`))
+		passwords := map[string]string{}
+		for _, host := range hosts {
+			passwords[host] = "e30." + claims + ".x"
+		}
+		secret := generic(t, passwords)
+		secret.Namespace, secret.Name, secret.UID = namespace, string(uid), uid
+		secret.Labels = map[string]string{names.LabelManagedBy: names.ManagedByImagePull}
+		return secret
+	}
+	unmarked := kept("b", "u5", "u5", third)
+	unmarked.Labels = nil
+	for name, tc := range map[string]struct {
+		secrets []client.Object
+		want    []string
+	}{
+		"none":                      {},
+		"one":                       {[]client.Object{kept("a", "u1", "u1", host, other)}, []string{host, other}},
+		"all have it":               {[]client.Object{kept("a", "u1", "u1", host, other), kept("b", "u2", "u2", other)}, []string{other}},
+		"none in common":            {[]client.Object{kept("a", "u1", "u1", host), kept("b", "u2", "u2", other), kept("c", "u3", "u3", host)}, nil},
+		"a token of another Secret": {[]client.Object{kept("a", "u1", "u1", host), kept("b", "u4", "u1", other)}, []string{host}},
+		"no pull secret of ours":    {[]client.Object{kept("a", "u1", "u1", host), unmarked}, []string{host}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := &legacytoken.Migration{Client: fake.NewClientBuilder().WithObjects(tc.secrets...).Build()}
+			got, err := m.KeptHosts(t.Context(), generic(t, nil))
+			if err != nil || !slices.Equal(got, tc.want) {
+				t.Errorf("%v, %v; want %v", got, err, tc.want)
+			}
+		})
 	}
 }
