@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/legacytoken"
@@ -22,11 +21,11 @@ func newDelete(env cli.Env) *cobra.Command {
 		if v.all && t.QuarantinedSince == "" {
 			return nil, nil
 		}
-		return v.of(t, inventory.PlanDelete(t, int(age), v.force), func(ctx context.Context, c client.Client) error {
+		return itself(t, inventory.PlanDelete(t, int(age), v.force), func(ctx context.Context) error {
 			if env.Kube.DryRun() != cli.DryRunNone {
-				return legacytoken.Delete(ctx, c, t, "")
+				return legacytoken.Delete(ctx, v.cluster, t, "")
 			}
-			return legacytoken.Delete(ctx, c, t, backups)
+			return legacytoken.Delete(ctx, v.cluster, t, backups)
 		})
 	}
 	cmd := &cobra.Command{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,7 @@ func newMigrate(env cli.Env) *cobra.Command {
 	o := &migrateOptions{verb: verb{selection: selection{env: env}, done: "migrated"}, timeout: cli.Timeout(time.Minute)}
 	o.items = o.pullSecrets
 	o.explain = o.explained
+	o.ready = o.checkHosts
 	cmd := &cobra.Command{
 		Use:   "migrate {NAMESPACE/NAME... | --all}",
 		Short: "Replace legacy tokens in pull secrets by bound tokens",
@@ -48,14 +50,20 @@ The exit code is 3 if a pull secret is refused, 124 if no controller answers.`,
 	return cmd
 }
 
+// checkHosts accepts hosts as pull secrets have them.
+func (o *migrateOptions) checkHosts() error {
+	for _, host := range o.hosts {
+		if host == "" || strings.Contains(host, "://") || strings.ContainsAny(host, "= ,") {
+			return cli.Usagef("--registry: %q is not a registry host: write it as in the name of an image, such as registry.example.com:5000", host)
+		}
+	}
+	return nil
+}
+
 // pullSecrets are those that a token feeds.
 func (o *migrateOptions) pullSecrets(ctx context.Context, _ *legacytoken.Inventory, t *legacytoken.Token) ([]item, error) {
 	if o.migration == nil {
-		cluster, err := o.env.Kube.Client()
-		if err != nil {
-			return nil, err
-		}
-		o.migration = &legacytoken.Migration{Client: cluster, Hosts: o.hosts, Patience: time.Duration(o.timeout)}
+		o.migration = &legacytoken.Migration{Client: o.cluster, Hosts: o.hosts, Patience: time.Duration(o.timeout)}
 	}
 	if len(t.PullSecrets) == 0 {
 		return []item{{name: t.String(), plan: legacytoken.Plan{Reason: "it feeds no pull secret"}}}, nil

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/discovery"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/legacytoken"
@@ -25,20 +24,16 @@ func (f *forcedVerb) addTo(cmd *cobra.Command, usage string) {
 	cmd.MarkFlagsMutuallyExclusive("force", "all")
 }
 
-// of are the items of a verb that changes the token Secret itself.
-func (v *verb) of(t *legacytoken.Token, plan legacytoken.Plan, act func(context.Context, client.Client) error) ([]item, error) {
-	cluster, err := v.env.Kube.Client()
-	if err != nil {
-		return nil, err
-	}
-	return []item{{name: t.String(), plan: plan, act: func(ctx context.Context) error { return act(ctx, cluster) }}}, nil
+// itself is the item of a command that changes the token Secret itself.
+func itself(t *legacytoken.Token, plan legacytoken.Plan, act func(context.Context) error) ([]item, error) {
+	return []item{{name: t.String(), plan: plan, act: act}}, nil
 }
 
 func newQuarantine(env cli.Env) *cobra.Command {
 	v := &forcedVerb{verb: verb{selection: selection{env: env}, done: "quarantined"}}
 	v.items = func(_ context.Context, inventory *legacytoken.Inventory, t *legacytoken.Token) ([]item, error) {
-		return v.of(t, inventory.PlanQuarantine(t, v.force), func(ctx context.Context, c client.Client) error {
-			return legacytoken.Quarantine(ctx, c, t, env.Clock.Now())
+		return itself(t, inventory.PlanQuarantine(t, v.force), func(ctx context.Context) error {
+			return legacytoken.Quarantine(ctx, v.cluster, t, env.Clock.Now())
 		})
 	}
 	v.ready = v.quarantines
@@ -86,8 +81,8 @@ func (f *forcedVerb) quarantines() error {
 func newRestore(env cli.Env) *cobra.Command {
 	v := &verb{selection: selection{env: env}, done: "restored"}
 	v.items = func(_ context.Context, inventory *legacytoken.Inventory, t *legacytoken.Token) ([]item, error) {
-		return v.of(t, inventory.PlanRestore(t), func(ctx context.Context, c client.Client) error {
-			return legacytoken.Restore(ctx, c, t)
+		return itself(t, inventory.PlanRestore(t), func(ctx context.Context) error {
+			return legacytoken.Restore(ctx, v.cluster, t)
 		})
 	}
 	cmd := &cobra.Command{

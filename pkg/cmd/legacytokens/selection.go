@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/legacytoken"
@@ -30,6 +31,8 @@ type selection struct {
 	// all is for commands that need names otherwise; names are what was typed.
 	all   bool
 	names []types.NamespacedName
+	// cluster is set when the inventory was read.
+	cluster client.Client
 }
 
 // addTo registers the flags that all commands have.
@@ -124,11 +127,10 @@ func (s *selection) gather(ctx context.Context) (*legacytoken.Inventory, error) 
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := s.env.Kube.Client()
-	if err != nil {
+	if s.cluster, err = s.env.Kube.Client(); err != nil {
 		return nil, err
 	}
-	inventory, err := legacytoken.Gather(ctx, cluster, scope, s.env.Clock.Now(), int(s.recent))
+	inventory, err := legacytoken.Gather(ctx, s.cluster, scope, s.env.Clock.Now(), int(s.recent))
 	if err != nil {
 		return nil, err
 	}
