@@ -165,7 +165,7 @@ func (s setup) signer(changed *wake.Bell) error {
 	source := s.SigningKeys
 	if source == nil {
 		var err error
-		if source, err = signer.APIServer(s.mgr.GetConfig()); err != nil {
+		if source, err = signer.KeySet(s.mgr.GetConfig()); err != nil {
 			return err
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/registry"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/signer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/docs"
@@ -539,9 +540,9 @@ func TestContendedListIsLeftAlone(t *testing.T) {
 func TestSkewedSigningKeysCauseNoLoop(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	foreign := issuer.JWKS(t, issuer.NewKey(t, "RS256"))
+	foreign := []string{issuer.NewKey(t, "RS256").ID}
 	var reads atomic.Int32
-	e.config.SigningKeys = func(context.Context) ([]byte, error) { reads.Add(1); return foreign, nil }
+	e.config.SigningKeys = func(context.Context) ([]string, error) { reads.Add(1); return foreign, nil }
 	app := e.account(t, "app")
 	e.start(t)
 	e.settled(t, []string{host}, app)
@@ -562,9 +563,13 @@ func TestSkewedSigningKeysCauseNoLoop(t *testing.T) {
 func TestRetiredSigningKey(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	current := make(chan []byte, 1)
-	current <- plane.KeySet(t)
-	e.config.SigningKeys = func(context.Context) ([]byte, error) {
+	published, err := signer.KeyIDs(plane.KeySet(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	current := make(chan []string, 1)
+	current <- published
+	e.config.SigningKeys = func(context.Context) ([]string, error) {
 		set := <-current
 		defer func() { current <- set }()
 		return set, nil
@@ -573,7 +578,7 @@ func TestRetiredSigningKey(t *testing.T) {
 	e.start(t)
 	e.settled(t, []string{host}, app)
 	<-current
-	current <- issuer.JWKS(t, issuer.NewKey(t, "RS256"))
+	current <- []string{issuer.NewKey(t, "RS256").ID}
 	before := tokenOf(t, e.secret(t.Context(), t, app))
 	await.Condition(t, patience, "another token", func(ctx context.Context) (bool, error) {
 		e.clock.Step(time.Minute) // One more read.

@@ -27,3 +27,11 @@ const (
 	AnnotationCreatedBy = "kubernetes.io/created-by"
 	OpenShiftDockercfg  = "openshift.io/create-dockercfg-secrets"
 )
+
+// The Secret where OpenShift keeps the keys of bound ServiceAccount tokens, and its
+// key with the public ones, in PEM.
+const (
+	OpenShiftSignerNamespace = "openshift-kube-apiserver"
+	OpenShiftSignerSecret    = "bound-service-account-signing-key"
+	OpenShiftSignerKey       = "service-account.pub"
+)

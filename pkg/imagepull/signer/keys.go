@@ -19,14 +19,16 @@ type Keys struct {
 	// seen is the last read in which a key was published, or after which it signed
 	// a new token.
 	seen map[string]int
-	// published are the keys that were in a key set at any time.
-	published map[string]bool
-	// signing is the key of the newest token.
+	// published are the keys that were in the last key set.
+	published []string
+	// signing is the key of the newest token. While skewed, it has been in no key set
+	// since.
 	signing string
+	skewed  bool
 }
 
 // NewKeys returns the knowledge of nothing.
-func NewKeys() *Keys { return &Keys{seen: map[string]int{}, published: map[string]bool{}} }
+func NewKeys() *Keys { return &Keys{seen: map[string]int{}} }
 
 // Retired reports whether tokens that are signed with a key must be replaced.
 func (k *Keys) Retired(id string) bool {
@@ -40,17 +42,15 @@ func (k *Keys) Signed(id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.signing, k.seen[id] = id, k.reads
+	k.skewed = !slices.Contains(k.published, id)
 }
 
-// settled is false before a key can have been missing often enough, and where the newest
-// token is signed with a key that was in none: then the key set is not that of
-// tokens, as on EKS, or other API servers have a newer one.
-func (k *Keys) settled() bool {
-	if k.reads < grace {
-		return false
-	}
-	return k.signing == "" || k.published[k.signing]
-}
+// settled is false before a key can have been missing often enough, and where the
+// newest token is signed with a key that is in no key set: then the key set is not
+// that of tokens, as on EKS, or other API servers have another one. A key that went
+// after it signed the newest token is retired: the next token shows whether that was
+// right.
+func (k *Keys) settled() bool { return k.reads >= grace && !k.skewed }
 
 func (k *Keys) unknown(id string) bool {
 	seen, ok := k.seen[id]
@@ -62,9 +62,11 @@ func (k *Keys) publish(ids []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.reads++
+	k.published = ids
 	for _, id := range ids {
-		k.seen[id], k.published[id] = k.reads, true
+		k.seen[id] = k.reads
 	}
+	k.skewed = k.skewed && !slices.Contains(ids, k.signing)
 }
 
 // known returns the ids of the keys that are not retired, sorted, and false while

@@ -57,6 +57,39 @@ func TestRetired(t *testing.T) {
 				k.Publish("new")
 			}
 		}, reads: 60, retired: true},
+		{name: "a key that signs though it went is not retired", history: func(k *signer.Keys, read int) {
+			if read < 30 {
+				k.Publish("new", "old")
+			} else {
+				k.Publish("new")
+			}
+			if read >= 36 { // It was retired; what the API server issued instead has it again.
+				k.Signed("old")
+			}
+		}, reads: 60},
+		{name: "a key that signed though it went is retired once another one signs", history: func(k *signer.Keys, read int) {
+			if read < 30 {
+				k.Publish("new", "old")
+			} else {
+				k.Publish("new")
+			}
+			if read == 36 {
+				k.Signed("old")
+			}
+			if read == 50 {
+				k.Signed("new")
+			}
+		}, reads: 60, retired: true},
+		{name: "a key set that catches up retires again", history: func(k *signer.Keys, read int) {
+			if read == 0 {
+				k.Signed("new")
+			}
+			if read < 30 {
+				k.Publish("old")
+			} else {
+				k.Publish("new")
+			}
+		}, reads: 60, retired: true},
 		{name: "servers that disagree retire nothing", history: func(k *signer.Keys, read int) {
 			if read%2 == 0 {
 				k.Publish("new")
@@ -83,7 +116,6 @@ func TestRetired(t *testing.T) {
 func TestReaderOutlivesFailures(t *testing.T) {
 	t.Parallel()
 	key := issuer.NewKey(t, "ES256")
-	set := issuer.JWKS(t, key)
 	synctest.Test(t, func(t *testing.T) {
 		metrics, err := signer.NewMetrics(prometheus.NewRegistry())
 		if err != nil {
@@ -93,11 +125,11 @@ func TestReaderOutlivesFailures(t *testing.T) {
 		began := wall.Now()
 		var changes atomic.Int32
 		keys := signer.NewKeys()
-		reader := &signer.Reader{Keys: keys, Clock: wall, Metrics: metrics, Changed: func() { changes.Add(1) }, Source: func(context.Context) ([]byte, error) {
+		reader := &signer.Reader{Keys: keys, Clock: wall, Metrics: metrics, Changed: func() { changes.Add(1) }, Source: func(context.Context) ([]string, error) {
 			if age := wall.Since(began); age < 10*time.Minute || age > 30*time.Minute && age < 2*time.Hour {
 				return nil, errors.New("not now")
 			}
-			return set, nil
+			return []string{key.ID}, nil
 		}}
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _ = reader.Start(ctx) }()

@@ -24,11 +24,12 @@ const (
 // path is where an API server serves the key set of ServiceAccounts' tokens.
 const path = "/openid/v1/jwks"
 
-// Source returns the cluster's key set (RFC 7517 §5).
-type Source func(context.Context) ([]byte, error)
+// Source returns the ids of the keys that the cluster publishes.
+type Source func(context.Context) ([]string, error)
 
-// APIServer is the Source that a connection leads to.
-func APIServer(config *rest.Config) (Source, error) {
+// KeySet is the Source that a connection leads to: the key set (RFC 7517 §5) that
+// the API server serves.
+func KeySet(config *rest.Config) (Source, error) {
 	config = rest.CopyConfig(config)
 	config.AcceptContentTypes = "" // A key set has a media type of its own.
 	config.NegotiatedSerializer = kubescheme.Codecs.WithoutConversion()
@@ -36,7 +37,26 @@ func APIServer(config *rest.Config) (Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare to read the cluster's signing keys: %w", err)
 	}
-	return func(ctx context.Context) ([]byte, error) { return paths.Get().AbsPath(path).DoRaw(ctx) }, nil
+	return func(ctx context.Context) ([]string, error) {
+		data, err := paths.Get().AbsPath(path).DoRaw(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return KeyIDs(data)
+	}, nil
+}
+
+// KeyIDs are the ids of the keys in a key set.
+func KeyIDs(data []byte) ([]string, error) {
+	set, err := jwk.Parse(data)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(set.Keys))
+	for i, key := range set.Keys {
+		ids[i] = key.ID
+	}
+	return ids, nil
 }
 
 // Reader keeps Keys up to date. It is a manager.Runnable.
@@ -45,8 +65,8 @@ type Reader struct {
 	Keys *Keys
 	// Source is read each minute.
 	Source Source
-	// Changed is called when keys were retired, or can be for the first time. It
-	// returns at once.
+	// Changed is called when keys were retired, or can be from now on. It returns at
+	// once.
 	Changed func()
 	// Clock is the time.
 	Clock clock.WithTicker
@@ -83,8 +103,11 @@ func (r *Reader) read(ctx context.Context) {
 		log.Info("Reading the cluster's signing keys succeeds again")
 	}
 	r.failing = err != nil
-	if known, settled := r.Keys.known(); settled && (!r.settled || !slices.Equal(known, r.known)) {
-		r.known, r.settled = known, true
+	known, settled := r.Keys.known()
+	changed := settled && (!r.settled || !slices.Equal(known, r.known))
+	r.settled = settled
+	if changed {
+		r.known = known
 		log.Info("Signing keys changed", "keys", known)
 		r.Changed()
 	}
@@ -93,17 +116,9 @@ func (r *Reader) read(ctx context.Context) {
 func (r *Reader) publish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	data, err := r.Source(ctx)
+	ids, err := r.Source(ctx)
 	if err != nil {
 		return err
-	}
-	set, err := jwk.Parse(data)
-	if err != nil {
-		return err
-	}
-	ids := make([]string, len(set.Keys))
-	for i, key := range set.Keys {
-		ids[i] = key.ID
 	}
 	r.Keys.publish(ids)
 	return nil
