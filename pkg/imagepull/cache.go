@@ -5,12 +5,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/owner"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/usage"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -19,11 +17,10 @@ import (
 // pull secrets without their tokens, and little of ServiceAccounts and namespaces,
 // or only what is in the namespaces that config names.
 func CacheOptions(config Config) cache.Options {
+	secrets := config.form().Cache()
+	secrets.Transform = transform(func(s *corev1.Secret) error { strip(s); return content.Summarize(s) })
 	objects := map[client.Object]cache.ByObject{
-		&corev1.Secret{}: {
-			Label:     labels.SelectorFromSet(owner.Labels()),
-			Transform: transform(func(s *corev1.Secret) error { strip(s); return content.Summarize(s) }),
-		},
+		&corev1.Secret{}: secrets,
 		&corev1.ServiceAccount{}: {
 			Transform: transform(func(a *corev1.ServiceAccount) error { strip(a); return nil }),
 		},
@@ -57,10 +54,16 @@ func transform[T any](change func(T) error) func(any) (any, error) {
 }
 
 // strip leaves out metadata that no decision needs. What others write into
-// annotations can be large, and the one of kubectl apply can hold a token.
+// annotations can be large, and those of kubectl apply and of a legacy pull secret can
+// hold a token.
 func strip(object metav1.Object) {
 	kept := map[string]string{}
-	for _, key := range []string{names.AnnotationPullSecret, names.AnnotationPullSecretAccount} {
+	for _, key := range []string{
+		names.AnnotationPullSecret, names.AnnotationPullSecretAccount,
+		names.AnnotationOpenShiftPullSecret, names.AnnotationOpenShiftAccount, names.AnnotationOpenShiftAcount,
+		names.AnnotationOpenShiftBinding, names.AnnotationOpenShiftTokenSecret,
+		corev1.ServiceAccountNameKey, corev1.ServiceAccountUIDKey,
+	} {
 		if value, ok := object.GetAnnotations()[key]; ok {
 			kept[key] = value
 		}

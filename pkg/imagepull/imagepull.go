@@ -17,7 +17,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/owner"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/wake"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/legacy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/registry"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/serviceaccount"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/signer"
@@ -31,13 +33,31 @@ const MinTTL = 10 * time.Minute
 // Format is how pull secrets store their tokens.
 type Format = content.Format
 
+// DockerCfg is the format of OpenShift's pull secrets.
+const DockerCfg = content.DockerCfg
+
 // Formats are the formats, the usual one first.
 func Formats() []Format {
 	return []Format{content.DockerConfigJSON, content.DockerCfg, content.Both}
 }
 
+// Preset is whose names pull secrets have.
+type Preset string
+
+// The presets.
+const (
+	// Generic is the names of this product.
+	Generic Preset = ""
+	// OpenShift is the names and habits of OpenShift's controllers for the integrated
+	// registry: what they made is taken over, and what they made from tokens that
+	// never expire is marked.
+	OpenShift Preset = "openshift"
+)
+
 // Config is how pull secrets are kept.
 type Config struct {
+	// Preset is whose names they have.
+	Preset Preset
 	// Hosts are the registries, as HOST or as HOST=AUDIENCE, in addition to those of
 	// Lookup.
 	Hosts  []string
@@ -74,6 +94,15 @@ func (c Config) Validate() error {
 	if len(c.Hosts) == 0 && c.Lookup.Empty() {
 		errs = append(errs, errors.New("no registry is named"))
 	}
+	errs = append(errs, c.validateTokens(), c.validateNamespaces())
+	if c.RefreshQPS <= 0 {
+		errs = append(errs, errors.New("the refreshes per second must be more than 0"))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) validateTokens() error {
+	var errs []error
 	if c.Token.TTL < MinTTL {
 		errs = append(errs, fmt.Errorf("tokens that live for %s: an API server issues none for less than %s", c.Token.TTL, MinTTL))
 	}
@@ -83,6 +112,14 @@ func (c Config) Validate() error {
 	if !slices.Contains(Formats(), c.Token.Format) {
 		errs = append(errs, fmt.Errorf("the format %q: the formats are %q", c.Token.Format, Formats()))
 	}
+	if c.Preset == OpenShift && c.Token.Format != content.DockerCfg {
+		errs = append(errs, fmt.Errorf("the format %q: with the preset %s it is %s", c.Token.Format, OpenShift, content.DockerCfg))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) validateNamespaces() error {
+	var errs []error
 	for _, namespace := range c.Namespaces {
 		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
 			errs = append(errs, fmt.Errorf("the namespace %q: %s", namespace, problems[0]))
@@ -90,9 +127,6 @@ func (c Config) Validate() error {
 	}
 	if len(c.Namespaces) > 0 && c.Selection.Namespaces != nil && !c.Selection.Namespaces.Empty() {
 		errs = append(errs, errors.New("namespaces are named as well as selected: do one or the other"))
-	}
-	if c.RefreshQPS <= 0 {
-		errs = append(errs, errors.New("the refreshes per second must be more than 0"))
 	}
 	return errors.Join(errs...)
 }
@@ -111,6 +145,14 @@ func (c Config) Selects(account, namespace metav1.Object) bool {
 		return c.selection().Selects(account, namespace)
 	}
 	return slices.Contains(c.Namespaces, account.GetNamespace()) && c.selection().Selects(account, &metav1.ObjectMeta{})
+}
+
+// form is what pull secrets look like.
+func (c Config) form() owner.Form {
+	if c.Preset == OpenShift {
+		return owner.OpenShift()
+	}
+	return owner.Generic()
 }
 
 // metrics are those of the packages that count.
@@ -148,7 +190,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 	}
 	keys := signer.NewKeys()
 	s := setup{Config: config, mgr: mgr, hosts: hosts, keys: keys, metrics: m}
-	return errors.Join(s.Lookup.SetupWithManager(mgr, hosts, config.Clock), s.signer(tokens), s.serviceAccounts(ctx, accounts), s.tokens(ctx, tokens))
+	return errors.Join(s.Lookup.SetupWithManager(mgr, hosts, config.Clock), s.signer(tokens), s.serviceAccounts(ctx, accounts), s.tokens(ctx, tokens), s.legacy())
 }
 
 // setup is what the controllers have in common.
@@ -169,13 +211,16 @@ func (s setup) signer(changed *wake.Bell) error {
 			return err
 		}
 	}
+	if s.Preset == OpenShift {
+		source = signer.OpenShift(s.mgr.GetAPIReader(), source)
+	}
 	return s.mgr.Add(&signer.Reader{Keys: s.keys, Source: source, Changed: changed.Ring, Clock: s.Clock, Metrics: s.metrics.keys})
 }
 
 func (s setup) serviceAccounts(ctx context.Context, changed *wake.Bell) error {
 	r := &serviceaccount.Reconciler{
 		Client: s.mgr.GetClient(), Live: s.mgr.GetAPIReader(), Clock: s.Clock,
-		Selection: s.selection(), Namespaced: len(s.Namespaces) > 0, Hosts: s.hosts, Format: s.Token.Format, Attach: s.Attach,
+		Selection: s.selection(), Namespaced: len(s.Namespaces) > 0, Hosts: s.hosts, Form: s.form(), Format: s.Token.Format, Attach: s.Attach,
 		Events: s.mgr.GetEventRecorder("pullsecret.serviceaccount"), Metrics: s.metrics.accounts,
 	}
 	if s.OnlyUsed {
@@ -185,15 +230,29 @@ func (s setup) serviceAccounts(ctx context.Context, changed *wake.Bell) error {
 		}
 		r.Usage = index
 	}
-	return r.SetupWithManager(s.mgr, changed)
+	return r.SetupWithManager(ctx, s.mgr, changed)
 }
 
 func (s setup) tokens(ctx context.Context, changed *wake.Bell) error {
 	r := &token.Reconciler{
 		Client: s.mgr.GetClient(), Live: s.mgr.GetAPIReader(), Clock: s.Clock,
-		Spec: s.Token, Hosts: s.hosts, Keys: s.keys,
+		Form: s.form(), Spec: s.Token, Hosts: s.hosts, Keys: s.keys,
 		Limit:  flowcontrol.NewTokenBucketRateLimiter(s.RefreshQPS, max(1, int(s.RefreshQPS))),
 		Events: s.mgr.GetEventRecorder("pullsecret.token"), Metrics: s.metrics.tokens,
 	}
 	return r.SetupWithManager(ctx, s.mgr, changed)
+}
+
+// legacy marks what OpenShift's controllers made from tokens that never expire.
+func (s setup) legacy() error {
+	if s.Preset != OpenShift {
+		return nil
+	}
+	cached, err := legacy.NewCache(s.mgr, s.Namespaces...)
+	if err != nil {
+		return err
+	}
+	tokens := &legacy.Tokens{Client: s.mgr.GetClient(), Cache: cached}
+	pullSecrets := &legacy.PullSecrets{Client: s.mgr.GetClient(), Live: s.mgr.GetAPIReader(), Cache: cached}
+	return errors.Join(tokens.SetupWithManager(s.mgr), pullSecrets.SetupWithManager(s.mgr))
 }

@@ -3,6 +3,7 @@ package imagepull_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -95,6 +96,21 @@ type env struct {
 	cached client.Reader
 	// metrics are theirs as well.
 	metrics *prometheus.Registry
+	// before, if it is not nil, is called before each request of theirs.
+	before func(*http.Request)
+}
+
+// hook is called before each request.
+type hook struct {
+	http.RoundTripper
+
+	before func(*http.Request)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (h hook) RoundTrip(req *http.Request) (*http.Response, error) {
+	h.before(req)
+	return h.RoundTripper.RoundTrip(req)
 }
 
 func newEnv(t *testing.T) *env {
@@ -124,6 +140,9 @@ func (e *env) watched(t *testing.T, writes *interrupt.Writes) (stop func()) {
 	e.writes = writes
 	connection := plane.ConfigForAccount(t, names.ImagePullNamespace, e.user())
 	connection.Wrap(e.writes.Wrap)
+	if e.before != nil {
+		connection.Wrap(func(next http.RoundTripper) http.RoundTripper { return hook{RoundTripper: next, before: e.before} })
+	}
 	options := imagepull.CacheOptions(e.config)
 	if options.DefaultNamespaces == nil {
 		options.DefaultNamespaces = map[string]cache.Config{e.namespace: {}}

@@ -57,10 +57,17 @@ const (
 // PullSecret is the name of a ServiceAccount's pull secret. It follows from the
 // UID, so that nothing has to be remembered, and a recreated ServiceAccount gets
 // a new one.
-func PullSecret(account string, uid types.UID) string {
+func PullSecret(account string, uid types.UID) string { return pullSecret(account, "-pull-", uid) }
+
+// OpenShiftPullSecret is PullSecret where names are those of OpenShift.
+func OpenShiftPullSecret(account string, uid types.UID) string {
+	return pullSecret(account, "-dockercfg-", uid)
+}
+
+func pullSecret(account, kind string, uid types.UID) string {
 	const most = 253 // The longest name of a Secret.
 	sum := sha256.Sum256([]byte(uid))
-	suffix := "-pull-" + hex.EncodeToString(sum[:3])
+	suffix := kind + hex.EncodeToString(sum[:3])
 	if len(account)+len(suffix) > most {
 		account = strings.TrimRight(account[:most-len(suffix)], ".-")
 	}

@@ -7,10 +7,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/legacy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/removal"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 )
@@ -71,7 +73,11 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(installed)+len(left.Accounts)+len(left.Secrets) == 0 {
+	held, err := legacy.Held(ctx, runner.Client)
+	if err != nil {
+		return err
+	}
+	if len(installed)+len(left.Accounts)+len(left.Secrets)+len(held) == 0 {
 		return cli.NotFoundf("check that --context names the right cluster", "the image pull secret controller is not installed")
 	}
 	if err := o.blocked(left); err != nil {
@@ -82,7 +88,7 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 		return err
 	}
 	if o.env.Kube.DryRun() != cli.DryRunNone {
-		return o.plan(ctx, runner, left)
+		return o.plan(ctx, runner, left, held)
 	}
 	if err := o.remove(ctx, runner); err != nil {
 		return o.wait.TimedOut(err, "the image pull secret controller to be removed", "run the command again; it continues")
@@ -128,10 +134,18 @@ func (o *uninstallOptions) remove(ctx context.Context, runner *install.Runner) e
 	return runner.RemovePullSecrets(ctx)
 }
 
-// removeSecrets detaches and deletes. What was found before the controller stopped
+// removeSecrets lets legacy pull secrets of OpenShift go, whose deletion would wait for
+// the controller, then detaches and deletes the others. What was found before the controller stopped
 // may have changed.
 func (o *uninstallOptions) removeSecrets(runner *install.Runner) func(context.Context, install.Say) error {
 	return func(ctx context.Context, say install.Say) error {
+		held, err := legacy.Held(ctx, runner.Client)
+		if err != nil {
+			return err
+		}
+		if err := legacy.Release(ctx, runner.Client, held); err != nil {
+			return err
+		}
 		left, err := removal.Find(ctx, runner.Client)
 		if err != nil {
 			return err
@@ -149,8 +163,11 @@ func (o *uninstallOptions) removeSecrets(runner *install.Runner) func(context.Co
 }
 
 // plan prints what would be removed.
-func (o *uninstallOptions) plan(ctx context.Context, runner *install.Runner, left removal.Left) error {
+func (o *uninstallOptions) plan(ctx context.Context, runner *install.Runner, left removal.Left, held []metav1.PartialObjectMetadata) error {
 	var lines []string
+	for i := range held {
+		lines = append(lines, fmt.Sprintf("secret %s/%s released", held[i].Namespace, held[i].Name))
+	}
 	for i := range left.Accounts {
 		lines = append(lines, fmt.Sprintf("serviceaccount %s/%s detached", left.Accounts[i].Namespace, left.Accounts[i].Name))
 	}

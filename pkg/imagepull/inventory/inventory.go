@@ -1,14 +1,15 @@
 package inventory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,14 +37,19 @@ type Inventory struct {
 func Read(ctx context.Context, reader client.Reader, namespace string, now time.Time) (*Inventory, error) {
 	i := &Inventory{at: map[types.NamespacedName]int{}, of: map[types.NamespacedName]int{}}
 	where := client.InNamespace(namespace)
-	err := pages.Each(ctx, reader, &corev1.SecretList{}, func(secret *corev1.Secret) {
-		if account, ok := owner.Of(secret); ok {
-			i.Secrets = append(i.Secrets, pullSecret(secret, account, now))
+	for _, form := range []owner.Form{owner.Generic(), owner.OpenShift()} {
+		err := pages.Each(ctx, reader, &corev1.SecretList{}, func(secret *corev1.Secret) {
+			if account, ok := form.Of(secret); ok {
+				i.Secrets = append(i.Secrets, pullSecret(secret, account, now))
+			}
+		}, where, form.Select())
+		if err != nil {
+			return nil, fmt.Errorf("read pull secrets: %w", err)
 		}
-	}, where, client.MatchingLabelsSelector{Selector: labels.SelectorFromSet(owner.Labels())})
-	if err != nil {
-		return nil, fmt.Errorf("read pull secrets: %w", err)
 	}
+	slices.SortFunc(i.Secrets, func(a, b PullSecret) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
 	for n, secret := range i.Secrets {
 		i.at[types.NamespacedName{Namespace: secret.Namespace, Name: secret.Name}] = n
 		i.of[types.NamespacedName{Namespace: secret.Namespace, Name: secret.ServiceAccount}] = n

@@ -20,10 +20,17 @@ func typeOf(t corev1.SecretType) fields.Selector {
 
 // NewCache returns a cache with the metadata of token Secrets, in all namespaces or
 // in some, and adds it to mgr. The cache of the manager has other Secrets.
-func NewCache(mgr ctrl.Manager, namespaces map[string]cache.Config) (cache.Cache, error) {
+func NewCache(mgr ctrl.Manager, namespaces ...string) (cache.Cache, error) {
+	var some map[string]cache.Config // All, while it is nil.
+	if len(namespaces) > 0 {
+		some = map[string]cache.Config{}
+	}
+	for _, namespace := range namespaces {
+		some[namespace] = cache.Config{}
+	}
 	c, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		DefaultNamespaces: namespaces,
+		DefaultNamespaces: some,
 		ByObject: map[client.Object]cache.ByObject{
 			metadata("", ""): {Field: typeOf(corev1.SecretTypeServiceAccountToken), Transform: trim},
 		},

@@ -48,13 +48,17 @@ func TestPairIsMarkedOnce(t *testing.T) {
 }
 
 // TestHalfOfAPair: whichever half is deleted, also while no controller runs, the
-// other goes too, and nothing that only has its name.
+// other goes too, whichever controller put the finalizer there.
 func TestHalfOfAPair(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	token, pull := e.pair(t, "app")
 	token2, pull2 := e.pair(t, "other")
 	token3, pull3 := e.pair(t, "away")
+	finalizer := []byte(`{"metadata":{"finalizers":["` + names.OpenShiftLegacyToken + `"]}}`)
+	if err := e.Patch(t.Context(), pull.DeepCopy(), client.RawPatch(types.MergePatchType, finalizer), client.FieldOwner("another-controller")); err != nil {
+		t.Fatal(err)
+	}
 	stop := e.start(t)
 	e.marked(t, token, pull)
 	e.marked(t, token2, pull2)
@@ -133,8 +137,13 @@ func TestReleaseFreesEveryDeletion(t *testing.T) {
 	stop()
 	e.remove(t, pull)
 	for _, want := range []int{2, 0} {
-		if n, err := legacy.Release(t.Context(), e.Client, e.namespace); n != want || err != nil {
-			t.Errorf("%d released, %v; want %d", n, err, want)
+		held, err := legacy.Held(t.Context(), e.Client, e.namespace)
+		if len(held) != want || err != nil {
+			t.Errorf("%d are held, %v; want %d", len(held), err, want)
+		}
+		e.merge(t, pull2, `{"metadata":{"labels":{"changed":"meanwhile"}}}`)
+		if err := legacy.Release(t.Context(), e.Client, held); err != nil {
+			t.Error(err)
 		}
 	}
 	e.gone(t, pull)

@@ -71,7 +71,7 @@ func (e *env) start(t *testing.T) (stop func()) {
 		&corev1.Secret{}: {Field: fields.OneTermEqualSelector("type", string(corev1.SecretTypeDockercfg))},
 	}}}
 	return controllers.Start(t, connection, options, func(_ context.Context, mgr manager.Manager) error {
-		tokens, err := legacy.NewCache(mgr, namespaces)
+		tokens, err := legacy.NewCache(mgr, e.namespace)
 		if err != nil {
 			return err
 		}

@@ -18,46 +18,52 @@ import (
 // page is how many Secrets are listed at a time.
 const page = 500
 
-// Release lets legacy pull secrets go: no deletion of one waits any longer for
-// controllers that do not run. It is idempotent, changes nothing else, and returns
-// how many it changed. No namespace means all. The client reads from the API server.
-func Release(ctx context.Context, c client.Client, namespaces ...string) (released int, err error) {
+// Held returns the metadata of the Secrets whose deletion waits for these
+// controllers, or would. No namespace means all. The reader is the API server.
+func Held(ctx context.Context, reader client.Reader, namespaces ...string) ([]metav1.PartialObjectMetadata, error) {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
+	var held []metav1.PartialObjectMetadata
 	for _, namespace := range namespaces {
-		n, err := releaseIn(ctx, c, namespace)
-		released += n
+		found, err := heldIn(ctx, reader, namespace)
 		if err != nil {
-			return released, err
+			return nil, fmt.Errorf("list legacy pull secrets: %w", err)
 		}
+		held = append(held, found...)
 	}
-	return released, nil
+	return held, nil
 }
 
-func releaseIn(ctx context.Context, c client.Client, namespace string) (released int, err error) {
+func heldIn(ctx context.Context, reader client.Reader, namespace string) (held []metav1.PartialObjectMetadata, err error) {
 	var found metav1.PartialObjectMetadataList
 	for {
 		found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-		err := c.List(ctx, &found, client.InNamespace(namespace), client.Limit(page), client.Continue(found.Continue),
+		err := reader.List(ctx, &found, client.InNamespace(namespace), client.Limit(page), client.Continue(found.Continue),
 			client.MatchingFieldsSelector{Selector: typeOf(corev1.SecretTypeDockercfg)})
 		if err != nil {
-			return released, fmt.Errorf("list legacy pull secrets: %w", err)
+			return nil, err
 		}
 		for i := range found.Items {
-			secret := &found.Items[i]
-			if !controllerutil.ContainsFinalizer(secret, names.OpenShiftLegacyToken) {
-				continue
+			if controllerutil.ContainsFinalizer(&found.Items[i], names.OpenShiftLegacyToken) {
+				held = append(held, found.Items[i])
 			}
-			if err := releaseSure(ctx, c, secret); err != nil {
-				return released, err
-			}
-			released++
 		}
 		if found.Continue == "" {
-			return released, nil
+			return held, nil
 		}
 	}
+}
+
+// Release lets legacy pull secrets go: no deletion of one waits any longer for
+// controllers that do not run. It is idempotent and changes nothing else.
+func Release(ctx context.Context, c client.Client, held []metav1.PartialObjectMetadata) error {
+	for i := range held {
+		if err := releaseSure(ctx, c, &held[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // releaseSure removes the finalizer of a Secret though others write it meanwhile.

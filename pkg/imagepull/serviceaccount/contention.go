@@ -20,6 +20,16 @@ const (
 	removalsWithin = 10 * time.Minute
 )
 
+// parts are what a ServiceAccount gets: the entry in imagePullSecrets, the annotation
+// that names the pull secret, and that secrets does not list it.
+type parts uint8
+
+const (
+	partEntry parts = 1 << iota
+	partPointer
+	partMounts
+)
+
 // contention knows whose entries were removed by others.
 type contention struct {
 	mu       sync.Mutex
@@ -32,8 +42,9 @@ type contention struct {
 type contended struct {
 	account types.UID
 	// attached is the ServiceAccount's resourceVersion after our last write, empty
-	// once its removal was counted.
+	// once its removal was counted, and given is what it got by then.
 	attached string
+	given    parts
 	removals []time.Time
 	// stopped says that it is not attached until the ServiceAccount, which then had
 	// the fingerprint, changes.
@@ -43,8 +54,8 @@ type contended struct {
 
 func newContention() *contention { return &contention{accounts: map[types.NamespacedName]*contended{}} }
 
-// attached notes that the entry was written.
-func (c *contention) attached(account *corev1.ServiceAccount, version string) {
+// attached notes that parts were written.
+func (c *contention) attached(account *corev1.ServiceAccount, version string, given parts) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := client.ObjectKeyFromObject(account)
@@ -55,9 +66,10 @@ func (c *contention) attached(account *corev1.ServiceAccount, version string) {
 		c.accounts[key] = a
 	}
 	a.attached = version
+	a.given |= given
 }
 
-// present notes that the entry is there.
+// present notes that nothing is missing.
 func (c *contention) present(account *corev1.ServiceAccount) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,10 +78,10 @@ func (c *contention) present(account *corev1.ServiceAccount) {
 	}
 }
 
-// missing notes that the entry is not there, and returns whether to write it, and
+// missing notes that parts are not there, and returns whether to write them, and
 // whether that has just become hopeless. What the cache shows from before our last
-// write is no removal.
-func (c *contention) missing(account *corev1.ServiceAccount, now time.Time) (attach, gaveUp bool) {
+// write is no removal, nor is what was not given by then.
+func (c *contention) missing(account *corev1.ServiceAccount, lacks parts, now time.Time) (attach, gaveUp bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.accounts[client.ObjectKeyFromObject(account)]
@@ -83,8 +95,11 @@ func (c *contention) missing(account *corev1.ServiceAccount, now time.Time) (att
 		*a = contended{account: account.UID}
 		c.left--
 	}
+	if lacks&a.given == 0 {
+		return true, false
+	}
 	if order, err := resourceversion.CompareResourceVersion(account.ResourceVersion, a.attached); err != nil || order <= 0 {
-		return err != nil, false
+		return err != nil || order == 0, false // As we wrote it: what it lacks is due only now.
 	}
 	a.attached = ""
 	a.removals = append(slices.DeleteFunc(a.removals, func(at time.Time) bool { return now.Sub(at) > removalsWithin }), now)

@@ -16,12 +16,12 @@ func NewContention() Contention { return Contention{newContention()} }
 
 // Attached notes that the entry was written.
 func (c Contention) Attached(account *corev1.ServiceAccount, version string) {
-	c.attached(account, version)
+	c.attached(account, version, partEntry)
 }
 
 // Missing notes that the entry is not there.
 func (c Contention) Missing(account *corev1.ServiceAccount, now time.Time) (attach, gaveUp bool) {
-	return c.missing(account, now)
+	return c.missing(account, partEntry, now)
 }
 
 // Stopped counts the ServiceAccounts that are left alone.

@@ -58,9 +58,12 @@ type Reconciler struct {
 	Usage Usage
 	// Hosts are the registries; without any, nothing is made.
 	Hosts Hosts
+	// Form is what pull secrets look like.
+	Form owner.Form
 	// Format is how pull secrets store their tokens.
 	Format content.Format
-	// Attach lists the pull secrets in imagePullSecrets.
+	// Attach lists the pull secrets in imagePullSecrets. Otherwise no ServiceAccount is
+	// changed.
 	Attach bool
 	// Events says on ServiceAccounts what is in the way.
 	Events events.EventRecorder
@@ -113,31 +116,43 @@ func (r *Reconciler) ensure(ctx context.Context, account *corev1.ServiceAccount)
 		return nil
 	}
 	secret, err := r.ensureSecret(ctx, account)
-	if err != nil || secret == nil {
+	if err != nil || secret == nil || !r.Attach {
 		return err
 	}
-	if !r.Attach || !content.Of(secret).Usable(r.Clock.Now()) {
-		return nil
+	want, err := r.wanted(ctx, account, secret)
+	if err != nil {
+		return err
 	}
-	return r.attach(ctx, account, secret.Name)
+	return r.attach(ctx, account, want, secret.Name)
 }
 
 // remove takes away what a ServiceAccount got before it was opted out: first the
-// entry, because pods are created with it.
+// entry, because pods are created with it. A legacy pull secret was not made here.
 func (r *Reconciler) remove(ctx context.Context, account *corev1.ServiceAccount) error {
 	r.contention.forget(client.ObjectKeyFromObject(account))
-	name := names.PullSecret(account.Name, account.UID)
-	if err := r.detach(ctx, account, name); err != nil {
+	name := r.Form.Metadata(account).Name
+	found, err := r.find(ctx, account, name)
+	if err != nil {
 		return err
 	}
-	var found corev1.Secret
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: account.Namespace, Name: name}, &found); err != nil {
-		return client.IgnoreNotFound(err)
+	if found != nil {
+		if _, legacy := owner.LegacyToken(found); legacy {
+			return nil
+		}
+		name = found.Name
 	}
-	if !ours(&found, account) {
+	want := account.DeepCopy()
+	r.unlist(want, name)
+	if want.Annotations[r.Form.Pointer()] == name {
+		delete(want.Annotations, r.Form.Pointer())
+	}
+	if _, err := r.write(ctx, account, want); err != nil {
+		return err
+	}
+	if found == nil || !r.Form.Complete(found, account) {
 		return nil
 	}
-	return r.deleteSecret(ctx, &found)
+	return r.deleteSecret(ctx, found)
 }
 
 // settled forgives errors that only say that the ServiceAccount changed or that its

@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/owner"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 // errTaken is about a Secret that is not ours.
@@ -24,19 +21,24 @@ var errTaken = errors.New("is not this controller's")
 // newSecret is a ServiceAccount's pull secret as it begins.
 func (r *Reconciler) newSecret(account *corev1.ServiceAccount) (*corev1.Secret, error) {
 	empty, err := content.Empty(r.Format)
-	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace:   account.Namespace,
-			Name:        names.PullSecret(account.Name, account.UID),
-			Labels:      owner.Labels(),
-			Annotations: map[string]string{names.AnnotationPullSecretAccount: account.Name},
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: "v1", Kind: "ServiceAccount", Name: account.Name, UID: account.UID,
-			}},
-		},
-		Type: r.Format.Type(),
-		Data: empty,
-	}, err
+	return &corev1.Secret{ObjectMeta: r.Form.Metadata(account), Type: r.Format.Type(), Data: empty}, err
+}
+
+// find returns the pull secret of a ServiceAccount as the cache has it, nil if there
+// is none. It is the one called name, unless the form takes over what others made.
+func (r *Reconciler) find(ctx context.Context, account *corev1.ServiceAccount, name string) (*corev1.Secret, error) {
+	if r.Form.Pointer() == "" {
+		var found corev1.Secret
+		if err := r.Client.Get(ctx, client.ObjectKey{Namespace: account.Namespace, Name: name}, &found); err != nil {
+			return nil, client.IgnoreNotFound(err)
+		}
+		return &found, nil
+	}
+	var found corev1.SecretList
+	if err := r.Client.List(ctx, &found, client.InNamespace(account.Namespace), client.MatchingFields{byAccount: account.Name}); err != nil {
+		return nil, fmt.Errorf("find the pull secret of ServiceAccount %s: %w", client.ObjectKeyFromObject(account), err)
+	}
+	return r.Form.Choose(found.Items, account), nil
 }
 
 // ensureSecret returns the pull secret as the cache has it, and makes what is
@@ -47,19 +49,22 @@ func (r *Reconciler) ensureSecret(ctx context.Context, account *corev1.ServiceAc
 	if err != nil {
 		return nil, err
 	}
-	var found corev1.Secret
-	err = r.Client.Get(ctx, client.ObjectKeyFromObject(want), &found)
-	switch {
-	case apierrors.IsNotFound(err):
-		return r.createSecret(ctx, want, account)
-	case err != nil:
+	found, err := r.find(ctx, account, want.Name)
+	if err != nil {
 		return nil, failed("read", want, err)
-	case !ours(&found, account):
-		return &found, r.repairSecret(ctx, &found, want, account)
-	case found.Type != want.Type: // It cannot be changed. The event of the deletion makes the other.
-		return &found, r.deleteSecret(ctx, &found)
 	}
-	return &found, nil
+	if found == nil {
+		return r.createSecret(ctx, want, account)
+	}
+	switch _, legacy := owner.LegacyToken(found); {
+	case legacy: // It stays as it is.
+		return found, nil
+	case !r.Form.Complete(found, account):
+		return found, r.repairSecret(ctx, found, want, account)
+	case found.Type != want.Type: // It cannot be changed. The event of the deletion makes the other.
+		return found, r.deleteSecret(ctx, found)
+	}
+	return found, nil
 }
 
 // createSecret makes the pull secret that the cache does not have.
@@ -80,27 +85,19 @@ func (r *Reconciler) createSecret(ctx context.Context, want *corev1.Secret, acco
 	return &found, r.repairSecret(ctx, &found, want, account)
 }
 
-// ours reports whether a Secret is the pull secret of a ServiceAccount.
-func ours(secret *corev1.Secret, account *corev1.ServiceAccount) bool {
-	ref, ok := owner.Of(secret)
-	return ok && ref.UID == account.UID
-}
-
-// repairSecret gives a pull secret its metadata back. The name has the UID in it,
-// so that a Secret which has it, the type, and one of the marks was made here.
+// repairSecret gives a pull secret its metadata back.
 func (r *Reconciler) repairSecret(ctx context.Context, found, want *corev1.Secret, account *corev1.ServiceAccount) error {
-	if ours(found, account) {
+	if r.Form.Complete(found, account) {
 		return nil
 	}
-	marked := found.Annotations[names.AnnotationPullSecretAccount] == account.Name || maps.Equal(found.Labels, want.Labels)
-	if found.Type != want.Type || !marked {
+	if found.Type != want.Type || !r.Form.Adopts(found, account) {
 		return fmt.Errorf("the Secret %s %w: delete or rename it, and the pull secret of ServiceAccount %s is made under its name",
 			client.ObjectKeyFromObject(found), errTaken, account.Name)
 	}
-	config := corev1ac.Secret(want.Name, want.Namespace).WithUID(found.UID).
+	config := corev1ac.Secret(found.Name, found.Namespace).WithUID(found.UID).
 		WithLabels(want.Labels).WithAnnotations(want.Annotations).
 		WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion("v1").WithKind("ServiceAccount").WithName(account.Name).WithUID(account.UID))
-	return failed("repair", want, r.Client.Apply(ctx, config, Owner, client.ForceOwnership))
+	return failed("repair", found, r.Client.Apply(ctx, config, Owner, client.ForceOwnership))
 }
 
 // deleteSecret deletes a pull secret.

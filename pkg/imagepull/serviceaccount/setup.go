@@ -2,6 +2,7 @@ package serviceaccount
 
 import (
 	"context"
+	"fmt"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,13 +23,20 @@ import (
 // workers is how many ServiceAccounts are worked on at a time.
 const workers = 10
 
+// byAccount is the field by which pull secrets are found in the cache.
+const byAccount = "account"
+
 // SetupWithManager starts the controller with mgr. What wakes it rings changed.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, changed *wake.Bell) error {
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, changed *wake.Bell) error {
 	r.contention = newContention()
+	accounts := func(secret client.Object) []string { return r.Form.Accounts(secret) }
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Secret{}, byAccount, accounts); err != nil {
+		return fmt.Errorf("prepare to find pull secrets by ServiceAccount: %w", err)
+	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("pullsecret.serviceaccount").
 		For(&corev1.ServiceAccount{}).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(account), builder.WithPredicates(predicate.Funcs{
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.named), builder.WithPredicates(predicate.Funcs{
 			// The ServiceAccount that it was made for comes as well.
 			CreateFunc: func(event.CreateEvent) bool { return false },
 		})).
@@ -49,13 +57,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, changed *wake.Bell) erro
 	return b.Complete(r)
 }
 
-// account maps a pull secret to the ServiceAccount that it names.
-func account(_ context.Context, secret client.Object) []reconcile.Request {
-	name := secret.GetAnnotations()[names.AnnotationPullSecretAccount]
-	if name == "" {
-		return nil
+// named maps a pull secret to the ServiceAccounts that it may be for.
+func (r *Reconciler) named(_ context.Context, secret client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, name := range r.Form.Accounts(secret) {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: secret.GetNamespace(), Name: name}})
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: secret.GetNamespace(), Name: name}}}
+	return requests
 }
 
 // selectedOtherwise reports whether the selection can decide otherwise about a

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/owner"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/token"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -61,7 +62,7 @@ func TestOrphans(t *testing.T) {
 			}
 			cached := cluster(tc.cached, secret)
 			r := &token.Reconciler{
-				Client: cached, Live: cluster(tc.live), Metrics: metrics, Hosts: noHosts{},
+				Client: cached, Live: cluster(tc.live), Form: owner.Generic(), Metrics: metrics, Hosts: noHosts{},
 				Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0)),
 			}
 			key := client.ObjectKeyFromObject(secret)

@@ -46,6 +46,8 @@ type Reconciler struct {
 	Live client.Reader
 	// Clock is the time.
 	Clock clock.PassiveClock
+	// Form is what pull secrets look like.
+	Form owner.Form
 	// Spec is what tokens are for.
 	Spec Spec
 	// Hosts are what the tokens are stored for.
@@ -72,18 +74,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	account, ok := owner.Of(&secret)
+	ref, ok := r.Form.Of(&secret)
 	if !ok || secret.DeletionTimestamp != nil {
 		return ctrl.Result{}, nil
 	}
-	exists, err := owner.Exists(ctx, r.Client, secret.Namespace, account)
-	if err != nil {
+	account, err := owner.Account(ctx, r.Client, secret.Namespace, ref)
+	switch {
+	case err != nil:
 		return ctrl.Result{}, err
+	case account == nil:
+		return ctrl.Result{}, r.deleteOrphan(ctx, &secret, ref)
+	case r.Form.Superseded(&secret, account): // Pods may still list it: its token just expires.
+		return ctrl.Result{}, nil
 	}
-	if !exists {
-		return ctrl.Result{}, r.deleteOrphan(ctx, &secret, account)
-	}
-	return r.ensure(ctx, &secret, account)
+	return r.ensure(ctx, &secret, ref)
 }
 
 // ensure replaces the token if that is needed, and comes back when it is due.
@@ -163,8 +167,8 @@ func expected(err error) bool {
 // server says the same. The garbage collector does that as well, where it runs and
 // where the owner reference is as it was.
 func (r *Reconciler) deleteOrphan(ctx context.Context, secret *corev1.Secret, account metav1.OwnerReference) error {
-	exists, err := owner.Exists(ctx, r.Live, secret.Namespace, account)
-	if exists || err != nil {
+	live, err := owner.Account(ctx, r.Live, secret.Namespace, account)
+	if live != nil || err != nil {
 		return err
 	}
 	err = r.Client.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})
@@ -185,7 +189,7 @@ func (r *Reconciler) rank(ctx context.Context, req ctrl.Request) rank {
 	if err := r.Client.Get(ctx, req.NamespacedName, &secret); err != nil {
 		return rank{idle: true}
 	}
-	facts, ok := r.facts(&secret)
+	facts, ok := r.facts(ctx, &secret)
 	if !ok {
 		return rank{idle: true}
 	}

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/owner"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/wake"
 )
 
@@ -41,7 +40,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, cha
 		For(&corev1.Secret{}).
 		Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(r.ownedBy), builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(event.CreateEvent) bool { return false },
-			UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() },
+			UpdateFunc: r.otherwise,
 		})).
 		WatchesRawSource(changed.Source(r.all)).
 		WithOptions(controller.Options{
@@ -54,15 +53,22 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, cha
 		Complete(r)
 }
 
+// otherwise reports whether a changed ServiceAccount is another one, or has another
+// pull secret.
+func (r *Reconciler) otherwise(e event.UpdateEvent) bool {
+	pointer := r.Form.Pointer()
+	return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || e.ObjectOld.GetAnnotations()[pointer] != e.ObjectNew.GetAnnotations()[pointer]
+}
+
 // all lists the pull secrets.
 func (r *Reconciler) all(ctx context.Context) []reconcile.Request {
 	return r.requests(ctx, func(*corev1.Secret) bool { return true })
 }
 
-// ownedBy lists the pull secrets of a ServiceAccount that is gone or recreated.
+// ownedBy lists the pull secrets of a ServiceAccount that is gone or has changed.
 func (r *Reconciler) ownedBy(ctx context.Context, account client.Object) []reconcile.Request {
 	return r.requests(ctx, func(secret *corev1.Secret) bool {
-		ref, ok := owner.Of(secret)
+		ref, ok := r.Form.Of(secret)
 		return ok && ref.Name == account.GetName()
 	}, client.InNamespace(account.GetNamespace()))
 }

@@ -39,7 +39,7 @@ func newState(ctx context.Context, r *Reconciler, elected <-chan struct{}) *stat
 			_ = r.Client.List(ctx, &found, client.UnsafeDisableDeepCopy) // The cache is stopping.
 			return found.Items
 		},
-		inspect: r.facts,
+		inspect: func(secret *corev1.Secret) (credential.Facts, bool) { return r.facts(ctx, secret) },
 		now:     r.Clock.Now,
 		secrets: prometheus.NewDesc("ocm_imagepull_secrets",
 			"Pull secrets by state: Valid, or the reason why their token is to be replaced.", []string{"state"}, nil),
@@ -78,12 +78,16 @@ func (s *state) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// facts are what the rules need to know of a Secret, and false for one that is no
-// pull secret.
-func (r *Reconciler) facts(secret *corev1.Secret) (credential.Facts, bool) {
-	account, ok := owner.Of(secret)
+// facts are what the rules need to know of a Secret, and false for one that needs no
+// token.
+func (r *Reconciler) facts(ctx context.Context, secret *corev1.Secret) (credential.Facts, bool) {
+	ref, ok := r.Form.Of(secret)
 	if !ok {
 		return credential.Facts{}, false
 	}
-	return inspect(secret, r.want(account, r.Hosts.List())), true
+	account, err := owner.Account(ctx, r.Client, secret.Namespace, ref)
+	if err == nil && account != nil && r.Form.Superseded(secret, account) {
+		return credential.Facts{}, false
+	}
+	return inspect(secret, r.want(ref, r.Hosts.List())), true
 }

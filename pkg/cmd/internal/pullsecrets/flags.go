@@ -21,6 +21,7 @@ const flagAudience = "audience"
 
 // Flags are those that say how pull secrets are kept.
 type Flags struct {
+	preset    imagepull.Preset
 	registry  registryFlags
 	selection selectionFlags
 	token     tokenFlags
@@ -35,6 +36,7 @@ func (f *Flags) AddTo(cmd *cobra.Command) {
 	f.set = cmd.Flags()
 	others := map[*pflag.Flag]bool{}
 	f.set.VisitAll(func(flag *pflag.Flag) { others[flag] = true })
+	cli.NewEnum(&f.preset, nil, imagepull.OpenShift).AddTo(cmd, "preset", "", "Names and defaults of another product: its pull secrets are taken over")
 	f.registry.addFlags(f.set)
 	f.selection.addFlags(cmd)
 	f.token.addFlags(cmd)
@@ -104,6 +106,9 @@ func (f *tokenFlags) addFlags(cmd *cobra.Command) {
 // Config turns the flags into values, without the network. The clock and where
 // metrics are registered are the caller's.
 func (f *Flags) Config() (imagepull.Config, error) {
+	if f.preset == imagepull.OpenShift {
+		f.openShift()
+	}
 	lookup, errLookup := f.registry.lookup()
 	selection, errSelection := f.selection.selection()
 	if err := errors.Join(errLookup, errSelection); err != nil {
@@ -112,11 +117,12 @@ func (f *Flags) Config() (imagepull.Config, error) {
 	if len(f.registry.hosts) == 0 && lookup.Empty() {
 		return imagepull.Config{}, cli.Usagef("no registry is named: use --registry HOST, --registry-configmap, --registry-service or --registry-route")
 	}
-	if !f.set.Changed(flagAudience) && !f.registry.complete() {
+	if !f.set.Changed(flagAudience) && f.preset == imagepull.Generic && !f.registry.complete() {
 		return imagepull.Config{}, cli.Usagef(`--audience is missing: name the audience that the registries expect, or write --audience "" for tokens of the API server`)
 	}
+	selection.All = f.preset == imagepull.OpenShift
 	config := imagepull.Config{
-		Hosts: f.registry.hosts, Lookup: lookup, Audience: f.token.audience,
+		Preset: f.preset, Hosts: f.registry.hosts, Lookup: lookup, Audience: f.token.audience,
 		Selection: selection, Namespaces: f.selection.named, OnlyUsed: f.selection.onlyUsed, Attach: f.selection.attach == attachImagePullSecrets,
 		Token: f.token.spec, RefreshQPS: f.token.qps,
 	}
