@@ -25,6 +25,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/token"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/legacytoken"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
 )
 
@@ -33,10 +34,24 @@ const audience = "registry"
 // controllers runs the pull secret controllers for the namespace.
 func (e *env) controllers(t *testing.T, hosts ...string) {
 	t.Helper()
-	config := imagepull.Config{
-		Hosts: hosts, Audience: audience, Attach: true, RefreshQPS: 1000, Clock: clock.RealClock{}, Metrics: prometheus.NewRegistry(),
+	e.run(t, imagepull.Config{
+		Hosts: hosts, Audience: audience,
 		Token: token.Spec{TTL: time.Hour, Username: "serviceaccount", Format: imagepull.Formats()[0]},
-	}
+	})
+}
+
+// openShiftControllers runs them with the preset of OpenShift.
+func (e *env) openShiftControllers(t *testing.T, hosts ...string) {
+	t.Helper()
+	e.run(t, imagepull.Config{
+		Preset: imagepull.OpenShift, Hosts: hosts, Namespaces: []string{e.namespace},
+		Token: token.Spec{TTL: time.Hour, Username: "<token>", Format: imagepull.DockerCfg},
+	})
+}
+
+func (e *env) run(t *testing.T, config imagepull.Config) {
+	t.Helper()
+	config.Attach, config.RefreshQPS, config.Clock, config.Metrics = true, 1000, clock.RealClock{}, prometheus.NewRegistry()
 	options := imagepull.CacheOptions(config)
 	options.DefaultNamespaces = map[string]cache.Config{e.namespace: {}}
 	controllers.Start(t, plane.Config(), manager.Options{Cache: options}, func(ctx context.Context, mgr manager.Manager) error {
@@ -127,6 +142,38 @@ func TestMigration(t *testing.T) {
 	}
 }
 
+// TestMigrationOfOpenShift: what OpenShift made for its registry gets a bound token
+// in place, and does not go with the legacy token any more.
+func TestMigrationOfOpenShift(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	before := e.legacyOfOpenShift(t)
+	old := password(t, before)
+	e.openShiftControllers(t, host)
+	await.Condition(t, patience, "the migration", func(ctx context.Context) (bool, error) {
+		from, p := e.fed(t)
+		err := e.migration(t, host).Migrate(ctx, from, p)
+		if errors.Is(err, legacytoken.ErrChanged) { // The controllers have just marked it.
+			return false, nil
+		}
+		return err == nil, err
+	})
+	after, account := &corev1.Secret{ObjectMeta: e.meta(before.Name)}, e.account.DeepCopy()
+	e.get(t, after)
+	e.get(t, account)
+	e.accepted(t, password(t, after), true)
+	e.accepted(t, old, true)
+	if after.UID != before.UID || len(after.OwnerReferences) != 1 || after.OwnerReferences[0].UID != account.UID || slices.Contains(after.Finalizers, names.OpenShiftLegacyToken) {
+		t.Errorf("the pull secret is %+v", after.ObjectMeta)
+	}
+	if account.Annotations[names.AnnotationOpenShiftPullSecret] != before.Name {
+		t.Errorf("the ServiceAccount is %+v", account.ObjectMeta)
+	}
+	if now := e.find(t); len(now.PullSecrets) > 0 {
+		t.Errorf("it still feeds %v", now.PullSecrets)
+	}
+}
+
 // TestMigrationAfterAKill: a pull secret that was handed over when the command was
 // killed still works, and the next run goes on.
 func TestMigrationAfterAKill(t *testing.T) {
@@ -187,6 +234,7 @@ func (e *env) legacyOfOpenShift(t *testing.T) *corev1.Secret {
 	secret := openShift(t, map[string]string{host: token})
 	secret.Namespace = e.namespace
 	secret.Annotations[names.AnnotationOpenShiftTokenSecret] = "one"
+	secret.Annotations[corev1.ServiceAccountNameKey], secret.Annotations[corev1.ServiceAccountUIDKey] = e.account.Name, string(e.account.UID)
 	secret.OwnerReferences[0].Name, secret.OwnerReferences[0].UID = "one", source.UID
 	e.create(t, secret)
 	return secret
