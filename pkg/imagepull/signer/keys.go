@@ -30,15 +30,19 @@ type Keys struct {
 // NewKeys returns the knowledge of nothing.
 func NewKeys() *Keys { return &Keys{seen: map[string]int{}} }
 
-// Retired reports whether tokens that are signed with a key must be replaced.
+// Retired reports whether tokens that are signed with a key must be replaced. Those
+// that name no key never: a new one would not either.
 func (k *Keys) Retired(id string) bool {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	return k.settled() && k.unknown(id)
+	return id != "" && k.settled() && k.unknown(id)
 }
 
-// Signed notes the key of a token that was just issued.
+// Signed notes the key of a token that was just issued, if it names one.
 func (k *Keys) Signed(id string) {
+	if id == "" {
+		return
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.signing, k.seen[id] = id, k.reads

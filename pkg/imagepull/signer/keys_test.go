@@ -3,6 +3,7 @@ package signer_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -108,6 +109,19 @@ func TestRetired(t *testing.T) {
 				t.Errorf("retired: %v", got)
 			}
 		})
+	}
+}
+
+// TestTokensThatNameNoKey: they are left alone, and are no change of the keys.
+func TestTokensThatNameNoKey(t *testing.T) {
+	t.Parallel()
+	keys := signer.NewKeys()
+	for range 60 {
+		keys.Publish("new")
+		keys.Signed("")
+	}
+	if known, _ := keys.Known(); keys.Retired("") || !slices.Equal(known, []string{"new"}) {
+		t.Errorf("known keys %q", known)
 	}
 }
 
