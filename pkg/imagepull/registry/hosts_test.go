@@ -1,7 +1,9 @@
 package registry_test
 
 import (
+	"net/url"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,6 +62,41 @@ func TestDuplicateHostsAreOne(t *testing.T) {
 			t.Errorf("after %q: %v with %d calls, %v", tc.found, got, calls, err)
 		}
 	}
+}
+
+// FuzzHosts: of whatever a source finds, the list has each host once, in order, as
+// a kubelet can read it; what cannot be used changes nothing, and another order of
+// the same is no change.
+func FuzzHosts(f *testing.F) {
+	f.Add("b.example.com a.example.com=x\n[fd00::1]:5000 b.example.com")
+	f.Add("a=x a=y")
+	f.Add("https:// %zz a/%2e%2e/b user@a")
+	f.Fuzz(func(t *testing.T, text string) {
+		calls := 0
+		hosts, err := registry.NewHosts([]string{"configured.example.com"}, "y", func() { calls++ })
+		if err != nil {
+			t.Fatal(err)
+		}
+		source, found := hosts.NewSource(), strings.Fields(text)
+		err = source.Report(t.Context(), found...)
+		list := hosts.List()
+		if err != nil && len(list) != 1 {
+			t.Errorf("%v, and hosts %v", err, list)
+		}
+		for i, host := range list {
+			u, err := url.Parse("https://" + host.Name)
+			if err != nil || u.Host == "" || u.User != nil {
+				t.Errorf("%q is no host: %v", host.Name, err)
+			}
+			if i > 0 && list[i-1].Name >= host.Name {
+				t.Errorf("%q before %q", list[i-1].Name, host.Name)
+			}
+		}
+		slices.Reverse(found)
+		if again := source.Report(t.Context(), found...); (again == nil) != (err == nil) || calls != 1 {
+			t.Errorf("%v, then %v with %d calls", err, again, calls)
+		}
+	})
 }
 
 // TestSourcesAreAwaited: there are no hosts before all sources have reported, and

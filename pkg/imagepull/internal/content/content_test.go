@@ -137,6 +137,9 @@ func FuzzOf(f *testing.F) {
 	}
 	f.Add(good[corev1.DockerConfigJsonKey], good[corev1.DockerConfigKey])
 	f.Add([]byte(`{"auths":{"":{}}}`), []byte(`{"a":{},"b":{"auth":"?"}}`))
+	f.Add([]byte(`{"auths":{"a":{"auth":"dXNlcjpwYXNzd29yZA=="}}}`), []byte(nil)) // user:password
+	f.Add([]byte(`{"auths":{"a":{"auth":"dG9rZW4="}}}`), []byte(nil))             // token
+	f.Add([]byte(`password`), []byte(`{"a":{"auth":3}}`))
 	f.Fuzz(func(t *testing.T, data, cfg []byte) {
 		secret := &corev1.Secret{Data: map[string][]byte{corev1.DockerConfigJsonKey: data, corev1.DockerConfigKey: cfg}}
 		for key, value := range secret.Data {
@@ -154,5 +157,14 @@ func FuzzOf(f *testing.F) {
 		if !slices.Equal(a, b) {
 			t.Errorf("%s, then %s", a, b)
 		}
+		if !slices.Contains(problems, before.Problem) {
+			t.Errorf("%q may quote the data", before.Problem)
+		}
 	})
+}
+
+// problems are all that is said of data, whatever is in it.
+var problems = []string{
+	"", "the data is not JSON", "the two formats in it differ", "the credential is not base64",
+	"the credential is not a user and a password", "the password is not a token of a ServiceAccount",
 }
