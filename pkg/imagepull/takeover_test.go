@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"net/http"
@@ -26,6 +27,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/logs"
 )
 
 // TestOverwrittenServiceAccountGetsNoSecondSecret: a manager that writes
@@ -344,4 +346,58 @@ func (e *env) nameOf(account *corev1.ServiceAccount) string {
 		return names.OpenShiftPullSecret(account.Name, account.UID)
 	}
 	return names.PullSecret(account.Name, account.UID)
+}
+
+// TestOpenShiftBurstMintsOnce: each ServiceAccount of a burst costs one Secret and one
+// token, though its cache entry changes four times.
+func TestOpenShiftBurstMintsOnce(t *testing.T) {
+	t.Parallel()
+	const many = 50
+	e := newOpenShift(t)
+	e.start(t)
+	var accounts []*corev1.ServiceAccount
+	for i := range many {
+		accounts = append(accounts, e.plain(t, fmt.Sprintf("sa%d", i)))
+	}
+	e.bound(t, accounts...)
+	for _, account := range accounts {
+		if made, tokens := e.pullSecrets(t, account.Name), e.tokensOf(account); len(made) != 1 || tokens != 1 {
+			t.Errorf("%d tokens for %v", tokens, made)
+		}
+	}
+}
+
+// TestOpenShiftCacheHoldsNoToken: neither in the data nor in the annotations of what
+// is taken over.
+func TestOpenShiftCacheHoldsNoToken(t *testing.T) {
+	t.Parallel()
+	e := newOpenShift(t)
+	account, legacyToken, pull := e.legacyPair(t, "old")
+	app := e.plain(t, "app")
+	e.start(t)
+	e.bound(t, app)
+	e.marked(t, account, legacyToken, pull)
+	var cached corev1.SecretList
+	if err := e.cached.List(t.Context(), &cached, client.InNamespace(e.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(cached.Items)
+	if err != nil || len(cached.Items) < 2 {
+		t.Fatalf("%d Secrets are cached, %v", len(cached.Items), err)
+	}
+	for _, value := range []string{string(legacyToken.Data[corev1.ServiceAccountTokenKey]), cfgToken(t, e.pull(t, app))} {
+		signature := value[strings.LastIndexByte(value, '.')+1:]
+		for _, trace := range logs.Traces(signature) {
+			if strings.Contains(string(text), trace) {
+				t.Error("a token is cached")
+			}
+		}
+	}
+	for i := range cached.Items {
+		for _, data := range cached.Items[i].Data { // JSON has it in base64.
+			if strings.Contains(string(data), "eyJ") {
+				t.Errorf("a token of %s is cached", cached.Items[i].Name)
+			}
+		}
+	}
 }
