@@ -220,7 +220,9 @@ func TestNoController(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t)
 			made(t, e)
-			e.expectUndone(t, e.migration(t, host), unanswered)
+			m := e.migration(t, host)
+			m.Patience = time.Second
+			e.expectUndone(t, m, unanswered)
 		})
 	}
 }
@@ -250,9 +252,6 @@ func (e *env) expectUndone(t *testing.T, m *legacytoken.Migration, fails func(er
 	if plan, err := m.Plan(t.Context(), from, p); err != nil || plan.Step != legacytoken.StepDo {
 		t.Fatalf("planned: %+v, %v", plan, err)
 	}
-	if m.Patience == patience {
-		m.Patience = time.Second
-	}
 	if err := m.Migrate(t.Context(), from, p); !fails(err) {
 		t.Fatalf("the migration: %v", err)
 	}
@@ -277,9 +276,7 @@ func TestHostsThatTheControllerDoesNotWrite(t *testing.T) {
 	e := newEnv(t)
 	e.pullSecret(t, "pull", e.legacy(t, "one"))
 	e.controllers(t, "elsewhere.example.com")
-	m := e.migration(t, host)
-	m.Patience = patience + 1 // Long enough for the controller.
-	e.expectUndone(t, m, func(err error) bool {
+	e.expectUndone(t, e.migration(t, host), func(err error) bool {
 		lost, ok := errors.AsType[*legacytoken.HostsLostError](err)
 		return ok && len(lost.Hosts) == 1 && lost.Hosts[0] == host
 	})
