@@ -75,7 +75,7 @@ func TestLegacyTokensAreNeverPrinted(t *testing.T) {
 func quarantine(t *testing.T, admin client.Client) {
 	t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "legacy"}}
-	patch := `{"metadata":{"labels":{"kubernetes.io/legacy-token-invalid-since":"2026-01-01"}}}`
+	patch := `{"metadata":{"labels":{"kubernetes.io/legacy-token-invalid-since":"2024-01-01"}}}`
 	if err := admin.Patch(t.Context(), secret, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		t.Fatal(err)
 	}

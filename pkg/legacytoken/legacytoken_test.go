@@ -66,7 +66,7 @@ func TestInventory(t *testing.T) {
 	)
 	e.finish(t, "auto")
 	e.merge(t, e.account, `{"secrets":[{"name":"auto"}]}`)
-	e.merge(t, &corev1.Secret{ObjectMeta: e.meta("shut")}, `{"metadata":{"labels":{"`+legacytoken.LabelInvalidSince+`":"2026-01-01"}}}`)
+	e.merge(t, &corev1.Secret{ObjectMeta: e.meta("shut")}, `{"metadata":{"labels":{"`+legacytoken.LabelInvalidSince+`":"2024-01-01"}}}`)
 	e.accepted(t, tokens["used"], true)
 
 	got, err := legacytoken.GatherPaged(t.Context(), e.user, legacytoken.Scope{Namespaces: []string{e.namespace}}, 2, now(), 30)
@@ -86,7 +86,7 @@ func TestInventory(t *testing.T) {
 		"manual":    {legacytoken.VerdictManual, "a user made it"},
 		"running":   {legacytoken.VerdictMounted, "used by Pod/debug"},
 		"scheduled": {legacytoken.VerdictMounted, "used by CronJob/nightly"},
-		"shut":      {legacytoken.VerdictQuarantined, "2026-01-01"},
+		"shut":      {legacytoken.VerdictQuarantined, "2024-01-01"},
 		"used":      {legacytoken.VerdictUsedRecently, "last used on"},
 	}
 	for _, token := range got.Tokens {
@@ -221,7 +221,7 @@ func TestUseInQuarantineIsRecorded(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	token := e.legacy(t, "one")
-	e.merge(t, &corev1.Secret{ObjectMeta: e.meta("one")}, `{"metadata":{"labels":{"`+legacytoken.LabelInvalidSince+`":"2026-01-01"}}}`)
+	e.merge(t, &corev1.Secret{ObjectMeta: e.meta("one")}, `{"metadata":{"labels":{"`+legacytoken.LabelInvalidSince+`":"2024-01-01"}}}`)
 	e.accepted(t, token, false)
 	inventory := e.gather(t)
 	found := inventory.Tokens[0]
@@ -274,7 +274,7 @@ func TestBackup(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	token := e.legacy(t, "one")
-	e.merge(t, &corev1.Secret{ObjectMeta: e.meta("one")}, `{"metadata":{"labels":{"`+legacytoken.LabelInvalidSince+`":"2026-01-01","kept":"yes"},"annotations":{"`+corev1.LastAppliedConfigAnnotation+`":"{}"}}}`)
+	e.merge(t, &corev1.Secret{ObjectMeta: e.meta("one")}, `{"metadata":{"labels":{"`+legacytoken.LabelInvalidSince+`":"2024-01-01","kept":"yes"},"annotations":{"`+corev1.LastAppliedConfigAnnotation+`":"{}"}}}`)
 	dir := filepath.Join(t.TempDir(), "backups")
 	read := e.find(t)
 	gone := *read // Its Secret changes between backup and deletion: as if killed there.

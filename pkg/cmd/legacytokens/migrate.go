@@ -41,8 +41,9 @@ secrets with other credentials, and those with a registry that not all pull
 secrets have which the controller keeps already; --registry confirms registries.
 
 The exit code is 3 if a pull secret is refused, 124 if no controller answers.`,
-		Example: fmt.Sprintf(`  # In the current namespace, for pull secrets of a registry
-  %[1]s legacy-tokens migrate --all --registry r.example.com --dry-run=none`, env.Name),
+		Example: fmt.Sprintf(`  # See what would be migrated, then do it
+  %[1]s legacy-tokens migrate -A --all
+  %[1]s legacy-tokens migrate -A --all --dry-run=none`, env.Name),
 	}
 	o.addTo(cmd)
 	cmd.Flags().StringArrayVar(&o.hosts, "registry", nil, "host that the controller stores tokens for; repeatable")
