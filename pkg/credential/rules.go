@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Problems of a stored credential whatever the time is. All but ErrServersChanged
-// make it useless. Whoever inspects a credential wraps one of them; an error that
+// Problems of a stored credential whatever the time is. All but the last two make it
+// useless. Whoever inspects a credential wraps one of them; an error that
 // wraps none of them counts as ErrMalformed.
 var (
 	// ErrMissing says that there is no credential at all.
@@ -21,6 +21,8 @@ var (
 	// ErrServersChanged says that it is stored for other servers than it is needed
 	// for. It is still good for those that it is stored for.
 	ErrServersChanged = errors.New("the credential is stored for other servers")
+	// ErrRefreshRequested says that a user wants another credential. This one works.
+	ErrRefreshRequested = errors.New("a new credential was requested")
 )
 
 // Reason says in one word why a new credential is needed.
@@ -28,13 +30,14 @@ type Reason string
 
 // The reasons, in the order in which they are looked for.
 const (
-	Missing        Reason = "Missing"
-	WrongIdentity  Reason = "WrongIdentity"
-	SignerRetired  Reason = "SignerRetired"
-	Malformed      Reason = "Malformed"
-	Expired        Reason = "Expired"
-	ServersChanged Reason = "ServersChanged"
-	NearExpiry     Reason = "NearExpiry"
+	Missing          Reason = "Missing"
+	WrongIdentity    Reason = "WrongIdentity"
+	SignerRetired    Reason = "SignerRetired"
+	Malformed        Reason = "Malformed"
+	Expired          Reason = "Expired"
+	ServersChanged   Reason = "ServersChanged"
+	RefreshRequested Reason = "RefreshRequested"
+	NearExpiry       Reason = "NearExpiry"
 )
 
 // Urgency orders what is needed where not everything can be done at once: the
@@ -54,7 +57,7 @@ const (
 // Urgency is how urgent a need for this reason is.
 func (r Reason) Urgency() Urgency {
 	switch r {
-	case NearExpiry:
+	case NearExpiry, RefreshRequested:
 		return Routine
 	case ServersChanged:
 		return Degraded
@@ -103,8 +106,9 @@ func (c Chain) Judge(f Facts, now time.Time) (Need, bool) {
 func Unusable() Chain { return Chain{missing, wrongIdentity, signerRetired, malformed, expired} }
 
 // Due is the chain of what asks for a new credential: what makes the old one
-// useless, that it is not good for every server, or that its end is near.
-func Due() Chain { return append(Unusable(), serversChanged, nearExpiry) }
+// useless, that it is not good for every server, that a user requests one, or that
+// its end is near.
+func Due() Chain { return append(Unusable(), serversChanged, refreshRequested, nearExpiry) }
 
 func missing(f Facts, _ time.Time) (Need, bool) {
 	return problem(f, ErrMissing, Missing)
@@ -121,7 +125,7 @@ func signerRetired(f Facts, _ time.Time) (Need, bool) {
 // malformed is asked after the others: every other problem that makes a
 // credential useless is malformed.
 func malformed(f Facts, _ time.Time) (Need, bool) {
-	if errors.Is(f.Problem, ErrServersChanged) {
+	if errors.Is(f.Problem, ErrServersChanged) || errors.Is(f.Problem, ErrRefreshRequested) {
 		return Need{}, false
 	}
 	return problem(f, f.Problem, Malformed)
@@ -129,6 +133,10 @@ func malformed(f Facts, _ time.Time) (Need, bool) {
 
 func serversChanged(f Facts, _ time.Time) (Need, bool) {
 	return problem(f, ErrServersChanged, ServersChanged)
+}
+
+func refreshRequested(f Facts, _ time.Time) (Need, bool) {
+	return problem(f, ErrRefreshRequested, RefreshRequested)
 }
 
 func problem(f Facts, kind error, reason Reason) (Need, bool) {

@@ -43,6 +43,8 @@ func TestChains(t *testing.T) {
 		{name: "other servers are due but usable", facts: with(fmt.Errorf("not r2: %w", credential.ErrServersChanged)), at: time.Hour, due: credential.ServersChanged},
 		{name: "other servers come before the renewal point", facts: with(credential.ErrServersChanged), at: 90 * time.Hour, due: credential.ServersChanged},
 		{name: "other servers do not hide the end", facts: with(credential.ErrServersChanged), at: 100 * time.Hour, unusable: credential.Expired, due: credential.Expired},
+		{name: "a request is due but usable", facts: with(credential.ErrRefreshRequested), at: time.Hour, due: credential.RefreshRequested},
+		{name: "a request does not hide the end", facts: with(credential.ErrRefreshRequested), at: 100 * time.Hour, unusable: credential.Expired, due: credential.Expired},
 		{name: "without an end it never expires", facts: credential.Facts{Validity: credential.Unlimited()}, at: 1_000_000 * time.Hour},
 		{name: "without an end it can be missing", facts: credential.Facts{Validity: credential.Unlimited(), Problem: credential.ErrMissing}, unusable: credential.Missing, due: credential.Missing},
 		{name: "no facts at all are expired", facts: credential.Facts{}, unusable: credential.Expired, due: credential.Expired},
@@ -69,7 +71,7 @@ func TestUrgency(t *testing.T) {
 	for urgency, reasons := range map[credential.Urgency][]credential.Reason{
 		credential.Broken:   {credential.Missing, credential.WrongIdentity, credential.SignerRetired, credential.Malformed, credential.Expired},
 		credential.Degraded: {credential.ServersChanged},
-		credential.Routine:  {credential.NearExpiry},
+		credential.Routine:  {credential.NearExpiry, credential.RefreshRequested},
 	} {
 		for _, reason := range reasons {
 			if got := reason.Urgency(); got != urgency {

@@ -59,7 +59,7 @@ func transform[T any](change func(T) error) func(any) (any, error) {
 func strip(object metav1.Object) {
 	kept := map[string]string{}
 	for _, key := range []string{
-		names.AnnotationPullSecret, names.AnnotationPullSecretAccount,
+		names.AnnotationPullSecret, names.AnnotationPullSecretAccount, names.AnnotationPullSecretRefresh,
 		names.AnnotationOpenShiftPullSecret, names.AnnotationOpenShiftAccount, names.AnnotationOpenShiftAcount,
 		names.AnnotationOpenShiftBinding, names.AnnotationOpenShiftTokenSecret,
 		corev1.ServiceAccountNameKey, corev1.ServiceAccountUIDKey,

@@ -21,10 +21,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/registry"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/signer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -704,4 +706,34 @@ func TestEveryMetricAndEventIsExplained(t *testing.T) {
 		t.Errorf("only %d names were found", len(known))
 	}
 	docs.CheckAlerts(t, "alerts-image-pull.yaml", append(known, "ocm_imagepull_token_request_duration_seconds_bucket"), "summary", "runbook")
+}
+
+// TestRequestedRefresh: a request is met by a new token in the same Secret, and once.
+func TestRequestedRefresh(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.start(t)
+	app := e.account(t, "app")
+	e.settled(t, []string{host}, app)
+	before := e.secret(t.Context(), t, app)
+	issued := content.Of(before).Tokens[0].Issued
+	await.Condition(t, patience, "the second after its issue", func(context.Context) (bool, error) { return clock.RealClock{}.Now().Unix() > issued, nil })
+	e.clock.Step(2 * time.Minute) // One token a minute is the most.
+	if err := imagepull.RequestRefresh(t.Context(), e.admin, client.ObjectKeyFromObject(before), time.Unix(issued, 0)); err != nil {
+		t.Fatal(err)
+	}
+	await.Completion(t, patience, func(ctx context.Context) string {
+		now := e.secret(ctx, t, app)
+		if now.UID != before.UID {
+			t.Fatal("the Secret was recreated")
+		}
+		found, err := inventory.Get(ctx, e.admin, client.ObjectKeyFromObject(now), e.clock.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found.State != inventory.StateValid || content.Of(now).Tokens[0].Issued <= issued {
+			return "the token is " + found.State
+		}
+		return ""
+	})
 }

@@ -16,6 +16,9 @@ const (
 	AnnotationPullSecret = "imagepull.open-cluster-management.io/pull-secret"
 	// AnnotationPullSecretAccount, on a pull secret, names its ServiceAccount.
 	AnnotationPullSecretAccount = "imagepull.open-cluster-management.io/service-account"
+	// AnnotationPullSecretRefresh, on a pull secret, is a time (RFC 3339): tokens that
+	// were issued before it are replaced.
+	AnnotationPullSecretRefresh = "imagepull.open-cluster-management.io/refresh-issued-before"
 	// LabelManagedBy is Kubernetes' label for what manages an object, and
 	// ManagedByImagePull its value on pull secrets.
 	LabelManagedBy     = "app.kubernetes.io/managed-by"

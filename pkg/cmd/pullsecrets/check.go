@@ -28,8 +28,8 @@ func newCheck(env cli.Env) *cobra.Command {
 		Use:   "check",
 		Short: "Check whether image pulls will work",
 		Long: `Check whether image pulls will work: the controller and its leader, the pull
-secret of each selected ServiceAccount, and the Pods that wait for one. Nothing is
-changed.
+secret of each selected ServiceAccount, and the Pods that wait for one. Nothing
+is changed.
 
 It ends with 3 when something is wrong.`,
 		Args: cobra.NoArgs,

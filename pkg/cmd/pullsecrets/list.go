@@ -58,8 +58,8 @@ func newList(env cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Show pull secrets",
-		Long: `Show pull secrets: for which registries they are, until when, and in which state.
-Tokens are never shown.
+		Long: `Show pull secrets: for which registries they are, until when, and in which
+state. Tokens are never shown.
 
 STATE is Valid, or the reason why the controller replaces the token. LISTED says
 whether the ServiceAccount lists the Secret, so that new Pods get it.`,

@@ -9,7 +9,7 @@ import (
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
 	cmd := cli.Parent("pull-secrets", "Manage image pull secrets with bound ServiceAccount tokens",
-		newInstall(env), newUninstall(env), newList(env), newCheck(env),
+		newInstall(env), newUninstall(env), newList(env), newCheck(env), newRefresh(env),
 		newProviderConfig(env), newProvider(env))
 	cmd.Aliases = []string{"pull-secret"}
 	return cmd

@@ -63,6 +63,20 @@ func Read(ctx context.Context, reader client.Reader, namespace string, now time.
 	return i, nil
 }
 
+// Get looks at one pull secret. It returns nil if there is no such pull secret.
+func Get(ctx context.Context, reader client.Reader, name types.NamespacedName, now time.Time) (*PullSecret, error) {
+	var secret corev1.Secret
+	if err := reader.Get(ctx, name, &secret); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	for _, form := range []owner.Form{owner.Generic(), owner.OpenShift()} {
+		if account, ok := form.Of(&secret); ok {
+			return new(pullSecret(&secret, account, now)), nil
+		}
+	}
+	return nil, nil
+}
+
 // Of returns the pull secret of a ServiceAccount, nil if there is none.
 func (i *Inventory) Of(account types.NamespacedName) *PullSecret {
 	n, ok := i.of[account]

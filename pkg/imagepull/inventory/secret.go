@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/request"
 )
 
 // StateValid is the state of a pull secret that needs nothing.
@@ -27,7 +28,8 @@ type PullSecret struct {
 	Audiences []string `json:"audiences,omitempty"`
 	Usernames []string `json:"usernames,omitempty"`
 	KeyIDs    []string `json:"keyIDs,omitempty"`
-	// Expires is when the first of its tokens does.
+	// Issued is when the last of its tokens was, and Expires when the first does.
+	Issued  *time.Time `json:"issued,omitempty"`
 	Expires *time.Time `json:"expires,omitempty"`
 	// State is StateValid, or the reason why its tokens are to be replaced, which
 	// Message explains.
@@ -52,6 +54,9 @@ func pullSecret(secret *corev1.Secret, account metav1.OwnerReference, now time.T
 		p.Audiences = append(p.Audiences, token.Audiences...)
 		p.Usernames = append(p.Usernames, token.Username)
 		p.KeyIDs = append(p.KeyIDs, token.KeyID)
+		if issued := time.Unix(token.Issued, 0).UTC(); p.Issued == nil || p.Issued.Before(issued) {
+			p.Issued = &issued
+		}
 	}
 	for _, list := range []*[]string{&p.Audiences, &p.Usernames, &p.KeyIDs} {
 		slices.Sort(*list)
@@ -83,6 +88,9 @@ func facts(s content.Summary, secret *corev1.Secret, account metav1.OwnerReferen
 		if f.Problem == nil && (token.AccountUID != string(account.UID) || token.SecretUID != string(secret.UID)) {
 			f.Problem = fmt.Errorf("%w: it is of another ServiceAccount or bound to another Secret", credential.ErrWrongIdentity)
 		}
+	}
+	if f.Problem == nil {
+		f.Problem = request.Pending(secret, s)
 	}
 	return f
 }

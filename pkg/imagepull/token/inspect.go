@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/content"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/request"
 )
 
 // Spec is how tokens are requested and stored.
@@ -34,6 +35,9 @@ type wanted struct {
 func inspect(secret *corev1.Secret, want wanted) credential.Facts {
 	s := content.Of(secret)
 	facts := credential.Facts{Problem: want.problem(s, secret), Validity: s.Validity()}
+	if facts.Problem == nil {
+		facts.Problem = request.Pending(secret, s)
+	}
 	facts.RenewAt = credential.RenewAt(facts.Validity, credential.PullSecrets(), string(secret.UID))
 	return facts
 }

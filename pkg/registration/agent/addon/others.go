@@ -55,7 +55,7 @@ func lost(need credential.Need) bool {
 	switch need.Reason {
 	case credential.Missing, credential.Malformed, credential.WrongIdentity:
 		return true
-	case credential.Expired, credential.NearExpiry, credential.SignerRetired, credential.ServersChanged:
+	case credential.Expired, credential.NearExpiry, credential.SignerRetired, credential.ServersChanged, credential.RefreshRequested:
 	}
 	return false
 }
