@@ -2,6 +2,7 @@ package imagepull_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/token"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/imageregistry"
 )
@@ -28,7 +30,7 @@ func TestPull(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			r := w.serve(t, flags...)
-			pushed := w.push(t, r)
+			pushed := w.push(t, r, audience)
 			w.use(t, r)
 			app, stranger := w.account(t, w.shop), w.account(t, w.other)
 			w.start(t)
@@ -65,9 +67,9 @@ func TestPullInEveryFormat(t *testing.T) {
 		t.Run(string(format), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.format = format
+			w.config.Token.Format = format
 			r := w.serve(t)
-			pushed := w.push(t, r)
+			pushed := w.push(t, r, audience)
 			w.use(t, r)
 			app := w.account(t, w.shop)
 			w.start(t)
@@ -79,13 +81,36 @@ func TestPullInEveryFormat(t *testing.T) {
 	}
 }
 
+// TestPullWithThePresetOfOpenShift pulls from a registry that takes tokens for the
+// API server, as OpenShift's integrated one does.
+func TestPullWithThePresetOfOpenShift(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Preset, w.config.Audience, w.config.Namespaces = imagepull.OpenShift, "", []string{w.shop, w.other}
+	w.config.Token = token.Spec{TTL: time.Hour, Username: "<token>", Format: imagepull.DockerCfg}
+	const issuer = "https://kubernetes.default.svc.cluster.local" // Also the audience of the API server.
+	r := w.serve(t, "--audience", issuer)
+	app := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.shop, Name: "app"}}
+	w.create(t, app)
+	pushed := w.push(t, r, issuer)
+	w.use(t, r)
+	w.start(t)
+	await.Success(t, patience, "a pull succeeds", func(context.Context) error {
+		pulled, err := w.pull(t, r, app)
+		if err == nil && pulled != pushed {
+			err = fmt.Errorf("pulled %q, want %q", pulled, pushed)
+		}
+		return err
+	})
+}
+
 // TestRotationUnderPulls replaces the token while images are pulled: no pull
 // fails, because a replaced token is good until it expires.
 func TestRotationUnderPulls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	asking, deciding, later := w.serve(t), w.serve(t, imageregistry.Offline), w.serve(t, imageregistry.Offline, "--ahead", (ttl+time.Hour).String())
-	w.push(t, asking)
+	w.push(t, asking, audience)
 	w.use(t, asking, deciding)
 	app := w.account(t, w.shop)
 	w.start(t)
@@ -164,7 +189,7 @@ func TestTokenEndsWithItsSecret(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	asking, deciding := w.serve(t), w.serve(t, imageregistry.Offline)
-	w.push(t, asking)
+	w.push(t, asking, audience)
 	w.use(t, asking, deciding)
 	app := w.account(t, w.shop)
 	w.start(t)
@@ -192,7 +217,7 @@ func TestTokenEndsWithItsServiceAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	asking := w.serve(t)
-	w.push(t, asking)
+	w.push(t, asking, audience)
 	w.use(t, asking)
 	app := w.account(t, w.shop)
 	w.start(t)
@@ -231,7 +256,7 @@ func TestRegistryMoves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	from, to := w.serve(t), w.serve(t)
-	pushed := w.push(t, from)
+	pushed := w.push(t, from, audience)
 	w.use(t, from)
 	app := w.account(t, w.shop)
 	w.start(t)

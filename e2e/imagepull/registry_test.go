@@ -1,6 +1,7 @@
 package imagepull_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/imageregistry"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
@@ -31,8 +33,9 @@ func (w *world) serve(t *testing.T, flags ...string) *imageregistry.Server {
 // image is the image that the tests push and pull.
 func (w *world) image() string { return w.shop + "/app:v1" }
 
-// push pushes the image as the builder of its namespace and returns its digest.
-func (w *world) push(t *testing.T, r *imageregistry.Server) string {
+// push pushes the image as the builder of its namespace, with a token for an
+// audience, and returns its digest.
+func (w *world) push(t *testing.T, r *imageregistry.Server, audience string) string {
 	t.Helper()
 	w.create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.shop, Name: "builder"}})
 	token := cluster.Token(t, w.shop, "builder", authenticationv1.TokenRequestSpec{Audiences: []string{audience}})
@@ -56,12 +59,17 @@ func (w *world) pullWith(t *testing.T, r *imageregistry.Server, token string) er
 	return err
 }
 
-// refused fails unless a registry refused a pull with a reason, which is in its log.
+// refused fails unless a registry refused a pull with a reason, which its log says a
+// little later.
 func refused(t *testing.T, r *imageregistry.Server, err error, reason string) {
 	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), "UNAUTHORIZED") || !strings.Contains(r.Log(), reason) {
-		t.Errorf("%v, log %s, want %q", err, r.Log(), reason)
+	if err == nil || !strings.Contains(err.Error(), "UNAUTHORIZED") {
+		t.Errorf("%v, want a refusal: %s", err, reason)
+		return
 	}
+	await.Condition(t, patience, "the log says "+reason, func(context.Context) (bool, error) {
+		return strings.Contains(r.Log(), reason), nil
+	}, func() any { return r.Log() })
 }
 
 // content is the data of a pull secret, whatever its format.

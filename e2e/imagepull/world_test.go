@@ -42,7 +42,7 @@ type world struct {
 	clock       *clocks.Moved
 	shop, other string
 	hosts       *corev1.ConfigMap
-	format      imagepull.Format
+	config      imagepull.Config
 	// images is a directory that registries share.
 	images string
 }
@@ -53,7 +53,7 @@ var permitted sync.Mutex
 // newWorld makes the namespaces.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{admin: cluster.Client(t), clock: clocks.NewMoved(t), format: imagepull.Formats()[0], images: t.TempDir()}
+	w := &world{admin: cluster.Client(t), clock: clocks.NewMoved(t), images: t.TempDir()}
 	for _, namespace := range []*string{&w.shop, &w.other} {
 		object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "pull-"}}
 		w.create(t, object)
@@ -61,6 +61,11 @@ func newWorld(t *testing.T) *world {
 	}
 	w.hosts = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.shop, Name: "registries"}}
 	w.create(t, w.hosts)
+	w.config = imagepull.Config{
+		Lookup: registry.Lookup{ConfigMap: client.ObjectKeyFromObject(w.hosts)}, Audience: audience, Attach: true, RefreshQPS: 1000,
+		Token: token.Spec{TTL: ttl, Username: "serviceaccount", Format: imagepull.Formats()[0]},
+		Clock: w.clock, Metrics: prometheus.NewRegistry(),
+	}
 	permitted.Lock()
 	defer permitted.Unlock()
 	installation.ImagePull(t, w.admin, manifests.ImagePull{ConfigMap: client.ObjectKeyFromObject(w.hosts)})
@@ -70,11 +75,7 @@ func newWorld(t *testing.T) *world {
 // start runs the controllers, with the permissions that they are installed with.
 func (w *world) start(t *testing.T) {
 	t.Helper()
-	config := imagepull.Config{
-		Lookup: registry.Lookup{ConfigMap: client.ObjectKeyFromObject(w.hosts)}, Audience: audience, Attach: true, RefreshQPS: 1000,
-		Token: token.Spec{TTL: ttl, Username: "serviceaccount", Format: w.format},
-		Clock: w.clock, Metrics: prometheus.NewRegistry(),
-	}
+	config := w.config
 	options := imagepull.CacheOptions(config)
 	options.DefaultNamespaces = map[string]cache.Config{w.shop: {}, w.other: {}}
 	connection := cluster.ConfigForAccount(t, names.ImagePullNamespace, names.ImagePullServiceAccount)
