@@ -7,6 +7,9 @@
 // signer, with which keys tokens may be signed; usage, which ServiceAccounts pods run
 // as. They meet in the Secrets; the last three wake the first two.
 //
-// It never lists all Secrets of a cluster, only those with its label, and keeps no
-// token in memory.
+// With the preset of OpenShift, pull secrets have other names and marks, and package
+// legacy keeps track of those from before tokens were bound.
+//
+// It never lists all Secrets of a cluster, only those with its label, or with the
+// preset those of OpenShift's type, and keeps no token in memory.
 package imagepull

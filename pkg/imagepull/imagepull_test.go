@@ -144,7 +144,7 @@ func TestMetricsShowTheState(t *testing.T) {
 	}
 }
 
-// gauge is the value of a gauge, whose label has a value if it has one.
+// gauge is the value of a gauge or a counter, whose label has a value if it has one.
 func (e *env) gauge(t *testing.T, name, label string) float64 {
 	t.Helper()
 	families, err := e.metrics.Gather()
@@ -154,7 +154,7 @@ func (e *env) gauge(t *testing.T, name, label string) float64 {
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
 			if family.GetName() == name && (label == "" || metric.GetLabel()[0].GetValue() == label) {
-				return metric.GetGauge().GetValue()
+				return metric.GetGauge().GetValue() + metric.GetCounter().GetValue() // It has one of them.
 			}
 		}
 	}

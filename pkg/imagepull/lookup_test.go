@@ -72,7 +72,7 @@ func TestRoute(t *testing.T) {
 	app := e.account(t, "app")
 	e.start(t)
 	e.settled(t, []string{host}, app)
-	e.create(t, routes())
+	e.temporary(t, routes())
 	route := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "route.openshift.io/v1", "kind": "Route",
 		"metadata": map[string]any{"namespace": e.namespace, "name": "registry"},

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -163,6 +164,25 @@ func (e *env) create(t *testing.T, objects ...client.Object) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// temporary makes what is not in the namespace, until the test ends.
+func (e *env) temporary(t *testing.T, object client.Object) {
+	t.Helper()
+	e.create(t, object)
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if err := e.admin.Delete(ctx, object); err != nil {
+			t.Error(err)
+		}
+		err := wait.PollUntilContextTimeout(ctx, time.Second/50, patience, true, func(ctx context.Context) (bool, error) {
+			err := e.admin.Get(ctx, client.ObjectKeyFromObject(object), object)
+			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+		})
+		if err != nil {
+			t.Errorf("wait until %s is gone: %v", object.GetName(), err)
+		}
+	})
 }
 
 // account makes a ServiceAccount that is opted in.

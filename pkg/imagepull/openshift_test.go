@@ -38,6 +38,16 @@ func (e *env) plain(t *testing.T, name string) *corev1.ServiceAccount {
 	return account
 }
 
+// own is the ServiceAccount that Kubernetes makes in each namespace.
+func (e *env) own(t *testing.T) *corev1.ServiceAccount {
+	t.Helper()
+	own := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "default"}}
+	await.Success(t, patience, "there is the namespace's own ServiceAccount", func(ctx context.Context) error {
+		return e.admin.Get(ctx, client.ObjectKeyFromObject(own), own)
+	})
+	return own
+}
+
 // legacyPair makes a ServiceAccount with what OpenShift's controllers made for it
 // before tokens were bound: a token that does not expire, and a pull secret with it.
 func (e *env) legacyPair(t *testing.T, name string) (account *corev1.ServiceAccount, legacyToken, pull *corev1.Secret) {
@@ -210,11 +220,7 @@ func TestBoundTokensForTheIntegratedRegistry(t *testing.T) {
 func newCluster(t *testing.T, e *env) {
 	t.Helper()
 	t.Log("Given a freshly install cluster")
-	app := e.plain(t, "app")
-	own := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "default"}}
-	await.Success(t, patience, "Kubernetes makes the namespace's own ServiceAccount", func(ctx context.Context) error {
-		return e.admin.Get(ctx, client.ObjectKeyFromObject(own), own)
-	})
+	app, own := e.plain(t, "app"), e.own(t)
 	e.start(t)
 	e.bound(t, app, own)
 	t.Log("Then no legacy service account token secrets are generated")
