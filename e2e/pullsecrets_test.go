@@ -67,6 +67,9 @@ func TestPullSecrets(t *testing.T) {
 			t.Errorf("imagePullSecrets %v, want %v", pod.Spec.ImagePullSecrets, want)
 		}
 	})
+	t.Run("check finds nothing wrong", func(t *testing.T) {
+		fleet.must(t, "pull-secrets", "check", "--context", pullContext)
+	})
 	t.Run("the registry moves", func(t *testing.T) {
 		second := imageregistry.Serve(t, p.auth, p.images, pullAudience)
 		p.install(t, second)
