@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/legacy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/removal"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
@@ -23,6 +24,9 @@ type uninstallOptions struct {
 	yes   cli.Yes
 	force bool
 	keep  bool
+	// preset removes the pull secrets with the names of a product as well, whose own
+	// controllers would take them over.
+	preset imagepull.Preset
 }
 
 func newUninstall(env cli.Env) *cobra.Command {
@@ -51,6 +55,7 @@ It can be run again at any time, and continues where it was interrupted.`,
 	cmd.Flags().BoolVar(&o.force, "force", false, "delete pull secrets although Pods name them")
 	cmd.Flags().BoolVar(&o.keep, "keep-secrets", false, "leave the pull secrets, whose tokens expire")
 	cmd.MarkFlagsMutuallyExclusive("force", "keep-secrets")
+	cli.NewEnum(&o.preset, nil, imagepull.OpenShift).AddTo(cmd, "preset", "", "Remove the pull secrets with the names of this product, too; otherwise its own controllers can take them over")
 	cli.AddYesFlag(cmd.Flags(), &o.yes)
 	o.wait.AddTo(cmd, "has no effect: the command always waits")
 	cmd.Flags().Lookup("wait").Hidden = true
@@ -65,7 +70,7 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	left, err := removal.Find(ctx, runner.Client)
+	left, err := o.find(ctx, runner)
 	if err != nil {
 		return err
 	}
@@ -93,7 +98,15 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 	if err := o.remove(ctx, runner); err != nil {
 		return o.wait.TimedOut(err, "the image pull secret controller to be removed", "run the command again; it continues")
 	}
-	return o.done(left)
+	return o.done(ctx, runner, left)
+}
+
+// find looks for the pull secrets that are to be removed.
+func (o *uninstallOptions) find(ctx context.Context, runner *install.Runner) (removal.Left, error) {
+	if o.preset == imagepull.OpenShift {
+		return removal.FindOpenShift(ctx, runner.Client)
+	}
+	return removal.Find(ctx, runner.Client)
 }
 
 // blocked refuses to delete what Pods name.
@@ -146,7 +159,7 @@ func (o *uninstallOptions) removeSecrets(runner *install.Runner) func(context.Co
 		if err := legacy.Release(ctx, runner.Client, held); err != nil {
 			return err
 		}
-		left, err := removal.Find(ctx, runner.Client)
+		left, err := o.find(ctx, runner)
 		if err != nil {
 			return err
 		}
@@ -192,13 +205,19 @@ func (o *uninstallOptions) plan(ctx context.Context, runner *install.Runner, lef
 }
 
 // done says what was removed, and what is left to do.
-func (o *uninstallOptions) done(left removal.Left) error {
+func (o *uninstallOptions) done(ctx context.Context, runner *install.Runner, left removal.Left) error {
 	if _, err := fmt.Fprintln(o.env.Out, "The image pull secret controller was removed."); err != nil {
 		return err
 	}
 	if o.keep && len(left.Secrets) > 0 {
 		o.env.Say("%d pull secrets are left, and their tokens expire. When their Pods are recreated,", len(left.Secrets))
 		o.env.Say("delete them with: %s", o.env.Command("pull-secrets uninstall"))
+		return nil
 	}
-	return nil
+	others, err := removal.FindOpenShift(ctx, runner.Client)
+	if err == nil && len(others.Secrets) > 0 {
+		o.env.Say("%d pull secrets have OpenShift's names and are left to its own controllers. Without those,", len(others.Secrets))
+		o.env.Say("remove them with: %s", o.env.Command("pull-secrets uninstall --preset openshift"))
+	}
+	return err
 }

@@ -29,14 +29,15 @@ func (l *Left) Detach(ctx context.Context, c client.Client) error {
 // changed, and looks again where something has: the list is others' as well.
 func (l *Left) detach(ctx context.Context, c client.Client, account *corev1.ServiceAccount) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		rest := l.without(account)
-		if len(rest) == len(account.ImagePullSecrets) {
+		rest, points := l.without(account), l.points(account)
+		if len(rest) == len(account.ImagePullSecrets) && !points {
 			return nil
 		}
-		patch, err := json.Marshal(map[string]any{
-			"metadata":         map[string]any{"uid": account.UID, "resourceVersion": account.ResourceVersion},
-			"imagePullSecrets": rest,
-		})
+		metadata := map[string]any{"uid": account.UID, "resourceVersion": account.ResourceVersion}
+		if points {
+			metadata["annotations"] = map[string]any{l.pointer: nil}
+		}
+		patch, err := json.Marshal(map[string]any{"metadata": metadata, "imagePullSecrets": rest})
 		if err != nil {
 			return err
 		}
@@ -50,7 +51,7 @@ func (l *Left) detach(ctx context.Context, c client.Client, account *corev1.Serv
 		return err
 	})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write imagePullSecrets of ServiceAccount %s: %w", client.ObjectKeyFromObject(account), err)
+		return fmt.Errorf("take the pull secret out of ServiceAccount %s: %w", client.ObjectKeyFromObject(account), err)
 	}
 	return nil
 }

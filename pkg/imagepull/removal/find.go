@@ -10,13 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/owner"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/pages"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 // Left is what is left of pull secrets.
 type Left struct {
-	// Accounts list pull secrets.
+	// Accounts list pull secrets, or name one.
 	Accounts []corev1.ServiceAccount
 	// Secrets are the pull secrets, without their data.
 	Secrets []metav1.PartialObjectMetadata
@@ -24,6 +25,9 @@ type Left struct {
 	// fail.
 	Pods []types.NamespacedName
 
+	// pointer is the annotation with which ServiceAccounts name pull secrets, if
+	// there is one.
+	pointer string
 	// ours and taken are the names of Secrets that are pull secrets, and of those
 	// that have a name like one and are not.
 	ours, taken sets.Set[types.NamespacedName]
@@ -31,17 +35,45 @@ type Left struct {
 
 // Find looks for what is left. It reads no Secret's data.
 func Find(ctx context.Context, reader client.Reader) (Left, error) {
-	l := Left{ours: sets.New[types.NamespacedName](), taken: sets.New[types.NamespacedName]()}
-	for _, find := range []func(context.Context, client.Reader) error{l.secrets, l.accounts, l.pods} {
-		if err := find(ctx, reader); err != nil {
+	return find(ctx, reader, (*Left).generic)
+}
+
+// FindOpenShift looks as well for pull secrets with OpenShift's names that the
+// controller wrote. OpenShift's own controllers would take them over.
+func FindOpenShift(ctx context.Context, reader client.Reader) (Left, error) {
+	return find(ctx, reader, (*Left).generic, (*Left).openShift)
+}
+
+// step is a part of the search.
+type step func(*Left, context.Context, client.Reader) error
+
+func find(ctx context.Context, reader client.Reader, secrets ...step) (Left, error) {
+	l := &Left{ours: sets.New[types.NamespacedName](), taken: sets.New[types.NamespacedName]()}
+	for _, look := range append(secrets, (*Left).accounts, (*Left).pods) {
+		if err := look(l, ctx, reader); err != nil {
 			return Left{}, fmt.Errorf("look for what is left of pull secrets: %w", err)
 		}
 	}
-	return l, nil
+	return *l, nil
 }
 
-// secrets finds the Secrets that the controller made.
-func (l *Left) secrets(ctx context.Context, reader client.Reader) error {
+// generic finds the Secrets that the controller made.
+func (l *Left) generic(ctx context.Context, reader client.Reader) error {
+	return l.secrets(ctx, reader, ours)
+}
+
+// openShift finds the Secrets with OpenShift's names that the controller wrote.
+func (l *Left) openShift(ctx context.Context, reader client.Reader) error {
+	form := owner.OpenShift()
+	l.pointer = form.Pointer()
+	return l.secrets(ctx, reader, func(secret *metav1.PartialObjectMetadata) bool {
+		_, known := form.Of(&corev1.Secret{ObjectMeta: secret.ObjectMeta, Type: corev1.SecretTypeDockercfg})
+		return known && owner.Wrote(secret)
+	}, form.Select())
+}
+
+// secrets finds those Secrets that are ours.
+func (l *Left) secrets(ctx context.Context, reader client.Reader, ours func(*metav1.PartialObjectMetadata) bool, options ...client.ListOption) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	return pages.Each(ctx, reader, list, func(secret *metav1.PartialObjectMetadata) {
@@ -51,7 +83,7 @@ func (l *Left) secrets(ctx context.Context, reader client.Reader) error {
 			return
 		}
 		l.taken.Insert(client.ObjectKeyFromObject(secret))
-	})
+	}, options...)
 }
 
 // ours reports whether the controller made a Secret: it has its label, names a
@@ -71,7 +103,7 @@ func ours(secret *metav1.PartialObjectMetadata) bool {
 // accounts finds the ServiceAccounts that list a pull secret, or one that is gone.
 func (l *Left) accounts(ctx context.Context, reader client.Reader) error {
 	return pages.Each(ctx, reader, &corev1.ServiceAccountList{}, func(account *corev1.ServiceAccount) {
-		if len(l.without(account)) < len(account.ImagePullSecrets) {
+		if len(l.without(account)) < len(account.ImagePullSecrets) || l.points(account) {
 			l.Accounts = append(l.Accounts, *account)
 		}
 	})
@@ -88,6 +120,12 @@ func (l *Left) without(account *corev1.ServiceAccount) []corev1.LocalObjectRefer
 		}
 	}
 	return rest
+}
+
+// points reports whether a ServiceAccount names a pull secret by its annotation.
+func (l *Left) points(account *corev1.ServiceAccount) bool {
+	name, ok := account.Annotations[l.pointer]
+	return ok && l.ours.Has(types.NamespacedName{Namespace: account.Namespace, Name: name})
 }
 
 // pods finds the Pods that name a pull secret.

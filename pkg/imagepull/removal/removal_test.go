@@ -201,3 +201,57 @@ func TestAnEntryWithoutItsSecretGoes(t *testing.T) {
 		t.Errorf("%v are left", found)
 	}
 }
+
+// TestPullSecretsWithOpenShiftsNames: those that the controller wrote can be removed,
+// with the annotation that names them; those of OpenShift's own controllers stay.
+func TestPullSecretsWithOpenShiftsNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var accounts []*corev1.ServiceAccount
+	for name, manager := range map[string]client.FieldOwner{"ours": "ocm.pullsecret.token", "theirs": "image-pull-secret-controller"} {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, Annotations: map[string]string{names.AnnotationOpenShiftPullSecret: name + "-dockercfg"},
+		}}
+		account.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "first"}, {Name: name + "-dockercfg"}}
+		w.create(t, account)
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "default", Name: name + "-dockercfg",
+				Annotations: map[string]string{
+					names.AnnotationOpenShiftAccount: name, names.AnnotationOpenShiftBinding: names.OpenShiftBound,
+				},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceAccount", Name: name, UID: account.UID}},
+			},
+			Type: corev1.SecretTypeDockercfg, Data: map[string][]byte{corev1.DockerConfigKey: []byte(`{}`)},
+		}
+		if err := w.admin.Create(t.Context(), secret, manager); err != nil {
+			t.Fatal(err)
+		}
+		accounts = append(accounts, account)
+	}
+	if err := remove(t, w.admin); err != nil { // The names are OpenShift's, so it takes them over.
+		t.Fatal(err)
+	}
+	if found := w.secrets(t); len(found) != 2 {
+		t.Fatalf("%v are left", found)
+	}
+	for range 2 { // Once more after everything is done.
+		left, err := removal.FindOpenShift(t.Context(), w.admin)
+		if err == nil {
+			err = errors.Join(left.Detach(t.Context(), w.admin), left.Delete(t.Context(), w.admin))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found := w.secrets(t); !slices.Equal(found, []string{"theirs-dockercfg"}) {
+		t.Errorf("%v are left", found)
+	}
+	for _, account := range accounts {
+		ours := account.Name == "ours"
+		list := w.lists(t, account)
+		if _, points := account.Annotations[names.AnnotationOpenShiftPullSecret]; points == ours || (len(list) == 1) != ours {
+			t.Errorf("%s lists %v and has the annotations %v", account.Name, list, account.Annotations)
+		}
+	}
+}

@@ -2,6 +2,8 @@ package owner
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +19,16 @@ func Account(ctx context.Context, reader client.Reader, namespace string, ref me
 		return nil, client.IgnoreNotFound(err)
 	}
 	return &found, nil
+}
+
+// fieldManagers is how the names of the controllers' field managers begin.
+const fieldManagers = "ocm.pullsecret."
+
+// Wrote reports whether the controllers wrote an object, or a part of it.
+func Wrote(object metav1.Object) bool {
+	return slices.ContainsFunc(object.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
+		return strings.HasPrefix(m.Manager, fieldManagers)
+	})
 }
 
 // Reference is the ServiceAccount as events name it.
