@@ -186,7 +186,8 @@ func (k *checker) those(so func(*inventory.PullSecret) bool) (list []types.Names
 func (k *checker) existing(context.Context) (status checks.Status, message, try string) {
 	var without []types.NamespacedName
 	for _, account := range k.selected {
-		if k.found.Of(account) == nil {
+		secret := k.found.Of(account)
+		if secret == nil || secret.State == inventory.StateLegacy && k.config.Preset != imagepull.OpenShift {
 			without = append(without, account)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/pullsecrets"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -138,6 +139,10 @@ func (o *installOptions) report(outcome install.Outcome, wanted install.PullSecr
 	o.env.Say("The image pull secret controller is installed.")
 	if len(wanted.Controller.Namespaces) > 0 {
 		o.env.Say("%s", cli.Fold("It keeps pull secrets for the ServiceAccounts in: "+strings.Join(wanted.Controller.Namespaces, ", "), "  "))
+		return
+	}
+	if o.pull.Preset() == imagepull.OpenShift {
+		o.env.Say("It keeps pull secrets for all ServiceAccounts that are not opted out.")
 		return
 	}
 	o.env.Say("Opt in with a namespace, or with a ServiceAccount:")

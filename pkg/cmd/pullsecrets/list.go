@@ -61,8 +61,9 @@ func newList(env cli.Env) *cobra.Command {
 		Long: `Show pull secrets: for which registries they are, until when, and in which
 state. Tokens are never shown.
 
-STATE is Valid, or the reason why the controller replaces the token. LISTED says
-whether the ServiceAccount lists the Secret, so that new Pods get it.`,
+STATE is Valid, Legacy for what OpenShift made from a token that never expires,
+or the reason why the controller replaces the token. LISTED says whether the
+ServiceAccount lists the Secret, so that new Pods get it.`,
 		Example: fmt.Sprintf(`  # Pull secrets of all namespaces, with their keys and Pods
   %[1]s pull-secrets list -A -o wide`, env.Name),
 		Args: cobra.NoArgs,
@@ -101,7 +102,7 @@ func (o *listOptions) columns() []cli.Column[inventory.PullSecret] {
 	return append(columns, []cli.Column[row]{
 		{Header: "service account", Value: func(p row) string { return p.ServiceAccount }},
 		{Header: "secret", Value: func(p row) string { return p.Name }},
-		{Header: "hosts", Value: func(p row) string { return strings.Join(p.Hosts, ",") }},
+		{Header: "hosts", Value: func(p row) string { return o.hosts(p) }},
 		{Header: "expires", Value: func(p row) string { return cli.Until(p.Expires, now) }},
 		{Header: "state", Value: func(p row) string { return p.State }},
 		{Header: "listed", Value: func(p row) string { return cli.YesNo(p.Listed) }},
@@ -111,4 +112,13 @@ func (o *listOptions) columns() []cli.Column[inventory.PullSecret] {
 		{Header: "username", Wide: true, Value: func(p row) string { return strings.Join(p.Usernames, ",") }},
 		{Header: "message", Wide: true, Value: func(p row) string { return p.Message }},
 	}...)
+}
+
+// hosts are the registries of a pull secret, only the first of them where the table
+// must stay narrow.
+func (o *listOptions) hosts(p inventory.PullSecret) string {
+	if more := len(p.Hosts) - 1; more > 0 && o.out.Format != cli.Wide {
+		return fmt.Sprintf("%s +%d", p.Hosts[0], more)
+	}
+	return strings.Join(p.Hosts, ",")
 }

@@ -39,7 +39,9 @@ func Read(ctx context.Context, reader client.Reader, namespace string, now time.
 	where := client.InNamespace(namespace)
 	for _, form := range []owner.Form{owner.Generic(), owner.OpenShift()} {
 		err := pages.Each(ctx, reader, &corev1.SecretList{}, func(secret *corev1.Secret) {
-			if account, ok := form.Of(secret); ok {
+			if _, ok := owner.LegacyToken(secret); ok {
+				i.Secrets = append(i.Secrets, legacy(secret))
+			} else if account, ok := form.Of(secret); ok {
 				i.Secrets = append(i.Secrets, pullSecret(secret, account, now))
 			}
 		}, where, form.Select())
@@ -52,7 +54,10 @@ func Read(ctx context.Context, reader client.Reader, namespace string, now time.
 	})
 	for n, secret := range i.Secrets {
 		i.at[types.NamespacedName{Namespace: secret.Namespace, Name: secret.Name}] = n
-		i.of[types.NamespacedName{Namespace: secret.Namespace, Name: secret.ServiceAccount}] = n
+		account := types.NamespacedName{Namespace: secret.Namespace, Name: secret.ServiceAccount}
+		if other, ok := i.of[account]; !ok || i.Secrets[other].State == StateLegacy {
+			i.of[account] = n
+		}
 	}
 	if err := pages.Each(ctx, reader, &corev1.ServiceAccountList{}, i.account, where); err != nil {
 		return nil, fmt.Errorf("read ServiceAccounts: %w", err)

@@ -124,6 +124,36 @@ func TestStates(t *testing.T) {
 	}
 }
 
+// TestLegacy: a pull secret that OpenShift made from a legacy token is one, unless
+// its ServiceAccount has one with a bound token.
+func TestLegacy(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	bound := e.account(t, "both", func(account, secret types.UID) string { return config(account, secret, time.Hour, 11*time.Hour) })
+	e.create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: e.namespace, Name: "old",
+	}, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "old-dockercfg"}}})
+	for _, name := range []string{"old", "both"} {
+		e.create(t, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: name + "-dockercfg", Annotations: map[string]string{
+				corev1.ServiceAccountNameKey: name, names.AnnotationOpenShiftTokenSecret: name + "-token",
+			}},
+			Type: corev1.SecretTypeDockercfg, Data: map[string][]byte{corev1.DockerConfigKey: []byte(`{"registry.example.com":{"auth":"dTpw"}}`)},
+		})
+	}
+	found := e.read(t)
+	if len(found.Secrets) != 3 {
+		t.Fatalf("found %+v", found.Secrets)
+	}
+	old := found.Of(types.NamespacedName{Namespace: e.namespace, Name: "old"})
+	if old == nil || old.State != inventory.StateLegacy || !old.Usable || !old.Listed || len(old.Hosts) != 1 {
+		t.Errorf("%+v", old)
+	}
+	if both := found.Of(types.NamespacedName{Namespace: e.namespace, Name: "both"}); both == nil || both.Name != bound.Name {
+		t.Errorf("%+v", both)
+	}
+}
+
 // TestPods: those that name a pull secret are counted, and those that cannot pull
 // because they are older than its entry are found.
 func TestPods(t *testing.T) {

@@ -13,8 +13,13 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/request"
 )
 
-// StateValid is the state of a pull secret that needs nothing.
-const StateValid = "Valid"
+// States of pull secrets that need nothing.
+const (
+	StateValid = "Valid"
+	// StateLegacy is that of pull secrets which OpenShift made from a token that never
+	// expires.
+	StateLegacy = "Legacy"
+)
 
 // PullSecret is one pull secret. It is part of the stable schema of lists.
 type PullSecret struct {
@@ -31,7 +36,7 @@ type PullSecret struct {
 	// Issued is when the last of its tokens was, and Expires when the first does.
 	Issued  *time.Time `json:"issued,omitempty"`
 	Expires *time.Time `json:"expires,omitempty"`
-	// State is StateValid, or the reason why its tokens are to be replaced, which
+	// State is StateValid, StateLegacy, or the reason why its tokens are to be replaced, which
 	// Message explains.
 	State   string `json:"state"`
 	Message string `json:"message,omitempty"`
@@ -72,6 +77,15 @@ func pullSecret(secret *corev1.Secret, account metav1.OwnerReference, now time.T
 	_, unusable := credential.Unusable().Judge(facts, now)
 	p.Usable = !unusable
 	return p
+}
+
+// legacy is a legacy pull secret. What is in it is not looked at.
+func legacy(secret *corev1.Secret) PullSecret {
+	return PullSecret{
+		Namespace: secret.Namespace, Name: secret.Name, ServiceAccount: secret.Annotations[corev1.ServiceAccountNameKey],
+		Hosts: content.Of(secret).Hosts(), State: StateLegacy, Usable: true,
+		Message: "its token never expires; legacy-tokens migrate replaces it",
+	}
 }
 
 // facts are what the rules need to know.

@@ -6,6 +6,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
 )
 
+// Preset is whose names pull secrets have.
+func (f *Flags) Preset() imagepull.Preset { return f.preset }
+
 // openShift sets what was not set to what OpenShift's controllers do: tokens of the
 // API server, for the two Services that the integrated registry can have.
 func (f *Flags) openShift() {
