@@ -237,7 +237,7 @@ func (s setup) tokens(ctx context.Context, changed *wake.Bell) error {
 	r := &token.Reconciler{
 		Client: s.mgr.GetClient(), Live: s.mgr.GetAPIReader(), Clock: s.Clock,
 		Form: s.form(), Spec: s.Token, Hosts: s.hosts, Keys: s.keys,
-		Limit:  flowcontrol.NewTokenBucketRateLimiter(s.RefreshQPS, max(1, int(s.RefreshQPS))),
+		Limit:  flowcontrol.NewTokenBucketRateLimiter(s.RefreshQPS, 1),
 		Events: s.mgr.GetEventRecorder("pullsecret.token"), Metrics: s.metrics.tokens,
 	}
 	return r.SetupWithManager(ctx, s.mgr, changed)

@@ -113,7 +113,7 @@ func (o *refreshOptions) chosen(ctx context.Context, c client.Client, accounts [
 		}
 		for _, secret := range found.Secrets {
 			account := types.NamespacedName{Namespace: secret.Namespace, Name: secret.ServiceAccount}
-			if o.all || slices.Contains(accounts, account) {
+			if secret.State != inventory.StateLegacy && (o.all || slices.Contains(accounts, account)) {
 				chosen = append(chosen, secret)
 			}
 		}
@@ -122,7 +122,7 @@ func (o *refreshOptions) chosen(ctx context.Context, c client.Client, accounts [
 		if !slices.ContainsFunc(chosen, func(p inventory.PullSecret) bool {
 			return p.Namespace == account.Namespace && p.ServiceAccount == account.Name
 		}) {
-			return nil, cli.NotFoundf("list them with: "+o.env.Command("pull-secrets list -A"), "ServiceAccount %s has no pull secret", account)
+			return nil, cli.NotFoundf("list them with: "+o.env.Command("pull-secrets list -A"), "ServiceAccount %s has no pull secret with a bound token", account)
 		}
 	}
 	return chosen, nil
