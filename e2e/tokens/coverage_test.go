@@ -11,38 +11,38 @@ import (
 	"testing"
 )
 
-// covered is a line of seed 002 and the tests that cover it, as
+// covered is a line of tokensmith's design and the tests that cover it, as
 // "directory.TestName" or "directory.TestName/subtest".
 type covered struct {
 	line  string
 	tests []string
 }
 
-// coverage is seed 002, section by section.
+// coverage is tokensmith's design, section by section.
 func coverage() map[string][]covered {
 	return map[string][]covered{
 		"Objectives": {
-			{"1 tokens from multiple workload clusters", []string{"e2e/tokens.TestSeed002/Objective 1: tokens of several clusters, each by its issuer"}},
-			{"2 no network calls to workload clusters", []string{"e2e/tokens.TestSeed002/Objective 2, Benefits: without any connection to the workload clusters"}},
+			{"1 tokens from multiple workload clusters", []string{"e2e/tokens.TestTokensmith/Objective 1: tokens of several clusters, each by its issuer"}},
+			{"2 no network calls to workload clusters", []string{"e2e/tokens.TestTokensmith/Objective 2, Benefits: without any connection to the workload clusters"}},
 			{"3 the same namespace in the management cluster", []string{
-				"e2e/tokens.TestSeed002/Objective 3: the same namespace in the management cluster", "pkg/extauthz/policy.TestTheSeedsMeaning",
+				"e2e/tokens.TestTokensmith/Objective 3: the same namespace in the management cluster", "pkg/extauthz/policy.TestTokensmithsMeaning",
 			}},
 			{"4 documentation of extracting and configuring JWKS", []string{"pkg/extauthz.TestLinks", "examples/token-authorizer.TestConfiguration"}},
-			{"5 TokenReview goes on working", []string{"e2e/tokens.TestSeed002/Usage, Legacy Mode: TokenReview by --workload-kubeconfig"}},
+			{"5 TokenReview goes on working", []string{"e2e/tokens.TestTokensmith/Usage, Legacy Mode: TokenReview by --workload-kubeconfig"}},
 		},
 		"1 Configuration Structures": {
-			{"name, issuer, jwks_uri, jwks_data", []string{"pkg/extauthz/config.TestTheSeedsForm"}},
-			{"at least one cluster", []string{"e2e/tokens.TestSeed002/at least one cluster"}},
-			{"no duplicate names", []string{"e2e/tokens.TestSeed002/no duplicate names"}},
+			{"name, issuer, jwks_uri, jwks_data", []string{"pkg/extauthz/config.TestTokensmithsForm"}},
+			{"at least one cluster", []string{"e2e/tokens.TestTokensmith/at least one cluster"}},
+			{"no duplicate names", []string{"e2e/tokens.TestTokensmith/no duplicate names"}},
 			{"no duplicate issuers: we take them, told apart by their keys, and refuse a key that is shared", []string{
-				"pkg/extauthz/config.TestOneIssuerForTwoClusters", "pkg/extauthz/jwks.TestOneIssuerTwoClusters", "e2e/tokens.TestSeed002/one key under one issuer",
+				"pkg/extauthz/config.TestOneIssuerForTwoClusters", "pkg/extauthz/jwks.TestOneIssuerTwoClusters", "e2e/tokens.TestTokensmith/one key under one issuer",
 			}},
-			{"jwks_uri or jwks_data", []string{"e2e/tokens.TestSeed002/JWKSURI or JWKSData"}},
-			{"at least one key", []string{"e2e/tokens.TestSeed002/at least one key"}},
+			{"jwks_uri or jwks_data", []string{"e2e/tokens.TestTokensmith/JWKSURI or JWKSData"}},
+			{"at least one key", []string{"e2e/tokens.TestTokensmith/at least one key"}},
 		},
 		"2 Configuration Loader": {
-			{"reads the file", []string{"pkg/extauthz/config.TestLoad", "e2e/tokens.TestSeed002/a file that does not exist"}},
-			{"parses YAML, also keys in it", []string{"pkg/extauthz/config.TestTheSeedsForm", "pkg/extauthz/config.FuzzParse"}},
+			{"reads the file", []string{"pkg/extauthz/config.TestLoad", "e2e/tokens.TestTokensmith/a file that does not exist"}},
+			{"parses YAML, also keys in it", []string{"pkg/extauthz/config.TestTokensmithsForm", "pkg/extauthz/config.FuzzParse"}},
 			{"validates the structure", []string{"pkg/extauthz/config.TestInvalid", "pkg/extauthz/config.TestEveryProblemIsToldAtOnce"}},
 		},
 		"3 JWKS Validation Logic": {
@@ -61,11 +61,11 @@ func coverage() map[string][]covered {
 			{"one interface for both", []string{"pkg/extauthz/review.TestTokenReview", "pkg/extauthz/authorizer.TestTokenExchangeFlow"}},
 		},
 		"5 Command-Line Interface Updates": {
-			{"--clusters-config", []string{"e2e/tokens.TestSeed002/Usage, New Mode: the command line and the configuration example"}},
-			{"--workload-kubeconfig, deprecated", []string{"e2e/tokens.TestSeed002/Usage, Legacy Mode: TokenReview by --workload-kubeconfig"}},
-			{"flags choose the mode", []string{"e2e/tokens.TestSeed002/Benefits, Compatibility: --clusters-config goes before --workload-kubeconfig"}},
+			{"--clusters-config", []string{"e2e/tokens.TestTokensmith/Usage, New Mode: the command line and the configuration example"}},
+			{"--workload-kubeconfig, deprecated", []string{"e2e/tokens.TestTokensmith/Usage, Legacy Mode: TokenReview by --workload-kubeconfig"}},
+			{"flags choose the mode", []string{"e2e/tokens.TestTokensmith/Benefits, Compatibility: --clusters-config goes before --workload-kubeconfig"}},
 			{"only the management cluster's client, no calls to workload clusters", []string{
-				"e2e/tokens.TestSeed002/Objective 2, Benefits: without any connection to the workload clusters",
+				"e2e/tokens.TestTokensmith/Objective 2, Benefits: without any connection to the workload clusters",
 			}},
 		},
 		"6 Documentation": {
@@ -75,43 +75,43 @@ func coverage() map[string][]covered {
 		"7 Integration Tests": {
 			{"multiple clusters", []string{"pkg/extauthz/subject.TestJWKSValidator_Validate"}},
 			{"the cluster by its issuer", []string{"pkg/extauthz/subject.TestJWKSValidator_Validate"}},
-			{"unknown issuers", []string{"e2e/tokens.TestSeed002/Flow 3, Security 5: an issuer that no cluster has"}},
+			{"unknown issuers", []string{"e2e/tokens.TestTokensmith/Flow 3, Security 5: an issuer that no cluster has"}},
 			{"expired tokens", []string{"pkg/extauthz/subject.TestHostileTokens"}},
-			{"invalid signatures", []string{"e2e/tokens.TestSeed002/Flow 5: a signature that is not the key's"}},
+			{"invalid signatures", []string{"e2e/tokens.TestTokensmith/Flow 5: a signature that is not the key's"}},
 			{"malformed tokens", []string{"pkg/extauthz/subject.FuzzParse"}},
 			{"several keys", []string{"pkg/extauthz/subject.TestJWKSValidator_MultipleKeys"}},
 			{"identity from various claim formats", []string{"pkg/extauthz/subject.TestExtractServiceAccountIdentity"}},
 			{"kid in the header, flat and nested tokens (we have API servers make both)", []string{"pkg/extauthz/review.TestLegacyToken", "pkg/extauthz/subject.TestVerifyReal"}},
 		},
 		"Configuration Example": {
-			{"both clusters", []string{"e2e/tokens.TestSeed002/Usage, New Mode: the command line and the configuration example"}},
+			{"both clusters", []string{"e2e/tokens.TestTokensmith/Usage, New Mode: the command line and the configuration example"}},
 		},
 		"Token Validation Flow": {
-			{"1 extract the token", []string{"e2e/tokens.TestSeed002/Flow 1: a missing header, another scheme, an empty token", "pkg/extauthz/server.TestToken"}},
+			{"1 extract the token", []string{"e2e/tokens.TestTokensmith/Flow 1: a missing header, another scheme, an empty token", "pkg/extauthz/server.TestToken"}},
 			{"2 parse the JWT", []string{"pkg/extauthz/subject.FuzzParse"}},
-			{"3 find the cluster", []string{"e2e/tokens.TestSeed002/Flow 3, Security 5: an issuer that no cluster has"}},
+			{"3 find the cluster", []string{"e2e/tokens.TestTokensmith/Flow 3, Security 5: an issuer that no cluster has"}},
 			{"4 get the keys", []string{"pkg/extauthz/config.TestKeySources", "e2e/tokens.TestProviderDown"}},
-			{"5 verify the signature", []string{"e2e/tokens.TestSeed002/Flow 5: a signature that is not the key's"}},
+			{"5 verify the signature", []string{"e2e/tokens.TestTokensmith/Flow 5: a signature that is not the key's"}},
 			{"6 validate the claims", []string{"pkg/extauthz/subject.TestStandardClaims", "pkg/extauthz/subject.TestHostileTokens"}},
 			{"7 extract the identity", []string{"pkg/extauthz/subject.TestExtractServiceAccountIdentity"}},
 			{"8 exchange", []string{
 				"pkg/extauthz/authorizer.TestTokenExchangeFlow",
-				"e2e/tokens.TestSeed002/Flow 8: no ServiceAccount of that name in the management cluster",
+				"e2e/tokens.TestTokensmith/Flow 8: no ServiceAccount of that name in the management cluster",
 			}},
-			{"9 return the response", []string{"e2e/tokens.TestSeed002/Flow 9: the upstream sees the other token and not the first", "pkg/extauthz/server.TestAllowed"}},
+			{"9 return the response", []string{"e2e/tokens.TestTokensmith/Flow 9: the upstream sees the other token and not the first", "pkg/extauthz/server.TestAllowed"}},
 		},
 		"Security Considerations": {
 			{"1 JWKS Trust", []string{
-				"e2e/tokens.TestSeed002/Flow 5, Security 1: a token of a cluster that is not configured, with an issuer that is", "pkg/helpers/jwk.TestParseRefuses",
+				"e2e/tokens.TestTokensmith/Flow 5, Security 1: a token of a cluster that is not configured, with an issuer that is", "pkg/helpers/jwk.TestParseRefuses",
 			}},
 			{"2 Key Rotation", []string{"e2e/tokens.TestRotation"}},
 			{"3 Regular Updates", []string{"e2e/tokens.TestRotation", "pkg/extauthz/jwks.TestRotation", "pkg/issuer/publish.TestRotation"}},
 			{"4 Namespace Isolation", []string{
-				"e2e/tokens.TestSeed002/Security 4: the identity keeps its namespace, and some are never reached", "pkg/extauthz/exchange.TestSameUIDFromTwoClusters",
+				"e2e/tokens.TestTokensmith/Security 4: the identity keeps its namespace, and some are never reached", "pkg/extauthz/exchange.TestSameUIDFromTwoClusters",
 			}},
-			{"5 Issuer Validation", []string{"e2e/tokens.TestSeed002/Flow 3, Security 5: an issuer that no cluster has"}},
+			{"5 Issuer Validation", []string{"e2e/tokens.TestTokensmith/Flow 3, Security 5: an issuer that no cluster has"}},
 		},
-		// The seed counts 23; its list has 24.
+		// tokensmith counts 23; its list has 24.
 		"Testing": {
 			{"TestTokenExchangeFlow", []string{"pkg/extauthz/authorizer.TestTokenExchangeFlow"}},
 			{"TestTokenExchangeServiceAccountNotFound", []string{"pkg/extauthz/authorizer.TestTokenExchangeServiceAccountNotFound"}},

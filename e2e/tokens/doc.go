@@ -6,5 +6,5 @@
 // API server, and between workload and hub stands a proxy that speaks Envoy's
 // protocol.
 //
-// TestCoverage says which test covers which line of seed 002.
+// TestCoverage says which test covers which line of tokensmith's design.
 package tokens

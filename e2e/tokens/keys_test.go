@@ -64,7 +64,7 @@ func newSigner(t *testing.T) signer {
 
 // TestRotation changes a cluster's signing key as Kubernetes has it done, in
 // five steps, while a workload asks all the time. No request may fail before
-// the last step, in which the old key goes (seed 002, Security 2 and 3, "Handles
+// the last step, in which the old key goes (tokensmith's design, Security 2 and 3, "Handles
 // multiple keys per cluster").
 func TestRotation(t *testing.T) {
 	t.Parallel()

@@ -50,7 +50,7 @@ func TestIdentityResumes(t *testing.T) {
 		stop := e.start(t, rest.Wrap)
 		e.awaitReady(t, name, "a1", name+"-a1-agent")
 		stop()
-		if diff := cmp.Diff(bySeed, e.infrastructure(t.Context(), t, name, "a1")); diff != "" {
+		if diff := cmp.Diff(byOwn, e.infrastructure(t.Context(), t, name, "a1")); diff != "" {
 			t.Errorf("killed after write %d (-want +got):\n%s", n, diff)
 		}
 		if total := n + len(rest.About(name)); total > most+1 {
@@ -184,7 +184,7 @@ func TestServerRestart(t *testing.T) {
 	for i := range clusters {
 		name := fmt.Sprintf("c%02d", i)
 		e.awaitReady(t, name, "a1", name+"-a1-agent")
-		e.awaitInfrastructure(t, name, "a1", bySeed...)
+		e.awaitInfrastructure(t, name, "a1", byOwn...)
 	}
 }
 
@@ -202,12 +202,12 @@ func TestTwoManagers(t *testing.T) {
 		name := fmt.Sprintf("c%d", i)
 		e.cluster(t, name)
 		e.create(t, addOn(name, "a1"))
-		e.declare(t, name, "a1", "token", seedUser(name, "a1"))
+		e.declare(t, name, "a1", "token", ownUser(name, "a1"))
 		made := e.awaitReady(t, name, "a1", name+"-a1-agent")
 		e.declare(t, name, "a1", "token", upstreamUser(name, "a1"))
 		e.awaitReady(t, name, "a1", "a1-agent")
 		e.awaitInfrastructure(t, name, "a1", "binding", "role", "upstream account")
-		e.declare(t, name, "a1", "token", seedUser(name, "a1"))
+		e.declare(t, name, "a1", "token", ownUser(name, "a1"))
 		if again := e.awaitReady(t, name, "a1", name+"-a1-agent"); again.UID == made.UID {
 			t.Errorf("%s: the identity that was taken away is still there", name)
 		}
@@ -250,7 +250,7 @@ func TestStaleCache(t *testing.T) {
 	// It makes the second without having seen that the first is there.
 	e.declare(t, "c1", "a1", "token", upstreamUser("c1", "a1"))
 	e.awaitReady(t, "c1", "a1", "a1-agent")
-	e.declare(t, "c1", "a1", "token", seedUser("c1", "a1"))
+	e.declare(t, "c1", "a1", "token", ownUser("c1", "a1"))
 	if again := e.awaitReady(t, "c1", "a1", "c1-a1-agent"); again.UID != first.UID {
 		t.Error("the identity was replaced")
 	}

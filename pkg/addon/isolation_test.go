@@ -136,11 +136,11 @@ func testTokensOfOthers(t *testing.T, who identity) {
 	if err := mint(t, agent, "c1", "c1-mine-agent"); !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		t.Errorf("before there is an identity: %v", err)
 	}
-	if err := patchStatus(t, agent, "c1", "mine", subject(seedUser("c1", "mine"))); err != nil {
+	if err := patchStatus(t, agent, "c1", "mine", subject(ownUser("c1", "mine"))); err != nil {
 		t.Fatal(err)
 	}
 	e.awaitReady(t, "c1", "mine", "c1-mine-agent")
-	e.declare(t, "c2", "mine", "token", seedUser("c2", "mine"))
+	e.declare(t, "c2", "mine", "token", ownUser("c2", "mine"))
 	e.awaitReady(t, "c2", "mine", "c2-mine-agent")
 	eventually(t, "the agent obtains its add-on's token", func(context.Context) (bool, error) {
 		return mint(t, agent, "c1", "c1-mine-agent") == nil, nil
@@ -260,7 +260,7 @@ func testStatusOfAgents(t *testing.T, who identity) {
 	e.awaitPolicy(t, agent, "c1", "a1")
 	e.status(t, "c1", "a1", subject(""))
 	for _, status := range []string{
-		subject(seedUser("c1", "a1")),
+		subject(ownUser("c1", "a1")),
 		subject(upstreamUser("c1", "a1")),
 		subject(names.AddOnUser("c1", "a1", "a1"), own, names.AddOnGroup("a1")),
 		subject(""),
@@ -274,13 +274,13 @@ func testStatusOfAgents(t *testing.T, who identity) {
 		subject("system:admin"),
 		subject(names.ServiceAccountUser("c1", "default")),
 		subject(names.ServiceAccountUser("c2", "c2-a1-agent")),
-		subject(seedUser("c1", "a2")),
+		subject(ownUser("c1", "a2")),
 		subject(names.AddOnUser("c1", "a2", "a2")),
 		subject(names.AddOnUser("c2", "a1", "a1")),
 		// Add-ons whose names begin as this one's.
 		subject(names.AddOnUser("c1", "a1x", "a1x")),
 		subject(names.AddOnUser("c1", "a1-x", "a1")),
-		subject(seedUser("c1", "a1x")),
+		subject(ownUser("c1", "a1x")),
 		subject(names.AddOnUser("c1", "a1", "a1"), names.AddOnClusterGroup("c1", "a1x")),
 		subject(names.AddOnUser("c1", "a1", "a1"), names.AddOnGroup("a1x")),
 		subject(names.AddOnUser("c1", "a1", "a1"), "system:masters"),

@@ -43,8 +43,8 @@ func (e *env) certify(t *testing.T, cluster, name string) {
 	e.setCondition(t, cluster, name, names.ConditionCertificateRotated, "True")
 }
 
-// seedUser and upstreamUser are the subjects of the two spellings.
-func seedUser(cluster, name string) string {
+// ownUser and upstreamUser are the subjects of the two spellings.
+func ownUser(cluster, name string) string {
 	return names.ServiceAccountUser(cluster, names.AddOnServiceAccount(cluster, name))
 }
 
@@ -56,7 +56,7 @@ func upstreamUser(cluster, name string) string {
 func (e *env) tokenAddOn(t *testing.T, cluster, name string) {
 	t.Helper()
 	e.create(t, addOn(cluster, name))
-	e.declare(t, cluster, name, "token", seedUser(cluster, name))
+	e.declare(t, cluster, name, "token", ownUser(cluster, name))
 }
 
 // awaitReady waits until the infrastructure is ready for an account that
@@ -89,7 +89,7 @@ func (e *env) infrastructure(ctx context.Context, t *testing.T, cluster, name st
 	t.Helper()
 	var found []string
 	for what, object := range map[string]client.Object{
-		"seed account":     account(cluster, names.AddOnServiceAccount(cluster, name)),
+		"own account":      account(cluster, names.AddOnServiceAccount(cluster, name)),
 		"upstream account": account(cluster, names.AddOnServiceAccountUpstream(name)),
 		"role":             tokenRole(cluster, name),
 		"binding":          tokenBinding(cluster, name),
@@ -118,7 +118,7 @@ func (e *env) awaitNoCondition(t *testing.T, cluster, name string) {
 	})
 }
 
-var bySeed = []string{"binding", "role", "seed account"}
+var byOwn = []string{"binding", "role", "own account"}
 
 // TestTokenInfrastructure follows the life of identities, each add-on in a
 // cluster of its own.
@@ -211,9 +211,9 @@ func testRepaired(t *testing.T, e *env, c string, _ *interrupt.Writes) {
 		return e.awaitReady(t, c, "a1", c+"-a1-agent").UID != first.UID, nil
 	})
 	e.delete(t, tokenRole(c, "a1"))
-	e.awaitInfrastructure(t, c, "a1", bySeed...)
+	e.awaitInfrastructure(t, c, "a1", byOwn...)
 	e.delete(t, tokenBinding(c, "a1"))
-	e.awaitInfrastructure(t, c, "a1", bySeed...)
+	e.awaitInfrastructure(t, c, "a1", byOwn...)
 	e.merge(t, tokenRole(c, "a1"), `{"rules":[{"apiGroups":[""],"resources":["serviceaccounts/token"],"verbs":["create"]}]}`)
 	eventually(t, "the role is narrow again", func(ctx context.Context) (bool, error) {
 		role := tokenRole(c, "a1")
@@ -261,9 +261,9 @@ func testRespelled(t *testing.T, e *env, c string, _ *interrupt.Writes) {
 	if got := role.Rules[0].ResourceNames; !slices.Equal(got, []string{"a1-agent"}) {
 		t.Errorf("the role is for %v", got)
 	}
-	e.declare(t, c, "a1", "token", seedUser(c, "a1"))
+	e.declare(t, c, "a1", "token", ownUser(c, "a1"))
 	e.awaitReady(t, c, "a1", c+"-a1-agent")
-	e.awaitInfrastructure(t, c, "a1", bySeed...)
+	e.awaitInfrastructure(t, c, "a1", byOwn...)
 }
 
 func testDriver(t *testing.T, e *env, c string, _ *interrupt.Writes) {
@@ -275,11 +275,11 @@ func testDriver(t *testing.T, e *env, c string, _ *interrupt.Writes) {
 	e.setCondition(t, c, "a1", names.ConditionCertificateRotated, "False")
 	e.tokenAddOn(t, c, "marker") // By now the other was looked at.
 	e.awaitReady(t, c, "marker", c+"-marker-agent")
-	e.awaitInfrastructure(t, c, "a1", bySeed...)
+	e.awaitInfrastructure(t, c, "a1", byOwn...)
 	e.setCondition(t, c, "a1", names.ConditionCertificateRotated, "True")
 	e.awaitNoCondition(t, c, "a1")
 	e.awaitInfrastructure(t, c, "a1")
-	e.declare(t, c, "a1", "token", seedUser(c, "a1"))
+	e.declare(t, c, "a1", "token", ownUser(c, "a1"))
 	e.awaitReady(t, c, "a1", c+"-a1-agent")
 	e.declare(t, c, "a1", "", "") // No kubeClient registration at all.
 	e.awaitNoCondition(t, c, "a1")
@@ -296,11 +296,11 @@ func testGone(t *testing.T, e *env, c string, _ *interrupt.Writes) {
 	held := addOn(c, "a2")
 	held.Finalizers = []string{"example.com/held"}
 	e.create(t, held)
-	e.declare(t, c, "a2", "token", seedUser(c, "a2"))
+	e.declare(t, c, "a2", "token", ownUser(c, "a2"))
 	e.awaitReady(t, c, "a2", c+"-a2-agent")
 	e.delete(t, addOn(c, "a2"))
 	e.delete(t, tokenRole(c, "a2")) // It is repaired as ever.
-	e.awaitInfrastructure(t, c, "a2", bySeed...)
+	e.awaitInfrastructure(t, c, "a2", byOwn...)
 	e.awaitReady(t, c, "a2", c+"-a2-agent")
 	e.merge(t, addOn(c, "a2"), `{"metadata":{"finalizers":null}}`)
 	e.awaitInfrastructure(t, c, "a2")
@@ -312,7 +312,7 @@ func testRefused(t *testing.T, e *env, c string, writes *interrupt.Writes) {
 	for _, user := range []string{
 		names.ServiceAccountUser(c, "default"),
 		names.ServiceAccountUser("kube-system", "a1-agent"),
-		seedUser("made", "a1"),
+		ownUser("made", "a1"),
 		names.ServiceAccountUser(c, "a2-agent"),
 		names.ServiceAccountUser(c, c+"-a2-agent"),
 	} {
@@ -328,7 +328,7 @@ func testRefused(t *testing.T, e *env, c string, writes *interrupt.Writes) {
 			t.Errorf("wrote %s", w)
 		}
 	}
-	e.declare(t, c, "a1", "token", seedUser(c, "a1"))
+	e.declare(t, c, "a1", "token", ownUser(c, "a1"))
 	e.awaitReady(t, c, "a1", c+"-a1-agent")
 }
 
@@ -375,11 +375,11 @@ func testSquatted(t *testing.T, e *env, c string, _ *interrupt.Writes) {
 
 func testCollision(t *testing.T, e *env, c string, _ *interrupt.Writes) {
 	t.Helper()
-	first, second := c+"-x", "x" // Upstream's name for the first is the seed's for the second.
+	first, second := c+"-x", "x" // Upstream's name for the first is ours for the second.
 	e.create(t, addOn(c, first), addOn(c, second))
 	e.declare(t, c, first, "token", upstreamUser(c, first))
 	e.awaitReady(t, c, first, c+"-x-agent")
-	e.declare(t, c, second, "token", seedUser(c, second))
+	e.declare(t, c, second, "token", ownUser(c, second))
 	condition := e.awaitNotReady(t, c, second, names.ReasonServiceAccountTaken)
 	if !strings.Contains(condition.Message, "the add-on "+first+" has this identity") {
 		t.Errorf("message %q", condition.Message)
@@ -389,7 +389,7 @@ func testCollision(t *testing.T, e *env, c string, _ *interrupt.Writes) {
 	}
 	// The second going away takes nothing from the first.
 	e.delete(t, addOn(c, second))
-	e.declare(t, c, first, "token", seedUser(c, first))
+	e.declare(t, c, first, "token", ownUser(c, first))
 	e.awaitReady(t, c, first, c+"-"+first+"-agent")
 }
 
@@ -425,7 +425,7 @@ func testWaits(t *testing.T, e *env, c string, writes *interrupt.Writes) {
 	t.Helper()
 	e.create(t, addOn(c, "a1"), addOn(c, "a2"))
 	e.declare(t, c, "a1", "token", names.AddOnUser(c, "a1", "a1"))
-	e.declare(t, c, "a2", "token", seedUser(c, "a2"))
+	e.declare(t, c, "a2", "token", ownUser(c, "a2"))
 	e.awaitReady(t, c, "a2", c+"-a2-agent")
 	for _, w := range writes.About(c) {
 		if strings.Contains(w, "/a1") {
@@ -434,6 +434,6 @@ func testWaits(t *testing.T, e *env, c string, writes *interrupt.Writes) {
 	}
 	e.declare(t, c, "a2", "token", names.AddOnUser(c, "a2", "a2"))
 	e.awaitNotReady(t, c, "a2", names.ReasonWaitingForSubject)
-	e.declare(t, c, "a2", "token", seedUser(c, "a2"))
+	e.declare(t, c, "a2", "token", ownUser(c, "a2"))
 	e.awaitReady(t, c, "a2", c+"-a2-agent")
 }

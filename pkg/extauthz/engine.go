@@ -239,8 +239,8 @@ func (e *engine) review(source Source) error {
 		expiration = policy.DefaultExpiration
 	}
 	spec := policy.Spec{
-		Cluster: review.WorkloadCluster, Seed: true, Self: source.Options.Self,
-		Allow: []policy.Rule{policy.SeedRule(expiration)},
+		Cluster: review.WorkloadCluster, Open: true, Self: source.Options.Self,
+		Allow: []policy.Rule{policy.OpenRule(expiration)},
 	}
 	rules, _ := policy.Compile(spec)
 	if rules == nil {

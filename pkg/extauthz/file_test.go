@@ -19,13 +19,13 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 )
 
-// TestNewMode is seed 002, "Usage", "New Mode": a file of its form works as it
+// TestNewMode is tokensmith's design, "Usage", "New Mode": a file of its form works as it
 // says, and one warning says what it leaves open.
 func TestNewMode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	path := filepath.Join(t.TempDir(), "clusters.yaml")
-	write(t, path, w.seedFile(t))
+	write(t, path, w.openFile(t))
 	w.startReady(t, extauthz.Source{File: path})
 	w.becomes(t, w.token(t), w.user())
 	w.becomes(t, w.token(t, "https://anybody.example.com"), w.user())
@@ -37,7 +37,7 @@ func TestNewMode(t *testing.T) {
 	}
 }
 
-// TestLegacyMode is seed 002, "Usage", "Legacy Mode": --workload-kubeconfig.
+// TestLegacyMode is tokensmith's design, "Usage", "Legacy Mode": --workload-kubeconfig.
 func TestLegacyMode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -57,7 +57,7 @@ func TestSource(t *testing.T) {
 	w := newWorld(t)
 	dir := t.TempDir()
 	open := filepath.Join(dir, "open.yaml")
-	write(t, open, w.seedFile(t))
+	write(t, open, w.openFile(t))
 	broken := filepath.Join(dir, "broken.yaml")
 	write(t, broken, "clusters: [{nam: x}]")
 	for name, tc := range map[string]struct {
@@ -181,8 +181,8 @@ func TestMount(t *testing.T) {
 	stop()
 }
 
-// TestClusters: /clusters tells about each cluster, and what was decided (seed
-// 002, "Future Enhancements" 3 and 5).
+// TestClusters: /clusters tells about each cluster, and what was decided (tokensmith's
+// design, "Future Enhancements" 3 and 5).
 func TestClusters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -262,8 +262,8 @@ clusters:
 `
 }
 
-// seedFile is one in the form of seed 002, without a policy.
-func (w *world) seedFile(t *testing.T) string {
+// openFile is one in tokensmith's form, without a policy.
+func (w *world) openFile(t *testing.T) string {
 	t.Helper()
 	return "clusters:\n- name: workload-cluster-1\n  issuer: " + issuer + "\n  jwks_data: " + string(hub.KeySet(t)) + "\n"
 }

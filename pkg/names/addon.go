@@ -64,7 +64,7 @@ const (
 	// ReasonWaitingForSubject: the agent has taken its ServiceAccount out of the
 	// status and has not named another.
 	ReasonWaitingForSubject = "WaitingForSubject"
-	// ConditionAddOnTokenRefreshed is the seed's name of the condition that the
+	// ConditionAddOnTokenRefreshed is our name of the condition that the
 	// agent sets, ConditionTokenRefreshed upstream's; both are written, with
 	// equal content.
 	ConditionAddOnTokenRefreshed = "AddonTokenRefreshed"

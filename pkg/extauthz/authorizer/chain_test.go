@@ -72,7 +72,7 @@ type world struct {
 }
 
 // newWorld has a namespace of the same name in both clusters, with a
-// ServiceAccount "reader". The rules are the seed's unless some are given.
+// ServiceAccount "reader". The rules are tokensmith's unless some are given.
 func newWorld(tb testing.TB, managed *controlplane.ControlPlane, allow ...policy.Rule) *world {
 	tb.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "app-"}}
@@ -86,7 +86,7 @@ func newWorld(tb testing.TB, managed *controlplane.ControlPlane, allow ...policy
 	w.keys.add(tb, "c1", managed)
 	w.spec = policy.Spec{Cluster: "c1", Path: "clusters[0]", Allow: allow}
 	if len(allow) == 0 {
-		w.spec.Allow, w.spec.Seed = []policy.Rule{policy.SeedRule(time.Hour)}, true
+		w.spec.Allow, w.spec.Open = []policy.Rule{policy.OpenRule(time.Hour)}, true
 	}
 	config := hub.ConfigForAccount(tb, names.HubNamespace, names.TokenAuthorizer)
 	w.requests = interrupt.Count(func(write, _ string) bool { return strings.HasSuffix(write, "/token") })
@@ -99,7 +99,7 @@ func newWorld(tb testing.TB, managed *controlplane.ControlPlane, allow ...policy
 	if w.Authorizer, err = authorizer.New(authorizer.Config{Exchanger: w.exchanger}); err != nil {
 		tb.Fatal(err)
 	}
-	w.configure(tb, 1, &subject.Rules{Seed: true, Skew: subject.DefaultSkew})
+	w.configure(tb, 1, &subject.Rules{Open: true, Skew: subject.DefaultSkew})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { _ = w.exchanger.Run(ctx) })
@@ -167,13 +167,13 @@ func TestGenerationBump(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.configure(t, 2, &subject.Rules{Seed: true, Skew: subject.DefaultSkew})
+	w.configure(t, 2, &subject.Rules{Open: true, Skew: subject.DefaultSkew})
 	second, err := w.Authorize(t.Context(), request)
 	if err != nil || second.Cached || second.Token.ID == first.Token.ID {
 		t.Errorf("under new rules: cached %v, %v", second.Cached, err)
 	}
-	w.spec.Allow, w.spec.Seed = []policy.Rule{{Namespaces: []string{"elsewhere"}, MapTo: policy.Mapping{Namespace: w.namespace, Name: "reader"}}}, false
-	w.configure(t, 3, &subject.Rules{Seed: true, Skew: subject.DefaultSkew})
+	w.spec.Allow, w.spec.Open = []policy.Rule{{Namespaces: []string{"elsewhere"}, MapTo: policy.Mapping{Namespace: w.namespace, Name: "reader"}}}, false
+	w.configure(t, 3, &subject.Rules{Open: true, Skew: subject.DefaultSkew})
 	if _, err := w.Authorize(t.Context(), request); err == nil || verdict.Of(err).Reason != verdict.NotAllowed {
 		t.Errorf("once it is not allowed any more: %v", err)
 	}

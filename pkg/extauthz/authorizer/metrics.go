@@ -28,7 +28,7 @@ const (
 	failed  = "error"
 )
 
-// metrics are those of tokens.md 1.11.9 that belong to whole requests.
+// metrics are those about whole requests.
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec

@@ -61,9 +61,9 @@ func parse(t *testing.T, text string, opts config.Options) *config.Config {
 	return got
 }
 
-// TestTheSeedsForm: a file of tokensmith's loads as it is, with jwks_data as YAML
+// TestTokensmithsForm: a file of tokensmith's loads as it is, with jwks_data as YAML
 // or as a JSON string, and means what it says.
-func TestTheSeedsForm(t *testing.T) {
+func TestTokensmithsForm(t *testing.T) {
 	t.Parallel()
 	one, two := keySet(t, "abc123"), keySet(t, "0123")
 	got := parse(t, fmt.Sprintf(`
@@ -97,7 +97,7 @@ clusters:
 		t.Errorf("jwks_uri is %q", uri)
 	}
 	for _, c := range got.Clusters {
-		if !c.Token.Seed || len(c.Token.Audiences) > 0 || c.Token.MaxAge != 0 {
+		if !c.Token.Open || len(c.Token.Audiences) > 0 || c.Token.MaxAge != 0 {
 			t.Errorf("%s: %+v", c.Name(), c.Token)
 		}
 		grant, err := c.Policy.Decide(subject.Identity{Cluster: c.Name(), Account: subject.Account{Namespace: "app", Name: "sa", UID: "u"}})
@@ -107,7 +107,7 @@ clusters:
 	}
 }
 
-func TestStrictRefusesTheSeedsForm(t *testing.T) {
+func TestStrictRefusesTokensmithsForm(t *testing.T) {
 	t.Parallel()
 	_, err := config.Parse(fmt.Appendf(nil, "clusters: [{name: a, issuer: b, jwks_data: %s}]", keySet(t, "k")), config.Options{Strict: true})
 	var invalid *config.InvalidError
@@ -162,7 +162,7 @@ deny:
 		keys.Source.Auth.TokenFile != "/etc/token" || len(keys.Pins) != 2 || keys.StaleFor != 2*time.Hour {
 		t.Errorf("keys %+v", keys)
 	}
-	if token := c.Token; token.MaxAge != 30*time.Minute || token.Skew != 20*time.Second || !token.Legacy || token.Seed || token.RequirePod ||
+	if token := c.Token; token.MaxAge != 30*time.Minute || token.Skew != 20*time.Second || !token.Legacy || token.Open || token.RequirePod ||
 		!slices.Equal(token.Audiences, []string{"https://hub.example.com", "https://other.example.com"}) {
 		t.Errorf("token rules %+v", token)
 	}

@@ -252,8 +252,8 @@ func (f *file) tokensmith(d *openDocument) {
 	for i, e := range d.Clusters {
 		c := b.begin(e.Name, "clusters["+strconv.Itoa(i)+"]")
 		c.tokens(v1alpha1.TokenRules{}, false)
-		c.out.Token.Seed, c.out.Token.MaxAge, c.out.Spec.Seed = true, 0, true
-		c.out.Spec.Allow = []policy.Rule{policy.SeedRule(b.opts.Expiration)}
+		c.out.Token.Open, c.out.Token.MaxAge, c.out.Spec.Open = true, 0, true
+		c.out.Spec.Allow = []policy.Rule{policy.OpenRule(b.opts.Expiration)}
 		c.out.Keys.Issuer, c.out.Keys.Source.URI = e.Issuer, e.JWKSURI
 		f.add(i, c, c.inline("jwks_data", e.JWKSData))
 	}

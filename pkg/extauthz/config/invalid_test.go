@@ -43,12 +43,12 @@ func TestInvalid(t *testing.T) {
 	cluster := func(fields string) string {
 		return "defaults: {audiences: [x]}\nclusters:\n- {name: c, issuer: i, keys: {jwksURI: 'https://a'}, " + fields + "}"
 	}
-	seed := func(name, issuer string) string {
+	entry := func(name, issuer string) string {
 		return fmt.Sprintf("- {name: %s, issuer: %q, jwks_data: %s}\n", name, issuer, keys)
 	}
 	for _, tc := range []struct{ name, text, want string }{
 		{"no cluster", "", "clusters: at least one cluster must be configured"},
-		{"a duplicate name", "clusters:\n" + seed("a", "i") + seed("a", "j"), `clusters[1].name: clusters[0] is called "a" too`},
+		{"a duplicate name", "clusters:\n" + entry("a", "i") + entry("a", "j"), `clusters[1].name: clusters[0] is called "a" too`},
 		{"neither URI nor data", "clusters: [{name: a, issuer: i}]", "in tokensmith's form jwks_uri or jwks_data"},
 		{"a policy in tokensmith's form", "clusters: [{name: a, issuer: i, jwks_uri: https://a, allow: []}]", `unknown field "clusters[0].allow"; jwks_uri and jwks_data are tokensmith's form, which has no policy`},
 		{"both forms", "clusters: [{name: a, issuer: i, jwks_uri: https://a}, {name: b, issuer: i, keys: {discovery: {}}}]", `unknown field "clusters[1].keys"`},
@@ -57,7 +57,7 @@ func TestInvalid(t *testing.T) {
 		{"no name", "clusters: [{issuer: i, jwks_uri: https://a}]", "clusters[0].name: the name is missing"},
 		{"a name with a control character", `clusters: [{name: "a\n", issuer: i, jwks_uri: https://a}]`, "cannot name a cluster"},
 		{"no issuer", "clusters: [{name: a, jwks_uri: https://a}]", "issuer is required"},
-		{"one key for two clusters of one issuer", "clusters:\n" + seed("a", "i") + seed("b", "i"), `the key k is also a key of cluster "a" (`},
+		{"one key for two clusters of one issuer", "clusters:\n" + entry("a", "i") + entry("b", "i"), `the key k is also a key of cluster "a" (`},
 		{"two sources", "clusters: [{name: a, issuer: i, jwks_uri: https://a, jwks_data: " + keys + "}]", "exactly one source of keys is possible"},
 		{"a private key", `clusters: [{name: a, issuer: i, jwks_data: {keys: [{kty: oct, kid: k, k: c2VjcmV0}]}}]`, "secret key material"},
 		{"a key set that is no JSON", "clusters: [{name: a, issuer: i, jwks_data: nonsense}]", "the key set cannot be used"},

@@ -73,7 +73,7 @@ func named(name string) func(outcome) bool {
 	return func(o outcome) bool { return o.name == name && o.err == nil }
 }
 
-// TestWatchAConfigMap (seed 002, "Future Enhancements" 2) does what a kubelet does: each version has a directory of
+// TestWatchAConfigMap (tokensmith's design, "Future Enhancements" 2) does what a kubelet does: each version has a directory of
 // its own, and one link is replaced.
 func TestWatchAConfigMap(t *testing.T) {
 	t.Parallel()

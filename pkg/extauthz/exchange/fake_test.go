@@ -125,7 +125,7 @@ func TestOutageDuringRenewal(t *testing.T) {
 }
 
 // TestSlowHub: callers with 200 ms are told to come back, and their request's
-// token is there when they do (tokens.md 1.11.5).
+// token is there when they do.
 func TestSlowHub(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

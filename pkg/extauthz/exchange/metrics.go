@@ -9,7 +9,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
-// metrics are those of tokens.md 1.11.9 that belong to the exchange.
+// metrics are those about the exchange.
 type metrics struct {
 	total   *prometheus.CounterVec
 	hits    prometheus.Counter

@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
-// key is all that a token depends on (tokens.md 1.7, W1). Two requests that
+// key is all that a token depends on. Two requests that
 // differ in anything that a managed cluster controls never meet.
 type key struct {
 	cluster    string

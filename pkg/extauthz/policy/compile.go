@@ -48,7 +48,7 @@ func Compile(s Spec) (*Rules, []Finding) {
 		rep.path = join(s.Path, fmt.Sprintf("allow[%d]", i))
 		c := compileRule(s, allow, rep)
 		c.name, c.path = fmt.Sprintf("%s/allow[%d]", s.Cluster, i), rep.path
-		if s.Seed {
+		if s.Open {
 			c.name, c.path = s.Cluster+"/same-name", s.Path
 		}
 		r.rules = append(r.rules, c)
@@ -129,7 +129,7 @@ func (c *rule) mapping(s Spec, m Mapping, rep *report) {
 		rep.add(Error, "mapTo", `put a dot between the placeholders, as in "{namespace}.{name}", and use {name} once`,
 			"two ServiceAccounts of the cluster can become the same one of the hub (a-b + c and a + b-c)")
 	}
-	if !s.Seed {
+	if !s.Open {
 		c.bounded(rep)
 	}
 }

@@ -27,7 +27,7 @@ func LintOne(s Spec) []Finding {
 	for i := range rules.rules {
 		rep := &report{path: rules.rules[i].path}
 		rules.lint(i, rep)
-		if !s.Seed { // What a seed's file opens is said once, for the whole file.
+		if !s.Open { // What a file in tokensmith's form opens is said once, for the whole file.
 			rules.advise(i, rep)
 		}
 		findings = append(findings, rep.findings...)
@@ -227,7 +227,7 @@ func LintTogether(specs []Spec) []Finding {
 	)
 	for _, s := range specs {
 		rules, _ := Compile(s)
-		if rules == nil || s.Seed {
+		if rules == nil || s.Open {
 			continue
 		}
 		clusters = append(clusters, s.Cluster)

@@ -185,10 +185,10 @@ func TestNoRulesAtAllAllowNothing(t *testing.T) {
 	}
 }
 
-// TestTheSeedsMeaning: seed 002, "Objectives" 3, minus what is always denied.
-func TestTheSeedsMeaning(t *testing.T) {
+// TestTokensmithsMeaning: tokensmith's design, "Objectives" 3, minus what is always denied.
+func TestTokensmithsMeaning(t *testing.T) {
 	t.Parallel()
-	rules := compile(t, policy.Spec{Cluster: "c1", Allow: []policy.Rule{policy.SeedRule(2 * time.Hour)}, Seed: true})
+	rules := compile(t, policy.Spec{Cluster: "c1", Allow: []policy.Rule{policy.OpenRule(2 * time.Hour)}, Open: true})
 	grant, err := rules.Decide(identity("c1", "default", "any.thing"))
 	if err != nil || grant.Target.Namespace != "default" || grant.Target.Name != "any.thing" ||
 		grant.Target.Expiration != 2*time.Hour || grant.Rule != "c1/same-name" {

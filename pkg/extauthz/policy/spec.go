@@ -36,9 +36,9 @@ type Spec struct {
 	Deny []Deny
 	// Self is the authorizer's own ServiceAccount, which is never a target.
 	Self Account
-	// Seed is set for a file without any policy: Allow is SeedRule,
+	// Open is set for a file without any policy: Allow is OpenRule,
 	// and what it leaves open is known and warned about.
-	Seed bool
+	Open bool
 }
 
 // Account is a ServiceAccount of the hub.
@@ -95,8 +95,8 @@ func AlwaysDenied() []Deny {
 	return []Deny{{TargetNamespaces: []string{"kube-*", names.OperatorNamespace + "*"}}}
 }
 
-// SeedRule is what a file without a policy means: the same namespace and name for
+// OpenRule is what a file without a policy means: the same namespace and name for
 // everybody.
-func SeedRule(expiration time.Duration) Rule {
+func OpenRule(expiration time.Duration) Rule {
 	return Rule{MapTo: Same(), Target: TargetSpec{Expiration: expiration}}
 }

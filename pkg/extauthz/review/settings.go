@@ -42,7 +42,7 @@ type Settings struct {
 	// server as well and its ServiceAccount may create TokenReviews.
 	Self bool
 	// Audiences are ours, one of which the API server must confirm. Empty, for
-	// seed-shaped files alone, leaves it at the API server's own.
+	// files in tokensmith's form alone, leaves it at the API server's own.
 	Audiences []string
 }
 

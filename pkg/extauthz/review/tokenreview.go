@@ -48,7 +48,7 @@ func NewTokenReview(config *rest.Config) (*TokenReview, error) {
 }
 
 // Verify returns the identity that token proves, of the cluster WorkloadCluster,
-// or a verdict.Error. As in the seed, a token counts that is for the API server
+// or a verdict.Error. As in tokensmith, a token counts that is for the API server
 // itself.
 func (v *TokenReview) Verify(ctx context.Context, token string) (subject.Identity, error) {
 	switch {

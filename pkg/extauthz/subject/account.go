@@ -21,7 +21,7 @@ func (a *attempt) checkClaimsForm() *verdict.Error {
 		return nil
 	case !a.claims.flat:
 		return verdict.Refuse(verdict.ClaimsMismatch, "it is no ServiceAccount's token: it has no claim kubernetes.io")
-	case !a.rules.Legacy && !a.rules.Seed:
+	case !a.rules.Legacy && !a.rules.Open:
 		return verdict.Refuse(verdict.LegacyToken,
 			"it is a Secret's token, which has no audience and never ends; use a token of a TokenRequest or a projected volume")
 	}
@@ -35,7 +35,7 @@ func (a *attempt) checkAudience() *verdict.Error {
 	switch {
 	case slices.ContainsFunc(has, isProof):
 		return verdict.Refuse(verdict.WrongAudience, "it proves to the hub which key its cluster signs with, and is for nothing else")
-	case a.rules.Seed && len(want) == 0:
+	case a.rules.Open && len(want) == 0:
 		return nil
 	case a.identity.Token.Legacy && len(has) == 0:
 		return nil
@@ -104,7 +104,7 @@ func (a *attempt) foundSignature() string {
 }
 
 func (a *attempt) foundRules() string {
-	if a.rules.Seed {
+	if a.rules.Open {
 		return "those of a file without a policy: no audience, no oldest age"
 	}
 	return "those of the cluster " + a.identity.Cluster

@@ -59,7 +59,7 @@ func TestAProofOpensNothing(t *testing.T) {
 	t.Parallel()
 	h := newHostile(t)
 	proof := names.IssuerProofAudience("c1", "uid")
-	for _, rules := range []*subject.Rules{strict(), {Seed: true}, {Audiences: []string{proof}}} {
+	for _, rules := range []*subject.Rules{strict(), {Open: true}, {Audiences: []string{proof}}} {
 		for _, audiences := range [][]string{{proof}, {audience, proof}} {
 			_, err := subject.NewVerifier(h.keys, always(rules), h.now()).Verify(t.Context(), h.changed(t, object{"aud": audiences}))
 			wantReason(t, err, verdict.WrongAudience)

@@ -86,7 +86,7 @@ func accounts() []hostileCase {
 		{name: "no subject", token: changed(object{"sub": nil}), want: verdict.ClaimsMismatch},
 		{name: "a subject that is a person", token: changed(object{"sub": "alice"}), want: verdict.ClaimsMismatch},
 		{name: "nested and flat claims", token: func(tb testing.TB, h *hostile) string { tb.Helper(); return h.changed(tb, h.flat(tb)) }, want: verdict.ClaimsMismatch},
-		{name: "nested and flat claims, from a file like the seed's", token: func(tb testing.TB, h *hostile) string { tb.Helper(); return h.changed(tb, h.flat(tb)) }, rules: seedRules, want: verdict.ClaimsMismatch},
+		{name: "nested and flat claims, from a file like tokensmith's", token: func(tb testing.TB, h *hostile) string { tb.Helper(); return h.changed(tb, h.flat(tb)) }, rules: openRules, want: verdict.ClaimsMismatch},
 
 		{name: "a repeated claim", token: raw(`"sub":"system:serviceaccount:kube-system:admin"`), want: verdict.Malformed},
 		{name: "a repeated claim, escaped", token: raw(`"\u0073ub":"system:serviceaccount:kube-system:admin"`), want: verdict.Malformed},
@@ -103,7 +103,7 @@ func accounts() []hostileCase {
 	}
 }
 
-func seedRules(r *subject.Rules) { *r = subject.Rules{Seed: true, Skew: subject.DefaultSkew} }
+func openRules(r *subject.Rules) { *r = subject.Rules{Open: true, Skew: subject.DefaultSkew} }
 
 func legacies() []hostileCase {
 	taken := func(r *subject.Rules) { r.Legacy = true }
@@ -125,24 +125,24 @@ func legacies() []hostileCase {
 	}
 }
 
-// seeds are about a file of seed 002's shape.
-func seeds() []hostileCase {
+// opens are about a file of tokensmith's form.
+func opens() []hostileCase {
 	return []hostileCase{
-		{name: "seed: no audience is taken", token: changed(object{"aud": nil}), rules: seedRules},
-		{name: "seed: another audience is taken", token: changed(object{"aud": "x"}), rules: seedRules},
+		{name: "open: no audience is taken", token: changed(object{"aud": nil}), rules: openRules},
+		{name: "open: another audience is taken", token: changed(object{"aud": "x"}), rules: openRules},
 		{
-			name: "seed: another audience is refused if one is configured", token: changed(object{"aud": "x"}),
-			rules: func(r *subject.Rules) { seedRules(r); r.Audiences = []string{audience} }, want: verdict.WrongAudience,
+			name: "open: another audience is refused if one is configured", token: changed(object{"aud": "x"}),
+			rules: func(r *subject.Rules) { openRules(r); r.Audiences = []string{audience} }, want: verdict.WrongAudience,
 		},
-		{name: "seed: no date of issue is taken", token: changed(object{"iat": nil}), rules: seedRules},
-		{name: "seed: an old token is taken until its end", token: after(map[string]int64{"iat": -7200}), rules: seedRules},
-		{name: "seed: a bound token without end", token: changed(object{"exp": nil}), rules: seedRules, want: verdict.Expired},
-		{name: "seed: a bound token after its end", token: changed(object{"exp": 1}), rules: seedRules, want: verdict.Expired},
-		{name: "seed: a bound token before its beginning", token: after(map[string]int64{"nbf": 60}), rules: seedRules, want: verdict.NotYetValid},
-		{name: "seed: a Secret's token is taken", token: legacy(nil), rules: seedRules},
-		{name: "seed: a Secret's token after its end", token: legacy(object{"exp": 1}), rules: seedRules, want: verdict.Expired},
-		{name: "seed: a Secret's token before its beginning", token: legacy(object{"nbf": int64(1e11)}), rules: seedRules, want: verdict.NotYetValid},
-		{name: "seed: a contradicting subject", token: changed(object{"sub": "system:serviceaccount:a:b"}), rules: seedRules, want: verdict.ClaimsMismatch},
-		{name: "seed: an empty UID", token: legacy(object{"kubernetes.io/serviceaccount/service-account.uid": ""}), rules: seedRules, want: verdict.ClaimsMismatch},
+		{name: "open: no date of issue is taken", token: changed(object{"iat": nil}), rules: openRules},
+		{name: "open: an old token is taken until its end", token: after(map[string]int64{"iat": -7200}), rules: openRules},
+		{name: "open: a bound token without end", token: changed(object{"exp": nil}), rules: openRules, want: verdict.Expired},
+		{name: "open: a bound token after its end", token: changed(object{"exp": 1}), rules: openRules, want: verdict.Expired},
+		{name: "open: a bound token before its beginning", token: after(map[string]int64{"nbf": 60}), rules: openRules, want: verdict.NotYetValid},
+		{name: "open: a Secret's token is taken", token: legacy(nil), rules: openRules},
+		{name: "open: a Secret's token after its end", token: legacy(object{"exp": 1}), rules: openRules, want: verdict.Expired},
+		{name: "open: a Secret's token before its beginning", token: legacy(object{"nbf": int64(1e11)}), rules: openRules, want: verdict.NotYetValid},
+		{name: "open: a contradicting subject", token: changed(object{"sub": "system:serviceaccount:a:b"}), rules: openRules, want: verdict.ClaimsMismatch},
+		{name: "open: an empty UID", token: legacy(object{"kubernetes.io/serviceaccount/service-account.uid": ""}), rules: openRules, want: verdict.ClaimsMismatch},
 	}
 }

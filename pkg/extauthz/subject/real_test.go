@@ -31,7 +31,7 @@ func TestVerifyReal(t *testing.T) {
 		Pod:  subject.Object{Name: w.pod.Name, UID: string(w.pod.UID)},
 		Node: subject.Object{Name: w.node.Name, UID: string(w.node.UID)},
 	}
-	seed := func(r *subject.Rules) { *r = subject.Rules{Seed: true, Skew: subject.DefaultSkew} }
+	open := func(r *subject.Rules) { *r = subject.Rules{Open: true, Skew: subject.DefaultSkew} }
 	tests := []struct {
 		name   string
 		spec   authenticationv1.TokenRequestSpec
@@ -64,12 +64,12 @@ func TestVerifyReal(t *testing.T) {
 			rules: func(r *subject.Rules) { r.Audiences = []string{issuer}; r.MaxAge = 0 },
 			spec:  authenticationv1.TokenRequestSpec{BoundObjectRef: toPod(w), ExpirationSeconds: ptr.To[int64](3607)},
 		},
-		{name: "a seed-shaped file takes a token for any audience", rules: seed},
-		{name: "and one for a named audience", rules: seed, spec: ours()},
-		{name: "and one bound to a Pod", rules: seed, spec: authenticationv1.TokenRequestSpec{BoundObjectRef: toPod(w)}, bound: pod},
+		{name: "a file in tokensmith's form takes a token for any audience", rules: open},
+		{name: "and one for a named audience", rules: open, spec: ours()},
+		{name: "and one bound to a Pod", rules: open, spec: authenticationv1.TokenRequestSpec{BoundObjectRef: toPod(w)}, bound: pod},
 		{name: "a Secret's token is refused", legacy: true, want: verdict.LegacyToken},
 		{name: "a Secret's token is taken where that is allowed", legacy: true, rules: func(r *subject.Rules) { r.Legacy = true }, bound: subject.Binding{Secret: subject.Object{Name: "legacy"}}},
-		{name: "a Secret's token is taken by a seed-shaped file", legacy: true, rules: seed, bound: subject.Binding{Secret: subject.Object{Name: "legacy"}}},
+		{name: "a Secret's token is taken by a file in tokensmith's form", legacy: true, rules: open, bound: subject.Binding{Secret: subject.Object{Name: "legacy"}}},
 	}
 	legacy := w.legacyToken(t)
 	for _, tt := range tests {

@@ -29,9 +29,9 @@ type Rules struct {
 	// audience and never end; an audience or an end that one has all the same
 	// is checked.
 	Legacy bool
-	// Seed takes tokens as a file without a policy has them taken: flat and nested claims, and no
+	// Open takes tokens as a file without a policy has them taken: flat and nested claims, and no
 	// audience unless Audiences are set.
-	Seed bool
+	Open bool
 }
 
 // Step is one check of a token, for explanations.

@@ -31,9 +31,9 @@ func TestToken(t *testing.T) {
 	}
 	f.serve(t, "one", names.AddOnServiceAccount(f.cluster, "one"))
 	refreshed := f.condition(t, "one", names.ConditionTokenRefreshed, metav1.ConditionTrue, names.ReasonAddOnTokenRefreshed)
-	seed := f.condition(t, "one", names.ConditionAddOnTokenRefreshed, metav1.ConditionTrue, names.ReasonAddOnTokenRefreshed)
-	if refreshed.Message != seed.Message {
-		t.Errorf("%q and %q differ", refreshed.Message, seed.Message)
+	own := f.condition(t, "one", names.ConditionAddOnTokenRefreshed, metav1.ConditionTrue, names.ReasonAddOnTokenRefreshed)
+	if refreshed.Message != own.Message {
+		t.Errorf("%q and %q differ", refreshed.Message, own.Message)
 	}
 	secret := f.secret(t, "one-hub-kubeconfig")
 	keys := slices.Sorted(maps.Keys(secret.Data))
@@ -45,7 +45,7 @@ func TestToken(t *testing.T) {
 	}
 	// Since when the token is there, people read from the condition's time.
 	expires, err := time.Parse(time.RFC3339, string(secret.Data["expiration"]))
-	if life := expires.Sub(refreshed.LastTransitionTime.Time); err != nil || life != time.Hour || !seed.LastTransitionTime.Equal(&refreshed.LastTransitionTime) {
+	if life := expires.Sub(refreshed.LastTransitionTime.Time); err != nil || life != time.Hour || !own.LastTransitionTime.Equal(&refreshed.LastTransitionTime) {
 		t.Errorf("the condition is of %v, %v before the end (%v)", refreshed.LastTransitionTime, life, err)
 	}
 	hub, err := kubeconfig.ParseHub(secret.Data["kubeconfig"])

@@ -53,7 +53,7 @@ func NewAddOn(config Config) *AddOn {
 // Declare implements driver.AddOn: driver token, and as the subject the user of
 // a ServiceAccount, without groups. Which of the two allowed ServiceAccounts it
 // is, the hub has the last word, so that a hub that makes upstream's is
-// followed. Until it has spoken an allowed one stays and the seed's is the
+// followed. Until it has spoken an allowed one stays, and ours is the
 // first. Our own hub follows the subject; whoever writes the status must
 // therefore do so against the add-on as it was seen here (optimistic lock), or
 // both sides could follow each other in turns.

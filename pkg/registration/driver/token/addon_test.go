@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	seedUser     = "system:serviceaccount:c1:c1-a-agent"
+	ownUser      = "system:serviceaccount:c1:c1-a-agent"
 	upstreamUser = "system:serviceaccount:c1:a-agent"
 )
 
@@ -66,21 +66,21 @@ func TestDeclare(t *testing.T) {
 		message      string
 		want         string
 	}{
-		{name: "nothing yet", registration: addonv1beta1.RegistrationConfig{Type: addonv1beta1.KubeClient}, want: seedUser},
-		{name: "no subject", registration: kubeClient("", ""), want: seedUser},
-		{name: "a subject of the csr driver", registration: kubeClient("csr", names.AddOnUser("c1", "a", "a"), names.AddOnGroup("a")), want: seedUser},
-		{name: "the same with the driver declared already", registration: kubeClient("token", names.AddOnUser("c1", "a", "a"), names.AddOnGroup("a")), want: seedUser},
-		{name: "the seed's", registration: kubeClient("token", seedUser), want: seedUser},
+		{name: "nothing yet", registration: addonv1beta1.RegistrationConfig{Type: addonv1beta1.KubeClient}, want: ownUser},
+		{name: "no subject", registration: kubeClient("", ""), want: ownUser},
+		{name: "a subject of the csr driver", registration: kubeClient("csr", names.AddOnUser("c1", "a", "a"), names.AddOnGroup("a")), want: ownUser},
+		{name: "the same with the driver declared already", registration: kubeClient("token", names.AddOnUser("c1", "a", "a"), names.AddOnGroup("a")), want: ownUser},
+		{name: "ours", registration: kubeClient("token", ownUser), want: ownUser},
 		{name: "upstream's stays", registration: kubeClient("token", upstreamUser), want: upstreamUser},
 		{name: "groups go", registration: kubeClient("token", upstreamUser, "g"), want: upstreamUser},
-		{name: "another ServiceAccount", registration: kubeClient("token", "system:serviceaccount:c1:admin"), want: seedUser},
-		{name: "another namespace", registration: kubeClient("token", "system:serviceaccount:c2:a-agent"), want: seedUser},
-		{name: "the hub made the seed's", registration: kubeClient("token", upstreamUser), status: "True", message: "ServiceAccount c1/c1-a-agent (UID: 1) is ready", want: seedUser},
-		{name: "the hub made upstream's", registration: kubeClient("token", seedUser), status: "True", message: "ServiceAccount c1/a-agent (UID: 1) is ready", want: upstreamUser},
-		{name: "the hub is not ready", registration: kubeClient("token", seedUser), status: "False", message: "ServiceAccount c1/a-agent (UID: 1) is ready", want: seedUser},
-		{name: "the hub made another", registration: kubeClient("token", seedUser), status: "True", message: "ServiceAccount c1/admin (UID: 1) is ready", want: seedUser},
-		{name: "the hub made one elsewhere", registration: kubeClient("token", seedUser), status: "True", message: "ServiceAccount c2/a-agent (UID: 1) is ready", want: seedUser},
-		{name: "another add-on's", registration: kubeClient("token", seedUser), status: "True", message: "ServiceAccount c1/c1-b-agent (UID: 1) is ready", want: seedUser},
+		{name: "another ServiceAccount", registration: kubeClient("token", "system:serviceaccount:c1:admin"), want: ownUser},
+		{name: "another namespace", registration: kubeClient("token", "system:serviceaccount:c2:a-agent"), want: ownUser},
+		{name: "the hub made ours", registration: kubeClient("token", upstreamUser), status: "True", message: "ServiceAccount c1/c1-a-agent (UID: 1) is ready", want: ownUser},
+		{name: "the hub made upstream's", registration: kubeClient("token", ownUser), status: "True", message: "ServiceAccount c1/a-agent (UID: 1) is ready", want: upstreamUser},
+		{name: "the hub is not ready", registration: kubeClient("token", ownUser), status: "False", message: "ServiceAccount c1/a-agent (UID: 1) is ready", want: ownUser},
+		{name: "the hub made another", registration: kubeClient("token", ownUser), status: "True", message: "ServiceAccount c1/admin (UID: 1) is ready", want: ownUser},
+		{name: "the hub made one elsewhere", registration: kubeClient("token", ownUser), status: "True", message: "ServiceAccount c2/a-agent (UID: 1) is ready", want: ownUser},
+		{name: "another add-on's", registration: kubeClient("token", ownUser), status: "True", message: "ServiceAccount c1/c1-b-agent (UID: 1) is ready", want: ownUser},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -164,7 +164,7 @@ func TestInspect(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			validity, err := newAddOn(kubeClient("token", seedUser), tc.hub...).Inspect(driver.Data{names.KeyToken: tc.token})
+			validity, err := newAddOn(kubeClient("token", ownUser), tc.hub...).Inspect(driver.Data{names.KeyToken: tc.token})
 			if !errors.Is(err, tc.want) {
 				t.Fatalf("got %v, want %v", err, tc.want)
 			}
@@ -199,12 +199,12 @@ func TestInspectReadsTheTokenAlone(t *testing.T) {
 		names.KeyToken: encode(t, claimsOf(nil)), names.KeyExpiration: []byte("never"),
 		names.KeyServiceAccountUID: []byte("x"), names.KeyServiceAccountName: []byte("y"),
 	}
-	with, err := newAddOn(kubeClient("token", seedUser)).Inspect(stored)
+	with, err := newAddOn(kubeClient("token", ownUser)).Inspect(stored)
 	if err != nil {
 		t.Fatal(err)
 	}
 	maps.DeleteFunc(stored, func(key string, _ []byte) bool { return key != names.KeyToken })
-	without, err := newAddOn(kubeClient("token", seedUser)).Inspect(stored)
+	without, err := newAddOn(kubeClient("token", ownUser)).Inspect(stored)
 	if err != nil || with != without {
 		t.Errorf("with the other keys %v, without %v, %v", with, without, err)
 	}
@@ -217,7 +217,7 @@ func FuzzInspect(f *testing.F) {
 	f.Add(encode(f, claimsOf(func(c, _ map[string]any) { c["exp"] = 1e300 })))
 	f.Add([]byte("a.e30.c"))
 	f.Fuzz(func(t *testing.T, stored []byte) {
-		validity, err := newAddOn(kubeClient("token", seedUser), said("True", "ServiceAccount c1/c1-a-agent (UID: u1) is ready")...).Inspect(driver.Data{names.KeyToken: stored})
+		validity, err := newAddOn(kubeClient("token", ownUser), said("True", "ServiceAccount c1/c1-a-agent (UID: u1) is ready")...).Inspect(driver.Data{names.KeyToken: stored})
 		if err != nil {
 			if !errors.Is(err, credential.ErrMissing) && !errors.Is(err, credential.ErrMalformed) && !errors.Is(err, credential.ErrWrongIdentity) {
 				t.Fatalf("%v is none of the problems", err)
@@ -241,7 +241,7 @@ func FuzzCondition(f *testing.F) {
 	f.Add("ServiceAccount c1/admin (UID: u1) is ready", "system:serviceaccount:c1:admin")
 	f.Fuzz(func(t *testing.T, message, user string) {
 		addOn := newAddOn(kubeClient("token", user), said("True", message)...)
-		if got := addOn.Declare().KubeClient.Subject.User; got != seedUser && got != upstreamUser {
+		if got := addOn.Declare().KubeClient.Subject.User; got != ownUser && got != upstreamUser {
 			t.Fatalf("it would be %s", got)
 		}
 		hub := &recorder{}

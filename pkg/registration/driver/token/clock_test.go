@@ -20,7 +20,7 @@ func TestTheHubsClockMayBeAhead(t *testing.T) {
 		hub := &recorder{token: string(encode(t, claimsOf(func(c, _ map[string]any) {
 			c["iat"], c["nbf"], c["exp"] = begin.Unix(), begin.Unix(), begin.Add(time.Hour).Unix()
 		})))}
-		step, err := newAddOn(kubeClient("token", seedUser), said("True", "ServiceAccount c1/c1-a-agent (UID: u1) is ready")...).
+		step, err := newAddOn(kubeClient("token", ownUser), said("True", "ServiceAccount c1/c1-a-agent (UID: u1) is ready")...).
 			Obtain(t.Context(), hub, nil)
 		var failure *driver.RequestError
 		if unfit := errors.As(err, &failure) && failure.Reason == token.ReasonUnfit; unfit == taken || taken != (step.Issued != nil) {

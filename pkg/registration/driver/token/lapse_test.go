@@ -81,7 +81,7 @@ func live(t *testing.T, life, most time.Duration) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a"},
 			Status:     addonv1beta1.ManagedClusterAddOnStatus{Conditions: said("True", "ServiceAccount c1/c1-a-agent (UID: u1) is ready")},
 		},
-		Registration: kubeClient("token", seedUser), ExpirationSeconds: int64(life / time.Second), Clock: clock.RealClock{},
+		Registration: kubeClient("token", ownUser), ExpirationSeconds: int64(life / time.Second), Clock: clock.RealClock{},
 	})
 	now, sleep := clock.RealClock{}.Now, clock.RealClock{}.Sleep // The bubble's.
 	held, failures := driver.Data(nil), 0

@@ -72,7 +72,7 @@ func TestObtainWaitsForTheHub(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			hub := &recorder{}
-			step, err := newAddOn(kubeClient("token", seedUser), said(tc.status, tc.message)...).Obtain(t.Context(), hub, nil)
+			step, err := newAddOn(kubeClient("token", ownUser), said(tc.status, tc.message)...).Obtain(t.Context(), hub, nil)
 			if err != nil || len(hub.requested) > 0 || step.Issued != nil {
 				t.Fatalf("it did not wait: %+v, %v, requested %v", step, err, hub.requested)
 			}
@@ -89,7 +89,7 @@ func TestObtainWaitsForTheHub(t *testing.T) {
 func TestObtainRequestsOneToken(t *testing.T) {
 	t.Parallel()
 	hub := &recorder{token: string(encode(t, claimsOf(nil)))}
-	addOn := newAddOn(kubeClient("token", seedUser), said("True", "ServiceAccount c1/c1-a-agent (UID: u1) is ready")...)
+	addOn := newAddOn(kubeClient("token", ownUser), said("True", "ServiceAccount c1/c1-a-agent (UID: u1) is ready")...)
 	step, err := addOn.Obtain(t.Context(), hub, nil)
 	if err != nil || step.Issued == nil {
 		t.Fatalf("got %+v, %v", step, err)
@@ -149,7 +149,7 @@ func TestObtainTellsWhatWentWrong(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			hub := &recorder{err: tc.err, token: string(tc.token)}
-			step, err := newAddOn(kubeClient("token", seedUser), said("True", "ServiceAccount c1/c1-a-agent (UID: u1) is ready")...).Obtain(t.Context(), hub, nil)
+			step, err := newAddOn(kubeClient("token", ownUser), said("True", "ServiceAccount c1/c1-a-agent (UID: u1) is ready")...).Obtain(t.Context(), hub, nil)
 			var failure *driver.RequestError
 			if !errors.As(err, &failure) || failure.Reason != tc.reason || step.Issued != nil {
 				t.Fatalf("got %v, %+v, want reason %s", err, step, tc.reason)
@@ -159,7 +159,7 @@ func TestObtainTellsWhatWentWrong(t *testing.T) {
 			}
 		})
 	}
-	step, err := newAddOn(kubeClient("token", seedUser), said("True", "ServiceAccount c1/c1-a-agent (UID: u1) is ready")...).
+	step, err := newAddOn(kubeClient("token", ownUser), said("True", "ServiceAccount c1/c1-a-agent (UID: u1) is ready")...).
 		Obtain(t.Context(), &recorder{err: throttled}, nil)
 	if err != nil || step.After != 7*time.Second || !step.Failing || step.Waiting.Reason != token.ReasonThrottled {
 		t.Errorf("throttled: %+v, %v", step, err)
@@ -176,7 +176,7 @@ func TestObtainWaitsForTheNewServiceAccount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			step, err := newAddOn(kubeClient("token", seedUser), said("True", "ServiceAccount c1/c1-a-agent (UID: u1) is ready")...).Obtain(t.Context(), hub, nil)
+			step, err := newAddOn(kubeClient("token", ownUser), said("True", "ServiceAccount c1/c1-a-agent (UID: u1) is ready")...).Obtain(t.Context(), hub, nil)
 			if err != nil || step.Issued != nil || step.Waiting.Reason != token.ReasonRecreated || step.Watch == nil || step.After <= 0 {
 				t.Errorf("got %+v, %v", step, err)
 			}
@@ -191,7 +191,7 @@ func TestObtainLetsTheHubSettle(t *testing.T) {
 	for age, settling := range map[time.Duration]bool{0: true, 9 * time.Second: true, -9 * time.Second: true, 11 * time.Second: false, -time.Hour: false} {
 		conditions := said("True", "ServiceAccount c1/c1-a-agent (UID: u1) is ready")
 		conditions[0].LastTransitionTime = metav1.NewTime(epoch().Add(-age))
-		step, err := newAddOn(kubeClient("token", seedUser), conditions...).Obtain(t.Context(), &recorder{err: forbidden}, nil)
+		step, err := newAddOn(kubeClient("token", ownUser), conditions...).Obtain(t.Context(), &recorder{err: forbidden}, nil)
 		if settling != (err == nil) {
 			t.Errorf("ready for %v: got %v", age, err)
 		}

@@ -16,22 +16,22 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
-// seedWorld is what seed 002 describes: two workload clusters, with the issuers
+// tokensmithWorld is what tokensmith's design describes: two workload clusters, with the issuers
 // of its "Configuration Example", and a management cluster, which is the hub.
-type seedWorld struct {
+type tokensmithWorld struct {
 	c1, c2    *cluster
 	namespace string
 	config    string
 }
 
-// TestSeed002 walks through seed 002 with the real binary: its configuration
+// TestTokensmith walks through tokensmith's design with the real binary: its configuration
 // example, both of its usage blocks, its validation flow, its benefits and its
 // security section. Each subtest names the lines that it is about.
-func TestSeed002(t *testing.T) {
+func TestTokensmith(t *testing.T) {
 	t.Parallel()
-	w := &seedWorld{
+	w := &tokensmithWorld{
 		c1: newCluster(t), c2: newCluster(t, controlplane.WithIssuer("https://10.96.0.1")),
-		namespace: "seed002",
+		namespace: "tokensmith",
 	}
 	target(t, w.namespace, "eso-sa")
 	w.config = writeFile(t, "clusters.yaml", w.example(t))
@@ -42,16 +42,16 @@ func TestSeed002(t *testing.T) {
 		{"Usage, New Mode: the command line and the configuration example", w.newMode},
 		{"Usage, Legacy Mode: TokenReview by --workload-kubeconfig", w.legacyMode},
 		{"Benefits, Compatibility: --clusters-config goes before --workload-kubeconfig", w.precedence},
-		{"a file in the seed's form warns once, and --strict refuses it", w.strict},
+		{"a file in tokensmith's form warns once, and --strict refuses it", w.strict},
 		{"Configuration Loader: what is wrong is told at the start", w.invalid},
 	} {
 		t.Run(step.name, step.run)
 	}
 }
 
-// example is the seed's configuration example with the keys of real clusters:
+// example is tokensmith's configuration example with the keys of real clusters:
 // as an object for one, and as JSON text for the other.
-func (w *seedWorld) example(t *testing.T) []byte {
+func (w *tokensmithWorld) example(t *testing.T) []byte {
 	t.Helper()
 	return fmt.Appendf(nil, `clusters:
   - name: workload-cluster-1
@@ -64,8 +64,8 @@ func (w *seedWorld) example(t *testing.T) []byte {
 `, sharedIssuer, w.c1.KeySet(t), w.c2.KeySet(t))
 }
 
-// newMode has the flags of the seed's "New Mode (JWKS-based Multi-Cluster)".
-func (w *seedWorld) newMode(t *testing.T) {
+// newMode has the flags of tokensmith's "New Mode (JWKS-based Multi-Cluster)".
+func (w *tokensmithWorld) newMode(t *testing.T) {
 	a := newAuthorizer(t, "--clusters-config="+w.config, "--token-expiration=3600", "--log-level=debug", "--log-format=json").ready(t)
 	f := newFront(t, []*authorizer{a}, nil)
 	user := serviceAccount(w.namespace, "eso-sa")
@@ -144,8 +144,8 @@ func healthy(t *testing.T, a *authorizer) {
 	}
 }
 
-// legacyMode has the flags of the seed's "Legacy Mode (TokenReview)".
-func (w *seedWorld) legacyMode(t *testing.T) {
+// legacyMode has the flags of tokensmith's "Legacy Mode (TokenReview)".
+func (w *tokensmithWorld) legacyMode(t *testing.T) {
 	kubeconfig := writeFile(t, "workload.kubeconfig", w.c1.Kubeconfig(t, "workload"))
 	a := newAuthorizer(t, "--workload-kubeconfig="+kubeconfig).ready(t)
 	f := newFront(t, []*authorizer{a}, nil)
@@ -166,14 +166,14 @@ func (w *seedWorld) legacyMode(t *testing.T) {
 	}
 }
 
-func (w *seedWorld) precedence(t *testing.T) {
+func (w *tokensmithWorld) precedence(t *testing.T) {
 	// With TokenReview by c2, no token of c1 would be taken.
 	kubeconfig := writeFile(t, "workload.kubeconfig", w.c2.Kubeconfig(t, "workload"))
 	a := newAuthorizer(t, "--clusters-config="+w.config, "--workload-kubeconfig="+kubeconfig).ready(t)
 	newFront(t, []*authorizer{a}, nil).expect(t, w.c1.mint(t, w.namespace, "eso-sa"), serviceAccount(w.namespace, "eso-sa"))
 }
 
-func (w *seedWorld) strict(t *testing.T) {
+func (w *tokensmithWorld) strict(t *testing.T) {
 	a := newAuthorizer(t, "--clusters-config="+w.config).ready(t)
 	if got := strings.Count(a.logged(), "has no policy"); got != 1 {
 		t.Errorf("the warning was given %d times:\n%s", got, tail(a.logged()))
@@ -192,8 +192,8 @@ func (w *seedWorld) strict(t *testing.T) {
 	}
 }
 
-// invalid are the validations of the seed's section 1.
-func (w *seedWorld) invalid(t *testing.T) {
+// invalid are the validations of tokensmith's section 1.
+func (w *tokensmithWorld) invalid(t *testing.T) {
 	key := string(w.c1.KeySet(t))
 	for name, test := range map[string]struct{ config, want string }{
 		"at least one cluster":       {"clusters: []", "at least one cluster"},

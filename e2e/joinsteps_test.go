@@ -35,10 +35,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// TestSeed004Join walks through "Cluster join initiated from managed cluster"
-// of seed 004: a subtest for each of its steps, in its order.
-func TestSeed004Join(t *testing.T) {
-	j := &seedJoin{name: "seed-004", hub: fleet.client(t, "hub"), managed: fleet.client(t, "cluster3")}
+// TestJoinStepByStep walks through the registration of a cluster that asks to join:
+// a subtest for each step, in their order.
+func TestJoinStepByStep(t *testing.T) {
+	j := &stepJoin{name: "step-by-step", hub: fleet.client(t, "hub"), managed: fleet.client(t, "cluster3")}
 	t.Cleanup(func() {
 		// Others join this cluster as well.
 		r, err := run(context.WithoutCancel(t.Context()), fleet.kubeconfig, nil, "unjoin", "--yes", "--context", "cluster3", "--cluster-name", j.name, "--force", "--wait")
@@ -78,13 +78,13 @@ func TestSeed004Join(t *testing.T) {
 	}
 }
 
-type seedJoin struct {
+type stepJoin struct {
 	name         string
 	hub, managed client.Client
 	csr          *certificatesv1.CertificateSigningRequest
 }
 
-func (j *seedJoin) step1(t *testing.T) {
+func (j *stepJoin) step1(t *testing.T) {
 	config := secretConfig(t, j.managed, names.BootstrapHubKubeconfigSecret)
 	bootstrap := newClient(t, config)
 	for _, may := range []access{
@@ -110,7 +110,7 @@ func (j *seedJoin) step1(t *testing.T) {
 	}
 }
 
-func (j *seedJoin) step2(t *testing.T) {
+func (j *stepJoin) step2(t *testing.T) {
 	cluster := j.awaitCluster(t)
 	if cluster.Spec.HubAcceptsClient || len(cluster.Labels) != 0 || len(cluster.Spec.Taints) != 0 {
 		t.Errorf("an agent asked for more than to be known: %+v %+v", cluster.Labels, cluster.Spec)
@@ -122,7 +122,7 @@ func (j *seedJoin) step2(t *testing.T) {
 	}
 }
 
-func (j *seedJoin) step3(t *testing.T) {
+func (j *stepJoin) step3(t *testing.T) {
 	eventually(t, "one CSR", func(ctx context.Context) error {
 		csrs, err := j.csrs(ctx)
 		if err == nil && len(csrs) != 1 {
@@ -173,7 +173,7 @@ func (j *seedJoin) step3(t *testing.T) {
 }
 
 // user is the user that the agent asked to be.
-func (j *seedJoin) user(t *testing.T) string {
+func (j *stepJoin) user(t *testing.T) string {
 	t.Helper()
 	block, _ := pem.Decode(j.csr.Spec.Request)
 	request, err := x509.ParseCertificateRequest(block.Bytes)
@@ -183,7 +183,7 @@ func (j *seedJoin) user(t *testing.T) string {
 	return request.Subject.CommonName
 }
 
-func (j *seedJoin) step4(t *testing.T) {
+func (j *stepJoin) step4(t *testing.T) {
 	kubectl(t, "hub", "certificate", "approve", j.csr.Name)
 	var certificate []byte
 	eventually(t, "the certificate is issued", func(ctx context.Context) error {
@@ -219,7 +219,7 @@ func (j *seedJoin) step4(t *testing.T) {
 	}
 }
 
-func (j *seedJoin) step6(t *testing.T) {
+func (j *stepJoin) step6(t *testing.T) {
 	grant(t, j.hub, "e2e-cluster-editor", rbacv1.PolicyRule{
 		APIGroups: []string{names.GroupCluster}, Resources: []string{"managedclusters"}, Verbs: []string{"get", "patch", "update"},
 	})
@@ -235,7 +235,7 @@ func (j *seedJoin) step6(t *testing.T) {
 	}
 }
 
-func (j *seedJoin) step5(t *testing.T) {
+func (j *stepJoin) step5(t *testing.T) {
 	eventually(t, "ClusterRole and binding", func(ctx context.Context) error {
 		key := client.ObjectKey{Name: names.ManagedClusterClusterRole(j.name)}
 		var binding rbacv1.ClusterRoleBinding
@@ -251,14 +251,14 @@ func (j *seedJoin) step5(t *testing.T) {
 	wantAllowed(t, agent, access{verb: "patch", group: names.GroupCluster, resource: "managedclusters", subresource: "status", name: j.name})
 }
 
-func (j *seedJoin) step7(t *testing.T) {
+func (j *stepJoin) step7(t *testing.T) {
 	c := j.awaitCondition(t, clusterv1.ManagedClusterConditionHubAccepted)
 	if c.Reason != names.ReasonHubAccepted || c.Message != names.MessageHubAccepted {
 		t.Errorf("%+v", c)
 	}
 }
 
-func (j *seedJoin) step8(t *testing.T) {
+func (j *stepJoin) step8(t *testing.T) {
 	var ns corev1.Namespace
 	if err := j.hub.Get(t.Context(), client.ObjectKey{Name: j.name}, &ns); err != nil {
 		t.Fatal(err)
@@ -268,7 +268,7 @@ func (j *seedJoin) step8(t *testing.T) {
 	}
 }
 
-func (j *seedJoin) step9(t *testing.T) {
+func (j *stepJoin) step9(t *testing.T) {
 	for _, name := range []string{names.RegistrationRoleBinding(j.name), names.WorkRoleBinding(j.name)} {
 		if err := j.hub.Get(t.Context(), client.ObjectKey{Namespace: j.name, Name: name}, &rbacv1.RoleBinding{}); err != nil {
 			t.Error(err)
@@ -279,7 +279,7 @@ func (j *seedJoin) step9(t *testing.T) {
 	wantDenied(t, agent, access{verb: "update", group: "coordination.k8s.io", resource: "leases", namespace: "cluster1"})
 }
 
-func (j *seedJoin) step10(t *testing.T) {
+func (j *stepJoin) step10(t *testing.T) {
 	var secret corev1.Secret
 	key := client.ObjectKey{Namespace: names.AgentNamespace, Name: names.HubKubeconfigSecret}
 	if err := j.managed.Get(t.Context(), key, &secret); err != nil {
@@ -295,7 +295,7 @@ func (j *seedJoin) step10(t *testing.T) {
 	}
 }
 
-func (j *seedJoin) step10b(t *testing.T) {
+func (j *stepJoin) step10b(t *testing.T) {
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := newClient(t, fleet.agentConfig(t, "cluster3")).Create(t.Context(), review); err != nil {
 		t.Fatal(err)
@@ -305,13 +305,13 @@ func (j *seedJoin) step10b(t *testing.T) {
 	}
 }
 
-func (j *seedJoin) step11(t *testing.T) {
+func (j *stepJoin) step11(t *testing.T) {
 	if c := j.awaitCondition(t, clusterv1.ManagedClusterConditionJoined); c.Reason != names.ReasonJoined {
 		t.Errorf("%+v", c)
 	}
 }
 
-func (j *seedJoin) step12(t *testing.T) {
+func (j *stepJoin) step12(t *testing.T) {
 	j.awaitCondition(t, clusterv1.ManagedClusterConditionAvailable)
 	status := j.awaitCluster(t).Status
 	if !strings.HasPrefix(status.Version.Kubernetes, "v1.") {
@@ -323,9 +323,9 @@ func (j *seedJoin) step12(t *testing.T) {
 	}
 }
 
-// TestSeed004Renewal walks through "Certificate renewal" of seed 004 with a
-// certificate of two minutes, while the lease is watched.
-func TestSeed004Renewal(t *testing.T) {
+// TestRenewalStepByStep walks through the renewal of a client certificate of two
+// minutes, while the lease is watched.
+func TestRenewalStepByStep(t *testing.T) {
 	t.Parallel()
 	hub, managed := fleet.client(t, "hub"), fleet.client(t, "cluster1")
 	pods := agentPods(t, managed)
@@ -395,7 +395,7 @@ func TestSeed004Renewal(t *testing.T) {
 }
 
 // awaitCluster returns the ManagedCluster once it exists.
-func (j *seedJoin) awaitCluster(t *testing.T) *clusterv1.ManagedCluster {
+func (j *stepJoin) awaitCluster(t *testing.T) *clusterv1.ManagedCluster {
 	t.Helper()
 	var cluster clusterv1.ManagedCluster
 	eventually(t, "ManagedCluster "+j.name, func(ctx context.Context) error {
@@ -404,12 +404,12 @@ func (j *seedJoin) awaitCluster(t *testing.T) *clusterv1.ManagedCluster {
 	return &cluster
 }
 
-func (j *seedJoin) awaitCondition(t *testing.T, kind string) *metav1.Condition {
+func (j *stepJoin) awaitCondition(t *testing.T, kind string) *metav1.Condition {
 	t.Helper()
 	return awaitCondition(t, j.hub, j.name, kind)
 }
 
-func (j *seedJoin) csrs(ctx context.Context) ([]certificatesv1.CertificateSigningRequest, error) {
+func (j *stepJoin) csrs(ctx context.Context) ([]certificatesv1.CertificateSigningRequest, error) {
 	var list certificatesv1.CertificateSigningRequestList
 	err := j.hub.List(ctx, &list, client.MatchingLabels{names.LabelClusterName: j.name})
 	// An earlier life of the cluster may have left its own behind.
@@ -420,7 +420,7 @@ func (j *seedJoin) csrs(ctx context.Context) ([]certificatesv1.CertificateSignin
 }
 
 // restartAgent deletes the agent's Pod and waits for another one.
-func (j *seedJoin) restartAgent(t *testing.T) {
+func (j *stepJoin) restartAgent(t *testing.T) {
 	t.Helper()
 	before := agentPods(t, j.managed)
 	err := j.managed.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(names.AgentNamespace),
@@ -436,7 +436,7 @@ func (j *seedJoin) restartAgent(t *testing.T) {
 	})
 }
 
-func (j *seedJoin) agentReady(ctx context.Context) error {
+func (j *stepJoin) agentReady(ctx context.Context) error {
 	var list corev1.PodList
 	if err := j.managed.List(ctx, &list, client.InNamespace(names.AgentNamespace), client.MatchingLabels{"app": names.AppRegistrationAgent}); err != nil {
 		return err

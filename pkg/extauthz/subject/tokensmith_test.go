@@ -18,7 +18,7 @@ import (
 )
 
 // newStore is the real key store with the keys of clusters in its configuration
-// (seed 002, "JWKSData").
+// (tokensmith's design, "JWKSData").
 func newStore(t *testing.T, clusters ...jwks.Cluster) *jwks.Store {
 	t.Helper()
 	store := jwks.New(jwks.Config{})
@@ -32,17 +32,17 @@ func inline(name, issuer string, keySet []byte) jwks.Cluster {
 	return jwks.Cluster{Name: name, Issuer: issuer, Source: jwks.Source{Inline: keySet}}
 }
 
-// seed are the rules of a file of seed 002's shape.
-func seed() *subject.Rules { return &subject.Rules{Seed: true, Skew: subject.DefaultSkew} }
+// openForm are the rules of a file of tokensmith's form.
+func openForm() *subject.Rules { return &subject.Rules{Open: true, Skew: subject.DefaultSkew} }
 
 // TestJWKSValidator_Validate is the line "TestJWKSValidator_Validate (6
-// subtests)" of seed 002, "Testing"; each subtest is a line of its section 7,
+// subtests)" of tokensmith's design, "Testing"; each subtest is a line of its section 7,
 // "Test coverage". The tokens are those of real API servers.
 func TestJWKSValidator_Validate(t *testing.T) {
 	t.Parallel()
 	w := newWorkload(t, east)
 	store := newStore(t, inline("east", issuer, east.KeySet(t)), inline("east-secrets", legacyIssuer, east.KeySet(t)))
-	verifier := verifierOf(store, seed())
+	verifier := verifierOf(store, openForm())
 	token := w.token(t, ours())
 
 	t.Run("Validate tokens from multiple clusters", func(t *testing.T) {
@@ -62,13 +62,13 @@ func TestJWKSValidator_Validate(t *testing.T) {
 		t.Parallel()
 		// "Strict issuer matching prevents token misuse": a slash more is another issuer.
 		strict := newStore(t, inline("east", issuer+"/", east.KeySet(t)))
-		_, err := verifierOf(strict, seed()).Verify(t.Context(), token)
+		_, err := verifierOf(strict, openForm()).Verify(t.Context(), token)
 		wantReason(t, err, verdict.UnknownIssuer)
 	})
 	t.Run("Reject expired tokens", func(t *testing.T) {
 		t.Parallel()
 		end := subject.Unverified(token).NotAfter
-		_, err := subject.NewVerifier(store, always(seed()), clocktesting.NewFakePassiveClock(end)).Verify(t.Context(), token)
+		_, err := subject.NewVerifier(store, always(openForm()), clocktesting.NewFakePassiveClock(end)).Verify(t.Context(), token)
 		wantReason(t, err, verdict.Expired)
 	})
 	t.Run("Reject tokens with invalid signatures", func(t *testing.T) {
@@ -95,7 +95,7 @@ func validatesMultipleClusters(t *testing.T) {
 	t.Helper()
 	west := controlplane.Start(t, withSigningKey(t, elliptic.P256())...)
 	store := newStore(t, inline("east", issuer, east.KeySet(t)), inline("west", issuer, west.KeySet(t)))
-	for _, rules := range []*subject.Rules{seed(), strict()} {
+	for _, rules := range []*subject.Rules{openForm(), strict()} {
 		verifier := verifierOf(store, rules)
 		for cluster, cp := range map[string]*controlplane.ControlPlane{"east": east, "west": west} {
 			w := newWorkload(t, cp)
@@ -114,7 +114,7 @@ func validatesMultipleClusters(t *testing.T) {
 }
 
 // TestJWKSValidator_MultipleKeys is the line "TestJWKSValidator_MultipleKeys (2
-// subtests)" of seed 002, "Testing": "Handles multiple keys per cluster (for key
+// subtests)" of tokensmith's design, "Testing": "Handles multiple keys per cluster (for key
 // rotation scenarios)". The second key is the next one of a cluster whose
 // administrator has published it but does not sign with it yet.
 func TestJWKSValidator_MultipleKeys(t *testing.T) {
@@ -129,7 +129,7 @@ func TestJWKSValidator_MultipleKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	set.Keys = append(set.Keys, json.RawMessage(text(t, next.JWK(t))))
-	verifier := verifierOf(newStore(t, inline("east", issuer, []byte(text(t, set)))), seed())
+	verifier := verifierOf(newStore(t, inline("east", issuer, []byte(text(t, set)))), openForm())
 	for name, token := range map[string]string{"first key": token, "second key": next.token(t, claimsOf(t, token))} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -142,16 +142,16 @@ func TestJWKSValidator_MultipleKeys(t *testing.T) {
 }
 
 // TestExtractServiceAccountIdentity is the line
-// "TestExtractServiceAccountIdentity (5 subtests)" of seed 002, "Testing":
+// "TestExtractServiceAccountIdentity (5 subtests)" of tokensmith's design, "Testing":
 // "Extract service account identity from various claim formats". Two are real
-// tokens, three lack a claim that the seed names.
+// tokens, three lack a claim that its design names.
 func TestExtractServiceAccountIdentity(t *testing.T) {
 	t.Parallel()
 	w := newWorkload(t, east)
 	secret := w.legacyToken(t)
 	h := newHostile(t)
 	keys := h.keys.add("east", issuer, keysOf(t, east)...).add("east", legacyIssuer, keysOf(t, east)...)
-	verifier := subject.NewVerifier(keys, always(seed()), clock.RealClock{})
+	verifier := subject.NewVerifier(keys, always(openForm()), clock.RealClock{})
 	without := func(claim string) string {
 		return h.token(t, claimsOf(t, secret).with(object{"kubernetes.io/serviceaccount/" + claim: nil}))
 	}
@@ -181,11 +181,11 @@ func TestExtractServiceAccountIdentity(t *testing.T) {
 }
 
 // TestStandardClaims is the line "Validates standard JWT claims (exp, nbf, iat)"
-// of seed 002, section 3, for both forms of claims.
+// of tokensmith's design, section 3, for both forms of claims.
 func TestStandardClaims(t *testing.T) {
 	t.Parallel()
 	h := newHostile(t)
-	verifier := subject.NewVerifier(h.keys, always(seed()), h.now())
+	verifier := subject.NewVerifier(h.keys, always(openForm()), h.now())
 	hour := int64(time.Hour / time.Second)
 	for claim, tt := range map[string]struct {
 		at   int64

@@ -14,7 +14,7 @@ import (
 )
 
 // TestParseServiceAccountIdentity is the line "TestParseServiceAccountIdentity
-// (7 subtests)" of seed 002, "Testing": what is read from the user that a
+// (7 subtests)" of tokensmith's design, "Testing": what is read from the user that a
 // TokenReview names.
 func TestParseServiceAccountIdentity(t *testing.T) {
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestParseServiceAccountIdentity(t *testing.T) {
 	}
 }
 
-// TestParseServiceAccountIdentityNeedsUID goes beyond the seed, which lets the
+// TestParseServiceAccountIdentityNeedsUID goes beyond tokensmith, which lets the
 // UID be empty.
 func TestParseServiceAccountIdentityNeedsUID(t *testing.T) {
 	t.Parallel()
@@ -52,7 +52,7 @@ func TestParseServiceAccountIdentityNeedsUID(t *testing.T) {
 }
 
 // TestSameIdentity is the line "Returns same ServiceAccountIdentity struct as
-// TokenReview validator" of seed 002, section 3, and "TokenValidator interface
+// TokenReview validator" of tokensmith's design, section 3, and "TokenValidator interface
 // for both validation methods" of section 4: a Pod's token proves the same both
 // ways.
 func TestSameIdentity(t *testing.T) {
@@ -64,7 +64,7 @@ func TestSameIdentity(t *testing.T) {
 	if err := store.Configure([]jwks.Cluster{{Name: review.WorkloadCluster, Issuer: apiAudience, Source: jwks.Source{Inline: cp.KeySet(t)}}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	rules := &subject.Rules{Seed: true}
+	rules := &subject.Rules{Open: true}
 	validators := []tokenValidator{
 		subject.NewVerifier(store, func(string) *subject.Rules { return rules }, clock.RealClock{}),
 		newTokenReview(t),

@@ -17,10 +17,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
-// The first four lines of seed 002's section "Testing", in which tokens and
+// The first four lines of tokensmith's section "Testing", in which tokens and
 // API servers are real.
 
-// TestTokenExchangeFlow is the seed's test of that name: steps 1 to 8 of its
+// TestTokenExchangeFlow is tokensmith's test of that name: steps 1 to 8 of its
 // "Token Validation Flow", under its third objective (the same namespace).
 func TestTokenExchangeFlow(t *testing.T) {
 	t.Parallel()
@@ -60,7 +60,7 @@ func flow(t *testing.T, w *world, cluster string) {
 	}
 }
 
-// TestTokenExchangeServiceAccountNotFound is the seed's test of that name: the
+// TestTokenExchangeServiceAccountNotFound is tokensmith's test of that name: the
 // hub has no ServiceAccount of that name. We answer 403, and say so.
 func TestTokenExchangeServiceAccountNotFound(t *testing.T) {
 	t.Parallel()
@@ -77,7 +77,7 @@ func TestTokenExchangeServiceAccountNotFound(t *testing.T) {
 	}
 }
 
-// TestTokenValidationFails is the seed's test of that name: a token that does
+// TestTokenValidationFails is tokensmith's test of that name: a token that does
 // not hold never reaches the hub.
 func TestTokenValidationFails(t *testing.T) {
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestTokenValidationFails(t *testing.T) {
 		"an unknown issuer":   {token: parts[0] + "." + payload(t, good, "iss", "https://evil.example.com") + "." + parts[2], want: verdict.UnknownIssuer},
 		"for another service": {token: good, rules: &subject.Rules{Audiences: []string{audience}, MaxAge: time.Hour, Skew: time.Second}, want: verdict.WrongAudience},
 	} {
-		w.configure(t, 1, &subject.Rules{Seed: true, Skew: subject.DefaultSkew})
+		w.configure(t, 1, &subject.Rules{Open: true, Skew: subject.DefaultSkew})
 		if tc.rules != nil {
 			w.configure(t, 1, tc.rules)
 		}
@@ -126,11 +126,11 @@ func payload(t *testing.T, token, claim, value string) string {
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-// TestTokenExpirationPreserved is the seed's test of that name: the end of the
+// TestTokenExpirationPreserved is tokensmith's test of that name: the end of the
 // issued token is the hub's word, and the same for every request that gets it.
 func TestTokenExpirationPreserved(t *testing.T) {
 	t.Parallel()
-	rule := policy.SeedRule(20 * time.Minute)
+	rule := policy.OpenRule(20 * time.Minute)
 	w := newWorld(t, hub, policy.Rule{
 		Namespaces: []string{"app-*"}, MapTo: rule.MapTo, Target: rule.Target,
 	})
