@@ -94,38 +94,44 @@ func (o *refreshOptions) accounts(args []string) ([]types.NamespacedName, error)
 	return accounts, nil
 }
 
-// chosen returns the pull secrets of the ServiceAccounts that are named.
+// chosen returns the pull secrets of the ServiceAccounts that are named, or all.
 func (o *refreshOptions) chosen(ctx context.Context, c client.Client, accounts []types.NamespacedName) ([]inventory.PullSecret, error) {
 	namespaces := []string{""}
 	if !o.all {
 		namespaces = nil
 		for _, account := range accounts {
-			if !slices.Contains(namespaces, account.Namespace) {
-				namespaces = append(namespaces, account.Namespace)
-			}
+			namespaces = append(namespaces, account.Namespace)
 		}
 	}
+	slices.Sort(namespaces)
 	var chosen []inventory.PullSecret
-	for _, namespace := range namespaces {
+	for _, namespace := range slices.Compact(namespaces) {
 		found, err := inventory.Read(ctx, c, namespace, o.env.Clock.Now())
 		if err != nil {
 			return nil, err
 		}
 		for _, secret := range found.Secrets {
-			account := types.NamespacedName{Namespace: secret.Namespace, Name: secret.ServiceAccount}
-			if secret.State != inventory.StateLegacy && (o.all || slices.Contains(accounts, account)) {
+			if secret.State != inventory.StateLegacy && (o.all || slices.Contains(accounts, accountOf(secret))) {
 				chosen = append(chosen, secret)
 			}
 		}
 	}
+	return chosen, o.complete(chosen, accounts)
+}
+
+// complete refuses ServiceAccounts without a pull secret.
+func (o *refreshOptions) complete(chosen []inventory.PullSecret, accounts []types.NamespacedName) error {
 	for _, account := range accounts {
-		if !slices.ContainsFunc(chosen, func(p inventory.PullSecret) bool {
-			return p.Namespace == account.Namespace && p.ServiceAccount == account.Name
-		}) {
-			return nil, cli.NotFoundf("list them with: "+o.env.Command("pull-secrets list -A"), "ServiceAccount %s has no pull secret with a bound token", account)
+		if !slices.ContainsFunc(chosen, func(p inventory.PullSecret) bool { return accountOf(p) == account }) {
+			return cli.NotFoundf("list them with: "+o.env.Command("pull-secrets list -A"), "ServiceAccount %s has no pull secret with a bound token", account)
 		}
 	}
-	return chosen, nil
+	return nil
+}
+
+// accountOf is the ServiceAccount of a pull secret.
+func accountOf(secret inventory.PullSecret) types.NamespacedName {
+	return types.NamespacedName{Namespace: secret.Namespace, Name: secret.ServiceAccount}
 }
 
 // request asks for new tokens. A pull secret without one gets one anyway.
