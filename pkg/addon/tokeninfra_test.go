@@ -118,7 +118,7 @@ func (e *env) awaitNoCondition(t *testing.T, cluster, name string) {
 	})
 }
 
-var byOwn = []string{"binding", "role", "own account"}
+var byOwn = []string{"binding", "own account", "role"}
 
 // TestTokenInfrastructure follows the life of identities, each add-on in a
 // cluster of its own.
