@@ -24,6 +24,7 @@ before=$(git status --porcelain)
 check make --no-print-directory generate
 check make --no-print-directory tidy
 check make --no-print-directory lint
+check go run ./scripts/words
 if [ -z "$before" ]; then
 	check unchanged
 fi
