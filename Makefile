@@ -83,7 +83,7 @@ mutants: localkube ## Change the code that decides and see its tests fail; below
 	@scripts/mutants.sh
 
 .PHONY: bench
-bench: build localkube ## Measure the budgets of docs/benchmarks.md
+bench: build localkube ## Measure the budgets of docs/contributing/benchmarks.md
 	scripts/bench.sh
 
 .PHONY: image

@@ -19,7 +19,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// TestAddOnAuth is the walk of docs/addons.md: an add-on author gets an identity
+// TestAddOnAuth is the walk of docs/guides/addons.md: an add-on author gets an identity
 // on the hub that nobody approves, sees it, gives it permissions, replaces it
 // and cleans up.
 func TestAddOnAuth(t *testing.T) {

@@ -57,7 +57,7 @@ func (e *eks) applyExample(t *testing.T) {
 		return strings.NewReplacer("oidc.eks.eu-west-1.amazonaws.com/id/0123456789ABCDEF", eksIssuer, "eu-west-1", eksRegion,
 			"IMAGE", controller.Spec.Template.Spec.Containers[0].Image).Replace(text)
 	}
-	policy := edited("../docs/aws.md", "\n## Checking\n", "```json\n")
+	policy := edited("../docs/guides/aws.md", "\n## Checking\n", "```json\n")
 	trust := strings.ReplaceAll(e.roles(t, "hub")[0].Trust, names.HubRegistrationServiceAccount, "aws-check")
 	e.cloud.AddRole(t, aws.Role{ARN: "arn:aws:iam::" + eksAccount("hub") + ":role/ocm-aws-check", Trust: trust, Policies: map[string]string{"check": policy}})
 	objects := writeFile(t, []byte(edited("../examples/aws-orphans/cronjob.yaml", "", "")))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the benchmarks behind docs/benchmarks.md and keeps what they print in
+# Runs the benchmarks behind docs/contributing/benchmarks.md and keeps what they print in
 # bin/bench.txt. BENCH selects some of them by a regular expression.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -428,10 +428,10 @@ type policyDocument struct {
 	}
 }
 
-// documentedPolicies are the policies of docs/aws.md for the checks, by side.
+// documentedPolicies are the policies of docs/guides/aws.md for the checks, by side.
 func documentedPolicies(t *testing.T) map[string]policyDocument {
 	t.Helper()
-	data, err := os.ReadFile("../../docs/aws.md")
+	data, err := os.ReadFile("../../docs/guides/aws.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// TestDocumentedCommands keeps the commands of docs/token-exchange.md, of the
-// README's part about it, of docs/aws.md, docs/image-pull.md and
-// docs/legacy-tokens.md real: every command is known, and every flag is one of its
+// TestDocumentedCommands keeps the commands of docs/guides/workload-tokens.md, of the
+// README's part about it, of docs/guides/aws.md, docs/guides/image-pull-secrets.md and
+// docs/guides/legacy-tokens.md real: every command is known, and every flag is one of its
 // own.
 func TestDocumentedCommands(t *testing.T) {
 	t.Parallel()
 	seen := 0
-	for _, page := range []string{"docs/token-exchange.md", "docs/aws.md", "docs/image-pull.md", "docs/legacy-tokens.md", "README.md", "docs/alerts-token-exchange.yaml", "scripts/demo-tokens.sh"} {
+	for _, page := range []string{"docs/guides/workload-tokens.md", "docs/guides/aws.md", "docs/guides/image-pull-secrets.md", "docs/guides/legacy-tokens.md", "README.md", "docs/reference/alerts/workload-tokens.yaml", "scripts/demo-tokens.sh"} {
 		data, err := os.ReadFile(filepath.Join("..", "..", page))
 		if err != nil {
 			t.Fatal(err)

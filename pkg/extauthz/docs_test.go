@@ -16,10 +16,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/docs"
 )
 
-// page is docs/token-exchange.md.
+// page is docs/guides/workload-tokens.md.
 func page(t *testing.T) string {
 	t.Helper()
-	return docs.Page(t, "token-exchange.md")
+	return docs.Page(t, "guides/workload-tokens.md")
 }
 
 // reasons are all that package verdict has.
@@ -103,12 +103,12 @@ func TestEveryReasonIsExplained(t *testing.T) {
 	for _, reason := range all {
 		row := fmt.Sprintf("\n| `%s` | %d |", reason, status[reason.Class()])
 		if strings.Count(text, row) != 1 {
-			t.Errorf("docs/token-exchange.md must have one row that begins with %q", row[1:])
+			t.Errorf("docs/guides/workload-tokens.md must have one row that begins with %q", row[1:])
 		}
 	}
 	for _, row := range regexp.MustCompile("\n\\| `([a-z_]+)` \\| [0-9]{3} \\|").FindAllStringSubmatch(text, -1) {
 		if !slices.Contains(all, verdict.Reason(row[1])) {
-			t.Errorf("docs/token-exchange.md explains %s, which nothing says", row[1])
+			t.Errorf("docs/guides/workload-tokens.md explains %s, which nothing says", row[1])
 		}
 	}
 }
@@ -128,7 +128,7 @@ func TestEveryMetricIsTold(t *testing.T) {
 	text := page(t)
 	for _, name := range metrics(t) {
 		if !strings.Contains(text, "`"+name+"{") && !strings.Contains(text, "`"+name+"`") {
-			t.Errorf("docs/token-exchange.md does not tell of the metric %s", name)
+			t.Errorf("docs/guides/workload-tokens.md does not tell of the metric %s", name)
 		}
 	}
 }
@@ -140,14 +140,14 @@ func TestTheAlertsAreAboutMetricsThatExist(t *testing.T) {
 	for i := range known {
 		known[i] = "ocm_extauthz_" + known[i]
 	}
-	docs.CheckAlerts(t, "alerts-token-exchange.yaml", known, "summary", "runbook")
+	docs.CheckAlerts(t, "reference/alerts/workload-tokens.yaml", known, "summary", "runbook")
 }
 
 // TestLinks keeps the page's links to files alive.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(page(t), -1) {
-		if _, err := os.Stat(docs.Path(t, link[1])); err != nil {
+		if _, err := os.Stat(docs.Path(t, "guides/"+link[1])); err != nil {
 			t.Errorf("%v", err)
 		}
 	}

@@ -693,7 +693,7 @@ func TestValidate(t *testing.T) {
 // TestEveryMetricAndEventIsExplained keeps the tables of the page complete.
 func TestEveryMetricAndEventIsExplained(t *testing.T) {
 	t.Parallel()
-	page := docs.Page(t, "image-pull.md")
+	page := docs.Page(t, "guides/image-pull-secrets.md")
 	known := docs.Matches(t, `"(ocm_imagepull_\w+)"`, "pkg/imagepull")
 	known = append(known, names.ReasonPullSecretContended, names.ReasonPullSecretNameTaken, names.ReasonPullSecretFailed, registry.ReasonNoHosts, registry.ReasonHostsInvalid)
 	known = append(known, docs.Matches(t, `Reason = "(\w+)"`, "pkg/credential")...)
@@ -705,7 +705,7 @@ func TestEveryMetricAndEventIsExplained(t *testing.T) {
 	if len(known) < 15 {
 		t.Errorf("only %d names were found", len(known))
 	}
-	docs.CheckAlerts(t, "alerts-image-pull.yaml", append(known, "ocm_imagepull_token_request_duration_seconds_bucket"), "summary", "runbook")
+	docs.CheckAlerts(t, "reference/alerts/image-pull-secrets.yaml", append(known, "ocm_imagepull_token_request_duration_seconds_bucket"), "summary", "runbook")
 }
 
 // TestRequestedRefresh: a request is met by a new token in the same Secret, and once.

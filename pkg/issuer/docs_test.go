@@ -18,7 +18,7 @@ func TestEveryReasonIsExplained(t *testing.T) {
 		}
 		return string(data)
 	}
-	pages := read("docs/registration-agent.md") + read("docs/registration-hub.md")
+	pages := read("docs/reference/registration-agent.md") + read("docs/reference/registration-hub.md")
 	found := 0
 	for _, source := range []struct{ file, pattern string }{
 		{"pkg/names/issuer.go", `Reason\w+\s+= "(\w+)"`},

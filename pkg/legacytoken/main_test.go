@@ -143,7 +143,7 @@ func asDocumented(t *testing.T) client.Client {
 	permitted.Lock()
 	defer permitted.Unlock()
 	admin := plane.Client(t)
-	_, rest, _ := strings.Cut(docs.Page(t, "legacy-tokens.md"), "```yaml\n")
+	_, rest, _ := strings.Cut(docs.Page(t, "guides/legacy-tokens.md"), "```yaml\n")
 	text, _, _ := strings.Cut(rest, "```")
 	role := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(text), role); err != nil {

@@ -12,7 +12,7 @@ import (
 // TestEveryReasonIsExplained keeps the troubleshooting page complete.
 func TestEveryReasonIsExplained(t *testing.T) {
 	t.Parallel()
-	page := docs.Page(t, "addons.md")
+	page := docs.Page(t, "guides/addons.md")
 	reasons := slices.Concat(
 		docs.Matches(t, `Reason[A-Z]\w*\s+= "([A-Z]\w+)"`,
 			"pkg/names/addon.go", "pkg/registration/driver/csr", "pkg/registration/driver/token", "pkg/registration/agent/addon", "pkg/addon"),
@@ -23,7 +23,7 @@ func TestEveryReasonIsExplained(t *testing.T) {
 		})
 	for _, reason := range reasons {
 		if !strings.Contains(page, "`"+reason+"`") {
-			t.Errorf("docs/addons.md does not explain reason %s", reason)
+			t.Errorf("docs/guides/addons.md does not explain reason %s", reason)
 		}
 	}
 }
@@ -32,11 +32,11 @@ func TestEveryReasonIsExplained(t *testing.T) {
 func TestTheAlertsAreAboutMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	metrics := docs.Matches(t, `"(ocm_[a-z_]+)"`, "pkg")
-	docs.CheckAlerts(t, "alerts-addons.yaml", metrics, "summary")
-	page := docs.Page(t, "addons.md")
+	docs.CheckAlerts(t, "reference/alerts/addons.yaml", metrics, "summary")
+	page := docs.Page(t, "guides/addons.md")
 	for _, name := range metrics {
 		if strings.HasPrefix(name, "ocm_addon_") && !strings.Contains(page, "`"+name+"`") {
-			t.Errorf("docs/addons.md does not tell of metric %s", name)
+			t.Errorf("docs/guides/addons.md does not tell of metric %s", name)
 		}
 	}
 }

@@ -374,6 +374,6 @@ func (f *file) opened() {
 		Severity: severity,
 		Message: fmt.Sprintf("%s has no policy: every ServiceAccount of %s becomes the one of the same namespace and name on this hub, whatever audience its token was issued for",
 			where, clusters),
-		Fix: "write keys, audiences and allow rules (docs/token-exchange.md), or have such files refused with --strict",
+		Fix: "write keys, audiences and allow rules (docs/guides/workload-tokens.md), or have such files refused with --strict",
 	})
 }

@@ -7,6 +7,6 @@
 // end until the hub takes the role away, and needs no renewal. What is stored is
 // the user entry of the kubeconfig, a credential plugin that is this same program.
 //
-// The package never stores or logs an AWS credential. docs/aws.md describes what
+// The package never stores or logs an AWS credential. docs/guides/aws.md describes what
 // an AWS account must have.
 package awsirsa

@@ -35,5 +35,5 @@
 // an admin denied before automatic approval was switched on stays denied.
 //
 // The package never decides whether a person may accept a cluster; admission
-// does (docs/registration-hub.md). The namespace of a cluster is never deleted.
+// does (docs/reference/registration-hub.md). The namespace of a cluster is never deleted.
 package acceptance
