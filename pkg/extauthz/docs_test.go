@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -141,14 +140,4 @@ func TestTheAlertsAreAboutMetricsThatExist(t *testing.T) {
 		known[i] = "ocm_extauthz_" + known[i]
 	}
 	docs.CheckAlerts(t, "reference/alerts/workload-tokens.yaml", known, "summary", "runbook")
-}
-
-// TestLinks keeps the page's links to files alive.
-func TestLinks(t *testing.T) {
-	t.Parallel()
-	for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(page(t), -1) {
-		if _, err := os.Stat(docs.Path(t, "guides/"+link[1])); err != nil {
-			t.Errorf("%v", err)
-		}
-	}
 }

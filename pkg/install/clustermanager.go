@@ -77,7 +77,7 @@ func (h Hub) registration(spec *operatorv1.ClusterManagerSpec) {
 	}
 	c := spec.RegistrationConfiguration
 	// Both forms are who a join token is for; upstream writes a name that does
-	// not exist for the second.
+	// not exist for the second. See docs/reference/wire-contract.md#bootstrap-identity.
 	for _, user := range append(slices.Clone(h.AutoApproved), names.BootstrapServiceAccountUser, names.BootstrapTokenUser) {
 		if !slices.Contains(c.AutoApproveUsers, user) {
 			c.AutoApproveUsers = append(c.AutoApproveUsers, user)

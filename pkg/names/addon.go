@@ -18,8 +18,10 @@ const (
 	// add-ons inherit.
 	AnnotationAddOnPrefix = "addon.open-cluster-management.io"
 	// AnnotationHostingCluster names the cluster that runs a hosted add-on's agent.
+	// See docs/reference/wire-contract.md#addon-annotations.
 	AnnotationHostingCluster = "addon.open-cluster-management.io/hosting-cluster-name"
 	// AnnotationInstallNamespace carries the installNamespace of v1alpha1 in v1beta1.
+	// See docs/reference/wire-contract.md#addon-versions.
 	AnnotationInstallNamespace = "addon.open-cluster-management.io/v1alpha1-install-namespace"
 	// AnnotationCarriesV1alpha1, on an add-on in v1beta1, holds what only v1alpha1
 	// can express, and AnnotationCarriesV1beta1, on one in v1alpha1, what only
@@ -45,6 +47,7 @@ const (
 // ReservedNoDefaultConfig is the name that a default configuration of a
 // ClusterManagementAddOn in v1beta1 has when there is none: the add-on supports
 // the kind of configuration and has no default for it.
+// See docs/reference/wire-contract.md#addon-versions.
 const ReservedNoDefaultConfig = "__reserved_no_default__"
 
 // Conditions of a ManagedClusterAddOn that its registration sets, beside those
@@ -52,6 +55,7 @@ const ReservedNoDefaultConfig = "__reserved_no_default__"
 const (
 	// ConditionTokenInfrastructureReady is set by the hub; its message names the
 	// ServiceAccount and its UID, see TokenServiceAccount.Message.
+	// See docs/reference/wire-contract.md#token-infrastructure.
 	ConditionTokenInfrastructureReady = "TokenInfrastructureReady"
 	ReasonTokenInfrastructureReady    = "TokenInfrastructureReady"
 	ReasonTokenInfrastructureFailed   = "TokenInfrastructureApplyFailed"
@@ -67,6 +71,7 @@ const (
 	// ConditionAddOnTokenRefreshed is our name of the condition that the
 	// agent sets, ConditionTokenRefreshed upstream's; both are written, with
 	// equal content.
+	// See docs/reference/wire-contract.md#token-condition.
 	ConditionAddOnTokenRefreshed = "AddonTokenRefreshed"
 	ConditionTokenRefreshed      = "TokenRefreshed"
 	ReasonAddOnTokenRefreshed    = "AddonTokenRefreshed"
@@ -152,12 +157,14 @@ const (
 
 // AddOnHubKubeconfigSecret is the Secret in an add-on's install namespace that
 // holds the credential of its kubeClient registration.
+// See docs/reference/wire-contract.md#addon-secrets.
 func AddOnHubKubeconfigSecret(addOn string) string { return addOn + "-hub-kubeconfig" }
 
 const signerSecretSuffix = "-client-cert"
 
 // AddOnSignerSecret is the Secret in an add-on's install namespace that holds
 // the certificate of a customSigner registration.
+// See docs/reference/wire-contract.md#addon-secrets.
 func AddOnSignerSecret(addOn, signer string) string {
 	return addOn + "-" + strings.ReplaceAll(signer, "/", "-") + signerSecretSuffix
 }
@@ -178,6 +185,7 @@ func AddOnPendingSecret(namespace, secret string) string {
 
 // AddOnUser is the user of an add-on's agent that holds a client certificate.
 // The agent's name is the add-on's unless the add-on says otherwise.
+// See docs/reference/wire-contract.md#addon-user.
 func AddOnUser(cluster, addOn, agent string) string {
 	return AddOnClusterGroup(cluster, addOn) + ":agent:" + agent
 }
@@ -191,6 +199,7 @@ func AddOnClusterGroup(cluster, addOn string) string {
 func AddOnGroup(addOn string) string { return userPrefix + "addon:" + addOn }
 
 // AddOnDNSName is the only DNS name in an add-on's certificate.
+// See docs/reference/wire-contract.md#addon-csr.
 func AddOnDNSName(addOn string) string { return addOn + ".addon.open-cluster-management.io" }
 
 // AddOnServiceAccount is the ServiceAccount in the cluster's namespace on the
@@ -198,6 +207,7 @@ func AddOnDNSName(addOn string) string { return addOn + ".addon.open-cluster-man
 func AddOnServiceAccount(cluster, addOn string) string { return cluster + "-" + addOn + "-agent" }
 
 // AddOnServiceAccountUpstream is upstream's name of the same ServiceAccount.
+// See docs/reference/wire-contract.md#addon-service-account.
 func AddOnServiceAccountUpstream(addOn string) string { return addOn + "-agent" }
 
 // AddOnServiceAccounts are the only ServiceAccounts that an add-on may be, ours
@@ -208,6 +218,7 @@ func AddOnServiceAccounts(cluster, addOn string) []string {
 
 // AddOnTokenRole is the Role, and the RoleBinding, that lets a cluster's agent
 // request tokens for an add-on.
+// See docs/reference/wire-contract.md#addon-service-account.
 func AddOnTokenRole(addOn string) string { return addOn + "-token-role" }
 
 // ParseServiceAccountUser is the inverse of ServiceAccountUser. It reports false
@@ -233,6 +244,7 @@ type TokenServiceAccount struct {
 }
 
 // Message is the condition's message.
+// See docs/reference/wire-contract.md#token-infrastructure.
 func (s TokenServiceAccount) Message() string {
 	return fmt.Sprintf("ServiceAccount %s/%s (UID: %s) is ready", s.Namespace, s.Name, s.UID)
 }

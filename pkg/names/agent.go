@@ -15,6 +15,7 @@ const AnnotationDetached = "agent.open-cluster-management.io/detached"
 // The condition in which a Klusterlet tells how its connection to the hub is,
 // and its reasons. When it is True its reason is a bootstrap
 // reason and a hub reason with a comma between them.
+// See docs/reference/wire-contract.md#hub-connection.
 const (
 	ConditionHubConnectionDegraded = "HubConnectionDegraded"
 
@@ -32,6 +33,7 @@ const (
 )
 
 // Reasons of the events that a registration agent records in its namespace.
+// See docs/reference/wire-contract.md#agent-events.
 const (
 	EventCSRCreated            = "CSRCreated"
 	EventCertificateCreated    = "ClientCertificateCreated"
@@ -45,6 +47,7 @@ const (
 
 // Formats of messages that the agent writes into ManagedCluster conditions,
 // upstream's words.
+// See docs/reference/wire-contract.md#certificate-condition.
 const (
 	MessageCertificateRotated   = "client certificate rotated starting from %s to %s"
 	MessageCertificateFailed    = "Failed to rotated client certificate %s"

@@ -16,6 +16,7 @@ var ErrClusterName = errors.New("invalid cluster name")
 // would make another meaning of what is built from them are refused as well:
 // "managed-clusters", whose group is every cluster's, "registration" and
 // "work", whose ClusterRole is one that all clusters share.
+// See docs/reference/wire-contract.md#cluster-name.
 func ValidateClusterName(name string) error {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return fmt.Errorf("%w %q: %s", ErrClusterName, name, strings.Join(problems, "; "))

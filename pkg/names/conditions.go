@@ -2,6 +2,7 @@ package names
 
 // Reasons and messages of ManagedCluster conditions that upstream peers and
 // users' tooling match on. The condition types are in the OCM API package.
+// See docs/reference/wire-contract.md#acceptance.
 const (
 	ReasonHubAccepted  = "HubClusterAdminAccepted"
 	MessageHubAccepted = "Accepted by hub cluster admin"
@@ -60,6 +61,7 @@ const (
 )
 
 // Reason and message with which the hub approves CSRs by itself.
+// See docs/reference/wire-contract.md#csr-bootstrap-approval.
 const (
 	ReasonAutoApproved  = "AutoApprovedByHubCSRApprovingController"
 	MessageAutoApproved = "Auto approving Managed cluster agent certificate after SubjectAccessReview."

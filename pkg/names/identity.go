@@ -16,6 +16,7 @@ func ClusterGroup(cluster string) string { return userPrefix + cluster }
 
 // ClusterGroupAWS is the group that the agent of a cluster is mapped to by an
 // EKS access entry, which refuses groups that begin with "system:".
+// See docs/reference/wire-contract.md#agent-identity.
 func ClusterGroupAWS(cluster string) string { return "open-cluster-management:" + cluster }
 
 // ClusterUserAWS is the user that the agent of a cluster is mapped to. It has a
@@ -24,6 +25,7 @@ func ClusterGroupAWS(cluster string) string { return "open-cluster-management:" 
 func ClusterUserAWS(cluster string) string { return ClusterGroupAWS(cluster) }
 
 // AgentUser is the user, and the common name, of a cluster's agent.
+// See docs/reference/wire-contract.md#agent-identity.
 func AgentUser(cluster, agent string) string { return userPrefix + cluster + ":" + agent }
 
 // ParseAgentUser is the inverse of AgentUser. It reports false unless user has

@@ -3,6 +3,7 @@ package names
 import "slices"
 
 // Labels.
+// See docs/reference/wire-contract.md#labels.
 const (
 	// LabelClusterName marks the namespace, the RBAC, the CSRs and the lease of a cluster.
 	LabelClusterName = "open-cluster-management.io/cluster-name"
@@ -33,6 +34,7 @@ const (
 )
 
 // Values of the feature labels.
+// See docs/reference/wire-contract.md#feature-labels.
 const (
 	FeatureAvailable   = "available"
 	FeatureUnhealthy   = "unhealthy"
@@ -40,12 +42,14 @@ const (
 )
 
 // Annotations.
+// See docs/reference/wire-contract.md#annotations.
 const (
 	// AnnotationAutoAccepted holds the RFC 3339 time at which auto-approval
 	// accepted a cluster. It is written once, so a later denial sticks.
 	AnnotationAutoAccepted = "open-cluster-management.io/automatically-accepted-on"
 	// AnnotationAgentPrefix is the only prefix that an agent may pass on from
 	// its configuration to its ManagedCluster.
+	// See docs/reference/wire-contract.md#agent-annotations.
 	AnnotationAgentPrefix = "agent.open-cluster-management.io/"
 	// AnnotationLeft, on a ManagedCluster, says that the cluster itself withdrew
 	// the hub's acceptance: its agent and credential are gone. It is ours.
@@ -56,6 +60,7 @@ const (
 	// AnnotationManagedClusterARN names the EKS cluster that registers with the
 	// awsirsa driver, AnnotationManagedClusterRoleSuffix the end of the names of
 	// its IAM roles. OCM's agents write both.
+	// See docs/reference/wire-contract.md#aws-annotations.
 	AnnotationManagedClusterARN        = AnnotationAgentPrefix + "managed-cluster-arn"
 	AnnotationManagedClusterRoleSuffix = AnnotationAgentPrefix + "managed-cluster-iam-role-suffix"
 	// AnnotationEKSManagedClusterARN and AnnotationEKSManagedClusterARNBare are
@@ -122,6 +127,7 @@ func SameRegistration(a, b map[string]string) bool {
 }
 
 // Finalizers.
+// See docs/reference/wire-contract.md#finalizers.
 const (
 	// FinalizerGrants holds a ManagedCluster until what its registration driver
 	// granted outside the hub's API is revoked. It is ours.
@@ -137,4 +143,5 @@ const (
 
 // ManagedClusterLease is the name of the Lease in a cluster namespace that the
 // hub creates and the agent renews.
+// See docs/reference/wire-contract.md#lease.
 const ManagedClusterLease = "managed-cluster-lease"

@@ -1,6 +1,7 @@
 package names
 
 // Namespaces that the operators and the components run in.
+// See docs/reference/wire-contract.md#namespaces.
 const (
 	// OperatorNamespace holds both operators and the bootstrap ServiceAccount.
 	OperatorNamespace = "open-cluster-management"
@@ -23,12 +24,14 @@ const (
 
 // Names of the operators: the Deployment, the ServiceAccount, the ClusterRole
 // and its binding are all called this, and so is the value of their app label.
+// See docs/reference/wire-contract.md#operator-names.
 const (
 	ClusterManagerOperator = "cluster-manager"
 	KlusterletOperator     = "klusterlet"
 )
 
 // Identities that a joining cluster may bootstrap with.
+// See docs/reference/wire-contract.md#bootstrap-identity.
 const (
 	// BootstrapServiceAccount lives in OperatorNamespace.
 	BootstrapServiceAccount = "agent-registration-bootstrap"
@@ -53,10 +56,12 @@ const BootstrapServiceAccountUser = "system:serviceaccount:" + OperatorNamespace
 
 // BootstrapTokenUser is the user that the bootstrap token authenticates as.
 // Kubernetes builds it from the token id, not from the Secret's name.
+// See docs/reference/wire-contract.md#bootstrap-identity.
 const BootstrapTokenUser = "system:bootstrap:" + BootstrapTokenID
 
 // Hub ServiceAccounts in HubNamespace. The gRPC server's name is hard-coded in
 // addon-framework and clusteradm, so it cannot be chosen.
+// See docs/reference/wire-contract.md#service-accounts.
 const (
 	HubRegistrationServiceAccount = "registration-controller-sa"
 	HubAddOnManagerServiceAccount = "addon-manager-controller-sa"
@@ -104,6 +109,7 @@ const (
 )
 
 // App label values of the component Deployments; clusteradm waits for them by these.
+// See docs/reference/wire-contract.md#component-names.
 const (
 	AppHubRegistration   = "clustermanager-registration-controller"
 	AppHubAddOnManager   = "clustermanager-addon-manager-controller"
@@ -112,6 +118,7 @@ const (
 
 // ClusterInfoNamespace and ClusterInfoConfigMap locate the public ConfigMap
 // that tells a cluster's own API server address and CA.
+// See docs/reference/wire-contract.md#cluster-info.
 const (
 	ClusterInfoNamespace = "kube-public"
 	ClusterInfoConfigMap = "cluster-info"

@@ -1,6 +1,7 @@
 package names
 
 // Shared ClusterRoles that every cluster's RoleBindings refer to.
+// See docs/reference/wire-contract.md#shared-roles.
 const (
 	ClusterRoleRegistration = "open-cluster-management:managedcluster:registration"
 	ClusterRoleWork         = "open-cluster-management:managedcluster:work"
@@ -8,6 +9,7 @@ const (
 
 // ManagedClusterClusterRole is the ClusterRole, and its binding, that hold what
 // the agent of a cluster may do outside its namespace.
+// See docs/reference/wire-contract.md#cluster-role.
 func ManagedClusterClusterRole(cluster string) string {
 	return "open-cluster-management:managedcluster:" + cluster
 }
@@ -27,7 +29,9 @@ const RegisterGroup = "register.open-cluster-management.io"
 // Resources and subresources of RegisterGroup.
 const (
 	// ResourceAccept with verb update lets a user set hubAcceptsClient to true.
+	// See docs/reference/wire-contract.md#accept-right.
 	ResourceAccept = "managedclusters/accept"
 	// ResourceClientCertificates with verb renew lets an agent renew its certificate.
+	// See docs/reference/wire-contract.md#csr-renewal-approval.
 	ResourceClientCertificates = "managedclusters/clientcertificates"
 )

@@ -3,18 +3,22 @@ package names
 // Secrets on the managed cluster and the hub.
 const (
 	// BootstrapHubKubeconfigSecret holds the kubeconfig an agent joins with.
+	// See docs/reference/wire-contract.md#bootstrap-secret.
 	BootstrapHubKubeconfigSecret = "bootstrap-hub-kubeconfig"
 	// HubKubeconfigSecret holds the credential an agent was given by the hub.
+	// See docs/reference/wire-contract.md#hub-kubeconfig-secret.
 	HubKubeconfigSecret = "hub-kubeconfig-secret"
 	// PendingCredentialSecret holds the private key of a certificate that was
 	// requested and not issued yet, so that a restart does not request another.
 	// It is ours: upstream agents keep the key in memory.
 	PendingCredentialSecret = "hub-kubeconfig-pending"
 	// ImagePullSecret is synced from OperatorNamespace to the component namespaces.
+	// See docs/reference/wire-contract.md#pull-secret.
 	ImagePullSecret = "open-cluster-management-image-pull-credentials"
 )
 
 // What the webhooks of the hub serve with, in HubNamespace.
+// See docs/reference/wire-contract.md#webhook-certificates.
 const (
 	// SignerSecret holds the CA that signs their certificates.
 	SignerSecret = "signer-secret"
@@ -36,6 +40,7 @@ const (
 )
 
 // Names inside the kubeconfigs that agents and add-ons are given.
+// See docs/reference/wire-contract.md#kubeconfig-shape.
 const (
 	// KubeconfigUser is the user entry of a hub kubeconfig.
 	KubeconfigUser = "default-auth"

@@ -31,7 +31,7 @@ const ownRoles = "controller"
 const theirOperator = "registration-operator"
 
 // theirPrograms are the programs in OCM's images, which its Deployments name as
-// the first argument.
+// the first argument. See docs/reference/wire-contract.md#operator-images.
 func theirPrograms() []string {
 	return []string{"/" + theirOperator, "/registration", "/work", "/placement", "/addon", "/server"}
 }

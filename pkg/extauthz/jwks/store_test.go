@@ -18,8 +18,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
 )
 
-// TestOneIssuerTwoClusters: the key that verifies names the cluster (weakness 5
-// of the reference, users-want 17).
+// TestOneIssuerTwoClusters: the key that verifies names the cluster, because the
+// API servers of several clusters can have one issuer.
 func TestOneIssuerTwoClusters(t *testing.T) {
 	t.Parallel()
 	one, two, other := issuer.NewKey(t, jwk.RS256), issuer.NewKey(t, jwk.ES256), issuer.NewKey(t, jwk.ES384)

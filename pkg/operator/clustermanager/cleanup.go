@@ -25,6 +25,7 @@ import (
 // need those kinds for it, and could not even start again without them.
 // (OCM's operator has the clusters third; then a registration controller that
 // restarts in between waits for a kind that does not come back.)
+// See docs/reference/wire-contract.md#hub-removal.
 func firstCRDs() []string {
 	return []string{
 		"managedclusters.cluster.open-cluster-management.io",

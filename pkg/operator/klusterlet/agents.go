@@ -18,6 +18,7 @@ func (r *Reconciler) judgeAgents(ctx context.Context, s *scope) {
 	name := names.RegistrationAgentDeployment(s.klusterlet.Name)
 	s.Status.Set(metav1.Condition{
 		// clusteradm waits for this condition to be False.
+		// See docs/reference/wire-contract.md#klusterlet-conditions.
 		Type: operatorv1.ConditionWorkDesiredDegraded, Status: metav1.ConditionFalse,
 		Reason: operatorv1.ReasonKlusterletDeploymentsFunctional, Message: "this version deploys no work agent",
 	})

@@ -42,6 +42,7 @@ func (e *UnknownAuthTypeError) Error() string {
 // ParseAuthType reads the name of a cluster registration driver. The empty name
 // is CSR, OCM's default; clusteradm's spelling "aws-irsa" is AWSIRSA. Any other
 // name is an *UnknownAuthTypeError.
+// See docs/reference/wire-contract.md#aws-spelling.
 func ParseAuthType(name string) (AuthType, error) {
 	switch name {
 	case "", string(CSR):

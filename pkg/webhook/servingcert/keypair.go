@@ -64,6 +64,7 @@ func renewAt(cert *x509.Certificate) time.Time {
 }
 
 // newCA makes a CA, called what upstream calls it.
+// See docs/reference/wire-contract.md#webhook-certificates.
 func newCA(now time.Time, life time.Duration) (KeyPair, error) {
 	template := &x509.Certificate{
 		Subject:  pkix.Name{CommonName: fmt.Sprintf("cluster-manager-webhook@%d", now.Unix())},

@@ -22,6 +22,7 @@ type Rules struct {
 }
 
 // DefaultRules are upstream's lifetimes for a Service.
+// See docs/reference/wire-contract.md#webhook-certificates.
 func DefaultRules(service, namespace string) Rules {
 	return Rules{
 		CALife: 365 * 24 * time.Hour, ServingLife: 30 * 24 * time.Hour, Settle: time.Minute,

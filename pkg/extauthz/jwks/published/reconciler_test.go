@@ -47,8 +47,8 @@ type env struct {
 	store *jwks.Store
 }
 
-// TestPublished follows a cluster's keys through its life on the hub (users-want
-// 18: leave means gone at once).
+// TestPublished follows a cluster's keys through its life on the hub: those of a
+// detached cluster count no more at once.
 func TestPublished(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.Start(t)

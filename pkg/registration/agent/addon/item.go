@@ -71,6 +71,7 @@ func (r *Reconciler) items(s *scope) []*item {
 }
 
 // installNamespace is where the add-on's agent runs.
+// See docs/reference/wire-contract.md#addon-install-namespace.
 func installNamespace(addOn *addonv1beta1.ManagedClusterAddOn) string {
 	return cmp.Or(addOn.Status.Namespace, addOn.Annotations[names.AnnotationInstallNamespace], names.AddOnNamespace)
 }

@@ -85,6 +85,7 @@ func (a *AddOn) Report() driver.Report {
 }
 
 // declare fills in what the add-on's hub side left open.
+// See docs/reference/wire-contract.md#addon-user.
 func declare(config AddOnConfig) addonv1beta1.RegistrationConfig {
 	declared := *config.Registration.DeepCopy()
 	defaultUser := names.AddOnUser(config.Cluster, config.AddOn, config.AddOn)

@@ -25,6 +25,7 @@ import (
 // What others make counts nothing, whatever labels it has. Issued ones do not count: with certificates of ten
 // minutes there can be more than ten of them before the hub's own clean-up,
 // which runs hourly, comes by.
+// See docs/reference/wire-contract.md#csr-limit.
 const MaxOpenRequests = 10
 
 // Reasons that Obtain waits for.

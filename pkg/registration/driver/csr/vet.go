@@ -115,6 +115,7 @@ func Registration() Rules {
 }
 
 // Vet is Rules.Vet with the rules of Registration.
+// See docs/reference/wire-contract.md#csr-recognition.
 func Vet(csr *certificatesv1.CertificateSigningRequest) (Request, error) {
 	return Registration().Vet(csr)
 }
@@ -270,6 +271,7 @@ func vetKey(key crypto.PublicKey) error {
 }
 
 // Usages are the key usages of a registration, no more and no fewer.
+// See docs/reference/wire-contract.md#csr-usages.
 func Usages() []certificatesv1.KeyUsage {
 	return []certificatesv1.KeyUsage{
 		certificatesv1.UsageDigitalSignature,
@@ -281,6 +283,7 @@ func Usages() []certificatesv1.KeyUsage {
 // agentSubject returns the agent that a subject names. Agents of OCM are in two
 // organizations: their cluster's group and that of all clusters. The second may
 // be absent.
+// See docs/reference/wire-contract.md#csr-subject.
 func agentSubject(subject pkix.Name, cluster string) (driver.Identity, error) {
 	var commonNames, organizationNames int
 	for _, attribute := range subject.Names {

@@ -64,6 +64,7 @@ func (w *wanted) asksFor(pem []byte) bool {
 
 // requestName is the name of the CSR for what is wanted and a key: a prefix and
 // a digest of both, so that asking twice is asking once.
+// See docs/reference/wire-contract.md#csr-name.
 func (w *wanted) requestName(pub crypto.PublicKey) (string, error) {
 	der, err := x509.MarshalPKIXPublicKey(pub)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 // DefaultExpirationSeconds is the lifetime that is asked for when none is
 // configured: one year.
+// See docs/reference/wire-contract.md#token-refresh.
 const DefaultExpirationSeconds int64 = 365 * 24 * 60 * 60
 
 // Config is what an AddOn works on.

@@ -58,6 +58,7 @@ func (i infrastructure) uid() string {
 // readInfrastructure reads the condition TokenInfrastructureReady. It takes
 // nothing from it but one of the two names that the add-on may have in its own
 // cluster's namespace, and a UID.
+// See docs/reference/wire-contract.md#token-infrastructure.
 func readInfrastructure(cluster string, addOn *addonv1beta1.ManagedClusterAddOn) infrastructure {
 	condition := apimeta.FindStatusCondition(addOn.Status.Conditions, names.ConditionTokenInfrastructureReady)
 	switch {

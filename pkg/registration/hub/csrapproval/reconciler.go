@@ -194,6 +194,7 @@ func alive(cluster *clusterv1.ManagedCluster) bool {
 }
 
 // mayRenew asks the hub's authorizers, as whom the API server says made the request.
+// See docs/reference/wire-contract.md#csr-renewal-approval.
 func (r *Reconciler) mayRenew(ctx context.Context, object *certificatesv1.CertificateSigningRequest, cluster string) (bool, error) {
 	extra := make(map[string]authorizationv1.ExtraValue, len(object.Spec.Extra))
 	for key, value := range object.Spec.Extra {

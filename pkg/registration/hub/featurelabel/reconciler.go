@@ -92,6 +92,8 @@ func wanted(addOns []addonv1beta1.ManagedClusterAddOn) map[string]string {
 	return labels
 }
 
+// feature is the value of an add-on's label.
+// See docs/reference/wire-contract.md#feature-labels.
 func feature(addOn *addonv1beta1.ManagedClusterAddOn) string {
 	condition := apimeta.FindStatusCondition(addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
 	switch {

@@ -123,7 +123,7 @@ func (r *Reconciler) collect(ctx context.Context, cluster *clusterv1.ManagedClus
 			pending++
 		}
 	}
-	// The message, its spelling included, is what upstream's users know.
+	// See docs/reference/wire-contract.md#deleting-message.
 	message := fmt.Sprintf("The resource %v is remaning, the remaining count is %v, the finalizer pending count is %v",
 		resource.Resource, len(items), pending)
 	err := r.deleting(ctx, cluster, metav1.ConditionFalse, clusterv1.ConditionDeletingReasonResourceRemaining, message)

@@ -111,6 +111,8 @@ func (r *Reconciler) write(ctx context.Context, cluster *clusterv1.ManagedCluste
 	return nil
 }
 
+// unknown is the condition of a cluster whose agent stopped renewing its lease.
+// See docs/reference/wire-contract.md#availability.
 func unknown() metav1.Condition {
 	return metav1.Condition{
 		Type:    clusterv1.ManagedClusterConditionAvailable,
@@ -123,6 +125,7 @@ func unknown() metav1.Condition {
 // clockConditions judges the clock of an agent by the time it wrote into its
 // lease a moment ago. How long ago is unknown at the first look at a lease; then
 // only agreement can be concluded.
+// See docs/reference/wire-contract.md#clock.
 func clockConditions(cluster *clusterv1.ManagedCluster, renewed, now time.Time, fresh bool) []metav1.Condition {
 	synced := metav1.Condition{
 		Type:    clusterv1.ManagedClusterConditionClockSynced,

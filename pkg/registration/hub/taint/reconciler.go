@@ -60,6 +60,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster *clusterv1.ManagedCl
 
 // wanted returns the key of the taint that a cluster should have, or none. A
 // cluster that may still be on its way is looked at again later.
+// See docs/reference/wire-contract.md#taints.
 func wanted(cluster *clusterv1.ManagedCluster, now time.Time) (key string, again time.Duration) {
 	available := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	switch {

@@ -59,6 +59,7 @@ type Tag struct {
 
 // Tags returns the tags of the managed cluster's role, by which the hub's role
 // recognizes it, sorted by key.
+// See docs/reference/wire-contract.md#aws-trust.
 func (p Pair) Tags() []Tag {
 	return []Tag{
 		{"hub_cluster_account_id", p.Hub.Account},
@@ -70,6 +71,7 @@ func (p Pair) Tags() []Tag {
 
 // Identifier names the pair in its roles. It leaves out the regions: pairs whose
 // clusters differ in nothing but the region have the same identifier.
+// See docs/reference/wire-contract.md#aws-names.
 func (p Pair) Identifier() string {
 	tags := p.Tags()
 	values := make([]string, len(tags))

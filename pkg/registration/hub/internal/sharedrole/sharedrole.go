@@ -50,6 +50,8 @@ func Remove(ctx context.Context, c client.Client) error {
 	return nil
 }
 
+// rules are what a shared ClusterRole allows.
+// See docs/reference/wire-contract.md#shared-roles.
 func rules(name string) []rbacv1.PolicyRule {
 	if name == names.ClusterRoleWork {
 		return []rbacv1.PolicyRule{
