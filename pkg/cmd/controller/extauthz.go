@@ -90,7 +90,7 @@ func (f *extAuthzFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	server := f.answers.server()
-	server.Endpoints, server.Drain, server.Reflection, server.Exchange = f.serve.endpoints(), f.serve.drain, f.serve.reflection, f.serve.exchange
+	server.Endpoints, server.Drain, server.Exchange = f.serve.endpoints(), f.serve.drain, f.serve.exchange
 	server.TLS = f.tls.config()
 	if server.TLS == nil && f.serve.reachable() {
 		logger.Warn("Serving in plain text: whoever is on the network between can read tokens. " +

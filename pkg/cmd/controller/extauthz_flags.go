@@ -70,13 +70,12 @@ func (f *extAuthzSource) String() string {
 
 // extAuthzServe says where and what is served.
 type extAuthzServe struct {
-	address    string
-	port       int
-	httpPort   int
-	socket     string
-	exchange   bool
-	reflection bool
-	drain      time.Duration
+	address  string
+	port     int
+	httpPort int
+	socket   string
+	exchange bool
+	drain    time.Duration
 }
 
 func (f *extAuthzServe) addFlags(flags *pflag.FlagSet) {
@@ -85,7 +84,6 @@ func (f *extAuthzServe) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&f.httpPort, "http-port", 0, "port of the HTTP protocol, for Envoy, nginx and Traefik, under "+server.AuthzPath+"; 0 switches it off")
 	flags.StringVar(&f.socket, "unix-socket", "", "path of a Unix socket that serves gRPC in plain text")
 	flags.BoolVar(&f.exchange, "sts", false, "exchange tokens by RFC 8693 as well, with POST "+server.TokenPath+" at --http-port")
-	flags.BoolVar(&f.reflection, "reflection", false, "have gRPC list its services")
 	flags.DurationVar(&f.drain, "drain", 5*time.Second, "how long to serve on after the end was asked for, while health checks send proxies elsewhere; at most "+maxDrain.String())
 }
 
@@ -158,7 +156,6 @@ func (f *extAuthzAnswers) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.answers.Realm, "realm", "hub", "realm that WWW-Authenticate tells")
 	flags.BoolVar(&f.answers.ErrorResponse, "envoy-error-response", false, "tell Envoy v1.37 and newer about faults of ours with status 503 and Retry-After, instead of failing its call")
 	flags.BoolVar(&f.answers.Reason, "reason-header", false, "tell clients the reason of a refusal in the header x-ocm-reason")
-	flags.BoolVar(&f.answers.Identity, "identity-headers", false, "tell the hub who it was in the headers x-ocm-cluster, x-ocm-namespace and x-ocm-serviceaccount")
 }
 
 func (f *extAuthzAnswers) server() server.Config { return server.Config{Answers: f.answers} }

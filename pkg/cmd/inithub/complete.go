@@ -65,9 +65,6 @@ func (d *driverFlags) value(gates *flags.Gates) ([]operatorv1.RegistrationDriver
 	if slices.Contains(d.names, driver.GRPC) {
 		return nil, fmt.Errorf("--%s: grpc is not available in this release; use csr or awsirsa", flagDrivers)
 	}
-	if d.grpcServer != "" || len(d.grpcUsers) > 0 {
-		return nil, fmt.Errorf("--grpc-server and --auto-approved-grpc-identities need --%s=grpc", flagDrivers)
-	}
 	if err := d.validateUsers(gates); err != nil {
 		return nil, err
 	}

@@ -32,12 +32,9 @@ type options struct {
 
 // driverFlags are the flags about how clusters register.
 type driverFlags struct {
-	names        []driver.AuthType
-	csrUsers     []string
-	aws          awsFlags
-	grpcUsers    []string
-	grpcServer   string
-	grpcEndpoint string
+	names    []driver.AuthType
+	csrUsers []string
+	aws      awsFlags
 }
 
 // joinFlags are the flags about the join command that is printed.
@@ -136,13 +133,6 @@ func (d *driverFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&d.csrUsers, "auto-approved-csr-identities", nil, "users whose requests are approved without a person")
 	d.aws.addTo(cmd)
-	flags.StringSliceVar(&d.grpcUsers, "auto-approved-grpc-identities", nil, "users whose gRPC requests are approved without a person")
-	flags.StringVar(&d.grpcServer, "grpc-server", "", "address of the gRPC server")
-	flags.StringVar(&d.grpcEndpoint, "grpc-endpoint-type", "hostname", "hostname or loadBalancer")
-	for _, name := range []string{"auto-approved-grpc-identities", "grpc-server", "grpc-endpoint-type"} {
-		// Hidden as long as their driver is not available.
-		flags.Lookup(name).Hidden = true
-	}
 }
 
 func (j *joinFlags) addTo(cmd *cobra.Command) {

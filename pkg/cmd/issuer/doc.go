@@ -1,6 +1,6 @@
 // Package issuer is the "issuer" command: it shows and edits which token issuers
-// the hub believes, has managed clusters publish theirs, and writes what the hub
-// knows in the words of other verifiers.
+// the hub believes, has managed clusters publish theirs, and exports what the hub
+// knows as the configuration of an API server.
 //
 // It never decides whom to believe, and nothing it prints is secret: keys are
 // the public halves.

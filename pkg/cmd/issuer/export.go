@@ -16,60 +16,41 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/issuer/publish"
 )
 
-// target is what an export is for.
-type target string
+// format is what is written.
+type format string
 
-const (
-	targetAuthentication target = "authentication-config"
-	targetIstio          target = "istio"
-	targetVault          target = "vault"
-)
+const formatAuthentication format = "authentication-config"
 
 type exportOptions struct {
 	env       cli.Env
 	rules     rules.Flags
-	format    target
+	format    format
 	audiences []string
 	clusters  []string
-	namespace string
 	hubIssuer string
 }
 
 func newExport(env cli.Env) *cobra.Command {
-	o := &exportOptions{env: env}
+	o := &exportOptions{env: env, format: formatAuthentication}
 	cmd := &cobra.Command{
-		Use:   "export --format FORMAT [CLUSTER...]",
-		Short: "Write the trusted issuers in the words of another verifier, on the hub",
-		Long: `Write the issuers that the hub trusts in the words of another verifier:
+		Use:   "export [CLUSTER...]",
+		Short: "Export the trusted issuers as configuration of an API server, on the hub",
+		Long: `Export the issuers that the hub trusts as an AuthenticationConfiguration, for the
+flag --authentication-config of kube-apiserver (1.34 or newer).
 
-  authentication-config  AuthenticationConfiguration of kube-apiserver (1.34 or
-                         newer), for --authentication-config
-  istio                  a RequestAuthentication of Istio
-  vault                  shell commands for Vault's JWT auth method, one mount
-                         for each cluster
-
-What cannot be said in these words is left out, with the reason on stderr. Keys
-are written as they are now: export again after a cluster has rotated them,
-unless the other side fetches them itself.`,
+Clusters that it cannot express are left out, with the reason on stderr.`,
 		Example: fmt.Sprintf(`  # For the hub's own API server
-  %[1]s issuer export --format authentication-config --audience https://hub.example.com
-
-  # One cluster, for Vault
-  %[1]s issuer export --format vault cluster1 | sh`, env.Name),
+  %[1]s issuer export --audience https://hub.example.com`, env.Name),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.clusters = args
-			if o.format == "" {
-				return cli.Usagef("--format is missing: authentication-config, istio or vault")
-			}
 			return o.run(cmd.Context())
 		},
 	}
 	o.rules.AddTo(cmd)
 	f := cmd.Flags()
-	cli.NewEnum(&o.format, nil, targetAuthentication, targetIstio, targetVault).AddTo(cmd, "format", "", "what to write for")
-	f.StringSliceVar(&o.audiences, "audience", nil, "audience that tokens must have (default: as configured)")
-	f.StringVar(&o.namespace, "istio-namespace", "istio-system", "namespace of the RequestAuthentication")
-	f.StringVar(&o.hubIssuer, "hub-issuer", "", "the API server's own issuer, which authentication-config must not repeat (default: asked)")
+	cli.NewEnum(&o.format, nil, formatAuthentication).AddTo(cmd, "format", "", "Format of the output")
+	f.StringSliceVar(&o.audiences, "audience", nil, "Audience that tokens must have (default: as configured)")
+	f.StringVar(&o.hubIssuer, "hub-issuer", "", "Issuer of the API server itself, which must not be repeated (default: read from the API server)")
 	return cmd
 }
 
@@ -82,17 +63,7 @@ func (o *exportOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var written []byte
-	var left []omission
-	switch o.format {
-	case targetIstio:
-		written, left, err = istio(list, o.namespace)
-	case targetVault:
-		written, left, err = vault(list)
-	default:
-		own := o.ownIssuer(ctx, known)
-		written, left, err = authentication(list, own)
-	}
+	written, left, err := authentication(list, o.ownIssuer(ctx, known))
 	if err != nil {
 		return err
 	}
@@ -100,7 +71,7 @@ func (o *exportOptions) run(ctx context.Context) error {
 		o.env.Warn("cluster %s is left out: %s", l.cluster, l.why)
 	}
 	if len(left) == len(list) {
-		return cli.Blockedf("see what is known: "+o.rules.Command(o.env, "issuer list"), "nothing can be written for %s", o.format)
+		return cli.Blockedf("see what is known: "+o.rules.Command(o.env, "issuer list"), "none of the issuers can be exported")
 	}
 	_, err = o.env.Out.Write(written)
 	return err

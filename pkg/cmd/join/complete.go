@@ -244,8 +244,6 @@ func (r *registrationFlags) clusterDriver() (*operatorv1.RegistrationDriver, err
 		return r.awsDriver()
 	case r.hubARN != "" || r.managedARN != "":
 		return nil, errors.New("--hub-cluster-arn and --managed-cluster-arn need --registration-auth=awsirsa")
-	case r.grpcServer != "" || r.grpcCAFile != "":
-		return nil, errors.New("--grpc-server and --grpc-ca-file need --registration-auth=grpc")
 	case r.driver == "":
 		return nil, nil
 	}

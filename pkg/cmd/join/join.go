@@ -50,8 +50,6 @@ type registrationFlags struct {
 	labels       map[string]string
 	hubARN       string
 	managedARN   string
-	grpcServer   string
-	grpcCAFile   string
 	// publishIssuer is kept as it is unless its flag is given.
 	publishIssuer bool
 	// warning is what value found that is no mistake.
@@ -177,10 +175,4 @@ func (r *registrationFlags) addTo(cmd *cobra.Command) {
 	cli.AliasFlag(cmd, "eks-hub-cluster-arn", flagHubARN)
 	f.StringVar(&r.managedARN, flagManagedARN, "", "ARN of this EKS cluster, for awsirsa; by default that of the kubeconfig, if its context is of an EKS cluster")
 	f.BoolVar(&r.publishIssuer, flagPublishIssuer, false, "show the hub this cluster's token issuer and its public keys, so that it can tell its workloads' tokens")
-	f.StringVar(&r.grpcServer, "grpc-server", "", "address of the hub's gRPC server")
-	f.StringVar(&r.grpcCAFile, "grpc-ca-file", "", "file with the CA certificate of the gRPC server")
-	for _, name := range []string{"grpc-server", "grpc-ca-file"} {
-		// Hidden as long as their driver is not available.
-		f.Lookup(name).Hidden = true
-	}
 }

@@ -133,7 +133,7 @@ clusters:
     staleFor: 2h
   maxTokenAge: 30m
   acceptLegacyTokens: true
-  review: {mode: Cached, ttl: 30s, kubeconfigFile: c1.kubeconfig, self: true}
+  review: {mode: Cached, ttl: 30s, kubeconfigFile: c1.kubeconfig}
   limits: {cluster: {perSecond: 2, burst: 7}}
   allow:
   - namespaces: [app-*]
@@ -166,7 +166,7 @@ deny:
 		!slices.Equal(token.Audiences, []string{"https://hub.example.com", "https://other.example.com"}) {
 		t.Errorf("token rules %+v", token)
 	}
-	if r := c.Review; r.Mode != review.Cached || r.TTL != 30*time.Second || r.KubeconfigFile != "/etc/extauthz/c1.kubeconfig" || !r.Self || len(r.Audiences) != 2 {
+	if r := c.Review; r.Mode != review.Cached || r.TTL != 30*time.Second || r.KubeconfigFile != "/etc/extauthz/c1.kubeconfig" || len(r.Audiences) != 2 {
 		t.Errorf("review %+v", r)
 	}
 	if c.Limits.Cluster.PerSecond != 2 || c.Limits.Cluster.Burst != 7 {

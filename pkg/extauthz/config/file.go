@@ -58,7 +58,6 @@ type asking struct {
 	Mode           review.Mode       `json:"mode"`
 	TTL            v1alpha1.Duration `json:"ttl"`
 	KubeconfigFile string            `json:"kubeconfigFile"`
-	Self           bool              `json:"self"`
 }
 
 // openDocument is a file in tokensmith's form, which has no policy.
@@ -330,7 +329,7 @@ func (c *building) review(r *asking) {
 		return
 	}
 	c.out.Review = review.Settings{
-		Mode: r.Mode, TTL: c.duration("review.ttl", r.TTL, "", 0), KubeconfigFile: c.path(r.KubeconfigFile), Self: r.Self,
+		Mode: r.Mode, TTL: c.duration("review.ttl", r.TTL, "", 0), KubeconfigFile: c.path(r.KubeconfigFile),
 	}
 }
 

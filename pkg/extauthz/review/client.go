@@ -28,8 +28,6 @@ const (
 // client makes TokenReviews on one API server.
 type client struct {
 	rest rest.Interface
-	// self has every token be the credential of its own review.
-	self bool
 }
 
 // newClient connects to where config leads.
@@ -57,11 +55,8 @@ func (c *client) review(ctx context.Context, cluster, token string, audiences []
 	request := c.rest.Post().Resource("tokenreviews").Body(&authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences},
 	})
-	if c.self {
-		request = request.SetHeader("Authorization", "Bearer "+token)
-	}
 	if err := request.Do(ctx).Into(&answer); err != nil {
-		return answer.Status, c.failed(ctx, cluster, err)
+		return answer.Status, failed(ctx, cluster, err)
 	}
 	switch status := answer.Status; {
 	case !status.Authenticated:
@@ -74,11 +69,9 @@ func (c *client) review(ctx context.Context, cluster, token string, audiences []
 }
 
 // failed finds the reason of a call that brought no answer.
-func (c *client) failed(ctx context.Context, cluster string, err error) *verdict.Error {
+func failed(ctx context.Context, cluster string, err error) *verdict.Error {
 	var refusal *verdict.Error
 	switch {
-	case c.self && apierrors.IsUnauthorized(err):
-		return verdict.Refuse(verdict.Revoked, "the API server of the cluster %s does not take it as the credential of its own review: %w", cluster, err)
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled):
 		refusal = verdict.Refuse(verdict.Deadline, "the caller did not wait for the cluster %s: %w", cluster, err)
 	case apierrors.IsUnauthorized(err):

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 )
@@ -18,10 +17,7 @@ const lookEvery = 10 * time.Second
 
 // file makes the client that a kubeconfig says.
 type file struct {
-	path string
-	// self leaves the credential in the kubeconfig alone, because every token is
-	// the credential of its own review.
-	self  bool
+	path  string
 	clock clock.PassiveClock
 
 	mu      sync.Mutex
@@ -32,7 +28,7 @@ type file struct {
 
 // open reads the kubeconfig of settings for the first time.
 func open(settings Settings, clock clock.PassiveClock) (*file, error) {
-	f := &file{path: settings.KubeconfigFile, self: settings.Self, clock: clock}
+	f := &file{path: settings.KubeconfigFile, clock: clock}
 	if err := f.read(); err != nil {
 		return nil, err
 	}
@@ -63,14 +59,10 @@ func (f *file) read() error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig of the reviews: %w", err)
 	}
-	if f.self {
-		config = rest.AnonymousClientConfig(config)
-	}
 	c, err := newClient(config)
 	if err != nil {
 		return err
 	}
-	c.self = f.self
 	f.data, f.current = data, c
 	return nil
 }

@@ -30,7 +30,7 @@ func newReviewerOf(t *testing.T, settings review.Settings, clock clock.PassiveCl
 	if err != nil {
 		t.Fatal(err)
 	}
-	if settings.Self || settings.KubeconfigFile == "" {
+	if settings.KubeconfigFile == "" {
 		return r
 	}
 	// Another token, so that nothing is remembered of those of the test.
@@ -293,22 +293,6 @@ func TestRealAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantReason(t, nobody.Review(t.Context(), cluster, token(t, account, audience), identityOf(account)), verdict.ReviewUnavailable)
-}
-
-func TestSelf(t *testing.T) {
-	t.Parallel()
-	g := newGate(t)
-	// The credential in the kubeconfig, a good one, must not be used.
-	settings := g.always(t)
-	settings.Self = true
-	self := newReviewerOf(t, settings, clock.RealClock{})
-	account := newAccount(t)
-	wantReason(t, self.Review(t.Context(), cluster, token(t, account, audience, apiAudience), identityOf(account)), verdict.ReviewUnavailable)
-	delegate(t, account)
-	eventually(t, "a token that may review itself", func() error {
-		return self.Review(t.Context(), cluster, token(t, account, audience, apiAudience), identityOf(account))
-	})
-	wantReason(t, self.Review(t.Context(), cluster, token(t, account, audience), identityOf(account)), verdict.Revoked)
 }
 
 func TestLegacyToken(t *testing.T) {

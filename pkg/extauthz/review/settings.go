@@ -37,10 +37,6 @@ type Settings struct {
 	// KubeconfigFile leads to the cluster's API server, with a credential that
 	// may create TokenReviews (ClusterRole system:auth-delegator).
 	KubeconfigFile string
-	// Self takes only the server and its CA from KubeconfigFile: the token is
-	// the credential of its own review. The token must then be good for the API
-	// server as well and its ServiceAccount may create TokenReviews.
-	Self bool
 	// Audiences are ours, one of which the API server must confirm. Empty, for
 	// files in tokensmith's form alone, leaves it at the API server's own.
 	Audiences []string
@@ -50,7 +46,7 @@ type Settings struct {
 func (s Settings) Validate() error {
 	switch s.Mode {
 	case "", Never:
-		if s.KubeconfigFile != "" || s.Self || s.TTL != 0 {
+		if s.KubeconfigFile != "" || s.TTL != 0 {
 			return errors.New(`the review has settings but its mode is Never; set the mode to "Cached" or "Always"`)
 		}
 		return nil

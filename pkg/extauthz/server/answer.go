@@ -25,43 +25,13 @@ type Answers struct {
 	ErrorResponse bool
 	// Reason adds the header x-ocm-reason to refusals.
 	Reason bool
-	// Identity adds x-ocm-cluster, x-ocm-namespace and x-ocm-serviceaccount to
-	// requests that are allowed.
-	Identity bool
 }
 
-// Headers that we set. The names of the last three are those of dynamic metadata.
-const (
-	headerReason         = "x-ocm-reason"
-	headerCluster        = "x-ocm-cluster"
-	headerNamespace      = "x-ocm-namespace"
-	headerServiceAccount = "x-ocm-serviceaccount"
-)
+// headerReason is the header of the response that names the reason of a denial.
+const headerReason = "x-ocm-reason"
 
 // defaultRetry is told where a refusal does not say when to come back.
 const defaultRetry = time.Second
-
-// answers makes answers.
-type answers struct {
-	Answers
-
-	// remove are the headers that never go on, and set those that we set.
-	remove, set []string
-}
-
-func newAnswers(o Answers) *answers {
-	made := &answers{
-		Answers: o,
-		remove:  []string{"impersonate-user", "impersonate-uid", "impersonate-group", headerReason},
-	}
-	ours := []string{headerCluster, headerNamespace, headerServiceAccount}
-	if o.Identity {
-		made.set = ours
-	} else {
-		made.remove = append(made.remove, ours...)
-	}
-	return made
-}
 
 // pair is a header or an entry of metadata; the value of a header is prefix and value.
 type pair struct {
@@ -83,7 +53,7 @@ type answer struct {
 	metadata []pair
 
 	room struct {
-		headers  [5]pair
+		headers  [3]pair
 		metadata [8]pair
 	}
 }
@@ -95,28 +65,27 @@ func newAnswer() *answer {
 }
 
 // allow is the answer to a request that goes on with another token.
-func (o *answers) allow(h *headers, decision *authorizer.Decision) *answer {
+func allow(h *headers, decision *authorizer.Decision) *answer {
 	a := newAnswer()
 	a.status, a.code = http.StatusOK, codes.OK
 	a.header(headerAuthorization, decision.Token.Value)
 	a.headers[0].prefix = "Bearer "
-	if o.Identity {
-		a.header(headerCluster, decision.Identity.Cluster)
-		a.header(headerNamespace, decision.Identity.Account.Namespace)
-		a.header(headerServiceAccount, decision.Identity.Account.Name)
-	}
-	a.remove = o.forbidden(h.forbidden)
+	a.remove = forbidden(h.forbidden)
 	a.describe(decision)
 	return a
 }
 
-// forbidden lists the headers that must not go on: those that can be named in
-// advance, because a proxy may not show us all it has, and those that were seen.
-// It leaves out what we set, since Envoy removes after it sets.
-func (o *answers) forbidden(seen []string) []string {
-	names := slices.Clip(o.remove)
-	for _, name := range seen { // Each is there once, and what it is compared with is short.
-		if !slices.Contains(o.remove, name) && !slices.Contains(o.set, name) {
+// forbidden returns the headers that the proxy removes from an allowed request:
+// those that can be named in advance, since it may not show us all that the request
+// has, and those that were seen.
+func forbidden(seen []string) []string {
+	names := []string{
+		"impersonate-user", "impersonate-uid", "impersonate-group",
+		headerReason, "x-ocm-cluster", "x-ocm-namespace", "x-ocm-serviceaccount",
+	}
+	always := names
+	for _, name := range seen { // Each is there once, and always is short.
+		if !slices.Contains(always, name) {
 			names = append(names, name)
 		}
 	}
@@ -125,7 +94,7 @@ func (o *answers) forbidden(seen []string) []string {
 
 // refuse is the answer to a request that does not go on. Whoever asked learns
 // the class of the reason; the reason itself is for the proxy's operators.
-func (o *answers) refuse(h *headers, id string, decision *authorizer.Decision, refusal *verdict.Error) *answer {
+func (o Answers) refuse(h *headers, id string, decision *authorizer.Decision, refusal *verdict.Error) *answer {
 	a := newAnswer()
 	a.reason = refusal.Reason
 	challenge := ""
@@ -156,7 +125,7 @@ func (o *answers) refuse(h *headers, id string, decision *authorizer.Decision, r
 	return a
 }
 
-func (o *answers) realm() string {
+func (o Answers) realm() string {
 	if o.Realm == "" {
 		return "hub"
 	}

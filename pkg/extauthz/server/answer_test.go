@@ -235,31 +235,6 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// TestIdentityHeaders: they are told when asked for, and the client's own are
-// overwritten rather than removed, since Envoy removes last.
-func TestIdentityHeaders(t *testing.T) {
-	t.Parallel()
-	s := start(t, server.Config{Answers: server.Answers{Identity: true}})
-	response, err := client(t, s).Check(t.Context(), checkRequest(map[string]string{"authorization": "Bearer a.b.c", "x-ocm-cluster": "forged"}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]string{}
-	for _, h := range response.GetOkResponse().GetHeaders() {
-		got[h.GetHeader().GetKey()] = h.GetHeader().GetValue()
-	}
-	if diff := cmp.Diff(map[string]string{
-		"authorization": "Bearer hub.token.value", "x-ocm-cluster": "cluster1", "x-ocm-namespace": "app", "x-ocm-serviceaccount": "reader",
-	}, got); diff != "" {
-		t.Errorf("headers (-want +got):\n%s", diff)
-	}
-	for _, name := range response.GetOkResponse().GetHeadersToRemove() {
-		if _, set := got[name]; set {
-			t.Errorf("%s is both set and removed", name)
-		}
-	}
-}
-
 // TestStatusForClientsOfKubernetes: who accepts JSON gets what kubectl prints.
 func TestStatusForClientsOfKubernetes(t *testing.T) {
 	t.Parallel()

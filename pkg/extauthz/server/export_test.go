@@ -78,6 +78,6 @@ func CodecRoundTrip(data []byte) error {
 	if err := c.Unmarshal(mem.BufferSlice{mem.SliceBuffer(data)}, request); err != nil {
 		return err
 	}
-	_, err := c.Marshal(newAnswers(Answers{}).allow(&request.headers, &authorizer.Decision{Token: exchange.Token{Value: request.token()}}))
+	_, err := c.Marshal(allow(&request.headers, &authorizer.Decision{Token: exchange.Token{Value: request.token()}}))
 	return err
 }

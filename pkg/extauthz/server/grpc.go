@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/status"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
@@ -70,11 +69,6 @@ func (s *Server) newGRPC() *grpc.Server {
 	server := grpc.NewServer(options...)
 	server.RegisterService(serviceDesc(), s)
 	healthv1.RegisterHealthServer(server, s.health)
-	if s.config.Reflection {
-		// Tools learn the services; the fields of Envoy's messages are in its
-		// own definition.
-		reflection.Register(server)
-	}
 	return server
 }
 
@@ -108,12 +102,12 @@ func (s *Server) check(ctx context.Context, r *checkRequest) (*answer, error) {
 	request := r.authorize()
 	decision, refusal := s.decide(ctx, request)
 	if refusal == nil {
-		return s.answers.allow(&r.headers, &decision), nil
+		return allow(&r.headers, &decision), nil
 	}
-	if refusal.Reason.Class() == verdict.Unavailable && !s.answers.ErrorResponse {
+	if refusal.Reason.Class() == verdict.Unavailable && !s.config.Answers.ErrorResponse {
 		return nil, status.Error(codes.Unavailable, message(refusal.Reason)+": "+string(refusal.Reason))
 	}
-	return s.answers.refuse(&r.headers, request.Origin.RequestID, &decision, refusal), nil
+	return s.config.Answers.refuse(&r.headers, request.Origin.RequestID, &decision, refusal), nil
 }
 
 // decide asks the authorizer, which records every request, also those that

@@ -16,7 +16,7 @@ const (
 
 // Prefixes of headers that must not reach the hub beside a token of ours: the
 // first make an API server act as somebody else if the token may impersonate,
-// the second are how we tell identities.
+// the second are names of ours.
 const (
 	prefixImpersonate = "impersonate-"
 	prefixOurs        = "x-ocm-"

@@ -94,10 +94,10 @@ func (s *Server) serveAuthz(w http.ResponseWriter, r *http.Request, path string)
 	}}
 	decision, refusal := s.decide(r.Context(), request)
 	if refusal == nil {
-		s.answers.allow(&h, &decision).write(w)
+		allow(&h, &decision).write(w)
 		return
 	}
-	s.answers.refuse(&h, h.requestID, &decision, refusal).write(w)
+	s.config.Answers.refuse(&h, h.requestID, &decision, refusal).write(w)
 }
 
 // firstOf returns the first header that is set, or else.

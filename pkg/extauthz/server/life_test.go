@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
-	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
@@ -55,30 +53,6 @@ func TestHealth(t *testing.T) {
 	stop()
 	if err := s.Check(nil); err == nil {
 		t.Error("a server that ended is ready")
-	}
-}
-
-// TestReflection is there only when asked for.
-func TestReflection(t *testing.T) {
-	t.Parallel()
-	for _, on := range []bool{false, true} {
-		s := start(t, server.Config{Reflection: on})
-		ctx, cancel := context.WithCancel(t.Context())
-		stream, err := reflectionv1.NewServerReflectionClient(dial(t, "passthrough:///"+s.Addresses().GRPC, nil)).ServerReflectionInfo(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = stream.Send(&reflectionv1.ServerReflectionRequest{ // What went wrong, Recv says.
-			MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{ListServices: "*"},
-		})
-		response, err := stream.Recv()
-		if on != (err == nil) {
-			t.Errorf("on is %v: got %v, %v", on, response, err)
-		}
-		if on && !strings.Contains(response.String(), server.ServiceName) {
-			t.Errorf("got %v", response)
-		}
-		cancel()
 	}
 }
 

@@ -40,8 +40,6 @@ type Config struct {
 	Answers Answers
 	// Exchange serves RFC 8693 under /token of the HTTP endpoint.
 	Exchange bool
-	// Reflection has gRPC describe its services.
-	Reflection bool
 	// Drain is how long to go on after the end was asked for, while health
 	// checks tell proxies to go elsewhere.
 	Drain time.Duration
@@ -72,7 +70,6 @@ const (
 // Server serves all protocols. It is a runnable of a manager.
 type Server struct {
 	config       Config
-	answers      *answers
 	certificates *certificates
 	health       *health.Server
 	grpc         *grpc.Server
@@ -91,7 +88,7 @@ type listeners struct {
 // New returns a Server that does not listen yet, and whose health is
 // NOT_SERVING until SetServing says otherwise.
 func New(config Config) (*Server, error) {
-	s := &Server{config: config, answers: newAnswers(config.Answers), health: health.NewServer()}
+	s := &Server{config: config, health: health.NewServer()}
 	if config.Endpoints == (Endpoints{}) {
 		return nil, errors.New("there is nothing to serve: give a port of gRPC or HTTP, or a Unix socket")
 	}

@@ -151,7 +151,7 @@ func (s *Server) refuseExchange(w http.ResponseWriter, id string, refusal *verdi
 	if status != http.StatusBadRequest {
 		w.Header().Set("Retry-After", strconv.Itoa(seconds(refusal.RetryAfter)))
 	}
-	if s.answers.Reason {
+	if s.config.Answers.Reason {
 		w.Header().Set(headerReason, string(refusal.Reason))
 	}
 	text := message(refusal.Reason)
