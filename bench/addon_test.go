@@ -22,6 +22,7 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/bench/internal/measure"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -59,7 +60,7 @@ func BenchmarkAddOns(b *testing.B) {
 type addOnFleet struct {
 	fleet
 	hub, managed client.WithWatch
-	agent        int
+	agent        *measure.Process
 }
 
 func (f *addOnFleet) begin(b *testing.B) {
@@ -73,7 +74,7 @@ func (f *addOnFleet) begin(b *testing.B) {
 	f.run(b, "join", "--hub-context", "hub", "--context", "cluster1", "--cluster-name", "cluster1",
 		"--addon-kubeclient-registration-auth", "token", "--wait")
 	f.hub, f.managed = f.client(b, "hub"), f.client(b, "cluster1")
-	f.agent = f.processID(b, "controller", "spoke")
+	f.agent = measure.Attach(b, f.processID(b, "controller", "spoke"))
 	now.Sleep(10 * time.Second) // What follows a join is no part of it.
 }
 
@@ -95,10 +96,10 @@ func (f *addOnFleet) client(b *testing.B, cluster string) client.WithWatch {
 // report measures what the agent does while, and shortly after, something is done.
 func (f *addOnFleet) report(b *testing.B, what string, do func()) {
 	b.Helper()
-	began, cpu := now.Now(), cpuOf(b, f.agent)
+	began, cpu := now.Now(), f.agent.CPU(b)
 	do()
 	wall := now.Since(began)
-	cpu = cpuOf(b, f.agent) - cpu
+	cpu = f.agent.CPU(b) - cpu
 	now.Sleep(3 * time.Second) // Calls that come late count as well.
 	calls := map[string]int{}
 	counts := map[string]int{"reads": 0, "writes": 0, "token-requests": 0, "events": 0}
@@ -116,14 +117,14 @@ func (f *addOnFleet) report(b *testing.B, what string, do func()) {
 			counts[e.kind()]++
 		}
 	}
-	lines := []string{fmt.Sprintf("%s: memory in KiB %v", what, memoryOf(b, f.agent))}
+	lines := []string{fmt.Sprintf("%s: private memory %d KiB", what, f.agent.PrivateKiB(b))}
 	for _, call := range slices.Sorted(maps.Keys(calls)) {
 		lines = append(lines, fmt.Sprintf("%6d %s", calls[call], call))
 	}
 	b.Log(strings.Join(lines, "\n"))
 	b.ReportMetric(wall.Seconds(), what+"-wall-s")
 	b.ReportMetric(cpu.Seconds(), what+"-cpu-s")
-	b.ReportMetric(float64(memoryOf(b, f.agent)["VmHWM"])/1024, what+"-peak-MiB")
+	b.ReportMetric(float64(f.agent.PeakKiB(b))/1024, what+"-private-MiB")
 	for kind, n := range counts {
 		b.ReportMetric(float64(n), what+"-"+kind)
 	}
@@ -279,43 +280,4 @@ func (f *addOnFleet) processID(b *testing.B, args ...string) int {
 		b.Fatalf("no process runs %s", strings.Join(args, " "))
 	}
 	return newest
-}
-
-// cpuOf is the time that a process has used so far.
-func cpuOf(b *testing.B, pid int) time.Duration {
-	b.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		b.Fatal(err)
-	}
-	// Fields are counted behind the name in parentheses; 14 and 15 of all are
-	// user and system time in hundredths of a second.
-	_, rest, _ := strings.Cut(string(data), ") ")
-	ticks := 0
-	for _, field := range strings.Fields(rest)[11:13] {
-		n, err := strconv.Atoi(field)
-		if err != nil {
-			b.Fatal(err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond
-}
-
-// memoryOf is the memory of a process in KiB: the most it ever had, and what of
-// it is its own and what is pages of its binary.
-func memoryOf(b *testing.B, pid int) map[string]int64 {
-	b.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		b.Fatal(err)
-	}
-	memory := map[string]int64{}
-	for _, key := range []string{"VmHWM", "VmRSS", "RssAnon", "RssFile"} {
-		_, rest, _ := strings.Cut(string(data), "\n"+key+":")
-		if memory[key], err = strconv.ParseInt(strings.Fields(rest)[0], 10, 64); err != nil {
-			b.Fatal(err)
-		}
-	}
-	return memory
 }

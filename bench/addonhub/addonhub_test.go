@@ -65,7 +65,7 @@ func BenchmarkAddOnHub(b *testing.B) {
 	b.ReportMetric(addOns, "addons")
 	b.ReportMetric(r.wall.Seconds(), "ready-wall-s")
 	b.ReportMetric(r.cpu.Seconds(), "ready-cpu-s")
-	b.ReportMetric(float64(r.peakKiB)/1024, "peak-MiB")
+	b.ReportMetric(float64(r.peakKiB)/1024, "private-MiB")
 	b.ReportMetric(float64(r.requests.Writes)/addOns, "writes/addon")
 	b.ReportMetric(float64(r.requests.Reads)/addOns, "reads/addon")
 	b.ReportMetric(float64(r.idle.Writes), "idle-writes/min")

@@ -56,7 +56,7 @@ func BenchmarkHub(b *testing.B) {
 	b.ReportMetric(float64(r.clusters), "clusters")
 	b.ReportMetric(r.wall.Seconds(), "accept-wall-s")
 	b.ReportMetric(r.acceptCPU.Seconds(), "accept-cpu-s")
-	b.ReportMetric(float64(r.peakKiB)/1024, "peak-MiB")
+	b.ReportMetric(float64(r.peakKiB)/1024, "private-MiB")
 	b.ReportMetric(perCluster(r.acceptWrites[hubUser].Writes), "hub-writes/cluster")
 	b.ReportMetric(perCluster(all), "all-writes/cluster")
 	b.ReportMetric(float64(r.idleWrites), "idle-writes/min")

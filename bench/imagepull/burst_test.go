@@ -31,8 +31,8 @@ const (
 	// accounts are spread over namespaces.
 	accounts   = 10_000
 	namespaces = 100
-	// mostKiB is the budget for the memory of the controller.
-	mostKiB = 200 * 1000 * 1000 / 1024
+	// maxKiB is the budget for the private memory of the controller.
+	maxKiB = 200 * 1000 * 1000 / 1024
 	// limit is far more than it takes.
 	limit = 20 * time.Minute
 	user  = "system:serviceaccount:" + names.ImagePullNamespace + ":" + names.ImagePullServiceAccount
@@ -46,9 +46,8 @@ type result struct {
 	wall, cpu, restCPU, restartCPU time.Duration
 
 	burst, rest, restart map[string]int
-	// private is the most that the process had for itself, peak the most with
-	// pages that it shares, restKiB what it has for itself at rest.
-	private, peak, restKiB int64
+	// peakKiB is the largest private memory of the controller, idleKiB that at rest.
+	peakKiB, idleKiB int64
 }
 
 var once fleet.Once[result]
@@ -69,9 +68,8 @@ func BenchmarkImagePull(b *testing.B) {
 	} {
 		b.ReportMetric(float64(count)/accounts, kind+"/account")
 	}
-	b.ReportMetric(float64(r.private)/1024, "private-MiB")
-	b.ReportMetric(float64(r.peak)/1024, "peak-MiB")
-	b.ReportMetric(float64(r.restKiB)/1024, "rest-MiB")
+	b.ReportMetric(float64(r.peakKiB)/1024, "private-MiB")
+	b.ReportMetric(float64(r.idleKiB)/1024, "idle-private-MiB")
 	b.ReportMetric(float64(total(r.rest)), "rest-requests/min")
 	b.ReportMetric(r.restCPU.Seconds(), "rest-cpu-s/min")
 	b.ReportMetric(r.restartCPU.Seconds(), "restart-cpu-s")
@@ -89,8 +87,8 @@ func (r *result) check(b *testing.B) {
 	if len(changes(r.rest)) != 0 || len(changes(r.restart)) != 0 {
 		b.Errorf("at rest %v, after a restart %v, want no change", r.rest, r.restart)
 	}
-	if r.peak > mostKiB {
-		b.Errorf("%d KiB, want at most %d", r.peak, mostKiB)
+	if r.peakKiB > maxKiB {
+		b.Errorf("%d KiB of private memory, want at most %d", r.peakKiB, maxKiB)
 	}
 }
 
@@ -137,7 +135,11 @@ func run(b *testing.B) *result {
 	began := now.Now()
 	done := attached(b, cp)
 	go fleet.Each(b, accounts, func(ctx context.Context, i int) error { return admin.Create(ctx, account(i)) })
-	r.private = process.MostPrivateKiB(b, done, limit)
+	select {
+	case <-done:
+	case <-now.After(limit):
+		b.Fatalf("not done after %s", limit)
+	}
 	r.wall, r.cpu = now.Since(began), process.CPU(b)-beforeCPU
 	now.Sleep(5 * time.Second) // Writes that come late count as well.
 	r.burst = since(audit.Kinds(b, user), before)
@@ -147,7 +149,7 @@ func run(b *testing.B) *result {
 	now.Sleep(time.Minute)
 	r.restCPU = process.CPU(b) - beforeCPU
 	r.rest = since(audit.Kinds(b, user), before)
-	r.restKiB, r.peak = process.PrivateKiB(b), process.PeakKiB(b)
+	r.idleKiB, r.peakKiB = process.PrivateKiB(b), process.PeakKiB(b)
 
 	process.Stop(b)
 	before = audit.Kinds(b, user)

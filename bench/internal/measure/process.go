@@ -2,6 +2,8 @@ package measure
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -9,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -16,9 +19,42 @@ import (
 	"k8s.io/utils/clock"
 )
 
+// sampleInterval is how often the private memory of a process is read: the
+// kernel records no peak of it.
+const sampleInterval = 50 * time.Millisecond
+
 // Process is a running role.
 type Process struct {
-	cmd *exec.Cmd
+	cmd  *exec.Cmd
+	pid  int
+	peak atomic.Int64
+}
+
+// Attach measures a running process until the benchmark ends.
+func Attach(b *testing.B, pid int) *Process {
+	b.Helper()
+	p := &Process{pid: pid}
+	go p.sample(b.Context())
+	return p
+}
+
+// sample records the peak of the private memory until the process or the
+// benchmark ends.
+func (p *Process) sample(ctx context.Context) {
+	ticker := clock.RealClock{}.NewTicker(sampleInterval)
+	defer ticker.Stop()
+	for {
+		private, err := privateKiB(p.pid)
+		if err != nil {
+			return
+		}
+		p.peak.Store(max(p.peak.Load(), private))
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+	}
 }
 
 // Start starts a role of our binary, with a kubeconfig and more flags, and waits
@@ -57,7 +93,9 @@ func Start(b *testing.B, binary, role, kubeconfig string, flags ...string) *Proc
 		}
 	}
 	now.Sleep(5 * time.Second)
-	return &Process{cmd: cmd}
+	p := Attach(b, cmd.Process.Pid)
+	p.cmd = cmd
+	return p
 }
 
 func ready(b *testing.B, port string) bool {
@@ -100,7 +138,7 @@ func (p *Process) Stop(b *testing.B) {
 // CPU is the time that the process has used so far.
 func (p *Process) CPU(b *testing.B) time.Duration {
 	b.Helper()
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/stat")
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/stat")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -119,47 +157,31 @@ func (p *Process) CPU(b *testing.B) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// PeakKiB is the most memory that the process ever had.
+// PeakKiB is the largest private memory of the process since it is measured.
 func (p *Process) PeakKiB(b *testing.B) int64 {
 	b.Helper()
-	return p.status(b, "VmHWM:")
+	return max(p.peak.Load(), p.PrivateKiB(b))
 }
 
-// PrivateKiB is the memory that the process has now for itself: its own pages,
-// not those of the binary, which processes share.
+// PrivateKiB is the private memory of the process (RssAnon): pages of the binary,
+// which its processes share and the kernel can drop, are not counted.
 func (p *Process) PrivateKiB(b *testing.B) int64 {
 	b.Helper()
-	return p.status(b, "RssAnon:")
-}
-
-// status reads one figure of the process.
-func (p *Process) status(b *testing.B, name string) int64 {
-	b.Helper()
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/status")
-	if err != nil {
-		b.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(data), name)
-	kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+	kib, err := privateKiB(p.pid)
 	if err != nil {
 		b.Fatal(err)
 	}
 	return kib
 }
 
-// MostPrivateKiB is the most memory that the process has for itself until done,
-// looked at every 50 ms. The benchmark fails when that takes longer than limit.
-func (p *Process) MostPrivateKiB(b *testing.B, done <-chan struct{}, limit time.Duration) (most int64) {
-	b.Helper()
-	var now clock.RealClock
-	for over := now.After(limit); ; {
-		most = max(most, p.PrivateKiB(b))
-		select {
-		case <-done:
-			return most
-		case <-over:
-			b.Fatalf("not done after %s", limit)
-		case <-now.After(50 * time.Millisecond):
-		}
+func privateKiB(pid int) (int64, error) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return 0, err
 	}
+	_, rest, found := strings.Cut(string(data), "\nRssAnon:")
+	if !found {
+		return 0, fmt.Errorf("process %d has ended", pid)
+	}
+	return strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
 }

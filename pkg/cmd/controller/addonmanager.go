@@ -45,7 +45,6 @@ func (f *addOnManagerFlags) run(cmd *cobra.Command) error {
 	if !gates[feature.AddonManagement] {
 		return fmt.Errorf("the feature gate %s is off, and without it this role has nothing to do: remove its Deployment", feature.AddonManagement)
 	}
-	thrifty()
 	connection, err := f.common.config()
 	if err != nil {
 		return err

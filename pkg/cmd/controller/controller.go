@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -132,7 +131,6 @@ func unlimited(config *rest.Config) *rest.Config {
 // without any controller. A process that lost its lease exits: what it does in
 // that moment must not overlap with the next leader's work.
 func (c *common) manager(config *rest.Config, name string, objects cache.Options) (manager.Manager, error) {
-	trim() // What package initialisation has left.
 	ctrl.SetLogger(klog.Background())
 	namespace := c.namespace()
 	if c.leaderElect && namespace == "" {
@@ -166,9 +164,6 @@ func (c *common) manager(config *rest.Config, name string, objects cache.Options
 	})
 	if err != nil {
 		return nil, explainBind(err)
-	}
-	if err := mgr.Add(trimmer{clock: clock.RealClock{}}); err != nil {
-		return nil, err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, err

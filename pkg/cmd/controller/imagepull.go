@@ -45,7 +45,6 @@ func (f *imagePullFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	config.Clock, config.Metrics = clock.RealClock{}, metrics.Registry
-	thrifty()
 	connection, err := f.common.config()
 	if err != nil {
 		return err

@@ -105,7 +105,6 @@ func mountedConfig(name string) (*rest.Config, error) {
 }
 
 func (f *issuerFlags) run(cmd *cobra.Command) error {
-	thrifty()
 	if err := f.validate(); err != nil {
 		return err
 	}

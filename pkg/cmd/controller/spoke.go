@@ -161,7 +161,6 @@ func (f *spokeDriverFlags) constructor() (func(driver.Identity) driver.Agent, er
 }
 
 func (f *spokeFlags) run(cmd *cobra.Command) error {
-	thrifty()
 	config, err := f.config()
 	if err != nil {
 		return err
