@@ -13,8 +13,7 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/flagvalue"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/pass"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 )
@@ -31,7 +30,7 @@ func awsArgs(cm *operatorv1.ClusterManager) []string {
 		values []string
 	}{{hubspec.FlagApproved, aws.Approved}, {hubspec.FlagTags, aws.Tags}} {
 		if len(list.values) > 0 {
-			args = append(args, "--"+list.flag+"="+flagvalue.List(list.values...))
+			args = append(args, "--"+list.flag+"="+operand.FlagList(list.values...))
 		}
 	}
 	for _, single := range [][2]string{{hubspec.FlagMapping, aws.Mapping}, {hubspec.FlagPodIdentity, aws.PodIdentity}} {
@@ -52,30 +51,30 @@ func accountAnnotations(cm *operatorv1.ClusterManager) map[string]string {
 	}
 	role, err := aws.Role(hubspec.FieldNames())
 	if err != nil {
-		return nil // Such a ClusterManager is refused.
+		return nil // Such a ClusterManager is rejected.
 	}
 	return map[string]string{names.AnnotationAWSRole: role.String()}
 }
 
-// keepAWSAuth has a controller that keeps its settings keep its rights to aws-auth,
-// without which the settings would not work.
-func (r *Reconciler) keepAWSAuth(ctx context.Context, s *scope) error {
-	var rights rbacv1.RoleList
-	err := r.uncached.List(ctx, &rights, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{names.LabelCreatedByClusterManager: s.cm.Name})
+// retainAWSAuth retains the access to aws-auth of a controller that retains its
+// settings, which depend on it.
+func (r *Reconciler) retainAWSAuth(ctx context.Context, s *scope) error {
+	var roles rbacv1.RoleList
+	err := r.uncached.List(ctx, &roles, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{names.LabelCreatedByClusterManager: s.cm.Name})
 	if err != nil {
-		return fmt.Errorf("the rights in %s: %w", metav1.NamespaceSystem, err)
+		return fmt.Errorf("list the Roles in %s: %w", metav1.NamespaceSystem, err)
 	}
-	s.Values.AWSAuth = len(rights.Items) > 0
+	s.Values.AWSAuth = len(roles.Items) > 0
 	return nil
 }
 
-// droppedDriver returns the condition of a ClusterManager that takes the driver
-// awsirsa, or the hub's EKS cluster, from a controller while clusters have roles by
-// it; else nil. Those clusters would lose the hub, and no controller would remove
-// their roles from AWS.
+// droppedDriver returns the rejection of a ClusterManager that removes the driver
+// awsirsa, or the hub's EKS cluster, while clusters have AWS roles by it; else nil.
+// Those clusters would lose the hub, and no controller would delete their roles in
+// AWS.
 func (r *Reconciler) droppedDriver(ctx context.Context, s *scope) (*metav1.Condition, error) {
-	// Not from the cache, which may not know yet what runs, and has no records.
-	flags, running, err := pass.RunningFlags(ctx, r.uncached, registrationDeployment(s))
+	// The cache may be stale, and has no grants.
+	flags, running, err := operand.RunningFlags(ctx, r.uncached, registrationDeployment(s))
 	if err != nil || !running {
 		return nil, err
 	}
@@ -88,15 +87,15 @@ func (r *Reconciler) droppedDriver(ctx context.Context, s *scope) (*metav1.Condi
 	if err != nil || len(clusters) == 0 {
 		return nil, err
 	}
-	return refuse(ReasonDriverInUse, "Clusters have AWS roles by the driver awsirsa of the hub %s: %s. "+
+	return operand.Rejection(ReasonDriverInUse, "Clusters have AWS roles by the driver awsirsa of the hub %s: %s. "+
 		"They would lose the hub, and their roles would stay in AWS: join them again with csr, or deny or delete them, before you change the driver",
 		strings.TrimPrefix(flags[i], prefix), listed(clusters)), nil
 }
 
-// listedClusters is how many clusters a condition names.
+// listedClusters is the number of clusters that a condition names.
 const listedClusters = 10
 
-// listed names some of many clusters.
+// listed returns the names of the first clusters and the number of the others.
 func listed(clusters []string) string {
 	if more := len(clusters) - listedClusters; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(clusters[:listedClusters], ", "), more)

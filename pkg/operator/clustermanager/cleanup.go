@@ -17,14 +17,14 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/pass"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 )
 
-// firstCRDs go one after the other, each gone before the next. The clusters are
-// first: their controllers take leave of add-ons and works in the right order,
-// need those kinds for it, and could not even start again without them.
-// (OCM's operator has the clusters third; then a registration controller that
-// restarts in between waits for a kind that does not come back.)
+// firstCRDs returns the CRDs that are deleted one after the other, each gone before
+// the next. The clusters are first: their controllers delete add-ons and
+// ManifestWorks in order, need those kinds for it, and could not restart without
+// them. (OCM's operator deletes the clusters third; a registration controller that
+// restarts in between then waits for a kind that does not come back.)
 // See docs/reference/wire-contract.md#hub-removal.
 func firstCRDs() []string {
 	return []string{
@@ -35,8 +35,9 @@ func firstCRDs() []string {
 	}
 }
 
-// clean takes the hub away, backwards: the CRDs while their controllers still
-// run, then the rest, and the finalizer last. It is called until nothing is left.
+// clean deletes the hub in reverse order: the CRDs while their controllers still
+// run, then the other objects, and the finalizer last. It is called until nothing is
+// left.
 func (r *Reconciler) clean(ctx context.Context, s *scope, settings gateSettings) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(s.cm, names.FinalizerClusterManager) {
 		return ctrl.Result{}, nil
@@ -49,10 +50,10 @@ func (r *Reconciler) clean(ctx context.Context, s *scope, settings gateSettings)
 		}
 		if waiting != "" {
 			because := metav1.Condition{Reason: ReasonDeleting, Message: waiting}
-			return ctrl.Result{RequeueAfter: retryInterval}, r.refuse(ctx, s, settings, because)
+			return ctrl.Result{RequeueAfter: retryInterval}, r.reject(ctx, s, settings, because)
 		}
 	}
-	return ctrl.Result{}, pass.RemoveFinalizer(ctx, r.client, s.cm, names.FinalizerClusterManager, FieldManager)
+	return ctrl.Result{}, operand.RemoveFinalizer(ctx, r.client, s.cm, names.FinalizerClusterManager, FieldManager)
 }
 
 // cleanCRDs deletes the CRDs, and with them every cluster. It returns what it
@@ -63,7 +64,7 @@ func (r *Reconciler) cleanCRDs(ctx context.Context, s *scope) (string, error) {
 		return "", err
 	}
 	if r.config.SkipRemoveCRDs {
-		return "", r.disownCRDs(ctx, crds)
+		return "", r.owned(s.cm.Name, nil).ReleaseCRDs(ctx, crds, names.LabelCreatedByClusterManager, func(string) bool { return false })
 	}
 	for _, name := range firstCRDs() {
 		waiting, err := r.cleanCRD(ctx, crds, name)
@@ -90,7 +91,7 @@ func (r *Reconciler) cleanCRD(ctx context.Context, crds []*unstructured.Unstruct
 	return r.remaining(ctx, name), nil
 }
 
-// remaining says which objects keep a CRD from going.
+// remaining returns a message with the objects that block the deletion of a CRD.
 func (r *Reconciler) remaining(ctx context.Context, name string) string {
 	waiting := fmt.Sprintf("Waiting for the CRD %s to be gone", name)
 	var crd apiextensionsv1.CustomResourceDefinition
@@ -107,39 +108,18 @@ func (r *Reconciler) remaining(ctx context.Context, name string) string {
 	for i := range list.Items {
 		left = append(left, strings.TrimPrefix(list.Items[i].Namespace+"/"+list.Items[i].Name, "/"))
 	}
-	return fmt.Sprintf("%s: objects that are left wait for their finalizers, among them %s", waiting, strings.Join(left, ", "))
+	return fmt.Sprintf("%s: remaining objects wait for their finalizers, among them %s", waiting, strings.Join(left, ", "))
 }
 
-// disownCRDs leaves the CRDs behind without the mark of this version, so that
-// any other installation may take them over.
-func (r *Reconciler) disownCRDs(ctx context.Context, crds []*unstructured.Unstructured) error {
-	for _, rendered := range crds {
-		var crd apiextensionsv1.CustomResourceDefinition
-		if err := r.client.Get(ctx, client.ObjectKeyFromObject(rendered), &crd); err != nil {
-			if client.IgnoreNotFound(err) == nil {
-				continue
-			}
-			return err
-		}
-		patch := client.MergeFrom(crd.DeepCopy())
-		delete(crd.Annotations, names.AnnotationVersion)
-		delete(crd.Labels, names.LabelCreatedByClusterManager)
-		if err := r.client.Patch(ctx, &crd, patch, client.FieldOwner(FieldManager)); err != nil {
-			return fmt.Errorf("release CRD %s: %w", crd.Name, err)
-		}
-	}
-	return nil
-}
-
-// cleanRest deletes what is not a CRD: the controllers and their rights, the
+// cleanRest deletes the other objects: the controllers with their RBAC, the
 // admission policies, and the namespace.
 func (r *Reconciler) cleanRest(ctx context.Context, s *scope) (string, error) {
-	made, err := r.made(s.cm.Name, append(removable(), &corev1.NamespaceList{})).List(ctx)
+	objs, err := r.owned(s.cm.Name, append(removable(), &corev1.NamespaceList{})).List(ctx)
 	if err != nil {
 		return "", err
 	}
-	slices.Reverse(made) // Delete begins with the last.
-	last, err := r.applier.Delete(ctx, made...)
+	slices.Reverse(objs) // Delete begins with the last.
+	last, err := r.applier.Delete(ctx, objs...)
 	if err != nil || len(last) == 0 {
 		return "", err
 	}

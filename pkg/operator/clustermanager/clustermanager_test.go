@@ -24,6 +24,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 )
 
 const registrationRole = "open-cluster-management:cluster-manager-registration:controller"
@@ -337,7 +338,7 @@ func TestNotSupported(t *testing.T) {
 	h := newHub(t)
 	h.install(t, operatorv1.ClusterManagerSpec{DeployOption: operatorv1.ClusterManagerDeployOption{Mode: operatorv1.InstallModeHosted}})
 	op := h.run(t, nil)
-	h.expectCondition(t, "Applied", metav1.ConditionFalse, clustermanager.ReasonModeNotSupported)
+	h.expectCondition(t, "Applied", metav1.ConditionFalse, operand.ReasonModeNotSupported)
 	err := h.admin.Get(t.Context(), client.ObjectKey{Name: names.HubNamespace}, &corev1.Namespace{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("hub namespace: %v", err)
@@ -438,7 +439,7 @@ func TestRefusedDriverKeepsTheRunningController(t *testing.T) {
 	})
 	h.expectConditions(t)
 	h.install(t, operatorv1.ClusterManagerSpec{DeployOption: operatorv1.ClusterManagerDeployOption{Mode: operatorv1.InstallModeHosted}})
-	h.expectCondition(t, "Applied", metav1.ConditionFalse, clustermanager.ReasonModeNotSupported)
+	h.expectCondition(t, "Applied", metav1.ConditionFalse, operand.ReasonModeNotSupported)
 	h.expectConditions(t)
 	h.install(t, good)
 	h.expectCondition(t, "Applied", metav1.ConditionTrue, operatorv1.ReasonClusterManagerApplied)

@@ -17,28 +17,26 @@ import (
 
 // Reasons of the condition Applied that are ours.
 const (
-	// ReasonModeNotSupported is about spec.deployOption.mode.
-	ReasonModeNotSupported = "InstallModeNotSupported"
 	// ReasonDriverNotSupported is about spec.registrationConfiguration.registrationDrivers.
 	ReasonDriverNotSupported = "RegistrationDriverNotSupported"
-	// ReasonDriverInUse says that spec.registrationConfiguration no longer has what
-	// clusters are registered by.
+	// ReasonDriverInUse is about a driver that was removed from
+	// spec.registrationConfiguration while clusters are registered by it.
 	ReasonDriverInUse = "RegistrationDriverInUse"
 	// ReasonSettingInvalid is about another setting that the registration
-	// controller would refuse.
+	// controller rejects.
 	ReasonSettingInvalid = "RegistrationSettingInvalid"
-	// ReasonAnotherClusterManager says that the hub belongs to another ClusterManager.
+	// ReasonAnotherClusterManager is about a hub that belongs to another ClusterManager.
 	ReasonAnotherClusterManager = "AnotherClusterManager"
-	// ReasonDeleting says what a deletion waits for.
+	// ReasonDeleting is the reason while a deletion is in progress.
 	ReasonDeleting = "ClusterManagerDeleting"
-	// ReasonHubResourceApplyFailed is about namespaces, rights and secrets.
+	// ReasonHubResourceApplyFailed is about namespaces, RBAC and Secrets.
 	ReasonHubResourceApplyFailed = "HubResourceApplyFailed"
-	// ReasonPlacementNotDeployed says that there is no placement controller to judge.
+	// ReasonPlacementNotDeployed is the reason without a placement controller.
 	ReasonPlacementNotDeployed = "PlacementNotDeployed"
 )
 
-// ConditionHubAddOnManagerDegraded tells whether the add-on manager works. It is
-// ours, like its reasons; upstream has none.
+// ConditionHubAddOnManagerDegraded reports whether the add-on manager works. OCM has
+// neither the condition nor its reasons.
 const (
 	ConditionHubAddOnManagerDegraded      = "HubAddOnManagerDegraded"
 	ReasonAddOnManagerFunctional          = "AddOnManagerFunctional"
@@ -47,8 +45,8 @@ const (
 	ReasonAddOnManagementDisabled         = "AddOnManagementDisabled"
 )
 
-// ConditionHubAddOnWebhookDegraded tells whether add-ons can be read and written
-// in v1alpha1 of their API. It is ours, like its reasons; upstream has none.
+// ConditionHubAddOnWebhookDegraded reports whether add-ons can be read and written in
+// v1alpha1 of their API. OCM has neither the condition nor its reasons.
 const (
 	ConditionHubAddOnWebhookDegraded      = "HubAddOnWebhookDegraded"
 	ReasonAddOnWebhookFunctional          = "AddOnWebhookFunctional"
@@ -57,8 +55,8 @@ const (
 	ReasonAddOnWebhookNotTrusted          = "AddOnWebhookNotTrusted"
 )
 
-// ConditionHubTokenAuthorizerDegraded tells, on a hub that has one, whether the
-// token authorizer works. It is ours, like its reasons; upstream has none.
+// ConditionHubTokenAuthorizerDegraded reports, on a hub that has one, whether the
+// token authorizer works. OCM has neither the condition nor its reasons.
 const (
 	ConditionHubTokenAuthorizerDegraded      = "HubTokenAuthorizerDegraded"
 	ReasonTokenAuthorizerFunctional          = "TokenAuthorizerFunctional"
@@ -66,21 +64,21 @@ const (
 	ReasonGetTokenAuthorizerDeploymentFailed = "GetTokenAuthorizerDeploymentFailed"
 )
 
-// judged is a Deployment of the hub and the condition that tells how it is.
-type judged struct {
+// component is a Deployment of the hub and the condition that reports its state.
+type component struct {
 	deployment string
 	condition  string
-	// unavailable, missing and functional are the reasons, works the message of
-	// the last.
+	// unavailable, missing and functional are the reasons, works the message for
+	// functional.
 	unavailable, missing, functional string
 	works                            string
-	// otherwise is a sentence about what does not work without any pod.
+	// otherwise is a sentence about the consequence of having no pod.
 	otherwise string
 }
 
-// components are the Deployments of a hub.
-func components(values *manifests.Hub) []judged {
-	all := []judged{{
+// components returns the Deployments of a hub.
+func components(values *manifests.Hub) []component {
+	all := []component{{
 		deployment:  names.HubRegistrationDeployment(values.Name),
 		condition:   operatorv1.ConditionHubRegistrationDegraded,
 		unavailable: operatorv1.ReasonUnavailableRegistrationPod,
@@ -97,7 +95,7 @@ func components(values *manifests.Hub) []judged {
 		otherwise:   ". Requests for add-ons in v1alpha1 fail until then, and server-side apply to add-ons that were written in v1alpha1; other requests in v1beta1 do not need the webhook, and nothing is lost",
 	}}
 	if values.AddOnManager != nil {
-		all = append(all, judged{
+		all = append(all, component{
 			deployment:  names.HubAddOnManagerDeployment(values.Name),
 			condition:   ConditionHubAddOnManagerDegraded,
 			unavailable: ReasonUnavailableAddOnManagerPod,
@@ -107,27 +105,27 @@ func components(values *manifests.Hub) []judged {
 		})
 	}
 	if values.TokenAuthorizer != nil {
-		all = append(all, judged{
+		all = append(all, component{
 			deployment:  names.TokenAuthorizer,
 			condition:   ConditionHubTokenAuthorizerDegraded,
 			unavailable: ReasonUnavailableTokenAuthorizerPod,
 			missing:     ReasonGetTokenAuthorizerDeploymentFailed,
 			functional:  ReasonTokenAuthorizerFunctional,
 			works:       "The token authorizer is exchanging tokens",
-			otherwise:   ". Every request that asks it is refused until then",
+			otherwise:   ". Every request that is sent to it is denied until then",
 		})
 	}
 	return all
 }
 
-// judgeDeployments says how the hub's pods are.
-func (r *Reconciler) judgeDeployments(ctx context.Context, s *scope) {
+// evaluateDeployments sets the conditions of the hub's Deployments.
+func (r *Reconciler) evaluateDeployments(ctx context.Context, s *scope) {
 	var rolling []string
-	for _, component := range components(&s.Values) {
-		degraded, settled := r.judgeDeployment(ctx, component)
+	for _, c := range components(&s.Values) {
+		degraded, settled := r.evaluateDeployment(ctx, c)
 		s.Status.Set(degraded)
 		if !settled {
-			rolling = append(rolling, component.deployment)
+			rolling = append(rolling, c.deployment)
 		}
 	}
 	progressing := metav1.Condition{
@@ -158,29 +156,30 @@ func (r *Reconciler) judgeDeployments(ctx context.Context, s *scope) {
 	})
 }
 
-// judgeDeployment says how one Deployment is, and whether it has rolled out.
-func (r *Reconciler) judgeDeployment(ctx context.Context, component judged) (degraded metav1.Condition, settled bool) {
-	degraded = metav1.Condition{Type: component.condition, Status: metav1.ConditionTrue, Reason: component.unavailable}
-	key := client.ObjectKey{Namespace: names.HubNamespace, Name: component.deployment}
+// evaluateDeployment returns the condition of one Deployment, and whether it has
+// rolled out.
+func (r *Reconciler) evaluateDeployment(ctx context.Context, c component) (degraded metav1.Condition, settled bool) {
+	degraded = metav1.Condition{Type: c.condition, Status: metav1.ConditionTrue, Reason: c.unavailable}
+	key := client.ObjectKey{Namespace: names.HubNamespace, Name: c.deployment}
 	var deployment appsv1.Deployment
 	err := r.client.Get(ctx, key, &deployment)
 	switch wanted, available := replicasOf(&deployment), deployment.Status.AvailableReplicas; {
 	case err != nil:
-		degraded.Reason = component.missing
-		degraded.Message = fmt.Sprintf("The deployment %s is not there yet", key)
+		degraded.Reason = c.missing
+		degraded.Message = fmt.Sprintf("The deployment %s does not exist yet", key)
 		if client.IgnoreNotFound(err) != nil {
 			degraded.Message = fmt.Sprintf("The deployment %s: %v", key, err)
 		}
-		degraded.Message += component.otherwise
+		degraded.Message += c.otherwise
 	case available < wanted:
-		degraded.Message = fmt.Sprintf("%d of %d pods of the deployment %s are available: look at kubectl -n %s get pods",
+		degraded.Message = fmt.Sprintf("%d of %d pods of the deployment %s are available: run kubectl -n %s get pods",
 			available, wanted, key, key.Namespace)
 		if available == 0 {
-			degraded.Message += component.otherwise
+			degraded.Message += c.otherwise
 		}
 	default:
-		degraded.Status, degraded.Reason = metav1.ConditionFalse, component.functional
-		degraded.Message = component.works
+		degraded.Status, degraded.Reason = metav1.ConditionFalse, c.functional
+		degraded.Message = c.works
 	}
 	return degraded, err == nil && rolledOut(&deployment)
 }

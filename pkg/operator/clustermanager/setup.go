@@ -24,9 +24,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/owner"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/replicas"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/report"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 )
 
 // FieldManager owns what the operator applies.
@@ -34,26 +32,26 @@ const FieldManager = "ocm.clustermanager"
 
 // Config is how the operator works, from the flags of its role.
 type Config struct {
-	// Namespace is the operator's own; the image pull secret lies there.
+	// Namespace is the operator's own, with the image pull secret.
 	Namespace string
-	// Image runs the components of a ClusterManager that names no image.
+	// Image is the image of the components of a ClusterManager that sets none.
 	Image string
 	// Version is the release, written onto the CRDs.
 	Version string
 	// SyncLabels copies the ClusterManager's labels onto what is applied.
 	SyncLabels bool
-	// SkipRemoveCRDs leaves the CRDs, and with them all clusters, behind when
-	// the ClusterManager is deleted.
+	// SkipRemoveCRDs retains the CRDs, and with them all clusters, when the
+	// ClusterManager is deleted.
 	SkipRemoveCRDs bool
-	// Replicas fixes the number of pods; 0 goes by the control plane nodes.
+	// Replicas is the number of pods; 0 depends on the control plane nodes.
 	Replicas int32
 	// ControlPlane selects the control plane nodes.
 	ControlPlane labels.Selector
-	// Clock dates conditions.
+	// Clock sets transition times of conditions.
 	Clock clock.PassiveClock
 }
 
-// CacheOptions keep in memory only what belongs to ClusterManagers.
+// CacheOptions limit the cache to what belongs to ClusterManagers.
 func CacheOptions() (cache.Options, error) {
 	made, err := labels.NewRequirement(names.LabelCreatedByClusterManager, selection.Exists, nil)
 	if err != nil {
@@ -63,7 +61,7 @@ func CacheOptions() (cache.Options, error) {
 	byObject := map[client.Object]cache.ByObject{
 		// The pull secret and its copy have one name; the operator may read no other.
 		&corev1.Secret{}: {Field: fields.OneTermEqualSelector("metadata.name", names.ImagePullSecret)},
-		// So it is with the CAs of the webhooks.
+		// The same holds for the ConfigMap with the CAs of the webhooks.
 		&corev1.ConfigMap{}: {
 			Namespaces: map[string]cache.Config{names.HubNamespace: {}},
 			Field:      fields.OneTermEqualSelector("metadata.name", names.CABundleConfigMap),
@@ -75,7 +73,7 @@ func CacheOptions() (cache.Options, error) {
 	return cache.Options{ByObject: byObject}, nil
 }
 
-// owned are the kinds that the operator applies, the pull secret aside.
+// owned returns the kinds that the operator applies, except the pull secret.
 func owned() []client.Object {
 	return []client.Object{
 		&apiextensionsv1.CustomResourceDefinition{},
@@ -94,8 +92,8 @@ func owned() []client.Object {
 	}
 }
 
-// removable are the kinds of which an object is deleted when it is no longer
-// wanted, in the order in which they go.
+// removable returns the kinds whose objects are deleted when they are no longer
+// desired, in the order of deletion.
 func removable() []client.ObjectList {
 	return []client.ObjectList{
 		&appsv1.DeploymentList{},
@@ -119,25 +117,25 @@ func Setup(mgr ctrl.Manager, config Config) error {
 		client:   mgr.GetClient(),
 		uncached: mgr.GetAPIReader(),
 		applier:  &apply.Applier{Client: mgr.GetClient(), Uncached: mgr.GetAPIReader(), FieldManager: FieldManager},
-		replicas: replicas.Rule{
+		replicas: operand.Replicas{
 			Fixed: config.Replicas, ControlPlane: config.ControlPlane, Nodes: mgr.GetAPIReader(),
 		},
-		status: report.Writer{
+		status: operand.StatusWriter{
 			Client: mgr.GetClient(), FieldManager: FieldManager, Clock: config.Clock,
 			Kind: schema.GroupVersion(operatorv1.GroupVersion).WithKind("ClusterManager"),
 		},
 	}
-	made := owner.Resource{
+	managers := operand.Resource{
 		Client: mgr.GetClient(), List: &operatorv1.ClusterManagerList{}, Label: names.LabelCreatedByClusterManager, Namespace: config.Namespace,
 	}
 	controller := ctrl.NewControllerManagedBy(mgr).
 		Named("operator.clustermanager").
 		For(&operatorv1.ClusterManager{}).
-		// When one goes, the next takes its place.
-		Watches(&operatorv1.ClusterManager{}, handler.EnqueueRequestsFromMapFunc(made.All), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(made.BySecret)).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(made.All))
-	byLabel := handler.EnqueueRequestsFromMapFunc(made.ByLabel)
+		// When one is deleted, the next takes its place.
+		Watches(&operatorv1.ClusterManager{}, handler.EnqueueRequestsFromMapFunc(managers.All), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(managers.BySecret)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(managers.All))
+	byLabel := handler.EnqueueRequestsFromMapFunc(managers.ByLabel)
 	for _, kind := range owned() {
 		controller = controller.Watches(kind, byLabel)
 	}

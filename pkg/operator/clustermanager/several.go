@@ -9,12 +9,11 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/pass"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/precedence"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 )
 
-// first returns the name of the ClusterManager that the hub is made for. A
-// cluster is one hub, with one namespace and one set of CRDs.
+// first returns the name of the ClusterManager that is applied. A cluster is one
+// hub, with one namespace and one set of CRDs.
 func (r *Reconciler) first(ctx context.Context) (string, error) {
 	var list operatorv1.ClusterManagerList
 	if err := r.client.List(ctx, &list); err != nil {
@@ -27,20 +26,20 @@ func (r *Reconciler) first(ctx context.Context) (string, error) {
 	if len(all) == 0 {
 		return "", nil
 	}
-	precedence.Sort(all, names.FinalizerClusterManager)
+	operand.SortByPrecedence(all, names.FinalizerClusterManager)
 	return all[0].Name, nil
 }
 
-// yield leaves the hub to the ClusterManager called first. A further one that an
-// earlier release had applied goes with what only it had made.
+// yield leaves the hub to the ClusterManager called first. A further ClusterManager
+// that an earlier release applied is deleted with the objects of its own.
 func (r *Reconciler) yield(ctx context.Context, s *scope, first string) error {
 	if !s.cm.DeletionTimestamp.IsZero() {
-		if err := r.made(s.cm.Name, removable()).Prune(ctx, nil); err != nil {
+		if err := r.owned(s.cm.Name, removable()).Prune(ctx, nil); err != nil {
 			return err
 		}
-		return pass.RemoveFinalizer(ctx, r.client, s.cm, names.FinalizerClusterManager, FieldManager)
+		return operand.RemoveFinalizer(ctx, r.client, s.cm, names.FinalizerClusterManager, FieldManager)
 	}
-	s.Refuse(liveStatus(s.cm), metav1.Condition{Reason: ReasonAnotherClusterManager, Message: fmt.Sprintf(
+	s.Reject(operand.Status(s.cm.Status), metav1.Condition{Reason: ReasonAnotherClusterManager, Message: fmt.Sprintf(
 		"This cluster is the hub of the ClusterManager %s, and a cluster is one hub only: delete this ClusterManager", first)})
 	return r.report(ctx, s)
 }

@@ -13,10 +13,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/flagvalue"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/gates"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/resources"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/synclabels"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 )
@@ -25,9 +22,9 @@ import (
 // components that this version does not deploy are evaluated too, so that none
 // is ignored in silence.
 type gateSettings struct {
-	registration gates.Setting
-	addOns       gates.Setting
-	others       []gates.Setting
+	registration operand.GateSetting
+	addOns       operand.GateSetting
+	others       []operand.GateSetting
 }
 
 func evaluateGates(spec *operatorv1.ClusterManagerSpec) gateSettings {
@@ -44,25 +41,25 @@ func evaluateGates(spec *operatorv1.ClusterManagerSpec) gateSettings {
 	if c := spec.PlacementConfiguration; c != nil {
 		placement = c.FeatureGates
 	}
-	known := gates.Known{
+	known := operand.Gates{
 		Specs:       feature.DefaultHubRegistrationFeatureGates,
 		Implemented: []featuregate.Feature{feature.ManagedClusterAutoApproval, feature.ResourceCleanup},
 	}
 	return gateSettings{
-		registration: gates.Evaluate(known.Operator(), registration),
-		addOns: gates.Evaluate(gates.Known{
+		registration: operand.EvaluateGates(known.Operator(), registration),
+		addOns: operand.EvaluateGates(operand.Gates{
 			Specs:       feature.DefaultHubAddonManagerFeatureGates,
 			Implemented: []featuregate.Feature{feature.AddonManagement},
 		}, addOn),
-		others: []gates.Setting{
-			gates.Evaluate(gates.Known{Specs: feature.DefaultHubWorkFeatureGates}, work),
-			gates.Evaluate(gates.Known{Specs: feature.DefaultHubPlacementFeatureGates}, placement),
+		others: []operand.GateSetting{
+			operand.EvaluateGates(operand.Gates{Specs: feature.DefaultHubWorkFeatureGates}, work),
+			operand.EvaluateGates(operand.Gates{Specs: feature.DefaultHubPlacementFeatureGates}, placement),
 		},
 	}
 }
 
 func (g gateSettings) condition() metav1.Condition {
-	return gates.Condition(append(slices.Clone(g.others), g.registration, g.addOns)...)
+	return operand.GatesCondition(append(slices.Clone(g.others), g.registration, g.addOns)...)
 }
 
 // values turns the ClusterManager into the values of its manifests.
@@ -74,7 +71,7 @@ func (r *Reconciler) values(cm *operatorv1.ClusterManager, settings gateSettings
 	pod := manifests.Pod{
 		Image:        r.config.Image,
 		Replicas:     replicas,
-		Resources:    resources.For(cm.Spec.ResourceRequirement),
+		Resources:    operand.Resources(cm.Spec.ResourceRequirement),
 		NodeSelector: cm.Spec.NodePlacement.NodeSelector,
 		Tolerations:  cm.Spec.NodePlacement.Tolerations,
 	}
@@ -133,17 +130,17 @@ func addOnManager(settings gateSettings, pod manifests.Pod) *manifests.Component
 // syncedLabels are the ClusterManager's own labels where they are to be copied.
 func (r *Reconciler) syncedLabels(cm *operatorv1.ClusterManager) map[string]string {
 	if r.config.SyncLabels {
-		return synclabels.Of(cm.Labels)
+		return operand.SyncedLabels(cm.Labels)
 	}
 	return nil
 }
 
 // registrationArgs are the registration controller's flags.
-func registrationArgs(c *operatorv1.RegistrationHubConfiguration, settings gates.Setting, labels map[string]string) []string {
+func registrationArgs(c *operatorv1.RegistrationHubConfiguration, settings operand.GateSetting, labels map[string]string) []string {
 	args := settings.Args()
 	if c != nil {
 		if len(c.AutoApproveUsers) > 0 {
-			args = append(args, "--cluster-auto-approval-users="+flagvalue.List(c.AutoApproveUsers...))
+			args = append(args, "--cluster-auto-approval-users="+operand.FlagList(c.AutoApproveUsers...))
 		}
 		args = append(args, driverArgs(c.RegistrationDrivers)...)
 	}
@@ -174,7 +171,7 @@ func driverArgs(drivers []operatorv1.RegistrationDriverHub) []string {
 		args = append(args, "--enabled-registration-drivers="+strings.Join(slices.Compact(enabled), ","))
 	}
 	if len(users) > 0 {
-		args = append(args, "--auto-approved-csr-users="+flagvalue.List(users...))
+		args = append(args, "--auto-approved-csr-users="+operand.FlagList(users...))
 	}
 	return args
 }

@@ -11,18 +11,17 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// convertedCRD is one of the CRDs that the webhook converts. They are always
-// told the same.
+// convertedCRD is one of the CRDs that the webhook converts. All have the same CAs.
 const convertedCRD = "managedclusteraddons.addon.open-cluster-management.io"
 
-// webhookCA returns the CAs by which the API server is to know the webhook. They
-// are in a ConfigMap. While that is away, because it is made anew, they are
-// what the CRDs have, so that conversion does not stop meanwhile.
+// webhookCA returns the CAs with which the API server verifies the webhook: those of
+// the ConfigMap, or of the CRDs while the ConfigMap is being recreated, so that
+// conversion does not stop.
 func (r *Reconciler) webhookCA(ctx context.Context) ([]byte, error) {
 	var published corev1.ConfigMap
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: names.HubNamespace, Name: names.CABundleConfigMap}, &published)
 	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("the CAs of the webhooks: %w", err)
+		return nil, fmt.Errorf("get the CAs of the webhooks: %w", err)
 	}
 	if bundle := published.Data[names.KeyCABundle]; bundle != "" {
 		return []byte(bundle), nil
@@ -30,7 +29,7 @@ func (r *Reconciler) webhookCA(ctx context.Context) ([]byte, error) {
 	return r.trustedCA(ctx)
 }
 
-// trustedCA returns what the CRDs have.
+// trustedCA returns the CAs of the CRDs.
 func (r *Reconciler) trustedCA(ctx context.Context) ([]byte, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := r.client.Get(ctx, client.ObjectKey{Name: convertedCRD}, &crd); err != nil {

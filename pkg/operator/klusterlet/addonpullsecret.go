@@ -15,11 +15,11 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/pullsecret"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 )
 
-// addOnPullSecret copies the image pull secret into every namespace whose label
-// says that add-ons run there.
+// addOnPullSecret copies the image pull secret into every namespace with the label of
+// add-on namespaces.
 type addOnPullSecret struct {
 	client    client.Client
 	applier   *apply.Applier
@@ -49,7 +49,7 @@ func (a *addOnPullSecret) namespacesOf(ctx context.Context, obj client.Object) [
 	}
 	var list corev1.NamespaceList
 	if err := a.client.List(ctx, &list, client.MatchingLabels{names.LabelAddOnNamespace: "true"}); err != nil {
-		return nil // The cache is stopping; the next start looks at everything.
+		return nil // The cache is stopping; the next start lists everything.
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
@@ -67,7 +67,7 @@ func (a *addOnPullSecret) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	if !forAddOns(&ns) || !ns.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	data, err := pullsecret.Read(ctx, a.client, a.namespace)
+	data, err := operand.ReadPullSecret(ctx, a.client, a.namespace)
 	if err != nil || data == nil {
 		return ctrl.Result{}, err
 	}

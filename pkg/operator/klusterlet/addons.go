@@ -10,26 +10,25 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// The condition that tells how add-ons of this cluster get their credentials,
-// and its reasons. It is True where the agent can do that as well as where it
-// should better be done otherwise.
+// The condition that reports how add-ons of this cluster get their credentials, and
+// its reasons. It is also True for a configuration that works but is risky.
 const (
 	ConditionAddOnRegistration = "AddOnRegistrationConfigured"
-	// ReasonAddOnRegistration is that of a configuration that nothing is wrong with.
+	// ReasonAddOnRegistration is the reason of a valid configuration.
 	ReasonAddOnRegistration = "AddOnRegistrationConfigured"
-	// ReasonShortTokens advises against tokens that live so shortly.
+	// ReasonShortTokens is the reason of a token lifetime that is meant for tests.
 	ReasonShortTokens = "TokenExpirationShort"
 )
 
-// Lives of add-on tokens in seconds: below the first they are refused by every
-// API server, below the second they are for tests.
+// Lifetimes of add-on tokens in seconds: every API server rejects less than the
+// first, and less than the second is meant for tests.
 const (
 	minTokenSeconds     = 600
 	advisedTokenSeconds = 3600
 )
 
-// addOnArgs say how add-ons get their credentials. Without them the agent uses
-// certificates, and tokens of a year.
+// addOnArgs returns the agent's flags for add-on credentials. Without them the agent
+// uses certificates, and tokens with a lifetime of a year.
 func addOnArgs(d *operatorv1.AddOnRegistrationDriver) []string {
 	if d == nil || d.AuthType == "" {
 		return nil
@@ -41,8 +40,8 @@ func addOnArgs(d *operatorv1.AddOnRegistrationDriver) []string {
 	return args
 }
 
-// tokenSeconds is the life of tokens that is asked for, 0 for the default or
-// where there are no tokens.
+// tokenSeconds returns the requested token lifetime, 0 for the default or without
+// tokens.
 func tokenSeconds(d *operatorv1.AddOnRegistrationDriver) int64 {
 	if d == nil || d.AuthType != string(driver.Token) || d.Token == nil {
 		return 0
@@ -50,8 +49,8 @@ func tokenSeconds(d *operatorv1.AddOnRegistrationDriver) int64 {
 	return d.Token.ExpirationSeconds
 }
 
-// addOnProblem says why an agent would not start with this configuration, and
-// what to do; it is empty where it would. An agent that runs goes on as it is.
+// addOnProblem returns why an agent would not start with this configuration, and
+// what to do; it is empty for a valid one. A running agent retains its settings.
 func addOnProblem(d *operatorv1.AddOnRegistrationDriver) string {
 	if d == nil {
 		return ""
@@ -61,7 +60,7 @@ func addOnProblem(d *operatorv1.AddOnRegistrationDriver) string {
 		return fmt.Sprintf("%s.authType: %v", field, err)
 	}
 	if seconds := tokenSeconds(d); seconds != 0 && seconds < minTokenSeconds {
-		return fmt.Sprintf("%s.token.expirationSeconds is %d: use at least %d, the shortest life that a hub gives, or 0 for a year", field, seconds, minTokenSeconds)
+		return fmt.Sprintf("%s.token.expirationSeconds is %d: use at least %d, the shortest lifetime that a hub allows, or 0 for a year", field, seconds, minTokenSeconds)
 	}
 	return ""
 }
@@ -79,12 +78,12 @@ func addOnCondition(k *operatorv1.Klusterlet) metav1.Condition {
 	case d == nil || d.AuthType != string(driver.Token):
 		c.Message = "add-ons get client certificates for the hub"
 	case seconds == 0:
-		c.Message = "add-ons get tokens for the hub that live for a year"
+		c.Message = "add-ons get hub tokens that are valid for a year"
 	case seconds < advisedTokenSeconds:
 		c.Reason = ReasonShortTokens
-		c.Message = fmt.Sprintf("add-ons get tokens for the hub that live for %d seconds only, which is meant for tests: use at least %d", seconds, advisedTokenSeconds)
+		c.Message = fmt.Sprintf("add-ons get hub tokens that are valid for only %d seconds, which is meant for tests: use at least %d", seconds, advisedTokenSeconds)
 	default:
-		c.Message = fmt.Sprintf("add-ons get tokens for the hub that live for %d seconds", seconds)
+		c.Message = fmt.Sprintf("add-ons get hub tokens that are valid for %d seconds", seconds)
 	}
 	return c
 }

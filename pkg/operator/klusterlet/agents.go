@@ -13,8 +13,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// judgeAgents says how the agents' pods are.
-func (r *Reconciler) judgeAgents(ctx context.Context, s *scope) {
+// evaluateAgents sets the conditions of the agents' Deployments.
+func (r *Reconciler) evaluateAgents(ctx context.Context, s *scope) {
 	name := names.RegistrationAgentDeployment(s.klusterlet.Name)
 	s.Status.Set(metav1.Condition{
 		// clusteradm waits for this condition to be False.
@@ -32,7 +32,7 @@ func (r *Reconciler) judgeAgents(ctx context.Context, s *scope) {
 		degraded.Reason, degraded.Message = available.Reason, available.Message
 	case ready == 0:
 		available.Reason = operatorv1.ReasonKlusterletNoAvailablePods
-		available.Message = fmt.Sprintf("no pod of %s is available: look at kubectl -n %s get pods", name, s.Values.Namespace)
+		available.Message = fmt.Sprintf("no pod of %s is available: run kubectl -n %s get pods", name, s.Values.Namespace)
 		degraded.Reason = operatorv1.ReasonKlusterletUnavailablePods
 		degraded.Message = fmt.Sprintf("0 of %d pods of %s are available", wanted, name)
 	default:

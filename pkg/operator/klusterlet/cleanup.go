@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,12 +20,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/pass"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 )
 
-// clean removes what the phases made, backwards, and then the finalizer.
-// It runs until nothing is left, one step after the other: an agent must be gone
-// before the rights it would miss are.
+// clean deletes what the phases applied in reverse order, and then the finalizer. It
+// is called until nothing is left: an agent must be gone before its RBAC is.
 func (r *Reconciler) clean(ctx context.Context, k *operatorv1.Klusterlet, others others) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(k, names.FinalizerKlusterlet) {
 		return ctrl.Result{}, nil
@@ -34,7 +32,12 @@ func (r *Reconciler) clean(ctx context.Context, k *operatorv1.Klusterlet, others
 	values := r.values(k, evaluateGates(k), 0, nil)
 	values.AddOnNamespace = false // Other Klusterlets may need it; see removeAddOnNamespace.
 	releaseCRDs := func(ctx context.Context, _ *operatorv1.Klusterlet, values manifests.Klusterlet) (string, error) {
-		return "", r.releaseCRDs(ctx, values, others)
+		rendered, err := manifests.RenderKlusterletCRDs(values)
+		if err != nil {
+			return "", err
+		}
+		return "", operand.Owned{Client: r.client, FieldManager: FieldManager}.ReleaseCRDs(ctx, rendered, names.LabelCreatedByKlusterlet,
+			func(owner string) bool { return others.names[owner] })
 	}
 	for _, step := range []func(context.Context, *operatorv1.Klusterlet, manifests.Klusterlet) (string, error){
 		r.removeAgents, r.removeAddOnCredentials, releaseCRDs, r.releaseAppliedWorks, r.removeBase, r.removeAddOnNamespace,
@@ -47,7 +50,7 @@ func (r *Reconciler) clean(ctx context.Context, k *operatorv1.Klusterlet, others
 			return ctrl.Result{RequeueAfter: cleanupRetry}, r.reportDeletion(ctx, k, waiting)
 		}
 	}
-	return ctrl.Result{}, pass.RemoveFinalizer(ctx, r.client, k, names.FinalizerKlusterlet, FieldManager)
+	return ctrl.Result{}, operand.RemoveFinalizer(ctx, r.client, k, names.FinalizerKlusterlet, FieldManager)
 }
 
 // removeAgents deletes the Deployments and waits until their pods are gone.
@@ -72,12 +75,12 @@ func (r *Reconciler) removeAgents(ctx context.Context, _ *operatorv1.Klusterlet,
 	return fmt.Sprintf("Waiting for pod %s/%s to stop", pods.Items[0].Namespace, pods.Items[0].Name), nil
 }
 
-// stuckAfter is how long after the end of its grace period a pod still exists
-// whose node is taken for dead. A kubelet kills a pod when the period ends.
+// stuckAfter is how long after the end of its grace period a pod is assumed to be
+// on a dead node. A kubelet kills a pod when the period ends.
 const stuckAfter = time.Minute
 
-// removeStuck removes a pod that no kubelet will report as stopped. Should its
-// node only be out of reach, the agent there loses its rights all the same.
+// removeStuck deletes a pod that no kubelet will report as stopped. If its node is
+// only unreachable, the agent there loses its RBAC all the same.
 func (r *Reconciler) removeStuck(ctx context.Context, pod *corev1.Pod) error {
 	// The timestamp of a deletion is the end of the grace period.
 	if pod.DeletionTimestamp.IsZero() || r.config.Clock.Since(pod.DeletionTimestamp.Time) < stuckAfter {
@@ -85,13 +88,13 @@ func (r *Reconciler) removeStuck(ctx context.Context, pod *corev1.Pod) error {
 	}
 	err := r.client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("remove pod %s, whose node does not stop it: %w", pod.Name, err)
+		return fmt.Errorf("delete pod %s, which its node does not stop: %w", pod.Name, err)
 	}
 	return nil
 }
 
-// removeAddOnCredentials deletes what the agent stored for add-ons, in whatever
-// namespaces they are installed.
+// removeAddOnCredentials deletes the Secrets that the agent stored for add-ons, in
+// all namespaces.
 func (r *Reconciler) removeAddOnCredentials(ctx context.Context, _ *operatorv1.Klusterlet, values manifests.Klusterlet) (string, error) {
 	var list corev1.SecretList
 	if err := r.uncached.List(ctx, &list, client.MatchingLabels{names.LabelAddOnCredential: values.Namespace}); err != nil {
@@ -100,7 +103,7 @@ func (r *Reconciler) removeAddOnCredentials(ctx context.Context, _ *operatorv1.K
 	for i := range list.Items {
 		secret := &list.Items[i]
 		if !names.IsAddOnSecret(secret.Annotations[names.AnnotationCredentialAddOn], secret.Name) {
-			continue // Others may have the mark; the rest goes with the namespace.
+			continue // The label may be copied; other Secrets are deleted with the namespace.
 		}
 		if err := client.IgnoreNotFound(r.client.Delete(ctx, secret)); err != nil {
 			return "", err
@@ -109,38 +112,8 @@ func (r *Reconciler) removeAddOnCredentials(ctx context.Context, _ *operatorv1.K
 	return "", nil
 }
 
-// releaseCRDs takes our version off the CRDs, which stay: their objects may be
-// somebody's, and another release may take them over. Those that another
-// Klusterlet has taken over are left alone.
-func (r *Reconciler) releaseCRDs(ctx context.Context, values manifests.Klusterlet, others others) error {
-	rendered, err := manifests.RenderKlusterletCRDs(values)
-	if err != nil {
-		return err
-	}
-	for _, obj := range rendered {
-		var crd apiextensionsv1.CustomResourceDefinition
-		if err := r.client.Get(ctx, client.ObjectKeyFromObject(obj), &crd); err != nil {
-			if client.IgnoreNotFound(err) != nil {
-				return err
-			}
-			continue
-		}
-		if others.names[crd.Labels[names.LabelCreatedByKlusterlet]] {
-			continue
-		}
-		patch := client.MergeFromWithOptions(crd.DeepCopy(), client.MergeFromWithOptimisticLock{})
-		delete(crd.Annotations, names.AnnotationVersion)
-		delete(crd.Labels, names.LabelCreatedByKlusterlet)
-		if err := client.IgnoreNotFound(r.client.Patch(ctx, &crd, patch, client.FieldOwner(FieldManager))); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// releaseAppliedWorks takes the finalizer off the AppliedManifestWorks of this
-// Klusterlet's agent, because nobody is left to do it. What the works deployed
-// stays.
+// releaseAppliedWorks removes the finalizer from the AppliedManifestWorks of this
+// Klusterlet's agent, which no longer runs. What the ManifestWorks deployed stays.
 func (r *Reconciler) releaseAppliedWorks(ctx context.Context, k *operatorv1.Klusterlet, _ manifests.Klusterlet) (string, error) {
 	var works workv1.AppliedManifestWorkList
 	if err := r.uncached.List(ctx, &works); err != nil {
@@ -165,8 +138,8 @@ func (r *Reconciler) releaseAppliedWorks(ctx context.Context, k *operatorv1.Klus
 	return "", nil
 }
 
-// removeBase deletes rights, identities and the agent namespace, and with the
-// namespace the credentials in it.
+// removeBase deletes RBAC, ServiceAccounts and the agent namespace, with the
+// credentials in it.
 func (r *Reconciler) removeBase(ctx context.Context, _ *operatorv1.Klusterlet, values manifests.Klusterlet) (string, error) {
 	rendered, err := manifests.RenderKlusterletBase(values)
 	if err != nil {
@@ -175,8 +148,7 @@ func (r *Reconciler) removeBase(ctx context.Context, _ *operatorv1.Klusterlet, v
 	return r.remove(ctx, rendered)
 }
 
-// removeAddOnNamespace deletes the default add-on namespace when no other
-// Klusterlet is left that could have add-ons in it.
+// removeAddOnNamespace deletes the default add-on namespace with the last Klusterlet.
 func (r *Reconciler) removeAddOnNamespace(ctx context.Context, k *operatorv1.Klusterlet, _ manifests.Klusterlet) (string, error) {
 	var list operatorv1.KlusterletList
 	if err := r.client.List(ctx, &list); err != nil {
@@ -193,8 +165,7 @@ func (r *Reconciler) removeAddOnNamespace(ctx context.Context, k *operatorv1.Klu
 	return r.remove(ctx, []*unstructured.Unstructured{ns})
 }
 
-// remove asks for the deletion of objs and returns what it waits for, or "" when
-// all are gone.
+// remove deletes objs and returns what it waits for, or "" when all are gone.
 func (r *Reconciler) remove(ctx context.Context, objs []*unstructured.Unstructured) (string, error) {
 	changes, err := r.applier.Delete(ctx, apply.Objects(objs)...)
 	if err != nil || len(changes) == 0 {
@@ -203,7 +174,7 @@ func (r *Reconciler) remove(ctx context.Context, objs []*unstructured.Unstructur
 	return fmt.Sprintf("Waiting for %s to be gone", changes[len(changes)-1].Object), nil
 }
 
-// reportDeletion says in the condition Applied what a deletion waits for.
+// reportDeletion reports in the condition Applied what a deletion waits for.
 func (r *Reconciler) reportDeletion(ctx context.Context, k *operatorv1.Klusterlet, waiting string) error {
 	s := r.newScope(k)
 	s.Status.Set(evaluateGates(k).condition())
@@ -214,6 +185,6 @@ func (r *Reconciler) reportDeletion(ctx context.Context, k *operatorv1.Klusterle
 			s.Status.Set(c)
 		}
 	}
-	s.Refuse(liveStatus(k), metav1.Condition{Reason: ReasonDeleting, Message: waiting})
+	s.Reject(operand.Status(k.Status), metav1.Condition{Reason: ReasonDeleting, Message: waiting})
 	return r.report(ctx, s)
 }

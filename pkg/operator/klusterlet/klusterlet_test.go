@@ -33,6 +33,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/klusterlet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
@@ -456,7 +457,7 @@ func (c *cluster) testDeletion(t *testing.T) {
 func TestUnsupportedIsReportedAndCreatesNoAgent(t *testing.T) {
 	t.Parallel()
 	c := start(t, func(v *manifests.KlusterletOperator) { v.Spec.DeployOption.Mode = operatorv1.InstallModeHosted })
-	c.awaitCondition(t, "Applied", klusterlet.ReasonModeNotSupported)
+	c.awaitCondition(t, "Applied", operand.ReasonModeNotSupported)
 	if _, err := c.agent(t); !apierrors.IsNotFound(err) {
 		t.Errorf("agent: %v", err)
 	}

@@ -16,10 +16,11 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/klusterlet"
 )
 
-// operatorConditions are those that the operator writes in every pass.
+// operatorConditions are those that the operator writes in every operand.
 func operatorConditions() []string {
 	return []string{
 		"AddOnRegistrationConfigured", "Applied", "Available", "RegistrationDesiredDegraded", "ValidFeatureGates", "WorkDesiredDegraded",
@@ -179,7 +180,7 @@ func TestRefusedSettingKeepsTheRunningAgent(t *testing.T) {
 		c.awaitCondition(t, "Applied", operatorv1.ReasonKlusterletApplied)
 	}
 	c.update(t, func(k *operatorv1.Klusterlet) { k.Spec.DeployOption.Mode = operatorv1.InstallModeHosted })
-	c.awaitCondition(t, "Applied", klusterlet.ReasonModeNotSupported)
+	c.awaitCondition(t, "Applied", operand.ReasonModeNotSupported)
 	c.expectConditions(t)
 }
 

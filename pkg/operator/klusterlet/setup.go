@@ -23,9 +23,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/owner"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/replicas"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/report"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 )
 
 // FieldManager owns what the operator applies.
@@ -33,9 +31,9 @@ const FieldManager = "ocm.klusterlet"
 
 // Config is how the operator works, from the flags of its role.
 type Config struct {
-	// Namespace is the operator's own; the image pull secret lies there.
+	// Namespace is the operator's own, with the image pull secret.
 	Namespace string
-	// Image runs the agents of a Klusterlet that names no image.
+	// Image is the image of the agents of a Klusterlet that sets none.
 	Image string
 	// Version is the release, written onto the CRDs.
 	Version string
@@ -43,15 +41,15 @@ type Config struct {
 	SyncLabels bool
 	// SkipAddOnNamespace leaves the default add-on namespace out.
 	SkipAddOnNamespace bool
-	// Replicas fixes the number of agent pods; 0 goes by the control plane nodes.
+	// Replicas is the number of agent pods; 0 depends on the control plane nodes.
 	Replicas int32
 	// ControlPlane selects the control plane nodes.
 	ControlPlane labels.Selector
-	// Clock dates conditions.
+	// Clock sets transition times of conditions.
 	Clock clock.PassiveClock
 }
 
-// CacheOptions keep in memory only what belongs to Klusterlets.
+// CacheOptions limit the cache to what belongs to Klusterlets.
 func CacheOptions() (cache.Options, error) {
 	made, err := labels.NewRequirement(names.LabelCreatedByKlusterlet, selection.Exists, nil)
 	if err != nil {
@@ -87,33 +85,33 @@ func newReconciler(mgr ctrl.Manager, config Config) *Reconciler {
 		client:   mgr.GetClient(),
 		uncached: mgr.GetAPIReader(),
 		applier:  &apply.Applier{Client: mgr.GetClient(), Uncached: mgr.GetAPIReader(), FieldManager: FieldManager},
-		replicas: replicas.Rule{
+		replicas: operand.Replicas{
 			Fixed: config.Replicas, ControlPlane: config.ControlPlane, Nodes: mgr.GetAPIReader(),
 		},
-		status: report.Writer{
+		status: operand.StatusWriter{
 			Client: mgr.GetClient(), FieldManager: FieldManager, Clock: config.Clock,
 			Kind: schema.GroupVersion(operatorv1.GroupVersion).WithKind("Klusterlet"),
 		},
 	}
 }
 
-// control has called look at Klusterlets when the operator's watches or one of
-// more tell of something.
+// control adds a controller that calls called for every event of the operator's
+// watches or of more.
 func (r *Reconciler) control(mgr ctrl.Manager, called reconcile.Reconciler, more ...source.Source) error {
-	made := owner.Resource{
+	klusterlets := operand.Resource{
 		Client: mgr.GetClient(), List: &operatorv1.KlusterletList{}, Label: names.LabelCreatedByKlusterlet, Namespace: r.config.Namespace,
 	}
-	byLabel := handler.EnqueueRequestsFromMapFunc(made.ByLabel)
+	byLabel := handler.EnqueueRequestsFromMapFunc(klusterlets.ByLabel)
 	operator := ctrl.NewControllerManagedBy(mgr).
 		Named("operator.klusterlet").
 		For(&operatorv1.Klusterlet{}).
-		// What they share passes from one to the next.
-		Watches(&operatorv1.Klusterlet{}, handler.EnqueueRequestsFromMapFunc(made.All), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		// Another Klusterlet takes over what they share.
+		Watches(&operatorv1.Klusterlet{}, handler.EnqueueRequestsFromMapFunc(klusterlets.All), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&apiextensionsv1.CustomResourceDefinition{}, byLabel).
 		Watches(&appsv1.Deployment{}, byLabel).
 		Watches(&corev1.Namespace{}, byLabel).
 		Watches(&corev1.ServiceAccount{}, byLabel).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(made.BySecret)).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(klusterlets.BySecret)).
 		Watches(&rbacv1.ClusterRole{}, byLabel).
 		Watches(&rbacv1.ClusterRoleBinding{}, byLabel).
 		Watches(&rbacv1.Role{}, byLabel).

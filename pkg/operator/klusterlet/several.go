@@ -13,24 +13,23 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/pass"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/precedence"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 )
 
-// others is what a Klusterlet has to know of the others on its cluster.
+// others is what the reconcile of a Klusterlet depends on of the others.
 type others struct {
 	// names are those of all other Klusterlets.
 	names map[string]bool
-	// owner is the Klusterlet that its namespace is made for: itself or another.
+	// owner is the Klusterlet that its namespace belongs to: itself or another.
 	owner string
-	// shares says that it applies what all Klusterlets share: the CRDs and the
+	// shares is true when it applies what all Klusterlets share: the CRDs and the
 	// default add-on namespace.
 	shares bool
 }
 
-// look finds out about the others. The first of the Klusterlets that have a
-// namespace to themselves applies what is shared.
-func (r *Reconciler) look(ctx context.Context, k *operatorv1.Klusterlet) (others, error) {
+// others evaluates all Klusterlets. The first of those that own their namespace
+// applies what is shared.
+func (r *Reconciler) others(ctx context.Context, k *operatorv1.Klusterlet) (others, error) {
 	var list operatorv1.KlusterletList
 	if err := r.client.List(ctx, &list); err != nil {
 		return others{}, fmt.Errorf("list Klusterlets: %w", err)
@@ -43,21 +42,21 @@ func (r *Reconciler) look(ctx context.Context, k *operatorv1.Klusterlet) (others
 			o.names[all[i].Name] = true
 		}
 	}
-	precedence.Sort(all, names.FinalizerKlusterlet)
+	operand.SortByPrecedence(all, names.FinalizerKlusterlet)
 	owners, err := r.owners(ctx, all)
 	if err != nil {
 		return others{}, err
 	}
 	o.owner = owners[agentNamespace(k)]
 	first := slices.IndexFunc(all, func(other *operatorv1.Klusterlet) bool {
-		return owners[agentNamespace(other)] == other.Name && other.DeletionTimestamp.IsZero() && unsupportedMode(other) == nil
+		return owners[agentNamespace(other)] == other.Name && other.DeletionTimestamp.IsZero() && operand.UnsupportedMode(other.Spec.DeployOption.Mode) == nil
 	})
 	o.shares = first >= 0 && all[first].Name == k.Name
 	return o, nil
 }
 
-// owners returns the Klusterlet that each agent namespace is made for: the one
-// that it was made for, or else the first.
+// owners returns the Klusterlet that each agent namespace belongs to: the one that
+// it was created for, or else the first.
 func (r *Reconciler) owners(ctx context.Context, all []*operatorv1.Klusterlet) (map[string]string, error) {
 	owners := map[string]string{}
 	for _, k := range all {
@@ -68,7 +67,7 @@ func (r *Reconciler) owners(ctx context.Context, all []*operatorv1.Klusterlet) (
 		owners[name] = k.Name
 		var namespace corev1.Namespace
 		if err := r.client.Get(ctx, client.ObjectKey{Name: name}, &namespace); client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("namespace %s: %w", name, err)
+			return nil, fmt.Errorf("get namespace %s: %w", name, err)
 		}
 		made := slices.IndexFunc(all, func(other *operatorv1.Klusterlet) bool {
 			return agentNamespace(other) == name && other.Name == namespace.Labels[names.LabelKlusterlet]
@@ -80,19 +79,19 @@ func (r *Reconciler) owners(ctx context.Context, all []*operatorv1.Klusterlet) (
 	return owners, nil
 }
 
-// yield leaves the namespace to the Klusterlet that owns it. A further one that
-// an earlier release had applied goes with what only it had made.
+// yield leaves the namespace to the Klusterlet that owns it. A further Klusterlet
+// that an earlier release applied is deleted with the objects of its own.
 func (r *Reconciler) yield(ctx context.Context, s *scope, owner string) error {
 	if s.klusterlet.DeletionTimestamp.IsZero() {
-		s.Refuse(liveStatus(s.klusterlet), metav1.Condition{Reason: ReasonNamespaceInUse, Message: fmt.Sprintf(
+		s.Reject(operand.Status(s.klusterlet.Status), metav1.Condition{Reason: ReasonNamespaceInUse, Message: fmt.Sprintf(
 			"The namespace %s belongs to the Klusterlet %s: set spec.namespace to another one", agentNamespace(s.klusterlet), owner)})
 		return r.report(ctx, s)
 	}
 	s.Values = manifests.Klusterlet{Name: s.klusterlet.Name, Namespace: agentNamespace(s.klusterlet)}
-	for _, step := range []func(context.Context, *pass.Pass[manifests.Klusterlet]) error{r.removeFormerNamespaces, r.prune} {
+	for _, step := range []func(context.Context, *operand.Pass[manifests.Klusterlet]) error{r.removeFormerNamespaces, r.prune} {
 		if err := step(ctx, &s.Pass); err != nil {
 			return err
 		}
 	}
-	return pass.RemoveFinalizer(ctx, r.client, s.klusterlet, names.FinalizerKlusterlet, FieldManager)
+	return operand.RemoveFinalizer(ctx, r.client, s.klusterlet, names.FinalizerKlusterlet, FieldManager)
 }

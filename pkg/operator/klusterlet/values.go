@@ -16,10 +16,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/flagvalue"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/gates"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/resources"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/synclabels"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 )
 
 // bootstrapFile is a path in the agent's pods.
@@ -29,7 +26,7 @@ const bootstrapFile = "/spoke/bootstrap/kubeconfig"
 // evaluated although this version does not deploy it, so that none is ignored
 // in silence.
 type gateSettings struct {
-	registration, work gates.Setting
+	registration, work operand.GateSetting
 }
 
 func evaluateGates(k *operatorv1.Klusterlet) gateSettings {
@@ -40,17 +37,19 @@ func evaluateGates(k *operatorv1.Klusterlet) gateSettings {
 	if c := k.Spec.WorkConfiguration; c != nil {
 		work = c.FeatureGates
 	}
-	known := gates.Known{
+	known := operand.Gates{
 		Specs:       feature.DefaultSpokeRegistrationFeatureGates,
 		Implemented: []featuregate.Feature{feature.ClusterClaim, feature.AddonManagement},
 	}
 	return gateSettings{
-		registration: gates.Evaluate(known.Operator(), registration),
-		work:         gates.Evaluate(gates.Known{Specs: feature.DefaultSpokeWorkFeatureGates}, work),
+		registration: operand.EvaluateGates(known.Operator(), registration),
+		work:         operand.EvaluateGates(operand.Gates{Specs: feature.DefaultSpokeWorkFeatureGates}, work),
 	}
 }
 
-func (g gateSettings) condition() metav1.Condition { return gates.Condition(g.registration, g.work) }
+func (g gateSettings) condition() metav1.Condition {
+	return operand.GatesCondition(g.registration, g.work)
+}
 
 // values turns the Klusterlet into the values of its manifests.
 func (r *Reconciler) values(k *operatorv1.Klusterlet, settings gateSettings, replicas int32, pull []byte) manifests.Klusterlet {
@@ -82,7 +81,7 @@ func agentNamespace(k *operatorv1.Klusterlet) string {
 func (r *Reconciler) labels(k *operatorv1.Klusterlet) map[string]string {
 	labels := map[string]string{}
 	if r.config.SyncLabels {
-		labels = synclabels.Of(k.Labels)
+		labels = operand.SyncedLabels(k.Labels)
 	}
 	labels[names.LabelCreatedByKlusterlet] = k.Name
 	return labels
@@ -92,7 +91,7 @@ func (r *Reconciler) pod(k *operatorv1.Klusterlet, replicas int32) manifests.Pod
 	pod := manifests.Pod{
 		Image:             r.config.Image,
 		Replicas:          replicas,
-		Resources:         resources.For(k.Spec.ResourceRequirement),
+		Resources:         operand.Resources(k.Spec.ResourceRequirement),
 		NodeSelector:      k.Spec.NodePlacement.NodeSelector,
 		Tolerations:       k.Spec.NodePlacement.Tolerations,
 		PriorityClassName: k.Spec.PriorityClassName,
@@ -107,7 +106,7 @@ func (r *Reconciler) pod(k *operatorv1.Klusterlet, replicas int32) manifests.Pod
 }
 
 // registrationArgs are the agent's flags.
-func registrationArgs(k *operatorv1.Klusterlet, settings gates.Setting) []string {
+func registrationArgs(k *operatorv1.Klusterlet, settings operand.GateSetting) []string {
 	args := []string{
 		"--klusterlet-name=" + k.Name,
 		"--spoke-cluster-name=" + k.Spec.ClusterName,
@@ -128,20 +127,20 @@ func registrationArgs(k *operatorv1.Klusterlet, settings gates.Setting) []string
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.ClusterAnnotations)) {
 		if strings.HasPrefix(key, names.AnnotationAgentPrefix) {
-			args = append(args, "--cluster-annotations="+flagvalue.Pair(key, c.ClusterAnnotations[key]))
+			args = append(args, "--cluster-annotations="+operand.FlagPair(key, c.ClusterAnnotations[key]))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.ClusterLabels)) {
 		// The agent would not start with one that no object can have.
 		if len(metav1validation.ValidateLabels(map[string]string{key: c.ClusterLabels[key]}, nil)) == 0 {
-			args = append(args, "--cluster-labels="+flagvalue.Pair(key, c.ClusterLabels[key]))
+			args = append(args, "--cluster-labels="+operand.FlagPair(key, c.ClusterLabels[key]))
 		}
 	}
 	args = append(args, addOnArgs(c.AddOnKubeClientRegistrationDriver)...)
 	if claims := c.ClusterClaimConfiguration; claims != nil {
 		args = append(args, fmt.Sprintf("--max-custom-cluster-claims=%d", claims.MaxCustomClusterClaims))
 		if len(claims.ReservedClusterClaimSuffixes) > 0 {
-			args = append(args, "--reserved-cluster-claim-suffixes="+flagvalue.List(claims.ReservedClusterClaimSuffixes...))
+			args = append(args, "--reserved-cluster-claim-suffixes="+operand.FlagList(claims.ReservedClusterClaimSuffixes...))
 		}
 	}
 	return args
@@ -154,7 +153,7 @@ func externalURLs(k *operatorv1.Klusterlet) string {
 			urls = append(urls, server.URL)
 		}
 	}
-	return flagvalue.List(urls...)
+	return operand.FlagList(urls...)
 }
 
 // issuerArgs have the agent publish the cluster's issuer, or take it back. Where

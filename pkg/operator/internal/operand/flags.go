@@ -1,12 +1,12 @@
-package flagvalue
+package operand
 
 import (
 	"encoding/csv"
 	"strings"
 )
 
-// List returns values in the form of a flag that takes a comma-separated list.
-func List(values ...string) string {
+// FlagList returns values in the form of a flag that takes a comma-separated list.
+func FlagList(values ...string) string {
 	var b strings.Builder
 	w := csv.NewWriter(&b)
 	_ = w.Write(values) // A strings.Builder takes everything.
@@ -14,12 +14,12 @@ func List(values ...string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// Pair returns key=value in the form of a flag that takes such pairs. The flag
+// FlagPair returns key=value in the form of a flag that takes such pairs. The flag
 // reads a list of them only where there is a second equals sign.
-func Pair(key, value string) string {
+func FlagPair(key, value string) string {
 	pair := key + "=" + value
 	if strings.Count(pair, "=") == 1 {
 		return pair
 	}
-	return List(pair)
+	return FlagList(pair)
 }

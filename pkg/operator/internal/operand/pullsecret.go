@@ -1,4 +1,4 @@
-package pullsecret
+package operand
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Read returns the .dockerconfigjson of the image pull secret in the operator's
+// ReadPullSecret returns the .dockerconfigjson of the image pull secret in the operator's
 // namespace, or nil when there is none: pulling without credentials is the
 // ordinary case.
-func Read(ctx context.Context, reader client.Reader, namespace string) ([]byte, error) {
+func ReadPullSecret(ctx context.Context, reader client.Reader, namespace string) ([]byte, error) {
 	var secret corev1.Secret
 	key := client.ObjectKey{Namespace: namespace, Name: names.ImagePullSecret}
 	if err := reader.Get(ctx, key, &secret); err != nil {

@@ -1,4 +1,4 @@
-package replicas
+package operand
 
 import (
 	"context"
@@ -15,8 +15,8 @@ const (
 	highlyAvailable = 3
 )
 
-// Rule is how replicas are counted.
-type Rule struct {
+// Replicas is how replicas are counted.
+type Replicas struct {
 	// Fixed is the number of replicas; 0 counts control plane nodes instead.
 	Fixed int32
 	// ControlPlane selects the control plane nodes.
@@ -27,8 +27,9 @@ type Rule struct {
 }
 
 // Count returns the number of replicas: the fixed one, else three when the
-// cluster has more than one control plane node or cannot be asked, else one.
-func (r Rule) Count(ctx context.Context) int32 {
+// cluster has more than one control plane node or they cannot be listed, else one.
+// See docs/reference/wire-contract.md#replicas.
+func (r Replicas) Count(ctx context.Context) int32 {
 	if r.Fixed > 0 {
 		return r.Fixed
 	}

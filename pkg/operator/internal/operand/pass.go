@@ -1,4 +1,4 @@
-package pass
+package operand
 
 import (
 	"context"
@@ -9,36 +9,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/report"
 )
 
 // conditionApplied is the name that both resources give to the condition.
 const conditionApplied = "Applied"
 
-// Pass is one pass over one resource, whose manifests take values of type V.
+// ReasonModeNotSupported is the reason of Applied for an install mode that this
+// version does not have.
+const ReasonModeNotSupported = "InstallModeNotSupported"
+
+// Pass is one reconcile of one resource, whose manifests take values of type V.
 type Pass[V any] struct {
 	// Applier applies what phases render.
 	Applier *apply.Applier
 	// Values are what the manifests are rendered from.
 	Values V
-	// Status is what the resource's status will say.
-	Status report.Status
-	// Changes are what was applied so far.
+	// Status is the status to write.
+	Status Status
+	// Changes lists what was applied so far.
 	Changes apply.ChangeSet
 }
 
-// Phase is one step of a pass.
+// Phase is one step of a reconcile.
 type Phase[V any] struct {
-	// Name says in the condition Applied what failed.
-	Name string
-	// Reason is the condition's reason then.
-	Reason string
-	// Run does the step.
+	// Name and Reason are those of the condition Applied when the phase fails.
+	Name, Reason string
+	// Run runs the phase.
 	Run func(context.Context, *Pass[V]) error
 }
 
-// Render makes the Run of a phase that applies what a manifest function returns.
+// Render returns a Run that applies the objects a manifest function renders.
 func Render[V any](render func(V) ([]*unstructured.Unstructured, error)) func(context.Context, *Pass[V]) error {
 	return func(ctx context.Context, p *Pass[V]) error {
 		rendered, err := render(p.Values)
@@ -52,39 +55,54 @@ func Render[V any](render func(V) ([]*unstructured.Unstructured, error)) func(co
 }
 
 // Run runs phases up to the first that fails, whose error it returns. It sets
-// the condition Applied, to done when all went well, and the lists of what was
-// applied. A pass that did not come to its end does not know them all and keeps
-// those of live, the status as it was read.
-func (p *Pass[V]) Run(ctx context.Context, live report.Status, done metav1.Condition, phases ...Phase[V]) error {
+// the condition Applied, to done when all succeed, and the lists of applied
+// objects. An incomplete pass does not know them all and retains the lists of
+// live, the status as it was read.
+func (p *Pass[V]) Run(ctx context.Context, live Status, done metav1.Condition, phases ...Phase[V]) error {
 	for _, phase := range phases {
 		if err := phase.Run(ctx, p); err != nil {
-			p.Refuse(live, metav1.Condition{Reason: phase.Reason, Message: fmt.Sprintf("%s: %v", phase.Name, err)})
+			p.Reject(live, metav1.Condition{Reason: phase.Reason, Message: fmt.Sprintf("%s: %v", phase.Name, err)})
 			return fmt.Errorf("%s: %w", phase.Name, err)
 		}
 	}
 	done.Type, done.Status = conditionApplied, metav1.ConditionTrue
 	p.Status.Set(done)
-	p.Status.RelatedResources, p.Status.Generations = report.Related(p.Applier.Client.RESTMapper(), p.Changes)
+	p.Status.RelatedResources, p.Status.Generations = related(p.Applier.Client.RESTMapper(), p.Changes)
 	return nil
 }
 
-// Refuse sets the condition Applied to False with the reason and message of
-// because, and keeps the lists of what was applied earlier.
-func (p *Pass[V]) Refuse(live report.Status, because metav1.Condition) {
-	because.Type, because.Status = conditionApplied, metav1.ConditionFalse
-	p.Status.Set(because)
+// Rejection returns a condition Applied for a resource, or a setting of it, that
+// is not applied.
+func Rejection(reason, format string, args ...any) *metav1.Condition {
+	return &metav1.Condition{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// UnsupportedMode returns the rejection of an install mode that this version does
+// not have, or nil. Nothing is applied then, because the components would run in
+// the wrong place; those that run continue to run.
+func UnsupportedMode(mode operatorv1.InstallMode) *metav1.Condition {
+	if mode == "" || mode == operatorv1.InstallModeDefault {
+		return nil
+	}
+	return Rejection(ReasonModeNotSupported, "The install mode %s is not supported by this version: set spec.deployOption.mode to Default", mode)
+}
+
+// Reject sets the condition Applied to False with the reason and message of
+// because, and retains the lists of what was applied earlier.
+func (p *Pass[V]) Reject(live Status, because metav1.Condition) {
+	p.RejectSetting(because)
 	p.Status.RelatedResources, p.Status.Generations = live.RelatedResources, live.Generations
 }
 
-// RefuseSetting sets the condition Applied to False after a pass that applied
+// RejectSetting sets the condition Applied to False after a pass that applied
 // everything but a setting. What was applied stays listed.
-func (p *Pass[V]) RefuseSetting(because metav1.Condition) {
+func (p *Pass[V]) RejectSetting(because metav1.Condition) {
 	because.Type, because.Status = conditionApplied, metav1.ConditionFalse
 	p.Status.Set(because)
 }
 
-// EnsureFinalizer makes sure, before anything is made for obj, that it will be
-// removed.
+// EnsureFinalizer adds the finalizer to obj; call it before anything is applied
+// for obj.
 func EnsureFinalizer(ctx context.Context, c client.Client, obj client.Object, finalizer, fieldManager string) error {
 	patch, err := finalizerPatch(obj)
 	if err != nil || !controllerutil.AddFinalizer(obj, finalizer) {
@@ -96,7 +114,7 @@ func EnsureFinalizer(ctx context.Context, c client.Client, obj client.Object, fi
 	return nil
 }
 
-// RemoveFinalizer lets obj go.
+// RemoveFinalizer removes the finalizer, with which the deletion of obj completes.
 func RemoveFinalizer(ctx context.Context, c client.Client, obj client.Object, finalizer, fieldManager string) error {
 	patch, err := finalizerPatch(obj)
 	if err != nil || !controllerutil.RemoveFinalizer(obj, finalizer) {

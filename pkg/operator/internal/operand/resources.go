@@ -1,4 +1,4 @@
-package resources
+package operand
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -7,10 +7,10 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 )
 
-// For returns the requests and limits that a requirement stands for: small
+// Resources returns the requests and limits that a requirement stands for: small
 // requests by default, none for BestEffort, the given ones for
-// ResourceRequirement.
-func For(requirement *operatorv1.ResourceRequirement) corev1.ResourceRequirements {
+// ResourceRequirement. See docs/reference/wire-contract.md#resource-requirement.
+func Resources(requirement *operatorv1.ResourceRequirement) corev1.ResourceRequirements {
 	if requirement != nil {
 		switch requirement.Type {
 		case operatorv1.ResourceQosClassBestEffort:

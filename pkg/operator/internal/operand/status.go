@@ -1,4 +1,4 @@
-package report
+package operand
 
 import (
 	"context"
@@ -29,17 +29,15 @@ type Status struct {
 
 // Set adds or replaces a condition.
 func (s *Status) Set(c metav1.Condition) {
-	for i := range s.Conditions {
-		if s.Conditions[i].Type == c.Type {
-			s.Conditions[i] = c
-			return
-		}
+	if old := apimeta.FindStatusCondition(s.Conditions, c.Type); old != nil {
+		*old = c
+		return
 	}
 	s.Conditions = append(s.Conditions, c)
 }
 
-// Writer writes the status of one kind of resource.
-type Writer struct {
+// StatusWriter writes the status of one kind of resource.
+type StatusWriter struct {
 	Client client.Client
 	// FieldManager owns what is written.
 	FieldManager string
@@ -48,8 +46,9 @@ type Writer struct {
 }
 
 // Write applies status to the resource called name whose status, as read, is
-// live. Conditions in live that status does not have stay with their writers.
-func (w Writer) Write(ctx context.Context, name string, live, status Status) error {
+// live. Conditions of live that status does not have stay with their writers. A
+// resource that is gone needs no status.
+func (w StatusWriter) Write(ctx context.Context, name string, live, status Status) error {
 	changed := live.ObservedGeneration != status.ObservedGeneration ||
 		!equality.Semantic.DeepEqual(live.Generations, status.Generations) ||
 		!equality.Semantic.DeepEqual(live.RelatedResources, status.RelatedResources)
@@ -61,7 +60,7 @@ func (w Writer) Write(ctx context.Context, name string, live, status Status) err
 		if apimeta.SetStatusCondition(&merged, *c) {
 			changed = true
 		}
-		// Setting it found out whether its time of transition is to be kept.
+		// SetStatusCondition retains the transition time of an unchanged status.
 		c.LastTransitionTime = apimeta.FindStatusCondition(merged, c.Type).LastTransitionTime
 	}
 	if !changed {
@@ -76,16 +75,16 @@ func (w Writer) Write(ctx context.Context, name string, live, status Status) err
 	obj.SetName(name)
 	err = w.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(obj),
 		client.FieldOwner(w.FieldManager), client.ForceOwnership)
-	if err != nil {
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write status of %s %s: %w", w.Kind.Kind, name, err)
 	}
 	return nil
 }
 
-// Related lists applied objects, and Generations the Deployments among them, in
-// the form of a status. An object of a kind that the API server does not know
-// is left out.
-func Related(mapper apimeta.RESTMapper, changes apply.ChangeSet) ([]operatorv1.RelatedResourceMeta, []operatorv1.GenerationStatus) {
+// related returns the applied objects, and the Deployments among them with their
+// generations, as a status lists them. It omits kinds that the API server does not
+// serve.
+func related(mapper apimeta.RESTMapper, changes apply.ChangeSet) ([]operatorv1.RelatedResourceMeta, []operatorv1.GenerationStatus) {
 	var related []operatorv1.RelatedResourceMeta
 	var generations []operatorv1.GenerationStatus
 	for _, change := range changes {

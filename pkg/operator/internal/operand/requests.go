@@ -1,4 +1,4 @@
-package owner
+package operand
 
 import (
 	"context"
@@ -16,13 +16,13 @@ type Resource struct {
 	Client client.Reader
 	// List is an empty list of the kind.
 	List client.ObjectList
-	// Label holds the name of a resource on what was made for it.
+	// Label is the label of applied objects whose value is the resource's name.
 	Label string
-	// Namespace is the operator's, where the original of the pull secret is.
+	// Namespace is the operator's namespace, with the original pull secret.
 	Namespace string
 }
 
-// ByLabel finds the resource that an object was made for.
+// ByLabel requests the resource that an object was applied for.
 func (r Resource) ByLabel(_ context.Context, obj client.Object) []reconcile.Request {
 	name := obj.GetLabels()[r.Label]
 	if name == "" {
@@ -31,8 +31,8 @@ func (r Resource) ByLabel(_ context.Context, obj client.Object) []reconcile.Requ
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 }
 
-// BySecret finds the resource of a copied pull secret, and every one for the
-// original.
+// BySecret requests the resource of a copied pull secret, and all resources for
+// the original.
 func (r Resource) BySecret(ctx context.Context, obj client.Object) []reconcile.Request {
 	if obj.GetNamespace() != r.Namespace {
 		return r.ByLabel(ctx, obj)
@@ -40,11 +40,11 @@ func (r Resource) BySecret(ctx context.Context, obj client.Object) []reconcile.R
 	return r.All(ctx, obj)
 }
 
-// All finds every resource.
+// All requests every resource.
 func (r Resource) All(ctx context.Context, _ client.Object) []reconcile.Request {
 	list, ok := r.List.DeepCopyObject().(client.ObjectList)
 	if !ok || r.Client.List(ctx, list) != nil {
-		return nil // The cache is stopping; the next start looks at everything.
+		return nil // The cache is stopping; the next start lists everything.
 	}
 	var requests []reconcile.Request
 	_ = apimeta.EachListItem(list, func(item runtime.Object) error {

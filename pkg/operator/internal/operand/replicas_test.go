@@ -1,4 +1,4 @@
-package replicas_test
+package operand_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/replicas"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 )
 
 const masterLabel = "node-role.kubernetes.io/master"
@@ -48,7 +48,7 @@ func TestCount(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			rule := replicas.Rule{
+			rule := operand.Replicas{
 				Fixed: tc.fixed, ControlPlane: labels.SelectorFromSet(labels.Set{masterLabel: ""}),
 				Nodes: fake.NewClientBuilder().WithScheme(scheme.New()).WithObjects(tc.nodes...).WithInterceptorFuncs(tc.fault).Build(),
 			}

@@ -1,4 +1,4 @@
-package gates
+package operand
 
 import (
 	"fmt"
@@ -16,19 +16,20 @@ import (
 
 // The condition about feature gates. Type and the first two reasons are OCM's.
 const (
-	// ConditionValid is True when every gate is known, and implemented where it
+	// ConditionValidFeatureGates is True when every gate is known, and implemented where it
 	// is enabled.
-	ConditionValid = "ValidFeatureGates"
-	// ReasonAllValid is the reason of True.
-	ReasonAllValid = "FeatureGatesAllValid"
-	// ReasonInvalid is the reason of False when a gate is unknown.
-	ReasonInvalid = "InvalidFeatureGatesExisting"
-	// ReasonWithoutEffect is the reason of False when all gates are known.
-	ReasonWithoutEffect = "FeatureGatesWithoutEffect"
+	ConditionValidFeatureGates = "ValidFeatureGates"
+	// ReasonFeatureGatesAllValid is the reason of True.
+	ReasonFeatureGatesAllValid = "FeatureGatesAllValid"
+	// ReasonFeatureGatesInvalid is the reason of False when a gate is unknown.
+	ReasonFeatureGatesInvalid = "InvalidFeatureGatesExisting"
+	// ReasonFeatureGatesWithoutEffect is the reason of False when all gates are known.
+	ReasonFeatureGatesWithoutEffect = "FeatureGatesWithoutEffect"
 )
 
-// Known are the gates of a component.
-type Known struct {
+// Gates are the gates of a component; see
+// docs/reference/wire-contract.md#feature-gates.
+type Gates struct {
 	// Specs are all gates with their defaults.
 	Specs map[featuregate.Feature]featuregate.FeatureSpec
 	// Implemented are those that this version acts on. The others are off.
@@ -37,16 +38,16 @@ type Known struct {
 
 // Operator adds the gate that upstream's operators read themselves from the
 // gates of registration.
-func (k Known) Operator() Known {
+func (k Gates) Operator() Gates {
 	k.Specs = maps.Clone(k.Specs)
 	k.Specs[names.GateNetworkPolicies] = featuregate.FeatureSpec{}
 	return k
 }
 
-func (k Known) implements(name featuregate.Feature) bool { return slices.Contains(k.Implemented, name) }
+func (k Gates) implements(name featuregate.Feature) bool { return slices.Contains(k.Implemented, name) }
 
-// Setting is what a resource asks of one component.
-type Setting struct {
+// GateSetting is what a resource asks of one component.
+type GateSetting struct {
 	// Enabled tells for every known gate whether it is on.
 	Enabled map[featuregate.Feature]bool
 	// Unknown are the gates that the component does not have, sorted.
@@ -54,13 +55,13 @@ type Setting struct {
 	// WithoutEffect are the gates that are asked for and not implemented, sorted.
 	WithoutEffect []string
 
-	known Known
+	known Gates
 }
 
-// Evaluate applies requested to the defaults of known. A gate that is
+// EvaluateGates applies requested to the defaults of known. A gate that is
 // mentioned twice is what its last mention says.
-func Evaluate(known Known, requested []operatorv1.FeatureGate) Setting {
-	s := Setting{Enabled: make(map[featuregate.Feature]bool, len(known.Specs)), known: known}
+func EvaluateGates(known Gates, requested []operatorv1.FeatureGate) GateSetting {
+	s := GateSetting{Enabled: make(map[featuregate.Feature]bool, len(known.Specs)), known: known}
 	for name, spec := range known.Specs {
 		s.Enabled[name] = spec.Default && known.implements(name)
 	}
@@ -83,7 +84,7 @@ func Evaluate(known Known, requested []operatorv1.FeatureGate) Setting {
 }
 
 // Args returns the flags for the gates that differ from their defaults, sorted.
-func (s Setting) Args() []string {
+func (s GateSetting) Args() []string {
 	var args []string
 	for _, name := range slices.Sorted(maps.Keys(s.Enabled)) {
 		if s.known.implements(name) && s.Enabled[name] != s.known.Specs[name].Default {
@@ -93,24 +94,24 @@ func (s Setting) Args() []string {
 	return args
 }
 
-// Condition is ValidFeatureGates for the settings of all components.
-func Condition(settings ...Setting) metav1.Condition {
+// GatesCondition is ValidFeatureGates for the settings of all components.
+func GatesCondition(settings ...GateSetting) metav1.Condition {
 	var unknown, withoutEffect []string
 	for _, s := range settings {
 		unknown = append(unknown, s.Unknown...)
 		withoutEffect = append(withoutEffect, s.WithoutEffect...)
 	}
 	c := metav1.Condition{
-		Type: ConditionValid, Status: metav1.ConditionTrue,
-		Reason: ReasonAllValid, Message: "Feature gates are all valid",
+		Type: ConditionValidFeatureGates, Status: metav1.ConditionTrue,
+		Reason: ReasonFeatureGatesAllValid, Message: "Feature gates are all valid",
 	}
 	var sentences []string
 	if len(withoutEffect) > 0 {
-		c.Status, c.Reason = metav1.ConditionFalse, ReasonWithoutEffect
+		c.Status, c.Reason = metav1.ConditionFalse, ReasonFeatureGatesWithoutEffect
 		sentences = append(sentences, "Feature gates that this version does not implement have no effect: "+strings.Join(withoutEffect, ", "))
 	}
 	if len(unknown) > 0 {
-		c.Status, c.Reason = metav1.ConditionFalse, ReasonInvalid
+		c.Status, c.Reason = metav1.ConditionFalse, ReasonFeatureGatesInvalid
 		sentences = append(sentences, "Unknown feature gates have no effect: "+strings.Join(unknown, ", "))
 	}
 	if len(sentences) > 0 {

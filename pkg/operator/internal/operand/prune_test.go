@@ -1,4 +1,4 @@
-package prune_test
+package operand_test
 
 import (
 	"slices"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/prune"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 )
 
 // TestPruneTellsObjectsApart: what goes is what is not wanted by kind,
@@ -36,7 +36,7 @@ func TestPruneTellsObjectsApart(t *testing.T) {
 		&rbacv1.Role{ObjectMeta: meta("them", "there", "old")},
 		&rbacv1.RoleBinding{ObjectMeta: meta("us", "here", "agent")},
 	).Build()
-	owned := prune.Owned{
+	owned := operand.Owned{
 		Client: c, Label: client.MatchingLabels{label: "us"}, FieldManager: "test",
 		Kinds: []client.ObjectList{&rbacv1.RoleList{}, &rbacv1.RoleBindingList{}},
 	}

@@ -1,4 +1,4 @@
-package precedence_test
+package operand_test
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/precedence"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 )
 
 func TestSort(t *testing.T) {
@@ -22,7 +22,7 @@ func TestSort(t *testing.T) {
 	list := []*operatorv1.Klusterlet{
 		at("newer", 2), at("b", 1), at("a", 1), at("foreign", 3, "other"), at("applied-newer", 9, "f"), at("applied", 8, "f"),
 	}
-	precedence.Sort(list, "f")
+	operand.SortByPrecedence(list, "f")
 	var got []string
 	for _, k := range list {
 		got = append(got, k.Name)

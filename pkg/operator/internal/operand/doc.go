@@ -1,0 +1,14 @@
+// Package operand is what both operators do for their operands, the components
+// that a ClusterManager or a Klusterlet describes: the phases of a reconcile
+// with the finalizer before them, the flags and gates that a component gets, its
+// replicas, resources and pull secret, the deletion of what is no longer
+// desired, and the status with the condition Applied.
+//
+// Every condition has one writer: a status write applies the operator's own and
+// leaves those of an agent alone, and a status that says nothing new is not
+// written. Only objects with the label of the resource and the annotation of the
+// field manager are deleted, because OCM's operators set the same label
+// (docs/reference/wire-contract.md#created-by).
+// The package knows neither resource; the operators supply values, reasons and
+// names.
+package operand
