@@ -13,11 +13,12 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/acceptance"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/approver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
@@ -28,7 +29,7 @@ type options struct {
 	clusters []string
 	all      bool
 	yes      cli.Yes
-	choice   acceptance.Choice
+	choice   approval.Choice
 	hubARN   string
 	whose    credentials
 }
@@ -132,13 +133,13 @@ func (o *options) completeFingerprint(cmd *cobra.Command, args []string, typed s
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	cluster := strings.Join(append(args, o.clusters...), ",")
-	requests, err := fleet.Requests(cmd.Context(), c, cluster)
+	requests, err := approval.Requests(cmd.Context(), c, cluster)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var keys []cobra.Completion
 	for _, r := range requests {
-		if r.State == fleet.Pending && r.Refusal == "" && strings.HasPrefix(r.Fingerprint, typed) {
+		if r.State == approval.Pending && r.Rejection == "" && strings.HasPrefix(r.Fingerprint, typed) {
 			keys = append(keys, cobra.CompletionWithDesc(r.Fingerprint, r.Cluster+", "+r.Requester))
 		}
 	}
@@ -195,7 +196,8 @@ func (o *options) run(ctx context.Context) error {
 	if err := fleet.RequireHub(o.env, c); err != nil {
 		return err
 	}
-	r := &acceptance.Runner{Env: o.env, Client: c, Choice: o.choice, Wait: o.wait, HubARN: o.hubARN}
+	r := approver.New(o.env, c, o.wait, cli.Context{})
+	r.Choice, r.HubARN = o.choice, o.hubARN
 	if o.whose == own {
 		if err := r.UseOwnCredentials(ctx); err != nil {
 			return err
@@ -210,7 +212,7 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	var (
-		results []acceptance.Result
+		results []approver.Result
 		errs    []error
 	)
 	for _, name := range o.clusters {
@@ -242,21 +244,21 @@ func together(errs []error) error {
 
 // pending returns the clusters that wait, with a request or with the ARN of an EKS
 // cluster, and prints who they say they are.
-func (o *options) pending(ctx context.Context, r *acceptance.Runner) ([]string, error) {
-	requests, err := fleet.Requests(ctx, r.Client, "")
+func (o *options) pending(ctx context.Context, r *approver.Runner) ([]string, error) {
+	requests, err := approval.Requests(ctx, r.Client, "")
 	if err != nil {
 		return nil, err
 	}
 	var waiting []string
 	for _, req := range requests {
-		if req.State == fleet.Pending && req.Refusal == "" && !req.Renewal {
+		if req.State == approval.Pending && req.Rejection == "" && !req.Renewal {
 			waiting = append(waiting, req.Cluster)
 			o.env.Say("%s: %s", req.Cluster, req.Describe(o.env.Clock.Now()))
 		}
 	}
 	eks, err := r.PendingEKS(ctx)
 	if err != nil {
-		return nil, err
+		return nil, approver.Explain(err)
 	}
 	waiting = append(waiting, eks...)
 	slices.Sort(waiting)
@@ -270,7 +272,7 @@ func (o *options) pending(ctx context.Context, r *acceptance.Runner) ([]string, 
 // confirm asks before clusters are accepted that were not named, and before one
 // that works is denied or changes how it registers. Another cluster that was named
 // is accepted without a question: who named it means it.
-func (o *options) confirm(ctx context.Context, r *acceptance.Runner) error {
+func (o *options) confirm(ctx context.Context, r *approver.Runner) error {
 	verb, loss := "Accept", ""
 	switch {
 	case o.choice.Deny:
@@ -285,7 +287,7 @@ func (o *options) confirm(ctx context.Context, r *acceptance.Runner) error {
 	case o.choice.Register.Driver != "":
 		changes, err := r.Changes(ctx, o.clusters[0])
 		if err != nil {
-			return err
+			return approver.Explain(err)
 		}
 		if changes {
 			loss = fmt.Sprintf(" It is to register with %s instead: the credential that its agent has now loses its access.", o.choice.Register.Driver)

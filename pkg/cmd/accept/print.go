@@ -3,23 +3,23 @@ package accept
 import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/acceptance"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/approver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 )
 
 // row is one request in the table; a cluster without one has a row too.
 type row struct {
-	acceptance.Result
-	request fleet.Request
+	approver.Result
+	request approval.Request
 }
 
-func (o *options) print(results []acceptance.Result) error {
+func (o *options) print(results []approver.Result) error {
 	if len(results) == 0 {
 		return nil
 	}
 	if o.out.Format != cli.TableFmt {
-		return cli.PrintList(o.env.Out, o.out, "AcceptResultList", results, func(r acceptance.Result) string { return "managedcluster/" + r.Cluster }, nil)
+		return cli.PrintList(o.env.Out, o.out, "AcceptResultList", results, func(r approver.Result) string { return "managedcluster/" + r.Cluster }, nil)
 	}
 	var rows []row
 	for _, r := range results {

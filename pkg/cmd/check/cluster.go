@@ -18,13 +18,14 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 )
 
 type clusterScope struct {
 	*scope
 	name     string
 	cluster  clusterv1.ManagedCluster
-	requests []fleet.Request
+	requests []approval.Request
 	addOns   []addons.AddOn
 	limit    limit
 }
@@ -66,7 +67,7 @@ func (c *clusterScope) known(ctx context.Context) (status, string, string) {
 	if err != nil {
 		return broken(err)
 	}
-	if c.requests, err = fleet.Requests(ctx, c.client, c.name); err != nil {
+	if c.requests, err = approval.Requests(ctx, c.client, c.name); err != nil {
 		return broken(err)
 	}
 	if !c.cluster.DeletionTimestamp.IsZero() {
@@ -81,10 +82,10 @@ func (c *clusterScope) unique(context.Context) (status, string, string) {
 	open := false
 	for _, r := range c.requests {
 		claim := r.Requester + " with key " + r.Fingerprint
-		if r.State != fleet.Denied && r.State != fleet.Failed && !r.Renewal && r.Refusal == "" && !slices.Contains(claims, claim) {
+		if r.State != approval.Denied && r.State != approval.Failed && !r.Renewal && r.Rejection == "" && !slices.Contains(claims, claim) {
 			claims = append(claims, claim)
 		}
-		open = open || r.State == fleet.Pending
+		open = open || r.State == approval.Pending
 	}
 	// Several issued ones are the past of a cluster that joined again.
 	if open && len(claims) > 1 {
@@ -115,13 +116,13 @@ func (c *clusterScope) prepared(ctx context.Context) (status, string, string) {
 func (c *clusterScope) issued(context.Context) (status, string, string) {
 	for _, r := range slices.Backward(c.requests) {
 		switch {
-		case r.State == fleet.Issued:
+		case r.State == approval.Issued:
 			return good("request %s of %s", r.Name, r.Requester)
-		case r.Refusal != "":
-			return bad("the agent on the managed cluster is not one of ours, or somebody tampers", "request %s can never be approved: %s", r.Name, r.Refusal)
-		case r.State == fleet.Approved:
+		case r.Rejection != "":
+			return bad("the agent on the managed cluster is not one of ours, or somebody tampers", "request %s can never be approved: %s", r.Name, r.Rejection)
+		case r.State == approval.Approved:
 			return bad(c.env.Command("check hub"), "request %s is approved, not issued", r.Name)
-		case r.State == fleet.Pending:
+		case r.State == approval.Pending:
 			return bad(c.env.Command("accept", c.name), "request %s waits to be approved", r.Name)
 		}
 	}

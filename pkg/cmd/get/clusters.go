@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 )
 
 // treeFormat prints a block per cluster, as clusteradm does.
@@ -89,7 +90,7 @@ func (o *clusterOptions) clusters(ctx context.Context, c client.Client, selector
 	if err := c.List(ctx, &list, client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("clusters: %w", err)
 	}
-	requests, err := fleet.Requests(ctx, c, "")
+	requests, err := approval.Requests(ctx, c, "")
 	if err != nil {
 		// The list is worth having without the right to read requests.
 		o.env.Warn("requests are not shown: %v", err)
@@ -98,7 +99,7 @@ func (o *clusterOptions) clusters(ctx context.Context, c client.Client, selector
 	for i := range list.Items {
 		obj := &list.Items[i]
 		if o.matches(obj) {
-			own := slices.DeleteFunc(slices.Clone(requests), func(r fleet.Request) bool { return r.Cluster != obj.Name })
+			own := slices.DeleteFunc(slices.Clone(requests), func(r approval.Request) bool { return r.Cluster != obj.Name })
 			clusters = append(clusters, fleet.Describe(obj, own))
 		}
 	}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/acceptance"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
@@ -49,14 +49,14 @@ func (o *options) awaitChange(ctx context.Context, hub *hub, name string) error 
 
 // register is how the cluster is to register, for whoever accepts it. The hub's
 // administrator says so himself where it is a change.
-func (o *options) register(hub *hub) acceptance.Register {
+func (o *options) register(hub *hub) approval.Register {
 	switch {
 	case !o.changes(hub):
-		return acceptance.Register{}
+		return approval.Register{}
 	case o.registration.driver == driver.AWSIRSA:
-		return acceptance.Register{Driver: driver.AWSIRSA, Managed: o.registration.managedARN}
+		return approval.Register{Driver: driver.AWSIRSA, Managed: o.registration.managedARN}
 	}
-	return acceptance.Register{Driver: o.registration.driver}
+	return approval.Register{Driver: o.registration.driver}
 }
 
 // acceptArgs are the arguments of the command that accepts the cluster on the hub,

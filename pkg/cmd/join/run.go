@@ -13,7 +13,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/acceptance"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/approver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
@@ -257,11 +257,8 @@ func (o *options) lifetimes(ctx context.Context, runner *install.Runner) error {
 // accept accepts the very key that this cluster's agent holds. An agent that has
 // a credential, which a hub that was made anew refuses, makes a key later.
 func (o *options) accept(ctx context.Context, hub *hub, name string, own func(context.Context) (string, error)) error {
-	r := &acceptance.Runner{
-		Env: o.env, Client: hub.admin, Wait: cli.Wait{Enabled: true, Timeout: o.wait.Timeout},
-		Own: own, Hub: o.hub.admin, HubARN: o.registration.hubARN,
-	}
-	r.Choice.Register = o.register(hub)
+	r := approver.New(o.env, hub.admin, cli.Wait{Enabled: true, Timeout: o.wait.Timeout}, o.hub.admin)
+	r.Own, r.HubARN, r.Choice.Register = own, o.registration.hubARN, o.register(hub)
 	_, err := r.One(ctx, name)
 	return err
 }

@@ -16,10 +16,23 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 )
 
-// Agent has the hub know an agent of a cluster: it makes the first request of
-// the agent and approves it, as a person does. The hub's controller gives the
-// agent its rights when the cluster is accepted.
+// Agent makes an agent of a cluster known to the hub: it creates the first request
+// of the agent and approves it, as an administrator does. The hub controller gives
+// the agent its permissions when the cluster is accepted.
 func Agent(tb testing.TB, admin client.Client, cluster, agent string) {
+	tb.Helper()
+	request := Request(tb, admin, cluster, agent)
+	request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test",
+	})
+	if err := admin.SubResource("approval").Update(tb.Context(), request); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Request creates the first request of an agent of a cluster, with a new key, as
+// the user of c.
+func Request(tb testing.TB, c client.Client, cluster, agent string) *certificatesv1.CertificateSigningRequest {
 	tb.Helper()
 	key, _, err := pemutil.NewKey()
 	if err != nil {
@@ -38,13 +51,8 @@ func Agent(tb testing.TB, admin client.Client, cluster, agent string) {
 			Request: pemutil.EncodeRequest(der), SignerName: certificatesv1.KubeAPIServerClientSignerName, Usages: csr.Usages(),
 		},
 	}
-	if err := admin.Create(tb.Context(), request); err != nil {
+	if err := c.Create(tb.Context(), request); err != nil {
 		tb.Fatal(err)
 	}
-	request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test",
-	})
-	if err := admin.SubResource("approval").Update(tb.Context(), request); err != nil {
-		tb.Fatal(err)
-	}
+	return request
 }

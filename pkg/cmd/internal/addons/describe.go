@@ -12,8 +12,8 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/token"
@@ -203,7 +203,7 @@ func missing(r *Registration, open *certificatesv1.CertificateSigningRequest) {
 		r.wait(Waiting, ReasonTokenMissing, "waits for the cluster's agent to obtain a token")
 	case open == nil:
 		r.wait(Waiting, ReasonCertificateMissing, "waits for the cluster's agent to ask for a certificate")
-	case fleet.StateOf(open) == fleet.Pending:
+	case approval.StateOf(open) == approval.Pending:
 		r.wait(Waiting, ReasonRequestNotApproved, fmt.Sprintf("request %s waits to be approved by the add-on's hub part", open.Name))
 	default:
 		r.wait(Waiting, ReasonRequestNotIssued, fmt.Sprintf("request %s is approved, but signer %s issues no certificate", open.Name, open.Spec.SignerName))
@@ -221,9 +221,9 @@ func openRequest(r *Registration, requests []certificatesv1.CertificateSigningRe
 			request.Labels[names.LabelClusterName] != r.Cluster || request.Labels[names.LabelAddOnName] != r.AddOn {
 			continue
 		}
-		state := fleet.StateOf(request)
+		state := approval.StateOf(request)
 		newer := open == nil || open.CreationTimestamp.Before(&request.CreationTimestamp)
-		if newer && (state == fleet.Pending || state == fleet.Approved) {
+		if newer && (state == approval.Pending || state == approval.Approved) {
 			open = request
 		}
 	}

@@ -17,8 +17,8 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
@@ -201,12 +201,12 @@ func unusedRequest(obj *certificatesv1.CertificateSigningRequest, known map[type
 	}
 	l := Leftover{Kind: "CertificateSigningRequest", Name: obj.Name, Cluster: cluster, AddOn: addOn, Object: obj}
 	live := known[types.NamespacedName{Namespace: cluster, Name: addOn}]
-	state := fleet.StateOf(obj)
+	state := approval.StateOf(obj)
 	age := now.Sub(obj.CreationTimestamp.Time)
 	switch {
 	case live == nil:
 		l.Why = "the add-on is gone"
-	case state != fleet.Pending && state != fleet.Approved && age > settledFor:
+	case state != approval.Pending && state != approval.Approved && age > settledFor:
 		l.Why = fmt.Sprintf("it was %s a while ago", strings.ToLower(string(state)))
 	case obj.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName && usesTokens(live):
 		l.Why = "the add-on uses tokens"

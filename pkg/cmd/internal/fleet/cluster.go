@@ -12,6 +12,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
 )
@@ -41,12 +42,12 @@ type Cluster struct {
 	// Reason is one sentence about what is missing; empty when nothing is.
 	Reason string `json:"reason,omitempty"`
 	// Requests are the requests of this cluster that are not settled.
-	Requests []Request         `json:"requests,omitempty"`
-	Labels   map[string]string `json:"labels,omitempty"`
+	Requests []approval.Request `json:"requests,omitempty"`
+	Labels   map[string]string  `json:"labels,omitempty"`
 }
 
 // Describe sums up a cluster. requests are those of this cluster.
-func Describe(obj *clusterv1.ManagedCluster, requests []Request) Cluster {
+func Describe(obj *clusterv1.ManagedCluster, requests []approval.Request) Cluster {
 	c := Cluster{
 		Name: obj.Name, Accepted: obj.Spec.HubAcceptsClient,
 		Joined:     apimeta.IsStatusConditionTrue(obj.Status.Conditions, clusterv1.ManagedClusterConditionJoined),
@@ -67,10 +68,10 @@ func Describe(obj *clusterv1.ManagedCluster, requests []Request) Cluster {
 		c.CredentialExpires = &expires
 	}
 	for _, r := range requests {
-		if r.State != Issued && !r.Renewal {
+		if r.State != approval.Issued && !r.Renewal {
 			c.Requests = append(c.Requests, r)
 		}
-		if r.State == Issued && c.Accepted {
+		if r.State == approval.Issued && c.Accepted {
 			c.Key = r.Fingerprint // The newest is the last.
 		}
 	}
@@ -82,8 +83,8 @@ func Describe(obj *clusterv1.ManagedCluster, requests []Request) Cluster {
 func (c Cluster) PendingKeys() []string {
 	var keys []string
 	for _, r := range c.Requests {
-		open := r.State == Pending || r.State == Approved
-		if open && r.Refusal == "" && !slices.Contains(keys, r.Fingerprint) {
+		open := r.State == approval.Pending || r.State == approval.Approved
+		if open && r.Rejection == "" && !slices.Contains(keys, r.Fingerprint) {
 			keys = append(keys, r.Fingerprint)
 		}
 	}
@@ -119,7 +120,7 @@ func quantity(list clusterv1.ResourceList, name clusterv1.ResourceName) string {
 
 // reason says what a person has to decide, or the first thing that is missing on
 // the way of a cluster.
-func reason(obj *clusterv1.ManagedCluster, open []Request, conflict string) string {
+func reason(obj *clusterv1.ManagedCluster, open []approval.Request, conflict string) string {
 	conditions := obj.Status.Conditions
 	accepted := apimeta.FindStatusCondition(conditions, clusterv1.ManagedClusterConditionHubAccepted)
 	available := apimeta.FindStatusCondition(conditions, clusterv1.ManagedClusterConditionAvailable)
@@ -146,12 +147,12 @@ func reason(obj *clusterv1.ManagedCluster, open []Request, conflict string) stri
 	return ""
 }
 
-func notJoined(open []Request) string {
+func notJoined(open []approval.Request) string {
 	for _, r := range open {
 		switch r.State {
-		case Approved:
+		case approval.Approved:
 			return "request " + r.Name + " is approved, not issued"
-		case Pending:
+		case approval.Pending:
 			return "request " + r.Name + " waits to be approved"
 		default:
 		}

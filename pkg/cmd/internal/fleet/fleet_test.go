@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 )
 
 func cluster(accepts bool, conditions ...metav1.Condition) *clusterv1.ManagedCluster {
@@ -35,16 +36,16 @@ func TestDescribeSaysWhatIsMissingFirst(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		cluster  *clusterv1.ManagedCluster
-		requests []fleet.Request
+		requests []approval.Request
 		want     string
 	}{
 		{name: "new", cluster: cluster(false), want: "waits to be accepted"},
 		{name: "denied", cluster: cluster(false, condition(clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, "")), want: "denied"},
 		{name: "the hub sleeps", cluster: cluster(true), want: "the hub's controller has not acted on it"},
 		{name: "the hub failed", cluster: cluster(true, condition(clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, "no quota")), want: "no quota"},
-		{name: "not approved", cluster: cluster(true, accepted), requests: []fleet.Request{{Name: "r", State: fleet.Pending}}, want: "request r waits to be approved"},
-		{name: "not signed", cluster: cluster(true, accepted), requests: []fleet.Request{{Name: "r", State: fleet.Approved}}, want: "request r is approved, not issued"},
-		{name: "issued", cluster: cluster(true, accepted), requests: []fleet.Request{{Name: "r", State: fleet.Issued}}, want: "waits for the agent to use its credential"},
+		{name: "not approved", cluster: cluster(true, accepted), requests: []approval.Request{{Name: "r", State: approval.Pending}}, want: "request r waits to be approved"},
+		{name: "not signed", cluster: cluster(true, accepted), requests: []approval.Request{{Name: "r", State: approval.Approved}}, want: "request r is approved, not issued"},
+		{name: "issued", cluster: cluster(true, accepted), requests: []approval.Request{{Name: "r", State: approval.Issued}}, want: "waits for the agent to use its credential"},
 		{name: "silent", cluster: cluster(true, accepted, joined), want: "the agent has not reported yet"},
 		{
 			name:    "lost",
@@ -52,17 +53,17 @@ func TestDescribeSaysWhatIsMissingFirst(t *testing.T) {
 		},
 		{name: "well", cluster: cluster(true, accepted, joined, condition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionTrue, "fine"))},
 		{
-			name: "two requests", cluster: cluster(false), requests: []fleet.Request{{State: fleet.Pending, Fingerprint: "A"}, {State: fleet.Pending, Fingerprint: "B"}},
+			name: "two requests", cluster: cluster(false), requests: []approval.Request{{State: approval.Pending, Fingerprint: "A"}, {State: approval.Pending, Fingerprint: "B"}},
 			want: "conflicting requests with the keys A, B; accept one by its fingerprint",
 		},
-		{name: "one request twice", cluster: cluster(false), requests: []fleet.Request{{State: fleet.Pending, Fingerprint: "A"}, {State: fleet.Pending, Fingerprint: "A"}}, want: "waits to be accepted"},
-		{name: "a denied intruder", cluster: cluster(true, accepted, joined, available), requests: []fleet.Request{{State: fleet.Denied, Fingerprint: "A"}}},
-		{name: "a request that can never be approved", cluster: cluster(true, accepted, joined, available), requests: []fleet.Request{{State: fleet.Pending, Refusal: "x"}}},
+		{name: "one request twice", cluster: cluster(false), requests: []approval.Request{{State: approval.Pending, Fingerprint: "A"}, {State: approval.Pending, Fingerprint: "A"}}, want: "waits to be accepted"},
+		{name: "a denied intruder", cluster: cluster(true, accepted, joined, available), requests: []approval.Request{{State: approval.Denied, Fingerprint: "A"}}},
+		{name: "a request that can never be approved", cluster: cluster(true, accepted, joined, available), requests: []approval.Request{{State: approval.Pending, Rejection: "x"}}},
 		{
-			name: "an intruder", cluster: cluster(true, accepted, joined, available), requests: []fleet.Request{{State: fleet.Issued, Fingerprint: "A"}, {State: fleet.Pending, Fingerprint: "B"}},
+			name: "an intruder", cluster: cluster(true, accepted, joined, available), requests: []approval.Request{{State: approval.Issued, Fingerprint: "A"}, {State: approval.Pending, Fingerprint: "B"}},
 			want: "conflicting request with the key B;",
 		},
-		{name: "its own key again", cluster: cluster(true, accepted, joined, available), requests: []fleet.Request{{State: fleet.Issued, Fingerprint: "A"}, {State: fleet.Pending, Fingerprint: "A"}}},
+		{name: "its own key again", cluster: cluster(true, accepted, joined, available), requests: []approval.Request{{State: approval.Issued, Fingerprint: "A"}, {State: approval.Pending, Fingerprint: "A"}}},
 		{name: "going", cluster: deleting, want: "waits for a/b"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -79,11 +80,11 @@ func TestDescribeSaysWhatIsMissingFirst(t *testing.T) {
 // and whose name an intruder tried to take.
 func TestDescribeNamesTheAcceptedKey(t *testing.T) {
 	t.Parallel()
-	requests := []fleet.Request{
-		{State: fleet.Issued, Fingerprint: "first"},
-		{State: fleet.Denied, Fingerprint: "intruder"},
-		{State: fleet.Issued, Fingerprint: "second", Renewal: true},
-		{State: fleet.Failed, Fingerprint: "failed"},
+	requests := []approval.Request{
+		{State: approval.Issued, Fingerprint: "first"},
+		{State: approval.Denied, Fingerprint: "intruder"},
+		{State: approval.Issued, Fingerprint: "second", Renewal: true},
+		{State: approval.Failed, Fingerprint: "failed"},
 	}
 	if got := fleet.Describe(cluster(true), requests); got.Key != "second" || len(got.PendingKeys()) > 0 {
 		t.Errorf("key %q, pending %v", got.Key, got.PendingKeys())

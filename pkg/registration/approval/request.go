@@ -1,4 +1,4 @@
-package fleet
+package approval
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 )
 
-// State is how far a request came.
+// State is how far a request has come.
 type State string
 
 // The states of a request.
@@ -29,30 +29,32 @@ const (
 	Failed   State = "Failed"
 )
 
-// Request is the certificate signing request of a joining cluster.
+// Request is the CertificateSigningRequest of a cluster that registers with a
+// client certificate. Its JSON form is part of the output of commands.
 type Request struct {
 	Name    string    `json:"name"`
 	Cluster string    `json:"cluster"`
 	State   State     `json:"state"`
 	Created time.Time `json:"created"`
-	// Requester is who asked, as the API server saw it.
+	// Requester is the user who created the request, as the API server
+	// authenticated it.
 	Requester string `json:"requester"`
 	// Fingerprint names the key; empty when the request cannot be read.
 	Fingerprint string `json:"fingerprint,omitempty"`
-	// Agent tells two agents of one cluster apart.
+	// Agent distinguishes two agents of one cluster.
 	Agent string `json:"agent,omitempty"`
-	// Bootstrap says that the requester is an identity made for joining.
+	// Bootstrap is set if the requester is a bootstrap identity of the hub.
 	Bootstrap bool `json:"bootstrap"`
-	// Renewal says that the identity itself asks for its next certificate.
+	// Renewal is set if the identity itself requests its next certificate.
 	Renewal bool `json:"renewal,omitempty"`
-	// Refusal says why the request can never be approved; empty when it can.
-	Refusal string `json:"refusal,omitempty"`
+	// Rejection is why the request can never be approved; empty if it can.
+	Rejection string `json:"refusal,omitempty"`
 
 	// Object is the request itself.
 	Object *certificatesv1.CertificateSigningRequest `json:"-"`
 }
 
-// Describe shows what a person compares and decides by.
+// Describe returns what an administrator compares before deciding.
 func (r Request) Describe(now time.Time) string {
 	key := r.Fingerprint
 	if key == "" {
@@ -61,9 +63,9 @@ func (r Request) Describe(now time.Time) string {
 	return fmt.Sprintf("key %s, requester %s, age %s", key, r.Requester, duration.ShortHumanDuration(now.Sub(r.Created)))
 }
 
-// Requests returns the requests for a cluster, or for all clusters when the
-// name is empty, the oldest first.
-func Requests(ctx context.Context, c client.Client, cluster string) ([]Request, error) {
+// Requests returns the requests for a cluster, or for all clusters if the name
+// is empty, the oldest first.
+func Requests(ctx context.Context, c client.Reader, cluster string) ([]Request, error) {
 	selector := client.ListOption(client.HasLabels{names.LabelClusterName})
 	if cluster != "" {
 		selector = client.MatchingLabels{names.LabelClusterName: cluster}
@@ -84,12 +86,12 @@ func Requests(ctx context.Context, c client.Client, cluster string) ([]Request, 
 	return requests, nil
 }
 
-// read takes a request apart; it reports false for somebody else's business.
+// read returns a request, and false for one that registers no cluster.
 func read(obj *certificatesv1.CertificateSigningRequest) (Request, bool) {
 	r := Request{
 		Name: obj.Name, Cluster: obj.Labels[names.LabelClusterName], State: StateOf(obj),
 		Created: obj.CreationTimestamp.Time, Requester: obj.Spec.Username,
-		Bootstrap: madeForJoining(obj), Object: obj,
+		Bootstrap: fromBootstrap(obj), Object: obj,
 	}
 	vetted, err := csr.Vet(obj)
 	var refusal *csr.RefusalError
@@ -97,14 +99,14 @@ func read(obj *certificatesv1.CertificateSigningRequest) (Request, bool) {
 	case errors.As(err, &refusal) && refusal.Reason == csr.NotRegistration:
 		return Request{}, false
 	case err != nil:
-		r.Refusal = err.Error()
+		r.Rejection = err.Error()
 		return r, true
 	}
 	r.Fingerprint, r.Agent, r.Renewal = vetted.Fingerprint, vetted.Identity.Agent, vetted.Renewal()
 	return r, true
 }
 
-// StateOf says how far a request came.
+// StateOf returns how far a request has come.
 func StateOf(obj *certificatesv1.CertificateSigningRequest) State {
 	state := Pending
 	for _, c := range obj.Status.Conditions {
@@ -123,10 +125,9 @@ func StateOf(obj *certificatesv1.CertificateSigningRequest) State {
 	return state
 }
 
-// madeForJoining reports whether the requester is an identity that exists for
-// joining only. Both the name and the group must say so: the
-// name of a user is chosen freely in some authenticators.
-func madeForJoining(obj *certificatesv1.CertificateSigningRequest) bool {
+// fromBootstrap reports whether the requester is a bootstrap identity. Both the
+// name and the group must say so: some authenticators let users choose their names.
+func fromBootstrap(obj *certificatesv1.CertificateSigningRequest) bool {
 	user, groups := obj.Spec.Username, obj.Spec.Groups
 	switch {
 	case user == names.BootstrapServiceAccountUser:

@@ -1,4 +1,4 @@
-package acceptance_test
+package approval_test
 
 import (
 	"errors"
@@ -10,11 +10,9 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/acceptance"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 )
@@ -26,8 +24,8 @@ const (
 
 var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func request(name, key string, state fleet.State, change ...func(*fleet.Request)) fleet.Request {
-	r := fleet.Request{
+func request(name, key string, state approval.State, change ...func(*approval.Request)) approval.Request {
+	r := approval.Request{
 		Name: name, Cluster: "c1", State: state, Requester: names.BootstrapServiceAccountUser,
 		Fingerprint: key, Bootstrap: true, Created: epoch,
 	}
@@ -37,13 +35,13 @@ func request(name, key string, state fleet.State, change ...func(*fleet.Request)
 	return r
 }
 
-func by(user string) func(*fleet.Request) {
-	return func(r *fleet.Request) { r.Requester, r.Bootstrap = user, false }
+func by(user string) func(*approval.Request) {
+	return func(r *approval.Request) { r.Requester, r.Bootstrap = user, false }
 }
 
-func refused(r *fleet.Request) { r.Refusal = "it has subject alternative names" }
+func refused(r *approval.Request) { r.Rejection = "it has subject alternative names" }
 
-func renewal(r *fleet.Request) { r.Renewal, r.Bootstrap = true, false }
+func renewal(r *approval.Request) { r.Renewal, r.Bootstrap = true, false }
 
 func cluster(change ...func(*clusterv1.ManagedCluster)) *clusterv1.ManagedCluster {
 	c := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
@@ -102,8 +100,8 @@ func grantFails(c *clusterv1.ManagedCluster) {
 }
 
 // eks is what a cluster registers as that announces an ARN.
-func eks(change ...func(*acceptance.EKS)) *acceptance.EKS {
-	e := &acceptance.EKS{Pair: identity.Pair{
+func eks(change ...func(*approval.EKS)) *approval.EKS {
+	e := &approval.EKS{Pair: identity.Pair{
 		Hub:     awsarn.Cluster{Partition: "aws", Region: "us-west-2", Account: "111111111111", Name: "hub"},
 		Managed: awsarn.Cluster{Partition: "aws", Region: "us-west-2", Account: "222222222222", Name: "c1"},
 	}}
@@ -125,7 +123,7 @@ type want struct {
 	accept        string
 	change        bool
 	waiting       bool
-	code          cli.Code
+	kind          approval.Kind
 }
 
 func TestDecide(t *testing.T) {
@@ -133,10 +131,10 @@ func TestDecide(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		cluster  *clusterv1.ManagedCluster
-		requests []fleet.Request
-		choice   acceptance.Choice
+		requests []approval.Request
+		choice   approval.Choice
 		csrOnly  bool
-		eks      *acceptance.EKS
+		eks      *approval.EKS
 		change   map[string]string
 		want     want
 	}{
@@ -150,26 +148,26 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "one request is approved and the cluster accepted", cluster: cluster(),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending)},
+			requests: []approval.Request{request("a", keyA, approval.Pending)},
 			want:     want{approve: "a", accept: "true", waiting: true},
 		},
 		{
 			name: "two requests of one key are one claim", cluster: cluster(),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending), request("b", keyA, fleet.Pending)},
+			requests: []approval.Request{request("a", keyA, approval.Pending), request("b", keyA, approval.Pending)},
 			want:     want{approve: "ab", accept: "true", waiting: true},
 		},
 		{
 			name: "an approved request waits for the signer", cluster: cluster(accepted),
-			requests: []fleet.Request{request("a", keyA, fleet.Approved)},
+			requests: []approval.Request{request("a", keyA, approval.Approved)},
 			want:     want{waiting: true},
 		},
 		{
 			name: "an issued request is done", cluster: cluster(accepted),
-			requests: []fleet.Request{request("a", keyA, fleet.Issued)},
+			requests: []approval.Request{request("a", keyA, approval.Issued)},
 		},
 		{
 			name: "an issued request of a cluster that is not accepted accepts it", cluster: cluster(),
-			requests: []fleet.Request{request("a", keyA, fleet.Issued)},
+			requests: []approval.Request{request("a", keyA, approval.Issued)},
 			want:     want{accept: "true"},
 		},
 		{
@@ -177,43 +175,43 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "two keys are refused", cluster: cluster(),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending), request("b", keyB, fleet.Pending)},
-			want:     want{code: cli.CodeBlocked},
+			requests: []approval.Request{request("a", keyA, approval.Pending), request("b", keyB, approval.Pending)},
+			want:     want{kind: approval.Blocked},
 		},
 		{
 			name: "two requesters with one key are refused", cluster: cluster(),
-			requests: []fleet.Request{
-				request("a", keyA, fleet.Pending),
-				request("b", keyA, fleet.Pending, func(r *fleet.Request) { r.Requester = "system:bootstrap:ocmhub" }),
+			requests: []approval.Request{
+				request("a", keyA, approval.Pending),
+				request("b", keyA, approval.Pending, func(r *approval.Request) { r.Requester = "system:bootstrap:ocmhub" }),
 			},
-			want: want{code: cli.CodeBlocked},
+			want: want{kind: approval.Blocked},
 		},
 		{
 			name: "a second key after the first was issued is refused", cluster: cluster(accepted, joined),
-			requests: []fleet.Request{request("a", keyA, fleet.Issued), request("b", keyB, fleet.Pending)},
-			want:     want{code: cli.CodeBlocked},
+			requests: []approval.Request{request("a", keyA, approval.Issued), request("b", keyB, approval.Pending)},
+			want:     want{kind: approval.Blocked},
 		},
 		{
 			name: "a new key against an agent that works is refused", cluster: cluster(accepted, joined),
-			requests: []fleet.Request{request("b", keyB, fleet.Pending)},
-			want:     want{code: cli.CodeBlocked},
+			requests: []approval.Request{request("b", keyB, approval.Pending)},
+			want:     want{kind: approval.Blocked},
 		},
 		{
 			name: "a new key of a cluster that was lost is taken", cluster: cluster(accepted, lost),
-			requests: []fleet.Request{request("b", keyB, fleet.Pending)},
+			requests: []approval.Request{request("b", keyB, approval.Pending)},
 			want:     want{approve: "b", waiting: true},
 		},
 		{
 			name: "a cluster that left comes back with a new key", cluster: cluster(denied),
-			requests: []fleet.Request{
-				request("a", keyA, fleet.Issued),
-				request("b", keyB, fleet.Pending, func(r *fleet.Request) { r.Created = epoch.Add(2 * time.Hour) }),
+			requests: []approval.Request{
+				request("a", keyA, approval.Issued),
+				request("b", keyB, approval.Pending, func(r *approval.Request) { r.Created = epoch.Add(2 * time.Hour) }),
 			},
 			want: want{approve: "b", accept: "true", waiting: true},
 		},
 		{
 			name: "a cluster that was denied is accepted again", cluster: cluster(joined, denied),
-			requests: []fleet.Request{request("a", keyA, fleet.Issued)},
+			requests: []approval.Request{request("a", keyA, approval.Issued)},
 			want:     want{accept: "true"},
 		},
 		{
@@ -222,7 +220,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "a cluster that left is not accepted before it asks", cluster: cluster(joined, denied, left),
-			requests: []fleet.Request{request("a", keyA, fleet.Issued)},
+			requests: []approval.Request{request("a", keyA, approval.Issued)},
 			want:     want{waiting: true},
 		},
 		{
@@ -231,102 +229,102 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "a cluster that was denied and asks anew is judged by its request", cluster: cluster(joined, denied),
-			requests: []fleet.Request{request("b", keyB, fleet.Pending)},
+			requests: []approval.Request{request("b", keyB, approval.Pending)},
 			want:     want{approve: "b", accept: "true", waiting: true},
 		},
 		{
 			name: "a certificate of one that was never accepted is a rival", cluster: cluster(),
-			requests: []fleet.Request{request("a", keyA, fleet.Issued), request("b", keyB, fleet.Pending)},
-			want:     want{code: cli.CodeBlocked},
+			requests: []approval.Request{request("a", keyA, approval.Issued), request("b", keyB, approval.Pending)},
+			want:     want{kind: approval.Blocked},
 		},
 		{
 			name: "certificates of two keys are the past of an accepted cluster", cluster: cluster(accepted, joined),
-			requests: []fleet.Request{request("a", keyA, fleet.Issued), request("b", keyB, fleet.Issued)},
+			requests: []approval.Request{request("a", keyA, approval.Issued), request("b", keyB, approval.Issued)},
 		},
 		{
 			name: "an agent that asks for nothing accepts no stranger", cluster: cluster(),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending)}, choice: acceptance.Choice{Own: true},
+			requests: []approval.Request{request("a", keyA, approval.Pending)}, choice: approval.Choice{Own: true},
 			want: want{waiting: true},
 		},
 		{
 			name: "an agent whose request is not there yet accepts no stranger", cluster: cluster(),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending)}, choice: acceptance.Choice{Own: true, Fingerprint: keyB},
+			requests: []approval.Request{request("a", keyA, approval.Pending)}, choice: approval.Choice{Own: true, Fingerprint: keyB},
 			want: want{waiting: true},
 		},
 		{
 			name: "an agent's own request goes before a stranger's", cluster: cluster(),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending), request("b", keyB, fleet.Pending)},
-			choice:   acceptance.Choice{Own: true, Fingerprint: keyB},
+			requests: []approval.Request{request("a", keyA, approval.Pending), request("b", keyB, approval.Pending)},
+			choice:   approval.Choice{Own: true, Fingerprint: keyB},
 			want:     want{approve: "b", deny: "a", accept: "true", waiting: true},
 		},
 		{
 			name: "an agent that was denied is accepted again beside a stranger", cluster: cluster(joined, denied),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending)}, choice: acceptance.Choice{Own: true},
+			requests: []approval.Request{request("a", keyA, approval.Pending)}, choice: approval.Choice{Own: true},
 			want: want{accept: "true"},
 		},
 		{
 			name: "an agent that is connected needs nothing beside a stranger", cluster: cluster(joined, accepted),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending)}, choice: acceptance.Choice{Own: true},
+			requests: []approval.Request{request("a", keyA, approval.Pending)}, choice: approval.Choice{Own: true},
 		},
 		{
 			name: "the fingerprint chooses and its rivals are denied", cluster: cluster(),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending), request("b", keyB, fleet.Pending)},
-			choice:   acceptance.Choice{Fingerprint: keyB},
+			requests: []approval.Request{request("a", keyA, approval.Pending), request("b", keyB, approval.Pending)},
+			choice:   approval.Choice{Fingerprint: keyB},
 			want:     want{approve: "b", deny: "a", accept: "true", waiting: true},
 		},
 		{
 			name: "the beginning of a fingerprint is enough", cluster: cluster(),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending), request("b", keyB, fleet.Pending)},
-			choice:   acceptance.Choice{Fingerprint: "aaaaaaaa"},
+			requests: []approval.Request{request("a", keyA, approval.Pending), request("b", keyB, approval.Pending)},
+			choice:   approval.Choice{Fingerprint: "aaaaaaaa"},
 			want:     want{approve: "a", deny: "b", accept: "true", waiting: true},
 		},
 		{
 			name: "a few characters are not enough", cluster: cluster(),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending)},
-			choice:   acceptance.Choice{Fingerprint: "aaaa"},
-			want:     want{code: cli.CodeNotFound},
+			requests: []approval.Request{request("a", keyA, approval.Pending)},
+			choice:   approval.Choice{Fingerprint: "aaaa"},
+			want:     want{kind: approval.NotFound},
 		},
 		{
 			name: "a fingerprint of nobody changes nothing", cluster: cluster(),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending)},
-			choice:   acceptance.Choice{Fingerprint: keyB},
-			want:     want{code: cli.CodeNotFound},
+			requests: []approval.Request{request("a", keyA, approval.Pending)},
+			choice:   approval.Choice{Fingerprint: keyB},
+			want:     want{kind: approval.NotFound},
 		},
 		{
 			name: "a request of somebody else is left alone", cluster: cluster(),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending, by("mallory"))},
+			requests: []approval.Request{request("a", keyA, approval.Pending, by("mallory"))},
 			want:     want{waiting: true},
 		},
 		{
 			name: "unless that user is named", cluster: cluster(),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending, by("importer"))},
-			choice:   acceptance.Choice{Requesters: []string{"importer"}},
+			requests: []approval.Request{request("a", keyA, approval.Pending, by("importer"))},
+			choice:   approval.Choice{Requesters: []string{"importer"}},
 			want:     want{approve: "a", accept: "true", waiting: true},
 		},
 		{
 			name: "naming a user does not settle a conflict", cluster: cluster(),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending, by("importer")), request("b", keyB, fleet.Pending)},
-			choice:   acceptance.Choice{Requesters: []string{"importer"}},
-			want:     want{code: cli.CodeBlocked},
+			requests: []approval.Request{request("a", keyA, approval.Pending, by("importer")), request("b", keyB, approval.Pending)},
+			choice:   approval.Choice{Requesters: []string{"importer"}},
+			want:     want{kind: approval.Blocked},
 		},
 		{
 			name: "skipping the check does not settle a conflict", cluster: cluster(),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending, by("mallory")), request("b", keyB, fleet.Pending)},
-			choice:   acceptance.Choice{SkipCheck: true},
-			want:     want{code: cli.CodeBlocked},
+			requests: []approval.Request{request("a", keyA, approval.Pending, by("mallory")), request("b", keyB, approval.Pending)},
+			choice:   approval.Choice{SkipCheck: true},
+			want:     want{kind: approval.Blocked},
 		},
 		{
 			name: "a request that can never be approved is no claim", cluster: cluster(),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending), request("b", keyB, fleet.Pending, refused)},
+			requests: []approval.Request{request("a", keyA, approval.Pending), request("b", keyB, approval.Pending, refused)},
 			want:     want{approve: "a", accept: "true", waiting: true},
 		},
 		{
 			name: "a renewal is the hub's business", cluster: cluster(accepted, joined),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending, renewal)},
+			requests: []approval.Request{request("a", keyA, approval.Pending, renewal)},
 		},
 		{
 			name: "a denied request stays denied", cluster: cluster(),
-			requests: []fleet.Request{request("a", keyA, fleet.Denied)},
+			requests: []approval.Request{request("a", keyA, approval.Denied)},
 			want:     want{waiting: true},
 		},
 		{
@@ -345,90 +343,90 @@ func TestDecide(t *testing.T) {
 			want: want{waiting: true},
 		},
 		{
-			name: "an ARN that cannot be", cluster: cluster(fromAWS), eks: eks(func(e *acceptance.EKS) { e.Problem = errors.New("no ARN") }),
-			want: want{code: cli.CodeBlocked},
+			name: "an ARN that cannot be", cluster: cluster(fromAWS), eks: eks(func(e *approval.EKS) { e.Problem = errors.New("no ARN") }),
+			want: want{kind: approval.Blocked},
 		},
 		{
-			name: "an identifier that another cluster has", cluster: cluster(fromAWS), eks: eks(func(e *acceptance.EKS) { e.Holder = "c2" }),
-			want: want{code: cli.CodeBlocked},
+			name: "an identifier that another cluster has", cluster: cluster(fromAWS), eks: eks(func(e *approval.EKS) { e.Holder = "c2" }),
+			want: want{kind: approval.Blocked},
 		},
 		{
 			name: "an ARN and a key are two claims", cluster: cluster(fromAWS), eks: eks(),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending)},
-			want:     want{code: cli.CodeBlocked},
+			requests: []approval.Request{request("a", keyA, approval.Pending)},
+			want:     want{kind: approval.Blocked},
 		},
 		{
 			name: "of which the ARN was chosen", cluster: cluster(fromAWS), eks: eks(),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending)},
-			choice:   acceptance.Choice{Register: acceptance.Register{Driver: driver.AWSIRSA}},
+			requests: []approval.Request{request("a", keyA, approval.Pending)},
+			choice:   approval.Choice{Register: approval.Register{Driver: driver.AWSIRSA}},
 			want:     want{deny: "a", accept: "true", waiting: true},
 		},
 		{
 			name: "a key is no choice of the certificate", cluster: cluster(fromAWS, accepted, granted), eks: eks(),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending)},
-			choice:   acceptance.Choice{Fingerprint: keyA},
-			want:     want{code: cli.CodeBlocked},
+			requests: []approval.Request{request("a", keyA, approval.Pending)},
+			choice:   approval.Choice{Fingerprint: keyA},
+			want:     want{kind: approval.Blocked},
 		},
 		{
 			name: "from certificates to AWS", cluster: cluster(accepted, joined), eks: eks(), change: toEKS(),
-			requests: []fleet.Request{request("a", keyA, fleet.Issued)},
-			choice:   acceptance.Choice{Register: acceptance.Register{Driver: driver.AWSIRSA}},
+			requests: []approval.Request{request("a", keyA, approval.Issued)},
+			choice:   approval.Choice{Register: approval.Register{Driver: driver.AWSIRSA}},
 			want:     want{accept: "true", change: true, waiting: true},
 		},
 		{
 			name: "from AWS to certificates, which the agent has to request", cluster: cluster(fromAWS, accepted, joined, granted), change: toCSR(),
-			choice: acceptance.Choice{Register: acceptance.Register{Driver: driver.CSR}},
+			choice: approval.Choice{Register: approval.Register{Driver: driver.CSR}},
 			want:   want{waiting: true},
 		},
 		{
 			name: "whose key is chosen while the agent with the AWS identity works", cluster: cluster(fromAWS, accepted, joined, granted), change: toCSR(),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending)},
-			choice:   acceptance.Choice{Register: acceptance.Register{Driver: driver.CSR}},
-			want:     want{code: cli.CodeBlocked},
+			requests: []approval.Request{request("a", keyA, approval.Pending)},
+			choice:   approval.Choice{Register: approval.Register{Driver: driver.CSR}},
+			want:     want{kind: approval.Blocked},
 		},
 		{
 			name: "and is approved then", cluster: cluster(fromAWS, accepted, joined, granted), change: toCSR(),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending), request("b", keyB, fleet.Pending)},
-			choice:   acceptance.Choice{Register: acceptance.Register{Driver: driver.CSR}, Fingerprint: keyA},
+			requests: []approval.Request{request("a", keyA, approval.Pending), request("b", keyB, approval.Pending)},
+			choice:   approval.Choice{Register: approval.Register{Driver: driver.CSR}, Fingerprint: keyA},
 			want:     want{approve: "a", deny: "b", accept: "true", change: true, waiting: true},
 		},
 		{
 			name: "a change that was interrupted between denial and acceptance", cluster: cluster(fromAWS, denied, joined), change: toCSR(),
-			requests: []fleet.Request{request("a", keyA, fleet.Issued)},
-			choice:   acceptance.Choice{Register: acceptance.Register{Driver: driver.CSR}, Fingerprint: keyA},
+			requests: []approval.Request{request("a", keyA, approval.Issued)},
+			choice:   approval.Choice{Register: approval.Register{Driver: driver.CSR}, Fingerprint: keyA},
 			want:     want{accept: "true", change: true},
 		},
 		{
-			name: "nor is one accepted that would never have a credential", cluster: cluster(fromAWS), csrOnly: true, eks: &acceptance.EKS{},
-			want: want{code: cli.CodeBlocked},
+			name: "nor is one accepted that would never have a credential", cluster: cluster(fromAWS), csrOnly: true, eks: &approval.EKS{},
+			want: want{kind: approval.Blocked},
 		},
 		{
-			name: "an AWS identity that a cluster once asked for does not matter when it has a request", cluster: cluster(fromAWS), csrOnly: true, eks: &acceptance.EKS{},
-			requests: []fleet.Request{request("a", keyA, fleet.Pending)},
+			name: "an AWS identity that a cluster once asked for does not matter when it has a request", cluster: cluster(fromAWS), csrOnly: true, eks: &approval.EKS{},
+			requests: []approval.Request{request("a", keyA, approval.Pending)},
 			want:     want{approve: "a", accept: "true", waiting: true},
 		},
 		{
 			name: "denying denies what waits and the cluster", cluster: cluster(accepted),
-			requests: []fleet.Request{request("a", keyA, fleet.Issued), request("b", keyB, fleet.Pending)},
-			choice:   acceptance.Choice{Deny: true},
+			requests: []approval.Request{request("a", keyA, approval.Issued), request("b", keyB, approval.Pending)},
+			choice:   approval.Choice{Deny: true},
 			want:     want{deny: "b", accept: "false"},
 		},
 		{
 			name: "denying one key leaves the cluster", cluster: cluster(accepted),
-			requests: []fleet.Request{request("a", keyA, fleet.Pending), request("b", keyB, fleet.Pending)},
-			choice:   acceptance.Choice{Deny: true, Fingerprint: keyB},
+			requests: []approval.Request{request("a", keyA, approval.Pending), request("b", keyB, approval.Pending)},
+			choice:   approval.Choice{Deny: true, Fingerprint: keyB},
 			want:     want{deny: "b"},
 		},
 		{
 			name:   "denying nobody is an error",
-			choice: acceptance.Choice{Deny: true},
-			want:   want{code: cli.CodeNotFound},
+			choice: approval.Choice{Deny: true},
+			want:   want{kind: approval.NotFound},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			v, err := acceptance.Decide(acceptance.Facts{Name: "c1", Cluster: tc.cluster, Requests: tc.requests, CSROnly: tc.csrOnly, EKS: tc.eks, Change: tc.change}, tc.choice)
-			got := want{approve: list(v.Approve), deny: list(v.Deny), change: v.Change != nil, waiting: v.Missing != acceptance.Nothing, code: cli.ExitCode(err)}
+			v, err := approval.Decide(approval.Facts{Name: "c1", Cluster: tc.cluster, Requests: tc.requests, CSROnly: tc.csrOnly, EKS: tc.eks, Change: tc.change}, tc.choice)
+			got := want{approve: list(v.Approve), deny: list(v.Deny), change: v.Change != nil, waiting: v.Awaited != approval.AwaitsNothing, kind: kindOf(err)}
 			if v.Accept != nil {
 				got.accept = map[bool]string{true: "true", false: "false"}[*v.Accept]
 			}
@@ -439,7 +437,14 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func list(requests []fleet.Request) string {
+func kindOf(err error) approval.Kind {
+	if decided, ok := errors.AsType[*approval.Error](err); ok {
+		return decided.Kind
+	}
+	return ""
+}
+
+func list(requests []approval.Request) string {
 	var out strings.Builder
 	for _, r := range requests {
 		out.WriteString(r.Name)
@@ -447,24 +452,24 @@ func list(requests []fleet.Request) string {
 	return out.String()
 }
 
-// TestWhatIsMissingDoesNotDependOnWords is about a cluster whose name is that of
+// TestAwaitedDoesNotDependOnNames is about a cluster whose name is that of
 // another state: it waits for its own request, not for the hub's signer.
-func TestWhatIsMissingDoesNotDependOnWords(t *testing.T) {
+func TestAwaitedDoesNotDependOnNames(t *testing.T) {
 	t.Parallel()
 	c := cluster()
 	c.Name = "issuer-test"
 	for _, tc := range []struct {
-		facts acceptance.Facts
-		want  acceptance.Missing
+		facts approval.Facts
+		want  approval.Awaited
 	}{
-		{acceptance.Facts{Name: "issuer-test"}, acceptance.Registration},
-		{acceptance.Facts{Name: "issuer-test", Cluster: c}, acceptance.Request},
-		{acceptance.Facts{Name: "issuer-test", Cluster: c, Requests: []fleet.Request{request("issuer-test-a", keyA, fleet.Denied)}}, acceptance.Request},
-		{acceptance.Facts{Name: "issuer-test", Cluster: c, Requests: []fleet.Request{request("issuer-test-a", keyA, fleet.Pending)}}, acceptance.Certificate},
+		{approval.Facts{Name: "issuer-test"}, approval.AwaitsRegistration},
+		{approval.Facts{Name: "issuer-test", Cluster: c}, approval.AwaitsRequest},
+		{approval.Facts{Name: "issuer-test", Cluster: c, Requests: []approval.Request{request("issuer-test-a", keyA, approval.Denied)}}, approval.AwaitsRequest},
+		{approval.Facts{Name: "issuer-test", Cluster: c, Requests: []approval.Request{request("issuer-test-a", keyA, approval.Pending)}}, approval.AwaitsCertificate},
 	} {
-		v, err := acceptance.Decide(tc.facts, acceptance.Choice{})
-		if err != nil || v.Missing != tc.want || v.Waiting == "" {
-			t.Errorf("%d is missing (%q, %v), want %d", v.Missing, v.Waiting, err, tc.want)
+		v, err := approval.Decide(tc.facts, approval.Choice{})
+		if err != nil || v.Awaited != tc.want || v.Waiting == "" {
+			t.Errorf("%d is missing (%q, %v), want %d", v.Awaited, v.Waiting, err, tc.want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package acceptance
+package approval
 
 import (
 	"cmp"
@@ -15,8 +15,6 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
@@ -36,30 +34,30 @@ type Register struct {
 	Managed string
 }
 
-// EKS is an EKS cluster that a ManagedCluster registers as, or is to register as.
+// EKS is the EKS cluster that a ManagedCluster registers as, or is to register as.
 type EKS struct {
 	// Pair are the EKS clusters, if there is no Problem.
 	Pair identity.Pair
-	// Problem is why no hub could grant an identity to it.
+	// Problem is why no hub can grant an identity to it.
 	Problem error
-	// Holder is another ManagedCluster that has the identifier of this one.
+	// Holder is another ManagedCluster with the same identifier.
 	Holder string
 }
 
 // registration adds to the facts how the cluster registers, and what has to change
-// for it to register as it was chosen.
-func (r *Runner) registration(ctx context.Context, f *Facts) error {
-	if f.Cluster == nil || r.Choice.Deny {
+// for it to register as chosen.
+func (a *Approver) registration(ctx context.Context, f *Facts) error {
+	if f.Cluster == nil || a.Choice.Deny {
 		return nil
 	}
 	wanted := f.Cluster.DeepCopy()
-	choice := r.Choice.Register
+	choice := a.Choice.Register
 	if choice.Driver == driver.CSR || choice.Managed != "" {
 		maps.DeleteFunc(wanted.Annotations, func(key, _ string) bool { return registers(key) })
 	}
 	announces := !names.SameRegistration(wanted.Annotations, nil)
 	if announces || choice.Driver == driver.AWSIRSA {
-		if err := r.eks(ctx, f, wanted); err != nil {
+		if err := a.eks(ctx, f, wanted); err != nil {
 			return err
 		}
 	}
@@ -75,11 +73,11 @@ func (r *Runner) registration(ctx context.Context, f *Facts) error {
 // registers reports whether a registration driver decides by an annotation.
 func registers(key string) bool { return slices.Contains(names.RegistrationAnnotations(), key) }
 
-// eks finds out as which EKS cluster a ManagedCluster registers, after naming it
-// there if it was chosen.
-func (r *Runner) eks(ctx context.Context, f *Facts, wanted *clusterv1.ManagedCluster) error {
+// eks adds as which EKS cluster a ManagedCluster registers, after writing the chosen
+// one into wanted.
+func (a *Approver) eks(ctx context.Context, f *Facts, wanted *clusterv1.ManagedCluster) error {
 	f.EKS = &EKS{}
-	spec, csrOnly, err := r.hubSpec(ctx)
+	spec, csrOnly, err := a.HubSpec(ctx)
 	if f.CSROnly = csrOnly; err != nil || csrOnly {
 		return err
 	}
@@ -87,7 +85,7 @@ func (r *Runner) eks(ctx context.Context, f *Facts, wanted *clusterv1.ManagedClu
 	if err != nil {
 		return fmt.Errorf("the ARN of the hub: %w", err)
 	}
-	if chosen := r.Choice.Register.Managed; chosen != "" {
+	if chosen := a.Choice.Register.Managed; chosen != "" {
 		f.EKS.Problem = announce(wanted, hub, chosen)
 	}
 	if f.EKS.Problem != nil {
@@ -101,12 +99,12 @@ func (r *Runner) eks(ctx context.Context, f *Facts, wanted *clusterv1.ManagedClu
 		f.EKS.Problem = fmt.Errorf("the ManagedCluster %s names no EKS cluster; give its ARN with --managed-cluster-arn", f.Name)
 	default:
 		f.EKS.Pair = *pair
-		f.EKS.Holder, err = r.holder(ctx, f.Name, *pair)
+		f.EKS.Holder, err = a.holder(ctx, f.Name, *pair)
 	}
 	return err
 }
 
-// announce names an EKS cluster in a ManagedCluster as its agent would.
+// announce names an EKS cluster in a ManagedCluster, as its agent does.
 func announce(cluster *clusterv1.ManagedCluster, hub awsarn.Cluster, arn string) error {
 	managed, err := awsarn.ParseCluster(arn)
 	if err != nil {
@@ -119,12 +117,12 @@ func announce(cluster *clusterv1.ManagedCluster, hub awsarn.Cluster, arn string)
 	return err
 }
 
-// hubSpec returns how the hub registers EKS clusters, with the ARN that was given
-// for its own, and whether it gives no AWS identities. A hub that does not say, or
-// not to this user, may.
-func (r *Runner) hubSpec(ctx context.Context) (spec hubspec.Spec, csrOnly bool, err error) {
+// HubSpec returns how the hub registers EKS clusters, with HubARN for its own ARN if
+// that is set, and whether the hub grants no AWS identities. A hub whose
+// ClusterManager cannot be read may grant them.
+func (a *Approver) HubSpec(ctx context.Context) (spec hubspec.Spec, csrOnly bool, err error) {
 	var list operatorv1.ClusterManagerList
-	err = r.Client.List(ctx, &list)
+	err = a.Client.List(ctx, &list)
 	if err != nil && !apierrors.IsForbidden(err) && !apimeta.IsNoMatchError(err) {
 		return spec, false, fmt.Errorf("the hub's ClusterManager: %w", err)
 	}
@@ -134,18 +132,20 @@ func (r *Runner) hubSpec(ctx context.Context) (spec hubspec.Spec, csrOnly bool, 
 			spec, csrOnly = s, false
 		}
 	}
-	spec.Cluster = cmp.Or(r.HubARN, spec.Cluster)
+	spec.Cluster = cmp.Or(a.HubARN, spec.Cluster)
 	if spec.Cluster == "" && !csrOnly {
-		return spec, false, cli.Blockedf("give it with --hub-cluster-arn",
-			"the ARN of the hub's EKS cluster is not known here, so that the roles that would be trusted cannot be shown")
+		return spec, false, &Error{
+			Kind: Blocked, Problem: "the ARN of the hub's EKS cluster is not known here, so the roles that would be trusted cannot be shown",
+			Try: "give it with --hub-cluster-arn",
+		}
 	}
 	return spec, csrOnly, nil
 }
 
-// holder returns another cluster that has the identifier of a pair: one with a
-// grant, or one that the hub accepts and grants it to.
-func (r *Runner) holder(ctx context.Context, name string, pair identity.Pair) (string, error) {
-	held, err := grant.Holder(ctx, r.Client, names.HubNamespace, driver.AWSIRSA, pair.Identifier())
+// holder returns another cluster with the identifier of a pair: one with a grant, or
+// one that the hub accepts and will grant it to.
+func (a *Approver) holder(ctx context.Context, name string, pair identity.Pair) (string, error) {
+	held, err := grant.Holder(ctx, a.Client, names.HubNamespace, driver.AWSIRSA, pair.Identifier())
 	if err != nil && !apierrors.IsForbidden(err) {
 		return "", err
 	}
@@ -153,7 +153,7 @@ func (r *Runner) holder(ctx context.Context, name string, pair identity.Pair) (s
 		return held, nil
 	}
 	var others clusterv1.ManagedClusterList
-	if err := r.Client.List(ctx, &others); err != nil {
+	if err := a.Client.List(ctx, &others); err != nil {
 		return "", fmt.Errorf("clusters: %w", err)
 	}
 	granter := awsirsa.NewHub(awsirsa.HubConfig{Cluster: pair.Hub})
@@ -169,8 +169,8 @@ func (r *Runner) holder(ctx context.Context, name string, pair identity.Pair) (s
 	return "", nil
 }
 
-// Describe says what is trusted when a cluster is accepted. A role of an IAM role
-// name and an account fits on a line, its ARN does not.
+// Describe returns what the hub trusts once the cluster is accepted, a line each.
+// The name of a role fits on a line next to the account, its ARN does not.
 func (e *EKS) Describe() []string {
 	return []string{
 		"EKS cluster " + e.Pair.Managed.String(),
@@ -185,37 +185,39 @@ func (f Facts) trusts() bool {
 	return f.EKS != nil && !f.CSROnly && f.EKS.Problem == nil && f.EKS.Holder == ""
 }
 
-// show prints once what is trusted when a cluster is accepted. What a person has
-// seen must not change afterwards.
-func (r *Runner) show(f Facts) error {
+// show prints once what the hub will trust. What the administrator has seen must not
+// change afterwards.
+func (a *Approver) show(f Facts) error {
 	if !f.trusts() {
 		return nil
 	}
 	now := f.EKS.Pair.Managed.String()
-	switch seen, shown := r.shown[f.Name]; {
+	switch seen, shown := a.shown[f.Name]; {
 	case !shown:
 	case seen != now:
-		return cli.Blockedf("look at both, then run the command again",
-			"ManagedCluster %s was the EKS cluster %s and now is %s; it changed while this command ran", f.Name, seen, now)
+		return &Error{
+			Kind: Blocked, Problem: fmt.Sprintf("ManagedCluster %s was the EKS cluster %s and now is %s; it changed while this command ran", f.Name, seen, now),
+			Try: "look at both, then run the command again",
+		}
 	default:
 		return nil
 	}
-	if r.shown == nil {
-		r.shown = map[string]string{}
+	if a.shown == nil {
+		a.shown = map[string]string{}
 	}
-	r.shown[f.Name] = now
+	a.shown[f.Name] = now
 	for _, line := range f.EKS.Describe() {
-		r.Env.Say("%s: %s", f.Name, line)
+		a.Say("%s: %s", f.Name, line)
 	}
 	return nil
 }
 
-// PendingEKS returns the clusters that register with AWS and that the hub has never
-// decided on, and shows what they say they are. One that has to be looked at alone
-// is left out, with a warning.
-func (r *Runner) PendingEKS(ctx context.Context) ([]string, error) {
+// PendingEKS returns the clusters that register with AWS and were neither accepted
+// nor denied yet, and shows the EKS clusters that they announce. A cluster that
+// needs a choice is left out with a warning.
+func (a *Approver) PendingEKS(ctx context.Context) ([]string, error) {
 	var list clusterv1.ManagedClusterList
-	if err := r.Client.List(ctx, &list); err != nil {
+	if err := a.Client.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("clusters: %w", err)
 	}
 	var waiting []string
@@ -227,15 +229,15 @@ func (r *Runner) PendingEKS(ctx context.Context) ([]string, error) {
 			continue
 		}
 		f := Facts{Name: cluster.Name, Cluster: cluster}
-		err := r.registration(ctx, &f)
+		err := a.registration(ctx, &f)
 		if err == nil {
-			_, err = decideEKS(f, r.Choice)
+			_, err = decideEKS(f, a.Choice)
 		}
 		if err != nil {
-			r.Env.Warn("%s is left out: %v", cluster.Name, err)
+			a.Warn("%s is left out: %v", cluster.Name, err)
 			continue
 		}
-		if err := r.show(f); err != nil {
+		if err := a.show(f); err != nil {
 			return nil, err
 		}
 		waiting = append(waiting, cluster.Name)
@@ -243,49 +245,56 @@ func (r *Runner) PendingEKS(ctx context.Context) ([]string, error) {
 	return waiting, nil
 }
 
-// Changes reports whether a cluster that the hub accepts is to register otherwise
-// than it does, and shows what it is to be.
-func (r *Runner) Changes(ctx context.Context, name string) (bool, error) {
-	f, err := r.facts(ctx, name)
+// Changes reports whether a cluster that the hub accepts is to register in another
+// way, and shows which.
+func (a *Approver) Changes(ctx context.Context, name string) (bool, error) {
+	f, err := a.Facts(ctx, name)
 	if err != nil || f.Cluster == nil || f.Change == nil || !f.Cluster.Spec.HubAcceptsClient {
 		return false, err
 	}
-	if _, err := Decide(f, r.Choice); err != nil {
+	if _, err := Decide(f, a.Choice); err != nil {
 		return false, err
 	}
-	return true, r.show(f)
+	return true, a.show(f)
 }
 
-// decideEKS is Decide for a cluster that registers as an EKS cluster, or is to.
-// Its identity is its ARN; there is nothing to sign.
-func decideEKS(f Facts, c Choice) (Verdict, error) {
+// decideEKS is Decide for a cluster that registers as an EKS cluster, or is to. Its
+// identity is its ARN; the hub signs nothing.
+func decideEKS(f Facts, c Choice) (Decision, error) {
 	e := f.EKS
 	switch {
 	case f.CSROnly:
-		return Verdict{}, cli.Blockedf("run join on the managed cluster again, with --registration-auth csr",
-			"cluster %s asks for an AWS identity, which this hub does not give: it would be accepted and never have a credential", f.Name)
+		return Decision{}, &Error{
+			Kind: Blocked, Problem: fmt.Sprintf("cluster %s requests an AWS identity, which this hub does not grant: it would be accepted and never have a credential", f.Name),
+			Try: "run join on the managed cluster again, with --registration-auth csr",
+		}
 	case e.Problem != nil:
-		return Verdict{}, cli.Blockedf("", "cluster %s cannot register with AWS; nothing was changed: %v", f.Name, e.Problem)
+		return Decision{}, &Error{Kind: Blocked, Problem: fmt.Sprintf("cluster %s cannot register with AWS; nothing was changed: %v", f.Name, e.Problem)}
 	case e.Holder != "":
-		return Verdict{}, cli.Blockedf(
-			fmt.Sprintf("unjoin cluster %s first, or join cluster %s as the EKS cluster that it is", e.Holder, f.Name),
-			"cluster %s has the identifier %s of cluster %s; the hub grants one identity to one cluster, and nothing was changed", f.Name, e.Pair.Identifier(), e.Holder)
+		return Decision{}, &Error{
+			Kind: Blocked,
+			Problem: fmt.Sprintf("cluster %s has the identifier %s of cluster %s; the hub grants one identity to one cluster, and nothing was changed",
+				f.Name, e.Pair.Identifier(), e.Holder),
+			Try: fmt.Sprintf("unjoin cluster %s first, or join cluster %s as the EKS cluster that it is", e.Holder, f.Name),
+		}
 	}
-	pending := slices.DeleteFunc(eligible(f, c), func(r fleet.Request) bool { return r.State != fleet.Pending })
+	pending := slices.DeleteFunc(eligible(f, c), func(r Request) bool { return r.State != Pending })
 	if c.Register.Driver == "" && (len(pending) > 0 || c.Fingerprint != "") {
-		return Verdict{}, cli.Blockedf("choose the certificate with --registration-auth csr, or the EKS cluster with --registration-auth awsirsa",
-			"cluster %s registers as %s, and %s; nothing was changed", f.Name, e.Pair.Managed, asks(pending))
+		return Decision{}, &Error{
+			Kind: Blocked, Problem: fmt.Sprintf("cluster %s registers as %s, and %s; nothing was changed", f.Name, e.Pair.Managed, conflictOf(pending)),
+			Try: "choose the certificate with --registration-auth csr, or the EKS cluster with --registration-auth awsirsa",
+		}
 	}
-	v := Verdict{Deny: pending, Change: f.Change}
+	d := Decision{Deny: pending, Change: f.Change}
 	if !f.Cluster.Spec.HubAcceptsClient || f.Change != nil {
-		v.Accept = new(true)
+		d.Accept = new(true)
 	}
-	v.Missing, v.Waiting = missingGrant(f, v.Accept != nil)
-	return v, nil
+	d.Awaited, d.Waiting = missingGrant(f, d.Accept != nil)
+	return d, nil
 }
 
-// asks says who asks for a certificate of a cluster that registers without one.
-func asks(pending []fleet.Request) string {
+// conflictOf says what asks for a certificate of a cluster that registers without one.
+func conflictOf(pending []Request) string {
 	if len(pending) == 0 {
 		return "--fingerprint chooses the key of a certificate"
 	}
@@ -296,15 +305,15 @@ func asks(pending []fleet.Request) string {
 	return "a certificate is requested for it with the key " + strings.Join(keys, ", ")
 }
 
-// missingGrant says what the hub has not granted yet, as it reports. What it says
-// about another identity, which the cluster had before, is no report.
-func missingGrant(f Facts, decided bool) (Missing, string) {
+// missingGrant returns what the hub has not granted yet, by its own report. A report
+// about an earlier identity of the cluster does not count.
+func missingGrant(f Facts, decided bool) (Awaited, string) {
 	reported := apimeta.FindStatusCondition(f.Cluster.Status.Conditions, names.ConditionRegistrationGranted)
 	switch {
 	case !decided && grant.Granted(f.Cluster, f.EKS.Pair.Identifier()):
-		return Nothing, ""
+		return AwaitsNothing, ""
 	case decided || reported == nil || reported.Status == metav1.ConditionTrue:
-		return Report, "the hub controller to report on the AWS identity"
+		return AwaitsReport, "the hub controller to report on the AWS identity"
 	}
-	return Grant, "the hub controller to grant the AWS identity: " + reported.Message
+	return AwaitsGrant, "the hub controller to grant the AWS identity: " + reported.Message
 }

@@ -1,0 +1,232 @@
+package approval_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
+)
+
+const patience = 60 * time.Second
+
+// hub is the API server of a hub whose controllers do not run: what changes on it,
+// an Approver or the test has written, or the signer of certificates.
+type hub struct {
+	client.Client
+
+	// bootstrap is the client of an agent that has no credential yet.
+	bootstrap client.Client
+}
+
+func newHub(t *testing.T) *hub {
+	t.Helper()
+	cp := controlplane.Start(t)
+	h := &hub{Client: cp.Client(t)}
+	installation.Hub(t, h.Client, manifests.Hub{})
+	objs, err := manifests.RenderHubOperator(manifests.HubOperator{})
+	installation.Some(t, h.Client, objs, err, "ClusterRole", "ClusterRoleBinding")
+	config := rest.CopyConfig(cp.Config())
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: names.BootstrapServiceAccountUser,
+		Groups:   []string{"system:authenticated", "system:serviceaccounts", "system:serviceaccounts:" + names.OperatorNamespace},
+	}
+	if h.bootstrap, err = client.New(config, client.Options{Scheme: h.Scheme(), Mapper: h.RESTMapper()}); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// approver returns an Approver for the hub that waits.
+func (h *hub) approver(t *testing.T, choice approval.Choice) *approval.Approver {
+	t.Helper()
+	return &approval.Approver{
+		Client: h.Client, Clock: clock.RealClock{}, Name: "test", Choice: choice, Wait: true, Say: t.Logf, Warn: t.Logf,
+	}
+}
+
+// register creates the ManagedCluster and a request, as an agent does.
+func (h *hub) register(t *testing.T, name string) approval.Request {
+	t.Helper()
+	if err := client.IgnoreAlreadyExists(h.Create(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})); err != nil {
+		t.Fatal(err)
+	}
+	created := installation.Request(t, h.bootstrap, name, "agent")
+	return h.request(t, name, created.Name)
+}
+
+func (h *hub) request(t *testing.T, cluster, name string) approval.Request {
+	t.Helper()
+	requests, err := approval.Requests(t.Context(), h.Client, cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range requests {
+		if r.Name == name {
+			return r
+		}
+	}
+	t.Fatalf("cluster %s has no request %s: %+v", cluster, name, requests)
+	return approval.Request{}
+}
+
+func (h *hub) cluster(t *testing.T, name string) *clusterv1.ManagedCluster {
+	t.Helper()
+	cluster := &clusterv1.ManagedCluster{}
+	if err := h.Get(t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
+		t.Fatal(err)
+	}
+	return cluster
+}
+
+// within runs an Approver as long as a test may wait.
+func within(t *testing.T, a *approval.Approver, name string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	return a.Run(ctx, name, t.Logf)
+}
+
+func TestApprover(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	for name, test := range map[string]func(*testing.T, *hub){
+		"accepted":      accepts,
+		"conflict":      leavesConflicts,
+		"denied":        denies,
+		"not-there":     stopsWithoutWait,
+		"out-of-time":   saysWhatItWaitedFor,
+		"dry-run":       writesNothingInADryRun,
+		"registered-by": reportsWhoRegistered,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, h)
+		})
+	}
+}
+
+// accepts follows a cluster from its request to its certificate. A second run
+// writes nothing.
+func accepts(t *testing.T, h *hub) {
+	t.Helper()
+	request := h.register(t, "accepted")
+	for range 2 {
+		before := h.cluster(t, "accepted").ResourceVersion
+		accepted := h.cluster(t, "accepted").Spec.HubAcceptsClient
+		if err := within(t, h.approver(t, approval.Choice{}), "accepted"); err != nil {
+			t.Fatal(err)
+		}
+		after := h.cluster(t, "accepted")
+		if !after.Spec.HubAcceptsClient || accepted && after.ResourceVersion != before {
+			t.Errorf("accepted %t, version %s after %s", after.Spec.HubAcceptsClient, after.ResourceVersion, before)
+		}
+		request = h.request(t, "accepted", request.Name)
+		if request.State != approval.Issued || request.Object.Status.Conditions[0].Reason != "test Approve" {
+			t.Errorf("the request is %s: %+v", request.State, request.Object.Status.Conditions)
+		}
+	}
+}
+
+// leavesConflicts is about two keys for one name: nothing is written until one is
+// chosen.
+func leavesConflicts(t *testing.T, h *hub) {
+	t.Helper()
+	first, second := h.register(t, "conflict"), h.register(t, "conflict")
+	err := within(t, h.approver(t, approval.Choice{}), "conflict")
+	if decided, ok := errors.AsType[*approval.Error](err); !ok || decided.Kind != approval.Blocked || decided.Hint() == "" {
+		t.Errorf("got %v", err)
+	}
+	if h.cluster(t, "conflict").Spec.HubAcceptsClient || h.request(t, "conflict", first.Name).State != approval.Pending {
+		t.Error("something was written")
+	}
+	if err := within(t, h.approver(t, approval.Choice{Fingerprint: second.Fingerprint}), "conflict"); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.request(t, "conflict", first.Name).State; got != approval.Denied {
+		t.Errorf("the other request is %s", got)
+	}
+	if got := h.request(t, "conflict", second.Name).State; got != approval.Issued {
+		t.Errorf("the chosen request is %s", got)
+	}
+}
+
+func denies(t *testing.T, h *hub) {
+	t.Helper()
+	request := h.register(t, "denied")
+	for range 2 {
+		if err := within(t, h.approver(t, approval.Choice{Deny: true}), "denied"); err != nil {
+			t.Fatal(err)
+		}
+		if h.cluster(t, "denied").Spec.HubAcceptsClient || h.request(t, "denied", request.Name).State != approval.Denied {
+			t.Error("the cluster is not denied")
+		}
+	}
+}
+
+func stopsWithoutWait(t *testing.T, h *hub) {
+	t.Helper()
+	a := h.approver(t, approval.Choice{})
+	a.Wait = false
+	err := within(t, a, "not-there")
+	if awaited, ok := errors.AsType[*approval.AwaitError](err); !ok || awaited.Awaited != approval.AwaitsRegistration || awaited.Cause != nil {
+		t.Errorf("got %v", err)
+	}
+}
+
+func saysWhatItWaitedFor(t *testing.T, h *hub) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err := h.approver(t, approval.Choice{}).Run(ctx, "out-of-time", func(string, ...any) { cancel() })
+	if awaited, ok := errors.AsType[*approval.AwaitError](err); !ok || awaited.Awaited != approval.AwaitsRegistration || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func writesNothingInADryRun(t *testing.T, h *hub) {
+	t.Helper()
+	request := h.register(t, "dry-run")
+	a := h.approver(t, approval.Choice{})
+	a.DryRun = approval.DryRunClient
+	var said int
+	a.Say = func(string, ...any) { said++ }
+	if err := within(t, a, "dry-run"); err != nil {
+		t.Fatal(err)
+	}
+	if h.cluster(t, "dry-run").Spec.HubAcceptsClient || h.request(t, "dry-run", request.Name).State != approval.Pending || said != 1 {
+		t.Errorf("the cluster was changed, or %d lines were printed", said)
+	}
+}
+
+// reportsWhoRegistered reads who made a request from what the API server
+// authenticated.
+func reportsWhoRegistered(t *testing.T, h *hub) {
+	t.Helper()
+	agent := h.register(t, "registered-by")
+	other := installation.Request(t, h.Client, "registered-by", "agent")
+	stranger := h.request(t, "registered-by", other.Name)
+	if !agent.Bootstrap || agent.Requester != names.BootstrapServiceAccountUser || stranger.Bootstrap || stranger.Rejection != "" {
+		t.Errorf("the agent's %+v, the stranger's %+v", agent, stranger)
+	}
+	// The conflict is none: the other requester is no bootstrap identity.
+	if err := within(t, h.approver(t, approval.Choice{}), "registered-by"); err != nil {
+		t.Fatal(err)
+	}
+	conditions := h.request(t, "registered-by", other.Name).Object.Status.Conditions
+	if len(conditions) != 0 {
+		t.Errorf("the other request has the conditions %v", conditions)
+	}
+}
