@@ -26,5 +26,4 @@ bench() {
 	bench Memory 1x ./bench/extauthz
 	bench Cold 2000x ./pkg/extauthz/subject
 	bench WarmCheck 20000x ./pkg/extauthz/server
-	bench ReferenceCodec 20000x ./pkg/extauthz/server
 } | tee bin/bench.txt

@@ -33,9 +33,9 @@ const headerReason = "x-ocm-reason"
 // defaultRetry is told where a refusal does not say when to come back.
 const defaultRetry = time.Second
 
-// pair is a header or an entry of metadata; the value of a header is prefix and value.
+// pair is a header or an entry of metadata.
 type pair struct {
-	name, prefix, value string
+	name, value string
 }
 
 // answer is what a caller is told, whatever the protocol.
@@ -51,26 +51,12 @@ type answer struct {
 	body   string
 	// metadata is for the access log of the proxy.
 	metadata []pair
-
-	room struct {
-		headers  [3]pair
-		metadata [8]pair
-	}
-}
-
-func newAnswer() *answer {
-	a := &answer{}
-	a.headers, a.metadata = a.room.headers[:0], a.room.metadata[:0]
-	return a
 }
 
 // allow is the answer to a request that goes on with another token.
 func allow(h *headers, decision *authorizer.Decision) *answer {
-	a := newAnswer()
-	a.status, a.code = http.StatusOK, codes.OK
-	a.header(headerAuthorization, decision.Token.Value)
-	a.headers[0].prefix = "Bearer "
-	a.remove = forbidden(h.forbidden)
+	a := &answer{status: http.StatusOK, code: codes.OK, remove: forbidden(h.forbidden)}
+	a.header(headerAuthorization, "Bearer "+decision.Token.Value)
 	a.describe(decision)
 	return a
 }
@@ -95,8 +81,7 @@ func forbidden(seen []string) []string {
 // refuse is the answer to a request that does not go on. Whoever asked learns
 // the class of the reason; the reason itself is for the proxy's operators.
 func (o Answers) refuse(h *headers, id string, decision *authorizer.Decision, refusal *verdict.Error) *answer {
-	a := newAnswer()
-	a.reason = refusal.Reason
+	a := &answer{reason: refusal.Reason}
 	challenge := ""
 	switch refusal.Reason.Class() {
 	case verdict.Unauthenticated:

@@ -6,31 +6,27 @@ import (
 	"net/http/httptest"
 	"strings"
 
-	"google.golang.org/grpc/mem"
+	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
 )
 
 // Read is what the server takes from a CheckRequest.
 type Read struct {
-	ID, Method, Path, Principal string
-	RequestID, Accept, Token    string
-	Authorization               string
-	Forbidden                   []string
+	Request               authorizer.Request
+	Authorization, Accept string
+	Forbidden             []string
 }
 
-// ReadCheckRequest decodes as the codec does.
+// ReadCheckRequest decodes as gRPC does.
 func ReadCheckRequest(data []byte) (Read, error) {
-	var r checkRequest
-	if err := r.unmarshal(data); err != nil {
+	r := &authv3.CheckRequest{}
+	if err := proto.Unmarshal(data, r); err != nil {
 		return Read{}, err
 	}
-	return Read{
-		ID: r.id, Method: r.method, Path: r.path, Principal: r.principal,
-		RequestID: r.requestID, Accept: r.accept, Token: r.token(), Authorization: r.authorization,
-		Forbidden: r.forbidden,
-	}, nil
+	h, request := readCheck(r)
+	return Read{Request: request, Authorization: h.authorization, Accept: h.accept, Forbidden: h.forbidden}, nil
 }
 
 // Unusable is what stands for credentials that are not one token.
@@ -40,7 +36,7 @@ const Unusable = unusable
 func TokenOf(values ...string) string {
 	var h headers
 	for _, value := range values {
-		h.add([]byte("Authorization"), []byte(value))
+		h.add("Authorization", value)
 	}
 	return h.token()
 }
@@ -55,29 +51,13 @@ func AcceptsForm(body string) bool {
 
 // CheckWire answers a CheckRequest, from bytes to bytes.
 func (s *Server) CheckWire(ctx context.Context, data []byte) ([]byte, error) {
-	c := newCodec()
-	request := &checkRequest{}
-	if err := c.Unmarshal(mem.BufferSlice{mem.SliceBuffer(data)}, request); err != nil {
+	request := &authv3.CheckRequest{}
+	if err := proto.Unmarshal(data, request); err != nil {
 		return nil, err
 	}
-	made, err := s.check(ctx, request)
+	response, err := authorization{s}.Check(ctx, request)
 	if err != nil {
 		return nil, err
 	}
-	out, err := c.Marshal(made)
-	if err != nil {
-		return nil, err
-	}
-	return out[0].ReadOnlyData(), nil
-}
-
-// CodecRoundTrip reads a CheckRequest and writes an answer that allows it.
-func CodecRoundTrip(data []byte) error {
-	c := newCodec()
-	request := &checkRequest{}
-	if err := c.Unmarshal(mem.BufferSlice{mem.SliceBuffer(data)}, request); err != nil {
-		return err
-	}
-	_, err := c.Marshal(allow(&request.headers, &authorizer.Decision{Token: exchange.Token{Value: request.token()}}))
-	return err
+	return proto.Marshal(response)
 }

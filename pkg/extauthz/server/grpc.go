@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
@@ -39,15 +40,9 @@ const (
 	minPing            = 10 * time.Second
 )
 
-// service is the handler of ServiceName.
-type service interface {
-	check(ctx context.Context, r *checkRequest) (*answer, error)
-}
-
 // newGRPC returns the gRPC server with its services.
 func (s *Server) newGRPC() *grpc.Server {
 	options := []grpc.ServerOption{
-		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxHeaderListSize(maxMetadata),
 		grpc.MaxConcurrentStreams(maxStreams),
@@ -67,47 +62,29 @@ func (s *Server) newGRPC() *grpc.Server {
 		options = append(options, grpc.Creds(newTransport(s.certificates)))
 	}
 	server := grpc.NewServer(options...)
-	server.RegisterService(serviceDesc(), s)
+	authv3.RegisterAuthorizationServer(server, authorization{s})
 	healthv1.RegisterHealthServer(server, s.health)
 	return server
 }
 
-func serviceDesc() *grpc.ServiceDesc {
-	return &grpc.ServiceDesc{
-		ServiceName: ServiceName,
-		HandlerType: (*service)(nil),
-		Methods:     []grpc.MethodDesc{{MethodName: "Check", Handler: handleCheck}},
-		Metadata:    "envoy/service/auth/v3/external_auth.proto",
-	}
+// authorization is the handler of ServiceName.
+type authorization struct {
+	server *Server
 }
 
-func handleCheck(handler any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC's signature
-	request := &checkRequest{}
-	if err := decode(request); err != nil {
-		return nil, err
-	}
-	authorization, ok := handler.(service)
-	if !ok {
-		return nil, status.Errorf(codes.Internal, "no handler for %s", ServiceName)
-	}
-	info := &grpc.UnaryServerInfo{Server: handler, FullMethod: "/" + ServiceName + "/Check"}
-	return intercept(ctx, request, info, func(ctx context.Context, _ any) (any, error) {
-		return authorization.check(ctx, request)
-	})
-}
-
-// check answers one CheckRequest. An error is a fault of ours, which Envoy
-// counts as such and meets by its failure_mode_allow and status_on_error.
-func (s *Server) check(ctx context.Context, r *checkRequest) (*answer, error) {
-	request := r.authorize()
-	decision, refusal := s.decide(ctx, request)
+// Check implements authv3.AuthorizationServer. An error is a fault of ours, which
+// Envoy counts as such and treats by its failure_mode_allow and status_on_error.
+func (a authorization) Check(ctx context.Context, r *authv3.CheckRequest) (*authv3.CheckResponse, error) {
+	h, request := readCheck(r)
+	answers := a.server.config.Answers
+	decision, refusal := a.server.decide(ctx, request)
 	if refusal == nil {
-		return allow(&r.headers, &decision), nil
+		return allow(&h, &decision).checkResponse(), nil
 	}
-	if refusal.Reason.Class() == verdict.Unavailable && !s.config.Answers.ErrorResponse {
+	if refusal.Reason.Class() == verdict.Unavailable && !answers.ErrorResponse {
 		return nil, status.Error(codes.Unavailable, message(refusal.Reason)+": "+string(refusal.Reason))
 	}
-	return s.config.Answers.refuse(&r.headers, request.Origin.RequestID, &decision, refusal), nil
+	return answers.refuse(&h, request.Origin.RequestID, &decision, refusal).checkResponse(), nil
 }
 
 // decide asks the authorizer, which records every request, also those that

@@ -43,23 +43,24 @@ type headers struct {
 	seen      map[string]struct{}
 }
 
-// add takes one header. It keeps no reference to its arguments.
-func (h *headers) add(name, value []byte) {
-	switch {
-	case fold(name, headerAuthorization):
+// add takes one header. What cannot be the name of one is ignored.
+func (h *headers) add(name, value string) {
+	if !headerName(name) {
+		return
+	}
+	switch name = strings.ToLower(name); {
+	case name == headerAuthorization:
 		if h.authorized {
 			h.repeated = true
 			return
 		}
-		h.authorization, h.authorized = string(value), true
-	case fold(name, headerRequestID):
+		h.authorization, h.authorized = value, true
+	case name == headerRequestID:
 		h.requestID = plain(value)
-	case fold(name, headerAccept):
-		h.accept = string(value)
-	case foldPrefix(name, prefixImpersonate), foldPrefix(name, prefixOurs):
-		if headerName(name) {
-			h.forbid(strings.ToLower(string(name)))
-		}
+	case name == headerAccept:
+		h.accept = value
+	case strings.HasPrefix(name, prefixImpersonate), strings.HasPrefix(name, prefixOurs):
+		h.forbid(name)
 	}
 }
 
@@ -102,14 +103,11 @@ func (h *headers) wantsJSON() bool {
 }
 
 // plain returns a word that is safe to repeat anywhere, or "".
-func plain(value []byte) string {
-	if len(value) > maxWord {
+func plain(value string) string {
+	if len(value) > maxWord || !safe(value) {
 		return ""
 	}
-	if text := string(value); safe(text) {
-		return text
-	}
-	return ""
+	return value
 }
 
 // word returns a value from a token as it may go into another program's log: as
@@ -131,13 +129,8 @@ func safe(value string) bool {
 }
 
 // headerName reports whether name can be one, so that a list of names stays one.
-func headerName(name []byte) bool {
-	for _, c := range name {
-		if c <= ' ' || c >= 0x7f || c == ',' {
-			return false
-		}
-	}
-	return true
+func headerName(name string) bool {
+	return !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == ',' })
 }
 
 // pathOnly cuts the query, which may hold secrets, and the fragment.
@@ -146,25 +139,4 @@ func pathOnly(target string) string {
 		return target[:i]
 	}
 	return target
-}
-
-// fold reports whether name is want, which is in lower case, in any case.
-func fold(name []byte, want string) bool {
-	return len(name) == len(want) && foldPrefix(name, want)
-}
-
-func foldPrefix(name []byte, prefix string) bool {
-	if len(name) < len(prefix) {
-		return false
-	}
-	for i := range len(prefix) {
-		c := name[i]
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != prefix[i] {
-			return false
-		}
-	}
-	return true
 }

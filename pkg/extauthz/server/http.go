@@ -81,7 +81,7 @@ func (s *Server) serveAuthz(w http.ResponseWriter, r *http.Request, path string)
 	var h headers
 	for name, values := range r.Header {
 		for _, value := range values {
-			h.add([]byte(name), []byte(value))
+			h.add(name, value)
 		}
 	}
 	if h.requestID == "" {
@@ -113,7 +113,7 @@ func firstOf(r *http.Request, otherwise string, names ...string) string {
 // write answers over HTTP.
 func (a *answer) write(w http.ResponseWriter) {
 	for _, h := range a.headers {
-		w.Header().Set(h.name, h.prefix+h.value)
+		w.Header().Set(h.name, h.value)
 	}
 	if len(a.remove) > 0 {
 		w.Header().Set(headerRemove, strings.Join(a.remove, ","))

@@ -75,7 +75,7 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusBadRequest, refused)
 		return
 	}
-	id := plain([]byte(r.Header.Get(headerRequestID)))
+	id := plain(r.Header.Get(headerRequestID))
 	if id == "" {
 		id = rand.Text()
 	}
