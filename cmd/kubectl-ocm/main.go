@@ -28,10 +28,10 @@ func run() int {
 	context.AfterFunc(ctx, stop)
 	name, args := calledAs(os.Args)
 	env := cmd.Env{
-		Streams: cmd.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr},
-		Name:    name,
-		Clock:   clock.RealClock{},
-		Getenv:  os.Getenv,
+		IOStreams: cmd.Streams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+		Name:      name,
+		Clock:     clock.RealClock{},
+		Getenv:    os.Getenv,
 	}
 	return int(cmd.Execute(ctx, env, args))
 }

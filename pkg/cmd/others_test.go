@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,7 +46,7 @@ func ocm(t *testing.T, args ...string) ran {
 	t.Helper()
 	var out, talk bytes.Buffer
 	code := cmd.Execute(t.Context(), cmd.Env{
-		Streams: cmd.Streams{In: &bytes.Buffer{}, Out: &out, Err: &talk}, Name: "kubectl ocm", Clock: clock.RealClock{},
+		IOStreams: genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &talk}, Name: "kubectl ocm", Clock: clock.RealClock{},
 		Getenv: func(string) string { return "" },
 	}, args)
 	return ran{out.String(), talk.String(), int(code)}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/accept"
@@ -39,7 +40,7 @@ import (
 type Env = cli.Env
 
 // Streams are where the commands read and write.
-type Streams = cli.Streams
+type Streams = genericiooptions.IOStreams
 
 // New returns the command tree of one call.
 func New(env Env) *cobra.Command {
@@ -68,7 +69,7 @@ hub, join asks for membership of a managed cluster, accept grants it.`,
 	}
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
-	root.SetErr(env.Err)
+	root.SetErr(env.ErrOut)
 	root.SetUsageFunc(usage)
 	root.AddGroup(cli.Groups()...)
 	env.Kube.AddFlags(root.PersistentFlags())
@@ -142,7 +143,7 @@ func (v verbosity) Set(s string) error {
 }
 
 // Execute runs the command that args name and returns the exit code. Errors go
-// to env.Err as one sentence and, where there is one, a line with what to do.
+// to env.ErrOut as one sentence and, where there is one, a line with what to do.
 func Execute(ctx context.Context, env Env, args []string) cli.Code {
 	root := New(env) //nolint:contextcheck // commands get the context when they run
 	root.SetArgs(args)
@@ -189,16 +190,16 @@ func prepare(root *cobra.Command) (started *bool) {
 
 func report(env Env, cmd *cobra.Command, err error, code cli.Code) {
 	if code == cli.CodeInterrupted {
-		_, _ = fmt.Fprintln(env.Err, "Interrupted. It is safe to run the command again.")
+		_, _ = fmt.Fprintln(env.ErrOut, "Interrupted. It is safe to run the command again.")
 		return
 	}
 	// Several errors are one per line; the preflight report is indented already.
-	_, _ = fmt.Fprintln(env.Err, "Error:", strings.ReplaceAll(err.Error(), "\n", "\n  "))
+	_, _ = fmt.Fprintln(env.ErrOut, "Error:", strings.ReplaceAll(err.Error(), "\n", "\n  "))
 	var explained *cli.Explained
 	if errors.As(err, &explained) && explained.Try != "" {
-		_, _ = fmt.Fprintln(env.Err, "  Try:", explained.Try)
+		_, _ = fmt.Fprintln(env.ErrOut, "  Try:", explained.Try)
 	}
 	if code == cli.CodeUsage {
-		_, _ = fmt.Fprintf(env.Err, "  See: %s --help\n", cmd.CommandPath())
+		_, _ = fmt.Fprintf(env.ErrOut, "  See: %s --help\n", cmd.CommandPath())
 	}
 }

@@ -9,57 +9,48 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 )
 
-// width is how wide help is: that of a terminal nobody has changed.
-const width = 80
-
 // usage prints how a command is called: the synopsis, examples, subcommands by
-// section and flags, each flag's text below it so that nothing is cut off.
+// section and flags as kubectl prints them. Other than kubectl's own template it
+// fits 80 columns without a terminal and keeps the order of the commands.
 func usage(cmd *cobra.Command) error {
-	w := &lines{}
-	w.add("Usage:")
-	w.add("  %s", cmd.UseLine())
+	var text strings.Builder
+	section := func(title, format string, args ...any) {
+		_, _ = fmt.Fprintf(&text, "\n%s\n"+format+"\n", append([]any{title}, args...)...)
+	}
+	_, _ = fmt.Fprintf(&text, "Usage:\n  %s\n", cmd.UseLine())
 	if len(cmd.Aliases) > 0 {
-		w.section("Aliases:")
-		w.add("  %s", strings.Join(cmd.Aliases, ", "))
+		section("Aliases:", "  %s", strings.Join(cmd.Aliases, ", "))
 	}
 	if cmd.HasExample() {
-		w.section("Examples:")
-		w.add("%s", cmd.Example)
+		section("Examples:", "%s", cmd.Example)
 	}
-	w.commands(cmd)
+	for _, group := range append(cmd.Groups(), &cobra.Group{Title: "Commands:"}) {
+		if list := commandsOf(cmd, group.ID); list != "" {
+			section(group.Title, "%s", list)
+		}
+	}
 	if cmd.HasAvailableLocalFlags() {
-		w.section("Flags:")
-		w.flags(cmd.LocalFlags())
+		section("Flags:", "%s", flagsOf(cmd.LocalFlags()))
 	}
 	if cmd.HasAvailableInheritedFlags() {
-		w.section("Flags of every command (kubectl's other connection flags work too):")
-		w.flags(cmd.InheritedFlags())
+		section("Flags of every command (kubectl's other connection flags work too):", "%s", flagsOf(cmd.InheritedFlags()))
 	}
 	if cmd.HasAvailableSubCommands() {
-		w.add("")
-		w.add("More about a command: %s COMMAND --help", cmd.CommandPath())
+		_, _ = fmt.Fprintf(&text, "\nMore about a command: %s COMMAND --help\n", cmd.CommandPath())
 	}
-	_, err := io.WriteString(cmd.OutOrStderr(), w.text.String())
+	_, err := io.WriteString(cmd.OutOrStderr(), text.String())
 	return err
 }
 
-// lines collects a usage text.
-type lines struct{ text strings.Builder }
-
-func (l *lines) add(format string, args ...any) {
-	_, _ = fmt.Fprintf(&l.text, format+"\n", args...)
-}
-
-func (l *lines) section(title string) { l.add("\n%s", title) }
-
-// commands lists the subcommands, those of a section together.
-func (l *lines) commands(cmd *cobra.Command) {
+// commandsOf lists the subcommands of a section in the order in which they were
+// given; cobra sorts them by name.
+func commandsOf(cmd *cobra.Command, group string) string {
 	children := slices.DeleteFunc(slices.Clone(cmd.Commands()), func(c *cobra.Command) bool { return !c.IsAvailableCommand() && c.Name() != "help" })
-	// cobra sorts by name; a section shows the order in which one uses it.
 	slices.SortStableFunc(children, func(a, b *cobra.Command) int {
 		return cmp.Compare(a.Annotations[cli.OrderAnnotation], b.Annotations[cli.OrderAnnotation])
 	})
@@ -67,91 +58,23 @@ func (l *lines) commands(cmd *cobra.Command) {
 	for _, c := range children {
 		pad = max(pad, len(c.Name()))
 	}
-	list := func(title, group string) {
-		first := true
-		for _, c := range children {
-			if c.GroupID != group {
-				continue
-			}
-			if first {
-				l.section(title)
-				first = false
-			}
-			l.add("  %-*s  %s", pad, c.Name(), c.Short)
+	var lines []string
+	for _, c := range children {
+		if c.GroupID == group {
+			lines = append(lines, fmt.Sprintf("  %-*s  %s", pad, c.Name(), c.Short))
 		}
 	}
-	for _, g := range cmd.Groups() {
-		list(g.Title, g.ID)
-	}
-	list("Commands:", "")
+	return strings.Join(lines, "\n")
 }
 
-// flags lists flags, with the explanation in the line below each.
-func (l *lines) flags(set *pflag.FlagSet) {
+// flagsOf lists flags, with the explanation in the line below each.
+func flagsOf(set *pflag.FlagSet) string {
+	var text strings.Builder
+	printer := templates.NewHelpFlagPrinter(&text, cli.Columns)
 	set.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
-			return
+		if !f.Hidden {
+			printer.PrintHelpFlag(f)
 		}
-		name := "      --" + f.Name
-		if f.Shorthand != "" {
-			name = "  -" + f.Shorthand + ", --" + f.Name
-		}
-		text := f.Usage
-		if value := placeholder(f); value != "" {
-			name += " " + value
-		}
-		if shown := defaultOf(f); shown != "" {
-			text += " (default " + shown + ")"
-		}
-		l.add("%s", name)
-		l.add("%s", wrap(text, "          "))
 	})
-}
-
-// placeholder names the value of a flag.
-func placeholder(f *pflag.Flag) string {
-	switch kind := f.Value.Type(); kind {
-	case "bool":
-		return ""
-	case "stringToString":
-		return "KEY=VALUE,..."
-	case "strings", "stringSlice", "stringArray":
-		return "VALUE,..."
-	case "int", "int32", "int64":
-		return "NUMBER"
-	case "string", "duration":
-		return strings.ToUpper(kind)
-	default:
-		return kind
-	}
-}
-
-// defaultOf returns the default of a flag where it says something.
-func defaultOf(f *pflag.Flag) string {
-	if slices.Contains([]string{"", "false", "0", "0s", "[]"}, f.DefValue) {
-		return ""
-	}
-	return f.DefValue
-}
-
-// wrap breaks a text into lines that begin with indent.
-func wrap(text, indent string) string {
-	var out strings.Builder
-	column := 0
-	for word := range strings.FieldsSeq(text) {
-		switch {
-		case column == 0:
-			out.WriteString(indent)
-			column = len(indent)
-		case column+1+len(word) > width:
-			out.WriteString("\n" + indent)
-			column = len(indent)
-		default:
-			out.WriteString(" ")
-			column++
-		}
-		out.WriteString(word)
-		column += len(word)
-	}
-	return out.String()
+	return strings.TrimRight(text.String(), "\n")
 }

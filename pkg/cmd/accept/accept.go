@@ -49,7 +49,7 @@ const (
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	o := &options{env: env, out: cli.NewOutput(cli.TableFmt, cli.JSON, cli.YAML, cli.Name, cli.JSONPath), whose: ofHub}
+	o := &options{env: env, out: cli.NewOutput(cli.TableFmt, cli.Name), whose: ofHub}
 	cmd := &cobra.Command{
 		Use:   "accept [CLUSTER...]",
 		Short: "Accept clusters that ask to join the hub, or deny them",

@@ -25,7 +25,7 @@ type gcOptions struct {
 }
 
 func newGC(env cli.Env) *cobra.Command {
-	o := &gcOptions{env: env, out: cli.NewOutput(cli.TableFmt, cli.JSON, cli.YAML, cli.Name, cli.JSONPath)}
+	o := &gcOptions{env: env, out: cli.NewOutput(cli.TableFmt, cli.Name)}
 	cmd := &cobra.Command{
 		Use:   "gc",
 		Short: "Remove what earlier drivers of add-ons left on the hub",

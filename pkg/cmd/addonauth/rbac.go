@@ -25,7 +25,6 @@ type rbacOptions struct {
 
 func newRBAC(env cli.Env) *cobra.Command {
 	o := &rbacOptions{env: env}
-	out := cli.NewOutput(cli.YAML)
 	cmd := &cobra.Command{
 		Use:   "rbac --addon ADDON",
 		Short: "Print the permissions of an add-on on the hub, to start from",
@@ -56,7 +55,7 @@ is looked at, and the comments say what to fill in.`,
 	_ = cmd.RegisterFlagCompletionFunc("cluster", fleet.CompleteClusters(env))
 	_ = cmd.RegisterFlagCompletionFunc("addon", addons.CompleteNames(env))
 	cmd.MarkFlagsMutuallyExclusive("cluster", "all-clusters")
-	out.AddTo(cmd)
+	cli.NewEnum(new(cli.Format("yaml")), nil, "yaml").AddTo(cmd, "output", "o", "Output format")
 	return cmd
 }
 

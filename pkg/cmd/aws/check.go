@@ -51,7 +51,7 @@ with 3 if a check failed or is unknown.`
 
 // newCheckSide completes a command that checks a side.
 func newCheckSide(env cli.Env, flags sideFlags, steps func(*inspection) []checks.Step, cmd *cobra.Command) *cobra.Command {
-	out, timeout := cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath), cli.Timeout(checkTimeout)
+	out, timeout := cli.NewOutput(cli.Text), cli.Timeout(checkTimeout)
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		side, err := flags.wanted()

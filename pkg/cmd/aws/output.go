@@ -18,20 +18,20 @@ const (
 )
 
 func newOutput() *cli.Output {
-	return cli.NewOutput(cli.TableFmt, cli.JSON, cli.YAML, cli.Name, cli.JSONPath, cloudFormation, terraform, awsCLI)
+	return cli.NewOutput(cli.TableFmt, cli.Name, cloudFormation, terraform, awsCLI)
 }
 
 // write prints roles in the format of out.
 func write(w io.Writer, out *cli.Output, roles []identity.Role) error {
 	switch out.Format {
 	case cloudFormation:
-		return cli.NewOutput(cli.JSON).Object(w, provision.CloudFormation(roles))
+		return cli.PrintJSON(w, provision.CloudFormation(roles))
 	case terraform:
 		configuration, err := provision.Terraform(roles)
 		if err != nil {
 			return err
 		}
-		return cli.NewOutput(cli.JSON).Object(w, configuration)
+		return cli.PrintJSON(w, configuration)
 	case awsCLI:
 		script, err := provision.Commands(roles)
 		if err != nil {

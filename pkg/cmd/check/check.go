@@ -54,7 +54,7 @@ func open(env cli.Env) (*scope, error) {
 }
 
 func newHub(env cli.Env) *cobra.Command {
-	out := cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath)
+	out := cli.NewOutput(cli.Text)
 	selfTest, longest := true, limit(0)
 	cmd := &cobra.Command{
 		Use:   "hub",
@@ -77,7 +77,7 @@ func newHub(env cli.Env) *cobra.Command {
 
 func newSpoke(env cli.Env) *cobra.Command {
 	var longest limit
-	out := cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath)
+	out := cli.NewOutput(cli.Text)
 	cmd := &cobra.Command{
 		Use:     "spoke",
 		Aliases: []string{"klusterlet", "agent"},
@@ -99,7 +99,7 @@ func newSpoke(env cli.Env) *cobra.Command {
 
 func newCluster(env cli.Env) *cobra.Command {
 	var longest limit
-	out := cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath)
+	out := cli.NewOutput(cli.Text)
 	cmd := &cobra.Command{
 		Use:               "cluster NAME",
 		Short:             "Check one managed cluster, on the hub",

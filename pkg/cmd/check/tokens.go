@@ -40,7 +40,7 @@ type tokenScope struct {
 }
 
 func newTokens(env cli.Env) *cobra.Command {
-	out := cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath)
+	out := cli.NewOutput(cli.Text)
 	var flags rules.Flags
 	self := names.HubNamespace + "/" + names.TokenAuthorizer
 	cmd := &cobra.Command{

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 	"k8s.io/utils/clock"
 
@@ -66,7 +67,7 @@ func exec(ctx context.Context, t *testing.T, info string, args ...string) (strin
 	t.Helper()
 	var out bytes.Buffer
 	cmd := exchange.New(cli.Env{
-		Streams: cli.Streams{In: strings.NewReader(""), Out: &out, Err: io.Discard}, Name: "kubectl ocm",
+		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: io.Discard}, Name: "kubectl ocm",
 		Clock: clock.RealClock{}, Kube: cli.NewKube(),
 		Getenv: func(name string) string { return map[string]string{"KUBERNETES_EXEC_INFO": info}[name] },
 	})

@@ -29,7 +29,7 @@ type explainOptions struct {
 }
 
 func newExplain(env cli.Env) *cobra.Command {
-	o := &explainOptions{env: env, out: cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath)}
+	o := &explainOptions{env: env, out: cli.NewOutput(cli.Text)}
 	cmd := &cobra.Command{
 		Use:   "explain -|FILE",
 		Short: "Say what the token authorizer would make of a token, and why",

@@ -24,7 +24,7 @@ type lintOptions struct {
 }
 
 func newLint(env cli.Env) *cobra.Command {
-	o := &lintOptions{env: env, out: cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath)}
+	o := &lintOptions{env: env, out: cli.NewOutput(cli.Text)}
 	cmd := &cobra.Command{
 		Use:   "lint",
 		Short: "Say what is wrong or unwise about the rules",

@@ -30,7 +30,6 @@ type rbacOptions struct {
 
 func newRBAC(env cli.Env) *cobra.Command {
 	o := &rbacOptions{env: env}
-	out := cli.NewOutput(cli.YAML)
 	cmd := &cobra.Command{
 		Use:   "rbac",
 		Short: "Print the least permissions that the rules need on the hub",
@@ -57,7 +56,7 @@ the hub it also names the permissions that are no longer needed.`,
 	cmd.Flags().StringVar(&o.self, "service-account", names.HubNamespace+"/"+names.TokenAuthorizer, "the token authorizer's ServiceAccount, as NAMESPACE/NAME")
 	cmd.Flags().StringSliceVar(&o.namespaces, "target-namespaces", nil, "namespaces of the hub, to spell patterns out; those that exist by default")
 	cmd.Flags().StringSliceVar(&o.clusters, "clusters", nil, `clusters that the defaults' rules are for; all managed clusters by default`)
-	out.AddTo(cmd)
+	cli.NewEnum(new(cli.Format("yaml")), nil, "yaml").AddTo(cmd, "output", "o", "Output format")
 	return cmd
 }
 

@@ -26,7 +26,7 @@ type trial struct {
 }
 
 func newTest(env cli.Env) *cobra.Command {
-	t := &trial{env: env, chain: explainOptions{out: cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath)}, made: &explanation{}}
+	t := &trial{env: env, chain: explainOptions{out: cli.NewOutput(cli.Text)}, made: &explanation{}}
 	cmd := &cobra.Command{
 		Use:   "test --context CONTEXT --as NAMESPACE/NAME",
 		Short: "Try an exchange, and ask the hub who it is",

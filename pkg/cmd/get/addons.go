@@ -27,7 +27,7 @@ type addOnOptions struct {
 func newAddOns(env cli.Env) *cobra.Command {
 	o := &addOnOptions{
 		env: env,
-		out: cli.NewOutput(cli.TableFmt, cli.Wide, treeFormat, cli.JSON, cli.YAML, cli.Name, cli.JSONPath),
+		out: cli.NewOutput(cli.TableFmt, cli.Wide, treeFormat, cli.Name),
 	}
 	cmd := &cobra.Command{
 		Use:     "addons [ADDON...]",

@@ -36,7 +36,7 @@ type clusterOptions struct {
 func newClusters(env cli.Env) *cobra.Command {
 	o := &clusterOptions{
 		env: env,
-		out: cli.NewOutput(cli.TableFmt, cli.Wide, treeFormat, cli.JSON, cli.YAML, cli.Name, cli.JSONPath),
+		out: cli.NewOutput(cli.TableFmt, cli.Wide, treeFormat, cli.Name),
 	}
 	cmd := &cobra.Command{
 		Use:     "clusters [CLUSTER...]",

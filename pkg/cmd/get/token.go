@@ -32,7 +32,7 @@ type tokenOptions struct {
 }
 
 func newToken(env cli.Env) *cobra.Command {
-	o := &tokenOptions{env: env, out: cli.NewOutput(cli.Text, tokenFormat, commandFormat, cli.JSON, cli.YAML, cli.JSONPath)}
+	o := &tokenOptions{env: env, out: cli.NewOutput(cli.Text, tokenFormat, commandFormat)}
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Create a bootstrap token and print the join command",

@@ -55,7 +55,7 @@ type cleanupFlags struct {
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	o := &options{env: env, out: cli.NewOutput(cli.Text, cli.JSON, cli.YAML), gates: flags.NewGates(install.HubFeatures())}
+	o := &options{env: env, out: cli.NewOutput(cli.Text), gates: flags.NewGates(install.HubFeatures())}
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Make a cluster the hub",

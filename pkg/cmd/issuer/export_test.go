@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
@@ -33,8 +34,8 @@ func run(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, talk bytes.Buffer
 	env := cli.Env{
-		Streams: cli.Streams{In: strings.NewReader(""), Out: &out, Err: &talk},
-		Name:    "kubectl ocm", Kube: cli.NewKube(), Clock: clock.RealClock{},
+		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &talk},
+		Name:      "kubectl ocm", Kube: cli.NewKube(), Clock: clock.RealClock{},
 	}
 	cmd := issuer.New(env)
 	cmd.SetArgs(args)

@@ -22,7 +22,7 @@ type showOptions struct {
 }
 
 func newShow(env cli.Env) *cobra.Command {
-	o := &showOptions{env: env, out: cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath)}
+	o := &showOptions{env: env, out: cli.NewOutput(cli.Text)}
 	cmd := &cobra.Command{
 		Use:               "show CLUSTER",
 		Short:             "Show the token issuer of one cluster with its keys, on the hub",

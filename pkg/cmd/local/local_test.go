@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
@@ -23,7 +24,7 @@ func run(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, talk bytes.Buffer
 	cmd := local.New(cli.Env{
-		Streams: cli.Streams{Out: &out, Err: &talk}, Name: "kubectl ocm", Clock: clock.RealClock{},
+		IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &talk}, Name: "kubectl ocm", Clock: clock.RealClock{},
 		Getenv: func(string) string { return "" },
 	})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true

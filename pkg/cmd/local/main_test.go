@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
 		cmd := local.New(cli.Env{
-			Streams: cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, Name: "kubectl ocm",
+			IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, Name: "kubectl ocm",
 			Clock: clock.RealClock{}, Getenv: os.Getenv,
 		})
 		cmd.SetArgs(os.Args[2:])

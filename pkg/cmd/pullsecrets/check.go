@@ -23,7 +23,7 @@ import (
 )
 
 func newCheck(env cli.Env) *cobra.Command {
-	out := cli.NewOutput(cli.Text, cli.JSON, cli.YAML)
+	out := cli.NewOutput(cli.Text)
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check whether image pulls will work",

@@ -26,7 +26,7 @@ type options struct {
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	o := &options{env: env, out: cli.NewOutput(cli.Text, cli.JSON, cli.YAML, cli.JSONPath)}
+	o := &options{env: env, out: cli.NewOutput(cli.Text)}
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this binary and of the cluster",

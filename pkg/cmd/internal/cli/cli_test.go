@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -226,7 +227,7 @@ func TestProgressWithoutATerminalIsOneLinePerStep(t *testing.T) {
 	t.Parallel()
 	var talk bytes.Buffer
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
-	env := cli.Env{Streams: cli.Streams{Err: &talk}, Clock: clk}
+	env := cli.Env{IOStreams: genericiooptions.IOStreams{ErrOut: &talk}, Clock: clk}
 	failure := errors.New("no")
 	err := env.Progress().Step(t.Context(), "Doing it", func(_ context.Context, say cli.Say) error {
 		say("waiting for %s", "x")

@@ -33,8 +33,8 @@ func (e *Enum[T]) String() string {
 	return string(*e.target)
 }
 
-// Type implements pflag.Value: help shows the choices.
-func (e *Enum[T]) Type() string { return strings.Join(e.choices(), "|") }
+// Type implements pflag.Value.
+func (e *Enum[T]) Type() string { return "string" }
 
 // Set implements pflag.Value.
 func (e *Enum[T]) Set(s string) error {
@@ -65,7 +65,7 @@ func (e *Enum[T]) choices() []string {
 
 // AddTo registers the flag and its completion on a command.
 func (e *Enum[T]) AddTo(cmd *cobra.Command, name, shorthand, usage string) *pflag.Flag {
-	return addValue(cmd, e, e.choices(), name, shorthand, usage)
+	return addValue(cmd, e, e.choices(), name, shorthand, usage+oneOf(e.choices()))
 }
 
 // EnumSlice is a flag value that is a comma separated list of choices; the flag
@@ -96,7 +96,7 @@ func (e *EnumSlice[T]) String() string {
 }
 
 // Type implements pflag.Value.
-func (e *EnumSlice[T]) Type() string { return strings.Join(e.enum.choices(), "|") + ",..." }
+func (e *EnumSlice[T]) Type() string { return "strings" }
 
 // Set implements pflag.Value.
 func (e *EnumSlice[T]) Set(s string) error {
@@ -114,8 +114,11 @@ func (e *EnumSlice[T]) Set(s string) error {
 
 // AddTo registers the flag and its completion on a command.
 func (e *EnumSlice[T]) AddTo(cmd *cobra.Command, name, shorthand, usage string) *pflag.Flag {
-	return addValue(cmd, e, e.enum.choices(), name, shorthand, usage)
+	return addValue(cmd, e, e.enum.choices(), name, shorthand, usage+oneOf(e.enum.choices()))
 }
+
+// oneOf ends the usage text of a flag with its choices.
+func oneOf(choices []string) string { return ". One of: " + strings.Join(choices, ", ") }
 
 func addValue(cmd *cobra.Command, value pflag.Value, choices []string, name, shorthand, usage string) *pflag.Flag {
 	flag := cmd.Flags().VarPF(value, name, shorthand, usage)

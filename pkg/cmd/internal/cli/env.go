@@ -2,19 +2,13 @@ package cli
 
 import (
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/kubectl/pkg/util/term"
 	"k8s.io/utils/clock"
 )
-
-// Streams are where a command reads and writes.
-type Streams struct {
-	In  io.Reader
-	Out io.Writer
-	Err io.Writer
-}
 
 // Clusteradm is the name under which the commands stand in for clusteradm.
 const Clusteradm = "clusteradm"
@@ -22,7 +16,7 @@ const Clusteradm = "clusteradm"
 // Env is what a command is given by the process it runs in. It is passed by
 // value; the commands of one tree share Kube.
 type Env struct {
-	Streams
+	genericiooptions.IOStreams
 
 	// Name is how the user called us, as it is typed: "kubectl ocm" or
 	// Clusteradm. Help, examples and next steps use it.
@@ -36,22 +30,15 @@ type Env struct {
 }
 
 // Interactive reports whether a person can be asked: both ends are a terminal.
-func (e Env) Interactive() bool { return isTerminal(e.In) && isTerminal(e.Err) }
+func (e Env) Interactive() bool { return printers.IsTerminal(e.In) && printers.IsTerminal(e.ErrOut) }
 
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// terminalWidth is how many columns a terminal has now. One that does not say is
-// taken for a terminal that nobody has changed.
-func terminalWidth(stream any) int {
-	if f, ok := stream.(*os.File); ok {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-			return width
-		}
+// terminalWidth is how many columns a terminal has now, or the default where it
+// does not say.
+func terminalWidth(stream io.Writer) int {
+	if size := (term.TTY{Out: stream}).GetSize(); size != nil && size.Width > 0 {
+		return int(size.Width)
 	}
-	return columns
+	return Columns
 }
 
 // Group puts a command into a section of the help.

@@ -24,7 +24,7 @@ func (e Env) Kubectl(args ...string) string { return e.line("kubectl", args, Con
 
 func (e Env) line(program string, args []string, other Context) string {
 	if other == (Context{}) && e.Kube != nil {
-		other = Context{Kubeconfig: e.Kube.path, Name: e.Kube.overrides.CurrentContext}
+		other = e.Kube.chosen()
 	}
 	return line(program, other.add(args...))
 }

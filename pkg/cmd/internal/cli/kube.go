@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -20,23 +21,29 @@ import (
 // Kube is how a command reaches a cluster: kubectl's connection flags and the
 // dry-run mode. The zero value is not usable; see NewKube.
 type Kube struct {
-	path      string
-	overrides clientcmd.ConfigOverrides
-	dryRun    DryRun
+	flags  *genericclioptions.ConfigFlags
+	dryRun DryRun
 }
 
 // NewKube returns the settings of a tree before its flags are parsed.
-func NewKube() *Kube { return &Kube{dryRun: DryRunNone} }
+func NewKube() *Kube {
+	k := &Kube{dryRun: DryRunNone}
+	k.flags = k.connection()
+	return k
+}
 
-// AddFlags registers kubectl's connection flags. All but the two that everybody
-// uses are left out of the usage texts; kubectl documents them.
+// connection returns kubectl's connection flags, whose connections are guarded.
+// The namespace is a flag of the commands that have one, and nothing is cached.
+func (k *Kube) connection() *genericclioptions.ConfigFlags {
+	flags := genericclioptions.NewConfigFlags(false).WithWrapConfigFn(k.Guard)
+	flags.Namespace, flags.CacheDir = nil, nil
+	return flags
+}
+
+// AddFlags registers kubectl's connection flags. The usage texts show only the
+// two that are used most; kubectl documents the others.
 func (k *Kube) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&k.path, "kubeconfig", "", "path to the kubeconfig file")
-	names := clientcmd.RecommendedConfigOverrideFlags("")
-	names.ContextOverrideFlags.Namespace = clientcmd.FlagInfo{}
-	names.ClusterOverrideFlags.ProxyURL = clientcmd.FlagInfo{}
-	names.CurrentContext.Description = "kubeconfig context to use"
-	clientcmd.BindOverrideFlags(&k.overrides, flags, names)
+	k.flags.AddFlags(flags)
 	shown := []string{"kubeconfig", "context"}
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shown, f.Name) })
 }
@@ -88,46 +95,57 @@ type Context struct {
 	Name       string
 }
 
-// Loader returns the kubeconfig that the flags choose.
-func (k *Kube) Loader() clientcmd.ClientConfig { return k.LoaderFor(Context{}) }
-
-// LoaderFor returns the kubeconfig of another cluster. The other connection
-// flags belong to the cluster that --context names and are not used for it.
-func (k *Kube) LoaderFor(other Context) clientcmd.ClientConfig {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = k.path
-	overrides := k.overrides
-	if other != (Context{}) {
-		overrides = clientcmd.ConfigOverrides{CurrentContext: other.Name, Timeout: k.overrides.Timeout}
-		if other.Kubeconfig != "" {
-			rules.ExplicitPath = other.Kubeconfig
-		}
-	}
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &overrides)
-}
-
-// At returns the settings of a call whose flags choose another cluster: an empty
-// Context is the current one of the kubeconfig.
+// At returns the settings of a call whose flags choose another cluster; an empty
+// Context is the current one of the kubeconfig. The other connection flags belong
+// to the cluster that --context names and are not used for it.
 func (k *Kube) At(other Context) *Kube {
-	chosen := *k
-	chosen.overrides = clientcmd.ConfigOverrides{CurrentContext: other.Name, Timeout: k.overrides.Timeout}
-	if other.Kubeconfig != "" {
-		chosen.path = other.Kubeconfig
-	}
-	return &chosen
+	chosen := &Kube{dryRun: k.dryRun}
+	chosen.flags = chosen.connection()
+	chosen.flags.Timeout, chosen.flags.Context = k.flags.Timeout, &other.Name
+	chosen.flags.KubeConfig = new(cmp.Or(other.Kubeconfig, *k.flags.KubeConfig))
+	return chosen
 }
+
+// of returns the settings for another cluster, or k where none is named.
+func (k *Kube) of(other Context) *Kube {
+	if other == (Context{}) {
+		return k
+	}
+	return k.At(other)
+}
+
+// chosen is the kubeconfig and the context that the flags name.
+func (k *Kube) chosen() Context {
+	return Context{Kubeconfig: *k.flags.KubeConfig, Name: *k.flags.Context}
+}
+
+// Loader returns the kubeconfig that the flags choose.
+func (k *Kube) Loader() clientcmd.ClientConfig { return k.flags.ToRawKubeConfigLoader() }
+
+// LoaderFor returns the kubeconfig of another cluster.
+func (k *Kube) LoaderFor(other Context) clientcmd.ClientConfig { return k.of(other).Loader() }
 
 // Config returns the connection to the cluster that the flags choose.
-func (k *Kube) Config() (*rest.Config, error) { return k.ConfigFor(Context{}) }
+func (k *Kube) Config() (*rest.Config, error) {
+	config, err := k.flags.ToRESTConfig()
+	if err == nil && config.Host == clientcmd.ClusterDefaults.Server && k.unconfigured() {
+		err = genericclioptions.ErrEmptyConfig
+	}
+	if err != nil {
+		return nil, explainLoading(err, *k.flags.KubeConfig)
+	}
+	return config, nil
+}
+
+// unconfigured reports whether no kubeconfig and no flag names a server: kubectl
+// tries a port of this machine then.
+func (k *Kube) unconfigured() bool {
+	raw, err := k.Loader().RawConfig()
+	return err == nil && len(raw.Clusters) == 0 && *k.flags.APIServer == ""
+}
 
 // ConfigFor returns the connection to another cluster.
-func (k *Kube) ConfigFor(other Context) (*rest.Config, error) {
-	config, err := k.LoaderFor(other).ClientConfig()
-	if err != nil {
-		return nil, explainLoading(err, cmp.Or(other.Kubeconfig, k.path))
-	}
-	return k.Guard(config), nil
-}
+func (k *Kube) ConfigFor(other Context) (*rest.Config, error) { return k.of(other).Config() }
 
 // Guard puts the dry-run mode of this call, our user agent and no client-side
 // rate limit into a connection. Every connection of a command goes through it.
@@ -148,16 +166,16 @@ func (k *Kube) Guard(config *rest.Config) *rest.Config {
 }
 
 // Client returns a client for the cluster that the flags choose.
-func (k *Kube) Client() (client.WithWatch, error) { return k.ClientFor(Context{}) }
-
-// ClientFor returns a client for another cluster.
-func (k *Kube) ClientFor(other Context) (client.WithWatch, error) {
-	config, err := k.ConfigFor(other)
+func (k *Kube) Client() (client.WithWatch, error) {
+	config, err := k.Config()
 	if err != nil {
 		return nil, err
 	}
 	return NewClient(config)
 }
+
+// ClientFor returns a client for another cluster.
+func (k *Kube) ClientFor(other Context) (client.WithWatch, error) { return k.of(other).Client() }
 
 // NewClient returns a client that speaks our scheme.
 func NewClient(config *rest.Config) (client.WithWatch, error) {
@@ -169,21 +187,17 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 }
 
 // Target names the cluster that the flags choose, for messages.
-func (k *Kube) Target() (contextName, server string) { return k.TargetOf(Context{}) }
-
-// TargetOf names another cluster, for messages.
-func (k *Kube) TargetOf(other Context) (contextName, server string) {
-	raw, err := k.LoaderFor(other).RawConfig()
+func (k *Kube) Target() (contextName, server string) {
+	raw, err := k.Loader().RawConfig()
 	if err != nil {
 		return "", ""
 	}
-	chosen := other.Name
-	if other == (Context{}) {
-		chosen = k.overrides.CurrentContext
-	}
-	contextName = cmp.Or(chosen, raw.CurrentContext)
+	contextName = cmp.Or(*k.flags.Context, raw.CurrentContext)
 	return contextName, serverOf(raw, contextName)
 }
+
+// TargetOf names another cluster, for messages.
+func (k *Kube) TargetOf(other Context) (contextName, server string) { return k.of(other).Target() }
 
 func serverOf(config clientcmdapi.Config, contextName string) string {
 	if c, ok := config.Contexts[contextName]; ok {

@@ -10,63 +10,61 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/printers"
 )
 
 // Format is an output format.
 type Format string
 
-// The output formats. The last three are followed by "=" and a template.
+// The output formats of the commands. The machine formats are kubectl's and are
+// not listed here.
 const (
-	Text          Format = "text"
-	TableFmt      Format = "table"
-	Wide          Format = "wide"
-	JSON          Format = "json"
-	YAML          Format = "yaml"
-	Name          Format = "name"
-	JSONPath      Format = "jsonpath"
-	GoTemplate    Format = "go-template"
-	CustomColumns Format = "custom-columns"
+	Text     Format = "text"
+	TableFmt Format = "table"
+	Wide     Format = "wide"
+	Name     Format = "name"
 )
 
-// templated reports whether a format is followed by a template.
-func (f Format) templated() bool { return f == JSONPath || f == GoTemplate || f == CustomColumns }
+const (
+	jsonPathPrefix      = "jsonpath="
+	customColumnsPrefix = "custom-columns="
+)
 
-// Output is the value of -o.
+// Output is the value of -o: a format of the command, or one of kubectl's machine
+// formats (json, yaml, jsonpath and the like).
 type Output struct {
+	// Format is the chosen format, with its template.
 	Format Format
-	valid  []Format
-	// object prints an object by the template.
-	object func(io.Writer, any) error
+	own    []Format
+	// printer prints a machine format; nil for the formats of the command.
+	printer printers.ResourcePrinter
 }
 
 var _ pflag.Value = (*Output)(nil)
 
-// NewOutput returns an output flag; the first format is the default. Where
-// JSONPath is valid, the other templates are.
-func NewOutput(valid ...Format) *Output {
-	if slices.Contains(valid, JSONPath) {
-		valid = append(valid, GoTemplate, CustomColumns)
-	}
-	return &Output{Format: valid[0], valid: valid}
-}
+// NewOutput returns an output flag with the formats of a command, the first of
+// which is the default, and every machine format.
+func NewOutput(own ...Format) *Output { return &Output{Format: own[0], own: own} }
 
 // ListOutput is the output flag of a command that prints a list of objects.
-func ListOutput() *Output { return NewOutput(TableFmt, Wide, JSON, YAML, Name, JSONPath) }
+func ListOutput() *Output { return NewOutput(TableFmt, Wide, Name) }
 
 // AddTo registers -o on a command.
 func (o *Output) AddTo(cmd *cobra.Command) {
-	addValue(cmd, o, o.choices("="), "output", "o", "output format: "+strings.Join(o.choices("=..."), ", "))
+	addValue(cmd, o, o.choices("="), "output", "o", "Output format"+oneOf(o.choices("=...")))
 }
 
-// choices are the valid formats, with what follows the templated ones.
+// choices are the valid formats; those that need a template are followed by it.
 func (o *Output) choices(template string) []string {
-	choices := make([]string, len(o.valid))
-	for i, f := range o.valid {
-		choices[i] = string(f)
-		if f.templated() {
-			choices[i] += template
-		}
+	var choices []string
+	for _, format := range o.own {
+		choices = append(choices, string(format))
+	}
+	choices = append(choices, genericclioptions.NewJSONYamlPrintFlags().AllowedFormats()...)
+	for _, format := range []string{"jsonpath", "jsonpath-as-json", "jsonpath-file", "go-template", "go-template-file", "custom-columns"} {
+		choices = append(choices, format+template)
 	}
 	return choices
 }
@@ -75,70 +73,80 @@ func (o *Output) choices(template string) []string {
 func (o *Output) String() string { return string(o.Format) }
 
 // Type implements pflag.Value.
-func (o *Output) Type() string { return "FORMAT" }
+func (o *Output) Type() string { return "string" }
 
 // Set implements pflag.Value.
 func (o *Output) Set(s string) error {
-	name, template, hasTemplate := strings.Cut(s, "=")
-	format := Format(name)
-	if !slices.Contains(o.valid, format) || hasTemplate != format.templated() {
-		return fmt.Errorf("must be one of %s", strings.Join(o.choices("=..."), ", "))
-	}
-	var err error
-	switch format {
-	case JSONPath:
-		o.object, err = jsonPath(template)
-	case GoTemplate:
-		o.object, err = goTemplate(template)
-	case CustomColumns:
-		o.object, err = customColumns(template)
-	default:
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	o.Format = format
-	return nil
-}
-
-// Object prints v as JSON, YAML or by the template. It is for the machine formats
-// only.
-func (o *Output) Object(w io.Writer, v any) error {
-	data, err := encode(v)
-	if err != nil {
-		return fmt.Errorf("encode output: %w", err)
-	}
-	switch {
-	case o.Format == YAML:
-		if data, err = yaml.JSONToYAML(data); err != nil {
-			return fmt.Errorf("encode output: %w", err)
-		}
-	case o.object != nil:
-		var plain any
-		if err := json.Unmarshal(data, &plain); err != nil {
-			return fmt.Errorf("encode output: %w", err)
-		}
-		if err := o.object(w, plain); err != nil {
-			return Usagef("%s: %v", o.Format, err)
-		}
+	if slices.Contains(o.own, Format(s)) {
+		o.Format, o.printer = Format(s), nil
 		return nil
 	}
-	_, err = w.Write(data)
-	return err
+	printer, err := newPrinter(s)
+	name, _, templated := strings.Cut(s, "=")
+	switch {
+	case err == nil:
+		o.Format, o.printer = Format(s), printer
+		return nil
+	case !templated || genericclioptions.IsNoCompatiblePrinterError(err):
+		return fmt.Errorf("must be one of %s", strings.Join(o.choices("=..."), ", "))
+	default:
+		return fmt.Errorf("%s: %w", name, err)
+	}
 }
 
-// encode returns indented JSON that keeps <, > and &: it is read by people and
-// put into shells, not into HTML.
-func encode(v any) ([]byte, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	err := encoder.Encode(v)
-	return out.Bytes(), err
+// newPrinter returns the printer of a machine format. A field that an object does
+// not have is an error in a JSONPath, so that a script notices a wrong path.
+func newPrinter(format string) (printers.ResourcePrinter, error) {
+	if spec, ok := strings.CutPrefix(format, customColumnsPrefix); ok {
+		return newCustomColumns(spec)
+	}
+	if path, ok := strings.CutPrefix(format, jsonPathPrefix); ok {
+		format = jsonPathPrefix + braced(path)
+	}
+	templates := genericclioptions.NewKubeTemplatePrintFlags()
+	templates.JSONPathPrintFlags.AllowMissingKeys = new(false)
+	flags := genericclioptions.PrintFlags{
+		JSONYamlPrintFlags:   genericclioptions.NewJSONYamlPrintFlags(),
+		TemplatePrinterFlags: templates,
+		OutputFormat:         &format,
+	}
+	return flags.ToPrinter()
 }
 
 // Machine reports whether the format is made for programs.
-func (o *Output) Machine() bool {
-	return o.Format == JSON || o.Format == YAML || o.Format.templated()
+func (o *Output) Machine() bool { return o.printer != nil }
+
+// Object prints v in a machine format.
+func (o *Output) Object(w io.Writer, v any) error {
+	object, err := document(v)
+	if err != nil {
+		return err
+	}
+	if err := o.printer.PrintObj(object, w); err != nil {
+		// What follows is the whole object, in which there may be a token.
+		problem, _, _ := strings.Cut(err.Error(), " Printing more information")
+		return Usagef("%s", problem)
+	}
+	return nil
+}
+
+// PrintJSON prints v as JSON.
+func PrintJSON(w io.Writer, v any) error {
+	object, err := document(v)
+	if err != nil {
+		return err
+	}
+	return (&printers.JSONPrinter{}).PrintObj(object, w)
+}
+
+// document returns a value as an object that the printers take. It keeps <, > and
+// &: the output is read by people and put into shells, not into HTML.
+func document(v any) (*runtime.Unknown, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode output: %w", err)
+	}
+	return &runtime.Unknown{Raw: bytes.TrimSpace(out.Bytes())}, nil
 }

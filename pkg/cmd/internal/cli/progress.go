@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/utils/clock"
 )
 
@@ -33,7 +34,7 @@ type Progress struct {
 
 // Progress returns the progress of this command.
 func (e Env) Progress() *Progress {
-	p := &Progress{out: e.Err, tty: isTerminal(e.Err), clock: e.Clock}
+	p := &Progress{out: e.ErrOut, tty: printers.IsTerminal(e.ErrOut), clock: e.Clock}
 	if e.Kube != nil {
 		p.suffix = e.Kube.DryRunSuffix()
 	}
@@ -57,11 +58,11 @@ func (p *Progress) Step(ctx context.Context, title string, fn func(context.Conte
 // Say prints a line of talk.
 func (e Env) Say(format string, args ...any) {
 	before := ""
-	if isTerminal(e.Err) {
+	if printers.IsTerminal(e.ErrOut) {
 		// A step may be drawn in this line; it draws itself again below.
 		before = eraseLine
 	}
-	_, _ = fmt.Fprintf(e.Err, before+format+"\n", args...)
+	_, _ = fmt.Fprintf(e.ErrOut, before+format+"\n", args...)
 }
 
 // Warn prints a line that a person should not miss.

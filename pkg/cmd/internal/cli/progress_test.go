@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
@@ -27,7 +28,7 @@ func TestProgressLineFitsTheTerminal(t *testing.T) {
 	const title = "Waiting for the deployments"
 	term := terminal.Open(t, 80)
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
-	env := cli.Env{Streams: cli.Streams{Err: term.TTY}, Clock: clk}
+	env := cli.Env{IOStreams: genericiooptions.IOStreams{ErrOut: term.TTY}, Clock: clk}
 	err := env.Progress().Step(t.Context(), title, func(_ context.Context, say cli.Say) error {
 		say("pod %s, of a namespace with a long name, is not ready:\nthe image cannot be pulled \x1b[2J %s", strings.Repeat("x", 100), "世界")
 		for _, columns := range []uint16{80, 40, 200, 10, 300} {
@@ -60,7 +61,7 @@ func TestSeveralSpeakAtOnce(t *testing.T) {
 	t.Parallel()
 	const speakers, times = 4, 50
 	var out strings.Builder // It is not made for several writers.
-	env := cli.Env{Streams: cli.Streams{Err: &out}, Clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
+	env := cli.Env{IOStreams: genericiooptions.IOStreams{ErrOut: &out}, Clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
 	err := env.Progress().Step(t.Context(), "Waiting", func(_ context.Context, say cli.Say) error {
 		var all sync.WaitGroup
 		for speaker := range speakers {
@@ -110,7 +111,7 @@ func TestTalkDuringAStepHasItsOwnLine(t *testing.T) {
 	t.Parallel()
 	term := terminal.Open(t, 80)
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
-	env := cli.Env{Streams: cli.Streams{Err: term.TTY}, Clock: clk}
+	env := cli.Env{IOStreams: genericiooptions.IOStreams{ErrOut: term.TTY}, Clock: clk}
 	err := env.Progress().Step(t.Context(), "Verifying", func(context.Context, cli.Say) error {
 		draw(t, term, clk)
 		env.Warn("the clocks differ by %s", time.Minute)

@@ -96,7 +96,7 @@ func (e Env) survey() ([]survey.AskOpt, bool) {
 		return nil, false
 	}
 	in, inOK := e.In.(*os.File)
-	out, outOK := e.Err.(*os.File)
+	out, outOK := e.ErrOut.(*os.File)
 	return []survey.AskOpt{survey.WithStdio(in, out, out)}, inOK && outOK
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/terminal"
@@ -17,7 +19,7 @@ func TestConfirmOnATerminalAsks(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]cli.Code{"y": cli.CodeDone, "yes": cli.CodeDone, "n": cli.CodeBlocked, "": cli.CodeBlocked} {
 		term := terminal.Open(t, 80)
-		env := cli.Env{Streams: cli.Streams{In: term.TTY, Err: term.TTY}, Kube: cli.NewKube()}
+		env := cli.Env{IOStreams: genericiooptions.IOStreams{In: term.TTY, ErrOut: term.TTY}, Kube: cli.NewKube()}
 		ended := make(chan error)
 		go func() { ended <- env.Confirm(false, "Remove it?") }()
 		await.Condition(t, time.Minute, "the question", func(context.Context) (bool, error) {
@@ -33,7 +35,7 @@ func TestConfirmOnATerminalAsks(t *testing.T) {
 // TestConfirmWithoutATerminalNeedsYes is about scripts.
 func TestConfirmWithoutATerminalNeedsYes(t *testing.T) {
 	t.Parallel()
-	env := cli.Env{Name: "kubectl ocm", Streams: cli.Streams{In: &bytes.Buffer{}, Err: &bytes.Buffer{}}, Kube: cli.NewKube()}
+	env := cli.Env{Name: "kubectl ocm", IOStreams: genericiooptions.IOStreams{In: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}, Kube: cli.NewKube()}
 	if err := env.Confirm(false, "Remove it?"); cli.ExitCode(err) != cli.CodeUsage || !strings.Contains(cli.HintOf(err), "--yes") {
 		t.Errorf("nothing was asked and nothing said: %v", err)
 	}

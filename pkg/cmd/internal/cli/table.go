@@ -101,8 +101,8 @@ func YesNo(b bool) string {
 	return map[bool]string{true: "yes", false: "no"}[b]
 }
 
-// columns is how wide a terminal is that nobody has changed.
-const columns = 80
+// Columns is the default width of a terminal, which help and findings fit.
+const Columns = 80
 
 // Fold breaks a text into lines of a terminal's width; all but the first begin
 // with indent, the first with the spaces that text has.
@@ -112,7 +112,7 @@ func Fold(text, indent string) string {
 	out.WriteString(first)
 	used, between := len(first), ""
 	for word := range strings.FieldsSeq(text) {
-		if between != "" && used+len(between)+len(word) > columns {
+		if between != "" && used+len(between)+len(word) > Columns {
 			between = "\n" + indent
 			used = len(indent) - len(between)
 		}

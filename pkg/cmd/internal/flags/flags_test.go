@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
@@ -105,7 +105,7 @@ func TestFlagsWithoutMeaning(t *testing.T) {
 	t.Parallel()
 	var talk bytes.Buffer
 	cmd := &cobra.Command{Use: "x"}
-	compat := flags.AddCompat(cli.Env{Streams: cli.Streams{Err: &talk}}, cmd,
+	compat := flags.AddCompat(cli.Env{IOStreams: genericiooptions.IOStreams{ErrOut: &talk}}, cmd,
 		map[string]string{"old": "it is gone"}, map[string]string{"bad": "use good"})
 	if err := cmd.ParseFlags([]string{"--old", "1.2"}); err != nil {
 		t.Fatal(err)

@@ -31,8 +31,8 @@ func CheckEndpoints(config aws.Config) error {
 // Client makes calls for one EKS cluster, as a rule a hub. It is safe for concurrent use.
 type Client struct {
 	hub awsarn.Cluster
-	iam *iam.Client
-	eks *eks.Client
+	iam iamCalls
+	eks eksCalls
 }
 
 // New returns a client for a hub, in the hub's region whatever region config has.
@@ -40,7 +40,7 @@ type Client struct {
 func New(config aws.Config, hub awsarn.Cluster) *Client {
 	config = renewing(config.Copy())
 	config.Region = hub.Region
-	return &Client{hub: hub, iam: iam.NewFromConfig(config), eks: eks.NewFromConfig(config)}
+	return &Client{hub: hub, iam: newIAM(iam.NewFromConfig(config)), eks: newEKS(eks.NewFromConfig(config))}
 }
 
 // Authentication is what authenticates users of an EKS cluster. An EKS cluster
