@@ -58,8 +58,9 @@ var imports = map[string][]string{
 	"pkg/legacytoken":           contract,
 	"pkg/local":                 leaves,
 
-	"pkg/cmd":         {"pkg", "manifests"},
-	"cmd/kubectl-ocm": {"pkg/cmd"},
+	"pkg/cmd":                    {"pkg", "manifests"},
+	"cmd/kubectl-ocm":            {"pkg/cmd"},
+	"cmd/generate-cli-reference": {"pkg/cmd"},
 
 	// Test support may use anything, and nothing but tests may use it.
 	"pkg/test": {"pkg", "manifests"},
