@@ -52,38 +52,39 @@ func New(env cli.Env) *cobra.Command {
 	o := &options{env: env, out: cli.NewOutput(cli.TableFmt, cli.Name), whose: ofHub}
 	cmd := &cobra.Command{
 		Use:   "accept [CLUSTER...]",
-		Short: "Accept clusters that ask to join the hub, or deny them",
-		Long: `Accept clusters that ask to join the hub, or deny them.
+		Short: "Accept or deny clusters that request to join the hub",
+		Long: `Accept or deny clusters that request to join the hub.
 
-The command shows who asks with which key. The same fingerprint is printed by
-join on the managed cluster. When two requesters or two keys claim one name,
-none is accepted until one is chosen with --fingerprint.
+The command prints the requester and the key fingerprint of each request. On the
+managed cluster, join prints the same fingerprint. If two requesters or two keys
+request the same name, the command accepts none of them until you choose one
+with --fingerprint.
 
-An EKS cluster that registers with AWS has no key: the command shows its ARN,
-its account and the IAM role that the hub will trust. With --registration-auth a
-cluster changes between certificates and AWS; it keeps its name and its
-ManifestWorks, and its credential before is worthless from then on.
+An EKS cluster that registers with AWS has no key: the command prints its ARN,
+its account and the IAM role that the hub will trust. --registration-auth
+changes a cluster between client certificates and AWS. The cluster keeps its
+name and its ManifestWorks; its earlier credential loses its access.
 
-The hub controller makes the role of such a cluster in AWS, and removes it.
-Where it has no AWS role that may, --aws-credentials own does both with your AWS
-credentials, which are found as every AWS SDK finds them.`,
-		Example: fmt.Sprintf(`  # Accept a cluster, waiting for its request if need be
+The hub controller creates and deletes the IAM role of such a cluster. If the
+controller has no AWS role that allows it, --aws-credentials own uses your AWS
+credentials, which are looked up as the AWS SDK does.`,
+		Example: fmt.Sprintf(`  # Accept a cluster, and wait for its request and its certificate
   %[1]s accept cluster1 --wait
 
-  # Accept everything that waits and is not ambiguous
+  # Accept all clusters whose requests do not conflict
   %[1]s accept --all-pending
 
-  # Refuse a request
+  # Deny a cluster
   %[1]s accept cluster1 --deny
 
-  # Let a cluster that registered with certificates register with AWS
+  # Change a cluster from client certificates to AWS
   %[1]s accept cluster1 --registration-auth awsirsa \
       --managed-cluster-arn arn:aws:eks:us-east-2:222222222222:cluster/cluster1
 
-  # Accept it with your AWS credentials, where the hub controller has no role
+  # Accept it with your AWS credentials, if the hub controller has no role
   AWS_PROFILE=hub-admin %[1]s accept cluster1 --aws-credentials own
 
-  # And back, with the fingerprint that join printed
+  # Change it back, with the fingerprint that join printed
   %[1]s accept cluster1 --registration-auth csr --fingerprint SHA256:...`, env.Name),
 		ValidArgsFunction: fleet.CompleteClusters(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -100,22 +101,22 @@ credentials, which are found as every AWS SDK finds them.`,
 
 func (o *options) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringSliceVarP(&o.clusters, "clusters", "c", nil, "names of the clusters, separated by commas")
+	flags.StringSliceVarP(&o.clusters, "clusters", "c", nil, "Names of the clusters, separated by commas")
 	cli.AliasFlag(cmd, "cluster", "clusters")
-	flags.BoolVar(&o.all, "all-pending", false, "take every cluster that waits to be accepted")
+	flags.BoolVar(&o.all, "all-pending", false, "Accept all clusters that wait for a decision")
 	cli.AddYesFlag(flags, &o.yes)
-	flags.StringVar(&o.choice.Fingerprint, "fingerprint", "", "take the request with this key only, and deny its rivals")
-	flags.BoolVar(&o.choice.Deny, "deny", false, "deny the requests and set hubAcceptsClient to false")
-	flags.StringSliceVar(&o.choice.Requesters, "requesters", nil, "users whose requests are approved as well, besides the identities made for joining")
-	flags.BoolVar(&o.choice.SkipCheck, "skip-approve-check", false, "approve the request whoever made it")
+	flags.StringVar(&o.choice.Fingerprint, "fingerprint", "", "Fingerprint of the key to accept; conflicting requests are denied")
+	flags.BoolVar(&o.choice.Deny, "deny", false, "Deny the requests and set hubAcceptsClient to false")
+	flags.StringSliceVar(&o.choice.Requesters, "requesters", nil, "Users whose requests are approved in addition to those of bootstrap identities")
+	flags.BoolVar(&o.choice.SkipCheck, "skip-approve-check", false, "Approve the request regardless of the requester")
 	cli.NewEnum(&o.choice.Register.Driver, map[string]driver.AuthType{"aws-irsa": driver.AWSIRSA}, driver.CSR, driver.AWSIRSA).
-		AddTo(cmd, "registration-auth", "", "How the cluster is to register; a cluster that registers otherwise changes")
-	flags.StringVar(&o.choice.Register.Managed, flagManagedARN, "", "ARN of the managed EKS cluster, where its ManagedCluster does not name it")
-	flags.StringVar(&o.hubARN, flagHubARN, "", "ARN of the hub's EKS cluster, where its ClusterManager does not name it")
+		AddTo(cmd, "registration-auth", "", "Registration driver of the cluster; one with another driver changes to it")
+	flags.StringVar(&o.choice.Register.Managed, flagManagedARN, "", "ARN of the managed EKS cluster, if its ManagedCluster does not name it")
+	flags.StringVar(&o.hubARN, flagHubARN, "", "ARN of the hub's EKS cluster, if its ClusterManager does not name it")
 	cli.AliasFlag(cmd, "eks-hub-cluster-arn", flagHubARN)
 	cli.NewEnum(&o.whose, nil, ofHub, own).
-		AddTo(cmd, "aws-credentials", "", "Whose AWS credentials the role of an EKS cluster is made and removed with")
-	o.wait.AddTo(cmd, "wait for the request and for the credential to be issued")
+		AddTo(cmd, "aws-credentials", "", "AWS credentials that create and delete the role of an EKS cluster")
+	o.wait.AddTo(cmd, "Wait for the request and for the credential to be issued")
 	o.out.AddTo(cmd)
 	o.env.Kube.AddDryRunFlag(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("clusters", fleet.CompleteClusters(o.env))
@@ -125,8 +126,8 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("deny", "registration-auth")
 }
 
-// completeFingerprint completes the keys that wait for a decision, of the cluster
-// that is named if one is.
+// completeFingerprint completes the keys of pending requests, of the named clusters
+// if there are any.
 func (o *options) completeFingerprint(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	c, err := o.env.Kube.Client()
 	if err != nil {
@@ -230,8 +231,7 @@ func (o *options) run(ctx context.Context) error {
 	return together(errs)
 }
 
-// together returns one error for all clusters. Several keep the exit code of
-// the first.
+// together returns one error for all clusters, with the exit code of the first.
 func together(errs []error) error {
 	if len(errs) < 2 {
 		return errors.Join(errs...)
@@ -242,8 +242,8 @@ func together(errs []error) error {
 	}
 }
 
-// pending returns the clusters that wait, with a request or with the ARN of an EKS
-// cluster, and prints who they say they are.
+// pending returns the clusters that wait for a decision, and prints the key or the
+// ARN of each.
 func (o *options) pending(ctx context.Context, r *approver.Runner) ([]string, error) {
 	requests, err := approval.Requests(ctx, r.Client, "")
 	if err != nil {
@@ -270,8 +270,8 @@ func (o *options) pending(ctx context.Context, r *approver.Runner) ([]string, er
 }
 
 // confirm asks before clusters are accepted that were not named, and before one
-// that works is denied or changes how it registers. Another cluster that was named
-// is accepted without a question: who named it means it.
+// that has joined is denied or changes its driver. Naming a cluster is confirmation
+// enough for accepting it.
 func (o *options) confirm(ctx context.Context, r *approver.Runner) error {
 	verb, loss := "Accept", ""
 	switch {

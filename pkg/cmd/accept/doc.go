@@ -1,8 +1,4 @@
-// Package accept is the "accept" command: it makes a joining cluster a member
-// of the fleet, or refuses it.
-//
-// Acceptance is a desired state: the command succeeds whenever the cluster ends
-// accepted with a credential issued, whatever happened before. It never accepts
-// a cluster while two requesters or two keys claim its name, until a person
-// chose one by its fingerprint.
+// Package accept is the "accept" command: it accepts clusters that request to join
+// the hub, or denies them. It owns the flags, the confirmation and the output;
+// pkg/registration/approval decides and writes.
 package accept

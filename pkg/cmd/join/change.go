@@ -13,8 +13,8 @@ import (
 // changeInterval is how often the hub is asked whether a change was made.
 const changeInterval = time.Second
 
-// changes reports whether the hub knows the cluster as one that registers with
-// another driver than is asked for. Only an administrator of the hub changes that.
+// changes reports whether the cluster registers with another driver, as far as the
+// hub knows. Only an administrator of the hub can change that.
 func (o *options) changes(hub *hub) bool {
 	if hub.cluster == nil {
 		return false
@@ -47,8 +47,8 @@ func (o *options) awaitChange(ctx context.Context, hub *hub, name string) error 
 	})
 }
 
-// register is how the cluster is to register, for whoever accepts it. The hub's
-// administrator says so himself where it is a change.
+// register is how the cluster is to register, for the command that accepts it; the
+// zero value unless that is a change.
 func (o *options) register(hub *hub) approval.Register {
 	switch {
 	case !o.changes(hub):

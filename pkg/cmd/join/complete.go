@@ -40,9 +40,9 @@ type plan struct {
 	storedToken bool
 }
 
-// complete turns the flags into values, and asks the cluster for nothing but a
-// name that no flag gives. All mistakes are reported at once; what is missing is
-// asked for where somebody can answer.
+// complete turns the flags into values, and reads only a name that no flag gives from
+// the cluster. It reports all mistakes at once, and prompts for missing values on a
+// terminal.
 func (o *options) complete(cmd *cobra.Command) (plan, error) {
 	if err := o.compat.Check(cmd); err != nil {
 		return plan{}, err

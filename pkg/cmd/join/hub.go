@@ -22,7 +22,7 @@ import (
 // tolerableSkew is how far clocks may differ without trouble.
 const tolerableSkew = 30 * time.Second
 
-// hub is the verified hub, seen with the join token.
+// hub is the verified hub, as the bootstrap token shows it.
 type hub struct {
 	server string
 	client client.Client

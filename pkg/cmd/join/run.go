@@ -50,7 +50,7 @@ func (o *options) run(ctx context.Context, p plan) error {
 		return err
 	}
 	if o.refresh {
-		if err := o.keep(ctx, runner, &p); err != nil {
+		if err := o.complement(ctx, runner, &p); err != nil {
 			return err
 		}
 	}
@@ -139,8 +139,8 @@ func (o *options) keepDriver(ctx context.Context, runner *install.Runner) error 
 	return nil
 }
 
-// keep fills in, from the installed agent, what a refresh was not given.
-func (o *options) keep(ctx context.Context, runner *install.Runner, p *plan) error {
+// complement fills in, from the installed agent, what a refresh was not given.
+func (o *options) complement(ctx context.Context, runner *install.Runner, p *plan) error {
 	name, err := runner.ClusterName(ctx)
 	if err != nil {
 		return err
@@ -204,7 +204,7 @@ func (o *options) finish(ctx context.Context, p plan, runner *install.Runner, hu
 }
 
 // acceptOrAwait accepts the cluster if the hub's administrator runs the command, and
-// otherwise says how, where the hub has to be told.
+// otherwise prints the command for the hub, if one is needed.
 func (o *options) acceptOrAwait(ctx context.Context, p plan, hub *hub, key string, own func(context.Context) (string, error)) error {
 	name := p.klusterlet.ClusterName
 	if p.oneShot {
@@ -222,9 +222,9 @@ func (o *options) acceptOrAwait(ctx context.Context, p plan, hub *hub, key strin
 	return nil
 }
 
-// ownKey is the fingerprint of the key that the agent registers with, and what tells
-// a later one. An agent that registers with an IAM role has none: who it is follows
-// from its ARN.
+// ownKey returns the fingerprint of the key that the agent registers with, and a
+// function that returns the current one. An agent that registers with an IAM role has
+// no key: its ARN identifies it.
 func (o *options) ownKey(ctx context.Context, runner *install.Runner) (key string, own func(context.Context) (string, error), err error) {
 	if o.registration.driver == driver.AWSIRSA {
 		return "", nil, nil
@@ -254,8 +254,8 @@ func (o *options) lifetimes(ctx context.Context, runner *install.Runner) error {
 	return nil
 }
 
-// accept accepts the very key that this cluster's agent holds. An agent that has
-// a credential, which a hub that was made anew refuses, makes a key later.
+// accept accepts the very key that this cluster's agent has. An agent whose credential
+// a recreated hub rejects creates its key later.
 func (o *options) accept(ctx context.Context, hub *hub, name string, own func(context.Context) (string, error)) error {
 	r := approver.New(o.env, hub.admin, cli.Wait{Enabled: true, Timeout: o.wait.Timeout}, o.hub.admin)
 	r.Own, r.HubARN, r.Choice.Register = own, o.registration.hubARN, o.register(hub)
