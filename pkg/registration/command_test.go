@@ -22,8 +22,8 @@ const asCommand = "RUN_AS_COMMAND"
 
 func runCommand() int {
 	env := cmd.Env{
-		Streams: cmd.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr},
-		Name:    "kubectl ocm", Clock: clock.RealClock{}, Getenv: os.Getenv,
+		IOStreams: cmd.Streams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+		Name:      "kubectl ocm", Clock: clock.RealClock{}, Getenv: os.Getenv,
 	}
 	return int(cmd.Execute(context.Background(), env, os.Args[1:])) //nolint:forbidigo // It is a program of its own.
 }
