@@ -15,10 +15,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/docs"
 )
 
-// page is docs/guides/workload-tokens.md.
+// page is what the guide, the operations page and the reference say together.
 func page(t *testing.T) string {
 	t.Helper()
-	return docs.Page(t, "guides/workload-tokens.md")
+	return docs.Page(t, "guides/workload-tokens.md") +
+		docs.Page(t, "guides/token-authorizer-operations.md") + docs.Page(t, "reference/token-authorizer.md")
 }
 
 // reasons are all that package verdict has.
@@ -102,12 +103,12 @@ func TestEveryReasonIsExplained(t *testing.T) {
 	for _, reason := range all {
 		row := fmt.Sprintf("\n| `%s` | %d |", reason, status[reason.Class()])
 		if strings.Count(text, row) != 1 {
-			t.Errorf("docs/guides/workload-tokens.md must have one row that begins with %q", row[1:])
+			t.Errorf("docs/reference/token-authorizer.md must have one row that begins with %q", row[1:])
 		}
 	}
 	for _, row := range regexp.MustCompile("\n\\| `([a-z_]+)` \\| [0-9]{3} \\|").FindAllStringSubmatch(text, -1) {
 		if !slices.Contains(all, verdict.Reason(row[1])) {
-			t.Errorf("docs/guides/workload-tokens.md explains %s, which nothing says", row[1])
+			t.Errorf("docs/reference/token-authorizer.md explains %s, which nothing says", row[1])
 		}
 	}
 }
@@ -127,7 +128,7 @@ func TestEveryMetricIsTold(t *testing.T) {
 	text := page(t)
 	for _, name := range metrics(t) {
 		if !strings.Contains(text, "`"+name+"{") && !strings.Contains(text, "`"+name+"`") {
-			t.Errorf("docs/guides/workload-tokens.md does not tell of the metric %s", name)
+			t.Errorf("docs/guides/token-authorizer-operations.md lacks the metric %s", name)
 		}
 	}
 }

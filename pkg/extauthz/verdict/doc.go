@@ -4,5 +4,5 @@
 //
 // It owns the reasons and nothing that finds them. Metrics, audit lines, HTTP
 // and gRPC answers and `kubectl ocm exchange explain` all use these words, so
-// that a user who meets one finds it in docs/guides/workload-tokens.md.
+// that a user who meets one finds it in docs/reference/token-authorizer.md.
 package verdict
