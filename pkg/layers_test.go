@@ -57,6 +57,7 @@ var imports = map[string][]string{
 	"pkg/imagepull":             contract,
 	"pkg/legacytoken":           contract,
 	"pkg/local":                 leaves,
+	"pkg/servingcert":           contract,
 
 	"pkg/cmd":                    {"pkg", "manifests"},
 	"cmd/kubectl-ocm":            {"pkg/cmd"},

@@ -34,12 +34,12 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/egress"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/servingcert"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/conversion"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/servingcert"
 )
 
 const (

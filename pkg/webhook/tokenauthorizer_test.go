@@ -13,7 +13,7 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/servingcert"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/servingcert"
 )
 
 func tokenAuthorizerObjects() servingcert.Objects {

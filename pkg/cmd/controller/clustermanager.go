@@ -13,8 +13,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/servingcert"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/conversion"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/servingcert"
 )
 
 // clusterManagerFlags are the flags of the hub's operator.

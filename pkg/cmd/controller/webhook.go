@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/servingcert"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/conversion"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/servingcert"
 )
 
 // drain is how long the webhook serves on after it was told to end: a Service

@@ -65,7 +65,7 @@ type converted struct {
 
 // convert converts entries. An entry of which the carrier holds the form that
 // it had before, in the other version, takes that form again. Entries that
-// share a form are told apart by their order.
+// share a form are distinguished by their order.
 func (e element) convert(entries, carried []map[string]any) ([]converted, error) {
 	known := map[string][]map[string]any{}
 	for _, entry := range carried {
@@ -94,7 +94,7 @@ func (e element) convert(entries, carried []map[string]any) ([]converted, error)
 
 // lost returns the entries that have to be carried along: those that would come
 // back different, and with them those of the same form, without which the order
-// would not tell them apart.
+// would not distinguish them.
 func lost(entries []map[string]any, out []converted, differs func(i int) bool) []map[string]any {
 	forms := map[string]bool{}
 	for i := range entries {

@@ -103,5 +103,5 @@ func (h *Handler) answer(w http.ResponseWriter, body []byte) {
 		h.log.Info("Not converted", "why", result.Message)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(data) // Whoever went away gets no answer.
+	_, _ = w.Write(data) // The client may be gone.
 }

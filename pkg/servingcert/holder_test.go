@@ -16,7 +16,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/servingcert"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/servingcert"
 )
 
 func TestHolder(t *testing.T) {

@@ -10,11 +10,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 )
 
-// Rules are how long certificates live and whom they are for.
+// Rules are the lifetimes of certificates and their DNS names.
 type Rules struct {
 	// CALife and ServingLife are the lifetimes of what is issued.
 	CALife, ServingLife time.Duration
-	// Settle is how long callers have to trust a new CA before it signs: an API
+	// Settle is how long clients have to trust a new CA before it signs: an API
 	// server takes a moment to see that its CRD has changed.
 	Settle time.Duration
 	// DNSNames are the names that the certificate is for.
@@ -30,36 +30,35 @@ func DefaultRules(service, namespace string) Rules {
 	}
 }
 
-// State is what there is.
+// State is the live state.
 type State struct {
 	Signer  KeyPair
 	Serving KeyPair
 	// Bundle is the published bundle.
 	Bundle []byte
-	// Trusted are the bundles by which callers check the serving certificate.
+	// Trusted are the bundles with which clients verify the serving certificate.
 	Trusted [][]byte
-	// TrustedSince is since when all of them were seen to have the CA; zero if
-	// they do not.
+	// TrustedSince is since when all of them have the CA; zero if they do not.
 	TrustedSince time.Time
 }
 
-// trusts reports whether all callers trust a CA.
+// trusts reports whether all clients trust a CA.
 func (s State) trusts(ca *x509.Certificate) bool {
 	return !slices.ContainsFunc(s.Trusted, func(data []byte) bool { return !parseBundle(data).has(ca) })
 }
 
-// Plan is what has to be. A part that is nil stays as it is.
+// Plan is what to write. A part that is nil stays as it is.
 type Plan struct {
-	// Signer and Serving are new certificates, and Why why there are new ones.
+	// Signer and Serving are new certificates, and Why the reasons for them.
 	Signer, Serving *KeyPair
 	Why             []string
 	// Bundle is the bundle to publish, always complete.
 	Bundle []byte
-	// Next is when to look again.
+	// Next is when to reconcile next.
 	Next time.Time
 }
 
-// Decide says what has to be done at now.
+// Decide returns what to write at now.
 func (r Rules) Decide(now time.Time, s State) (Plan, error) {
 	var plan Plan
 	signer, err := r.signer(now, s.Signer, &plan)
@@ -70,7 +69,7 @@ func (r Rules) Decide(now time.Time, s State) (Plan, error) {
 	return plan, r.serving(now, s, signer, trusted, &plan)
 }
 
-// signer returns the CA, a new one if it has to be.
+// signer returns the CA, a new one if it is due.
 func (r Rules) signer(now time.Time, stored KeyPair, plan *Plan) (pair, error) {
 	ca, problem := stored.parse()
 	facts := credential.Facts{Problem: problem}
@@ -83,7 +82,7 @@ func (r Rules) signer(now time.Time, stored KeyPair, plan *Plan) (pair, error) {
 	}
 	need, due := credential.Due().Judge(facts, now)
 	if !due {
-		plan.look(facts.RenewAt)
+		plan.requeue(facts.RenewAt)
 		return ca, nil
 	}
 	made, err := newCA(now, r.CALife)
@@ -94,12 +93,12 @@ func (r Rules) signer(now time.Time, stored KeyPair, plan *Plan) (pair, error) {
 	if ca, err = made.parse(); err != nil {
 		return pair{}, err
 	}
-	plan.look(renewAt(ca.cert))
+	plan.requeue(renewAt(ca.cert))
 	return ca, nil
 }
 
-// trust sets the bundle and returns it. Where none is published it begins with
-// what callers trust.
+// trust sets the bundle and returns it. If none is published, it begins with the CAs
+// that clients trust.
 func (r Rules) trust(now time.Time, s State, signer pair, plan *Plan) bundle {
 	known := parseBundle(s.Bundle)
 	if len(known) == 0 {
@@ -110,11 +109,11 @@ func (r Rules) trust(now time.Time, s State, signer pair, plan *Plan) bundle {
 		}
 	}
 	known = known.with(signer.cert)
-	var kept bundle
+	var retained bundle
 	for i, ca := range known {
 		until := ca.NotAfter
 		if i > 0 && !ca.Equal(signer.cert) {
-			// The newer one took its place: by then it had signed its last.
+			// The newer one replaced it: what it signed has expired by then.
 			if gone := known[i-1].NotBefore.Add(backdate + r.ServingLife + r.Settle); gone.Before(until) {
 				until = gone
 			}
@@ -122,13 +121,13 @@ func (r Rules) trust(now time.Time, s State, signer pair, plan *Plan) bundle {
 		if !now.Before(until) && !ca.Equal(signer.cert) {
 			continue
 		}
-		kept = append(kept, ca)
+		retained = append(retained, ca)
 		if !ca.Equal(signer.cert) {
-			plan.look(until)
+			plan.requeue(until)
 		}
 	}
-	plan.Bundle = kept.pem()
-	return kept
+	plan.Bundle = retained.pem()
+	return retained
 }
 
 // serving decides about the serving certificate.
@@ -147,12 +146,12 @@ func (r Rules) serving(now time.Time, s State, signer pair, known bundle, plan *
 		need, due = credential.Need{Reason: credential.NearExpiry, Message: "the CA is a new one"}, true
 	}
 	if !due {
-		plan.look(facts.RenewAt)
+		plan.requeue(facts.RenewAt)
 		return nil
 	}
 	_, useless := credential.Unusable().Judge(facts, now)
 	if ready := r.mayIssue(now, s, signer.cert); !useless && now.Before(ready) {
-		plan.look(ready)
+		plan.requeue(ready)
 		return nil
 	}
 	made, err := newServing(signer, now, r.ServingLife, r.DNSNames)
@@ -164,11 +163,11 @@ func (r Rules) serving(now time.Time, s State, signer pair, known bundle, plan *
 	if err != nil {
 		return err
 	}
-	plan.look(renewAt(issued.cert))
+	plan.requeue(renewAt(issued.cert))
 	return nil
 }
 
-// check says what makes a serving certificate useless.
+// check returns what makes a serving certificate unusable.
 func (r Rules) check(now time.Time, cert *x509.Certificate, known bundle) error {
 	if !slices.Equal(cert.DNSNames, r.DNSNames) {
 		return fmt.Errorf("%w: it is for %v", credential.ErrWrongIdentity, cert.DNSNames)
@@ -186,12 +185,12 @@ func (r Rules) check(now time.Time, cert *x509.Certificate, known bundle) error 
 	return nil
 }
 
-// poll is how often to look whether callers trust a new CA. They are watched;
-// this is for what a watch may have missed.
+// poll is how often to check whether clients trust a new CA, in addition to the
+// watches.
 const poll = 5 * time.Second
 
-// mayIssue is when a CA may sign what replaces a certificate that is still
-// good: once everybody trusts it, and had the time to see it.
+// mayIssue returns when a CA may sign the replacement of a valid certificate: when all
+// clients trust it, and had the time to see it.
 func (r Rules) mayIssue(now time.Time, s State, ca *x509.Certificate) time.Time {
 	if s.TrustedSince.IsZero() || !s.trusts(ca) {
 		return now.Add(poll)
@@ -199,8 +198,8 @@ func (r Rules) mayIssue(now time.Time, s State, ca *x509.Certificate) time.Time 
 	return s.TrustedSince.Add(r.Settle)
 }
 
-// look moves Next to at if that is earlier.
-func (p *Plan) look(at time.Time) {
+// requeue moves Next to at if that is earlier.
+func (p *Plan) requeue(at time.Time) {
 	if p.Next.IsZero() || at.Before(p.Next) {
 		p.Next = at
 	}

@@ -55,7 +55,7 @@ func validity(cert *x509.Certificate) credential.Validity {
 	return credential.Validity{NotBefore: cert.NotBefore, NotAfter: cert.NotAfter}
 }
 
-// backdate makes a new certificate good for a clock that is behind ours.
+// backdate makes a new certificate valid for a clock that is behind ours.
 const backdate = 5 * time.Minute
 
 // renewAt is when a certificate of ours is to be replaced.

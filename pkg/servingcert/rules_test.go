@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/servingcert"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/servingcert"
 )
 
 func began() time.Time { return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) }

@@ -20,18 +20,18 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Holder holds the certificate that a process serves with, as the Secret has
-// it. A Secret that is deleted or damaged leaves it with the one that it has.
+// Holder stores the serving certificate of a process, which it reads from the Secret.
+// When the Secret is deleted or damaged, the certificate stays.
 type Holder struct {
-	// Clock tells whether the certificate has expired.
+	// Clock is what the expiry is compared with.
 	Clock clock.PassiveClock
-	// Log is told of every new certificate.
+	// Log records every new certificate.
 	Log logr.Logger
 
 	current atomic.Pointer[tls.Certificate]
 }
 
-// CacheOptions keep in memory the one Secret that Watch needs.
+// CacheOptions limit the cache to the one Secret that Watch needs.
 func CacheOptions(namespace string) cache.Options {
 	return cache.Options{ByObject: map[client.Object]cache.ByObject{
 		&corev1.Secret{}: {Namespaces: map[string]cache.Config{namespace: {
@@ -40,8 +40,8 @@ func CacheOptions(namespace string) cache.Options {
 	}}
 }
 
-// NewMetric is a metric that tells until when the certificate is good, in
-// seconds since the epoch; 0 while there is none.
+// NewMetric returns a metric of the expiry of the certificate, in seconds since the
+// epoch; 0 while there is none.
 func (h *Holder) NewMetric() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "ocm_webhook_certificate_expiry_seconds", Help: "When the serving certificate expires, in seconds since the epoch.",
@@ -77,7 +77,7 @@ func (h *Holder) take(obj any) {
 	}
 	cert, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		h.Log.Error(err, "The serving certificate cannot be used; going on with the one before", "secret", secret.Name)
+		h.Log.Error(err, "Cannot use the serving certificate; continuing with the previous one", "secret", secret.Name)
 		return
 	}
 	if before := h.current.Swap(&cert); before == nil || !before.Leaf.Equal(cert.Leaf) {
@@ -85,7 +85,7 @@ func (h *Holder) take(obj any) {
 	}
 }
 
-// errNoCertificate says that a server cannot start to serve yet.
+// errNoCertificate is the error before the first certificate is issued.
 var errNoCertificate = errors.New("there is no serving certificate yet: the operator issues it into the Secret " + names.AddOnWebhookServingCertSecret)
 
 // Certificate is the GetCertificate of a server's TLS configuration.
@@ -97,7 +97,7 @@ func (h *Holder) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return cert, nil
 }
 
-// Check is a readiness check: callers would refuse what fails it.
+// Check is a readiness check: clients would reject an expired certificate.
 func (h *Holder) Check(*http.Request) error {
 	cert, err := h.Certificate(nil)
 	if err != nil {

@@ -24,21 +24,21 @@ import (
 // FieldManager owns what the issuer writes.
 const FieldManager = "ocm.servingcert"
 
-// Reconciler keeps the two Secrets and the ConfigMap as the rules say.
+// Reconciler issues the two Secrets and the ConfigMap by the rules.
 type Reconciler struct {
 	config Config
 	client client.Client
 	// uncached reads what is written here: a CA that is not in the cache yet
-	// must not be made twice.
+	// must not be issued twice.
 	uncached client.Reader
 	clock    clock.PassiveClock
-	// trusted is the CA that callers were seen to trust, and since when. After a
-	// restart they are looked at anew. There is one worker.
+	// trusted is the CA that all clients trust, and since when, as observed by this
+	// process. There is one worker.
 	trusted *x509.Certificate
 	since   time.Time
 }
 
-// Reconcile looks at everything; there is one of each.
+// Reconcile reconciles all objects; there is one of each.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	after, ok := r.config.After.DeepCopyObject().(client.Object)
 	if !ok {
@@ -46,7 +46,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	err := r.client.Get(ctx, client.ObjectKeyFromObject(after), after)
 	if err != nil || after.GetDeletionTimestamp() != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err) // There is nobody to serve.
+		return ctrl.Result{}, client.IgnoreNotFound(err) // Nothing serves.
 	}
 	live, err := r.read(ctx)
 	if err != nil {
@@ -67,7 +67,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: max(plan.Next.Sub(now), time.Second)}, nil
 }
 
-// observe remembers since when callers trust the CA that there is.
+// observe records since when clients trust the current CA.
 func (r *Reconciler) observe(now time.Time, s State) State {
 	ca, err := s.Signer.parse()
 	if err != nil || !s.trusts(ca.cert) {
@@ -81,17 +81,17 @@ func (r *Reconciler) observe(now time.Time, s State) State {
 	return s
 }
 
-// objects are what there is, nil where there is nothing.
+// objects are the live objects, nil if they do not exist.
 type objects struct {
 	signer, serving *corev1.Secret
 	bundle          *corev1.ConfigMap
 	trusted         [][]byte
-	// owner is to own them; nil means nobody.
+	// owner is the owner reference to set, if any.
 	owner *metav1.OwnerReference
 }
 
-// owner returns what is to own what is made: what it is made for, if that is in
-// the same namespace.
+// owner returns the owner reference for what is issued: to the object that it is
+// issued for, if that is in the same namespace.
 func (r *Reconciler) owner(after client.Object) *metav1.OwnerReference {
 	if after.GetNamespace() != r.config.Namespace {
 		return nil
@@ -158,8 +158,8 @@ func keyPair(secret *corev1.Secret) KeyPair {
 	return KeyPair{Cert: secret.Data[corev1.TLSCertKey], Key: secret.Data[corev1.TLSPrivateKeyKey]}
 }
 
-// write writes what the plan changes: the CA before the bundle that names it,
-// because a CA whose key was lost would stay in the bundle until it expires.
+// write writes what the plan changes: the CA before the bundle, because a CA whose
+// key is lost would stay in the bundle until it expires.
 func (r *Reconciler) write(ctx context.Context, live objects, plan Plan) error {
 	if plan.Signer != nil {
 		if err := r.writeSecret(ctx, r.object("Secret", r.config.Objects.Signer, live.owner), live.signer, *plan.Signer); err != nil {
@@ -182,8 +182,8 @@ func (r *Reconciler) write(ctx context.Context, live objects, plan Plan) error {
 	return nil
 }
 
-// writeSecret replaces what was read, and nothing that somebody else wrote in
-// the meantime. The type of a Secret cannot be changed.
+// writeSecret replaces the Secret in the state that was read. The type of a Secret
+// cannot be changed.
 func (r *Reconciler) writeSecret(ctx context.Context, obj *unstructured.Unstructured, live *corev1.Secret, content KeyPair) error {
 	obj.Object["type"] = string(corev1.SecretTypeTLS)
 	obj.Object["data"] = map[string]any{
@@ -214,8 +214,8 @@ func (r *Reconciler) object(kind, name string, owner *metav1.OwnerReference) *un
 	return obj
 }
 
-// apply creates or changes an object. It is a patch, because the right to
-// create cannot be limited to a name and the right to patch can.
+// apply creates or changes an object by a patch, because RBAC can limit patch, and not
+// create, to a name.
 func (r *Reconciler) apply(ctx context.Context, obj *unstructured.Unstructured) error {
 	err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner(FieldManager), client.ForceOwnership)
 	if err != nil {

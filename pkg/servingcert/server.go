@@ -15,8 +15,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 )
 
-// Server is a runnable of a manager that serves a handler over TLS with what a
-// Holder holds. Every replica runs it.
+// Server is a runnable of a manager that serves a handler over TLS with a Holder's
+// certificate. Every replica runs it.
 type Server struct {
 	// Address is the host and port to listen at.
 	Address string
@@ -24,8 +24,8 @@ type Server struct {
 	Handler http.Handler
 	// Holder has the certificate.
 	Holder *Holder
-	// Drain is how long to go on after the end was asked for, while callers
-	// learn that the process goes away.
+	// Drain is how long to continue serving after the context ends, while clients
+	// learn that the endpoint is gone.
 	Drain time.Duration
 	// Clock measures Drain.
 	Clock clock.WithTicker
@@ -33,16 +33,15 @@ type Server struct {
 	listening, draining atomic.Bool
 }
 
-// How long a caller may take. An API server gives up on a request after 30
-// seconds, and on an idle connection after 90, which it should be the one to
-// close, for the reason given at ServeHTTP.
+// Timeouts of requests. An API server abandons a request after 30 seconds and closes
+// an idle connection after 90; the server must not close it first, see ServeHTTP.
 const (
 	headerTimeout  = 10 * time.Second
 	requestTimeout = 30 * time.Second
 	idleTimeout    = 5 * time.Minute
 )
 
-// NeedLeaderElection says that every replica serves.
+// NeedLeaderElection is false: every replica serves.
 func (s *Server) NeedLeaderElection() bool { return false }
 
 // Start serves until ctx ends, then for as long as Drain and the requests that
@@ -77,9 +76,9 @@ func (s *Server) Start(ctx context.Context) error {
 	return err
 }
 
-// ServeHTTP answers with the handler. While the server drains, each answer is
-// the last on its connection: an API server does not repeat a request that meets
-// a connection as it is closed, so none may be closed under its hands.
+// ServeHTTP calls the handler. While the server drains, each response is the last on
+// its connection: an API server does not retry a request on a connection that is
+// being closed.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.draining.Load() {
 		w.Header().Set("Connection", "close")
@@ -87,7 +86,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.Handler.ServeHTTP(w, r)
 }
 
-// errNotListening says that the server has not begun.
+// errNotListening is the error before the server listens.
 var errNotListening = errors.New("the webhook does not listen yet")
 
 // Check is a readiness check.

@@ -21,7 +21,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Config is what the issuer issues.
+// Config describes what the issuer issues.
 type Config struct {
 	// Name is that of the controller.
 	Name string
@@ -29,14 +29,14 @@ type Config struct {
 	Namespace string
 	// Objects are their names.
 	Objects Objects
-	// After is an object, of a kind that mgr's cache holds: nothing is made
-	// before it exists. One in Namespace owns what is made, so that it goes with it.
+	// After is an object of a kind in mgr's cache: nothing is issued before it exists.
+	// If it is in Namespace, it owns what is issued.
 	After client.Object
-	// Rules are how long certificates live and whom they are for.
+	// Rules are the lifetimes of certificates and their DNS names.
 	Rules Rules
 	// CRDs name the CRDs whose conversion trusts the bundle.
 	CRDs []string
-	// Clock tells when something is due.
+	// Clock is what due times are compared with.
 	Clock clock.PassiveClock
 }
 
@@ -55,9 +55,9 @@ func WebhookObjects() Objects {
 	}
 }
 
-// Setup adds the issuer to mgr, whose cache holds the CRDs and the kind of
-// After. Each object is watched, without its content, by a cache of its own,
-// because the right to watch is a right to one name.
+// Setup adds the issuer to mgr, whose cache has the CRDs and the kind of After. Each
+// object is watched, without its content, by a cache of its own, because RBAC allows
+// the watch of one name.
 func Setup(mgr ctrl.Manager, config Config) error {
 	r := &Reconciler{config: config, client: mgr.GetClient(), uncached: mgr.GetAPIReader(), clock: config.Clock}
 	after := client.ObjectKeyFromObject(config.After)
@@ -82,7 +82,7 @@ func Setup(mgr ctrl.Manager, config Config) error {
 	return builder.Complete(r)
 }
 
-// when asks for a look when an object passes a test.
+// when requests a reconcile for objects that pass a test.
 func when(concerns func(client.Object) bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 		if !concerns(obj) {
