@@ -11,7 +11,19 @@ import (
 
 // GatherPaged is Gather with small pages.
 func GatherPaged(ctx context.Context, reader client.Reader, scope Scope, size int64, now time.Time, recent int) (*Inventory, error) {
-	return gather(ctx, pages{reader, size}, scope, now, recent)
+	return Gather(ctx, paged{reader, size}, scope, now, recent)
+}
+
+// paged reads lists in small pages.
+type paged struct {
+	client.Reader
+
+	size int64
+}
+
+// List implements client.Reader.
+func (p paged) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	return p.Reader.List(ctx, list, append(options, client.Limit(p.size))...)
 }
 
 // WithSum returns a Token whose Secret holds a token.

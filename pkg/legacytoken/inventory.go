@@ -12,11 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/tools/pager"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pages"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -48,10 +47,6 @@ type Inventory struct {
 // Gather finds legacy token Secrets and what is known about each. Kinds that the
 // user may not list are in Unlisted; without Secrets there is no inventory.
 func Gather(ctx context.Context, reader client.Reader, scope Scope, now time.Time, recent int) (*Inventory, error) {
-	return gather(ctx, pages{reader, pageSize}, scope, now, recent)
-}
-
-func gather(ctx context.Context, reader pages, scope Scope, now time.Time, recent int) (*Inventory, error) {
 	g := &gatherer{reader: reader, tokens: map[client.ObjectKey]*Token{}, sums: map[sum][]*Token{}}
 	namespaces := scope.Namespaces
 	if len(namespaces) == 0 {
@@ -102,7 +97,7 @@ func trackedSince(ctx context.Context, reader client.Reader) (string, error) {
 
 // gatherer joins what it reads, page by page, to the tokens.
 type gatherer struct {
-	reader   pages
+	reader   client.Reader
 	tokens   map[client.ObjectKey]*Token
 	sums     map[sum][]*Token
 	unlisted []string
@@ -114,14 +109,14 @@ func (g *gatherer) gather(ctx context.Context, namespace string, selector labels
 	if selector != nil {
 		options = append(options, client.MatchingLabelsSelector{Selector: selector})
 	}
-	if err := g.reader.each(ctx, func() client.ObjectList { return &corev1.SecretList{} }, g.token, options...); err != nil {
+	if err := pages.Each(ctx, g.reader, &corev1.SecretList{}, g.token, options...); err != nil {
 		return fmt.Errorf("list the legacy token Secrets: %w", err)
 	}
 	if len(g.tokens) == 0 {
 		return nil
 	}
 	for _, kind := range []corev1.SecretType{corev1.SecretTypeDockercfg, corev1.SecretTypeDockerConfigJson} {
-		if err := g.reader.each(ctx, func() client.ObjectList { return &corev1.SecretList{} }, g.pullSecret, in, ofType(kind)); err != nil {
+		if err := pages.Each(ctx, g.reader, &corev1.SecretList{}, g.pullSecret, in, ofType(kind)); err != nil {
 			return fmt.Errorf("list the pull secrets: %w", err)
 		}
 	}
@@ -130,8 +125,8 @@ func (g *gatherer) gather(ctx context.Context, namespace string, selector labels
 
 // others reads what the user may list.
 func (g *gatherer) others(ctx context.Context, in client.InNamespace) error {
-	read := func(plural string, newList func() client.ObjectList, visit func(runtime.Object) error) error {
-		err := g.reader.each(ctx, newList, visit, in)
+	read := func(plural string, list client.ObjectList, visit func(client.Object)) error {
+		err := pages.Each(ctx, g.reader, list, visit, in)
 		if apierrors.IsForbidden(err) {
 			if !slices.Contains(g.unlisted, plural) {
 				g.unlisted = append(g.unlisted, plural)
@@ -147,14 +142,14 @@ func (g *gatherer) others(ctx context.Context, in client.InNamespace) error {
 		return err
 	}
 	for _, w := range workloads() {
-		if err := read(w.plural, w.newList, func(o runtime.Object) error { return g.user(w, o) }); err != nil {
+		if err := read(w.plural, w.list, func(o client.Object) { g.user(w, o) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (g *gatherer) accounts(in client.InNamespace, read func(string, func() client.ObjectList, func(runtime.Object) error) error) error {
+func (g *gatherer) accounts(in client.InNamespace, read func(string, client.ObjectList, func(client.Object)) error) error {
 	of := map[client.ObjectKey][]*Token{}
 	for _, token := range g.tokens {
 		if in == "" || string(in) == token.Namespace {
@@ -162,15 +157,14 @@ func (g *gatherer) accounts(in client.InNamespace, read func(string, func() clie
 			of[key] = append(of[key], token)
 		}
 	}
-	err := read(kindAccounts, func() client.ObjectList { return &corev1.ServiceAccountList{} }, func(o runtime.Object) error {
+	err := read(kindAccounts, &corev1.ServiceAccountList{}, func(o client.Object) {
 		account, ok := o.(*corev1.ServiceAccount)
 		if !ok {
-			return nil
+			return
 		}
 		for _, token := range of[client.ObjectKeyFromObject(account)] {
 			token.join(account)
 		}
-		return nil
 	})
 	if err != nil || slices.Contains(g.unlisted, kindAccounts) {
 		return err
@@ -200,28 +194,19 @@ func (t *Token) join(account *corev1.ServiceAccount) {
 }
 
 // token notes a legacy token Secret.
-func (g *gatherer) token(object runtime.Object) error {
-	secret, ok := object.(*corev1.Secret)
-	if !ok {
-		return nil
-	}
+func (g *gatherer) token(secret *corev1.Secret) {
 	token := newToken(secret)
-	if g.tokens[token.Key()] != nil { // A list that took too long is read again.
-		return nil
+	if g.tokens[token.Key()] != nil { // A list that takes too long is restarted.
+		return
 	}
 	g.tokens[token.Key()] = token
 	if token.sum != (sum{}) {
 		g.sums[token.sum] = append(g.sums[token.sum], token)
 	}
-	return nil
 }
 
 // pullSecret notes by which tokens a pull secret is fed.
-func (g *gatherer) pullSecret(object runtime.Object) error {
-	secret, ok := object.(*corev1.Secret)
-	if !ok {
-		return nil
-	}
+func (g *gatherer) pullSecret(secret *corev1.Secret) {
 	config, err := readDockerConfig(secret)
 	if err != nil { // It may still name its token Secret.
 		config = dockerConfig{}
@@ -230,7 +215,6 @@ func (g *gatherer) pullSecret(object runtime.Object) error {
 	for token := range g.feeding(secret, config) {
 		token.PullSecrets = append(token.PullSecrets, found)
 	}
-	return nil
 }
 
 // feeding returns the tokens that a pull secret is fed by: what its annotation
@@ -258,41 +242,18 @@ func tokenSecretOf(secret *corev1.Secret) string {
 }
 
 // user notes the Secrets that a Pod or workload uses.
-func (g *gatherer) user(w workload, object runtime.Object) error {
-	o, ok := object.(client.Object)
-	spec := w.spec(object)
-	if !ok || spec == nil {
-		return nil
+func (g *gatherer) user(w workload, o client.Object) {
+	spec := w.spec(o)
+	if spec == nil {
+		return
 	}
 	for name := range references(spec) {
 		if token := g.tokens[client.ObjectKey{Namespace: o.GetNamespace(), Name: name}]; token != nil {
 			token.UsedBy = append(token.UsedBy, w.kind+"/"+o.GetName())
 		}
 	}
-	return nil
 }
 
 func ofType(kind corev1.SecretType) client.ListOption {
 	return client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("type", string(kind))}
-}
-
-// pageSize is how many objects are read at a time.
-const pageSize = 500
-
-// pages reads lists in pages of a size.
-type pages struct {
-	client.Reader
-
-	size int64
-}
-
-// each reads a list page by page and visits each object, which is not kept.
-func (p pages) each(ctx context.Context, newList func() client.ObjectList, visit func(runtime.Object) error, options ...client.ListOption) error {
-	list := pager.New(func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
-		found := newList()
-		err := p.List(ctx, found, append(slices.Clone(options), &client.ListOptions{Limit: page.Limit, Continue: page.Continue})...)
-		return found, err
-	})
-	list.PageSize, list.PageBufferSize = p.size, 1
-	return list.EachListItem(ctx, metav1.ListOptions{}, visit)
 }

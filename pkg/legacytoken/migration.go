@@ -1,6 +1,7 @@
 package legacytoken
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,11 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pages"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -182,23 +183,22 @@ func listKept(ctx context.Context, reader client.Reader, in keptIn) (common []st
 		selected = ofType(corev1.SecretTypeDockercfg)
 	}
 	first := true
-	newList := func() client.ObjectList { return &corev1.SecretList{} }
-	err = pages{reader, pageSize}.each(ctx, newList, func(o runtime.Object) error {
-		secret, ok := o.(*corev1.Secret)
-		if !ok || openShift(secret) != in.openShift || !bound(secret) {
-			return nil
+	var unread error
+	err = pages.Each(ctx, reader, &corev1.SecretList{}, func(secret *corev1.Secret) {
+		if openShift(secret) != in.openShift || !bound(secret) {
+			return
 		}
 		config, err := readDockerConfig(secret)
 		if err != nil {
-			return err
+			unread = err
+			return
 		}
 		if first {
 			common, first = config.hosts(), false
 		}
 		common = slices.DeleteFunc(common, func(host string) bool { _, ok := config.auths[host]; return !ok })
-		return nil
 	}, selected, client.InNamespace(in.namespace))
-	return common, err
+	return common, cmp.Or(err, unread)
 }
 
 // Migrate hands a pull secret over and waits until the controller has replaced the

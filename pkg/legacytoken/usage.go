@@ -14,7 +14,7 @@ import (
 // comes tomorrow needs the Secret as well.
 type workload struct {
 	kind, plural string
-	newList      func() client.ObjectList
+	list         client.ObjectList
 	// spec returns how the object's Pods are specified, nil if it starts none.
 	spec func(runtime.Object) *corev1.PodSpec
 }
@@ -22,26 +22,26 @@ type workload struct {
 // workloads are all kinds that use Secrets.
 func workloads() []workload {
 	return []workload{
-		{"Pod", "Pods", func() client.ObjectList { return &corev1.PodList{} }, func(o runtime.Object) *corev1.PodSpec {
+		{"Pod", "Pods", &corev1.PodList{}, func(o runtime.Object) *corev1.PodSpec {
 			pod, ok := o.(*corev1.Pod)
 			if !ok || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 				return nil
 			}
 			return &pod.Spec
 		}},
-		{"Deployment", "Deployments", func() client.ObjectList { return &appsv1.DeploymentList{} }, func(o runtime.Object) *corev1.PodSpec {
+		{"Deployment", "Deployments", &appsv1.DeploymentList{}, func(o runtime.Object) *corev1.PodSpec {
 			return specOf(o, func(d *appsv1.Deployment) *corev1.PodSpec { return &d.Spec.Template.Spec })
 		}},
-		{"StatefulSet", "StatefulSets", func() client.ObjectList { return &appsv1.StatefulSetList{} }, func(o runtime.Object) *corev1.PodSpec {
+		{"StatefulSet", "StatefulSets", &appsv1.StatefulSetList{}, func(o runtime.Object) *corev1.PodSpec {
 			return specOf(o, func(s *appsv1.StatefulSet) *corev1.PodSpec { return &s.Spec.Template.Spec })
 		}},
-		{"DaemonSet", "DaemonSets", func() client.ObjectList { return &appsv1.DaemonSetList{} }, func(o runtime.Object) *corev1.PodSpec {
+		{"DaemonSet", "DaemonSets", &appsv1.DaemonSetList{}, func(o runtime.Object) *corev1.PodSpec {
 			return specOf(o, func(d *appsv1.DaemonSet) *corev1.PodSpec { return &d.Spec.Template.Spec })
 		}},
-		{"ReplicaSet", "ReplicaSets", func() client.ObjectList { return &appsv1.ReplicaSetList{} }, func(o runtime.Object) *corev1.PodSpec {
+		{"ReplicaSet", "ReplicaSets", &appsv1.ReplicaSetList{}, func(o runtime.Object) *corev1.PodSpec {
 			return specOf(o, func(r *appsv1.ReplicaSet) *corev1.PodSpec { return &r.Spec.Template.Spec })
 		}},
-		{"ReplicationController", "ReplicationControllers", func() client.ObjectList { return &corev1.ReplicationControllerList{} }, func(o runtime.Object) *corev1.PodSpec {
+		{"ReplicationController", "ReplicationControllers", &corev1.ReplicationControllerList{}, func(o runtime.Object) *corev1.PodSpec {
 			return specOf(o, func(r *corev1.ReplicationController) *corev1.PodSpec {
 				if r.Spec.Template == nil {
 					return nil
@@ -49,10 +49,10 @@ func workloads() []workload {
 				return &r.Spec.Template.Spec
 			})
 		}},
-		{"CronJob", "CronJobs", func() client.ObjectList { return &batchv1.CronJobList{} }, func(o runtime.Object) *corev1.PodSpec {
+		{"CronJob", "CronJobs", &batchv1.CronJobList{}, func(o runtime.Object) *corev1.PodSpec {
 			return specOf(o, func(c *batchv1.CronJob) *corev1.PodSpec { return &c.Spec.JobTemplate.Spec.Template.Spec })
 		}},
-		{"Job", "Jobs", func() client.ObjectList { return &batchv1.JobList{} }, func(o runtime.Object) *corev1.PodSpec {
+		{"Job", "Jobs", &batchv1.JobList{}, func(o runtime.Object) *corev1.PodSpec {
 			return specOf(o, func(j *batchv1.Job) *corev1.PodSpec {
 				if finished(j) {
 					return nil

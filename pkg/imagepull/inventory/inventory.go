@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pages"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/podproblem"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/owner"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/pages"
 )
 
 // Inventory is what a cluster, or a namespace of it, has of pull secrets.

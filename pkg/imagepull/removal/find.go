@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pages"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/owner"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/pages"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 

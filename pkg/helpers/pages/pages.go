@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Each calls visit with every object of a list that is of type T, a page at a time.
+// Each calls visit with every object of type T, a page at a time. list is an empty list
+// of the kind. An object can be visited twice: a list that takes too long is restarted.
 func Each[T client.Object](ctx context.Context, reader client.Reader, list client.ObjectList, visit func(T), options ...client.ListOption) error {
 	pages := pager.New(func(ctx context.Context, part metav1.ListOptions) (runtime.Object, error) {
 		page, ok := list.DeepCopyObject().(client.ObjectList)
