@@ -1,8 +1,10 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,19 +18,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// HashAnnotationPrefix and the field manager's name form the annotation that
-// holds the hash of what the manager applied. It lets Apply notice without a
-// request that a field is no longer desired.
+// HashAnnotationPrefix and the field manager's name form the annotation with the hash
+// of what the manager applied. Apply detects by it, without a request, that the
+// desired state has changed.
 const HashAnnotationPrefix = "applied.open-cluster-management.io/"
 
-// AppliedBy reports whether an Applier has applied obj as fieldManager. The mark
-// stays when another product changes the object afterwards.
+// AppliedBy reports whether an Applier has applied obj as fieldManager, even if
+// another product changed the object afterwards.
 func AppliedBy(obj client.Object, fieldManager string) bool {
 	return obj.GetAnnotations()[HashAnnotationPrefix+fieldManager] != ""
 }
 
-// How long Apply gives the API server to serve a kind whose CRD it has just
-// applied, and how often it looks.
+// How long, and how often, Apply checks whether the API server serves a kind whose
+// CRD was just applied.
 const (
 	serveTimeout  = 30 * time.Second
 	serveInterval = 200 * time.Millisecond
@@ -38,21 +40,23 @@ const (
 type Applier struct {
 	// Client reads and writes. Its reads may come from a cache.
 	Client client.Client
-	// Uncached, where it is not nil, reads again what the cache of Client does
-	// not hold: an object without the label that the cache selects may exist.
+	// Uncached, if set, reads objects that the cache of Client does not have or has in
+	// an old state.
 	Uncached client.Reader
 	// FieldManager owns the applied fields; conflicts are won by it.
 	FieldManager string
-	// DryRun says that Client's writes change nothing. Apply then does not
-	// wait for CRDs, and reports objects that it could not try, because their
-	// namespace or kind does not exist yet, as created.
+	// DryRun is true if Client's writes are dry runs. Apply then does not wait for
+	// CRDs, and reports objects whose namespace or kind does not exist yet as created.
 	DryRun bool
+
+	// confirmed has the state of each object that needed no write.
+	confirmed sync.Map
 }
 
 // Apply brings objs to their desired state: CRDs and Namespaces first, waiting
 // until the CRDs are established, then the rest in the order given. It stops
-// at the first object that fails and returns what was done until then; a later
-// call goes on from there. The objects given are not modified.
+// at the first object that fails and returns what was done until then; it can be
+// called again. The given objects are not modified.
 func (a *Applier) Apply(ctx context.Context, objs ...client.Object) (ChangeSet, error) {
 	desired, err := a.desired(objs)
 	if err != nil {
@@ -99,60 +103,116 @@ func (a *Applier) desired(objs []client.Object) ([]*unstructured.Unstructured, e
 
 func (a *Applier) hashAnnotation() string { return HashAnnotationPrefix + a.FieldManager }
 
-// one applies one object unless the live one is as desired already.
+// one applies one object unless it is up to date.
 func (a *Applier) one(ctx context.Context, desired *unstructured.Unstructured) (Change, error) {
 	change := Change{Object: refOf(desired), Action: Created}
 	live, err := a.live(ctx, desired)
-	switch {
-	case apierrors.IsNotFound(err), apimeta.IsNoMatchError(err):
-	case err != nil:
-		return change, err
-	default:
+	exists := !apierrors.IsNotFound(err) && !apimeta.IsNoMatchError(err)
+	if exists {
+		if err != nil {
+			return change, err
+		}
 		change.Generation = live.GetGeneration()
-		action, err := a.judge(ctx, desired, live)
-		change.Action = action
-		// In a dry run nothing was deleted: the API server would say that the
-		// field is immutable.
-		if err != nil || action == Unchanged || action == Kept || a.DryRun && action == Replaced {
+		if change.Action, err = a.plan(ctx, desired, live); err != nil || change.Action != Configured {
 			return change, err
 		}
 	}
-	applied := desired.DeepCopy()
-	if err := a.write(ctx, applied); err != nil {
-		if a.DryRun && dependencyMissing(err) {
-			return change, nil
-		}
-		return change, err
+	change.Generation, err = a.write(ctx, desired)
+	switch {
+	case exists && apierrors.IsInvalid(err):
+		return a.replace(ctx, desired, live, err)
+	case !exists && a.DryRun && dependencyMissing(err):
+		return change, nil
 	}
-	change.Generation = applied.GetGeneration()
-	return change, nil
+	return change, err
 }
 
-// judge says what has to happen to an object that exists. An object of which a
-// field would have to change that Kubernetes holds immutable is deleted first.
-func (a *Applier) judge(ctx context.Context, desired, live *unstructured.Unstructured) (Action, error) {
-	if newerCRD(desired, live) {
+// plan returns the action for an object that exists. An object with the hash of
+// another desired state is Configured; for one with the same hash the API server
+// decides by a dry run whether applying it changes anything, unless it did so before.
+func (a *Applier) plan(ctx context.Context, desired, live *unstructured.Unstructured) (Action, error) {
+	hash := a.hashAnnotation()
+	switch {
+	case newerCRD(desired, live):
 		return Kept, nil
-	}
-	if live.GetDeletionTimestamp() != nil {
+	case live.GetDeletionTimestamp() != nil:
 		return "", &TerminatingError{Object: refOf(live), Finalizers: live.GetFinalizers()}
-	}
-	if inSync(desired, live, a.hashAnnotation()) {
+	case live.GetAnnotations()[hash] != desired.GetAnnotations()[hash]:
+		return Configured, nil
+	case a.isConfirmed(live):
 		return Unchanged, nil
 	}
-	if !immutableChange(desired, live) {
-		return Configured, nil
+	result := desired.DeepCopy()
+	err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result),
+		client.FieldOwner(a.FieldManager), client.ForceOwnership, client.DryRunAll)
+	if err != nil {
+		return "", fmt.Errorf("dry run: %w", err)
 	}
-	if isCRD(desired) {
-		return Replaced, a.replaceCRD(ctx, live)
+	if result, err = a.asRead(result); err != nil {
+		return "", err
 	}
-	uid := live.GetUID()
-	err := a.Client.Delete(ctx, desired.DeepCopy(),
-		client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if !sameContent(live, result) {
+		if a.Uncached == nil {
+			return Configured, nil
+		}
+		// The cache may be stale.
+		if live, err = a.read(ctx, a.Uncached, desired); err != nil || !sameContent(live, result) {
+			return Configured, client.IgnoreNotFound(err)
+		}
+	}
+	a.confirm(live)
+	return Unchanged, nil
+}
+
+// confirm records the state of an object that the API server found up to date.
+func (a *Applier) confirm(live *unstructured.Unstructured) {
+	a.confirmed.Store(refOf(live), a.state(live))
+}
+
+func (a *Applier) isConfirmed(live *unstructured.Unstructured) bool {
+	state, ok := a.confirmed.Load(refOf(live))
+	return ok && state == a.state(live)
+}
+
+// state identifies the stored object and the desired state that was applied to it.
+func (a *Applier) state(live *unstructured.Unstructured) string {
+	return string(live.GetUID()) + "/" + live.GetResourceVersion() + "/" + live.GetAnnotations()[a.hashAnnotation()]
+}
+
+// replace deletes an object that the API server refuses to update, with the error
+// cause, although it would create the desired one: an immutable field differs. The
+// desired object is written when the old one is gone.
+func (a *Applier) replace(ctx context.Context, desired, live *unstructured.Unstructured, cause error) (Change, error) {
+	change := Change{Object: refOf(desired), Action: Replaced}
+	// The name is checked last, so a valid object already exists.
+	err := a.Client.Create(ctx, desired.DeepCopy(), client.DryRunAll)
+	if isNamespace(live) || !apierrors.IsAlreadyExists(err) {
+		return change, cause
+	}
+	if isCRD(live) {
+		if err := a.unused(ctx, live); err != nil {
+			return change, fmt.Errorf("%w; %w", cause, err)
+		}
+	}
+	err = a.Client.Delete(ctx, desired.DeepCopy(),
+		client.Preconditions{UID: new(live.GetUID())}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("replace: %w", err)
+		return change, fmt.Errorf("replace: %w", err)
 	}
-	return Replaced, nil
+	if a.DryRun {
+		return change, nil
+	}
+	reader := a.Uncached
+	if reader == nil {
+		reader = a.Client
+	}
+	if _, err := a.read(ctx, reader, desired); err == nil {
+		return change, &TerminatingError{Object: refOf(live), Finalizers: live.GetFinalizers()}
+	} else if !apierrors.IsNotFound(err) {
+		return change, fmt.Errorf("replace: %w", err)
+	}
+	change.Generation, err = a.write(ctx, desired)
+	return change, err
 }
 
 // live reads the object as it is, from the cache where that holds it.
@@ -180,13 +240,34 @@ func (a *Applier) read(ctx context.Context, reader client.Reader, desired *unstr
 	if err := reader.Get(ctx, key, typed); err != nil {
 		return nil, err
 	}
+	return fromTyped(typed, gvk)
+}
+
+// asRead returns what the API server returned in the form that read has: a Go type of
+// the scheme may lack fields of a newer API server.
+func (a *Applier) asRead(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	gvk := obj.GroupVersionKind()
+	if !a.Client.Scheme().Recognizes(gvk) {
+		return obj, nil
+	}
+	typed, err := a.typed(gvk)
+	if err != nil {
+		return nil, err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, typed); err != nil {
+		return nil, fmt.Errorf("convert: %w", err)
+	}
+	return fromTyped(typed, gvk)
+}
+
+func fromTyped(typed client.Object, gvk schema.GroupVersionKind) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
 		return nil, fmt.Errorf("convert: %w", err)
 	}
-	live := &unstructured.Unstructured{Object: content}
-	live.SetGroupVersionKind(gvk)
-	return live, nil
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(gvk)
+	return u, nil
 }
 
 func (a *Applier) typed(gvk schema.GroupVersionKind) (client.Object, error) {
@@ -201,22 +282,27 @@ func (a *Applier) typed(gvk schema.GroupVersionKind) (client.Object, error) {
 	return obj, nil
 }
 
-// write applies the object. A kind whose CRD was established a moment ago may
-// not be served by every API server yet, so that is waited for.
-func (a *Applier) write(ctx context.Context, obj *unstructured.Unstructured) error {
+// write applies the object and returns its generation. A kind whose CRD was
+// established a moment ago may not be served by every API server yet; that is waited
+// for.
+func (a *Applier) write(ctx context.Context, desired *unstructured.Unstructured) (generation int64, err error) {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, serveInterval, serveTimeout, true, func(ctx context.Context) (bool, error) {
-		last = a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj),
+	applied := desired.DeepCopy()
+	err = wait.PollUntilContextTimeout(ctx, serveInterval, serveTimeout, true, func(ctx context.Context) (bool, error) {
+		last = a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied),
 			client.FieldOwner(a.FieldManager), client.ForceOwnership)
 		if last != nil && !a.DryRun && notServed(last) {
 			return false, nil
 		}
 		return true, last
 	})
-	if err != nil && last != nil {
-		return last
+	if err = cmp.Or(last, err); err != nil {
+		return 0, err
 	}
-	return err
+	if !a.DryRun {
+		a.confirm(applied)
+	}
+	return applied.GetGeneration(), nil
 }
 
 // notServed reports whether an API server does not know the kind at all, as

@@ -2,49 +2,64 @@ package apply_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 )
 
-// counted returns a client over fake objects and the number of its writes.
-func counted(objs ...client.Object) (client.WithWatch, *atomic.Int64) {
-	writes := &atomic.Int64{}
-	c := fake.NewClientBuilder().WithScheme(scheme.New()).WithObjects(objs...).
-		WithIndex(&corev1.ConfigMap{}, "metadata.name", byName).
-		WithIndex(&appsv1.Deployment{}, "metadata.name", byName).
-		WithInterceptorFuncs(interceptor.Funcs{
-			Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-				writes.Add(1)
-				return c.Apply(ctx, obj, opts...)
-			},
-			Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
-				writes.Add(1)
-				return c.Delete(ctx, obj, opts...)
-			},
-		}).Build()
-	return c, writes
+// requests counts what an applier sends to change objects, and what it only asks for.
+type requests struct{ writes, dryRuns atomic.Int64 }
+
+func (r *requests) count(dryRun []string) {
+	if len(dryRun) > 0 {
+		r.dryRuns.Add(1)
+	} else {
+		r.writes.Add(1)
+	}
 }
 
-func byName(obj client.Object) []string { return []string{obj.GetName()} }
+// counted returns a client of the shared control plane, a namespace of the test's
+// own, and what the client sends.
+func counted(t *testing.T) (c client.WithWatch, namespace string, sent *requests) {
+	t.Helper()
+	sent = &requests{}
+	c = interceptor.NewClient(live(t, cp), interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			sent.count((&client.ApplyOptions{}).ApplyOptions(opts).DryRun)
+			return c.Apply(ctx, obj, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			sent.count((&client.DeleteOptions{}).ApplyOptions(opts).DryRun)
+			return c.Delete(ctx, obj, opts...)
+		},
+	})
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "apply-"}}
+	if err := c.Create(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+	return c, ns.Name, sent
+}
 
-func deployment() *appsv1.Deployment {
+func deployment(namespace string) *appsv1.Deployment {
 	labels := map[string]string{"app": "a"}
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a", Labels: labels},
 		Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
@@ -62,9 +77,9 @@ func deployment() *appsv1.Deployment {
 	}
 }
 
-func role(verbs ...string) *rbacv1.ClusterRole {
-	return &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "r"},
+func role(namespace string, verbs ...string) *rbacv1.Role {
+	return &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "r"},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: verbs}},
 	}
 }
@@ -79,9 +94,9 @@ func actions(changes apply.ChangeSet) []apply.Action {
 
 func TestApplyWritesOnlyWhatChanged(t *testing.T) {
 	t.Parallel()
-	c, writes := counted()
+	c, ns, sent := counted(t)
 	applier := &apply.Applier{Client: c, FieldManager: "ocm.test"}
-	objs := []client.Object{role("get"), deployment()}
+	objs := []client.Object{role(ns, "get"), service(ns)}
 
 	changes, err := applier.Apply(t.Context(), objs...)
 	if err != nil {
@@ -90,20 +105,73 @@ func TestApplyWritesOnlyWhatChanged(t *testing.T) {
 	if diff := cmp.Diff([]apply.Action{apply.Created, apply.Created}, actions(changes)); diff != "" {
 		t.Errorf("first (-want +got):\n%s", diff)
 	}
-	before := writes.Load()
-	changes, err = applier.Apply(t.Context(), objs...)
-	if err != nil {
-		t.Fatal(err)
+	for range 2 {
+		if changes, err = applier.Apply(t.Context(), objs...); err != nil || changes.Changed() {
+			t.Errorf("again: %v, %v", changes, err)
+		}
 	}
-	if changes.Changed() || writes.Load() != before {
-		t.Errorf("second: %v with %d writes", changes, writes.Load()-before)
+	if sent.writes.Load() != 2 || sent.dryRuns.Load() != 0 {
+		t.Errorf("%d writes and %d dry runs, want 2 writes", sent.writes.Load(), sent.dryRuns.Load())
 	}
-	changes, err = applier.Apply(t.Context(), role("get", "list"), deployment())
+	changes, err = applier.Apply(t.Context(), role(ns, "get", "list"), service(ns))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]apply.Action{apply.Configured, apply.Unchanged}, actions(changes)); diff != "" {
 		t.Errorf("third (-want +got):\n%s", diff)
+	}
+}
+
+// TestApplyAsksOnceAfterARestart: an applier that has seen nothing yet has the API
+// server decide, once for each object.
+func TestApplyAsksOnceAfterARestart(t *testing.T) {
+	t.Parallel()
+	c, ns, sent := counted(t)
+	objs := []client.Object{role(ns, "get"), service(ns)}
+	if _, err := (&apply.Applier{Client: c, FieldManager: "ocm.test"}).Apply(t.Context(), objs...); err != nil {
+		t.Fatal(err)
+	}
+	restarted := &apply.Applier{Client: c, FieldManager: "ocm.test"}
+	for range 3 {
+		if changes, err := restarted.Apply(t.Context(), objs...); err != nil || changes.Changed() {
+			t.Errorf("%v, %v", changes, err)
+		}
+	}
+	if sent.writes.Load() != 2 || sent.dryRuns.Load() != 2 {
+		t.Errorf("%d writes and %d dry runs, want 2 of each", sent.writes.Load(), sent.dryRuns.Load())
+	}
+}
+
+// TestApplyWithAStaleCache: what the cache shows too late is not drift.
+func TestApplyWithAStaleCache(t *testing.T) {
+	t.Parallel()
+	c, ns, sent := counted(t)
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "c"}, Data: map[string]string{"a": "1"}}
+	if _, err := (&apply.Applier{Client: c, FieldManager: "ocm.test"}).Apply(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	stale := &corev1.ConfigMap{}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(config), stale); err != nil {
+		t.Fatal(err)
+	}
+	labelled := stale.DeepCopy()
+	labelled.Labels = map[string]string{"theirs": "yes"}
+	if err := c.Update(t.Context(), labelled); err != nil {
+		t.Fatal(err)
+	}
+	cached := interceptor.NewClient(c, interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+			got, ok := obj.(*corev1.ConfigMap)
+			if !ok {
+				t.Errorf("read a %T", obj)
+			}
+			stale.DeepCopyInto(got)
+			return nil
+		},
+	})
+	applier := &apply.Applier{Client: cached, Uncached: c, FieldManager: "ocm.test"}
+	if changes, err := applier.Apply(t.Context(), config); err != nil || changes.Changed() || sent.writes.Load() != 1 {
+		t.Errorf("%v, %v, %d writes", changes, err, sent.writes.Load())
 	}
 }
 
@@ -126,32 +194,35 @@ func TestApplyRepairsDrift(t *testing.T) {
 		{"a quantity is written otherwise", func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("1")
 		}, apply.Unchanged},
-		{"a default was set", func(d *appsv1.Deployment) { d.Spec.Template.Spec.DNSPolicy = corev1.DNSClusterFirst }, apply.Unchanged},
+		{"a field was set that is not desired", func(d *appsv1.Deployment) { d.Spec.Template.Spec.DNSPolicy = corev1.DNSDefault }, apply.Unchanged},
 		{"somebody labelled it", func(d *appsv1.Deployment) { d.Labels["mine"] = "yes" }, apply.Unchanged},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			c, _ := counted()
+			c, ns, _ := counted(t)
 			applier := &apply.Applier{Client: c, FieldManager: "ocm.test"}
-			if _, err := applier.Apply(t.Context(), deployment()); err != nil {
+			if _, err := applier.Apply(t.Context(), deployment(ns)); err != nil {
 				t.Fatal(err)
 			}
-			live := &appsv1.Deployment{}
-			if err := c.Get(t.Context(), client.ObjectKeyFromObject(deployment()), live); err != nil {
+			err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // The Deployment controller writes the status.
+				live := &appsv1.Deployment{}
+				if err := c.Get(t.Context(), client.ObjectKeyFromObject(deployment(ns)), live); err != nil {
+					return err
+				}
+				tc.change(live)
+				return c.Update(t.Context(), live, client.FieldOwner("somebody"))
+			})
+			if err != nil {
 				t.Fatal(err)
 			}
-			tc.change(live)
-			if err := c.Update(t.Context(), live, client.FieldOwner("somebody")); err != nil {
-				t.Fatal(err)
-			}
-			changes, err := applier.Apply(t.Context(), deployment())
+			changes, err := applier.Apply(t.Context(), deployment(ns))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff([]apply.Action{tc.want}, actions(changes)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if changes, err = applier.Apply(t.Context(), deployment()); err != nil || changes.Changed() {
+			if changes, err = applier.Apply(t.Context(), deployment(ns)); err != nil || changes.Changed() {
 				t.Errorf("again: %v, %v", changes, err)
 			}
 		})
@@ -160,9 +231,9 @@ func TestApplyRepairsDrift(t *testing.T) {
 
 func TestApplyRemovesWhatIsNoLongerDesired(t *testing.T) {
 	t.Parallel()
-	c, _ := counted()
+	c, ns, _ := counted(t)
 	applier := &apply.Applier{Client: c, FieldManager: "ocm.test"}
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}, Data: map[string]string{"a": "1", "b": "2"}}
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "c"}, Data: map[string]string{"a": "1", "b": "2"}}
 	if _, err := applier.Apply(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
@@ -182,8 +253,8 @@ func TestApplyRemovesWhatIsNoLongerDesired(t *testing.T) {
 
 func TestTwoManagersOfOneObjectAgree(t *testing.T) {
 	t.Parallel()
-	c, writes := counted()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shared"}}
+	c, _, sent := counted(t)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "apply-shared"}}
 	labelled := namespace.DeepCopy()
 	labelled.Labels = map[string]string{"owner": "operator"}
 	cli := &apply.Applier{Client: c, FieldManager: "ocm.cli"}
@@ -196,37 +267,151 @@ func TestTwoManagersOfOneObjectAgree(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if writes.Load() != 2 {
-		t.Errorf("%d writes, want one each", writes.Load())
+	if got := sent.writes.Load(); got != 2 {
+		t.Errorf("%d writes, want one each", got)
 	}
 }
 
+// TestApplyReplacesImmutable changes fields that the API server does not change.
 func TestApplyReplacesImmutable(t *testing.T) {
 	t.Parallel()
-	c, _ := counted()
+	for _, tc := range []struct {
+		name   string
+		obj    func(namespace string) client.Object
+		change func(client.Object)
+	}{
+		{"a Job's template", job, func(obj client.Object) { obj.(*batchv1.Job).Spec.Template.Spec.Containers[0].Image = "new" }},
+		{"a RoleBinding's role", binding, func(obj client.Object) { obj.(*rbacv1.RoleBinding).RoleRef.Name = "new" }},
+		{"a Service's clusterIP", service, func(obj client.Object) { obj.(*corev1.Service).Spec.ClusterIP = corev1.ClusterIPNone }},
+		{"a Secret's type", secret, func(obj client.Object) { obj.(*corev1.Secret).Type = "example.com/other" }},
+		{"a Deployment's selector", func(ns string) client.Object { return deployment(ns) }, func(obj client.Object) {
+			d := obj.(*appsv1.Deployment)
+			d.Spec.Selector.MatchLabels["more"] = "yes"
+			d.Spec.Template.Labels = d.Spec.Selector.MatchLabels
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			c, ns, _ := counted(t)
+			applier := &apply.Applier{Client: c, FieldManager: "ocm.test"}
+			old := tc.obj(ns)
+			if _, err := applier.Apply(t.Context(), old); err != nil {
+				t.Fatal(err)
+			}
+			uid := uidOf(t, c, old)
+			desired := tc.obj(ns)
+			tc.change(desired)
+			dry := &apply.Applier{Client: client.NewDryRunClient(c), FieldManager: "ocm.test", DryRun: true}
+			for _, a := range []*apply.Applier{dry, applier} {
+				changes, err := a.Apply(t.Context(), desired)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff([]apply.Action{apply.Replaced}, actions(changes)); diff != "" {
+					t.Errorf("dry run %t (-want +got):\n%s", a.DryRun, diff)
+				}
+				if replaced := uidOf(t, c, old) != uid; replaced == a.DryRun {
+					t.Errorf("dry run %t: replaced %t", a.DryRun, replaced)
+				}
+			}
+			if changes, err := applier.Apply(t.Context(), desired); err != nil || changes.Changed() {
+				t.Errorf("again: %v, %v", changes, err)
+			}
+		})
+	}
+}
+
+// TestReplacementWaitsForTheOldObject: a finalizer keeps the old object for a while.
+func TestReplacementWaitsForTheOldObject(t *testing.T) {
+	t.Parallel()
+	c, ns, _ := counted(t)
 	applier := &apply.Applier{Client: c, FieldManager: "ocm.test"}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "b"},
+	old := binding(ns)
+	old.SetFinalizers([]string{"test.example/wait"})
+	if _, err := applier.Apply(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	desired := binding(ns).(*rbacv1.RoleBinding)
+	desired.RoleRef.Name = "new"
+	for range 2 {
+		_, err := applier.Apply(t.Context(), desired)
+		if terminating := new(apply.TerminatingError); !errors.As(err, &terminating) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	if err := c.Patch(t.Context(), old, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := applier.Apply(t.Context(), desired); err != nil {
+		t.Fatal(err)
+	}
+	var got rbacv1.RoleBinding
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(desired), &got); err != nil || got.RoleRef.Name != "new" {
+		t.Errorf("%v, %v", got.RoleRef, err)
+	}
+}
+
+// TestInvalidIsNotReplaced: what the API server would not create either deletes nothing.
+func TestInvalidIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	c, ns, _ := counted(t)
+	applier := &apply.Applier{Client: c, FieldManager: "ocm.test"}
+	old := binding(ns)
+	if _, err := applier.Apply(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	uid := uidOf(t, c, old)
+	desired := binding(ns).(*rbacv1.RoleBinding)
+	desired.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Unknown", Name: "new"}
+	if _, err := applier.Apply(t.Context(), desired); !apierrors.IsInvalid(err) {
+		t.Errorf("got %v", err)
+	}
+	if uidOf(t, c, old) != uid {
+		t.Error("the object was replaced")
+	}
+}
+
+func uidOf(t *testing.T, c client.Client, obj client.Object) types.UID {
+	t.Helper()
+	live := obj.DeepCopyObject().(client.Object)
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), live); err != nil {
+		t.Fatal(err)
+	}
+	return live.GetUID()
+}
+
+func job(namespace string) client.Object {
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "j"},
+		Spec: batchv1.JobSpec{Suspend: new(true), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "old"}},
+		}}},
+	}
+}
+
+func binding(namespace string) client.Object {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "b"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "old"},
 	}
-	if _, err := applier.Apply(t.Context(), binding); err != nil {
-		t.Fatal(err)
+}
+
+func service(namespace string) client.Object {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 	}
-	binding.RoleRef.Name = "new"
-	if _, err := applier.Apply(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
-	live := &rbacv1.ClusterRoleBinding{}
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(binding), live); err != nil || live.RoleRef.Name != "new" {
-		t.Errorf("%v, %v", live.RoleRef, err)
-	}
+}
+
+func secret(namespace string) client.Object {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}, Type: "example.com/old"}
 }
 
 func TestStringDataIsComparedAsData(t *testing.T) {
 	t.Parallel()
-	c, writes := counted()
+	c, ns, sent := counted(t)
 	applier := &apply.Applier{Client: c, FieldManager: "ocm.test"}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, StringData: map[string]string{"k": "v"}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "s"}, StringData: map[string]string{"k": "v"}}
 	for range 2 {
 		if _, err := applier.Apply(t.Context(), secret); err != nil {
 			t.Fatal(err)
@@ -236,8 +421,8 @@ func TestStringDataIsComparedAsData(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(secret), live); err != nil || string(live.Data["k"]) != "v" {
 		t.Errorf("%v, %v", live.Data, err)
 	}
-	if writes.Load() != 1 {
-		t.Errorf("%d writes, want 1", writes.Load())
+	if got := sent.writes.Load(); got != 1 {
+		t.Errorf("%d writes, want 1", got)
 	}
 	if secret.Data != nil {
 		t.Error("the given object was modified")

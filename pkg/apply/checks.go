@@ -11,108 +11,108 @@ import (
 // object can no longer reach the wanted state.
 var ErrFailed = errors.New("failed for good")
 
-// Verdict is what a Check says about an object.
-type Verdict struct {
-	// Done says that the object is in the wanted state.
+// Result is what a Check finds.
+type Result struct {
+	// Done is true for an object in the wanted state.
 	Done bool
-	// Failed says that it will not get there by waiting.
+	// Failed is true for an object that waiting cannot bring there.
 	Failed bool
-	// Message says what is missing, with the condition that tells it.
+	// Message is what is missing, with the condition that reports it.
 	Message string
 }
 
-// Check judges an object. It gets nil when the object does not exist.
-type Check func(obj *unstructured.Unstructured) Verdict
+// Check evaluates an object. It gets nil when the object does not exist.
+type Check func(obj *unstructured.Unstructured) Result
 
 // Exists is done when the object exists.
 func Exists() Check {
-	return func(obj *unstructured.Unstructured) Verdict {
+	return func(obj *unstructured.Unstructured) Result {
 		if obj == nil {
-			return Verdict{Message: "does not exist yet"}
+			return Result{Message: "does not exist yet"}
 		}
-		return Verdict{Done: true}
+		return Result{Done: true}
 	}
 }
 
 // Gone is done when the object does not exist.
 func Gone() Check {
-	return func(obj *unstructured.Unstructured) Verdict {
+	return func(obj *unstructured.Unstructured) Result {
 		switch {
 		case obj == nil:
-			return Verdict{Done: true}
+			return Result{Done: true}
 		case obj.GetDeletionTimestamp() == nil:
-			return Verdict{Message: "still exists"}
+			return Result{Message: "still exists"}
 		case len(obj.GetFinalizers()) > 0:
-			return Verdict{Message: fmt.Sprintf("is being deleted and waits for its finalizers %v", obj.GetFinalizers())}
+			return Result{Message: fmt.Sprintf("is being deleted and waits for its finalizers %v", obj.GetFinalizers())}
 		}
 		if condition, ok := conditionOf(obj, "NamespaceContentRemaining"); ok && condition["status"] == conditionTrue {
-			return Verdict{Message: "is being deleted: " + text(condition, "message")}
+			return Result{Message: "is being deleted: " + text(condition, "message")}
 		}
-		return Verdict{Message: "is being deleted"}
+		return Result{Message: "is being deleted"}
 	}
 }
 
 // Established is done when a CRD is served. A CRD whose names are taken has failed.
 func Established() Check {
-	return func(obj *unstructured.Unstructured) Verdict {
+	return func(obj *unstructured.Unstructured) Result {
 		if obj == nil {
-			return Verdict{Message: "does not exist yet"}
+			return Result{Message: "does not exist yet"}
 		}
 		if c, ok := conditionOf(obj, "NamesAccepted"); ok && c["status"] == "False" {
-			return Verdict{Failed: true, Message: "NamesAccepted is False: " + text(c, "message")}
+			return Result{Failed: true, Message: "NamesAccepted is False: " + text(c, "message")}
 		}
 		return Condition("Established", conditionTrue)(obj)
 	}
 }
 
-// Condition is done when the condition of a type has a status, as judged for
-// the current generation where the condition or the status tells that.
+// Condition is done when the condition of a type has a status, for the current
+// generation where the condition or the status records one.
 func Condition(conditionType, status string) Check {
-	return func(obj *unstructured.Unstructured) Verdict {
+	return func(obj *unstructured.Unstructured) Result {
 		if obj == nil {
-			return Verdict{Message: "does not exist yet"}
+			return Result{Message: "does not exist yet"}
 		}
 		condition, ok := conditionOf(obj, conditionType)
 		if !ok {
-			return Verdict{Message: fmt.Sprintf("has no condition %s yet", conditionType)}
+			return Result{Message: fmt.Sprintf("has no condition %s yet", conditionType)}
 		}
 		if condition["status"] != status {
-			return Verdict{Message: describe(condition)}
+			return Result{Message: describe(condition)}
 		}
 		if observed, ok := observedGeneration(obj, condition); ok && observed < obj.GetGeneration() {
-			return Verdict{Message: conditionType + " is not up to date with the last change yet"}
+			return Result{Message: conditionType + " is not up to date with the last change yet"}
 		}
-		return Verdict{Done: true}
+		return Result{Done: true}
 	}
 }
 
 // Conditions is done when every one of checks is, and failed when any is. The
 // message is that of the first one that is not done.
 func Conditions(checks ...Check) Check {
-	return func(obj *unstructured.Unstructured) Verdict {
-		result := Verdict{Done: true}
+	return func(obj *unstructured.Unstructured) Result {
+		all := Result{Done: true}
 		for _, check := range checks {
-			verdict := check(obj)
-			if verdict.Failed {
-				return verdict
+			result := check(obj)
+			if result.Failed {
+				return result
 			}
-			if !verdict.Done && result.Done {
-				result = verdict
+			if !result.Done && all.Done {
+				all = result
 			}
 		}
-		return result
+		return all
 	}
 }
 
 // DeploymentReady is done when every replica of a Deployment runs the current
 // template and is available. It has failed when the Deployment has given up.
 func DeploymentReady() Check {
-	return func(obj *unstructured.Unstructured) Verdict {
+	return func(obj *unstructured.Unstructured) Result {
 		if obj == nil {
-			return Verdict{Message: "does not exist yet"}
+			return Result{Message: "does not exist yet"}
 		}
 		if c, ok := conditionOf(obj, "Progressing"); ok && c["reason"] == "ProgressDeadlineExceeded" {
-			return Verdict{Failed: true, Message: describe(c)}
+			return Result{Failed: true, Message: describe(c)}
 		}
 		want := count(obj, 1, "spec", "replicas")
 		updated := count(obj, 0, "status", "updatedReplicas")
@@ -120,19 +120,19 @@ func DeploymentReady() Check {
 		total := count(obj, 0, "status", "replicas")
 		switch {
 		case count(obj, 0, "status", "observedGeneration") < obj.GetGeneration():
-			return Verdict{Message: "the deployment controller has not seen the last change yet"}
+			return Result{Message: "the deployment controller has not seen the last change yet"}
 		case updated < want:
-			return Verdict{Message: fmt.Sprintf("%d of %d replicas are updated%s", updated, want, why(obj))}
+			return Result{Message: fmt.Sprintf("%d of %d replicas are updated%s", updated, want, why(obj))}
 		case total > updated:
-			return Verdict{Message: fmt.Sprintf("%d old replicas are still running", total-updated)}
+			return Result{Message: fmt.Sprintf("%d old replicas are still running", total-updated)}
 		case available < want:
-			return Verdict{Message: fmt.Sprintf("%d of %d replicas are available%s", available, want, why(obj))}
+			return Result{Message: fmt.Sprintf("%d of %d replicas are available%s", available, want, why(obj))}
 		}
-		return Verdict{Done: true}
+		return Result{Done: true}
 	}
 }
 
-// why returns what a Deployment says about replicas that cannot be made.
+// why returns what a Deployment reports about replicas that cannot be created.
 func why(deployment *unstructured.Unstructured) string {
 	if c, ok := conditionOf(deployment, "ReplicaFailure"); ok && c["status"] == conditionTrue {
 		return " (" + text(c, "message") + ")"

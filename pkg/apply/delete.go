@@ -13,7 +13,7 @@ import (
 )
 
 // Delete asks for the deletion of objs, the last one first, and does not wait:
-// the change set tells which are gone (deleted) and which still exist
+// the change set has those that are gone (deleted) and that still exist
 // (deleting). Objects that were gone before are not in it. An object whose
 // deletion was asked for already costs no write, unless the API server has given
 // up on it for a while, so Delete can be called until the change set is empty.
@@ -62,7 +62,7 @@ func (a *Applier) deleteOne(ctx context.Context, obj *unstructured.Unstructured)
 }
 
 // remind makes the API server try again to empty a CRD at once. When it fails,
-// because the storage of a kind that nobody has used yet is not ready, it waits
+// because the storage of a kind without any object so far is not ready, it waits
 // for minutes before it looks again by itself, but it looks at every change.
 func (a *Applier) remind(ctx context.Context, live *unstructured.Unstructured) error {
 	c, ok := conditionOf(live, "Terminating")
@@ -75,7 +75,7 @@ func (a *Applier) remind(ctx context.Context, live *unstructured.Unstructured) e
 }
 
 // DeleteAndWait deletes objs in the stages of Apply backwards, and waits at
-// each until the objects are gone or ctx ends. Progress is told through waiter.
+// each until the objects are gone or ctx ends. Progress is reported through waiter.
 func (a *Applier) DeleteAndWait(ctx context.Context, waiter *Waiter, objs ...client.Object) (ChangeSet, error) {
 	desired, err := a.desired(objs)
 	if err != nil {

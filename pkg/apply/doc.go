@@ -1,7 +1,8 @@
 // Package apply brings objects to a desired state by server-side apply and
-// tells what that changed. It owns the decision whether a write is needed at
-// all, the order of stages (what others depend on first) and the wait for a
-// result.
+// reports what that changed. It owns the decision whether a write is needed,
+// which a dry run of the API server makes unless the stored state is known to be up
+// to date; the order of stages (what others depend on first); and the wait for a
+// result. An object whose immutable field differs is replaced.
 //
 // It never writes when nothing changed, never takes a field away that another
 // manager added, and never replaces a CRD that a newer release has written. Its

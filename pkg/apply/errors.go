@@ -50,5 +50,5 @@ func (e *WaitError) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// Unwrap returns the cause, so that a timeout can be told from a failure.
+// Unwrap returns the cause, so that a timeout can be distinguished from a failure.
 func (e *WaitError) Unwrap() error { return e.Cause }

@@ -85,7 +85,7 @@ func TestStagesLetOneCallInstallKindNamespaceAndObject(t *testing.T) {
 	}
 }
 
-func TestDryRunTellsAllAndChangesNothing(t *testing.T) {
+func TestDryRunReportsAllAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	c := live(t, cp)
 	applier := &apply.Applier{Client: client.NewDryRunClient(c), FieldManager: "ocm.test", DryRun: true}

@@ -56,7 +56,7 @@ func (a *Applier) established(ctx context.Context, objs []*unstructured.Unstruct
 		if !isCRD(obj) {
 			continue
 		}
-		var last Verdict
+		var last Result
 		err := wait.PollUntilContextTimeout(ctx, serveInterval, serveTimeout, true, func(ctx context.Context) (bool, error) {
 			last = a.served(ctx, obj)
 			return last.Done, nil
@@ -70,10 +70,10 @@ func (a *Applier) established(ctx context.Context, objs []*unstructured.Unstruct
 
 // served says whether a CRD is established. An API server that does not answer
 // is asked again by the caller.
-func (a *Applier) served(ctx context.Context, crd *unstructured.Unstructured) Verdict {
+func (a *Applier) served(ctx context.Context, crd *unstructured.Unstructured) Result {
 	live, err := a.live(ctx, crd)
 	if err != nil {
-		return Verdict{Message: "cannot be read: " + err.Error()}
+		return Result{Message: "cannot be read: " + err.Error()}
 	}
 	return Established()(live)
 }
@@ -92,25 +92,16 @@ func newerCRD(desired, live *unstructured.Unstructured) bool {
 	return err == nil && ours.LessThan(theirs)
 }
 
-// replaceCRD deletes a CRD whose scope has to change, so that it can be applied
-// once it is gone. Deleting a CRD deletes its objects, so it must have none.
-func (a *Applier) replaceCRD(ctx context.Context, live *unstructured.Unstructured) error {
+// unused returns an error if a CRD has objects: deleting the CRD would delete them.
+func (a *Applier) unused(ctx context.Context, live *unstructured.Unstructured) error {
 	objs, err := a.objectsOf(ctx, live)
 	if err != nil {
-		return fmt.Errorf("look for objects before it is replaced: %w", err)
+		return fmt.Errorf("list its objects before it is replaced: %w", err)
 	}
-	scope, _, _ := unstructured.NestedString(live.Object, "spec", "scope")
 	if len(objs) > 0 {
-		return fmt.Errorf("its scope is %s and cannot be changed while there are objects, among them %s: delete them first", scope, refOf(&objs[0]))
+		return fmt.Errorf("it cannot be replaced while it has objects, among them %s: delete them first", refOf(&objs[0]))
 	}
-	uid := live.GetUID()
-	if err := a.Client.Delete(ctx, live.DeepCopy(), client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("replace: %w", err)
-	}
-	if a.DryRun {
-		return nil
-	}
-	return &TerminatingError{Object: refOf(live), Finalizers: live.GetFinalizers()}
+	return nil
 }
 
 // objectsOf returns the first objects of a CRD's kind. Lists of this type never

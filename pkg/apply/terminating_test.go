@@ -19,10 +19,10 @@ func TestNothingIsAppliedToWhatGoes(t *testing.T) {
 	for _, value := range []string{"same", "other"} {
 		t.Run(value, func(t *testing.T) {
 			t.Parallel()
-			c, writes := counted()
+			c, ns, sent := counted(t)
 			applier := &apply.Applier{Client: c, FieldManager: "ocm.test"}
 			config := &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", Finalizers: []string{"test.example/held"}},
+				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "c", Finalizers: []string{"test.example/held"}},
 				Data:       map[string]string{"a": "same"},
 			}
 			if _, err := applier.Apply(t.Context(), config); err != nil {
@@ -31,15 +31,15 @@ func TestNothingIsAppliedToWhatGoes(t *testing.T) {
 			if err := c.Delete(t.Context(), config.DeepCopy()); err != nil {
 				t.Fatal(err)
 			}
-			before := writes.Load()
+			before := sent.writes.Load()
 			config.Data["a"] = value
 			_, err := applier.Apply(t.Context(), config)
 			terminating, ok := errors.AsType[*apply.TerminatingError](err)
 			if !ok || terminating.Object.Name != "c" || len(terminating.Finalizers) != 1 {
 				t.Errorf("got %v, want that it is being deleted", err)
 			}
-			if writes.Load() != before {
-				t.Errorf("%d writes", writes.Load()-before)
+			if got := sent.writes.Load(); got != before {
+				t.Errorf("%d writes", got-before)
 			}
 			live := &corev1.ConfigMap{}
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(config), live); err != nil || live.Data["a"] != "same" {

@@ -37,8 +37,8 @@ type Waiter struct {
 	Client client.WithWatch
 	// Clock paces retries. The default is the real clock.
 	Clock clock.Clock
-	// Progress, if set, is told whenever the reason to wait for an object
-	// changes. It is called from several goroutines.
+	// Progress, if set, is called whenever the reason to wait for an object
+	// changes, from several goroutines.
 	Progress func(object Ref, message string)
 }
 
@@ -147,7 +147,7 @@ func (s *singleWait) round(ctx context.Context) (bool, error) {
 	}
 	if err := s.Client.List(ctx, list, options); err != nil {
 		if notServed(err) {
-			return s.judge(nil)
+			return s.evaluate(nil)
 		}
 		return false, s.classify(err)
 	}
@@ -155,7 +155,7 @@ func (s *singleWait) round(ctx context.Context) (bool, error) {
 	if len(list.Items) > 0 {
 		found = &list.Items[0]
 	}
-	if done, err := s.judge(found); done || err != nil {
+	if done, err := s.evaluate(found); done || err != nil {
 		return done, err
 	}
 	options.Raw = watchFrom(list.GetResourceVersion())
@@ -183,27 +183,27 @@ func (s *singleWait) follow(ctx context.Context, watcher watch.Interface) (bool,
 			if event.Type == watch.Deleted {
 				obj = nil
 			}
-			if done, err := s.judge(obj); done || err != nil {
+			if done, err := s.evaluate(obj); done || err != nil {
 				return done, err
 			}
 		}
 	}
 }
 
-func (s *singleWait) judge(obj *unstructured.Unstructured) (bool, error) {
-	verdict := s.check(obj)
-	if verdict.Done {
+func (s *singleWait) evaluate(obj *unstructured.Unstructured) (bool, error) {
+	result := s.check(obj)
+	if result.Done {
 		return true, nil
 	}
-	s.note(verdict.Message)
-	if verdict.Failed {
+	s.note(result.Message)
+	if result.Failed {
 		s.unmet.Failed = true
 		return false, ErrFailed
 	}
 	return false, nil
 }
 
-// classify tells an error that time may heal from one that it will not.
+// classify distinguishes transient errors from those that waiting does not resolve.
 func (s *singleWait) classify(err error) error {
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		s.note(err.Error())

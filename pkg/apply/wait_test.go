@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,19 +12,43 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 )
+
+// faked returns a client over fake objects and the number of its writes.
+func faked(objs ...client.Object) (client.WithWatch, *atomic.Int64) {
+	writes := &atomic.Int64{}
+	c := fake.NewClientBuilder().WithScheme(scheme.New()).WithObjects(objs...).
+		WithIndex(&corev1.ConfigMap{}, "metadata.name", byName).
+		WithIndex(&appsv1.Deployment{}, "metadata.name", byName).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+				writes.Add(1)
+				return c.Apply(ctx, obj, opts...)
+			},
+			Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+				writes.Add(1)
+				return c.Delete(ctx, obj, opts...)
+			},
+		}).Build()
+	return c, writes
+}
+
+func byName(obj client.Object) []string { return []string{obj.GetName()} }
 
 // The fake client does not replay what happened between a list and a watch, as
 // an API server does, so the test changes objects only once a watch stands.
 func TestWaitSeesTheObjectComeAndGo(t *testing.T) {
 	t.Parallel()
 	watching := make(chan struct{}, 10)
-	base, _ := counted()
+	base, _ := faked()
 	c := interceptor.NewClient(base, interceptor.Funcs{
 		Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
 			watcher, err := c.Watch(ctx, list, opts...)
@@ -59,12 +84,12 @@ func TestWaitSeesTheObjectComeAndGo(t *testing.T) {
 	}
 }
 
-func TestWaitTellsWhyItTimedOut(t *testing.T) {
+func TestWaitReportsWhyItTimedOut(t *testing.T) {
 	t.Parallel()
-	d := deployment()
+	d := deployment("ns")
 	d.Generation = 1
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 1, UpdatedReplicas: 1}
-	c, _ := counted(d)
+	c, _ := faked(d)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	err := (&apply.Waiter{Client: c}).Wait(ctx,
@@ -80,9 +105,9 @@ func TestWaitTellsWhyItTimedOut(t *testing.T) {
 
 func TestWaitEndsEarlyOnFailure(t *testing.T) {
 	t.Parallel()
-	d := deployment()
+	d := deployment("ns")
 	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: "Progressing", Status: "False", Reason: "ProgressDeadlineExceeded", Message: "no luck"}}
-	c, _ := counted(d)
+	c, _ := faked(d)
 	never := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "never"}}
 	err := (&apply.Waiter{Client: c}).Wait(t.Context(),
 		apply.Target{Object: never, Check: apply.Exists()},
@@ -96,7 +121,7 @@ func TestDelete(t *testing.T) {
 	t.Parallel()
 	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "held", Finalizers: []string{"test/hold"}}}
 	free := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "free"}}
-	c, writes := counted(held.DeepCopy(), free.DeepCopy())
+	c, writes := faked(held.DeepCopy(), free.DeepCopy())
 	applier := &apply.Applier{Client: c, FieldManager: "ocm.test"}
 	changes, err := applier.Delete(t.Context(), held, free)
 	if err != nil {
@@ -141,14 +166,14 @@ func TestConditionLooksAtTheGeneration(t *testing.T) {
 		}}
 	}
 	check := apply.Condition("Applied", "True")
-	if verdict := check(obj(2, 2)); !verdict.Done {
-		t.Errorf("current: %+v", verdict)
+	if result := check(obj(2, 2)); !result.Done {
+		t.Errorf("current: %+v", result)
 	}
-	if verdict := check(obj(2, 1)); verdict.Done {
-		t.Errorf("stale: %+v", verdict)
+	if result := check(obj(2, 1)); result.Done {
+		t.Errorf("stale: %+v", result)
 	}
-	if verdict := check(nil); verdict.Done || verdict.Message == "" {
-		t.Errorf("absent: %+v", verdict)
+	if result := check(nil); result.Done || result.Message == "" {
+		t.Errorf("absent: %+v", result)
 	}
 }
 
@@ -159,7 +184,7 @@ func TestDeleteRemindsAStuckCRD(t *testing.T) {
 	crd.Object["status"] = map[string]any{"conditions": []any{
 		map[string]any{"type": "Terminating", "status": "True", "reason": "InstanceDeletionFailed"},
 	}}
-	c, _ := counted(crd)
+	c, _ := faked(crd)
 	applier := &apply.Applier{Client: c, FieldManager: "ocm.test"}
 	for range 3 {
 		if _, err := applier.Delete(t.Context(), crd); err != nil {

@@ -19,8 +19,8 @@ import (
 // ErrSeveralAgents says that a cluster has several agents and none was named.
 var ErrSeveralAgents = errors.New("several agents are installed here")
 
-// NamedAgent returns the agent of the Klusterlet called name. An empty name is
-// the one that join makes, or the only one there is.
+// NamedAgent returns the agent of the Klusterlet called name. An empty name is the
+// default one, or the only one.
 func (r *Runner) NamedAgent(ctx context.Context, name string) (Agent, error) {
 	var (
 		a    Agent
@@ -42,35 +42,30 @@ func (r *Runner) NamedAgent(ctx context.Context, name string) (Agent, error) {
 	return a, ErrNoAgent
 }
 
-// Namespace is where the agent keeps its credentials.
+// Namespace is the namespace with the agent's credentials.
 func (a Agent) Namespace() string { return namespaceOf(a.Klusterlet) }
 
-// Cluster is the name under which the agent has joined; empty if it has made up
-// none yet.
+// Cluster is the name under which the agent is registered; empty if it has not
+// generated one yet.
 func (a Agent) Cluster() string {
 	return cmp.Or(string(a.Data[names.KeyClusterName]), a.Klusterlet.Spec.ClusterName)
 }
 
 // AwaitFlags waits until the operator has rolled out the agent with flags that
-// are as wanted; what is missing is told by the returned sentence.
+// are as wanted; missing returns what is not, or "".
 func (r *Runner) AwaitFlags(ctx context.Context, a Agent, missing func(args []string) string) error {
-	agent := &unstructured.Unstructured{}
-	agent.SetAPIVersion("apps/v1")
-	agent.SetKind("Deployment")
-	agent.SetNamespace(a.Namespace())
-	agent.SetName(names.RegistrationAgentDeployment(a.Klusterlet.Name))
-	klusterlet := &operatorv1.Klusterlet{}
-	klusterlet.Name = a.Klusterlet.Name
-	return r.await(ctx, "Waiting for the agent",
-		apply.Target{Object: klusterlet, Check: apply.Condition("Applied", "True")},
-		apply.Target{Object: agent, Check: func(obj *unstructured.Unstructured) apply.Verdict {
-			if obj != nil {
-				if why := missing(argsOf(obj)); why != "" {
-					return apply.Verdict{Message: why}
-				}
+	agent := deploymentReady(a.Namespace(), names.RegistrationAgentDeployment(a.Klusterlet.Name))
+	ready := agent.Check
+	agent.Check = func(obj *unstructured.Unstructured) apply.Result {
+		if obj != nil {
+			if why := missing(argsOf(obj)); why != "" {
+				return apply.Result{Message: why}
 			}
-			return apply.DeploymentReady()(obj)
-		}})
+		}
+		return ready(obj)
+	}
+	return r.await(ctx, "Waiting for the agent",
+		apply.Target{Object: named(a.Klusterlet.Name), Check: apply.Condition("Applied", "True")}, agent)
 }
 
 // argsOf returns the arguments of a Deployment's first container.
@@ -90,64 +85,62 @@ func argsOf(deployment *unstructured.Unstructured) []string {
 // SetAddOnDriver changes how the add-ons of a managed cluster register. Only
 // this field is written.
 func (r *Runner) SetAddOnDriver(ctx context.Context, a Agent, want *operatorv1.AddOnRegistrationDriver) error {
+	return r.patch(ctx, a, func(k *operatorv1.Klusterlet) {
+		if k.Spec.RegistrationConfiguration == nil {
+			k.Spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{}
+		}
+		k.Spec.RegistrationConfiguration.AddOnKubeClientRegistrationDriver = want
+	})
+}
+
+// patch writes a change of an agent's Klusterlet.
+func (r *Runner) patch(ctx context.Context, a Agent, change func(*operatorv1.Klusterlet)) error {
 	k := a.Klusterlet.DeepCopy()
-	base := client.MergeFrom(a.Klusterlet.DeepCopy())
-	if k.Spec.RegistrationConfiguration == nil {
-		k.Spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{}
-	}
-	k.Spec.RegistrationConfiguration.AddOnKubeClientRegistrationDriver = want
-	if err := r.Client.Patch(ctx, k, base, client.FieldOwner(FieldManager)); err != nil {
-		return fmt.Errorf("klusterlet %s: %w", k.Name, err)
+	change(k)
+	if err := r.Client.Patch(ctx, k, client.MergeFrom(a.Klusterlet), client.FieldOwner(FieldManager)); err != nil {
+		return fmt.Errorf("change Klusterlet %s: %w", k.Name, err)
 	}
 	return nil
 }
 
 // PublishesIssuer reports whether a Klusterlet asks its agent to publish the
-// cluster's token issuer; said is false where it asks for nothing.
+// cluster's token issuer; said is false if it sets neither.
 func (a Agent) PublishesIssuer() (publishes, said bool) {
 	value := a.Klusterlet.Annotations[names.AnnotationPublishIssuer]
 	return value == "true", value == "true" || value == "false"
 }
 
 // SetPublishIssuer has the agent of a managed cluster publish the cluster's
-// token issuer, or take it back. Only this annotation is written.
+// token issuer, or withdraw it. Only this annotation is written.
 func (r *Runner) SetPublishIssuer(ctx context.Context, a Agent, publish bool) error {
-	k := a.Klusterlet.DeepCopy()
-	base := client.MergeFrom(a.Klusterlet.DeepCopy())
-	k.Annotations = mergeMap(k.Annotations, map[string]string{names.AnnotationPublishIssuer: strconv.FormatBool(publish)})
-	if err := r.Client.Patch(ctx, k, base, client.FieldOwner(FieldManager)); err != nil {
-		return fmt.Errorf("klusterlet %s: %w", k.Name, err)
-	}
-	return nil
+	return r.patch(ctx, a, func(k *operatorv1.Klusterlet) {
+		k.Annotations = mergeMap(k.Annotations, map[string]string{names.AnnotationPublishIssuer: strconv.FormatBool(publish)})
+	})
 }
 
-// AwaitIssuerPublished waits until the agent has told that the hub holds the
-// cluster's issuer.
+// AwaitIssuerPublished waits until the agent reports that the hub has the cluster's
+// issuer.
 func (r *Runner) AwaitIssuerPublished(ctx context.Context, a Agent) error {
-	klusterlet := &operatorv1.Klusterlet{}
-	klusterlet.Name = a.Klusterlet.Name
 	return r.await(ctx, "Waiting for the keys to be published",
-		apply.Target{Object: klusterlet, Check: apply.Condition(names.ConditionIssuerPublished, "True")})
+		apply.Target{Object: named(a.Klusterlet.Name), Check: apply.Condition(names.ConditionIssuerPublished, "True")})
 }
 
-// AwaitIssuerWithdrawn waits until the agent tells of no issuer any more.
+// AwaitIssuerWithdrawn waits until the agent reports no published issuer.
 func (r *Runner) AwaitIssuerWithdrawn(ctx context.Context, a Agent) error {
-	klusterlet := &operatorv1.Klusterlet{}
-	klusterlet.Name = a.Klusterlet.Name
-	return r.await(ctx, "Waiting for the keys to be taken back", apply.Target{Object: klusterlet, Check: withoutIssuer})
+	return r.await(ctx, "Waiting for the keys to be withdrawn", apply.Target{Object: named(a.Klusterlet.Name), Check: withoutIssuer})
 }
 
-func withoutIssuer(obj *unstructured.Unstructured) apply.Verdict {
+func withoutIssuer(obj *unstructured.Unstructured) apply.Result {
 	if obj == nil {
-		return apply.Verdict{Done: true}
+		return apply.Result{Done: true}
 	}
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	for _, c := range conditions {
 		if condition, ok := c.(map[string]any); ok && condition["type"] == names.ConditionIssuerPublished {
-			return apply.Verdict{Message: "the agent has not said yet that the hub holds none"}
+			return apply.Result{Message: "the agent has not yet reported that the hub has none"}
 		}
 	}
-	return apply.Verdict{Done: true}
+	return apply.Result{Done: true}
 }
 
 // AddOnDriver returns how the add-ons of a managed cluster register.

@@ -35,9 +35,9 @@ func (a Agent) HubConfig() (*rest.Config, error) {
 	return hub.Config()
 }
 
-// Resign tells the hub, with the agent's own credential, that the cluster
-// leaves: it withdraws the hub's acceptance, upon which the hub takes back all
-// that it granted. The agent may update its own cluster, but not patch it.
+// Resign reports to the hub, with the agent's own credential, that the cluster
+// leaves: it sets hubAcceptsClient to false, and the hub revokes everything that it
+// granted. The agent may update its own cluster, but not patch it.
 // A cluster that is gone has resigned already, and so has an agent that may not
 // read its cluster: the hub takes that right from those that left.
 func Resign(ctx context.Context, hub client.Client, cluster string) error {
@@ -88,12 +88,12 @@ func (r *Runner) Detach(ctx context.Context, cluster string, l Removal) error {
 	})
 }
 
-// goneOrWhy is done when a ManagedCluster is gone, and until then tells what
-// its hub says about its deletion.
-func goneOrWhy(obj *unstructured.Unstructured) apply.Verdict {
-	verdict := apply.Gone()(obj)
-	if obj == nil || verdict.Done {
-		return verdict
+// goneOrWhy is done when a ManagedCluster is gone; its message is what the hub reports
+// about the deletion.
+func goneOrWhy(obj *unstructured.Unstructured) apply.Result {
+	result := apply.Gone()(obj)
+	if obj == nil || result.Done {
+		return result
 	}
 	var conditions []metav1.Condition
 	raw, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
@@ -104,11 +104,11 @@ func goneOrWhy(obj *unstructured.Unstructured) apply.Verdict {
 	}
 	for _, kind := range []string{clusterv1.ManagedClusterConditionDeleting, names.ConditionRegistrationGranted} {
 		if c := apimeta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
-			verdict.Message = c.Message
+			result.Message = c.Message
 			break
 		}
 	}
-	return verdict
+	return result
 }
 
 // Gone reports whether an error says that an object or its kind does not exist.

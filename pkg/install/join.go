@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -43,7 +42,7 @@ func (k Klusterlet) objects(l live) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	objs := asObjects(rendered)
+	objs := apply.Objects(rendered)
 	annotate(objs, "Klusterlet", klusterlet.Annotations)
 	if l.klusterlet != nil && k.PublishIssuer == nil && apiequality.Semantic.DeepEqual(klusterlet.Spec, l.klusterlet.Spec) {
 		// Nothing to change; see Hub.objects.
@@ -55,8 +54,8 @@ func (k Klusterlet) objects(l live) ([]client.Object, error) {
 // Render returns the objects of a new agent without looking at a cluster.
 func (k Klusterlet) Render() ([]client.Object, error) { return k.objects(live{}) }
 
-// Join brings the agent of a managed cluster to what k wants. onHub is what the hub knows under the
-// cluster's name; nil is nothing, or unknown.
+// Join installs or updates the agent that k describes. onHub is the hub's
+// ManagedCluster of the cluster's name; nil if there is none, or it is unknown.
 func (r *Runner) Join(ctx context.Context, k Klusterlet, onHub *clusterv1.ManagedCluster) (Outcome, error) {
 	var (
 		out  Outcome
@@ -74,7 +73,7 @@ func (r *Runner) Join(ctx context.Context, k Klusterlet, onHub *clusterv1.Manage
 		if err != nil {
 			return nil, err
 		}
-		return append(judgeKlusterlet(facts, k), judgeName(facts, k, onHub)...), nil
+		return append(checkKlusterlet(facts, k), checkName(facts, k, onHub)...), nil
 	})
 	out.Warnings = warnings
 	if err != nil {
@@ -94,7 +93,7 @@ func (r *Runner) RefuseOthersAgent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = sift(judgeOther(other), nil)
+	_, err = sift(checkOther(other), nil)
 	return err
 }
 
@@ -126,7 +125,7 @@ func (r *Runner) AwaitAgent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.await(ctx, "Waiting for the agent", apply.Target{Object: theKlusterlet(), Check: apply.Conditions(
+	return r.await(ctx, "Waiting for the agent", apply.Target{Object: named(names.KlusterletName), Check: apply.Conditions(
 		apply.Condition("Applied", "True"), apply.Condition("RegistrationDesiredDegraded", "False"),
 	)}, deploymentReady(namespace, names.RegistrationAgentDeployment(names.KlusterletName)))
 }
@@ -142,7 +141,7 @@ func (r *Runner) agentNamespace(ctx context.Context) (string, error) {
 
 // AwaitJoined waits until the agent works with the credential of the hub.
 func (r *Runner) AwaitJoined(ctx context.Context) error {
-	return r.await(ctx, "Waiting for the hub to accept the cluster", apply.Target{Object: theKlusterlet(), Check: connected})
+	return r.await(ctx, "Waiting for the hub to accept the cluster", apply.Target{Object: named(names.KlusterletName), Check: apply.Condition(names.ConditionHubConnectionDegraded, "False")})
 }
 
 // AwaitKey waits until the agent has made the key that it asks the hub to
@@ -157,9 +156,9 @@ func (r *Runner) AwaitKey(ctx context.Context) (fingerprint string, err error) {
 	return fingerprint, err
 }
 
-// OwnKey returns what tells the fingerprint of the key with which the agent asks
-// the hub: known, or, if that is empty, the one that it makes later; "" until then.
-// Once told, it stays: the pending key goes when the hub has issued its certificate.
+// OwnKey returns a function that returns the fingerprint of the agent's key: known, or,
+// if that is empty, the one of the key that the agent creates; "" until then. Once
+// found, it stays: the pending key is deleted when the hub has issued its certificate.
 func (r *Runner) OwnKey(known string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		if known != "" {
@@ -243,39 +242,22 @@ func (r *Runner) StoredBootstrap(ctx context.Context) (*kubeconfig.Hub, error) {
 	return &hub, nil
 }
 
-func theKlusterlet() *operatorv1.Klusterlet {
-	return &operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: names.KlusterletName}}
+func named(klusterlet string) *operatorv1.Klusterlet {
+	return &operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: klusterlet}}
 }
 
-// connected is done when the agent works with the credential of the hub. It
-// tells what the operator says about the connection, which names the cause.
-func connected(obj *unstructured.Unstructured) apply.Verdict {
-	verdict := apply.Condition("HubConnectionDegraded", "False")(obj)
-	if obj == nil || verdict.Done {
-		return verdict
-	}
-	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
-	for _, c := range conditions {
-		condition, ok := c.(map[string]any)
-		if ok && condition["type"] == "HubConnectionDegraded" {
-			verdict.Message = fmt.Sprintf("%v (%v)", condition["message"], condition["reason"])
-		}
-	}
-	return verdict
-}
-
-// judgeName checks that the name is free on the hub, or this cluster's own.
-func judgeName(f Facts, k Klusterlet, onHub *clusterv1.ManagedCluster) []Finding {
+// checkName checks that the name is free on the hub, or this cluster's own.
+func checkName(f Facts, k Klusterlet, onHub *clusterv1.ManagedCluster) []Finding {
 	own := f.Klusterlet != nil && f.Klusterlet.Spec.ClusterName == k.ClusterName
-	// A name that the hub does not accept is free: nobody asked for it yet, or
-	// the cluster that had it has left.
+	// A name that the hub does not accept is free: no cluster requested it yet, or the
+	// cluster that had it has left.
 	if onHub == nil || own || !onHub.Spec.HubAcceptsClient {
 		return nil
 	}
 	finding := Finding{
 		Check: CheckClusterName, Severity: Warning,
 		Message: fmt.Sprintf("the hub knows a cluster %q already", k.ClusterName),
-		Try:     "if it was this cluster, go on; otherwise choose another name",
+		Try:     "if it was this cluster, continue; otherwise choose another name",
 	}
 	for _, c := range onHub.Status.Conditions {
 		if c.Type == clusterv1.ManagedClusterConditionAvailable && c.Status == metav1.ConditionTrue {

@@ -3,9 +3,6 @@ package install
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
@@ -17,35 +14,9 @@ import (
 // components.
 func operatorPod(image string, replicas int32, resources *operatorv1.ResourceRequirement, placement operatorv1.NodePlacement) manifests.Pod {
 	return manifests.Pod{
-		Image: image, Replicas: replicas, Resources: requirements(resources),
+		Image: image, Replicas: replicas, Resources: manifests.Resources(resources),
 		NodeSelector: placement.NodeSelector, Tolerations: placement.Tolerations,
 	}
-}
-
-// requirements turns OCM's resource classes into requests.
-func requirements(r *operatorv1.ResourceRequirement) corev1.ResourceRequirements {
-	if r != nil {
-		switch r.Type {
-		case operatorv1.ResourceQosClassBestEffort:
-			return corev1.ResourceRequirements{}
-		case operatorv1.ResourceQosClassResourceRequirement:
-			if r.ResourceRequirements != nil {
-				return *r.ResourceRequirements.DeepCopy()
-			}
-		default:
-		}
-	}
-	return corev1.ResourceRequirements{Requests: corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("2m"), corev1.ResourceMemory: resource.MustParse("16Mi"),
-	}}
-}
-
-func asObjects(rendered []*unstructured.Unstructured) []client.Object {
-	objs := make([]client.Object, len(rendered))
-	for i, obj := range rendered {
-		objs[i] = obj
-	}
-	return objs
 }
 
 // without drops the objects of a kind.

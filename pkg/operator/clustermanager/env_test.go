@@ -128,7 +128,7 @@ func (o *operator) transport(next http.RoundTripper) http.RoundTripper {
 			return nil, errKilled
 		default:
 		}
-		if req.Method == http.MethodGet {
+		if req.Method == http.MethodGet || req.URL.Query().Has("dryRun") {
 			return next.RoundTrip(req)
 		}
 		o.writes.Add(1)

@@ -71,7 +71,7 @@ func (r *Reconciler) values(cm *operatorv1.ClusterManager, settings gateSettings
 	pod := manifests.Pod{
 		Image:        r.config.Image,
 		Replicas:     replicas,
-		Resources:    operand.Resources(cm.Spec.ResourceRequirement),
+		Resources:    manifests.Resources(cm.Spec.ResourceRequirement),
 		NodeSelector: cm.Spec.NodePlacement.NodeSelector,
 		Tolerations:  cm.Spec.NodePlacement.Tolerations,
 	}

@@ -1,13 +1,13 @@
 // Package klusterlet is the operator on a managed cluster: it turns a Klusterlet
 // into the registration agent with its namespace, rights and configuration,
-// keeps them that way, and removes them with the Klusterlet.
+// repairs drift, and removes them with the Klusterlet.
 //
 // A pass is a list of phases over one scope with a single status write at its
 // end; deletion goes through what the phases made, backwards. The operator
-// never talks to the hub: the agent tells itself, in the condition
-// HubConnectionDegraded, how its connection is.
+// never connects to the hub: the agent reports the state of its connection in the
+// condition HubConnectionDegraded.
 //
 // Only the install mode Default is supported. Another mode, or a registration
 // driver that this version does not have, changes nothing in the cluster and is
-// told in the condition Applied.
+// reported in the condition Applied.
 package klusterlet

@@ -42,7 +42,7 @@ func (m *mortal) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, errKilled
 	default:
 	}
-	if req.Method == http.MethodGet {
+	if req.Method == http.MethodGet || req.URL.Query().Has("dryRun") {
 		return m.next.RoundTrip(req)
 	}
 	left := m.left.Add(-1)
@@ -217,9 +217,9 @@ func TestNewerCRDWithoutLabelIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestDeletionTellsWhatItWaitsFor holds the agents' namespace with something
+// TestDeletionReportsWhatItWaitsFor holds the agents' namespace with something
 // that does not go.
-func TestDeletionTellsWhatItWaitsFor(t *testing.T) {
+func TestDeletionReportsWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	c := start(t, nil)
 	c.awaitCondition(t, "Applied", operatorv1.ReasonKlusterletApplied)

@@ -28,7 +28,7 @@ func TestRightsOutliveTheAgents(t *testing.T) {
 	c.awaitCondition(t, "Applied", operatorv1.ReasonKlusterletApplied)
 	k := c.klusterlet(t)
 	mine, theirs := c.appliedWork(t, "mine", string(k.UID)), c.appliedWork(t, "theirs", "another-klusterlet")
-	pod := c.hold(t)
+	pod := c.blockPod(t)
 
 	if err := c.client.Delete(t.Context(), k); err != nil {
 		t.Fatal(err)
@@ -90,8 +90,8 @@ func (c *cluster) finalizers(t *testing.T, work *workv1.AppliedManifestWork) []s
 	return live.Finalizers
 }
 
-// hold keeps a pod of the agent from going.
-func (c *cluster) hold(t *testing.T) *corev1.Pod {
+// blockPod keeps a pod of the agent from going.
+func (c *cluster) blockPod(t *testing.T) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{}
 	eventually(t, "a pod of the agent", func() error {

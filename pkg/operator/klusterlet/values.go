@@ -91,7 +91,7 @@ func (r *Reconciler) pod(k *operatorv1.Klusterlet, replicas int32) manifests.Pod
 	pod := manifests.Pod{
 		Image:             r.config.Image,
 		Replicas:          replicas,
-		Resources:         operand.Resources(k.Spec.ResourceRequirement),
+		Resources:         manifests.Resources(k.Spec.ResourceRequirement),
 		NodeSelector:      k.Spec.NodePlacement.NodeSelector,
 		Tolerations:       k.Spec.NodePlacement.Tolerations,
 		PriorityClassName: k.Spec.PriorityClassName,
@@ -157,7 +157,7 @@ func externalURLs(k *operatorv1.Klusterlet) string {
 }
 
 // issuerArgs have the agent publish the cluster's issuer, or take it back. Where
-// nobody ever asked for either, the agent does nothing about it.
+// neither was ever set, the agent does nothing about it.
 func issuerArgs(k *operatorv1.Klusterlet) []string {
 	switch k.Annotations[names.AnnotationPublishIssuer] {
 	case "true":

@@ -48,7 +48,7 @@ func (k Gates) implements(name featuregate.Feature) bool { return slices.Contain
 
 // GateSetting is what a resource asks of one component.
 type GateSetting struct {
-	// Enabled tells for every known gate whether it is on.
+	// Enabled is true for the gates that are on.
 	Enabled map[featuregate.Feature]bool
 	// Unknown are the gates that the component does not have, sorted.
 	Unknown []string

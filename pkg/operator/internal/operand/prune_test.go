@@ -15,9 +15,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 )
 
-// TestPruneTellsObjectsApart: what goes is what is not wanted by kind,
+// TestPruneDistinguishesObjects: what goes is what is not wanted by kind,
 // namespace and name together, and carries the label and the field manager's mark.
-func TestPruneTellsObjectsApart(t *testing.T) {
+func TestPruneDistinguishesObjects(t *testing.T) {
 	t.Parallel()
 	const label = "test.example/owner"
 	meta := func(owner, namespace, name string) metav1.ObjectMeta {
