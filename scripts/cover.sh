@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures how much of the code that gives add-ons their credentials is run by
-# the tests beside it, and fails below 80 % of the statements of any of its
+# the tests next to it, and fails below 80 % of the statements of any of its
 # packages. All are measured in one run.
 set -euo pipefail
 cd "$(dirname "$0")/.."

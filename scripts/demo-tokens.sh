@@ -46,7 +46,7 @@ show kubectl ocm check tokens --context hub
 
 cat <<END
 
-The clusters go on running. Go on with:
+The clusters keep running. Next steps:
 
   export PATH=$PWD/bin:\$PATH
   export KUBECONFIG=$KUBECONFIG

@@ -33,7 +33,7 @@ show kubectl ocm get clusters --context hub
 
 cat <<EOF
 
-The clusters go on running. Go on with:
+The clusters keep running. Next steps:
 
   export PATH=$PWD/bin:\$PATH
   export KUBECONFIG=$KUBECONFIG

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the demos are told with: sourced, not run.
+# Functions that the demos print with: sourced, not run.
 
 # say prints a command as it would be typed, bold on a terminal.
 say() {

@@ -48,9 +48,9 @@ const (
 	members = 1000
 	// busy of them have workloads that ask, so many each.
 	busy, identities = 16, 2200
-	// kept is how many tokens fit at most into the memory for verified ones and into
+	// capacity is how many tokens fit at most into the memory for verified ones and into
 	// that for issued ones, 32 MiB each: an entry with its token takes 1 KiB or more.
-	kept = 32 << 20 / 1024
+	capacity = 32 << 20 / 1024
 	// minting is how long the hub takes for a token, so that all that may be are on
 	// their way.
 	minting = 50 * time.Millisecond
@@ -72,7 +72,7 @@ var full fleet.Once[memory]
 // and issued tokens as its bounds allow and more, as many TokenRequests on their
 // way as it makes at a time, and a full audit queue, because nobody reads its log.
 func BenchmarkMemory(b *testing.B) {
-	if busy*identities < kept {
+	if busy*identities < capacity {
 		b.Fatal("the tokens do not fill the memory for them")
 	}
 	r := full.Result(b, fill)

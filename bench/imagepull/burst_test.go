@@ -43,9 +43,9 @@ var now clock.RealClock
 
 // result is what one run showed.
 type result struct {
-	wall, cpu, restCPU, restartCPU time.Duration
+	wall, cpu, idleCPU, restartCPU time.Duration
 
-	burst, rest, restart map[string]int
+	burst, idle, restart map[string]int
 	// peakKiB is the largest private memory of the controller, idleKiB that at rest.
 	peakKiB, idleKiB int64
 }
@@ -70,8 +70,8 @@ func BenchmarkImagePull(b *testing.B) {
 	}
 	b.ReportMetric(float64(r.peakKiB)/1024, "private-MiB")
 	b.ReportMetric(float64(r.idleKiB)/1024, "idle-private-MiB")
-	b.ReportMetric(float64(total(r.rest)), "rest-requests/min")
-	b.ReportMetric(r.restCPU.Seconds(), "rest-cpu-s/min")
+	b.ReportMetric(float64(total(r.idle)), "rest-requests/min")
+	b.ReportMetric(r.idleCPU.Seconds(), "rest-cpu-s/min")
 	b.ReportMetric(r.restartCPU.Seconds(), "restart-cpu-s")
 	b.ReportMetric(0, "ns/op")
 	r.check(b)
@@ -84,8 +84,8 @@ func (r *result) check(b *testing.B) {
 	if got := changes(r.burst); !maps.Equal(got, want) {
 		b.Errorf("requests %v, want %v", got, want)
 	}
-	if len(changes(r.rest)) != 0 || len(changes(r.restart)) != 0 {
-		b.Errorf("at rest %v, after a restart %v, want no change", r.rest, r.restart)
+	if len(changes(r.idle)) != 0 || len(changes(r.restart)) != 0 {
+		b.Errorf("at rest %v, after a restart %v, want no change", r.idle, r.restart)
 	}
 	if r.peakKiB > maxKiB {
 		b.Errorf("%d KiB of private memory, want at most %d", r.peakKiB, maxKiB)
@@ -147,8 +147,8 @@ func run(b *testing.B) *result {
 	now.Sleep(time.Minute) // It has settled then.
 	before, beforeCPU = audit.Kinds(b, user), process.CPU(b)
 	now.Sleep(time.Minute)
-	r.restCPU = process.CPU(b) - beforeCPU
-	r.rest = since(audit.Kinds(b, user), before)
+	r.idleCPU = process.CPU(b) - beforeCPU
+	r.idle = since(audit.Kinds(b, user), before)
 	r.idleKiB, r.peakKiB = process.PrivateKiB(b), process.PeakKiB(b)
 
 	process.Stop(b)

@@ -42,7 +42,7 @@ func (r Right) String() string {
 	return r.Verb + " " + r.Resource + "." + r.Group
 }
 
-// joinRights lists what an agent does with a join token.
+// joinRights lists the permissions that an agent needs with a bootstrap token.
 func joinRights() []Right {
 	rights := []Right{
 		{clusterv1.GroupName, "managedclusters", "create"},
@@ -54,9 +54,9 @@ func joinRights() []Right {
 	return rights
 }
 
-// CheckAccess asks the hub whether the token is good and may do what an agent
-// does with it. c is the connection of that token; now tells an expired token
-// from a refused one. Every error about the token is an *Error.
+// CheckAccess checks that the hub accepts the token and that the token has the
+// permissions an agent needs. c is a connection with that token; now distinguishes an
+// expired token from a rejected one. Every error about the token is an *Error.
 func CheckAccess(ctx context.Context, c client.Client, token Token, now time.Time) error {
 	if err := token.expired(now); err != nil {
 		return err
@@ -90,7 +90,7 @@ func CheckAccess(ctx context.Context, c client.Client, token Token, now time.Tim
 		}
 		return &Error{
 			Kind:    Forbidden,
-			Problem: "the token is not a join token: it may not " + strings.Join(texts, ", "),
+			Problem: "the token is not a bootstrap token: it may not " + strings.Join(texts, ", "),
 			Try:     "print a join command on the hub with: get token",
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Token is a join token and what it tells about itself. Nothing of that is
+// Token is a bootstrap token and what it states about itself. Nothing of that is
 // verified: it serves better messages only.
 type Token struct {
 	secret string
@@ -45,7 +45,8 @@ type claims struct {
 	} `json:"kubernetes.io"`
 }
 
-// ParseToken reads a join token: a ServiceAccount token or a bootstrap token.
+// ParseToken reads a bootstrap token: a ServiceAccount token or a Kubernetes bootstrap
+// token.
 // Other forms of bearer tokens are taken as they are if they can be one. Every
 // error is an *Error of kind BadToken and does not quote the token.
 func ParseToken(s string) (Token, error) {

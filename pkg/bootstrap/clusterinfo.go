@@ -11,14 +11,14 @@ import (
 // ErrClusterInfo is wrapped by errors about the content of cluster-info.
 var ErrClusterInfo = errors.New("cluster-info holds no usable kubeconfig")
 
-// ClusterInfo is what the public ConfigMap cluster-info tells about a cluster.
+// ClusterInfo is the content of the public ConfigMap cluster-info of a cluster.
 type ClusterInfo struct {
 	Server string
 	CA     []byte
 }
 
 // Encode returns the kubeconfig that the ConfigMap holds: one cluster with an
-// empty name and nobody's credentials.
+// empty name and no credentials.
 func (i ClusterInfo) Encode() ([]byte, error) {
 	data, err := clientcmd.Write(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{

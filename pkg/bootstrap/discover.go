@@ -57,7 +57,7 @@ const (
 type Hub struct {
 	// Trust says against what.
 	Trust Trust
-	// Date is the hub's time when it answered; zero when it does not tell.
+	// Date is the hub's time in its response; zero without one.
 	Date time.Time
 	// Cluster leads to the hub: server, authority and proxy.
 	Cluster clientcmdapi.Cluster
@@ -133,7 +133,7 @@ func newContact(endpoint Endpoint) (*contact, error) {
 func (c *contact) find(ctx context.Context, pins []CAHash) ([]byte, error) {
 	resp, err := c.get(ctx, "/api/v1/namespaces/"+names.ClusterInfoNamespace+"/configmaps/"+names.ClusterInfoConfigMap, &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		//nolint:gosec,forbidigo // Nothing secret is sent and nothing is believed: the pin decides.
+		//nolint:gosec,forbidigo // Nothing secret is sent and nothing is trusted: the pin decides.
 		InsecureSkipVerify: true,
 	})
 	if err != nil {
@@ -159,7 +159,7 @@ func (c *contact) find(ctx context.Context, pins []CAHash) ([]byte, error) {
 	return nil, &Error{
 		Kind:    Mismatch,
 		Problem: fmt.Sprintf("the hub %s has another authority than the CA hash names; no credential was sent", c.server),
-		Try:     "check the address and print the join command again on the hub; if both are right, somebody is in between",
+		Try:     "check the address and print the join command again on the hub; if both are right, the connection may be intercepted",
 	}
 }
 
@@ -200,8 +200,7 @@ func (c *contact) verify(ctx context.Context, ca []byte) (date time.Time, err er
 	if err != nil {
 		return time.Time{}, c.explain(err)
 	}
-	// Whatever the answer is, it came from the right server. One without a
-	// readable date tells none.
+	// Any response is from the verified server; its date is optional.
 	date, _ = http.ParseTime(resp.Header.Get("Date"))
 	return date, resp.Body.Close()
 }

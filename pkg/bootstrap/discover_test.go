@@ -326,7 +326,7 @@ func TestDiscoverKeepsProxyPasswordsFromUnverifiedProxies(t *testing.T) {
 	}
 }
 
-func TestDiscoverSaysThatNobodyAnswers(t *testing.T) {
+func TestDiscoverReportsAnUnreachableHub(t *testing.T) {
 	t.Parallel()
 	server := newHub(t, newAuthority(t, "ours").chain(t, "127.0.0.1"), nil)
 	server.Close()

@@ -1,6 +1,6 @@
 package bootstrap
 
-// Kind tells errors of this package apart.
+// Kind distinguishes the errors of this package.
 type Kind string
 
 // The kinds of errors.
@@ -25,7 +25,7 @@ const (
 	Expired Kind = "Expired"
 	// Refused is a token that the hub does not accept.
 	Refused Kind = "Refused"
-	// Forbidden is a token without the rights of a join token.
+	// Forbidden is a token without the permissions of a bootstrap token.
 	Forbidden Kind = "Forbidden"
 	// NotAHub is a server that does not serve the OCM API.
 	NotAHub Kind = "NotAHub"

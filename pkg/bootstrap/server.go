@@ -59,7 +59,7 @@ func redact(s string) string {
 	return s
 }
 
-// LocalOnly tells why the server of a URL can be reached from one machine or
+// LocalOnly returns why the server of a URL can be reached from one machine or
 // from inside one cluster only, and therefore not by another managed cluster.
 // The reason is empty when nothing speaks against it.
 func LocalOnly(server string) (reason string) {

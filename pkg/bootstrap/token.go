@@ -21,18 +21,18 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Limits of the life of a join token.
+// Limits of the lifetime of a bootstrap token.
 const (
-	// DefaultTTL is long enough to walk to another machine.
+	// DefaultTTL is enough to run the printed command on another machine.
 	DefaultTTL = time.Hour
 	// MinTTL is the API server's own lower limit.
 	MinTTL = 10 * time.Minute
-	// MaxTTL is the longest life that is asked for. A token lets whoever holds it
-	// ask for membership; one that outlives the day is forgotten somewhere.
+	// MaxTTL is the longest lifetime that is requested. Every holder of a token can
+	// request to join; a token of more than a day gets forgotten.
 	MaxTTL = 24 * time.Hour
 )
 
-// CheckTTL reports whether a token may live so long.
+// CheckTTL returns an error if a token may not have a lifetime of ttl.
 func CheckTTL(ttl time.Duration) error {
 	switch {
 	case ttl < MinTTL:
@@ -51,13 +51,13 @@ const (
 	bootstrapTokenGroups = "auth-extra-groups"
 )
 
-// ErrNoToken says that a token with the given id does not exist.
-var ErrNoToken = errors.New("no such join token")
+// ErrNoToken is the error for an unknown token id.
+var ErrNoToken = errors.New("no such bootstrap token")
 
-// TokenKind says how a join token is made.
+// TokenKind is the mechanism of a bootstrap token.
 type TokenKind string
 
-// The kinds of join tokens.
+// The kinds of bootstrap tokens.
 const (
 	// ServiceAccountToken is a token of the bootstrap ServiceAccount, bound to
 	// a Secret.
@@ -69,7 +69,7 @@ const (
 	SecretToken TokenKind = "secret"
 )
 
-// TokenInfo describes a join token without holding it.
+// TokenInfo describes a bootstrap token and does not contain it.
 type TokenInfo struct {
 	ID      string     `json:"id"`
 	Kind    TokenKind  `json:"kind"`
@@ -79,17 +79,17 @@ type TokenInfo struct {
 	Expired bool       `json:"expired"`
 }
 
-// Tokens makes, lists and revokes the join tokens of a hub.
+// Tokens creates, lists and revokes the bootstrap tokens of a hub.
 //
-// A token is bound to a Secret of type names.SecretTypeJoinToken that holds no
-// token. The API server refuses the token as soon as that Secret is gone, so
-// the Secrets are the list of tokens, and deleting one revokes its token.
+// A token is bound to a Secret of type names.SecretTypeJoinToken that does not contain
+// it. The API server rejects the token as soon as that Secret is gone, so the Secrets
+// are the list of tokens, and deleting one revokes its token.
 type Tokens struct {
 	Client client.Client
 	Clock  clock.PassiveClock
 }
 
-// Mint makes a token that is good for ttl, and removes the traces of expired ones.
+// Mint creates a token that is valid for ttl, and deletes the Secrets of expired ones.
 func (t Tokens) Mint(ctx context.Context, ttl time.Duration) (Token, error) {
 	if err := t.prune(ctx); err != nil {
 		return Token{}, err
@@ -104,7 +104,7 @@ func (t Tokens) Mint(ctx context.Context, ttl time.Duration) (Token, error) {
 		Type: names.SecretTypeJoinToken,
 	}
 	if err := t.Client.Create(ctx, anchor); err != nil {
-		return Token{}, fmt.Errorf("join token: %w", err)
+		return Token{}, fmt.Errorf("create bootstrap token: %w", err)
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: new(int64(ttl / time.Second)),
@@ -116,7 +116,7 @@ func (t Tokens) Mint(ctx context.Context, ttl time.Duration) (Token, error) {
 		Namespace: names.OperatorNamespace, Name: names.BootstrapServiceAccount,
 	}}
 	if err := t.Client.SubResource("token").Create(ctx, account, request); err != nil {
-		return Token{}, errors.Join(fmt.Errorf("join token: %w", err), t.Client.Delete(ctx, anchor))
+		return Token{}, errors.Join(fmt.Errorf("create bootstrap token: %w", err), t.Client.Delete(ctx, anchor))
 	}
 	token, err := ParseToken(request.Status.Token)
 	if err != nil {
@@ -126,11 +126,10 @@ func (t Tokens) Mint(ctx context.Context, ttl time.Duration) (Token, error) {
 	return token, t.record(ctx, anchor, token.Expires)
 }
 
-// record notes the expiry that the API server granted where it is not the one
-// that was asked for.
+// record stores the expiry that the API server granted if it is not the requested one.
 func (t Tokens) record(ctx context.Context, anchor *corev1.Secret, expires time.Time) error {
-	asked, err := time.Parse(time.RFC3339, anchor.Annotations[names.AnnotationTokenExpires])
-	if err == nil && asked.Sub(expires).Abs() < time.Minute {
+	requested, err := time.Parse(time.RFC3339, anchor.Annotations[names.AnnotationTokenExpires])
+	if err == nil && requested.Sub(expires).Abs() < time.Minute {
 		return nil
 	}
 	patch := client.MergeFrom(anchor.DeepCopy())
@@ -142,7 +141,7 @@ func (t Tokens) expiry(ttl time.Duration) string {
 	return t.Clock.Now().Add(ttl).UTC().Format(time.RFC3339)
 }
 
-// prune deletes the Secrets of tokens that nobody can use any more.
+// prune deletes the Secrets of expired tokens.
 func (t Tokens) prune(ctx context.Context) error {
 	anchors, err := t.anchors(ctx)
 	if err != nil {
@@ -151,7 +150,7 @@ func (t Tokens) prune(ctx context.Context) error {
 	for i := range anchors {
 		if t.info(&anchors[i]).Expired {
 			if err := client.IgnoreNotFound(t.Client.Delete(ctx, &anchors[i])); err != nil {
-				return fmt.Errorf("expired join token: %w", err)
+				return fmt.Errorf("delete expired bootstrap token: %w", err)
 			}
 		}
 	}
@@ -190,8 +189,7 @@ func (t Tokens) List(ctx context.Context) ([]TokenInfo, error) {
 	return infos, nil
 }
 
-// Bootstrap returns the newest Kubernetes bootstrap token that was made for
-// joining, or ErrNoToken.
+// Bootstrap returns the newest Kubernetes bootstrap token for joining, or ErrNoToken.
 func (t Tokens) Bootstrap(ctx context.Context) (Token, error) {
 	secrets, err := t.bootstrapSecrets(ctx)
 	if err != nil {
@@ -207,8 +205,8 @@ func (t Tokens) Bootstrap(ctx context.Context) (Token, error) {
 	return ParseToken(string(newest.Data[bootstrapTokenID]) + "." + string(newest.Data[bootstrapTokenSecret]))
 }
 
-// Revoke makes a token useless at once (API servers cache a positive answer
-// for a few seconds). An unknown id is ErrNoToken.
+// Revoke revokes a token; API servers cache successful authentications for a few
+// seconds. An unknown id is ErrNoToken.
 func (t Tokens) Revoke(ctx context.Context, id string) error {
 	infos, err := t.List(ctx)
 	if err != nil {
@@ -229,7 +227,7 @@ func (t Tokens) Revoke(ctx context.Context, id string) error {
 	case ServiceAccountToken:
 	}
 	if err := client.IgnoreNotFound(t.Client.Delete(ctx, secret)); err != nil {
-		return fmt.Errorf("revoke join token %s: %w", id, err)
+		return fmt.Errorf("revoke bootstrap token %s: %w", id, err)
 	}
 	return nil
 }
@@ -239,14 +237,14 @@ func (t Tokens) anchors(ctx context.Context) ([]corev1.Secret, error) {
 	err := t.Client.List(ctx, &list, client.InNamespace(names.OperatorNamespace),
 		client.MatchingLabels{names.LabelJoinToken: "true"})
 	if err != nil {
-		return nil, fmt.Errorf("join tokens: %w", err)
+		return nil, fmt.Errorf("list bootstrap tokens: %w", err)
 	}
 	return list.Items, nil
 }
 
-// bootstrapSecrets lists the bootstrap tokens for joining, by whomever they were
-// made: init and clusteradm label theirs, and any that is in the group that may
-// join is one. Without the right to read kube-system none is seen.
+// bootstrapSecrets lists the Kubernetes bootstrap tokens for joining: those that init
+// and clusteradm labelled, and those in the group that may join. Without permission to
+// read kube-system there are none.
 func (t Tokens) bootstrapSecrets(ctx context.Context) ([]corev1.Secret, error) {
 	var list corev1.SecretList
 	err := t.Client.List(ctx, &list, client.InNamespace(metav1.NamespaceSystem),
@@ -255,7 +253,7 @@ func (t Tokens) bootstrapSecrets(ctx context.Context) ([]corev1.Secret, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("bootstrap tokens: %w", err)
+		return nil, fmt.Errorf("list Kubernetes bootstrap tokens: %w", err)
 	}
 	return slices.DeleteFunc(list.Items, func(s corev1.Secret) bool {
 		groups := strings.Split(string(s.Data[bootstrapTokenGroups]), ",")

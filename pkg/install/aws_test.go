@@ -75,9 +75,9 @@ func TestDriversAreKept(t *testing.T) {
 	}
 }
 
-// TestJudgeAWS: settings that together cannot work, and a driver that clusters
+// TestCheckAWS: settings that together cannot work, and a driver that clusters
 // need.
-func TestJudgeAWS(t *testing.T) {
+func TestCheckAWS(t *testing.T) {
 	t.Parallel()
 	const other = "arn:aws:eks:eu-west-1:210987654321:cluster/hub"
 	live := eksHub(hubspec.Spec{Cluster: hubARN, Creator: creatorRole}).Over(nil)
@@ -95,7 +95,7 @@ func TestJudgeAWS(t *testing.T) {
 		"another hub":                      {facts: install.Facts{Manager: live, AWSClusters: clusters}, hub: eksHub(hubspec.Spec{Cluster: hubARN + "2"}), want: true},
 		"another account than the role's":  {facts: install.Facts{Manager: live}, hub: eksHub(hubspec.Spec{Cluster: other}), want: true},
 	} {
-		got := slices.ContainsFunc(install.JudgeChange(tc.facts, tc.hub), func(f install.Finding) bool {
+		got := slices.ContainsFunc(install.CheckChange(tc.facts, tc.hub), func(f install.Finding) bool {
 			return f.Check == install.CheckDriver && f.Severity == install.Fatal
 		})
 		if got != tc.want {

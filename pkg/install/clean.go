@@ -31,7 +31,7 @@ func (e *ClustersRemainError) Error() string {
 
 // InstalledHub is what is installed of a hub.
 type InstalledHub struct {
-	// Manager is nil when only leftovers are there.
+	// Manager is nil when only other objects remain.
 	Manager  *operatorv1.ClusterManager
 	Clusters []string
 }
@@ -65,9 +65,9 @@ func (r *Runner) FindHub(ctx context.Context) (InstalledHub, error) {
 // ErrNoHub says that no hub is installed.
 var ErrNoHub = errors.New("hub has not been initialized")
 
-// Clean removes the hub: the ClusterManager first, so that its operator takes
-// down the components, then what init installed. A hub with clusters is
-// refused unless l.Force is set.
+// Clean removes the hub: the ClusterManager first, so that its operator removes the
+// components, then what init installed. A hub with clusters is not removed unless
+// l.Force is set.
 func (r *Runner) Clean(ctx context.Context, hub InstalledHub, l Removal) error {
 	if len(hub.Clusters) > 0 && !l.Force {
 		return &ClustersRemainError{Clusters: hub.Clusters}
@@ -110,7 +110,7 @@ func (r *Runner) CleanPlan(ctx context.Context, hub InstalledHub, l Removal) ([]
 	if err != nil {
 		return nil, err
 	}
-	// What init made with other flags is not there.
+	// Objects that init applies with other flags may not exist.
 	for _, obj := range objs {
 		found, ok := obj.DeepCopyObject().(client.Object)
 		if !ok {
@@ -139,8 +139,8 @@ func planned(scheme *runtime.Scheme, obj client.Object) string {
 	return apply.Ref{Kind: gvk, Namespace: obj.GetNamespace(), Name: obj.GetName()}.String()
 }
 
-// hubObjects returns what init installs besides the ClusterManager, as far as
-// nothing else uses it.
+// hubObjects returns what init installs in addition to the ClusterManager and nothing
+// else uses.
 func (r *Runner) hubObjects(ctx context.Context) ([]client.Object, error) {
 	h := Hub{Workload: Workload{KeepNamespace: true}, Cleanup: &Cleanup{After: time.Hour, Schedule: "@hourly"}}
 	var objs []client.Object

@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 )
 
-// clusterManager returns the ClusterManager that is wanted. live may be nil.
+// clusterManager returns the desired ClusterManager. live may be nil.
 func (h Hub) clusterManager(live *operatorv1.ClusterManager) *operatorv1.ClusterManager {
 	cm := &operatorv1.ClusterManager{ObjectMeta: metav1.ObjectMeta{Name: names.ClusterManagerName}}
 	if live != nil {
@@ -58,7 +58,7 @@ func (h Hub) registerByAWS(cm, live *operatorv1.ClusterManager) {
 	maps.Copy(cm.Annotations, wanted.Annotations())
 }
 
-// annotations are what the ClusterManager says beside its spec.
+// annotations returns the annotations of the ClusterManager.
 func (h Hub) annotations(live *operatorv1.ClusterManager) map[string]string {
 	wanted := h.Features.annotations(live)
 	if live != nil && live.Annotations[names.AnnotationHubServer] != "" {
@@ -76,7 +76,7 @@ func (h Hub) registration(spec *operatorv1.ClusterManagerSpec) {
 		spec.RegistrationConfiguration = &operatorv1.RegistrationHubConfiguration{}
 	}
 	c := spec.RegistrationConfiguration
-	// Both forms are who a join token is for; upstream writes a name that does
+	// A bootstrap token has one of the two users; upstream writes a name that does
 	// not exist for the second. See docs/reference/wire-contract.md#bootstrap-identity.
 	for _, user := range append(slices.Clone(h.AutoApproved), names.BootstrapServiceAccountUser, names.BootstrapTokenUser) {
 		if !slices.Contains(c.AutoApproveUsers, user) {

@@ -26,9 +26,9 @@ import (
 const webIdentityLife = 10 * time.Minute
 
 // HubConnection returns the connection that the agent has to its hub, and what
-// releases it. An agent with an AWS identity has no credential in its Secret, but
-// the right to assume a role, which only its ServiceAccount has: whoever may request
-// tokens for that ServiceAccount can use it from here. AWS credentials of this
+// releases it. An agent with an AWS identity has no credential in its Secret; its
+// ServiceAccount may assume a role, which a user who may request tokens of that
+// ServiceAccount can do from here. AWS credentials of this
 // machine are not used, because no role trusts them.
 func (r *Runner) HubConnection(ctx context.Context, a Agent) (config *rest.Config, release func(), err error) {
 	pair, ok := identity.OfKlusterlet(a.Klusterlet)
@@ -73,7 +73,7 @@ func (r *Runner) webIdentity(ctx context.Context, a Agent, pair identity.Pair) (
 }
 
 // Resigned reports whether the hub has denied a cluster or lost it, as far as the
-// bootstrap kubeconfig can tell. A cloud provider that denies an identity does not say
+// bootstrap kubeconfig shows. A cloud provider that denies an identity does not say
 // whose decision that is.
 func (r *Runner) Resigned(ctx context.Context, cluster string, connect func(*rest.Config) (client.Client, error)) (bool, error) {
 	bootstrap, err := r.StoredBootstrap(ctx)

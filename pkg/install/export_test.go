@@ -29,16 +29,16 @@ func (h Hub) Over(live *operatorv1.ClusterManager) *operatorv1.ClusterManager {
 // ImageOver returns the image over a live one.
 func (w Workload) ImageOver(live string) string { return w.image(live) }
 
-// JudgeHub judges facts about a hub of which nothing is wanted.
+// CheckHub judges facts about a hub of which nothing is wanted.
 // that is changed.
-func JudgeHub(f Facts) []Finding { return judgeHub(f, Hub{}) }
+func CheckHub(f Facts) []Finding { return checkHub(f, Hub{}) }
 
-// JudgeChange judges facts about a hub that is to be changed.
-func JudgeChange(f Facts, h Hub) []Finding { return judgeHub(f, h) }
+// CheckChange judges facts about a hub that is to be changed.
+func CheckChange(f Facts, h Hub) []Finding { return checkHub(f, h) }
 
-// JudgeKlusterlet judges facts about a managed cluster.
-func JudgeKlusterlet(f Facts, k Klusterlet, onHub *clusterv1.ManagedCluster) []Finding {
-	return append(judgeKlusterlet(f, k), judgeName(f, k, onHub)...)
+// CheckKlusterlet judges facts about a managed cluster.
+func CheckKlusterlet(f Facts, k Klusterlet, onHub *clusterv1.ManagedCluster) []Finding {
+	return append(checkKlusterlet(f, k), checkName(f, k, onHub)...)
 }
 
 // Sift separates warnings from what is fatal.

@@ -19,9 +19,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// publicInfo returns the ConfigMap cluster-info and the right of everybody to
-// read it. A joining cluster finds the hub's CA there without a login; the hash
-// in its join command makes that safe. kubeadm publishes the same.
+// publicInfo returns the ConfigMap cluster-info and RBAC for unauthenticated users to
+// read it. A joining cluster gets the hub's CA from it before it has a credential; the
+// hash in the join command makes that safe. kubeadm publishes the same.
 func publicInfo(info bootstrap.ClusterInfo) ([]client.Object, error) {
 	data, err := info.Encode()
 	if err != nil {

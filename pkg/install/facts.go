@@ -67,7 +67,7 @@ type search func(ctx context.Context, reader client.Reader, namespaces ...string
 // gather reads the facts. objs are what will be applied; crd is the operator's
 // CRD; others finds who else is there.
 func gather(ctx context.Context, c client.Client, disco discovery.ServerVersionInterface, objs []client.Object, crd string, others search) (Facts, error) {
-	// Who may not list Deployments cannot see what another product runs.
+	// Other products are found by their Deployments.
 	seeing := Permission{Verb: "list", Resource: schema.GroupResource{Group: "apps", Resource: "deployments"}}
 	f, err := gatherCommon(ctx, c, disco, objs, seeing)
 	if err != nil {
@@ -123,33 +123,32 @@ func awsClusters(ctx context.Context, c client.Client, manager *operatorv1.Clust
 }
 
 // absent reports whether an object or its whole kind does not exist. What we
-// may not read counts as absent here: the permission check tells about it.
+// may not read counts as absent here: the permission check reports it.
 func absent(err error) bool {
 	return apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) || apierrors.IsForbidden(err)
 }
 
 func liveManager(ctx context.Context, c client.Client) (*operatorv1.ClusterManager, error) {
-	live := &operatorv1.ClusterManager{}
-	err := c.Get(ctx, client.ObjectKey{Name: names.ClusterManagerName}, live)
-	switch {
-	case err == nil:
-		return live, nil
-	case absent(err):
-		return nil, nil
-	}
-	return nil, fmt.Errorf("ClusterManager: %w", err)
+	return getLive(ctx, c, names.ClusterManagerName, &operatorv1.ClusterManager{})
 }
 
 func liveKlusterlet(ctx context.Context, c client.Client) (*operatorv1.Klusterlet, error) {
-	live := &operatorv1.Klusterlet{}
-	err := c.Get(ctx, client.ObjectKey{Name: names.KlusterletName}, live)
+	return getLive(ctx, c, names.KlusterletName, &operatorv1.Klusterlet{})
+}
+
+// getLive returns a cluster-scoped object, nil if it is absent.
+func getLive[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, c client.Client, name string, obj P) (P, error) {
+	err := c.Get(ctx, client.ObjectKey{Name: name}, obj)
 	switch {
 	case err == nil:
-		return live, nil
+		return obj, nil
 	case absent(err):
 		return nil, nil
 	}
-	return nil, fmt.Errorf("Klusterlet: %w", err)
+	return nil, fmt.Errorf("get %s: %w", name, err)
 }
 
 func release(ctx context.Context, c client.Client, name string) (string, error) {

@@ -8,35 +8,35 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Feature is a part of the hub that a user may want or not.
+// Feature is an optional part of the hub.
 type Feature string
 
 // The features.
 const (
 	// TokenAuthorizer is the token authorizer.
 	TokenAuthorizer Feature = "token-authorizer"
-	// TokenService has it exchange tokens by RFC 8693 as well.
+	// TokenService is its token exchange endpoint (RFC 8693).
 	TokenService Feature = "token-service"
 )
 
 // Features are all of them.
 func Features() []Feature { return []Feature{TokenAuthorizer, TokenService} }
 
-// FeatureChoice says which features are wanted. What neither list names stays
-// as it is.
+// FeatureChoice turns features on and off. Features in neither list stay as they are.
 type FeatureChoice struct {
 	On, Off []Feature
-	// TokenAuthorizerTLS is the Secret that the token authorizer serves with;
-	// empty keeps, on a new hub the operator issues one.
+	// TokenAuthorizerTLS is the Secret with the token authorizer's serving
+	// certificate; empty retains the live one, and the operator of a new hub issues
+	// one.
 	TokenAuthorizerTLS string
 }
 
-// empty reports whether nothing is said.
+// empty reports whether nothing is set.
 func (f FeatureChoice) empty() bool {
 	return len(f.On)+len(f.Off) == 0 && f.TokenAuthorizerTLS == ""
 }
 
-// annotations are those of the ClusterManager about features.
+// annotations returns the ClusterManager's annotations about features.
 func (f FeatureChoice) annotations(live *operatorv1.ClusterManager) map[string]string {
 	wanted := map[string]string{}
 	if live != nil {
@@ -53,7 +53,7 @@ func (f FeatureChoice) annotations(live *operatorv1.ClusterManager) map[string]s
 		case slices.Contains(f.On, feature):
 			wanted[annotation] = "true"
 		case slices.Contains(f.Off, feature):
-			// Said, because leaving it out would not take it from somebody else.
+			// Set, because another field manager may own the value "true".
 			wanted[annotation] = "false"
 		}
 	}

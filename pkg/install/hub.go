@@ -22,10 +22,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 )
 
-// crdClusterManagers is the CRD that the hub's operator works on.
+// crdClusterManagers is the CRD of the hub's operator.
 const crdClusterManagers = "clustermanagers.operator.open-cluster-management.io"
 
-// live is what a cluster has already and an installation keeps.
+// live is what a cluster has already and an installation retains.
 type live struct {
 	manager    *operatorv1.ClusterManager
 	klusterlet *operatorv1.Klusterlet
@@ -33,11 +33,11 @@ type live struct {
 	pull []byte
 	// tokenSecret is the secret part of the bootstrap token.
 	tokenSecret string
-	// info says that cluster-info exists.
+	// info is true if another owner publishes cluster-info.
 	info bool
 	// cleanup is the cleanup job.
 	cleanup *Cleanup
-	// replicas is how many pods the hub's operator has; zero is one.
+	// replicas is the number of pods of the hub's operator; zero is one.
 	replicas int32
 }
 
@@ -68,7 +68,7 @@ func (h Hub) objects(l live, info bootstrap.ClusterInfo) ([]client.Object, error
 	if err != nil {
 		return nil, err
 	}
-	objs := asObjects(rendered)
+	objs := apply.Objects(rendered)
 	if !l.info && info.Server != "" {
 		public, err := publicInfo(info)
 		if err != nil {
@@ -80,7 +80,7 @@ func (h Hub) objects(l live, info bootstrap.ClusterInfo) ([]client.Object, error
 		objs = append(objs, cleanupJob(*cleanup, cm.Spec.RegistrationImagePullSpec)...)
 	}
 	annotate(objs, "ClusterManager", cm.Annotations)
-	if h.keeps(cm, l.manager) {
+	if h.unchanged(cm, l.manager) {
 		// Nothing to change. Applying it would claim the defaults that the API
 		// server has filled in.
 		objs = without(objs, "ClusterManager")
@@ -88,14 +88,13 @@ func (h Hub) objects(l live, info bootstrap.ClusterInfo) ([]client.Object, error
 	return objs, nil
 }
 
-// keeps reports whether a ClusterManager is what is live, and nothing is said
-// about it.
-func (h Hub) keeps(wanted, live *operatorv1.ClusterManager) bool {
+// unchanged reports whether the live ClusterManager needs no change.
+func (h Hub) unchanged(wanted, live *operatorv1.ClusterManager) bool {
 	return live != nil && apiequality.Semantic.DeepEqual(wanted.Spec, live.Spec) && h.Server == "" && h.Features.empty() && len(h.AWS.Annotations()) == 0
 }
 
-// cleanup returns the cleanup job that is wanted: the live one if nothing is
-// said, so that an upgrade brings its image along.
+// cleanup returns the desired cleanup job: the live one by default, so that an
+// upgrade updates its image.
 func (h Hub) cleanup(l live) *Cleanup {
 	switch {
 	case h.Cleanup == nil:
@@ -111,8 +110,8 @@ func (h Hub) Render(info bootstrap.ClusterInfo) ([]client.Object, error) {
 	return h.objects(live{}, info)
 }
 
-// Init brings a hub to what h wants and waits, if asked to, until it works.
-// info is where the hub is and by which CA it is known.
+// Init installs or updates the hub that h describes and waits, if r.Wait is set,
+// until it works. info is the hub's address and CA.
 func (r *Runner) Init(ctx context.Context, h Hub, info bootstrap.ClusterInfo) (Outcome, error) {
 	var (
 		out  Outcome
@@ -130,7 +129,7 @@ func (r *Runner) Init(ctx context.Context, h Hub, info bootstrap.ClusterInfo) (O
 		if err != nil {
 			return nil, err
 		}
-		return judgeHub(facts, h), nil
+		return checkHub(facts, h), nil
 	})
 	out.Warnings = warnings
 	if err != nil {
@@ -153,7 +152,7 @@ func (r *Runner) Init(ctx context.Context, h Hub, info bootstrap.ClusterInfo) (O
 	return out, r.await(ctx, "Waiting for the hub components", hubTargets(objs)...)
 }
 
-// hubTargets are what a hub of these objects has to become.
+// hubTargets returns what to wait for on a hub of these objects.
 func hubTargets(objs []client.Object) []apply.Target {
 	targets := []apply.Target{
 		{
@@ -181,7 +180,7 @@ func deploymentReady(namespace, name string) apply.Target {
 	}
 }
 
-// live reads what an installation keeps.
+// live reads what an installation retains.
 func (r *Runner) live(ctx context.Context) (live, error) {
 	var (
 		l   live
@@ -208,7 +207,7 @@ func (r *Runner) live(ctx context.Context) (live, error) {
 	if err != nil && !absent(err) {
 		return l, fmt.Errorf("cluster-info: %w", err)
 	}
-	// Ours is kept up to date, somebody else's is left alone.
+	// Our own is updated; another owner's is left alone.
 	l.info = err == nil && !ownedByUs(&info)
 	if l.cleanup, err = r.liveCleanup(ctx); err != nil {
 		return l, err
@@ -230,7 +229,7 @@ func (r *Runner) secret(ctx context.Context, namespace, name string) (map[string
 	return secret.Data, nil
 }
 
-// replicas is three where there are several control plane nodes, as upstream.
+// replicas returns three where there are several control plane nodes, as upstream.
 func (r *Runner) replicas(ctx context.Context) (int32, error) {
 	total := 0
 	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {

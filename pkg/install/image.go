@@ -22,8 +22,8 @@ func (w Workload) image(live string) string {
 }
 
 // upgraded brings an image of ours to this release, wherever it is mirrored.
-// A digest, a tag that is no release and an image of somebody else stay: they
-// were chosen.
+// A digest, a tag that is no release and an image of another repository stay: the
+// user chose them.
 func upgraded(live string) string {
 	name, tag, ok := cutTag(live)
 	if !ok || path.Base(name) != path.Base(buildinfo.Image) || !strings.HasPrefix(tag, "v") || strings.ContainsAny(tag, "@") {

@@ -12,7 +12,7 @@ import (
 
 // klusterlet returns the Klusterlet that is wanted. live may be nil.
 func (k Klusterlet) klusterlet(live *operatorv1.Klusterlet) *operatorv1.Klusterlet {
-	out := &operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: names.KlusterletName}}
+	out := named(names.KlusterletName)
 	if live != nil {
 		out.Spec = *live.Spec.DeepCopy()
 	} else {
@@ -46,7 +46,7 @@ func (k Klusterlet) klusterlet(live *operatorv1.Klusterlet) *operatorv1.Klusterl
 	return out
 }
 
-// annotations are what the Klusterlet says beside its spec.
+// annotations returns the annotations of the Klusterlet.
 func (k Klusterlet) annotations(live *operatorv1.Klusterlet) map[string]string {
 	wanted := map[string]string{}
 	if live != nil && live.Annotations[names.AnnotationPublishIssuer] != "" {

@@ -35,7 +35,7 @@ type WorksRemainError struct{ Works []string }
 // Error implements error.
 func (e *WorksRemainError) Error() string {
 	shown := e.Works[:min(len(e.Works), 5)]
-	return fmt.Sprintf("%d works of the hub are still on this cluster: %v", len(e.Works), shown)
+	return fmt.Sprintf("%d ManifestWorks of the hub are still on this cluster: %v", len(e.Works), shown)
 }
 
 // Agent is an installed agent.
@@ -90,8 +90,8 @@ func (r *Runner) FindAgent(ctx context.Context, cluster string) (Agent, error) {
 	return a, r.credential(ctx, &a)
 }
 
-// clusterName returns the name that a Klusterlet joins under. An agent that was
-// given none made one up, and keeps it beside its credential.
+// clusterName returns the name under which a Klusterlet's agent registers. Without
+// one in the spec, the agent generates one and stores it with its credential.
 func (r *Runner) clusterName(ctx context.Context, k *operatorv1.Klusterlet) (string, error) {
 	if k.Spec.ClusterName != "" {
 		return k.Spec.ClusterName, nil
@@ -138,13 +138,13 @@ func namespaceOf(k *operatorv1.Klusterlet) string {
 
 // Removal is how something is removed.
 type Removal struct {
-	// Force goes on although something is left or nobody answers.
+	// Force continues although objects remain or the operator does not respond.
 	Force bool
 	// Purge removes the operator as well when nothing else needs it.
 	Purge bool
 }
 
-// Leave removes the agent. What it had to leave behind is returned.
+// Leave removes the agent and returns what remains.
 func (r *Runner) Leave(ctx context.Context, a Agent, l Removal) (left []string, err error) {
 	if a.Klusterlet != nil {
 		if len(a.Works) > 0 && !l.Force {
@@ -165,7 +165,7 @@ func (r *Runner) Leave(ctx context.Context, a Agent, l Removal) (left []string, 
 
 func (r *Runner) removeKlusterlet(ctx context.Context, k *operatorv1.Klusterlet, l Removal) error {
 	return r.Step(ctx, "Removing the agent", func(ctx context.Context, say Say) error {
-		target := &operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: k.Name}}
+		target := named(k.Name)
 		waitCtx := ctx
 		if l.Force {
 			var cancel context.CancelFunc
@@ -176,12 +176,12 @@ func (r *Runner) removeKlusterlet(ctx context.Context, k *operatorv1.Klusterlet,
 		if !l.Force || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
-		say("the operator does not answer; removing what it made")
+		say("the operator does not respond; removing the objects that it applied")
 		return r.removeWithoutOperator(ctx, k, say)
 	})
 }
 
-// removeWithoutOperator does the operator's work when it is gone for ever.
+// removeWithoutOperator does the work of an operator that no longer runs.
 func (r *Runner) removeWithoutOperator(ctx context.Context, k *operatorv1.Klusterlet, say Say) error {
 	values := manifests.Klusterlet{Name: k.Name, Namespace: namespaceOf(k), Registration: manifests.Pod{Image: "none", Replicas: 1}}
 	runtime, err := manifests.RenderKlusterletRuntime(values)
@@ -192,7 +192,7 @@ func (r *Runner) removeWithoutOperator(ctx context.Context, k *operatorv1.Kluste
 	if err != nil {
 		return err
 	}
-	if _, err := r.applier().DeleteAndWait(ctx, r.waiter(say), asObjects(append(base, runtime...))...); err != nil {
+	if _, err := r.applier().DeleteAndWait(ctx, r.waiter(say), apply.Objects(append(base, runtime...))...); err != nil {
 		return err
 	}
 	live := &operatorv1.Klusterlet{}
@@ -269,7 +269,7 @@ func (r *Runner) shared(ctx context.Context, operator string) (bool, error) {
 	return slices.ContainsFunc(deployments.Items, func(d metav1.PartialObjectMetadata) bool { return d.Name != operator }), nil
 }
 
-// Unblocked says what keeps an object from going, for messages.
+// Unblocked returns what blocks the deletion of an object, for messages.
 func Unblocked(err error) string {
 	if text := Unmet(err); text != "" {
 		return text

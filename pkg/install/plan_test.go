@@ -130,7 +130,7 @@ func TestKlusterletKeepsWhatIsLive(t *testing.T) {
 // wantFindings are the checks that fail, and those that warn.
 type wantFindings struct{ fatal, warnings []string }
 
-func judged(findings []install.Finding) wantFindings {
+func found(findings []install.Finding) wantFindings {
 	var got wantFindings
 	for _, f := range findings {
 		if f.Severity == install.Fatal {
@@ -144,7 +144,7 @@ func judged(findings []install.Finding) wantFindings {
 
 func v(s string) *version.Version { return version.MustParseGeneric(s) }
 
-func TestJudgeHub(t *testing.T) {
+func TestCheckHub(t *testing.T) {
 	t.Parallel()
 	deleting := install.Hub{}.Over(nil)
 	deleting.DeletionTimestamp = &metav1.Time{}
@@ -174,7 +174,7 @@ func TestJudgeHub(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			got := judged(install.JudgeHub(tc.facts))
+			got := found(install.CheckHub(tc.facts))
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(wantFindings{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -182,7 +182,7 @@ func TestJudgeHub(t *testing.T) {
 	}
 }
 
-func TestJudgeKlusterlet(t *testing.T) {
+func TestCheckKlusterlet(t *testing.T) {
 	t.Parallel()
 	wanted := install.Klusterlet{ClusterName: "c1", Bootstrap: []byte("x")}
 	onHub := func(accepts bool, available metav1.ConditionStatus) *clusterv1.ManagedCluster {
@@ -213,7 +213,7 @@ func TestJudgeKlusterlet(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			tc.facts.Kubernetes = v("1.22.0")
-			got := judged(install.JudgeKlusterlet(tc.facts, tc.value, tc.hub))
+			got := found(install.CheckKlusterlet(tc.facts, tc.value, tc.hub))
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(wantFindings{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

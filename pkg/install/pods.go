@@ -22,7 +22,7 @@ type podLook struct {
 	problems map[client.ObjectKey]string
 }
 
-// lookAtPods looks, and tells what is wrong, until explain is called.
+// lookAtPods watches the Pods and reports problems until explain is called.
 func (r *Runner) lookAtPods(ctx context.Context, say Say, targets []apply.Target) *podLook {
 	ctx, stop := context.WithCancel(ctx)
 	look := &podLook{stop: stop, problems: map[client.ObjectKey]string{}}
@@ -48,7 +48,7 @@ func (r *Runner) lookAtPods(ctx context.Context, say Say, targets []apply.Target
 func (l *podLook) once(ctx context.Context, reader client.Reader, key client.ObjectKey, say Say) {
 	var deployment appsv1.Deployment
 	if err := reader.Get(ctx, key, &deployment); err != nil {
-		return // The wait itself tells.
+		return // The wait itself reports it.
 	}
 	problem, err := podproblem.OfDeployment(ctx, reader, &deployment)
 	if err != nil {

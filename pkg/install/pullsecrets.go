@@ -44,7 +44,7 @@ func (p PullSecrets) objects(live *appsv1.Deployment, credentials []byte) ([]cli
 	values.DockerConfig = firstSet(p.PullCredentials, credentials)
 	values.Controller.Pod = p.pod(live)
 	objs, err := manifests.RenderImagePull(values)
-	return asObjects(objs), err
+	return apply.Objects(objs), err
 }
 
 // pod is what the Pods look like: what is wanted, else what is live.
@@ -54,7 +54,7 @@ func (p PullSecrets) pod(live *appsv1.Deployment) manifests.Pod {
 		before = live.Spec.Template.Spec
 	}
 	pod := manifests.Pod{
-		Replicas: pullSecretReplicas, Resources: requirements(p.Resources),
+		Replicas: pullSecretReplicas, Resources: manifests.Resources(p.Resources),
 		NodeSelector: before.NodeSelector, Tolerations: before.Tolerations,
 	}
 	image := ""
@@ -106,7 +106,7 @@ func (r *Runner) InstallPullSecrets(ctx context.Context, p PullSecrets) (Outcome
 		if objs, err = r.pullSecretsObjects(ctx, p); err != nil {
 			return nil, err
 		}
-		return r.judgePullSecrets(ctx, p, objs)
+		return r.checkPullSecrets(ctx, p, objs)
 	})
 	out.Warnings = warnings
 	if err != nil {

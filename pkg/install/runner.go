@@ -20,7 +20,7 @@ const FieldManager = "ocm.cli"
 // Say reports what a step waits for.
 type Say func(format string, args ...any)
 
-// Step runs fn under a title that tells a person what is being done.
+// Step runs fn under a title that a user sees.
 type Step func(ctx context.Context, title string, fn func(context.Context, Say) error) error
 
 // Runner installs into one cluster.
@@ -58,7 +58,7 @@ func (r *Runner) waiter(say Say) *apply.Waiter {
 	}}
 }
 
-// apply applies objs and tells what changed.
+// apply applies objs and reports what changed.
 func (r *Runner) apply(ctx context.Context, title string, objs []client.Object) (changes apply.ChangeSet, err error) {
 	err = r.Step(ctx, title, func(ctx context.Context, say Say) error {
 		changes, err = r.applier().Apply(ctx, objs...)
@@ -92,7 +92,7 @@ func (r *Runner) await(ctx context.Context, title string, targets ...apply.Targe
 	})
 }
 
-// preflight gathers facts and judges them. All findings come back at once.
+// preflight gathers facts and checks them. It returns all findings together.
 func (r *Runner) preflight(ctx context.Context, gather func(context.Context) ([]Finding, error)) (warnings []Finding, err error) {
 	err = r.Step(ctx, "Checking the cluster "+r.Target, func(ctx context.Context, say Say) error {
 		findings, err := gather(ctx)

@@ -8,8 +8,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 )
 
-// Hub is what is wanted of a hub. A zero field keeps what is live, or is the
-// default on a new hub.
+// Hub describes a hub. A zero field retains the live value, or is the default on a
+// new hub.
 type Hub struct {
 	// Workload is what the pods are like.
 	Workload
@@ -26,7 +26,7 @@ type Hub struct {
 	FeatureGates []operatorv1.FeatureGate
 	// Features are the optional parts.
 	Features FeatureChoice
-	// AutoApproved are users whose clusters are accepted without a person.
+	// AutoApproved are users whose clusters are accepted automatically.
 	AutoApproved []string
 	// BootstrapToken makes a Kubernetes bootstrap token as well.
 	BootstrapToken bool
@@ -51,7 +51,7 @@ type Workload struct {
 	KeepNamespace bool
 }
 
-// Cleanup is the opt-in job that removes leftover clusters.
+// Cleanup is the opt-in job that deletes clusters that left the hub.
 type Cleanup struct {
 	// After is how long a cluster that unjoined stays denied before it goes.
 	After time.Duration
@@ -59,8 +59,8 @@ type Cleanup struct {
 	Schedule string
 }
 
-// Klusterlet is what is wanted of a managed cluster's agent. A zero field
-// keeps what is live, or is the default.
+// Klusterlet describes the agent of a managed cluster. A zero field retains the live
+// value, or is the default.
 type Klusterlet struct {
 	Workload
 	// ClusterName is the name on the hub.

@@ -184,8 +184,8 @@ func schedulable(ctx context.Context, c client.Client, name string) (ok bool, wa
 	return true, ""
 }
 
-// publishClusterInfo tells anybody who asks the API server's address and CA, as
-// kubeadm does; join commands rely on it.
+// publishClusterInfo publishes the API server's address and CA to unauthenticated
+// clients, as kubeadm does; join commands rely on it.
 func (s *supervisor) publishClusterInfo(ctx context.Context, c client.Client) error {
 	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{Clusters: map[string]*clientcmdapi.Cluster{
 		"": {Server: s.plane.URL(), CertificateAuthorityData: s.plane.Authority().PEM()},

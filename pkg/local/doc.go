@@ -7,7 +7,7 @@
 // cluster's control plane (controlplane), node (node) and the way from the one
 // to the other (egress), restarts what dies, and writes down what it sees. What
 // it owns dies with it, so that a cluster either has a supervisor or has no
-// process at all; whether it has one is told by a lock that the kernel releases.
+// process at all; a lock that the kernel releases shows whether it has one.
 //
 // Up, Down, Status, Kubeconfig and Logs may be called at any time and from
 // anywhere; Up and Down exclude each other. Up continues what an interrupted Up

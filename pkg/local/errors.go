@@ -18,7 +18,7 @@ func (e *HintedError) Unwrap() error { return e.Err }
 // Hint is what to do next.
 func (e *HintedError) Hint() string { return e.Todo }
 
-// Errors that callers tell apart.
+// Errors that callers distinguish.
 var (
 	// ErrNoClusters says that a directory holds no local clusters.
 	ErrNoClusters = errors.New("there are no local clusters")

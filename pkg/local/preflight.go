@@ -14,11 +14,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/process"
 )
 
-// spacePerCluster is what a cluster needs on disk when nobody uses it much:
-// etcd's data and logs.
+// spacePerCluster is the disk space of a cluster that is little used: etcd's data and
+// logs.
 const spacePerCluster = 256 << 20
 
-// preflight finds out what would keep clusters from running, all of it.
+// preflight returns everything that would prevent clusters from running.
 func preflight(o Options) error {
 	if runtime.GOOS != "linux" {
 		return &HintedError{
@@ -30,7 +30,7 @@ func preflight(o Options) error {
 }
 
 func checkSpace(o Options) error {
-	// The directory may not be there yet; the first parent that is tells.
+	// The directory may not exist yet; its first existing parent is on the same disk.
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return err

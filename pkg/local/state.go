@@ -43,7 +43,7 @@ type Spec struct {
 	APIServerArgs []string `json:"apiServerArgs,omitempty"`
 }
 
-// State is what a supervisor tells about its cluster.
+// State is what a supervisor records about its cluster.
 type State struct {
 	// PID of the supervisor that wrote it.
 	PID     int    `json:"pid"`

@@ -17,7 +17,7 @@ import (
 // askTimeout bounds what Status asks an API server.
 const askTimeout = 5 * time.Second
 
-// ClusterStatus is what Status tells about a cluster.
+// ClusterStatus is the status of a cluster.
 type ClusterStatus struct {
 	Name string `json:"name"`
 	State
@@ -29,7 +29,7 @@ type ClusterStatus struct {
 	Dir string `json:"dir"`
 }
 
-// Status tells how the clusters of a directory are. The error wraps
+// Status returns the status of the clusters of a directory. The error wraps
 // ErrNoClusters when there are none.
 func Status(ctx context.Context, dir string) ([]ClusterStatus, error) {
 	l := layout(dir)

@@ -155,7 +155,7 @@ func (s *supervisor) start(ctx context.Context) error {
 		return err
 	}
 	for _, program := range s.plane.Programs() {
-		s.running.Go(func() { s.keep(ctx, program) })
+		s.running.Go(func() { s.keepRunning(ctx, program) })
 	}
 	s.update(func(state *State) { state.URL = s.plane.URL() })
 	kubeconfig, err := s.plane.Kubeconfig(s.spec.Name, controlplane.AdminUser, controlplane.AdminGroup)
@@ -181,8 +181,8 @@ func (s *supervisor) start(ctx context.Context) error {
 	return nil
 }
 
-// keep restarts a program of the control plane when it ends.
-func (s *supervisor) keep(ctx context.Context, program string) {
+// keepRunning restarts a program of the control plane when it ends.
+func (s *supervisor) keepRunning(ctx context.Context, program string) {
 	delay := time.Duration(0)
 	for {
 		p := s.plane.Process(program)

@@ -42,7 +42,7 @@ type Options struct {
 	Supervisor func(dir, cluster string) []string
 	// Container is the command line that runs sandbox.Enter.
 	Container []string
-	// Report, if it is not nil, is told what a cluster is doing. It is called
+	// Report, if set, receives what a cluster is doing. It is called
 	// from several goroutines.
 	Report func(cluster, doing string)
 	Clock  clock.WithTicker
@@ -234,7 +234,7 @@ func (o Options) failure(cluster clusterLayout, state State) error {
 }
 
 // FindLocalkube returns the control plane's executable: explicit if it is not
-// "", else the one beside our own executable, else one on the PATH.
+// "", else the one next to our own executable, else one on the PATH.
 func FindLocalkube(explicit, self string) (string, error) {
 	candidates := []string{filepath.Join(filepath.Dir(self), "localkube")}
 	if found, err := exec.LookPath("localkube"); err == nil {

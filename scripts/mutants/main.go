@@ -161,7 +161,7 @@ func failures(output []byte) string {
 	return " (" + strings.Join(names, ", ") + ")"
 }
 
-// overlay writes the changed file, and what tells the compiler of it.
+// overlay writes the changed file, and the overlay that the compiler reads.
 func (m mutant) overlay(dir string) (string, error) {
 	original, err := filepath.Abs(m.File)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package measure starts one of our processes for a benchmark and tells what it
-// cost: CPU, memory and, by the API server's own record, requests. It knows
-// nothing of what the process does.
+// Package measure starts one of our processes for a benchmark and measures its CPU
+// time, private memory and, from the API server's audit log, requests. It does not
+// depend on what the process does.
 package measure

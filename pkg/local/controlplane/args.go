@@ -53,7 +53,7 @@ func (c *ControlPlane) etcdArgs() []string {
 		"--data-dir=" + etcdDir,
 		"--listen-client-urls=unix://" + etcdSocket,
 		"--listen-peer-urls=unix://" + etcdPeerSocket,
-		// Nobody reads what is advertised, but the flags want an address.
+		// No client uses the advertised address, but the flags require one.
 		"--advertise-client-urls=http://localhost:2379",
 		"--initial-advertise-peer-urls=http://localhost:2380",
 		"--initial-cluster=etcd=http://localhost:2380",

@@ -69,8 +69,8 @@ func (c *ControlPlane) prepare() error {
 	return nil
 }
 
-// writeCredentials makes what the programs identify themselves with, anew at
-// every start, so that a cluster may live longer than its certificates.
+// writeCredentials issues the credentials of the programs at every start, so that a
+// cluster may live longer than its certificates.
 func (c *ControlPlane) writeCredentials(pki string) error {
 	now := c.clock.Now()
 	dns := []string{
@@ -135,7 +135,7 @@ func (c *ControlPlane) Programs() []string {
 }
 
 // Start starts every program that does not run and returns when the API server
-// is ready. Controllers and scheduler go on starting in the background.
+// is ready. Controllers and scheduler continue to start in the background.
 func (c *ControlPlane) Start(ctx context.Context) error {
 	if err := c.beginStore(); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (c *ControlPlane) Start(ctx context.Context) error {
 }
 
 // impatience is less than the time after which an API server gives up to wait
-// for etcd. One that ends sooner does not like what it was told.
+// for etcd. One that exits earlier rejects its flags.
 const impatience = 10 * time.Second
 
 // startAPIServer returns when the API server is ready. On a machine whose disk

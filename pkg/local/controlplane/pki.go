@@ -27,8 +27,8 @@ const (
 	clockSkew = 5 * time.Minute
 )
 
-// Authority is the certificate authority of one cluster: whom it signs for, the
-// API server believes.
+// Authority is the certificate authority of one cluster: the API server trusts the
+// client certificates that it signs.
 type Authority struct {
 	cert *x509.Certificate
 	key  crypto.Signer

@@ -20,9 +20,9 @@ import (
 // kubeconfigs name.
 var ErrPortInUse = errors.New("the port is in use")
 
-// reservation is a bound socket that never listens. It keeps the port from
-// everybody but sockets of the same user that share ports, as the API server
-// does with --permit-port-sharing; connections never reach it.
+// reservation is a bound socket that never listens. It reserves the port for sockets
+// of the same user that share ports, as the API server does with
+// --permit-port-sharing; connections never reach it.
 type reservation struct {
 	fd   int
 	port int
@@ -71,7 +71,7 @@ func bind(port int) (*reservation, error) {
 		return nil, fmt.Errorf("reserve a port: %w", err)
 	}
 	r := &reservation{fd: fd}
-	// Not SO_REUSEADDR, which would let anybody listen who sets it, too.
+	// Not SO_REUSEADDR, with which any other process that sets it could listen, too.
 	err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
 	if err == nil {
 		err = unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})

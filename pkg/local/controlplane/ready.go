@@ -18,7 +18,7 @@ import (
 
 const (
 	readyPoll = 50 * time.Millisecond
-	// maxLog is the size at which a log starts anew; one older file is kept.
+	// maxLog is the size at which a log is rotated; one older file is retained.
 	maxLog  = 16 << 20
 	logTail = 2 << 10
 )

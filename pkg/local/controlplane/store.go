@@ -12,9 +12,8 @@ import (
 const newStoreFile = "etcd.new"
 
 // beginStore makes sure that etcd can start. One that was killed while it made its
-// data has a log without the member that it is, and waits for a leader for ever.
-// As long as the API server was never ready nobody has stored anything, so those
-// data are made anew.
+// data has a log without its own member, and waits for a leader forever. As long as
+// the API server was never ready nothing was stored, so the data are recreated.
 func (c *ControlPlane) beginStore() error {
 	if etcd := c.Process(Etcd); etcd != nil {
 		if _, over := etcd.Status(); !over {

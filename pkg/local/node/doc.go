@@ -21,9 +21,9 @@
 // What is not there: exec and attach, exec probes, lifecycle hooks, sidecar
 // containers (init containers with a restart policy), subPath, hostPath and
 // persistent volumes, resource limits, users other than the one who runs the
-// node. What a Pod asks for and cannot have in a way that matters is told by an
-// event or keeps the Pod Pending; security settings are met as far as a user
-// without rights can (read-only root, no capabilities, no new privileges).
+// node. A setting that matters and is not supported is reported by an event, or the
+// Pod stays Pending; security settings are met as far as an unprivileged user can
+// (read-only root, no capabilities, no new privileges).
 //
 // Its invariant: one goroutine owns each Pod, and no process outlives the node.
 package node

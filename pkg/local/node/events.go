@@ -10,9 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// events tells people what happens to one Pod. The same event is not made
-// twice: its count goes up. Events are for reading; nothing depends on them, so
-// that a failure to make one is no error.
+// events records what happens to one Pod. The same event is not created twice: its
+// count goes up. Nothing depends on events, so a failure to create one is no error.
 type events struct {
 	node *Node
 	mu   sync.Mutex

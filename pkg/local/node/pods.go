@@ -38,12 +38,12 @@ func (n *Node) update(ctx context.Context, object any) {
 	})
 }
 
-// ended reports whether a Pod has reached its end, for ever.
+// ended reports whether a Pod has terminated for good.
 func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// forget tells the worker that its Pod is no longer in the API.
+// forget informs the worker that its Pod is no longer in the API.
 func (n *Node) forget(object any) {
 	if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = unknown.Obj

@@ -45,9 +45,9 @@ func (w *worker) advance(ctx context.Context) time.Duration {
 	return next
 }
 
-// quietAttempts is how often preparing a Pod may fail before people are told:
-// the API server may see later than the node that the Pod belongs to it, and
-// refuses the Pod's objects until then.
+// quietAttempts is how often preparing a Pod may fail before an event is recorded:
+// the API server may see later than the node that the Pod belongs to it, and denies
+// access to the Pod's objects until then.
 const quietAttempts = 3
 
 // tryPrepare prepares the Pod and returns when to try again if that failed.
@@ -144,7 +144,7 @@ func (w *worker) start(ctx context.Context, c *container) (reason string, err er
 	})
 	w.running.Go(func() {
 		<-p.Done()
-		// All it has written is in the log before anybody sees that it ended.
+		// All it has written is in the log before its end is visible.
 		<-ended
 		w.post(ctx, func() {
 			if c.process == p {

@@ -144,8 +144,8 @@ func (w *worker) conditions(before []corev1.PodCondition, phase corev1.PodPhase)
 	return conditions
 }
 
-// others are the conditions that somebody else has set, such as the reason of an
-// eviction. They are kept.
+// others returns the conditions of other writers, such as the reason of an eviction,
+// which stay.
 func others(conditions []corev1.PodCondition) []corev1.PodCondition {
 	ours := []corev1.PodConditionType{
 		corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady, corev1.PodScheduled,

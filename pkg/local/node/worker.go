@@ -114,7 +114,7 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// drain runs the actions that are waiting, so that one status tells of all.
+// drain runs the actions that are waiting, so that one status reports all.
 func (w *worker) drain() {
 	for {
 		select {

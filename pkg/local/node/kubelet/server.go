@@ -35,7 +35,7 @@ type LogRef struct {
 	Previous                  bool
 }
 
-// Logs finds logs. An error that wraps ErrNotFound is told to the client.
+// Logs finds logs. An error that wraps ErrNotFound is returned to the client.
 type Logs interface {
 	ContainerLog(ref LogRef) (Log, error)
 }

@@ -25,7 +25,7 @@ type Options struct {
 	Since time.Time
 	// Timestamps puts the time before each line.
 	Timestamps bool
-	// Follow goes on until Ended is closed.
+	// Follow reads until Ended is closed.
 	Follow bool
 	// Ended is closed when nothing is written any more.
 	Ended <-chan struct{}

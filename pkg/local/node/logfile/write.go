@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// MaxSize is the size, in bytes, at which a log starts anew.
+// MaxSize is the size, in bytes, at which a log is rotated.
 const MaxSize = 10 << 20
 
 const (
@@ -20,7 +20,7 @@ const (
 )
 
 // Copy copies what a container writes to r into the file path, until the end of
-// r. It goes on reading when the file cannot be written, so that the container
+// r. It continues to read when the file cannot be written, so that the container
 // is not held up, and returns the first error.
 func Copy(path string, r io.Reader, clk clock.PassiveClock) error {
 	w := &writer{path: path, clock: clk}

@@ -118,12 +118,11 @@ type Watcher struct {
 	Clock clock.WithTicker
 	// Check makes one attempt.
 	Check func(context.Context) error
-	// Report is told each lasting answer: first when the threshold of successes
+	// Report receives each lasting result: first when the threshold of successes
 	// or failures is reached, then at every change. A failure carries its error.
 	Report func(error)
-	// Eager attempts every second until the first answer, whatever the period:
-	// for readiness, where a failure at the beginning changes nothing and
-	// everybody waits for the success.
+	// Eager attempts every second until the first result, regardless of the period:
+	// for readiness, where an early failure changes nothing.
 	Eager bool
 }
 

@@ -26,8 +26,8 @@ func (l Launcher) Check(root string, args ...string) error {
 	return nil
 }
 
-// Advice says how an administrator allows what Start was refused, as far as the
-// system's settings tell.
+// Advice returns how an administrator allows what Start was denied, as far as the
+// system's settings show.
 func Advice(err error) string {
 	if !errors.Is(err, ErrNamespaces) && !errors.Is(err, ErrSetUp) {
 		return ""

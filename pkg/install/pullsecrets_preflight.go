@@ -15,14 +15,14 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// judgePullSecrets gathers what an installation depends on and reports every finding.
-func (r *Runner) judgePullSecrets(ctx context.Context, p PullSecrets, objs []client.Object) ([]Finding, error) {
+// checkPullSecrets gathers what an installation depends on and reports every finding.
+func (r *Runner) checkPullSecrets(ctx context.Context, p PullSecrets, objs []client.Object) ([]Finding, error) {
 	facts, err := gatherCommon(ctx, r.Client, r.Discovery, objs)
 	if err != nil {
 		return nil, err
 	}
-	findings := judgeCommon(facts, minPullSecrets, "the image pull secret controller")
-	for _, judge := range []func(context.Context, PullSecrets, []client.Object) ([]Finding, error){r.judgeForeign, r.judgeNamespaces, r.judgeLeftBehind} {
+	findings := checkCommon(facts, minPullSecrets, "the image pull secret controller")
+	for _, judge := range []func(context.Context, PullSecrets, []client.Object) ([]Finding, error){r.checkForeign, r.checkNamespaces, r.checkLeftBehind} {
 		found, err := judge(ctx, p, objs)
 		if err != nil {
 			return nil, err
@@ -32,12 +32,12 @@ func (r *Runner) judgePullSecrets(ctx context.Context, p PullSecrets, objs []cli
 	return findings, nil
 }
 
-// judgeForeign refuses to take over what another installer made.
-func (r *Runner) judgeForeign(ctx context.Context, _ PullSecrets, objs []client.Object) ([]Finding, error) {
+// checkForeign refuses to take over what another installer made.
+func (r *Runner) checkForeign(ctx context.Context, _ PullSecrets, objs []client.Object) ([]Finding, error) {
 	var findings []Finding
 	for _, obj := range objs {
 		switch obj.GetObjectKind().GroupVersionKind().Kind {
-		case "Namespace", "ServiceAccount", "Secret": // These give nobody anything.
+		case "Namespace", "ServiceAccount", "Secret": // These grant no permissions.
 			continue
 		}
 		live, ok := obj.DeepCopyObject().(client.Object)
@@ -60,8 +60,8 @@ func (r *Runner) judgeForeign(ctx context.Context, _ PullSecrets, objs []client.
 	return findings, nil
 }
 
-// judgeNamespaces looks for the namespaces that get permissions.
-func (r *Runner) judgeNamespaces(ctx context.Context, p PullSecrets, _ []client.Object) ([]Finding, error) {
+// checkNamespaces looks for the namespaces that get permissions.
+func (r *Runner) checkNamespaces(ctx context.Context, p PullSecrets, _ []client.Object) ([]Finding, error) {
 	wanted := slices.Clone(p.Controller.Namespaces)
 	if p.Controller.ConfigMap.Namespace != "" {
 		wanted = append(wanted, p.Controller.ConfigMap.Namespace)
@@ -82,8 +82,8 @@ func (r *Runner) judgeNamespaces(ctx context.Context, p PullSecrets, _ []client.
 	return findings, nil
 }
 
-// judgeLeftBehind warns of pull secrets that nobody would renew any more.
-func (r *Runner) judgeLeftBehind(ctx context.Context, p PullSecrets, _ []client.Object) ([]Finding, error) {
+// checkLeftBehind warns of pull secrets that would no longer be renewed.
+func (r *Runner) checkLeftBehind(ctx context.Context, p PullSecrets, _ []client.Object) ([]Finding, error) {
 	if len(p.Controller.Namespaces) == 0 {
 		return nil, nil
 	}

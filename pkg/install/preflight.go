@@ -20,10 +20,10 @@ const (
 	minManaged = "1.22.0"
 )
 
-// judgeHub checks whether the hub can be installed. It is pure and returns
+// checkHub checks whether the hub can be installed. It is pure and returns
 // every finding, not the first.
-func judgeHub(f Facts, h Hub) []Finding {
-	findings := append(judgeCommon(f, minHub, "a hub"), judgeAWS(f, h)...)
+func checkHub(f Facts, h Hub) []Finding {
+	findings := append(checkCommon(f, minHub, "a hub"), checkAWS(f, h)...)
 	if f.Manager == nil && f.Klusterlet != nil {
 		findings = append(findings, Finding{
 			Check: CheckClusterKind, Severity: Fatal,
@@ -50,9 +50,9 @@ func judgeHub(f Facts, h Hub) []Finding {
 	return findings
 }
 
-// judgeAWS checks how clusters will register by AWS IAM, with what the flags leave as
+// checkAWS checks how clusters will register by AWS IAM, with what the flags leave as
 // it is.
-func judgeAWS(f Facts, h Hub) []Finding {
+func checkAWS(f Facts, h Hub) []Finding {
 	wanted, registers := hubspec.Of(h.clusterManager(f.Manager))
 	if registers {
 		if err := wanted.Validate(hubspec.FieldNames()); err != nil {
@@ -81,9 +81,9 @@ func judgeAWS(f Facts, h Hub) []Finding {
 // listedNames is how many characters of a list of names a finding has.
 const listedNames = 200
 
-// judgeKlusterlet checks whether the agent can be installed.
-func judgeKlusterlet(f Facts, k Klusterlet) []Finding {
-	findings := judgeCommon(f, minManaged, "a managed cluster")
+// checkKlusterlet checks whether the agent can be installed.
+func checkKlusterlet(f Facts, k Klusterlet) []Finding {
+	findings := checkCommon(f, minManaged, "a managed cluster")
 	live := f.Klusterlet
 	if live == nil && f.Manager != nil {
 		findings = append(findings, Finding{
@@ -125,8 +125,8 @@ func judgeKlusterlet(f Facts, k Klusterlet) []Finding {
 	return findings
 }
 
-// judgeOther refuses to install over what another product runs.
-func judgeOther(other *origin.Installation) []Finding {
+// checkOther refuses to install over what another product runs.
+func checkOther(other *origin.Installation) []Finding {
 	if other == nil {
 		return nil
 	}
@@ -137,8 +137,8 @@ func judgeOther(other *origin.Installation) []Finding {
 	}}
 }
 
-func judgeCommon(f Facts, oldest, role string) []Finding {
-	findings := judgeOther(f.Other)
+func checkCommon(f Facts, oldest, role string) []Finding {
+	findings := checkOther(f.Other)
 	if f.Kubernetes != nil && f.Kubernetes.Major() == 0 {
 		findings = append(findings, Finding{
 			Check: CheckVersion, Severity: Warning,
