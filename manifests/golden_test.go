@@ -103,7 +103,7 @@ func golden() map[string]renderFunc {
 		},
 		"hub-operator-token": func() ([]*unstructured.Unstructured, error) {
 			v := hubOperator()
-			v.SkipNamespace, v.SyncLabels, v.BootstrapToken = true, true, "0123456789abcdef"
+			v.SkipNamespace, v.BootstrapToken = true, "0123456789abcdef"
 			v.Operator, v.Labels = fullPod(), map[string]string{"team": "fleet"}
 			v.DockerConfig = []byte(`{"auths":{"registry.example":{"auth":"eA=="}}}`)
 			v.Spec.RegistrationConfiguration = &operatorv1.RegistrationHubConfiguration{
@@ -127,7 +127,7 @@ func golden() map[string]renderFunc {
 		},
 		"klusterlet-operator-custom": func() ([]*unstructured.Unstructured, error) {
 			v := klusterletOperator()
-			v.SkipNamespace, v.SyncLabels, v.Name, v.BootstrapKubeconfig = true, true, "other", nil
+			v.SkipNamespace, v.Name, v.BootstrapKubeconfig = true, "other", nil
 			v.Operator, v.Labels = fullPod(), map[string]string{"team": "fleet"}
 			v.Spec.Namespace = "open-cluster-management-other"
 			v.Spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{

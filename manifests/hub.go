@@ -17,17 +17,13 @@ func RenderHubOperator(values HubOperator) ([]*unstructured.Unstructured, error)
 	if err != nil {
 		return nil, err
 	}
-	args := operatorArgs("clustermanager", values.Operator.Image)
-	if values.SyncLabels {
-		args = append(args, flagSyncLabels)
-	}
-	rendered, err := render("hub-operator", values, args)
+	rendered, err := render("hub-operator", values, operatorArgs("clustermanager", values.Operator.Image))
 	return append(objs, rendered...), err
 }
 
 // RenderHubCRDs returns the CRDs of the hub: OCM's, and those of the token
-// exchange, whether or not the hub has a token authorizer, so that switching it
-// off keeps the rules.
+// exchange, whether or not the hub has a token authorizer, so that disabling it
+// retains the rules.
 func RenderHubCRDs(values Hub) ([]*unstructured.Unstructured, error) {
 	objs, err := crds("hub", values.Version)
 	if err != nil {
@@ -39,16 +35,15 @@ func RenderHubCRDs(values Hub) ([]*unstructured.Unstructured, error) {
 	}
 	objs = append(objs, own...)
 	for _, obj := range objs {
-		if err := direct(obj, values); err != nil {
+		if err := setConversion(obj, values); err != nil {
 			return nil, fmt.Errorf("conversion of %s: %w", obj.GetName(), err)
 		}
 	}
 	return label(objs, values.Labels), nil
 }
 
-// direct tells a CRD whose versions are converted by a webhook where that is
-// and by which CAs it is known.
-func direct(crd *unstructured.Unstructured, values Hub) error {
+// setConversion sets the namespace and the CAs of the webhook in a CRD that it converts.
+func setConversion(crd *unstructured.Unstructured, values Hub) error {
 	client := []string{"spec", "conversion", "webhook", "clientConfig"}
 	if _, found, err := unstructured.NestedMap(crd.Object, client...); err != nil || !found {
 		return err
@@ -76,17 +71,14 @@ func RenderHubAdmission(values Hub) ([]*unstructured.Unstructured, error) {
 
 // RenderHubRuntime returns the Deployments of the hub.
 func RenderHubRuntime(values Hub) ([]*unstructured.Unstructured, error) {
-	// What EKS reads off a ServiceAccount, it reads when a pod is created.
+	// EKS reads the annotations of a ServiceAccount when a pod is created.
 	values.Registration.Annotations = values.RegistrationAnnotations
 	objs, err := render("hub-runtime", values, roleArgs("hub", values.RegistrationArgs))
 	return label(objs, values.Labels), err
 }
 
-// flagSyncLabels has an operator copy its resource's labels onto what it applies.
-const flagSyncLabels = "--enable-sync-labels"
-
-// operatorArgs are the arguments of an operator. It is told its own image,
-// which the components run as well.
+// operatorArgs returns the arguments of an operator, with its own image, which the
+// components run as well.
 func operatorArgs(role, image string) []string {
 	return roleArgs(role, []string{"--image=" + image})
 }

@@ -22,11 +22,7 @@ func RenderKlusterletOperator(values KlusterletOperator) ([]*unstructured.Unstru
 	if err != nil {
 		return nil, err
 	}
-	args := operatorArgs("klusterlet", values.Operator.Image)
-	if values.SyncLabels {
-		args = append(args, flagSyncLabels)
-	}
-	rendered, err := render("klusterlet-operator", values, args)
+	rendered, err := render("klusterlet-operator", values, operatorArgs("klusterlet", values.Operator.Image))
 	return append(objs, rendered...), err
 }
 

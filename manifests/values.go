@@ -7,7 +7,7 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 )
 
-// Pod is what the pods of a component look like as far as it can be chosen.
+// Pod has the configurable fields of the pods of a component.
 type Pod struct {
 	// Image runs the component: our binary is its entrypoint.
 	Image string
@@ -28,14 +28,12 @@ type Pod struct {
 
 // HubOperator is the values of what init installs.
 type HubOperator struct {
-	// SkipNamespace leaves the operator namespace to somebody else.
+	// SkipNamespace leaves the operator namespace to the user.
 	SkipNamespace bool
 	// Version is written onto the CRD, so that an older release leaves it alone.
 	Version string
 	// Operator is the operator's own pods.
 	Operator Pod
-	// SyncLabels has the operator copy the ClusterManager's labels onto what it applies.
-	SyncLabels bool
 	// DockerConfig is the .dockerconfigjson of the image pull secret; nil is an empty one.
 	DockerConfig []byte
 	// BootstrapToken, if set, is the secret part (16 characters) of a
@@ -52,14 +50,12 @@ type HubOperator struct {
 
 // KlusterletOperator is the values of what join installs.
 type KlusterletOperator struct {
-	// SkipNamespace leaves the operator namespace to somebody else.
+	// SkipNamespace leaves the operator namespace to the user.
 	SkipNamespace bool
 	// Version is written onto the CRD, so that an older release leaves it alone.
 	Version string
 	// Operator is the operator's own pods.
 	Operator Pod
-	// SyncLabels has the operator copy the Klusterlet's labels onto what it applies.
-	SyncLabels bool
 	// DockerConfig is the .dockerconfigjson of the image pull secret; nil is an empty one.
 	DockerConfig []byte
 	// Name is the Klusterlet's name; empty means names.KlusterletName.
@@ -99,8 +95,8 @@ type Hub struct {
 	AddOnWebhook Pod
 	// TokenAuthorizer is the token authorizer; nil leaves it out.
 	TokenAuthorizer *TokenAuthorizer
-	// WebhookCA is the PEM bundle of the CAs by which the API server knows the
-	// webhook. Without one it converts nothing, and refuses what needs it.
+	// WebhookCA is the PEM bundle of the CAs with which the API server verifies the
+	// webhook. Without one, requests that need conversion fail.
 	WebhookCA []byte
 }
 
@@ -111,7 +107,7 @@ type TokenAuthorizer struct {
 	// TLSSecret is the Secret with what it serves with; empty means the one that
 	// the operator issues.
 	TLSSecret string
-	// TokenService has it exchange tokens by RFC 8693 as well.
+	// TokenService enables its token exchange endpoint (RFC 8693).
 	TokenService bool
 }
 
@@ -138,7 +134,7 @@ type ImagePull struct {
 	OnlyUsed bool
 	// ConfigMap is the one with registry hosts, if there is one.
 	ConfigMap types.NamespacedName
-	// LooksUp says that hosts are looked up in Services or Routes.
+	// LooksUp is true if hosts are looked up in Services or Routes.
 	LooksUp bool
 }
 
@@ -154,11 +150,11 @@ type Klusterlet struct {
 	Labels map[string]string
 	// DockerConfig is the .dockerconfigjson of the image pull secret.
 	DockerConfig []byte
-	// AddOnNamespace leaves room for add-ons in names.AddOnNamespace.
+	// AddOnNamespace creates names.AddOnNamespace for add-ons.
 	AddOnNamespace bool
 	// AddOnManagement grants the agent what it needs to manage add-ons.
 	AddOnManagement bool
-	// PublishIssuer grants the agent what it needs to try the cluster's keys
+	// PublishIssuer grants the agent what it needs to test the cluster's keys
 	// before it publishes them.
 	PublishIssuer bool
 	// Registration is the pods of the registration agent and RegistrationArgs

@@ -24,16 +24,6 @@ type Result struct {
 // Check evaluates an object. It gets nil when the object does not exist.
 type Check func(obj *unstructured.Unstructured) Result
 
-// Exists is done when the object exists.
-func Exists() Check {
-	return func(obj *unstructured.Unstructured) Result {
-		if obj == nil {
-			return Result{Message: "does not exist yet"}
-		}
-		return Result{Done: true}
-	}
-}
-
 // Gone is done when the object does not exist.
 func Gone() Check {
 	return func(obj *unstructured.Unstructured) Result {

@@ -298,7 +298,7 @@ func TestWaitForAKindThatIsNotServedYet(t *testing.T) {
 	}}
 	done := make(chan error, 1)
 	go func() {
-		done <- waiter.Wait(ctx, apply.Target{Object: widget("later.test", "default"), Check: apply.Exists()})
+		done <- waiter.Wait(ctx, apply.Target{Object: widget("later.test", "default"), Check: exists()})
 	}()
 	<-waiting
 	applier := &apply.Applier{Client: c, FieldManager: "ocm.test"}
@@ -317,7 +317,7 @@ func TestWaitEndsWhenReadingIsForbidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "s"}}
-	err = (&apply.Waiter{Client: c}).Wait(t.Context(), apply.Target{Object: secret, Check: apply.Exists()})
+	err = (&apply.Waiter{Client: c}).Wait(t.Context(), apply.Target{Object: secret, Check: exists()})
 	if !errors.Is(err, apply.ErrFailed) || !strings.Contains(err.Error(), `User "nobody" cannot list resource "secrets"`) {
 		t.Errorf("got %v", err)
 	}
@@ -335,7 +335,7 @@ func TestWaitSurvivesTheAPIServer(t *testing.T) {
 	waiter := &apply.Waiter{Client: c, Progress: func(_ apply.Ref, message string) { messages <- message }}
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c"}}
 	done := make(chan error, 1)
-	go func() { done <- waiter.Wait(ctx, apply.Target{Object: config, Check: apply.Exists()}) }()
+	go func() { done <- waiter.Wait(ctx, apply.Target{Object: config, Check: exists()}) }()
 	if got := <-messages; got != "does not exist yet" {
 		t.Errorf("progress: %s", got)
 	}

@@ -43,6 +43,13 @@ func faked(objs ...client.Object) (client.WithWatch, *atomic.Int64) {
 
 func byName(obj client.Object) []string { return []string{obj.GetName()} }
 
+// exists is done when the object exists.
+func exists() apply.Check {
+	return func(obj *unstructured.Unstructured) apply.Result {
+		return apply.Result{Done: obj != nil, Message: "does not exist yet"}
+	}
+}
+
 // The fake client does not replay what happened between a list and a watch, as
 // an API server does, so the test changes objects only once a watch stands.
 func TestWaitSeesTheObjectComeAndGo(t *testing.T) {
@@ -63,7 +70,7 @@ func TestWaitSeesTheObjectComeAndGo(t *testing.T) {
 	wait := func(check apply.Check) {
 		done <- waiter.Wait(t.Context(), apply.Target{Object: config, Check: check})
 	}
-	go wait(apply.Exists())
+	go wait(exists())
 	<-watching
 	if got := <-seen; got != "configmap ns/c does not exist yet" {
 		t.Errorf("progress: %q", got)
@@ -94,7 +101,7 @@ func TestWaitReportsWhyItTimedOut(t *testing.T) {
 	defer cancel()
 	err := (&apply.Waiter{Client: c}).Wait(ctx,
 		apply.Target{Object: d, Check: apply.DeploymentReady()},
-		apply.Target{Object: d, Check: apply.Exists()})
+		apply.Target{Object: d, Check: exists()})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v does not wrap the context's error", err)
 	}
@@ -110,7 +117,7 @@ func TestWaitEndsEarlyOnFailure(t *testing.T) {
 	c, _ := faked(d)
 	never := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "never"}}
 	err := (&apply.Waiter{Client: c}).Wait(t.Context(),
-		apply.Target{Object: never, Check: apply.Exists()},
+		apply.Target{Object: never, Check: exists()},
 		apply.Target{Object: d, Check: apply.DeploymentReady()})
 	if !errors.Is(err, apply.ErrFailed) || !strings.Contains(err.Error(), "ProgressDeadlineExceeded") || strings.Contains(err.Error(), "never") {
 		t.Errorf("got %v", err)

@@ -3,7 +3,6 @@ package install
 import (
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 

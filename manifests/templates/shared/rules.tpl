@@ -49,7 +49,7 @@
 - apiGroups: ["", events.k8s.io]
   resources: [events]
   verbs: [create, patch, update]
-# The issuers that clusters publish: agents write them, the hub judges them and
+# The issuers that clusters publish: agents write them, the hub evaluates them and
 # deletes those of clusters that it does not accept.
 - apiGroups: [""]
   resources: [configmaps]
@@ -128,9 +128,8 @@
   verbs: [patch]
 {{- end -}}
 
-{{- /* What the owner of a cluster may do in its namespace on the hub. What is not
-       the rules of that cluster, admission keeps from whoever lacks the verb
-       escalate. */ -}}
+{{- /* What the owner of a cluster may do in its namespace on the hub. Admission
+       denies rules of other clusters to users without the verb escalate. */ -}}
 {{- define "token-exchange-editor-rules" -}}
 - apiGroups: [tokenexchange.open-cluster-management.io]
   resources: [tokenexchangepolicies]
@@ -171,7 +170,7 @@
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [get, list, watch]
-# It tells of new credentials beside the Secrets.
+# It records events about new credentials.
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]
