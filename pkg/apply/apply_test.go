@@ -96,7 +96,7 @@ func TestApplyWritesOnlyWhatChanged(t *testing.T) {
 	t.Parallel()
 	c, ns, sent := counted(t)
 	applier := &apply.Applier{Client: c, FieldManager: "ocm.test"}
-	objs := []client.Object{role(ns, "get"), service(ns)}
+	objs := []client.Object{role(ns, "get"), service("")(ns)}
 
 	changes, err := applier.Apply(t.Context(), objs...)
 	if err != nil {
@@ -113,7 +113,7 @@ func TestApplyWritesOnlyWhatChanged(t *testing.T) {
 	if sent.writes.Load() != 2 || sent.dryRuns.Load() != 0 {
 		t.Errorf("%d writes and %d dry runs, want 2 writes", sent.writes.Load(), sent.dryRuns.Load())
 	}
-	changes, err = applier.Apply(t.Context(), role(ns, "get", "list"), service(ns))
+	changes, err = applier.Apply(t.Context(), role(ns, "get", "list"), service("")(ns))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestApplyWritesOnlyWhatChanged(t *testing.T) {
 func TestApplyAsksOnceAfterARestart(t *testing.T) {
 	t.Parallel()
 	c, ns, sent := counted(t)
-	objs := []client.Object{role(ns, "get"), service(ns)}
+	objs := []client.Object{role(ns, "get"), service("")(ns)}
 	if _, err := (&apply.Applier{Client: c, FieldManager: "ocm.test"}).Apply(t.Context(), objs...); err != nil {
 		t.Fatal(err)
 	}
@@ -276,31 +276,24 @@ func TestTwoManagersOfOneObjectAgree(t *testing.T) {
 func TestApplyReplacesImmutable(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		name   string
-		obj    func(namespace string) client.Object
-		change func(client.Object)
+		name         string
+		old, desired func(namespace string) client.Object
 	}{
-		{"a Job's template", job, func(obj client.Object) { obj.(*batchv1.Job).Spec.Template.Spec.Containers[0].Image = "new" }},
-		{"a RoleBinding's role", binding, func(obj client.Object) { obj.(*rbacv1.RoleBinding).RoleRef.Name = "new" }},
-		{"a Service's clusterIP", service, func(obj client.Object) { obj.(*corev1.Service).Spec.ClusterIP = corev1.ClusterIPNone }},
-		{"a Secret's type", secret, func(obj client.Object) { obj.(*corev1.Secret).Type = "example.com/other" }},
-		{"a Deployment's selector", func(ns string) client.Object { return deployment(ns) }, func(obj client.Object) {
-			d := obj.(*appsv1.Deployment)
-			d.Spec.Selector.MatchLabels["more"] = "yes"
-			d.Spec.Template.Labels = d.Spec.Selector.MatchLabels
-		}},
+		{"a Job's template", job("old"), job("new")},
+		{"a RoleBinding's role", binding("old"), binding("new")},
+		{"a Service's clusterIP", service(""), service(corev1.ClusterIPNone)},
+		{"a Secret's type", secret("example.com/old"), secret("example.com/new")},
+		{"a Deployment's selector", selecting("old"), selecting("new")},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			c, ns, _ := counted(t)
 			applier := &apply.Applier{Client: c, FieldManager: "ocm.test"}
-			old := tc.obj(ns)
+			old, desired := tc.old(ns), tc.desired(ns)
 			if _, err := applier.Apply(t.Context(), old); err != nil {
 				t.Fatal(err)
 			}
 			uid := uidOf(t, c, old)
-			desired := tc.obj(ns)
-			tc.change(desired)
 			dry := &apply.Applier{Client: client.NewDryRunClient(c), FieldManager: "ocm.test", DryRun: true}
 			for _, a := range []*apply.Applier{dry, applier} {
 				changes, err := a.Apply(t.Context(), desired)
@@ -326,13 +319,11 @@ func TestReplacementWaitsForTheOldObject(t *testing.T) {
 	t.Parallel()
 	c, ns, _ := counted(t)
 	applier := &apply.Applier{Client: c, FieldManager: "ocm.test"}
-	old := binding(ns)
+	old, desired := binding("old")(ns), binding("new")(ns)
 	old.SetFinalizers([]string{"test.example/wait"})
 	if _, err := applier.Apply(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
-	desired := binding(ns).(*rbacv1.RoleBinding)
-	desired.RoleRef.Name = "new"
 	for range 2 {
 		_, err := applier.Apply(t.Context(), desired)
 		if terminating := new(apply.TerminatingError); !errors.As(err, &terminating) {
@@ -356,13 +347,15 @@ func TestInvalidIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	c, ns, _ := counted(t)
 	applier := &apply.Applier{Client: c, FieldManager: "ocm.test"}
-	old := binding(ns)
+	old := binding("old")(ns)
 	if _, err := applier.Apply(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
 	uid := uidOf(t, c, old)
-	desired := binding(ns).(*rbacv1.RoleBinding)
-	desired.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Unknown", Name: "new"}
+	desired := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: old.GetName()},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Unknown", Name: "new"},
+	}
 	if _, err := applier.Apply(t.Context(), desired); !apierrors.IsInvalid(err) {
 		t.Errorf("got %v", err)
 	}
@@ -373,38 +366,58 @@ func TestInvalidIsNotReplaced(t *testing.T) {
 
 func uidOf(t *testing.T, c client.Client, obj client.Object) types.UID {
 	t.Helper()
-	live := obj.DeepCopyObject().(client.Object)
+	live, ok := obj.DeepCopyObject().(client.Object)
+	if !ok {
+		t.Fatalf("%T is no API object", obj)
+	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), live); err != nil {
 		t.Fatal(err)
 	}
 	return live.GetUID()
 }
 
-func job(namespace string) client.Object {
-	return &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "j"},
-		Spec: batchv1.JobSpec{Suspend: new(true), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "old"}},
-		}}},
+func job(image string) func(namespace string) client.Object {
+	return func(namespace string) client.Object {
+		return &batchv1.Job{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "j"},
+			Spec: batchv1.JobSpec{Suspend: new(true), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: image}},
+			}}},
+		}
 	}
 }
 
-func binding(namespace string) client.Object {
-	return &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "b"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "old"},
+func binding(role string) func(namespace string) client.Object {
+	return func(namespace string) client.Object {
+		return &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "b"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		}
 	}
 }
 
-func service(namespace string) client.Object {
-	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"},
-		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+func service(clusterIP string) func(namespace string) client.Object {
+	return func(namespace string) client.Object {
+		return &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"},
+			Spec:       corev1.ServiceSpec{ClusterIP: clusterIP, Ports: []corev1.ServicePort{{Port: 80}}},
+		}
 	}
 }
 
-func secret(namespace string) client.Object {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}, Type: "example.com/old"}
+func secret(kind corev1.SecretType) func(namespace string) client.Object {
+	return func(namespace string) client.Object {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}, Type: kind}
+	}
+}
+
+func selecting(label string) func(namespace string) client.Object {
+	return func(namespace string) client.Object {
+		d := deployment(namespace)
+		d.Spec.Selector.MatchLabels = map[string]string{"app": label}
+		d.Spec.Template.Labels = d.Spec.Selector.MatchLabels
+		return d
+	}
 }
 
 func TestStringDataIsComparedAsData(t *testing.T) {

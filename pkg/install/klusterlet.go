@@ -3,7 +3,6 @@ package install
 import (
 	"strconv"
 
-
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
