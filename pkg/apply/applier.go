@@ -142,26 +142,45 @@ func (a *Applier) plan(ctx context.Context, desired, live *unstructured.Unstruct
 	case a.isConfirmed(live):
 		return Unchanged, nil
 	}
-	result := desired.DeepCopy()
-	err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result),
-		client.FieldOwner(a.FieldManager), client.ForceOwnership, client.DryRunAll)
-	if err != nil {
-		return "", fmt.Errorf("dry run: %w", err)
-	}
-	if result, err = a.asRead(result); err != nil {
-		return "", err
-	}
-	if !sameContent(live, result) {
-		if a.Uncached == nil {
-			return Configured, nil
+	return a.compare(ctx, desired, live)
+}
+
+// staleReads is how often an object is read again that others change meanwhile.
+const staleReads = 3
+
+// compare has the API server decide whether applying desired changes live.
+func (a *Applier) compare(ctx context.Context, desired, live *unstructured.Unstructured) (Action, error) {
+	for range staleReads {
+		result := desired.DeepCopy()
+		err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result),
+			client.FieldOwner(a.FieldManager), client.ForceOwnership, client.DryRunAll)
+		if err != nil {
+			return "", fmt.Errorf("dry run: %w", err)
 		}
-		// The cache may be stale.
-		if live, err = a.read(ctx, a.Uncached, desired); err != nil || !sameContent(live, result) {
+		if result, err = a.asRead(result); err != nil {
+			return "", err
+		}
+		if sameContent(live, result) {
+			a.confirm(live)
+			return Unchanged, nil
+		}
+		if live.GetResourceVersion() == result.GetResourceVersion() {
+			break
+		}
+		// The object changed since it was read, or the cache is stale.
+		if live, err = a.read(ctx, a.reader(), desired); err != nil {
 			return Configured, client.IgnoreNotFound(err)
 		}
 	}
-	a.confirm(live)
-	return Unchanged, nil
+	return Configured, nil
+}
+
+// reader reads objects from the API server.
+func (a *Applier) reader() client.Reader {
+	if a.Uncached != nil {
+		return a.Uncached
+	}
+	return a.Client
 }
 
 // confirm records the state of an object that the API server found up to date.
@@ -202,11 +221,7 @@ func (a *Applier) replace(ctx context.Context, desired, live *unstructured.Unstr
 	if a.DryRun {
 		return change, nil
 	}
-	reader := a.Uncached
-	if reader == nil {
-		reader = a.Client
-	}
-	if _, err := a.read(ctx, reader, desired); err == nil {
+	if _, err := a.read(ctx, a.reader(), desired); err == nil {
 		return change, &TerminatingError{Object: refOf(live), Finalizers: live.GetFinalizers()}
 	} else if !apierrors.IsNotFound(err) {
 		return change, fmt.Errorf("replace: %w", err)
