@@ -1,3 +1,3 @@
-// Package atomicfile writes small files that must be there wholly or not at
-// all, and that nobody else may read, such as kubeconfigs and keys.
+// Package atomicfile writes small files atomically and readable by their owner only,
+// such as kubeconfigs and keys. Its users test it.
 package atomicfile

@@ -84,7 +84,7 @@ type Role struct {
 	Account   string
 	// Path begins and ends with a slash; it is a single one for most roles.
 	Path string
-	// Name is unique in its account whatever the path, and regardless of case.
+	// Name is unique in its account, regardless of the path and of case.
 	Name string
 }
 

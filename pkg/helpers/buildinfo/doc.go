@@ -1,3 +1,3 @@
-// Package buildinfo tells which release this binary is and which image belongs
-// to it. It reads nothing but what the Go toolchain put into the binary.
+// Package buildinfo has the release and the image of this binary. It reads only what
+// the Go toolchain writes into the binary.
 package buildinfo

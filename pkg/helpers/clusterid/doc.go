@@ -1,4 +1,3 @@
-// Package clusterid reads what identifies a cluster for as long as it lives,
-// whatever is installed on it or removed from it. It only reads, and what it may
-// not read or what a cluster does not have is the empty id.
+// Package clusterid reads the identity of a cluster, which does not depend on what is
+// installed. Without permission, or on a cluster without it, the id is empty.
 package clusterid

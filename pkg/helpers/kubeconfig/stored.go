@@ -34,7 +34,7 @@ func (e *UnsafeError) Unwrap() error { return ErrInvalid }
 
 // Contained returns a kubeconfig that was stored in a Secret in a form that is
 // safe to use on any machine: each file that it names is replaced by the content
-// of the Secret's key of that name, whatever directory the path has, and never
+// of the Secret's key of that name, regardless of the path's directory, and never
 // read from disk. A credential plugin is refused unless it is this program's own,
 // which runs as the present executable. Every error is an *UnsafeError or wraps
 // ErrInvalid.
@@ -110,8 +110,8 @@ func (h Hub) withoutForeignPrograms() (Hub, error) {
 	if err != nil {
 		return Hub{}, fmt.Errorf("the path of this program is unknown: %w", err)
 	}
-	// A new entry: the environment, the hint and whatever else the stored one
-	// has are not ours.
+	// A new entry: the environment, the hint and other fields of the stored one are
+	// not trusted.
 	h.User.Exec = &clientcmdapi.ExecConfig{
 		APIVersion:      h.User.Exec.APIVersion,
 		Command:         self,

@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// For waits for d, or until ctx is done, and reports whether ctx still goes on.
+// For waits for d, or until ctx is done, and reports whether ctx is still active.
 func For(ctx context.Context, clk clock.WithTicker, d time.Duration) bool {
 	timer := clk.NewTimer(d)
 	defer timer.Stop()

@@ -117,7 +117,7 @@ func ParseCertificates(data []byte) ([]*x509.Certificate, error) {
 	return certs, nil
 }
 
-// KeyFingerprint names a public key for people to compare: "SHA256:" and the
+// KeyFingerprint returns the fingerprint of a public key for users to compare: "SHA256:" and the
 // unpadded base64 of the SHA-256 of its PKIX form, as ssh prints keys.
 func KeyFingerprint(pub crypto.PublicKey) (string, error) {
 	der, err := x509.MarshalPKIXPublicKey(pub)

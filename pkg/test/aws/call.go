@@ -8,7 +8,7 @@ type Call struct {
 	Service, Operation string
 	// Host is where.
 	Host string
-	// Caller is the ARN of who signed; empty when nobody did, or not correctly.
+	// Caller is the ARN of the signer; empty without a valid signature.
 	Caller string
 	// Presigned says that the signature was in the URL.
 	Presigned bool

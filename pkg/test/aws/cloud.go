@@ -67,7 +67,7 @@ func (c *Cloud) CA() []byte { return c.proxy.CA }
 
 // Environment is what a program needs to find the emulator under the names of
 // AWS. Go programs read SSL_CERT_FILE, the AWS CLI reads AWS_CA_BUNDLE; both, and
-// the SDK, ask for instance metadata unless they are told that there is none.
+// the SDK, ask for instance metadata unless they are configured not to.
 func (c *Cloud) Environment() []string {
 	return []string{
 		"HTTPS_PROXY=" + c.ProxyURL(), "SSL_CERT_FILE=" + c.CAFile(), "AWS_CA_BUNDLE=" + c.CAFile(),
@@ -75,7 +75,7 @@ func (c *Cloud) Environment() []string {
 	}
 }
 
-// RefusedHosts lists what somebody wanted to reach through the proxy that is not
+// RefusedHosts lists the hosts that a client requested through the proxy and that are not
 // of AWS.
 func (c *Cloud) RefusedHosts() []string { return c.proxy.Refused() }
 

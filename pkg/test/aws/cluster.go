@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Authentication modes of EKS clusters, which can only go on in this order.
+// Authentication modes of EKS clusters, which can only change in this order.
 const (
 	ConfigMap       = "CONFIG_MAP"
 	APIAndConfigMap = "API_AND_CONFIG_MAP"
@@ -40,7 +40,7 @@ type AccessEntry struct {
 	// ARN is the entry's own, PrincipalARN that of the role.
 	ARN, PrincipalARN string
 	// RoleID is the unique id that the role had when the entry was created. A role
-	// that is created anew under that ARN is not let in.
+	// that is recreated under that ARN is not let in.
 	RoleID   string
 	Username string
 	Groups   []string

@@ -28,7 +28,7 @@ func missingEntity(format string, args ...any) error {
 	return fail(http.StatusNotFound, "NoSuchEntity", format, args...)
 }
 
-// asFailure is how err is answered. An error that nobody made an answer is the
+// asFailure is how err is answered. An error that is no API error is the
 // caller's, because the emulator has no others.
 func asFailure(err error) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {

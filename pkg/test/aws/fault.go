@@ -118,7 +118,7 @@ type sight struct {
 }
 
 // Propagation has STS and EKS see new roles and new trust policies only after so
-// many further calls of anybody and after Advance moved the time by delay. IAM
+// many further calls of any client and after Advance moved the time by delay. IAM
 // itself always sees them.
 //
 // Source: "Changes that I make are not always immediately visible" in

@@ -28,7 +28,7 @@ func (c *Cloud) HTTPClient(tb testing.TB) *http.Client {
 	return &http.Client{Transport: ownBody{transport}}
 }
 
-// ownBody sends requests with bodies that nobody else closes.
+// ownBody sends requests with bodies that no other code closes.
 //
 // The SDK closes a request's body when the answer begins. net/http may still be
 // looking for the end of that body; smithy-go then returns io.EOF from WriteTo,

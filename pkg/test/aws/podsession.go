@@ -14,7 +14,7 @@ const podIdentityService = "pods.eks.amazonaws.com"
 
 // PodSession returns what the EKS Pod Identity Agent gives the Pods of a
 // ServiceAccount: a session of the associated role, with tags that say whose it is
-// and that go on from role to role. The caller has verified the Pod's token.
+// and that are passed from role to role. The caller has verified the Pod's token.
 //
 // Source: https://docs.aws.amazon.com/eks/latest/userguide/pod-id-abac.html
 func (c *Cloud) PodSession(clusterARN, namespace, serviceAccount string) (Credentials, error) {

@@ -39,7 +39,7 @@ type principal struct {
 	policies []*policy.Document
 	root     bool
 	tags     map[string]string
-	// transitive tags go on to the next session when roles are chained.
+	// transitive tags are passed to the next session when roles are chained.
 	transitive map[string]string
 }
 

@@ -19,7 +19,7 @@ import (
 const (
 	signatureLife = 5 * time.Minute
 	signatureSkew = 5 * time.Minute
-	// STS gives presigned requests 15 minutes, whatever X-Amz-Expires says; see
+	// STS gives presigned requests 15 minutes, regardless of X-Amz-Expires; see
 	// the README of aws-iam-authenticator.
 	presignedLife = 15 * time.Minute
 )

@@ -36,7 +36,7 @@ type Role struct {
 	Attached []string
 	// MaxSession is the longest session; 0 is an hour.
 	MaxSession time.Duration
-	// Description is for people.
+	// Description is for users.
 	Description string
 }
 
@@ -53,7 +53,7 @@ type role struct {
 
 func (r *role) account() account { return account{r.arn.partition, r.arn.account} }
 
-// AddRole puts a role into an account, in sight of everybody at once.
+// AddRole puts a role into an account, visible to every client at once.
 func (c *Cloud) AddRole(tb testing.TB, added Role) Role {
 	tb.Helper()
 	c.mu.Lock()

@@ -14,7 +14,7 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// The SDK corrects its clock by this header when it is told that it is wrong.
+	// The SDK corrects its clock by this header when a response reports it as wrong.
 	w.Header().Set("Date", c.signatureTime().UTC().Format(http.TimeFormat))
 	fault := c.faultFor(q.operation)
 	if fault != nil && fault.Kind == Silent {

@@ -48,7 +48,7 @@ func (c *Cloud) assumeRole(q *request) (any, error) {
 	if q.caller.role != nil && s.life > chainedLimit {
 		return nil, invalid("The requested DurationSeconds exceeds the 1 hour session limit for roles assumed by role chaining.")
 	}
-	// Transitive tags go on, and the request's may not change them.
+	// Transitive tags are passed on, and the request's may not change them.
 	maps.Copy(s.tags, q.caller.transitive)
 	actions := []string{"sts:AssumeRole"}
 	if len(s.tags) > 0 {

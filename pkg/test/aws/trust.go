@@ -11,7 +11,7 @@ import (
 const maxTrustBytes = 2048
 
 // trust is a trust policy as it was saved. IAM then resolves the ARNs of roles to
-// their unique ids, so that a role that is created anew under an old name is not
+// their unique ids, so that a role that is recreated under an old name is not
 // trusted.
 //
 // Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_principal.html
@@ -77,7 +77,7 @@ func (c *Cloud) sightOf(r *role) *trust {
 }
 
 // names are the ARNs by which the trust policy names a principal. The ARN of a
-// role that was created anew since then is none: its id is another.
+// role that was recreated since then is none: its id is another.
 func (t *trust) names(p *principal) []string {
 	return slices.DeleteFunc(p.names(), func(name string) bool {
 		id, pinned := t.pinned[name]

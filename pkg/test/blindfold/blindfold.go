@@ -19,7 +19,7 @@ func New(hides func(watch *http.Request) bool) *Blindfold {
 	return &Blindfold{hides: hides, lifted: make(chan struct{})}
 }
 
-// Lift has the watches tell what they have hidden, and everything from then on.
+// Lift has the watches send what they have hidden, and everything from then on.
 func (b *Blindfold) Lift() { close(b.lifted) }
 
 // Wrap puts the blindfold on a client, for rest.Config.Wrap.
@@ -44,7 +44,7 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// late is what a watch tells, behind the list that it may begin with, once the
+// late is what a watch sends, behind the list that it may begin with, once the
 // blindfold is lifted.
 type late struct {
 	io.ReadCloser

@@ -13,8 +13,8 @@ import (
 // tick is how often a Moved clock follows real time.
 const tick = 20 * time.Millisecond
 
-// Moved is a clock that goes on as real time does, so that whatever polls goes
-// on, and that a test moves forward.
+// Moved is a clock that advances as real time does, so that polling continues, and
+// that a test moves forward.
 type Moved struct {
 	*clocktesting.FakeClock
 

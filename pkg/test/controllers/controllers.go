@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 )
 
-// graceful is how long controllers may take to stop that nobody kills.
+// graceful is how long controllers may take to stop.
 const graceful = time.Minute
 
 // Setup adds controllers to a manager. The context is that of their run.
@@ -54,7 +54,7 @@ func Run(tb testing.TB, connection *rest.Config, options manager.Options, patien
 }
 
 // Start runs the controllers of setup over a connection until stop is called or
-// the test ends. Whatever goes wrong fails the test.
+// the test ends. Every error fails the test.
 func Start(tb testing.TB, connection *rest.Config, options manager.Options, setup Setup) (stop func()) {
 	tb.Helper()
 	end := Run(tb, connection, options, graceful, setup)

@@ -37,7 +37,7 @@ func newDir() (dir string, lock *os.File, err error) {
 	}
 }
 
-// sweep removes the directories that nobody holds the lock of. Errors are those
+// sweep removes the directories whose lock is free. Errors are those
 // of directories that are in use or that another sweep removes right now.
 func sweep(root string) {
 	entries, err := os.ReadDir(root)

@@ -2,7 +2,7 @@ package controlplane
 
 import "go.uber.org/goleak"
 
-// Leaks is an error if a goroutine of what a package tests goes on behind Main.
+// Leaks is an error if a goroutine of what a package tests outlives Main.
 // Connections that are kept open are of the tests' own clients.
 func Leaks() error {
 	return goleak.Find(

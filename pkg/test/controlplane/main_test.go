@@ -12,23 +12,23 @@ import (
 // as the variable's value says.
 const variable = "CONTROLPLANE_TEST_END"
 
-var held *controlplane.ControlPlane
+var shared *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {
 	if os.Getenv(variable) == "" {
 		m.Run()
 		return
 	}
-	controlplane.Main(m, &held)
+	controlplane.Main(m, &shared)
 }
 
 // TestHeld is run by TestNothingSurvives only.
 func TestHeld(t *testing.T) {
 	t.Parallel()
-	if held == nil {
+	if shared == nil {
 		return
 	}
-	fmt.Println(held.LogFile(""))
+	fmt.Println(shared.LogFile(""))
 	switch os.Getenv(variable) {
 	case "panic":
 		panic("as the test wants")

@@ -22,7 +22,7 @@ var ErrCut = errors.New("cut off from the server")
 type Concerns func(write, subject string) bool
 
 // Writes are the writes of a client, events of Kubernetes included. What the
-// server refused, because it was busy or somebody else was faster, is none. Its
+// server refused, because it was busy or another writer was faster, is none. Its
 // methods may be called from any goroutine.
 type Writes struct {
 	concerns Concerns

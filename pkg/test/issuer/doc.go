@@ -1,5 +1,5 @@
 // Package issuer gives tests the keys and tokens of a token issuer: keys of
-// every kind that is believed, their key set, tokens with any header and any
+// every kind that is trusted, their key set, tokens with any header and any
 // claims, and an https provider that serves discovery and keys and can be made
 // slow, broken or dishonest.
 //

@@ -110,7 +110,7 @@ func (k *Key) Token(tb testing.TB, claims map[string]any) string {
 }
 
 // Sign makes a compact JWS with any header and any payload, signed with the
-// key's own algorithm whatever the header says.
+// key's own algorithm, regardless of the header.
 func (k *Key) Sign(tb testing.TB, header map[string]any, payload []byte) string {
 	tb.Helper()
 	signed := encode(marshal(tb, header)) + "." + encode(payload)

@@ -1,4 +1,4 @@
-// Package logs tells tests what a component has logged, and whether a secret is
+// Package logs gives tests what a component has logged, and whether a secret is
 // in it. It owns the capture of a log and the forms that a secret can have
 // there. It never decides what is a secret.
 //

@@ -32,7 +32,7 @@ func (l *Log) With(text string) string {
 	return ""
 }
 
-// Traces are texts of which one occurs wherever secret does, in whatever it is a
+// Traces are texts of which one occurs wherever secret does, in any text it is a
 // part of: as it is, or encoded as data of a Secret are. A secret has nine bytes
 // or more.
 func Traces(secret string) []string {

@@ -101,7 +101,7 @@ const still = 5
 
 // Type types a text when the command has read all that came before. Prompts ask
 // where the cursor is and drop what is behind the answer in the same read, so
-// nobody may type that fast.
+// no user types that fast.
 func (t *Terminal) Type(tb testing.TB, text string) {
 	tb.Helper()
 	quiet := 0

@@ -21,7 +21,7 @@ import (
 const (
 	// patience is far above the usual second: the machine may be busy.
 	patience = 2 * time.Minute
-	// cacheTTL is how long the API server keeps a refusal, so that a test that
+	// cacheTTL is how long the API server caches a denial, so that a test that
 	// tries again soon sees what has changed.
 	cacheTTL = 100 * time.Millisecond
 	program  = "aws-iam-authenticator"
@@ -142,7 +142,7 @@ func (a *Authenticator) Start(tb testing.TB) {
 	}, func() any { return a.lastWords() })
 }
 
-// Stop ends the program, so that the API server can ask nobody. The program does
+// Stop ends the program, so that the API server cannot authenticate tokens. The program does
 // not end by a polite request.
 func (a *Authenticator) Stop() {
 	a.front.lead("")

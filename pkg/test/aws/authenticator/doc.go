@@ -3,7 +3,7 @@
 // server. What it lets in, a hub on EKS lets in.
 //
 //	hub := authenticator.StartHub(t, cloud, aws.Cluster{ARN: ...})
-//	hub.ConfigForToken(token) // whoever the access entries and aws-auth say
+//	hub.ConfigForToken(token) // the user of the access entries and aws-auth
 //
 // It maps identities as EKS does: access entries first, under the unique id that
 // the role had when the entry was created, then the ConfigMap aws-auth in

@@ -66,7 +66,7 @@ func Start(tb testing.TB, allowed func(host string) bool, handler http.Handler) 
 	return p
 }
 
-// Refused lists the hosts that somebody wanted to reach and that are not
+// Refused lists the hosts that a client requested and that are not
 // intercepted.
 func (p *Proxy) Refused() []string {
 	p.mu.Lock()
@@ -106,7 +106,7 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 	p.tunnels.add(r.Context(), tls.Server(conn, p.config(host)))
 }
 
-// config serves one host only, whatever name the client asks for.
+// config serves one host only, regardless of the name that the client requests.
 func (p *Proxy) config(host string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,

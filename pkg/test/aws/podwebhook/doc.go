@@ -4,7 +4,7 @@
 // lead the SDK to it.
 //
 // It is our reading of the documentation of amazon-eks-pod-identity-webhook, which
-// cannot run here. Beside that, it gives such Pods the way to the emulator of
+// cannot run here. In addition, it gives such Pods the way to the emulator of
 // package aws: its proxy, and its CA in a ConfigMap of the Pod's namespace. No
 // endpoint is overridden.
 //

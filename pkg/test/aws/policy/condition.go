@@ -50,12 +50,12 @@ func parseOperator(name string) (operator, bool) {
 	return o, true
 }
 
-// hold reports whether all conditions hold for a request.
-func (c conditions) hold(r *Request) bool {
+// met reports whether all conditions hold for a request.
+func (c conditions) met(r *Request) bool {
 	for name, keys := range c {
 		o, _ := parseOperator(name)
 		for key, wants := range keys {
-			if !o.holds(r, key, wants) {
+			if !o.applies(r, key, wants) {
 				return false
 			}
 		}
@@ -63,7 +63,7 @@ func (c conditions) hold(r *Request) bool {
 	return true
 }
 
-func (o operator) holds(r *Request, key string, wants []string) bool {
+func (o operator) applies(r *Request, key string, wants []string) bool {
 	got, exists := r.value(key)
 	if o.null {
 		return strings.EqualFold(wants[0], "true") != exists

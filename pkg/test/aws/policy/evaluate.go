@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Request is what somebody wants to do, with all that policies can look at.
+// Request is a request with everything that policies can evaluate.
 type Request struct {
 	// Action is what is called, such as "iam:CreateRole".
 	Action string
@@ -91,7 +91,7 @@ func (s *Statement) applies(r *Request) (action string, ok bool) {
 	if action, ok = s.action(r); !ok || !s.resource(r) {
 		return "", false
 	}
-	return action, s.Conditions.hold(r)
+	return action, s.Conditions.met(r)
 }
 
 // action is the element that matches. IAM compares actions without regard to case.
