@@ -135,7 +135,7 @@ func (k *checker) audience(context.Context) (status checks.Status, message, try 
 
 func (k *checker) selection(ctx context.Context) (status checks.Status, message, try string) {
 	var err error
-	if k.found, err = inventory.Read(ctx, k.client, "", k.env.Clock.Now()); err != nil {
+	if k.found, err = inventory.Read(ctx, k.client, "", presetOfConfig(k.config), k.env.Clock.Now()); err != nil {
 		return checks.Broken(err)
 	}
 	if k.selected, err = k.selects(ctx); err != nil {

@@ -8,9 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -44,7 +47,47 @@ func (s *scope) read(ctx context.Context, env cli.Env, reader client.Reader) (*i
 	if err != nil {
 		return nil, err
 	}
-	return inventory.Read(ctx, reader, namespace, env.Clock.Now())
+	preset, err := presetOf(ctx, reader)
+	if err != nil {
+		return nil, err
+	}
+	return inventory.Read(ctx, reader, namespace, preset, env.Clock.Now())
+}
+
+// presetOf returns whose pull secrets the controller renews, and AnyPreset where there
+// is none or the user may not read its Deployment: who lists pull secrets of a
+// namespace needs no rights elsewhere.
+func presetOf(ctx context.Context, reader client.Reader) (inventory.Preset, error) {
+	args, err := controllerArgs(ctx, reader)
+	if apierrors.IsForbidden(err) {
+		return inventory.AnyPreset, nil
+	}
+	if args == nil || err != nil {
+		return inventory.AnyPreset, err
+	}
+	config, err := configOf(args)
+	if err != nil {
+		return inventory.AnyPreset, nil //nolint:nilerr // "check" reports arguments that cannot be used
+	}
+	return presetOfConfig(config), nil
+}
+
+func presetOfConfig(config imagepull.Config) inventory.Preset {
+	if config.Preset == imagepull.OpenShift {
+		return inventory.OpenShift
+	}
+	return inventory.Generic
+}
+
+// controllerArgs returns the arguments of the installed controller, nil if there is
+// none.
+func controllerArgs(ctx context.Context, reader client.Reader) ([]string, error) {
+	var deployment appsv1.Deployment
+	err := reader.Get(ctx, client.ObjectKey{Namespace: names.ImagePullNamespace, Name: names.ImagePullDeployment}, &deployment)
+	if err != nil || len(deployment.Spec.Template.Spec.Containers) == 0 {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return deployment.Spec.Template.Spec.Containers[0].Args, nil
 }
 
 type listOptions struct {

@@ -96,6 +96,10 @@ func (o *refreshOptions) accounts(args []string) ([]types.NamespacedName, error)
 
 // chosen returns the pull secrets of the ServiceAccounts that are named, or all.
 func (o *refreshOptions) chosen(ctx context.Context, c client.Client, accounts []types.NamespacedName) ([]inventory.PullSecret, error) {
+	preset, err := presetOf(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	namespaces := []string{""}
 	if !o.all {
 		namespaces = nil
@@ -106,7 +110,7 @@ func (o *refreshOptions) chosen(ctx context.Context, c client.Client, accounts [
 	slices.Sort(namespaces)
 	var chosen []inventory.PullSecret
 	for _, namespace := range slices.Compact(namespaces) {
-		found, err := inventory.Read(ctx, c, namespace, o.env.Clock.Now())
+		found, err := inventory.Read(ctx, c, namespace, preset, o.env.Clock.Now())
 		if err != nil {
 			return nil, err
 		}

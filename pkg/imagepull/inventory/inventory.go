@@ -33,15 +33,35 @@ type Inventory struct {
 	at, of map[types.NamespacedName]int
 }
 
-// Read looks at a namespace, or at all if it is empty.
-func Read(ctx context.Context, reader client.Reader, namespace string, now time.Time) (*Inventory, error) {
+// Preset limits the pull secrets with a bound token to those that a controller
+// renews. Pull secrets that OpenShift made from a legacy token count for all.
+type Preset string
+
+// The presets.
+const (
+	// AnyPreset is for a cluster whose controller is not known.
+	AnyPreset Preset = ""
+	// Generic is a controller without a preset.
+	Generic Preset = "generic"
+	// OpenShift is a controller with the preset for OpenShift. Without it, OpenShift's
+	// own controllers renew the pull secrets of that form.
+	OpenShift Preset = "openshift"
+)
+
+// forms are all forms of pull secrets.
+func forms() map[Preset]owner.Form {
+	return map[Preset]owner.Form{Generic: owner.Generic(), OpenShift: owner.OpenShift()}
+}
+
+// Read looks at the pull secrets of a preset in a namespace, or in all if it is empty.
+func Read(ctx context.Context, reader client.Reader, namespace string, preset Preset, now time.Time) (*Inventory, error) {
 	i := &Inventory{at: map[types.NamespacedName]int{}, of: map[types.NamespacedName]int{}}
 	where := client.InNamespace(namespace)
-	for _, form := range []owner.Form{owner.Generic(), owner.OpenShift()} {
+	for of, form := range forms() {
 		err := pages.Each(ctx, reader, &corev1.SecretList{}, func(secret *corev1.Secret) {
 			if _, ok := owner.LegacyToken(secret); ok {
 				i.Secrets = append(i.Secrets, legacy(secret))
-			} else if account, ok := form.Of(secret); ok {
+			} else if account, ok := form.Of(secret); ok && (preset == AnyPreset || preset == of) {
 				i.Secrets = append(i.Secrets, pullSecret(secret, account, now))
 			}
 		}, where, form.Select())
@@ -74,7 +94,7 @@ func Get(ctx context.Context, reader client.Reader, name types.NamespacedName, n
 	if err := reader.Get(ctx, name, &secret); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	for _, form := range []owner.Form{owner.Generic(), owner.OpenShift()} {
+	for _, form := range forms() {
 		if account, ok := form.Of(&secret); ok {
 			return new(pullSecret(&secret, account, now)), nil
 		}

@@ -82,7 +82,7 @@ func config(account, secret types.UID, before, after time.Duration) string {
 
 func (e env) read(t *testing.T) *inventory.Inventory {
 	t.Helper()
-	found, err := inventory.Read(t.Context(), e, e.namespace, now)
+	found, err := inventory.Read(t.Context(), e, e.namespace, inventory.AnyPreset, now)
 	if err != nil {
 		t.Fatal(err)
 	}
