@@ -19,7 +19,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/check"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/clean"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/completion"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/controller"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/exchange"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/get"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/images"
@@ -28,7 +27,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/issuer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/join"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/legacytokens"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/local"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/pullsecrets"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/token"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/unjoin"
@@ -61,8 +59,7 @@ hub, join asks for membership of a managed cluster, accept grants it.`,
 			}
 			return nil
 		},
-		SuggestionsMinimumDistance: 2,
-		CompletionOptions:          cobra.CompletionOptions{DisableDefaultCmd: true},
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	if env.Name == cli.Clusteradm {
 		root.Use = env.Name + " COMMAND"
@@ -92,7 +89,7 @@ type section struct {
 
 // sections lists the commands in the order in which help shows them.
 func sections(env Env) []section {
-	return []section{
+	return append([]section{
 		{cli.GroupFleet, inithub.New(env)},
 		{cli.GroupFleet, join.New(env)},
 		{cli.GroupFleet, accept.New(env)},
@@ -108,12 +105,10 @@ func sections(env Env) []section {
 		{cli.GroupFleet, upgrade.New(env)},
 		{cli.GroupInspect, get.New(env)},
 		{cli.GroupInspect, check.New(env)},
-		{cli.GroupRun, local.New(env)},
-		{cli.GroupRun, controller.New()},
 		{cli.GroupOther, images.New(env)},
 		{cli.GroupOther, completion.New(env)},
 		{cli.GroupOther, version.New(env)},
-	}
+	}, runners(env)...)
 }
 
 // addVerbosity registers the only one of klog's flags that a user of a command

@@ -62,9 +62,6 @@ func (o *options) complete(cmd *cobra.Command) (install.Hub, error) {
 
 // value returns the drivers for the ClusterManager, or nil to keep the live ones.
 func (d *driverFlags) value(gates *flags.Gates) ([]operatorv1.RegistrationDriverHub, error) {
-	if slices.Contains(d.names, driver.GRPC) {
-		return nil, fmt.Errorf("--%s: grpc is not available in this release; use csr or awsirsa", flagDrivers)
-	}
 	if err := d.validateUsers(gates); err != nil {
 		return nil, err
 	}

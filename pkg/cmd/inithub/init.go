@@ -127,7 +127,7 @@ func (o *options) addFeatures(cmd *cobra.Command) {
 }
 
 func (d *driverFlags) addTo(cmd *cobra.Command) {
-	cli.NewEnumSlice(&d.names, map[string]driver.AuthType{"aws-irsa": driver.AWSIRSA}, driver.CSR, driver.AWSIRSA, driver.GRPC).
+	cli.NewEnumSlice(&d.names, map[string]driver.AuthType{"aws-irsa": driver.AWSIRSA}, driver.CSR, driver.AWSIRSA).
 		AddTo(cmd, flagDrivers, "", "how clusters may register: csr, awsirsa (also aws-irsa) or both (also --registration-drivers)")
 	cli.AliasFlag(cmd, "registration-drivers", flagDrivers)
 	flags := cmd.Flags()

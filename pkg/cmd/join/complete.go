@@ -238,8 +238,6 @@ func (r *registrationFlags) value() (install.Registration, error) {
 
 func (r *registrationFlags) clusterDriver() (*operatorv1.RegistrationDriver, error) {
 	switch {
-	case r.driver == driver.GRPC:
-		return nil, fmt.Errorf("--registration-auth: %s is not available in this release; use csr or awsirsa", r.driver)
 	case r.driver == driver.AWSIRSA:
 		return r.awsDriver()
 	case r.hubARN != "" || r.managedARN != "":

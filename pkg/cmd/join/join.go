@@ -160,7 +160,7 @@ func (r *registrationFlags) addTo(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&r.cluster, "cluster-name", "", "Name of the managed cluster")
 	r.driver = ""
-	cli.NewEnum(&r.driver, map[string]driver.AuthType{"aws-irsa": driver.AWSIRSA}, driver.CSR, driver.AWSIRSA, driver.GRPC).
+	cli.NewEnum(&r.driver, map[string]driver.AuthType{"aws-irsa": driver.AWSIRSA}, driver.CSR, driver.AWSIRSA).
 		AddTo(cmd, "registration-auth", "", "Registration driver of the cluster (default csr)")
 	cli.AliasFlag(cmd, "registration-drivers", "registration-auth")
 	cli.NewEnum(&r.addOns, nil, addOnCSR, addOnToken).

@@ -19,7 +19,7 @@ func SetOrder(cmd *cobra.Command, i int) {
 }
 
 // Parent returns a command that only holds others, which help shows in their
-// order. An unknown subcommand is a usage error with suggestions.
+// order. An unknown subcommand is a usage error.
 func Parent(use, short string, children ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use + " COMMAND",
@@ -31,8 +31,6 @@ func Parent(use, short string, children ...*cobra.Command) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		// cobra suggests nothing for a distance of zero.
-		SuggestionsMinimumDistance: 2,
 	}
 	for i, child := range children {
 		SetOrder(child, i)
@@ -53,13 +51,20 @@ func Absent(name, problem, try string) *cobra.Command {
 	}
 }
 
+// LinuxOnly returns a command that other systems than Linux do not have. Whatever it
+// is called with, it is blocked.
+func LinuxOnly(name, short string) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Short: short, DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return Blockedf("run it on Linux, for example in a container", "%s runs on Linux only", cmd.CommandPath())
+		},
+	}
+}
+
 // UnknownCommand is the usage error about a subcommand that cmd does not have.
 func UnknownCommand(cmd *cobra.Command, name string) error {
-	problem := fmt.Sprintf("%q is not a command of %q", name, cmd.CommandPath())
-	if similar := cmd.SuggestionsFor(name); len(similar) > 0 {
-		return &Explained{Problem: problem, Try: "did you mean: " + strings.Join(similar, ", "), Code: CodeUsage}
-	}
-	return &Explained{Problem: problem, Code: CodeUsage}
+	return Usagef("%q is not a command of %q", name, cmd.CommandPath())
 }
 
 const aliasAnnotation = "flag-alias/"
