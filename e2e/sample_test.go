@@ -22,7 +22,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwt"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -236,7 +236,7 @@ type claims struct {
 // parseToken reads a token without verifying it; the API server does that.
 func parseToken(token []byte) (claims, error) {
 	c := claims{raw: string(token)}
-	return c, jwt.Claims(c.raw, &c)
+	return c, jwk.UnverifiedClaims(c.raw, &c)
 }
 
 // awaitToken waits for a token on a cluster that is not old.

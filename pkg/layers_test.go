@@ -77,9 +77,9 @@ var siblings = []string{
 	"pkg/imagepull/",
 }
 
-// shared are children that their siblings may import: the formats below helpers
-// build on one strict reading of JSON, the drivers on one way to reach a hub.
-var shared = []string{"pkg/helpers/strictjson", "pkg/registration/driver/connection"}
+// shared are children that their siblings may import: the drivers build on one way
+// to reach a hub.
+var shared = []string{"pkg/registration/driver/connection"}
 
 // owners confines a third-party dependency to the packages that wrap it; an
 // empty list forbids it.
@@ -91,7 +91,7 @@ var owners = map[string][]string{
 	"github.com/aws/":          {"pkg/registration/driver/awsirsa", "pkg/cmd/aws", "pkg/cmd/internal/awscaller", "pkg/test/aws"},
 	"github.com/envoyproxy/":   {"pkg/extauthz/server", "pkg/test/extauthzproxy", "e2e"},
 	"google.golang.org/grpc":   {"pkg/extauthz/server", "pkg/registration/driver/grpc", "pkg/test/extauthzproxy", "e2e"},
-	"github.com/go-jose/":      {"pkg/helpers/jwk", "pkg/extauthz", "pkg/test/aws"},
+	"github.com/go-jose/":      {"pkg/helpers/jwk", "pkg/test/aws"},
 	"k8s.io/kubelet/":          {"pkg/imagepull/kubelet"},
 	"k8s.io/kubernetes/":       {},
 	"go.etcd.io/":              {},

@@ -176,7 +176,7 @@ func (s *apiServer) token(account string, request object) object {
 		},
 	})
 	encode := func(part any) string { return base64.RawURLEncoding.EncodeToString(s.marshal(part)) }
-	jwt := encode(map[string]any{"kid": s.key.ID}) + "." + encode(claims) + "."
+	jwt := encode(map[string]any{"alg": "RS256", "kid": s.key.ID}) + "." + encode(claims) + "."
 	secret, _ := bound["name"].(string)
 	s.issued = append(s.issued, issuedToken{secret, at})
 	return object{

@@ -81,7 +81,7 @@ func TestLocalOnly(t *testing.T) {
 }
 
 func jwt(payload string) string {
-	return "eyJhbGciOiJub25lIn0." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2lnbmF0dXJl"
+	return "eyJhbGciOiJSUzI1NiJ9." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2lnbmF0dXJl"
 }
 
 func TestParseToken(t *testing.T) {

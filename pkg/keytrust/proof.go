@@ -1,11 +1,9 @@
 package keytrust
 
 import (
-	"encoding/base64"
 	"strings"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwt"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -45,31 +43,26 @@ func Proofs(c Cluster, issuer string, keys []jwk.Key, text string) map[string]st
 	return found
 }
 
-// proves returns the id of the key that made token, if token is a proof of c.
-func proves(c Cluster, issuer string, keys map[string]*jwk.Key, token string) (string, bool) {
-	var header struct {
-		Algorithm string `json:"alg"`
-		KeyID     string `json:"kid"`
+// proves returns the id of the key that signed text, if text is a proof of c.
+func proves(c Cluster, issuer string, keys map[string]*jwk.Key, text string) (string, bool) {
+	if len(text) > maxProofBytes {
+		return "", false
+	}
+	token, err := jwk.ParseToken(text)
+	if err != nil {
+		return "", false
 	}
 	var claims struct {
 		Issuer    string   `json:"iss"`
 		Subject   string   `json:"sub"`
 		Audiences []string `json:"aud"`
 	}
-	if len(token) > maxProofBytes || jwt.Header(token, &header) != nil || jwt.Claims(token, &claims) != nil {
-		return "", false
-	}
-	key := keys[header.KeyID]
-	if key == nil || claims.Issuer != issuer || !byAgent(claims.Subject) ||
+	key := keys[token.KeyID()]
+	if key == nil || token.UnverifiedClaims(&claims) != nil || claims.Issuer != issuer || !byAgent(claims.Subject) ||
 		len(claims.Audiences) != 1 || claims.Audiences[0] != c.Audience() {
 		return "", false
 	}
-	signed, encoded := token[:strings.LastIndexByte(token, '.')], token[strings.LastIndexByte(token, '.')+1:]
-	signature, err := base64.RawURLEncoding.DecodeString(encoded)
-	if err != nil || key.Verify(header.Algorithm, []byte(signed), signature) != nil {
-		return "", false
-	}
-	return key.ID, true
+	return key.ID, key.Verify(token) == nil
 }
 
 // byAgent reports whether a token's subject is a ServiceAccount of a namespace

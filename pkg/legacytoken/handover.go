@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwt"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -163,7 +163,7 @@ func bound(secret *corev1.Secret) bool {
 				} `json:"secret"`
 			} `json:"kubernetes.io"`
 		}
-		if jwt.Claims(a.password(), &claims) != nil || claims.Kubernetes.Secret.UID != string(secret.UID) {
+		if jwk.UnverifiedClaims(a.password(), &claims) != nil || claims.Kubernetes.Secret.UID != string(secret.UID) {
 			return false
 		}
 	}

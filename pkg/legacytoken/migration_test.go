@@ -336,7 +336,7 @@ func TestKeptHosts(t *testing.T) {
 		claims := base64.RawURLEncoding.EncodeToString([]byte(`{"kubernetes.io":{"secret":{"uid":"` + boundTo + `"}}}`))
 		passwords := map[string]string{}
 		for _, host := range hosts {
-			passwords[host] = "e30." + claims + ".x"
+			passwords[host] = "eyJhbGciOiJSUzI1NiJ9." + claims + ".c2ln"
 		}
 		secret := generic(t, passwords)
 		secret.Namespace, secret.Name, secret.UID = namespace, string(uid), uid

@@ -121,7 +121,7 @@ var reasons = map[int]metav1.StatusReason{
 }
 
 func token(payload string) string {
-	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln"
+	return "eyJhbGciOiJSUzI1NiJ9." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln"
 }
 
 // delete deletes an account, of which watches tell.

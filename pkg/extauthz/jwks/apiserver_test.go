@@ -1,8 +1,6 @@
 package jwks_test
 
 import (
-	"encoding/base64"
-	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,7 +12,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwt"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
 )
@@ -29,7 +27,7 @@ func TestRealAPIServers(t *testing.T) {
 	account := mint(t, one)
 	write(t, token, []byte(account))
 	write(t, kubeconfig, two.KubeconfigFor(t, "reader", "system:serviceaccounts"))
-	iss, _, _ := parts(t, account)
+	iss, _ := parts(t, account)
 
 	discovery := func(cp *controlplane.ControlPlane, auth jwks.Auth) jwks.Source {
 		return jwks.Source{Discovery: &jwks.Discovery{URL: cp.URL}, CA: cp.Config().CAData, Auth: auth}
@@ -56,7 +54,7 @@ func TestRealAPIServers(t *testing.T) {
 	}
 
 	anonymous := start(t, jwks.Cluster{Name: "cluster1", Issuer: iss, Source: discovery(one, jwks.Auth{})})
-	_, kid, _ := parts(t, account)
+	_, kid := parts(t, account)
 	anonymous.refuses(t, iss, kid, verdict.KeysUnavailable)
 	if err := anonymous.status(t, "cluster1").Err; err == nil || !strings.Contains(err.Error(), "token file") {
 		t.Errorf("without a credential: %v; want what to do", err)
@@ -74,29 +72,34 @@ func mint(t *testing.T, cp *controlplane.ControlPlane) string {
 }
 
 // signedBy checks that the keys of cluster and of no other verify token.
-func signedBy(t *testing.T, e *env, token, cluster string) {
+func signedBy(t *testing.T, e *env, text, cluster string) {
 	t.Helper()
-	iss, kid, algorithm := parts(t, token)
+	token, err := jwk.ParseToken(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	iss, kid := parts(t, text)
 	keys, err := e.Lookup(t.Context(), iss, kid)
 	if err != nil || len(keys) != 1 || keys[0].Cluster != cluster {
 		t.Fatalf("Lookup: %+v, %v; want one key of %s", keys, err, cluster)
 	}
-	dot := strings.LastIndexByte(token, '.')
-	signature, err := base64.RawURLEncoding.DecodeString(token[dot+1:])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := keys[0].Verify(algorithm, []byte(token[:dot]), signature); err != nil {
+	if err := keys[0].Verify(token); err != nil {
 		t.Errorf("a token of %s: %v", cluster, err)
 	}
 }
 
 // parts returns what a token says of its issuer and key.
-func parts(t *testing.T, token string) (iss, kid, algorithm string) {
+func parts(t *testing.T, text string) (iss, kid string) {
 	t.Helper()
-	var said struct{ Iss, Kid, Alg string }
-	if err := errors.Join(jwt.Header(token, &said), jwt.Claims(token, &said)); err != nil {
+	token, err := jwk.ParseToken(text)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return said.Iss, said.Kid, said.Alg
+	var claims struct {
+		Issuer string `json:"iss"`
+	}
+	if err := token.UnverifiedClaims(&claims); err != nil {
+		t.Fatal(err)
+	}
+	return claims.Issuer, token.KeyID()
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
@@ -118,11 +119,13 @@ func (e *env) verifies(t *testing.T, iss string, key *issuer.Key, clusters ...st
 		t.Errorf("key of %v: %v", clusters, err)
 		return
 	}
-	message := []byte("message")
-	signature := key.Signature(t, message)
+	token, err := jwk.ParseToken(key.Token(t, map[string]any{"iss": iss}))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var names []string
 	for _, candidate := range found {
-		if candidate.Verify(key.Algorithm, message, signature) == nil {
+		if candidate.Verify(token) == nil {
 			names = append(names, candidate.Cluster)
 		}
 	}

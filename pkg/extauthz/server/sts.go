@@ -2,7 +2,6 @@ package server
 
 import (
 	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 )
 
 // The words of RFC 8693 §2.1, §2.2 and §3.
@@ -117,18 +117,10 @@ func (s *Server) issue(form exchangeForm, decision *authorizer.Decision) (*excha
 // audiencesOf returns the audiences of the issued token, by the token itself
 // because a grant without any means those of the hub's API server.
 func audiencesOf(decision *authorizer.Decision) []string {
-	parts := strings.Split(decision.Token.Value, ".")
-	if len(parts) != 3 {
-		return decision.Grant.Target.Audiences
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return decision.Grant.Target.Audiences
-	}
 	var claims struct {
 		Audiences []string `json:"aud"`
 	}
-	if err := json.Unmarshal(payload, &claims); err != nil {
+	if jwk.UnverifiedClaims(decision.Token.Value, &claims) != nil {
 		return decision.Grant.Target.Audiences
 	}
 	return claims.Audiences

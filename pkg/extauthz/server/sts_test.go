@@ -22,7 +22,7 @@ func issued(audiences ...string) string {
 	if err != nil {
 		panic(err)
 	}
-	return "h." + base64.RawURLEncoding.EncodeToString(claims) + ".s"
+	return "eyJhbGciOiJSUzI1NiJ9." + base64.RawURLEncoding.EncodeToString(claims) + ".c2ln"
 }
 
 // TestExchange answers as RFC 8693 §2.2.1 says.

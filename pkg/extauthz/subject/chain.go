@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 )
 
 // attempt is the verification of one token, filled in check by check.
@@ -140,11 +141,14 @@ func (a *attempt) checkKey() *verdict.Error {
 // checkSignature tries every candidate, also after one matched: if two clusters
 // hold the same key, neither can be told from the other.
 func (a *attempt) checkSignature() *verdict.Error {
-	signed := []byte(a.parts.signed)
-	cluster, why := "", error(nil)
+	token, why := jwk.ParseToken(a.token)
+	if why != nil {
+		return verdict.Refuse(verdict.BadSignature, "its signature cannot be verified: %w", why)
+	}
+	cluster := ""
 	for i := range a.candidates {
 		key := &a.candidates[i]
-		if err := key.Verify(a.header.algorithm, signed, a.parts.signature); err != nil {
+		if err := key.Verify(token); err != nil {
 			why = err
 			continue
 		}

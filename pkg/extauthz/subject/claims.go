@@ -2,10 +2,9 @@ package subject
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/strictjson"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 )
 
 // claims are a ServiceAccount token's: RFC 7519 §4.1 with those of Kubernetes.
@@ -32,132 +31,110 @@ const (
 // parseClaims reads a token's payload. Claims that are not ours are skipped,
 // and checked for repeated names all the same.
 func parseClaims(data []byte) (*claims, error) {
-	c := &claims{}
-	var flat Account
-	var secret string
-	err := strictjson.Object(data, func(name []byte, r *strictjson.Reader) (err error) {
-		switch string(name) {
-		case "kubernetes.io":
-			c.nested = true
-			err = r.Object(c.nestedMember)
-		case flatNamespace:
+	object, err := jwk.Object(data)
+	r := reader{err: err}
+	c := &claims{
+		issuer: r.text(object, "iss"), subject: r.text(object, "sub"), id: r.text(object, "jti"),
+		audiences: r.audiences(object, "aud"),
+		expiry:    r.date(object, "exp"), notBefore: r.date(object, "nbf"), issuedAt: r.date(object, "iat"),
+	}
+	flat := Account{Namespace: r.text(object, flatNamespace), Name: r.text(object, flatName), UID: r.text(object, flatUID)}
+	secret := r.text(object, flatSecret)
+	for _, name := range []string{flatNamespace, flatName, flatUID, flatSecret} {
+		if _, ok := object[name]; ok {
 			c.flat = true
-			flat.Namespace, err = r.String()
-		case flatName:
-			c.flat = true
-			flat.Name, err = r.String()
-		case flatUID:
-			c.flat = true
-			flat.UID, err = r.String()
-		case flatSecret:
-			c.flat = true
-			secret, err = r.String()
-		default:
-			return c.registered(name, r)
 		}
-		return named(name, err)
-	})
-	if c.flat && !c.nested {
+	}
+	if _, c.nested = object["kubernetes.io"]; c.nested {
+		c.readNested(&r, r.object(object, "kubernetes.io"))
+	} else if c.flat {
 		c.account, c.bound.Secret.Name = flat, secret
 	}
-	return c, err
+	return c, r.err
 }
 
-// registered reads a claim of RFC 7519 §4.1, or skips one that is not ours.
-func (c *claims) registered(name []byte, r *strictjson.Reader) (err error) {
-	switch string(name) {
-	case "iss":
-		c.issuer, err = r.String()
-	case "sub":
-		c.subject, err = r.String()
-	case "jti":
-		c.id, err = r.String()
-	case "aud":
-		c.audiences, err = audiences(r)
-	case "exp":
-		c.expiry, err = date(r)
-	case "nbf":
-		c.notBefore, err = date(r)
-	case "iat":
-		c.issuedAt, err = date(r)
-	default:
-		err = r.Skip()
+// readNested reads the claim kubernetes.io. Kinds of bound objects that are not
+// known here are skipped: Kubernetes may add more.
+func (c *claims) readNested(r *reader, object map[string]any) {
+	account := r.named(object, "serviceaccount")
+	c.account = Account{Namespace: r.text(object, "namespace"), Name: account.Name, UID: account.UID}
+	c.bound = Binding{Pod: r.named(object, "pod"), Secret: r.named(object, "secret"), Node: r.named(object, "node")}
+	c.warnAfter = r.date(object, "warnafter")
+}
+
+// reader reads members of decoded objects. A member that is absent is zero; err is
+// about the first that is of another type than it must be.
+type reader struct{ err error }
+
+// member returns a member of the type T.
+func member[T any](r *reader, object map[string]any, name string) (value T) {
+	given, ok := object[name]
+	if !ok {
+		return value
 	}
-	return named(name, err)
-}
-
-// nestedMember reads a member of the claim kubernetes.io. Kinds of bound objects
-// that are not known here are skipped: Kubernetes may add more.
-func (c *claims) nestedMember(name []byte, r *strictjson.Reader) (err error) {
-	var account Object
-	switch string(name) {
-	case "namespace":
-		c.account.Namespace, err = r.String()
-	case "serviceaccount":
-		account, err = object(r)
-		c.account.Name, c.account.UID = account.Name, account.UID
-	case "pod":
-		c.bound.Pod, err = object(r)
-	case "secret":
-		c.bound.Secret, err = object(r)
-	case "node":
-		c.bound.Node, err = object(r)
-	case "warnafter":
-		c.warnAfter, err = date(r)
-	default:
-		err = r.Skip()
+	value, ok = given.(T)
+	if !ok {
+		r.fail(name)
 	}
-	return named(name, err)
+	return value
 }
 
-func object(r *strictjson.Reader) (Object, error) {
-	var o Object
-	err := r.Object(func(name []byte, r *strictjson.Reader) (err error) {
-		switch string(name) {
-		case "name":
-			o.Name, err = r.String()
-		case "uid":
-			o.UID, err = r.String()
-		default:
-			err = r.Skip()
+func (r *reader) fail(name string) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%s: a value of another type than it must have", name)
+	}
+}
+
+func (r *reader) text(object map[string]any, name string) string {
+	return member[string](r, object, name)
+}
+
+func (r *reader) object(object map[string]any, name string) map[string]any {
+	return member[map[string]any](r, object, name)
+}
+
+// named reads an object with a name and a UID.
+func (r *reader) named(object map[string]any, name string) Object {
+	inner := r.object(object, name)
+	return Object{Name: r.text(inner, "name"), UID: r.text(inner, "uid")}
+}
+
+// audiences reads one string or an array of strings.
+func (r *reader) audiences(object map[string]any, name string) []string {
+	if one, ok := object[name].(string); ok {
+		return []string{one}
+	}
+	list := member[[]any](r, object, name)
+	if len(list) == 0 {
+		return nil
+	}
+	all := make([]string, len(list))
+	for i := range list {
+		var ok bool
+		if all[i], ok = list[i].(string); !ok {
+			r.fail(name)
 		}
-		return err
-	})
-	return o, err
-}
-
-// audiences reads "aud", which is one string or an array of strings.
-func audiences(r *strictjson.Reader) ([]string, error) {
-	if r.Kind() != '[' {
-		one, err := r.String()
-		return []string{one}, err
 	}
-	var all []string
-	err := r.Array(func(r *strictjson.Reader) error {
-		one, err := r.String()
-		all = append(all, one)
-		return err
-	})
-	return slices.Clip(all), err
+	return all
 }
 
 // date reads a NumericDate (RFC 7519 §2), in whole seconds.
-func date(r *strictjson.Reader) (time.Time, error) {
+func (r *reader) date(object map[string]any, name string) time.Time {
 	const lastSecond = 253402300799 // Of the year 9999, the last that RFC 3339 can write.
-	seconds, err := r.Number()
-	if err != nil {
-		return time.Time{}, err
+	if _, ok := object[name]; !ok {
+		return time.Time{}
+	}
+	seconds, ok := object[name].(int64)
+	if !ok {
+		fraction := member[float64](r, object, name)
+		if fraction > lastSecond {
+			r.fail(name)
+			return time.Time{}
+		}
+		seconds = int64(fraction)
 	}
 	if seconds < 0 || seconds > lastSecond {
-		return time.Time{}, fmt.Errorf("%v seconds is no date", seconds)
+		r.fail(name)
 	}
-	return time.Unix(int64(seconds), 0), nil
-}
-
-// named says which claim err is about.
-func named(name []byte, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", name, err)
+	return time.Unix(seconds, 0)
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/strictjson"
 )
 
 // MaxTokenBytes is the longest token that is looked at; those of Kubernetes
@@ -17,78 +16,55 @@ const MaxTokenBytes = 16 << 10
 // maxKeyIDBytes is the longest "kid" that is looked up. No key has a longer one.
 const maxKeyIDBytes = 256
 
-// compact is a token in its three parts (RFC 7515 §7.1).
+// compact is what is read of a token in its compact form (RFC 7515 §7.1).
 type compact struct {
-	signed                     string // Header and payload as they came.
-	header, payload, signature []byte
+	header, payload []byte
 }
 
 // split decodes the parts of a token. There is one way to write a token: base64url
 // without padding, without line breaks, and without bits that mean nothing.
 func split(token string) (compact, *verdict.Error) {
-	if n := strings.Count(token, ".") + 1; n != 3 {
-		return compact{}, verdict.Refuse(verdict.Malformed, "it has %d segments where a signed token has 3", n)
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return compact{}, verdict.Refuse(verdict.Malformed, "it has %d segments where a signed token has 3", len(parts))
 	}
-	end := strings.LastIndexByte(token, '.')
-	header, payload, _ := strings.Cut(token[:end], ".")
-	c := compact{signed: token[:end]}
-	for _, part := range []struct {
-		name string
-		text string
-		data *[]byte
-	}{
-		{"header", header, &c.header},
-		{"payload", payload, &c.payload},
-		{"signature", token[end+1:], &c.signature},
-	} {
-		if part.text == "" {
-			return compact{}, verdict.Refuse(verdict.Malformed, "its %s is empty", part.name)
+	var decoded [3][]byte
+	for i, name := range []string{"header", "payload", "signature"} {
+		data, err := base64.RawURLEncoding.Strict().DecodeString(parts[i])
+		switch {
+		case parts[i] == "":
+			return compact{}, verdict.Refuse(verdict.Malformed, "its %s is empty", name)
+		case err != nil || strings.ContainsAny(parts[i], "\r\n"): // Which the decoder skips.
+			return compact{}, verdict.Refuse(verdict.Malformed, "its %s is not base64url without padding", name)
 		}
-		data, err := base64.RawURLEncoding.Strict().DecodeString(part.text)
-		if err != nil || strings.ContainsAny(part.text, "\r\n") { // Which the decoder skips.
-			return compact{}, verdict.Refuse(verdict.Malformed, "its %s is not base64url without padding", part.name)
-		}
-		*part.data = data
+		decoded[i] = data
 	}
-	return c, nil
+	return compact{header: decoded[0], payload: decoded[1]}, nil
 }
 
 // header is what of a JOSE header counts. The members that bring or name a key
 // (jwk, jku, x5c, x5u) are never looked at: RFC 8725 §3.10.
 type header struct {
 	algorithm, keyID, kind string
-	critical               bool
 }
 
 func parseHeader(data []byte) (header, *verdict.Error) {
-	var h header
-	err := strictjson.Object(data, func(name []byte, r *strictjson.Reader) (err error) {
-		switch string(name) {
-		case "alg":
-			h.algorithm, err = r.String()
-		case "kid":
-			h.keyID, err = r.String()
-		case "typ":
-			h.kind, err = r.String()
-		case "crit":
-			h.critical = true
-			err = r.Skip()
-		default:
-			err = r.Skip()
-		}
-		return err
-	})
+	object, err := jwk.Object(data)
+	r := reader{err: err}
+	h := header{algorithm: r.text(object, "alg"), keyID: r.text(object, "kid"), kind: r.text(object, "typ")}
+	_, critical := object["crit"]
+	_, unencoded := object["b64"] // RFC 7797, which changes what is signed.
 	switch {
-	case err != nil:
-		return header{}, verdict.Refuse(verdict.Malformed, "its header: %w", err)
+	case r.err != nil:
+		return header{}, verdict.Refuse(verdict.Malformed, "its header: %w", r.err)
 	case !jwk.Allowed(h.algorithm):
 		return header{}, verdict.Refuse(verdict.Malformed,
-			"its algorithm is %q; RS256, RS384, RS512, ES256, ES384 and ES512 are taken", clip(h.algorithm))
-	case h.critical:
-		return header{}, verdict.Refuse(verdict.Malformed, "its header has critical extensions (crit), and none is understood")
+			"its algorithm is %q; RS256, RS384, RS512, ES256, ES384 and ES512 are accepted", clip(h.algorithm))
+	case critical || unencoded:
+		return header{}, verdict.Refuse(verdict.Malformed, "its header has extensions (crit, b64), and none is understood")
 	case h.kind != "" && !strings.EqualFold(h.kind, "JWT"):
 		// Another kind of JWT must not pass for a ServiceAccount's (RFC 8725 §3.11).
-		return header{}, verdict.Refuse(verdict.Malformed, "its type is %q where JWT or none is taken", clip(h.kind))
+		return header{}, verdict.Refuse(verdict.Malformed, "its type is %q where JWT or none is accepted", clip(h.kind))
 	}
 	return h, nil
 }

@@ -35,7 +35,7 @@ type Key struct {
 
 // secret names a member that only a private or symmetric key has, whatever the
 // key's type claims.
-func secret(member map[string]json.RawMessage) (string, bool) {
+func secret(member map[string]any) (string, bool) {
 	for _, name := range []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"} {
 		if _, ok := member[name]; ok {
 			return name, true
@@ -48,7 +48,7 @@ func secret(member map[string]json.RawMessage) (string, bool) {
 }
 
 // parseKey reads one JWK; an error says why it is of no use to us.
-func parseKey(member map[string]json.RawMessage) (Key, error) {
+func parseKey(member map[string]any) (Key, error) {
 	id, err := text(member, "kid")
 	switch {
 	case err != nil:
@@ -71,14 +71,14 @@ func parseKey(member map[string]json.RawMessage) (Key, error) {
 	}
 	key := Key{ID: id, Algorithm: algorithm, Public: public, Thumbprint: thumbprint}
 	if algorithm != "" {
-		if _, err := key.hash(algorithm); err != nil {
+		if err := key.fits(algorithm); err != nil {
 			return Key{}, err
 		}
 	}
 	return key, nil
 }
 
-func forVerifying(member map[string]json.RawMessage) error {
+func forVerifying(member map[string]any) error {
 	use, err := text(member, "use")
 	if err != nil {
 		return err
@@ -86,15 +86,12 @@ func forVerifying(member map[string]json.RawMessage) error {
 	if use != "" && use != "sig" {
 		return fmt.Errorf("its use is %q, not sig", use)
 	}
-	raw, ok := member["key_ops"]
-	if !ok {
-		return nil
-	}
-	var operations []string
-	if err := json.Unmarshal(raw, &operations); err != nil {
+	value, ok := member["key_ops"]
+	operations, array := value.([]any)
+	switch {
+	case ok && !array:
 		return errors.New("its key_ops is not an array of strings")
-	}
-	if len(operations) > 0 && !slices.Contains(operations, "verify") {
+	case len(operations) > 0 && !slices.Contains(operations, any("verify")):
 		return errors.New("its key_ops lacks verify")
 	}
 	return nil
@@ -102,17 +99,17 @@ func forVerifying(member map[string]json.RawMessage) error {
 
 // publicKey reads the key material alone: certificates and URLs beside it prove
 // nothing to us and are never looked at (RFC 8725 §3.10).
-func publicKey(member map[string]json.RawMessage) (crypto.PublicKey, string, error) {
+func publicKey(member map[string]any) (crypto.PublicKey, string, error) {
 	kty, err := text(member, "kty")
 	if err != nil {
 		return nil, "", err
 	}
-	material := map[string]json.RawMessage{}
+	material := map[string]any{}
 	switch kty {
 	case "RSA", "EC":
 		for _, name := range []string{"kty", "n", "e", "crv", "x", "y"} {
-			if raw, ok := member[name]; ok {
-				material[name] = raw
+			if value, ok := member[name]; ok {
+				material[name] = value
 			}
 		}
 	default:
@@ -154,14 +151,11 @@ func strong(public crypto.PublicKey) error {
 }
 
 // text returns a string member, empty when it is absent.
-func text(member map[string]json.RawMessage, name string) (string, error) {
-	raw, ok := member[name]
-	if !ok {
-		return "", nil
-	}
-	var value *string
-	if err := json.Unmarshal(raw, &value); err != nil || value == nil {
+func text(member map[string]any, name string) (string, error) {
+	value, ok := member[name]
+	text, is := value.(string)
+	if ok && !is {
 		return "", fmt.Errorf("its %s is not a string", name)
 	}
-	return *value, nil
+	return text, nil
 }

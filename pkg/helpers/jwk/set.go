@@ -1,12 +1,9 @@
 package jwk
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/strictjson"
 )
 
 // Limits of a key set. Kubernetes publishes one or two keys, about 500 bytes each.
@@ -50,25 +47,33 @@ func Parse(data []byte) (Set, error) {
 	if len(data) > MaxBytes {
 		return Set{}, fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, len(data), MaxBytes)
 	}
-	if err := unambiguous(data); err != nil {
-		return Set{}, err
+	document, err := Object(data)
+	switch {
+	case errors.Is(err, errRepeated):
+		return Set{}, fmt.Errorf("%w: %w", ErrDuplicate, err)
+	case err != nil:
+		return Set{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	// Maps, not structs: encoding/json would match "KEYS" to a field keys.
-	var document map[string]json.RawMessage
-	if err := json.Unmarshal(data, &document); err != nil {
-		return Set{}, fmt.Errorf("%w: the document is not one JSON object", ErrMalformed)
+	value, ok := document["keys"]
+	list, array := value.([]any)
+	if !ok || !array && value != nil {
+		return Set{}, errKeys
 	}
-	var members []map[string]json.RawMessage
-	if err := json.Unmarshal(document["keys"], &members); err != nil {
-		return Set{}, fmt.Errorf(`%w: its member "keys" is not an array of objects`, ErrMalformed)
+	if len(list) > MaxKeys {
+		return Set{}, fmt.Errorf("%w: %d keys, the limit is %d", ErrTooLarge, len(list), MaxKeys)
 	}
-	if len(members) > MaxKeys {
-		return Set{}, fmt.Errorf("%w: %d keys, the limit is %d", ErrTooLarge, len(members), MaxKeys)
+	members := make([]map[string]any, len(list))
+	for i := range list {
+		if members[i], ok = list[i].(map[string]any); !ok {
+			return Set{}, errKeys
+		}
 	}
 	return collect(members)
 }
 
-func collect(members []map[string]json.RawMessage) (Set, error) {
+var errKeys = fmt.Errorf(`%w: its member "keys" is not an array of objects`, ErrMalformed)
+
+func collect(members []map[string]any) (Set, error) {
 	var set Set
 	thumbprints := make(map[string]string, len(members)) // By kid.
 	for i, member := range members {
@@ -97,18 +102,4 @@ func collect(members []map[string]json.RawMessage) (Set, error) {
 		return Set{}, ErrEmpty
 	}
 	return set, nil
-}
-
-// unambiguous refuses what parsers read differently, which is repeated members
-// above all, and nesting that no key set needs.
-func unambiguous(data []byte) error {
-	err := strictjson.Object(data, func(_ []byte, r *strictjson.Reader) error { return r.Skip() })
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, strictjson.ErrDuplicate):
-		return fmt.Errorf("%w: %w", ErrDuplicate, err)
-	default:
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
 }

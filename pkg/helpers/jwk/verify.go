@@ -1,17 +1,17 @@
 package jwk
 
 import (
-	"crypto"
 	"crypto/ecdsa"
 	"crypto/rsa"
-	_ "crypto/sha256" // For the hashes of the algorithms.
-	_ "crypto/sha512"
 	"errors"
 	"fmt"
-	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/go-jose/go-jose/v4"
 )
 
-// Why Verify refuses.
+// Why Verify fails.
 var (
 	// ErrAlgorithm: the algorithm is not allowed, or does not fit the key.
 	ErrAlgorithm = errors.New("the algorithm does not fit the key")
@@ -30,84 +30,43 @@ const (
 	ES512 = "ES512"
 )
 
-// Allowed says whether algorithm is one that some Key could verify with.
-func Allowed(algorithm string) bool {
-	switch algorithm {
-	case RS256, RS384, RS512, ES256, ES384, ES512:
-		return true
-	}
-	return false
+func algorithms() []jose.SignatureAlgorithm {
+	return []jose.SignatureAlgorithm{RS256, RS384, RS512, ES256, ES384, ES512}
 }
 
-// Verify checks signature, the raw bytes of a JWS signature (RFC 7518 §3.3 and
-// §3.4), over signed. The error is ErrAlgorithm or ErrSignature.
-func (k Key) Verify(algorithm string, signed, signature []byte) error {
+// Allowed says whether algorithm is one that some Key could verify with.
+func Allowed(algorithm string) bool {
+	return slices.Contains(algorithms(), jose.SignatureAlgorithm(algorithm))
+}
+
+// Verify checks the signature of a token. The error is ErrAlgorithm or ErrSignature.
+func (k Key) Verify(t Token) error {
+	algorithm := t.parsed.Headers[0].Algorithm
 	if k.Algorithm != "" && k.Algorithm != algorithm {
 		return fmt.Errorf("%w: the key is for %s, the token says %q", ErrAlgorithm, k.Algorithm, algorithm)
 	}
-	hash, err := k.hash(algorithm)
-	if err != nil {
+	if err := k.fits(algorithm); err != nil {
 		return err
 	}
-	digest := hash.New()
-	digest.Write(signed)
-	sum := digest.Sum(nil)
-	switch public := k.Public.(type) {
-	case *rsa.PublicKey:
-		if rsa.VerifyPKCS1v15(public, hash, sum, signature) == nil {
-			return nil
-		}
-	case *ecdsa.PublicKey:
-		if verifyEC(public, sum, signature) {
-			return nil
-		}
+	if t.parsed.Claims(k.Public) != nil {
+		return ErrSignature
 	}
-	return ErrSignature
+	return nil
 }
 
-// verifyEC checks the concatenation of r and s, each as long as the curve's field.
-func verifyEC(public *ecdsa.PublicKey, digest, signature []byte) bool {
-	size := (public.Curve.Params().BitSize + 7) / 8
-	if len(signature) != 2*size {
-		return false
-	}
-	r := new(big.Int).SetBytes(signature[:size])
-	s := new(big.Int).SetBytes(signature[size:])
-	return ecdsa.Verify(public, digest, r, s)
-}
-
-// hash returns the hash of algorithm, if algorithm fits the key's type and curve.
-func (k Key) hash(algorithm string) (crypto.Hash, error) {
+// fits returns an error unless algorithm is for the key's type and curve.
+func (k Key) fits(algorithm string) error {
+	kind, ok := fmt.Sprintf("%T", k.Public), false
 	switch public := k.Public.(type) {
 	case *rsa.PublicKey:
-		switch algorithm {
-		case RS256:
-			return crypto.SHA256, nil
-		case RS384:
-			return crypto.SHA384, nil
-		case RS512:
-			return crypto.SHA512, nil
-		}
+		kind = fmt.Sprintf("%d bit RSA key", public.N.BitLen())
+		ok = strings.HasPrefix(algorithm, "RS")
 	case *ecdsa.PublicKey:
-		switch bits := public.Curve.Params().BitSize; {
-		case bits == 256 && algorithm == ES256:
-			return crypto.SHA256, nil
-		case bits == 384 && algorithm == ES384:
-			return crypto.SHA384, nil
-		case bits == 521 && algorithm == ES512:
-			return crypto.SHA512, nil
-		}
+		kind = public.Curve.Params().Name + " key"
+		ok = algorithm == map[int]string{256: ES256, 384: ES384, 521: ES512}[public.Curve.Params().BitSize]
 	}
-	return 0, fmt.Errorf("%w: %q and a %s", ErrAlgorithm, algorithm, k.kind())
-}
-
-func (k Key) kind() string {
-	switch public := k.Public.(type) {
-	case *rsa.PublicKey:
-		return fmt.Sprintf("%d bit RSA key", public.N.BitLen())
-	case *ecdsa.PublicKey:
-		return public.Curve.Params().Name + " key"
-	default:
-		return fmt.Sprintf("%T", public)
+	if !ok || !Allowed(algorithm) {
+		return fmt.Errorf("%w: %q and a %s", ErrAlgorithm, algorithm, kind)
 	}
+	return nil
 }

@@ -76,7 +76,7 @@ func config(account, secret types.UID, before, after time.Duration) string {
 	encode := base64.RawURLEncoding.EncodeToString
 	claims := fmt.Sprintf(`{"aud":["registry"],"iat":%d,"exp":%d,"kubernetes.io":{"serviceaccount":{"uid":%q},"secret":{"uid":%q}}}`,
 		now.Add(-before).Unix(), now.Add(after).Unix(), account, secret)
-	token := encode([]byte(`{"kid":"key-1"}`)) + "." + encode([]byte(claims)) + ".c2ln"
+	token := encode([]byte(`{"alg":"RS256","kid":"key-1"}`)) + "." + encode([]byte(claims)) + ".c2ln"
 	return fmt.Sprintf(`{"auths":{"registry.example.com":{"auth":%q}}}`, base64.StdEncoding.EncodeToString([]byte("user:"+token)))
 }
 

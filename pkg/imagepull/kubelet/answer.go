@@ -12,7 +12,7 @@ import (
 	kubeletv1 "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwt"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 )
 
 const (
@@ -74,7 +74,7 @@ func respond(request kubeletv1.CredentialProviderRequest, username string, now t
 	var claims struct {
 		Expires int64 `json:"exp"`
 	}
-	if jwt.Claims(request.ServiceAccountToken, &claims) != nil || claims.Expires <= 0 {
+	if jwk.UnverifiedClaims(request.ServiceAccountToken, &claims) != nil || claims.Expires <= 0 {
 		return nil, errors.New("the kubelet's request has a ServiceAccount token that cannot be read")
 	}
 	return &kubeletv1.CredentialProviderResponse{

@@ -75,7 +75,7 @@ func TestRefusedRequests(t *testing.T) {
 		"no image":      {request("", secret), "names no image"},
 		"no token":      {request("registry.example.com/app", ""), "set tokenAttributes"},
 		"another token": {request("registry.example.com/app", "secret-thing"), "cannot be read"},
-		"no expiry":     {request("registry.example.com/app", "e30.e30.secret-thing"), "cannot be read"},
+		"no expiry":     {request("registry.example.com/app", "eyJhbGciOiJSUzI1NiJ9.e30.secret-thing"), "cannot be read"},
 		"too long":      {good + strings.Repeat(" ", 1<<20), "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {

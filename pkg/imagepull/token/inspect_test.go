@@ -33,7 +33,7 @@ func (s stored) pullSecret(t *testing.T) *corev1.Secret {
 		return secret
 	}
 	encode := base64.RawURLEncoding.EncodeToString
-	header := fmt.Sprintf(`{"kid":%q}`, s.kid)
+	header := fmt.Sprintf(`{"alg":"RS256","kid":%q}`, s.kid)
 	claims := fmt.Sprintf(`{"aud":[%q],"iat":0,"exp":3600,"kubernetes.io":{"serviceaccount":{"uid":%q},"secret":{"uid":%q}}}`, s.audience, s.account, s.secret)
 	data, err := content.Encode(content.DockerConfigJSON, content.Credential{
 		Hosts: s.hosts, Username: s.username, Token: encode([]byte(header)) + "." + encode([]byte(claims)) + ".c2ln",

@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwt"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 )
 
 // summaryKey is the key of the Summary in a Secret whose data was replaced. The
@@ -150,9 +150,6 @@ func newToken(auth string, hosts []string) (Token, error) {
 
 // read reads what a token says about itself.
 func (t *Token) read(token string) error {
-	var header struct {
-		KeyID string `json:"kid"`
-	}
 	var claims struct {
 		Audiences  []string `json:"aud"`
 		Issued     int64    `json:"iat"`
@@ -163,10 +160,11 @@ func (t *Token) read(token string) error {
 			WarnAfter int64     `json:"warnafter"`
 		} `json:"kubernetes.io"`
 	}
-	if jwt.Header(token, &header) != nil || jwt.Claims(token, &claims) != nil {
+	parsed, err := jwk.ParseToken(token)
+	if err != nil || parsed.UnverifiedClaims(&claims) != nil {
 		return errors.New("the password is not a token of a ServiceAccount")
 	}
-	t.KeyID, t.Audiences = header.KeyID, claims.Audiences
+	t.KeyID, t.Audiences = parsed.KeyID(), claims.Audiences
 	t.AccountUID, t.SecretUID = claims.Kubernetes.Account.UID, claims.Kubernetes.Secret.UID
 	t.Issued, t.Expires = claims.Issued, claims.Expires
 	if claims.Kubernetes.WarnAfter > 0 { // The API server put the expiry off for clients that do not renew.
