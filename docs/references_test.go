@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/docs"
 )
 
 // TestReferences fails on every reference to a page, file or anchor that does
@@ -47,6 +49,26 @@ func TestWireContractIsUsed(t *testing.T) {
 	}
 	if used < 40 {
 		t.Errorf("Go files refer to %d facts of the wire contract", used)
+	}
+}
+
+// TestReferencePagesAreComplete fails on a condition or metric of the code that
+// its page lacks.
+func TestReferencePagesAreComplete(t *testing.T) {
+	t.Parallel()
+	for page, pattern := range map[string]string{
+		"reference/conditions.md": `\bCondition\w+ += "(\w+)"`,
+		"reference/metrics.md":    `"(ocm_[a-z_]+[a-z])"`,
+	} {
+		text, found := docs.Page(t, page), docs.Matches(t, pattern, "pkg")
+		if len(found) < 15 {
+			t.Errorf("%s: only %v were found", page, found)
+		}
+		for _, name := range found {
+			if !strings.Contains(text, "`"+name+"`") {
+				t.Errorf("docs/%s lacks %s", page, name)
+			}
+		}
 	}
 }
 
