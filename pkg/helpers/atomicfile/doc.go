@@ -1,3 +1,3 @@
 // Package atomicfile writes small files atomically and readable by their owner only,
-// such as kubeconfigs and keys. Its users test it.
+// such as kubeconfigs and keys.
 package atomicfile

@@ -1,5 +1,3 @@
 // Package pages lists objects of any number page by page, so that never more than a
 // few pages of them are in memory. It owns no error: that of the API server is returned.
-//
-// Its users test it, on API servers, with lists of several pages.
 package pages

@@ -11,6 +11,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+
+	"k8s.io/client-go/util/keyutil"
 )
 
 // PEM block types.
@@ -20,8 +22,8 @@ const (
 	typeRequest = "CERTIFICATE REQUEST"
 )
 
-// ErrNoPEM says that the data holds no PEM block of the wanted type.
-var ErrNoPEM = errors.New("no PEM block of the wanted type")
+// ErrNoPEM is the error for data without a valid PEM block of the wanted type.
+var ErrNoPEM = errors.New("no valid PEM block of the wanted type")
 
 // NewKey makes an ECDSA P-256 key and returns it with its PKCS#8 PEM form.
 func NewKey() (*ecdsa.PrivateKey, []byte, error) {
@@ -38,33 +40,15 @@ func NewKey() (*ecdsa.PrivateKey, []byte, error) {
 
 // ParseKey reads the first PKCS#8, SEC 1 or PKCS#1 private key.
 func ParseKey(data []byte) (crypto.Signer, error) {
-	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
-		switch block.Type {
-		case typeKey:
-			key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-			if err != nil {
-				return nil, errors.New("the private key cannot be parsed")
-			}
-			signer, ok := key.(crypto.Signer)
-			if !ok {
-				return nil, fmt.Errorf("a %T cannot sign", key)
-			}
-			return signer, nil
-		case "EC PRIVATE KEY":
-			key, err := x509.ParseECPrivateKey(block.Bytes)
-			if err != nil {
-				return nil, errors.New("the private key cannot be parsed")
-			}
-			return key, nil
-		case "RSA PRIVATE KEY":
-			key, err := x509.ParsePKCS1PrivateKey(block.Bytes)
-			if err != nil {
-				return nil, errors.New("the private key cannot be parsed")
-			}
-			return key, nil
-		}
+	key, err := keyutil.ParsePrivateKeyPEM(data)
+	if err != nil {
+		return nil, fmt.Errorf("private key: %w", ErrNoPEM)
 	}
-	return nil, fmt.Errorf("private key: %w", ErrNoPEM)
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("a %T cannot sign", key)
+	}
+	return signer, nil
 }
 
 // EncodeRequest returns the PEM form of a DER certificate request.
