@@ -37,19 +37,19 @@ func manager() *cobra.Command {
 	var options hub.Options
 	cmd := &cobra.Command{
 		Use:   "manager",
-		Short: "Run the part on the hub: registration, permissions, certificate approval, deployment",
+		Short: "Run the hub controller: registration, permissions, certificate approval, deployment",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return hub.Run(cmd.Context(), options)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&options.Kubeconfig, "kubeconfig", "", "the hub's kubeconfig; empty means the cluster that this Pod runs on")
-	flags.StringVar(&options.AddOn, "addon-name", "heartbeat", "the add-on's name")
+	flags.StringVar(&options.Kubeconfig, "kubeconfig", "", "Path to the kubeconfig of the hub; the default is the cluster of the Pod")
+	flags.StringVar(&options.AddOn, "addon-name", "heartbeat", "Name of the add-on")
 	flags.StringVar(&options.ClusterRole, "hub-cluster-role", "heartbeat-agent",
-		"the ClusterRole on the hub that an agent gets in its cluster's namespace")
-	flags.StringVar(&options.Image, "agent-image", "", "the agents' image; empty means that agents are deployed by others")
-	flags.DurationVar(&options.Interval, "agent-interval", 10*time.Second, "the time between two heartbeats of an agent")
+		"ClusterRole on the hub that is bound to an agent in its cluster's namespace")
+	flags.StringVar(&options.Image, "agent-image", "", "Image of the agents; if empty, the agents are not deployed")
+	flags.DurationVar(&options.Interval, "agent-interval", 10*time.Second, "Interval between two heartbeats of an agent")
 	return cmd
 }
 
@@ -57,7 +57,7 @@ func agentCommand() *cobra.Command {
 	var options agent.Options
 	cmd := &cobra.Command{
 		Use:   "agent",
-		Short: "Run the part on a managed cluster: heartbeats to the hub, a lease here",
+		Short: "Run the agent on a managed cluster: heartbeats to the hub, a lease on the cluster",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			options.Namespace = cmp.Or(options.Namespace, os.Getenv("POD_NAMESPACE"))
@@ -65,12 +65,12 @@ func agentCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&options.Kubeconfig, "kubeconfig", "", "the managed cluster's kubeconfig; empty means the cluster that this Pod runs on")
-	flags.StringVar(&options.HubKubeconfig, "hub-kubeconfig", "/etc/hub/kubeconfig", "the file in the mounted Secret of the add-on's registration")
-	flags.StringVar(&options.Cluster, "cluster-name", "", "the managed cluster's name on the hub")
-	flags.StringVar(&options.AddOn, "addon-name", "heartbeat", "the add-on's name")
-	flags.StringVar(&options.Namespace, "namespace", "", "where the lease is; the default is the environment variable POD_NAMESPACE")
-	flags.DurationVar(&options.Interval, "interval", 10*time.Second, "the time between two heartbeats")
+	flags.StringVar(&options.Kubeconfig, "kubeconfig", "", "Path to the kubeconfig of the managed cluster; the default is the cluster of the Pod")
+	flags.StringVar(&options.HubKubeconfig, "hub-kubeconfig", "/etc/hub/kubeconfig", "Path to the kubeconfig in the mounted Secret of the add-on's registration")
+	flags.StringVar(&options.Cluster, "cluster-name", "", "Name of the managed cluster on the hub")
+	flags.StringVar(&options.AddOn, "addon-name", "heartbeat", "Name of the add-on")
+	flags.StringVar(&options.Namespace, "namespace", "", "Namespace of the lease; the default is the environment variable POD_NAMESPACE")
+	flags.DurationVar(&options.Interval, "interval", 10*time.Second, "Interval between two heartbeats")
 	_ = cmd.MarkFlagRequired("cluster-name")
 	return cmd
 }

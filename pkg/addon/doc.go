@@ -1,7 +1,7 @@
-// Package addon is the hub's add-on manager: it gives add-ons that register with
-// tokens their identities (tokeninfra) and installs, owns and configures add-ons
-// for whoever wrote them (manager).
+// Package addon is the hub's add-on manager: it creates the identities of add-ons that
+// register with tokens (tokeninfra), and installs, owns and configures add-ons
+// (manager).
 //
-// It never runs an add-on and knows none by name. Its parts never call each
-// other: they meet in the ManagedClusterAddOn.
+// It never runs an add-on and depends on none. Its packages never call each other: they
+// interact through the ManagedClusterAddOn.
 package addon

@@ -129,9 +129,9 @@ func TestRemovalResumes(t *testing.T) {
 	}
 }
 
-// TestLeftovers: what an add-on manager did not see go is found at its start, by
+// TestOrphans: what an add-on manager did not see go is found at its start, by
 // its label; what only looks like it is left alone.
-func TestLeftovers(t *testing.T) {
+func TestOrphans(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.cluster(t, "c1")

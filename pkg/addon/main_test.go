@@ -1,3 +1,5 @@
+// Package addon_test tests the controllers of package addon together, on one control
+// plane: they interact in the status of ManagedClusterAddOns.
 package addon_test
 
 import (

@@ -381,7 +381,7 @@ func testCollision(t *testing.T, e *env, c string, _ *interrupt.Writes) {
 	e.awaitReady(t, c, first, c+"-x-agent")
 	e.declare(t, c, second, "token", ownUser(c, second))
 	condition := e.awaitNotReady(t, c, second, names.ReasonServiceAccountTaken)
-	if !strings.Contains(condition.Message, "the add-on "+first+" has this identity") {
+	if !strings.Contains(condition.Message, "it is the identity of add-on "+first+";") {
 		t.Errorf("message %q", condition.Message)
 	}
 	if e.exists(t.Context(), t, tokenRole(c, second)) {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Policy is when in a credential's life it is renewed: at Latest at the latest,
+// RenewalPolicy is when in a credential's life it is renewed: at Latest at the latest,
 // spread evenly over the Spread before it so that credentials issued together
 // are not renewed together. Both are fractions of the lifetime as issued.
-type Policy struct {
+type RenewalPolicy struct {
 	Latest float64
 	Spread float64
 	// MinLeft is the least time left at the renewal, where that is more than what
@@ -19,20 +19,20 @@ type Policy struct {
 }
 
 // Certificates are renewed with 20 to 25 % of their life left.
-func Certificates() Policy { return Policy{Latest: 0.80, Spread: 0.05} }
+func Certificates() RenewalPolicy { return RenewalPolicy{Latest: 0.80, Spread: 0.05} }
 
 // Tokens are renewed when 80 % of their life is used, or a little earlier,
 // never later.
-func Tokens() Policy { return Policy{Latest: 0.80, Spread: 0.10} }
+func Tokens() RenewalPolicy { return RenewalPolicy{Latest: 0.80, Spread: 0.10} }
 
 // PullSecrets are renewed with at least 40 % of their life left and at least 11
 // minutes, which outlasts an image pull that began just before.
-func PullSecrets() Policy {
-	return Policy{Latest: 0.60, Spread: 0.20, MinLeft: 11 * time.Minute}
+func PullSecrets() RenewalPolicy {
+	return RenewalPolicy{Latest: 0.60, Spread: 0.20, MinLeft: 11 * time.Minute}
 }
 
 // latest is the fraction of a lifetime by which a credential is renewed.
-func (p Policy) latest(life time.Duration) float64 {
+func (p RenewalPolicy) latest(life time.Duration) float64 {
 	if p.MinLeft <= 0 {
 		return p.Latest
 	}
@@ -44,7 +44,7 @@ func (p Policy) latest(life time.Duration) float64 {
 // credential, so a restart changes nothing. It lies between NotBefore and
 // NotAfter; a credential without a lifetime is due at once. For one that has no
 // end there is no such time, and the rules do not look at what is returned.
-func RenewAt(v Validity, p Policy, seed string) time.Time {
+func RenewAt(v Validity, p RenewalPolicy, seed string) time.Time {
 	life := v.Lifetime()
 	if life <= 0 {
 		return v.NotBefore
@@ -58,7 +58,7 @@ func RenewAt(v Validity, p Policy, seed string) time.Time {
 // minutes, so that the renewal point of a short-lived one lies before its issue
 // and every renewal would be due at once. It is never before half of the time
 // in which the credential could be used.
-func RenewObtained(v Validity, p Policy, seed string, obtained time.Time) time.Time {
+func RenewObtained(v Validity, p RenewalPolicy, seed string, obtained time.Time) time.Time {
 	at := RenewAt(v, p, seed)
 	if v.Unlimited {
 		return at

@@ -16,7 +16,7 @@ func TestRenewAtSpreads(t *testing.T) {
 	t.Parallel()
 	v := credential.Validity{NotBefore: time.Unix(1000, 0), NotAfter: time.Unix(1000+10_000, 0)}
 	for name, tc := range map[string]struct {
-		policy     credential.Policy
+		policy     credential.RenewalPolicy
 		early, end float64
 	}{
 		"certificates": {policy: credential.Certificates(), early: 0.75, end: 0.80},
@@ -75,7 +75,7 @@ func FuzzRenewAt(f *testing.F) {
 	f.Fuzz(func(t *testing.T, start, life int64, seed string) {
 		start, life = start%1e10, life%1e9
 		v := credential.Validity{NotBefore: time.Unix(start, 0), NotAfter: time.Unix(start+life, 0)}
-		for _, p := range []credential.Policy{credential.Certificates(), credential.Tokens(), credential.PullSecrets()} {
+		for _, p := range []credential.RenewalPolicy{credential.Certificates(), credential.Tokens(), credential.PullSecrets()} {
 			at := credential.RenewAt(v, p, seed)
 			if life <= 0 {
 				if !at.Equal(v.NotBefore) {
@@ -146,7 +146,7 @@ func TestShortTokenNeverLapses(t *testing.T) {
 		for renewals := 0; wall.Now().Before(end); renewals++ {
 			at := credential.RenewAt(token, credential.Tokens(), "addon"+strconv.Itoa(renewals))
 			wall.Sleep(at.Sub(wall.Now()))
-			if _, due := credential.Due().Judge(credential.Facts{Validity: token, RenewAt: at}, wall.Now()); !due {
+			if _, due := credential.Due().Evaluate(credential.Facts{Validity: token, RenewAt: at}, wall.Now()); !due {
 				t.Fatal("woke up at the renewal point and the token was not due")
 			}
 			wall.Sleep(30 * time.Second) // The API server is slow.
@@ -180,7 +180,7 @@ func TestUnlimited(t *testing.T) {
 	t.Parallel()
 	v := credential.Unlimited()
 	at := credential.RenewObtained(v, credential.Certificates(), "seed", time.Unix(1000, 0))
-	if _, due := credential.Due().Judge(credential.Facts{Validity: v, RenewAt: at}, time.Unix(1<<40, 0)); due {
+	if _, due := credential.Due().Evaluate(credential.Facts{Validity: v, RenewAt: at}, time.Unix(1<<40, 0)); due {
 		t.Error("it is due for renewal")
 	}
 	if v.Lifetime() != 0 || !math.IsInf(v.ExpirySeconds(), 1) || v.Until() == "" {

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Problems of a stored credential whatever the time is. All but the last two make it
-// useless. Whoever inspects a credential wraps one of them; an error that
-// wraps none of them counts as ErrMalformed.
+// Problems of a stored credential at any time. All but the last two make it unusable.
+// Errors about a credential wrap one of them; an error that wraps none counts as
+// ErrMalformed.
 var (
 	// ErrMissing says that there is no credential at all.
 	ErrMissing = errors.New("there is no credential")
 	// ErrMalformed says that what is stored cannot be read or does not fit together.
 	ErrMalformed = errors.New("the credential is malformed")
-	// ErrWrongIdentity says that the credential belongs to somebody else.
+	// ErrWrongIdentity: the credential is for another identity.
 	ErrWrongIdentity = errors.New("the credential is for another identity")
 	// ErrSignerRetired says that verifiers no longer know the key that signed it.
 	ErrSignerRetired = errors.New("the credential is signed with a key that is no longer published")
-	// ErrServersChanged says that it is stored for other servers than it is needed
-	// for. It is still good for those that it is stored for.
+	// ErrServersChanged: it is stored for other servers than it is needed for, and is
+	// valid for those.
 	ErrServersChanged = errors.New("the credential is stored for other servers")
 	// ErrRefreshRequested says that a user wants another credential. This one works.
 	ErrRefreshRequested = errors.New("a new credential was requested")
@@ -69,7 +69,7 @@ func (r Reason) Urgency() Urgency {
 // Need is why a new credential is needed.
 type Need struct {
 	Reason Reason
-	// Message is a sentence for people.
+	// Message is a message for users.
 	Message string
 }
 
@@ -91,8 +91,8 @@ type Rule func(f Facts, now time.Time) (Need, bool)
 // Chain is a list of rules, the first that applies wins.
 type Chain []Rule
 
-// Judge returns why a new credential is needed at now, or false if it is not.
-func (c Chain) Judge(f Facts, now time.Time) (Need, bool) {
+// Evaluate returns why a new credential is needed at now, or false if it is not.
+func (c Chain) Evaluate(f Facts, now time.Time) (Need, bool) {
 	for _, rule := range c {
 		if need, ok := rule(f, now); ok {
 			return need, true
@@ -105,9 +105,8 @@ func (c Chain) Judge(f Facts, now time.Time) (Need, bool) {
 // done with it, not even renewing it.
 func Unusable() Chain { return Chain{missing, wrongIdentity, signerRetired, malformed, expired} }
 
-// Due is the chain of what asks for a new credential: what makes the old one
-// useless, that it is not good for every server, that a user requests one, or that
-// its end is near.
+// Due is the chain of the reasons for a new credential: the old one is unusable or not
+// valid for every server, a user requested a new one, or it expires soon.
 func Due() Chain { return append(Unusable(), serversChanged, refreshRequested, nearExpiry) }
 
 func missing(f Facts, _ time.Time) (Need, bool) {
@@ -150,14 +149,14 @@ func expired(f Facts, now time.Time) (Need, bool) {
 	if !f.Validity.Expired(now) {
 		return Need{}, false
 	}
-	return Need{Reason: Expired, Message: "the credential expired at " + stamp(f.Validity.NotAfter)}, true
+	return Need{Reason: Expired, Message: "the credential expired at " + timestamp(f.Validity.NotAfter)}, true
 }
 
 func nearExpiry(f Facts, now time.Time) (Need, bool) {
 	if f.Validity.Unlimited || now.Before(f.RenewAt) {
 		return Need{}, false
 	}
-	return Need{Reason: NearExpiry, Message: fmt.Sprintf("the credential expires at %s and was due for renewal at %s", stamp(f.Validity.NotAfter), stamp(f.RenewAt))}, true
+	return Need{Reason: NearExpiry, Message: fmt.Sprintf("the credential expires at %s and was due for renewal at %s", timestamp(f.Validity.NotAfter), timestamp(f.RenewAt))}, true
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

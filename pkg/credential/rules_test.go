@@ -52,11 +52,11 @@ func TestChains(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			now := start.Add(tc.at)
-			need, ok := credential.Unusable().Judge(tc.facts, now)
+			need, ok := credential.Unusable().Evaluate(tc.facts, now)
 			if need.Reason != tc.unusable || ok != (tc.unusable != "") || ok != (need.Message != "") {
 				t.Errorf("unusable: got %+v, %v; want %q", need, ok, tc.unusable)
 			}
-			need, ok = credential.Due().Judge(tc.facts, now)
+			need, ok = credential.Due().Evaluate(tc.facts, now)
 			if need.Reason != tc.due || ok != (tc.due != "") || ok != (need.Message != "") {
 				t.Errorf("due: got %+v, %v; want %q", need, ok, tc.due)
 			}

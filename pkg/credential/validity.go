@@ -40,10 +40,10 @@ func (v Validity) ExpirySeconds() float64 {
 	return float64(v.NotAfter.Unix())
 }
 
-// Until says until when the credential is valid, for people.
+// Until returns until when the credential is valid, for messages.
 func (v Validity) Until() string {
 	if v.Unlimited {
 		return "it is revoked"
 	}
-	return stamp(v.NotAfter)
+	return timestamp(v.NotAfter)
 }

@@ -92,11 +92,11 @@ func (c Config) Validate() error {
 	_, err := registry.NewHosts(c.Hosts, c.Audience)
 	errs := []error{err}
 	if len(c.Hosts) == 0 && c.Lookup.Empty() {
-		errs = append(errs, errors.New("no registry is named"))
+		errs = append(errs, errors.New("no registry host is configured"))
 	}
 	errs = append(errs, c.validateTokens(), c.validateNamespaces())
 	if c.RefreshQPS <= 0 {
-		errs = append(errs, errors.New("the refreshes per second must be more than 0"))
+		errs = append(errs, errors.New("the refreshes per second must be positive"))
 	}
 	return errors.Join(errs...)
 }
@@ -104,16 +104,16 @@ func (c Config) Validate() error {
 func (c Config) validateTokens() error {
 	var errs []error
 	if c.Token.TTL < MinTTL {
-		errs = append(errs, fmt.Errorf("tokens that live for %s: an API server issues none for less than %s", c.Token.TTL, MinTTL))
+		errs = append(errs, fmt.Errorf("invalid token lifetime %s: an API server issues no token for less than %s", c.Token.TTL, MinTTL))
 	}
 	if strings.Contains(c.Token.Username, ":") {
-		errs = append(errs, fmt.Errorf("the user name %q: it must not contain a colon", c.Token.Username))
+		errs = append(errs, fmt.Errorf("invalid user name %q: must not contain a colon", c.Token.Username))
 	}
 	if !slices.Contains(Formats(), c.Token.Format) {
-		errs = append(errs, fmt.Errorf("the format %q: the formats are %q", c.Token.Format, Formats()))
+		errs = append(errs, fmt.Errorf("invalid format %q: must be one of %q", c.Token.Format, Formats()))
 	}
 	if c.Preset == OpenShift && c.Token.Format != content.DockerCfg {
-		errs = append(errs, fmt.Errorf("the format %q: with the preset %s it is %s", c.Token.Format, OpenShift, content.DockerCfg))
+		errs = append(errs, fmt.Errorf("invalid format %q: with the preset %s it must be %s", c.Token.Format, OpenShift, content.DockerCfg))
 	}
 	return errors.Join(errs...)
 }
@@ -122,11 +122,11 @@ func (c Config) validateNamespaces() error {
 	var errs []error
 	for _, namespace := range c.Namespaces {
 		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
-			errs = append(errs, fmt.Errorf("the namespace %q: %s", namespace, problems[0]))
+			errs = append(errs, fmt.Errorf("invalid namespace %q: %s", namespace, problems[0]))
 		}
 	}
 	if len(c.Namespaces) > 0 && c.Selection.Namespaces != nil && !c.Selection.Namespaces.Empty() {
-		errs = append(errs, errors.New("namespaces are named as well as selected: do one or the other"))
+		errs = append(errs, errors.New("namespaces are both listed and selected by labels; use one of them"))
 	}
 	return errors.Join(errs...)
 }
@@ -177,7 +177,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 		return err
 	}
 	accounts, tokens := wake.New(), wake.New()
-	hosts, err := registry.NewHosts(config.Hosts, config.Audience, accounts.Ring, tokens.Ring)
+	hosts, err := registry.NewHosts(config.Hosts, config.Audience, accounts.Send, tokens.Send)
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 		return err
 	}
 	if len(config.Hosts) == 0 {
-		klog.FromContext(ctx).Info("Waiting for a registry host; no pull secret is written before")
+		klog.FromContext(ctx).Info("Waiting for a registry host; no pull secret is written without one")
 	}
 	keys := signer.NewKeys()
 	s := setup{Config: config, mgr: mgr, hosts: hosts, keys: keys, metrics: m}
@@ -203,7 +203,7 @@ type setup struct {
 	metrics metrics
 }
 
-func (s setup) signer(changed *wake.Bell) error {
+func (s setup) signer(changed *wake.Signal) error {
 	source := s.SigningKeys
 	if source == nil {
 		var err error
@@ -214,10 +214,10 @@ func (s setup) signer(changed *wake.Bell) error {
 	if s.Preset == OpenShift {
 		source = signer.OpenShift(s.mgr.GetAPIReader(), source)
 	}
-	return s.mgr.Add(&signer.Reader{Keys: s.keys, Source: source, Changed: changed.Ring, Clock: s.Clock, Metrics: s.metrics.keys})
+	return s.mgr.Add(&signer.Reader{Keys: s.keys, Source: source, Changed: changed.Send, Clock: s.Clock, Metrics: s.metrics.keys})
 }
 
-func (s setup) serviceAccounts(ctx context.Context, changed *wake.Bell) error {
+func (s setup) serviceAccounts(ctx context.Context, changed *wake.Signal) error {
 	r := &serviceaccount.Reconciler{
 		Client: s.mgr.GetClient(), Live: s.mgr.GetAPIReader(), Clock: s.Clock,
 		Selection: s.selection(), Namespaced: len(s.Namespaces) > 0, Hosts: s.hosts, Form: s.form(), Format: s.Token.Format, Attach: s.Attach,
@@ -233,7 +233,7 @@ func (s setup) serviceAccounts(ctx context.Context, changed *wake.Bell) error {
 	return r.SetupWithManager(ctx, s.mgr, changed)
 }
 
-func (s setup) tokens(ctx context.Context, changed *wake.Bell) error {
+func (s setup) tokens(ctx context.Context, changed *wake.Signal) error {
 	r := &token.Reconciler{
 		Client: s.mgr.GetClient(), Live: s.mgr.GetAPIReader(), Clock: s.Clock,
 		Form: s.form(), Spec: s.Token, Hosts: s.hosts, Keys: s.keys,

@@ -492,7 +492,7 @@ func TestFormats(t *testing.T) {
 	for _, tc := range []struct {
 		format imagepull.Format
 		keys   []string
-		anew   bool
+		again  bool
 	}{
 		{content.DockerConfigJSON, []string{corev1.DockerConfigJsonKey}, true},
 		{content.Both, []string{corev1.DockerConfigKey, corev1.DockerConfigJsonKey}, false},
@@ -509,7 +509,7 @@ func TestFormats(t *testing.T) {
 		})
 		stop()
 		now := e.secret(t.Context(), t, app)
-		if now.Type != tc.format.Type() || (before == nil || before.UID != now.UID) != tc.anew {
+		if now.Type != tc.format.Type() || (before == nil || before.UID != now.UID) != tc.again {
 			t.Errorf("%s is in a Secret %s of type %s", tc.format, now.UID, now.Type)
 		}
 		before = now
@@ -675,12 +675,12 @@ func TestValidate(t *testing.T) {
 		"10m0s":    func(c *imagepull.Config) { c.Token.TTL = time.Minute },
 		"colon":    func(c *imagepull.Config) { c.Token.Username = "a:b" },
 		"Bad Name": func(c *imagepull.Config) { c.Namespaces = []string{"Bad Name"} },
-		"as well": func(c *imagepull.Config) {
+		"both listed and selected": func(c *imagepull.Config) {
 			c.Namespaces, c.Selection.Namespaces = []string{"a"}, labels.SelectorFromSet(labels.Set{"a": "b"})
 		},
-		"audiences":   func(c *imagepull.Config) { c.Hosts = []string{host, host + "=other"} },
-		"format":      func(c *imagepull.Config) { c.Token.Format = "toml" },
-		"more than 0": func(c *imagepull.Config) { c.RefreshQPS = 0 },
+		"audiences":        func(c *imagepull.Config) { c.Hosts = []string{host, host + "=other"} },
+		"format":           func(c *imagepull.Config) { c.Token.Format = "toml" },
+		"must be positive": func(c *imagepull.Config) { c.RefreshQPS = 0 },
 	} {
 		c := good()
 		spoil(&c)

@@ -1,3 +1,5 @@
+// Package imagepull_test tests the controllers of pull secrets together, on one
+// control plane: one creates the Secret and attaches it, the other writes its token.
 package imagepull_test
 
 import (

@@ -18,7 +18,7 @@ import (
 )
 
 // ErrOtherBackup says that a file holds the backup of another Secret.
-var ErrOtherBackup = errors.New("holds another backup; choose another directory")
+var ErrOtherBackup = errors.New("has another backup; choose another directory")
 
 // BackupFile is where the backup of a token Secret is, below a directory.
 func BackupFile(dir string, t *Token) string { return filepath.Join(dir, t.Namespace, t.Name+".yaml") }

@@ -28,7 +28,7 @@ type auth struct {
 }
 
 // errContent quotes nothing of what cannot be read.
-var errContent = errors.New("its content cannot be read")
+var errContent = errors.New("its content is invalid")
 
 // readDockerConfig reads a pull secret of either type.
 func readDockerConfig(secret *corev1.Secret) (dockerConfig, error) {

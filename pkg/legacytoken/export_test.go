@@ -41,9 +41,9 @@ func WithAccountUID(t Token, uid types.UID) *Token {
 // References are the Secrets that Pods of a specification need, sorted.
 func References(spec *corev1.PodSpec) []string { return references(spec).UnsortedList() }
 
-// Refusal says why a pull secret cannot be handed over.
-func Refusal(secret *corev1.Secret, t *Token, account *corev1.ServiceAccount) string {
-	return refusal(secret, t, account)
+// Rejection says why a pull secret cannot be handed over.
+func Rejection(secret *corev1.Secret, t *Token, account *corev1.ServiceAccount) string {
+	return rejection(secret, t, account)
 }
 
 // HandOver returns a pull secret as the controller recognizes it.
@@ -62,7 +62,7 @@ func (m *Migration) Begin(ctx context.Context, t *Token, p PullSecret) error {
 	return err
 }
 
-// KeptHosts are those of the pull secrets that the controller keeps.
-func (m *Migration) KeptHosts(ctx context.Context, like *corev1.Secret) ([]string, error) {
-	return m.keptHosts(ctx, like)
+// ManagedHosts are those of the pull secrets that the controller keeps.
+func (m *Migration) ManagedHosts(ctx context.Context, like *corev1.Secret) ([]string, error) {
+	return m.managedHosts(ctx, like)
 }

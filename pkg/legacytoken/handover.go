@@ -17,7 +17,7 @@ import (
 )
 
 // errNotAsHandedOver says that a handover cannot be undone exactly.
-var errNotAsHandedOver = errors.New("its labels, annotations, owners or finalizers were changed meanwhile")
+var errNotAsHandedOver = errors.New("its labels, annotations, owners or finalizers changed during the migration")
 
 // openShift reports whether a pull secret is one of OpenShift's for its integrated
 // registry, by what OpenShift or a handover wrote on it.
@@ -27,11 +27,11 @@ func openShift(secret *corev1.Secret) bool {
 	return secret.Type == corev1.SecretTypeDockercfg && (made || bound)
 }
 
-// refusal says why a pull secret cannot be handed over to the pull secret
-// controller; empty if it can. It must lose no credential but the legacy token.
-func refusal(secret *corev1.Secret, t *Token, account *corev1.ServiceAccount) string {
+// rejection returns why a pull secret cannot be handed over to the pull secret
+// controller, empty if it can: it must lose no credential except the legacy token.
+func rejection(secret *corev1.Secret, t *Token, account *corev1.ServiceAccount) string {
 	if secret.Namespace != t.Namespace {
-		return "it is in another namespace than its ServiceAccount, and a token cannot be bound to it; replace it by a pull secret of a ServiceAccount there"
+		return "it is in another namespace than its ServiceAccount, so a token cannot be bound to it; replace it with a pull secret of a ServiceAccount in that namespace"
 	}
 	if secret.DeletionTimestamp != nil {
 		return "it is being deleted"
@@ -45,7 +45,7 @@ func refusal(secret *corev1.Secret, t *Token, account *corev1.ServiceAccount) st
 	return lost(secret, t)
 }
 
-// managed says who else decides about a pull secret; empty if nobody does.
+// managed returns what else manages a pull secret, empty for nothing.
 func managed(secret *corev1.Secret, t *Token, account *corev1.ServiceAccount) string {
 	if other := secret.Labels[names.LabelManagedBy]; other != "" && other != names.ManagedByImagePull && !openShift(secret) {
 		return fmt.Sprintf("it is managed by %s, according to its label %s", other, names.LabelManagedBy)
@@ -66,7 +66,7 @@ func lost(secret *corev1.Secret, t *Token) string {
 	case err != nil:
 		return err.Error()
 	case config.more:
-		return "it holds more than credentials for registries, which would be lost"
+		return "it has data other than registry credentials, which would be lost"
 	}
 	var others []string
 	for _, host := range config.hosts() {

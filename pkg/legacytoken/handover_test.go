@@ -67,9 +67,9 @@ func account() *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app", UID: "a1"}}
 }
 
-// TestRefusal: nothing is handed over by which a credential would be lost, or about
+// TestRejection: nothing is handed over by which a credential would be lost, or about
 // which another manager decides.
-func TestRefusal(t *testing.T) {
+func TestRejection(t *testing.T) {
 	t.Parallel()
 	only := map[string]string{host: legacy}
 	for _, tc := range []struct {
@@ -97,12 +97,12 @@ func TestRefusal(t *testing.T) {
 			},
 		},
 		{
-			name: "with credential helpers", secret: generic(t, only), want: "more than credentials",
+			name: "with credential helpers", secret: generic(t, only), want: "other than registry credentials",
 			change: func(s *corev1.Secret) {
 				s.Data[corev1.DockerConfigJsonKey] = []byte(`{"auths":{},"credHelpers":{"e.example.com":"x"}}`)
 			},
 		},
-		{name: "that cannot be read", secret: generic(t, only), change: func(s *corev1.Secret) { s.Data = nil }, want: "its content cannot be read"},
+		{name: "that cannot be read", secret: generic(t, only), change: func(s *corev1.Secret) { s.Data = nil }, want: "its content is invalid"},
 		{name: "that is immutable", secret: generic(t, only), change: func(s *corev1.Secret) { s.Immutable = new(true) }, want: "immutable"},
 		{name: "that is going", secret: generic(t, only), change: func(s *corev1.Secret) { s.DeletionTimestamp = new(metav1.Now()) }, want: "being deleted"},
 		{name: "in another namespace", secret: generic(t, only), change: func(s *corev1.Secret) { s.Namespace = "other" }, want: "another namespace"},
@@ -132,7 +132,7 @@ func TestRefusal(t *testing.T) {
 			if tc.account != nil {
 				tc.account(of)
 			}
-			got := legacytoken.Refusal(tc.secret, legacytoken.WithSum(old(), legacy), of)
+			got := legacytoken.Rejection(tc.secret, legacytoken.WithSum(old(), legacy), of)
 			if tc.want == "" && got != "" || !strings.Contains(got, tc.want) || strings.Contains(got, legacy) {
 				t.Errorf("%q, want %q", got, tc.want)
 			}

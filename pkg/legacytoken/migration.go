@@ -38,7 +38,7 @@ type NoAnswerError struct {
 
 // Error implements error.
 func (e *NoAnswerError) Error() string {
-	return fmt.Sprintf("no controller replaced the token in the pull secret %s within %s; it is as it was before", e.PullSecret, e.After)
+	return fmt.Sprintf("no controller replaced the token in pull secret %s within %s; the pull secret was restored", e.PullSecret, e.After)
 }
 
 // HostsLostError says that the controller stores tokens for other registries than a
@@ -50,7 +50,7 @@ type HostsLostError struct {
 
 // Error implements error.
 func (e *HostsLostError) Error() string {
-	return fmt.Sprintf("the controller stores no token for %s; the pull secret %s is as it was before", strings.Join(e.Hosts, ", "), e.PullSecret)
+	return fmt.Sprintf("the controller stores no token for %s; pull secret %s was restored", strings.Join(e.Hosts, ", "), e.PullSecret)
 }
 
 // Migration hands pull secrets over to the pull secret controller.
@@ -62,12 +62,12 @@ type Migration struct {
 	// Patience is how long to wait for the controller, for each pull secret.
 	Patience time.Duration
 
-	// kept are the results of keptHosts, by what was listed.
-	kept map[keptIn][]string
+	// known are the results of managedHosts, by what was listed.
+	known map[scope][]string
 }
 
-// keptIn is a kind of pull secrets, in a namespace or everywhere.
-type keptIn struct {
+// scope is a kind of pull secrets, in a namespace or everywhere.
+type scope struct {
 	openShift bool
 	namespace string
 }
@@ -91,7 +91,7 @@ func (m *Migration) prepare(ctx context.Context, t *Token, p PullSecret) (handed
 	var account corev1.ServiceAccount
 	err := m.Client.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.ServiceAccount}, &account)
 	if apierrors.IsNotFound(err) || err == nil && t.accountUID != "" && account.UID != t.accountUID {
-		return handed{}, refuse("the ServiceAccount %s is gone", t.ServiceAccount), nil
+		return handed{}, reject("the ServiceAccount %s is gone", t.ServiceAccount), nil
 	}
 	if err != nil {
 		return handed{}, Plan{}, err
@@ -105,7 +105,7 @@ func (m *Migration) prepare(ctx context.Context, t *Token, p PullSecret) (handed
 		return handed{}, Plan{}, err
 	}
 	plan, err := m.check(ctx, t, &secret, &account)
-	if err != nil || plan.Step != StepDo {
+	if err != nil || plan.Action != ActionApply {
 		return handed{}, plan, err
 	}
 	h := handed{before: &secret, after: handOver(&secret, t, &account), account: &account}
@@ -121,17 +121,17 @@ func (m *Migration) check(ctx context.Context, t *Token, secret *corev1.Secret, 
 	if bound(secret) {
 		return nothing("it has a bound token"), nil
 	}
-	if reason := refusal(secret, t, account); reason != "" {
-		return refuse("%s", reason), nil
+	if reason := rejection(secret, t, account); reason != "" {
+		return reject("%s", reason), nil
 	}
 	unknown, err := m.unknownHosts(ctx, secret)
 	if err != nil {
 		return Plan{}, err
 	}
 	if len(unknown) > 0 {
-		return refuse("the controller is not known to store tokens for %s; confirm that it does with --registry", strings.Join(unknown, ", ")), nil
+		return reject("it is unknown whether the controller stores tokens for %s; confirm it with --registry", strings.Join(unknown, ", ")), nil
 	}
-	return Plan{Step: StepDo}, nil
+	return Plan{Action: ActionApply}, nil
 }
 
 // unknownHosts returns the hosts of a pull secret for which the controller may
@@ -147,37 +147,37 @@ func (m *Migration) unknownHosts(ctx context.Context, secret *corev1.Secret) ([]
 	if len(missing(m.Hosts)) == 0 {
 		return nil, nil
 	}
-	kept, err := m.keptHosts(ctx, secret)
-	return missing(slices.Concat(m.Hosts, kept)), err
+	managed, err := m.managedHosts(ctx, secret)
+	return missing(slices.Concat(m.Hosts, managed)), err
 }
 
-// keptHosts returns the registries that all pull secrets of a kind have in common
+// managedHosts returns the registries that all pull secrets of a kind have in common
 // which the controller keeps: what it stores tokens for. Those of other namespaces
 // count as far as the user may list them.
-func (m *Migration) keptHosts(ctx context.Context, like *corev1.Secret) ([]string, error) {
-	for _, in := range []keptIn{{openShift(like), metav1.NamespaceAll}, {openShift(like), like.Namespace}} {
-		hosts, known := m.kept[in]
-		if known {
+func (m *Migration) managedHosts(ctx context.Context, like *corev1.Secret) ([]string, error) {
+	for _, in := range []scope{{openShift(like), metav1.NamespaceAll}, {openShift(like), like.Namespace}} {
+		hosts, listed := m.known[in]
+		if listed {
 			return hosts, nil
 		}
-		hosts, err := listKept(ctx, m.Client, in)
+		hosts, err := listHosts(ctx, m.Client, in)
 		if apierrors.IsForbidden(err) && in.namespace == metav1.NamespaceAll {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("list the pull secrets that the controller keeps: %w", err)
+			return nil, fmt.Errorf("list the pull secrets of the controller: %w", err)
 		}
-		if m.kept == nil {
-			m.kept = map[keptIn][]string{}
+		if m.known == nil {
+			m.known = map[scope][]string{}
 		}
-		m.kept[in] = hosts
+		m.known[in] = hosts
 		return hosts, nil
 	}
 	return nil, nil
 }
 
-// listKept reads the hosts that pull secrets with bound tokens have in common.
-func listKept(ctx context.Context, reader client.Reader, in keptIn) (common []string, err error) {
+// listHosts reads the hosts that pull secrets with bound tokens have in common.
+func listHosts(ctx context.Context, reader client.Reader, in scope) (common []string, err error) {
 	selected := client.ListOption(client.MatchingLabels{names.LabelManagedBy: names.ManagedByImagePull})
 	if in.openShift {
 		selected = ofType(corev1.SecretTypeDockercfg)
@@ -225,7 +225,7 @@ func (m *Migration) begin(ctx context.Context, t *Token, p PullSecret) (handed, 
 	if err != nil {
 		return handed{}, err
 	}
-	if plan.Step != StepDo {
+	if plan.Action != ActionApply {
 		return handed{}, ErrChanged
 	}
 	return h, m.handOver(ctx, &h)
@@ -236,7 +236,7 @@ func (m *Migration) begin(ctx context.Context, t *Token, p PullSecret) (handed, 
 func (m *Migration) handOver(ctx context.Context, h *handed) error {
 	if h.accountAfter != nil {
 		if err := m.patch(ctx, h.accountAfter, h.account); err != nil {
-			return fmt.Errorf("name the pull secret in ServiceAccount %s: %w", h.account.Name, changed(err))
+			return fmt.Errorf("annotate ServiceAccount %s with the pull secret: %w", h.account.Name, changed(err))
 		}
 	}
 	err := m.patch(ctx, h.after, h.before)
@@ -268,7 +268,7 @@ func (m *Migration) await(ctx context.Context, h handed, p PullSecret) (dockerCo
 	case err == nil:
 		return config, nil
 	case apierrors.IsNotFound(err):
-		return dockerConfig{}, fmt.Errorf("the pull secret %s was deleted meanwhile", p)
+		return dockerConfig{}, fmt.Errorf("pull secret %s was deleted during the migration", p)
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		err = &NoAnswerError{PullSecret: p, After: m.Patience}
 	}

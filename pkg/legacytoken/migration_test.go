@@ -116,7 +116,7 @@ func TestMigration(t *testing.T) {
 	before := e.pullSecret(t, "pull", old)
 	e.controllers(t, host)
 	from, p := e.fed(t)
-	if plan, err := e.migration(t).Plan(t.Context(), from, p); err != nil || plan.Step != legacytoken.StepRefuse || !strings.Contains(plan.Reason, "not known to store tokens for "+host) {
+	if plan, err := e.migration(t).Plan(t.Context(), from, p); err != nil || plan.Action != legacytoken.ActionReject || !strings.Contains(plan.Reason, "whether the controller stores tokens for "+host) {
 		t.Fatalf("before it is known for which hosts the controller writes: %+v, %v", plan, err)
 	}
 	if err := e.migration(t, host).Migrate(t.Context(), from, p); err != nil {
@@ -132,7 +132,7 @@ func TestMigration(t *testing.T) {
 	if now := e.find(t); len(now.PullSecrets) > 0 {
 		t.Errorf("it still feeds %v", now.PullSecrets)
 	}
-	if plan, err := e.migration(t).Plan(t.Context(), from, p); err != nil || plan.Step != legacytoken.StepNone {
+	if plan, err := e.migration(t).Plan(t.Context(), from, p); err != nil || plan.Action != legacytoken.ActionNone {
 		t.Errorf("again: %+v, %v", plan, err)
 	}
 	e.pullSecret(t, "second", old)
@@ -249,7 +249,7 @@ func (e *env) expectUndone(t *testing.T, m *legacytoken.Migration, fails func(er
 	secret, account := &corev1.Secret{ObjectMeta: e.meta(p.Name)}, e.account.DeepCopy()
 	e.get(t, secret)
 	e.get(t, account)
-	if plan, err := m.Plan(t.Context(), from, p); err != nil || plan.Step != legacytoken.StepDo {
+	if plan, err := m.Plan(t.Context(), from, p); err != nil || plan.Action != legacytoken.ActionApply {
 		t.Fatalf("planned: %+v, %v", plan, err)
 	}
 	if err := m.Migrate(t.Context(), from, p); !fails(err) {
@@ -318,18 +318,18 @@ func TestRefusedMigration(t *testing.T) {
 	e.pullSecret(t, "pull", e.legacy(t, "one"))
 	from, p := e.fed(t)
 	other := legacytoken.WithAccountUID(*from, "another")
-	if plan, err := e.migration(t, host).Plan(t.Context(), other, p); err != nil || plan.Step != legacytoken.StepRefuse || !strings.Contains(plan.Reason, "ServiceAccount app is gone") {
+	if plan, err := e.migration(t, host).Plan(t.Context(), other, p); err != nil || plan.Action != legacytoken.ActionReject || !strings.Contains(plan.Reason, "ServiceAccount app is gone") {
 		t.Errorf("of a recreated ServiceAccount: %+v, %v", plan, err)
 	}
 	e.remove(t, "pull")
-	if plan, err := e.migration(t, host).Plan(t.Context(), from, p); err != nil || plan.Step != legacytoken.StepNone {
+	if plan, err := e.migration(t, host).Plan(t.Context(), from, p); err != nil || plan.Action != legacytoken.ActionNone {
 		t.Errorf("of a pull secret that is gone: %+v, %v", plan, err)
 	}
 }
 
-// TestKeptHosts: what all pull secrets with bound tokens have in common is what the
+// TestManagedHosts: what all pull secrets with bound tokens have in common is what the
 // controller writes; others say nothing about it.
-func TestKeptHosts(t *testing.T) {
+func TestManagedHosts(t *testing.T) {
 	t.Parallel()
 	const other, third = "s.example.com", "t.example.com"
 	kept := func(namespace string, uid types.UID, boundTo string, hosts ...string) *corev1.Secret {
@@ -359,7 +359,7 @@ func TestKeptHosts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := &legacytoken.Migration{Client: fake.NewClientBuilder().WithObjects(tc.secrets...).Build()}
-			got, err := m.KeptHosts(t.Context(), generic(t, nil))
+			got, err := m.ManagedHosts(t.Context(), generic(t, nil))
 			if err != nil || !slices.Equal(got, tc.want) {
 				t.Errorf("%v, %v; want %v", got, err, tc.want)
 			}

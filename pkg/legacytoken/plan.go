@@ -7,31 +7,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// Step says what a command does with a Secret.
-type Step int
+// Action is what a command does with a Secret.
+type Action int
 
-// The steps.
+// The actions.
 const (
-	// StepNone leaves the Secret alone because nothing is to be done.
-	StepNone Step = iota
-	// StepDo changes it.
-	StepDo
-	// StepRefuse leaves it alone although it was meant.
-	StepRefuse
+	// ActionNone means that nothing needs to be done.
+	ActionNone Action = iota
+	// ActionApply changes it.
+	ActionApply
+	// ActionReject does not change it, although it was selected.
+	ActionReject
 )
 
-// Plan is a step and, unless the Secret is changed, the reason for it.
+// Plan is an action and, unless it changes the Secret, its reason.
 type Plan struct {
-	Step   Step
+	Action Action
 	Reason string
 }
 
 func nothing(format string, args ...any) Plan {
-	return Plan{Step: StepNone, Reason: fmt.Sprintf(format, args...)}
+	return Plan{Action: ActionNone, Reason: fmt.Sprintf(format, args...)}
 }
 
-func refuse(format string, args ...any) Plan {
-	return Plan{Step: StepRefuse, Reason: fmt.Sprintf(format, args...)}
+func reject(format string, args ...any) Plan {
+	return Plan{Action: ActionReject, Reason: fmt.Sprintf(format, args...)}
 }
 
 // Quarantines reports whether an API server of a version refuses tokens with the
@@ -48,13 +48,13 @@ func (o Observation) PlanQuarantine(t *Token, force bool) Plan {
 	case t.QuarantinedSince != "":
 		return nothing("quarantined since %s", t.QuarantinedSince)
 	case force || t.ServiceAccountState == AccountMissing:
-		return Plan{Step: StepDo}
+		return Plan{Action: ActionApply}
 	case len(t.UsedBy) > 0 || len(t.PullSecrets) > 0:
 		return o.refuseUsed(t)
 	case o.usedRecently(t):
-		return refuse("last used on %s, less than %s ago", t.LastUsed, days(o.Recent))
+		return reject("last used on %s, less than %s ago", t.LastUsed, days(o.Recent))
 	case len(o.unlistedUsers()) > 0:
-		return refuse("you may not list %s, which may use it", strings.Join(o.unlistedUsers(), ", "))
+		return reject("you are not allowed to list %s, which may use it", strings.Join(o.unlistedUsers(), ", "))
 	}
 	return o.planUnused(t)
 }
@@ -66,21 +66,21 @@ func (o Observation) planUnused(t *Token) Plan {
 	watched, _ := o.daysSince(since)
 	switch {
 	case t.LastUsed != "" || o.Recent == 0:
-		return Plan{Step: StepDo}
+		return Plan{Action: ActionApply}
 	case !tracked:
-		return refuse("whether it was used is not known: the API server does not say that it records the use of tokens")
+		return reject("its use is unknown: the API server does not report that it records the use of tokens")
 	case watched < o.Recent:
-		return refuse("its use has been recorded only since %s, less than %s ago", since, days(o.Recent))
+		return reject("its use has been recorded only since %s, less than %s ago", since, days(o.Recent))
 	}
-	return Plan{Step: StepDo}
+	return Plan{Action: ActionApply}
 }
 
 // refuseUsed refuses a token that has users in the cluster.
 func (o Observation) refuseUsed(t *Token) Plan {
 	if len(t.UsedBy) > 0 {
-		return refuse("used by %s", strings.Join(t.UsedBy, ", "))
+		return reject("used by %s", strings.Join(t.UsedBy, ", "))
 	}
-	return refuse("its token is the password in the pull secret %s; migrate that first", t.PullSecrets[0])
+	return reject("its token is the password in the pull secret %s; migrate that first", t.PullSecrets[0])
 }
 
 // PlanRestore decides whether a token is to be taken out of quarantine.
@@ -88,7 +88,7 @@ func (o Observation) PlanRestore(t *Token) Plan {
 	if t.QuarantinedSince == "" {
 		return nothing("not quarantined")
 	}
-	return Plan{Step: StepDo}
+	return Plan{Action: ActionApply}
 }
 
 // PlanDelete decides whether a token Secret is to be deleted: one that was in
@@ -97,19 +97,19 @@ func (o Observation) PlanDelete(t *Token, olderThan int, force bool) Plan {
 	passed, known := o.daysSince(t.QuarantinedSince)
 	switch {
 	case t.QuarantinedSince == "":
-		return refuse("not quarantined")
+		return reject("not quarantined")
 	case !known:
-		return refuse("since when it is quarantined cannot be read from %q; restore and quarantine it", t.QuarantinedSince)
+		return reject("invalid time of quarantine %q; restore and quarantine it again", t.QuarantinedSince)
 	case olderThan > 0 && passed <= olderThan: // The day itself was no whole one.
-		return refuse("quarantined since %s, for less than %s", t.QuarantinedSince, days(olderThan))
+		return reject("quarantined since %s, for less than %s", t.QuarantinedSince, days(olderThan))
 	case force || t.ServiceAccountState == AccountMissing:
-		return Plan{Step: StepDo}
+		return Plan{Action: ActionApply}
 	case usedInQuarantine(t):
-		return refuse("a client still presents it, last on %s", t.LastUsed)
+		return reject("a client still used it on %s", t.LastUsed)
 	case len(t.UsedBy) > 0 || len(t.PullSecrets) > 0:
 		return o.refuseUsed(t)
 	}
-	return Plan{Step: StepDo}
+	return Plan{Action: ActionApply}
 }
 
 func days(n int) string {

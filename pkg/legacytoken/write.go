@@ -18,7 +18,7 @@ import (
 const Owner client.FieldOwner = "ocm-legacy-tokens"
 
 // ErrChanged says that an object is not as it was when it was decided about.
-var ErrChanged = errors.New("it changed meanwhile; run the command again")
+var ErrChanged = errors.New("it changed during the command; run the command again")
 
 // Quarantine has the API server refuse a token from now on.
 func Quarantine(ctx context.Context, c client.Client, t *Token, now time.Time) error {

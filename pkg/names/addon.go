@@ -32,9 +32,8 @@ const (
 	// AnnotationAddOnLifecycle says who manages a ClusterManagementAddOn: absent
 	// or AddOnLifecycleManager means the add-on manager.
 	AnnotationAddOnLifecycle = "addon.open-cluster-management.io/lifecycle"
-	// AnnotationCopied lists, separated by commas, the annotations of an add-on
-	// that were copied from its cluster, so that they can be taken away again
-	// when the cluster loses them, and no others.
+	// AnnotationCopied lists, separated by commas, the annotations of an add-on that
+	// were copied from its cluster, and are removed when the cluster loses them.
 	AnnotationCopied = "applied.open-cluster-management.io/cluster-annotations"
 	// AddOnLifecycleManager is the value that means the add-on manager.
 	AddOnLifecycleManager = "addon-manager"
@@ -50,7 +49,7 @@ const (
 // See docs/reference/wire-contract.md#addon-versions.
 const ReservedNoDefaultConfig = "__reserved_no_default__"
 
-// Conditions of a ManagedClusterAddOn that its registration sets, beside those
+// Conditions of a ManagedClusterAddOn that its registration sets, in addition to those
 // in the API package. They are per driver, not per registration.
 const (
 	// ConditionTokenInfrastructureReady is set by the hub; its message names the
@@ -61,12 +60,12 @@ const (
 	ReasonTokenInfrastructureFailed   = "TokenInfrastructureApplyFailed"
 	// ReasonServiceAccountNotAllowed: the subject is none of AddOnServiceAccounts.
 	ReasonServiceAccountNotAllowed = "ServiceAccountNotAllowed"
-	// ReasonServiceAccountTaken: the subject's ServiceAccount is somebody else's.
+	// ReasonServiceAccountTaken: the subject's ServiceAccount has another owner.
 	ReasonServiceAccountTaken = "ServiceAccountTaken"
 	// ReasonClusterNotAccepted: the hub does not, or no longer, accept the cluster.
 	ReasonClusterNotAccepted = "ClusterNotAccepted"
-	// ReasonWaitingForSubject: the agent has taken its ServiceAccount out of the
-	// status and has not named another.
+	// ReasonWaitingForSubject: the agent has removed its ServiceAccount from the
+	// status and has not set another.
 	ReasonWaitingForSubject = "WaitingForSubject"
 	// ConditionAddOnTokenRefreshed is our name of the condition that the
 	// agent sets, ConditionTokenRefreshed upstream's; both are written, with
@@ -76,15 +75,15 @@ const (
 	ConditionTokenRefreshed      = "TokenRefreshed"
 	ReasonAddOnTokenRefreshed    = "AddonTokenRefreshed"
 	ReasonTokenCreationFailed    = "TokenCreationFailed"
-	// EventAddOnTokenRefreshed is the reason of the event that tells of a new token.
+	// EventAddOnTokenRefreshed is the reason of the event about a new token.
 	EventAddOnTokenRefreshed = "AddonTokenRefreshed"
 )
 
-// What the agent marks the Secrets with that it keeps for add-ons. They are
-// ours: upstream's have no marks, and are taken over when they are found.
+// Labels and annotations of the Secrets that the agent stores for add-ons. They are
+// ours: upstream's Secrets have none, and are adopted.
 const (
-	// LabelAddOnCredential holds the namespace of the agent, so that agents of
-	// several hubs on one cluster leave each other's Secrets alone.
+	// LabelAddOnCredential is the namespace of the agent, so that the agents of several
+	// hubs on one cluster do not change each other's Secrets.
 	LabelAddOnCredential = "registration.open-cluster-management.io/addon-credential-of"
 	// AnnotationCredentialAddOn holds the name of the add-on.
 	AnnotationCredentialAddOn = "registration.open-cluster-management.io/addon"
@@ -94,13 +93,13 @@ const (
 	// AnnotationCredentialRotation holds the value of AnnotationRotate that the
 	// credential answers.
 	AnnotationCredentialRotation = "registration.open-cluster-management.io/rotation"
-	// AnnotationCredentialPending, on a Secret with what must be remembered of
-	// a request, names the Secret, as namespace/name, that the credential is for.
+	// AnnotationCredentialPending, on a Secret with the pending data of a request,
+	// names the Secret, as namespace/name, that the credential is for.
 	AnnotationCredentialPending = "registration.open-cluster-management.io/pending-for"
 )
 
-// Reasons of the conditions in which the agent tells what an add-on's
-// registration waits for, beside the drivers' own.
+// Reasons of the conditions in which the agent reports what an add-on's registration
+// waits for, in addition to the drivers' own.
 const (
 	// ReasonAddOnDeclared waits for the hub to see the subject in the status.
 	ReasonAddOnDeclared = "SubjectDeclared"
@@ -108,21 +107,19 @@ const (
 	ReasonInstallNamespaceMissing = "InstallNamespaceMissing"
 	// ReasonSecretsUnknown says that the agent cannot see the Secrets on its cluster.
 	ReasonSecretsUnknown = "SecretsUnknown"
-	// ReasonSecretTaken says that somebody else, such as the agent of another
-	// hub, writes the Secret as well.
+	// ReasonSecretTaken: another writer, such as the agent of another hub, changes the
+	// Secret as well.
 	ReasonSecretTaken = "SecretTaken"
 	// ReasonHostedElsewhere says that the add-on's agent runs on a cluster that
 	// this agent does not write to.
 	ReasonHostedElsewhere = "HostedElsewhere"
-	// ReasonDriverUnavailable says that the registration asks for what this
-	// agent cannot do.
+	// ReasonDriverUnavailable: this agent does not support the registration.
 	ReasonDriverUnavailable = "RegistrationDriverUnavailable"
-	// EventAddOnCertificateRotated is the reason of the event that tells of a
-	// new certificate.
+	// EventAddOnCertificateRotated is the reason of the event about a new certificate.
 	EventAddOnCertificateRotated = "AddonCertificateRotated"
 )
 
-// Messages of an add-on's conditions, upstream's words.
+// Messages of an add-on's conditions, as in OCM.
 const (
 	MessageAddOnTokenRefreshed = "Addon token refreshed, expires at %s"
 	MessageTokenCreationFailed = "Failed to create token: %s"
@@ -146,8 +143,8 @@ const (
 // ClusterManagementAddOn whose placement asks for a rollout in steps.
 const ConditionRolloutStrategySupported = "RolloutStrategySupported"
 
-// Keys of an add-on's Secret beside those of a hub kubeconfig. Only KeyToken
-// is ever read to decide anything.
+// Keys of an add-on's Secret in addition to those of a hub kubeconfig. Decisions depend
+// on KeyToken only.
 const (
 	KeyToken              = "token"
 	KeyExpiration         = "expiration"
@@ -169,14 +166,14 @@ func AddOnSignerSecret(addOn, signer string) string {
 	return addOn + "-" + strings.ReplaceAll(signer, "/", "-") + signerSecretSuffix
 }
 
-// IsAddOnSecret reports whether a Secret's name is one of those in which an
-// add-on's credentials are kept.
+// IsAddOnSecret reports whether a Secret's name is one of those that store an add-on's
+// credentials.
 func IsAddOnSecret(addOn, secret string) bool {
 	return secret == AddOnHubKubeconfigSecret(addOn) ||
 		strings.HasPrefix(secret, addOn+"-") && strings.HasSuffix(secret, signerSecretSuffix)
 }
 
-// AddOnPendingSecret is the Secret in the agent's namespace that remembers a
+// AddOnPendingSecret is the Secret in the agent's namespace with the pending data of a
 // request for the credential in the given Secret of the install namespace.
 func AddOnPendingSecret(namespace, secret string) string {
 	sum := sha256.Sum256([]byte(namespace + "/" + secret))
@@ -235,8 +232,8 @@ func ParseServiceAccountUser(user string) (namespace, name string, ok bool) {
 	return namespace, name, true
 }
 
-// TokenServiceAccount is what the condition TokenInfrastructureReady tells
-// about the ServiceAccount that is ready, in its message.
+// TokenServiceAccount is the ServiceAccount in the message of the condition
+// TokenInfrastructureReady.
 type TokenServiceAccount struct {
 	Namespace string
 	Name      string
@@ -266,8 +263,8 @@ func ParseTokenServiceAccount(message string) (TokenServiceAccount, bool) {
 	return s, true
 }
 
-// CredentialConditions are the types of all conditions of a ManagedClusterAddOn
-// that report a credential, whatever its driver.
+// CredentialConditions are the types of the conditions of a ManagedClusterAddOn that
+// report a credential, of all drivers.
 func CredentialConditions() []string {
 	return []string{ConditionCertificateRotated, ConditionTokenRefreshed, ConditionAddOnTokenRefreshed}
 }

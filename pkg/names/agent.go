@@ -1,10 +1,9 @@
 package names
 
-// AgentIdentityConfigMap holds, in the agent namespace, the cluster and agent
-// names that an agent made up for itself, under KeyClusterName and
-// KeyAgentName, so that a restart keeps both and a lost Secret the cluster's.
-// The agent's own is there only until the credential is stored. It is ours:
-// upstream keeps them in the hub kubeconfig Secret alone.
+// AgentIdentityConfigMap has, in the agent namespace, the generated cluster and agent
+// names under KeyClusterName and KeyAgentName, so that both survive a restart, and the
+// cluster's the loss of the Secret. The agent's is removed when the credential is
+// stored. It is ours: upstream stores them in the hub kubeconfig Secret only.
 const AgentIdentityConfigMap = "registration-agent-identity"
 
 // AnnotationDetached names, on the hub kubeconfig Secret, the digest of the
@@ -12,9 +11,9 @@ const AgentIdentityConfigMap = "registration-agent-identity"
 // because the hub detached it on purpose. It is ours.
 const AnnotationDetached = "agent.open-cluster-management.io/detached"
 
-// The condition in which a Klusterlet tells how its connection to the hub is,
-// and its reasons. When it is True its reason is a bootstrap
-// reason and a hub reason with a comma between them.
+// The condition in which a Klusterlet reports its connection to the hub, and its
+// reasons. When it is True its reason is a bootstrap reason and a hub reason, separated
+// by a comma.
 // See docs/reference/wire-contract.md#hub-connection.
 const (
 	ConditionHubConnectionDegraded = "HubConnectionDegraded"
@@ -45,8 +44,7 @@ const (
 	EventManagedClusterCreated = "ManagedClusterCreated"
 )
 
-// Formats of messages that the agent writes into ManagedCluster conditions,
-// upstream's words.
+// Formats of messages that the agent writes into ManagedCluster conditions, as in OCM.
 // See docs/reference/wire-contract.md#certificate-condition.
 const (
 	MessageCertificateRotated   = "client certificate rotated starting from %s to %s"

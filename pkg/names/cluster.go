@@ -12,10 +12,10 @@ import (
 var ErrClusterName = errors.New("invalid cluster name")
 
 // ValidateClusterName reports whether name can name a ManagedCluster: a DNS
-// label, because the hub gives the cluster a namespace of that name. Names that
-// would make another meaning of what is built from them are refused as well:
-// "managed-clusters", whose group is every cluster's, "registration" and
-// "work", whose ClusterRole is one that all clusters share.
+// label, because the hub gives the cluster a namespace of that name. It rejects names
+// whose derived names have another meaning: "managed-clusters", whose group is every
+// cluster's, "registration" and "work", whose ClusterRole is one that all clusters
+// share.
 // See docs/reference/wire-contract.md#cluster-name.
 func ValidateClusterName(name string) error {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {

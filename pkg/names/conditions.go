@@ -37,10 +37,9 @@ const (
 	ReasonJoinedOnce           = "JoinedOnce"
 )
 
-// ConditionRegistrationGranted reports whether the hub has made what the identity
-// of a cluster depends on outside the hub's own API, such as a role of a cloud
-// provider. A cluster that registers with certificates has no such condition. It
-// is ours.
+// ConditionRegistrationGranted reports whether the objects outside the hub's API that
+// the identity of a cluster depends on, such as a role of a cloud provider, exist. A
+// cluster that registers with certificates has no such condition. It is ours.
 const ConditionRegistrationGranted = "RegistrationGranted"
 
 // Reasons of ConditionRegistrationGranted.
@@ -56,7 +55,7 @@ const (
 	ReasonInvalidRegistration = "InvalidRegistration"
 	ReasonRevoked             = "Revoked"
 	ReasonRevokeFailed        = "RevokeFailed"
-	// ReasonDriverNotEnabled: the driver that made a grant is not there to revoke it.
+	// ReasonDriverNotEnabled: the driver of a grant is not enabled to revoke it.
 	ReasonDriverNotEnabled = "DriverNotEnabled"
 )
 

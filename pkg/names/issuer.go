@@ -42,8 +42,8 @@ const IssuerProofPrefix = "urn:open-cluster-management:issuer-proof:"
 // and of one membership.
 func IssuerProofAudience(cluster, uid string) string { return IssuerProofPrefix + cluster + ":" + uid }
 
-// ConditionIssuerTrusted tells, on a ManagedCluster, whether the hub takes the
-// keys that the cluster publishes; a cluster that publishes none lacks it.
+// ConditionIssuerTrusted reports, on a ManagedCluster, whether the hub trusts the keys
+// that the cluster publishes; a cluster that publishes none lacks it.
 const (
 	ConditionIssuerTrusted = "IssuerTrusted"
 
@@ -61,14 +61,14 @@ const (
 	ReasonKeysInvalid = "KeysInvalid"
 )
 
-// ConditionIssuerPublished tells, on a Klusterlet, whether the agent publishes
-// the cluster's issuer; an agent that is not asked to leaves it out.
+// ConditionIssuerPublished reports, on a Klusterlet, whether the agent publishes the
+// cluster's issuer. It is absent if publishing is not enabled.
 const (
 	ConditionIssuerPublished = "IssuerPublished"
 
 	// ReasonIssuerPublished goes with True, the others with False.
 	ReasonIssuerPublished = "IssuerPublished"
-	// ReasonKeysNotServed: the cluster's API server shows its keys to nobody.
+	// ReasonKeysNotServed: the cluster's API server does not serve its keys.
 	ReasonKeysNotServed = "KeysNotServed"
 	// ReasonSelfTestFailed: the keys that the API server shows are not those
 	// that it signs with.
@@ -98,6 +98,6 @@ const (
 	TokenAuthorizerServingCertSecret = "token-authorizer-serving-cert"
 	// TokenAuthorizerSignerSecret holds the CA that signed it.
 	TokenAuthorizerSignerSecret = "token-authorizer-signer"
-	// TokenAuthorizerCAConfigMap tells proxies which CAs to trust, under KeyCABundle.
+	// TokenAuthorizerCAConfigMap has the CAs that proxies trust, under KeyCABundle.
 	TokenAuthorizerCAConfigMap = "token-authorizer-ca"
 )

@@ -54,8 +54,8 @@ const (
 	// AnnotationLeft, on a ManagedCluster, says that the cluster itself withdrew
 	// the hub's acceptance: its agent and credential are gone. It is ours.
 	AnnotationLeft = AnnotationAgentPrefix + "left"
-	// AnnotationClusterID, on a ManagedCluster, is what identifies the cluster
-	// itself, whatever name it joined under. It is ours.
+	// AnnotationClusterID, on a ManagedCluster, identifies the cluster independent of
+	// its name on the hub. It is ours.
 	AnnotationClusterID = AnnotationAgentPrefix + "cluster-id"
 	// AnnotationManagedClusterARN names the EKS cluster that registers with the
 	// awsirsa driver, AnnotationManagedClusterRoleSuffix the end of the names of
@@ -70,11 +70,11 @@ const (
 	// AnnotationAWSRole, on a ServiceAccount, is the IAM role that its pods get on
 	// EKS (IAM roles for service accounts).
 	AnnotationAWSRole = "eks.amazonaws.com/role-arn"
-	// AnnotationHubServer, on a ClusterManager, is the URL under which managed
-	// clusters reach the hub, where that is not the one in the kubeconfig of
-	// whoever prints a join command. It is ours.
+	// AnnotationHubServer, on a ClusterManager, is the URL under which managed clusters
+	// reach the hub, if it differs from the one in the administrator's kubeconfig. It
+	// is ours.
 	AnnotationHubServer = "open-cluster-management.io/hub-apiserver"
-	// AnnotationSkipClockSync keeps the hub from judging a cluster's clock.
+	// AnnotationSkipClockSync disables the check of a cluster's clock.
 	AnnotationSkipClockSync = "registration.open-cluster-management.io/skip-clock-sync-check"
 	// AnnotationCleanupPriority orders deletion in a cluster namespace, 0 to 100, lowest first.
 	AnnotationCleanupPriority = "open-cluster-management.io/cleanup-priority"
@@ -89,15 +89,15 @@ const (
 	// by local clusters only.
 	AnnotationSharedMachine = "open-cluster-management.io/shared-machine"
 	// AnnotationForceDetach, set to "true" on a ManagedCluster that is being
-	// deleted, tells the hub that its agent is gone for ever: finalizers that
-	// wait for the agent are removed. It is ours; upstream has no force path.
+	// deleted, declares its agent gone: the hub removes finalizers that wait for the
+	// agent. It is ours; upstream has no force path.
 	AnnotationForceDetach = "open-cluster-management.io/force-detach"
 	// AnnotationAbandonGrants, set to "true" on a ManagedCluster that is being
-	// deleted, lets it go although what its registration driver granted cannot be
-	// revoked; an administrator removes that by hand. It is ours.
+	// deleted, allows its deletion although the grants of its registration driver
+	// cannot be revoked; an administrator removes them manually. It is ours.
 	AnnotationAbandonGrants = "open-cluster-management.io/abandon-grants"
-	// AnnotationGrantedBy, on the record of a grant, names the person who made it
-	// with credentials of the outside service that the hub does not have. It is ours.
+	// AnnotationGrantedBy, on the record of a grant, names the user who made it with
+	// credentials for the external service that the hub lacks. It is ours.
 	AnnotationGrantedBy = "open-cluster-management.io/granted-by"
 	// AnnotationAcceptedAgent and AnnotationAcceptedAgentAt, on the bindings of
 	// an accepted cluster, name the agent that they are for and the RFC 3339
@@ -107,8 +107,8 @@ const (
 )
 
 // RegistrationAnnotations are the annotations of a ManagedCluster by which a
-// registration driver decides who the cluster is. Admission keeps them as they
-// are while the hub accepts the cluster, whoever wants to change them.
+// registration driver identifies the cluster. Admission rejects changes by any user
+// while the hub accepts the cluster.
 func RegistrationAnnotations() []string {
 	return []string{
 		AnnotationManagedClusterARN, AnnotationManagedClusterRoleSuffix,
@@ -129,8 +129,8 @@ func SameRegistration(a, b map[string]string) bool {
 // Finalizers.
 // See docs/reference/wire-contract.md#finalizers.
 const (
-	// FinalizerGrants holds a ManagedCluster until what its registration driver
-	// granted outside the hub's API is revoked. It is ours.
+	// FinalizerGrants retains a ManagedCluster until the grants of its registration
+	// driver outside the hub's API are revoked. It is ours.
 	FinalizerGrants = "cluster.open-cluster-management.io/registration-grants"
 
 	FinalizerRegistration        = "cluster.open-cluster-management.io/api-resource-cleanup"

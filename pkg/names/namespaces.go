@@ -116,8 +116,8 @@ const (
 	AppRegistrationAgent = "klusterlet-registration-agent"
 )
 
-// ClusterInfoNamespace and ClusterInfoConfigMap locate the public ConfigMap
-// that tells a cluster's own API server address and CA.
+// ClusterInfoNamespace and ClusterInfoConfigMap locate the public ConfigMap with the
+// address and the CA of a cluster's API server.
 // See docs/reference/wire-contract.md#cluster-info.
 const (
 	ClusterInfoNamespace = "kube-public"

@@ -11,8 +11,8 @@ import (
 // Image pull secrets.
 const (
 	// AnnotationPullSecret, on a ServiceAccount or on a namespace, is "true" or
-	// "false": whether a pull secret is kept for it. A ServiceAccount's own
-	// annotation overrides that of its namespace.
+	// "false": whether it gets a pull secret. A ServiceAccount's own annotation
+	// overrides that of its namespace.
 	AnnotationPullSecret = "imagepull.open-cluster-management.io/pull-secret"
 	// AnnotationPullSecretAccount, on a pull secret, names its ServiceAccount.
 	AnnotationPullSecretAccount = "imagepull.open-cluster-management.io/service-account"

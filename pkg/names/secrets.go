@@ -25,7 +25,7 @@ const (
 	// AddOnWebhookServingCertSecret holds the certificate of the webhook that
 	// converts add-ons.
 	AddOnWebhookServingCertSecret = "addon-webhook-serving-cert"
-	// CABundleConfigMap tells everybody which CAs to trust, under KeyCABundle.
+	// CABundleConfigMap has the CAs to trust, under KeyCABundle.
 	CABundleConfigMap = "ca-bundle-configmap"
 	KeyCABundle       = "ca-bundle.crt"
 )
@@ -56,9 +56,10 @@ const (
 	BootstrapKubeconfigUser = "bootstrap"
 )
 
-// Join tokens. Each is bound to a Secret in OperatorNamespace that holds no
-// token: the API server refuses a bound token whose Secret is gone, so deleting
-// the Secret revokes the token. They are ours: upstream tokens cannot be listed.
+// Bootstrap tokens that "get token" prints. Each is bound to a Secret in
+// OperatorNamespace, which does not contain the token: the API server rejects a bound
+// token whose Secret is gone, so deleting the Secret revokes the token. They are ours:
+// upstream's tokens cannot be listed.
 const (
 	// SecretTypeJoinToken is the type of those Secrets.
 	SecretTypeJoinToken = "open-cluster-management.io/join-token"
@@ -70,6 +71,6 @@ const (
 	AnnotationTokenExpires = "open-cluster-management.io/token-expires-at"
 )
 
-// CredentialKeys are the keys of a kubeconfig Secret that hold the credential
-// itself, whatever its driver: files that the kubeconfig next to them refers to.
+// CredentialKeys are the keys of a kubeconfig Secret for the credentials of all
+// drivers, the files that its kubeconfig refers to.
 func CredentialKeys() []string { return []string{KeyTLSCert, KeyTLSKey, KeyToken} }

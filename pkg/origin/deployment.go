@@ -36,10 +36,10 @@ func theirPrograms() []string {
 	return []string{"/" + theirOperator, "/registration", "/work", "/placement", "/addon", "/server"}
 }
 
-// makerOf tells who made a Deployment. A container of ours decides: a container
-// of OCM beside it is what an earlier takeover left. The annotation that our
-// operators stamp counts last, because an upstream operator that takes an
-// object back keeps it.
+// makerOf returns who created a Deployment. A container of this project decides, also
+// next to a container of OCM, which an earlier takeover left. The annotation of this
+// project's operators counts last, because an upstream operator that takes over an
+// object retains it.
 func makerOf(d *appsv1.Deployment) maker {
 	made := unknown
 	if stamped(d.Annotations) {

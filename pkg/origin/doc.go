@@ -3,8 +3,8 @@
 // distribution. Its resources, namespaces, Deployments and labels have the same
 // names as ours, so installing over it would break it.
 //
-// It decides by what the Deployments run, because names and labels are shared,
-// and copies of our manifests may lack every mark: a container that runs a role
-// of our binary is ours, whoever applied it. It reads only, and never from a
-// cache, whose selectors may hide what it looks for.
+// It decides by the containers of Deployments, because names and labels are shared,
+// and copies of our manifests may lack every annotation: a container that runs a role
+// of our binary is ours, regardless of who applied it. It only reads, and never from a
+// cache, whose selectors may hide objects.
 package origin

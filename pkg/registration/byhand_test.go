@@ -82,7 +82,7 @@ func TestAcceptWithOwnCredentials(t *testing.T) {
 	ends(admin, 0, "AWS identity granted with your credentials, "+user, append(accept, "--wait", "--timeout=90s")...)
 	f.awaitRunning(t)
 	f.awaitReason(t, names.ReasonGrantedByHand)
-	ends(nil, 0, user+" granted the identity "+f.pair.Identifier()+" of the cluster; the hub itself cannot look after it", "accept", cluster)
+	ends(nil, 0, user+" granted the identity "+f.pair.Identifier()+"; the hub can neither verify nor repair the grant", "accept", cluster)
 
 	// Somebody removes the role, and the next run makes it again.
 	f.account.RemoveRole(f.pair.HubRole().String())

@@ -1,5 +1,5 @@
-// Package registration_test joins the two sides of registration, which never
-// import each other, on real control planes.
+// Package registration_test tests agents and hub together, which never import each
+// other, on real control planes.
 package registration_test
 
 import (
@@ -193,7 +193,7 @@ func TestLifeWithoutCertificate(t *testing.T) {
 	f.awaitCondition(t, names.ConditionRegistrationGranted, metav1.ConditionFalse)
 	f.awaitReport(t, agent.Registered, "no entry for this identity")
 	// The service works again.
-	outside.Mend(id)
+	outside.Repair(id)
 	f.awaitReport(t, agent.Running, "")
 	f.awaitCondition(t, clusterv1.ManagedClusterConditionJoined, metav1.ConditionTrue)
 	since := f.lastSeen(t)

@@ -80,7 +80,7 @@ func (r Rules) signer(now time.Time, stored KeyPair, plan *Plan) (pair, error) {
 		facts.Validity = validity(ca.cert)
 		facts.RenewAt = renewAt(ca.cert)
 	}
-	need, due := credential.Due().Judge(facts, now)
+	need, due := credential.Due().Evaluate(facts, now)
 	if !due {
 		plan.requeue(facts.RenewAt)
 		return ca, nil
@@ -141,7 +141,7 @@ func (r Rules) serving(now time.Time, s State, signer pair, known bundle, plan *
 		facts.Validity = validity(current.cert)
 		facts.RenewAt = renewAt(current.cert)
 	}
-	need, due := credential.Due().Judge(facts, now)
+	need, due := credential.Due().Evaluate(facts, now)
 	if !due && current.cert.CheckSignatureFrom(signer.cert) != nil {
 		need, due = credential.Need{Reason: credential.NearExpiry, Message: "the CA is a new one"}, true
 	}
@@ -149,7 +149,7 @@ func (r Rules) serving(now time.Time, s State, signer pair, known bundle, plan *
 		plan.requeue(facts.RenewAt)
 		return nil
 	}
-	_, useless := credential.Unusable().Judge(facts, now)
+	_, useless := credential.Unusable().Evaluate(facts, now)
 	if ready := r.mayIssue(now, s, signer.cert); !useless && now.Before(ready) {
 		plan.requeue(ready)
 		return nil

@@ -1,5 +1,5 @@
 // Package agent is the add-on's part on a managed cluster. It writes a
-// heartbeat to the hub, in the ConfigMap of the add-on's name in the cluster's
+// heartbeat to the hub, in the ConfigMap of Name of the add-on in the cluster's
 // namespace, and keeps the lease on its own cluster that makes the add-on
 // Available.
 //
@@ -35,14 +35,14 @@ type Options struct {
 	AddOn         string
 	// Namespace is where the add-on is installed, and where its lease is.
 	Namespace string
-	// Interval is the time between two heartbeats.
+	// Interval is Interval between two heartbeats.
 	Interval time.Duration
 }
 
 // Run sends heartbeats until ctx ends.
 func Run(ctx context.Context, options Options) error {
 	if options.Namespace == "" {
-		return errors.New("where does this agent run? Set --namespace or the environment variable POD_NAMESPACE")
+		return errors.New("the namespace is required; set --namespace or the environment variable POD_NAMESPACE")
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", options.Kubeconfig)
 	if err != nil {

@@ -43,7 +43,7 @@ func (c *connection) client(ctx context.Context) (kubernetes.Interface, error) {
 	}
 	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("asking the hub who we are: %w", err)
+		return nil, fmt.Errorf("review the identity on the hub: %w", err)
 	}
 	c.current, c.read, c.user, c.kind = client, read, review.Status.UserInfo.Username, "certificate"
 	if config.BearerToken != "" {
@@ -53,9 +53,8 @@ func (c *connection) client(ctx context.Context) (kubernetes.Interface, error) {
 	return c.current, nil
 }
 
-// load reads a kubeconfig and the files beside it that it names, so that no
-// cache between here and the server holds an older credential. It also returns
-// all that it read in one piece, to be compared.
+// load reads a kubeconfig and the files that it names, so that no cache has an older
+// credential. It also returns the contents of all of them, for comparison.
 func load(path string) (*rest.Config, []byte, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {

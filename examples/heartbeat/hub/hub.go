@@ -45,7 +45,7 @@ type Options struct {
 	ClusterRole string
 	// Image runs the agents. Nothing is deployed without it.
 	Image string
-	// Interval is the time between two heartbeats.
+	// Interval is Interval between two heartbeats.
 	Interval time.Duration
 }
 
@@ -93,8 +93,8 @@ func (a *addOn) GetAgentAddonOptions() agent.AgentAddonOptions {
 	}
 }
 
-// bind lets the subject in the status, whoever it is, use the ClusterRole in
-// the cluster's namespace. The framework calls it again when the subject changes.
+// bind binds the subject in the status to the ClusterRole in the cluster's namespace.
+// The framework calls it again when the subject changes.
 func (a *addOn) bind(ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn) error {
 	subjects := utils.BuildSubjectsFromRegistration(addon, certificatesv1.KubeAPIServerClientSignerName)
 	if len(subjects) == 0 {

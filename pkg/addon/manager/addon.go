@@ -53,9 +53,9 @@ func (a *AddOn) reconcile(ctx context.Context, req ctrl.Request) error {
 	return a.configure(ctx, addOn, cma)
 }
 
-// own sets what an add-on has from its ClusterManagementAddOn and its cluster.
-// An add-on that somebody made by hand is owned, so that it goes with the
-// ClusterManagementAddOn, but not controlled: no placement takes it away.
+// own sets the fields of an add-on from its ClusterManagementAddOn and its cluster. An
+// add-on that a user created is owned, so that it is deleted with the
+// ClusterManagementAddOn, but not controlled: no placement deletes it.
 func (a *AddOn) own(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.ClusterManagementAddOn) error {
 	fields := map[string]any{}
 	if owners, changed := owned(addOn.OwnerReferences, cma); changed {
@@ -249,14 +249,14 @@ func references(addOn *addonv1beta1.ManagedClusterAddOn, configs []config) []add
 	return want
 }
 
-// configured is the condition that tells how far the configurations are.
+// configured returns the condition that reports the state of the configurations.
 func configured(configs []config, unsupported []addonv1beta1.AddOnConfig) metav1.Condition {
 	condition := metav1.Condition{Type: addonv1beta1.ManagedClusterAddOnConditionConfigured, Status: metav1.ConditionFalse}
 	var missing []string
 	for _, c := range configs {
 		if isTemplate(c.kind) {
 			condition.Reason = names.ReasonAddOnTemplateUnsupported
-			condition.Message = "This version of the add-on manager does not make add-ons from templates, so nothing is made from " + describe(c.kind, c.referent)
+			condition.Message = "This version of the add-on manager does not support AddOnTemplates and ignores " + describe(c.kind, c.referent)
 			return condition
 		}
 		if c.hash == "" {
@@ -266,11 +266,11 @@ func configured(configs []config, unsupported []addonv1beta1.AddOnConfig) metav1
 	switch {
 	case len(unsupported) > 0:
 		condition.Reason = names.ReasonConfigurationUnsupported
-		condition.Message = fmt.Sprintf("The add-on does not support %s in spec.configs (see status.supportedConfigs): it is ignored",
+		condition.Message = fmt.Sprintf("The add-on does not support %s in spec.configs (see status.supportedConfigs); it is ignored",
 			describe(unsupported[0].ConfigGroupResource, unsupported[0].ConfigReferent))
 	case len(missing) > 0:
 		condition.Reason = names.ReasonConfigurationsNotConfigured
-		condition.Message = fmt.Sprintf("Waiting for %s: it does not exist, or the add-on's own manager has not looked at it yet", strings.Join(missing, ", "))
+		condition.Message = fmt.Sprintf("Waiting for %s: it does not exist, or the add-on's own manager has not processed it yet", strings.Join(missing, ", "))
 	default:
 		condition.Status = metav1.ConditionTrue
 		condition.Reason, condition.Message = names.ReasonConfigurationsConfigured, "Configurations configured"

@@ -31,7 +31,7 @@ type kind = addonv1beta1.ConfigGroupResource
 type config struct {
 	kind     kind
 	referent addonv1beta1.ConfigReferent
-	// hash is empty while nobody has computed it.
+	// hash is empty until it is computed.
 	hash string
 	// generation is 0 where the add-on's own manager observes it.
 	generation int64
@@ -158,9 +158,8 @@ func placements(cma *addonv1beta1.ClusterManagementAddOn) []addonv1beta1.Placeme
 	return cma.Spec.InstallStrategy.Placements
 }
 
-// decided returns the clusters that were chosen for a placement. It reports
-// false while nobody has decided: even a placement that chooses no cluster has a
-// decision, an empty one.
+// decided returns the clusters that were chosen for a placement. It returns false
+// before the first decision: a placement that chooses no cluster has an empty one.
 func decided(ctx context.Context, reader client.Reader, ref addonv1beta1.PlacementRef) (clusters []string, ok bool, err error) {
 	var decisions clusterv1beta1.PlacementDecisionList
 	err = reader.List(ctx, &decisions, client.UnsafeDisableDeepCopy, client.InNamespace(ref.Namespace),

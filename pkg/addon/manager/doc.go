@@ -1,17 +1,15 @@
-// Package manager installs add-ons where the placements of their
-// ClusterManagementAddOn say, owns the add-ons that have one, and tells each
-// which configurations it has. It acts for every
-// ClusterManagementAddOn that does not opt out by the annotation
-// names.AnnotationAddOnLifecycle.
+// Package manager installs add-ons on the clusters that the placements of their
+// ClusterManagementAddOn choose, owns the add-ons that have one, and sets their
+// configurations. It acts for every ClusterManagementAddOn that does not opt out with
+// the annotation names.AnnotationAddOnLifecycle.
 //
-// It owns the owner reference of ManagedClusterAddOns, status.configReferences
-// and the condition Configured there, and the whole status of
-// ClusterManagementAddOns. It reads PlacementDecisions and decides nothing about
-// clusters itself; it never deletes an add-on that somebody made by hand, and
-// none while a placement has not been decided; and it knows no AddOnTemplates,
-// which it says in the condition.
+// It owns the owner reference of ManagedClusterAddOns, their status.configReferences
+// and condition Configured, and the whole status of ClusterManagementAddOns. It reads
+// PlacementDecisions and never chooses clusters itself; it never deletes an add-on that
+// a user created, nor any before a placement is decided. It does not support
+// AddOnTemplates, and reports that in the condition.
 //
-// Two reconcilers share the work. Fleet looks at a ClusterManagementAddOn and
-// the clusters that should have it, AddOn at one ManagedClusterAddOn; they meet
-// in the status of the first.
+// Of its two reconcilers, Fleet reconciles a ClusterManagementAddOn and its clusters,
+// AddOn one ManagedClusterAddOn; they interact through the status of the first. They
+// are tested in pkg/addon.
 package manager

@@ -125,7 +125,7 @@ func (f *Fleet) progression(ctx context.Context, cma *addonv1beta1.ClusterManage
 		before = cma.Status.InstallProgressions[i]
 		want.Conditions = slices.Clone(before.Conditions)
 	}
-	f.judgeRollout(&want, strategy)
+	f.evaluateRollout(&want, strategy)
 	configs := override(defaults(cma), strategy.Configs)
 	if err := resolve(ctx, f.Configs, configs, knownInstall(before)); err != nil {
 		return want, err
@@ -141,8 +141,8 @@ func (f *Fleet) progression(ctx context.Context, cma *addonv1beta1.ClusterManage
 	return want, nil
 }
 
-// judgeRollout says so when a placement asks for a rollout in steps.
-func (f *Fleet) judgeRollout(progression *addonv1beta1.InstallProgression, strategy addonv1beta1.PlacementStrategy) {
+// evaluateRollout says so when a placement asks for a rollout in steps.
+func (f *Fleet) evaluateRollout(progression *addonv1beta1.InstallProgression, strategy addonv1beta1.PlacementStrategy) {
 	kind := strategy.RolloutStrategy.Type
 	if kind == "" || kind == clusterv1alpha1.All {
 		apimeta.RemoveStatusCondition(&progression.Conditions, names.ConditionRolloutStrategySupported)
@@ -150,7 +150,7 @@ func (f *Fleet) judgeRollout(progression *addonv1beta1.InstallProgression, strat
 	}
 	apimeta.SetStatusCondition(&progression.Conditions, metav1.Condition{
 		Type: names.ConditionRolloutStrategySupported, Status: metav1.ConditionFalse, Reason: "OnlyAll",
-		Message:            fmt.Sprintf("This version knows no rollout in steps: a change of the configuration reaches all clusters at once, not by %s", kind),
+		Message:            fmt.Sprintf("This version does not support rollouts in steps; a change of the configuration is rolled out to all clusters at once, not by %s", kind),
 		LastTransitionTime: metav1.NewTime(f.Clock.Now()),
 	})
 }
@@ -237,8 +237,7 @@ func (f *Fleet) surplus(ctx context.Context, addOn client.Object) bool {
 	return err == nil && complete && !required.Has(addOn.GetNamespace())
 }
 
-// each does something about all items, several at a time, and goes on where it
-// fails for one.
+// each calls do for all items, several at a time, and continues after a failure.
 func each[T any](ctx context.Context, items []T, do func(T) error) error {
 	errs := make([]error, len(items))
 	workqueue.ParallelizeUntil(ctx, installers, len(items), func(i int) { errs[i] = do(items[i]) })

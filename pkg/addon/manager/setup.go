@@ -135,7 +135,7 @@ func concerns(e event.UpdateEvent) bool {
 		said != nil && !equality.Semantic.DeepEqual(said, apimeta.FindStatusCondition(after.Status.Conditions, kind))
 }
 
-// disowned reports whether somebody took an owner away.
+// disowned reports whether an owner was removed.
 func disowned(before, after client.Object) bool {
 	return slices.ContainsFunc(before.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
 		return !slices.ContainsFunc(after.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner.UID })

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Metrics tells how much of the token infrastructure is ready, and what is not.
+// Metrics reports how much of the token infrastructure is ready, and what is not.
 type Metrics struct {
 	ready    prometheus.Gauge
 	notReady *prometheus.GaugeVec
@@ -23,7 +23,7 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		ready: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "ocm_addon_token_infrastructure_ready",
-			Help: "The number of add-ons whose token infrastructure is ready.",
+			Help: "Number of add-ons whose token infrastructure is ready.",
 		}),
 		notReady: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ocm_addon_token_infrastructure_not_ready",

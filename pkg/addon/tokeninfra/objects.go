@@ -19,7 +19,7 @@ import (
 )
 
 // errTaken is about a ServiceAccount that is not the add-on's to use.
-var errTaken = errors.New("belongs to somebody else")
+var errTaken = errors.New("has another owner")
 
 // labels are what everything made for an add-on carries.
 func labels(addOn string) map[string]string {
@@ -64,12 +64,12 @@ func (r *Reconciler) ensureAccount(ctx context.Context, addOn types.NamespacedNa
 	}
 	switch other := live.Labels[names.LabelAddOnTokenName]; {
 	case !owns(addOn.Name, live) && live.Labels[names.LabelTokenInfrastructure] == "true" && other != "":
-		return "", fmt.Errorf("the ServiceAccount %s %w: the add-on %s has this identity; rename one of the two add-ons", key, errTaken, other)
+		return "", fmt.Errorf("ServiceAccount %s %w: it is the identity of add-on %s; rename one of the two add-ons", key, errTaken, other)
 	case !owns(addOn.Name, live):
-		return "", fmt.Errorf("the ServiceAccount %s %w, because it lacks the labels %s=%s and %s=true: delete it, or set these labels to give the add-on what it may do",
+		return "", fmt.Errorf("ServiceAccount %s %w, because it lacks the labels %s=%s and %s=true; delete it, or set these labels to give the add-on its permissions",
 			key, errTaken, names.LabelAddOnTokenName, addOn.Name, names.LabelTokenInfrastructure)
 	case live.DeletionTimestamp != nil:
-		return "", fmt.Errorf("the ServiceAccount %s is being deleted: it is made again when it is gone", key)
+		return "", fmt.Errorf("ServiceAccount %s is being deleted; it is recreated when it is gone", key)
 	}
 	return live.UID, nil
 }

@@ -26,8 +26,7 @@ import (
 // Owner is the field manager of everything this controller writes.
 const Owner client.FieldOwner = "ocm.tokeninfra"
 
-// takenDelay is how long an add-on whose identity is somebody else's waits
-// before it looks again.
+// takenDelay is the retry interval of an add-on whose ServiceAccount has another owner.
 const takenDelay = time.Minute
 
 // Reconciler keeps the token infrastructure of add-ons.
@@ -39,7 +38,7 @@ type Reconciler struct {
 	Live client.Reader
 	// Clock dates conditions.
 	Clock clock.PassiveClock
-	// Events tells users what changed; that all is well is told by the condition.
+	// Events records events about changes; the condition reports the state.
 	Events events.EventRecorder
 	// Metrics counts what is ready and what is not.
 	Metrics *Metrics
@@ -69,30 +68,30 @@ func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) er
 	} else if err != nil {
 		return err
 	}
-	v := judge(addOn, cluster)
+	v := decide(addOn, cluster)
 	switch v.action {
 	case build:
 		return r.build(ctx, addOn, v.account)
 	case remove:
 		return r.remove(ctx, addOn, v.condition)
-	case keep:
+	case retain:
 	}
 	if v.condition == nil {
 		r.Metrics.observe(key, condition(addOn))
 		return nil
 	}
-	return r.say(ctx, addOn, *v.condition)
+	return r.report(ctx, addOn, *v.condition)
 }
 
-// build makes what is missing, tells the agent, and only then takes away what
-// an earlier choice of the agent left.
+// build creates missing objects, sets the condition, and then deletes the objects of an
+// earlier choice of the agent.
 func (r *Reconciler) build(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, account string) error {
 	key := client.ObjectKeyFromObject(addOn)
 	uid, err := r.ensure(ctx, key, account)
 	if err != nil {
 		return r.failed(ctx, addOn, err)
 	}
-	err = r.say(ctx, addOn, ready(names.TokenServiceAccount{Namespace: addOn.Namespace, Name: account, UID: string(uid)}))
+	err = r.report(ctx, addOn, ready(names.TokenServiceAccount{Namespace: addOn.Namespace, Name: account, UID: string(uid)}))
 	if err != nil {
 		return err
 	}
@@ -130,7 +129,7 @@ func (r *Reconciler) failed(ctx context.Context, addOn *addonv1beta1.ManagedClus
 	if errors.Is(err, errTaken) {
 		reason = names.ReasonServiceAccountTaken
 	}
-	if sayErr := r.say(ctx, addOn, *notReady(reason, "Failed to apply token infrastructure: %v", err)); sayErr != nil {
+	if sayErr := r.report(ctx, addOn, *notReady(reason, "Failed to apply token infrastructure: %v", err)); sayErr != nil {
 		return sayErr
 	}
 	return err
@@ -139,8 +138,8 @@ func (r *Reconciler) failed(ctx context.Context, addOn *addonv1beta1.ManagedClus
 // remove takes everything away and then says so, or says nothing any more.
 func (r *Reconciler) remove(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, why *metav1.Condition) error {
 	before := condition(addOn)
-	// The condition is told last and taken away last: where it still speaks of
-	// an identity, the cache may not know yet what was made.
+	// The condition is set last and removed last: while it names an identity, the cache
+	// may lack objects.
 	reader := r.Live
 	if before == nil || why != nil && before.Reason == why.Reason {
 		reader = r.Client
@@ -149,14 +148,14 @@ func (r *Reconciler) remove(ctx context.Context, addOn *addonv1beta1.ManagedClus
 		return err
 	}
 	if why != nil {
-		return r.say(ctx, addOn, *why)
+		return r.report(ctx, addOn, *why)
 	}
 	r.Metrics.forget(client.ObjectKeyFromObject(addOn))
 	return addonpatch.RemoveCondition(ctx, r.Client, Owner, addOn, names.ConditionTokenInfrastructureReady)
 }
 
-// clear deletes the objects of an add-on that reader knows. What the cache
-// learns of later, it tells as an event.
+// clear deletes the objects of an add-on that reader has. Objects that appear in the
+// cache later trigger a reconciliation.
 func (r *Reconciler) clear(ctx context.Context, key types.NamespacedName, reader client.Reader) error {
 	objects, err := made(ctx, reader, key)
 	if err != nil {
@@ -170,9 +169,9 @@ func (r *Reconciler) clear(ctx context.Context, key types.NamespacedName, reader
 	return nil
 }
 
-// say sets the condition, and makes an event of a change that needs somebody
-// to act or explains why an add-on gets a new token.
-func (r *Reconciler) say(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, condition metav1.Condition) error {
+// report sets the condition, and records an event about a change that needs an action
+// of a user or explains why an add-on gets a new token.
+func (r *Reconciler) report(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, condition metav1.Condition) error {
 	before := apimeta.FindStatusCondition(addOn.Status.Conditions, condition.Type)
 	r.Metrics.observe(client.ObjectKeyFromObject(addOn), &condition)
 	changed, err := addonpatch.SetCondition(ctx, r.Client, Owner, addOn, r.Clock.Now(), condition)
@@ -213,6 +212,6 @@ func (r *Reconciler) expected(ctx context.Context, object client.Object) bool {
 	if failed := condition(&addOn); failed != nil && failed.Status != metav1.ConditionTrue {
 		return false
 	}
-	v := judge(&addOn, &cluster)
+	v := decide(&addOn, &cluster)
 	return v.action == build && slices.Contains([]string{v.account, names.AddOnTokenRole(key.Name)}, object.GetName())
 }

@@ -86,7 +86,7 @@ func (o *listOptions) columns() []cli.Column[*legacytoken.Token] {
 		{Header: "serviceaccount", Value: func(t row) string { return t.ServiceAccount }},
 		{Header: "age", Value: func(t row) string { return duration.ShortHumanDuration(max(now.Sub(t.Created), 0)) }},
 		{Header: "last used", Value: func(t row) string { return t.LastUsed }},
-		{Header: "verdict", Value: func(t row) string { return string(t.Verdict) }},
+		{Header: "verdict", Value: func(t row) string { return string(t.Assessment) }},
 		{Header: "evidence", Wide: true, Value: func(t row) string { return strings.Join(t.Evidence, "; ") }},
 	}
 }

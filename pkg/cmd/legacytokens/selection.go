@@ -25,7 +25,7 @@ type selection struct {
 	namespace string
 	anywhere  bool
 	labels    string
-	verdicts  []legacytoken.Verdict
+	verdicts  []legacytoken.Assessment
 	recent    days
 
 	// all is for commands that need names otherwise; names are what was typed.
@@ -42,7 +42,7 @@ func (s *selection) addTo(cmd *cobra.Command) {
 	flags.StringVarP(&s.namespace, "namespace", "n", "", "namespace to look into; empty means that of the kubeconfig context")
 	flags.BoolVarP(&s.anywhere, "all-namespaces", "A", false, "look into all namespaces")
 	flags.StringVarP(&s.labels, "selector", "l", "", "select Secrets by their labels")
-	verdict := cli.NewEnumSlice(&s.verdicts, nil, legacytoken.Verdicts()...).AddTo(cmd, "verdict", "", "select tokens by their verdict, see list --help")
+	verdict := cli.NewEnumSlice(&s.verdicts, nil, legacytoken.Assessments()...).AddTo(cmd, "verdict", "", "select tokens by their verdict, see list --help")
 	verdict.Value = verdicts{verdict.Value}
 	flags.Var(&s.recent, "recent", "how many days ago a use counts as recent")
 	cmd.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
@@ -139,7 +139,7 @@ func (s *selection) gather(ctx context.Context) (*legacytoken.Inventory, error) 
 		return inventory, s.named(inventory)
 	}
 	if len(s.verdicts) > 0 {
-		inventory.Tokens = slices.DeleteFunc(inventory.Tokens, func(t *legacytoken.Token) bool { return !slices.Contains(s.verdicts, t.Verdict) })
+		inventory.Tokens = slices.DeleteFunc(inventory.Tokens, func(t *legacytoken.Token) bool { return !slices.Contains(s.verdicts, t.Assessment) })
 	}
 	return inventory, nil
 }

@@ -71,9 +71,9 @@ func (v *verb) run(ctx context.Context) error {
 			switch {
 			case err != nil:
 				return err
-			case step == legacytoken.StepDo:
+			case step == legacytoken.ActionApply:
 				done++
-			case step == legacytoken.StepRefuse:
+			case step == legacytoken.ActionReject:
 				refused++
 			}
 		}
@@ -82,13 +82,13 @@ func (v *verb) run(ctx context.Context) error {
 }
 
 // step does what is planned for one Secret, and says what came of it.
-func (v *verb) step(ctx context.Context, i item) (legacytoken.Step, error) {
-	step, reason := i.plan.Step, i.plan.Reason
-	if step == legacytoken.StepDo && v.env.Kube.DryRun() != cli.DryRunClient {
+func (v *verb) step(ctx context.Context, i item) (legacytoken.Action, error) {
+	step, reason := i.plan.Action, i.plan.Reason
+	if step == legacytoken.ActionApply && v.env.Kube.DryRun() != cli.DryRunClient {
 		err := i.act(ctx)
 		switch {
 		case errors.Is(err, legacytoken.ErrChanged), errors.Is(err, legacytoken.ErrOtherBackup):
-			step, reason = legacytoken.StepRefuse, err.Error()
+			step, reason = legacytoken.ActionReject, err.Error()
 		case err != nil && v.explain != nil:
 			return step, v.explain(err)
 		case err != nil:
@@ -96,12 +96,12 @@ func (v *verb) step(ctx context.Context, i item) (legacytoken.Step, error) {
 		}
 	}
 	switch step {
-	case legacytoken.StepDo:
+	case legacytoken.ActionApply:
 		_, err := fmt.Fprintf(v.env.Out, "secret %s %s%s\n", i.name, v.done, v.env.Kube.DryRunSuffix())
 		return step, err
-	case legacytoken.StepRefuse:
+	case legacytoken.ActionReject:
 		v.env.Say("%s", cli.Fold(fmt.Sprintf("secret %s not %s: %s", i.name, v.done, reason), "  "))
-	case legacytoken.StepNone:
+	case legacytoken.ActionNone:
 		if !v.all { // Those that were named are answered for.
 			_, err := fmt.Fprintf(v.env.Out, "secret %s unchanged: %s\n", i.name, reason)
 			return step, err

@@ -26,7 +26,7 @@ const (
 
 // renewal begins early enough that no request meets a token that may not be
 // handed out any more.
-func renewal() credential.Policy { return credential.Policy{Latest: 0.79, Spread: 0.09} }
+func renewal() credential.RenewalPolicy { return credential.RenewalPolicy{Latest: 0.79, Spread: 0.09} }
 
 // Exchanger mints tokens of the hub and keeps them. Its methods may be called
 // from any goroutine.

@@ -1,6 +1,8 @@
 package kubeconfig
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -63,6 +65,15 @@ func (h Hub) SameServer(other Hub) bool {
 		a.Server == b.Server && a.ProxyURL == b.ProxyURL &&
 		a.CertificateAuthority == b.CertificateAuthority &&
 		slices.Equal(a.CertificateAuthorityData, b.CertificateAuthorityData)
+}
+
+// Digest identifies the API server of h in stored data.
+func (h Hub) Digest() string {
+	digest := sha256.New()
+	for _, part := range []string{h.ClusterName, h.Cluster.Server, h.Cluster.ProxyURL, string(h.Cluster.CertificateAuthorityData)} {
+		_, _ = digest.Write([]byte(part + "\x00")) // A hash never fails to write.
+	}
+	return hex.EncodeToString(digest.Sum(nil)[:16])
 }
 
 // Encode returns the kubeconfig that leads to h's API server as user, with

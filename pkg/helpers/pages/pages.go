@@ -17,7 +17,7 @@ func Each[T client.Object](ctx context.Context, reader client.Reader, list clien
 	pages := pager.New(func(ctx context.Context, part metav1.ListOptions) (runtime.Object, error) {
 		page, ok := list.DeepCopyObject().(client.ObjectList)
 		if !ok {
-			return nil, fmt.Errorf("%T is no list", list)
+			return nil, fmt.Errorf("%T is not a list", list)
 		}
 		return page, reader.List(ctx, page, append(slices.Clone(options), client.Limit(part.Limit), client.Continue(part.Continue))...)
 	})

@@ -71,10 +71,10 @@ func pullSecret(secret *corev1.Secret, account metav1.OwnerReference, now time.T
 	if end := facts.Validity.NotAfter; end.Unix() > 0 {
 		p.Expires = new(end.UTC())
 	}
-	if need, due := credential.Due().Judge(facts, now); due {
+	if need, due := credential.Due().Evaluate(facts, now); due {
 		p.State, p.Message = string(need.Reason), need.Message
 	}
-	_, unusable := credential.Unusable().Judge(facts, now)
+	_, unusable := credential.Unusable().Evaluate(facts, now)
 	p.Usable = !unusable
 	return p
 }
@@ -84,7 +84,7 @@ func legacy(secret *corev1.Secret) PullSecret {
 	return PullSecret{
 		Namespace: secret.Namespace, Name: secret.Name, ServiceAccount: secret.Annotations[corev1.ServiceAccountNameKey],
 		Hosts: content.Of(secret).Hosts(), State: StateLegacy, Usable: true,
-		Message: "its token never expires; legacy-tokens migrate replaces it",
+		Message: "its token never expires; replace it with legacy-tokens migrate",
 	}
 }
 
@@ -100,7 +100,7 @@ func facts(s content.Summary, secret *corev1.Secret, account metav1.OwnerReferen
 	}
 	for _, token := range s.Tokens {
 		if f.Problem == nil && (token.AccountUID != string(account.UID) || token.SecretUID != string(secret.UID)) {
-			f.Problem = fmt.Errorf("%w: it is of another ServiceAccount or bound to another Secret", credential.ErrWrongIdentity)
+			f.Problem = fmt.Errorf("%w: the token is of another ServiceAccount or bound to another Secret", credential.ErrWrongIdentity)
 		}
 	}
 	if f.Problem == nil {

@@ -37,7 +37,7 @@ func Answer(in io.Reader, out io.Writer, username string, now time.Time) error {
 		return err
 	}
 	if err := json.NewEncoder(out).Encode(response); err != nil {
-		return fmt.Errorf("write the answer to the kubelet: %w", err)
+		return fmt.Errorf("write the response to the kubelet: %w", err)
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func read(in io.Reader) (kubeletv1.CredentialProviderRequest, error) {
 		return request, errors.New("the kubelet's request is not JSON of the expected form")
 	}
 	if want := kubeletv1.SchemeGroupVersion.String(); request.APIVersion != want || request.Kind != requestKind {
-		return request, fmt.Errorf("the request on stdin is not a %s of %s: have the kubelet run this program, with apiVersion: %s in its CredentialProviderConfig",
+		return request, fmt.Errorf("the request on stdin is not a %s of %s; the kubelet must run this program, with apiVersion: %s in its CredentialProviderConfig",
 			requestKind, want, want)
 	}
 	return request, nil
@@ -66,16 +66,16 @@ func read(in io.Reader) (kubeletv1.CredentialProviderRequest, error) {
 func respond(request kubeletv1.CredentialProviderRequest, username string, now time.Time) (*kubeletv1.CredentialProviderResponse, error) {
 	host, _, _ := strings.Cut(request.Image, "/")
 	if host == "" {
-		return nil, errors.New("the kubelet's request names no image")
+		return nil, errors.New("the kubelet's request has no image")
 	}
 	if request.ServiceAccountToken == "" {
-		return nil, errors.New("the kubelet's request has no ServiceAccount token: set tokenAttributes in its CredentialProviderConfig")
+		return nil, errors.New("the kubelet's request has no ServiceAccount token; set tokenAttributes in its CredentialProviderConfig")
 	}
 	var claims struct {
 		Expires int64 `json:"exp"`
 	}
 	if jwk.UnverifiedClaims(request.ServiceAccountToken, &claims) != nil || claims.Expires <= 0 {
-		return nil, errors.New("the kubelet's request has a ServiceAccount token that cannot be read")
+		return nil, errors.New("the ServiceAccount token in the kubelet's request is malformed")
 	}
 	return &kubeletv1.CredentialProviderResponse{
 		TypeMeta:      metav1.TypeMeta{APIVersion: request.APIVersion, Kind: responseKind},

@@ -72,10 +72,10 @@ func TestRefusedRequests(t *testing.T) {
 		"another form":  {"[" + good + "]", "is not JSON"},
 		"a version":     {strings.Replace(good, "/v1", "/v1beta1", 1), "apiVersion: credentialprovider.kubelet.k8s.io/v1"},
 		"a kind":        {strings.Replace(good, "Request", "Response", 1), "is not a CredentialProviderRequest"},
-		"no image":      {request("", secret), "names no image"},
+		"no image":      {request("", secret), "has no image"},
 		"no token":      {request("registry.example.com/app", ""), "set tokenAttributes"},
-		"another token": {request("registry.example.com/app", "secret-thing"), "cannot be read"},
-		"no expiry":     {request("registry.example.com/app", "eyJhbGciOiJSUzI1NiJ9.e30.secret-thing"), "cannot be read"},
+		"another token": {request("registry.example.com/app", "secret-thing"), "is malformed"},
+		"no expiry":     {request("registry.example.com/app", "eyJhbGciOiJSUzI1NiJ9.e30.secret-thing"), "is malformed"},
 		"too long":      {good + strings.Repeat(" ", 1<<20), "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -109,7 +109,7 @@ func (r *PullSecrets) deleteToken(ctx context.Context, token *metav1.PartialObje
 	if err := r.Client.Delete(ctx, of, client.Preconditions{UID: &token.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete the legacy token Secret %s: %w", client.ObjectKeyFromObject(token), err)
 	}
-	klog.FromContext(ctx).Info("Deleted the legacy token, whose pull secret was deleted", "token", klog.KObj(token))
+	klog.FromContext(ctx).Info("Deleted the legacy token because its pull secret was deleted", "token", klog.KObj(token))
 	return nil
 }
 
@@ -133,7 +133,7 @@ func (r *PullSecrets) follow(ctx context.Context, secret *corev1.Secret) error {
 	if err != nil {
 		return fmt.Errorf("delete the legacy pull secret %s, whose token is gone: %w", client.ObjectKeyFromObject(secret), err)
 	}
-	klog.FromContext(ctx).Info("Deleted the legacy pull secret, whose token was deleted")
+	klog.FromContext(ctx).Info("Deleted the legacy pull secret because its token was deleted")
 	return nil
 }
 

@@ -77,7 +77,7 @@ func releaseSure(ctx context.Context, c client.Client, secret *metav1.PartialObj
 	})
 }
 
-// release removes the finalizer of a Secret, whoever put it there.
+// release removes the finalizer of a Secret, regardless of who added it.
 func release(ctx context.Context, writer client.Writer, secret client.Object) error {
 	if !controllerutil.RemoveFinalizer(secret, names.OpenShiftLegacyToken) {
 		return nil

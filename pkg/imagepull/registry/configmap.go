@@ -73,11 +73,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	if invalid := r.Found.report(ctx, strings.FieldsFunc(found.Data[Key], separates)); invalid != nil {
-		r.warn(&found, ReasonHostsInvalid, fmt.Sprintf("%v; pull secrets keep the hosts from before", invalid))
+		r.warn(&found, ReasonHostsInvalid, fmt.Sprintf("%v; pull secrets retain the previous hosts", invalid))
 		return ctrl.Result{}, nil
 	}
 	if len(r.Hosts.List()) == 0 && !apierrors.IsNotFound(err) {
-		r.warn(&found, ReasonNoHosts, "There is no registry host, so no pull secret is written until this ConfigMap names one under the key "+Key)
+		r.warn(&found, ReasonNoHosts, "No registry host is configured, so no pull secret is written until this ConfigMap has one under the key "+Key)
 	}
 	return ctrl.Result{}, nil
 }

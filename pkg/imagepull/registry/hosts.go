@@ -70,7 +70,7 @@ func (s *Source) report(ctx context.Context, found []string) error {
 	now := s.hosts.List()
 	klog.FromContext(ctx).Info("Registry hosts changed", "hosts", now)
 	if len(now) == 0 {
-		klog.FromContext(ctx).Info("There is no registry host; no pull secret is written until there is one")
+		klog.FromContext(ctx).Info("No registry host is configured; no pull secret is written until there is one")
 	}
 	for _, call := range s.hosts.changed {
 		call()
@@ -78,7 +78,7 @@ func (s *Source) report(ctx context.Context, found []string) error {
 	return err
 }
 
-// update makes the list anew and reports whether that is a change.
+// update computes the list again and reports whether it changed.
 func (h *Hosts) update(s *Source, found []string) (changed bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -134,7 +134,7 @@ func merge(hosts []content.Host) ([]content.Host, error) {
 	hosts = slices.Compact(hosts)
 	for i := range len(hosts) - 1 {
 		if hosts[i].Name == hosts[i+1].Name {
-			return nil, fmt.Errorf("%s has two audiences, %q and %q: name it with one", hosts[i].Name, hosts[i].Audience, hosts[i+1].Audience)
+			return nil, fmt.Errorf("%s has two audiences, %q and %q; use one", hosts[i].Name, hosts[i].Audience, hosts[i+1].Audience)
 		}
 	}
 	return hosts, nil
@@ -145,7 +145,7 @@ func merge(hosts []content.Host) ([]content.Host, error) {
 func check(host string) error {
 	u, err := url.Parse("//" + host)
 	if err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.HasSuffix(u.Host, ":") || !named(u.Hostname()) {
-		return fmt.Errorf("%q is not a registry host: write it as in the name of an image, such as registry.example.com:5000", host)
+		return fmt.Errorf("%q is not a registry host; use the host of an image name, such as registry.example.com:5000", host)
 	}
 	return nil
 }

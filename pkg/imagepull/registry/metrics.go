@@ -6,6 +6,6 @@ import "github.com/prometheus/client_golang/prometheus"
 func RegisterMetrics(registry prometheus.Registerer, hosts *Hosts) error {
 	return registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "ocm_imagepull_hosts",
-		Help: "Registry hosts that pull secrets are for; with 0 nothing is written.",
+		Help: "Number of registry hosts in pull secrets; with 0 no pull secret is written.",
 	}, func() float64 { return float64(len(hosts.List())) }))
 }

@@ -42,7 +42,7 @@ func (r *Routes) Start(ctx context.Context) error {
 		next := routePeriod
 		if err := r.read(ctx); err != nil && ctx.Err() == nil {
 			next = routeRetry
-			klog.FromContext(ctx).WithName("pullsecret.registryroute").Info("Reading Routes fails; pull secrets keep the hosts from before", "reason", err.Error())
+			klog.FromContext(ctx).WithName("pullsecret.registryroute").Info("Failed to read Routes; pull secrets retain the previous hosts", "reason", err.Error())
 		}
 		if !pause.For(ctx, r.Clock, next) {
 			return nil

@@ -51,7 +51,7 @@ func (l *Left) detach(ctx context.Context, c client.Client, account *corev1.Serv
 		return err
 	})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("take the pull secret out of ServiceAccount %s: %w", client.ObjectKeyFromObject(account), err)
+		return fmt.Errorf("remove the pull secret from ServiceAccount %s: %w", client.ObjectKeyFromObject(account), err)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func find(ctx context.Context, reader client.Reader, secrets ...step) (Left, err
 	l := &Left{ours: sets.New[types.NamespacedName](), taken: sets.New[types.NamespacedName]()}
 	for _, look := range append(secrets, (*Left).accounts, (*Left).pods) {
 		if err := look(l, ctx, reader); err != nil {
-			return Left{}, fmt.Errorf("look for what is left of pull secrets: %w", err)
+			return Left{}, fmt.Errorf("list the remaining objects of pull secrets: %w", err)
 		}
 	}
 	return *l, nil

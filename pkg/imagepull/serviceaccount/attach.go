@@ -69,7 +69,7 @@ func (r *Reconciler) gone(ctx context.Context, namespace, name string) (bool, er
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	} else if err != nil {
-		return false, fmt.Errorf("read the Secret %s/%s, which its ServiceAccount names: %w", namespace, name, err)
+		return false, fmt.Errorf("read Secret %s/%s, which its ServiceAccount lists: %w", namespace, name, err)
 	}
 	return found.DeletionTimestamp != nil, nil
 }
@@ -164,7 +164,7 @@ func (r *Reconciler) contended(ctx context.Context, account *corev1.ServiceAccou
 		by = fmt.Sprintf("%q", name)
 	}
 	r.warn(account, names.ReasonPullSecretContended, fmt.Sprintf(
-		"%s removed %s from the ServiceAccount %d times within %s; it is not added again until the ServiceAccount changes: have the other manager list it in imagePullSecrets, or opt out with the annotation %s=false",
+		"%s removed %s from the ServiceAccount %d times within %s; it is not added again until the ServiceAccount changes; add it to imagePullSecrets in the other manager, or opt out with the annotation %s=false",
 		by, secret, mostRemovals, removalsWithin, names.AnnotationPullSecret))
 	return nil
 }

@@ -11,7 +11,7 @@ type Metrics struct {
 func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{contended: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "ocm_imagepull_contended",
-		Help: "ServiceAccounts whose pull secret is not listed because another manager keeps removing it.",
+		Help: "Number of ServiceAccounts whose pull secret is not listed because another manager keeps removing it.",
 	})}
 	return m, registry.Register(m.contended)
 }

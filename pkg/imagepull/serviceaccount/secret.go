@@ -16,7 +16,7 @@ import (
 )
 
 // errTaken is about a Secret that is not ours.
-var errTaken = errors.New("is not this controller's")
+var errTaken = errors.New("has another owner")
 
 // newSecret is a ServiceAccount's pull secret as it begins.
 func (r *Reconciler) newSecret(account *corev1.ServiceAccount) (*corev1.Secret, error) {
@@ -36,7 +36,7 @@ func (r *Reconciler) find(ctx context.Context, account *corev1.ServiceAccount, n
 	}
 	var found corev1.SecretList
 	if err := r.Client.List(ctx, &found, client.InNamespace(account.Namespace), client.MatchingFields{byAccount: account.Name}); err != nil {
-		return nil, fmt.Errorf("find the pull secret of ServiceAccount %s: %w", client.ObjectKeyFromObject(account), err)
+		return nil, fmt.Errorf("list the pull secrets of ServiceAccount %s: %w", client.ObjectKeyFromObject(account), err)
 	}
 	return r.Form.Choose(found.Items, account), nil
 }
@@ -91,7 +91,7 @@ func (r *Reconciler) repairSecret(ctx context.Context, found, want *corev1.Secre
 		return nil
 	}
 	if found.Type != want.Type || !r.Form.Adopts(found, account) {
-		return fmt.Errorf("the Secret %s %w: delete or rename it, and the pull secret of ServiceAccount %s is made under its name",
+		return fmt.Errorf("the Secret %s %w; delete or rename it, so that the pull secret of ServiceAccount %s can be created with this name",
 			client.ObjectKeyFromObject(found), errTaken, account.Name)
 	}
 	config := corev1ac.Secret(found.Name, found.Namespace).WithUID(found.UID).

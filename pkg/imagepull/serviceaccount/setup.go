@@ -27,7 +27,7 @@ const workers = 10
 const byAccount = "account"
 
 // SetupWithManager starts the controller with mgr. What wakes it rings changed.
-func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, changed *wake.Bell) error {
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, changed *wake.Signal) error {
 	r.contention = newContention()
 	accounts := func(secret client.Object) []string { return r.Form.Accounts(secret) }
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Secret{}, byAccount, accounts); err != nil {

@@ -11,7 +11,7 @@ type Metrics struct {
 func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{reads: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ocm_imagepull_signing_key_reads_total",
-		Help: "How often the cluster's published signing keys were read, by result: succeeded or failed.",
+		Help: "Number of reads of the cluster's published signing keys, by result: succeeded or failed.",
 	}, []string{"result"})}
 	for _, result := range []string{"succeeded", "failed"} {
 		m.reads.WithLabelValues(result)

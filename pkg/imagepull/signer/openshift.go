@@ -58,7 +58,7 @@ func publicKey(block *pem.Block) ([]byte, error) {
 		key, err = x509.ParsePKCS1PublicKey(block.Bytes)
 	}
 	if err != nil {
-		return nil, errors.New("the Secret of the signing keys has something else than public keys under " + names.OpenShiftSignerKey)
+		return nil, errors.New("the Secret of the signing keys has data other than public keys under " + names.OpenShiftSignerKey)
 	}
 	return x509.MarshalPKIXPublicKey(key)
 }

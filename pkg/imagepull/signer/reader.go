@@ -98,9 +98,9 @@ func (r *Reader) read(ctx context.Context) {
 	log := klog.FromContext(ctx).WithName("pullsecret.signer")
 	switch {
 	case err != nil && !r.failing:
-		log.Info("Reading the cluster's signing keys fails; pull secrets are not refreshed when a key is retired", "reason", err.Error())
+		log.Info("Failed to read the cluster's signing keys; pull secrets are not refreshed when a key is retired", "reason", err.Error())
 	case err == nil && r.failing:
-		log.Info("Reading the cluster's signing keys succeeds again")
+		log.Info("Reading the cluster's signing keys succeeded again")
 	}
 	r.failing = err != nil
 	known, settled := r.Keys.known()

@@ -1,12 +1,12 @@
-// Package token answers when the token in a pull secret must be replaced, and
-// replaces it.
+// Package token decides when the token in a pull secret must be replaced, and replaces
+// it.
 //
 // It owns the data of pull secrets: a token of the ServiceAccount, bound to the
 // Secret and for the registries' audience, as the credential for every registry
 // host. It also deletes the pull secrets of ServiceAccounts that are gone. It never
 // creates a Secret and never touches a ServiceAccount.
 //
-// Its invariants: a token is requested once for each renewal, whatever the cache
-// shows, and never twice in a minute for one Secret; the most urgent Secret comes
-// first; no Secret is written or deleted that no ServiceAccount owns.
+// Its invariants: a token is requested once for each renewal, even with a stale cache,
+// and never twice in a minute for one Secret; the most urgent Secret comes first; it
+// writes and deletes only Secrets that a ServiceAccount owns.
 package token

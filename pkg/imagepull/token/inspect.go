@@ -66,14 +66,14 @@ func (w wanted) problem(s content.Summary, secret *corev1.Secret) error {
 func (w wanted) identity(t content.Token, secret *corev1.Secret) error {
 	switch {
 	case t.AccountUID != w.account:
-		return fmt.Errorf("%w: it is of another ServiceAccount", credential.ErrWrongIdentity)
+		return fmt.Errorf("%w: the token is of another ServiceAccount", credential.ErrWrongIdentity)
 	case t.SecretUID != string(secret.UID):
-		return fmt.Errorf("%w: it is bound to another Secret", credential.ErrWrongIdentity)
+		return fmt.Errorf("%w: the token is bound to another Secret", credential.ErrWrongIdentity)
 	}
 	audience := w.audience(t)
 	for _, host := range w.hosts {
 		if host.Audience != audience && slices.Contains(t.Hosts, host.Name) {
-			return fmt.Errorf("%w: its audiences are %q, and %s expects %q", credential.ErrWrongIdentity, t.Audiences, host.Name, host.Audience)
+			return fmt.Errorf("%w: the token has the audiences %q, but %s expects %q", credential.ErrWrongIdentity, t.Audiences, host.Name, host.Audience)
 		}
 	}
 	return nil

@@ -80,7 +80,7 @@ func TestWhyATokenIsReplaced(t *testing.T) {
 			hosts := []content.Host{{Name: "r1", Audience: "registry"}, {Name: "r2", Audience: "registry"}}
 			facts := token.Inspect(s.pullSecret(t), token.Spec{Username: "user", Format: content.DockerConfigJSON}, hosts, "a1",
 				func(kid string) bool { return kid == "old" })
-			if need, _ := credential.Due().Judge(facts, time.Unix(0, 0).Add(tc.at)); need.Reason != tc.want {
+			if need, _ := credential.Due().Evaluate(facts, time.Unix(0, 0).Add(tc.at)); need.Reason != tc.want {
 				t.Errorf("%+v, want %q", need, tc.want)
 			}
 		})

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// pauseAfterSuccess is how long a Secret waits for another token after it got one,
-// whatever happened to the data: two that disagree cannot keep the API server busy.
+// pauseAfterSuccess is the minimum interval between two tokens for a Secret, even if its
+// data was changed: two writers that disagree must not keep the API server busy.
 const pauseAfterSuccess = time.Minute
 
 // memory knows which Secrets got a token lately, because the cache may not know yet.

@@ -21,15 +21,15 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		registerer: registry,
 		refreshes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ocm_imagepull_refresh_total",
-			Help: "Tokens of pull secrets that were needed, by the reason and the result: succeeded or failed.",
+			Help: "Number of token requests for pull secrets, by reason and result: succeeded or failed.",
 		}, []string{"reason", "result"}),
 		orphans: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "ocm_imagepull_orphans_deleted_total",
-			Help: "Pull secrets that were deleted because their ServiceAccount is gone.",
+			Help: "Number of pull secrets that were deleted because their ServiceAccount is gone.",
 		}),
 		requests: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "ocm_imagepull_token_request_duration_seconds",
-			Help:    "How long the API server took for a token.",
+			Help:    "Duration of token requests.",
 			Buckets: prometheus.ExponentialBuckets(0.002, 4, 8),
 		}),
 	}

@@ -98,7 +98,7 @@ func (r *Reconciler) ensure(ctx context.Context, secret *corev1.Secret, account 
 	}
 	now := r.Clock.Now()
 	facts := inspect(secret, r.want(account, hosts))
-	need, due := credential.Due().Judge(facts, now)
+	need, due := credential.Due().Evaluate(facts, now)
 	if !due {
 		return ctrl.Result{RequeueAfter: facts.RenewAt.Sub(now)}, nil
 	}
@@ -193,6 +193,6 @@ func (r *Reconciler) rank(ctx context.Context, req ctrl.Request) rank {
 	if !ok {
 		return rank{idle: true}
 	}
-	need, due := credential.Due().Judge(facts, r.Clock.Now())
+	need, due := credential.Due().Evaluate(facts, r.Clock.Now())
 	return rank{idle: !due, urgency: need.Reason.Urgency(), expires: facts.Validity.NotAfter}
 }

@@ -30,7 +30,7 @@ const (
 )
 
 // SetupWithManager starts the controller with mgr. What wakes it rings changed.
-func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, changed *wake.Bell) error {
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, changed *wake.Signal) error {
 	r.memory = newMemory()
 	if err := r.Metrics.registerer.Register(newState(ctx, r, mgr.Elected())); err != nil {
 		return err

@@ -42,9 +42,9 @@ func newState(ctx context.Context, r *Reconciler, elected <-chan struct{}) *stat
 		inspect: func(secret *corev1.Secret) (credential.Facts, bool) { return r.facts(ctx, secret) },
 		now:     r.Clock.Now,
 		secrets: prometheus.NewDesc("ocm_imagepull_secrets",
-			"Pull secrets by state: Valid, or the reason why their token is to be replaced.", []string{"state"}, nil),
+			"Number of pull secrets by state: Valid, or the reason for the replacement of the token.", []string{"state"}, nil),
 		expiry: prometheus.NewDesc("ocm_imagepull_first_expiry_seconds",
-			"When the first token of all pull secrets expires, in seconds since the epoch; absent without any.", nil, nil),
+			"When the first token of all pull secrets expires, in seconds since the epoch; absent without pull secrets.", nil, nil),
 	}
 }
 
@@ -62,7 +62,7 @@ func (s *state) Collect(metrics chan<- prometheus.Metric) {
 			continue
 		}
 		name := stateValid
-		if need, due := credential.Due().Judge(facts, now); due {
+		if need, due := credential.Due().Evaluate(facts, now); due {
 			name = string(need.Reason)
 		}
 		counts[name]++

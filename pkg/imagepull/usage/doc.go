@@ -1,5 +1,7 @@
-// Package usage answers which ServiceAccounts pods run as, or will run as.
+// Package usage returns which ServiceAccounts Pods run as, or will run as.
 //
-// It owns what is known of pods and of the workloads that make them: their
-// ServiceAccount, and nothing else of them. It writes nothing.
+// It owns the index of Pods and workloads by their ServiceAccount, and reads none of
+// their other fields. It writes nothing.
+//
+// The package is tested in pkg/imagepull.
 package usage

@@ -50,7 +50,7 @@ func (i *Index) Uses(ctx context.Context, of types.NamespacedName) (bool, error)
 	for _, w := range workloads() {
 		err := i.cache.List(ctx, w.list, client.InNamespace(of.Namespace), client.MatchingFields{field: of.Name}, client.Limit(1), client.UnsafeDisableDeepCopy)
 		if err != nil {
-			return false, fmt.Errorf("look for workloads of ServiceAccount %s: %w", of, err)
+			return false, fmt.Errorf("list workloads of ServiceAccount %s: %w", of, err)
 		}
 		if apimeta.LenList(w.list) > 0 {
 			return true, nil

@@ -187,7 +187,7 @@ func TestRefusedAWSSetting(t *testing.T) {
 		{
 			name:   "patterns and tags",
 			config: operatorv1.AwsIrsaConfig{HubClusterArn: hubARN, AutoApprovedIdentities: []string{"("}, Tags: []string{"a=b=c"}},
-			want:   []string{aws + `autoApprovedIdentities: "(" is no regular expression`, aws + `tags: "a=b=c": write it as key=value`},
+			want:   []string{aws + `autoApprovedIdentities: "(" is no regular expression`, aws + `tags: invalid tag "a=b=c": must be key=value`},
 		},
 		{
 			name: "a role of another account", config: good,

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -17,31 +18,32 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// acceptance watches whether the hub accepts the cluster, tells the agent's
-// phase from that, and keeps the client configurations.
+// acceptance watches whether the hub accepts the cluster, reports the agent's phase
+// accordingly, and updates the client configurations.
 type acceptance struct {
 	agent *Agent
 	hub   client.Client
 	end   context.CancelCauseFunc
-	// unsynced remembers that the hub found the clock wrong.
+	// unsynced is true while the hub reports the clock out of sync.
 	unsynced bool
-	// detaching remembers that the ManagedCluster was being deleted: it may be
-	// gone before anybody can look at it.
+	// detaching is true once the ManagedCluster was being deleted: it may be gone
+	// before the reconciler reads it.
 	detaching atomic.Bool
 }
 
 func (r *acceptance) setup(mgr ctrl.Manager, own reconcile.Request) error {
-	// Rung once by hand: a ManagedCluster that is gone makes no event.
-	start := newBell()
-	start.ring()
+	// A ManagedCluster that is gone has no event, so the first reconciliation is
+	// requested here.
+	start := newWakeup()
+	start.signal()
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.acceptance").
-		For(&clusterv1.ManagedCluster{}, withPredicates(predicate.NewPredicateFuncs(r.observe))).
+		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.NewPredicateFuncs(r.observe))).
 		WatchesRawSource(start.source(own)).
 		Complete(r)
 }
 
-// observe lets every event pass, and remembers what it shows.
+// observe passes every event, and records the deletion of the ManagedCluster.
 func (r *acceptance) observe(cluster client.Object) bool {
 	if !cluster.GetDeletionTimestamp().IsZero() {
 		r.detaching.Store(true)
@@ -65,15 +67,15 @@ func (r *acceptance) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.agent.journal.report(acceptanceReport(&cluster))
-	r.tellClock(&cluster)
+	r.agent.eventLog.report(acceptanceReport(&cluster))
+	r.reportClock(&cluster)
 	if !cluster.DeletionTimestamp.IsZero() || !accepted(&cluster) {
 		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{}, r.agent.mergeClientConfigs(ctx, r.hub, &cluster)
 }
 
-// noteDetached stores that the hub takes the cluster away on purpose.
+// noteDetached stores that the hub detaches the cluster on purpose.
 func (r *acceptance) noteDetached(ctx context.Context) error {
 	bootstrap, err := r.agent.store.bootstrap(ctx)
 	if err != nil {
@@ -82,15 +84,15 @@ func (r *acceptance) noteDetached(ctx context.Context) error {
 	return r.agent.store.noteDetached(ctx, *bootstrap)
 }
 
-// tellClock tells that the hub finds this cluster's clock wrong: the agent says
-// nothing on the hub as long as that is so, and somebody should know why.
-func (r *acceptance) tellClock(cluster *clusterv1.ManagedCluster) {
+// reportClock reports that the hub considers this cluster's clock out of sync. The
+// agent writes no status to the hub meanwhile.
+func (r *acceptance) reportClock(cluster *clusterv1.ManagedCluster) {
 	unsynced := apimeta.IsStatusConditionFalse(cluster.Status.Conditions, clusterv1.ManagedClusterConditionClockSynced)
 	switch {
 	case unsynced:
-		r.agent.journal.suffers(Condition{names.ReasonHubKubeConfigError, "the hub finds the clock of " + cluster.Name + " out of sync with its own, so no status is reported; synchronise the clocks of both clusters"})
+		r.agent.eventLog.setTrouble(Condition{names.ReasonHubKubeConfigError, "the clocks of " + cluster.Name + " and of the hub are out of sync, so the agent reports no status; synchronize the clocks"})
 	case r.unsynced:
-		r.agent.journal.suffers(Condition{})
+		r.agent.eventLog.setTrouble(Condition{})
 	}
 	r.unsynced = unsynced
 }
@@ -99,7 +101,7 @@ func accepted(cluster *clusterv1.ManagedCluster) bool {
 	return apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
 }
 
-// acceptanceReport tells the phase of a cluster that holds a credential.
+// acceptanceReport returns the report of a cluster with a credential.
 func acceptanceReport(cluster *clusterv1.ManagedCluster) Report {
 	report := Report{Phase: Registered, Bootstrap: functional()}
 	condition := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
@@ -110,13 +112,13 @@ func acceptanceReport(cluster *clusterv1.ManagedCluster) Report {
 	case condition == nil && !cluster.Spec.HubAcceptsClient:
 		report.Hub = unauthorized(waitingForAcceptance(cluster.Name))
 	case cluster.Spec.HubAcceptsClient:
-		report.Hub = unauthorized(cluster.Name + " is accepted; waiting for the hub to prepare its namespace and permissions")
+		report.Hub = unauthorized(cluster.Name + " is accepted; waiting for the hub to create its namespace and permissions")
 		if condition != nil && condition.Reason == names.ReasonHubError {
 			report.Hub.Message += ": " + condition.Message
 		}
 	default:
 		report.Phase = Rejected
-		report.Hub = unauthorized(fmt.Sprintf("the hub denies %s: %s; to accept it again run on the hub: kubectl ocm accept --clusters %s", cluster.Name, condition.Message, cluster.Name))
+		report.Hub = unauthorized(fmt.Sprintf("the hub denies %s: %s; to accept it again, run on the hub: kubectl ocm accept --clusters %s", cluster.Name, condition.Message, cluster.Name))
 	}
 	return report
 }

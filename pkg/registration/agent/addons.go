@@ -17,7 +17,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// addOns is what the registration of add-ons needs for the life of a process.
+// addOns are the parts of add-on registration that live as long as the process.
 type addOns struct {
 	config  *AddOns
 	managed cluster.Cluster
@@ -35,7 +35,7 @@ func newAddOns(mgr ctrl.Manager, registry prometheus.Registerer, config Config) 
 	return addOns{config: config.AddOns, managed: mgr, metrics: m}, nil
 }
 
-// setup registers add-ons by a hub connection.
+// setup adds add-on registration to the manager of a hub connection.
 func (o *addOns) setup(inner ctrl.Manager, c *connected) error {
 	if o.config == nil {
 		return nil
@@ -61,8 +61,8 @@ func (o *addOns) setup(inner ctrl.Manager, c *connected) error {
 	})
 }
 
-// whole returns hub with the certificate authority in it where it is a file
-// beside the bootstrap kubeconfig: an add-on has no such file.
+// whole returns hub with the data of its certificate authority in place of the file
+// name, because an add-on does not have the file.
 func whole(hub kubeconfig.Hub, dir string) (kubeconfig.Hub, error) {
 	file := hub.Cluster.CertificateAuthority
 	if file == "" || len(hub.Cluster.CertificateAuthorityData) > 0 {

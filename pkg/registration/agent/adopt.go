@@ -15,39 +15,38 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// retryStored is how often a credential that the hub did not accept is tried
-// again while another is being requested.
+// retryStored is how often a rejected credential is tried again while another one is
+// being requested.
 const retryStored = 20 * time.Second
 
 // errKnown ends a bootstrap because the hub accepts the stored credential.
 var errKnown = errors.New("the hub accepts the stored credential again")
 
-// adopt keeps the credential when the bootstrap kubeconfig changed and still
-// leads to the same hub, at another address or behind another certificate
-// authority: there is nothing that a person would have to accept again. The hub
-// is verified as the new bootstrap kubeconfig says before it sees the
-// certificate, and a hub that does not know the certificate refuses it. It
-// reports whether the credential was kept. An error says that no hub answered:
-// then the credential is neither kept nor given up.
+// adopt retains the credential when the bootstrap kubeconfig changed and leads to the
+// same hub, at another address or with another certificate authority, so that the
+// cluster need not be accepted again. The hub is verified with the new bootstrap
+// kubeconfig before it gets the credential. It reports whether the hub accepted the
+// credential. If no hub answers it returns an error, and the credential is neither
+// adopted nor replaced.
 func (a *Agent) adopt(ctx context.Context, s *snapshot) (bool, error) {
 	if s.bootstrap == nil || !errors.Is(s.facts.Problem, errOtherHub) || !s.intact(a.config.Clock.Now()) {
 		return false, nil
 	}
 	err := a.tryStored(ctx, s)
 	if err != nil && !answered(err) {
-		a.journal.report(Report{
+		a.eventLog.report(Report{
 			Phase: Bootstrapping, Bootstrap: bootstrapTrouble(s.bootstrap, err),
-			Hub: Condition{names.ReasonHubKubeConfigError, "the bootstrap kubeconfig leads elsewhere than the hub kubeconfig, whose credential is kept until the hub there has answered"},
+			Hub: Condition{names.ReasonHubKubeConfigError, "the bootstrap kubeconfig is for another server than the hub kubeconfig; the credential is retained until that server answers"},
 		})
 		return false, err
 	}
 	if err != nil {
-		return false, nil //nolint:nilerr // the hub has answered that it does not accept the credential
+		return false, nil //nolint:nilerr // the hub rejected the credential
 	}
 	if err := a.redirect(ctx, s); err != nil {
 		return false, err
 	}
-	a.events.normal(names.EventSecretSave, "Adopt", "the hub at %s knows the credential, so it is kept", s.bootstrap.Cluster.Server)
+	a.events.normal(names.EventSecretSave, "Adopt", "retained the credential, which the hub at %s accepts", s.bootstrap.Cluster.Server)
 	return true, nil
 }
 
@@ -67,15 +66,15 @@ func (a *Agent) redirect(ctx context.Context, s *snapshot) error {
 	return a.store.put(ctx, a.config.Secrets.Hub, data)
 }
 
-// answered reports whether an error is a hub's answer about an identity, and
-// not one about the network, the moment or the hub's health.
+// answered reports whether an error is the hub's response to an identity, and not a
+// failure of the network or of the hub.
 func answered(err error) bool {
 	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
 }
 
 // bootstrapUnlessKnown bootstraps, and stops when the hub accepts the stored
-// credential after all: one that was refused while the hub's certificate
-// authority changed needs nobody's approval.
+// credential again, for example after a change of its certificate authority, so that
+// no approval is needed.
 func (a *Agent) bootstrapUnlessKnown(ctx context.Context, s *snapshot, need credential.Need) error {
 	if !s.intact(a.config.Clock.Now()) {
 		return a.bootstrap(ctx, s, need)
@@ -97,7 +96,7 @@ func (a *Agent) bootstrapUnlessKnown(ctx context.Context, s *snapshot, need cred
 	cancel(nil)
 	<-retries
 	if known {
-		a.refused = refusal{}
+		a.rejected = rejection{}
 		return errChanged
 	}
 	return err
@@ -124,8 +123,8 @@ func (a *Agent) tryStored(ctx context.Context, s *snapshot) error {
 	return hub.Get(ctx, client.ObjectKey{Name: s.identity.Cluster}, &clusterv1.ManagedCluster{})
 }
 
-// intact reports whether the stored credential is one of the agent's and has
-// not expired, whatever hub it was stored for.
+// intact reports whether the stored credential is the agent's and has not expired, for
+// any hub.
 func (s *snapshot) intact(now time.Time) bool {
 	if s.facts.Problem != nil && !errors.Is(s.facts.Problem, errOtherHub) || !s.named() {
 		return false
@@ -134,7 +133,7 @@ func (s *snapshot) intact(now time.Time) bool {
 	return err == nil && !validity.Expired(now)
 }
 
-// named reports whether what is stored was stored under the agent's names.
+// named reports whether the stored Secret has the agent's names.
 func (s *snapshot) named() bool {
 	return string(s.stored[names.KeyClusterName]) == s.identity.Cluster && string(s.stored[names.KeyAgentName]) == s.identity.Agent
 }

@@ -18,30 +18,30 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/status"
 )
 
-// Agent is one registration agent. It works while its manager leads.
+// Agent is one registration agent. It runs while its manager leads.
 type Agent struct {
-	config  Config
-	log     logr.Logger
-	store   *store
-	journal *journal
-	metrics *metrics
-	events  recorder
-	sources status.Sources
-	addOns  addOns
+	config   Config
+	log      logr.Logger
+	store    *store
+	eventLog *eventLog
+	metrics  *metrics
+	events   recorder
+	sources  status.Sources
+	addOns   addOns
 
-	// secrets rings when a kubeconfig Secret changed, facts when something that
-	// the status tells did.
-	secrets bell
-	facts   bell
+	// secrets is signaled when a kubeconfig Secret changed, facts when a field of the
+	// cluster's status may have changed.
+	secrets wakeup
+	facts   wakeup
 
-	held held
-	// refused is the credential that is of no use on the hub any more.
-	refused refusal
+	stored storedCredentials
+	// rejected is the credential that the hub rejects.
+	rejected rejection
 }
 
-// refusal is a credential that leads nowhere although it has not expired.
-type refusal struct {
-	// fingerprint names it, as its driver does.
+// rejection is a credential that the hub rejects although it has not expired.
+type rejection struct {
+	// fingerprint identifies it, as its driver does.
 	fingerprint string
 	why         string
 }
@@ -60,13 +60,13 @@ func Setup(mgr ctrl.Manager, registry prometheus.Registerer, config Config) (*Ag
 	log := mgr.GetLogger().WithName("agent")
 	a := &Agent{
 		config: config, log: log, metrics: m,
-		journal: newJournal(log, m),
+		eventLog: newEventLog(log, m),
 		store: &store{
 			namespace: config.Namespace, names: config.Names, secrets: config.Secrets,
 			reader: mgr.GetAPIReader(), writer: mgr.GetClient(), log: log,
 		},
 		events:  newRecorder(mgr.GetEventRecorder("registration-agent"), config),
-		secrets: newBell(), facts: newBell(),
+		secrets: newWakeup(), facts: newWakeup(),
 	}
 	if a.addOns, err = newAddOns(mgr, registry, config); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func Setup(mgr ctrl.Manager, registry prometheus.Registerer, config Config) (*Ag
 		return nil, err
 	}
 	if config.Names.Klusterlet != "" {
-		reporter := &klusterletReporter{name: config.Names.Klusterlet, reader: mgr.GetAPIReader(), writer: mgr.GetClient(), clock: config.Clock, journal: a.journal}
+		reporter := &klusterletReporter{name: config.Names.Klusterlet, reader: mgr.GetAPIReader(), writer: mgr.GetClient(), clock: config.Clock, eventLog: a.eventLog}
 		if err := reporter.setup(mgr); err != nil {
 			return nil, err
 		}
@@ -89,19 +89,18 @@ func Setup(mgr ctrl.Manager, registry prometheus.Registerer, config Config) (*Ag
 	return a, mgr.Add(a)
 }
 
-// Report returns what the agent tells about itself now.
-func (a *Agent) Report() Report { return a.journal.current() }
+// Report returns the current report of the agent.
+func (a *Agent) Report() Report { return a.eventLog.current() }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: two agents
-// would make two requests.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: two agents would
+// create two CSRs.
 func (a *Agent) NeedLeaderElection() bool { return true }
 
-// errChanged ends what the agent does because the ground for it is gone; the
-// next look tells what to do instead.
-var errChanged = errors.New("what is stored on the managed cluster changed")
+// errChanged ends a phase of the agent whose Secrets changed.
+var errChanged = errors.New("the Secrets of the agent changed")
 
-// Start implements manager.Runnable: it lives until ctx ends. No error of the
-// hub, of the credential or of the API server ends it.
+// Start implements manager.Runnable. It returns when ctx ends; errors of the hub, of
+// the credential and of the API server are retried.
 func (a *Agent) Start(ctx context.Context) error {
 	backoff := credential.Backoff{First: time.Second, Most: time.Minute}
 	failures := 0
@@ -113,27 +112,27 @@ func (a *Agent) Start(ctx context.Context) error {
 		}
 		failures++
 		delay := backoff.Delay(failures, a.config.Names.Klusterlet+a.config.Namespace)
-		a.log.Info("Trying again", "reason", err.Error(), "delay", delay)
+		a.log.Info("Retrying", "reason", err.Error(), "delay", delay)
 		a.pause(ctx, delay)
 	}
 	return nil
 }
 
-// live is one stretch of the agent's life: from a look at what is stored to the
-// moment that this no longer holds. An error is something to wait out.
+// live reads the stored state and acts on it until it changes. An error is retried
+// after a back-off.
 func (a *Agent) live(ctx context.Context) error {
 	s, err := a.look(ctx)
 	if err != nil {
-		a.journal.report(Report{Phase: Bootstrapping, Hub: Condition{names.ReasonHubKubeConfigError, err.Error()}})
+		a.eventLog.report(Report{Phase: Bootstrapping, Hub: Condition{names.ReasonHubKubeConfigError, err.Error()}})
 		return err
 	}
-	a.metrics.holds(s.facts.Validity)
+	a.metrics.setExpiry(s.facts.Validity)
 	need, usable := s.usable(a.config.Clock.Now())
-	if usable && a.refused.why != "" && a.refused.fingerprint == s.fingerprint() {
-		need, usable = credential.Need{Reason: credential.Malformed, Message: a.refused.why}, false
+	if usable && a.rejected.why != "" && a.rejected.fingerprint == s.fingerprint() {
+		need, usable = credential.Need{Reason: credential.Malformed, Message: a.rejected.why}, false
 	}
 	if usable {
-		return a.within(ctx, a.holdsConnection(s), func(ctx context.Context) error { return a.connect(ctx, s) })
+		return a.within(ctx, a.sameConnection(s), func(ctx context.Context) error { return a.connect(ctx, s) })
 	}
 	if adopted, err := a.adopt(ctx, s); adopted || err != nil {
 		return err
@@ -142,9 +141,9 @@ func (a *Agent) live(ctx context.Context) error {
 	return a.within(ctx, same, func(ctx context.Context) error { return a.bootstrapUnlessKnown(ctx, s, need) })
 }
 
-// within runs fn while what is stored lets it: whenever a Secret changed, holds
-// is asked, and when it says no, fn's context ends and errChanged is returned.
-func (a *Agent) within(ctx context.Context, holds func(*snapshot) bool, fn func(context.Context) error) error {
+// within runs fn as long as valid accepts the stored state, which it reads after each
+// change of a Secret. Otherwise it ends the context of fn and returns errChanged.
+func (a *Agent) within(ctx context.Context, valid func(*snapshot) bool, fn func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	guard := make(chan struct{})
@@ -157,7 +156,7 @@ func (a *Agent) within(ctx context.Context, holds func(*snapshot) bool, fn func(
 			case <-a.secrets:
 			}
 			now, err := a.lookAgain(ctx)
-			if err == nil && !holds(now) {
+			if err == nil && !valid(now) {
 				cancel(errChanged)
 			}
 		}
@@ -172,7 +171,7 @@ func (a *Agent) within(ctx context.Context, holds func(*snapshot) bool, fn func(
 	return err
 }
 
-// lookAgain looks until it sees or ctx ends.
+// lookAgain reads the stored state, and retries until ctx ends.
 func (a *Agent) lookAgain(ctx context.Context) (*snapshot, error) {
 	for {
 		s, err := a.look(ctx)
@@ -183,7 +182,7 @@ func (a *Agent) lookAgain(ctx context.Context) (*snapshot, error) {
 	}
 }
 
-// sleep waits.
+// sleep waits for d or for the end of ctx.
 func (a *Agent) sleep(ctx context.Context, d time.Duration) {
 	timer := a.config.Clock.NewTimer(d)
 	defer timer.Stop()
@@ -193,7 +192,7 @@ func (a *Agent) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// until returns a context that ends with cause when the clock says so.
+// until returns a context that ends with cause at a time of the agent's clock.
 func (a *Agent) until(ctx context.Context, end time.Time, cause error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var waiting sync.WaitGroup // It ends with ctx, and cancel waits for that.
@@ -204,8 +203,8 @@ func (a *Agent) until(ctx context.Context, end time.Time, cause error) (context.
 	return ctx, func() { cancel(nil); waiting.Wait() }
 }
 
-// pause waits, but not longer than until a Secret changes. It is for where no
-// guard of within listens.
+// pause waits for d, the end of ctx or the change of a Secret. It must not be called
+// within within, which receives these changes.
 func (a *Agent) pause(ctx context.Context, d time.Duration) {
 	timer := a.config.Clock.NewTimer(d)
 	defer timer.Stop()

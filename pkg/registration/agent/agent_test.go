@@ -87,7 +87,7 @@ func TestAgent(t *testing.T) {
 		"keeps its credential until a hub answers":    testNoAnswer,
 		"tries a refused credential again":            testRefusedForATime,
 		"registers again when the hub forgot its CA":  testUnknownCredential,
-		"renews after the hub refused it for a time":  testRenewsAfterRefusal,
+		"renews after the hub refused it for a time":  testRenewsAfterRejection,
 		"says when an outage of the hub is over":      testForbiddenAtFirst,
 		"registers again when another has its rights": testSuperseded,
 	} {
@@ -515,7 +515,7 @@ func testDetached(t *testing.T, h *hub) {
 		t.Fatal(err)
 	}
 	p.reaches(t, agent.Rejected)
-	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigUnauthorized", "run kubectl ocm join here with a new token")
+	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigUnauthorized", "run kubectl ocm join on this cluster with a new token")
 	p.stop()
 	p = s.start(t)
 	p.reaches(t, agent.Rejected)
@@ -540,7 +540,7 @@ func testNoAnswer(t *testing.T, h *hub) {
 	w.down.Store(true)
 	address := "https://" + w.listener.Addr().String()
 	s.setBootstrap(t, bytes.ReplaceAll(h.bootstrapKubeconfig(t), []byte(h.URL), []byte(address)))
-	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretError,HubKubeConfigError", "credential is kept")
+	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretError,HubKubeConfigError", "credential is retained")
 	w.down.Store(false)
 	p.reaches(t, agent.Running)
 	after := s.secret(t, names.HubKubeconfigSecret)

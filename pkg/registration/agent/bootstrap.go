@@ -19,8 +19,7 @@ import (
 
 const (
 	requestTimeout = 15 * time.Second
-	// fileRecheck is how often a missing bootstrap kubeconfig is looked for
-	// where no Secret is watched.
+	// fileRecheck is how often a missing bootstrap kubeconfig file is read again.
 	fileRecheck = time.Minute
 )
 
@@ -29,36 +28,35 @@ func (a *Agent) bootstrap(ctx context.Context, s *snapshot, need credential.Need
 	report := Report{Phase: Bootstrapping, Bootstrap: functional(), Hub: Condition{s.hubReason(need), need.Message}}
 	if s.bootstrap == nil {
 		report.Bootstrap = a.missingBootstrap(s.bootstrapErr)
-		a.journal.report(report)
-		a.sleep(ctx, fileRecheck) // A Secret that appears ends ctx before.
+		a.eventLog.report(report)
+		a.sleep(ctx, fileRecheck) // The creation of the Secret ends ctx.
 		return nil
 	}
-	a.journal.report(report)
+	a.eventLog.report(report)
 	a.events.normal(names.EventNoValidCertificate, "Bootstrap", "%s", need.Message)
 	err := a.register(ctx, s, report)
 	if err != nil && ctx.Err() == nil {
 		report.Bootstrap = bootstrapTrouble(s.bootstrap, err)
-		a.journal.report(report)
+		a.eventLog.report(report)
 	}
 	return err
 }
 
 func (a *Agent) missingBootstrap(err error) Condition {
 	if errors.Is(err, errNoBootstrap) {
-		return Condition{names.ReasonBootstrapSecretMissing, fmt.Sprintf("waiting for Secret %s in namespace %s with a bootstrap kubeconfig; kubectl ocm join makes it", a.config.Secrets.Bootstrap, a.config.Namespace)}
+		return Condition{names.ReasonBootstrapSecretMissing, fmt.Sprintf("waiting for Secret %s in namespace %s with a bootstrap kubeconfig; kubectl ocm join creates it", a.config.Secrets.Bootstrap, a.config.Namespace)}
 	}
 	return Condition{names.ReasonBootstrapSecretError, err.Error()}
 }
 
-// errPreflight says that the hub lets the bootstrap identity in but not do what
-// joining takes.
+// errPreflight is returned for a bootstrap identity without the permissions to join.
 var errPreflight = errors.New("the bootstrap identity lacks permissions on the hub")
 
 func bootstrapTrouble(hub *kubeconfig.Hub, err error) Condition {
 	switch {
 	case apierrors.IsUnauthorized(err):
 		return Condition{names.ReasonBootstrapSecretUnauthorized, fmt.Sprintf(
-			"the hub at %s does not accept the bootstrap credential, which may have expired; get a join command with kubectl ocm get token on the hub and run it again", hub.Cluster.Server)}
+			"the hub at %s rejects the bootstrap credential, which may have expired; run kubectl ocm get token on the hub, and the join command that it prints on this cluster", hub.Cluster.Server)}
 	case errors.Is(err, errPreflight), apierrors.IsForbidden(err):
 		return Condition{names.ReasonBootstrapSecretUnauthorized, err.Error()}
 	}
@@ -82,11 +80,11 @@ func (a *Agent) register(ctx context.Context, s *snapshot, report Report) error 
 		return err
 	}
 	report.Phase = Requested
-	tell := func(c Condition) {
+	show := func(c Condition) {
 		report.Hub.Message = c.Message
-		a.journal.report(report)
+		a.eventLog.report(report)
 	}
-	o := &obtaining{agent: a, snapshot: s, hub: hub, kubeconfig: *s.bootstrap, purpose: joining, waits: tell, fails: tell, ensure: ensure}
+	o := &obtaining{agent: a, snapshot: s, hub: hub, kubeconfig: *s.bootstrap, purpose: joining, waits: show, fails: show, ensure: ensure}
 	issued, err := o.run(ctx)
 	if err != nil {
 		return err
@@ -95,12 +93,11 @@ func (a *Agent) register(ctx context.Context, s *snapshot, report Report) error 
 	if err != nil {
 		return err
 	}
-	return a.keep(ctx, s, data, issued)
+	return a.storeCredential(ctx, s, data, issued)
 }
 
-// preflight asks the hub whether the bootstrap identity may create and read its
-// ManagedCluster and has the permissions that the driver needs, to report all
-// that are missing at once.
+// preflight reviews the permissions of the bootstrap identity on its ManagedCluster
+// and those that the driver needs, and reports all missing ones at once.
 func preflight(ctx context.Context, hub client.Client, needed []authorizationv1.ResourceAttributes) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -113,7 +110,7 @@ func preflight(ctx context.Context, hub client.Client, needed []authorizationv1.
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &permission}}
 		err := hub.Create(ctx, review)
 		if apierrors.IsForbidden(err) {
-			continue // It may not even ask; the real request will tell.
+			continue // It may not create reviews; the request itself fails if it is not allowed.
 		}
 		if err != nil {
 			return fmt.Errorf("review the bootstrap identity's permissions: %w", err)
@@ -123,7 +120,7 @@ func preflight(ctx context.Context, hub client.Client, needed []authorizationv1.
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("%w: it may not %s; bind it to ClusterRole %s", errPreflight, strings.Join(missing, ", "), names.BootstrapClusterRole)
+		return fmt.Errorf("%w: %s; bind it to ClusterRole %s", errPreflight, strings.Join(missing, ", "), names.BootstrapClusterRole)
 	}
 	return nil
 }

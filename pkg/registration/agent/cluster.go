@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -26,13 +27,12 @@ import (
 
 const (
 	probeTimeout = 10 * time.Second
-	// claimsPatience is how long the first status waits for the claims to be
-	// read, so that they are part of it.
+	// claimsPatience is how long the first status waits for the cache of claims.
 	claimsPatience = 5 * time.Second
 )
 
-// CacheOptions are what the cache of the managed cluster's manager must hold
-// for an agent in namespace: its own Secrets, and of nodes what is summed up.
+// CacheOptions returns the cache options of the managed cluster's manager for an agent
+// in namespace: its own Secrets, and nodes with the fields that are summed up.
 func CacheOptions(namespace string) cache.Options {
 	return cache.Options{ByObject: map[client.Object]cache.ByObject{
 		&corev1.Secret{}: {Namespaces: map[string]cache.Config{namespace: {}}},
@@ -40,7 +40,8 @@ func CacheOptions(namespace string) cache.Options {
 	}}
 }
 
-// slimNode drops what nobody reads; images and conditions are most of a Node.
+// slimNode drops the fields that the agent does not read; images and conditions are
+// most of a Node.
 func slimNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -53,8 +54,8 @@ func slimNode(object any) (any, error) {
 	}, nil
 }
 
-// watchNodes rings for a change of what the status sums up; heartbeats of
-// kubelets are none.
+// watchNodes signals changes of the fields that the status sums up. Heartbeats of
+// kubelets do not change them.
 func (a *Agent) watchNodes(mgr ctrl.Manager) error {
 	changed := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, okBefore := e.ObjectOld.(*corev1.Node)
@@ -62,14 +63,14 @@ func (a *Agent) watchNodes(mgr ctrl.Manager) error {
 		return !okBefore || !okAfter || before.Spec.Unschedulable != after.Spec.Unschedulable ||
 			!apiequality.Semantic.DeepEqual(before.Status, after.Status)
 	}}
-	ring := reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
-		a.facts.ring()
+	signal := reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
+		a.facts.signal()
 		return ctrl.Result{}, nil
 	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.nodes").
-		For(&corev1.Node{}, withPredicates(changed)).
-		Complete(ring)
+		For(&corev1.Node{}, builder.WithPredicates(changed)).
+		Complete(signal)
 }
 
 // newSources reads the managed cluster for the status.
@@ -78,9 +79,9 @@ func (a *Agent) newSources(mgr ctrl.Manager) (status.Sources, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare the probe of the managed cluster: %w", err)
 	}
-	sources := &status.Cluster{REST: api, Reader: mgr.GetCache()}
+	sources := &status.ManagedCluster{REST: api, Reader: mgr.GetCache()}
 	if a.config.Claims != nil {
-		claims := &claimWatch{mgr: mgr, ring: a.facts.ring}
+		claims := &claimWatch{mgr: mgr, changed: a.facts.signal}
 		sources.HasClaims, sources.Rules = claims.ready, *a.config.Claims
 	}
 	return sources, nil
@@ -94,11 +95,11 @@ func probe(config *rest.Config) (rest.Interface, error) {
 	return rest.UnversionedRESTClientFor(config)
 }
 
-// claimWatch watches ClusterClaims as soon as their type is installed: without
-// it, a cache would wait for it and everything would wait with it.
+// claimWatch watches ClusterClaims as soon as their CRD is installed. A cache with a
+// kind that is not served would never sync.
 type claimWatch struct {
 	mgr      ctrl.Manager
-	ring     func()
+	changed  func()
 	informer cache.Informer
 	waited   bool
 }
@@ -127,9 +128,9 @@ func (w *claimWatch) watch(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	ring := func(any) { w.ring() }
+	changed := func(any) { w.changed() }
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: ring, DeleteFunc: ring, UpdateFunc: func(_, after any) { ring(after) },
+		AddFunc: changed, DeleteFunc: changed, UpdateFunc: func(_, after any) { changed(after) },
 	}); err != nil {
 		return false
 	}

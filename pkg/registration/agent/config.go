@@ -21,91 +21,88 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// Config is how an agent is set up.
+// Config configures an agent.
 type Config struct {
 	// Namespace is the agent's namespace on the managed cluster.
 	Namespace string
 	Names     Names
 	Secrets   Secrets
-	// Cluster is what the agent tells the hub when it creates the ManagedCluster.
+	// Cluster describes the ManagedCluster that the agent creates.
 	Cluster Cluster
-	// Claims say which claims are reported; nil switches them off.
+	// Claims selects the reported claims; nil disables them.
 	Claims *status.ClaimRules
 	// HealthPeriod is how often the managed cluster's API server is probed.
 	HealthPeriod time.Duration
 	// NewDriver returns the driver for an identity.
 	NewDriver func(driver.Identity) driver.Agent
-	// AddOns say how add-ons are registered; nil switches that off.
+	// AddOns configures the registration of add-ons; nil disables it.
 	AddOns *AddOns
-	// Extensions are what else works with the cluster's credential.
+	// Extensions add further users of the cluster's credential.
 	Extensions []Extension
-	// Clock is the time; it must be the real one outside unit tests, because
-	// deadlines of requests go by that.
+	// Clock must be the real one outside unit tests, because request deadlines use it.
 	Clock clock.WithTicker
 }
 
-// Extension adds what works with the hub connection of an accepted cluster to
-// the manager that lives as long as the connection does: a new one is called
-// when the hub or its trust changes, while a renewed credential goes on in the
-// clients that were made with the manager's connection. The manager's cache
-// holds the cluster's own ManagedCluster only, and must not be made to wait for
-// what a hub may not allow.
+// Extension adds runnables to the manager of the hub connection of an accepted
+// cluster. It is called for each new connection, when the hub or its trust changes; a
+// renewed credential is used by the existing clients of the manager. The manager's
+// cache has the cluster's own ManagedCluster only, and must not wait for objects that
+// a hub may not allow the agent to list.
 type Extension func(hub ctrl.Manager, cluster string) error
 
-// AddOns are how the add-ons of a cluster get their credentials.
+// AddOns configures the registration of add-ons.
 type AddOns struct {
 	// NewDriver returns the driver of one registration, of either type.
 	NewDriver func(cluster string, addOn *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig) driver.AddOn
 }
 
-// Names are the names that the agent goes by.
+// Names are the names of the cluster and the agent.
 type Names struct {
-	// Cluster and Agent are found out or made up where they are empty.
+	// Cluster and Agent are read from the stored state or generated if empty.
 	Cluster string
 	Agent   string
-	// Klusterlet is whose status tells about the hub connection; empty for none.
+	// Klusterlet has the condition that reports the hub connection; empty for none.
 	Klusterlet string
 }
 
-// Secrets are where kubeconfigs are kept.
+// Secrets locate the kubeconfigs.
 type Secrets struct {
 	// Bootstrap and Hub name Secrets in the agent's namespace.
 	Bootstrap string
 	Hub       string
-	// BootstrapFile is read where there is no bootstrap Secret, and relative
-	// files of the bootstrap kubeconfig are beside it.
+	// BootstrapFile is read if there is no bootstrap Secret. Relative file names in
+	// the bootstrap kubeconfig are relative to its directory.
 	BootstrapFile string
 	// HubDir receives the files of the hub kubeconfig Secret; empty for none.
 	HubDir string
 }
 
-// Cluster is what the hub is told about the managed cluster.
+// Cluster describes the managed cluster to the hub.
 type Cluster struct {
-	// ExternalURLs are the addresses under which its API server can be reached.
+	// ExternalURLs are the external addresses of its API server.
 	ExternalURLs []string
-	// CABundle is the certificate authority behind these.
+	// CABundle is the certificate authority of these.
 	CABundle []byte
-	// Annotations are put on the ManagedCluster if their prefix allows it.
+	// Annotations of the ManagedCluster; only those with AnnotationAgentPrefix are set.
 	Annotations map[string]string
-	// Labels are what the ManagedCluster is created with. They are others' to
-	// change afterwards.
+	// Labels are set when the ManagedCluster is created and not changed afterwards.
 	Labels map[string]string
 }
 
-// Validate reports everything that is wrong with the configuration.
+// Validate returns every problem of the configuration.
 func (c *Config) Validate() error {
 	var problems []error
 	if c.Namespace == "" {
-		problems = append(problems, errors.New("the agent's namespace is not known: set --namespace or the environment variable POD_NAMESPACE"))
+		problems = append(problems, errors.New("the namespace of the agent is required; set --namespace or the environment variable POD_NAMESPACE"))
 	}
 	if c.Names.Cluster != "" {
 		problems = append(problems, names.ValidateClusterName(c.Names.Cluster))
 	}
 	if c.HealthPeriod <= 0 {
-		problems = append(problems, fmt.Errorf("invalid health check period %v: it must be positive", c.HealthPeriod))
+		problems = append(problems, fmt.Errorf("invalid health check period %v: must be positive", c.HealthPeriod))
 	}
 	if c.Claims != nil && c.Claims.MaxCustom < 0 {
-		problems = append(problems, fmt.Errorf("invalid number of custom cluster claims %d: it must not be negative", c.Claims.MaxCustom))
+		problems = append(problems, fmt.Errorf("invalid number of custom cluster claims %d: must not be negative", c.Claims.MaxCustom))
 	}
 	return errors.Join(append(problems, c.Secrets.validate(), c.Cluster.validate())...)
 }
@@ -118,7 +115,7 @@ func (s *Secrets) validate() error {
 		}
 	}
 	if s.Bootstrap == s.Hub {
-		problems = append(problems, fmt.Errorf("the bootstrap and the hub kubeconfig must be in different Secrets, both are %q", s.Hub))
+		problems = append(problems, fmt.Errorf("the bootstrap and the hub kubeconfig must be in different Secrets, but both are in %q", s.Hub))
 	}
 	return errors.Join(problems...)
 }
@@ -127,7 +124,7 @@ func (c *Cluster) validate() error {
 	var problems []error
 	for _, external := range c.ExternalURLs {
 		if u, err := url.Parse(external); err != nil || u.Scheme != "https" || u.Host == "" {
-			problems = append(problems, fmt.Errorf("invalid external server URL %q: it must be an https URL", external))
+			problems = append(problems, fmt.Errorf("invalid external server URL %q: must be an https URL", external))
 		}
 	}
 	if err := metav1validation.ValidateLabels(c.Labels, field.NewPath("labels")).ToAggregate(); err != nil {
@@ -136,7 +133,7 @@ func (c *Cluster) validate() error {
 	return errors.Join(problems...)
 }
 
-// clientConfigs are the external URLs in the form of a ManagedCluster.
+// clientConfigs returns the external URLs as client configurations of a ManagedCluster.
 func (c *Cluster) clientConfigs() []clusterv1.ClientConfig {
 	var configs []clusterv1.ClientConfig
 	for _, external := range c.ExternalURLs {
@@ -145,7 +142,7 @@ func (c *Cluster) clientConfigs() []clusterv1.ClientConfig {
 	return configs
 }
 
-// annotations are those that an agent may pass on.
+// annotations returns those that an agent may set.
 func (c *Cluster) annotations() map[string]string {
 	var allowed map[string]string
 	for key, value := range c.Annotations {

@@ -38,33 +38,33 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// unacceptedPolls is how a cluster that the hub has not accepted yet asks
-// whether it is: it has no right to watch anything.
+// unacceptedPolls is the back-off with which a cluster polls for its acceptance: until
+// then it may not watch its ManagedCluster.
 func unacceptedPolls() credential.Backoff {
 	return credential.Backoff{First: 300 * time.Millisecond, Most: 15 * time.Second}
 }
 
-// refusedPatience is how long the hub must keep answering "who are you" before
-// the credential is given up: an API server that starts may say so for a moment.
-const refusedPatience = 30 * time.Second
+// unauthorizedGrace is how long the hub must answer "unauthorized" before the
+// credential is replaced: an API server that starts may do so for a moment.
+const unauthorizedGrace = 30 * time.Second
 
-// presenceRecheck is how often an agent that the hub lets do nothing asks, with
-// the bootstrap kubeconfig, whether its ManagedCluster is still there.
+// presenceRecheck is how often an agent without permissions on the hub checks, with
+// the bootstrap kubeconfig, that its ManagedCluster still exists.
 const presenceRecheck = time.Minute
 
 // Causes that end a connection.
 var (
 	errExpired = errors.New("the hub credential expired")
-	errRefused = errors.New("the hub does not know the credential")
-	// errForgotten says that the hub has lost the ManagedCluster, errVanished
-	// that it is not seen any more and that has to be looked into.
+	errRefused = errors.New("the hub rejects the credential")
+	// errForgotten: the hub has lost the ManagedCluster. errVanished: the agent cannot
+	// read it any more, for a reason to be determined.
 	errForgotten = errors.New("the hub has no ManagedCluster of this name")
-	// errSuperseded says that the rights of the cluster are another agent's.
+	// errSuperseded: another agent has the permissions of the cluster.
 	errSuperseded = errors.New("the hub accepts another agent of this cluster")
 	errVanished   = errors.New("the ManagedCluster is gone")
 )
 
-// hubMapper knows the few types that are used on the hub. Discovery would cost
+// hubMapper maps the types that the agent uses on the hub. Discovery would cost
 // requests and could fail.
 func hubMapper() apimeta.RESTMapper {
 	m := apimeta.NewDefaultRESTMapper(nil)
@@ -78,8 +78,8 @@ func hubMapper() apimeta.RESTMapper {
 	return m
 }
 
-// connect works with the stored credential until ctx ends or the credential is
-// of no use any more, which is no error: the next look sees it.
+// connect uses the stored credential until ctx ends or the hub rejects the credential,
+// which is not an error: live reads the state again.
 func (a *Agent) connect(ctx context.Context, s *snapshot) error {
 	if err := a.store.dropInstalled(ctx, s.stored); err != nil {
 		return err
@@ -96,20 +96,20 @@ func (a *Agent) connect(ctx context.Context, s *snapshot) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	c := &connected{agent: a, snapshot: s, conn: conn, hub: hub, end: cancel, unanswered: newBell()}
+	c := &connected{agent: a, snapshot: s, conn: conn, hub: hub, end: cancel, unanswered: newWakeup()}
 	if err := c.run(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
 	stored := c.snapshot.fingerprint()
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errRefused):
-		a.refused = refusal{stored, "the hub does not accept the stored credential any more"}
+		a.rejected = rejection{stored, "the hub no longer accepts the stored credential"}
 		return nil
 	case errors.Is(cause, errForgotten):
-		a.refused = refusal{stored, fmt.Sprintf("the hub has no ManagedCluster %s any more; registering again", s.identity.Cluster)}
+		a.rejected = rejection{stored, fmt.Sprintf("the hub no longer has ManagedCluster %s; registering again", s.identity.Cluster)}
 		return nil
 	case errors.Is(cause, errSuperseded):
-		a.refused = refusal{stored, fmt.Sprintf("the hub accepts another agent of %s; registering again", s.identity.Cluster)}
+		a.rejected = rejection{stored, fmt.Sprintf("the hub accepts another agent of %s; registering again", s.identity.Cluster)}
 		return nil
 	case errors.Is(cause, errExpired), errors.Is(cause, errVanished):
 		return nil
@@ -124,21 +124,23 @@ type connected struct {
 	conn     driver.Connection
 	hub      client.WithWatch
 	end      context.CancelCauseFunc
-	// unanswered rings when a request got no answer, or one that may be a first sign.
-	unanswered bell
+	// unanswered is signaled when a request got no response, or one that may be the
+	// first of a lost connection.
+	unanswered wakeup
 
 	reach      reach
 	credential credentialCondition
 	acceptance acceptance
 }
 
-// run waits for the hub to let the agent in and then works, until ctx ends.
+// run waits until the agent may read its ManagedCluster, and then runs the controllers
+// of the connection until ctx ends.
 func (c *connected) run(ctx context.Context) error {
 	if err := c.awaitAcceptance(ctx); err != nil {
 		return err
 	}
-	// Whatever was wrong with the connection before: the hub has answered on this one.
-	c.agent.journal.suffers(Condition{})
+	// The hub answered on this connection, so problems of earlier ones are resolved.
+	c.agent.eventLog.setTrouble(Condition{})
 	inner, err := c.manager()
 	if err != nil {
 		return err
@@ -146,19 +148,19 @@ func (c *connected) run(ctx context.Context) error {
 	if err := c.setup(inner); err != nil {
 		return err
 	}
-	var keepers sync.WaitGroup // They end with ctx, and run waits for that.
-	keepers.Go(func() { c.keepCredential(ctx) })
-	keepers.Go(func() { c.probe(ctx) })
+	var tasks sync.WaitGroup // They end with ctx, and run waits for that.
+	tasks.Go(func() { c.renewCredential(ctx) })
+	tasks.Go(func() { c.probe(ctx) })
 	err = inner.Start(ctx)
 	if err != nil {
 		c.end(err)
 	}
-	keepers.Wait()
+	tasks.Wait()
 	return err
 }
 
-// manager runs what works with one connection. It holds the one ManagedCluster
-// in its cache and nothing else.
+// manager returns the manager of one connection. Its cache has only the cluster's own
+// ManagedCluster.
 func (c *connected) manager() (manager.Manager, error) {
 	own := fields.OneTermEqualSelector("metadata.name", c.snapshot.identity.Cluster)
 	connection := c.conn.Config()
@@ -174,9 +176,9 @@ func (c *connected) manager() (manager.Manager, error) {
 			DefaultTransform: cache.TransformStripManagedFields(),
 		},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&coordinationv1.Lease{}}}},
-		// A manager is made for every connection of one process, and must stop
-		// when the connection is changed: the priority queue of v0.24.1 can
-		// block then (kubernetes-sigs/controller-runtime#3538).
+		// Each connection of a process has its own manager, which must stop when the
+		// connection changes: the priority queue of v0.24.1 can block then
+		// (kubernetes-sigs/controller-runtime#3538).
 		Controller: config.Controller{SkipNameValidation: new(true), UsePriorityQueue: new(false)},
 	})
 	if err != nil {
@@ -190,7 +192,7 @@ func (c *connected) setup(inner manager.Manager) error {
 	c.reach.agent, c.reach.server, c.reach.end, c.reach.reset = a, c.snapshot.hub.Cluster.Server, c.end, c.conn.Reset
 	renewer := &lease.Reconciler{Client: inner.GetClient(), Clock: a.config.Clock, Observe: func(err error) {
 		if apierrors.IsForbidden(err) {
-			c.unanswered.ring() // It may have lost all its rights.
+			c.unanswered.signal() // It may have lost all permissions.
 		}
 		c.reach.observe(err)
 	}}
@@ -218,7 +220,7 @@ func (c *connected) setup(inner manager.Manager) error {
 	return c.acceptance.setup(inner, own)
 }
 
-// awaitAcceptance returns once the hub lets the agent read its ManagedCluster.
+// awaitAcceptance returns when the agent may read its ManagedCluster.
 func (c *connected) awaitAcceptance(ctx context.Context) error {
 	id := c.snapshot.identity
 	var refusedSince time.Time
@@ -237,7 +239,7 @@ func (c *connected) awaitAcceptance(ctx context.Context) error {
 			c.end(errExpired)
 			return errExpired
 		}
-		if refusedSince = unauthorizedSince(err, refusedSince, now); !refusedSince.IsZero() && now.Sub(refusedSince) >= refusedPatience {
+		if refusedSince = unauthorizedSince(err, refusedSince, now); !refusedSince.IsZero() && now.Sub(refusedSince) >= unauthorizedGrace {
 			c.end(errRefused)
 			return errRefused
 		}
@@ -251,13 +253,13 @@ func (c *connected) awaitAcceptance(ctx context.Context) error {
 			c.end(presence.end)
 			return presence.end
 		}
-		c.agent.journal.report(report)
+		c.agent.eventLog.report(report)
 		c.agent.sleep(ctx, unacceptedPolls().Delay(polls, id.Cluster))
 	}
 }
 
-// unauthorizedSince is since when the hub has answered nothing but that it does
-// not know the credential, zero if its last answer was another one or none came.
+// unauthorizedSince returns since when every response of the hub was "unauthorized",
+// zero if the last one was different or missing.
 func unauthorizedSince(err error, since, now time.Time) time.Time {
 	switch {
 	case !apierrors.IsUnauthorized(err):
@@ -269,7 +271,7 @@ func unauthorizedSince(err error, since, now time.Time) time.Time {
 }
 
 func waitingForAcceptance(cluster string) string {
-	return fmt.Sprintf("the hub issued a credential; waiting for a hub administrator to accept %s; run on the hub: kubectl ocm accept --clusters %s", cluster, cluster)
+	return fmt.Sprintf("the hub issued a credential; waiting for a hub administrator to accept %s: run on the hub: kubectl ocm accept --clusters %s", cluster, cluster)
 }
 
 func (c *connected) readOwn(ctx context.Context) error {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// FeatureGates are the switches of the agent by name.
+// FeatureGates are the feature gates of the agent, by name.
 type FeatureGates map[string]bool
 
 // Feature gates of OCM's spoke registration.
@@ -20,8 +20,8 @@ const (
 	gateV1beta1CSR      = "V1beta1CSRAPICompatibility"
 )
 
-// defaults are the gates with their values when nothing is said. The list is
-// ours: OCM's own comes with a library that costs every start of the command.
+// defaults returns the gates with their default values. OCM's own list needs a library
+// that slows every start of the command.
 func defaults() FeatureGates {
 	return FeatureGates{
 		GateClusterClaim: true, GateAddonManagement: true,
@@ -29,8 +29,8 @@ func defaults() FeatureGates {
 	}
 }
 
-// unavailable are gates that OCM knows and this version does not implement.
-// Silently running without them would leave the user waiting.
+// unavailable returns OCM's gates that this version does not implement. Enabling one is
+// an error.
 func unavailable() []string {
 	return []string{gateMultipleHubs, gateClusterProperty, gateV1beta1CSR}
 }
@@ -50,10 +50,10 @@ func ParseFeatureGates(entries []string) (FeatureGates, error) {
 		}
 		on, err := strconv.ParseBool(value)
 		if err != nil {
-			return nil, fmt.Errorf("feature gate %s is %q: use %s=true or %s=false", name, value, name, name)
+			return nil, fmt.Errorf("invalid value %q of feature gate %s: use %s=true or %s=false", value, name, name, name)
 		}
 		if on && slices.Contains(unavailable(), name) {
-			return nil, fmt.Errorf("feature gate %s is not available in this version: leave it off", name)
+			return nil, fmt.Errorf("feature gate %s is not available in this version; disable it", name)
 		}
 		gates[name] = on
 	}

@@ -16,13 +16,13 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// agentNameLength is the length of a made-up agent name.
+// agentNameLength is the length of a generated agent name.
 const agentNameLength = 5
 
-// identify finds out who the agent is: what it was told, else what it was
-// called when it got its credential, else what it called itself before, else
-// for the cluster its id, which a new installation finds again, else a new name,
-// which is kept before it is used.
+// identify returns the identity of the agent: the configured names, otherwise those of
+// the stored credential, otherwise the recorded ones. Otherwise the cluster's name is
+// its id, which a new installation finds again, or a generated one, and the agent's
+// name is generated; both are recorded before they are used.
 func (s *store) identify(ctx context.Context, hubSecret driver.Data) (driver.Identity, error) {
 	id := driver.Identity{
 		Cluster: first(s.names.Cluster, string(hubSecret[names.KeyClusterName])),
@@ -30,7 +30,7 @@ func (s *store) identify(ctx context.Context, hubSecret driver.Data) (driver.Ide
 	}
 	if id.Cluster == "" || id.Agent == "" {
 		var err error
-		if id, err = s.remember(ctx, id); err != nil {
+		if id, err = s.completeIdentity(ctx, id); err != nil {
 			return id, err
 		}
 	}
@@ -38,13 +38,14 @@ func (s *store) identify(ctx context.Context, hubSecret driver.Data) (driver.Ide
 		return id, err
 	}
 	if _, _, ok := names.ParseAgentUser(names.AgentUser(id.Cluster, id.Agent)); !ok {
-		return id, fmt.Errorf("invalid agent name %q: it must not be empty or contain a colon", id.Agent)
+		return id, fmt.Errorf("invalid agent name %q: must not be empty or contain a colon", id.Agent)
 	}
 	return id, nil
 }
 
-// remember fills what id lacks from the ConfigMap, or makes it up and keeps it there.
-func (s *store) remember(ctx context.Context, id driver.Identity) (driver.Identity, error) {
+// completeIdentity sets the missing names of id from the ConfigMap, or generates and
+// records them there.
+func (s *store) completeIdentity(ctx context.Context, id driver.Identity) (driver.Identity, error) {
 	var kept corev1.ConfigMap
 	err := s.reader.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: names.AgentIdentityConfigMap}, &kept)
 	if client.IgnoreNotFound(err) != nil {
@@ -74,15 +75,15 @@ func (s *store) remember(ctx context.Context, id driver.Identity) (driver.Identi
 		err = s.writer.Create(ctx, &kept)
 	}
 	if err != nil {
-		return id, fmt.Errorf("keep the cluster and agent names in ConfigMap %s: %w", names.AgentIdentityConfigMap, err)
+		return id, fmt.Errorf("write the cluster and agent names to ConfigMap %s: %w", names.AgentIdentityConfigMap, err)
 	}
 	return id, nil
 }
 
-// dropAgentName forgets a made-up agent name once the Secret of the credential
-// holds it. A Secret that gets lost later takes the name with it: the hub gives
-// its rights to the user of one agent, so an agent that registers under the name
-// of a lost credential would keep that credential valid.
+// dropAgentName deletes a generated agent name when the Secret of the credential has
+// it. If that Secret is lost later, the agent registers under a new name: the hub
+// gives permissions to the user of one agent, so the same name would keep the lost
+// credential valid.
 func (s *store) dropAgentName(ctx context.Context) error {
 	var kept corev1.ConfigMap
 	err := s.reader.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: names.AgentIdentityConfigMap}, &kept)
@@ -96,7 +97,7 @@ func (s *store) dropAgentName(ctx context.Context) error {
 	return nil
 }
 
-// clusterID is what identifies the managed cluster, if it can be a name.
+// clusterID returns the id of the managed cluster, empty if it is not a valid name.
 func (s *store) clusterID(ctx context.Context) string {
 	id, err := clusterid.Of(ctx, s.reader)
 	if err != nil {

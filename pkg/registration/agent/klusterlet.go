@@ -27,34 +27,34 @@ import (
 const (
 	// fieldManager owns HubConnectionDegraded in the Klusterlet's status.
 	fieldManager = "ocm.agent"
-	// unreportable is when to try again where there is no Klusterlet, or no
-	// right to it: an agent can be run without the operator.
+	// unreportable is when to retry without a Klusterlet or without permission to
+	// write it: an agent can run without the operator.
 	unreportable = 5 * time.Minute
 )
 
 // klusterletReporter writes the agent's Report into its Klusterlet.
 type klusterletReporter struct {
-	name    string
-	reader  client.Reader
-	writer  client.Client
-	clock   clock.PassiveClock
-	journal *journal
+	name     string
+	reader   client.Reader
+	writer   client.Client
+	clock    clock.PassiveClock
+	eventLog *eventLog
 }
 
 func (k *klusterletReporter) setup(mgr ctrl.Manager) error {
 	req := reconcile.Request{NamespacedName: types.NamespacedName{Name: k.name}}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.klusterlet").
-		WatchesRawSource(k.journal.changed.source(req)).
+		WatchesRawSource(k.eventLog.changed.source(req)).
 		WithOptions(controller.Options{
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Minute),
 		}).
 		Complete(k)
 }
 
-// Reconcile applies the condition if it differs from what the Klusterlet says.
+// Reconcile applies the condition if it differs from that of the Klusterlet.
 func (k *klusterletReporter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	condition := k.condition(k.journal.current())
+	condition := k.condition(k.eventLog.current())
 	var klusterlet operatorv1.Klusterlet
 	if err := k.reader.Get(ctx, req.NamespacedName, &klusterlet); err != nil {
 		return k.tolerate(err)
@@ -64,7 +64,7 @@ func (k *klusterletReporter) Reconcile(ctx context.Context, req ctrl.Request) (c
 	if !apimeta.SetStatusCondition(&conditions, condition) {
 		return ctrl.Result{}, nil
 	}
-	// Setting it in a copy found out whether its transition time is to be kept.
+	// SetStatusCondition retained the transition time if the status did not change.
 	if set := apimeta.FindStatusCondition(conditions, condition.Type); set != nil {
 		condition = *set
 	}
@@ -85,11 +85,11 @@ func (k *klusterletReporter) tolerate(err error) (ctrl.Result, error) {
 	return ctrl.Result{}, err
 }
 
-// condition is the Report in the words of OCM's agent.
+// condition returns the Report as the condition of OCM's agent.
 func (k *klusterletReporter) condition(r Report) metav1.Condition {
 	c := metav1.Condition{
 		Type: names.ConditionHubConnectionDegraded, Status: metav1.ConditionFalse,
-		Reason: names.ReasonHubConnectionFunctional, Message: "the hub accepts the cluster and the agent's credential",
+		Reason: names.ReasonHubConnectionFunctional, Message: "the hub accepts the cluster and the credential of the agent",
 		LastTransitionTime: metav1.NewTime(k.clock.Now()),
 	}
 	if r.Degraded() {

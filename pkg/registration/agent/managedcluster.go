@@ -14,8 +14,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// ensureManagedCluster creates the ManagedCluster if there is none, and
-// otherwise brings its client configurations up to date if it may.
+// ensureManagedCluster creates the ManagedCluster, or updates the client
+// configurations of an existing one if it may.
 func (a *Agent) ensureManagedCluster(ctx context.Context, hub client.Client, s *snapshot) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -25,7 +25,7 @@ func (a *Agent) ensureManagedCluster(ctx context.Context, hub client.Client, s *
 	case apierrors.IsNotFound(err):
 		return a.createManagedCluster(ctx, hub, s)
 	case apierrors.IsForbidden(err):
-		return nil // Then somebody else creates it.
+		return nil // The bootstrap identity may not read it; the hub's administrator creates it.
 	case err != nil:
 		return fmt.Errorf("get ManagedCluster %s: %w", s.identity.Cluster, err)
 	}
@@ -56,8 +56,8 @@ func (a *Agent) createManagedCluster(ctx context.Context, hub client.Client, s *
 	return nil
 }
 
-// mergeClientConfigs adds and updates what the agent was told, and keeps what
-// others added.
+// mergeClientConfigs adds and updates the configured client configurations, and
+// retains those of others.
 func (a *Agent) mergeClientConfigs(ctx context.Context, hub client.Client, cluster *clusterv1.ManagedCluster) error {
 	merged := slices.Clone(cluster.Spec.ManagedClusterClientConfigs)
 	changed := false

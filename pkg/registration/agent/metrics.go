@@ -23,7 +23,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		expiry: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "ocm_agent_credential_expiry_seconds",
-			Help: "When the hub credential expires, in seconds since the epoch; 0 while there is none, +Inf if it has no end.",
+			Help: "When the hub credential expires, in seconds since the epoch; 0 while there is none, +Inf if it does not expire.",
 		}),
 		renewed: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "ocm_agent_credential_last_renewal_seconds",
@@ -31,11 +31,11 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		}),
 		phase: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ocm_agent_phase",
-			Help: "1 for the phase that the agent is in, 0 for the others.",
+			Help: "1 for the current phase of the agent, 0 for the others.",
 		}, []string{"phase"}),
 		renewals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ocm_agent_renewals_total",
-			Help: "Credentials that were obtained, and attempts that failed, by result.",
+			Help: "Number of renewals of the hub credential, by result.",
 		}, []string{"result"}),
 	}
 	for _, result := range []string{resultSuccess, resultFailure} {
@@ -59,7 +59,5 @@ func (m *metrics) enter(phase Phase) {
 	}
 }
 
-// holds tells until when the credential is good; the zero Validity is none.
-func (m *metrics) holds(v credential.Validity) {
-	m.expiry.Set(v.ExpirySeconds())
-}
+// setExpiry reports when the credential expires; the zero Validity is none.
+func (m *metrics) setExpiry(v credential.Validity) { m.expiry.Set(v.ExpirySeconds()) }

@@ -160,7 +160,7 @@ func testForbiddenAtFirst(t *testing.T, h *hub) {
 	h.quickLease(t, "barred") // A watch that is open goes on through the front.
 	p.reaches(t, agent.Running)
 	front.away.Store(true)
-	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigError", "is out of reach since")
+	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigError", "has been unreachable since")
 	front.forbids.Store(1)
 	front.away.Store(false)
 	s.klusterletSays(t, metav1.ConditionFalse, names.ReasonHubConnectionFunctional, "")

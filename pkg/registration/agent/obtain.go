@@ -22,11 +22,12 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// stepRecheck is when to take a step although nothing was seen to change: what
-// is watched may be gone without a word, for example after a restore of the hub.
+// stepRecheck is when to take a step without an event: the watched object may be gone
+// without one, for example after a restore of the hub.
 const stepRecheck = 5 * time.Minute
 
-// newHubClient returns a client for the hub that reads live and can watch.
+// newHubClient returns a client for the hub that reads from the API server and can
+// watch.
 func newHubClient(config *rest.Config) (client.WithWatch, error) {
 	s := scheme.New()
 	hub, err := client.NewWithWatch(config, client.Options{Scheme: s, Mapper: hubMapper()})
@@ -36,26 +37,26 @@ func newHubClient(config *rest.Config) (client.WithWatch, error) {
 	return hub, nil
 }
 
-// obtaining is a credential being obtained.
+// obtaining is the process of obtaining a credential.
 type obtaining struct {
 	agent    *Agent
 	snapshot *snapshot
 	hub      client.WithWatch
-	// kubeconfig is the hub that the pending data belong to.
+	// kubeconfig is the hub of the pending data.
 	kubeconfig kubeconfig.Hub
 	purpose    purpose
-	// waits is told what is being waited for, fails what went wrong.
+	// waits is called with the reason to wait, fails with a failure.
 	waits func(Condition)
 	fails func(Condition)
-	// ensure restores what the request is about after a wait; nil for nothing.
+	// ensure restores the subject of the request after a wait; may be nil.
 	ensure func(context.Context) error
 
 	pending   driver.Data
 	announced string
 }
 
-// run takes the driver's steps until it has a credential or ctx ends. The
-// pending data are stored before each step that may depend on them.
+// run takes the driver's steps until it has a credential or ctx ends. The pending data
+// is stored before each step that may depend on it.
 func (o *obtaining) run(ctx context.Context) (*driver.Issued, error) {
 	a := o.agent
 	var err error
@@ -73,7 +74,7 @@ func (o *obtaining) run(ctx context.Context) (*driver.Issued, error) {
 			a.metrics.renewals.WithLabelValues(resultFailure).Inc()
 			o.fails(Condition{"Failed", err.Error()})
 			if failures > 3 {
-				return nil, err // Whoever called looks at everything anew.
+				return nil, err // The caller reads the stored state again.
 			}
 			a.sleep(ctx, backoff.Delay(failures, o.snapshot.identity.Cluster))
 			continue
@@ -88,7 +89,7 @@ func (o *obtaining) run(ctx context.Context) (*driver.Issued, error) {
 	}
 }
 
-// step takes one step and stores what must not be lost.
+// step takes one step and stores its pending data.
 func (o *obtaining) step(ctx context.Context) (driver.Step, error) {
 	if o.ensure != nil && o.announced != "" {
 		if err := o.ensure(ctx); err != nil {
@@ -102,7 +103,7 @@ func (o *obtaining) step(ctx context.Context) (driver.Step, error) {
 		return step, err
 	}
 	if o.stale(step.Issued) {
-		return o.anew(ctx)
+		return o.restart(ctx)
 	}
 	if step.Issued != nil || apiequality.Semantic.DeepEqual(step.Pending, o.pending) {
 		return step, nil
@@ -114,7 +115,7 @@ func (o *obtaining) step(ctx context.Context) (driver.Step, error) {
 	return step, nil
 }
 
-// stale reports whether an issued credential is the one that is stored already.
+// stale reports whether an issued credential is the stored one.
 func (o *obtaining) stale(issued *driver.Issued) bool {
 	if issued == nil || o.snapshot.facts.Problem != nil {
 		return false
@@ -123,21 +124,21 @@ func (o *obtaining) stale(issued *driver.Issued) bool {
 	return err == nil && o.snapshot.driver.Fingerprint(data) == o.snapshot.fingerprint()
 }
 
-// anew goes on where the credential that was issued is the one that is stored and
-// of no use. It may have been stored by a process that crashed before it forgot
-// the request. A driver that has nothing pending issues no other one, so the hub
-// has to accept this one.
-func (o *obtaining) anew(ctx context.Context) (driver.Step, error) {
+// restart drops the pending data when the issued credential is the stored one, which
+// needs to be replaced: a process may have crashed after it stored the credential. A
+// driver without pending data issues no other credential, so the hub has to accept
+// this one.
+func (o *obtaining) restart(ctx context.Context) (driver.Step, error) {
 	if len(o.pending) == 0 {
 		return driver.Step{Failing: true, Waiting: driver.Waiting{
-			Reason: reasonRefused, Message: "waiting for the hub to accept the stored credential: " + o.agent.refused.why,
+			Reason: reasonRefused, Message: "waiting for the hub to accept the stored credential: " + o.agent.rejected.why,
 		}}, nil
 	}
 	o.pending = nil
 	return driver.Step{Again: true}, o.agent.store.dropPending(ctx)
 }
 
-// announce tells what is waited for, and records an event when it is new.
+// announce reports what is waited for, and records an event when it is new.
 func (o *obtaining) announce(step driver.Step) {
 	if step.Failing {
 		o.fails(Condition(step.Waiting))
@@ -157,7 +158,7 @@ func (o *obtaining) announce(step driver.Step) {
 	}
 }
 
-// wait returns when another step is worth while.
+// wait returns when another step can make progress.
 func (o *obtaining) wait(ctx context.Context, step driver.Step) {
 	limit := stepRecheck
 	if step.After > 0 {
@@ -176,7 +177,7 @@ func (o *obtaining) wait(ctx context.Context, step driver.Step) {
 	case <-timer.C():
 	case err := <-changed:
 		switch {
-		case apierrors.IsForbidden(err): // Not every hub lets it watch; the time has to do.
+		case apierrors.IsForbidden(err): // Not every hub allows the watch; the timer remains.
 			select {
 			case <-ctx.Done():
 			case <-timer.C():
@@ -187,15 +188,13 @@ func (o *obtaining) wait(ctx context.Context, step driver.Step) {
 	}
 }
 
-// reasonRefused is the reason to wait for a hub that refuses the only credential
-// that there is.
+// reasonRefused is the reason to wait for a hub that rejects the only credential.
 const reasonRefused = "CredentialRefused"
 
-// errWatch says that a watch could not be had.
+// errWatch is returned when a watch ends without an event.
 var errWatch = errors.New("the watch ended")
 
-// watch returns when object is no longer as given. A watch that ends without an
-// event is an error, so that whoever waits looks for himself.
+// watch returns when object has changed.
 func (o *obtaining) watch(ctx context.Context, object client.Object) error {
 	gvk, err := apiutil.GVKForObject(object, o.hub.Scheme())
 	if err != nil {
@@ -226,23 +225,23 @@ func (o *obtaining) watch(ctx context.Context, object client.Object) error {
 	return errWatch
 }
 
-// keep stores an issued credential, and only then forgets the request.
-func (a *Agent) keep(ctx context.Context, s *snapshot, data driver.Data, issued *driver.Issued) error {
+// storeCredential stores an issued credential, and then deletes the pending data.
+func (a *Agent) storeCredential(ctx context.Context, s *snapshot, data driver.Data, issued *driver.Issued) error {
 	if err := a.store.put(ctx, a.config.Secrets.Hub, data); err != nil {
 		return err
 	}
-	a.held.obtain(s.driver.Fingerprint(data), a.config.Clock.Now())
+	a.stored.setObtained(s.driver.Fingerprint(data), a.config.Clock.Now())
 	a.metrics.renewals.WithLabelValues(resultSuccess).Inc()
 	a.metrics.renewed.Set(float64(a.config.Clock.Now().Unix()))
-	a.metrics.holds(issued.Validity)
+	a.metrics.setExpiry(issued.Validity)
 	a.events.normal(s.driver.Report().Event, "Obtain", "the hub issued a credential that is valid until %s", issued.Validity.Until())
-	a.events.normal(names.EventSecretSave, "Obtain", "the credential is stored in Secret %s", a.config.Secrets.Hub)
+	a.events.normal(names.EventSecretSave, "Obtain", "stored the credential in Secret %s", a.config.Secrets.Hub)
 	if err := a.store.dropPending(ctx); err != nil {
-		// It is stored and can be used; the next request finds the old one stale.
-		a.log.Info("Forgetting the request later", "reason", err.Error())
+		// The credential is stored; the next renewal finds the pending data stale.
+		a.log.Info("Failed to delete the pending data", "reason", err.Error())
 	}
 	if err := a.store.dropAgentName(ctx); err != nil {
-		a.log.Info("Forgetting the agent name later", "reason", err.Error())
+		a.log.Info("Failed to delete the recorded agent name", "reason", err.Error())
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func TestHubOutage(t *testing.T) {
 	p.reaches(t, agent.Running)
 	s.klusterletSays(t, metav1.ConditionFalse, names.ReasonHubConnectionFunctional, "")
 	h.StopAPIServer(t)
-	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigError", "is out of reach since")
+	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigError", "has been unreachable since")
 	h.StartAPIServer(t)
 	s.klusterletSays(t, metav1.ConditionFalse, names.ReasonHubConnectionFunctional, "")
 	p.reaches(t, agent.Running)

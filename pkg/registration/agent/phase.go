@@ -1,6 +1,6 @@
 package agent
 
-// Phase is where an agent is in its life.
+// Phase is a phase of the agent's life cycle.
 type Phase string
 
 // The phases.
@@ -9,13 +9,13 @@ const (
 	Bootstrapping Phase = "Bootstrapping"
 	// Requested waits for the hub to issue a credential.
 	Requested Phase = "Requested"
-	// Registered holds a credential and waits for the hub to accept the cluster.
+	// Registered has a credential and waits for the hub to accept the cluster.
 	Registered Phase = "Registered"
-	// Running keeps lease and status.
+	// Running renews the lease and reports status.
 	Running Phase = "Running"
 	// Renewing is Running while a new credential is being obtained.
 	Renewing Phase = "Renewing"
-	// Rejected holds a credential and waits for the hub to accept the cluster again.
+	// Rejected has a credential and waits for the hub to accept the cluster again.
 	Rejected Phase = "Rejected"
 )
 
@@ -24,13 +24,13 @@ func Phases() []Phase {
 	return []Phase{Bootstrapping, Requested, Registered, Running, Renewing, Rejected}
 }
 
-// Condition is a reason (CamelCase) with its sentence.
+// Condition is a reason (CamelCase) with its message.
 type Condition struct {
 	Reason  string
 	Message string
 }
 
-// Report is what an agent tells about itself.
+// Report is the reported state of an agent.
 type Report struct {
 	Phase Phase
 	// Bootstrap and Hub are the two halves of HubConnectionDegraded. An empty

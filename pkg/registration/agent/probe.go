@@ -11,31 +11,31 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 )
 
-// probes is how often a hub that did not answer is asked.
+// probes is the back-off of requests to a hub that did not respond.
 func probes() credential.Backoff {
 	return credential.Backoff{First: time.Second, Most: 10 * time.Second}
 }
 
-// alarm rings a bell when a request on a connection to the hub gets no answer.
+// alarm signals a request to the hub without a response.
 type alarm struct {
 	next   http.RoundTripper
-	failed bell
+	failed wakeup
 }
 
 // RoundTrip implements http.RoundTripper.
 func (a alarm) RoundTrip(req *http.Request) (*http.Response, error) {
 	response, err := a.next.RoundTrip(req)
 	if err != nil && req.Context().Err() == nil {
-		a.failed.ring()
+		a.failed.signal()
 	}
 	return response, err
 }
 
-// probe asks the hub, whenever a request got no answer, until it answers. The
-// lease alone would notice only at its next renewal, which may be far. An agent
-// that may not even read its ManagedCluster has lost its rights, which has to be
-// looked into: what it watched before goes on for a while. Of a cluster that is
-// being deleted that is expected.
+// probe sends requests to the hub, after one got no response, until it responds: the
+// next renewal of the lease may be minutes away. An agent that may not read its
+// ManagedCluster has lost its permissions and reads the stored state again, because
+// existing watches continue for a while. For a cluster that is being deleted that is
+// expected.
 func (c *connected) probe(ctx context.Context) {
 	for {
 		select {

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// longestNap is how long a wait for the renewal point may be without a look
-	// at the clock: timers stand still while a machine is suspended.
-	longestNap = 10 * time.Minute
-	// troublePatience is how long the hub must be out of reach before it is
-	// told: a restart of its API server is shorter.
-	troublePatience = 30 * time.Second
+	// maxSleep bounds a wait for the renewal time: timers do not advance while a
+	// machine is suspended.
+	maxSleep = 10 * time.Minute
+	// troubleGrace is how long the hub must be unreachable before that is reported: a
+	// restart of its API server is shorter.
+	troubleGrace = 30 * time.Second
 )
 
-// keepCredential renews the credential in time, over and over, and ends the
-// connection when it could not. It returns when ctx ends.
-func (c *connected) keepCredential(ctx context.Context) {
+// renewCredential renews the credential whenever it is due, and ends the connection
+// when it expires. It returns when ctx ends.
+func (c *connected) renewCredential(ctx context.Context) {
 	clock := c.agent.config.Clock
 	for failures := 0; ctx.Err() == nil; {
 		facts := c.snapshot.facts
@@ -35,13 +35,13 @@ func (c *connected) keepCredential(ctx context.Context) {
 			<-ctx.Done()
 			return
 		}
-		need, due := credential.Due().Judge(facts, clock.Now())
+		need, due := credential.Due().Evaluate(facts, clock.Now())
 		switch {
 		case need.Reason == credential.Expired:
 			c.end(errExpired)
 			return
 		case !due:
-			c.agent.sleep(ctx, min(facts.RenewAt.Sub(clock.Now()), longestNap))
+			c.agent.sleep(ctx, min(facts.RenewAt.Sub(clock.Now()), maxSleep))
 			continue
 		}
 		err := c.renew(ctx, need)
@@ -55,17 +55,17 @@ func (c *connected) keepCredential(ctx context.Context) {
 	}
 }
 
-// renew obtains a new credential with the old one and makes the connection use
-// it, without interrupting anything that goes on.
+// renew obtains a new credential with the old one and makes the connection use it
+// without an interruption.
 func (c *connected) renew(ctx context.Context, need credential.Need) error {
 	a := c.agent
 	a.events.normal(names.EventRotationStarted, "Renew", "%s", need.Message)
-	a.journal.renews(true)
-	defer a.journal.renews(false)
+	a.eventLog.setRenewing(true)
+	defer a.eventLog.setRenewing(false)
 	ctx, cancel := a.until(ctx, c.snapshot.facts.Validity.NotAfter, errExpired)
 	defer cancel()
-	// What else is waited for is somebody's turn and no news.
-	o := &obtaining{agent: a, snapshot: c.snapshot, hub: c.hub, kubeconfig: *c.snapshot.hub, purpose: renewal, waits: func(Condition) {}, fails: c.tellFailure}
+	// A renewal that waits without a failure is not reported.
+	o := &obtaining{agent: a, snapshot: c.snapshot, hub: c.hub, kubeconfig: *c.snapshot.hub, purpose: renewal, waits: func(Condition) {}, fails: c.reportFailure}
 	issued, err := o.run(ctx)
 	if err != nil {
 		return err
@@ -74,30 +74,29 @@ func (c *connected) renew(ctx context.Context, need credential.Need) error {
 	if err != nil {
 		return err
 	}
-	// From here on the Secret may hold either credential; the guard must know
-	// that both are ours.
-	a.held.set(c.snapshot.fingerprint(), c.snapshot.driver.Fingerprint(data))
-	if err := a.keep(ctx, c.snapshot, data, issued); err != nil {
-		return err // The request is still pending: trying again finds what was issued.
+	// From here on the Secret may have either credential, both of this agent.
+	a.stored.set(c.snapshot.fingerprint(), c.snapshot.driver.Fingerprint(data))
+	if err := a.storeCredential(ctx, c.snapshot, data, issued); err != nil {
+		return err // The request is still pending: a retry finds the issued credential.
 	}
-	c.snapshot = c.snapshot.with(data, &a.held)
+	c.snapshot = c.snapshot.with(data, &a.stored)
 	if err := c.conn.Reload(data); err != nil {
 		return err
 	}
 	c.credential.valid(c.snapshot)
-	a.facts.ring()
+	a.facts.signal()
 	return nil
 }
 
-// tellFailure tells the hub about a renewal that does not get on.
-func (c *connected) tellFailure(failure Condition) {
-	c.agent.log.Info("Renewing the hub credential fails", "reason", failure.Reason, "message", failure.Message)
+// reportFailure reports a failed renewal on the hub.
+func (c *connected) reportFailure(failure Condition) {
+	c.agent.log.Info("Failed to renew the hub credential", "reason", failure.Reason, "message", failure.Message)
 	c.credential.failed(c.snapshot, failure)
-	c.agent.facts.ring()
+	c.agent.facts.signal()
 }
 
-// credentialCondition is the condition that reports the credential, if its driver
-// has one, written by the status reconciler together with everything else.
+// credentialCondition is the condition that reports the credential, if its driver has
+// one. The status reconciler writes it.
 type credentialCondition struct {
 	mu        sync.Mutex
 	condition *metav1.Condition
@@ -109,10 +108,10 @@ func (c *credentialCondition) get() *metav1.Condition {
 	return c.condition.DeepCopy()
 }
 
-func (c *credentialCondition) set(report driver.Report, status metav1.ConditionStatus, words driver.Waiting) {
+func (c *credentialCondition) set(report driver.Report, status metav1.ConditionStatus, why driver.Waiting) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.condition = &metav1.Condition{Type: report.Conditions[0], Status: status, Reason: words.Reason, Message: words.Message}
+	c.condition = &metav1.Condition{Type: report.Conditions[0], Status: status, Reason: why.Reason, Message: why.Message}
 }
 
 func (c *credentialCondition) valid(s *snapshot) {
@@ -127,8 +126,8 @@ func (c *credentialCondition) failed(s *snapshot, why Condition) {
 	}
 }
 
-// reach judges how the hub can be reached by what becomes of the lease, and of
-// the questions that follow a request without an answer.
+// reach evaluates whether the hub can be reached, from the renewals of the lease and
+// the probes.
 type reach struct {
 	agent  *Agent
 	server string
@@ -147,14 +146,14 @@ func (r *reach) observe(err error) {
 	r.refusedSince = unauthorizedSince(err, r.refusedSince, now)
 	switch {
 	case err == nil, apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		// The hub answered and knows who we are.
+		// The hub responded and accepts the credential.
 		if !r.failingSince.IsZero() {
-			r.agent.journal.suffers(Condition{})
+			r.agent.eventLog.setTrouble(Condition{})
 		}
 		r.failingSince = time.Time{}
 		return
 	case apierrors.IsUnauthorized(err):
-		if now.Sub(r.refusedSince) >= refusedPatience {
+		if now.Sub(r.refusedSince) >= unauthorizedGrace {
 			r.end(errRefused)
 		}
 		return
@@ -164,52 +163,52 @@ func (r *reach) observe(err error) {
 	if r.failingSince.IsZero() {
 		r.failingSince = now
 	}
-	if now.Sub(r.failingSince) >= troublePatience {
-		r.agent.journal.suffers(Condition{names.ReasonHubKubeConfigError, fmt.Sprintf("the hub at %s is out of reach since %s: %v", r.server, r.failingSince.UTC().Format(time.RFC3339), errors.Unwrap(err))})
+	if now.Sub(r.failingSince) >= troubleGrace {
+		r.agent.eventLog.setTrouble(Condition{names.ReasonHubKubeConfigError, fmt.Sprintf("the hub at %s has been unreachable since %s: %v", r.server, r.failingSince.UTC().Format(time.RFC3339), errors.Unwrap(err))})
 	}
 }
 
-// held are the credentials that the agent itself stored last, by fingerprint:
-// whatever else appears in the Secret is a reason to look. It also knows when this
+// storedCredentials are the credentials that this process stored last, by fingerprint: any other
+// credential in the Secret ends the connection. It also has the time at which this
 // process obtained the newest.
-type held struct {
+type storedCredentials struct {
 	mu           sync.Mutex
 	fingerprints []string
 	obtained     string
 	at           time.Time
 }
 
-func (h *held) set(fingerprints ...string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.fingerprints = fingerprints
+func (c *storedCredentials) set(fingerprints ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fingerprints = fingerprints
 }
 
-func (h *held) contains(fingerprint string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Contains(h.fingerprints, fingerprint)
+func (c *storedCredentials) contains(fingerprint string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Contains(c.fingerprints, fingerprint)
 }
 
-func (h *held) obtain(fingerprint string, at time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.obtained, h.at = fingerprint, at
+func (c *storedCredentials) setObtained(fingerprint string, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.obtained, c.at = fingerprint, at
 }
 
-// since is when this process obtained a credential; false if it did not.
-func (h *held) since(fingerprint string) (time.Time, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.at, h.obtained != "" && h.obtained == fingerprint
+// since returns when this process obtained a credential; false if it did not.
+func (c *storedCredentials) since(fingerprint string) (time.Time, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at, c.obtained != "" && c.obtained == fingerprint
 }
 
-// holdsConnection returns whether the connection made from s can go on: its
-// credential is still stored, is good and leads to the same hub.
-func (a *Agent) holdsConnection(s *snapshot) func(*snapshot) bool {
-	a.held.set(s.fingerprint())
+// sameConnection returns a function that reports whether the connection of s remains
+// valid: its credential is stored and valid, and is for the same hub.
+func (a *Agent) sameConnection(s *snapshot) func(*snapshot) bool {
+	a.stored.set(s.fingerprint())
 	return func(now *snapshot) bool {
 		_, usable := now.usable(a.config.Clock.Now())
-		return usable && now.identity == s.identity && now.hub.SameServer(*s.hub) && a.held.contains(now.fingerprint())
+		return usable && now.identity == s.identity && now.hub.SameServer(*s.hub) && a.stored.contains(now.fingerprint())
 	}
 }

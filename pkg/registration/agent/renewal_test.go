@@ -27,13 +27,13 @@ func TestRenewal(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, controlplane.WithCertDuration(longLife))
 	for name, test := range map[string]func(*testing.T, *hub){
-		"renews again and again within one connection":         testRenewals,
-		"registers again when its certificate has expired":     testExpired,
-		"registers again in process when nobody renews":        testNobodyRenews,
-		"a restart while renewing makes no second request":     testRestartWhileRenewing,
-		"a crash anywhere in a renewal loses nothing":          testRenewalCrashes,
-		"moves to another hub with the bootstrap kubeconfig":   testOtherHub,
-		"the hub's words tell of a renewal that does not work": testRenewalDenied,
+		"renews again and again within one connection":                testRenewals,
+		"registers again when its certificate has expired":            testExpired,
+		"registers again in process when its renewal is not approved": testUnapprovedRenewal,
+		"a restart while renewing makes no second request":            testRestartWhileRenewing,
+		"a crash anywhere in a renewal loses nothing":                 testRenewalCrashes,
+		"moves to another hub with the bootstrap kubeconfig":          testOtherHub,
+		"reports a failing renewal on the hub":                        testRenewalDenied,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -137,7 +137,7 @@ func (s *spoke) expire(t *testing.T) {
 	}
 }
 
-func testNobodyRenews(t *testing.T, h *hub) {
+func testUnapprovedRenewal(t *testing.T, h *hub) {
 	t.Helper()
 	s := newSpoke(t, h, "unrenewed")
 	c := s.moveClock(t)

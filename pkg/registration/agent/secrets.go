@@ -19,10 +19,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-func withPredicates(p ...predicate.Predicate) builder.Predicates { return builder.WithPredicates(p...) }
-
-// secretReconciler wakes the agent when a kubeconfig Secret changes, and keeps
-// a copy of the hub kubeconfig Secret in files.
+// secretReconciler wakes the agent when a kubeconfig Secret changes, and copies the
+// hub kubeconfig Secret to files.
 type secretReconciler struct {
 	agent  *Agent
 	reader client.Reader
@@ -35,13 +33,13 @@ func (r *secretReconciler) setup(mgr ctrl.Manager) error {
 	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.secrets").
-		For(&corev1.Secret{}, withPredicates(ours)).
+		For(&corev1.Secret{}, builder.WithPredicates(ours)).
 		Complete(r)
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *secretReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	r.agent.secrets.ring()
+	r.agent.secrets.signal()
 	config := r.agent.config.Secrets
 	if req.Name != config.Hub || config.HubDir == "" {
 		return ctrl.Result{}, nil
@@ -53,19 +51,19 @@ func (r *secretReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	return ctrl.Result{}, mirror(config.HubDir, secret.Data)
 }
 
-// mirrored are the files that a mirror may hold; only these are ever removed.
+// mirrored returns the names of the files of a mirror; no other file is removed.
 func mirrored() []string {
 	return append([]string{names.KeyKubeconfig, names.KeyClusterName, names.KeyAgentName}, names.CredentialKeys()...)
 }
 
-// mirror makes the files in dir hold data, for the work agent and for people:
-// the directory is the owner's alone and each file appears at once. The
+// mirror writes data to files in dir, for the work agent and for administrators. Only
+// the owner can read the directory, and each file is replaced atomically. The
 // kubeconfig, which refers to the others, is written last and removed first.
 func mirror(dir string, data driver.Data) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make the hub kubeconfig directory: %w", err)
+		return fmt.Errorf("create the hub kubeconfig directory: %w", err)
 	}
-	// A mounted directory may belong to somebody else; the files are ours.
+	// A mounted directory may have another owner; the files have the right mode.
 	_ = os.Chmod(dir, 0o700) //nolint:gosec // a directory needs the execute bit
 	if len(data[names.KeyKubeconfig]) == 0 {
 		return unmirror(dir, nil)
@@ -94,9 +92,9 @@ func unmirror(dir string, data driver.Data) error {
 	return errors.Join(errs...)
 }
 
-// writeFile replaces a file as a whole, readable by its owner alone.
+// writeFile replaces a file atomically, readable by its owner only.
 func writeFile(dir, name string, content []byte) error {
-	// A Secret's key cannot hold a slash; "." and ".." it can.
+	// A key of a Secret has no slash, but can be "." or "..".
 	path := filepath.Join(dir, filepath.Base(name))
 	if filepath.Dir(path) != filepath.Clean(dir) {
 		return nil
@@ -104,7 +102,7 @@ func writeFile(dir, name string, content []byte) error {
 	if old, err := os.ReadFile(path); err == nil && slices.Equal(old, content) {
 		return nil
 	}
-	f, err := os.CreateTemp(dir, ".tmp-*") // Made with mode 0600.
+	f, err := os.CreateTemp(dir, ".tmp-*") // With mode 0600.
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}

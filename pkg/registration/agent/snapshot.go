@@ -12,18 +12,18 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// snapshot is what the managed cluster held at one moment: all that decides
-// what the agent does next.
+// snapshot is the stored state of the agent at one moment, which decides what it does
+// next.
 type snapshot struct {
 	identity driver.Identity
 	driver   driver.Agent
-	// bootstrap is nil when there is none that can be used; then bootstrapErr says why.
+	// bootstrap is nil if there is no valid one, for the reason in bootstrapErr.
 	bootstrap    *kubeconfig.Hub
 	bootstrapErr error
-	// stored is the hub kubeconfig Secret, and hub its kubeconfig taken apart.
+	// stored is the data of the hub kubeconfig Secret, hub its parsed kubeconfig.
 	stored driver.Data
 	hub    *kubeconfig.Hub
-	// facts are about the credential in stored.
+	// facts describe the credential in stored.
 	facts credential.Facts
 }
 
@@ -43,18 +43,17 @@ func (a *Agent) look(ctx context.Context) (*snapshot, error) {
 		}
 		s.bootstrapErr = err
 	}
-	s.inspect(&a.held)
+	s.inspect(&a.stored)
 	return s, nil
 }
 
-// errOtherHub says that the stored hub kubeconfig does not lead where the
-// bootstrap kubeconfig leads.
-var errOtherHub = fmt.Errorf("%w: the bootstrap kubeconfig leads elsewhere", credential.ErrWrongIdentity)
+// errOtherHub is the problem of a hub kubeconfig for another server than that of the
+// bootstrap kubeconfig.
+var errOtherHub = fmt.Errorf("%w: the bootstrap kubeconfig is for another server", credential.ErrWrongIdentity)
 
-// inspect judges what is stored. The hub kubeconfig is good only if it leads
-// where the bootstrap kubeconfig leads; without a
-// bootstrap kubeconfig there is nothing that it could contradict.
-func (s *snapshot) inspect(h *held) {
+// inspect evaluates the stored hub kubeconfig. It is valid only for the server of the
+// bootstrap kubeconfig, if there is one.
+func (s *snapshot) inspect(h *storedCredentials) {
 	s.facts.Problem = func() error {
 		if len(s.stored[names.KeyKubeconfig]) == 0 {
 			return fmt.Errorf("no hub kubeconfig: %w", credential.ErrMissing)
@@ -64,11 +63,11 @@ func (s *snapshot) inspect(h *held) {
 			return fmt.Errorf("%w: %w", credential.ErrMalformed, err)
 		}
 		if s.bootstrap != nil && !hub.SameServer(*s.bootstrap) {
-			return fmt.Errorf("%w: it is for the hub %q at %s, and that is %q at %s or another certificate authority",
+			return fmt.Errorf("%w: the hub kubeconfig is for %q at %s, the bootstrap kubeconfig for %q at %s or another certificate authority",
 				errOtherHub, hub.ClusterName, hub.Cluster.Server, s.bootstrap.ClusterName, s.bootstrap.Cluster.Server)
 		}
 		if !s.named() {
-			return fmt.Errorf("%w: it was stored for another cluster or agent name", credential.ErrWrongIdentity)
+			return fmt.Errorf("%w: it is for another cluster or agent name", credential.ErrWrongIdentity)
 		}
 		s.facts.Validity, err = s.driver.Inspect(s.stored)
 		if err != nil {
@@ -84,29 +83,29 @@ func (s *snapshot) inspect(h *held) {
 	}
 }
 
-// fingerprint names the stored credential.
+// fingerprint identifies the stored credential.
 func (s *snapshot) fingerprint() string { return s.driver.Fingerprint(s.stored) }
 
-// hubData is the content of the hub kubeconfig Secret for an issued credential.
+// hubData returns the data of the hub kubeconfig Secret for an issued credential.
 func (s *snapshot) hubData(hub kubeconfig.Hub, issued driver.Data) (driver.Data, error) {
 	return driver.SecretData(hub, s.identity, s.driver.User(), issued)
 }
 
 // with returns the snapshot with other data in the hub kubeconfig Secret.
-func (s *snapshot) with(stored driver.Data, h *held) *snapshot {
+func (s *snapshot) with(data driver.Data, h *storedCredentials) *snapshot {
 	next := *s
-	next.stored, next.hub, next.facts = stored, nil, credential.Facts{}
+	next.stored, next.hub, next.facts = data, nil, credential.Facts{}
 	next.inspect(h)
 	return &next
 }
 
-// usable reports whether the agent can work with what is stored, or why not.
+// usable reports whether the stored credential can be used, or why not.
 func (s *snapshot) usable(now time.Time) (credential.Need, bool) {
-	need, needed := credential.Unusable().Judge(s.facts, now)
+	need, needed := credential.Unusable().Evaluate(s.facts, now)
 	return need, !needed
 }
 
-// hubReason is the hub half of HubConnectionDegraded for a need.
+// hubReason returns the hub reason of HubConnectionDegraded for a need.
 func (s *snapshot) hubReason(need credential.Need) string {
 	switch {
 	case need.Reason == credential.Missing && s.stored == nil:
@@ -117,8 +116,8 @@ func (s *snapshot) hubReason(need credential.Need) string {
 	return names.ReasonHubKubeConfigError
 }
 
-// sameBootstrap reports whether two snapshots bootstrap alike: as the same
-// agent, at the same hub, with the same credential.
+// sameBootstrap reports whether two snapshots bootstrap as the same agent, at the same
+// hub and with the same credential.
 func (s *snapshot) sameBootstrap(other *snapshot) bool {
 	if s.identity != other.identity || (s.bootstrap == nil) != (other.bootstrap == nil) {
 		return false

@@ -2,8 +2,6 @@ package agent
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -24,9 +22,9 @@ import (
 )
 
 const (
-	// keyPendingHub ties pending data to the hub that they were made for.
+	// keyPendingHub identifies the hub that pending data is for.
 	keyPendingHub = "hub"
-	// keyPendingPurpose says what the request is for.
+	// keyPendingPurpose is the purpose of the request.
 	keyPendingPurpose = "purpose"
 )
 
@@ -34,25 +32,24 @@ const (
 type purpose string
 
 const (
-	// joining is asked for with the bootstrap credential and waits for a person.
+	// joining is requested with the bootstrap credential, and an administrator
+	// approves it.
 	joining purpose = "join"
-	// renewal is asked for with the credential that it replaces.
+	// renewal is requested with the credential that it replaces.
 	renewal purpose = "renewal"
 )
 
-// takes reports whether a stored request serves the purpose. One to join is no
-// renewal, whatever became of the stored credential meanwhile; one to renew may
-// still be approved without a person.
-func (p purpose) takes(stored driver.Data) bool {
+// matches reports whether a stored request serves the purpose. A request to join never
+// becomes a renewal; a renewal may still be approved automatically for a join.
+func (p purpose) matches(stored driver.Data) bool {
 	return p == joining || string(stored[keyPendingPurpose]) == string(renewal)
 }
 
-// errNoBootstrap says that there is no bootstrap kubeconfig.
+// errNoBootstrap is returned without a bootstrap kubeconfig.
 var errNoBootstrap = errors.New("no bootstrap kubeconfig")
 
-// store reads and writes what the agent must not forget: Secrets in its
-// namespace. It reads live: a cache that lags would show a request that is
-// already done.
+// store reads and writes the persistent state of the agent: Secrets in its namespace.
+// It reads from the API server, because a cache could show a request that is done.
 type store struct {
 	namespace string
 	names     Names
@@ -78,9 +75,8 @@ func (s *store) get(ctx context.Context, name string) (driver.Data, error) {
 	return secret.Data, nil
 }
 
-// put makes the Secret hold a credential beside what others put there; nothing
-// remains of a credential of another driver. Nothing is written when nothing
-// differs.
+// put writes a credential to the Secret. It retains keys of others, removes the
+// credential of another driver, and does not write a Secret that does not differ.
 func (s *store) put(ctx context.Context, name string, data driver.Data) error {
 	return s.write(ctx, name, func(old driver.Data) driver.Data {
 		merged := maps.Clone(old)
@@ -92,7 +88,7 @@ func (s *store) put(ctx context.Context, name string, data driver.Data) error {
 	})
 }
 
-// write makes the Secret hold what change makes of its data.
+// write changes the data of the Secret.
 func (s *store) write(ctx context.Context, name string, change func(driver.Data) driver.Data) error {
 	var secret corev1.Secret
 	err := s.reader.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, &secret)
@@ -147,13 +143,11 @@ func (s *store) annotate(ctx context.Context, name, key, value string) error {
 	return nil
 }
 
-// pending returns the stored pending data for hub that serve a purpose, nil if
-// there are none.
+// pending returns the stored pending data for hub and a purpose, nil if there is none.
 func (s *store) pending(ctx context.Context, hub kubeconfig.Hub, p purpose) (driver.Data, error) {
 	data, err := s.get(ctx, names.PendingCredentialSecret)
-	if err != nil || string(data[keyPendingHub]) != hubDigest(hub) || !p.takes(data) {
-		// What was asked of another hub is worth nothing on this one.
-		return nil, err
+	if err != nil || string(data[keyPendingHub]) != hub.Digest() || !p.matches(data) {
+		return nil, err // The request was created on another hub or for another purpose.
 	}
 	delete(data, keyPendingHub)
 	delete(data, keyPendingPurpose)
@@ -163,12 +157,12 @@ func (s *store) pending(ctx context.Context, hub kubeconfig.Hub, p purpose) (dri
 // setPending stores pending data for hub.
 func (s *store) setPending(ctx context.Context, hub kubeconfig.Hub, p purpose, data driver.Data) error {
 	data = maps.Clone(data)
-	data[keyPendingHub] = []byte(hubDigest(hub))
+	data[keyPendingHub] = []byte(hub.Digest())
 	data[keyPendingPurpose] = []byte(p)
 	return s.write(ctx, names.PendingCredentialSecret, func(driver.Data) driver.Data { return data })
 }
 
-// dropPending forgets the pending data.
+// dropPending deletes the pending data.
 func (s *store) dropPending(ctx context.Context) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: names.PendingCredentialSecret}}
 	if err := client.IgnoreNotFound(s.writer.Delete(ctx, secret)); err != nil {
@@ -177,9 +171,8 @@ func (s *store) dropPending(ctx context.Context) error {
 	return nil
 }
 
-// dropInstalled forgets pending data whose credential is stored already: a
-// crash came between storing the one and forgetting the other. What pending data
-// and a credential have in common is the same in both.
+// dropInstalled deletes pending data whose credential is stored already, which a
+// process that crashed between the two writes left. Keys that both have are equal then.
 func (s *store) dropInstalled(ctx context.Context, stored driver.Data) error {
 	pending, err := s.get(ctx, names.PendingCredentialSecret)
 	if err != nil {
@@ -202,16 +195,8 @@ func (s *store) dropInstalled(ctx context.Context, stored driver.Data) error {
 	return s.dropPending(ctx)
 }
 
-func hubDigest(hub kubeconfig.Hub) string {
-	h := sha256.New()
-	for _, part := range []string{hub.ClusterName, hub.Cluster.Server, hub.Cluster.ProxyURL, string(hub.Cluster.CertificateAuthorityData)} {
-		_, _ = h.Write([]byte(part + "\x00")) // A hash never fails to write.
-	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
-}
-
-// bootstrap returns the bootstrap kubeconfig: the Secret's, which is newer than
-// a mounted file, or where there is no Secret the file's.
+// bootstrap returns the bootstrap kubeconfig: that of the Secret, or without a Secret
+// that of the file.
 func (s *store) bootstrap(ctx context.Context) (*kubeconfig.Hub, error) {
 	data, err := s.get(ctx, s.secrets.Bootstrap)
 	if err != nil {
@@ -234,5 +219,6 @@ func (s *store) bootstrap(ctx context.Context) (*kubeconfig.Hub, error) {
 	return &hub, nil
 }
 
-// bootstrapDir is where relative files of the bootstrap kubeconfig are.
+// bootstrapDir returns the directory of relative file names in the bootstrap
+// kubeconfig.
 func (s *store) bootstrapDir() string { return filepath.Dir(s.secrets.BootstrapFile) }

@@ -13,10 +13,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent"
 )
 
-// testRenewsAfterRefusal: the request that an agent made while the hub refused
+// testRenewsAfterRejection: the request that an agent made while the hub refused
 // its certificate is for a person to decide, and must not stop the renewals of
 // the certificate once the hub accepts it again.
-func testRenewsAfterRefusal(t *testing.T, h *hub) {
+func testRenewsAfterRejection(t *testing.T, h *hub) {
 	t.Helper()
 	front := newFront(t, h)
 	s := newSpoke(t, nil, "doubted")

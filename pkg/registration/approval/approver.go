@@ -46,7 +46,7 @@ type Approver struct {
 	Name   string
 	Choice Choice
 	DryRun DryRun
-	// Wait makes the Approver wait for whatever the cluster lacks, as long as the
+	// Wait makes the Approver wait for everything that the cluster lacks, as long as the
 	// context allows. Without it, it waits only for what usually comes within
 	// seconds.
 	Wait bool
@@ -62,7 +62,7 @@ type Approver struct {
 	HubARN string
 	// Hand, if set, grants and revokes AWS identities with credentials of the
 	// administrator. Otherwise the hub controller does.
-	Hand *grant.Hand
+	Hand *grant.Manual
 
 	// shown are the ARNs that were printed, by cluster.
 	shown map[string]string

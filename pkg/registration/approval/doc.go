@@ -5,7 +5,7 @@
 //
 // The decision is a pure function. It never accepts a name that two requesters
 // or two keys request until the administrator has chosen one of them, and it
-// is idempotent: an Approver ends in the chosen state whatever happened before.
+// is idempotent: an Approver ends in the chosen state from every earlier one.
 // The hub controllers act on the result (pkg/registration/hub); this package
 // writes nothing else, and prints nothing.
 package approval

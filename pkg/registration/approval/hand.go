@@ -41,7 +41,7 @@ func (a *Approver) byHand(ctx context.Context, f Facts, d Decision) (Decision, e
 	if a.Hand == nil || !written || a.DryRun != DryRunNone || a.granted[f.Name] {
 		return d, nil
 	}
-	waiting, err := a.Hand.Settle(ctx, f.Cluster)
+	waiting, err := a.Hand.Reconcile(ctx, f.Cluster)
 	if err != nil {
 		waiting, err = a.explainCall(f.Name, err)
 	}

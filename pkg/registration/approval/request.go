@@ -94,7 +94,7 @@ func read(obj *certificatesv1.CertificateSigningRequest) (Request, bool) {
 		Bootstrap: fromBootstrap(obj), Object: obj,
 	}
 	vetted, err := csr.Vet(obj)
-	var refusal *csr.RefusalError
+	var refusal *csr.RejectionError
 	switch {
 	case errors.As(err, &refusal) && refusal.Reason == csr.NotRegistration:
 		return Request{}, false

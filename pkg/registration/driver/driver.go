@@ -20,7 +20,7 @@ import (
 type Identity struct {
 	// Cluster is the ManagedCluster's name.
 	Cluster string
-	// Agent tells two agents of one cluster apart; a new installation is a new agent.
+	// Agent distinguishes the agents of one cluster; a new installation is a new agent.
 	Agent string
 }
 
@@ -40,7 +40,7 @@ type Credential interface {
 	// the credential by relative name and contains no secret itself.
 	User() clientcmdapi.AuthInfo
 	// Renewal is when a credential with an end is renewed.
-	Renewal() credential.Policy
+	Renewal() credential.RenewalPolicy
 	// Report is how the state of the credential is reported.
 	Report() Report
 	// Obtain takes one step toward a new credential and may be called again at
@@ -51,12 +51,12 @@ type Credential interface {
 	Obtain(ctx context.Context, hub client.Client, pending Data) (Step, error)
 }
 
-// Agent is the managed cluster's side of a registration driver: it obtains the
-// credential that the cluster's agent presents to the hub, and connects with it.
+// Agent is a registration driver on the managed cluster: it obtains the credential
+// that the cluster's agent presents to the hub, and connects with it.
 type Agent interface {
 	Credential
-	// Decorate adds to a ManagedCluster that is about to be created what the
-	// hub side of this driver needs to know.
+	// Decorate sets the fields of a new ManagedCluster that this driver reads on the
+	// hub.
 	Decorate(cluster *clusterv1.ManagedCluster)
 	// Permissions are what the bootstrap identity needs on the hub in addition
 	// to creating and reading its ManagedCluster.
@@ -131,7 +131,7 @@ type Issued struct {
 	Validity credential.Validity
 }
 
-// Report is how the state of a credential is reported to people.
+// Report defines how the state of a credential is reported to users.
 type Report struct {
 	// Conditions are the types of the conditions that report it, all with the
 	// same content; none if no condition does.

@@ -9,7 +9,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 )
 
-// Hub is the hub's side of a registration driver.
+// Hub is a registration driver on the hub.
 type Hub interface {
 	// Admits reports whether the hub may accept the cluster without a person, as
 	// far as this driver is concerned. All enabled drivers must admit it.
@@ -24,15 +24,14 @@ type Admission struct {
 	Why string
 }
 
-// Granter is the hub's side of a driver whose credentials depend on something
-// outside the hub's own API, such as a role of a cloud provider. The hub records
-// a Grant before it is made, where no agent can write, so that whatever was made
-// can be found and removed.
+// Granter is a driver on the hub whose credentials depend on objects outside the hub's
+// API, such as a role of a cloud provider. The hub records a Grant before it is made,
+// where no agent can write, so that all its objects can be found and removed.
 //
-// Errors of its methods are sentences for the user that name what failed and what
-// to do, and an *UnauthorizedError where it is about rights. One and the same
-// failure has one and the same text: the text becomes a condition, and each change
-// of a condition is a write.
+// Errors of its methods are messages for the user that name the failure and the next
+// step, and an *UnauthorizedError if permissions are missing. The same failure always
+// has the same text, because the text becomes a condition and each change of a
+// condition is a write.
 type Granter interface {
 	Hub
 	// Type is the name under which grants are recorded.
@@ -50,8 +49,8 @@ type Granter interface {
 	Revoke(ctx context.Context, grant Grant) error
 }
 
-// UnauthorizedError is the error of a Granter to which the outside service allows
-// too little, or nothing: somebody else may grant and revoke in its place.
+// UnauthorizedError is the error of a Granter without the necessary permissions of the
+// external service: a user with permissions may grant and revoke in its place.
 type UnauthorizedError struct{ Err error }
 
 // Error implements error.
@@ -83,8 +82,8 @@ type Progress struct {
 	// Waiting is a sentence about what the grant is waiting for; empty when
 	// everything is made.
 	Waiting string
-	// After is when Grant is worth calling again: to go on, or to find what somebody
-	// changed outside. Zero leaves it to the hub.
+	// After is when to call Grant again, to continue or to find external changes. Zero
+	// is the hub's default.
 	After time.Duration
 }
 

@@ -156,7 +156,7 @@ func TestAcceptance(t *testing.T) {
 		e.accept(t, "twin-b")
 		for name, other := range map[string]string{"twin-a": "twin-b", "twin-b": "twin-a"} {
 			c := e.awaitCondition(t, name, names.ConditionClusterIDConflict, metav1.ConditionTrue, names.ReasonJoinedTwice)
-			if m := apimeta.FindStatusCondition(c.Status.Conditions, names.ConditionClusterIDConflict).Message; !strings.Contains(m, "joined as "+other+" too") {
+			if m := apimeta.FindStatusCondition(c.Status.Conditions, names.ConditionClusterIDConflict).Message; !strings.Contains(m, "also registered as "+other+";") {
 				t.Errorf("%s: %s", name, m)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// CacheOptions returns what the manager's cache holds.
+// CacheOptions returns the options of the manager's cache: which objects it has.
 func CacheOptions() (cache.Options, error) {
 	ofCluster, err := labels.Parse(names.LabelClusterName)
 	if err != nil {
@@ -39,8 +39,8 @@ func CacheOptions() (cache.Options, error) {
 	}}, nil
 }
 
-// The slim functions drop what no controller reads. What is written back is
-// always a patch of what was read whole.
+// The slim functions drop fields that no controller reads. Controllers write
+// patches only, so a dropped field is never written back.
 
 func slimCluster(in any) (any, error) {
 	if cluster, ok := in.(*clusterv1.ManagedCluster); ok {

@@ -50,9 +50,9 @@ func TestCleanup(t *testing.T) {
 		dryRun bool
 		want   string
 	}{
-		{23 * time.Hour, false, "0 left over\n"},
-		{25 * time.Hour, true, "managedcluster/left would be deleted: denied for 25h0m0s\n1 left over\n"},
-		{25 * time.Hour, false, "managedcluster/left deleted: denied for 25h0m0s\n1 left over\n"},
+		{23 * time.Hour, false, "0 orphaned\n"},
+		{25 * time.Hour, true, "managedcluster/left would be deleted: denied for 25h0m0s\n1 orphaned\n"},
+		{25 * time.Hour, false, "managedcluster/left deleted: denied for 25h0m0s\n1 orphaned\n"},
 	} {
 		if diff := cmp.Diff(tc.want, run(tc.after, tc.dryRun)); diff != "" {
 			t.Errorf("after %v (-want +got):\n%s", tc.after, diff)

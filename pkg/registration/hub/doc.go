@@ -1,12 +1,10 @@
-// Package hub is the hub's side of registration: it puts together the
-// controllers that accept clusters, have their identities granted, judge their
-// leases, taint and label them and clear up after them, and says what they need
-// to have in the cache. Controllers that only one registration driver needs come
-// with the driver: the package names none. Each controller is a package of its own below; they
-// meet only through the API server.
+// Package hub sets up the registration controllers of the hub, which accept
+// clusters, grant their identities, evaluate their leases, taint and label them and
+// clean up after them, and the options of their cache. Controllers that only one
+// registration driver needs come with the driver: the package names none. Each
+// controller is a package of its own; they interact only through the API server.
 //
-// The cache holds what is looked at and no more: of namespaces only metadata,
-// of everything that belongs to a cluster only what carries the cluster's label,
-// of leases only those of clusters. Nothing is resynced; what depends on time
-// has a timer. A hub on which nothing happens writes nothing.
+// The cache has only the objects that the controllers read: metadata of namespaces,
+// objects with the label of a cluster, and the leases of clusters. There is no
+// periodic resync; deadlines are timers. An idle hub writes nothing.
 package hub

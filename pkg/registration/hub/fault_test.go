@@ -183,7 +183,7 @@ func TestNamespaceOnItsWayOut(t *testing.T) {
 	e.cluster(t, "c1", acceptedFromTheStart)
 	cluster := e.awaitCondition(t, "c1", clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, names.ReasonHubError)
 	if !slices.ContainsFunc(cluster.Status.Conditions, func(c metav1.Condition) bool {
-		return strings.Contains(c.Message, "namespace c1 is being deleted")
+		return strings.Contains(c.Message, "namespace c1 is terminating")
 	}) {
 		t.Errorf("conditions %+v", cluster.Status.Conditions)
 	}

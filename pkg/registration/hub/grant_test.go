@@ -134,7 +134,7 @@ func TestGrants(t *testing.T) {
 			t.Errorf("before anything exists outside there is no record: %v", cluster.Finalizers)
 		}
 		e.awaitHolder(t, "flaky", names.ClusterGroupAWS("flaky"))
-		outside.Mend("flaky")
+		outside.Repair("flaky")
 		cluster = e.awaitGranted(t, "flaky")
 		if diff := cmp.Diff(granted("flaky", "flaky"), under(outside, "flaky")); diff != "" {
 			t.Errorf("outside (-want +got):\n%s", diff)
@@ -214,7 +214,7 @@ func TestGrants(t *testing.T) {
 		if diff := cmp.Diff([]string{names.FinalizerGrants}, cluster.Finalizers); diff != "" {
 			t.Errorf("what waits (-want +got):\n%s", diff)
 		}
-		outside.Mend("going")
+		outside.Repair("going")
 		e.awaitGone(t, e.named("going"))
 		if got := under(outside, "going"); len(got) > 0 || len(e.records(t.Context(), t, "going")) > 0 {
 			t.Errorf("the cluster is gone and has %v", got)

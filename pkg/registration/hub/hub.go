@@ -10,31 +10,32 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/acceptance"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/clusterrole"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/duplicate"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/featurelabel"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/gc"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/grant"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/event"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/leftover"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/orphan"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/sharedrole"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/lease"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/taint"
 )
 
-// Config is what can be chosen about the hub's side of registration.
+// Config configures the registration controllers of the hub.
 type Config struct {
 	// Drivers are the enabled registration drivers.
 	Drivers []Driver
-	// Namespace is the hub's own, where it keeps the records of grants.
+	// Namespace is the namespace of the hub's components, which has the records of
+	// grants.
 	Namespace string
 	// AutoApprove is the feature gate ManagedClusterAutoApproval.
 	AutoApprove bool
 	// ResourceCleanup is the feature gate of that name.
 	ResourceCleanup bool
-	// CleanupResources are what is deleted from the namespace of a cluster
-	// that goes, in this order.
+	// CleanupResources are deleted, in this order, from the namespace of a cluster
+	// that is detached.
 	CleanupResources []schema.GroupVersionResource
-	// Labels are put on what is made for clusters.
+	// Labels are put on the objects that the hub creates for clusters.
 	Labels map[string]string
 	// Clock is the hub's.
 	Clock clock.PassiveClock
@@ -48,14 +49,13 @@ type Driver struct {
 	Setup func(context.Context, ctrl.Manager) error
 }
 
-// DefaultCleanupResources is the order in which the namespace of a cluster is
-// emptied: add-ons first, because they remove their works themselves.
+// DefaultCleanupResources is the default deletion order: add-ons first, because they
+// remove their ManifestWorks themselves.
 func DefaultCleanupResources() []schema.GroupVersionResource {
-	return []schema.GroupVersionResource{leftover.AddOns(), leftover.ManifestWorks()}
+	return []schema.GroupVersionResource{orphan.AddOns(), orphan.ManifestWorks()}
 }
 
-// Setup adds the controllers to mgr, whose cache must have been made with
-// CacheOptions.
+// Setup adds the controllers to mgr, whose cache must have CacheOptions.
 func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 	c := mgr.GetClient()
 	drivers := make([]driver.Hub, len(config.Drivers))
@@ -66,7 +66,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 		return event.Recorder{Events: mgr.GetEventRecorder("ocm-" + controller)}
 	}
 	controllers := []interface{ SetupWithManager(ctrl.Manager) error }{
-		&clusterrole.Reconciler{Client: c, Labels: config.Labels},
+		&sharedrole.Reconciler{Client: c, Labels: config.Labels},
 		&acceptance.Reconciler{
 			Client: c, Live: mgr.GetAPIReader(), Drivers: drivers,
 			AutoApprove: config.AutoApprove, CollectGarbage: config.ResourceCleanup,

@@ -1,3 +1,7 @@
+// Package hub_test tests the controllers of the hub together, as package hub sets
+// them up: most need the resources of another one, such as the namespace and the
+// bindings of acceptance, and a control plane per package would cost more time than
+// the tests. Tests of one package without an API server are in that package.
 package hub_test
 
 import (

@@ -23,9 +23,8 @@ import (
 // conflictDelay is long enough for the cache to see what was missed.
 const conflictDelay = 100 * time.Millisecond
 
-// SetCondition brings one condition of an add-on to what is wanted and reports
-// whether it had to. It is applied, as owner's own entry of the list, so that
-// it cannot collide with what agents and others write beside it.
+// SetCondition sets one condition of an add-on and reports whether a write was needed.
+// It uses server-side apply, which does not conflict with the conditions of others.
 func SetCondition(ctx context.Context, c client.Client, owner client.FieldOwner, addOn *addonv1beta1.ManagedClusterAddOn,
 	now time.Time, want metav1.Condition,
 ) (changed bool, err error) {
@@ -62,7 +61,7 @@ func needsWebhook(err error) bool {
 	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "conversion webhook")
 }
 
-// RemoveCondition takes a condition away, whoever set it.
+// RemoveCondition removes a condition, regardless of its owner.
 func RemoveCondition(ctx context.Context, c client.Client, owner client.FieldOwner, addOn *addonv1beta1.ManagedClusterAddOn, kind string) error {
 	conditions := slices.Clone(addOn.Status.Conditions)
 	if !apimeta.RemoveStatusCondition(&conditions, kind) {
@@ -111,8 +110,8 @@ func bare(addOn *addonv1beta1.ManagedClusterAddOn) *metav1.PartialObjectMetadata
 	return object
 }
 
-// Settled turns a conflict into another look soon: that somebody else wrote
-// first is part of sharing an object and no error.
+// Settled turns a conflict into a retry: several writers share the object, so a
+// conflict is expected and is not logged as an error.
 func Settled(result ctrl.Result, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil

@@ -1,5 +1,4 @@
-// Package addonpatch writes the parts of ManagedClusterAddOns that the add-on
-// manager's controllers own. It never writes what is as wanted already, and
-// never overwrites what somebody else wrote in the meantime. An add-on that went
-// away in the meantime needs nothing written, which is no error.
+// Package addonpatch writes the fields of ManagedClusterAddOns that the add-on
+// manager's controllers own. It never writes fields that are up to date, and never
+// overwrites a concurrent change. A write to an add-on that is gone is not an error.
 package addonpatch

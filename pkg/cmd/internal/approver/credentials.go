@@ -39,7 +39,7 @@ func (r *Runner) UseOwnCredentials(ctx context.Context) error {
 	}
 	hub := awsirsa.NewHub(config)
 	hub.Connect(caller.Config, awsauth.Store{Live: r.Client, Client: r.Client})
-	r.Hand = &grant.Hand{Client: r.Client, Namespace: names.HubNamespace, Granter: hub, Name: caller.ARN}
+	r.Hand = &grant.Manual{Client: r.Client, Namespace: names.HubNamespace, Granter: hub, Name: caller.ARN}
 	r.env.Say("Using your AWS credentials: %s", caller.ARN)
 	return nil
 }

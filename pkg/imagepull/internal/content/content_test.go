@@ -165,6 +165,6 @@ func FuzzOf(f *testing.F) {
 
 // problems are all that is said of data, whatever is in it.
 var problems = []string{
-	"", "the data is not JSON", "the two formats in it differ", "the credential is not base64",
+	"", "the data is not JSON", "the credentials in its two formats differ", "the credential is not base64",
 	"the credential is not a user and a password", "the password is not a token of a ServiceAccount",
 }

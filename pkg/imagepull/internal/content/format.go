@@ -97,7 +97,7 @@ func (f Format) decode(data map[string][]byte) (entries, error) {
 		return cfg, nil
 	}
 	if f == Both && !maps.Equal(c.Auths, cfg) {
-		return nil, errors.New("the two formats in it differ")
+		return nil, errors.New("the credentials in its two formats differ")
 	}
 	return c.Auths, nil
 }

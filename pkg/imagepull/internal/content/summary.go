@@ -99,7 +99,7 @@ func Of(secret *corev1.Secret) Summary {
 	}
 	var s Summary
 	if err := json.Unmarshal(secret.Data[summaryKey], &s); err != nil {
-		return Summary{Problem: "the summary cannot be read"}
+		return Summary{Problem: "the summary is invalid"}
 	}
 	return s
 }

@@ -101,15 +101,15 @@ func (f Form) Of(secret *corev1.Secret) (metav1.OwnerReference, bool) {
 	return metav1.OwnerReference{}, false
 }
 
-// Complete reports whether a Secret has all of the metadata of a ServiceAccount's
-// pull secret, whatever it is called.
+// Complete reports whether a Secret has all of the metadata of a ServiceAccount's pull
+// secret, except for its name.
 func (f Form) Complete(secret *corev1.Secret, account *corev1.ServiceAccount) bool {
 	ref, ok := f.Of(secret)
 	return ok && ref.UID == account.UID && contains(secret.Annotations, f.Metadata(account).Annotations)
 }
 
-// Adopts reports whether a Secret has marks enough to be made the pull secret of a
-// ServiceAccount: it names it, or nothing names another one; and nobody else owns it.
+// Adopts reports whether a Secret can become the pull secret of a ServiceAccount: it
+// names the ServiceAccount or no other one, and has no other owner.
 func (f Form) Adopts(secret *corev1.Secret, account *corev1.ServiceAccount) bool {
 	if !f.possible(secret) {
 		return false
@@ -140,10 +140,10 @@ func (f Form) Accounts(secret metav1.Object) []string {
 	return slices.DeleteFunc(slices.Compact(found), func(name string) bool { return name == "" })
 }
 
-// Choose returns the pull secret of a ServiceAccount among Secrets, nil if it has
-// none: the one that its annotation names; a legacy one, whose token somebody may
-// rely on; the one that would be made; one that it lists; any. So a ServiceAccount
-// whose annotation is removed gets the same Secret again, and never another one.
+// Choose returns the pull secret of a ServiceAccount among Secrets, nil if it has none:
+// the one that its annotation names; a legacy one, whose token may be in use; the one
+// that would be created; one that it lists; any. A ServiceAccount whose annotation is
+// removed therefore gets the same Secret again.
 func (f Form) Choose(secrets []corev1.Secret, account *corev1.ServiceAccount) *corev1.Secret {
 	candidates := slices.DeleteFunc(secrets, func(s corev1.Secret) bool {
 		return s.DeletionTimestamp != nil || !legacyOf(&s, account) && !f.Adopts(&s, account)

@@ -1,10 +1,12 @@
-// Package request is how a user has tokens replaced before they are due: by an
-// annotation on the pull secret that names a time, before which no token may have
-// been issued.
+// Package request reads and writes the annotation on a pull secret with which users
+// request new tokens before the renewal is due: tokens issued before its time are
+// replaced.
 //
 // It owns the annotation. It requests no token.
 //
-// Its invariant: a request is met by one new token. The time follows from the token
-// that is to be replaced, not from a clock, so that clocks which differ change
-// nothing, and a request that is repeated is the same one.
+// Its invariant: one new token satisfies a request. The time is derived from the token
+// that is replaced, not from a clock, so that clock skew does not matter and a repeated
+// request is the same one.
+//
+// The package is tested in pkg/imagepull.
 package request

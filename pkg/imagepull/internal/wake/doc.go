@@ -1,6 +1,6 @@
-// Package wake lets one part of the controllers have another one look at all of
-// its objects, because something changed that they all depend on.
+// Package wake lets one controller request the reconciliation of all objects of
+// another one, after a change that they all depend on.
 //
-// Its invariant: a call is never lost and never blocks; calls that nobody has
-// answered yet are one.
+// Its invariant: a signal is never lost and never blocks; signals that were not
+// received yet are merged. It is tested in pkg/imagepull.
 package wake

@@ -10,25 +10,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Bell wakes a controller.
-type Bell struct {
+// Signal wakes a controller.
+type Signal struct {
 	calls chan event.GenericEvent
 }
 
-// New returns a bell.
-func New() *Bell { return &Bell{calls: make(chan event.GenericEvent, 1)} }
+// New returns a signal.
+func New() *Signal { return &Signal{calls: make(chan event.GenericEvent, 1)} }
 
-// Ring has the controller look at everything.
-func (b *Bell) Ring() {
+// Send requests the reconciliation of all objects.
+func (s *Signal) Send() {
 	select {
-	case b.calls <- event.GenericEvent{}:
+	case s.calls <- event.GenericEvent{}:
 	default:
 	}
 }
 
 // Source makes requests for all of a controller's objects.
-func (b *Bell) Source(all func(context.Context) []reconcile.Request) source.Source {
-	return source.Channel(b.calls, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
+func (s *Signal) Source(all func(context.Context) []reconcile.Request) source.Source {
+	return source.Channel(s.calls, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
 		return all(ctx)
 	}))
 }

@@ -21,15 +21,15 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// reports is whether a condition of this type is about the registration.
+// reports returns whether the driver of the registration reports in a condition of
+// this type.
 func (it *item) reports(kind string) bool {
 	return slices.Contains(it.driver.Report().Conditions, kind)
 }
 
-// tellCredentials sets the conditions of the drivers in use and removes those
-// of others, which an earlier driver left. One driver has one answer for all its
-// registrations.
-func (r *Reconciler) tellCredentials(s *scope) {
+// setCredentialConditions sets the conditions of the drivers in use, one for all
+// registrations of a driver, and removes those of earlier drivers.
+func (r *Reconciler) setCredentialConditions(s *scope) {
 	for _, kind := range names.CredentialConditions() {
 		using := slices.DeleteFunc(slices.Clone(s.items), func(it *item) bool { return !it.reports(kind) })
 		if len(using) == 0 {
@@ -45,11 +45,11 @@ func (r *Reconciler) tellCredentials(s *scope) {
 	}
 }
 
-// tellSwitch says, together with the new driver, that an add-on that had tokens
-// has no certificate for its kubeClient registration yet: the hub keeps what the
-// token depends on until the condition is True, which it may have been for the
+// setSwitchConditions reports, together with the new driver, that an add-on that had
+// tokens has no certificate for its kubeClient registration yet. The hub retains the
+// token infrastructure until the condition is True, which it may have been for the
 // add-on's other signers.
-func (r *Reconciler) tellSwitch(s *scope) {
+func (r *Reconciler) setSwitchConditions(s *scope) {
 	if apimeta.FindStatusCondition(s.want.Status.Conditions, names.ConditionTokenInfrastructureReady) == nil {
 		return
 	}
@@ -60,14 +60,13 @@ func (r *Reconciler) tellSwitch(s *scope) {
 		for _, kind := range it.driver.Report().Conditions {
 			s.set(metav1.Condition{
 				Type: kind, Status: metav1.ConditionFalse, Reason: names.ReasonAddOnDeclared,
-				Message: "waiting for the certificate of the kubeClient registration, which had a token so far",
+				Message: "waiting for the certificate of the kubeClient registration, which used a token before",
 			})
 		}
 	}
 }
 
-// set sets a condition of the status that is to be written. One that knows
-// since when it holds keeps that time.
+// set sets a condition of the wanted status. A given transition time is retained.
 func (s *scope) set(c metav1.Condition) {
 	since := c.LastTransitionTime
 	c.LastTransitionTime = metav1.NewTime(s.now)
@@ -77,9 +76,8 @@ func (s *scope) set(c metav1.Condition) {
 	}
 }
 
-// summary is the condition of several registrations: that of the worst, with
-// the words of all that are as bad. One that is fine needs no words beside
-// another that is not.
+// summary returns the condition for several registrations: that of the worst, with
+// the messages of all registrations of that status.
 func summary(items []*item) metav1.Condition {
 	all := make([]metav1.Condition, len(items))
 	for i, it := range items {
@@ -89,29 +87,29 @@ func summary(items []*item) metav1.Condition {
 	if len(items) == 1 {
 		return worst
 	}
-	var words []string
+	var messages []string
 	for i, c := range all {
 		if c.Status == worst.Status {
-			words = append(words, items[i].label()+": "+c.Message)
+			messages = append(messages, items[i].label()+": "+c.Message)
 		}
 	}
-	worst.Message = strings.Join(words, "; ")
+	worst.Message = strings.Join(messages, "; ")
 	return worst
 }
 
-// unknownReason is the reason of a registration of which nothing is known: it must
-// not be taken for one with a credential.
+// unknownReason is the reason for a registration that was not checked yet, which must
+// not be reported as one with a credential.
 const unknownReason = "CredentialUnknown"
 
-// condition tells how one registration stands. A new credential that is on its
-// way while the old one is good is nobody's trouble.
+// condition returns the condition of one registration. A pending renewal while the
+// stored credential is valid is not reported.
 func (it *item) condition() metav1.Condition {
 	st := it.state
 	switch {
 	case st.usable && (st.waiting.Reason == "" || !st.failing):
 		return it.renewed()
 	case st.waiting.Reason == "":
-		return metav1.Condition{Status: metav1.ConditionFalse, Reason: unknownReason, Message: fmt.Sprintf("the agent has not checked the credential of the %s registration yet", it.label())}
+		return metav1.Condition{Status: metav1.ConditionFalse, Reason: unknownReason, Message: fmt.Sprintf("the credential of the %s registration has not been checked yet", it.label())}
 	}
 	c := metav1.Condition{Status: metav1.ConditionFalse, Reason: st.waiting.Reason, Message: st.waiting.Message}
 	if st.waiting.Reason != failureReason {
@@ -132,14 +130,14 @@ func (it *item) renewed() metav1.Condition {
 	return c
 }
 
-// disown says that an add-on's agent runs on a cluster that this agent does not
-// write to. Nothing else is said of such an add-on.
+// disown reports that the add-on's agent runs on a cluster that this agent does not
+// write to. It reports nothing else about such an add-on.
 func (r *Reconciler) disown(s *scope, host string) {
 	for _, kind := range names.CredentialConditions() {
 		apimeta.RemoveStatusCondition(&s.want.Status.Conditions, kind)
 	}
 	s.setAll(metav1.Condition{Status: metav1.ConditionFalse, Reason: names.ReasonHostedElsewhere, Message: fmt.Sprintf(
-		"annotation %s says that the agent of add-on %s runs on cluster %s; the agent of %s runs on its own cluster and stores no credential there, so remove the annotation to install the add-on on %s",
+		"annotation %s places the agent of add-on %s on cluster %s, where the agent of %s cannot store a credential; remove the annotation to install the add-on on %s",
 		names.AnnotationHostingCluster, s.addOn.Name, host, r.config.Cluster, r.config.Cluster)})
 }
 
@@ -152,21 +150,21 @@ func (s *scope) setAll(c metav1.Condition) {
 	}
 }
 
-// blind says that the agent cannot know what it keeps for an add-on.
+// blind reports that the agent cannot read the Secrets of an add-on.
 func (r *Reconciler) blind(s *scope) {
 	s.setAll(metav1.Condition{Status: metav1.ConditionFalse, Reason: names.ReasonSecretsUnknown, Message: fmt.Sprintf(
-		"the agent of %s cannot list Secrets on its cluster: check that ServiceAccounts in namespace %s may list and watch them there", r.config.Cluster, r.config.Namespace)})
+		"the agent of %s cannot list Secrets on its cluster; allow the ServiceAccounts in namespace %s to list and watch Secrets", r.config.Cluster, r.config.Namespace)})
 }
 
-// write writes the status if it differs. The lists in it are written by others
-// as well, so the patch must fail on any version but the one it was made from.
+// write writes the status if it differs. The patch fails on a conflict, because its
+// lists have other writers as well.
 func (r *Reconciler) write(ctx context.Context, s *scope) error {
 	if apiequality.Semantic.DeepEqual(s.addOn.Status, s.want.Status) {
 		return nil
 	}
-	said := said(s.addOn, s.want)
-	if wait := s.memory.contest(said, quarrelAfter, s.now); wait > 0 {
-		r.log.Info("Waiting before writing the same status again, which somebody keeps changing", "addOn", s.addOn.Name, "wait", wait)
+	changes := changes(s.addOn, s.want)
+	if wait := s.memory.conflictDelay(changes, conflictsBeforeBackoff, s.now); wait > 0 {
+		r.log.Info("Backing off: another controller keeps overwriting this status", "addOn", s.addOn.Name, "wait", wait)
 		s.after(wait)
 		return nil
 	}
@@ -178,16 +176,17 @@ func (r *Reconciler) write(ctx context.Context, s *scope) error {
 		return fmt.Errorf("patch the status of ManagedClusterAddOn %s: %w", s.addOn.Name, err)
 	}
 	if s.want.ResourceVersion == base {
-		base = "" // The hub keeps nothing of it, so no event will tell.
+		base = "" // The write changed nothing on the hub, so no event follows.
 	}
 	s.memory.base = base
-	s.memory.say(said, s.now)
+	s.memory.record(changes, s.now)
 	return nil
 }
 
-// said are digests of what a write says anew, of the registrations and of each
-// condition apart: what one of them says comes back, together it may not.
-func said(before, after *addonv1beta1.ManagedClusterAddOn) []string {
+// changes returns the digests of the changes of a write, one for the registrations
+// and one for each condition: a repeated change of one of them is a conflict, even if
+// the others differ.
+func changes(before, after *addonv1beta1.ManagedClusterAddOn) []string {
 	var digests []string
 	if !apiequality.Semantic.DeepEqual(before.Status.Registrations, after.Status.Registrations) {
 		digests = append(digests, digest(after.Status.Registrations))
@@ -201,8 +200,8 @@ func said(before, after *addonv1beta1.ManagedClusterAddOn) []string {
 	return digests
 }
 
-func digest(said any) string {
-	data, err := json.Marshal(said)
+func digest(change any) string {
+	data, err := json.Marshal(change)
 	if err != nil {
 		return "" // Structures of strings can be encoded.
 	}

@@ -20,12 +20,12 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// Owner is the field manager of what is written.
+// Owner is the field manager of this controller.
 const Owner client.FieldOwner = "ocm.addon-registration"
 
 const (
-	// workers is how many add-ons are handled at once: most of the time of one
-	// goes by waiting for an API server.
+	// workers is how many add-ons are reconciled at a time. A worker mostly waits for
+	// an API server.
 	workers = 16
 	// firstRetry and lastRetry bound the wait after an unforeseen error.
 	firstRetry = 200 * time.Millisecond
@@ -35,38 +35,37 @@ const (
 // NewDriver returns the driver of one registration of an add-on, of either type.
 type NewDriver func(addOn *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig) driver.AddOn
 
-// Config is how the add-ons of one cluster are registered.
+// Config configures the registration of the add-ons of one cluster.
 type Config struct {
 	// Cluster is the name of the ManagedCluster, and of its namespace on the hub.
 	Cluster string
-	// Namespace is the agent's own on the managed cluster.
+	// Namespace is the agent's namespace on the managed cluster.
 	Namespace string
-	// Reserved are names of Secrets in Namespace that no add-on may have.
+	// Reserved are the names of Secrets in Namespace that no add-on can use.
 	Reserved []string
-	// NewDriver makes drivers.
+	// NewDriver returns drivers.
 	NewDriver NewDriver
-	// Hub is the API server that the add-ons' kubeconfigs lead to, as the
-	// agent's own does.
+	// Hub is the API server in the kubeconfigs of add-ons and of the agent.
 	Hub kubeconfig.Hub
 	// Live reads and writes on the hub with the cluster's credential and without
 	// a cache.
 	Live client.Client
 	// Managed is the managed cluster.
 	Managed cluster.Cluster
-	// Metrics are told what was obtained.
+	// Metrics record credentials.
 	Metrics *Metrics
-	// Clock tells the time, and wakes the controller for renewals.
+	// Clock is also the clock of the work queue, for renewals.
 	Clock clock.WithTicker
 }
 
-// Validate reports everything that is missing.
+// Validate returns an error for every missing field.
 func (c *Config) Validate() error {
 	var problems []error
 	if c.Cluster == "" || c.Namespace == "" {
-		problems = append(problems, errors.New("add-on registration needs the names of the cluster and of the agent's namespace"))
+		problems = append(problems, errors.New("add-on registration requires the names of the cluster and of the agent's namespace"))
 	}
 	if c.NewDriver == nil || c.Live == nil || c.Managed == nil || c.Metrics == nil || c.Clock == nil {
-		problems = append(problems, errors.New("add-on registration lacks a part"))
+		problems = append(problems, errors.New("add-on registration requires a driver, clients, metrics and a clock"))
 	}
 	return errors.Join(problems...)
 }
@@ -83,7 +82,7 @@ func Setup(mgr ctrl.Manager, config Config) error {
 	return nil
 }
 
-// control has r called for what the watches see.
+// control sets up the controller that calls r for the events of the watches.
 func control(mgr ctrl.Manager, w *watches, r reconcile.Reconciler) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.addons").
@@ -96,8 +95,8 @@ func control(mgr ctrl.Manager, w *watches, r reconcile.Reconciler) error {
 		Complete(r)
 }
 
-// newQueue returns what makes a work queue that waits by a clock: the default
-// one waits in real time, whatever time the reconciler goes by.
+// newQueue returns a constructor of work queues that use clock c. The default queue
+// always uses the real clock.
 func newQueue(c clock.WithTicker) func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 		return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: c})
@@ -119,7 +118,7 @@ func newReconciler(mgr ctrl.Manager, config Config) (*Reconciler, error) {
 	}
 	r := &Reconciler{
 		config: config, hub: hub, secrets: secrets, memory: newMemory(), leases: newLeases(config.Managed),
-		tell: newTeller(mgr, config.Managed), log: mgr.GetLogger().WithName("addons"), began: config.Clock.Now(),
+		events: newRecorder(mgr, config.Managed), log: mgr.GetLogger().WithName("addons"), began: config.Clock.Now(),
 	}
 	r.watches = &watches{reconciler: r, hub: hub}
 	for _, runnable := range []manager.Runnable{startOnly{hub}, startOnly{r.secrets}, r.leases} {

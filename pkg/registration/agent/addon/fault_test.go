@@ -140,9 +140,9 @@ func TestTwoAgents(t *testing.T) {
 	}
 }
 
-// TestQuarrel has two agents that want different things: neither gives in, and
+// TestConflictingWriters has two agents that want different things: neither gives in, and
 // neither keeps the hub busy.
-func TestQuarrel(t *testing.T) {
+func TestConflictingWriters(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, driver.Token)
 	f.start(t)
@@ -343,9 +343,9 @@ func TestRenewedWhileDeleting(t *testing.T) {
 	}
 }
 
-// TestSwitchBesideASigner: an add-on whose other signer has issued a certificate
+// TestSwitchWithASigner: an add-on whose other signer has issued a certificate
 // says that there is none yet for the registration that had a token.
-func TestSwitchBesideASigner(t *testing.T) {
+func TestSwitchWithASigner(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, driver.Token)
 	p := f.start(t)

@@ -20,19 +20,19 @@ type item struct {
 	index int
 	// signer is empty for a kubeClient registration.
 	signer string
-	// secret is where its credential is kept.
+	// secret stores its credential.
 	secret client.ObjectKey
 	driver driver.AddOn
 	// problem is why nothing can be obtained.
 	problem error
-	// declared says that the subject is being written now, so that nothing can
-	// be obtained yet.
+	// declared is true if the subject is being written to the status now. A credential
+	// is requested when the hub has seen it.
 	declared bool
 	state    state
 }
 
-// driverName is the name of the driver of a kubeClient registration; that of a
-// custom signer has none of its own in the API and is csr.
+// driverName returns the driver of a kubeClient registration. For a custom signer,
+// for which the API has no field, it is csr.
 func (it *item) driverName() string {
 	if client := it.driver.Declare().KubeClient; client != nil {
 		return client.Driver
@@ -40,12 +40,11 @@ func (it *item) driverName() string {
 	return string(driver.CSR)
 }
 
-// label tells the registrations of one add-on apart in metrics and messages.
+// label distinguishes the registrations of one add-on in metrics and messages.
 func (it *item) label() string { return cmp.Or(it.signer, "kubeClient") }
 
-// items lists the registrations of an add-on. The API allows one of a signer;
-// of several whose credential would be in one Secret the first counts, as it
-// does for the hub's side.
+// items lists the registrations of an add-on. The API allows one per signer; of
+// several with the same Secret the first one counts, as it does on the hub.
 func (r *Reconciler) items(s *scope) []*item {
 	var items []*item
 	for i := range s.addOn.Status.Registrations {
@@ -58,26 +57,26 @@ func (r *Reconciler) items(s *scope) []*item {
 			it.signer = registration.CustomSigner.SignerName
 			it.secret = client.ObjectKey{Namespace: s.namespace, Name: names.AddOnSignerSecret(s.addOn.Name, it.signer)}
 		default:
-			continue // The hub does not say what is wanted.
+			continue // The hub has not set the registration yet.
 		}
 		if slices.ContainsFunc(items, func(other *item) bool { return other.secret == it.secret }) {
 			continue
 		}
 		it.driver = r.config.NewDriver(s.addOn, registration)
-		it.problem = r.mayKeep(it.secret)
+		it.problem = r.validateSecret(it.secret)
 		items = append(items, it)
 	}
 	return items
 }
 
-// installNamespace is where the add-on's agent runs.
+// installNamespace returns the namespace of the add-on's agent.
 // See docs/reference/wire-contract.md#addon-install-namespace.
 func installNamespace(addOn *addonv1beta1.ManagedClusterAddOn) string {
 	return cmp.Or(addOn.Status.Namespace, addOn.Annotations[names.AnnotationInstallNamespace], names.AddOnNamespace)
 }
 
-// hostedOn is the cluster that runs a hosted add-on's agent, empty if that is
-// the add-on's own cluster.
+// hostedOn returns the cluster that runs a hosted add-on's agent, empty if it is the
+// add-on's own cluster.
 func hostedOn(addOn *addonv1beta1.ManagedClusterAddOn, cluster string) string {
 	if host := addOn.Annotations[names.AnnotationHostingCluster]; host != cluster {
 		return host
@@ -85,8 +84,8 @@ func hostedOn(addOn *addonv1beta1.ManagedClusterAddOn, cluster string) string {
 	return ""
 }
 
-// declareDriver puts the driver into the kubeClient registration, and reports
-// whether that changed anything.
+// declareDriver sets the driver of the kubeClient registration in the wanted status,
+// and reports whether it changed.
 func declareDriver(s *scope) bool {
 	changed := false
 	for _, it := range s.items {
@@ -103,7 +102,7 @@ func declareDriver(s *scope) bool {
 	return changed
 }
 
-// declareSubjects puts into the status whom the drivers obtain credentials for.
+// declareSubjects sets the subjects of the drivers in the wanted status.
 func declareSubjects(s *scope) {
 	for _, it := range s.items {
 		if it.problem != nil {

@@ -51,7 +51,7 @@ func (i *issuer) Declare() addonv1beta1.RegistrationConfig { return i.registrati
 func (i *issuer) User() clientcmdapi.AuthInfo { return clientcmdapi.AuthInfo{TokenFile: "token"} }
 
 // Renewal implements driver.AddOn.
-func (i *issuer) Renewal() credential.Policy { return credential.Tokens() }
+func (i *issuer) Renewal() credential.RenewalPolicy { return credential.Tokens() }
 
 // Report implements driver.AddOn.
 func (i *issuer) Report() driver.Report { return (&token.AddOn{}).Report() }

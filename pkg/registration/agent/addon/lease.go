@@ -21,18 +21,18 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// leaseGrace is how long an add-on is taken for available without renewing its
-// lease: five times the period of its renewals.
+// leaseGrace is how long an add-on stays available without a renewal of its lease:
+// five times the renewal period.
 const leaseGrace = 5 * 60 * time.Second
 
-// judgeLease tells the availability of an add-on by its lease. A renewal is no
-// reason to look: the next look is when the grace after the last one seen ends.
-func (r *Reconciler) judgeLease(ctx context.Context, s *scope) {
+// setAvailability sets the availability of an add-on from its lease. A renewal causes
+// no reconciliation; the next one is at the end of the grace period.
+func (r *Reconciler) setAvailability(ctx context.Context, s *scope) {
 	if s.addOn.Status.HealthCheck.Mode == addonv1beta1.HealthCheckModeCustomized {
 		return
 	}
 	lease, err := r.leases.get(ctx, client.ObjectKey{Namespace: s.namespace, Name: s.addOn.Name}, r.leaseChanged)
-	if err != nil { // The watch has just begun, or cannot be had.
+	if err != nil { // The watch has just begun, or fails.
 		s.memory.leaseMisses++
 		s.after(credential.Backoff{First: unsynced, Most: blindAfter}.Delay(s.memory.leaseMisses, s.addOn.Name))
 		return
@@ -58,9 +58,9 @@ func renewed(lease *coordinationv1.Lease, now time.Time) bool {
 	return lease.Spec.RenewTime != nil && now.Before(lease.Spec.RenewTime.Add(leaseGrace))
 }
 
-// leaseChanged makes the reconciler look if a lease's change can change an
-// add-on's availability earlier than it looks anyway: not when one is renewed in
-// time, but when the time of its renewal moves back.
+// leaseChanged enqueues an add-on if the change of its lease can change its
+// availability before the next scheduled reconciliation. A renewal in time cannot,
+// unless its time moves back.
 func (r *Reconciler) leaseChanged(name string, old, changed *coordinationv1.Lease) {
 	now := r.config.Clock.Now()
 	if old != nil && changed != nil && renewed(old, now) && renewed(changed, now) && !changed.Spec.RenewTime.Before(old.Spec.RenewTime) {
@@ -71,8 +71,8 @@ func (r *Reconciler) leaseChanged(name string, old, changed *coordinationv1.Leas
 	}
 }
 
-// leases watches the leases of install namespaces, of which there are few, and
-// none of the many others of a cluster.
+// leases watches the leases of install namespaces only, because a cluster has many
+// others.
 type leases struct {
 	managed cluster.Cluster
 	starts  chan *leaseCache
@@ -91,7 +91,7 @@ type leaseCache struct {
 	informer cache.Informer
 }
 
-// Start implements manager.Runnable: it runs the watches that are asked for.
+// Start implements manager.Runnable: it runs the watches.
 func (l *leases) Start(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -105,11 +105,11 @@ func (l *leases) Start(ctx context.Context) error {
 	}
 }
 
-// errUnsynced says that it is not known yet whether there is a lease.
-var errUnsynced = errors.New("the leases are not known yet")
+// errUnsynced is returned until the cache of leases is filled.
+var errUnsynced = errors.New("the cache of leases is not synced")
 
-// get returns a lease as last seen, nil if there is none. The first question
-// about a namespace begins to watch it; changed is told of what happens there.
+// get returns a lease from the cache, nil if there is none. The first call for a
+// namespace starts its watch, which calls changed.
 func (l *leases) get(ctx context.Context, key client.ObjectKey, changed leaseHandler) (*coordinationv1.Lease, error) {
 	c, err := l.watch(ctx, key.Namespace, changed)
 	if err != nil {
@@ -127,11 +127,6 @@ func (l *leases) get(ctx context.Context, key client.ObjectKey, changed leaseHan
 		return nil, fmt.Errorf("get the lease of add-on %s: %w", key.Name, err)
 	}
 	return &lease, nil
-}
-
-// prepare begins to watch the leases of a namespace.
-func (l *leases) prepare(ctx context.Context, namespace string, changed leaseHandler) {
-	_, _ = l.watch(ctx, namespace, changed) // Whoever wants to know a lease tries again.
 }
 
 func (l *leases) watch(ctx context.Context, namespace string, changed leaseHandler) (*leaseCache, error) {
@@ -166,8 +161,8 @@ func (l *leases) watch(ctx context.Context, namespace string, changed leaseHandl
 	return c, nil
 }
 
-// leaseHandler is told the name of a lease that changed, what it was before, nil
-// if it appeared, and what it is now, nil if it went away.
+// leaseHandler is called with the name of a lease that changed, the lease before, nil
+// if it was created, and the lease now, nil if it was deleted.
 type leaseHandler func(name string, old, changed *coordinationv1.Lease)
 
 func (h leaseHandler) events() toolscache.ResourceEventHandler {
@@ -195,7 +190,7 @@ func (h leaseHandler) events() toolscache.ResourceEventHandler {
 	}
 }
 
-// slimLease keeps of a lease what is read.
+// slimLease drops the fields of a lease that the controller does not read.
 func slimLease(object any) (any, error) {
 	lease, ok := object.(*coordinationv1.Lease)
 	if !ok {

@@ -10,8 +10,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// memory is what one process knows beside what is stored: it saves requests and
-// keeps apart what must not follow each other quickly. Losing it harms nothing.
+// memory is the state of one process in addition to the stored state. It saves
+// requests and spaces retries; a restart can lose it.
 type memory struct {
 	mu         sync.Mutex
 	addOns     map[string]*addOnMemory
@@ -22,8 +22,8 @@ func newMemory() *memory {
 	return &memory{addOns: map[string]*addOnMemory{}, namespaces: map[string]bool{}}
 }
 
-// of returns what is known about an add-on. The queue gives an add-on to one
-// worker at a time, so only what wake touches is shared.
+// of returns the memory of an add-on. One worker at a time reconciles an add-on, so
+// only the field that wake changes is shared.
 func (m *memory) of(addOn string) *addOnMemory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -48,8 +48,7 @@ func (m *memory) drop(addOn string) {
 	delete(m.addOns, addOn)
 }
 
-// wake makes the next look at an add-on take a step at once, whatever was
-// being waited for.
+// wake makes the next reconciliation of an add-on take a step without waiting.
 func (m *memory) wake(addOn string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,7 +63,7 @@ func (m *memory) woken(known *addOnMemory) int {
 	return known.wakes
 }
 
-// namespaceSeen reports whether an install namespace was there before.
+// namespaceSeen reports whether an install namespace existed before.
 func (m *memory) namespaceSeen(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,30 +82,30 @@ func (m *memory) forgetNamespace(name string) {
 	delete(m.namespaces, name)
 }
 
-// addOnMemory is what is known about one add-on.
+// addOnMemory is the memory of one add-on.
 type addOnMemory struct {
 	wakes int
 	// attempts are the registrations that need a credential, by Secret name.
 	attempts map[string]*attempt
-	// leaseMisses is how often in a row the add-on's lease was not known.
+	// leaseMisses is how often in a row the lease could not be read.
 	leaseMisses int
-	// base is the version of the add-on that the last write was made from.
+	// base is the resource version of the add-on before the last write.
 	base string
-	// written is what was said in the status lately, by its digest.
+	// written are the recent changes of the status, by digest.
 	written map[string]written
 }
 
 // attempt is a credential being obtained.
 type attempt struct {
 	since time.Time
-	// cause is what it depends on; with another cause it is another attempt.
+	// cause is what it depends on; another cause starts another attempt.
 	cause string
-	// woken is how often the add-on had been woken at the last step.
+	// woken is how often the add-on was woken before the last step.
 	woken    int
 	until    time.Time
 	failures int
 	state    state
-	// pending is what was stored last, if known.
+	// pending is the data that was stored last, if stored is true.
 	pending driver.Data
 	stored  bool
 	warned  string
@@ -117,42 +116,41 @@ type written struct {
 	last  time.Time
 }
 
-// stale reports whether the add-on as read is the one that the last write has
-// changed already.
+// stale reports whether the cached add-on lacks the last write.
 func (m *addOnMemory) stale(addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	return m.base != "" && m.base == addOn.ResourceVersion
 }
 
 const (
-	// quarrelAfter is how often the same status may be written in short order
-	// before somebody is taken to write the opposite all the time.
-	quarrelAfter = 3
-	// quarrelMemory is how long a status is remembered.
-	quarrelMemory = 30 * time.Minute
+	// conflictsBeforeBackoff is how often the same status is written before another
+	// controller is assumed to overwrite it.
+	conflictsBeforeBackoff = 3
+	// conflictMemory is how long a change is remembered.
+	conflictMemory = 30 * time.Minute
 )
 
-// contest returns how long to wait before the same is said once more, after it
-// was said so often: two agents, or an agent and a hub, that want different
-// things must not keep each other busy.
-func (m *addOnMemory) contest(said []string, after int, now time.Time) time.Duration {
+// conflictDelay returns how long to wait before the same changes are written again,
+// after they were written so often: two agents, or an agent and a hub, that disagree
+// must not keep each other busy.
+func (m *addOnMemory) conflictDelay(changes []string, after int, now time.Time) time.Duration {
 	backoff := credential.Backoff{First: 5 * time.Second, Most: 10 * time.Minute}
 	var wait time.Duration
-	for _, digest := range said {
+	for _, digest := range changes {
 		before, ok := m.written[digest]
-		if ok && before.times >= after && now.Sub(before.last) <= quarrelMemory {
+		if ok && before.times >= after && now.Sub(before.last) <= conflictMemory {
 			wait = max(wait, before.last.Add(backoff.Delay(before.times-after+1, digest)).Sub(now))
 		}
 	}
 	return wait
 }
 
-func (m *addOnMemory) say(said []string, now time.Time) {
+func (m *addOnMemory) record(changes []string, now time.Time) {
 	for other, w := range m.written {
-		if now.Sub(w.last) > quarrelMemory {
+		if now.Sub(w.last) > conflictMemory {
 			delete(m.written, other)
 		}
 	}
-	for _, digest := range said {
+	for _, digest := range changes {
 		m.written[digest] = written{times: m.written[digest].times + 1, last: now}
 	}
 }

@@ -15,8 +15,8 @@ const (
 	resultFailure = "failure"
 )
 
-// Metrics are what is told about the credentials of add-ons. One is made for a
-// process, whatever number of connections it has.
+// Metrics are the metrics of the credentials of add-ons, shared by all connections of
+// a process.
 type Metrics struct {
 	expiry   *prometheus.GaugeVec
 	renewal  *prometheus.GaugeVec
@@ -41,7 +41,7 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		}, one),
 		renewals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ocm_addon_renewals_total",
-			Help: "Credentials of add-ons that were obtained, by why they were needed, and attempts that failed, by why they did.",
+			Help: "Number of renewals of add-on credentials, by result and by the reason for the renewal or the failure.",
 		}, append(one, "result", "reason")),
 		series: map[string]map[string]prometheus.Labels{},
 	}
@@ -53,8 +53,8 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// labels are those of a registration. With another driver it has other ones,
-// and the former go away.
+// labels returns the labels of a registration. After a change of the driver it removes
+// the series with the former labels.
 func (m *Metrics) labels(addOn string, it *item) prometheus.Labels {
 	labels := prometheus.Labels{"addon": addOn, "driver": it.driverName(), "registration": it.label()}
 	m.mu.Lock()
@@ -77,8 +77,8 @@ func (m *Metrics) remove(labels prometheus.Labels) {
 	m.renewals.DeletePartialMatch(labels)
 }
 
-// holds tells of the credential that a registration has.
-func (m *Metrics) holds(addOn string, it *item, v credential.Validity, obtained time.Time) {
+// setCredential reports the stored credential of a registration.
+func (m *Metrics) setCredential(addOn string, it *item, v credential.Validity, obtained time.Time) {
 	labels := m.labels(addOn, it)
 	m.expiry.With(labels).Set(v.ExpirySeconds())
 	m.renewal.With(labels).Set(float64(obtained.Unix()))
@@ -87,20 +87,12 @@ func (m *Metrics) holds(addOn string, it *item, v credential.Validity, obtained 
 func (m *Metrics) count(addOn string, it *item, result, reason string) {
 	counter, err := m.renewals.CurryWith(m.labels(addOn, it))
 	if err != nil {
-		return // The labels are those that it was made with.
+		return // The labels are those of the vector.
 	}
 	counter.WithLabelValues(result, reason).Inc()
 }
 
-func (m *Metrics) renewed(addOn string, it *item, reason string) {
-	m.count(addOn, it, resultSuccess, reason)
-}
-
-func (m *Metrics) failed(addOn string, it *item, reason string) {
-	m.count(addOn, it, resultFailure, reason)
-}
-
-// drop ends the series of one registration, by its Secret.
+// drop removes the series of one registration, by its Secret.
 func (m *Metrics) drop(addOn, secret string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,7 +102,7 @@ func (m *Metrics) drop(addOn, secret string) {
 	}
 }
 
-// forget ends the series of an add-on.
+// forget removes the series of an add-on.
 func (m *Metrics) forget(addOn string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

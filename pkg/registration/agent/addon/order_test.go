@@ -95,10 +95,10 @@ func TestDriverBeforeSubject(t *testing.T) {
 	}
 }
 
-// TestTokenBesideASigner has a token driver obtain the credential of one
+// TestTokenWithASigner has a token driver obtain the credential of one
 // registration of an add-on and the add-on's signer that of the other: neither
 // waits for the other or disturbs it.
-func TestTokenBesideASigner(t *testing.T) {
+func TestTokenWithASigner(t *testing.T) {
 	t.Parallel()
 	const signer = "example.com/signer"
 	f := newFleet(t, driver.Token)
@@ -138,7 +138,7 @@ func TestTokenBesideASigner(t *testing.T) {
 	f.noPending(t)
 }
 
-// expectRegistrations looks at whom the registrations of TestTokenBesideASigner
+// expectRegistrations looks at whom the registrations of TestTokenWithASigner
 // are for.
 func (f *fleet) expectRegistrations(t *testing.T, signer, account string) {
 	t.Helper()

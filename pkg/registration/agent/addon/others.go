@@ -13,31 +13,30 @@ import (
 )
 
 const (
-	// otherRecheck is how often is looked whether another agent is gone.
+	// otherRecheck is how often the existence of another agent is checked.
 	otherRecheck = 10 * time.Second
-	// damageAfter is how often a credential may get lost in short order before
-	// somebody is taken to destroy it all the time.
+	// damageAfter is how often a credential is restored before another controller is
+	// assumed to overwrite it.
 	damageAfter = 5
 )
 
-// yields reports whether a Secret is left as it is although it ought to be
-// changed, and says why in it.state: it is another agent's, or what is put
-// there does not stay.
-func (r *Reconciler) yields(ctx context.Context, s *scope, it *item, h held, need credential.Need) (bool, error) {
-	owner, err := r.keptBy(ctx, h.secret)
+// yields reports whether a Secret that needs a change is not written, and sets
+// it.state: it belongs to another agent, or another controller keeps overwriting it.
+func (r *Reconciler) yields(ctx context.Context, s *scope, it *item, h stored, need credential.Need) (bool, error) {
+	owner, err := r.otherOwner(ctx, h.secret)
 	if err != nil {
 		return false, err
 	}
 	waiting, wait := driver.Waiting{Reason: names.ReasonSecretTaken}, otherRecheck
 	switch {
 	case owner != "":
-		waiting.Message = fmt.Sprintf("Secret %s in namespace %s is kept by the agent of another hub, in namespace %s: install the add-on of one of the hubs in another namespace",
+		waiting.Message = fmt.Sprintf("Secret %s in namespace %s belongs to the agent of another hub, in namespace %s; install the add-on of one of the hubs in another namespace",
 			it.secret.Name, it.secret.Namespace, owner)
 	case lost(need):
-		if wait = s.memory.contest([]string{lossOf(it)}, damageAfter, s.now); wait <= 0 {
+		if wait = s.memory.conflictDelay([]string{lossOf(it)}, damageAfter, s.now); wait <= 0 {
 			return false, nil
 		}
-		waiting.Message = fmt.Sprintf("the credential in Secret %s in namespace %s was lost %d times in short order: find out who changes the Secret", it.secret.Name, it.secret.Namespace, damageAfter)
+		waiting.Message = fmt.Sprintf("Secret %s in namespace %s lost its credential %d times within a short time; check which controller changes it", it.secret.Name, it.secret.Namespace, damageAfter)
 	default:
 		return false, nil
 	}
@@ -49,8 +48,8 @@ func (r *Reconciler) yields(ctx context.Context, s *scope, it *item, h held, nee
 	return true, nil
 }
 
-// lost reports whether a credential is needed because there is none of this
-// registration, and not because one has come to its end.
+// lost reports whether a credential is needed because the Secret has none of this
+// registration, and not because it is due for renewal.
 func lost(need credential.Need) bool {
 	switch need.Reason {
 	case credential.Missing, credential.Malformed, credential.WrongIdentity:
@@ -60,12 +59,12 @@ func lost(need credential.Need) bool {
 	return false
 }
 
-// lossOf is what a lost credential is remembered by.
+// lossOf returns the key of a lost credential in memory.
 func lossOf(it *item) string { return "Secret " + it.secret.Name }
 
-// keptBy is the namespace of another agent that keeps a Secret, empty if there
+// otherOwner returns the namespace of another agent that owns a Secret, empty if there
 // is none or it is gone.
-func (r *Reconciler) keptBy(ctx context.Context, secret *corev1.Secret) (string, error) {
+func (r *Reconciler) otherOwner(ctx context.Context, secret *corev1.Secret) (string, error) {
 	if secret == nil {
 		return "", nil
 	}
@@ -73,8 +72,8 @@ func (r *Reconciler) keptBy(ctx context.Context, secret *corev1.Secret) (string,
 	if owner == "" || owner == r.config.Namespace {
 		return "", nil
 	}
-	there, err := r.namespaceExists(ctx, owner)
-	if err != nil || !there {
+	exists, err := r.namespaceExists(ctx, owner)
+	if err != nil || !exists {
 		return "", err
 	}
 	return owner, nil

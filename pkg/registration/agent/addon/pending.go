@@ -2,8 +2,6 @@ package addon
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 
@@ -16,32 +14,31 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// keyPendingHub ties pending data to the hub that they were made for.
+// keyPendingHub identifies the hub that pending data is for.
 const keyPendingHub = "hub"
 
 func (r *Reconciler) pendingKey(it *item) client.ObjectKey {
 	return client.ObjectKey{Namespace: r.config.Namespace, Name: names.AddOnPendingSecret(it.secret.Namespace, it.secret.Name)}
 }
 
-// pending returns what the last step left: what this process stored, else what
-// is in the cache, which was filled when the process began.
+// pending returns the pending data of the last step: what this process stored,
+// otherwise the cached Secret of an earlier process.
 func (r *Reconciler) pending(s *scope, it *item) driver.Data {
 	a := s.memory.attempt(it, s.now)
 	if a.stored {
 		return a.pending
 	}
 	secret := s.secrets[r.pendingKey(it)]
-	if secret == nil || string(secret.Data[keyPendingHub]) != r.hubDigest() {
-		// What was asked of another hub is worth nothing on this one.
-		return nil
+	if secret == nil || string(secret.Data[keyPendingHub]) != r.config.Hub.Digest() {
+		return nil // The request was created on another hub.
 	}
 	data := driver.Data(maps.Clone(secret.Data))
 	delete(data, keyPendingHub)
 	return data
 }
 
-// setPending stores what the next step needs. Two agents of one cluster share
-// it: the second finds what the first has stored and goes on with that.
+// setPending stores the data for the next step. Two agents of one cluster share it:
+// the second one continues with the data of the first.
 func (r *Reconciler) setPending(ctx context.Context, s *scope, it *item, data driver.Data) error {
 	a := s.memory.attempt(it, s.now)
 	if len(data) == 0 {
@@ -56,14 +53,14 @@ func (r *Reconciler) setPending(ctx context.Context, s *scope, it *item, data dr
 		}
 	}
 	stored := maps.Clone(data)
-	stored[keyPendingHub] = []byte(r.hubDigest())
+	stored[keyPendingHub] = []byte(r.config.Hub.Digest())
 	err := r.secrets.write(ctx, old, key, stored, map[string]string{
 		names.AnnotationCredentialAddOn:   s.addOn.Name,
 		names.AnnotationCredentialPending: it.secret.Namespace + "/" + it.secret.Name,
 	})
 	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
 		a.stored, a.pending = false, nil
-		return fmt.Errorf("another agent asks for the same credential: %w", err)
+		return fmt.Errorf("another agent requests the same credential: %w", err)
 	}
 	if err == nil {
 		a.stored, a.pending = true, data
@@ -71,7 +68,7 @@ func (r *Reconciler) setPending(ctx context.Context, s *scope, it *item, data dr
 	return err
 }
 
-// dropPending forgets a request.
+// dropPending deletes the pending data.
 func (r *Reconciler) dropPending(ctx context.Context, s *scope, it *item) error {
 	key := r.pendingKey(it)
 	a, known := s.memory.attempts[it.secret.Name]
@@ -89,13 +86,4 @@ func (r *Reconciler) dropPending(ctx context.Context, s *scope, it *item) error 
 		a.stored, a.pending = true, nil
 	}
 	return nil
-}
-
-func (r *Reconciler) hubDigest() string {
-	h := sha256.New()
-	cluster := r.config.Hub.Cluster
-	for _, part := range []string{r.config.Hub.ClusterName, cluster.Server, cluster.ProxyURL, string(cluster.CertificateAuthorityData)} {
-		_, _ = h.Write([]byte(part + "\x00")) // A hash never fails to write.
-	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
 }

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// unsynced is when to look again for a cache that is being filled.
+	// unsynced is the retry interval while a cache is being filled.
 	unsynced = 100 * time.Millisecond
-	// blindAfter is how long filling a cache may take before it is told.
+	// blindAfter is how long a cache may be unsynced before that is reported.
 	blindAfter = 10 * time.Second
 )
 
@@ -31,28 +31,28 @@ type Reconciler struct {
 	leases  *leases
 	watches *watches
 	memory  *memory
-	tell    teller
+	events  recorder
 	log     logr.Logger
 	began   time.Time
 }
 
-// scope is one look at one add-on.
+// scope is the state of one reconciliation of one add-on.
 type scope struct {
 	now time.Time
-	// addOn is the add-on as read, want the one as it is to be written.
+	// addOn is the add-on as read, want as it should be.
 	addOn, want *addonv1beta1.ManagedClusterAddOn
-	// namespace is where the add-on is installed.
+	// namespace is the install namespace.
 	namespace string
-	// items are its registrations that can be handled.
+	// items are the registrations of a supported type.
 	items []*item
-	// secrets are the Secrets that the agent keeps for the add-on, by key.
+	// secrets are the agent's Secrets of the add-on, by key.
 	secrets map[client.ObjectKey]*corev1.Secret
 	memory  *addOnMemory
-	// again is when to look again, zero for never.
+	// again is when to reconcile again, zero for never.
 	again time.Duration
 }
 
-// after asks for another look in d, or earlier if somebody else does.
+// after requests another reconciliation in d or earlier.
 func (s *scope) after(d time.Duration) {
 	d = max(d, time.Millisecond)
 	if s.again == 0 || d < s.again {
@@ -68,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case young && (blind || !r.watches.synced()):
 		return ctrl.Result{RequeueAfter: unsynced}, nil
 	case !r.watches.synced():
-		// The hub does not let us see add-ons. When it does, that is an event.
+		// The agent may not list add-ons. The informer adds them when it may.
 		return ctrl.Result{RequeueAfter: blindAfter}, nil
 	}
 	addOn := &addonv1beta1.ManagedClusterAddOn{}
@@ -89,15 +89,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		s.after(blindAfter)
 		return r.settle(s, r.write(ctx, s))
 	}
-	s, err := r.look(ctx, addOn)
-	if err != nil {
+	s := r.scope(addOn)
+	if s.secrets, err = r.secrets.of(ctx, addOn.Name); err != nil {
 		return ctrl.Result{}, err
 	}
+	s.items = r.items(s)
 	return r.settle(r.register(ctx, s))
 }
 
-// settle turns what the phases found into a result. Somebody who was faster
-// than us is no error: the watch tells what was written.
+// settle returns the result of a reconciliation. A conflict is retried and is not an
+// error.
 func (r *Reconciler) settle(s *scope, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return ctrl.Result{RequeueAfter: firstRetry}, nil
@@ -111,47 +112,34 @@ func (r *Reconciler) settle(s *scope, err error) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: s.again}, nil
 }
 
-// register is what is done for an add-on that is there, phase by phase; one that
-// is being deleted is, and its agent may need its credential to clean up. The
-// driver is declared in a write of its own, and everything else follows when
-// that is seen.
+// register reconciles an existing add-on, also one that is being deleted, whose agent
+// may need its credential to clean up. The driver is set in a write of its own; the
+// event of that write triggers the rest.
 func (r *Reconciler) register(ctx context.Context, s *scope) (*scope, error) {
 	if s.memory.stale(s.addOn) {
-		return s, nil // What was written is on its way.
+		return s, nil // The event of the last write follows.
 	}
 	if host := hostedOn(s.addOn, r.config.Cluster); host != "" {
 		r.disown(s, host)
 		return s, r.write(ctx, s)
 	}
 	if declareDriver(s) {
-		r.tellSwitch(s)
-		r.leases.prepare(ctx, s.namespace, r.leaseChanged)
+		r.setSwitchConditions(s)
+		_, _ = r.leases.watch(ctx, s.namespace, r.leaseChanged) // Started early; setAvailability retries.
 		return s, r.write(ctx, s)
 	}
 	declareSubjects(s)
 	for _, it := range s.items {
-		if err := r.keep(ctx, s, it); err != nil {
+		if err := r.ensureCredential(ctx, s, it); err != nil {
 			return s, err
 		}
 	}
 	if err := r.sweep(ctx, s); err != nil {
 		return s, err
 	}
-	r.judgeLease(ctx, s)
-	r.tellCredentials(s)
+	r.setAvailability(ctx, s)
+	r.setCredentialConditions(s)
 	return s, r.write(ctx, s)
-}
-
-// look gathers what is known about an add-on.
-func (r *Reconciler) look(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) (*scope, error) {
-	secrets, err := r.secrets.of(ctx, addOn.Name)
-	if err != nil {
-		return nil, err
-	}
-	s := r.scope(addOn)
-	s.secrets = secrets
-	s.items = r.items(s)
-	return s, nil
 }
 
 func (r *Reconciler) scope(addOn *addonv1beta1.ManagedClusterAddOn) *scope {
@@ -161,7 +149,7 @@ func (r *Reconciler) scope(addOn *addonv1beta1.ManagedClusterAddOn) *scope {
 	}
 }
 
-// forget removes what is kept for an add-on that is gone.
+// forget removes the Secrets, the memory and the metrics of an add-on that is gone.
 func (r *Reconciler) forget(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	secrets, err := r.secrets.of(ctx, key.Name)
 	if err != nil {
@@ -183,10 +171,10 @@ func (r *Reconciler) forget(ctx context.Context, key client.ObjectKey) (ctrl.Res
 	return ctrl.Result{}, nil
 }
 
-// gone asks the hub itself whether an add-on is gone, before its credentials
-// are deleted. A hub that does not serve add-ons at this moment does not say so.
-// One that no longer answers this cluster said it before: with the cluster its
-// add-ons were deleted, and then its rights.
+// gone reads from the hub whether an add-on is gone, before its credentials are
+// deleted. A hub that does not serve add-ons at the moment returns another status. A
+// forbidden read means that it is gone: a hub deletes the add-ons of a cluster before
+// it removes the permissions of its agent.
 func (r *Reconciler) gone(ctx context.Context, key client.ObjectKey) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -195,7 +183,7 @@ func (r *Reconciler) gone(ctx context.Context, key client.ObjectKey) (bool, erro
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("ask the hub for add-on %s: %w", key.Name, err)
+		return false, fmt.Errorf("get add-on %s from the hub: %w", key.Name, err)
 	}
 	return false, nil
 }

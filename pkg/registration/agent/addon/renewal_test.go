@@ -98,7 +98,7 @@ func (f *fleet) age(t *testing.T, secret *corev1.Secret, used float64) {
 	delete(secret.Annotations, names.AnnotationCredentialObtained)
 }
 
-// soon is longer than any wait is left untold.
+// soon is longer than any wait is left pendingGrace.
 const soon = 1500 * time.Millisecond
 
 // settled waits until every agent of the cluster has nothing to do: it has seen

@@ -18,11 +18,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// byAddOn indexes Secrets by the add-on that they are kept for.
+// byAddOn indexes Secrets by their add-on.
 const byAddOn = "addon"
 
-// secretCache knows the Secrets that this agent keeps for add-ons, in all
-// namespaces, by their label, and no others.
+// secretCache caches the Secrets with this agent's label, in all namespaces.
 type secretCache struct {
 	cache.Cache
 
@@ -68,8 +67,7 @@ func (c *secretCache) watch(ctx context.Context, changed func(addOn string)) err
 
 func (c *secretCache) synced() bool { return c.informer != nil && c.informer.HasSynced() }
 
-// of returns the Secrets that are kept for an add-on, as last seen. They are
-// not to be changed.
+// of returns the cached Secrets of an add-on. Callers must not change them.
 func (c *secretCache) of(ctx context.Context, addOn string) (map[client.ObjectKey]*corev1.Secret, error) {
 	var list corev1.SecretList
 	if err := c.List(ctx, &list, client.MatchingFields{byAddOn: addOn}, client.UnsafeDisableDeepCopy); err != nil {
@@ -82,7 +80,7 @@ func (c *secretCache) of(ctx context.Context, addOn string) (map[client.ObjectKe
 	return secrets, nil
 }
 
-// live returns a Secret as it is now, nil if there is none.
+// live returns a Secret from the API server, nil if there is none.
 func (c *secretCache) live(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -97,14 +95,13 @@ func (c *secretCache) live(ctx context.Context, key client.ObjectKey) (*corev1.S
 	return &secret, nil
 }
 
-// marked reports whether a Secret is known to be kept for an add-on of this agent.
+// marked reports whether a Secret has the label and annotation of this agent.
 func (c *secretCache) marked(secret *corev1.Secret) bool {
 	return secret.Labels[names.LabelAddOnCredential] == c.agent && secret.Annotations[names.AnnotationCredentialAddOn] != ""
 }
 
-// replace makes the Secret of a registration hold exactly data, with notes
-// among its annotations. It fails if the Secret is no longer as old, which is
-// nil for one that is to be created.
+// replace sets the data of the Secret of a registration, and adds notes to its
+// annotations. It fails if the Secret differs from old, which is nil for a new one.
 func (c *secretCache) replace(ctx context.Context, old *corev1.Secret, it *item, data driver.Data, notes map[string]string) error {
 	if notes == nil {
 		notes = map[string]string{names.AnnotationCredentialAddOn: it.addOn}
@@ -147,7 +144,7 @@ func (c *secretCache) write(ctx context.Context, old *corev1.Secret, key client.
 	return nil
 }
 
-// sweep deletes the Secrets of registrations that are no longer there.
+// sweep deletes the Secrets of registrations that no longer exist.
 func (r *Reconciler) sweep(ctx context.Context, s *scope) error {
 	wanted := map[client.ObjectKey]bool{}
 	for _, it := range s.items {
@@ -167,10 +164,10 @@ func (r *Reconciler) sweep(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// drop deletes a Secret that was kept for an add-on. A mark can be put on any
-// Secret, so one with a name that no add-on's has is left alone.
+// drop deletes a Secret of an add-on. Any Secret can have the label, so it deletes
+// only those with a name that the agent gives.
 func (r *Reconciler) drop(ctx context.Context, secret *corev1.Secret) error {
-	if !ours(secret, r.config.Namespace) || r.mayKeep(client.ObjectKeyFromObject(secret)) != nil {
+	if !ours(secret, r.config.Namespace) || r.validateSecret(client.ObjectKeyFromObject(secret)) != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)

@@ -23,11 +23,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// newHubCache returns what is known of the hub: the add-ons of the cluster's
-// namespace, and of the requests for certificates only theirs, as soon as one
-// is waited for. It is not the manager's own cache, for whose objects all of its
-// controllers wait: a hub that lets the agent see no add-ons, or serves none,
-// must not keep anything else from working.
+// newHubCache returns a cache of the add-ons in the cluster's namespace and of their
+// CSRs. It is not the manager's cache, whose sync all controllers wait for: a hub that
+// does not serve add-ons, or does not let the agent list them, must not block the
+// other controllers.
 func newHubCache(mgr ctrl.Manager, cluster string) (cache.Cache, error) {
 	own, err := labels.NewRequirement(names.LabelClusterName, selection.Equals, []string{cluster})
 	if err != nil {
@@ -53,20 +52,20 @@ func newHubCache(mgr ctrl.Manager, cluster string) (cache.Cache, error) {
 	return objects, nil
 }
 
-// startOnly starts a cache as a part of a manager that does not wait for it.
+// startOnly is a cache that the manager starts without waiting for its sync.
 type startOnly struct{ cache cache.Cache }
 
 // Start implements manager.Runnable.
 func (s startOnly) Start(ctx context.Context) error { return s.cache.Start(ctx) }
 
-// inNamespace selects one namespace: what cache.Config offers for several
-// leaves a goroutine behind when the cache ends.
+// inNamespace selects one namespace. The namespaces of cache.Config leak a goroutine
+// when the cache stops.
 func inNamespace(namespace string) fields.Selector {
 	return fields.OneTermEqualSelector("metadata.namespace", namespace)
 }
 
-// slimRequest keeps that a request changed; whoever follows it reads it live.
-// A watch of metadata alone would leave a goroutine behind.
+// slimRequest drops everything but metadata of a CSR, which drivers read from the API
+// server. A metadata watch would leak a goroutine.
 func slimRequest(object any) (any, error) {
 	request, ok := object.(*certificatesv1.CertificateSigningRequest)
 	if !ok {
@@ -77,8 +76,8 @@ func slimRequest(object any) (any, error) {
 	}}, nil
 }
 
-// watches fill the one queue. They are no ordinary sources, which a controller
-// waits for and gives up when they are not there in time.
+// watches fill the queue. Unlike the sources of controller-runtime they do not have to
+// sync in time.
 type watches struct {
 	reconciler *Reconciler
 	hub        cache.Cache
@@ -107,7 +106,7 @@ func (w *watches) Start(ctx context.Context, queue workqueue.TypedRateLimitingIn
 
 func (w *watches) synced() bool { return w.addOns.HasSynced() }
 
-// enqueue asks for a look at an add-on.
+// enqueue requests the reconciliation of an add-on.
 func (w *watches) enqueue(addOn string) {
 	if addOn == "" {
 		return
@@ -115,8 +114,8 @@ func (w *watches) enqueue(addOn string) {
 	w.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: w.reconciler.config.Cluster, Name: addOn}})
 }
 
-// follow makes a change of what a step waits for wake its add-on. Add-ons
-// themselves are watched anyway.
+// follow watches the object that a step waits for and wakes its add-on on a change.
+// Add-ons are always watched.
 func (w *watches) follow(ctx context.Context, object client.Object) error {
 	if _, ok := object.(*certificatesv1.CertificateSigningRequest); !ok {
 		return nil
@@ -141,9 +140,9 @@ func (w *watches) follow(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// onChange calls changed with every object that appears, changes or goes away.
+// onChange calls changed with every object that is created, updated or deleted.
 func onChange(changed func(client.Object)) toolscache.ResourceEventHandler {
-	tell := func(object any) {
+	notify := func(object any) {
 		if lost, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 			object = lost.Obj
 		}
@@ -152,15 +151,15 @@ func onChange(changed func(client.Object)) toolscache.ResourceEventHandler {
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: tell,
+		AddFunc: notify,
 		UpdateFunc: func(before, after any) {
 			old, okBefore := before.(client.Object)
 			now, okAfter := after.(client.Object)
 			if !okBefore || !okAfter || old.GetResourceVersion() != now.GetResourceVersion() {
-				tell(before) // What says whom it concerns may have changed.
-				tell(after)
+				notify(before) // The label or annotation with the add-on may have changed.
+				notify(after)
 			}
 		},
-		DeleteFunc: tell,
+		DeleteFunc: notify,
 	}
 }

@@ -26,8 +26,8 @@ const (
 	defaultDuration = time.Minute
 	// jitter spreads the renewals of many clusters.
 	jitter = 0.25
-	// requestTimeout ends a request that hangs, so that it can be tried again
-	// well within the hub's grace of five durations.
+	// requestTimeout bounds a request, so that it can be retried within the hub's
+	// grace period of five durations.
 	requestTimeout = 10 * time.Second
 	firstRetry     = 200 * time.Millisecond
 	lastRetry      = 10 * time.Second
@@ -35,11 +35,11 @@ const (
 
 // Reconciler renews the Lease of one cluster.
 type Reconciler struct {
-	// Client reads the ManagedCluster from a cache and the Lease live.
+	// Client reads the ManagedCluster from a cache and the Lease from the API server.
 	Client client.Client
-	// Clock tells the renew time.
+	// Clock is the source of the renew time.
 	Clock clock.PassiveClock
-	// Observe is told the outcome of every attempt to reach the hub.
+	// Observe is called with the result of every request to the hub.
 	Observe func(error)
 
 	next time.Time
@@ -56,14 +56,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile renews the lease if its time has come, and returns when it comes next.
+// Reconcile renews the lease if it is due, and requeues the next renewal.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var cluster clusterv1.ManagedCluster
 	if err := r.Client.Get(ctx, req.NamespacedName, &cluster); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
-		// Not accepted, or no longer. Once it is again, the lease may be old.
+		// Not accepted, or no longer. The lease may be old when it is accepted again.
 		r.next = time.Time{}
 		return ctrl.Result{}, nil
 	}
@@ -84,9 +84,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: max(r.next.Sub(now), time.Millisecond)}, nil
 }
 
-// renew renews the lease unless somebody did within duration, and returns when
-// it was renewed last. The hub makes the lease with the acceptance, so there is
-// nothing to write in the first interval.
+// renew renews the lease, and returns when it was renewed. A first renewal within
+// duration of the last one is skipped: the hub creates the lease when it accepts the
+// cluster.
 func (r *Reconciler) renew(ctx context.Context, namespace string, duration time.Duration) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -13,37 +13,37 @@ import (
 )
 
 const (
-	// outageGrace is how long the API server must fail before it is called
+	// outageGrace is how long the API server must fail before it is reported
 	// unavailable: a restart is shorter.
 	outageGrace = 20 * time.Second
-	// outageRetry is how often it is asked within the grace.
+	// outageRetry is how often it is probed within the grace period.
 	outageRetry = 5 * time.Second
 )
 
-// Probe is the answer of the managed cluster's API server to "are you well".
+// Probe is the response of the managed cluster's API server to a health check.
 type Probe struct {
-	// Code is the HTTP status, 0 if there was no answer.
+	// Code is the HTTP status, 0 if there was no response.
 	Code int
-	// Err is why there was no answer, or not the right one.
+	// Err is why there was no response, or not the right one.
 	Err error
 }
 
 func (p Probe) ok() bool { return p.Err == nil && p.Code == http.StatusOK }
 
-// outage remembers since when the API server has been failing.
+// outage records since when the API server has been failing.
 type outage struct {
 	since time.Time
 }
 
-// health is what a probe makes of the cluster.
+// health is the availability of the cluster after a probe.
 type health struct {
-	// condition is nil while it is not known yet.
+	// condition is nil within the grace period.
 	condition *metav1.Condition
-	// pending says to ask again soon.
+	// pending is true if another probe follows soon.
 	pending bool
 }
 
-func (o *outage) judge(now time.Time, p Probe) health {
+func (o *outage) evaluate(now time.Time, p Probe) health {
 	if p.ok() {
 		o.since = time.Time{}
 		return health{condition: &metav1.Condition{

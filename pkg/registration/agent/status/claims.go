@@ -11,16 +11,17 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// ClaimRules say which claims are reported.
+// ClaimRules select the claims that are reported.
 type ClaimRules struct {
 	// MaxCustom is how many claims that are not reserved are reported.
 	MaxCustom int
-	// ReservedSuffixes make a claim reserved beside the names that OCM reserves.
+	// ReservedSuffixes are name suffixes of reserved claims, in addition to OCM's
+	// reserved names.
 	ReservedSuffixes []string
 }
 
-// Select returns what is reported of the claims on a cluster: every reserved
-// one, and the first MaxCustom of the others by name. The result is never nil.
+// Select returns the reported claims: every reserved one, and the first MaxCustom of
+// the others by name. The result is never nil.
 func (r ClaimRules) Select(claims []clusterv1alpha1.ClusterClaim) []clusterv1.ManagedClusterClaim {
 	reserved := []clusterv1.ManagedClusterClaim{}
 	var custom []clusterv1.ManagedClusterClaim

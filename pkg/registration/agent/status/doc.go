@@ -1,10 +1,9 @@
-// Package status owns what a managed cluster says about itself on the hub:
-// joined, available, its version, resources and claims, and the state of its
-// certificate. Everything is gathered first, then written in one patch of the
-// status subresource, and only if it differs.
+// Package status owns the status that a managed cluster reports to the hub: joined,
+// available, version, resources, claims and the condition of its credential. It
+// gathers everything first, and writes it in one patch of the status subresource if it
+// differs.
 //
-// It never touches the cluster's spec, labels or taints, says nothing while the
-// hub does not accept the cluster or holds its clock for wrong, and runs in the
-// manager of one hub connection while it reads the managed cluster through
-// Sources.
+// It never changes the cluster's spec, labels or taints, and writes nothing while the
+// hub does not accept the cluster or reports its clock out of sync. It runs in the
+// manager of one hub connection, and reads the managed cluster through Sources.
 package status

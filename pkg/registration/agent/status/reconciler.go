@@ -35,12 +35,11 @@ const (
 type Reconciler struct {
 	// Client reads the ManagedCluster from a cache and patches its status.
 	Client client.Client
-	// Clock is the time of conditions and of the availability grace.
+	// Clock dates conditions.
 	Clock clock.PassiveClock
-	// Sources are where the facts come from.
+	// Sources read the managed cluster.
 	Sources Sources
-	// Period is how often availability and version are looked at when nothing
-	// else happens.
+	// Period is how often availability and version are checked without an event.
 	Period time.Duration
 	// Changed fires when a fact of the managed cluster or the certificate
 	// condition may have changed.
@@ -63,9 +62,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// changesStatus reports whether an update can matter here. Labels and
-// annotations do not: a hub writes a label for every add-on, and for none of
-// them the managed cluster needs to be asked how it is.
+// changesStatus reports whether an update changes the status. Changes of labels, which
+// a hub writes for every add-on, and of annotations cause no probe of the cluster.
 func changesStatus(e event.UpdateEvent) bool {
 	before, okBefore := e.ObjectOld.(*clusterv1.ManagedCluster)
 	after, okAfter := e.ObjectNew.(*clusterv1.ManagedCluster)
@@ -78,8 +76,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, &cluster); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !speaks(&cluster) {
-		return ctrl.Result{}, nil // A change of the cluster wakes us.
+	if !mayReport(&cluster) {
+		return ctrl.Result{}, nil // A change of the cluster triggers a reconciliation.
 	}
 	facts, err := r.gather(ctx)
 	if err != nil {
@@ -88,8 +86,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	desired := cluster.DeepCopy()
 	r.apply(&desired.Status, facts)
 	if !apiequality.Semantic.DeepEqual(cluster.Status, desired.Status) {
-		// The conditions are a list that the hub writes into as well, so the
-		// patch must fail on anything but the version it was made from.
+		// The hub writes conditions of the same list, so the patch must fail on a
+		// conflict.
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
 		patch := client.MergeFromWithOptions(&cluster, client.MergeFromWithOptimisticLock{})
@@ -103,20 +101,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: r.Period}, nil
 }
 
-// speaks reports whether the agent may write the cluster's status: the hub
-// accepts it and does not hold its clock, and with it every time that it would
-// write, for wrong.
-func speaks(cluster *clusterv1.ManagedCluster) bool {
+// mayReport reports whether the agent may write the cluster's status: the hub accepts
+// it and does not report its clock, and so the times in its conditions, out of sync.
+func mayReport(cluster *clusterv1.ManagedCluster) bool {
 	return apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) &&
 		!apimeta.IsStatusConditionFalse(cluster.Status.Conditions, clusterv1.ManagedClusterConditionClockSynced)
 }
 
-// facts is everything that one status write says.
+// facts are the contents of one status write.
 type facts struct {
 	health    health
 	version   string
 	resources resources
-	// claims is nil when claims are not reported at all.
+	// claims is nil if claims are not reported.
 	claims     []clusterv1.ManagedClusterClaim
 	credential *metav1.Condition
 }
@@ -125,7 +122,7 @@ func (r *Reconciler) gather(ctx context.Context) (facts, error) {
 	f := facts{credential: r.Credential()}
 	ctx, cancel := context.WithTimeout(ctx, 2*requestTimeout)
 	defer cancel()
-	f.health = r.outage.judge(r.Clock.Now(), r.Sources.Health(ctx))
+	f.health = r.outage.evaluate(r.Clock.Now(), r.Sources.Health(ctx))
 	f.version = r.Sources.Version(ctx)
 	nodes, err := r.Sources.Nodes(ctx)
 	if err != nil {
@@ -144,7 +141,7 @@ func (r *Reconciler) apply(status *clusterv1.ManagedClusterStatus, f facts) {
 		c.LastTransitionTime = metav1.NewTime(r.Clock.Now())
 		apimeta.SetStatusCondition(&status.Conditions, c)
 	}
-	// Joined is said once: from then on it is history.
+	// Joined is set once and never changed.
 	if !apimeta.IsStatusConditionTrue(status.Conditions, clusterv1.ManagedClusterConditionJoined) {
 		set(metav1.Condition{Type: clusterv1.ManagedClusterConditionJoined, Status: metav1.ConditionTrue, Reason: names.ReasonJoined, Message: names.MessageJoined})
 	}

@@ -34,14 +34,14 @@ func add(total clusterv1.ResourceList, list corev1.ResourceList) {
 	}
 }
 
-// apply keeps capacities that are not of the nodes: others may report them.
+// apply retains capacities that nodes do not have: other writers may report them.
 func (r resources) apply(status *clusterv1.ManagedClusterStatus) {
 	capacity := maps.Clone(status.Capacity)
 	if capacity == nil {
 		capacity = clusterv1.ResourceList{}
 	}
 	maps.Copy(capacity, r.capacity)
-	// An equal quantity can be spelt in two ways; then the hub's spelling stays.
+	// Equal quantities can have different forms; the stored form is retained.
 	if len(capacity) > 0 && !apiequality.Semantic.DeepEqual(capacity, status.Capacity) {
 		status.Capacity = capacity
 	}

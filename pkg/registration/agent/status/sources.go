@@ -17,36 +17,36 @@ import (
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 )
 
-// Sources is where the facts about a managed cluster come from.
+// Sources read the facts about a managed cluster.
 type Sources interface {
-	// Health asks the API server how it is.
+	// Health probes the API server.
 	Health(ctx context.Context) Probe
-	// Version is the API server's version, "" when it does not say.
+	// Version returns the API server's version, "" if it is unknown.
 	Version(ctx context.Context) string
 	// Nodes lists the nodes.
 	Nodes(ctx context.Context) ([]corev1.Node, error)
-	// Claims are the claims to report, nil when none are to be.
+	// Claims returns the claims to report, nil if claims are not reported.
 	Claims(ctx context.Context) ([]clusterv1.ManagedClusterClaim, error)
 }
 
-// Cluster reads the facts from a managed cluster.
-type Cluster struct {
-	// REST reaches the API server itself, without a cache.
+// ManagedCluster reads the facts from a managed cluster.
+type ManagedCluster struct {
+	// REST is a client of the API server.
 	REST rest.Interface
 	// Reader is a cache of nodes and claims.
 	Reader client.Reader
-	// HasClaims reports whether claims can be read now: their type may not be
-	// installed. Nil means that claims are not reported.
+	// HasClaims reports whether claims can be read now: their CRD may not be
+	// installed. If it is nil, claims are not reported.
 	HasClaims func(ctx context.Context) bool
-	// Rules say which claims are reported.
+	// Rules select the claims that are reported.
 	Rules ClaimRules
 }
 
-var _ Sources = (*Cluster)(nil)
+var _ Sources = (*ManagedCluster)(nil)
 
 // Health implements Sources: /livez, or where that is missing or forbidden
 // /healthz.
-func (c *Cluster) Health(ctx context.Context) Probe {
+func (c *ManagedCluster) Health(ctx context.Context) Probe {
 	probe := c.get(ctx, "/livez")
 	if probe.Code == http.StatusNotFound || probe.Code == http.StatusForbidden {
 		return c.get(ctx, "/healthz")
@@ -54,7 +54,7 @@ func (c *Cluster) Health(ctx context.Context) Probe {
 	return probe
 }
 
-func (c *Cluster) get(ctx context.Context, path string) Probe {
+func (c *ManagedCluster) get(ctx context.Context, path string) Probe {
 	var code int
 	body, err := c.REST.Get().AbsPath(path).Do(ctx).StatusCode(&code).Raw()
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
@@ -67,10 +67,10 @@ func (c *Cluster) get(ctx context.Context, path string) Probe {
 }
 
 // Version implements Sources.
-func (c *Cluster) Version(ctx context.Context) string {
+func (c *ManagedCluster) Version(ctx context.Context) string {
 	body, err := c.REST.Get().AbsPath("/version").Do(ctx).Raw()
 	if err != nil {
-		return "" // Health tells the story.
+		return "" // Health reports the problem.
 	}
 	var info version.Info
 	if json.Unmarshal(body, &info) != nil {
@@ -80,14 +80,14 @@ func (c *Cluster) Version(ctx context.Context) string {
 }
 
 // Nodes implements Sources.
-func (c *Cluster) Nodes(ctx context.Context) ([]corev1.Node, error) {
+func (c *ManagedCluster) Nodes(ctx context.Context) ([]corev1.Node, error) {
 	var list corev1.NodeList
 	err := c.Reader.List(ctx, &list, client.UnsafeDisableDeepCopy)
 	return list.Items, err
 }
 
 // Claims implements Sources.
-func (c *Cluster) Claims(ctx context.Context) ([]clusterv1.ManagedClusterClaim, error) {
+func (c *ManagedCluster) Claims(ctx context.Context) ([]clusterv1.ManagedClusterClaim, error) {
 	if c.HasClaims == nil || !c.HasClaims(ctx) {
 		return nil, nil
 	}

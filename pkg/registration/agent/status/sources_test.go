@@ -39,7 +39,7 @@ func TestHealth(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := (&status.Cluster{REST: api}).Health(t.Context())
+			got := (&status.ManagedCluster{REST: api}).Health(t.Context())
 			if got.Code != tc.code || (got.Err == nil) != tc.healthy {
 				t.Errorf("got %d, %v", got.Code, got.Err)
 			}

@@ -84,8 +84,8 @@ func (a *Agent) Decorate(cluster *clusterv1.ManagedCluster) {
 // Permissions implements driver.Agent: the ManagedCluster is all that it reads.
 func (a *Agent) Permissions() []authorizationv1.ResourceAttributes { return nil }
 
-// User implements driver.Credential: the credential plugin, for whatever else uses
-// the kubeconfig. The agent itself signs without it.
+// User implements driver.Credential: the credential plugin, for other users of the
+// kubeconfig. The agent itself signs without it.
 func (a *Agent) User() clientcmdapi.AuthInfo {
 	return clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
 		APIVersion:      pluginAPIVersion,
@@ -132,8 +132,7 @@ func storedArguments(stored driver.Data) ([]string, error) {
 	return hub.User.Exec.Args, nil
 }
 
-// Fingerprint implements driver.Agent: the role is what tells one credential from
-// another.
+// Fingerprint implements driver.Agent: the role distinguishes credentials.
 func (a *Agent) Fingerprint(stored driver.Data) string {
 	arguments, err := storedArguments(stored)
 	if err != nil {
@@ -144,7 +143,7 @@ func (a *Agent) Fingerprint(stored driver.Data) string {
 }
 
 // Renewal implements driver.Credential; a credential without an end is not renewed.
-func (a *Agent) Renewal() credential.Policy { return credential.Tokens() }
+func (a *Agent) Renewal() credential.RenewalPolicy { return credential.Tokens() }
 
 // Report implements driver.Credential: no condition is about a credential that
 // does not change.
@@ -164,14 +163,14 @@ func (a *Agent) Obtain(ctx context.Context, hub client.Client, _ driver.Data) (d
 	case !a.announced(cluster):
 		step.Failing = true
 		step.Waiting = driver.Waiting{Reason: ReasonUnannounced, Message: fmt.Sprintf(
-			"the hub does not know %[1]s as the EKS cluster %[2]s; to change that run on the hub: kubectl ocm accept --clusters %[1]s --registration-auth awsirsa --managed-cluster-arn %[2]s",
+			"%[1]s is not registered on the hub as the EKS cluster %[2]s; to change that, run on the hub: kubectl ocm accept --clusters %[1]s --registration-auth awsirsa --managed-cluster-arn %[2]s",
 			cluster.Name, a.config.Pair.Managed)}
 	case accepted != nil && accepted.Status == metav1.ConditionTrue && cluster.Spec.HubAcceptsClient:
 		return driver.Step{Issued: &driver.Issued{Validity: credential.Unlimited()}}, nil
 	case accepted != nil && !cluster.Spec.HubAcceptsClient:
 		step.Failing = true
 		step.Waiting = driver.Waiting{Reason: ReasonDenied, Message: fmt.Sprintf(
-			"the hub denies %[1]s; to accept it again run on the hub: kubectl ocm accept --clusters %[1]s", cluster.Name)}
+			"the hub denies %[1]s; to accept it again, run on the hub: kubectl ocm accept --clusters %[1]s", cluster.Name)}
 	default:
 		step.Waiting = driver.Waiting{Reason: ReasonUnaccepted, Message: fmt.Sprintf(
 			"waiting for a hub administrator to accept %[1]s (EKS cluster %[2]s); run on the hub: kubectl ocm accept --clusters %[1]s", cluster.Name, a.config.Pair.Managed)}

@@ -24,14 +24,14 @@ import (
 const (
 	// driftRecheck is how often a grant that is complete is compared with AWS.
 	driftRecheck = time.Hour
-	// principalRecheck is how often the hub looks whether the managed cluster's role
-	// exists, which somebody else creates.
+	// principalRecheck is how often the hub checks that the managed cluster's role
+	// exists, which the administrator of its account creates.
 	principalRecheck = 30 * time.Second
 	// propagationRecheck is how often the hub tries whether EKS sees a new role.
 	propagationRecheck = 5 * time.Second
 )
 
-// HubConfig is what can be chosen about the hub's side.
+// HubConfig configures the driver on the hub.
 type HubConfig struct {
 	// Cluster is the hub's EKS cluster.
 	Cluster awsarn.Cluster
@@ -40,13 +40,13 @@ type HubConfig struct {
 	// Tags are put on roles and access entries besides the driver's own.
 	Tags cloud.Tags
 	// Mapping is how roles are mapped to users of the hub.
-	Mapping Mapping
+	Mapping MappingMode
 	// PodIdentity lets agents pass on the session tags of EKS Pod Identity.
 	PodIdentity bool
 }
 
 // Hub grants managed clusters IAM roles of the hub's account, and maps the roles to
-// users of the hub. It has no state: whatever it made it finds again.
+// users of the hub. It has no state and reads existing roles from AWS.
 //
 // A role is the hub's only if a tag of it says so; a role of the right name without
 // that tag is never changed, and never deleted.
@@ -148,7 +148,8 @@ func (h *Hub) grant(ctx context.Context, grant driver.Grant) (driver.Progress, e
 	return driver.Progress{After: driftRecheck}, err
 }
 
-// waitingError says that time, or somebody else, brings what is missing.
+// waitingError is returned for a missing precondition that another component, or time,
+// provides.
 type waitingError struct {
 	sentence string
 	after    time.Duration
@@ -157,8 +158,8 @@ type waitingError struct {
 // Error implements error.
 func (w *waitingError) Error() string { return w.sentence }
 
-// Revoke implements driver.Granter: the mappings first, so that no session of the
-// role that AWS still honours is anybody on the hub.
+// Revoke implements driver.Granter: the mappings first, so that a session of the role
+// that is still valid in AWS has no user on the hub.
 func (h *Hub) Revoke(ctx context.Context, grant driver.Grant) error {
 	return authorized(h.revoke(ctx, grant))
 }

@@ -230,7 +230,7 @@ func TestWrongAccount(t *testing.T) {
 // TestMappingMustBeRead: a mapping that EKS does not go by is an error.
 func TestMappingMustBeRead(t *testing.T) {
 	t.Parallel()
-	for mode, mapping := range map[string]awsirsa.Mapping{aws.API: awsirsa.MapAWSAuth, aws.ConfigMap: awsirsa.MapAccessEntry} {
+	for mode, mapping := range map[string]awsirsa.MappingMode{aws.API: awsirsa.MapAWSAuth, aws.ConfigMap: awsirsa.MapAccessEntry} {
 		e := newEnv(t, mode)
 		e.addManagedRole(t, "one")
 		plan := e.plan(t, "c1", "one")
@@ -355,7 +355,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	e.aws.Retryer = func() awssdk.Retryer { return awssdk.NopRetryer{} }
 	e.cloud.Inject(aws.Fault{Operation: "CreateRole", Kind: aws.Throttled, Times: 1})
 	plan := e.plan(t, "c1", "one")
-	if _, err := e.driver().Grant(t.Context(), plan); err == nil || !strings.Contains(err.Error(), "AWS limits the rate of calls") {
+	if _, err := e.driver().Grant(t.Context(), plan); err == nil || !strings.Contains(err.Error(), "AWS throttles the calls") {
 		t.Errorf("got %v", err)
 	}
 	e.grant(t, plan)

@@ -57,19 +57,19 @@ func ParseTags(items []string) (cloud.Tags, error) {
 		_, twice := tags[key]
 		switch {
 		case !ok || key == "" || value == "" || strings.Contains(value, "="):
-			errs = append(errs, fmt.Errorf("%q: write it as key=value", item))
+			errs = append(errs, fmt.Errorf("invalid tag %q: must be key=value", item))
 		case len(key) > maxTagKey || len(value) > maxTagValue:
 			errs = append(errs, fmt.Errorf("%.60q...: AWS takes keys of up to %d and values of up to %d characters", item, maxTagKey, maxTagValue))
 		case twice:
-			errs = append(errs, fmt.Errorf("%q: the key is there twice", item))
+			errs = append(errs, fmt.Errorf("duplicate tag key %q", item))
 		case reserved(key):
-			errs = append(errs, fmt.Errorf("%q: AWS or the hub sets this tag itself", item))
+			errs = append(errs, fmt.Errorf("invalid tag %q: reserved for AWS or the hub", item))
 		default:
 			tags[key] = value
 		}
 	}
 	if len(tags) > maxTags {
-		errs = append(errs, fmt.Errorf("%d tags are more than the %d that a role has room for", len(tags), maxTags))
+		errs = append(errs, fmt.Errorf("too many tags: %d, and a role can have %d", len(tags), maxTags))
 	}
 	return tags, errors.Join(errs...)
 }

@@ -9,27 +9,27 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 )
 
-// Mapping is how roles are mapped to users of the hub.
-type Mapping string
+// MappingMode is how roles are mapped to users of the hub.
+type MappingMode string
 
 // The ways to map roles.
 const (
 	// MapAuto uses access entries where the hub's authenticationMode has them, and
 	// the ConfigMap aws-auth elsewhere.
-	MapAuto Mapping = "auto"
+	MapAuto MappingMode = "auto"
 	// MapAccessEntry uses EKS access entries.
-	MapAccessEntry Mapping = "access-entry"
+	MapAccessEntry MappingMode = "access-entry"
 	// MapAWSAuth uses the ConfigMap kube-system/aws-auth.
-	MapAWSAuth Mapping = "aws-auth"
+	MapAWSAuth MappingMode = "aws-auth"
 )
 
-// ParseMapping reads a Mapping.
-func ParseMapping(s string) (Mapping, error) {
-	switch m := Mapping(s); m {
+// ParseMapping reads a MappingMode.
+func ParseMapping(s string) (MappingMode, error) {
+	switch m := MappingMode(s); m {
 	case MapAuto, MapAccessEntry, MapAWSAuth:
 		return m, nil
 	}
-	return "", fmt.Errorf("%q is not one of %s, %s and %s", s, MapAuto, MapAccessEntry, MapAWSAuth)
+	return "", fmt.Errorf("%q must be one of %s, %s and %s", s, MapAuto, MapAccessEntry, MapAWSAuth)
 }
 
 // mapRole maps a role as one of the ways does.
@@ -62,8 +62,8 @@ func (h *Hub) ensureLine(ctx context.Context, t *target, _ *cloud.Role) error {
 }
 
 // ensureEntry creates, repairs or replaces the access entry of the role. An entry
-// that was created for an earlier role of that name lets nobody in, and EKS does
-// not show for which role one was created: a tag of ours does.
+// that was created for an earlier role of that name does not authenticate the new one.
+// EKS does not show for which role an entry was created; the hub's tag does.
 func ensureEntry(ctx context.Context, t *target, role *cloud.Role) error {
 	entry, err := t.client.Entry(ctx, t.role)
 	if err != nil {
@@ -101,7 +101,7 @@ func (t *target) createEntry(ctx context.Context, role *cloud.Role) error {
 		return err
 	}
 	return &waitingError{
-		sentence: fmt.Sprintf("EKS does not know the role %s yet, which takes some seconds when the role is new: %v", t.role, err),
+		sentence: fmt.Sprintf("role %s is not visible to EKS yet, which takes some seconds for a new role: %v", t.role, err),
 		after:    propagationRecheck,
 	}
 }

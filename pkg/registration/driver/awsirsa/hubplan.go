@@ -103,8 +103,8 @@ func GrantedRole(grant driver.Grant) (awsarn.Role, error) {
 // errRecord says that a record is not of this driver.
 var errRecord = errors.New("the record of the grant does not name a role of the hub")
 
-// recorded reads what was recorded at the time of the plan; the hub of the record
-// is the one that the grant was made for, whatever the hub's flags say now.
+// recorded returns the pair and the role of a recorded grant. The hub of the record
+// counts, even if the hub's flags have changed.
 func recorded(grant driver.Grant) (identity.Pair, awsarn.Role, error) {
 	hub, errHub := awsarn.ParseCluster(grant.Data[dataHub])
 	managed, errManaged := awsarn.ParseCluster(grant.Data[dataManaged])

@@ -69,7 +69,7 @@ func (t *target) owns(role *cloud.Role) bool {
 func (t *target) foreign(role *cloud.Role) error {
 	owner := role.Tags[identity.TagHub]
 	if owner == "" {
-		return fmt.Errorf("the role %s exists, and has no tag that says that the hub created it; delete it, or tag it with %s=%s if it is for this hub",
+		return fmt.Errorf("role %s exists without the tag of the hub; delete it, or tag it with %s=%s if it is for this hub",
 			t.role, identity.TagHub, t.pair.Hub)
 	}
 	return fmt.Errorf("the role %s exists for another hub, %.200q: the names of both hubs and of both managed clusters are the same, and only their regions differ; "+
@@ -102,8 +102,8 @@ func (t *target) ensureRole(ctx context.Context) (*cloud.Role, error) {
 	return role, nil
 }
 
-// principalPending turns the error about a managed cluster's role that does not
-// exist into the wait for whoever creates it.
+// principalPending turns the error about a managed cluster's role that does not exist
+// into a wait for its creation.
 func (t *target) principalPending(err error) error {
 	if !cloud.NoPrincipal(err) {
 		return err

@@ -59,7 +59,7 @@ func New(hub kubeconfig.Hub, dir string, certificate func() (*tls.Certificate, e
 	}
 	trust, err := rest.TLSConfigFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("%w: its certificate authority cannot be used", kubeconfig.ErrInvalid)
+		return nil, fmt.Errorf("%w: its certificate authority is invalid", kubeconfig.ErrInvalid)
 	}
 	if trust == nil { // System roots.
 		trust = &tls.Config{MinVersion: tls.VersionTLS12}

@@ -115,7 +115,7 @@ func TestRefusesUnverifiedHubs(t *testing.T) {
 	}
 }
 
-func TestStaticResolvesFilesBesideTheKubeconfig(t *testing.T) {
+func TestStaticResolvesRelativeFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	hub := kubeconfig.Hub{

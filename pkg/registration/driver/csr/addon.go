@@ -22,14 +22,14 @@ type AddOnConfig struct {
 	Registration addonv1beta1.RegistrationConfig
 	// ExpirationSeconds is the requested lifetime; 0 leaves it to the signer.
 	ExpirationSeconds int32
-	// Clock is the time that certificates and back-offs are judged by.
+	// Clock evaluates certificates and back-offs.
 	Clock clock.PassiveClock
 }
 
-// AddOn obtains client certificates for one registration of an add-on, for the
-// hub's API server (kubeClient) or for whatever else trusts the add-on's own
-// signer (customSigner). Its CSRs are approved by the add-on's hub side, not by
-// the registration controllers.
+// AddOn obtains client certificates for one registration of an add-on, for the hub's
+// API server (kubeClient) or for servers that trust the add-on's own signer
+// (customSigner). The add-on's hub controller approves its CSRs, not the registration
+// controllers.
 type AddOn struct {
 	requester
 
@@ -52,7 +52,7 @@ func NewAddOn(config AddOnConfig) *AddOn {
 		expirationSeconds: config.ExpirationSeconds,
 		words: words{
 			approve: func(name, fingerprint string) string {
-				return fmt.Sprintf("waiting for the hub side of add-on %s to approve CertificateSigningRequest %s (key %s); if it does not, check that it runs on the hub", config.AddOn, name, fingerprint)
+				return fmt.Sprintf("waiting for the hub controller of add-on %s to approve CertificateSigningRequest %s (key fingerprint %s); check that the controller runs on the hub", config.AddOn, name, fingerprint)
 			},
 			sign: waitsForHubSigner,
 		},
@@ -61,7 +61,7 @@ func NewAddOn(config AddOnConfig) *AddOn {
 		w.signer = custom.SignerName
 		w.user, w.groups, w.units = custom.Subject.User, sorted(custom.Subject.Groups), sorted(custom.Subject.OrganizationUnits)
 		w.words.sign = func(name string) string {
-			return fmt.Sprintf("CertificateSigningRequest %s is approved and waits for the signer %s, which the hub side of add-on %s is to run", name, custom.SignerName, config.AddOn)
+			return fmt.Sprintf("CertificateSigningRequest %s is approved and waits for the signer %s of the hub controller of add-on %s", name, custom.SignerName, config.AddOn)
 		}
 	} else {
 		subject := declared.KubeClient.Subject
@@ -72,9 +72,9 @@ func NewAddOn(config AddOnConfig) *AddOn {
 	return &AddOn{declared: declared, requester: requester{wanted: w, clock: config.Clock}}
 }
 
-// Declare implements driver.AddOn: driver csr for a kubeClient registration,
-// and the add-on's own user and groups where its hub side named none. A subject
-// that the token driver left behind counts as none.
+// Declare implements driver.AddOn: driver csr for a kubeClient registration, and the
+// add-on's default user and groups if its hub controller set none. A subject of the
+// token driver counts as none.
 func (a *AddOn) Declare() addonv1beta1.RegistrationConfig { return *a.declared.DeepCopy() }
 
 // Report implements driver.Credential.
@@ -84,7 +84,7 @@ func (a *AddOn) Report() driver.Report {
 	return report
 }
 
-// declare fills in what the add-on's hub side left open.
+// declare sets the fields that the add-on's hub controller did not set.
 // See docs/reference/wire-contract.md#addon-user.
 func declare(config AddOnConfig) addonv1beta1.RegistrationConfig {
 	declared := *config.Registration.DeepCopy()

@@ -113,7 +113,7 @@ func TestAddOnRequestOnTheWire(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			w := newAddOnWorld(tc.in)
-			if step := w.step(t); step.Waiting.Reason != csr.ReasonRequested || step.Watch == nil || !strings.Contains(step.Waiting.Message, "hub side of add-on a") {
+			if step := w.step(t); step.Waiting.Reason != csr.ReasonRequested || step.Watch == nil || !strings.Contains(step.Waiting.Message, "hub controller of add-on a") {
 				t.Errorf("waiting: %+v", step.Waiting)
 			}
 			got := w.csrs(t)[0]

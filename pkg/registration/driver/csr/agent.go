@@ -21,7 +21,7 @@ type AgentConfig struct {
 	Identity driver.Identity
 	// ExpirationSeconds is the requested lifetime; 0 leaves it to the hub.
 	ExpirationSeconds int32
-	// Clock is the time that certificates and back-offs are judged by.
+	// Clock evaluates certificates and back-offs.
 	Clock clock.PassiveClock
 }
 
@@ -47,7 +47,7 @@ func NewAgent(config AgentConfig) *Agent {
 		expirationSeconds: config.ExpirationSeconds,
 		words: words{
 			approve: func(_, fingerprint string) string {
-				return fmt.Sprintf("waiting for a hub administrator to accept %s (key %s); run on the hub: kubectl ocm accept --clusters %s", cluster, fingerprint, cluster)
+				return fmt.Sprintf("waiting for a hub administrator to accept %s (key fingerprint %s); run on the hub: kubectl ocm accept --clusters %s", cluster, fingerprint, cluster)
 			},
 			sign: waitsForHubSigner,
 		},
@@ -56,11 +56,11 @@ func NewAgent(config AgentConfig) *Agent {
 
 // waitsForHubSigner says that the hub's own signer is to sign a CSR.
 func waitsForHubSigner(name string) string {
-	return fmt.Sprintf("CertificateSigningRequest %s is approved and waits for the hub's signer %s; a hub without that signer, such as EKS, needs another registration driver",
+	return fmt.Sprintf("CertificateSigningRequest %s is approved; waiting for the hub's signer %s. A hub without that signer, such as EKS, needs another registration driver",
 		name, certificatesv1.KubeAPIServerClientSignerName)
 }
 
-// Decorate implements driver.Agent: the hub side of this driver needs nothing.
+// Decorate implements driver.Agent: this driver needs nothing on the hub.
 func (a *Agent) Decorate(*clusterv1.ManagedCluster) {}
 
 // Report implements driver.Credential.

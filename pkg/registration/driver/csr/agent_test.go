@@ -245,7 +245,7 @@ func TestTakenName(t *testing.T) {
 	}
 }
 
-func TestRefusalBacksOffThenAsksAnew(t *testing.T) {
+func TestDenialBacksOffThenRetries(t *testing.T) {
 	t.Parallel()
 	for typ, reason := range map[certificatesv1.RequestConditionType]string{
 		certificatesv1.CertificateDenied: csr.ReasonRefused,

@@ -15,9 +15,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// clockTolerance is how far in the future a new certificate may begin: the
-// hub's clock may be that much ahead of ours, and it is the hub that judges the
-// certificate when it is used.
+// clockTolerance is how far in the future the validity of a new certificate may begin:
+// the hub's clock, by which the hub validates the certificate, may be ahead.
 const clockTolerance = 5 * time.Minute
 
 // issued turns a CSR's certificate into a credential, or says why it is none.
@@ -39,7 +38,7 @@ func (r *requester) issued(req *request, certificate []byte) (*driver.Issued, er
 	}, nil
 }
 
-// inspect judges a key and a certificate chain as the credential that is wanted.
+// inspect validates a key and a certificate chain as the wanted credential.
 func (w *wanted) inspect(keyPEM, certPEM []byte) (credential.Validity, error) {
 	if len(keyPEM) == 0 || len(certPEM) == 0 {
 		return credential.Validity{}, fmt.Errorf("no %s and %s: %w", names.KeyTLSKey, names.KeyTLSCert, credential.ErrMissing)
@@ -63,13 +62,13 @@ func (w *wanted) inspectLeaf(pub crypto.PublicKey, leaf *x509.Certificate) (cred
 		return credential.Validity{}, fmt.Errorf("%w: the certificate is not for client authentication", credential.ErrMalformed)
 	}
 	if leaf.Subject.CommonName != w.user {
-		return credential.Validity{}, fmt.Errorf("%w: it is for %q and not for %q", credential.ErrWrongIdentity, leaf.Subject.CommonName, w.user)
+		return credential.Validity{}, fmt.Errorf("%w: the certificate is for %q, not for %q", credential.ErrWrongIdentity, leaf.Subject.CommonName, w.user)
 	}
 	if groups := sorted(leaf.Subject.Organization); !slices.Equal(groups, w.groups) {
-		return credential.Validity{}, fmt.Errorf("%w: its groups are %q and not %q", credential.ErrWrongIdentity, groups, w.groups)
+		return credential.Validity{}, fmt.Errorf("%w: the groups of the certificate are %q, not %q", credential.ErrWrongIdentity, groups, w.groups)
 	}
 	if units := sorted(leaf.Subject.OrganizationalUnit); !slices.Equal(units, w.units) {
-		return credential.Validity{}, fmt.Errorf("%w: its organizational units are %q and not %q", credential.ErrWrongIdentity, units, w.units)
+		return credential.Validity{}, fmt.Errorf("%w: the organizational units of the certificate are %q, not %q", credential.ErrWrongIdentity, units, w.units)
 	}
 	return credential.Validity{NotBefore: leaf.NotBefore, NotAfter: leaf.NotAfter}, nil
 }

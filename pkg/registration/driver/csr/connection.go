@@ -43,7 +43,7 @@ func (a *Agent) Open(hub kubeconfig.Hub, dir string, stored driver.Data) (driver
 func (c *conn) Reload(stored driver.Data) error {
 	pair, err := tls.X509KeyPair(stored[names.KeyTLSCert], stored[names.KeyTLSKey])
 	if err != nil {
-		return errors.New("the client certificate does not fit its key")
+		return errors.New("the client certificate does not match its key")
 	}
 	if c.certificate.Swap(&pair) != nil {
 		c.Reset()

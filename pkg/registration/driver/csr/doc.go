@@ -1,10 +1,9 @@
 // Package csr is the registration driver that gives a cluster's agent, or an
 // add-on's, a client certificate through the hub's CertificateSigningRequest
-// API. It owns both sides of a cluster's
-// request: what an agent asks for, and the rules by which the hub, a person
-// with the accept command and the automatic approver alike judge it. Of an
-// add-on's request it owns the asking alone; the judge is the add-on's hub side.
+// API. It owns the request that an agent creates, and the rules by which the accept
+// command and the automatic approver evaluate it. An add-on's request is evaluated by
+// the add-on's hub controller.
 //
-// Vetting is pure: it reads the request and nothing else, so every caller
-// comes to the same verdict. What is not exactly an agent's request is refused.
+// Vetting is a pure function of the request, so that all callers come to the same
+// decision. It rejects a request that is not exactly that of an agent.
 package csr

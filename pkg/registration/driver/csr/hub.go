@@ -10,9 +10,8 @@ import (
 
 var _ driver.Hub = Hub{}
 
-// Hub is the hub's side of the csr driver. The certificate that the hub's own
-// signer issues is all that it grants, and RBAC decides what the certificate is
-// worth, so it is no driver.Granter.
+// Hub is the csr driver on the hub. The certificate of the hub's signer is its only
+// grant, and RBAC defines its permissions, so it is not a driver.Granter.
 type Hub struct{}
 
 // Admits implements driver.Hub: this driver has no rule of its own about which

@@ -15,10 +15,10 @@ import (
 // Keys of the pending data. The key of the private key is the one it will have
 // in the kubeconfig Secret.
 const (
-	// keyRequest is the name of the CSR, for people who look at the Secret.
+	// keyRequest is the name of the CSR, for administrators who read the Secret.
 	keyRequest = "csr-name"
-	// keyRefusals counts the requests that were refused before this one.
-	keyRefusals = "refusals"
+	// keyDenials counts the requests that were refused before this one.
+	keyDenials = "refusals"
 )
 
 // request is a certificate that is being asked for.
@@ -27,18 +27,18 @@ type request struct {
 	keyPEM      []byte
 	name        string
 	fingerprint string
-	refusals    int
+	denials     int
 }
 
-func newRequest(w *wanted, refusals int) (*request, error) {
+func newRequest(w *wanted, denials int) (*request, error) {
 	key, keyPEM, err := pemutil.NewKey()
 	if err != nil {
 		return nil, err
 	}
-	return requestFor(w, key, keyPEM, refusals)
+	return requestFor(w, key, keyPEM, denials)
 }
 
-func requestFor(w *wanted, key crypto.Signer, keyPEM []byte, refusals int) (*request, error) {
+func requestFor(w *wanted, key crypto.Signer, keyPEM []byte, denials int) (*request, error) {
 	fingerprint, err := pemutil.KeyFingerprint(key.Public())
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func requestFor(w *wanted, key crypto.Signer, keyPEM []byte, refusals int) (*req
 	if err != nil {
 		return nil, err
 	}
-	return &request{key: key, keyPEM: keyPEM, name: name, fingerprint: fingerprint, refusals: refusals}, nil
+	return &request{key: key, keyPEM: keyPEM, name: name, fingerprint: fingerprint, denials: denials}, nil
 }
 
 // parsePending reads what request.data wrote. It is an error when the data are
@@ -58,11 +58,11 @@ func parsePending(w *wanted, pending driver.Data) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	refusals, err := strconv.Atoi(string(pending[keyRefusals]))
-	if err != nil || refusals < 0 {
-		refusals = 0
+	denials, err := strconv.Atoi(string(pending[keyDenials]))
+	if err != nil || denials < 0 {
+		denials = 0
 	}
-	req, err := requestFor(w, key, keyPEM, refusals)
+	req, err := requestFor(w, key, keyPEM, denials)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (r *request) data() driver.Data {
 	return driver.Data{
 		names.KeyTLSKey: r.keyPEM,
 		keyRequest:      []byte(r.name),
-		keyRefusals:     []byte(strconv.Itoa(r.refusals)),
+		keyDenials:      []byte(strconv.Itoa(r.denials)),
 	}
 }
 

@@ -20,11 +20,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// MaxOpenRequests is the number of an agent's own CSRs for its cluster, or for one
-// add-on of it, without a certificate, at which the agent stops making more.
-// What others make counts nothing, whatever labels it has. Issued ones do not count: with certificates of ten
-// minutes there can be more than ten of them before the hub's own clean-up,
-// which runs hourly, comes by.
+// MaxOpenRequests is the number of an agent's own CSRs without a certificate, for its
+// cluster or for one of its add-ons, at which the agent stops creating more. CSRs of
+// other requesters do not count, regardless of their labels. Issued CSRs do not count
+// either: with a lifetime of ten minutes there can be more than ten before Kubernetes
+// deletes them, hourly.
 // See docs/reference/wire-contract.md#csr-limit.
 const MaxOpenRequests = 10
 
@@ -48,8 +48,8 @@ const (
 // haltedRecheck is how often a halted agent looks whether there is room again.
 const haltedRecheck = time.Minute
 
-// requester asks for a certificate by CertificateSigningRequests, whoever it is
-// for. It is stateless: what it must remember is in the pending data.
+// requester requests a certificate with CertificateSigningRequests. It is stateless:
+// its state is in the pending data.
 type requester struct {
 	wanted wanted
 	clock  clock.PassiveClock
@@ -68,7 +68,7 @@ func (r *requester) User() clientcmdapi.AuthInfo {
 }
 
 // Renewal implements driver.Credential.
-func (r *requester) Renewal() credential.Policy { return credential.Certificates() }
+func (r *requester) Renewal() credential.RenewalPolicy { return credential.Certificates() }
 
 // Report implements driver.Credential.
 func (r *requester) Report() driver.Report {
@@ -109,8 +109,8 @@ func (r *requester) Obtain(ctx context.Context, hub client.Client, pending drive
 }
 
 // begin makes the key of a new request, to be stored before it is used.
-func (r *requester) begin(refusals int) (driver.Step, error) {
-	req, err := newRequest(&r.wanted, refusals)
+func (r *requester) begin(denials int) (driver.Step, error) {
+	req, err := newRequest(&r.wanted, denials)
 	if err != nil {
 		return driver.Step{}, err
 	}
@@ -129,7 +129,7 @@ func (r *requester) create(ctx context.Context, hub client.Client, req *request)
 	}
 	if open >= MaxOpenRequests {
 		step.Waiting = driver.Waiting{Reason: ReasonHalted, Message: fmt.Sprintf(
-			"the hub holds %d CertificateSigningRequests of %s without a certificate, so no more are created: delete those that are not needed (kubectl get csr -l %s)",
+			"the hub has %d CertificateSigningRequests of %s without a certificate, so the agent creates no more; delete those that are not needed (kubectl get csr -l %s)",
 			open, r.wanted.owner, r.wanted.labelSelector())}
 		step.After, step.Failing = haltedRecheck, true
 		return step, nil
@@ -149,9 +149,9 @@ func (r *requester) create(ctx context.Context, hub client.Client, req *request)
 	return r.follow(req, csr)
 }
 
-// openRequests counts the agent's own CSRs that brought no certificate. Anybody
-// who may create CSRs can give them the labels and the subject of this agent, so
-// where there are many, those of other requesters are left out.
+// openRequests counts the agent's own CSRs without a certificate. Every user who may
+// create CSRs can set the labels and the subject of this agent, so if there are many,
+// those of other requesters are not counted.
 func (r *requester) openRequests(ctx context.Context, hub client.Client) (int, error) {
 	selector, err := r.wanted.selector()
 	if err != nil {
@@ -171,7 +171,7 @@ func (r *requester) openRequests(ctx context.Context, hub client.Client) (int, e
 	if err := hub.Create(ctx, self); apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return len(open), nil // Hubs before Kubernetes 1.28 do not say who asks.
 	} else if err != nil {
-		return 0, fmt.Errorf("ask the hub for the user name of %s: %w", r.wanted.owner, err)
+		return 0, fmt.Errorf("get the user name from the hub for requests of %s: %w", r.wanted.owner, err)
 	}
 	open = slices.DeleteFunc(open, func(c certificatesv1.CertificateSigningRequest) bool {
 		return c.Spec.Username != self.Status.UserInfo.Username
@@ -201,8 +201,8 @@ func (r *requester) object(req *request) (*certificatesv1.CertificateSigningRequ
 // follow says where the request stands.
 func (r *requester) follow(req *request, csr *certificatesv1.CertificateSigningRequest) (driver.Step, error) {
 	if !req.owns(csr.Spec.Request) {
-		// Somebody took the name. A new key has a new name.
-		return r.begin(req.refusals)
+		// Another request has the name. A new key has a new name.
+		return r.begin(req.denials)
 	}
 	step := driver.Step{Pending: req.data(), Watch: csr, Event: names.EventCSRCreated}
 	denied, approved, failed := conditions(csr)
@@ -210,7 +210,7 @@ func (r *requester) follow(req *request, csr *certificatesv1.CertificateSigningR
 	case denied != nil:
 		return r.refused(req, denied, ReasonRefused, "was denied by the hub")
 	case failed != nil:
-		return r.refused(req, failed, ReasonFailed, "was approved but the hub's signer failed")
+		return r.refused(req, failed, ReasonFailed, "was approved, but the hub's signer failed")
 	case approved == nil:
 		step.Waiting = driver.Waiting{Reason: ReasonRequested, Message: r.wanted.words.approve(csr.Name, req.fingerprint)}
 		return step, nil
@@ -221,19 +221,19 @@ func (r *requester) follow(req *request, csr *certificatesv1.CertificateSigningR
 	issued, err := r.issued(req, csr.Status.Certificate)
 	if err != nil {
 		unfit := &certificatesv1.CertificateSigningRequestCondition{Message: err.Error(), LastUpdateTime: approved.LastUpdateTime}
-		return r.refused(req, unfit, ReasonUnfit, "brought a certificate that cannot be used")
+		return r.refused(req, unfit, ReasonUnfit, "has an invalid certificate")
 	}
 	step.Issued = issued
 	return step, nil
 }
 
-// refused waits, and then asks anew with a new key. The wait is counted from
-// the refusal itself, which the hub recorded, so a restart does not shorten it.
+// refused waits, and then creates a request with a new key. The wait begins at the
+// denial that the hub recorded, so a restart does not shorten it.
 func (r *requester) refused(req *request, c *certificatesv1.CertificateSigningRequestCondition, reason, what string) (driver.Step, error) {
-	again := c.LastUpdateTime.Add(backoff().Delay(req.refusals+1, req.name))
+	again := c.LastUpdateTime.Add(backoff().Delay(req.denials+1, req.name))
 	wait := again.Sub(r.clock.Now())
 	if wait <= 0 {
-		return r.begin(req.refusals + 1)
+		return r.begin(req.denials + 1)
 	}
 	because := c.Message
 	if because == "" {
@@ -243,7 +243,7 @@ func (r *requester) refused(req *request, c *certificatesv1.CertificateSigningRe
 		Pending: req.data(),
 		After:   wait,
 		Failing: true,
-		Waiting: driver.Waiting{Reason: reason, Message: fmt.Sprintf("CertificateSigningRequest %s %s: %s; asking again at %s",
+		Waiting: driver.Waiting{Reason: reason, Message: fmt.Sprintf("CertificateSigningRequest %s %s: %s; retrying at %s",
 			req.name, what, because, again.UTC().Format(time.RFC3339))},
 	}, nil
 }

@@ -30,26 +30,26 @@ const (
 	minCurveBits = 256
 )
 
-// Request is what a vetted certificate signing request asks for, and who asks.
+// Request is a vetted CSR: the requested identity and the requester.
 type Request struct {
 	// Identity is whom the certificate would be for.
 	Identity driver.Identity
 	// Requester is the user that was authenticated when the request was made, not
 	// anything that the request itself claims.
 	Requester string
-	// Fingerprint names the public key, for people to compare.
+	// Fingerprint identifies the public key, for users to compare.
 	Fingerprint string
 }
 
-// Renewal reports whether the identity itself asks, which only somebody who
-// holds a credential of that identity can do.
+// Renewal reports whether the requester is the requested identity, which requires a
+// credential of that identity.
 func (r Request) Renewal() bool {
 	return r.Requester == names.AgentUser(r.Identity.Cluster, r.Identity.Agent)
 }
 
-// Rival reports whether two requests claim one cluster without being made by
-// the same requester with the same key.
-func (r Request) Rival(other Request) bool {
+// ConflictsWith reports whether two requests are for one cluster, but not by the same
+// requester with the same key.
+func (r Request) ConflictsWith(other Request) bool {
 	return r.Identity.Cluster == other.Identity.Cluster &&
 		(r.Requester != other.Requester || r.Fingerprint != other.Fingerprint)
 }
@@ -57,10 +57,10 @@ func (r Request) Rival(other Request) bool {
 // Reason says in one CamelCase word why a request is refused.
 type Reason string
 
-// The reasons of a RefusalError.
+// The reasons of a RejectionError.
 const (
-	// NotRegistration is the reason for requests that are somebody else's
-	// business: without a cluster's label, of an add-on, for another signer.
+	// NotRegistration is the reason for requests of other components: without a
+	// cluster's label, of an add-on, for another signer.
 	NotRegistration   Reason = "NotRegistration"
 	MalformedRequest  Reason = "MalformedRequest"
 	WeakKey           Reason = "WeakKey"
@@ -75,32 +75,32 @@ const (
 	WrongExpiration   Reason = "WrongExpiration"
 )
 
-// RefusalError is the error of Vet.
-type RefusalError struct {
+// RejectionError is the error of Vet.
+type RejectionError struct {
 	Reason Reason
 	// Message is a sentence about what is wrong.
 	Message string
 }
 
 // Error implements error.
-func (r *RefusalError) Error() string { return r.Message }
+func (r *RejectionError) Error() string { return r.Message }
 
 func refuse(reason Reason, format string, args ...any) error {
-	return &RefusalError{Reason: reason, Message: fmt.Sprintf(format, args...)}
+	return &RejectionError{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Rules are what a hub demands of the certificate signing requests of one kind
-// of registration. The checks that every kind shares, such as the key, the
-// usages and the absence of extensions, are not among them.
+// Rules are the rules of a hub for the CSRs of one kind of registration, in addition to
+// the checks that every kind shares, such as the key, the usages and the absence of
+// extensions.
 type Rules struct {
 	// Signer is the only signer that a request may name.
 	Signer string
 	// Requester returns the user who asks. A server that creates requests on
 	// behalf of its callers is the user of all of them, and reads the caller from
-	// where it recorded it. An error is a *RefusalError.
+	// where it recorded it. An error is a *RejectionError.
 	Requester func(*certificatesv1.CertificateSigningRequest) (string, error)
 	// Subject returns the identity that a subject asks for, which is of the
-	// labelled cluster. An error is a *RefusalError.
+	// labelled cluster. An error is a *RejectionError.
 	Subject func(subject pkix.Name, cluster string) (driver.Identity, error)
 }
 
@@ -120,10 +120,9 @@ func Vet(csr *certificatesv1.CertificateSigningRequest) (Request, error) {
 	return Registration().Vet(csr)
 }
 
-// Vet checks a certificate signing request and reads what it asks for. It looks
-// at the request only: whether the requester may have what it asks for is the
-// caller's decision. Every error is a *RefusalError, of the first check that
-// fails.
+// Vet checks a CSR and returns what it requests. It reads only the CSR: the caller
+// decides whether the requester may have the identity. Every error is a
+// *RejectionError of the first check that fails.
 func (r Rules) Vet(csr *certificatesv1.CertificateSigningRequest) (Request, error) {
 	v := vetting{rules: r, object: csr, cluster: csr.Labels[names.LabelClusterName]}
 	for _, check := range checks() {
@@ -205,7 +204,7 @@ func (v *vetting) expiration() error {
 func (v *vetting) encoding() error {
 	parsed, err := pemutil.ParseRequest(v.object.Spec.Request)
 	if err != nil {
-		return refuse(MalformedRequest, "the request cannot be read: %v", err)
+		return refuse(MalformedRequest, "the CSR cannot be parsed: %v", err)
 	}
 	v.parsed = parsed
 	return nil
@@ -217,7 +216,7 @@ func (v *vetting) key() error {
 	}
 	fingerprint, err := pemutil.KeyFingerprint(v.parsed.PublicKey)
 	if err != nil {
-		return refuse(MalformedRequest, "the public key cannot be read: %v", err)
+		return refuse(MalformedRequest, "the public key cannot be parsed: %v", err)
 	}
 	v.found.Fingerprint = fingerprint
 	return nil
@@ -233,14 +232,14 @@ func (v *vetting) subject() (err error) {
 func (v *vetting) alternativeNames() error {
 	p := v.parsed
 	if n := len(p.DNSNames) + len(p.IPAddresses) + len(p.EmailAddresses) + len(p.URIs); n > 0 {
-		return refuse(ExtraNames, "the request has %d subject alternative names, an agent has none", n)
+		return refuse(ExtraNames, "the request has %d subject alternative names; an agent's must have none", n)
 	}
 	return nil
 }
 
 func (v *vetting) extensions() error {
 	if len(v.parsed.Extensions) > 0 {
-		return refuse(ExtraExtensions, "the request has the extension %s, an agent's has none", v.parsed.Extensions[0].Id)
+		return refuse(ExtraExtensions, "the request has the extension %s; an agent's must have none", v.parsed.Extensions[0].Id)
 	}
 	return nil
 }

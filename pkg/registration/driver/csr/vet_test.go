@@ -116,7 +116,7 @@ func TestRequestComparisons(t *testing.T) {
 	} {
 		other := first
 		tc.other(&other)
-		if got := first.Rival(other); got != tc.want {
+		if got := first.ConflictsWith(other); got != tc.want {
 			t.Errorf("%s: rival = %v", tc.name, got)
 		}
 	}
@@ -214,7 +214,7 @@ func TestVetRefuses(t *testing.T) {
 				tc.object(object)
 			}
 			_, err := csr.Vet(object)
-			if got := refusal(t, err).Reason; got != tc.want {
+			if got := rejection(t, err).Reason; got != tc.want {
 				t.Errorf("got %s (%v), want %s", got, err, tc.want)
 			}
 		})
@@ -233,9 +233,9 @@ func forged(tb testing.TB, pem []byte) []byte {
 	return pemutil.EncodeRequest(der)
 }
 
-func refusal(t *testing.T, err error) *csr.RefusalError {
+func rejection(t *testing.T, err error) *csr.RejectionError {
 	t.Helper()
-	refused, ok := errors.AsType[*csr.RefusalError](err)
+	refused, ok := errors.AsType[*csr.RejectionError](err)
 	if !ok {
 		t.Fatalf("got %v, want a refusal", err)
 	}
@@ -254,7 +254,7 @@ func TestVetRefusesWeakKeys(t *testing.T) {
 	}
 	for name, key := range map[string]crypto.Signer{"RSA 1024": weakRSA, "P-224": weakEC} {
 		_, err := csr.Vet(request(signed(t, key, template())))
-		if got := refusal(t, err).Reason; got != csr.WeakKey {
+		if got := rejection(t, err).Reason; got != csr.WeakKey {
 			t.Errorf("%s: got %s (%v)", name, got, err)
 		}
 	}
@@ -288,7 +288,7 @@ func TestVetAcceptsStrongKeys(t *testing.T) {
 func TestVetKeyRefusesUnknownKinds(t *testing.T) {
 	t.Parallel()
 	for _, key := range []crypto.PublicKey{nil, &dsa.PublicKey{}, "a key"} {
-		if got := refusal(t, csr.VetKey(key)).Reason; got != csr.UnsupportedKey {
+		if got := rejection(t, csr.VetKey(key)).Reason; got != csr.UnsupportedKey {
 			t.Errorf("%T: got %s", key, got)
 		}
 	}
@@ -315,7 +315,7 @@ func TestVetReportsInOrder(t *testing.T) {
 	encode := func() { object.Spec.Request = signed(t, key, tmpl) }
 	rules := csr.Registration()
 	rules.Requester = func(*certificatesv1.CertificateSigningRequest) (string, error) {
-		return "", &csr.RefusalError{Reason: "NoRequester", Message: "no requester is recorded"}
+		return "", &csr.RejectionError{Reason: "NoRequester", Message: "no requester is recorded"}
 	}
 	for i, step := range []struct {
 		reason  csr.Reason
@@ -328,7 +328,7 @@ func TestVetReportsInOrder(t *testing.T) {
 		{csr.ClusterMismatch, "the label", func() { object.Labels[names.LabelClusterName] = "c1" }},
 		{csr.WrongUsages, "usages", func() { object.Spec.Usages = csr.Usages() }},
 		{csr.WrongExpiration, "lifetime", func() { object.Spec.ExpirationSeconds = nil }},
-		{csr.MalformedRequest, "cannot be read", encode},
+		{csr.MalformedRequest, "cannot be parsed", encode},
 		{csr.WeakKey, "1024 bits", func() { key = newKey(t); encode() }},
 		{csr.WrongCommonName, "system:admin", func() { tmpl.Subject = template().Subject; encode() }},
 		{csr.ExtraNames, "alternative names", func() { tmpl.DNSNames = nil; encode() }},
@@ -336,7 +336,7 @@ func TestVetReportsInOrder(t *testing.T) {
 		{"NoRequester", "no requester", func() { rules.Requester = csr.Registration().Requester }},
 	} {
 		_, err := rules.Vet(object)
-		got := refusal(t, err)
+		got := rejection(t, err)
 		if got.Reason != step.reason || !strings.Contains(got.Message, step.message) {
 			t.Fatalf("step %d: got %s (%s), want %s (%s)", i, got.Reason, got.Message, step.reason, step.message)
 		}
@@ -368,7 +368,7 @@ func TestVetWithRulesOfAnotherRegistration(t *testing.T) {
 	if got.Identity != (driver.Identity{Cluster: "c1", Agent: "agent"}) || !got.Renewal() {
 		t.Errorf("got %+v", got)
 	}
-	if _, err := csr.Vet(object); refusal(t, err).Reason != csr.NotRegistration {
+	if _, err := csr.Vet(object); rejection(t, err).Reason != csr.NotRegistration {
 		t.Errorf("as a cluster's registration: %v", err)
 	}
 }
@@ -394,7 +394,7 @@ func FuzzVet(f *testing.F) {
 		object.Labels[names.LabelClusterName] = label
 		got, err := csr.Vet(object)
 		if err != nil {
-			var refusal *csr.RefusalError
+			var refusal *csr.RejectionError
 			if !errors.As(err, &refusal) || refusal.Reason == "" || refusal.Message == "" {
 				t.Fatalf("%v is no refusal with a reason and a message", err)
 			}

@@ -28,7 +28,7 @@ type wanted struct {
 	units  []string
 	// dnsNames are its subject alternative names.
 	dnsNames []string
-	// distinction is what else tells one request from another by its name.
+	// distinction is a further part of the name of a request.
 	distinction []string
 	// prefix begins the name of the CSR, without the dash that follows.
 	prefix string
@@ -99,7 +99,7 @@ func sorted[T cmp.Ordered](values []T) []T {
 	return slices.Compact(slices.Sorted(slices.Values(values)))
 }
 
-// labelSelector selects the CSRs of the same owner, for people to type.
+// labelSelector selects the CSRs of the same owner, for use in messages.
 func (w *wanted) labelSelector() string {
 	return labels.FormatLabels(w.labels)
 }

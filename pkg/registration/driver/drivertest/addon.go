@@ -22,7 +22,7 @@ type AddOnSuite struct {
 	// New returns a driver as a new process would make it, for the only
 	// registration in the add-on's status. Its namespace names the cluster.
 	New func(*addonv1beta1.ManagedClusterAddOn) driver.AddOn
-	// Registration is what the add-on's hub side wrote into the status.
+	// Registration is what the add-on's hub controller wrote into the status.
 	Registration addonv1beta1.RegistrationConfig
 	// Prefix begins the names of the clusters, so that several suites can
 	// share a hub.
@@ -41,13 +41,13 @@ type AddOnSuite struct {
 func RunAddOn(t *testing.T, s AddOnSuite) {
 	t.Helper()
 	for name, check := range map[string]func(*testing.T, *addOnRun){
-		"declares":     declares,
-		"told-apart":   addOnTellsProblems,
-		"stores-first": addOnStoresFirst,
-		"asks-once":    addOnAsksOnce,
-		"issues":       addOnIssues,
-		"issues-again": addOnIssuesAgain,
-		"refused":      addOnRefused,
+		"declares":      declares,
+		"distinguished": addOnDistinguishesProblems,
+		"stores-first":  addOnStoresFirst,
+		"asks-once":     addOnAsksOnce,
+		"issues":        addOnIssues,
+		"issues-again":  addOnIssuesAgain,
+		"refused":       addOnRefused,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -89,7 +89,7 @@ func (r *addOnRun) step(t *testing.T) (driver.Step, error) {
 	return step, err
 }
 
-// untilWaiting takes steps until one waits for somebody or brings a credential.
+// untilWaiting takes steps until one waits or issues a credential.
 func (r *addOnRun) untilWaiting(t *testing.T) (driver.Step, error) {
 	t.Helper()
 	for range maxSteps {
@@ -168,7 +168,7 @@ func declares(t *testing.T, r *addOnRun) {
 	}
 }
 
-func addOnTellsProblems(t *testing.T, r *addOnRun) {
+func addOnDistinguishesProblems(t *testing.T, r *addOnRun) {
 	t.Helper()
 	if _, err := r.driver().Inspect(nil); !errors.Is(err, credential.ErrMissing) {
 		t.Errorf("nothing at all: got %v, want it to be missing", err)
@@ -176,7 +176,7 @@ func addOnTellsProblems(t *testing.T, r *addOnRun) {
 	issued := r.grant(t)
 	stranger := newAddOnRun(r.suite, r.addOn.Namespace, "addon2")
 	if registration := r.addOn.Status.Registrations[0]; registration.Type == addonv1beta1.CustomSigner {
-		// The hub side of another add-on names another subject.
+		// The hub controller of another add-on sets another subject.
 		other := registration.DeepCopy()
 		other.CustomSigner.Subject.User += "2"
 		stranger.addOn.Status.Registrations[0] = *other
@@ -290,6 +290,6 @@ func addOnRefused(t *testing.T, r *addOnRun) {
 		}
 	}
 	if got := r.writes.Load() - writes; got > 0 {
-		t.Errorf("it wrote %d times after the refusal", got)
+		t.Errorf("it wrote %d times after the denial", got)
 	}
 }

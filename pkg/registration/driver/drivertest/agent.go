@@ -53,13 +53,13 @@ func RunAgent(t *testing.T, s AgentSuite) {
 	t.Helper()
 	for name, check := range map[string]func(*testing.T, AgentSuite, driver.Identity){
 		"decorating adds the agent's annotations and nothing else": decorates,
-		"what is no credential is told apart":                      tellsProblems,
+		"invalid credentials are distinguished":                    distinguishesProblems,
 		"nothing is written before there is something to resume":   storesFirst,
 		"any number of restarts asks once":                         asksOnce,
 		"what is issued is a credential of the identity":           issues,
 		"what is issued is issued again after a crash":             issuesAgain,
 		"a connection presents what is stored":                     connects,
-		"a refusal is told and not overrun":                        refuses,
+		"a denial is reported and respected":                       refuses,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -110,7 +110,7 @@ func (r *run) step(t *testing.T) driver.Step {
 	return step
 }
 
-// untilWaiting takes steps until one waits for somebody or brings a credential.
+// untilWaiting takes steps until one waits or issues a credential.
 func (r *run) untilWaiting(t *testing.T) driver.Step {
 	t.Helper()
 	for range maxSteps {
@@ -156,7 +156,7 @@ func decorates(t *testing.T, s AgentSuite, id driver.Identity) {
 	}
 }
 
-func tellsProblems(t *testing.T, s AgentSuite, id driver.Identity) {
+func distinguishesProblems(t *testing.T, s AgentSuite, id driver.Identity) {
 	t.Helper()
 	if _, err := s.New(id).Inspect(nil); !errors.Is(err, credential.ErrMissing) {
 		t.Errorf("nothing at all: got %v, want it to be missing", err)
@@ -340,6 +340,6 @@ func refuses(t *testing.T, s AgentSuite, id driver.Identity) {
 		r.untilWaiting(t)
 	}
 	if got := r.writes.Load(); got != writes {
-		t.Errorf("it wrote %d times after the refusal", got-writes)
+		t.Errorf("it wrote %d times after the denial", got-writes)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // requests counts what is asked of a hub.
 type requests struct {
-	// writes are what changes an object, by whatever verb or subresource.
+	// writes counts requests that change an object, with any verb and subresource.
 	writes atomic.Int32
 	// tokens are TokenRequests, which change none.
 	tokens atomic.Int32

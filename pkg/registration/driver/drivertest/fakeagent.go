@@ -99,7 +99,7 @@ func (a *FakeAgent) Fingerprint(stored driver.Data) string {
 }
 
 // Renewal implements driver.Credential.
-func (a *FakeAgent) Renewal() credential.Policy { return credential.Certificates() }
+func (a *FakeAgent) Renewal() credential.RenewalPolicy { return credential.Certificates() }
 
 // Report implements driver.Credential.
 func (a *FakeAgent) Report() driver.Report { return driver.Report{Event: "FakeGranted"} }

@@ -38,7 +38,7 @@ type GranterSuite struct {
 	// Requests returns how many requests the service has had, and how many of them
 	// changed something.
 	Requests func() (all, writes int)
-	// Drift are the ways in which somebody can change what was granted.
+	// Drift are the ways in which a user can change a grant.
 	Drift map[string]func(t *testing.T, grant driver.Grant)
 	// Missing lists what of a grant does not exist or is not as it should be, and
 	// Left what of it exists.
@@ -54,10 +54,10 @@ func RunGranter(t *testing.T, newSuite func(*testing.T) GranterSuite) {
 		"no two clusters share an identity":                   plansApart,
 		"annotations that cannot be used are an error":        refusesSpoiled,
 		"granting twice is granting once":                     grantsOnce,
-		"what somebody changed is repaired":                   repairs,
-		"granting goes on after a failure at any request":     grantsThroughFailures,
+		"a changed grant is repaired":                         repairs,
+		"granting continues after a failure at any request":   grantsThroughFailures,
 		"revoking removes what a failed grant left":           revokesPartial,
-		"revoking goes on after a failure at any request":     revokesThroughFailures,
+		"revoking continues after a failure at any request":   revokesThroughFailures,
 		"revoking what was never granted is no error":         revokesNothing,
 		"revoking one cluster's grant leaves another's as is": revokesItsOwn,
 	} {
@@ -110,7 +110,7 @@ func (s GranterSuite) grant(t *testing.T, plan driver.Grant) {
 		}
 		clock.RealClock{}.Sleep(pace)
 	}
-	t.Fatal("it waits for ever")
+	t.Fatal("it never stops waiting")
 }
 
 func (s GranterSuite) checkComplete(t *testing.T, plan driver.Grant) {

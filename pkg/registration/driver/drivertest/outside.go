@@ -70,11 +70,11 @@ func (o *Outside) Fail(after int, lost bool) {
 	o.left, o.lost = after, lost
 }
 
-// Break has the service fail about one identifier, until it is mended.
+// Break makes the service fail for one identifier, until it is repaired.
 func (o *Outside) Break(id string) { o.setBroken(id, true) }
 
-// Mend ends what Break began.
-func (o *Outside) Mend(id string) { o.setBroken(id, false) }
+// Repair ends what Break began.
+func (o *Outside) Repair(id string) { o.setBroken(id, false) }
 
 func (o *Outside) setBroken(id string, broken bool) {
 	o.mu.Lock()
@@ -107,7 +107,7 @@ func (o *Outside) Objects() []string {
 	return slices.Sorted(slices.Values(found))
 }
 
-// Set changes an object behind everybody's back; the empty content removes it.
+// Set changes an object without a driver; the empty content removes it.
 func (o *Outside) Set(name, content string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -125,7 +125,7 @@ func (o *Outside) call(name string, do func() error) error {
 	switch {
 	case o.left == 0 && o.lost:
 		o.lost = false
-		_ = do() // The answer is lost, whatever it was.
+		_ = do() // The response is lost.
 		return errOutage
 	case o.left == 0, o.broken[name[strings.Index(name, "/")+1:]]:
 		return errOutage
@@ -172,8 +172,8 @@ func (o *Outside) remove(name string) error {
 
 var _ driver.Granter = (*FakeGranter)(nil)
 
-// FakeGranter is the hub's side of a driver whose clusters have an identity of the
-// service Outside. It holds nothing that another process would not know.
+// FakeGranter is a driver on the hub whose clusters have an identity of the service
+// Outside. It has no state that another process could not read.
 type FakeGranter struct {
 	// Outside is the service.
 	Outside *Outside

@@ -30,7 +30,7 @@ type Config struct {
 	// ExpirationSeconds is the lifetime to ask for, 0 for the default. The hub
 	// may issue a shorter one, which then counts.
 	ExpirationSeconds int64
-	// Clock is the time that a newly issued token is judged by.
+	// Clock evaluates newly issued tokens.
 	Clock clock.PassiveClock
 }
 
@@ -51,13 +51,12 @@ func NewAddOn(config Config) *AddOn {
 	return &AddOn{config: config, infra: readInfrastructure(config.Cluster, config.AddOn)}
 }
 
-// Declare implements driver.AddOn: driver token, and as the subject the user of
-// a ServiceAccount, without groups. Which of the two allowed ServiceAccounts it
-// is, the hub has the last word, so that a hub that makes upstream's is
-// followed. Until it has spoken an allowed one stays, and ours is the
-// first. Our own hub follows the subject; whoever writes the status must
-// therefore do so against the add-on as it was seen here (optimistic lock), or
-// both sides could follow each other in turns.
+// Declare implements driver.AddOn: driver token, and as the subject the user of a
+// ServiceAccount, without groups. The hub decides which of the two allowed
+// ServiceAccounts it is, so that hubs that create upstream's are supported. Until then
+// the subject in the status is retained if it is allowed; the default is that of this
+// project, whose hub follows the subject. The status must therefore be written with an
+// optimistic lock, or hub and agent could follow each other in turns.
 func (a *AddOn) Declare() addonv1beta1.RegistrationConfig {
 	return addonv1beta1.RegistrationConfig{
 		Type: addonv1beta1.KubeClient,
@@ -70,21 +69,21 @@ func (a *AddOn) Declare() addonv1beta1.RegistrationConfig {
 	}
 }
 
-// Inspect implements driver.Credential. Until the hub says which ServiceAccount is
-// ready any UID will do: a token that works is kept while the hub is mended.
+// Inspect implements driver.Credential. Until the hub reports the ServiceAccount it
+// accepts any UID, so that a valid token is retained while the hub is repaired.
 func (a *AddOn) Inspect(stored driver.Data) (credential.Validity, error) {
 	claims, err := parse(stored[names.KeyToken])
 	if err != nil {
 		return credential.Validity{}, err
 	}
-	return claims.judge(names.TokenServiceAccount{Namespace: a.config.Cluster, Name: a.serviceAccount(), UID: a.infra.uid()})
+	return claims.validFor(names.TokenServiceAccount{Namespace: a.config.Cluster, Name: a.serviceAccount(), UID: a.infra.uid()})
 }
 
 // User implements driver.Credential.
 func (a *AddOn) User() clientcmdapi.AuthInfo { return clientcmdapi.AuthInfo{TokenFile: names.KeyToken} }
 
 // Renewal implements driver.Credential.
-func (a *AddOn) Renewal() credential.Policy { return credential.Tokens() }
+func (a *AddOn) Renewal() credential.RenewalPolicy { return credential.Tokens() }
 
 // Report implements driver.Credential. The message of OCM's condition has room
 // for one time only, the end.
@@ -92,7 +91,7 @@ func (a *AddOn) Report() driver.Report {
 	return driver.Report{
 		Conditions: []string{names.ConditionTokenRefreshed, names.ConditionAddOnTokenRefreshed},
 		Valid: func(v credential.Validity) driver.Waiting {
-			return driver.Waiting{Reason: names.ReasonAddOnTokenRefreshed, Message: fmt.Sprintf(names.MessageAddOnTokenRefreshed, stamp(v.NotAfter))}
+			return driver.Waiting{Reason: names.ReasonAddOnTokenRefreshed, Message: fmt.Sprintf(names.MessageAddOnTokenRefreshed, timestamp(v.NotAfter))}
 		},
 		Since: true,
 		Event: names.EventAddOnTokenRefreshed,

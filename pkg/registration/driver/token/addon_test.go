@@ -169,7 +169,7 @@ func TestInspect(t *testing.T) {
 				t.Fatalf("got %v, want %v", err, tc.want)
 			}
 			if tc.want != nil {
-				tellsNothing(t, err, tc.token)
+				revealsNothing(t, err, tc.token)
 			}
 			if validity.Lifetime() != tc.life {
 				t.Errorf("it is good for %v, want %v", validity.Lifetime(), tc.life)
@@ -179,7 +179,7 @@ func TestInspect(t *testing.T) {
 }
 
 // tellsNothing fails if an error holds any part of a token, decoded or not.
-func tellsNothing(t *testing.T, err error, token []byte) {
+func revealsNothing(t *testing.T, err error, token []byte) {
 	t.Helper()
 	for part := range strings.SplitSeq(string(token), ".") {
 		if len(part) >= 8 && strings.Contains(err.Error(), part) {

@@ -16,9 +16,8 @@ import (
 // those of ServiceAccounts have about one kilobyte.
 const maxToken = 64 << 10
 
-// claims are what a ServiceAccount's token says about itself. They are not
-// verified: whoever can write the Secret can have any claims in it, and gains
-// nothing but a token that the hub refuses.
+// claims are the claims of a ServiceAccount's token. They are not verified: a user who
+// writes other claims into the Secret gets a token that the hub rejects.
 type claims struct {
 	IssuedAt   *float64 `json:"iat"`
 	NotBefore  *float64 `json:"nbf"`
@@ -65,12 +64,12 @@ func parse(token []byte) (*claims, error) {
 	return &c, nil
 }
 
-// judge says from when to when the token is good as one of account, of which
-// the UID may be empty for any.
-func (c *claims) judge(account names.TokenServiceAccount) (credential.Validity, error) {
+// validFor returns the validity of the token as one of account. An empty UID of account
+// matches any.
+func (c *claims) validFor(account names.TokenServiceAccount) (credential.Validity, error) {
 	k := c.Kubernetes
 	if k.Namespace == "" || k.ServiceAccount.Name == "" || k.ServiceAccount.UID == "" {
-		return credential.Validity{}, fmt.Errorf("%w: the token is not one of a ServiceAccount", credential.ErrMalformed)
+		return credential.Validity{}, fmt.Errorf("%w: the token is not a ServiceAccount token", credential.ErrMalformed)
 	}
 	if k.Namespace != account.Namespace || k.ServiceAccount.Name != account.Name {
 		return credential.Validity{}, fmt.Errorf("%w: the token is one of ServiceAccount %s and not of %s/%s",
@@ -91,13 +90,13 @@ func (c *claims) validity() (credential.Validity, error) {
 	notBefore, ok1 := numericDate(begin)
 	notAfter, ok2 := numericDate(c.Expires)
 	if !ok1 || !ok2 || !notAfter.After(notBefore) {
-		return credential.Validity{}, fmt.Errorf("%w: the token does not say from when to when it is good", credential.ErrMalformed)
+		return credential.Validity{}, fmt.Errorf("%w: the token has no valid time of issue and expiry", credential.ErrMalformed)
 	}
 	return credential.Validity{NotBefore: notBefore, NotAfter: notAfter}, nil
 }
 
-// numericDate reads RFC 7519's seconds since 1970; ones past the year 9999 are
-// as good as none, for RFC 3339 cannot say them.
+// numericDate parses a NumericDate of RFC 7519. Years after 9999 are rejected, because
+// RFC 3339 cannot represent them.
 func numericDate(seconds *float64) (time.Time, bool) {
 	const year9999 = 253402300799
 	if seconds == nil || math.IsNaN(*seconds) || *seconds < 0 || *seconds > year9999 {

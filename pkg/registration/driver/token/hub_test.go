@@ -139,11 +139,11 @@ func (p *place) ready(t *testing.T, addOn *addonv1beta1.ManagedClusterAddOn) {
 	_, name, _ := names.ParseServiceAccountUser(addOn.Status.Registrations[0].KubeClient.Subject.User)
 	account := p.serviceAccount(t, name)
 	p.permit(t, addOn.Name, name)
-	tell(addOn, account.Message())
+	report(addOn, account.Message())
 }
 
 // tell sets the condition on an add-on in memory.
-func tell(addOn *addonv1beta1.ManagedClusterAddOn, message string) {
+func report(addOn *addonv1beta1.ManagedClusterAddOn, message string) {
 	apimeta.SetStatusCondition(&addOn.Status.Conditions, metav1.Condition{
 		Type: names.ConditionTokenInfrastructureReady, Status: metav1.ConditionTrue, Reason: names.ReasonTokenInfrastructureReady, Message: message,
 		LastTransitionTime: metav1.NewTime(clock.RealClock{}.Now().Add(-time.Hour)),
@@ -177,7 +177,7 @@ func TestConformance(t *testing.T) {
 		Refuse: func(t *testing.T, addOn *addonv1beta1.ManagedClusterAddOn) {
 			t.Helper()
 			account := at(t, addOn.Namespace).serviceAccount(t, names.AddOnServiceAccount(addOn.Namespace, addOn.Name))
-			tell(addOn, account.Message())
+			report(addOn, account.Message())
 		},
 	})
 }
@@ -286,7 +286,7 @@ func TestARecreatedServiceAccount(t *testing.T) {
 	if err != nil || step.Issued != nil || step.Waiting.Reason != token.ReasonRecreated {
 		t.Fatalf("got %+v, %v", step, err)
 	}
-	tell(a.addOn, anew.Message())
+	report(a.addOn, anew.Message())
 	if _, err := a.driver(600).Inspect(first.Data); !errors.Is(err, credential.ErrWrongIdentity) {
 		t.Errorf("the old token: got %v, want it to be of the wrong identity", err)
 	}
@@ -302,7 +302,7 @@ func TestAHubWithUpstreamsName(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, "upstream")
 	upstream := a.serviceAccount(t, names.AddOnServiceAccountUpstream("a"))
-	tell(a.addOn, upstream.Message())
+	report(a.addOn, upstream.Message())
 	step, err := a.driver(600).Obtain(t.Context(), a.agent, nil)
 	a.failed(t, err, token.ReasonForbidden)
 	if step.Issued != nil || !strings.Contains(err.Error(), names.AddOnTokenRole("a")) {
@@ -326,7 +326,7 @@ func TestAForgedCondition(t *testing.T) {
 	a := newAgent(t, "forged")
 	victim := a.serviceAccount(t, "victim")
 	a.permit(t, "victim", victim.Name)
-	tell(a.addOn, victim.Message())
+	report(a.addOn, victim.Message())
 	a.answer(func(r *http.Request) (*http.Response, error) {
 		t.Errorf("it sent %s", r.URL.Path)
 		return nil, nil //nolint:nilnil // leave it to the hub

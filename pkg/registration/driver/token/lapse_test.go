@@ -88,10 +88,10 @@ func live(t *testing.T, life, most time.Duration) {
 	for n := 0; n < renewals; {
 		validity, problem := addOn.Inspect(held)
 		facts := credential.Facts{Problem: problem, Validity: validity, RenewAt: credential.RenewAt(validity, credential.Tokens(), "c1/a")}
-		if need, lapsed := credential.Unusable().Judge(facts, now()); lapsed && held != nil {
+		if need, lapsed := credential.Unusable().Evaluate(facts, now()); lapsed && held != nil {
 			t.Fatalf("after %d renewals of %v: %s", n, min(life, most), need.Message)
 		}
-		if _, due := credential.Due().Judge(facts, now()); !due {
+		if _, due := credential.Due().Evaluate(facts, now()); !due {
 			sleep(facts.RenewAt.Sub(now()))
 			outage = now().Add(min(life, most) / 10)
 			used := float64(now().Sub(validity.NotBefore)) / float64(validity.Lifetime())

@@ -25,9 +25,8 @@ const (
 	// recreatedRecheck is when to ask again although the hub's condition, which
 	// names an earlier ServiceAccount, was not seen to change.
 	recreatedRecheck = 30 * time.Second
-	// settleTime is how long after the hub's condition became True a refusal means
-	// that an API server has not yet seen the Role, and settleRecheck when to
-	// ask again.
+	// settleTime is how long after the hub's condition became True a denial means that
+	// an API server has not seen the Role yet, and settleRecheck when to retry.
 	settleTime    = 10 * time.Second
 	settleRecheck = 500 * time.Millisecond
 	// clockTolerance is how far in the future a new token may begin.
@@ -94,7 +93,7 @@ func (a *AddOn) refused(err error) (driver.Step, error) {
 	case apierrors.IsUnauthorized(err):
 		return failed(ReasonUnauthorized, "the hub does not take the cluster's own credential")
 	case apierrors.IsNotFound(err):
-		return failed(ReasonNotFound, "ServiceAccount %s is not on the hub although its add-on manager said so; check that the add-on manager runs, it makes it anew", account)
+		return failed(ReasonNotFound, "ServiceAccount %s is not on the hub although the hub's add-on manager reported it; check that the add-on manager runs, which recreates it", account)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return failed(ReasonInvalid, "the hub issues no token of %s for %d s; choose another --addon-token-expiration-seconds, 600 is the least", account, a.config.ExpirationSeconds)
 	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
@@ -109,7 +108,7 @@ func (a *AddOn) recreated() driver.Step {
 		Watch: a.config.AddOn,
 		After: recreatedRecheck,
 		Waiting: driver.Waiting{Reason: ReasonRecreated, Message: fmt.Sprintf(
-			"ServiceAccount %s/%s was made anew on the hub, waiting for its add-on manager to say so", a.infra.account.Namespace, a.infra.account.Name)},
+			"ServiceAccount %s/%s was recreated on the hub; waiting for the hub's add-on manager to report it", a.infra.account.Namespace, a.infra.account.Name)},
 	}
 }
 
@@ -122,7 +121,7 @@ func (a *AddOn) issued(token string) (driver.Step, error) {
 	if err != nil {
 		return unfit(err)
 	}
-	validity, err := parsed.judge(a.infra.account)
+	validity, err := parsed.validFor(a.infra.account)
 	if errors.Is(err, credential.ErrWrongIdentity) && parsed.Kubernetes.ServiceAccount.UID != a.infra.account.UID {
 		return a.recreated(), nil
 	}
@@ -131,15 +130,15 @@ func (a *AddOn) issued(token string) (driver.Step, error) {
 	}
 	now := a.config.Clock.Now()
 	if validity.Expired(now) {
-		return unfit(fmt.Errorf("it expired at %s; check the clocks of hub and managed cluster", stamp(validity.NotAfter)))
+		return unfit(fmt.Errorf("it expired at %s; check the clocks of hub and managed cluster", timestamp(validity.NotAfter)))
 	}
 	if validity.NotBefore.After(now.Add(clockTolerance)) {
-		return unfit(fmt.Errorf("it is not valid before %s; check the clocks of hub and managed cluster", stamp(validity.NotBefore)))
+		return unfit(fmt.Errorf("it is not valid before %s; check the clocks of hub and managed cluster", timestamp(validity.NotBefore)))
 	}
 	return driver.Step{Issued: &driver.Issued{
 		Data: driver.Data{
 			names.KeyToken:              []byte(token),
-			names.KeyExpiration:         []byte(stamp(validity.NotAfter)),
+			names.KeyExpiration:         []byte(timestamp(validity.NotAfter)),
 			names.KeyServiceAccountUID:  []byte(parsed.Kubernetes.ServiceAccount.UID),
 			names.KeyServiceAccountName: []byte(parsed.Kubernetes.ServiceAccount.Name),
 		},
@@ -147,4 +146,4 @@ func (a *AddOn) issued(token string) (driver.Step, error) {
 	}}, nil
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -118,7 +118,7 @@ func TestObtainRequestsOneToken(t *testing.T) {
 	}
 }
 
-func TestObtainTellsWhatWentWrong(t *testing.T) {
+func TestObtainReportsFailures(t *testing.T) {
 	t.Parallel()
 	account := schema.GroupResource{Resource: "serviceaccounts"}
 	throttled := apierrors.NewTooManyRequests("slow down", 7)
@@ -131,7 +131,7 @@ func TestObtainTellsWhatWentWrong(t *testing.T) {
 	}{
 		{name: "forbidden", err: apierrors.NewForbidden(account, "c1-a-agent", errors.New("no")), reason: token.ReasonForbidden, says: "a-token-role"},
 		{name: "not the cluster any more", err: apierrors.NewUnauthorized("who"), reason: token.ReasonUnauthorized},
-		{name: "gone", err: apierrors.NewNotFound(account, "c1-a-agent"), reason: token.ReasonNotFound, says: "makes it anew"},
+		{name: "gone", err: apierrors.NewNotFound(account, "c1-a-agent"), reason: token.ReasonNotFound, says: "recreates it"},
 		{name: "too short a life", err: apierrors.NewBadRequest("at least 600"), reason: token.ReasonInvalid, says: "31536000"},
 		{name: "slow", err: context.DeadlineExceeded, reason: token.ReasonTimeout},
 		{name: "slow within", err: apierrors.NewTimeoutError("slow", 1), reason: token.ReasonTimeout},

@@ -16,36 +16,35 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/record"
 )
 
-// keepApproval is how long an approved request of a cluster that is not
-// accepted is the only record of it. Kubernetes deletes it after an hour; as a
-// rule the acceptance follows within the second, and the record costs no write
-// of its own.
-const keepApproval = 5 * time.Minute
+// recordAfter is how long the approved CSR of a cluster that is not accepted is
+// the only record of its agent. Kubernetes deletes the CSR after an hour; acceptance
+// usually follows within a second and records the agent without an extra write.
+const recordAfter = 5 * time.Minute
 
-// errUndecided says that a cluster wants to register with a driver and that it
-// cannot be known as whom: what it has stays as it is. Package grant tells users.
-var errUndecided = errors.New("the registration annotations of the cluster cannot be used")
+// errUndecided is returned for a cluster whose registration annotations do not
+// identify it. Its permissions stay unchanged; package grant reports the problem.
+var errUndecided = errors.New("the registration annotations of the cluster are invalid")
 
-// holder returns whom the rights of an accepted cluster are for: the subjects of
-// the driver that grants its identity, or else its recorded agent. A cluster that
-// registers with such a driver has no recorded agent any more, and the credential
-// of the one it had is not kept for a later acceptance.
-func (r *Reconciler) holder(ctx context.Context, reader client.Reader, cluster *clusterv1.ManagedCluster) (holder, error) {
+// grantee returns the subjects of the bindings of an accepted cluster: those of the
+// driver that grants its identity, or else its recorded agent. A cluster that
+// registers with such a driver has no recorded agent, and the approval of an
+// earlier agent is removed so that a later acceptance cannot use it.
+func (r *Reconciler) grantee(ctx context.Context, reader client.Reader, cluster *clusterv1.ManagedCluster) (grantee, error) {
 	_, plan, err := driver.Plan(r.Drivers, cluster)
 	switch {
 	case err != nil:
-		return holder{}, errUndecided
+		return grantee{}, errUndecided
 	case plan == nil:
 		agent, err := r.agent(ctx, reader, cluster)
 		return recorded(cluster.Name, agent), err
 	}
 	_, err = r.forget(ctx, reader, cluster.Name)
-	return holder{subjects: plan.Subjects}, err
+	return grantee{subjects: plan.Subjects}, err
 }
 
 // agent returns the agent of a cluster that registers with certificates, as reader
-// sees it. The agent of a cluster that left is gone: its credential is not kept for a later
-// acceptance.
+// sees it. The approval of a cluster that detached is removed, so that a later
+// acceptance cannot use it.
 func (r *Reconciler) agent(ctx context.Context, reader client.Reader, cluster *clusterv1.ManagedCluster) (record.Record, error) {
 	known, err := record.Of(ctx, reader, cluster.Name)
 	if err != nil {
@@ -57,8 +56,8 @@ func (r *Reconciler) agent(ctx context.Context, reader client.Reader, cluster *c
 		}
 		known = record.Record{}
 	}
-	// What was approved just before the acceptance may not be in the cache yet,
-	// and an agent that was replaced must not come back even for a moment.
+	// The cache may lack an approval from just before the acceptance, and a
+	// replaced agent must not regain access even for a moment.
 	if !known.Known() || !apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
 		reader = r.Live
 	}
@@ -69,11 +68,11 @@ func (r *Reconciler) agent(ctx context.Context, reader client.Reader, cluster *c
 	return known.Elect(cluster.Name, requests), nil
 }
 
-// remember keeps the record of an agent whose request was approved, and whose
-// cluster is not accepted, for longer than the request lives. A role without
-// rules gives the agent nothing.
-func (r *Reconciler) remember(ctx context.Context, cluster string) (ctrl.Result, error) {
-	if err := usable(cluster); errors.Is(err, names.ErrClusterName) {
+// recordAgent records an agent whose CSR was approved before its cluster is
+// accepted, because Kubernetes deletes the CSR. The role that it is bound to has no
+// rules.
+func (r *Reconciler) recordAgent(ctx context.Context, cluster string) (ctrl.Result, error) {
+	if err := validateName(cluster); errors.Is(err, names.ErrClusterName) {
 		return ctrl.Result{}, nil // It is never accepted.
 	}
 	known, err := record.Of(ctx, r.Client, cluster)
@@ -88,14 +87,14 @@ func (r *Reconciler) remember(ctx context.Context, cluster string) (ctrl.Result,
 	if !elected.Known() || elected == known {
 		return ctrl.Result{}, nil
 	}
-	if left := keepApproval - r.Clock.Since(elected.Since); left > 0 {
+	if left := recordAfter - r.Clock.Since(elected.Since); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	return ctrl.Result{}, r.ensureClusterRole(ctx, cluster, nil, recorded(cluster, elected))
 }
 
-// forget deletes the requests that made the agent of a cluster its agent, and
-// returns what was known of it.
+// forget deletes the CSRs by which the agent of a cluster was approved, and returns
+// the record of the agent.
 func (r *Reconciler) forget(ctx context.Context, reader client.Reader, cluster string) (record.Record, error) {
 	known, err := record.Of(ctx, reader, cluster)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/clusterpatch"
 )
 
-// accepted are the two conditions that say whether the hub accepts a cluster:
-// OCM's, and HubApprovedJoin, which always says the same.
+// accepted returns the two conditions that report whether the hub accepts a
+// cluster: OCM's, and HubApprovedJoin, which is always equal to it.
 func accepted(status metav1.ConditionStatus, reason, message string) []metav1.Condition {
 	condition := metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionHubAccepted, Status: status, Reason: reason, Message: message,
@@ -26,7 +26,8 @@ func accepted(status metav1.ConditionStatus, reason, message string) []metav1.Co
 	return []metav1.Condition{condition, mirror}
 }
 
-// clockSynced is what is true of a lease that the hub itself has just written.
+// clockSynced is the condition that follows from a lease that the hub has just
+// written.
 func clockSynced() metav1.Condition {
 	return metav1.Condition{
 		Type:    clusterv1.ManagedClusterConditionClockSynced,
@@ -42,22 +43,21 @@ func (r *Reconciler) condition(ctx context.Context, cluster *clusterv1.ManagedCl
 	return clusterpatch.Conditions(ctx, r.Client, Owner, cluster, r.Clock.Now(), accepted(status, reason, message)...)
 }
 
-// failed tells the user about an error that will not pass by itself, and
-// returns err so that it is tried again.
+// failed reports an error that is not transient in the conditions, and returns err
+// for a retry.
 func (r *Reconciler) failed(ctx context.Context, cluster *clusterv1.ManagedCluster, err error) error {
-	if passing(err) {
+	if transient(err) {
 		return err
 	}
 	_, patchErr := r.condition(ctx, cluster, metav1.ConditionFalse, names.ReasonHubError, err.Error())
 	if errors.Is(err, errForeign) {
-		return patchErr // A retry finds the same; the label that is missing makes an event.
+		return patchErr // A retry cannot succeed before the label is set, which triggers a reconciliation.
 	}
 	return errors.Join(err, patchErr)
 }
 
-// passing reports whether an error says more about the moment than about what
-// was tried.
-func passing(err error) bool {
+// transient reports whether an error may disappear without a change of the cluster.
+func transient(err error) bool {
 	var network net.Error
 	if errors.As(err, &network) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return true

@@ -16,7 +16,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/sharedrole"
 )
 
-// acceptedRules are what an accepted agent may do outside its namespace.
+// acceptedRules are the permissions of an accepted agent outside its namespace.
 func acceptedRules(cluster string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		rbac.Rule(certificatesv1.GroupName, "certificatesigningrequests", "create", "get", "list", "watch"),
@@ -26,31 +26,30 @@ func acceptedRules(cluster string) []rbacv1.PolicyRule {
 	}
 }
 
-// deniedRules let the agent of a denied cluster see that it is denied.
+// deniedRules let the agent of a denied cluster read that it is denied.
 func deniedRules(cluster string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		rbac.Named(rbac.Rule(clusterv1.GroupName, "managedclusters", "get", "list", "watch"), cluster),
 	}
 }
 
-// holder is whom the bindings of a cluster are for. Without subjects nobody is
-// known who could have its rights.
-type holder struct {
+// grantee has the subjects of the bindings of a cluster, none if no agent is known.
+type grantee struct {
 	subjects    []rbacv1.Subject
 	annotations map[string]string
 }
 
-// recorded makes the agent of a record the holder.
-func recorded(cluster string, agent record.Record) holder {
-	return holder{subjects: agent.Subjects(cluster), annotations: agent.Annotations()}
+// recorded returns the agent of a record as grantee.
+func recorded(cluster string, agent record.Record) grantee {
+	return grantee{subjects: agent.Subjects(cluster), annotations: agent.Annotations()}
 }
 
-// ensureRBAC gives the holder the rights of an accepted cluster.
-func (r *Reconciler) ensureRBAC(ctx context.Context, cluster string, who holder) error {
+// ensureRBAC gives the grantee the permissions of an accepted cluster.
+func (r *Reconciler) ensureRBAC(ctx context.Context, cluster string, who grantee) error {
 	if len(who.subjects) == 0 {
 		return r.dropBindings(ctx, r.Client, cluster)
 	}
-	// A binding can be made only while what it binds to exists.
+	// RBAC escalation prevention: a role must exist before it can be bound.
 	if err := sharedrole.Ensure(ctx, r.Client, r.Labels); err != nil {
 		return err
 	}
@@ -65,8 +64,8 @@ func (r *Reconciler) ensureRBAC(ctx context.Context, cluster string, who holder)
 	return nil
 }
 
-// bound reports whether a holder has all bindings of a cluster, as the cache knows.
-func (r *Reconciler) bound(ctx context.Context, cluster string, who holder) (bool, error) {
+// bound reports whether a grantee has all bindings of a cluster according to the cache.
+func (r *Reconciler) bound(ctx context.Context, cluster string, who grantee) (bool, error) {
 	if len(who.subjects) == 0 {
 		return false, nil
 	}
@@ -78,32 +77,32 @@ func (r *Reconciler) bound(ctx context.Context, cluster string, who holder) (boo
 	return true, nil
 }
 
-// binding is what all bindings of a cluster have in common.
-func (r *Reconciler) binding(cluster string, who holder) rbac.Binding {
+// binding returns the fields that all bindings of a cluster share.
+func (r *Reconciler) binding(cluster string, who grantee) rbac.Binding {
 	return rbac.Binding{Labels: rbac.Labels(cluster, r.Labels), Annotations: who.annotations, Subjects: who.subjects}
 }
 
-func (r *Reconciler) clusterBinding(cluster string, who holder) rbac.Binding {
+func (r *Reconciler) clusterBinding(cluster string, who grantee) rbac.Binding {
 	own := r.binding(cluster, who)
 	own.Name, own.Role = names.ManagedClusterClusterRole(cluster), names.ManagedClusterClusterRole(cluster)
 	return own
 }
 
-func (r *Reconciler) registrationBinding(cluster string, who holder) rbac.Binding {
+func (r *Reconciler) registrationBinding(cluster string, who grantee) rbac.Binding {
 	registration := r.binding(cluster, who)
 	registration.Namespace, registration.Name, registration.Role = cluster, names.RegistrationRoleBinding(cluster), names.ClusterRoleRegistration
 	return registration
 }
 
-func (r *Reconciler) workBinding(cluster string, who holder) rbac.Binding {
+func (r *Reconciler) workBinding(cluster string, who grantee) rbac.Binding {
 	work := r.binding(cluster, who)
 	work.Namespace, work.Name, work.Role = cluster, names.WorkRoleBinding(cluster), names.ClusterRoleWork
 	work.Finalizers = []string{names.FinalizerManifestWork}
 	return work
 }
 
-// ensureClusterRole makes the ClusterRole of a cluster and its binding.
-func (r *Reconciler) ensureClusterRole(ctx context.Context, cluster string, rules []rbacv1.PolicyRule, who holder) error {
+// ensureClusterRole creates or repairs the ClusterRole of a cluster and its binding.
+func (r *Reconciler) ensureClusterRole(ctx context.Context, cluster string, rules []rbacv1.PolicyRule, who grantee) error {
 	binding := r.clusterBinding(cluster, who)
 	if err := rbac.EnsureClusterRole(ctx, r.Client, Owner, rbac.Role{Name: binding.Role, Labels: binding.Labels, Rules: rules}); err != nil {
 		return err
@@ -111,9 +110,9 @@ func (r *Reconciler) ensureClusterRole(ctx context.Context, cluster string, rule
 	return rbac.EnsureBinding(ctx, r.Client, Owner, binding)
 }
 
-// reduceRBAC leaves the agent of a denied cluster the sight of its own
-// ManagedCluster and nothing else, at once.
-func (r *Reconciler) reduceRBAC(ctx context.Context, reader client.Reader, cluster string, who holder) error {
+// reduceRBAC removes all permissions of the agent of a denied cluster except to
+// read its own ManagedCluster.
+func (r *Reconciler) reduceRBAC(ctx context.Context, reader client.Reader, cluster string, who grantee) error {
 	if len(who.subjects) == 0 {
 		return r.dropBindings(ctx, reader, cluster)
 	}
@@ -123,7 +122,7 @@ func (r *Reconciler) reduceRBAC(ctx context.Context, reader client.Reader, clust
 	return r.dropRoleBindings(ctx, reader, cluster)
 }
 
-// dropBindings takes every right away from whoever has one.
+// dropBindings removes all permissions of a cluster.
 func (r *Reconciler) dropBindings(ctx context.Context, reader client.Reader, cluster string) error {
 	if err := rbac.DeleteBinding(ctx, r.Client, reader, Owner, "", names.ManagedClusterClusterRole(cluster)); err != nil {
 		return err
@@ -154,9 +153,9 @@ func (r *Reconciler) retireRBAC(ctx context.Context, reader client.Reader, clust
 	return rbac.RetireBinding(ctx, r.Client, reader, cluster, names.WorkRoleBinding(cluster))
 }
 
-// ensureRetiredWorkBinding makes the RoleBinding for work, deleted but for its
-// finalizer, where a denial has taken it.
-func (r *Reconciler) ensureRetiredWorkBinding(ctx context.Context, cluster string, who holder) error {
+// ensureRetiredWorkBinding recreates the RoleBinding for work that a denial
+// removed, and deletes it so that only its finalizer remains.
+func (r *Reconciler) ensureRetiredWorkBinding(ctx context.Context, cluster string, who grantee) error {
 	want := r.workBinding(cluster, who)
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: want.Namespace, Name: want.Name}, &rbacv1.RoleBinding{})
 	if !apierrors.IsNotFound(err) {

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -26,10 +25,11 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/record"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/watch"
 )
 
-// workers is how many clusters are worked on at a time. A worker mostly waits
-// for the API server to store something.
+// workers is how many clusters are reconciled at a time. A worker mostly waits for
+// the API server.
 const workers = 16
 
 // SetupWithManager starts the controller with mgr.
@@ -37,26 +37,20 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	rights := granted{EventHandler: byLabel(), r: r}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.acceptance").
-		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: concerns})).
+		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: watch.Updates(relevant)})).
 		WatchesMetadata(&corev1.Namespace{}, byLabel(), builder.WithPredicates(namespaces())).
 		Watches(&rbacv1.ClusterRole{}, rights).
 		Watches(&rbacv1.ClusterRoleBinding{}, rights).
 		Watches(&rbacv1.RoleBinding{}, rights).
 		Watches(&certificatesv1.CertificateSigningRequest{}, byLabel(), builder.WithPredicates(approvals())).
-		Watches(&coordinationv1.Lease{}, byNamespace(), builder.WithPredicates(drift(relabelled))).
+		Watches(&coordinationv1.Lease{}, watch.ByNamespace(), builder.WithPredicates(drift(relabelled))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 }
 
-// concerns reports whether a change of a ManagedCluster can give this
-// controller something to do. What the controller itself writes, and what
-// agents report, does not.
-func concerns(e event.UpdateEvent) bool {
-	before, ok1 := e.ObjectOld.(*clusterv1.ManagedCluster)
-	after, ok2 := e.ObjectNew.(*clusterv1.ManagedCluster)
-	if !ok1 || !ok2 {
-		return false
-	}
+// relevant reports whether a change of a ManagedCluster requires a reconciliation.
+// Writes of this controller and reports of agents do not.
+func relevant(before, after *clusterv1.ManagedCluster) bool {
 	switch {
 	case before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient,
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero(),
@@ -66,13 +60,13 @@ func concerns(e event.UpdateEvent) bool {
 		lost(before.Finalizers, after.Finalizers):
 		return true
 	}
-	return misstated(before, after, clusterv1.ManagedClusterConditionHubAccepted) ||
-		misstated(before, after, names.ConditionHubApprovedJoin)
+	return overwritten(before, after, clusterv1.ManagedClusterConditionHubAccepted) ||
+		overwritten(before, after, names.ConditionHubApprovedJoin)
 }
 
-// misstated reports whether somebody else changed a condition of ours: it says
-// now what is not so.
-func misstated(before, after *clusterv1.ManagedCluster, kind string) bool {
+// overwritten reports whether another writer changed a condition of this controller
+// to a wrong value.
+func overwritten(before, after *clusterv1.ManagedCluster, kind string) bool {
 	condition := apimeta.FindStatusCondition(after.Status.Conditions, kind)
 	if condition == nil {
 		return apimeta.FindStatusCondition(before.Status.Conditions, kind) != nil
@@ -84,9 +78,9 @@ func lost(before, after []string) bool {
 	return slices.ContainsFunc(before, func(f string) bool { return !slices.Contains(after, f) })
 }
 
-// drift lets pass what others do to the objects that this controller makes:
-// deletions, and updates that can matter. That an object was made is no news; at
-// the start, though, it may belong to a cluster that is gone.
+// drift passes changes of others to the objects of this controller: deletions and
+// the updates that matter. Creations pass only from the initial list, because those
+// objects may belong to a cluster that is gone.
 func drift(matters func(event.UpdateEvent) bool) predicate.Funcs {
 	return predicate.Funcs{
 		CreateFunc:  func(e event.CreateEvent) bool { return e.IsInInitialList },
@@ -96,15 +90,15 @@ func drift(matters func(event.UpdateEvent) bool) predicate.Funcs {
 	}
 }
 
-// namespaces also lets pass namespaces that appear: one is handed over to a
-// cluster by its label, and those without are not seen.
+// namespaces passes created namespaces as well: an existing namespace appears in the
+// cache when it gets the label.
 func namespaces() predicate.Predicate {
 	funcs := drift(relabelled)
 	funcs.CreateFunc = func(event.CreateEvent) bool { return true }
 	return funcs
 }
 
-// approvals lets pass that a request was approved.
+// approvals passes CSRs that were approved.
 func approvals() predicate.Predicate {
 	approved := func(object client.Object) bool {
 		request, ok := object.(*certificatesv1.CertificateSigningRequest)
@@ -122,22 +116,23 @@ func approvals() predicate.Predicate {
 	}
 }
 
-// relabelled: of namespaces and leases nothing else is this controller's.
+// relabelled reports whether the cluster label changed, the only field of namespaces
+// and leases that this controller repairs.
 func relabelled(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetLabels()[names.LabelClusterName] != e.ObjectNew.GetLabels()[names.LabelClusterName]
 }
 
-// byLabel maps an object to the cluster that its label names. What all clusters
-// share names none.
+// byLabel maps an object to the cluster that its label names. The label of shared
+// objects is empty.
 func byLabel() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-		return request(object.GetLabels()[names.LabelClusterName])
+		return watch.Cluster(object.GetLabels()[names.LabelClusterName])
 	})
 }
 
-// granted maps the roles and bindings of clusters to these. That one was made is no
-// news, unless its cluster is gone by now: then the cache shows it too late. At the
-// start any may belong to a cluster that is gone.
+// granted maps roles and bindings to their cluster. Creations pass only if the
+// cluster is gone, or from the initial list, whose objects may belong to a cluster
+// that is gone.
 type granted struct {
 	handler.EventHandler
 
@@ -150,17 +145,4 @@ func (h granted) Create(ctx context.Context, e event.CreateEvent, queue workqueu
 	if e.IsInInitialList || apierrors.IsNotFound(h.r.Client.Get(ctx, cluster, &clusterv1.ManagedCluster{})) {
 		h.EventHandler.Create(ctx, e, queue)
 	}
-}
-
-func byNamespace() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-		return request(object.GetNamespace())
-	})
-}
-
-func request(cluster string) []reconcile.Request {
-	if cluster == "" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: cluster}}}
 }

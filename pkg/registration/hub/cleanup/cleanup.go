@@ -17,19 +17,19 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// pageSize bounds how many clusters are held in memory at a time.
+// pageSize is how many clusters a list request returns.
 const pageSize = 500
 
-// Options say what is left over.
+// Options select the ManagedClusters to delete.
 type Options struct {
 	// DeniedFor is how long a cluster must have been denied.
 	DeniedFor time.Duration
-	// DryRun only says what would be deleted.
+	// DryRun only prints what would be deleted.
 	DryRun bool
 }
 
-// Run deletes what is left over at now and says what it did on out. It goes on
-// after a cluster that cannot be deleted and returns all errors.
+// Run deletes the ManagedClusters that are orphaned at now and prints them to out.
+// It continues after a cluster that cannot be deleted, and returns all errors.
 func Run(ctx context.Context, c client.Client, opts Options, now time.Time, out io.Writer) error {
 	var errs []error
 	deleted := 0
@@ -49,7 +49,7 @@ func Run(ctx context.Context, c client.Client, opts Options, now time.Time, out 
 			break
 		}
 	}
-	fmt.Fprintf(out, "%d left over\n", deleted)
+	fmt.Fprintf(out, "%d orphaned\n", deleted)
 	return errors.Join(errs...)
 }
 
@@ -63,13 +63,13 @@ func one(ctx context.Context, c client.Client, opts Options, cluster *clusterv1.
 		fmt.Fprintf(out, "managedcluster/%s would be deleted: denied for %v\n", cluster.Name, age)
 		return true, nil
 	}
-	// The version: somebody who accepts the cluster right now must win.
+	// The resource version: a cluster that is accepted at this moment is not deleted.
 	err := c.Delete(ctx, cluster, client.Preconditions{UID: &cluster.UID, ResourceVersion: &cluster.ResourceVersion})
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case apierrors.IsConflict(err):
-		fmt.Fprintf(out, "managedcluster/%s left alone: it changed just now\n", cluster.Name)
+		fmt.Fprintf(out, "managedcluster/%s skipped: it changed meanwhile\n", cluster.Name)
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("managed cluster %s: %w", cluster.Name, err)
@@ -78,8 +78,8 @@ func one(ctx context.Context, c client.Client, opts Options, cluster *clusterv1.
 	return true, nil
 }
 
-// deniedSince returns since when a cluster that was accepted once has been
-// denied. The reason tells it from one that could not be accepted.
+// deniedSince returns since when a cluster that was accepted before has been denied.
+// The reason distinguishes it from one that could not be accepted.
 func deniedSince(cluster *clusterv1.ManagedCluster) (time.Time, bool) {
 	if cluster.Spec.HubAcceptsClient {
 		return time.Time{}, false

@@ -55,7 +55,7 @@ func TestAClusterThatIsAcceptedMeanwhileStays(t *testing.T) {
 	if len(clusters.Items) != 1 || clusters.Items[0].Name != "back" || !clusters.Items[0].Spec.HubAcceptsClient {
 		t.Errorf("left: %+v", clusters.Items)
 	}
-	if !strings.Contains(out.String(), "managedcluster/back left alone") || !strings.Contains(out.String(), "1 left over") {
+	if !strings.Contains(out.String(), "managedcluster/back skipped") || !strings.Contains(out.String(), "1 orphaned") {
 		t.Errorf("it says %q", out.String())
 	}
 }

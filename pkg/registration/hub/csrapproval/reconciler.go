@@ -28,7 +28,7 @@ import (
 // Owner is the field manager of this controller.
 const Owner client.FieldOwner = "ocm.csrapproval"
 
-// retry is how long a renewal that RBAC does not allow waits to be looked at
+// retry is the delay after which a renewal that RBAC does not allow is evaluated
 // again: the API server may not have seen the RBAC of acceptance yet.
 const retry = 30 * time.Second
 
@@ -40,7 +40,7 @@ type Reconciler struct {
 	AutoApprove bool
 	// Users are those whose first requests are approved while the gate is on.
 	Users []string
-	// Events tells users.
+	// Events records events.
 	Events events.EventRecorder
 }
 
@@ -59,7 +59,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	request, err := csr.Vet(object)
 	if err != nil {
-		r.refused(object, err)
+		r.reportRejected(object, err)
 		return ctrl.Result{}, nil
 	}
 	cluster, err := r.cluster(ctx, request.Identity.Cluster)
@@ -67,25 +67,25 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	if request.Renewal() {
-		return r.renewal(ctx, object, request.Identity.Agent, cluster)
+		return r.approveRenewal(ctx, object, request.Identity.Agent, cluster)
 	}
-	return ctrl.Result{}, r.first(ctx, object, request, cluster)
+	return ctrl.Result{}, r.approveFirst(ctx, object, request, cluster)
 }
 
-// refused tells about a request that says it is a registration and is none.
-func (r *Reconciler) refused(object *certificatesv1.CertificateSigningRequest, err error) {
-	var refusal *csr.RefusalError
-	if errors.As(err, &refusal) && refusal.Reason != csr.NotRegistration {
-		r.warn(object, "RegistrationRefused", fmt.Sprintf("Not a cluster's registration (%s): %s", refusal.Reason, refusal.Message))
+// reportRejected reports a CSR that is labelled as a registration and is invalid.
+func (r *Reconciler) reportRejected(object *certificatesv1.CertificateSigningRequest, err error) {
+	var rejection *csr.RejectionError
+	if errors.As(err, &rejection) && rejection.Reason != csr.NotRegistration {
+		r.warn(object, "RegistrationRefused", fmt.Sprintf("Not a valid registration of a cluster (%s): %s", rejection.Reason, rejection.Message))
 	}
 }
 
-// renewal approves the request of an agent for its own identity. That RBAC lets
-// it renew is not enough: the right may have been left behind, or be somebody
-// else's grant, so the agent must be the one that the hub accepted.
-func (r *Reconciler) renewal(ctx context.Context, object *certificatesv1.CertificateSigningRequest, agent string, cluster *clusterv1.ManagedCluster) (ctrl.Result, error) {
+// approveRenewal approves the request of an agent for its own identity. The RBAC
+// permission alone is not enough, because it may be stale or granted by another
+// user: the agent must be the one that the hub accepted.
+func (r *Reconciler) approveRenewal(ctx context.Context, object *certificatesv1.CertificateSigningRequest, agent string, cluster *clusterv1.ManagedCluster) (ctrl.Result, error) {
 	if !accepted(cluster) {
-		return ctrl.Result{}, nil // Looked at again when the cluster is accepted.
+		return ctrl.Result{}, nil // Evaluated again when the cluster is accepted.
 	}
 	recorded, err := record.Of(ctx, r.Client, cluster.Name)
 	if err != nil {
@@ -104,9 +104,9 @@ func (r *Reconciler) renewal(ctx context.Context, object *certificatesv1.Certifi
 	return ctrl.Result{}, r.approve(ctx, object)
 }
 
-// first approves the request of a listed user unless something else claims the
-// cluster's name as well.
-func (r *Reconciler) first(ctx context.Context, object *certificatesv1.CertificateSigningRequest, request csr.Request, cluster *clusterv1.ManagedCluster) error {
+// approveFirst approves the request of a listed user unless it conflicts with another
+// request or with a running agent.
+func (r *Reconciler) approveFirst(ctx context.Context, object *certificatesv1.CertificateSigningRequest, request csr.Request, cluster *clusterv1.ManagedCluster) error {
 	if !r.AutoApprove || !slices.Contains(r.Users, request.Requester) {
 		return nil
 	}
@@ -115,35 +115,35 @@ func (r *Reconciler) first(ctx context.Context, object *certificatesv1.Certifica
 	}
 	if alive(cluster) {
 		r.warn(object, "RegistrationRivalry", fmt.Sprintf(
-			"Left for a person to decide: cluster %s has an agent that is alive, and %s asks with the key %s to be it",
+			"Not approved automatically: the agent of cluster %s is running, and %s requests to register with the key fingerprint %s",
 			cluster.Name, request.Requester, request.Fingerprint))
 		return nil
 	}
-	rival, err := r.rival(ctx, object.Name, request)
+	conflicting, err := r.conflicting(ctx, object.Name, request)
 	if err != nil {
 		return err
 	}
-	if rival != "" {
+	if conflicting != "" {
 		r.warn(object, "RegistrationRivalry", fmt.Sprintf(
-			"Left for a person to decide: request %s claims cluster %s with another key or requester than %s with the key %s",
-			rival, request.Identity.Cluster, request.Requester, request.Fingerprint))
+			"Not approved automatically: request %s registers cluster %s with another requester or key than %s with the key fingerprint %s",
+			conflicting, request.Identity.Cluster, request.Requester, request.Fingerprint))
 		return nil
 	}
 	if err := r.approve(ctx, object); err != nil {
 		return err
 	}
 	r.Events.Eventf(object, nil, corev1.EventTypeNormal, "ManagedClusterCSRAutoApproved", "Approve",
-		"Approved without a person: %s is a listed user", request.Requester)
+		"Approved automatically: requests of user %s are approved", request.Requester)
 	return nil
 }
 
-// rival returns the name of a conflicting request for the same cluster: one
-// with another key or requester that was approved, or that this controller
-// could approve. Denied requests are none, nor are those that only a person
-// could approve, which any user who may create CSRs can make. Neither are
-// renewals: an agent that lost its credential has made some, and one that still
-// has it renews its lease.
-func (r *Reconciler) rival(ctx context.Context, self string, request csr.Request) (string, error) {
+// conflicting returns the name of a conflicting request for the same cluster: one
+// with another key or requester that was approved, or that this controller could
+// approve. Denied requests do not conflict, nor do those that only an administrator
+// could approve, which any user who may create CSRs can create. Neither do renewals:
+// an agent that lost its credential has left some, and an agent with a credential
+// renews its lease.
+func (r *Reconciler) conflicting(ctx context.Context, self string, request csr.Request) (string, error) {
 	var others certificatesv1.CertificateSigningRequestList
 	err := r.Client.List(ctx, &others, client.MatchingFields{indexCluster: request.Identity.Cluster}, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -151,14 +151,14 @@ func (r *Reconciler) rival(ctx context.Context, self string, request csr.Request
 	}
 	for i := range others.Items {
 		other := &others.Items[i]
-		if other.Name == self || refusedByPerson(other) {
+		if other.Name == self || rejected(other) {
 			continue
 		}
-		claim, err := csr.Vet(other)
-		if err != nil || !claim.Rival(request) || claim.Renewal() {
+		vetted, err := csr.Vet(other)
+		if err != nil || !vetted.ConflictsWith(request) || vetted.Renewal() {
 			continue
 		}
-		if approved(other) || slices.Contains(r.Users, claim.Requester) {
+		if approved(other) || slices.Contains(r.Users, vetted.Requester) {
 			return other.Name, nil
 		}
 	}
@@ -175,8 +175,8 @@ func (r *Reconciler) cluster(ctx context.Context, name string) (*clusterv1.Manag
 	return cluster, err
 }
 
-// accepted reports whether the hub accepts the cluster, by its word and by what
-// it has made of it.
+// accepted reports whether the hub accepts the cluster, by its spec and its
+// conditions.
 func accepted(cluster *clusterv1.ManagedCluster) bool {
 	return cluster != nil && cluster.DeletionTimestamp == nil && cluster.Spec.HubAcceptsClient &&
 		apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
@@ -193,7 +193,7 @@ func alive(cluster *clusterv1.ManagedCluster) bool {
 	return available != nil && available.Status != metav1.ConditionUnknown
 }
 
-// mayRenew asks the hub's authorizers, as whom the API server says made the request.
+// mayRenew reviews the access of the requester that the API server recorded.
 // See docs/reference/wire-contract.md#csr-renewal-approval.
 func (r *Reconciler) mayRenew(ctx context.Context, object *certificatesv1.CertificateSigningRequest, cluster string) (bool, error) {
 	extra := make(map[string]authorizationv1.ExtraValue, len(object.Spec.Extra))
@@ -214,8 +214,8 @@ func (r *Reconciler) mayRenew(ctx context.Context, object *certificatesv1.Certif
 }
 
 func (r *Reconciler) approve(ctx context.Context, object *certificatesv1.CertificateSigningRequest) error {
-	// The API server dates it, as it does what people approve: the last approval
-	// decides who the agent is.
+	// The API server sets the time, as for manual approvals: the agent is the one
+	// that was approved last.
 	object.Status.Conditions = append(object.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type:    certificatesv1.CertificateApproved,
 		Status:  corev1.ConditionTrue,
@@ -232,20 +232,20 @@ func (r *Reconciler) warn(object *certificatesv1.CertificateSigningRequest, reas
 	r.Events.Eventf(object, nil, corev1.EventTypeWarning, reason, "Approve", "%s", note)
 }
 
-// decided reports whether somebody has judged the request already.
+// decided reports whether the request was approved, denied, failed or signed.
 func decided(object *certificatesv1.CertificateSigningRequest) bool {
 	return len(object.Status.Certificate) > 0 || len(object.Status.Conditions) > 0
 }
 
-func refusedByPerson(object *certificatesv1.CertificateSigningRequest) bool {
-	return is(object, certificatesv1.CertificateDenied) || is(object, certificatesv1.CertificateFailed)
+func rejected(object *certificatesv1.CertificateSigningRequest) bool {
+	return hasCondition(object, certificatesv1.CertificateDenied) || hasCondition(object, certificatesv1.CertificateFailed)
 }
 
 func approved(object *certificatesv1.CertificateSigningRequest) bool {
-	return is(object, certificatesv1.CertificateApproved)
+	return hasCondition(object, certificatesv1.CertificateApproved)
 }
 
-func is(object *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType) bool {
+func hasCondition(object *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType) bool {
 	return slices.ContainsFunc(object.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
 		return c.Type == kind
 	})

@@ -16,14 +16,15 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/watch"
 )
 
 // indexCluster finds the CSRs of a cluster in the cache.
 const indexCluster = "cluster"
 
-// Setup returns what adds the controller to the manager of a hub with the csr
-// driver. While autoApprove, the feature gate ManagedClusterAutoApproval, is on,
-// the first requests of users are approved.
+// Setup returns a function that adds the controller to the manager of a hub with the
+// csr driver. If autoApprove, the feature gate ManagedClusterAutoApproval, is
+// enabled, the first requests of users are approved.
 func Setup(autoApprove bool, users []string) func(context.Context, ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
 		r := &Reconciler{
@@ -34,8 +35,8 @@ func Setup(autoApprove bool, users []string) func(context.Context, ctrl.Manager)
 	}
 }
 
-// SetupWithManager starts the controller with mgr. It has one worker, so that of
-// two requests for one name the later one is judged knowing the earlier.
+// SetupWithManager starts the controller with mgr. It has one worker, so that two
+// requests for one name are evaluated one after the other.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	label := func(object client.Object) []string { return []string{object.GetLabels()[names.LabelClusterName]} }
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &certificatesv1.CertificateSigningRequest{}, indexCluster, label); err != nil {
@@ -44,41 +45,26 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.csrapproval").
 		For(&certificatesv1.CertificateSigningRequest{}).
-		Watches(&certificatesv1.CertificateSigningRequest{}, handler.EnqueueRequestsFromMapFunc(r.rivals),
+		Watches(&certificatesv1.CertificateSigningRequest{}, handler.EnqueueRequestsFromMapFunc(r.conflictingRequests),
 			builder.WithPredicates(predicate.Funcs{
 				CreateFunc: func(event.CreateEvent) bool { return false },
-				UpdateFunc: yields,
+				UpdateFunc: watch.Updates(func(before, after *certificatesv1.CertificateSigningRequest) bool {
+					return !rejected(before) && rejected(after)
+				}),
 			})).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.pending),
 			builder.WithPredicates(predicate.Funcs{
 				CreateFunc: func(event.CreateEvent) bool { return false },
-				UpdateFunc: concerns,
+				UpdateFunc: watch.Updates(func(before, after *clusterv1.ManagedCluster) bool {
+					return !accepted(before) && accepted(after) || alive(before) && !alive(after)
+				}),
 			})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
 		Complete(r)
 }
 
-// concerns reports whether a change of a ManagedCluster may let a request pass
-// that had to wait.
-func concerns(e event.UpdateEvent) bool {
-	before, ok1 := e.ObjectOld.(*clusterv1.ManagedCluster)
-	after, ok2 := e.ObjectNew.(*clusterv1.ManagedCluster)
-	if !ok1 || !ok2 {
-		return false
-	}
-	return !accepted(before) && accepted(after) || alive(before) && !alive(after)
-}
-
-// yields reports whether a request was denied or failed just now, so that those
-// that conflict with it may pass.
-func yields(e event.UpdateEvent) bool {
-	before, ok1 := e.ObjectOld.(*certificatesv1.CertificateSigningRequest)
-	after, ok2 := e.ObjectNew.(*certificatesv1.CertificateSigningRequest)
-	return ok1 && ok2 && !refusedByPerson(before) && refusedByPerson(after)
-}
-
-// rivals returns the undecided requests for the cluster of a request.
-func (r *Reconciler) rivals(ctx context.Context, request client.Object) []reconcile.Request {
+// conflictingRequests returns the undecided requests for the cluster of a request.
+func (r *Reconciler) conflictingRequests(ctx context.Context, request client.Object) []reconcile.Request {
 	cluster := request.GetLabels()[names.LabelClusterName]
 	if cluster == "" {
 		return nil

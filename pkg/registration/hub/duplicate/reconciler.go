@@ -27,7 +27,7 @@ import (
 const Owner client.FieldOwner = "ocm.duplicate"
 
 const (
-	// indexID finds the accepted clusters with an id in the cache.
+	// indexID is the cache index of accepted clusters by id.
 	indexID = "cluster-id"
 	// most is how many other names a message lists.
 	most = 5
@@ -86,7 +86,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster *clusterv1.ManagedCl
 	}
 	condition := metav1.Condition{
 		Type: names.ConditionClusterIDConflict, Status: metav1.ConditionFalse,
-		Reason: names.ReasonJoinedOnce, Message: "The managed cluster has joined under no other name",
+		Reason: names.ReasonJoinedOnce, Message: "The managed cluster is registered under one name",
 	}
 	if len(others) > 0 {
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, names.ReasonJoinedTwice, message(others)
@@ -103,7 +103,7 @@ func message(others []string) string {
 	if more := len(others) - most; more > 0 {
 		listed += fmt.Sprintf(" and %d more", more)
 	}
-	return "The managed cluster with this id has joined as " + listed + " too, and a cluster can join a hub once: detach it under all names but one"
+	return "The managed cluster is also registered as " + listed + "; a cluster can register with a hub only once: detach all but one of these names"
 }
 
 // others returns the accepted clusters with the id of a cluster, itself included.

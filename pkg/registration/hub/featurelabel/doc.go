@@ -1,5 +1,5 @@
-// Package featurelabel tells on a ManagedCluster, by labels that placements can
-// select on, which add-ons the cluster has and whether they work, and calls the
-// state of all add-ons of a cluster unknown when that of the cluster is. It
-// reads add-ons and never makes or removes one.
+// Package featurelabel labels a ManagedCluster with its add-ons and their
+// availability, for placements to select on, and sets the availability of all
+// add-ons of a cluster to unknown when that of the cluster is unknown. It never
+// creates or removes an add-on. It is tested in pkg/registration/hub.
 package featurelabel

@@ -15,22 +15,20 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/clusterpatch"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/watch"
 )
 
 // Owner is the field manager of this controller.
 const Owner client.FieldOwner = "ocm.featurelabel"
 
-// Reconciler keeps the feature labels.
+// Reconciler sets the feature labels.
 type Reconciler struct {
 	// Client writes, and reads from the cache.
 	Client client.Client
@@ -42,21 +40,15 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.featurelabel").
-		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: concerns})).
-		Watches(&addonv1beta1.ManagedClusterAddOn{}, handler.EnqueueRequestsFromMapFunc(
-			func(_ context.Context, addOn client.Object) []reconcile.Request {
-				return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: addOn.GetNamespace()}}}
-			})).
+		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: watch.Updates(relevant)})).
+		Watches(&addonv1beta1.ManagedClusterAddOn{}, watch.ByNamespace()).
 		Complete(r)
 }
 
-// concerns reports whether a change of a ManagedCluster can change its feature
-// labels or the state of its add-ons.
-func concerns(e event.UpdateEvent) bool {
-	before, ok1 := e.ObjectOld.(*clusterv1.ManagedCluster)
-	after, ok2 := e.ObjectNew.(*clusterv1.ManagedCluster)
-	return ok1 && ok2 && (unknown(before) == nil) != (unknown(after) == nil) ||
-		len(patchFor(e.ObjectOld.GetLabels(), features(e.ObjectNew.GetLabels()))) > 0
+// relevant reports whether a change of a ManagedCluster can change its feature
+// labels or the conditions of its add-ons.
+func relevant(before, after *clusterv1.ManagedCluster) bool {
+	return (unknown(before) == nil) != (unknown(after) == nil) || len(patchFor(before.Labels, features(after.Labels))) > 0
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -84,7 +76,7 @@ func wanted(addOns []addonv1beta1.ManagedClusterAddOn) map[string]string {
 	labels := make(map[string]string, len(addOns))
 	for i := range addOns {
 		key := names.LabelFeatureAddOnPrefix + addOns[i].Name
-		// The name of an add-on can be too long for a label; then it has none.
+		// An add-on whose name is too long for a label key has no label.
 		if addOns[i].DeletionTimestamp == nil && len(validation.IsQualifiedName(key)) == 0 {
 			labels[key] = feature(&addOns[i])
 		}
@@ -105,7 +97,7 @@ func feature(addOn *addonv1beta1.ManagedClusterAddOn) string {
 	return names.FeatureUnhealthy
 }
 
-// features are the feature labels among labels.
+// features returns the feature labels among labels.
 func features(labels map[string]string) map[string]string {
 	found := map[string]string{}
 	for key, value := range labels {
@@ -116,8 +108,8 @@ func features(labels map[string]string) map[string]string {
 	return found
 }
 
-// patchFor returns what to set, and with nil what to remove, so that the
-// feature labels among labels become want.
+// patchFor returns the label patch, with nil for labels to remove, that changes the
+// feature labels among labels to want.
 func patchFor(labels, want map[string]string) map[string]any {
 	patch := map[string]any{}
 	for key, value := range want {
@@ -149,7 +141,7 @@ func (r *Reconciler) label(ctx context.Context, cluster *clusterv1.ManagedCluste
 	return nil
 }
 
-// unknown returns the condition by which the state of the cluster is unknown.
+// unknown returns the availability condition of the cluster if its status is Unknown.
 func unknown(cluster *clusterv1.ManagedCluster) *metav1.Condition {
 	condition := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	if condition == nil || condition.Status != metav1.ConditionUnknown {
@@ -158,7 +150,8 @@ func unknown(cluster *clusterv1.ManagedCluster) *metav1.Condition {
 	return condition
 }
 
-// setUnknown says of an add-on what is said of its cluster.
+// setUnknown sets the availability of an add-on to unknown for the reason of its
+// cluster.
 func (r *Reconciler) setUnknown(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, why metav1.Condition) error {
 	kind := addonv1beta1.ManagedClusterAddOnConditionAvailable
 	conditions := slices.Clone(addOn.Status.Conditions)

@@ -1,12 +1,13 @@
-// Package gc empties the namespace of a cluster that is being detached, kind by
-// kind in the order given (add-ons before works) and within a kind by cleanup
-// priority. It owns the condition Deleting and the finalizer of
-// resource cleanup, which acceptance sets together with its own. The namespace
-// itself stays.
+// Package gc deletes the resources in the namespace of a cluster that is being
+// detached, kind by kind in the given order (add-ons before ManifestWorks) and within
+// a kind by cleanup priority. It owns the condition Deleting and the finalizer of
+// resource cleanup, which acceptance sets together with its own. It never deletes
+// the namespace.
 //
-// What an agent has to clean up first waits for the agent, for ever if need be,
-// unless the ManagedCluster says that the agent is gone: an administrator
-// (names.AnnotationForceDetach), or the cluster itself when it left
-// (names.AnnotationLeft). Then the finalizers that wait for an agent are
-// removed, and an event says what was left on the managed cluster.
+// Objects with a finalizer of the agent wait for the agent without a limit, unless
+// the ManagedCluster declares the agent gone: by an administrator
+// (names.AnnotationForceDetach), or by the cluster itself when it detached
+// (names.AnnotationLeft). Then the controller removes these finalizers and reports in
+// an event which objects remain on the managed cluster. The package is tested in
+// pkg/registration/hub.
 package gc

@@ -23,14 +23,14 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/clusterpatch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/event"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/leftover"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/orphan"
 )
 
 // Owner is the field manager of this controller.
 const Owner client.FieldOwner = "ocm.gc"
 
 const (
-	// poll is how often a namespace that is not empty is looked at again.
+	// poll is how often a namespace that is not empty is listed again.
 	poll    = 5 * time.Second
 	workers = 4
 )
@@ -41,14 +41,14 @@ type Reconciler struct {
 	Client client.Client
 	// Live reads from the API server.
 	Live client.Reader
-	// Enabled is the feature gate ResourceCleanup. When it is off, clusters are
-	// only let go.
+	// Enabled is the feature gate ResourceCleanup. If it is disabled, the controller
+	// only removes its finalizer.
 	Enabled bool
-	// Resources are what is deleted, in this order.
+	// Resources are deleted in this order.
 	Resources []schema.GroupVersionResource
 	// Clock is the hub's.
 	Clock clock.PassiveClock
-	// Recorder tells users.
+	// Recorder records events.
 	Recorder event.Recorder
 }
 
@@ -92,16 +92,16 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.deleting(ctx, cluster, metav1.ConditionTrue, clusterv1.ConditionDeletingReasonNoResource, messageNoResource); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	r.Recorder.Normal(cluster, "ResourceCleanupCompleted", "Collect", "Nothing of the cluster is left in its namespace")
+	r.Recorder.Normal(cluster, "ResourceCleanupCompleted", "Collect", "All resources in the cluster namespace were deleted")
 	return ctrl.Result{}, r.release(ctx, cluster)
 }
 
 const messageNoResource = "No cleaned resource in cluster ns."
 
-// next returns what is left of the first resource of which anything is left.
+// next returns the first resource with remaining objects, and these objects.
 func (r *Reconciler) next(ctx context.Context, namespace string) (schema.GroupVersionResource, []metav1.PartialObjectMetadata, error) {
 	for _, resource := range r.Resources {
-		items, err := r.hub().List(ctx, resource, namespace)
+		items, err := r.collector().List(ctx, resource, namespace)
 		if err != nil || len(items) > 0 {
 			return resource, items, err
 		}
@@ -109,11 +109,11 @@ func (r *Reconciler) next(ctx context.Context, namespace string) (schema.GroupVe
 	return schema.GroupVersionResource{}, nil, nil
 }
 
-func (r *Reconciler) hub() leftover.Hub {
-	return leftover.Hub{Client: r.Client, Live: r.Live, Owner: Owner}
+func (r *Reconciler) collector() orphan.Collector {
+	return orphan.Collector{Client: r.Client, Live: r.Live, Owner: Owner}
 }
 
-// collect says what is waited for and deletes what is due.
+// collect reports the remaining objects and deletes those with the lowest priority.
 func (r *Reconciler) collect(ctx context.Context, cluster *clusterv1.ManagedCluster,
 	resource schema.GroupVersionResource, items []metav1.PartialObjectMetadata,
 ) (ctrl.Result, error) {
@@ -123,6 +123,7 @@ func (r *Reconciler) collect(ctx context.Context, cluster *clusterv1.ManagedClus
 			pending++
 		}
 	}
+	// The message, including its spelling, is that of OCM.
 	// See docs/reference/wire-contract.md#deleting-message.
 	message := fmt.Sprintf("The resource %v is remaning, the remaining count is %v, the finalizer pending count is %v",
 		resource.Resource, len(items), pending)
@@ -130,27 +131,27 @@ func (r *Reconciler) collect(ctx context.Context, cluster *clusterv1.ManagedClus
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if leftover.Released(cluster) {
+	if orphan.Released(cluster) {
 		return r.force(ctx, cluster, resource)
 	}
-	if err := r.hub().DeleteFirst(ctx, items); err != nil {
+	if err := r.collector().DeleteFirst(ctx, items); err != nil {
 		return ctrl.Result{}, r.fail(ctx, cluster, err)
 	}
 	return ctrl.Result{RequeueAfter: poll}, nil
 }
 
-// force lets go what waits for an agent that is gone.
+// force removes the finalizers of an agent that is gone.
 func (r *Reconciler) force(ctx context.Context, cluster *clusterv1.ManagedCluster, resource schema.GroupVersionResource) (ctrl.Result, error) {
-	released, err := r.hub().GiveUp(ctx, resource, cluster.Name)
+	released, err := r.collector().Release(ctx, resource, cluster.Name)
 	if len(released) > 0 {
-		r.Recorder.Warning(cluster, leftover.ReasonForced, leftover.ActionForced(resource), leftover.MessageForced(resource, released))
+		r.Recorder.Warning(cluster, orphan.ReasonForced, orphan.ActionForced(resource), orphan.MessageForced(resource, released))
 	}
-	// What is left, of this or the next kind, does not wait for an agent: look again at once.
+	// The objects that remain, of this or the next kind, do not wait for an agent.
 	return ctrl.Result{RequeueAfter: time.Second}, err
 }
 
-// orphans empties the namespace of a cluster whose ManagedCluster is gone,
-// because somebody took its finalizers away, if it is a cluster's namespace.
+// orphans deletes the resources of a cluster whose ManagedCluster was deleted
+// without its finalizers, if the namespace has the label of the cluster.
 func (r *Reconciler) orphans(ctx context.Context, name string) (ctrl.Result, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -164,7 +165,7 @@ func (r *Reconciler) orphans(ctx context.Context, name string) (ctrl.Result, err
 	if err != nil || len(items) == 0 {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: poll}, r.hub().DeleteFirst(ctx, items)
+	return ctrl.Result{RequeueAfter: poll}, r.collector().DeleteFirst(ctx, items)
 }
 
 func (r *Reconciler) deleting(ctx context.Context, cluster *clusterv1.ManagedCluster, status metav1.ConditionStatus, reason, message string) error {
@@ -174,7 +175,7 @@ func (r *Reconciler) deleting(ctx context.Context, cluster *clusterv1.ManagedClu
 	return err
 }
 
-// fail tells the user about err and returns it, so that it is tried again.
+// fail reports err in the condition and an event, and returns it for a retry.
 func (r *Reconciler) fail(ctx context.Context, cluster *clusterv1.ManagedCluster, err error) error {
 	if patchErr := r.deleting(ctx, cluster, metav1.ConditionFalse, clusterv1.ConditionDeletingReasonResourceError, err.Error()); patchErr != nil {
 		return patchErr
@@ -184,6 +185,5 @@ func (r *Reconciler) fail(ctx context.Context, cluster *clusterv1.ManagedCluster
 }
 
 func (r *Reconciler) release(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
-	kept := slices.DeleteFunc(slices.Clone(cluster.Finalizers), func(f string) bool { return f == names.FinalizerResourceCleanup })
-	return client.IgnoreNotFound(clusterpatch.Finalizers(ctx, r.Client, Owner, cluster, kept))
+	return clusterpatch.RemoveFinalizer(ctx, r.Client, Owner, cluster, names.FinalizerResourceCleanup)
 }

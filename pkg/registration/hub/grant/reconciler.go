@@ -27,13 +27,13 @@ import (
 const Owner client.FieldOwner = "ocm.grant"
 
 const (
-	// recheck is how often a grant is compared with what exists outside, where the
-	// driver says nothing else, and jitter how much later it may be.
+	// recheck is the default interval at which a grant is compared with the external
+	// service, and jitter its random extension.
 	recheck = time.Hour
 	jitter  = 0.2
-	// conflictRecheck is how often a cluster looks whether its identifier is free.
+	// conflictRecheck is how often a conflict of identifiers is checked again.
 	conflictRecheck = time.Minute
-	// callTimeout is how long one call of a driver may take.
+	// callTimeout bounds one call of a driver.
 	callTimeout = time.Minute
 )
 
@@ -41,16 +41,15 @@ const (
 type Reconciler struct {
 	// Client writes, and reads clusters from the cache.
 	Client client.Client
-	// Live reads from the API server, where a stale answer would leave a grant
-	// behind.
+	// Live reads from the API server, where stale data would leave a grant behind.
 	Live client.Reader
 	// Drivers are the enabled registration drivers.
 	Drivers []driver.Hub
-	// Namespace is where the records are.
+	// Namespace has the records.
 	Namespace string
 	// Clock dates conditions.
 	Clock clock.PassiveClock
-	// Recorder tells users.
+	// Recorder records events.
 	Recorder event.Recorder
 
 	// records reads records from a cache.
@@ -67,33 +66,33 @@ func (f *failure) Error() string { return f.err.Error() }
 
 func (f *failure) Unwrap() error { return f.err }
 
-// duty is what is to be done about a cluster.
-type duty int
+// action is what the controller does for a cluster.
+type action int
 
 const (
-	// provide: the cluster is accepted and has its place on the hub.
-	provide duty = iota
-	// keep: nothing new is granted and nothing revoked. The cluster is being
-	// deleted and its agent has work to finish, or acceptance is not through yet.
-	keep
-	// withdraw: nothing may stay.
+	// provide: the cluster is accepted, and its resources on the hub exist.
+	provide action = iota
+	// retain: existing grants are repaired, none is added or revoked. The cluster is
+	// being deleted and its agent has work to finish, or acceptance is in progress.
+	retain
+	// withdraw: every grant is revoked.
 	withdraw
 )
 
-func dutyFor(cluster *clusterv1.ManagedCluster) duty {
-	held := slices.Contains(cluster.Finalizers, names.FinalizerRegistration) ||
+func actionFor(cluster *clusterv1.ManagedCluster) action {
+	detaching := slices.Contains(cluster.Finalizers, names.FinalizerRegistration) ||
 		slices.Contains(cluster.Finalizers, names.FinalizerResourceCleanup)
 	switch {
-	case !cluster.Spec.HubAcceptsClient, cluster.DeletionTimestamp != nil && !held:
+	case !cluster.Spec.HubAcceptsClient, cluster.DeletionTimestamp != nil && !detaching:
 		return withdraw
 	case cluster.DeletionTimestamp != nil, !accepted(cluster):
-		return keep
+		return retain
 	}
 	return provide
 }
 
-// accepted reports whether acceptance is through: a cluster that it refuses, for
-// its name for example, is granted nothing.
+// accepted reports whether acceptance is complete. A cluster that it rejects, for
+// example because of its name, is granted nothing.
 func accepted(cluster *clusterv1.ManagedCluster) bool {
 	return apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
 }
@@ -111,28 +110,27 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
-	after, err := r.attend(ctx, cluster)
+	after, err := r.act(ctx, cluster)
 	if err != nil {
 		return r.failed(ctx, cluster, err)
 	}
 	return ctrl.Result{RequeueAfter: after}, nil
 }
 
-// attend does what is to be done about a cluster and returns after what time it is
-// to be done again, 0 for never.
-func (r *Reconciler) attend(ctx context.Context, cluster *clusterv1.ManagedCluster) (time.Duration, error) {
-	switch dutyFor(cluster) {
+// act performs the action for a cluster and returns when to repeat it, 0 for never.
+func (r *Reconciler) act(ctx context.Context, cluster *clusterv1.ManagedCluster) (time.Duration, error) {
+	switch actionFor(cluster) {
 	case withdraw:
 		return 0, r.withdraw(ctx, cluster)
-	case keep:
-		return r.keep(ctx, cluster)
+	case retain:
+		return r.repair(ctx, cluster)
 	case provide:
 	}
 	return r.provide(ctx, cluster)
 }
 
-// provide grants an accepted cluster what its driver plans, after revoking
-// whatever else it was granted.
+// provide grants an accepted cluster what its driver plans, after revoking its other
+// grants.
 func (r *Reconciler) provide(ctx context.Context, cluster *clusterv1.ManagedCluster) (time.Duration, error) {
 	by, plan, err := driver.Plan(r.Drivers, cluster)
 	if err != nil {
@@ -149,15 +147,15 @@ func (r *Reconciler) provide(ctx context.Context, cluster *clusterv1.ManagedClus
 	if err != nil {
 		return 0, err
 	}
-	return r.make(ctx, cluster, by, known)
+	return r.ensureGrant(ctx, cluster, by, known)
 }
 
-// ensureRecord makes the wanted record the only one of its cluster, and returns it
-// as it is stored.
+// ensureRecord stores the wanted record as the only one of its cluster, and returns
+// it as it is stored.
 func (r *Reconciler) ensureRecord(ctx context.Context, cluster *clusterv1.ManagedCluster, wanted record) (record, error) {
-	known, others, err := sorted(ctx, r.records, r.Namespace, cluster.Name, &wanted)
+	known, others, err := partition(ctx, r.records, r.Namespace, cluster.Name, &wanted)
 	if err == nil && known == nil {
-		known, others, err = sorted(ctx, r.Live, r.Namespace, cluster.Name, &wanted)
+		known, others, err = partition(ctx, r.Live, r.Namespace, cluster.Name, &wanted)
 	}
 	if err != nil {
 		return wanted, err
@@ -170,7 +168,7 @@ func (r *Reconciler) ensureRecord(ctx context.Context, cluster *clusterv1.Manage
 			return wanted, err
 		}
 	}
-	if err := r.hold(ctx, cluster); err != nil {
+	if err := clusterpatch.AddFinalizers(ctx, r.Client, Owner, cluster, names.FinalizerGrants); err != nil {
 		return wanted, err
 	}
 	if known != nil {
@@ -179,16 +177,16 @@ func (r *Reconciler) ensureRecord(ctx context.Context, cluster *clusterv1.Manage
 	return wanted, r.create(ctx, wanted)
 }
 
-// make calls the driver and reports how far it is.
-func (r *Reconciler) make(ctx context.Context, cluster *clusterv1.ManagedCluster, by driver.Granter, known record) (time.Duration, error) {
+// ensureGrant calls the driver and reports its progress.
+func (r *Reconciler) ensureGrant(ctx context.Context, cluster *clusterv1.ManagedCluster, by driver.Granter, known record) (time.Duration, error) {
 	var progress driver.Progress
 	err := call(ctx, names.ReasonGrantFailed, func(ctx context.Context) (err error) {
 		progress, err = by.Grant(ctx, known.grant)
 		return err
 	})
-	if _, ok := errors.AsType[*driver.UnauthorizedError](err); ok && known.madeBy() != "" {
+	if _, ok := errors.AsType[*driver.UnauthorizedError](err); ok && known.grantor() != "" {
 		_, err := r.report(ctx, cluster, metav1.ConditionTrue, names.ReasonGrantedByHand, fmt.Sprintf(
-			"%s granted the identity %s of the cluster; the hub itself cannot look after it: %s", known.madeBy(), known.grant.Key, err))
+			"%s granted the identity %s; the hub can neither verify nor repair the grant: %s", known.grantor(), known.grant.Key, err))
 		return wait.Jitter(recheck, jitter), err
 	}
 	if err != nil {
@@ -199,15 +197,15 @@ func (r *Reconciler) make(ctx context.Context, cluster *clusterv1.ManagedCluster
 		return max(progress.After, time.Second), err
 	}
 	_, err = r.report(ctx, cluster, metav1.ConditionTrue, names.ReasonGranted,
-		fmt.Sprintf("The %s driver has granted the identity %s of the cluster", by.Type(), known.grant.Key))
+		fmt.Sprintf("The %s driver granted the identity %s", by.Type(), known.grant.Key))
 	if progress.After > 0 {
 		return progress.After, err
 	}
 	return wait.Jitter(recheck, jitter), err
 }
 
-// keep repairs what was granted to a cluster whose agent still needs it.
-func (r *Reconciler) keep(ctx context.Context, cluster *clusterv1.ManagedCluster) (time.Duration, error) {
+// repair repairs the existing grants of a cluster.
+func (r *Reconciler) repair(ctx context.Context, cluster *clusterv1.ManagedCluster) (time.Duration, error) {
 	records, err := list(ctx, r.records, r.Namespace, cluster.Name)
 	if err != nil {
 		return 0, err
@@ -216,9 +214,9 @@ func (r *Reconciler) keep(ctx context.Context, cluster *clusterv1.ManagedCluster
 	for _, known := range records {
 		by := r.granter(known.driver)
 		if by == nil {
-			continue // That is reported when the grant is to be revoked.
+			continue // Reported when the grant is revoked.
 		}
-		if after, err = r.make(ctx, cluster, by, known); err != nil {
+		if after, err = r.ensureGrant(ctx, cluster, by, known); err != nil {
 			return 0, err
 		}
 	}
@@ -234,21 +232,13 @@ func (r *Reconciler) granter(kind driver.AuthType) driver.Granter {
 	return nil
 }
 
-// hold puts the finalizer on a cluster.
-func (r *Reconciler) hold(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
-	if slices.Contains(cluster.Finalizers, names.FinalizerGrants) {
-		return nil
-	}
-	return clusterpatch.Finalizers(ctx, r.Client, Owner, cluster, append(slices.Clone(cluster.Finalizers), names.FinalizerGrants))
-}
-
-// failed reports an error that a user can do something about. Other errors are
-// about the moment.
+// failed reports an error in the condition, unless it is an error of the hub's API,
+// which is only retried.
 func (r *Reconciler) failed(ctx context.Context, cluster *clusterv1.ManagedCluster, err error) (ctrl.Result, error) {
 	if conflict, ok := errors.AsType[*conflictError](err); ok {
 		changed, err := r.report(ctx, cluster, metav1.ConditionFalse, names.ReasonIdentifierConflict, sentence(conflict))
 		if changed {
-			r.tellHolder(ctx, conflict)
+			r.reportToHolder(ctx, conflict)
 		}
 		return ctrl.Result{RequeueAfter: wait.Jitter(conflictRecheck, jitter)}, err
 	}
@@ -260,15 +250,16 @@ func (r *Reconciler) failed(ctx context.Context, cluster *clusterv1.ManagedClust
 	if changed {
 		r.Recorder.Warning(cluster, reported.reason, "Grant", sentence(reported))
 	}
-	// Only a change of the cluster or of the hub's flags helps here, and either is seen.
+	// A retry cannot succeed before the cluster or the hub's flags change.
 	if reported.reason == names.ReasonInvalidRegistration || reported.reason == names.ReasonDriverNotEnabled {
 		return ctrl.Result{}, client.IgnoreNotFound(patchErr)
 	}
 	return ctrl.Result{}, errors.Join(err, client.IgnoreNotFound(patchErr))
 }
 
-// tellHolder tells the cluster that has an identifier of the one that wants it.
-func (r *Reconciler) tellHolder(ctx context.Context, conflict *conflictError) {
+// reportToHolder records an event about a conflict on the cluster that has the
+// identifier.
+func (r *Reconciler) reportToHolder(ctx context.Context, conflict *conflictError) {
 	holder := &clusterv1.ManagedCluster{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: conflict.holder}, holder); err == nil {
 		r.Recorder.Warning(holder, names.ReasonIdentifierConflict, "Grant", sentence(conflict))

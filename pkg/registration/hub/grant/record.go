@@ -22,13 +22,13 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// recordKey is where a record has the grant.
+// recordKey is the key of the grant in the data of a record.
 const recordKey = "grant.yaml"
 
-// digestLength is how many bytes of the digest make the name of a record.
+// digestLength is the number of bytes of the digest in the name of a record.
 const digestLength = 16
 
-// record is a grant as it is stored.
+// record is a stored grant.
 type record struct {
 	driver driver.AuthType
 	grant  driver.Grant
@@ -55,23 +55,23 @@ func newRecord(namespace string, by driver.AuthType, grant driver.Grant) (record
 	}}, nil
 }
 
-// recordName is the name of the record of a key.
+// recordName returns the name of the record of a key.
 func recordName(by driver.AuthType, key string) string {
 	digest := sha256.Sum256([]byte(string(by) + "\x00" + key))
 	return fmt.Sprintf("registration-grant-%s-%s", by, hex.EncodeToString(digest[:digestLength]))
 }
 
-// Holder returns the name of the cluster that a key was granted to by a driver,
-// empty if there is none, by the records in the hub's namespace.
+// Holder returns the name of the cluster that a driver granted a key to, empty if
+// there is none, from the records in the hub's namespace.
 func Holder(ctx context.Context, reader client.Reader, namespace string, by driver.AuthType, key string) (string, error) {
-	var held corev1.ConfigMap
-	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: recordName(by, key)}, &held)
+	var stored corev1.ConfigMap
+	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: recordName(by, key)}, &stored)
 	if err != nil {
 		return "", client.IgnoreNotFound(err)
 	}
-	cluster := held.Labels[names.LabelClusterName]
+	cluster := stored.Labels[names.LabelClusterName]
 	if cluster == "" {
-		return "", fmt.Errorf("the record ConfigMap %s in namespace %s has no label %s: repair it or delete it", held.Name, namespace, names.LabelClusterName)
+		return "", fmt.Errorf("the record ConfigMap %s in namespace %s has no label %s; repair or delete it", stored.Name, namespace, names.LabelClusterName)
 	}
 	return cluster, nil
 }
@@ -80,22 +80,22 @@ func Holder(ctx context.Context, reader client.Reader, namespace string, by driv
 func parse(object *corev1.ConfigMap) (record, error) {
 	r := record{driver: driver.AuthType(object.Labels[names.LabelGrant]), object: object}
 	if err := yaml.UnmarshalStrict([]byte(object.Data[recordKey]), &r.grant); err != nil {
-		return r, fmt.Errorf("the record ConfigMap %s in namespace %s cannot be read, repair it or delete it: %w", object.Name, object.Namespace, err)
+		return r, fmt.Errorf("invalid record ConfigMap %s in namespace %s; repair or delete it: %w", object.Name, object.Namespace, err)
 	}
 	if cluster := object.Labels[names.LabelClusterName]; r.grant.Cluster != cluster {
-		return r, fmt.Errorf("the record ConfigMap %s in namespace %s is labelled as of cluster %q and says %q: repair it or delete it",
+		return r, fmt.Errorf("the record ConfigMap %s in namespace %s has the label of cluster %q and the grant of cluster %q; repair or delete it",
 			object.Name, object.Namespace, cluster, r.grant.Cluster)
 	}
 	return r, nil
 }
 
-// same reports whether two records are of one grant.
+// same reports whether two records have the same grant.
 func (r record) same(other record) bool {
 	return r.object.Name == other.object.Name && r.driver == other.driver && equality.Semantic.DeepEqual(r.grant, other.grant)
 }
 
-// madeBy returns who made a grant by hand, empty if nobody did.
-func (r record) madeBy() string { return r.object.Annotations[names.AnnotationGrantedBy] }
+// grantor returns the user who made a grant manually, empty if the hub made it.
+func (r record) grantor() string { return r.object.Annotations[names.AnnotationGrantedBy] }
 
 // list returns the records of a cluster in the namespace of a hub.
 func list(ctx context.Context, reader client.Reader, namespace, cluster string) ([]record, error) {
@@ -114,9 +114,9 @@ func list(ctx context.Context, reader client.Reader, namespace, cluster string) 
 	return records, nil
 }
 
-// sorted returns the records of a cluster: the wanted one as it is stored, nil if
+// partition returns the records of a cluster: the wanted one as it is stored, nil if
 // it is not, and the others. Wanted is nil if there should be none.
-func sorted(ctx context.Context, reader client.Reader, namespace, cluster string, wanted *record) (known *record, others []record, err error) {
+func partition(ctx context.Context, reader client.Reader, namespace, cluster string, wanted *record) (known *record, others []record, err error) {
 	records, err := list(ctx, reader, namespace, cluster)
 	for _, r := range records {
 		if wanted != nil && r.same(*wanted) {
@@ -129,7 +129,7 @@ func sorted(ctx context.Context, reader client.Reader, namespace, cluster string
 }
 
 // Recorded returns the grants of a driver that are recorded in the namespace of a
-// hub: those that exist, and those whose revocation is not through yet.
+// hub, including those whose revocation is incomplete.
 func Recorded(ctx context.Context, reader client.Reader, namespace string, by driver.AuthType) ([]driver.Grant, error) {
 	var list corev1.ConfigMapList
 	err := reader.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{names.LabelGrant: string(by)})
@@ -147,14 +147,16 @@ func Recorded(ctx context.Context, reader client.Reader, namespace string, by dr
 	return grants, nil
 }
 
-// Granted reports whether the hub says that a cluster was granted what stands for a
-// key. What it said about an earlier key of the cluster does not count.
+// Granted reports whether the condition of a cluster reports the grant of a key. A
+// report about an earlier key of the cluster does not count: the messages of granted
+// conditions name the key.
 func Granted(cluster *clusterv1.ManagedCluster, key string) bool {
 	c := condition(cluster)
-	return c != nil && c.Status == metav1.ConditionTrue && slices.Contains(strings.Fields(c.Message), key)
+	return c != nil && c.Status == metav1.ConditionTrue &&
+		slices.ContainsFunc(strings.Fields(c.Message), func(word string) bool { return strings.Trim(word, ";.") == key })
 }
 
-// create stores a record. If another cluster has the key, the error says so.
+// create stores a record. It returns a conflictError if another cluster has the key.
 func (r *Reconciler) create(ctx context.Context, wanted record) error {
 	err := r.Client.Create(ctx, wanted.object, Owner)
 	if apierrors.IsAlreadyExists(err) {
@@ -166,8 +168,8 @@ func (r *Reconciler) create(ctx context.Context, wanted record) error {
 	return nil
 }
 
-// conflict returns the error that names the cluster that has the key of a wanted
-// record, as reader sees it, and nil if there is none.
+// conflict returns a conflictError if another cluster has the key of a wanted record,
+// as reader sees it.
 func (r *Reconciler) conflict(ctx context.Context, reader client.Reader, wanted record) error {
 	other, err := Holder(ctx, reader, wanted.object.Namespace, wanted.driver, wanted.grant.Key)
 	if err != nil || other == "" || other == wanted.grant.Cluster {
@@ -176,13 +178,13 @@ func (r *Reconciler) conflict(ctx context.Context, reader client.Reader, wanted 
 	return &conflictError{cluster: wanted.grant.Cluster, holder: other, key: wanted.grant.Key}
 }
 
-// conflictError says that two clusters have one key.
+// conflictError is returned for the second cluster with one key.
 type conflictError struct{ cluster, holder, key string }
 
 // Error implements error.
 func (e *conflictError) Error() string {
 	return fmt.Sprintf("cluster %s has the identifier %s of cluster %s, which was accepted first; "+
-		"two clusters cannot share one: detach cluster %s, or register cluster %s as what it is",
+		"detach cluster %s, or register cluster %s with its own identifier",
 		e.cluster, e.key, e.holder, e.holder, e.cluster)
 }
 

@@ -22,48 +22,45 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/clusterpatch"
 )
 
-// longest is how much of a sentence a condition takes.
+// longest is the maximum length of a message in the condition.
 const longest = 2000
 
-// messageRevoked is what a denied cluster is told.
-const messageRevoked = "What the hub had granted to the identity of the cluster is revoked"
+// messageRevoked is the message for a denied cluster.
+const messageRevoked = "The hub revoked the grant of the cluster's identity"
 
-// withdraw revokes everything that a cluster was granted and lets the cluster go.
+// withdraw revokes every grant of a cluster that is denied or being deleted.
 func (r *Reconciler) withdraw(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
-	records, err := list(ctx, r.Live, r.Namespace, cluster.Name)
-	if err != nil {
+	revoked, err := r.revokeRecorded(ctx, cluster)
+	if err != nil || cluster.DeletionTimestamp != nil || !revoked && condition(cluster) == nil {
 		return err
-	}
-	if err := r.revokeAll(ctx, cluster, records); err != nil {
-		return err
-	}
-	if err := r.letGo(ctx, cluster); err != nil || cluster.DeletionTimestamp != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if len(records) == 0 && condition(cluster) == nil {
-		return nil
 	}
 	_, err = r.report(ctx, cluster, metav1.ConditionFalse, names.ReasonRevoked, messageRevoked)
 	return err
 }
 
-// release revokes what an accepted cluster was granted that registers without a
-// grant now, and takes away what tells of it.
+// release revokes every grant of an accepted cluster that now registers without one,
+// and removes the condition.
 func (r *Reconciler) release(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
-	records, err := list(ctx, r.Live, r.Namespace, cluster.Name)
-	if err != nil {
-		return err
-	}
-	if err := r.revokeAll(ctx, cluster, records); err != nil {
-		return err
-	}
-	if err := r.letGo(ctx, cluster); err != nil {
+	if _, err := r.revokeRecorded(ctx, cluster); err != nil {
 		return err
 	}
 	return clusterpatch.DropCondition(ctx, r.Client, Owner, cluster, names.ConditionRegistrationGranted)
 }
 
-// sweep revokes what is recorded for a cluster whose ManagedCluster is gone.
+// revokeRecorded revokes every recorded grant of a cluster, removes its finalizer, and
+// reports whether there was a grant.
+func (r *Reconciler) revokeRecorded(ctx context.Context, cluster *clusterv1.ManagedCluster) (revoked bool, err error) {
+	records, err := list(ctx, r.Live, r.Namespace, cluster.Name)
+	if err != nil {
+		return false, err
+	}
+	if err := r.revokeAll(ctx, cluster, records); err != nil {
+		return false, err
+	}
+	return len(records) > 0, clusterpatch.RemoveFinalizer(ctx, r.Client, Owner, cluster, names.FinalizerGrants)
+}
+
+// sweep revokes the recorded grants of a cluster whose ManagedCluster is gone.
 func (r *Reconciler) sweep(ctx context.Context, name string) error {
 	records, err := list(ctx, r.Live, r.Namespace, name)
 	if err == nil && len(records) == 0 {
@@ -71,7 +68,7 @@ func (r *Reconciler) sweep(ctx context.Context, name string) error {
 	}
 	gone := &clusterv1.ManagedCluster{}
 	if err := r.Live.Get(ctx, client.ObjectKey{Name: name}, gone); !apierrors.IsNotFound(err) {
-		return err // It is new, and the cache will say so.
+		return err // It was created again; its event follows.
 	}
 	gone.Name = name
 	if err == nil {
@@ -80,20 +77,20 @@ func (r *Reconciler) sweep(ctx context.Context, name string) error {
 	if reported, ok := errors.AsType[*failure](err); ok {
 		r.Recorder.Warning(gone, reported.reason, "Revoke", sentence(reported))
 		if reported.reason == names.ReasonDriverNotEnabled {
-			return nil // A hub that starts with the driver looks again.
+			return nil // The controller retries when the hub starts with the driver.
 		}
 	}
 	return err
 }
 
-// revokeAll revokes records one after the other, all of them even if one fails.
+// revokeAll revokes all records, even if one fails, and returns the first error.
 func (r *Reconciler) revokeAll(ctx context.Context, cluster *clusterv1.ManagedCluster, records []record) error {
 	var first error
 	for _, old := range records {
 		err := r.revoke(ctx, old)
 		if err != nil && abandons(cluster) {
-			r.Recorder.Warning(cluster, "GrantAbandoned", "Revoke", "Left behind, because "+names.AnnotationAbandonGrants+
-				" is set: "+describe(old)+"; revoking it failed: "+err.Error())
+			r.Recorder.Warning(cluster, "GrantAbandoned", "Revoke", "Abandoned because "+names.AnnotationAbandonGrants+
+				" is set: "+describe(old)+"; revocation failed: "+err.Error())
 			err = nil
 		}
 		if err == nil {
@@ -106,20 +103,20 @@ func (r *Reconciler) revokeAll(ctx context.Context, cluster *clusterv1.ManagedCl
 	return first
 }
 
-// revoke has the driver of a record remove what it made.
+// revoke revokes a grant with the driver of its record.
 func (r *Reconciler) revoke(ctx context.Context, old record) error {
 	by := r.granter(old.driver)
 	if by == nil {
 		return &failure{names.ReasonDriverNotEnabled, fmt.Errorf(
-			"the driver %s, which has granted the identity of cluster %s, is not enabled, so the grant cannot be revoked: "+
-				"enable it on the hub again; or delete the cluster, annotate it with %s=true, and remove by hand: %s",
-			old.driver, old.grant.Cluster, names.AnnotationAbandonGrants, describe(old))}
+			"cannot revoke the grant of cluster %s because the registration driver %s is not enabled; "+
+				"enable it on the hub, or delete the cluster, annotate it with %s=true and remove manually: %s",
+			old.grant.Cluster, old.driver, names.AnnotationAbandonGrants, describe(old))}
 	}
 	return call(ctx, names.ReasonRevokeFailed, func(ctx context.Context) error { return by.Revoke(ctx, old.grant) })
 }
 
-// call bounds a call of a driver, and makes its error a failure unless the hub is
-// stopping.
+// call bounds a call of a driver and returns its error as a failure, unless the hub
+// is stopping.
 func call(ctx context.Context, reason string, do func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -130,30 +127,24 @@ func call(ctx context.Context, reason string, do func(context.Context) error) er
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case bounded.Err() != nil:
-		err = fmt.Errorf("the outside service took longer than %s: %w", callTimeout, err)
+		err = fmt.Errorf("the external service did not respond within %s: %w", callTimeout, err)
 	}
 	return &failure{reason, err}
 }
 
-// abandons reports whether an administrator lets a cluster go without its grants
-// being revoked.
+// abandons reports whether an administrator allows the deletion of a cluster without
+// the revocation of its grants.
 func abandons(cluster *clusterv1.ManagedCluster) bool {
 	return cluster.DeletionTimestamp != nil && cluster.Annotations[names.AnnotationAbandonGrants] == "true"
 }
 
-// describe says what a record is about, for somebody who has to remove it.
+// describe describes a grant for the administrator who has to remove it manually.
 func describe(old record) string {
 	parts := []string{fmt.Sprintf("%s grant with the identifier %s", old.driver, old.grant.Key)}
 	for _, key := range slices.Sorted(maps.Keys(old.grant.Data)) {
 		parts = append(parts, key+"="+old.grant.Data[key])
 	}
 	return strings.Join(parts, ", ")
-}
-
-// letGo takes the finalizer off a cluster.
-func (r *Reconciler) letGo(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
-	kept := slices.DeleteFunc(slices.Clone(cluster.Finalizers), func(f string) bool { return f == names.FinalizerGrants })
-	return clusterpatch.Finalizers(ctx, r.Client, Owner, cluster, kept)
 }
 
 func (r *Reconciler) report(ctx context.Context, cluster *clusterv1.ManagedCluster,
@@ -168,7 +159,7 @@ func condition(cluster *clusterv1.ManagedCluster) *metav1.Condition {
 	return apimeta.FindStatusCondition(cluster.Status.Conditions, names.ConditionRegistrationGranted)
 }
 
-// sentence makes an error the message of a condition.
+// sentence returns an error as the message of a condition.
 func sentence(err error) string {
 	text := err.Error()
 	first, size := utf8.DecodeRuneInString(text)

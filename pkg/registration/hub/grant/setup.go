@@ -24,23 +24,22 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/watch"
 )
 
 const (
-	// workers is how many clusters are worked on at a time. A worker mostly waits
-	// for the outside service.
+	// workers is how many clusters are reconciled at a time. A worker mostly waits
+	// for the external service.
 	workers = 8
-	// A failing outside service is tried again after firstRetry, and in the end
-	// every lastRetry.
+	// Retries start after firstRetry and back off to lastRetry.
 	firstRetry = time.Second
 	lastRetry  = 5 * time.Minute
 )
 
-// recordCache is the cache of the records. Package hub caches no other ConfigMaps
-// for this controller, and others that it may cache are no records.
+// recordCache is the cache of the records.
 type recordCache struct{ cache.Cache }
 
-// GetCache has the manager start the cache before any controller.
+// GetCache lets the manager start the cache before the controllers.
 func (c recordCache) GetCache() cache.Cache { return c.Cache }
 
 // SetupWithManager starts the controller with mgr.
@@ -54,7 +53,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("registration.grant").
 		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(e event.CreateEvent) bool { return r.relevant(e.Object) },
-			UpdateFunc: r.concerns,
+			UpdateFunc: watch.Updates(r.changed),
 			DeleteFunc: func(e event.DeleteEvent) bool { return r.relevant(e.Object) },
 		})).
 		WatchesRawSource(source.Kind[client.Object](records, &corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.affected),
@@ -82,7 +81,7 @@ func (r *Reconciler) cache(mgr ctrl.Manager) (cache.Cache, error) {
 	return records, mgr.Add(recordCache{records})
 }
 
-// relevant reports whether a cluster has anything to do with grants: most do not.
+// relevant reports whether a cluster has or needs a grant. Most do not.
 func (r *Reconciler) relevant(object client.Object) bool {
 	cluster, ok := object.(*clusterv1.ManagedCluster)
 	if !ok {
@@ -95,13 +94,10 @@ func (r *Reconciler) relevant(object client.Object) bool {
 	return plan != nil || err != nil
 }
 
-// concerns reports whether a change of a ManagedCluster can give this controller
-// something to do. What the controller itself writes, and what agents report, does
-// not.
-func (r *Reconciler) concerns(e event.UpdateEvent) bool {
-	before, ok1 := e.ObjectOld.(*clusterv1.ManagedCluster)
-	after, ok2 := e.ObjectNew.(*clusterv1.ManagedCluster)
-	if !ok1 || !ok2 || !r.relevant(before) && !r.relevant(after) {
+// changed reports whether a change of a ManagedCluster requires a reconciliation.
+// Writes of this controller and reports of agents do not.
+func (r *Reconciler) changed(before, after *clusterv1.ManagedCluster) bool {
+	if !r.relevant(before) && !r.relevant(after) {
 		return false
 	}
 	return before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient ||
@@ -113,8 +109,8 @@ func (r *Reconciler) concerns(e event.UpdateEvent) bool {
 		condition(before) != nil && condition(after) == nil
 }
 
-// affected returns the cluster of a record that changed, and those that wait for
-// an identifier.
+// affected returns the cluster of a changed record and the clusters that wait for an
+// identifier.
 func (r *Reconciler) affected(ctx context.Context, object client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	add := func(name string) {

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -24,16 +25,16 @@ import (
 // Owner is the field manager of this controller.
 const Owner client.FieldOwner = "ocm.lease"
 
-// Reconciler judges leases.
+// Reconciler evaluates leases.
 type Reconciler struct {
 	// Client writes, and reads from the cache.
 	Client client.Client
 	// Clock is the hub's.
 	Clock clock.PassiveClock
-	// Recorder tells users.
+	// Recorder records events.
 	Recorder event.Recorder
 
-	seen journal
+	heartbeats heartbeats
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -44,11 +45,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	cluster := &clusterv1.ManagedCluster{}
 	if err := r.Client.Get(ctx, req.NamespacedName, cluster); err != nil {
-		r.seen.forget(req.Name)
+		r.heartbeats.forget(req.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) == nil {
-		return ctrl.Result{}, nil // There is no lease to expect yet.
+		return ctrl.Result{}, nil // The cluster has no lease yet.
 	}
 	lease := &coordinationv1.Lease{}
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: cluster.Name, Name: names.ManagedClusterLease}, lease)
@@ -56,20 +57,20 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case apierrors.IsNotFound(err) && cluster.DeletionTimestamp != nil:
 		return ctrl.Result{}, r.write(ctx, cluster, unknown())
 	case apierrors.IsNotFound(err):
-		return ctrl.Result{}, nil // Acceptance makes it, and that is an event.
+		return ctrl.Result{}, nil // Its creation by package acceptance triggers a reconciliation.
 	case err != nil:
 		return ctrl.Result{}, err
 	}
-	return r.judge(ctx, cluster, lease)
+	return r.evaluate(ctx, cluster, lease)
 }
 
-func (r *Reconciler) judge(ctx context.Context, cluster *clusterv1.ManagedCluster, lease *coordinationv1.Lease) (ctrl.Result, error) {
+func (r *Reconciler) evaluate(ctx context.Context, cluster *clusterv1.ManagedCluster, lease *coordinationv1.Lease) (ctrl.Result, error) {
 	now, period := r.Clock.Now(), grace.Of(cluster)
-	sign := signOf(cluster, lease)
-	since, before, known := r.seen.note(cluster.Name, sign, now)
+	heartbeat := heartbeatOf(cluster, lease)
+	since, before, known := r.heartbeats.observe(cluster.Name, heartbeat, now)
 	var want []metav1.Condition
-	if !known || !sign.renewed.Equal(before.renewed) {
-		want = append(want, clockConditions(cluster, sign.renewed, now, known)...)
+	if !known || !heartbeat.renewed.Equal(before.renewed) {
+		want = append(want, clockConditions(cluster, heartbeat.renewed, now, known)...)
 	}
 	remaining := since.Add(period).Sub(now)
 	if remaining <= 0 {
@@ -79,32 +80,29 @@ func (r *Reconciler) judge(ctx context.Context, cluster *clusterv1.ManagedCluste
 		return ctrl.Result{}, err
 	}
 	if remaining > 0 && apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionClockSynced) {
-		r.seen.calm(cluster.Name, period)
+		r.heartbeats.steady(cluster.Name, period)
 	}
 	return ctrl.Result{RequeueAfter: max(remaining, 0)}, nil
 }
 
-// write brings conditions to what is wanted unless they say so already: words
-// alone are not worth a write here.
+// write sets the conditions whose status differs. A different message alone is not
+// written.
 func (r *Reconciler) write(ctx context.Context, cluster *clusterv1.ManagedCluster, want ...metav1.Condition) error {
-	var news []metav1.Condition
-	for _, condition := range want {
-		if !apimeta.IsStatusConditionPresentAndEqual(cluster.Status.Conditions, condition.Type, condition.Status) {
-			news = append(news, condition)
-		}
-	}
-	if len(news) == 0 {
+	changed := slices.DeleteFunc(want, func(c metav1.Condition) bool {
+		return apimeta.IsStatusConditionPresentAndEqual(cluster.Status.Conditions, c.Type, c.Status)
+	})
+	if len(changed) == 0 {
 		return nil
 	}
-	if _, err := clusterpatch.Conditions(ctx, r.Client, Owner, cluster, r.Clock.Now(), news...); err != nil {
+	if _, err := clusterpatch.Conditions(ctx, r.Client, Owner, cluster, r.Clock.Now(), changed...); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	for _, condition := range news {
+	for _, condition := range changed {
 		switch condition.Status {
 		case metav1.ConditionUnknown:
-			r.Recorder.Warning(cluster, "AvailableUnknown", "Judge", condition.Message)
+			r.Recorder.Warning(cluster, "AvailableUnknown", "CheckLease", condition.Message)
 		case metav1.ConditionFalse:
-			r.Recorder.Warning(cluster, condition.Reason, "Judge", condition.Message)
+			r.Recorder.Warning(cluster, condition.Reason, "CheckLease", condition.Message)
 		case metav1.ConditionTrue:
 		}
 	}
@@ -122,9 +120,9 @@ func unknown() metav1.Condition {
 	}
 }
 
-// clockConditions judges the clock of an agent by the time it wrote into its
-// lease a moment ago. How long ago is unknown at the first look at a lease; then
-// only agreement can be concluded.
+// clockConditions compares the clock of an agent with the hub's by the time of a
+// renewal. At the first observation of a lease the renewal may be old, so only an
+// agreement is conclusive.
 // See docs/reference/wire-contract.md#clock.
 func clockConditions(cluster *clusterv1.ManagedCluster, renewed, now time.Time, fresh bool) []metav1.Condition {
 	synced := metav1.Condition{
@@ -142,6 +140,6 @@ func clockConditions(cluster *clusterv1.ManagedCluster, renewed, now time.Time, 
 	}
 	synced.Status = metav1.ConditionFalse
 	synced.Reason = names.ReasonClockOutOfSync
-	synced.Message = fmt.Sprintf("The clocks of the hub and the managed cluster differ by %v: set the clock of the one that is wrong", skew.Round(time.Second))
+	synced.Message = fmt.Sprintf("The clocks of the hub and the managed cluster differ by %v; synchronize them", skew.Round(time.Second))
 	return []metav1.Condition{synced}
 }

@@ -142,7 +142,7 @@ func TestAnySignOfLifeCounts(t *testing.T) {
 	}
 }
 
-func TestARestartForgetsNoVerdict(t *testing.T) {
+func TestRestartRetainsConditions(t *testing.T) {
 	t.Parallel()
 	h := newHub()
 	h.look(t)

@@ -1,21 +1,17 @@
 package lease
 
 import (
-	"context"
-
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/watch"
 )
 
 const workers = 2
@@ -24,35 +20,25 @@ const workers = 2
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.lease").
-		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: concerns})).
-		Watches(&coordinationv1.Lease{}, handler.EnqueueRequestsFromMapFunc(cluster),
-			builder.WithPredicates(predicate.Funcs{UpdateFunc: r.news})).
+		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: watch.Updates(relevant)})).
+		Watches(&coordinationv1.Lease{}, watch.ByNamespace(), builder.WithPredicates(predicate.Funcs{UpdateFunc: r.needsReconcile})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 }
 
-func cluster(_ context.Context, lease client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: lease.GetNamespace()}}}
-}
-
-// news reports whether a renewal needs to be looked at. Of most it is enough to
-// take note: with a thousand clusters there are some every second, and the timer
-// of the cluster finds the note when it runs out.
-func (r *Reconciler) news(e event.UpdateEvent) bool {
+// needsReconcile reports whether a renewal needs a reconciliation. Most are only
+// recorded: a thousand clusters renew several leases a second, and the timer of the
+// cluster reads the record when it fires.
+func (r *Reconciler) needsReconcile(e event.UpdateEvent) bool {
 	lease, ok := e.ObjectNew.(*coordinationv1.Lease)
 	if !ok || lease.Spec.RenewTime == nil {
 		return true
 	}
-	return !r.seen.renewed(lease.Namespace, lease.Spec.RenewTime.Time, r.Clock.Now())
+	return !r.heartbeats.renewed(lease.Namespace, lease.Spec.RenewTime.Time, r.Clock.Now())
 }
 
-// concerns reports whether a change of a ManagedCluster can change the verdict.
-func concerns(e event.UpdateEvent) bool {
-	before, ok1 := e.ObjectOld.(*clusterv1.ManagedCluster)
-	after, ok2 := e.ObjectNew.(*clusterv1.ManagedCluster)
-	if !ok1 || !ok2 {
-		return false
-	}
+// relevant reports whether a change of a ManagedCluster can change its conditions.
+func relevant(before, after *clusterv1.ManagedCluster) bool {
 	return before.Spec.LeaseDurationSeconds != after.Spec.LeaseDurationSeconds ||
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 		status(before, clusterv1.ManagedClusterConditionHubAccepted) != status(after, clusterv1.ManagedClusterConditionHubAccepted) ||

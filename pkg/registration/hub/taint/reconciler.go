@@ -12,19 +12,19 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/clusterpatch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/grace"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/watch"
 )
 
 // Owner is the field manager of this controller.
 const Owner client.FieldOwner = "ocm.taint"
 
-// Reconciler keeps the availability taints.
+// Reconciler sets the availability taints.
 type Reconciler struct {
 	// Client writes, and reads from the cache.
 	Client client.Client
@@ -36,7 +36,7 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.taint").
-		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: concerns})).
+		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: watch.Updates(relevant)})).
 		Complete(r)
 }
 
@@ -51,15 +51,15 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster *clusterv1.ManagedCl
 	}
 	now := r.Clock.Now()
 	want, again := wanted(cluster, now)
-	taints := stamped(replaced(cluster.Spec.Taints, want, now), now)
+	taints := dated(replaced(cluster.Spec.Taints, want, now), now)
 	if equality.Semantic.DeepEqual(taints, cluster.Spec.Taints) {
 		return ctrl.Result{RequeueAfter: again}, nil
 	}
 	return ctrl.Result{RequeueAfter: again}, client.IgnoreNotFound(clusterpatch.Taints(ctx, r.Client, Owner, cluster, taints))
 }
 
-// wanted returns the key of the taint that a cluster should have, or none. A
-// cluster that may still be on its way is looked at again later.
+// wanted returns the key of the taint that a cluster should have, empty for none, and
+// when to check a cluster again that may still be joining.
 // See docs/reference/wire-contract.md#taints.
 func wanted(cluster *clusterv1.ManagedCluster, now time.Time) (key string, again time.Duration) {
 	available := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
@@ -78,12 +78,12 @@ func wanted(cluster *clusterv1.ManagedCluster, now time.Time) (key string, again
 	return clusterv1.ManagedClusterTaintUnreachable, 0
 }
 
-// replaced returns taints with the one of ours that is wanted and without the
+// replaced returns taints with the wanted one of this controller and without its
 // others.
 func replaced(taints []clusterv1.Taint, want string, now time.Time) []clusterv1.Taint {
 	ours := []string{clusterv1.ManagedClusterTaintUnavailable, clusterv1.ManagedClusterTaintUnreachable}
 	have := false
-	kept := slices.DeleteFunc(slices.Clone(taints), func(taint clusterv1.Taint) bool {
+	remaining := slices.DeleteFunc(slices.Clone(taints), func(taint clusterv1.Taint) bool {
 		if !slices.Contains(ours, taint.Key) {
 			return false
 		}
@@ -94,14 +94,14 @@ func replaced(taints []clusterv1.Taint, want string, now time.Time) []clusterv1.
 		return true
 	})
 	if want == "" || have {
-		return kept
+		return remaining
 	}
-	return append(kept, clusterv1.Taint{Key: want, Effect: clusterv1.TaintEffectNoSelect, TimeAdded: metav1.NewTime(now)})
+	return append(remaining, clusterv1.Taint{Key: want, Effect: clusterv1.TaintEffectNoSelect, TimeAdded: metav1.NewTime(now)})
 }
 
-// stamped gives the taints that came without a time the time they were seen.
-// Users leave it out, because admission lets only the hub set it.
-func stamped(taints []clusterv1.Taint, now time.Time) []clusterv1.Taint {
+// dated sets the time of taints without one. Users leave it out, because admission
+// lets only the hub set it.
+func dated(taints []clusterv1.Taint, now time.Time) []clusterv1.Taint {
 	for i := range taints {
 		if taints[i].TimeAdded.IsZero() {
 			taints[i].TimeAdded = metav1.NewTime(now)
@@ -110,13 +110,8 @@ func stamped(taints []clusterv1.Taint, now time.Time) []clusterv1.Taint {
 	return taints
 }
 
-// concerns reports whether a change of a ManagedCluster can change its taints.
-func concerns(e event.UpdateEvent) bool {
-	before, ok1 := e.ObjectOld.(*clusterv1.ManagedCluster)
-	after, ok2 := e.ObjectNew.(*clusterv1.ManagedCluster)
-	if !ok1 || !ok2 {
-		return false
-	}
+// relevant reports whether a change of a ManagedCluster can change its taints.
+func relevant(before, after *clusterv1.ManagedCluster) bool {
 	return available(before) != available(after) ||
 		before.Spec.LeaseDurationSeconds != after.Spec.LeaseDurationSeconds ||
 		!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints)

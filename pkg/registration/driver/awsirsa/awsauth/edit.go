@@ -69,8 +69,8 @@ func Find(text, roleARN string) ([]Line, error) {
 	return found, nil
 }
 
-// roles returns the roles of all lines. A line of something else is left out: EKS
-// lets nobody in by it.
+// roles returns the roles of all lines. Lines without a role are skipped: EKS maps no
+// identity with them.
 func roles(text string) ([]awsarn.Role, error) {
 	items, err := read(text)
 	if err != nil {
@@ -128,17 +128,16 @@ func (l Line) sameAs(item *yaml.Node) bool {
 	return item.Decode(&other) == nil && l.RoleARN == other.RoleARN && l.Username == other.Username && slices.Equal(l.Groups, other.Groups)
 }
 
-// edit removes the lines of a role and adds one, if any: in the text, or where
-// that does not have the right result, as in a list in one line, by writing the
-// list anew.
+// edit removes the lines of a role and adds one, if any. It edits the text, or where
+// that does not have the right result, as for a list in one line, rewrites the list.
 func edit(text, roleARN string, added *Line) (string, error) {
-	for _, how := range []func(string, string, *Line) (string, error){inText, anew} {
+	for _, how := range []func(string, string, *Line) (string, error){inText, rewrite} {
 		edited, err := how(text, roleARN, added)
 		if err == nil && verify(text, edited, roleARN, added) == nil {
 			return edited, nil
 		}
 	}
-	return "", fmt.Errorf("mapRoles cannot be changed without changing lines of others: %w", ErrUnreadable)
+	return "", fmt.Errorf("mapRoles cannot be changed without changing other lines: %w", ErrUnreadable)
 }
 
 // verify reads an edited map: it must have the lines of others as they were, in
@@ -189,8 +188,8 @@ func plain(item *yaml.Node) any {
 	return value
 }
 
-// anew writes the whole list again, with the comments and quotes that it has.
-func anew(text, roleARN string, added *Line) (string, error) {
+// rewrite writes the whole list, with its comments and quotes.
+func rewrite(text, roleARN string, added *Line) (string, error) {
 	items, err := read(text)
 	if err != nil {
 		return "", err

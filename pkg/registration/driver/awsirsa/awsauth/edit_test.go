@@ -51,7 +51,7 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// TestFlow: a list in one line is written anew, and says the same of others.
+// TestFlow: a list in one line is written rewrite, and says the same of others.
 func TestFlow(t *testing.T) {
 	t.Parallel()
 	const before = `[{"rolearn":"arn:aws:iam::111122223333:role/nodes","username":"n","groups":["g"],"other":1}]`

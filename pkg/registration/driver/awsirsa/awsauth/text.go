@@ -19,7 +19,7 @@ func inText(text, roleARN string, added *Line) (string, error) {
 		return "", err
 	}
 	if len(items) == 0 {
-		return anew(text, roleARN, added)
+		return rewrite(text, roleARN, added)
 	}
 	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n")+"\n", "\n")
 	lines = lines[:len(lines)-1] // What follows the last line break is empty.
@@ -32,7 +32,7 @@ func inText(text, roleARN string, added *Line) (string, error) {
 		lines = slices.Delete(lines, starts[i], end(starts, i, lines))
 	}
 	if len(mine) == len(items) {
-		return anew(strings.Join(lines, ""), roleARN, added)
+		return rewrite(strings.Join(lines, ""), roleARN, added)
 	}
 	if added == nil {
 		return strings.Join(lines, ""), nil

@@ -12,7 +12,7 @@ type call[Input, Output, Options any] func(context.Context, *Input, ...func(*Opt
 
 // iamCalls are the calls of IAM that a Client makes. An iam.Client that becomes part
 // of an interface value brings all its 170 calls into the binary, 5 MB of code that
-// nothing calls, because the linker cannot tell which of them reflection finds.
+// nothing calls, because the linker cannot determine which of them reflection uses.
 type iamCalls struct {
 	GetRole                call[iam.GetRoleInput, iam.GetRoleOutput, iam.Options]
 	CreateRole             call[iam.CreateRoleInput, iam.CreateRoleOutput, iam.Options]

@@ -35,8 +35,8 @@ type Client struct {
 	eks eksCalls
 }
 
-// New returns a client for a hub, in the hub's region whatever region config has.
-// It sends no request.
+// New returns a client for a hub, in the hub's region and not in that of config. It
+// sends no request.
 func New(config aws.Config, hub awsarn.Cluster) *Client {
 	config = renewing(config.Copy())
 	config.Region = hub.Region

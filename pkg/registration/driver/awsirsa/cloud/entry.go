@@ -10,7 +10,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 )
 
-// standard is the type of access entries of everybody but nodes.
+// standard is the type of access entries for principals other than nodes.
 const standard = "STANDARD"
 
 // Mapping is who an IAM role is in the hub.
@@ -19,7 +19,7 @@ type Mapping struct {
 	Groups   []string
 }
 
-// Same reports whether two mappings are the same, whatever the order of groups.
+// Same reports whether two mappings are equal, regardless of the order of groups.
 func (m Mapping) Same(other Mapping) bool {
 	return m.Username == other.Username && slices.Equal(slices.Sorted(slices.Values(m.Groups)), slices.Sorted(slices.Values(other.Groups)))
 }

@@ -105,7 +105,7 @@ func explain(action, resource string, err error) error {
 	}
 	answer, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
-		e.hint = "AWS did not answer; check that the hub controller can reach AWS in the hub's region, and its proxy settings"
+		e.hint = "AWS did not respond; check that the hub controller can reach AWS in the hub's region, and its proxy settings"
 		return e
 	}
 	e.Code, e.hint = answer.ErrorCode(), hint(action, resource, answer)
@@ -130,7 +130,7 @@ func identityHint(service, operation string, err error) string {
 	if !strings.EqualFold(service, "sts") || !answered {
 		return `the hub controller has no AWS credentials; annotate its service account with the role that "kubectl ocm aws prerequisites hub" prints, or use EKS Pod Identity`
 	}
-	return fmt.Sprintf("AWS refuses the hub controller its role with %s of sts:%s; check the role's trust policy, the cluster's OIDC provider and the role in the annotation of the service account",
+	return fmt.Sprintf("AWS denied the hub controller its role with %s of sts:%s; check the role's trust policy, the cluster's OIDC provider and the role in the annotation of the service account",
 		answer.ErrorCode(), operation)
 }
 
@@ -147,17 +147,17 @@ func hint(action, resource string, answer smithy.APIError) string {
 		}
 		return fmt.Sprintf(`allow %s on %s to the hub controller's role; "kubectl ocm aws prerequisites hub" prints the whole policy`, action, resource)
 	case "Throttling", "ThrottlingException", "TooManyRequestsException", "RequestLimitExceeded":
-		return "AWS limits the rate of calls; the hub tries again"
+		return "AWS throttles the calls; the hub retries"
 	case "LimitExceeded", "ResourceLimitExceededException":
-		return "a quota of the account is used up; ask AWS for a higher one, or remove roles that are no longer used"
+		return "a quota of the account is exceeded; request an increase, or remove unused roles"
 	case "ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "UnrecognizedClientException",
 		"SignatureDoesNotMatch", "InvalidSignatureException", "RequestExpired":
 		return "AWS does not accept the hub controller's credentials; check its role and the clock of its node"
 	case codeNoResource:
-		return "EKS does not know it; check --hub-cluster-arn, and that the hub controller's role is of the hub's account"
+		return "it does not exist in EKS; check --hub-cluster-arn, and that the hub controller's role is in the hub's account"
 	}
 	if answer.ErrorFault() == smithy.FaultServer || strings.HasPrefix(answer.ErrorCode(), "Internal") || strings.HasPrefix(answer.ErrorCode(), "Server") {
-		return "AWS has an internal error; the hub tries again"
+		return "AWS has an internal error; the hub retries"
 	}
 	said := strings.Join(strings.Fields(answer.ErrorMessage()), " ")
 	return "AWS says: " + strings.TrimSuffix(excerpt.Of(said, longest), ".")

@@ -29,7 +29,7 @@ type Metrics struct {
 func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ocm_registration_aws_requests_total",
-		Help: "Requests of the hub to AWS, by service, operation and result (success, denied, throttled, failure).",
+		Help: "Number of requests of the hub to AWS, by service, operation and result (success, denied, throttled, failure).",
 	}, []string{"service", "operation", "result"})}
 	return m, registry.Register(m.requests)
 }

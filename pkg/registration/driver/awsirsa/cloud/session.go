@@ -10,9 +10,9 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// renewing returns config with credentials that are fetched anew after AWS has said
-// that the session is over. The SDK keeps a session until the end that it was given
-// with; an administrator, or the deletion of the role, ends it before.
+// renewing returns config with credentials that are fetched again after AWS has
+// rejected the session. The SDK caches a session until its expiry; an administrator,
+// or the deletion of the role, can end it earlier.
 func renewing(config aws.Config) aws.Config {
 	cached, ok := config.Credentials.(*aws.CredentialsCache)
 	if !ok {

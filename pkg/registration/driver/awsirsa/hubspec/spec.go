@@ -204,7 +204,7 @@ func (s Spec) cluster() (awsarn.Cluster, error) {
 	return awsarn.ParseCluster(s.Cluster)
 }
 
-func (s Spec) mapping() (awsirsa.Mapping, error) {
+func (s Spec) mapping() (awsirsa.MappingMode, error) {
 	if s.Mapping == "" {
 		return awsirsa.MapAuto, nil
 	}

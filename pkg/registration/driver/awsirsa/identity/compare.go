@@ -27,7 +27,7 @@ func (p Policy) Differences(document string) []string {
 		return []string{err.Error()}
 	}
 	if err := json.Unmarshal([]byte(document), &got); err != nil {
-		return []string{"it is not a policy document"}
+		return []string{"not a policy document"}
 	}
 	return differences("", normal(got), normal(want))
 }
@@ -62,7 +62,7 @@ func memberDifferences(path string, got, want map[string]any) []string {
 		case !present:
 			all = append(all, fmt.Sprintf("%s is missing, and must be %s", member, shown(wanted)))
 		case !expected:
-			all = append(all, fmt.Sprintf("%s is %s, and must not be there", member, shown(value)))
+			all = append(all, fmt.Sprintf("%s is %s, and must not exist", member, shown(value)))
 		default:
 			all = append(all, differences(member, value, wanted)...)
 		}
@@ -87,7 +87,7 @@ func itemDifferences(path string, got, want []any) []string {
 		all = append(all, fmt.Sprintf("%s lacks %s", path, shown(item)))
 	}
 	for _, item := range extra {
-		all = append(all, fmt.Sprintf("%s has %s, which must not be there", path, shown(item)))
+		all = append(all, fmt.Sprintf("%s has %s, which must not exist", path, shown(item)))
 	}
 	return all
 }

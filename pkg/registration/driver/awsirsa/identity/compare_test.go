@@ -34,18 +34,18 @@ func TestDifferences(t *testing.T) {
 		},
 		head + `{"Effect":"Allow","Principal":{"AWS":"*"},"Action":"sts:AssumeRole",` + equals + `}}`: {
 			`Statement.Action lacks "sts:TagSession"`,
-			`Statement.Principal.AWS is "*", and must not be there`,
+			`Statement.Principal.AWS is "*", and must not exist`,
 			`Statement.Principal.Service is missing, and must be "pods.eks.amazonaws.com"`,
 		},
 		head + `[{"Effect":"Allow",` + principal + `,` + action + `,` + equals + `},{"Effect":"Deny","Principal":"*","Action":"sts:*"}]}`: {
-			`Statement has {"Action":["sts:*"],"Effect":"Deny","Principal":"*"}, which must not be there`,
+			`Statement has {"Action":["sts:*"],"Effect":"Deny","Principal":"*"}, which must not exist`,
 		},
 		head + `[]}`: {
 			`Statement lacks {"Action":["sts:AssumeRole","sts:TagSession"],"Condition":{"StringEquals":{` +
 				`"aws:RequestTag/eks-cluster-arn":"arn:aws:eks:eu-west-1:222222222222:cluster/m","aws:RequestTag/kubernetes-namespace":"ns",` +
 				`"aws:RequestTag/kubernetes-service-account":["k-registration-sa","k-work-sa"]}},"Effect":"Allow","Principal":{"Service":"pods.eks.amazonaws.com"}}`,
 		},
-		`{`: {"it is not a policy document"},
+		`{`: {"not a policy document"},
 	} {
 		if got := role.Trust.Differences(document); !slices.Equal(got, want) {
 			t.Errorf("%s:\ngot  %q\nwant %q", document, got, want)

@@ -31,7 +31,7 @@ func (p Pair) RoleOfAgents(source Source, agents Accounts) Role {
 	}
 }
 
-// associated returns the accounts that Pod Identity has to be told about.
+// associated returns the accounts for the association of Pod Identity.
 func (s Source) associated(accounts Accounts) *Accounts {
 	if !s.PodIdentity() {
 		return nil

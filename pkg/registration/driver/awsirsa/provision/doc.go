@@ -1,4 +1,4 @@
-// Package provision writes IAM roles in the forms by which people create them:
-// CloudFormation templates, Terraform configurations and commands of the AWS CLI.
-// It makes no call to AWS: who may create roles there decides how.
+// Package provision renders IAM roles as CloudFormation templates, Terraform
+// configurations and commands of the AWS CLI, for the administrators of the accounts.
+// It never calls AWS.
 package provision

@@ -4,8 +4,8 @@
 // AWS identity and is valid for 15 minutes; AWS knows nothing of it until an API
 // server sends the request.
 //
-// The package finds the identity by the default credential chain of the AWS SDK:
-// a web identity token (IAM roles for service accounts), EKS Pod Identity, or
-// whatever else a person has configured. It never signs for another endpoint than
+// The package uses the default credential chain of the AWS SDK: a web identity token
+// (IAM roles for service accounts), EKS Pod Identity, or another configured source.
+// It never signs for another endpoint than
 // AWS's own, and never logs a token or a credential.
 package ststoken

@@ -27,11 +27,11 @@ type Error struct {
 func (e *Error) Error() string {
 	switch {
 	case e.Code == "AccessDenied" && e.Operation == "AssumeRole":
-		return fmt.Sprintf("AWS does not let this identity assume %s: the role exists only once the hub accepted the cluster and granted its access, and its trust policy must name this identity's role and tags: %v", e.Role, e.cause)
+		return fmt.Sprintf("AWS denied this identity to assume %s; the role exists only after the hub accepted the cluster and granted its access, and its trust policy must name this identity's role and tags: %v", e.Role, e.cause)
 	case e.Operation == "AssumeRoleWithWebIdentity":
-		return fmt.Sprintf("AWS does not accept the token of the ServiceAccount: check the role's trust policy, the cluster's OIDC provider and the role in its annotation: %v", e.cause)
+		return fmt.Sprintf("AWS rejected the token of the ServiceAccount; check the role's trust policy, the cluster's OIDC provider and the role in its annotation: %v", e.cause)
 	case e.Operation == "":
-		return fmt.Sprintf("no AWS credential was found: annotate the service account with its IAM role, use EKS Pod Identity, or configure credentials: %v", e.cause)
+		return fmt.Sprintf("no AWS credentials found; annotate the service account with its IAM role, use EKS Pod Identity, or configure credentials: %v", e.cause)
 	}
 	return fmt.Sprintf("AWS call %s failed: %v", e.Operation, e.cause)
 }

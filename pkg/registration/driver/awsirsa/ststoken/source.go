@@ -35,8 +35,9 @@ const (
 	// session is how long the session of an assumed role lasts, the most that a
 	// role may ask for that was itself obtained with a role.
 	session = time.Hour
-	// settled is how old the sessions of roles are before a refusal is taken for
-	// their end: who is not let in for another reason assumes no role at every try.
+	// settled is the minimum age of the sessions of roles for a rejection to replace
+	// them: an agent that is rejected for another reason must not assume its roles
+	// with every request.
 	settled = time.Minute
 )
 
@@ -147,10 +148,9 @@ func (s *Source) Token(ctx context.Context) (Token, error) {
 	return s.last, nil
 }
 
-// Forget makes the next Token a new one: a server refused the last. AWS may have
-// ended the session before its time, because its role was deleted and created again
-// or an administrator revoked it; sessions that are older than a minute are begun
-// anew as well.
+// Forget makes the next Token a new one after a server rejected the last. It also
+// replaces sessions that are older than a minute: AWS may have ended them before their
+// expiry, because the role was recreated or an administrator revoked them.
 func (s *Source) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,12 +17,12 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 )
 
-// conflictDelay is long enough for the cache to see what was missed.
+// conflictDelay is the time after which the cache has caught up with a conflicting write.
 const conflictDelay = 100 * time.Millisecond
 
-// Conditions brings conditions of a cluster to what is wanted, in one write of
-// its status, and reports whether it had to. The time of a transition is now;
-// cluster is what the server answered afterwards.
+// Conditions sets conditions of a cluster in one write of its status, and reports
+// whether a write was needed. The transition time is now; afterwards cluster is the
+// object that the API server returned.
 func Conditions(ctx context.Context, c client.Client, owner client.FieldOwner, cluster *clusterv1.ManagedCluster,
 	now time.Time, want ...metav1.Condition,
 ) (changed bool, err error) {
@@ -36,80 +36,59 @@ func Conditions(ctx context.Context, c client.Client, owner client.FieldOwner, c
 	if !changed {
 		return false, nil
 	}
-	patch, err := mergePatch(cluster, "status", map[string]any{"conditions": conditions})
-	if err != nil {
-		return false, err
-	}
-	if err := c.Status().Patch(ctx, cluster, patch, owner); err != nil {
-		return false, fmt.Errorf("conditions of managed cluster %s: %w", cluster.Name, err)
-	}
-	return true, nil
+	err = send(ctx, c, owner, cluster, patch{"status": {"conditions": conditions}}, "conditions")
+	return err == nil, err
 }
 
-// DropCondition removes a condition of a cluster that says nothing any more.
+// DropCondition removes a condition of a cluster.
 func DropCondition(ctx context.Context, c client.Client, owner client.FieldOwner, cluster *clusterv1.ManagedCluster, kind string) error {
 	conditions := slices.Clone(cluster.Status.Conditions)
 	if !apimeta.RemoveStatusCondition(&conditions, kind) {
 		return nil
 	}
-	patch, err := mergePatch(cluster, "status", map[string]any{"conditions": conditions})
-	if err != nil {
-		return err
-	}
-	if err := c.Status().Patch(ctx, cluster, patch, owner); err != nil {
-		return fmt.Errorf("condition %s of managed cluster %s: %w", kind, cluster.Name, err)
-	}
-	return nil
+	return send(ctx, c, owner, cluster, patch{"status": {"conditions": conditions}}, "condition "+kind)
 }
 
-// Finalizers sets the finalizers of a cluster.
-func Finalizers(ctx context.Context, c client.Client, owner client.FieldOwner, cluster *clusterv1.ManagedCluster, want []string) error {
+// AddFinalizers adds the finalizers that a cluster lacks.
+func AddFinalizers(ctx context.Context, c client.Client, owner client.FieldOwner, cluster *clusterv1.ManagedCluster, finalizers ...string) error {
+	want := slices.Clone(cluster.Finalizers)
+	for _, finalizer := range finalizers {
+		if !slices.Contains(want, finalizer) {
+			want = append(want, finalizer)
+		}
+	}
+	return setFinalizers(ctx, c, owner, cluster, want)
+}
+
+// RemoveFinalizer removes a finalizer of a cluster. A cluster that is gone has none.
+func RemoveFinalizer(ctx context.Context, c client.Client, owner client.FieldOwner, cluster *clusterv1.ManagedCluster, finalizer string) error {
+	want := slices.DeleteFunc(slices.Clone(cluster.Finalizers), func(f string) bool { return f == finalizer })
+	return client.IgnoreNotFound(setFinalizers(ctx, c, owner, cluster, want))
+}
+
+func setFinalizers(ctx context.Context, c client.Client, owner client.FieldOwner, cluster *clusterv1.ManagedCluster, want []string) error {
 	if slices.Equal(cluster.Finalizers, want) {
 		return nil
 	}
-	patch, err := mergePatch(cluster, "metadata", map[string]any{"finalizers": want})
-	if err != nil {
-		return err
-	}
-	if err := c.Patch(ctx, cluster, patch, owner); err != nil {
-		return fmt.Errorf("finalizers of managed cluster %s: %w", cluster.Name, err)
-	}
-	return nil
+	return send(ctx, c, owner, cluster, patch{"metadata": {"finalizers": want}}, "finalizers")
 }
 
-// Taints sets the taints of a cluster. None at all leave no list behind, so
-// that the cluster looks as it did before it was ever tainted.
+// Taints sets the taints of a cluster. An empty list is removed, as if the cluster
+// had never had a taint.
 func Taints(ctx context.Context, c client.Client, owner client.FieldOwner, cluster *clusterv1.ManagedCluster, want []clusterv1.Taint) error {
 	if len(want) == 0 {
 		want = nil
 	}
-	patch, err := mergePatch(cluster, "spec", map[string]any{"taints": want})
-	if err != nil {
-		return err
-	}
-	if err := c.Patch(ctx, cluster, patch, owner); err != nil {
-		return fmt.Errorf("taints of managed cluster %s: %w", cluster.Name, err)
-	}
-	return nil
+	return send(ctx, c, owner, cluster, patch{"spec": {"taints": want}}, "taints")
 }
 
-// Accept lets a cluster join and notes in annotation, as its value, that it was
-// not a person who decided so.
+// Accept accepts a cluster and records in an annotation that the hub, not an
+// administrator, accepted it.
 func Accept(ctx context.Context, c client.Client, owner client.FieldOwner, cluster *clusterv1.ManagedCluster, annotation, value string) error {
-	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{
-			"resourceVersion": cluster.ResourceVersion,
-			"annotations":     map[string]string{annotation: value},
-		},
-		"spec": map[string]any{"hubAcceptsClient": true},
-	})
-	if err != nil {
-		return err
-	}
-	if err := c.Patch(ctx, cluster, client.RawPatch(types.MergePatchType, body), owner); err != nil {
-		return fmt.Errorf("acceptance of managed cluster %s: %w", cluster.Name, err)
-	}
-	return nil
+	return send(ctx, c, owner, cluster, patch{
+		"metadata": {"annotations": map[string]string{annotation: value}},
+		"spec":     {"hubAcceptsClient": true},
+	}, "acceptance")
 }
 
 // DropAnnotation removes an annotation of a cluster.
@@ -117,17 +96,11 @@ func DropAnnotation(ctx context.Context, c client.Client, owner client.FieldOwne
 	if _, ok := cluster.Annotations[annotation]; !ok {
 		return nil
 	}
-	patch, err := mergePatch(cluster, "metadata", map[string]any{"annotations": map[string]any{annotation: nil}})
-	if err != nil {
-		return err
-	}
-	if err := c.Patch(ctx, cluster, patch, owner); err != nil {
-		return fmt.Errorf("annotation %s of managed cluster %s: %w", annotation, cluster.Name, err)
-	}
-	return nil
+	return send(ctx, c, owner, cluster, patch{"metadata": {"annotations": map[string]any{annotation: nil}}}, "annotation "+annotation)
 }
 
-// Reconcile gives a cluster to reconcile, unless it is gone, and settles the answer.
+// Reconcile calls reconcile with the requested cluster, unless it is gone, and
+// handles conflicts as Settled does.
 func Reconcile(ctx context.Context, c client.Reader, req ctrl.Request,
 	reconcile func(context.Context, *clusterv1.ManagedCluster) (ctrl.Result, error),
 ) (ctrl.Result, error) {
@@ -138,8 +111,8 @@ func Reconcile(ctx context.Context, c client.Reader, req ctrl.Request,
 	return Settled(reconcile(ctx, cluster))
 }
 
-// Settled turns a conflict into another look soon: that somebody else wrote
-// first is part of sharing an object and no error.
+// Settled turns a conflict into a retry after conflictDelay: several writers share
+// the object, so a conflict is expected and is not logged as an error.
 func Settled(result ctrl.Result, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
@@ -147,17 +120,28 @@ func Settled(result ctrl.Result, err error) (ctrl.Result, error) {
 	return result, err
 }
 
-// mergePatch names one list in one section of the cluster and the resource
-// version that the list was read at.
-func mergePatch(cluster *clusterv1.ManagedCluster, section string, content map[string]any) (client.Patch, error) {
-	body := map[string]map[string]any{section: content}
-	if body["metadata"] == nil {
-		body["metadata"] = map[string]any{}
+// patch is a merge patch, by section of the object.
+type patch map[string]map[string]any
+
+// send writes a patch, which fails with a conflict unless the cluster is still as
+// it was read.
+func send(ctx context.Context, c client.Client, owner client.FieldOwner, cluster *clusterv1.ManagedCluster, p patch, what string) error {
+	if p["metadata"] == nil {
+		p["metadata"] = map[string]any{}
 	}
-	body["metadata"]["resourceVersion"] = cluster.ResourceVersion
-	data, err := json.Marshal(body)
+	p["metadata"]["resourceVersion"] = cluster.ResourceVersion
+	data, err := json.Marshal(p)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return client.RawPatch(types.MergePatchType, data), nil
+	merge := client.RawPatch(types.MergePatchType, data)
+	if p["status"] != nil {
+		err = c.Status().Patch(ctx, cluster, merge, owner)
+	} else {
+		err = c.Patch(ctx, cluster, merge, owner)
+	}
+	if err != nil {
+		return fmt.Errorf("%s of managed cluster %s: %w", what, cluster.Name, err)
+	}
+	return nil
 }

@@ -3,9 +3,9 @@
 // conditions, finalizers and taints.
 //
 // Each of them is a list that has more than one writer, so a patch carries the
-// resource version that was read and names nothing but its list: a writer that
-// saw old data gets a conflict and looks again, and no entry of another is ever
-// lost or claimed. (Server-side apply would make the writer of one condition
-// the owner of whether the other's stays.) A patch that would change nothing is
-// not sent.
+// resource version that was read and only its list: a writer with stale data gets
+// a conflict and retries, and never removes or takes ownership of an entry of
+// another writer. (With server-side apply, one writer would own the list of
+// conditions.) A patch that would change nothing is not sent.
+// The package is tested in pkg/registration/hub.
 package clusterpatch

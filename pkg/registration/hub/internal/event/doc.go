@@ -1,6 +1,6 @@
-// Package event tells users of the hub what its controllers did to a cluster
-// or found about it. Events of a ManagedCluster are put into the cluster's
-// namespace, where the events of its agent are as well, unless
-// there is no such namespace yet: then they are in "default", where Kubernetes
-// keeps those of objects without a namespace.
+// Package event records events about ManagedClusters. They are in the cluster's
+// namespace, together with the events of its agent, or in "default" as long as
+// there is no such namespace: Kubernetes records events of objects without a
+// namespace there.
+// The package is tested in pkg/registration/hub.
 package event

@@ -10,21 +10,21 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 )
 
-// longest is a note that the API server takes.
+// longest is the maximum length of a note, below that of the API server.
 const longest = 1000
 
 // Recorder writes events of one controller.
 type Recorder struct {
-	// Events is where they go, see manager.GetEventRecorder.
+	// Events is the recorder of the manager.
 	Events events.EventRecorder
 }
 
-// Normal tells that something went as it should.
+// Normal records an expected operation.
 func (r Recorder) Normal(cluster *clusterv1.ManagedCluster, reason, action, note string) {
 	r.write(cluster, corev1.EventTypeNormal, reason, action, note)
 }
 
-// Warning tells of something that a user should know or do.
+// Warning records a problem that may need an action of the user.
 func (r Recorder) Warning(cluster *clusterv1.ManagedCluster, reason, action, note string) {
 	r.write(cluster, corev1.EventTypeWarning, reason, action, note)
 }

@@ -1,5 +1,6 @@
-// Package grace says how long the hub waits for a sign of life of a cluster
-// before it calls the cluster's state unknown.
+// Package grace computes how long the hub waits for a heartbeat of a cluster before
+// it sets the cluster's availability to unknown.
+// The package is tested with its users, packages lease and taint.
 package grace
 
 import (
@@ -9,9 +10,9 @@ import (
 )
 
 const (
-	// periods is how many lease durations may pass.
+	// periods is the number of lease durations in a grace period.
 	periods = 5
-	// defaultDuration stands for a lease duration of 0.
+	// defaultDuration is used for a lease duration of 0.
 	defaultDuration = 60 * time.Second
 )
 

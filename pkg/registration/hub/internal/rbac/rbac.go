@@ -18,8 +18,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Labels returns the labels of what belongs to a cluster, extra included; what
-// all clusters share belongs to the cluster "".
+// Labels returns the labels of the objects of a cluster, including extra. Objects
+// that all clusters share belong to the cluster "".
 func Labels(cluster string, extra map[string]string) map[string]string {
 	labels := maps.Clone(extra)
 	if labels == nil {
@@ -73,7 +73,7 @@ type Binding struct {
 	Subjects    []rbacv1.Subject
 }
 
-// EnsureClusterRole makes or repairs a ClusterRole.
+// EnsureClusterRole creates or repairs a ClusterRole.
 func EnsureClusterRole(ctx context.Context, c client.Client, owner client.FieldOwner, want Role) error {
 	var live rbacv1.ClusterRole
 	err := c.Get(ctx, client.ObjectKey{Name: want.Name}, &live)
@@ -93,8 +93,8 @@ func EnsureClusterRole(ctx context.Context, c client.Client, owner client.FieldO
 	return apply(ctx, c, owner, config, "cluster role "+want.Name)
 }
 
-// EnsureBinding makes or repairs a binding. What it binds to cannot be changed,
-// and one that is being deleted cannot be kept: either is replaced.
+// EnsureBinding creates or repairs a binding. It replaces a binding to another role,
+// because that field is immutable, and one that is being deleted.
 func EnsureBinding(ctx context.Context, c client.Client, owner client.FieldOwner, want Binding) error {
 	live, err := ReadBinding(ctx, c, want.Namespace, want.Name)
 	if err != nil {
@@ -112,15 +112,13 @@ func EnsureBinding(ctx context.Context, c client.Client, owner client.FieldOwner
 	return apply(ctx, c, owner, config(want), "binding "+want.Name)
 }
 
-// HasBinding reports whether reader has a binding that EnsureBinding would leave as
-// it is.
+// HasBinding reports whether reader has a binding that EnsureBinding would not change.
 func HasBinding(ctx context.Context, reader client.Reader, want Binding) (bool, error) {
 	live, err := ReadBinding(ctx, reader, want.Namespace, want.Name)
 	return live != nil && !live.replaced(want) && live.is(want), err
 }
 
-// DeleteBinding deletes a binding at once: a finalizer does not keep it. It is
-// looked up in what reader reads.
+// DeleteBinding deletes a binding that reader has, together with its finalizers.
 func DeleteBinding(ctx context.Context, c client.Client, reader client.Reader, owner client.FieldOwner, namespace, name string) error {
 	live, err := ReadBinding(ctx, reader, namespace, name)
 	if err != nil || live == nil {
@@ -134,7 +132,8 @@ func DeleteBinding(ctx context.Context, c client.Client, reader client.Reader, o
 	return remove(ctx, c, live.Object)
 }
 
-// RetireBinding deletes a binding that stays until its finalizers are removed.
+// RetireBinding deletes a binding that reader has; it stays until its finalizers are
+// removed.
 func RetireBinding(ctx context.Context, c client.Client, reader client.Reader, namespace, name string) error {
 	live, err := ReadBinding(ctx, reader, namespace, name)
 	if err != nil || live == nil {
@@ -143,7 +142,7 @@ func RetireBinding(ctx context.Context, c client.Client, reader client.Reader, n
 	return remove(ctx, c, live.Object)
 }
 
-// DeleteClusterRole deletes a ClusterRole, looked up in what reader reads.
+// DeleteClusterRole deletes a ClusterRole that reader has.
 func DeleteClusterRole(ctx context.Context, c client.Client, reader client.Reader, name string) error {
 	var live rbacv1.ClusterRole
 	if err := reader.Get(ctx, client.ObjectKey{Name: name}, &live); err != nil {
@@ -152,8 +151,8 @@ func DeleteClusterRole(ctx context.Context, c client.Client, reader client.Reade
 	return remove(ctx, c, &live)
 }
 
-// SetFinalizers replaces the finalizers of an object that was just read. An
-// object that is gone needs none.
+// SetFinalizers replaces the finalizers of an object that was just read, if it still
+// exists.
 func SetFinalizers(ctx context.Context, c client.Client, owner client.FieldOwner, object client.Object, finalizers []string) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": object.GetUID(), "resourceVersion": object.GetResourceVersion(), "finalizers": finalizers,
@@ -178,42 +177,42 @@ func remove(ctx context.Context, c client.Client, object client.Object) error {
 	return nil
 }
 
-// Live is what ClusterRoleBindings and RoleBindings have in common.
-type Live struct {
+// LiveBinding has the fields that ClusterRoleBindings and RoleBindings share.
+type LiveBinding struct {
 	Object   client.Object
 	Role     rbacv1.RoleRef
 	Subjects []rbacv1.Subject
 }
 
 // To reports whether the binding is to a ClusterRole.
-func (l *Live) To(role string) bool {
+func (l *LiveBinding) To(role string) bool {
 	return l.Role == rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
 }
 
-// replaced reports whether the binding cannot become the wanted one.
-func (l *Live) replaced(want Binding) bool {
+// replaced reports whether the binding cannot be updated to the wanted one.
+func (l *LiveBinding) replaced(want Binding) bool {
 	return l.Object.GetDeletionTimestamp() != nil || !l.To(want.Role)
 }
 
-// is reports whether the binding has all that is wanted of it.
-func (l *Live) is(want Binding) bool {
+// is reports whether the binding has all wanted fields.
+func (l *LiveBinding) is(want Binding) bool {
 	return HasLabels(l.Object, want.Labels) && includes(l.Object.GetAnnotations(), want.Annotations) &&
 		slices.Equal(l.Subjects, want.Subjects) && containsAll(l.Object.GetFinalizers(), want.Finalizers)
 }
 
 // ReadBinding returns nil when there is no such binding.
-func ReadBinding(ctx context.Context, reader client.Reader, namespace, name string) (*Live, error) {
-	var b Live
+func ReadBinding(ctx context.Context, reader client.Reader, namespace, name string) (*LiveBinding, error) {
+	var b LiveBinding
 	var err error
 	key := client.ObjectKey{Namespace: namespace, Name: name}
 	if namespace == "" {
 		var live rbacv1.ClusterRoleBinding
 		err = reader.Get(ctx, key, &live)
-		b = Live{Object: &live, Role: live.RoleRef, Subjects: live.Subjects}
+		b = LiveBinding{Object: &live, Role: live.RoleRef, Subjects: live.Subjects}
 	} else {
 		var live rbacv1.RoleBinding
 		err = reader.Get(ctx, key, &live)
-		b = Live{Object: &live, Role: live.RoleRef, Subjects: live.Subjects}
+		b = LiveBinding{Object: &live, Role: live.RoleRef, Subjects: live.Subjects}
 	}
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)

@@ -18,24 +18,24 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/rbac"
 )
 
-// Record says whom the bindings of a cluster are for.
+// Record is the recorded agent of a cluster.
 type Record struct {
 	// Agent is the name of the agent; empty when none is known.
 	Agent string
 	// Since is when the request of the agent was approved.
 	Since time.Time
-	// Group says that the bindings are for every agent of the cluster, as OCM
-	// makes them.
+	// Group is true if the bindings are for every agent of the cluster, as OCM
+	// creates them.
 	Group bool
 }
 
-// Known reports whether the bindings are for anybody.
+// Known reports whether the bindings have a subject.
 func (r Record) Known() bool { return r.Agent != "" || r.Group }
 
 // Names reports whether an agent may act for the cluster.
 func (r Record) Names(agent string) bool { return r.Group || agent != "" && agent == r.Agent }
 
-// Subjects are the subjects of the cluster's bindings.
+// Subjects returns the subjects of the cluster's bindings.
 func (r Record) Subjects(cluster string) []rbacv1.Subject {
 	switch {
 	case r.Group:
@@ -46,7 +46,7 @@ func (r Record) Subjects(cluster string) []rbacv1.Subject {
 	return nil
 }
 
-// Annotations are those of the cluster's bindings.
+// Annotations returns the annotations of the cluster's bindings.
 func (r Record) Annotations() map[string]string {
 	if r.Agent == "" {
 		return nil
@@ -57,7 +57,7 @@ func (r Record) Annotations() map[string]string {
 	}
 }
 
-// Of reads the record of a cluster. One binding that is left is enough.
+// Of reads the record of a cluster, from any of its bindings.
 func Of(ctx context.Context, reader client.Reader, cluster string) (Record, error) {
 	group := false
 	for _, key := range []struct{ namespace, name, role string }{
@@ -69,7 +69,7 @@ func Of(ctx context.Context, reader client.Reader, cluster string) (Record, erro
 		if err != nil {
 			return Record{}, err
 		}
-		// Whoever made a binding to another role need not have held this one.
+		// A user without the permissions of this role can create a binding to another.
 		if binding == nil || !binding.To(key.role) {
 			continue
 		}
@@ -86,12 +86,12 @@ func parse(cluster string, annotations map[string]string) (Record, bool) {
 	if _, _, ok := names.ParseAgentUser(names.AgentUser(cluster, agent)); !ok {
 		return Record{}, false
 	}
-	// An unreadable time is the zero one: whatever was approved comes later.
+	// An invalid time is the zero time, before every approval.
 	since, _ := time.Parse(time.RFC3339, annotations[names.AnnotationAcceptedAgentAt])
 	return Record{Agent: agent, Since: since}, true
 }
 
-// approval is a request that was approved.
+// approval is an approved request.
 type approval struct {
 	agent   string
 	at      time.Time
@@ -99,7 +99,7 @@ type approval struct {
 	object  *certificatesv1.CertificateSigningRequest
 }
 
-// Elect returns the record as it is to be after what was approved.
+// Elect returns the record that follows from the approved requests.
 func (r Record) Elect(cluster string, requests []certificatesv1.CertificateSigningRequest) Record {
 	introduces := introduction
 	if r.Group {
@@ -118,14 +118,14 @@ func (r Record) Elect(cluster string, requests []certificatesv1.CertificateSigni
 	return Record{Agent: last.agent, Since: last.at}
 }
 
-// introduction reports whether a request can make known an agent that was not
-// known before: no agent can introduce another, or itself.
+// introduction reports whether a request can introduce a new agent: the requester is
+// not an agent.
 func introduction(request csr.Request) bool {
 	_, _, byAgent := names.ParseAgentUser(request.Requester)
 	return !byAgent
 }
 
-// approvals are the approved requests for a cluster that introduce an agent.
+// approvals returns the approved requests for a cluster that introduce an agent.
 func approvals(cluster string, requests []certificatesv1.CertificateSigningRequest, introduces func(csr.Request) bool) []approval {
 	var found []approval
 	for i := range requests {
@@ -166,9 +166,8 @@ func Requests(ctx context.Context, reader client.Reader, cluster string) ([]cert
 	return list.Items, nil
 }
 
-// Forget deletes the approved requests that brought the record about, or came
-// before: they would be taken for the approval of the next cluster of the name.
-// What was approved since is that cluster's own.
+// Forget deletes the approved requests up to that of the record: they would count as
+// approval of the next cluster of the name. Later approvals belong to that cluster.
 func (r Record) Forget(ctx context.Context, c client.Client, reader client.Reader, cluster string) error {
 	if !r.Known() {
 		return nil

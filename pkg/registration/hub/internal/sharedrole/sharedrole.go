@@ -23,8 +23,7 @@ const Owner client.FieldOwner = "ocm.clusterrole"
 // Names are the names of the shared ClusterRoles.
 func Names() []string { return []string{names.ClusterRoleRegistration, names.ClusterRoleWork} }
 
-// Ensure makes or repairs the shared ClusterRoles. Nothing is written when they
-// are as they should be in what c reads.
+// Ensure creates or repairs the shared ClusterRoles.
 func Ensure(ctx context.Context, c client.Client, labels map[string]string) error {
 	for _, name := range Names() {
 		want := rbac.Role{Name: name, Labels: rbac.Labels("", labels), Rules: rules(name)}
@@ -66,8 +65,8 @@ func rules(name string) []rbacv1.PolicyRule {
 		rbac.Rule(addonv1beta1.GroupVersion.Group, "managedclusteraddons", "get", "list", "watch"),
 		rbac.Rule(addonv1beta1.GroupVersion.Group, "managedclusteraddons/status", "patch", "update"),
 		rbac.Rule(eventsv1.GroupName, "events", "create"),
-		// The issuer and the keys of the cluster's tokens, where its agent
-		// publishes them. To create by name is what server-side apply needs.
+		// The agent publishes the issuer and the keys of the cluster's tokens in
+		// this ConfigMap. Server-side apply needs "create" by name.
 		rbac.Named(rbac.Rule(corev1.GroupName, "configmaps", "get", "list", "watch", "create", "patch", "delete"), names.IssuerConfigMap),
 	}
 }

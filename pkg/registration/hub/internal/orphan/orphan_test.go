@@ -1,4 +1,4 @@
-package leftover_test
+package orphan_test
 
 import (
 	"context"
@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/leftover"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/orphan"
 )
 
-// TestListOfAKindThatWentAway is what a cluster meets that takes its leave from
-// a hub whose CRDs of add-ons and works are gone already.
+// TestListOfAKindThatWentAway detaches a cluster from a hub whose CRDs of add-ons and
+// ManifestWorks are gone.
 func TestListOfAKindThatWentAway(t *testing.T) {
 	t.Parallel()
 	resource := schema.GroupVersionResource{Group: "work.open-cluster-management.io", Version: "v1", Resource: "manifestworks"}
@@ -28,7 +28,7 @@ func TestListOfAKindThatWentAway(t *testing.T) {
 			return apierrors.NewGenericServerResponse(http.StatusNotFound, "get", resource.GroupResource(), "", "404 page not found", 0, true)
 		},
 	}).Build()
-	items, err := leftover.Hub{Client: c, Live: c}.List(t.Context(), resource, "c1")
+	items, err := orphan.Collector{Client: c, Live: c}.List(t.Context(), resource, "c1")
 	if err != nil || len(items) != 0 {
 		t.Errorf("got %v, %v", items, err)
 	}

@@ -19,16 +19,16 @@ import (
 type action int
 
 const (
-	// keep leaves it as it is until the agent has said more.
-	keep action = iota
+	// retain leaves the objects unchanged until the agent reports more.
+	retain action = iota
 	// build makes or repairs it.
 	build
 	// remove takes it away.
 	remove
 )
 
-// verdict is what is right for an add-on as it is.
-type verdict struct {
+// decision is what the controller does for an add-on.
+type decision struct {
 	action action
 	// account is the ServiceAccount to build for.
 	account string
@@ -37,36 +37,36 @@ type verdict struct {
 	condition *metav1.Condition
 }
 
-// judge decides. cluster is nil when the hub does not know it.
-func judge(addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster) verdict {
+// decide returns the decision for an add-on. cluster is nil if it does not exist.
+func decide(addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster) decision {
 	client := kubeClient(addOn)
 	switch {
 	case client == nil:
-		return verdict{action: remove}
+		return decision{action: remove}
 	case !accepted(cluster):
 		return unaccepted(addOn, client)
 	case client.Driver == "":
-		// The agent has not declared yet, or somebody set the registrations
-		// anew: it declares again in a moment.
-		return verdict{action: keep}
+		// The agent has not set the driver yet, or the registrations were reset: the
+		// agent sets it again.
+		return decision{action: retain}
 	case client.Driver == string(driver.CSR) && !certified(addOn):
 		// The add-on may still work with its token.
-		return verdict{action: keep}
+		return decision{action: retain}
 	case client.Driver != string(driver.Token):
-		return verdict{action: remove}
+		return decision{action: remove}
 	case addOn.DeletionTimestamp != nil && condition(addOn) == nil:
-		return verdict{action: keep} // What goes needs no identity that it never had.
+		return decision{action: retain} // What goes needs no identity that it never had.
 	}
-	return judgeSubject(addOn, client.Subject.User)
+	return decideSubject(addOn, client.Subject.User)
 }
 
-// unaccepted is the verdict on the add-on of a cluster that is not accepted,
-// whatever its agent wrote before: only who waits for tokens is told.
-func unaccepted(addOn *addonv1beta1.ManagedClusterAddOn, client *addonv1beta1.KubeClientConfig) verdict {
-	v := verdict{action: remove}
+// unaccepted is the decision for the add-on of a cluster that is not accepted. Only an
+// add-on that waits for tokens gets a condition.
+func unaccepted(addOn *addonv1beta1.ManagedClusterAddOn, client *addonv1beta1.KubeClientConfig) decision {
+	v := decision{action: remove}
 	if client.Driver == string(driver.Token) {
 		v.condition = notReady(names.ReasonClusterNotAccepted,
-			"The hub does not accept the cluster %s, so its add-ons have no identity: accept it", addOn.Namespace)
+			"The hub does not accept cluster %s, so its add-ons have no identity; accept the cluster", addOn.Namespace)
 	}
 	return v
 }
@@ -76,28 +76,27 @@ func certified(addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	return apimeta.IsStatusConditionTrue(addOn.Status.Conditions, names.ConditionCertificateRotated)
 }
 
-func judgeSubject(addOn *addonv1beta1.ManagedClusterAddOn, user string) verdict {
+func decideSubject(addOn *addonv1beta1.ManagedClusterAddOn, user string) decision {
 	namespace, account, ok := names.ParseServiceAccountUser(user)
 	if !ok {
 		// Another driver's subject, which the agent replaces with its second write.
-		return verdict{action: keep, condition: waiting(addOn)}
+		return decision{action: retain, condition: waiting(addOn)}
 	}
 	allowed := names.AddOnServiceAccounts(addOn.Namespace, addOn.Name)
 	if namespace != addOn.Namespace || !slices.Contains(allowed, account) {
-		return verdict{action: keep, condition: notReady(names.ReasonServiceAccountNotAllowed,
-			"The subject in status.registrations is %q, and an add-on's agent may only be one of %s: nothing was made for it; check the cluster's agent",
+		return decision{action: retain, condition: notReady(names.ReasonServiceAccountNotAllowed,
+			"The subject %q in status.registrations is not one of the allowed ServiceAccounts %s, so no token infrastructure was created; check the cluster's agent",
 			user, strings.Join(users(addOn.Namespace, allowed), ", "))}
 	}
-	return verdict{action: build, account: account}
+	return decision{action: build, account: account}
 }
 
-// waiting is the condition of an add-on that was judged before and now has no
-// ServiceAccount for a subject. One that never had a condition needs none: the
-// agent is about to write the subject.
+// waiting returns the condition of an add-on that no longer has a ServiceAccount as
+// subject. One without a condition needs none: the agent is about to set the subject.
 func waiting(addOn *addonv1beta1.ManagedClusterAddOn) *metav1.Condition {
 	for i := range addOn.Status.Conditions {
 		if addOn.Status.Conditions[i].Type == names.ConditionTokenInfrastructureReady {
-			return notReady(names.ReasonWaitingForSubject, "Waiting until the agent of cluster %s names the add-on's ServiceAccount in status.registrations", addOn.Namespace)
+			return notReady(names.ReasonWaitingForSubject, "Waiting for the agent of cluster %s to set the add-on's ServiceAccount in status.registrations", addOn.Namespace)
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package clusterrole
+package sharedrole
 
 import (
 	"context"
@@ -15,11 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/sharedrole"
 )
 
-// Reconciler keeps the shared ClusterRoles.
+// Reconciler creates and repairs the shared ClusterRoles, and deletes them with the
+// last ManagedCluster.
 type Reconciler struct {
 	// Client writes, and reads from the cache.
 	Client client.Client
@@ -44,14 +43,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	if len(clusters.Items) == 0 {
-		return ctrl.Result{}, sharedrole.Remove(ctx, r.Client)
+		return ctrl.Result{}, Remove(ctx, r.Client)
 	}
-	return ctrl.Result{}, sharedrole.Ensure(ctx, r.Client, r.Labels)
+	return ctrl.Result{}, Ensure(ctx, r.Client, r.Labels)
 }
 
-func shared(object client.Object) bool { return slices.Contains(sharedrole.Names(), object.GetName()) }
+func shared(object client.Object) bool { return slices.Contains(Names(), object.GetName()) }
 
-// one maps every event to the same request: there is one thing to look at.
+// one maps every event to the same request.
 func one() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: "shared"}}}

@@ -2,9 +2,6 @@ package addon
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -19,60 +16,59 @@ import (
 )
 
 const (
-	// requestTimeout ends a request that hangs.
+	// requestTimeout bounds a request.
 	requestTimeout = 15 * time.Second
-	// stepTimeout ends a driver's step, which may be several requests.
+	// stepTimeout bounds a driver's step, which may be several requests.
 	stepTimeout = 45 * time.Second
-	// recheck is when to take a step although nothing was seen to change.
+	// recheck is when to take a step without an event.
 	recheck = 5 * time.Minute
-	// longestNap is how long a wait for the renewal point may be: timers stand
-	// still while a machine is suspended.
-	longestNap = 24 * time.Hour
-	// untold is how long a wait that is no failure goes on before it is told:
-	// the hub's controllers seldom need as long.
-	untold = time.Second
-	// mostSteps is how many steps may follow each other at once.
+	// maxSleep bounds a wait for the renewal time: timers do not advance while a
+	// machine is suspended.
+	maxSleep = 24 * time.Hour
+	// pendingGrace is how long a step that waits without a failure is not reported: the
+	// hub's controllers usually need less.
+	pendingGrace = time.Second
+	// mostSteps bounds the steps that follow each other immediately.
 	mostSteps = 5
 )
 
-// failureReason is the reason of a failure that has no better name.
+// failureReason is the reason of a failure without a specific reason.
 const failureReason = "Failed"
 
 func backoff() credential.Backoff {
 	return credential.Backoff{First: time.Second, Most: 5 * time.Minute}
 }
 
-// state is how the credential of a registration stands.
+// state is the state of the credential of a registration.
 type state struct {
-	// validity is that of the stored credential; usable says that it is good.
+	// validity is that of the stored credential, usable whether it is valid.
 	validity credential.Validity
 	usable   bool
-	// waiting is why there is no new one although one is needed.
+	// waiting is why a needed credential is missing.
 	waiting driver.Waiting
-	// failing says that waiting is about a failure.
+	// failing is true if waiting describes a failure.
 	failing bool
-	// fresh says that the wait has just begun and may be over before anybody
-	// reads of it.
+	// fresh is true if the wait has just begun and may end at once.
 	fresh bool
 }
 
-// keep makes sure that the Secret of a registration holds a good credential, as
-// far as that is possible now, and says in it.state how it stands.
-func (r *Reconciler) keep(ctx context.Context, s *scope, it *item) error {
+// ensureCredential ensures that the Secret of a registration has a valid credential,
+// as far as that is possible now, and sets it.state.
+func (r *Reconciler) ensureCredential(ctx context.Context, s *scope, it *item) error {
 	if it.problem != nil {
 		it.state = state{failing: true, waiting: driver.Waiting{Reason: names.ReasonDriverUnavailable, Message: it.problem.Error()}}
-		return nil //nolint:nilerr // it is told in the add-on's condition
+		return nil //nolint:nilerr // reported in the add-on's condition
 	}
-	h, _, due := r.judge(s, it, s.secrets[it.secret])
+	h, _, due := r.evaluate(s, it, s.secrets[it.secret])
 	attempt := s.memory.attempt(it, s.now)
-	if due && !r.holds(s, it, attempt) {
-		// What is cached may be what was replaced just now.
+	if due && !r.mustWait(s, it, attempt) {
+		// The cache may still have the Secret that was just replaced.
 		live, err := r.secrets.live(ctx, it.secret)
 		if err != nil {
 			return err
 		}
 		var need credential.Need
-		h, need, due = r.judge(s, it, live)
+		h, need, due = r.evaluate(s, it, live)
 		if yields, err := r.yields(ctx, s, it, h, need); yields || err != nil {
 			return err
 		}
@@ -85,40 +81,41 @@ func (r *Reconciler) keep(ctx context.Context, s *scope, it *item) error {
 	if due {
 		it.state.waiting, it.state.failing = attempt.state.waiting, attempt.state.failing
 		s.after(attempt.until.Sub(s.now))
-		s.freshen(it, attempt)
+		s.setFresh(it, attempt)
 		return nil
 	}
-	return r.rest(ctx, s, it, h)
+	return r.requeueAtRenewal(ctx, s, it, h)
 }
 
-// rest is what is done for a registration whose credential is good.
-func (r *Reconciler) rest(ctx context.Context, s *scope, it *item, h held) error {
+// requeueAtRenewal repairs the Secret of a valid credential, and requeues the add-on
+// when the credential is due for renewal.
+func (r *Reconciler) requeueAtRenewal(ctx context.Context, s *scope, it *item, h stored) error {
 	delete(s.memory.attempts, it.secret.Name)
-	if err := r.tend(ctx, it, h); err != nil {
+	if err := r.ensureSecret(ctx, it, h); err != nil {
 		return err
 	}
 	if err := r.dropPending(ctx, s, it); err != nil {
 		return err
 	}
-	r.config.Metrics.holds(s.addOn.Name, it, h.facts.Validity, h.obtained)
+	r.config.Metrics.setCredential(s.addOn.Name, it, h.facts.Validity, h.obtained)
 	if !h.facts.Validity.Unlimited {
-		s.after(min(h.facts.RenewAt.Sub(s.now), longestNap))
+		s.after(min(h.facts.RenewAt.Sub(s.now), maxSleep))
 	}
 	if h.rotateAt.After(s.now) {
-		s.after(min(h.rotateAt.Sub(s.now), longestNap))
+		s.after(min(h.rotateAt.Sub(s.now), maxSleep))
 	}
 	return nil
 }
 
-// freshen finds out whether a wait has just begun.
-func (s *scope) freshen(it *item, a *attempt) {
-	if told := a.since.Add(untold); !it.state.failing && told.After(s.now) {
+// setFresh sets whether a wait has just begun.
+func (s *scope) setFresh(it *item, a *attempt) {
+	if reportAt := a.since.Add(pendingGrace); !it.state.failing && reportAt.After(s.now) {
 		it.state.fresh = true
-		s.after(told.Sub(s.now))
+		s.after(reportAt.Sub(s.now))
 	}
 }
 
-// attempt returns what is known about obtaining the credential of it.
+// attempt returns the current attempt to obtain the credential of it.
 func (m *addOnMemory) attempt(it *item, now time.Time) *attempt {
 	known, ok := m.attempts[it.secret.Name]
 	if !ok {
@@ -128,30 +125,24 @@ func (m *addOnMemory) attempt(it *item, now time.Time) *attempt {
 	return known
 }
 
-// cause is what a step of a registration depends on beside time: what the hub
-// says in the add-on. Its agent's own conditions are no part of it.
+// cause returns a digest of the fields of the add-on that a step of a registration
+// depends on. The agent's own conditions are not among them.
 func cause(s *scope, it *item) string {
-	infrastructure := apimeta.FindStatusCondition(s.addOn.Status.Conditions, names.ConditionTokenInfrastructureReady)
-	said := ""
-	if infrastructure != nil {
-		said = string(infrastructure.Status) + infrastructure.Message
+	ready := ""
+	if c := apimeta.FindStatusCondition(s.addOn.Status.Conditions, names.ConditionTokenInfrastructureReady); c != nil {
+		ready = string(c.Status) + c.Message
 	}
-	data, err := json.Marshal([]any{
-		s.addOn.UID, it.secret, s.addOn.Status.Registrations[it.index], said, s.addOn.Annotations[names.AnnotationRotate],
+	return digest([]any{
+		s.addOn.UID, it.secret, s.addOn.Status.Registrations[it.index], ready, s.addOn.Annotations[names.AnnotationRotate],
 	})
-	if err != nil {
-		return said // Strings and structures of strings can be encoded.
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }
 
-// holds reports whether the next step has to wait.
-func (r *Reconciler) holds(s *scope, it *item, a *attempt) bool {
+// mustWait reports whether the next step has to wait.
+func (r *Reconciler) mustWait(s *scope, it *item, a *attempt) bool {
 	if it.declared {
-		// Nothing is obtained for a subject that the hub does not know yet.
+		// A credential is requested only for a subject that the hub has seen.
 		a.state = state{waiting: driver.Waiting{Reason: names.ReasonAddOnDeclared, Message: fmt.Sprintf(
-			"waiting for the hub to see the %s registration that this cluster declared", it.label())}}
+			"waiting for the hub to observe the %s registration in the add-on's status", it.label())}}
 		a.until = s.now.Add(recheck)
 		a.cause = ""
 		return true
@@ -160,7 +151,7 @@ func (r *Reconciler) holds(s *scope, it *item, a *attempt) bool {
 }
 
 // obtain takes the driver's steps until one has to wait, and sets it.state.
-func (r *Reconciler) obtain(ctx context.Context, s *scope, it *item, h held, need credential.Need) {
+func (r *Reconciler) obtain(ctx context.Context, s *scope, it *item, h stored, need credential.Need) {
 	a := s.memory.attempt(it, s.now)
 	if because := cause(s, it); a.cause != because {
 		a.cause, a.failures, a.warned = because, 0, ""
@@ -170,22 +161,22 @@ func (r *Reconciler) obtain(ctx context.Context, s *scope, it *item, h held, nee
 	it.state = state{validity: h.facts.Validity, usable: r.usable(s, h)}
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		it.state.waiting = driver.Waiting{Reason: names.ReasonSecretTaken, Message: "another agent of this cluster stores credentials as well: " + err.Error()}
+		it.state.waiting = driver.Waiting{Reason: names.ReasonSecretTaken, Message: "another agent of this cluster writes the same Secret: " + err.Error()}
 		a.until = r.config.Clock.Now().Add(firstRetry)
 	case err != nil:
 		a.failures++
 		it.state.waiting = driver.Waiting{Reason: failureReason, Message: err.Error()}
 		it.state.failing = true
 		a.until = r.config.Clock.Now().Add(r.delay(s, a, err))
-		r.config.Metrics.failed(s.addOn.Name, it, reasonOf(err))
+		r.config.Metrics.count(s.addOn.Name, it, resultFailure, reasonOf(err))
 	case step.Issued != nil:
 		it.state = state{validity: step.Issued.Validity, usable: true}
 		delete(s.memory.attempts, it.secret.Name)
-		r.config.Metrics.renewed(s.addOn.Name, it, string(need.Reason))
+		r.config.Metrics.count(s.addOn.Name, it, resultSuccess, string(need.Reason))
 		if lost(need) {
-			s.memory.say([]string{lossOf(it)}, s.now)
+			s.memory.record([]string{lossOf(it)}, s.now)
 		}
-		s.after(time.Millisecond) // To sleep until the renewal point of what is stored.
+		s.after(time.Millisecond) // To compute the renewal time from the stored credential.
 		return
 	default:
 		it.state.waiting, it.state.failing = step.Waiting, step.Failing
@@ -196,24 +187,24 @@ func (r *Reconciler) obtain(ctx context.Context, s *scope, it *item, h held, nee
 		}
 		a.until = r.config.Clock.Now().Add(wait)
 		if step.Failing {
-			r.config.Metrics.failed(s.addOn.Name, it, step.Waiting.Reason)
+			r.config.Metrics.count(s.addOn.Name, it, resultFailure, step.Waiting.Reason)
 		}
 	}
 	a.state = it.state
 	s.after(a.until.Sub(s.now))
-	s.freshen(it, a)
+	s.setFresh(it, a)
 	r.warn(s, it, a)
 }
 
-// warn records an event about a failure when it is new.
+// warn records an event about a new failure.
 func (r *Reconciler) warn(s *scope, it *item, a *attempt) {
 	if it.state.failing && a.warned != it.state.waiting.Reason {
 		a.warned = it.state.waiting.Reason
-		r.tell.warning(s.addOn, it, it.state.waiting)
+		r.events.warning(s.addOn, it, it.state.waiting)
 	}
 }
 
-// delay is the wait after a failure, as long as the server asks for or longer.
+// delay returns the wait after a failure, at least as long as the server requests.
 func (r *Reconciler) delay(s *scope, a *attempt, err error) time.Duration {
 	delay := backoff().Delay(a.failures, string(s.addOn.UID)+s.addOn.Name)
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
@@ -222,9 +213,9 @@ func (r *Reconciler) delay(s *scope, a *attempt, err error) time.Duration {
 	return delay
 }
 
-// steps takes steps while they lead on, storing what each leaves pending, and
-// stores the credential.
-func (r *Reconciler) steps(ctx context.Context, s *scope, it *item, h held, need credential.Need) (driver.Step, error) {
+// steps takes steps until one waits, stores the pending data of each, and stores the
+// issued credential.
+func (r *Reconciler) steps(ctx context.Context, s *scope, it *item, h stored, need credential.Need) (driver.Step, error) {
 	if missing, err := r.namespaceMissing(ctx, s.namespace); err != nil || missing.Waiting.Reason != "" {
 		return missing, err
 	}
@@ -239,7 +230,8 @@ func (r *Reconciler) steps(ctx context.Context, s *scope, it *item, h held, need
 			if !stale(step.Issued, h) {
 				return step, r.store(ctx, s, it, h, step.Issued, need)
 			}
-			// It was stored, and a crash kept the request from being forgotten.
+			// It was stored before, by a process that crashed before it deleted the
+			// pending data.
 			if err := r.dropPending(ctx, s, it); err != nil {
 				return step, err
 			}
@@ -263,9 +255,9 @@ func (r *Reconciler) step(ctx context.Context, it *item, pending driver.Data) (d
 	return it.driver.Obtain(ctx, r.config.Live, pending)
 }
 
-// stale reports whether what was issued is what is stored already, and needed
-// to be replaced.
-func stale(issued *driver.Issued, h held) bool {
+// stale reports whether the issued credential is the stored one that needs to be
+// replaced.
+func stale(issued *driver.Issued, h stored) bool {
 	if len(issued.Data) == 0 || h.facts.Problem != nil {
 		return false
 	}
@@ -277,10 +269,10 @@ func stale(issued *driver.Issued, h held) bool {
 	return true
 }
 
-// reasonOf is a word for a failure that tells kinds of failures apart.
+// reasonOf returns the reason of a failure for metrics.
 func reasonOf(err error) string {
-	if refused, ok := errors.AsType[*driver.RequestError](err); ok {
-		return refused.Reason
+	if rejected, ok := errors.AsType[*driver.RequestError](err); ok {
+		return rejected.Reason
 	}
 	if reason := apierrors.ReasonForError(err); reason != "" {
 		return string(reason)

@@ -1,4 +1,4 @@
-package leftover
+package orphan
 
 import (
 	"context"
@@ -20,8 +20,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/rbac"
 )
 
-// ManifestWorks is the resource whose objects the work agent has to clean up
-// on the managed cluster before they may go.
+// ManifestWorks is the resource whose objects the work agent cleans up on the
+// managed cluster before they are removed.
 func ManifestWorks() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "work.open-cluster-management.io", Version: "v1", Resource: "manifestworks"}
 }
@@ -31,8 +31,8 @@ func AddOns() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "addon.open-cluster-management.io", Version: "v1beta1", Resource: "managedclusteraddons"}
 }
 
-// Hub reads and removes leftovers on the hub.
-type Hub struct {
+// Collector lists and removes objects on the hub.
+type Collector struct {
 	// Client writes.
 	Client client.Client
 	// Live reads from the API server, not from a cache.
@@ -41,9 +41,9 @@ type Hub struct {
 	Owner client.FieldOwner
 }
 
-// List returns what is left of a resource in a namespace.
-func (h Hub) List(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]metav1.PartialObjectMetadata, error) {
-	kind, err := h.Client.RESTMapper().KindFor(resource)
+// List returns the objects of a resource in a namespace.
+func (c Collector) List(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]metav1.PartialObjectMetadata, error) {
+	kind, err := c.Client.RESTMapper().KindFor(resource)
 	if apimeta.IsNoMatchError(err) {
 		return nil, nil
 	} else if err != nil {
@@ -51,9 +51,9 @@ func (h Hub) List(ctx context.Context, resource schema.GroupVersionResource, nam
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := h.Live.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		// The kind may have gone since the mapper saw it: a hub that is being
-		// taken down loses these CRDs before its clusters.
+	if err := c.Live.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		// The mapper may know a kind that is gone: a hub that is being removed loses
+		// these CRDs before its clusters.
 		if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			return nil, nil
 		}
@@ -65,59 +65,59 @@ func (h Hub) List(ctx context.Context, resource schema.GroupVersionResource, nam
 	return list.Items, nil
 }
 
-// DeleteFirst deletes those of items whose turn it is: all with the lowest
-// priority. What is being deleted already is not deleted again.
-func (h Hub) DeleteFirst(ctx context.Context, items []metav1.PartialObjectMetadata) error {
+// DeleteFirst deletes the items with the lowest priority that are not being deleted
+// yet.
+func (c Collector) DeleteFirst(ctx context.Context, items []metav1.PartialObjectMetadata) error {
 	if len(items) == 0 {
 		return nil
 	}
-	turn := priority(&items[0])
+	first := priority(&items[0])
 	for i := range items {
-		turn = min(turn, priority(&items[i]))
+		first = min(first, priority(&items[i]))
 	}
 	var errs []error
 	for i := range items {
-		if priority(&items[i]) == turn {
-			errs = append(errs, h.delete(ctx, &items[i]))
+		if priority(&items[i]) == first {
+			errs = append(errs, c.delete(ctx, &items[i]))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// GiveUp deletes all items, because no agent is left for which an order would
-// matter, strips every finalizer that waits for an agent, and returns the names
-// of those that it let go.
-func (h Hub) GiveUp(ctx context.Context, resource schema.GroupVersionResource, namespace string) (released []string, err error) {
-	items, err := h.List(ctx, resource, namespace)
+// Release deletes all objects of a resource, in any order because there is no agent,
+// removes the finalizers that wait for an agent, and returns the names of the objects
+// that had one.
+func (c Collector) Release(ctx context.Context, resource schema.GroupVersionResource, namespace string) (released []string, err error) {
+	items, err := c.List(ctx, resource, namespace)
 	if err != nil {
 		return nil, err
 	}
 	for i := range items {
-		if err := h.delete(ctx, &items[i]); err != nil {
+		if err := c.delete(ctx, &items[i]); err != nil {
 			return nil, err
 		}
 	}
-	if items, err = h.List(ctx, resource, namespace); err != nil { // With the versions after deletion.
+	if items, err = c.List(ctx, resource, namespace); err != nil { // With the versions after deletion.
 		return nil, err
 	}
-	return h.release(ctx, items)
+	return c.release(ctx, items)
 }
 
-func (h Hub) delete(ctx context.Context, item *metav1.PartialObjectMetadata) error {
+func (c Collector) delete(ctx context.Context, item *metav1.PartialObjectMetadata) error {
 	if item.DeletionTimestamp != nil {
 		return nil
 	}
-	return client.IgnoreNotFound(h.Client.Delete(ctx, item, client.Preconditions{UID: &item.UID}))
+	return client.IgnoreNotFound(c.Client.Delete(ctx, item, client.Preconditions{UID: &item.UID}))
 }
 
-func (h Hub) release(ctx context.Context, items []metav1.PartialObjectMetadata) (released []string, err error) {
+func (c Collector) release(ctx context.Context, items []metav1.PartialObjectMetadata) (released []string, err error) {
 	for i := range items {
 		item := &items[i]
 		if item.DeletionTimestamp == nil || !slices.ContainsFunc(item.Finalizers, waitsForAgent) {
 			continue
 		}
-		kept := slices.DeleteFunc(slices.Clone(item.Finalizers), waitsForAgent)
-		if err := rbac.SetFinalizers(ctx, h.Client, h.Owner, item, kept); err != nil {
+		remaining := slices.DeleteFunc(slices.Clone(item.Finalizers), waitsForAgent)
+		if err := rbac.SetFinalizers(ctx, c.Client, c.Owner, item, remaining); err != nil {
 			return released, err
 		}
 		released = append(released, item.Name)
@@ -126,8 +126,8 @@ func (h Hub) release(ctx context.Context, items []metav1.PartialObjectMetadata) 
 	return released, nil
 }
 
-// waitsForAgent reports whether a finalizer is removed only by, or after work
-// of, the agent on the managed cluster.
+// waitsForAgent reports whether the removal of a finalizer depends on the agent on
+// the managed cluster.
 func waitsForAgent(finalizer string) bool {
 	switch finalizer {
 	case names.FinalizerManifestWork,
@@ -142,8 +142,7 @@ func waitsForAgent(finalizer string) bool {
 	return false
 }
 
-// Deletion order of objects without, or without a valid, priority: before all
-// that have one, 0 to 100.
+// Objects without a valid priority are deleted before those with one, 0 to 100.
 const (
 	priorityNone    = -2
 	priorityInvalid = -1
@@ -162,26 +161,26 @@ func priority(object client.Object) int {
 	return p
 }
 
-// Released reports whether no agent is left that could clean up after a cluster
-// that is being deleted: an administrator declared it gone, or the cluster left
-// by itself and was not accepted since.
+// Released reports whether a cluster that is being deleted has no agent that could
+// clean up: an administrator declared it gone, or the cluster detached itself and was
+// not accepted since.
 func Released(cluster *clusterv1.ManagedCluster) bool {
 	left := cluster.Annotations[names.AnnotationLeft] == "true" && !cluster.Spec.HubAcceptsClient
 	return cluster.DeletionTimestamp != nil && (left || cluster.Annotations[names.AnnotationForceDetach] == "true")
 }
 
-// ReasonForced is the reason of the event that tells what a forced detach left
-// on the managed cluster.
+// ReasonForced is the reason of the event that reports which resources a forced
+// detach left on the managed cluster.
 const ReasonForced = "ForcedDetach"
 
 // ActionForced is the action of that event. It differs by resource, because
-// events that are alike in everything but their sentence are counted as one.
+// Kubernetes counts events that differ only in their note as one.
 func ActionForced(resource schema.GroupVersionResource) string {
 	return "Release." + resource.Resource
 }
 
-// MessageForced is the sentence of that event.
+// MessageForced is the note of that event.
 func MessageForced(resource schema.GroupVersionResource, released []string) string {
-	return fmt.Sprintf("Gave up %d %s without the agent, so what they made stays on the managed cluster: %s",
+	return fmt.Sprintf("Released %d %s without the agent; the resources that they created remain on the managed cluster: %s",
 		len(released), resource.Resource, strings.Join(released, ", "))
 }

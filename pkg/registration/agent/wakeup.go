@@ -8,28 +8,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// bell tells one listener that something may have changed. Rings that nobody
-// has heard yet are one ring.
-type bell chan struct{}
+// wakeup signals a change to one receiver. Signals that were not received yet are
+// merged.
+type wakeup chan struct{}
 
-func newBell() bell { return make(bell, 1) }
+func newWakeup() wakeup { return make(wakeup, 1) }
 
-func (b bell) ring() {
+func (w wakeup) signal() {
 	select {
-	case b <- struct{}{}:
+	case w <- struct{}{}:
 	default:
 	}
 }
 
-// source makes a controller reconcile req when the bell rings.
-func (b bell) source(req reconcile.Request) source.Source {
+// source returns a source that requests req for each signal.
+func (w wakeup) source(req reconcile.Request) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		go func() { // Ends with the controller's context.
 			for {
 				select {
 				case <-ctx.Done():
 					return
-				case <-b:
+				case <-w:
 					queue.Add(req)
 				}
 			}

@@ -9,28 +9,28 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/aws"
 )
 
-// somebody is an administrator of the hub's account.
-type somebody struct {
+// otherUser is an administrator of the hub's account.
+type otherUser struct {
 	hub string
 	eks *eks.Client
 	iam *iam.Client
 }
 
-func (e *env) client(t *testing.T) somebody {
+func (e *env) client(t *testing.T) otherUser {
 	t.Helper()
 	config := e.awsConfig(t, e.cloud.AddAdmin(t, "aws", hubAccount))
 	config.Region = hubRegion
-	return somebody{e.hub.Name, eks.NewFromConfig(config), iam.NewFromConfig(config)}
+	return otherUser{e.hub.Name, eks.NewFromConfig(config), iam.NewFromConfig(config)}
 }
 
-func (s somebody) deleteEntry(t *testing.T, role string) {
+func (s otherUser) deleteEntry(t *testing.T, role string) {
 	t.Helper()
 	if _, err := s.eks.DeleteAccessEntry(t.Context(), &eks.DeleteAccessEntryInput{ClusterName: &s.hub, PrincipalArn: &role}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (s somebody) updateEntry(t *testing.T, entry *aws.AccessEntry) {
+func (s otherUser) updateEntry(t *testing.T, entry *aws.AccessEntry) {
 	t.Helper()
 	in := &eks.UpdateAccessEntryInput{ClusterName: &s.hub, PrincipalArn: &entry.PrincipalARN, Username: &entry.Username, KubernetesGroups: entry.Groups}
 	if _, err := s.eks.UpdateAccessEntry(t.Context(), in); err != nil {

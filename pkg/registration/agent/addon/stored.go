@@ -3,7 +3,6 @@ package addon
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,27 +18,27 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// rotation is why a credential is replaced that could go on being used.
+// rotation is the reason for the replacement of a valid credential.
 const rotation credential.Reason = "RotationRequested"
 
-// rotateTolerance is how far the clock of whoever asked for a rotation may be
-// from ours, either way. A later time is waited for.
+// rotateTolerance is the tolerated difference between the clock of the requester of a
+// rotation and the agent's. A later time is a rotation in the future.
 const rotateTolerance = 10 * time.Minute
 
-// held is the credential in a Secret.
-type held struct {
+// stored is the credential in a Secret.
+type stored struct {
 	secret *corev1.Secret
 	data   driver.Data
 	facts  credential.Facts
-	// obtained is when it was obtained, as far as that is known.
+	// obtained is when it was obtained, if known.
 	obtained time.Time
-	// rotateAt is when it is to be replaced because somebody asked for that.
+	// rotateAt is when a requested rotation is due.
 	rotateAt time.Time
 }
 
-// judge looks at what a Secret holds and says whether a new credential is needed.
-func (r *Reconciler) judge(s *scope, it *item, secret *corev1.Secret) (held, credential.Need, bool) {
-	h := held{secret: secret}
+// evaluate inspects a Secret and returns whether a new credential is needed.
+func (r *Reconciler) evaluate(s *scope, it *item, secret *corev1.Secret) (stored, credential.Need, bool) {
+	h := stored{secret: secret}
 	if secret != nil {
 		h.data = secret.Data
 	}
@@ -49,36 +48,36 @@ func (r *Reconciler) judge(s *scope, it *item, secret *corev1.Secret) (held, cre
 		h.facts.RenewAt = credential.RenewObtained(h.facts.Validity, it.driver.Renewal(), string(s.addOn.UID)+"/"+it.secret.Name, h.obtained)
 		h.rotateAt = rotateAt(s, h)
 	}
-	if need, due := credential.Due().Judge(h.facts, s.now); due {
+	if need, due := credential.Due().Evaluate(h.facts, s.now); due {
 		return h, need, true
 	}
 	if !h.rotateAt.IsZero() && !h.rotateAt.After(s.now.Add(rotateTolerance)) {
-		return h, credential.Need{Reason: rotation, Message: "a credential issued before " + stamp(h.rotateAt) + " is to be replaced"}, true
+		return h, credential.Need{Reason: rotation, Message: "a rotation of credentials issued before " + timestamp(h.rotateAt) + " was requested"}, true
 	}
 	return h, credential.Need{}, false
 }
 
-// usable reports whether the credential can be used until a new one is there.
-func (r *Reconciler) usable(s *scope, h held) bool {
-	_, unusable := credential.Unusable().Judge(h.facts, s.now)
+// usable reports whether the credential can be used until it is replaced.
+func (r *Reconciler) usable(s *scope, h stored) bool {
+	_, unusable := credential.Unusable().Evaluate(h.facts, s.now)
 	return !unusable
 }
 
-// obtained is when a credential was obtained: as it was noted, if that can be,
-// else when its life began.
+// obtained returns when a credential was obtained: the recorded time if it is
+// plausible, otherwise the begin of its validity.
 func obtained(secret *corev1.Secret, v credential.Validity) time.Time {
-	noted, err := time.Parse(time.RFC3339, secret.Annotations[names.AnnotationCredentialObtained])
-	if err != nil || noted.Before(v.NotBefore.Add(-time.Second)) || !v.Unlimited && noted.After(v.NotAfter) {
+	recorded, err := time.Parse(time.RFC3339, secret.Annotations[names.AnnotationCredentialObtained])
+	if err != nil || recorded.Before(v.NotBefore.Add(-time.Second)) || !v.Unlimited && recorded.After(v.NotAfter) {
 		return v.NotBefore
 	}
-	return noted
+	return recorded
 }
 
-// rotateAt is the time that the add-on's annotation gives, zero if it asks for
-// nothing of this credential. The value that a credential answers is noted with
-// it, so that one request is answered once. A credential without that note that
-// seems a little newer than the request may be older: clocks differ.
-func rotateAt(s *scope, h held) time.Time {
+// rotateAt returns the time in the add-on's annotation, zero if it does not apply to
+// this credential. The Secret records the value that it was rotated for, so that one
+// request causes one rotation. A credential without this record that is slightly newer
+// than the request is rotated too, because clocks differ.
+func rotateAt(s *scope, h stored) time.Time {
 	value := s.addOn.Annotations[names.AnnotationRotate]
 	at, err := time.Parse(time.RFC3339, value)
 	if err != nil || h.secret.Annotations[names.AnnotationCredentialRotation] == value || h.obtained.After(at.Add(rotateTolerance)) {
@@ -87,11 +86,11 @@ func rotateAt(s *scope, h held) time.Time {
 	return at
 }
 
-// tend repairs what surrounds a good credential in its Secret: the kubeconfig,
-// the cluster's name and the agent's mark.
-func (r *Reconciler) tend(ctx context.Context, it *item, h held) error {
+// ensureSecret repairs the Secret of a valid credential: the kubeconfig, the cluster's
+// name and the agent's label.
+func (r *Reconciler) ensureSecret(ctx context.Context, it *item, h stored) error {
 	data := maps.Clone(h.data)
-	if err := r.surround(it, data); err != nil {
+	if err := r.addKubeconfig(it, data); err != nil {
 		return err
 	}
 	if maps.EqualFunc(data, h.data, bytes.Equal) && r.secrets.marked(h.secret) {
@@ -100,8 +99,8 @@ func (r *Reconciler) tend(ctx context.Context, it *item, h held) error {
 	return r.secrets.replace(ctx, h.secret, it, data, nil)
 }
 
-// surround adds to a credential what its Secret has beside it.
-func (r *Reconciler) surround(it *item, data driver.Data) error {
+// addKubeconfig adds the cluster's name and the kubeconfig to a credential.
+func (r *Reconciler) addKubeconfig(it *item, data driver.Data) error {
 	data[names.KeyClusterName] = []byte(r.config.Cluster)
 	if it.signer != "" {
 		return nil
@@ -114,16 +113,15 @@ func (r *Reconciler) surround(it *item, data driver.Data) error {
 	return nil
 }
 
-// store replaces what the Secret holds by an issued credential, in one write,
-// and only then forgets the request.
-func (r *Reconciler) store(ctx context.Context, s *scope, it *item, h held, issued *driver.Issued, need credential.Need) error {
+// store writes an issued credential to the Secret, and then deletes the pending data.
+func (r *Reconciler) store(ctx context.Context, s *scope, it *item, h stored, issued *driver.Issued, need credential.Need) error {
 	data := maps.Clone(issued.Data)
-	if err := r.surround(it, data); err != nil {
+	if err := r.addKubeconfig(it, data); err != nil {
 		return err
 	}
 	notes := map[string]string{
 		names.AnnotationCredentialAddOn:    s.addOn.Name,
-		names.AnnotationCredentialObtained: stamp(r.config.Clock.Now()),
+		names.AnnotationCredentialObtained: timestamp(r.config.Clock.Now()),
 	}
 	if value := s.addOn.Annotations[names.AnnotationRotate]; value != "" {
 		notes[names.AnnotationCredentialRotation] = value
@@ -134,29 +132,29 @@ func (r *Reconciler) store(ctx context.Context, s *scope, it *item, h held, issu
 		}
 		return err
 	}
-	r.tell.renewed(it, issued, need)
+	r.events.renewed(it, issued, need)
 	return r.dropPending(ctx, s, it)
 }
 
-// namespaceMissing is what to wait for while there is no install namespace:
-// the add-on's own manifests bring it.
+// namespaceMissing returns the step that waits for the install namespace, which the
+// add-on's manifests create.
 func (r *Reconciler) namespaceMissing(ctx context.Context, name string) (driver.Step, error) {
 	if r.memory.namespaceSeen(name) {
 		return driver.Step{}, nil
 	}
-	there, err := r.namespaceExists(ctx, name)
+	exists, err := r.namespaceExists(ctx, name)
 	if err != nil {
 		return driver.Step{}, err
 	}
-	if !there {
+	if !exists {
 		return driver.Step{After: namespaceRecheck, Waiting: driver.Waiting{Reason: names.ReasonInstallNamespaceMissing, Message: fmt.Sprintf(
-			"waiting for namespace %s on the managed cluster, where the add-on's agent is to be installed", name)}}, nil
+			"waiting for the install namespace %s on the managed cluster", name)}}, nil
 	}
 	r.memory.sawNamespace(name)
 	return driver.Step{}, nil
 }
 
-// namespaceExists reports whether a namespace is there to stay.
+// namespaceExists reports whether a namespace exists and is not being deleted.
 func (r *Reconciler) namespaceExists(ctx context.Context, name string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -171,18 +169,15 @@ func (r *Reconciler) namespaceExists(ctx context.Context, name string) (bool, er
 	return namespace.DeletionTimestamp.IsZero(), nil
 }
 
-// namespaceRecheck is how often a missing namespace is looked for.
+// namespaceRecheck is how often a missing namespace is read again.
 const namespaceRecheck = 10 * time.Second
 
-// errReserved says that an add-on's Secret would be one that is not for add-ons.
-var errReserved = errors.New("the Secret is not one for add-ons")
-
-// mayKeep reports why no credential can be kept in a Secret.
-func (r *Reconciler) mayKeep(key client.ObjectKey) error {
+// validateSecret returns why no credential can be stored in a Secret.
+func (r *Reconciler) validateSecret(key client.ObjectKey) error {
 	if key.Namespace == r.config.Namespace && slices.Contains(r.config.Reserved, key.Name) {
-		return fmt.Errorf("%w: Secret %s in namespace %s is the agent's own; install the add-on in another namespace", errReserved, key.Name, key.Namespace)
+		return fmt.Errorf("the Secret %s in namespace %s is reserved for the agent; install the add-on in another namespace", key.Name, key.Namespace)
 	}
 	return nil
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

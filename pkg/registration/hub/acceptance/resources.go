@@ -22,63 +22,56 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/rbac"
 )
 
-// usable reports why a cluster of this name cannot be accepted. Admission
-// refuses such names as well; here it is made sure that no agent is given
-// rights in a namespace that is not meant for a cluster.
-func usable(name string) error {
+// validateName returns why a cluster of this name cannot be accepted. Admission
+// rejects such names as well; this check does not depend on it, because an agent
+// with access to a system namespace could take over the hub.
+func validateName(name string) error {
 	if err := names.ValidateClusterName(name); err != nil {
 		return err
 	}
 	kubernetes := []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
 	if slices.Contains(kubernetes, name) || strings.HasPrefix(name, names.OperatorNamespace) {
-		return fmt.Errorf("%w %q: the namespace of that name is not a cluster's", names.ErrClusterName, name)
+		return fmt.Errorf("%w %q: the name is reserved for a system namespace", names.ErrClusterName, name)
 	}
 	return nil
 }
 
-// ensureFinalizers holds the cluster until everything made for it is gone: by
-// this controller and, when that is on, by garbage collection.
+// ensureFinalizers adds the finalizers of this controller and, if it is enabled, of
+// garbage collection.
 func (r *Reconciler) ensureFinalizers(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
-	want := slices.Clone(cluster.Finalizers)
-	needed := []string{names.FinalizerRegistration}
+	finalizers := []string{names.FinalizerRegistration}
 	if r.CollectGarbage {
-		needed = append(needed, names.FinalizerResourceCleanup)
+		finalizers = append(finalizers, names.FinalizerResourceCleanup)
 	}
-	for _, finalizer := range needed {
-		if !slices.Contains(want, finalizer) {
-			want = append(want, finalizer)
-		}
-	}
-	return clusterpatch.Finalizers(ctx, r.Client, Owner, cluster, want)
+	return clusterpatch.AddFinalizers(ctx, r.Client, Owner, cluster, finalizers...)
 }
 
-// errForeign is about a namespace that is not the cluster's. That changes only
-// when somebody hands it over, which the controller sees.
-var errForeign = errors.New("is not a cluster's")
+// errForeign is returned for a namespace that does not belong to a managed cluster.
+var errForeign = errors.New("does not belong to a managed cluster")
 
-// ensureNamespace makes the namespace of the cluster, or repairs its labels. One
-// that exists is the cluster's only if it says so.
+// ensureNamespace creates the namespace of the cluster, or repairs its labels. An
+// existing namespace belongs to the cluster only if its label names the cluster.
 func (r *Reconciler) ensureNamespace(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
 	labels := rbac.Labels(cluster.Name, r.Labels)
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	err := r.Client.Get(ctx, client.ObjectKey{Name: cluster.Name}, live)
 	if apierrors.IsNotFound(err) {
-		made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.Name, Labels: labels}}
-		if err = r.Client.Create(ctx, made, Owner); !apierrors.IsAlreadyExists(err) {
+		created := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.Name, Labels: labels}}
+		if err = r.Client.Create(ctx, created, Owner); !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		err = r.Live.Get(ctx, client.ObjectKey{Name: cluster.Name}, live) // The cache holds those of clusters only.
+		err = r.Live.Get(ctx, client.ObjectKey{Name: cluster.Name}, live) // The cache has only namespaces with the label.
 	}
 	switch {
 	case err != nil:
 		return err
 	case live.DeletionTimestamp != nil:
-		return fmt.Errorf("namespace %s is being deleted: waiting until it is gone", cluster.Name)
+		return fmt.Errorf("namespace %s is terminating; waiting for its deletion", cluster.Name)
 	case rbac.HasLabels(live, labels):
 		return nil
 	case live.Labels[names.LabelClusterName] != cluster.Name:
-		if err := r.had(ctx, cluster); err != nil {
+		if err := r.owned(ctx, cluster); err != nil {
 			return err
 		}
 	}
@@ -89,11 +82,10 @@ func (r *Reconciler) ensureNamespace(ctx context.Context, cluster *clusterv1.Man
 	return nil
 }
 
-// had returns an error unless a namespace without the label of a cluster was the
-// cluster's already, and lost its label by mistake. That is so for a cluster that
-// was accepted, which the cache may not show yet; nothing would look again when it
-// does.
-func (r *Reconciler) had(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
+// owned returns an error unless a namespace without the label was the cluster's
+// before, and lost its label by mistake: the cluster was accepted. The check reads
+// from the API server because no event follows when the cache catches up.
+func (r *Reconciler) owned(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
 	now := &clusterv1.ManagedCluster{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(cluster), now); err != nil {
 		return err
@@ -101,13 +93,13 @@ func (r *Reconciler) had(ctx context.Context, cluster *clusterv1.ManagedCluster)
 	if apimeta.IsStatusConditionTrue(now.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
 		return nil
 	}
-	return fmt.Errorf("the namespace %[1]s exists and %[2]w; hand it over with: kubectl label namespace %[1]s --overwrite %[3]s=%[1]s",
+	return fmt.Errorf("namespace %[1]s exists and %[2]w; to use it for the cluster, run: kubectl label namespace %[1]s --overwrite %[3]s=%[1]s",
 		cluster.Name, errForeign, names.LabelClusterName)
 }
 
-// ensureLease makes the lease that the agent renews and cannot create. It is
-// never written again: from then on it is the agent's.
-func (r *Reconciler) ensureLease(ctx context.Context, cluster string) (made bool, err error) {
+// ensureLease creates the lease, which the agent renews but cannot create. The hub
+// never updates it.
+func (r *Reconciler) ensureLease(ctx context.Context, cluster string) (created bool, err error) {
 	key := client.ObjectKey{Namespace: cluster, Name: names.ManagedClusterLease}
 	if err := r.Client.Get(ctx, key, &coordinationv1.Lease{}); !apierrors.IsNotFound(err) {
 		return false, err
