@@ -3,7 +3,7 @@
 // proxy in front of the hub's API.
 //
 // It owns how the parts below it are put together, how a configuration comes in
-// and replaces another while requests go on, and what the role tells about
+// and replaces another while requests continue, and what the role reports about
 // itself: readiness, metrics and /clusters. Each part's rules are its own: keys
 // in jwks, tokens in subject and review, rules in policy, minting in exchange,
 // their order in authorizer, protocols in server.

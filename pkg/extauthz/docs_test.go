@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/docs"
 )
 
@@ -22,14 +22,14 @@ func page(t *testing.T) string {
 		docs.Page(t, "guides/token-authorizer-operations.md") + docs.Page(t, "reference/token-authorizer.md")
 }
 
-// reasons are all that package verdict has.
-func reasons(t *testing.T) []verdict.Reason {
+// reasons are all that package denial has.
+func reasons(t *testing.T) []denial.Reason {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "verdict/verdict.go", nil, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(token.NewFileSet(), "denial/denial.go", nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var found []verdict.Reason
+	var found []denial.Reason
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok || len(spec.Values) != 1 {
@@ -38,7 +38,7 @@ func reasons(t *testing.T) []verdict.Reason {
 		if name, ok := spec.Type.(*ast.Ident); ok && name.Name == "Reason" || spec.Names[0].Name == "RateLimited" {
 			if literal, ok := spec.Values[0].(*ast.BasicLit); ok {
 				if text, err := strconv.Unquote(literal.Value); err == nil {
-					found = append(found, verdict.Reason(text))
+					found = append(found, denial.Reason(text))
 				}
 			}
 		}
@@ -96,8 +96,8 @@ func TestNginxVerifies(t *testing.T) {
 // TestEveryReasonIsExplained keeps the table of reasons complete and right.
 func TestEveryReasonIsExplained(t *testing.T) {
 	t.Parallel()
-	status := map[verdict.Class]int{
-		verdict.Unauthenticated: 401, verdict.Forbidden: 403, verdict.Limited: 429, verdict.Unavailable: 503,
+	status := map[denial.Class]int{
+		denial.Unauthenticated: 401, denial.Forbidden: 403, denial.Limited: 429, denial.Unavailable: 503,
 	}
 	text, all := page(t), reasons(t)
 	for _, reason := range all {
@@ -107,7 +107,7 @@ func TestEveryReasonIsExplained(t *testing.T) {
 		}
 	}
 	for _, row := range regexp.MustCompile("\n\\| `([a-z_]+)` \\| [0-9]{3} \\|").FindAllStringSubmatch(text, -1) {
-		if !slices.Contains(all, verdict.Reason(row[1])) {
+		if !slices.Contains(all, denial.Reason(row[1])) {
 			t.Errorf("docs/reference/token-authorizer.md explains %s, which nothing says", row[1])
 		}
 	}
@@ -123,7 +123,7 @@ func metrics(t *testing.T) []string {
 	return names
 }
 
-func TestEveryMetricIsTold(t *testing.T) {
+func TestEveryMetricIsDocumented(t *testing.T) {
 	t.Parallel()
 	text := page(t)
 	for _, name := range metrics(t) {

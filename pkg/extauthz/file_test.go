@@ -96,9 +96,9 @@ func (w *world) load(t *testing.T, token string) (stop func()) {
 	return func() { cancel(); all.Wait() }
 }
 
-// TestBrokenAndMended: a configuration that cannot be used leaves the last good
+// TestBrokenAndFixed: a configuration that cannot be used leaves the last good
 // one in force and is told, and no request is lost while it comes and goes.
-func TestBrokenAndMended(t *testing.T) {
+func TestBrokenAndFixed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	path := filepath.Join(t.TempDir(), "clusters.yaml")

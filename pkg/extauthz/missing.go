@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
-// maxForbidden bounds how many targets are told that may not be minted for.
+// maxForbidden bounds how many targets are reported that may not be minted for.
 const maxForbidden = 100
 
 // forbidden is an exchanger that remembers for which targets the hub does not
@@ -29,7 +29,7 @@ type forbidden struct {
 // Exchange implements authorizer.Exchanger.
 func (f *forbidden) Exchange(ctx context.Context, r exchange.Request) (exchange.Token, bool, error) {
 	token, cached, err := f.Exchanger.Exchange(ctx, r)
-	if missing := err != nil && verdict.Of(err).Reason == verdict.HubForbidden; missing || err == nil && f.any.Load() {
+	if missing := err != nil && denial.Of(err).Reason == denial.HubForbidden; missing || err == nil && f.any.Load() {
 		f.note(r.Target.Namespace+"/"+r.Target.Name, err)
 	}
 	return token, cached, err
@@ -42,12 +42,12 @@ func (f *forbidden) note(target string, err error) {
 	case err == nil:
 		delete(f.targets, target)
 	case len(f.targets) < maxForbidden:
-		f.targets[target] = verdict.Of(err).Detail
+		f.targets[target] = denial.Of(err).Detail
 	}
 	f.any.Store(len(f.targets) > 0)
 }
 
-// status tells about the targets, by name.
+// status describes the targets, by name.
 func (f *forbidden) status() []ForbiddenStatus {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -20,11 +20,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
-// How often decisions are reported. They are counts for people, so a replica
+// How often decisions are reported. They are counts for users, so a replica
 // writes no object more often than every reportEvery, and no more than maxReports
 // objects per reportCheck: 1,000 busy clusters cost a hub less than one write per
 // second and replica.
@@ -80,11 +80,11 @@ func (c counting) Record(e authorizer.Event) {
 
 // count counts a decision. What could not be decided is none.
 func (r *reporter) count(cluster string, err error) {
-	refusal := verdict.Class(0)
+	denied := denial.Class(0)
 	if err != nil {
-		refusal = verdict.Of(err).Reason.Class()
+		denied = denial.Of(err).Reason.Class()
 	}
-	if err != nil && refusal == verdict.Unavailable {
+	if err != nil && denied == denial.Unavailable {
 		return
 	}
 	r.mu.Lock()
@@ -171,7 +171,7 @@ func accepted(findings []policy.Finding, rules int, invalid string) metav1.Condi
 	}
 	if policy.Failed(findings) {
 		out.Status, out.Reason = metav1.ConditionFalse, invalid
-		out.Message = "Everything is denied: " + told(findings, policy.Error)
+		out.Message = "Everything is denied: " + listed(findings, policy.Error)
 	}
 	return out
 }
@@ -180,14 +180,14 @@ func warnings(findings []policy.Finding) metav1.Condition {
 	out := metav1.Condition{
 		Type: v1alpha1.ConditionWarnings, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNone, Message: "There is nothing to warn of",
 	}
-	if text := told(findings, policy.Warning); text != "" {
+	if text := listed(findings, policy.Warning); text != "" {
 		out.Status, out.Reason, out.Message = metav1.ConditionTrue, v1alpha1.ReasonRisky, text
 	}
 	return out
 }
 
-// told are the findings of a severity in one message, by their place in the object.
-func told(findings []policy.Finding, severity policy.Severity) string {
+// listed are the findings of a severity in one message, by their place in the object.
+func listed(findings []policy.Finding, severity policy.Severity) string {
 	var parts []string
 	for _, f := range findings {
 		if f.Severity == severity {

@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
@@ -50,10 +50,10 @@ func TestReplicasCountTogetherAndWriteSeldom(t *testing.T) {
 	first := clusters[0]
 	one.Count(first, nil)
 	one.Count(first, nil)
-	one.Count(first, verdict.Refuse(verdict.HubUnavailable, "no decision"))
+	one.Count(first, denial.New(denial.HubUnavailable, "no decision"))
 	one.Flush(t.Context())
 	counts(first, 2, 0)
-	two.Count(first, verdict.Refuse(verdict.NotAllowed, "a decision"))
+	two.Count(first, denial.New(denial.NotAllowed, "a decision"))
 	two.Flush(t.Context())
 	counts(first, 2, 0) // It is not due yet.
 	clock.Step(extauthz.ReportEvery)

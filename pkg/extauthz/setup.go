@@ -37,7 +37,7 @@ type Config struct {
 	// has Log get that too.
 	Log  logr.Logger
 	Warn func(message string)
-	// Metrics receives the metrics, and tells /clusters about requests.
+	// Metrics receives the metrics, and is where /clusters counts requests.
 	Metrics metrics.RegistererGatherer
 }
 
@@ -74,7 +74,7 @@ func (s Source) check() error {
 
 // Setup adds the role to mgr, whose cache has CacheOptions if keys come from the
 // hub. It fails with a file that cannot be used and with an address that cannot
-// be listened at, so that the start of a role tells what is wrong.
+// be listened at, so that the start of a role reports what is wrong.
 func Setup(ctx context.Context, mgr manager.Manager, c Config) error {
 	if err := c.Source.check(); err != nil {
 		return err
@@ -101,7 +101,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c Config) error {
 	if err := mgr.Add(r.server); err != nil {
 		return err
 	}
-	return r.tell(mgr)
+	return r.expose(mgr)
 }
 
 // role is the parts in their places.
@@ -187,8 +187,8 @@ func (r *role) feed(mgr manager.Manager) ([]func(context.Context) error, error) 
 	}
 }
 
-// tell adds what the role tells about itself to the manager's servers.
-func (r *role) tell(mgr manager.Manager) error {
+// expose adds what the role reports about itself to the manager's servers.
+func (r *role) expose(mgr manager.Manager) error {
 	if err := mgr.AddReadyzCheck("extauthz", r.check); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 )
 
-// Status is what /clusters tells: the health of each cluster. Its form is
+// Status is what /clusters shows: the health of each cluster. Its form is
 // stable.
 type Status struct {
 	Ready bool `json:"ready"`
@@ -29,7 +29,7 @@ type Status struct {
 	Forbidden []ForbiddenStatus `json:"forbidden,omitempty"`
 }
 
-// ConfigurationStatus tells which configuration is in force.
+// ConfigurationStatus shows which configuration is in force.
 type ConfigurationStatus struct {
 	Source string `json:"source"`
 	// LoadedAt is when the one in force was taken over.
@@ -39,7 +39,7 @@ type ConfigurationStatus struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// ClusterStatus tells about one cluster.
+// ClusterStatus describes one cluster.
 type ClusterStatus struct {
 	Name   string   `json:"name"`
 	Issuer string   `json:"issuer,omitempty"`
@@ -61,14 +61,14 @@ type ClusterStatus struct {
 	Requests map[string]int64 `json:"requests,omitempty"`
 }
 
-// TargetStatus tells about a namespace of the hub that tokens are issued in.
+// TargetStatus describes a namespace of the hub that tokens are issued in.
 type TargetStatus struct {
 	Namespace string `json:"namespace"`
 	Synced    bool   `json:"synced"`
 	Error     string `json:"error,omitempty"`
 }
 
-// ForbiddenStatus tells about an account of the hub that may not be minted for.
+// ForbiddenStatus describes an account of the hub that may not be minted for.
 type ForbiddenStatus struct {
 	// Target is namespace/name.
 	Target string `json:"target"`
@@ -76,7 +76,7 @@ type ForbiddenStatus struct {
 	Error string `json:"error"`
 }
 
-// status serves what the role tells about itself.
+// status serves what the role reports about itself.
 type status struct {
 	role *role
 }
@@ -86,7 +86,7 @@ func (s *status) serveClusters(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
-	_ = encoder.Encode(s.status(r)) // Who is gone need not be told.
+	_ = encoder.Encode(s.status(r)) // The client may be gone.
 }
 
 // serveReady answers like /readyz of an API server; with ?verbose it lists each
@@ -169,7 +169,7 @@ func explainTarget(n exchange.NamespaceStatus) string {
 	return fmt.Sprintf("%v; give the Role that `kubectl ocm exchange rbac` prints", n.Err)
 }
 
-// configuration tells about the configuration in force, and returns how many
+// configuration describes the configuration in force, and returns how many
 // rules a cluster has under it.
 func (s *status) configuration(out *Status) (rules func(cluster string) int) {
 	engine, source := s.role.engine, s.role.config.Source
@@ -229,7 +229,7 @@ func (s *status) requests() map[string]map[string]int64 {
 		return out
 	}
 	families, err := s.role.config.Metrics.Gather()
-	if err != nil { // What could be gathered is worth telling.
+	if err != nil { // What could be gathered is shown.
 		s.role.config.Log.V(1).Info("Gathered only some metrics", "problem", err.Error())
 	}
 	for _, family := range families {

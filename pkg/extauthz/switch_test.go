@@ -23,8 +23,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/server"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 	testissuer "github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
@@ -75,8 +75,8 @@ func (m *mints) count(account string) int {
 	return m.counts[account]
 }
 
-// hold has the next token wait; entered is closed when it does.
-func (m *mints) hold() (entered <-chan struct{}, release func()) {
+// block has the next token wait; entered is closed when it does.
+func (m *mints) block() (entered <-chan struct{}, release func()) {
 	waiting, leave := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	m.mu.Lock()
@@ -333,41 +333,41 @@ func TestNothingIsAllowedAfterASwitch(t *testing.T) {
 		name   string
 		source extauthz.Source
 		change func(t *testing.T, p *parts, m, neighbour member)
-		want   verdict.Reason // Empty: it is allowed.
+		want   denial.Reason // Empty: it is allowed.
 	}{
 		{name: "the rule goes", source: inFile, change: func(t *testing.T, p *parts, m, neighbour member) {
 			t.Helper()
 			m.from = "elsewhere"
 			p.configure(t, m, neighbour)
-		}, want: verdict.NotAllowed},
+		}, want: denial.NotAllowed},
 		{name: "the key goes", source: inFile, change: func(t *testing.T, p *parts, m, neighbour member) {
 			t.Helper()
 			m.keys = newMember(t, m.name).keys
 			p.configure(t, m, neighbour)
-		}, want: verdict.UnknownKey},
+		}, want: denial.UnknownKey},
 		{name: "the audience changes", source: inFile, change: func(t *testing.T, p *parts, m, neighbour member) {
 			t.Helper()
 			m.audience = "https://other.example.com"
 			p.configure(t, m, neighbour)
-		}, want: verdict.WrongAudience},
+		}, want: denial.WrongAudience},
 		{name: "the cluster goes", source: inFile, change: func(t *testing.T, p *parts, _, neighbour member) {
 			t.Helper()
 			p.configure(t, neighbour)
-		}, want: verdict.UnknownIssuer},
+		}, want: denial.UnknownIssuer},
 		{name: "the policy on the hub changes", source: onHub, change: func(t *testing.T, p *parts, m, neighbour member) {
 			t.Helper()
 			m.from = "elsewhere"
 			p.rule(t, m, neighbour)
-		}, want: verdict.NotAllowed},
+		}, want: denial.NotAllowed},
 		{name: "another key is published", source: onHub, change: func(t *testing.T, p *parts, m, _ member) {
 			t.Helper()
 			m.keys = newMember(t, m.name).keys
 			p.publish(t, m, nil)
-		}, want: verdict.UnknownKey},
+		}, want: denial.UnknownKey},
 		{name: "the hub denies the cluster", source: onHub, change: func(t *testing.T, p *parts, m, _ member) {
 			t.Helper()
 			p.publish(t, m, func(c *keytrust.Cluster) { c.Accepted = false })
-		}, want: verdict.UnknownIssuer},
+		}, want: denial.UnknownIssuer},
 		{name: "a neighbour changes", source: inFile, change: func(t *testing.T, p *parts, m, neighbour member) {
 			t.Helper()
 			neighbour.from, neighbour.keys = "elsewhere", newMember(t, neighbour.name).keys
@@ -385,7 +385,7 @@ func TestNothingIsAllowedAfterASwitch(t *testing.T) {
 			} else {
 				p.configure(t, m, neighbour)
 			}
-			entered, release := p.mints.hold()
+			entered, release := p.mints.block()
 			defer release()
 			token, answered := m.token(t), make(chan error, 1)
 			go func() {
@@ -406,7 +406,7 @@ func TestNothingIsAllowedAfterASwitch(t *testing.T) {
 			switch {
 			case tc.want == "" && got != nil:
 				t.Errorf("refused: %v", got)
-			case tc.want != "" && (got == nil || verdict.Of(got).Reason != tc.want):
+			case tc.want != "" && (got == nil || denial.Of(got).Reason != tc.want):
 				t.Errorf("got %v, want %s", got, tc.want)
 			}
 			if n := p.mints.count("cluster1"); n != 1 {

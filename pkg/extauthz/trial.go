@@ -60,7 +60,7 @@ func NewTrial(c TrialConfig) (*Trial, error) {
 	return &Trial{authorizer: chain}, nil
 }
 
-// Explain takes a token through the chain and tells trace about it.
+// Explain takes a token through the chain and informs trace about it.
 func (t *Trial) Explain(ctx context.Context, token string, trace authorizer.Trace) (authorizer.Decision, error) {
 	return t.authorizer.Explain(ctx, authorizer.Request{Token: token}, trace)
 }

@@ -7,7 +7,7 @@ type Support int
 
 // The kinds of support, weakest first.
 const (
-	// Served: an address that the configuration names serves the key. Whoever
+	// Served: an address that the configuration names serves the key. The party that
 	// controls that address chooses what it serves.
 	Served Support = iota
 	// Proven: the cluster publishes the key and has proven that it signs with it.
@@ -24,7 +24,7 @@ type Claim struct {
 	Support Support
 }
 
-// Refused reports whether c must not count under issuer because of rivals, the
+// Refused reports whether c must not count under issuer because of others, the
 // claims of all clusters to the same key:
 //
 //   - A key that the configuration names for one cluster is that cluster's. No
@@ -35,8 +35,8 @@ type Claim struct {
 //
 // Two clusters with different issuers can be distinguished by those, so their
 // claims collide only if the clusters have proven that both hold the key.
-func (c Claim) Refused(issuer string, rivals []Claim) bool {
-	return slices.ContainsFunc(rivals, func(o Claim) bool { return o.Cluster != c.Cluster && c.yields(issuer, o) })
+func (c Claim) Refused(issuer string, others []Claim) bool {
+	return slices.ContainsFunc(others, func(o Claim) bool { return o.Cluster != c.Cluster && c.yields(issuer, o) })
 }
 
 func (c Claim) yields(issuer string, o Claim) bool {

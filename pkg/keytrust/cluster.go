@@ -34,8 +34,8 @@ func ClusterOf(cluster *clusterv1.ManagedCluster) Cluster {
 	}
 }
 
-// Refusal says why something does not count. Its zero value refuses nothing.
-type Refusal struct {
+// Rejection says why something does not count. Its zero value refuses nothing.
+type Rejection struct {
 	// Reason is one of names.ReasonClusterNotAccepted, ReasonClusterNotJoined,
 	// ReasonKeysInvalid, ReasonKeysUnproven and ReasonKeysShared.
 	Reason string
@@ -45,25 +45,25 @@ type Refusal struct {
 
 // Denied says why no key of c counts, wherever its keys come from: the hub denied
 // the cluster, detaches it, or does not have it.
-func (c Cluster) Denied() Refusal {
+func (c Cluster) Denied() Rejection {
 	switch {
 	case c.Name == "":
-		return Refusal{names.ReasonClusterNotAccepted, "The hub has no managed cluster of this name"}
+		return Rejection{names.ReasonClusterNotAccepted, "The hub has no managed cluster of this name"}
 	case c.Detaching:
-		return Refusal{names.ReasonClusterNotAccepted, "The hub is detaching this cluster: its tokens are refused"}
+		return Rejection{names.ReasonClusterNotAccepted, "The hub is detaching this cluster: its tokens are refused"}
 	case !c.Accepted:
-		return Refusal{names.ReasonClusterNotAccepted, "The hub does not accept this cluster: its tokens are refused"}
+		return Rejection{names.ReasonClusterNotAccepted, "The hub does not accept this cluster: its tokens are refused"}
 	}
-	return Refusal{}
+	return Rejection{}
 }
 
 // Silent says why nothing that c publishes counts.
-func (c Cluster) Silent() Refusal {
+func (c Cluster) Silent() Rejection {
 	if denied := c.Denied(); denied.Reason != "" {
 		return denied
 	}
 	if !c.Joined {
-		return Refusal{names.ReasonClusterNotJoined, "The cluster has not joined yet: the keys that it publishes do not count before"}
+		return Rejection{names.ReasonClusterNotJoined, "The cluster has not joined yet: the keys that it publishes do not count before"}
 	}
-	return Refusal{}
+	return Rejection{}
 }

@@ -22,22 +22,22 @@ type Decision struct {
 
 	// Counting are the keys whose tokens are this cluster's.
 	Counting []jwk.Key
-	// Refusal is why a key does not count that should; its zero value is set
+	// Rejection is why a key does not count that should; its zero value is set
 	// where every proven key counts.
-	Refusal Refusal
+	Rejection Rejection
 	// Message describes the decision in a sentence.
 	Message string
 }
 
 // Trusted reports whether the published keys count, without a reservation.
-func (d Decision) Trusted() bool { return d.Refusal.Reason == "" }
+func (d Decision) Trusted() bool { return d.Rejection.Reason == "" }
 
-// Decide decides about what one cluster publishes. Rivals returns the clusters
+// Decide decides about what one cluster publishes. Sharing returns the clusters
 // that publish the key with a thumbprint; more than those, and the cluster
 // itself, do no harm.
-func Decide(self Candidate, rivals func(thumbprint string) []Candidate) Decision {
+func Decide(self Candidate, sharing func(thumbprint string) []Candidate) Decision {
 	if silent := self.Cluster.Silent(); silent.Reason != "" {
-		return Decision{Refusal: silent, Message: silent.Message}
+		return Decision{Rejection: silent, Message: silent.Message}
 	}
 	p, err := Read(self.Cluster, self.Data)
 	if err != nil {
@@ -52,7 +52,7 @@ func Decide(self Candidate, rivals func(thumbprint string) []Candidate) Decision
 	var with []string
 	for _, key := range p.Keys {
 		own := Claim{Cluster: self.Cluster.Name, Issuers: []string{p.Issuer}, Support: Proven}
-		claims := provenBy(key.Thumbprint, rivals(key.Thumbprint))
+		claims := provenBy(key.Thumbprint, sharing(key.Thumbprint))
 		if !own.Refused(p.Issuer, claims) {
 			d.Counting = append(d.Counting, key)
 			continue
@@ -74,8 +74,8 @@ func Decide(self Candidate, rivals func(thumbprint string) []Candidate) Decision
 }
 
 func refuse(d Decision, reason, format string, args ...any) Decision {
-	d.Refusal = Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
-	d.Message = d.Refusal.Message
+	d.Rejection = Rejection{Reason: reason, Message: fmt.Sprintf(format, args...)}
+	d.Message = d.Rejection.Message
 	return d
 }
 

@@ -1,6 +1,6 @@
 // Package keytrust decides which public keys stand for which managed cluster.
 //
-// It owns the whole rule: which clusters may vouch for keys at all (Refusal), what
+// It owns the whole rule: which clusters may vouch for keys at all (Rejection), what
 // a cluster publishes and which of those keys it has proven to sign with
 // (Publication), and what holds when several clusters claim one key (Claim). The
 // hub's controllers, the token authorizer and the commands all call it, so that

@@ -40,7 +40,7 @@ func TestOnlyWhatIsProvenCounts(t *testing.T) {
 	claim := func(name string, value any) map[string]any { return map[string]any{name: value} }
 	for name, tc := range map[string]struct {
 		proof string
-		holds bool
+		valid bool
 	}{
 		"none":               {"", false},
 		"not a token":        {"a.b.c", false},
@@ -62,11 +62,11 @@ func TestOnlyWhatIsProvenCounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if holds := len(p.Keys) == 1; holds != tc.holds || holds == slices.Contains(p.Unproven, key.ID) {
+		if holds := len(p.Keys) == 1; holds != tc.valid || holds == slices.Contains(p.Unproven, key.ID) {
 			t.Errorf("%s: proven %v", name, holds)
 		}
 		d := keytrust.Decide(keytrust.Candidate{Cluster: self, Data: data}, everybody())
-		if d.Trusted() != tc.holds || (len(d.Counting) == 1) != tc.holds || !tc.holds && d.Refusal.Reason != names.ReasonKeysUnproven {
+		if d.Trusted() != tc.valid || (len(d.Counting) == 1) != tc.valid || !tc.valid && d.Rejection.Reason != names.ReasonKeysUnproven {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}
@@ -75,9 +75,9 @@ func TestOnlyWhatIsProvenCounts(t *testing.T) {
 	}
 }
 
-// TestACopiedKeyHarmsNobody: a cluster that publishes the keys of another one,
+// TestACopiedKeyHarmsNoCluster: a cluster that publishes the keys of another one,
 // even with that one's proofs, changes nothing for it and gets nothing.
-func TestACopiedKeyHarmsNobody(t *testing.T) {
+func TestACopiedKeyHarmsNoCluster(t *testing.T) {
 	t.Parallel()
 	key, own := issuer.NewKey(t, "RS256"), issuer.NewKey(t, "ES256")
 	victim, thief := publishes(t, "victim", key), publishes(t, "thief", own)
@@ -101,11 +101,11 @@ func TestAKeyOfTwoCountsForNeither(t *testing.T) {
 	t.Parallel()
 	key, own := issuer.NewKey(t, "ES256"), issuer.NewKey(t, "ES256")
 	a, b := publishes(t, "a", own, key), publishes(t, "b", key)
-	if d := keytrust.Decide(a, everybody(a, b)); d.Refusal.Reason != names.ReasonKeysShared || len(d.Counting) != 1 || d.Counting[0].ID != own.ID ||
+	if d := keytrust.Decide(a, everybody(a, b)); d.Rejection.Reason != names.ReasonKeysShared || len(d.Counting) != 1 || d.Counting[0].ID != own.ID ||
 		!strings.Contains(d.Message, "Cluster b ") || !strings.Contains(d.Message, own.ID) {
 		t.Errorf("a: %+v", d)
 	}
-	if d := keytrust.Decide(b, everybody(a, b)); d.Refusal.Reason != names.ReasonKeysShared || len(d.Counting) != 0 {
+	if d := keytrust.Decide(b, everybody(a, b)); d.Rejection.Reason != names.ReasonKeysShared || len(d.Counting) != 0 {
 		t.Errorf("b: %+v", d)
 	}
 	for name, change := range map[string]func(*keytrust.Candidate){
@@ -141,7 +141,7 @@ func TestWhatCannotBeUsed(t *testing.T) {
 	} {
 		data := maps.Clone(good.Data)
 		maps.Copy(data, change)
-		if d := keytrust.Decide(keytrust.Candidate{Cluster: good.Cluster, Data: data}, everybody()); d.Refusal.Reason != names.ReasonKeysInvalid {
+		if d := keytrust.Decide(keytrust.Candidate{Cluster: good.Cluster, Data: data}, everybody()); d.Rejection.Reason != names.ReasonKeysInvalid {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
 type explainOptions struct {
@@ -197,7 +197,7 @@ func (o *explainOptions) explain(ctx context.Context, k *known, token string, do
 	return e
 }
 
-// tell prints the explanation; a refusal is an error as well.
+// tell prints the explanation; a denial is an error as well.
 func (o *explainOptions) tell(e *explanation, source *rules.Source) error {
 	var err error
 	if o.out.Machine() {
@@ -211,14 +211,14 @@ func (o *explainOptions) tell(e *explanation, source *rules.Source) error {
 	return cli.Blockedf(o.remedy(e, source), "the token would be refused: %s", e.Reason)
 }
 
-// remedy says what to do about a refusal.
+// remedy says what to do about a denial.
 func (o *explainOptions) remedy(e *explanation, source *rules.Source) string {
-	switch verdict.Reason(e.Reason) {
-	case verdict.UnknownIssuer, verdict.UnknownKey, verdict.KeysUnavailable:
+	switch denial.Reason(e.Reason) {
+	case denial.UnknownIssuer, denial.UnknownKey, denial.KeysUnavailable:
 		return "see whose keys are known: " + o.rules.Command(o.env, "issuer list")
-	case verdict.WrongAudience:
+	case denial.WrongAudience:
 		return "request the token for an audience of the cluster's rules, with --audience"
-	case verdict.NotAllowed:
+	case denial.NotAllowed:
 		account := "NAMESPACE/NAME"
 		if e.Workload != nil {
 			account = e.Workload.Namespace + "/" + e.Workload.Name
@@ -227,11 +227,11 @@ func (o *explainOptions) remedy(e *explanation, source *rules.Source) string {
 			return "add a rule to " + source.String()
 		}
 		return "allow it: " + o.env.Command("exchange allow", e.Cluster, account, "--to NAMESPACE/NAME")
-	case verdict.TargetMissing:
+	case denial.TargetMissing:
 		return "create it on the hub: " + o.env.Kubectl("create serviceaccount -n", e.Target.Namespace, e.Target.Name)
-	case verdict.HubForbidden:
+	case denial.HubForbidden:
 		return "grant it: " + o.rules.Command(o.env, "exchange rbac") + " | " + o.env.Kubectl("apply -f -")
-	case verdict.LegacyToken:
+	case denial.LegacyToken:
 		return "use a bound token, or set acceptLegacyTokens for the cluster in " + source.String()
 	default:
 		return ""

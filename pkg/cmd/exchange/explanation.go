@@ -15,10 +15,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -79,8 +79,8 @@ type step struct {
 // Checked implements authorizer.Trace.
 func (e *explanation) Checked(s subject.Step) {
 	var err error
-	if s.Refusal != nil {
-		err = s.Refusal
+	if s.Denial != nil {
+		err = s.Denial
 	}
 	e.step(s.Name, err, s.Detail)
 }
@@ -88,8 +88,8 @@ func (e *explanation) Checked(s subject.Step) {
 func (e *explanation) step(name string, err error, detail string) {
 	s := step{Check: name, Outcome: passed, Detail: detail}
 	if err != nil {
-		refusal := verdict.Of(err)
-		s.Outcome, s.Reason, s.Detail = failed, string(refusal.Reason), refusal.Detail
+		denied := denial.Of(err)
+		s.Outcome, s.Reason, s.Detail = failed, string(denied.Reason), denied.Detail
 	}
 	e.Steps = append(e.Steps, s)
 }
@@ -113,16 +113,16 @@ func (e *explanation) identify(id subject.Identity) {
 }
 
 func (e *explanation) refuse(err error) {
-	refusal := verdict.Of(err)
+	denied := denial.Of(err)
 	e.err, e.Allowed = err, false
-	e.Reason, e.Detail, e.Status = string(refusal.Reason), refusal.Detail, status(refusal.Reason.Class())
+	e.Reason, e.Detail, e.Status = string(denied.Reason), denied.Detail, status(denied.Reason.Class())
 }
 
-func status(c verdict.Class) int {
-	return map[verdict.Class]int{verdict.Unauthenticated: 401, verdict.Forbidden: 403, verdict.Limited: 429, verdict.Unavailable: 503}[c]
+func status(c denial.Class) int {
+	return map[denial.Class]int{denial.Unauthenticated: 401, denial.Forbidden: 403, denial.Limited: 429, denial.Unavailable: 503}[c]
 }
 
-// last adds the refusal as a step, unless the step that refused is there.
+// last adds the denial as a step, unless the step that refused is there.
 func (e *explanation) last(err error) {
 	if n := len(e.Steps); n > 0 && e.Steps[n-1].Outcome == failed {
 		return
@@ -159,7 +159,7 @@ func (e *explanation) target(ctx context.Context, source *rules.Source, target p
 	err := source.Hub().Get(ctx, client.ObjectKey{Namespace: target.Namespace, Name: target.Name}, &account)
 	switch {
 	case apierrors.IsNotFound(err):
-		missing := verdict.Refuse(verdict.TargetMissing, "the hub has no ServiceAccount %s/%s", target.Namespace, target.Name)
+		missing := denial.New(denial.TargetMissing, "the hub has no ServiceAccount %s/%s", target.Namespace, target.Name)
 		e.step("target", missing, "")
 		return missing
 	case apierrors.IsForbidden(err):
@@ -189,7 +189,7 @@ func (e *explanation) permission(ctx context.Context, source *rules.Source, targ
 	case err != nil:
 		return fmt.Errorf("permission of the token authorizer: %w", err)
 	case !question.Status.Allowed:
-		missing := verdict.Refuse(verdict.HubForbidden, "ServiceAccount %s/%s may not issue tokens of %s/%s", self.Namespace, self.Name, target.Namespace, target.Name)
+		missing := denial.New(denial.HubForbidden, "ServiceAccount %s/%s may not issue tokens of %s/%s", self.Namespace, self.Name, target.Namespace, target.Name)
 		e.step("permission", missing, "")
 		return missing
 	default:

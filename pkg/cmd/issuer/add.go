@@ -29,7 +29,7 @@ type addOptions struct {
 	given   given
 }
 
-// given is an issuer that nobody has to be asked for.
+// given is an issuer that the flags describe completely.
 type given struct {
 	issuer    string
 	jwksFile  string
@@ -42,7 +42,7 @@ func newAdd(env cli.Env) *cobra.Command {
 	o := &addOptions{env: env}
 	cmd := &cobra.Command{
 		Use:   "add CLUSTER",
-		Short: "Believe the tokens of a cluster whose agent does not publish its keys",
+		Short: "Trust the tokens of a cluster whose agent does not publish its keys",
 		Long: `Add a cluster's issuer and keys to its TokenExchangePolicy on the hub. This gives
 no rights; exchange allow does.
 

@@ -1,7 +1,7 @@
 // Package issuer is the "issuer" command: it shows and edits which token issuers
-// the hub believes, has managed clusters publish theirs, and exports what the hub
+// the hub trusts, has managed clusters publish theirs, and exports what the hub
 // knows as the configuration of an API server.
 //
-// It never decides whom to believe, and nothing it prints is secret: keys are
+// It never decides which issuers are trusted, and nothing it prints is secret: keys are
 // the public halves.
 package issuer

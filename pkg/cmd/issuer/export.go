@@ -129,8 +129,8 @@ type omission struct {
 	why     string
 }
 
-// untold says why an issuer cannot be written for anybody.
-func untold(issuer issuers.Issuer) string {
+// unusable says why an issuer cannot be exported.
+func unusable(issuer issuers.Issuer) string {
 	switch {
 	case !issuer.Trusted:
 		return "it is not trusted: " + issuer.Message
@@ -144,7 +144,7 @@ func untold(issuer issuers.Issuer) string {
 func namesakes(list []issuers.Issuer, issuer issuers.Issuer) string {
 	var others []string
 	for _, other := range list {
-		if other.Issuer == issuer.Issuer && other.Cluster != issuer.Cluster && untold(other) == "" {
+		if other.Issuer == issuer.Issuer && other.Cluster != issuer.Cluster && unusable(other) == "" {
 			others = append(others, other.Cluster)
 		}
 	}

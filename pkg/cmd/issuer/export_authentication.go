@@ -73,10 +73,10 @@ func authentication(list []issuers.Issuer, own string) ([]byte, []omission, erro
 	return data, left, err
 }
 
-// inexpressible says what kube-apiserver could not be told: it fetches the keys
+// inexpressible says what an AuthenticationConfiguration cannot express: kube-apiserver fetches the keys
 // itself, through the discovery of the issuer, and knows an issuer once.
 func inexpressible(list []issuers.Issuer, issuer issuers.Issuer, own string) string {
-	if why := untold(issuer); why != "" {
+	if why := unusable(issuer); why != "" {
 		return why
 	}
 	switch others := namesakes(list, issuer); {

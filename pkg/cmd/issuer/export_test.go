@@ -115,9 +115,9 @@ func TestAPIServerTakesIt(t *testing.T) {
 	}
 }
 
-// TestAPIServerBelievesIt sends a workload's token to a kube-apiserver that was
+// TestAPIServerTrustsIt sends a workload's token to a kube-apiserver that was
 // started with what was exported, and asks who it is.
-func TestAPIServerBelievesIt(t *testing.T) {
+func TestAPIServerTrustsIt(t *testing.T) {
 	t.Parallel()
 	const audience = "https://hub.example.com"
 	key := testissuer.NewKey(t, "ES256")

@@ -13,7 +13,7 @@ import (
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	cmd := cli.Parent("issuer", "See and change whose workloads' tokens the hub believes",
+	cmd := cli.Parent("issuer", "Manage trusted token issuers",
 		newList(env), newShow(env), newAdd(env), newRemove(env), newPublish(env), newExport(env))
 	cmd.Aliases = []string{"issuers"}
 	return cmd

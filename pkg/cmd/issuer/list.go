@@ -25,13 +25,13 @@ func newList(env cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Show the token issuers of all clusters, on the hub",
-		Long: `Show the token issuers of all clusters, and whether the hub believes them. Run
+		Long: `Show the token issuers of all clusters, and whether the hub trusts them. Run
 it with the context of the hub.
 
 SOURCE is hub for keys that a cluster's agent publishes, or where the token
 authorizer's rules take them from: inline, file, uri or discovery. AGE
 is how long ago the published keys last changed.`,
-		Example: fmt.Sprintf(`  # Whose tokens are not believed, and why
+		Example: fmt.Sprintf(`  # Which clusters are not trusted, and why
   %[1]s issuer list -o wide
 
   # What a configuration file says, without a hub
@@ -88,7 +88,7 @@ func (o *listOptions) columns() []cli.Column[issuers.Issuer] {
 	}
 }
 
-// explain says below the table why somebody is not believed.
+// explain says below the table why a cluster is not trusted.
 func (o *listOptions) explain(list []issuers.Issuer) {
 	for _, issuer := range list {
 		if !issuer.Trusted {

@@ -32,7 +32,7 @@ of the cluster's tokens, and keep them up to date. Run it with the context of
 the managed cluster.
 
 The agent publishes only keys that verify a token which the cluster just made.
-With --off it takes back what it published: the hub then believes no token of
+With --off it takes back what it published: the hub then trusts no token of
 this cluster whose keys are not in the token authorizer's configuration.`,
 		Example: fmt.Sprintf(`  # On, and wait until the hub has the keys
   %[1]s issuer publish --context cluster1

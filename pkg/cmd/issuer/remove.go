@@ -28,7 +28,7 @@ func newRemove(env cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "remove CLUSTER",
 		Aliases: []string{"rm", "delete"},
-		Short:   "Stop believing the tokens of a cluster, on the hub",
+		Short:   "Stop trusting the tokens of a cluster, on the hub",
 		Long: `Delete the TokenExchangePolicy of a cluster, with its rules and the keys that
 issuer add wrote: the next request with one of its tokens fails, unless the rules
 of the TokenExchangeDefaults allow it.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 )
 
@@ -22,7 +22,7 @@ const (
 type Line struct {
 	// Time is when the request came.
 	Time time.Time `json:"time"`
-	// RequestID, Principal, Method and Path are as the proxy tells them.
+	// RequestID, Principal, Method and Path are as the proxy reports them.
 	RequestID string `json:"requestID,omitempty"`
 	// Decision is "allowed", "denied" or "error"; Reason and Detail say why not.
 	Decision string `json:"decision"`
@@ -71,7 +71,7 @@ type Grant struct {
 	Cached bool `json:"cached,omitempty"`
 }
 
-// Caller is what the proxy tells about the request.
+// Caller is what the proxy reports about the request.
 type Caller struct {
 	Principal string `json:"principal,omitempty"`
 	Method    string `json:"method,omitempty"`
@@ -90,9 +90,9 @@ func newLine(e *authorizer.Event) *Line {
 		Microseconds: e.Took.Microseconds(),
 	}
 	if e.Err != nil {
-		refused := verdict.Of(e.Err)
+		refused := denial.Of(e.Err)
 		l.Decision, l.Reason, l.Detail = Denied, string(refused.Reason), short(refused.Detail)
-		if refused.Reason.Class() == verdict.Unavailable {
+		if refused.Reason.Class() == denial.Unavailable {
 			l.Decision = Error
 		}
 	}

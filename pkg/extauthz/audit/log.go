@@ -38,8 +38,8 @@ type Log struct {
 	log    logr.Logger
 	sample int64
 	hits   atomic.Int64
-	// issued are lines about tokens that were issued, others all else: whoever
-	// causes refusals must not push the former out.
+	// issued are lines about tokens that were issued, others all else: a client that
+	// causes denials must not push the former out.
 	issued, others chan *Line
 	written        prometheus.Counter
 	dropped        prometheus.Counter
@@ -91,7 +91,7 @@ func (l *Log) Record(e authorizer.Event) {
 }
 
 // Run writes until ctx ends, and then what was recorded before. Lines that the
-// writer does not take are dropped: requests go on without them.
+// writer does not take are dropped: requests continue without them.
 func (l *Log) Run(ctx context.Context) error {
 	for {
 		select {

@@ -17,10 +17,10 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/audit"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
 const secret = "eyJhbGciOiJSUzI1NiJ9.secret.secret"
@@ -71,12 +71,12 @@ func end(t *testing.T, log *audit.Log) {
 func TestLine(t *testing.T) {
 	t.Parallel()
 	refused := event()
-	refused.Err = verdict.Refuse(verdict.NotAllowed, "no rule")
+	refused.Err = denial.New(denial.NotAllowed, "no rule")
 	refused.Decision.Grant, refused.Decision.Token = policy.Grant{}, exchange.Token{}
 	failed := event()
-	failed.Err = verdict.Refuse(verdict.HubUnavailable, "the hub is away")
+	failed.Err = denial.New(denial.HubUnavailable, "the hub is away")
 	failed.Decision.Token = exchange.Token{}
-	unproven := authorizer.Event{Time: refused.Time, Err: verdict.Refuse(verdict.Malformed, "%s", strings.Repeat("x", 5000))}
+	unproven := authorizer.Event{Time: refused.Time, Err: denial.New(denial.Malformed, "%s", strings.Repeat("x", 5000))}
 	var got []string
 	for _, e := range []authorizer.Event{event(), refused, failed, unproven} {
 		got = append(got, written(t, audit.Config{}, e)...)
@@ -120,12 +120,12 @@ func TestHitsAreSampled(t *testing.T) {
 	}
 }
 
-// TestRefusalsPushNothingOut: whoever causes refusals without end cannot keep the
+// TestDenialsPushNothingOut: whoever causes denials without end cannot keep the
 // tokens that were issued meanwhile out of the log.
-func TestRefusalsPushNothingOut(t *testing.T) {
+func TestDenialsPushNothingOut(t *testing.T) {
 	t.Parallel()
 	refused := event()
-	refused.Err = verdict.Refuse(verdict.Malformed, "junk")
+	refused.Err = denial.New(denial.Malformed, "junk")
 	var events []authorizer.Event
 	for range 100 {
 		events = append(events, refused)

@@ -9,10 +9,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
 // Config is what an Authorizer is built with.
@@ -56,14 +56,14 @@ func (a *Authorizer) Swap(s Snapshot) { a.current.Store(&s) }
 // maxDecisions is how often a request is decided whose cluster keeps changing.
 const maxDecisions = 4
 
-// Authorize takes a request through the chain. Its error has a verdict.Error in
-// its chain; the Decision beside it has what was found until then, and never a
+// Authorize takes a request through the chain. Its error has a denial.Error in
+// its chain; the Decision returned with it has what was found until then, and never a
 // token.
 func (a *Authorizer) Authorize(ctx context.Context, r Request) (Decision, error) {
 	start := a.config.Clock.Now()
 	current, d, err := a.settle(ctx, r)
 	if err != nil {
-		err = refusal(ctx, err)
+		err = asDenial(ctx, err)
 		d.Token = exchange.Token{}
 	}
 	took := a.config.Clock.Since(start)
@@ -87,34 +87,34 @@ func (a *Authorizer) settle(ctx context.Context, r Request) (*Snapshot, Decision
 		}
 		current = latest
 	}
-	refused := verdict.Refuse(verdict.KeysUnavailable, "the keys or the rules of the cluster changed %d times while the request was decided", maxDecisions)
+	refused := denial.New(denial.KeysUnavailable, "the keys or the rules of the cluster changed %d times while the request was decided", maxDecisions)
 	refused.RetryAfter = time.Second
 	return current, Decision{}, refused
 }
 
-// Trace is told what a request goes through, for explanations.
+// Trace receives what a request goes through, for explanations.
 type Trace interface {
-	// Checked is told of each check of the token.
+	// Checked receives each check of the token.
 	Checked(step subject.Step)
-	// Considered is told of each rule that was tried.
+	// Considered receives each rule that was tried.
 	Considered(rule policy.Considered)
-	// Granted is told what the rules give.
+	// Granted receives what the rules give.
 	Granted(grant policy.Grant)
 }
 
-// Explain takes a request through the chain as Authorize does and tells trace
+// Explain takes a request through the chain as Authorize does and informs trace
 // about it. Nothing is remembered or audited.
 func (a *Authorizer) Explain(ctx context.Context, r Request, trace Trace) (Decision, error) {
 	d, err := a.decide(ctx, a.current.Load(), r, trace)
 	if err != nil {
-		err = refusal(ctx, err)
+		err = asDenial(ctx, err)
 		d.Token = exchange.Token{}
 	}
 	return d, err
 }
 
-// explainer is a Verifier that can tell its checks, and considerer a Decider that
-// can tell its rules.
+// explainer is a Verifier that can report its checks, and considerer a Decider that
+// can report its rules.
 type (
 	explainer interface {
 		Explain(ctx context.Context, token string, step func(subject.Step)) (subject.Identity, error)
@@ -148,9 +148,9 @@ func (a *Authorizer) decide(ctx context.Context, current *Snapshot, r Request, t
 	var d Decision
 	switch {
 	case r.Token == "":
-		return d, verdict.Refuse(verdict.MissingToken, "the request carries no bearer token")
+		return d, denial.New(denial.MissingToken, "the request carries no bearer token")
 	case current == nil || current.Verifier == nil:
-		return d, verdict.Refuse(verdict.KeysUnavailable, "no configuration is loaded yet")
+		return d, denial.New(denial.KeysUnavailable, "no configuration is loaded yet")
 	}
 	var err error
 	began := a.config.Clock.Now()
@@ -161,7 +161,7 @@ func (a *Authorizer) decide(ctx context.Context, current *Snapshot, r Request, t
 	}
 	cluster := current.cluster(d.Identity.Cluster)
 	if cluster == nil || cluster.Rules == nil {
-		return d, verdict.Refuse(verdict.NotAllowed, "the configuration allows nothing to cluster %s", d.Identity.Cluster)
+		return d, denial.New(denial.NotAllowed, "the configuration allows nothing to cluster %s", d.Identity.Cluster)
 	}
 	d.Grant, err = rule(cluster.Rules, d.Identity, trace)
 	began = a.metrics.stage(stagePolicy, began, a.config.Clock)
@@ -191,14 +191,14 @@ func (a *Authorizer) review(
 	return a.metrics.stage(stageReview, began, a.config.Clock), err
 }
 
-// refusal makes sure that there is a verdict.Error in err's chain. A caller
-// that went away is not told that the hub is down.
-func refusal(ctx context.Context, err error) error {
-	if refused, ok := errors.AsType[*verdict.Error](err); ok {
+// asDenial makes sure that there is a denial.Error in err's chain. A caller
+// that went away does not learn that the hub is down.
+func asDenial(ctx context.Context, err error) error {
+	if refused, ok := errors.AsType[*denial.Error](err); ok {
 		return refused
 	}
 	if ctx.Err() != nil {
-		return &verdict.Error{Reason: verdict.Deadline, Detail: "the caller did not wait for the decision", RetryAfter: time.Second, Err: err}
+		return &denial.Error{Reason: denial.Deadline, Detail: "the caller did not wait for the decision", RetryAfter: time.Second, Err: err}
 	}
-	return verdict.Of(err)
+	return denial.Of(err)
 }

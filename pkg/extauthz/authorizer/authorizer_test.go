@@ -12,10 +12,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
 // chain is all stages, and remembers which were asked.
@@ -77,11 +77,11 @@ func TestOrder(t *testing.T) {
 	t.Parallel()
 	whole := []string{"verify", "decide", "review c1", "exchange"}
 	for i, stage := range whole {
-		c := &chain{identity: subject.Identity{Cluster: "c1"}, fail: map[string]error{stage: verdict.Refuse(verdict.NotAllowed, "no")}}
+		c := &chain{identity: subject.Identity{Cluster: "c1"}, fail: map[string]error{stage: denial.New(denial.NotAllowed, "no")}}
 		a := newAuthorizer(t, c, nil)
 		a.Swap(c.snapshot())
 		d, err := a.Authorize(t.Context(), authorizer.Request{Token: "t"})
-		if err == nil || d.Token.Value != "" || verdict.Of(err).Reason != verdict.NotAllowed {
+		if err == nil || d.Token.Value != "" || denial.Of(err).Reason != denial.NotAllowed {
 			t.Errorf("%s refuses: got %+v, %v", stage, d, err)
 		}
 		if diff := cmp.Diff(whole[:i+1], c.asked); diff != "" {
@@ -109,8 +109,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestRefusals that no stage makes.
-func TestRefusals(t *testing.T) {
+// TestDenials that no stage makes.
+func TestDenials(t *testing.T) {
 	t.Parallel()
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -122,13 +122,13 @@ func TestRefusals(t *testing.T) {
 		cluster  string
 		fail     error
 		unloaded bool
-		want     verdict.Reason
+		want     denial.Reason
 	}{
-		{name: "no token", ctx: t.Context(), cluster: "c1", want: verdict.MissingToken},
-		{name: "no configuration", ctx: t.Context(), token: "t", cluster: "c1", unloaded: true, want: verdict.KeysUnavailable},
-		{name: "a cluster without an entry", ctx: t.Context(), token: "t", cluster: "c3", want: verdict.NotAllowed},
-		{name: "the caller has gone", ctx: gone, token: "t", cluster: "c1", fail: ended, want: verdict.Deadline},
-		{name: "an error without a reason", ctx: t.Context(), token: "t", cluster: "c1", fail: errors.New("what"), want: verdict.HubUnavailable},
+		{name: "no token", ctx: t.Context(), cluster: "c1", want: denial.MissingToken},
+		{name: "no configuration", ctx: t.Context(), token: "t", cluster: "c1", unloaded: true, want: denial.KeysUnavailable},
+		{name: "a cluster without an entry", ctx: t.Context(), token: "t", cluster: "c3", want: denial.NotAllowed},
+		{name: "the caller has gone", ctx: gone, token: "t", cluster: "c1", fail: ended, want: denial.Deadline},
+		{name: "an error without a reason", ctx: t.Context(), token: "t", cluster: "c1", fail: errors.New("what"), want: denial.HubUnavailable},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -138,7 +138,7 @@ func TestRefusals(t *testing.T) {
 				a.Swap(c.snapshot())
 			}
 			_, err := a.Authorize(tc.ctx, authorizer.Request{Token: tc.token})
-			if refused, ok := errors.AsType[*verdict.Error](err); !ok || refused.Reason != tc.want {
+			if refused, ok := errors.AsType[*denial.Error](err); !ok || refused.Reason != tc.want {
 				t.Errorf("got %v, want %s", err, tc.want)
 			}
 		})
@@ -168,11 +168,11 @@ func TestMetrics(t *testing.T) {
 	c := &chain{fail: map[string]error{}}
 	a := newAuthorizer(t, c, registry)
 	a.Swap(c.snapshot())
-	ask := func(cluster, stage string, reason verdict.Reason) {
+	ask := func(cluster, stage string, reason denial.Reason) {
 		c.identity.Cluster = cluster
 		clear(c.fail)
 		if reason != "" {
-			c.fail[stage] = verdict.Refuse(reason, "no")
+			c.fail[stage] = denial.New(reason, "no")
 		}
 		_, err := a.Authorize(t.Context(), authorizer.Request{Token: "t"})
 		if (err != nil) != (reason != "") {
@@ -181,11 +181,11 @@ func TestMetrics(t *testing.T) {
 	}
 	ask("c1", "", "")
 	ask("c1", "", "")
-	ask("c1", "exchange", verdict.HubUnavailable)
-	ask("c1", "review c1", verdict.Revoked)
-	ask("c1", "exchange", verdict.RateLimited)
-	ask("", "verify", verdict.BadSignature)
-	ask("chosen-by-the-token", "verify", verdict.Expired)
+	ask("c1", "exchange", denial.HubUnavailable)
+	ask("c1", "review c1", denial.Revoked)
+	ask("c1", "exchange", denial.RateLimited)
+	ask("", "verify", denial.BadSignature)
+	ask("chosen-by-the-token", "verify", denial.Expired)
 	want := map[string]float64{
 		"requests_total c1 allowed":                   2,
 		"requests_total c1 hub_unavailable error":     1,
@@ -258,7 +258,7 @@ func TestSwapUnderLoad(t *testing.T) {
 		callers.Go(func() {
 			for range 5000 {
 				d, err := a.Authorize(t.Context(), authorizer.Request{Token: "t"})
-				if err != nil && verdict.Of(err).Reason == verdict.KeysUnavailable {
+				if err != nil && denial.Of(err).Reason == denial.KeysUnavailable {
 					continue
 				}
 				if err != nil || d.Identity.Token.ID != d.Token.ID || d.Grant.Rule != d.Token.ID {
@@ -324,12 +324,12 @@ func TestAClusterThatKeepsChanging(t *testing.T) {
 		changes int
 		// keys has the keys' generation change, not the rules.
 		keys bool
-		want verdict.Reason
+		want denial.Reason
 	}{
 		{name: "rules, three times", changes: 3},
 		{name: "keys, three times", changes: 3, keys: true},
-		{name: "rules, without an end", changes: 100, want: verdict.KeysUnavailable},
-		{name: "keys, without an end", changes: 100, keys: true, want: verdict.KeysUnavailable},
+		{name: "rules, without an end", changes: 100, want: denial.KeysUnavailable},
+		{name: "keys, without an end", changes: 100, keys: true, want: denial.KeysUnavailable},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -352,7 +352,7 @@ func TestAClusterThatKeepsChanging(t *testing.T) {
 			a.Swap(authorizer.Snapshot{Verifier: verifier, Clusters: map[string]*authorizer.Cluster{"c1": same}})
 			d, err := a.Authorize(t.Context(), authorizer.Request{Token: "t"})
 			switch {
-			case tc.want != "" && (err == nil || verdict.Of(err).Reason != tc.want || verdict.Of(err).RetryAfter <= 0 || d.Token != (exchange.Token{})):
+			case tc.want != "" && (err == nil || denial.Of(err).Reason != tc.want || denial.Of(err).RetryAfter <= 0 || d.Token != (exchange.Token{})):
 				t.Errorf("got %+v, %v, want %s", d, err, tc.want)
 			case tc.want == "" && err != nil:
 				t.Error(err)

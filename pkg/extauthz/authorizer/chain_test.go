@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
@@ -36,12 +36,12 @@ type keyring map[string][]jwks.Key // By key id: all local clusters have one iss
 
 func (k keyring) Lookup(_ context.Context, iss, kid string) ([]jwks.Key, error) {
 	if iss != issuer {
-		return nil, verdict.Refuse(verdict.UnknownIssuer, "nobody has the issuer %q", iss)
+		return nil, denial.New(denial.UnknownIssuer, "nobody has the issuer %q", iss)
 	}
 	if keys := k[kid]; len(keys) > 0 {
 		return keys, nil
 	}
-	return nil, verdict.Refuse(verdict.UnknownKey, "the issuer has no key %q", kid)
+	return nil, denial.New(denial.UnknownKey, "the issuer has no key %q", kid)
 }
 
 func (k keyring) Generations() map[string]uint64 { return map[string]uint64{"c1": 1, "c2": 1} }
@@ -174,7 +174,7 @@ func TestGenerationBump(t *testing.T) {
 	}
 	w.spec.Allow, w.spec.Open = []policy.Rule{{Namespaces: []string{"elsewhere"}, MapTo: policy.Mapping{Namespace: w.namespace, Name: "reader"}}}, false
 	w.configure(t, 3, &subject.Rules{Open: true, Skew: subject.DefaultSkew})
-	if _, err := w.Authorize(t.Context(), request); err == nil || verdict.Of(err).Reason != verdict.NotAllowed {
+	if _, err := w.Authorize(t.Context(), request); err == nil || denial.Of(err).Reason != denial.NotAllowed {
 		t.Errorf("once it is not allowed any more: %v", err)
 	}
 }

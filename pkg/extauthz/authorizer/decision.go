@@ -6,7 +6,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 )
 
-// Request is what one caller asks, whatever the protocol.
+// Request is what one caller asks, in any protocol.
 type Request struct {
 	// Token is the subject token, without its scheme.
 	Token string
@@ -14,7 +14,7 @@ type Request struct {
 	Origin Origin
 }
 
-// Origin is where a request came from, as the proxy tells it.
+// Origin is where a request came from, as the proxy reports it.
 type Origin struct {
 	// RequestID joins our audit line with the proxy's access log.
 	RequestID string
@@ -26,13 +26,13 @@ type Origin struct {
 }
 
 // Decision is a request that was allowed. One that was not is an error with a
-// verdict.Error in its chain.
+// denial.Error in its chain.
 type Decision struct {
 	// Identity is who asked.
 	Identity subject.Identity
 	// Grant is the rule that allowed it, and its target.
 	Grant policy.Grant
-	// Token is what to go on with.
+	// Token is what the request continues with.
 	Token exchange.Token
 	// Cached is set when the token was minted for an earlier request.
 	Cached bool

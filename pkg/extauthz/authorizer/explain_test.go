@@ -7,9 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
 // Explain implements what a Verifier has for explanations.
@@ -23,12 +23,14 @@ func (c *chain) Consider(subject.Identity) []policy.Considered {
 	return []policy.Considered{{Rule: "r", Matched: true}}
 }
 
-// told is what an explanation was told.
-type told struct{ steps []string }
+// recorder stores an explanation.
+type recorder struct{ steps []string }
 
-func (s *told) Checked(step subject.Step)         { s.steps = append(s.steps, "check "+step.Name) }
-func (s *told) Considered(rule policy.Considered) { s.steps = append(s.steps, "rule "+rule.Rule) }
-func (s *told) Granted(grant policy.Grant)        { s.steps = append(s.steps, "grant "+grant.Target.Name) }
+func (s *recorder) Checked(step subject.Step) { s.steps = append(s.steps, "check "+step.Name) }
+
+func (s *recorder) Considered(rule policy.Considered) { s.steps = append(s.steps, "rule "+rule.Rule) }
+
+func (s *recorder) Granted(grant policy.Grant) { s.steps = append(s.steps, "grant "+grant.Target.Name) }
 
 // TestAnExplanationIsTheDecision: whatever stage refuses, an explanation asks the
 // same stages in the same order and ends as the decision does; it is not audited.
@@ -36,15 +38,15 @@ func TestAnExplanationIsTheDecision(t *testing.T) {
 	t.Parallel()
 	steps := []string{"check signature", "rule r", "grant reader"}
 	for stage, want := range map[string][]string{"verify": steps[:1], "decide": steps[:2], "review c1": steps, "exchange": steps, "": steps} {
-		c := &chain{identity: subject.Identity{Cluster: "c1"}, fail: map[string]error{stage: verdict.Refuse(verdict.NotAllowed, "no")}}
+		c := &chain{identity: subject.Identity{Cluster: "c1"}, fail: map[string]error{stage: denial.New(denial.NotAllowed, "no")}}
 		a := newAuthorizer(t, c, nil)
 		a.Swap(c.snapshot())
 		decision, refused := a.Authorize(t.Context(), authorizer.Request{Token: "t"})
 		asked := c.asked
 		c.asked, c.events = nil, nil
-		trace := &told{}
+		trace := &recorder{}
 		explained, err := a.Explain(t.Context(), authorizer.Request{Token: "t"}, trace)
-		if (err == nil) != (refused == nil) || err != nil && verdict.Of(err).Reason != verdict.Of(refused).Reason {
+		if (err == nil) != (refused == nil) || err != nil && denial.Of(err).Reason != denial.Of(refused).Reason {
 			t.Errorf("%q refuses: decided %v, explained %v", stage, refused, err)
 		}
 		if diff := cmp.Diff(asked, c.asked); diff != "" {

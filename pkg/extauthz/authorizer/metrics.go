@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/internal/metric"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
 // Stages of a request, in their order.
@@ -59,7 +59,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		Name: metric.Prefix + "request_duration_seconds", Help: "Time that a decision took.", Buckets: buckets,
 	}, []string{"cluster", "outcome"})
 	m.reviews = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: metric.Prefix + "reviews_total", Help: "Reviews of subject tokens, by reason of refusal or allowed.",
+		Name: metric.Prefix + "reviews_total", Help: "Reviews of subject tokens, by reason of denied or allowed.",
 	}, []string{"cluster", "result"})
 	m.limited = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: metric.Prefix + "rate_limited_total", Help: "Requests that were refused for their rate.",
@@ -103,10 +103,10 @@ func (m *metrics) observe(current *Snapshot, d Decision, err error, took time.Du
 		s.duration.Observe(took.Seconds())
 		return
 	}
-	cluster, refused := label(current, d.Identity.Cluster), verdict.Of(err)
+	cluster, refused := label(current, d.Identity.Cluster), denial.Of(err)
 	m.requests.WithLabelValues(cluster, result(refused), string(refused.Reason)).Inc()
 	m.duration.WithLabelValues(cluster, result(refused)).Observe(took.Seconds())
-	if refused.Reason == verdict.RateLimited {
+	if refused.Reason == denial.RateLimited {
 		m.limited.WithLabelValues(cluster).Inc()
 	}
 }
@@ -114,14 +114,14 @@ func (m *metrics) observe(current *Snapshot, d Decision, err error, took time.Du
 func (m *metrics) reviewed(current *Snapshot, cluster string, err error) {
 	result := allowed
 	if err != nil {
-		result = string(verdict.Of(err).Reason)
+		result = string(denial.Of(err).Reason)
 	}
 	m.reviews.WithLabelValues(label(current, cluster), result).Inc()
 }
 
-// result tells a refusal for which the caller is responsible from one that is ours.
-func result(refused *verdict.Error) string {
-	if refused.Reason.Class() == verdict.Unavailable {
+// result distinguishes a denial that the caller caused from a fault of ours.
+func result(refused *denial.Error) string {
+	if refused.Reason.Class() == denial.Unavailable {
 		return failed
 	}
 	return denied

@@ -26,13 +26,13 @@ type Reviewer interface {
 	Review(ctx context.Context, cluster, token string, id subject.Identity) error
 }
 
-// Exchanger turns a grant into a token of the hub, and tells whether it was
+// Exchanger turns a grant into a token of the hub, and reports whether it was
 // minted for an earlier request.
 type Exchanger interface {
 	Exchange(ctx context.Context, r exchange.Request) (exchange.Token, bool, error)
 }
 
-// Auditor is told of every decision. It must not block.
+// Auditor receives every decision. It must not block.
 type Auditor interface {
 	Record(e Event)
 }
@@ -45,7 +45,7 @@ type Event struct {
 	Origin Origin
 	// Decision is complete if Err is nil; else it has what was found until then.
 	Decision Decision
-	// Err is why the request was refused, with a verdict.Error in its chain.
+	// Err is why the request was refused, with a denial.Error in its chain.
 	Err error
 }
 

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/review"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
@@ -68,8 +68,8 @@ func TestTokenExchangeServiceAccountNotFound(t *testing.T) {
 		Namespaces: []string{"app-*"}, MapTo: policy.Mapping{Namespace: "{namespace}", Name: "unknown"},
 	})
 	_, err := w.Authorize(t.Context(), authorizer.Request{Token: w.token(t)})
-	refused := verdict.Of(err)
-	if err == nil || refused.Reason != verdict.TargetMissing || refused.Reason.Class() != verdict.Forbidden {
+	refused := denial.Of(err)
+	if err == nil || refused.Reason != denial.TargetMissing || refused.Reason.Class() != denial.Forbidden {
 		t.Fatalf("got %v", err)
 	}
 	if !strings.Contains(refused.Detail, w.namespace+"/unknown") {
@@ -87,22 +87,22 @@ func TestTokenValidationFails(t *testing.T) {
 	for name, tc := range map[string]struct {
 		token string
 		rules *subject.Rules
-		want  verdict.Reason
+		want  denial.Reason
 	}{
-		"none":                {want: verdict.MissingToken},
-		"not a token":         {token: "abc", want: verdict.Malformed},
-		"a forged signature":  {token: parts[0] + "." + parts[1] + "." + strings.Repeat("A", len(parts[2])), want: verdict.BadSignature},
-		"another payload":     {token: parts[0] + "." + payload(t, good, "sub", "system:serviceaccount:kube-system:admin") + "." + parts[2], want: verdict.BadSignature},
-		"an unknown issuer":   {token: parts[0] + "." + payload(t, good, "iss", "https://evil.example.com") + "." + parts[2], want: verdict.UnknownIssuer},
-		"for another service": {token: good, rules: &subject.Rules{Audiences: []string{audience}, MaxAge: time.Hour, Skew: time.Second}, want: verdict.WrongAudience},
+		"none":                {want: denial.MissingToken},
+		"not a token":         {token: "abc", want: denial.Malformed},
+		"a forged signature":  {token: parts[0] + "." + parts[1] + "." + strings.Repeat("A", len(parts[2])), want: denial.BadSignature},
+		"another payload":     {token: parts[0] + "." + payload(t, good, "sub", "system:serviceaccount:kube-system:admin") + "." + parts[2], want: denial.BadSignature},
+		"an unknown issuer":   {token: parts[0] + "." + payload(t, good, "iss", "https://evil.example.com") + "." + parts[2], want: denial.UnknownIssuer},
+		"for another service": {token: good, rules: &subject.Rules{Audiences: []string{audience}, MaxAge: time.Hour, Skew: time.Second}, want: denial.WrongAudience},
 	} {
 		w.configure(t, 1, &subject.Rules{Open: true, Skew: subject.DefaultSkew})
 		if tc.rules != nil {
 			w.configure(t, 1, tc.rules)
 		}
 		d, err := w.Authorize(t.Context(), authorizer.Request{Token: tc.token})
-		refused := verdict.Of(err)
-		if err == nil || refused.Reason != tc.want || refused.Reason.Class() != verdict.Unauthenticated || d.Token.Value != "" {
+		refused := denial.Of(err)
+		if err == nil || refused.Reason != tc.want || refused.Reason.Class() != denial.Unauthenticated || d.Token.Value != "" {
 			t.Errorf("%s: got %v, want %s", name, err, tc.want)
 		}
 	}
@@ -142,7 +142,10 @@ func TestTokenExpirationPreserved(t *testing.T) {
 			t.Fatal(err)
 		}
 		ends = append(ends, d.Token.Expires)
-		var claims struct{ Exp, Iat int64 }
+		var claims struct {
+			Exp int64 `json:"exp"`
+			Iat int64 `json:"iat"`
+		}
 		if err := jwk.UnverifiedClaims(d.Token.Value, &claims); err != nil {
 			t.Fatal(err)
 		}

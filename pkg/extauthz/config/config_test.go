@@ -81,7 +81,7 @@ clusters:
 	if !got.Open || len(got.Clusters) != 3 || len(got.Warnings) != 1 {
 		t.Fatalf("open %v, %d clusters, warnings %q", got.Open, len(got.Clusters), got.Warnings)
 	}
-	for _, part := range []string{"clusters.yaml has no policy", "3 clusters", "same namespace and name", "whatever audience", "allow rules", "--strict"} {
+	for _, part := range []string{"clusters.yaml has no policy", "3 clusters", "same namespace and name", "for any audience", "allow rules", "--strict"} {
 		if !strings.Contains(got.Warnings[0], part) {
 			t.Errorf("the warning does not say %q: %s", part, got.Warnings[0])
 		}

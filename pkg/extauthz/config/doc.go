@@ -7,7 +7,7 @@
 // and talks to no cluster: it makes what the other packages under extauthz are
 // configured with.
 //
-// Invariants: a file that is wrong in one place gives no Config, so that whoever
+// Invariants: a file that is wrong in one place gives no Config, so that a caller that
 // has an earlier one keeps it. An object of the hub that is wrong denies
 // everything to its cluster, and changes nothing for any other.
 package config

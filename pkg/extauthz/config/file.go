@@ -371,7 +371,7 @@ func (f *file) opened() {
 	}
 	f.findings = append(f.findings, policy.Finding{
 		Severity: severity,
-		Message: fmt.Sprintf("%s has no policy: every ServiceAccount of %s becomes the one of the same namespace and name on this hub, whatever audience its token was issued for",
+		Message: fmt.Sprintf("%s has no policy: every ServiceAccount of %s becomes the one of the same namespace and name on this hub, for any audience of its token",
 			where, clusters),
 		Fix: "write keys, audiences and allow rules (docs/guides/workload-tokens.md), or have such files refused with --strict",
 	})

@@ -8,8 +8,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
 )
 
-// TestEveryProblemIsToldAtOnce also shows what a person sees.
-func TestEveryProblemIsToldAtOnce(t *testing.T) {
+// TestEveryProblemIsReportedAtOnce also shows what a person sees.
+func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := config.Parse([]byte(`clusters:
 - name: c1

@@ -21,12 +21,12 @@ type Config struct {
 	Hub *rest.Config
 	// Clock is the time; nil means the real one.
 	Clock clock.WithTicker
-	// Log gets what no request tells, such as a renewal that failed.
+	// Log gets what no request reports, such as a renewal that failed.
 	Log logr.Logger
 	// Metrics may be nil.
 	Metrics prometheus.Registerer
 	// Bytes is about how much memory the tokens that are kept take, 32 MiB by
-	// default. What is remembered of refusals and of identities takes an eighth of
+	// default. What is remembered of denials and of identities takes an eighth of
 	// that each. When it is full, the cluster that holds the most loses first.
 	Bytes int
 	// InFlight is how many TokenRequests are made at a time, 256 by default. A

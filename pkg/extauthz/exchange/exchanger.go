@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
 const (
@@ -16,9 +16,9 @@ const (
 	// to be handed out again: a fifth, and two minutes.
 	reserveShare = 5
 	reserveLeast = 2 * time.Minute
-	// refusalLife is how long a missing target and a missing permission are
-	// believed.
-	refusalLife = 5 * time.Second
+	// denialLife is how long a missing target and a missing permission are
+	// trusted.
+	denialLife = 5 * time.Second
 	// unwatchedLife is how long a token counts whose target's deletion would
 	// not be noticed.
 	unwatchedLife = time.Minute
@@ -37,7 +37,7 @@ type Exchanger struct {
 	limits   *limiter
 	accounts *accounts
 	tokens   *store
-	refusals *store
+	denials  *store
 
 	mu      sync.Mutex
 	flights map[key]*flight
@@ -45,7 +45,7 @@ type Exchanger struct {
 	shares   map[string]int
 	settings *Settings
 	// forbidden is, by namespace, what the hub did not let us do last.
-	forbidden map[string]*verdict.Error
+	forbidden map[string]*denial.Error
 }
 
 // flight is a mint that is on its way, and all who wait for it.
@@ -62,14 +62,14 @@ func New(c Config) (*Exchanger, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Exchanger{config: c, flights: map[key]*flight{}, shares: map[string]int{}, forbidden: map[string]*verdict.Error{}}
+	e := &Exchanger{config: c, flights: map[key]*flight{}, shares: map[string]int{}, forbidden: map[string]*denial.Error{}}
 	if e.hub, err = newHub(c.Hub, c.Clock); err != nil {
 		return nil, err
 	}
 	e.metrics, err = newMetrics(c.Metrics)
 	e.limits = newLimiter(c.Bytes / 8)
 	e.tokens = newStore(c.Bytes, e.metrics.evicted.Inc)
-	e.refusals = newStore(c.Bytes/8, func() {})
+	e.denials = newStore(c.Bytes/8, func() {})
 	e.accounts = newAccounts(e.hub.accounts, e.seen, e.lost)
 	return e, err
 }
@@ -85,7 +85,7 @@ func (e *Exchanger) Configure(s Settings) {
 	e.accounts.pin(s.Namespaces)
 	outdated := func(kept *entry) bool { return !e.current(kept.key) }
 	e.tokens.sweep(outdated)
-	e.refusals.sweep(outdated)
+	e.denials.sweep(outdated)
 }
 
 // current says whether k is of the rules in force; it is called with the lock held.
@@ -101,10 +101,10 @@ func (e *Exchanger) current(k key) bool {
 func (e *Exchanger) EvictCluster(name string) {
 	left := func(kept *entry) bool { return kept.key.cluster == name }
 	e.tokens.sweep(left)
-	e.refusals.sweep(left)
+	e.denials.sweep(left)
 }
 
-// Status tells about the target namespaces, in no order.
+// Status describes the target namespaces, in no order.
 func (e *Exchanger) Status() []NamespaceStatus {
 	all := e.accounts.status()
 	e.mu.Lock()
@@ -124,13 +124,13 @@ func (e *Exchanger) Status() []NamespaceStatus {
 	return all
 }
 
-// seen is told by the watch that a target is there.
+// seen is called by the watch when a target is there.
 func (e *Exchanger) seen(t target, uid string) {
 	e.tokens.confirm(t, uid)
-	e.refusals.evict(t, always)
+	e.denials.evict(t, always)
 }
 
-// lost is told by the watch that a target is gone. A token of one that was
+// lost is called by the watch when a target is gone. A token of one that was
 // created in its place stays.
 func (e *Exchanger) lost(t target, uid string) {
 	e.tokens.evict(t, func(kept *entry) bool { return kept.uid == uid || kept.uid == "" })
@@ -139,10 +139,10 @@ func (e *Exchanger) lost(t target, uid string) {
 func always(*entry) bool { return true }
 
 // Exchange returns a token for r, and whether it was minted for an earlier
-// request. Its errors are *verdict.Error.
+// request. Its errors are *denial.Error.
 func (e *Exchanger) Exchange(ctx context.Context, r Request) (Token, bool, error) {
 	k := keyOf(&r)
-	if kept, ok := e.kept(k); ok {
+	if kept, ok := e.cached(k); ok {
 		e.metrics.hits.Inc()
 		return kept, true, nil
 	}
@@ -155,14 +155,14 @@ func (e *Exchanger) Exchange(ctx context.Context, r Request) (Token, bool, error
 	case <-f.done:
 		return f.token, false, f.err
 	case <-ctx.Done():
-		return Token{}, false, &verdict.Error{
-			Reason: verdict.Deadline, Detail: "the hub is still making the token; ask again", RetryAfter: time.Second, Err: ctx.Err(),
+		return Token{}, false, &denial.Error{
+			Reason: denial.Deadline, Detail: "the hub is still making the token; ask again", RetryAfter: time.Second, Err: ctx.Err(),
 		}
 	}
 }
 
-// kept returns the token that is kept for k.
-func (e *Exchanger) kept(k key) (Token, bool) {
+// cached returns the token that is stored for k.
+func (e *Exchanger) cached(k key) (Token, bool) {
 	kept, ok := e.tokens.get(k)
 	if !ok || !kept.counts(e.config.Clock.Now()) {
 		return Token{}, false
@@ -179,7 +179,7 @@ func (e *Exchanger) join(ctx context.Context, k key, r Request) (*flight, error)
 	if f, ok := e.flights[k]; ok {
 		return f, nil
 	}
-	if kept, ok := e.kept(k); ok { // A flight has landed between our look and the lock.
+	if kept, ok := e.cached(k); ok { // A flight has landed between our look and the lock.
 		f := &flight{done: make(chan struct{}), token: kept}
 		close(f.done)
 		return f, nil
@@ -194,8 +194,8 @@ func (e *Exchanger) join(ctx context.Context, k key, r Request) (*flight, error)
 // admit refuses what need not be asked for now.
 func (e *Exchanger) admit(k key, r Request) error {
 	now := e.config.Clock.Now()
-	if known, ok := e.refusals.get(k); ok && now.Before(known.until) {
-		return known.refusal
+	if known, ok := e.denials.get(k); ok && now.Before(known.until) {
+		return known.denied
 	}
 	if err := e.limits.take(r.Subject, now); err != nil {
 		return err
@@ -215,10 +215,10 @@ func (e *Exchanger) room(cluster string) error {
 	if free > 0 {
 		detail = fmt.Sprintf("%d TokenRequests of cluster %s are on their way to the hub, which is its share", e.shares[cluster], cluster)
 	}
-	return &verdict.Error{Reason: verdict.HubUnavailable, Detail: detail, RetryAfter: time.Second}
+	return &denial.Error{Reason: denial.HubUnavailable, Detail: detail, RetryAfter: time.Second}
 }
 
-// start begins a flight, with the lock held. It does not end with whoever began
+// start begins a flight, with the lock held. It does not end with the caller that began
 // it: the next request finds what it brought.
 func (e *Exchanger) start(ctx context.Context, k key, t policy.Target) *flight {
 	f := &flight{done: make(chan struct{})}
@@ -250,11 +250,11 @@ func (e *Exchanger) mint(ctx context.Context, k key, t policy.Target) (Token, er
 		e.remember(k, err, now)
 		return Token{}, err
 	}
-	e.keep(k, t, made, now)
+	e.save(k, t, made, now)
 	return made.Token, nil
 }
 
-// maxForbidden bounds what the status tells: clusters have a say in which
+// maxForbidden bounds what the status shows: clusters have a say in which
 // namespaces are asked for.
 const maxForbidden = 100
 
@@ -266,28 +266,28 @@ func (e *Exchanger) permitted(namespace string, err error) {
 		delete(e.forbidden, namespace)
 		return
 	}
-	if refused := verdict.Of(err); refused.Reason == verdict.HubForbidden && len(e.forbidden) < maxForbidden {
+	if refused := denial.Of(err); refused.Reason == denial.HubForbidden && len(e.forbidden) < maxForbidden {
 		e.forbidden[namespace] = refused
 	}
 }
 
-// remember keeps a refusal that will not change at once.
+// remember keeps a denial that will not change at once.
 func (e *Exchanger) remember(k key, err error, now time.Time) {
-	refused := verdict.Of(err)
-	if refused.Reason != verdict.TargetMissing && refused.Reason != verdict.HubForbidden {
+	refused := denial.Of(err)
+	if refused.Reason != denial.TargetMissing && refused.Reason != denial.HubForbidden {
 		return
 	}
-	kept := &entry{key: k, refusal: refused, until: now.Add(refusalLife)}
+	kept := &entry{key: k, denied: refused, until: now.Add(denialLife)}
 	kept.watched.Store(true)
-	e.refusals.add(kept)
-	if refused.Reason == verdict.TargetMissing {
+	e.denials.add(kept)
+	if refused.Reason == denial.TargetMissing {
 		e.tokens.evict(k.target, always)
 	}
 }
 
-// keep keeps a token for as long as the hub gave it from when it was asked for,
+// save stores a token for as long as the hub gave it from when it was asked for,
 // by our clock: the hub's may differ.
-func (e *Exchanger) keep(k key, t policy.Target, made issued, asked time.Time) {
+func (e *Exchanger) save(k key, t policy.Target, made issued, asked time.Time) {
 	life := credential.Validity{NotBefore: asked, NotAfter: asked.Add(made.Expires.Sub(made.IssuedAt))}
 	kept := &entry{
 		key:       k,
@@ -308,8 +308,8 @@ func (e *Exchanger) keep(k key, t policy.Target, made issued, asked time.Time) {
 	}
 	e.accounts.want(t.Namespace)
 	e.tokens.add(kept)
-	// The watch may have told of the target before the token was kept. What it
-	// tells from now on finds it.
+	// The watch may have reported the target before the token was stored. What it
+	// reports from now on finds it.
 	if uid, ok := e.accounts.uid(k.target); ok && uid == made.uid {
 		kept.watched.Store(true)
 	}

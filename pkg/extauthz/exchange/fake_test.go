@@ -13,9 +13,9 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
 func contextOf(t *testing.T) (context.Context, context.CancelFunc) {
@@ -137,8 +137,8 @@ func TestSlowHub(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 				defer cancel()
 				_, _, err := e.Exchange(ctx, ask("c1"))
-				refused, ok := errors.AsType[*verdict.Error](err)
-				if !ok || refused.Reason != verdict.Deadline || refused.RetryAfter == 0 || refused.Reason.Class() != verdict.Unavailable {
+				refused, ok := errors.AsType[*denial.Error](err)
+				if !ok || refused.Reason != denial.Deadline || refused.RetryAfter == 0 || refused.Reason.Class() != denial.Unavailable {
 					t.Errorf("got %v", err)
 				}
 			})
@@ -163,7 +163,7 @@ func TestHubNeverAnswers(t *testing.T) {
 		var wall clock.RealClock
 		before := wall.Now()
 		_, _, err := e.Exchange(t.Context(), ask("c1"))
-		if reason := verdict.Of(err).Reason; reason != verdict.HubUnavailable {
+		if reason := denial.Of(err).Reason; reason != denial.HubUnavailable {
 			t.Errorf("got %v", err)
 		}
 		if waited := wall.Since(before); waited != 5*time.Second {
@@ -175,25 +175,25 @@ func TestHubNeverAnswers(t *testing.T) {
 // TestErrors maps what the hub answers to what the caller hears.
 func TestErrors(t *testing.T) {
 	t.Parallel()
-	for status, want := range map[int]verdict.Reason{
-		http.StatusNotFound:            verdict.TargetMissing,
-		http.StatusForbidden:           verdict.HubForbidden,
-		http.StatusTooManyRequests:     verdict.HubUnavailable,
-		http.StatusUnauthorized:        verdict.HubUnavailable,
-		http.StatusInternalServerError: verdict.HubUnavailable,
-		http.StatusUnprocessableEntity: verdict.HubUnavailable,
+	for status, want := range map[int]denial.Reason{
+		http.StatusNotFound:            denial.TargetMissing,
+		http.StatusForbidden:           denial.HubForbidden,
+		http.StatusTooManyRequests:     denial.HubUnavailable,
+		http.StatusUnauthorized:        denial.HubUnavailable,
+		http.StatusInternalServerError: denial.HubUnavailable,
+		http.StatusUnprocessableEntity: denial.HubUnavailable,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			hub := &fakeHub{accounts: map[string]string{"team/worker": "u1"}, status: status}
 			e := run(t, exchange.Config{Hub: hub.config()}, settings("team"))
 			for range 3 {
 				_, _, err := e.Exchange(t.Context(), ask("c1"))
-				refused, ok := errors.AsType[*verdict.Error](err)
+				refused, ok := errors.AsType[*denial.Error](err)
 				if !ok || refused.Reason != want || refused.RetryAfter <= 0 || refused.Detail == "" {
 					t.Errorf("status %d: got %+v", status, err)
 				}
 			}
-			remembered := want == verdict.TargetMissing || want == verdict.HubForbidden
+			remembered := want == denial.TargetMissing || want == denial.HubForbidden
 			if n := hub.count(); (n == 1) != remembered {
 				t.Errorf("status %d: %d TokenRequests", status, n)
 			}
@@ -237,21 +237,21 @@ func TestLimits(t *testing.T) {
 			Cluster: exchange.Rate{PerSecond: 1, Burst: 4}, Identity: exchange.Rate{PerSecond: 0.1, Burst: 3},
 		}}
 		e := run(t, exchange.Config{Hub: hub.config()}, s)
-		mint := func(name string, life time.Duration) *verdict.Error {
+		mint := func(name string, life time.Duration) *denial.Error {
 			r := ask("c1")
 			r.Subject.Account.Name, r.Target.Expiration = name, life
 			_, _, err := e.Exchange(t.Context(), r)
 			if err == nil {
 				return nil
 			}
-			return verdict.Of(err)
+			return denial.Of(err)
 		}
 		for i := range 3 { // A different life is a different token.
 			if err := mint("a", time.Hour+time.Duration(i)*time.Second); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := mint("a", 2*time.Hour); err == nil || err.Reason != verdict.RateLimited || err.RetryAfter != 10*time.Second {
+		if err := mint("a", 2*time.Hour); err == nil || err.Reason != denial.RateLimited || err.RetryAfter != 10*time.Second {
 			t.Errorf("a fourth token for one identity: %+v", err)
 		}
 		if err := mint("a", time.Hour); err != nil {
@@ -260,7 +260,7 @@ func TestLimits(t *testing.T) {
 		if err := mint("b", time.Hour); err != nil {
 			t.Errorf("another identity is limited: %v", err)
 		}
-		if err := mint("c", time.Hour); err == nil || err.Reason != verdict.RateLimited || err.RetryAfter != time.Second {
+		if err := mint("c", time.Hour); err == nil || err.Reason != denial.RateLimited || err.RetryAfter != time.Second {
 			t.Errorf("a fifth token for the cluster: %+v", err)
 		}
 		if _, _, err := e.Exchange(t.Context(), ask("c2")); err != nil {
@@ -289,16 +289,16 @@ func TestLimitsSurviveChanges(t *testing.T) {
 		}
 		e := run(t, exchange.Config{Hub: hub.config()}, limit(1, 2))
 		life := time.Hour
-		mint := func(generation uint64) verdict.Reason {
+		mint := func(generation uint64) denial.Reason {
 			life += time.Second // A different life is a different token.
 			r := ask("c1")
 			r.Generation, r.Target.Expiration = generation, life
 			if _, _, err := e.Exchange(t.Context(), r); err != nil {
-				return verdict.Of(err).Reason
+				return denial.Of(err).Reason
 			}
 			return ""
 		}
-		got := []verdict.Reason{mint(1), mint(1), mint(1)}
+		got := []denial.Reason{mint(1), mint(1), mint(1)}
 		e.Configure(limit(2, 2))
 		got = append(got, mint(2))
 		pause(10 * time.Second) // Two are left again.
@@ -306,8 +306,8 @@ func TestLimitsSurviveChanges(t *testing.T) {
 		got = append(got, mint(3), mint(3), mint(3))
 		pause(10 * time.Second)
 		got = append(got, mint(3), mint(3), mint(3), mint(3), mint(3))
-		no := verdict.RateLimited
-		if want := []verdict.Reason{"", "", no, no, "", "", no, "", "", "", "", no}; !slices.Equal(got, want) {
+		no := denial.RateLimited
+		if want := []denial.Reason{"", "", no, no, "", "", no, "", "", "", "", no}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})
@@ -332,7 +332,7 @@ func TestInFlight(t *testing.T) {
 						mu.Lock()
 						defer mu.Unlock()
 						refused[cluster]++
-						if verdict.Of(err).Reason != verdict.HubUnavailable {
+						if denial.Of(err).Reason != denial.HubUnavailable {
 							t.Error(err)
 						}
 					}
@@ -465,17 +465,17 @@ func TestExpiresIn(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	for _, tc := range []struct {
 		subject, issued, want time.Duration
-		reason                verdict.Reason
+		reason                denial.Reason
 	}{
 		{subject: 10 * time.Minute, issued: time.Hour, want: 10 * time.Minute},
 		{subject: 2 * time.Hour, issued: time.Hour, want: time.Hour},
 		{subject: time.Minute, issued: time.Hour, want: time.Minute},
-		{subject: 59 * time.Second, issued: time.Hour, reason: verdict.Expired},
-		{subject: -time.Second, issued: time.Hour, reason: verdict.Expired},
+		{subject: 59 * time.Second, issued: time.Hour, reason: denial.Expired},
+		{subject: -time.Second, issued: time.Hour, reason: denial.Expired},
 	} {
 		id := subject.Identity{Token: subject.Token{NotAfter: now.Add(tc.subject)}}
 		got, err := exchange.ExpiresIn(exchange.Token{Expires: now.Add(tc.issued)}, id, now)
-		if got != tc.want || (tc.reason != "") != (err != nil) || err != nil && verdict.Of(err).Reason != tc.reason {
+		if got != tc.want || (tc.reason != "") != (err != nil) || err != nil && denial.Of(err).Reason != tc.reason {
 			t.Errorf("subject %v, issued %v: got %v, %v", tc.subject, tc.issued, got, err)
 		}
 	}

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
 // TestTokensEndWithTheirTarget: a token of a deleted ServiceAccount is handed
@@ -26,7 +26,7 @@ func TestTokensEndWithTheirTarget(t *testing.T) {
 				}
 				hub.delete("team/worker")
 				synctest.Wait()
-				if _, _, err := e.Exchange(t.Context(), ask("c1")); err == nil || verdict.Of(err).Reason != verdict.TargetMissing {
+				if _, _, err := e.Exchange(t.Context(), ask("c1")); err == nil || denial.Of(err).Reason != denial.TargetMissing {
 					t.Errorf("after its target was deleted: %v", err)
 				}
 			})

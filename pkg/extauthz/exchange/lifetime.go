@@ -3,8 +3,8 @@ package exchange
 import (
 	"time"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
 // MinSubjectLife is what a subject token must have left for an exchange whose
@@ -23,7 +23,7 @@ func ExpiresIn(issued Token, id subject.Identity, now time.Time) (time.Duration,
 	}
 	own := end.Sub(now)
 	if own < MinSubjectLife {
-		return 0, verdict.Refuse(verdict.Expired, "the subject token ends in %s, which is less than %s; present a fresh one",
+		return 0, denial.New(denial.Expired, "the subject token ends in %s, which is less than %s; present a fresh one",
 			max(own, 0).Round(time.Second), MinSubjectLife)
 	}
 	return min(left, own), nil

@@ -7,9 +7,9 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/internal/fair"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
 // limiter bounds how much is minted for a cluster and for an identity.
@@ -30,7 +30,7 @@ func newLimiter(limit int) *limiter {
 // bucketBytes is about what a bucket takes besides its texts.
 const bucketBytes = 384
 
-// configure keeps what is in the buckets: whoever changes the rules of one cluster
+// configure keeps what is in the buckets: a change of the rules of one cluster
 // fills no bucket, their own or another's.
 func (l *limiter) configure(s Settings) {
 	l.mu.Lock()
@@ -97,5 +97,5 @@ func reserve(l *rate.Limiter, now time.Time) time.Duration {
 }
 
 func limited(wait time.Duration, detail string) error {
-	return &verdict.Error{Reason: verdict.RateLimited, Detail: detail, RetryAfter: wait}
+	return &denial.Error{Reason: denial.RateLimited, Detail: detail, RetryAfter: wait}
 }

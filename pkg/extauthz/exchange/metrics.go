@@ -5,8 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/internal/metric"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
 // metrics are those about the exchange.
@@ -37,7 +37,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 func (m *metrics) minted(cluster string, err error) {
 	result := "minted"
 	if err != nil {
-		result = string(verdict.Of(err).Reason)
+		result = string(denial.Of(err).Reason)
 	}
 	m.total.WithLabelValues(cluster, result).Inc()
 }

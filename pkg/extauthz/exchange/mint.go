@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 )
@@ -94,7 +94,7 @@ func (h *hub) mint(ctx context.Context, t policy.Target, uid string, now time.Ti
 		}
 	}
 	if err != nil {
-		return issued{}, refusal(t, err)
+		return issued{}, denialOf(t, err)
 	}
 	return read(status, now)
 }
@@ -114,11 +114,11 @@ type claims struct {
 // connection, so that its signature is not checked again.
 func read(status *authenticationv1.TokenRequestStatus, now time.Time) (issued, error) {
 	if status.Token == "" || status.ExpirationTimestamp.IsZero() {
-		return issued{}, verdict.Refuse(verdict.HubUnavailable, "the hub answered a TokenRequest without a token or its end")
+		return issued{}, denial.New(denial.HubUnavailable, "the hub answered a TokenRequest without a token or its end")
 	}
 	token := issued{Token: Token{Value: status.Token, IssuedAt: now, Expires: status.ExpirationTimestamp.Time}}
 	var c claims
-	_ = jwk.UnverifiedClaims(status.Token, &c) // A token in another form is good too; it only tells us less.
+	_ = jwk.UnverifiedClaims(status.Token, &c) // A token in another form is good too; we only learn less.
 	token.ID, token.uid = c.ID, c.Kubernetes.ServiceAccount.UID
 	if c.IssuedAt > 0 {
 		token.IssuedAt = time.Unix(c.IssuedAt, 0)
@@ -126,20 +126,20 @@ func read(status *authenticationv1.TokenRequestStatus, now time.Time) (issued, e
 	return token, nil
 }
 
-// refusal tells what the hub's error means to who asked.
-func refusal(t policy.Target, err error) *verdict.Error {
+// denialOf returns what an error of the hub means to the caller.
+func denialOf(t policy.Target, err error) *denial.Error {
 	account := "ServiceAccount " + t.Namespace + "/" + t.Name
-	refused := &verdict.Error{Reason: verdict.HubUnavailable, RetryAfter: retryAfter(err), Err: err}
+	refused := &denial.Error{Reason: denial.HubUnavailable, RetryAfter: retryAfter(err), Err: err}
 	switch {
 	case apierrors.IsNotFound(err):
-		refused.Reason, refused.Detail = verdict.TargetMissing, "the hub has no "+account+"; create it, or change the rule that maps to it"
-		refused.RetryAfter = refusalLife
+		refused.Reason, refused.Detail = denial.TargetMissing, "the hub has no "+account+"; create it, or change the rule that maps to it"
+		refused.RetryAfter = denialLife
 	case apierrors.IsForbidden(err):
-		refused.Reason = verdict.HubForbidden
+		refused.Reason = denial.HubForbidden
 		refused.Detail = fmt.Sprintf(
 			"the hub does not let the authorizer mint for %s: a Role in namespace %s that allows create on serviceaccounts/token %q and get, list, watch on serviceaccounts is missing; print it with: kubectl ocm exchange rbac (%v)",
 			account, t.Namespace, t.Name, err)
-		refused.RetryAfter = refusalLife
+		refused.RetryAfter = denialLife
 	case apierrors.IsConflict(err):
 		refused.Detail = account + " is being recreated on the hub"
 	case apierrors.IsUnauthorized(err):

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
@@ -172,11 +172,11 @@ func TestDeletedAndRecreated(t *testing.T) {
 	h.remove(t, "recreated")
 	await.Condition(t, patience, "the token is forgotten", func(ctx context.Context) (bool, error) {
 		_, _, err := h.Exchange(ctx, h.ask("c1", "recreated"))
-		return err != nil && verdict.Of(err).Reason == verdict.TargetMissing, nil
+		return err != nil && denial.Of(err).Reason == denial.TargetMissing, nil
 	})
 	h.create(t, "recreated")
 	var second exchange.Token
-	// The watch ends the refusal too: it takes less than the refusal's 5 s.
+	// The watch ends the denial too: it takes less than the denial's 5 s.
 	await.Success(t, patience, "there is a token again", func(ctx context.Context) error {
 		var err error
 		second, _, err = h.Exchange(ctx, h.ask("c1", "recreated"))
@@ -221,8 +221,8 @@ func TestTargetMissing(t *testing.T) {
 	h := newRealHub(t)
 	for range 20 {
 		_, _, err := h.Exchange(t.Context(), h.ask("c1", "absent"))
-		refused, ok := errors.AsType[*verdict.Error](err)
-		if !ok || refused.Reason != verdict.TargetMissing || !strings.Contains(refused.Detail, h.namespace+"/absent") {
+		refused, ok := errors.AsType[*denial.Error](err)
+		if !ok || refused.Reason != denial.TargetMissing || !strings.Contains(refused.Detail, h.namespace+"/absent") {
 			t.Fatalf("got %v", err)
 		}
 	}
@@ -236,8 +236,8 @@ func TestForbidden(t *testing.T) {
 	t.Parallel()
 	h := newRealHub(t, "other")
 	_, _, err := h.Exchange(t.Context(), h.ask("c1", "other"))
-	refused, ok := errors.AsType[*verdict.Error](err)
-	if !ok || refused.Reason != verdict.HubForbidden {
+	refused, ok := errors.AsType[*denial.Error](err)
+	if !ok || refused.Reason != denial.HubForbidden {
 		t.Fatalf("got %v", err)
 	}
 	if status := h.Status(); len(status) != 1 || !errors.Is(status[0].Err, refused) {
@@ -268,7 +268,7 @@ func TestShortened(t *testing.T) {
 		t.Error("the hub takes a token for another audience")
 	}
 	r.Target.Expiration = time.Minute
-	if _, _, err := h.Exchange(t.Context(), r); verdict.Of(err).Reason != verdict.HubUnavailable {
+	if _, _, err := h.Exchange(t.Context(), r); denial.Of(err).Reason != denial.HubUnavailable {
 		t.Errorf("a life that the hub refuses: %v", err)
 	}
 }
@@ -289,7 +289,7 @@ func TestNamespaceOnDemand(t *testing.T) {
 	h.remove(t, "recreated")
 	await.Condition(t, patience, "the token is forgotten", func(ctx context.Context) (bool, error) {
 		_, _, err := h.Exchange(ctx, h.ask("c1", "recreated"))
-		return err != nil && verdict.Of(err).Reason == verdict.TargetMissing, nil
+		return err != nil && denial.Of(err).Reason == denial.TargetMissing, nil
 	})
 }
 
@@ -320,8 +320,8 @@ func TestHubDown(t *testing.T) {
 		t.Errorf("a kept token: cached %v, %v", cached, err)
 	}
 	_, err := exchanged(t.Context(), "other")
-	refused, ok := errors.AsType[*verdict.Error](err)
-	if !ok || refused.Reason != verdict.HubUnavailable || refused.Reason.Class() != verdict.Unavailable || refused.RetryAfter == 0 {
+	refused, ok := errors.AsType[*denial.Error](err)
+	if !ok || refused.Reason != denial.HubUnavailable || refused.Reason.Class() != denial.Unavailable || refused.RetryAfter == 0 {
 		t.Errorf("got %v", err)
 	}
 	hub.StartAPIServer(t)

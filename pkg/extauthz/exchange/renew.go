@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 )
 
 // turn is the time between two looks at what is due.
@@ -44,14 +44,14 @@ func (e *Exchanger) renew(ctx context.Context) {
 		if !kept.counts(now) {
 			return true
 		}
-		// A token that nobody used since it was minted ends.
+		// A token that no request used since it was minted ends.
 		if kept.used.Load() && !now.Before(kept.renewAt) && !now.Before(kept.retryAt) {
 			due = append(due, kept)
 		}
 		return false
 	})
-	e.refusals.sweep(func(kept *entry) bool { return !now.Before(kept.until) })
-	e.accounts.release(e.tokens.holds)
+	e.denials.sweep(func(kept *entry) bool { return !now.Before(kept.until) })
+	e.accounts.release(e.tokens.covers)
 	for _, kept := range due {
 		e.renewOne(ctx, kept, now)
 	}
@@ -74,7 +74,7 @@ func (e *Exchanger) renewOne(ctx context.Context, kept *entry, now time.Time) {
 			e.metrics.renewed.Inc()
 			return
 		}
-		refused := verdict.Of(f.err)
+		refused := denial.Of(f.err)
 		e.config.Log.Info("A token could not be renewed.", "cluster", k.cluster,
 			"target", k.target.namespace+"/"+k.target.name, "reason", refused.Reason, "detail", refused.Detail)
 	}()

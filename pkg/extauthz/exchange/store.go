@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/internal/fair"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
 // key is all that a token depends on. Two requests that
@@ -61,9 +61,9 @@ func (k key) grant(audiences []string) policy.Target {
 
 // entry is what is kept for a key: a token, or for a short time why there is none.
 type entry struct {
-	key     key
-	token   Token
-	refusal *verdict.Error
+	key    key
+	token  Token
+	denied *denial.Error
 	// audiences as granted, to renew with.
 	audiences []string
 	// uid of the target, as the token says.
@@ -72,7 +72,7 @@ type entry struct {
 	renewAt time.Time
 	// until is when the entry counts no more.
 	until time.Time
-	// unwatched is when it counts no more as long as nobody would tell us that
+	// unwatched is when it counts no more as long as no watch would report that
 	// its target was deleted.
 	unwatched time.Time
 	watched   atomic.Bool
@@ -116,8 +116,8 @@ const entryBytes = 768
 // size is about how much memory e takes.
 func (e *entry) size() int {
 	n := entryBytes + len(e.token.Value) + len(e.key.audiences) + len(e.key.seed())
-	if e.refusal != nil {
-		n += len(e.refusal.Detail)
+	if e.denied != nil {
+		n += len(e.denied.Detail)
 	}
 	return n
 }
@@ -197,8 +197,8 @@ func (s *store) sweep(drop func(*entry) bool) {
 	}
 }
 
-// holds says whether there is an entry for a target in the namespace.
-func (s *store) holds(namespace string) bool {
+// covers says whether there is an entry for a target in the namespace.
+func (s *store) covers(namespace string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.inNamespace[namespace] > 0

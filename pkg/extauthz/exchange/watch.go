@@ -15,7 +15,7 @@ import (
 // a watch of their metadata per namespace. Nothing else of the hub is watched.
 type accounts struct {
 	hub metadata.Getter
-	// seen is told of each ServiceAccount that is there, lost of each that is gone.
+	// seen is called for each ServiceAccount that is there, lost of each that is gone.
 	seen, lost func(t target, uid string)
 
 	mu      sync.RWMutex
@@ -192,7 +192,7 @@ func strip(object any) (any, error) {
 	}}, nil
 }
 
-// NamespaceStatus tells about the watch of one target namespace.
+// NamespaceStatus describes the watch of one target namespace.
 type NamespaceStatus struct {
 	Namespace string
 	// Synced is set once all its ServiceAccounts are known.

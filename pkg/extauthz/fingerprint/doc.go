@@ -2,6 +2,6 @@
 // its HMAC-SHA-256 under a key that only this process knows, as kube-apiserver's
 // token cache does.
 //
-// Invariant: a fingerprint tells nothing about the token to anybody, and is
-// good for this process alone.
+// Invariant: a fingerprint reveals nothing about the token, and is
+// valid in this process alone.
 package fingerprint

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
@@ -55,7 +55,7 @@ func TestRealAPIServers(t *testing.T) {
 
 	anonymous := start(t, jwks.Cluster{Name: "cluster1", Issuer: iss, Source: discovery(one, jwks.Auth{})})
 	_, kid := parts(t, account)
-	anonymous.refuses(t, iss, kid, verdict.KeysUnavailable)
+	anonymous.refuses(t, iss, kid, denial.KeysUnavailable)
 	if err := anonymous.status(t, "cluster1").Err; err == nil || !strings.Contains(err.Error(), "token file") {
 		t.Errorf("without a credential: %v; want what to do", err)
 	}

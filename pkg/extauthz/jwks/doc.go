@@ -4,7 +4,7 @@
 //
 // It owns where keys come from (the configuration, a file, an https endpoint,
 // OIDC discovery, or what a cluster's agent publishes on the hub), how they are
-// refreshed, and when they are no longer believed. It reads no tokens and makes
+// refreshed, and when they are no longer trusted. It reads no tokens and makes
 // no decision about an identity.
 //
 // Two clusters may have one and the same issuer (kubeadm, kind and k3s all
@@ -12,7 +12,7 @@
 // the key that verifies names the cluster.
 //
 // Lookups of known keys read one immutable View, without locks. Everything else
-// changes the state under one lock and replaces the View. Whoever configures the
+// changes the state under one lock and replaces the View. A caller that configures the
 // clusters gets each View before it counts, so that keys and rules change in one
 // step.
 //

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// SharedKeyError says that one key stands for several clusters: whoever holds
+// SharedKeyError says that one key stands for several clusters: the owner of
 // it could be any of them, so it proves nothing.
 type SharedKeyError struct {
 	// Issuer and KeyID are where the key was found.

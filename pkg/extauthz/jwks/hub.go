@@ -36,8 +36,8 @@ func (p *publication) publishes() bool {
 
 // Observe takes what the hub knows about a cluster and what the cluster
 // publishes. The caller vouches for its name. What counts of it package keytrust
-// decides; keys of a cluster that the hub denies do not count, whatever their
-// source. The error is for whoever looks after the cluster; it is a
+// decides; keys of a cluster that the hub denies do not count, from any
+// source. The error is for the cluster's administrator; it is a
 // *SharedKeyError if a key is refused because it is another cluster's as well.
 func (s *Store) Observe(c keytrust.Candidate) error {
 	s.mu.Lock()
@@ -132,11 +132,11 @@ func (s *Store) HubSynced() {
 	}
 }
 
-// denied says why no key of cluster counts, whatever the source of its keys. A
-// store that no hub feeds denies nobody.
-func (h *hub) denied(cluster string) keytrust.Refusal {
+// denied says why no key of cluster counts, from any source. A
+// store that no hub feeds denies no cluster.
+func (h *hub) denied(cluster string) keytrust.Rejection {
 	if !h.decides {
-		return keytrust.Refusal{}
+		return keytrust.Rejection{}
 	}
 	if p := h.members[cluster]; p != nil {
 		return p.seen.Cluster.Denied()

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -29,7 +29,7 @@ func TestPublish(t *testing.T) {
 	t.Parallel()
 	old, fresh := issuer.NewKey(t, jwk.RS256), issuer.NewKey(t, jwk.ES256)
 	e := newEnv(t, everyone())
-	e.refuses(t, sharedIssuer, old.ID, verdict.UnknownIssuer)
+	e.refuses(t, sharedIssuer, old.ID, denial.UnknownIssuer)
 	e.publish(t, "c1", sharedIssuer, old)
 	e.verifies(t, sharedIssuer, old, "c1")
 	moved := e.moved("c1")
@@ -41,18 +41,18 @@ func TestPublish(t *testing.T) {
 		t.Error("the generation moved without a key going")
 	}
 	e.publish(t, "c1", sharedIssuer, fresh)
-	e.refuses(t, sharedIssuer, old.ID, verdict.UnknownKey)
+	e.refuses(t, sharedIssuer, old.ID, denial.UnknownKey)
 	if !moved() || e.status(t, "c1").Err != nil {
 		t.Errorf("after a key went: %+v", e.status(t, "c1"))
 	}
 
 	e.publish(t, "c1", "https://new.example.com", fresh)
-	e.refuses(t, sharedIssuer, fresh.ID, verdict.UnknownIssuer)
+	e.refuses(t, sharedIssuer, fresh.ID, denial.UnknownIssuer)
 	e.verifies(t, "https://new.example.com", fresh, "c1")
 	moved()
 	e.Forget("c1")
 	e.Forget("c1")
-	e.refuses(t, "https://new.example.com", fresh.ID, verdict.UnknownIssuer)
+	e.refuses(t, "https://new.example.com", fresh.ID, denial.UnknownIssuer)
 	if !moved() || len(e.Status()) != 0 {
 		t.Errorf("after the cluster left: %+v", e.Status())
 	}
@@ -82,9 +82,9 @@ func TestUnusableIsNothing(t *testing.T) {
 	}
 }
 
-// TestACopiedKeyHarmsNobody: a cluster that publishes another's public key, with
+// TestACopiedKeyHarmsNoCluster: a cluster that publishes another's public key, with
 // what that one published as proof, changes nothing for it.
-func TestACopiedKeyHarmsNobody(t *testing.T) {
+func TestACopiedKeyHarmsNoCluster(t *testing.T) {
 	t.Parallel()
 	key, own := issuer.NewKey(t, jwk.RS256), issuer.NewKey(t, jwk.ES256)
 	e := newEnv(t, everyone())
@@ -123,8 +123,8 @@ func TestPublishedByTwo(t *testing.T) {
 	if !moved() {
 		t.Error("a key that stands for two clusters now leaves the generation")
 	}
-	e.refuses(t, sharedIssuer, shared.ID, verdict.AmbiguousKey)
-	e.refuses(t, "https://two.example.com", renamed.ID, verdict.AmbiguousKey)
+	e.refuses(t, sharedIssuer, shared.ID, denial.AmbiguousKey)
+	e.refuses(t, "https://two.example.com", renamed.ID, denial.AmbiguousKey)
 	e.verifies(t, sharedIssuer, one, "c1")
 	e.verifies(t, "https://two.example.com", two, "c2")
 	for cluster, key := range map[string]*issuer.Key{"c1": one, "c2": two} {
@@ -181,7 +181,7 @@ func TestAServerTakesNoNamedKey(t *testing.T) {
 		e.configure(t, hostile, everyone())
 		e.verifies(t, sharedIssuer, key, "hostile")
 		_ = e.Observe(candidate(t, "published", sharedIssuer, key))
-		e.refuses(t, sharedIssuer, key.ID, verdict.AmbiguousKey)
+		e.refuses(t, sharedIssuer, key.ID, denial.AmbiguousKey)
 		e.verifies(t, sharedIssuer, own, "hostile")
 	}
 }
@@ -194,19 +194,19 @@ func TestWhoMayPublish(t *testing.T) {
 	e.publish(t, "c1", sharedIssuer, a, b)
 	e.publish(t, "c2", sharedIssuer, c)
 	e.verifies(t, sharedIssuer, a, "c1")
-	e.refuses(t, sharedIssuer, b.ID, verdict.UnknownKey)
-	e.refuses(t, sharedIssuer, c.ID, verdict.UnknownKey)
+	e.refuses(t, sharedIssuer, b.ID, denial.UnknownKey)
+	e.refuses(t, sharedIssuer, c.ID, denial.UnknownKey)
 	e.configure(t, one, everyone()) // What was published before counts.
 	e.verifies(t, sharedIssuer, c, "c2")
-	e.refuses(t, sharedIssuer, b.ID, verdict.UnknownKey)
+	e.refuses(t, sharedIssuer, b.ID, denial.UnknownKey)
 
 	e.publish(t, "c1", "https://elsewhere.example.com", a)
-	e.refuses(t, "https://elsewhere.example.com", a.ID, verdict.UnknownIssuer)
+	e.refuses(t, "https://elsewhere.example.com", a.ID, denial.UnknownIssuer)
 	if status := e.status(t, "c1"); status.Err == nil || len(status.KeyIDs) != 0 {
 		t.Errorf("another issuer than configured: %+v", status)
 	}
 	e.configure(t)
-	e.refuses(t, sharedIssuer, c.ID, verdict.UnknownIssuer)
+	e.refuses(t, sharedIssuer, c.ID, denial.UnknownIssuer)
 }
 
 // TestDeniedIsDenied: a cluster that the hub denies, detaches or does not have
@@ -252,7 +252,7 @@ func TestDeniedIsDenied(t *testing.T) {
 				change(&bad.Cluster)
 				_ = e.Observe(bad)
 			}
-			e.refuses(t, sharedIssuer, key.ID, verdict.UnknownIssuer)
+			e.refuses(t, sharedIssuer, key.ID, denial.UnknownIssuer)
 			if status := e.status(t, "c1"); len(status.KeyIDs) != 0 || status.Err == nil {
 				t.Errorf("%s, %s: status %+v", name, what, status)
 			}
@@ -297,7 +297,7 @@ func TestNothingBeforeJoining(t *testing.T) {
 	if err := e.Observe(early); err != nil {
 		t.Error(err)
 	}
-	e.refuses(t, sharedIssuer, key.ID, verdict.UnknownIssuer)
+	e.refuses(t, sharedIssuer, key.ID, denial.UnknownIssuer)
 	e.publish(t, "c2", sharedIssuer, key)
 	e.verifies(t, sharedIssuer, key, "c2")
 	e.Forget("c2")
@@ -306,7 +306,7 @@ func TestNothingBeforeJoining(t *testing.T) {
 	if err := e.Observe(early); err != nil {
 		t.Error(err)
 	}
-	e.refuses(t, sharedIssuer, key.ID, verdict.UnknownIssuer)
+	e.refuses(t, sharedIssuer, key.ID, denial.UnknownIssuer)
 
 	e = newEnv(t, inline(t, "c1", sharedIssuer, key))
 	if err := e.Observe(early); err != nil {
@@ -323,12 +323,12 @@ func TestHubNotRead(t *testing.T) {
 	e := newEnv(t)
 	e.Store = jwks.New(jwks.Config{Hub: true, Clock: e.clock})
 	e.configure(t, everyone(), named)
-	e.refuses(t, sharedIssuer, key.ID, verdict.KeysUnavailable)
+	e.refuses(t, sharedIssuer, key.ID, denial.KeysUnavailable)
 	if e.Ready() == nil || e.status(t, "c2").Tried {
 		t.Error("ready before the hub was read")
 	}
 	e.HubSynced()
-	e.refuses(t, sharedIssuer, key.ID, verdict.UnknownIssuer)
+	e.refuses(t, sharedIssuer, key.ID, denial.UnknownIssuer)
 	if err := e.Ready(); err != nil {
 		t.Error(err)
 	}

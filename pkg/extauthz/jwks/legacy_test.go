@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
 )
@@ -25,15 +25,15 @@ func TestLegacy(t *testing.T) {
 	e.verifies(t, jwks.LegacyIssuer, one, "cluster1")
 	e.verifies(t, "https://cluster1.example.com", one, "cluster1")
 	e.verifies(t, jwks.LegacyIssuer, two, "cluster2")
-	e.refuses(t, jwks.LegacyIssuer, three.ID, verdict.UnknownKey)
-	e.refuses(t, "https://cluster2.example.com", one.ID, verdict.UnknownKey)
+	e.refuses(t, jwks.LegacyIssuer, three.ID, denial.UnknownKey)
+	e.refuses(t, "https://cluster2.example.com", one.ID, denial.UnknownKey)
 
 	// The entry changes its mind: the keys under the other issuer go.
 	moved := e.moved("cluster1")
 	strict := legacy("cluster1", one)
 	strict.Legacy = false
 	e.configure(t, strict)
-	e.refuses(t, jwks.LegacyIssuer, one.ID, verdict.UnknownIssuer)
+	e.refuses(t, jwks.LegacyIssuer, one.ID, denial.UnknownIssuer)
 	e.verifies(t, "https://cluster1.example.com", one, "cluster1")
 	if !moved() {
 		t.Error("keys went and the generation stays")

@@ -8,8 +8,8 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/internal/metric"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 )
 
@@ -32,7 +32,7 @@ const (
 //
 // A key that is known costs no lock and no allocation. One that is not has its
 // possible sources read again, once for all callers and within limits, and
-// Lookup waits for that as long as ctx allows. Errors are *verdict.Error:
+// Lookup waits for that as long as ctx allows. Errors are *denial.Error:
 // UnknownIssuer, UnknownKey, AmbiguousKey, KeysUnavailable if the keys could not
 // be read, Deadline if ctx ended first.
 func (s *Store) Lookup(ctx context.Context, issuer, kid string) ([]Key, error) {
@@ -94,9 +94,9 @@ func (s *Store) settled(snap *View, issuer, kid string) (*trust, error) {
 	case t == nil && snap.pending:
 		return nil, unavailable("what clusters publish on the hub is not known yet")
 	case t == nil:
-		return nil, verdict.Refuse(verdict.UnknownIssuer, "no cluster has the issuer %q", shown(issuer))
+		return nil, denial.New(denial.UnknownIssuer, "no cluster has the issuer %q", shown(issuer))
 	case t.shared[kid] != nil:
-		return nil, verdict.Refuse(verdict.AmbiguousKey, "%w", t.shared[kid])
+		return nil, denial.New(denial.AmbiguousKey, "%w", t.shared[kid])
 	case kid == "", len(kid) > maxIDBytes:
 		return nil, s.unknown(t, issuer, kid)
 	}
@@ -141,14 +141,14 @@ func (s *Store) await(ctx context.Context, f *flight, issuer, kid string) ([]Key
 			return nil, nil
 		case <-snap.replaced:
 		case <-ctx.Done():
-			refusal := verdict.Refuse(verdict.Deadline, "the keys of issuer %q were still being read: %w", shown(issuer), ctx.Err())
-			refusal.RetryAfter = time.Second
-			return nil, refusal
+			denied := denial.New(denial.Deadline, "the keys of issuer %q were still being read: %w", shown(issuer), ctx.Err())
+			denied.RetryAfter = time.Second
+			return nil, denied
 		}
 	}
 }
 
-// problem returns why nobody can tell whether issuer has a key that is not
+// problem returns why it is not known whether issuer has a key that is not
 // known, or nil if one can.
 func (s *Store) problem(snap *View, issuer string) error {
 	t := snap.issuers[issuer]
@@ -168,21 +168,21 @@ func (s *Store) problem(snap *View, issuer string) error {
 	return nil
 }
 
-// unknown counts and returns the refusal of a key id.
+// unknown counts and returns the denial of a key id.
 func (s *Store) unknown(t *trust, issuer, kid string) error {
 	cluster := metric.UnknownCluster
 	if len(t.clusters) == 1 {
 		cluster = t.clusters[0]
 	}
 	s.tally.missed(cluster)
-	return verdict.Refuse(verdict.UnknownKey, "the issuer %q has no key %q: if the cluster's signing key is new, its key set must be published",
+	return denial.New(denial.UnknownKey, "the issuer %q has no key %q: if the cluster's signing key is new, its key set must be published",
 		shown(issuer), shown(kid))
 }
 
 func unavailable(format string, args ...any) error {
-	refusal := verdict.Refuse(verdict.KeysUnavailable, format, args...)
-	refusal.RetryAfter = time.Second
-	return refusal
+	denied := denial.New(denial.KeysUnavailable, format, args...)
+	denied.RetryAfter = time.Second
+	return denied
 }
 
 // shown returns what of a word from outside may go into a message.

@@ -10,8 +10,8 @@ import (
 	"go.uber.org/goleak"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
@@ -158,16 +158,16 @@ func (e *env) moved(cluster string) func() bool {
 }
 
 // refuses checks the reason for which a key is not found.
-func (e *env) refuses(t *testing.T, iss, kid string, want verdict.Reason) {
+func (e *env) refuses(t *testing.T, iss, kid string, want denial.Reason) {
 	t.Helper()
 	if keys, err := e.Lookup(t.Context(), iss, kid); reason(err) != want || keys != nil {
 		t.Errorf("Lookup: %d keys, %v; want %s", len(keys), err, want)
 	}
 }
 
-func reason(err error) verdict.Reason {
-	if refusal, ok := errors.AsType[*verdict.Error](err); ok {
-		return refusal.Reason
+func reason(err error) denial.Reason {
+	if denied, ok := errors.AsType[*denial.Error](err); ok {
+		return denied.Reason
 	}
 	return ""
 }

@@ -108,7 +108,7 @@ func (m *member) claim() claim {
 }
 
 // support is what stands behind the keys of a source. What a server serves is
-// its owner's choice; a key in the configuration, in a file beside it, or pinned
+// its owner's choice; a key in the configuration, in a file next to it, or pinned
 // there is an administrator's.
 func (c Cluster) support() keytrust.Support {
 	if kind := c.Source.kind(); kind == sourceInline || kind == sourceFile || len(c.Pins) > 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
 )
@@ -20,9 +20,9 @@ func TestMetrics(t *testing.T) {
 	down.Down()
 	e := start(t, remote("good", sharedIssuer, p), remote("down", "https://down.example.com", down), everyone())
 	e.publish(t, "agent", sharedIssuer, issuer.NewKey(t, jwk.ES256))
-	e.refuses(t, sharedIssuer, "junk", verdict.UnknownKey)
+	e.refuses(t, sharedIssuer, "junk", denial.UnknownKey)
 	e.publish(t, "other", "https://other.example.com", issuer.NewKey(t, jwk.ES256), issuer.NewKey(t, jwk.ES256))
-	e.refuses(t, "https://other.example.com", "junk", verdict.UnknownKey)
+	e.refuses(t, "https://other.example.com", "junk", denial.UnknownKey)
 
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(e.Metrics())

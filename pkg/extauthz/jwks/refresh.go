@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 )
 
-// fetchTimeout bounds one read of a source, whoever waits for it.
+// fetchTimeout bounds one read of a source, for all that wait for it.
 const fetchTimeout = 5 * time.Second
 
 // maxDelay is by how much a read may be late.
@@ -63,7 +63,7 @@ func (s *Store) refreshDue(ctx context.Context, now time.Time) time.Duration {
 }
 
 // start reads the source of m, unless that is being done already. What is read
-// outlives whoever asks: a call with a deadline of 200 ms must not keep keys
+// outlives its caller: a call with a deadline of 200 ms must not keep keys
 // from being loaded. The caller holds the lock; the result is nil after the end
 // of Run.
 func (s *Store) start(ctx context.Context, m *member) *flight {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
@@ -22,7 +22,7 @@ func TestProviderDownAtStart(t *testing.T) {
 	p := issuer.NewProvider(t, key)
 	up := p.Down()
 	e := start(t, remote("c1", sharedIssuer, p))
-	e.refuses(t, sharedIssuer, key.ID, verdict.KeysUnavailable)
+	e.refuses(t, sharedIssuer, key.ID, denial.KeysUnavailable)
 	if status := e.status(t, "c1"); status.Err == nil || !status.Tried || !status.LastSuccess.IsZero() {
 		t.Errorf("status %+v", status)
 	}
@@ -44,7 +44,7 @@ func TestProviderDownLater(t *testing.T) {
 	moved := e.moved("c1")
 	e.pass(t, 70*time.Minute, 10*time.Minute)
 	e.verifies(t, sharedIssuer, key, "c1")
-	e.refuses(t, sharedIssuer, next.ID, verdict.KeysUnavailable) // It may be new.
+	e.refuses(t, sharedIssuer, next.ID, denial.KeysUnavailable) // It may be new.
 	if status := e.status(t, "c1"); status.Err == nil || status.Age(e.clock.Now()) != 70*time.Minute {
 		t.Errorf("after 70 minutes: %+v", status)
 	}
@@ -54,7 +54,7 @@ func TestProviderDownLater(t *testing.T) {
 		t.Error("the generation moved without a key going")
 	}
 	e.pass(t, 65*time.Minute, 5*time.Minute)
-	e.refuses(t, sharedIssuer, key.ID, verdict.KeysUnavailable)
+	e.refuses(t, sharedIssuer, key.ID, denial.KeysUnavailable)
 	if !moved() {
 		t.Error("keys that are too old leave the generation")
 	}
@@ -74,7 +74,7 @@ func TestStaleForIsAChoice(t *testing.T) {
 	e.pass(t, 115*time.Minute, 5*time.Minute)
 	e.verifies(t, sharedIssuer, key, "c1")
 	e.pass(t, 10*time.Minute, 5*time.Minute)
-	e.refuses(t, sharedIssuer, key.ID, verdict.KeysUnavailable)
+	e.refuses(t, sharedIssuer, key.ID, denial.KeysUnavailable)
 }
 
 // TestBadSetReplacesNothing: only a good set replaces a good set.
@@ -115,7 +115,7 @@ func TestRotation(t *testing.T) {
 	p.Serve(t, fresh) // 5: the old one goes.
 	e.pass(t, 70*time.Minute, 70*time.Minute)
 	e.verifies(t, sharedIssuer, fresh, "c1")
-	e.refuses(t, sharedIssuer, old.ID, verdict.UnknownKey)
+	e.refuses(t, sharedIssuer, old.ID, denial.UnknownKey)
 	if !moved() {
 		t.Error("a removed key leaves the generation: tokens that it verified stay good")
 	}
@@ -133,7 +133,7 @@ func TestUnknownKeysAreReadOnce(t *testing.T) {
 
 	hurried, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if _, err := e.Lookup(hurried, sharedIssuer, fresh.ID); reason(err) != verdict.Deadline {
+	if _, err := e.Lookup(hurried, sharedIssuer, fresh.ID); reason(err) != denial.Deadline {
 		t.Errorf("a call whose deadline passed: %v", err)
 	}
 	var callers sync.WaitGroup
@@ -157,7 +157,7 @@ func TestDeadlineAtStart(t *testing.T) {
 	e := newEnv(t, remote("c1", sharedIssuer, p))
 	for range 3 {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		if _, err := e.Lookup(ctx, sharedIssuer, key.ID); reason(err) != verdict.Deadline {
+		if _, err := e.Lookup(ctx, sharedIssuer, key.ID); reason(err) != denial.Deadline {
 			t.Errorf("a call whose deadline passed: %v", err)
 		}
 		cancel()
@@ -176,20 +176,20 @@ func TestJunk(t *testing.T) {
 	p := issuer.NewProvider(t, key)
 	e := start(t, remote("c1", sharedIssuer, p))
 	for range 100 {
-		e.refuses(t, sharedIssuer, "junk", verdict.UnknownKey)
+		e.refuses(t, sharedIssuer, "junk", denial.UnknownKey)
 	}
 	if got := p.Fetches(); got != 2 {
 		t.Errorf("one junk id: %d reads, want one more than at the start", got)
 	}
 	for i := range 3000 { // More than is remembered.
-		e.refuses(t, sharedIssuer, fmt.Sprintf("junk-%d", i), verdict.UnknownKey)
+		e.refuses(t, sharedIssuer, fmt.Sprintf("junk-%d", i), denial.UnknownKey)
 	}
 	if got := p.Fetches(); got != 3 {
 		t.Errorf("many junk ids: %d reads, want the burst of two more than at the start", got)
 	}
 	e.clock.Step(31 * time.Second)
-	e.refuses(t, sharedIssuer, "junk-0", verdict.UnknownKey)
-	e.refuses(t, sharedIssuer, "junk-1", verdict.UnknownKey)
+	e.refuses(t, sharedIssuer, "junk-0", denial.UnknownKey)
+	e.refuses(t, sharedIssuer, "junk-1", denial.UnknownKey)
 	if got := p.Fetches(); got != 4 {
 		t.Errorf("half a minute later: %d reads, want one more", got)
 	}
@@ -215,8 +215,8 @@ func TestOneBadSource(t *testing.T) {
 		return ""
 	})
 	e.verifies(t, sharedIssuer, key, "good")
-	e.refuses(t, "https://closed.example.com", key.ID, verdict.KeysUnavailable)
-	e.refuses(t, "https://stranger.example.com", key.ID, verdict.KeysUnavailable)
+	e.refuses(t, "https://closed.example.com", key.ID, denial.KeysUnavailable)
+	e.refuses(t, "https://stranger.example.com", key.ID, denial.KeysUnavailable)
 	// A slow machine may have given up the hanging one, which counts as tried.
 	if ready := e.Ready(); ready == nil && !e.status(t, "a-hanging").Tried {
 		t.Error("ready while a source was not tried")

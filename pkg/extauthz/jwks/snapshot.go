@@ -26,7 +26,7 @@ type View struct {
 // The map must not be changed.
 func (v *View) Generations() map[string]uint64 { return v.generations }
 
-// trust is what is believed of one issuer.
+// trust is what counts of one issuer.
 type trust struct {
 	// keys by key id, each with the cluster it names.
 	keys map[string][]Key
@@ -98,9 +98,9 @@ func (t *trust) admit(issuer string, c claim, shared map[string][]keytrust.Claim
 	}
 	for _, key := range c.keys {
 		if rivals := shared[key.Thumbprint]; rivals != nil && c.key().Refused(issuer, rivals) {
-			refusal := SharedKeyError{Issuer: issuer, KeyID: key.ID, Thumbprint: key.Thumbprint, Clusters: clusters(rivals)}
-			t.shared[key.ID] = &refusal
-			refused = append(refused, refusal)
+			denied := SharedKeyError{Issuer: issuer, KeyID: key.ID, Thumbprint: key.Thumbprint, Clusters: clusters(rivals)}
+			t.shared[key.ID] = &denied
+			refused = append(refused, denied)
 			continue
 		}
 		t.keys[key.ID] = append(t.keys[key.ID], Key{Key: key, Cluster: c.cluster})
@@ -109,7 +109,7 @@ func (t *trust) admit(issuer string, c claim, shared map[string][]keytrust.Claim
 }
 
 // conflicts finds, by thumbprint, the keys that several clusters claim, under
-// whatever issuer and key id.
+// under any issuer and key id.
 func conflicts(claims []claim) map[string][]keytrust.Claim {
 	first := make(map[string]int) // Which claim has it, by thumbprint.
 	found := make(map[string][]keytrust.Claim)

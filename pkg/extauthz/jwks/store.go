@@ -20,12 +20,12 @@ const concurrency = 64
 
 // Config is what a Store needs.
 type Config struct {
-	// Hub is set if a hub tells, by Observe, which clusters it accepts: others do
+	// Hub is set if a hub reports, by Observe, which clusters it accepts: others do
 	// not count, wherever their keys come from. Until HubSynced none does, and an
 	// issuer that is not known is not yet known.
 	Hub bool
 	// Gone is called, under the lock of the Store, with each cluster of which no
-	// key counts any more; nil for nobody. It must not call the Store.
+	// key counts any more; nil for no call. It must not call the Store.
 	Gone func(cluster string)
 	// Clock is nil for the real one.
 	Clock clock.Clock
@@ -162,7 +162,7 @@ func (s *Store) nudge() {
 	}
 }
 
-// Status tells about every cluster with a source of its own, every one that is
+// Status describes every cluster with a source of its own, every one that is
 // configured to publish its keys on the hub and every one that does, by name.
 func (s *Store) Status() []Status {
 	s.mu.Lock()

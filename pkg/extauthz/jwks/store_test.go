@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
@@ -28,13 +28,13 @@ func TestOneIssuerTwoClusters(t *testing.T) {
 		inline(t, "cluster3", "https://three.example.com", other))
 	e.verifies(t, sharedIssuer, one, "cluster1")
 	e.verifies(t, sharedIssuer, two, "cluster2")
-	e.refuses(t, sharedIssuer, other.ID, verdict.UnknownKey)
-	e.refuses(t, "https://elsewhere.example.com", one.ID, verdict.UnknownIssuer)
-	e.refuses(t, sharedIssuer+"/", one.ID, verdict.UnknownIssuer)
-	e.refuses(t, "", "", verdict.UnknownIssuer)
-	e.refuses(t, sharedIssuer, "", verdict.UnknownKey)
-	e.refuses(t, sharedIssuer, "../../etc/passwd", verdict.UnknownKey)
-	e.refuses(t, sharedIssuer, strings.Repeat("k", 1<<14), verdict.UnknownKey)
+	e.refuses(t, sharedIssuer, other.ID, denial.UnknownKey)
+	e.refuses(t, "https://elsewhere.example.com", one.ID, denial.UnknownIssuer)
+	e.refuses(t, sharedIssuer+"/", one.ID, denial.UnknownIssuer)
+	e.refuses(t, "", "", denial.UnknownIssuer)
+	e.refuses(t, sharedIssuer, "", denial.UnknownKey)
+	e.refuses(t, sharedIssuer, "../../etc/passwd", denial.UnknownKey)
+	e.refuses(t, sharedIssuer, strings.Repeat("k", 1<<14), denial.UnknownKey)
 	if err := e.Ready(); err != nil {
 		t.Errorf("inline keys need no waiting: %v", err)
 	}
@@ -120,14 +120,14 @@ func TestPins(t *testing.T) {
 	e := newEnv(t, cluster)
 	e.verifies(t, sharedIssuer, a, "c1")
 	e.verifies(t, sharedIssuer, b, "c1")
-	e.refuses(t, sharedIssuer, c.ID, verdict.UnknownKey)
+	e.refuses(t, sharedIssuer, c.ID, denial.UnknownKey)
 	if status := e.status(t, "c1"); len(status.KeyIDs) != 2 || len(status.Ignored) != 1 {
 		t.Errorf("status %+v", status)
 	}
 	moved := e.moved("c1")
 	cluster.Pins = []string{a.ID}
 	e.configure(t, cluster)
-	e.refuses(t, sharedIssuer, b.ID, verdict.UnknownKey)
+	e.refuses(t, sharedIssuer, b.ID, denial.UnknownKey)
 	if !moved() {
 		t.Error("a key that is no longer pinned leaves the generation")
 	}
@@ -203,7 +203,7 @@ func TestFile(t *testing.T) {
 	}
 	cluster := jwks.Cluster{Name: "c1", Issuer: sharedIssuer, Source: jwks.Source{File: name}}
 	e := start(t, cluster)
-	e.refuses(t, sharedIssuer, a.ID, verdict.KeysUnavailable)
+	e.refuses(t, sharedIssuer, a.ID, denial.KeysUnavailable)
 	if e.status(t, "c1").Err == nil {
 		t.Error("a missing file is not shown")
 	}
@@ -222,7 +222,7 @@ func TestFile(t *testing.T) {
 	moved := e.moved("c1")
 	write(issuer.JWKS(t, b))
 	e.pass(t, 6*time.Second, 6*time.Second)
-	e.refuses(t, sharedIssuer, a.ID, verdict.UnknownKey)
+	e.refuses(t, sharedIssuer, a.ID, denial.UnknownKey)
 	if !moved() {
 		t.Error("a removed key leaves the generation")
 	}
@@ -244,7 +244,7 @@ func TestLongestFile(t *testing.T) {
 		if good {
 			e.verifies(t, sharedIssuer, key, "c1")
 		} else {
-			e.refuses(t, sharedIssuer, key.ID, verdict.KeysUnavailable)
+			e.refuses(t, sharedIssuer, key.ID, denial.KeysUnavailable)
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
 )
@@ -78,7 +78,7 @@ func TestViewsOfLaterChanges(t *testing.T) {
 	if diff := cmp.Diff([]bool{false, false, true, false}, known); diff != "" {
 		t.Errorf("Views that have the cluster's key (-want +got):\n%s", diff)
 	}
-	e.refuses(t, sharedIssuer, key.ID, verdict.UnknownIssuer)
+	e.refuses(t, sharedIssuer, key.ID, denial.UnknownIssuer)
 }
 
 func (e *env) must(t *testing.T, err error) {

@@ -3,8 +3,8 @@ package policy_test
 import (
 	"testing"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
 // TestTargetNamespacesAlwaysBind: target.namespaces limits where a rule leads,
@@ -16,7 +16,7 @@ func TestTargetNamespacesAlwaysBind(t *testing.T) {
 			Namespaces: namespaces, MapTo: fixed("{namespace}", "{name}"),
 			Target: policy.TargetSpec{Namespaces: []string{"team-*"}},
 		}}})
-		if _, err := rules.Decide(identity("c1", "app-a", "eso")); err == nil || verdict.Of(err).Reason != verdict.TargetDenied {
+		if _, err := rules.Decide(identity("c1", "app-a", "eso")); err == nil || denial.Of(err).Reason != denial.TargetDenied {
 			t.Errorf("namespaces %q: outside of the bound: %v", namespaces, err)
 		}
 		if grant, err := rules.Decide(identity("c1", "team-a", "eso")); err != nil || grant.Target.Namespace != "team-a" {

@@ -6,19 +6,19 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
-// Decide returns what id may become. Errors are *verdict.Error with NotAllowed,
+// Decide returns what id may become. Errors are *denial.Error with NotAllowed,
 // NotBound or TargetDenied. It does no I/O; the slices of a Grant are shared
 // and must not be changed.
 func (r *Rules) Decide(id subject.Identity) (Grant, error) {
 	if r == nil {
-		return Grant{}, verdict.Refuse(verdict.NotAllowed, "cluster %s has no rules", id.Cluster)
+		return Grant{}, denial.New(denial.NotAllowed, "cluster %s has no rules", id.Cluster)
 	}
 	if !label(id.Account.Namespace) || !subdomain(id.Account.Name) {
-		return Grant{}, verdict.Refuse(verdict.NotAllowed, "%q/%q is no valid ServiceAccount name", id.Account.Namespace, id.Account.Name)
+		return Grant{}, denial.New(denial.NotAllowed, "%q/%q is no valid ServiceAccount name", id.Account.Namespace, id.Account.Name)
 	}
 	for i := range r.rules {
 		c := &r.rules[i]
@@ -27,7 +27,7 @@ func (r *Rules) Decide(id subject.Identity) (Grant, error) {
 		}
 		return r.grant(c, id)
 	}
-	return Grant{}, verdict.Refuse(verdict.NotAllowed, "%s", r.notAllowed(id))
+	return Grant{}, denial.New(denial.NotAllowed, "%s", r.notAllowed(id))
 }
 
 // Considered is what became of one rule for an identity.
@@ -40,8 +40,8 @@ type Considered struct {
 	Missed string
 }
 
-// Consider tells which rules were tried for id, in order, up to the one that
-// decides. It is Decide, for people.
+// Consider returns which rules were tried for id, in order, up to the one that
+// decides. It is Decide, for explanations.
 func (r *Rules) Consider(id subject.Identity) []Considered {
 	var out []Considered
 	if r == nil {
@@ -82,7 +82,7 @@ func shares(a, b []string) bool {
 // grant applies the rule that matched.
 func (r *Rules) grant(c *rule, id subject.Identity) (Grant, error) {
 	if c.requirePod && (id.Bound.Pod.Name == "" || id.Bound.Pod.UID == "") {
-		return Grant{}, verdict.Refuse(verdict.NotBound, "rule %s takes only tokens that are bound to a Pod, and this one is not; use a projected volume", c.name)
+		return Grant{}, denial.New(denial.NotBound, "rule %s takes only tokens that are bound to a Pod, and this one is not; use a projected volume", c.name)
 	}
 	from := source{cluster: id.Cluster, namespace: id.Account.Namespace, name: id.Account.Name}
 	target := c.target
@@ -93,7 +93,7 @@ func (r *Rules) grant(c *rule, id subject.Identity) (Grant, error) {
 		target.Name = c.account.render(from)
 	}
 	if why := r.denied(c, target); why != "" {
-		return Grant{}, verdict.Refuse(verdict.TargetDenied, "rule %s leads to ServiceAccount %s/%s of the hub, %s", c.name, target.Namespace, target.Name, why)
+		return Grant{}, denial.New(denial.TargetDenied, "rule %s leads to ServiceAccount %s/%s of the hub, %s", c.name, target.Namespace, target.Name, why)
 	}
 	return Grant{Rule: c.name, Target: target}, nil
 }

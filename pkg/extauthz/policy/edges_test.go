@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
 // TestNamesAtTheirLimits: a name is one up to the last character that Kubernetes
@@ -43,7 +43,7 @@ func TestNamesAtTheirLimits(t *testing.T) {
 		{"A", "x", false},
 	} {
 		_, err := rules.Decide(identity("c1", tc.namespace, tc.name))
-		if (err == nil) != tc.valid || err != nil && verdict.Of(err).Reason != verdict.NotAllowed {
+		if (err == nil) != tc.valid || err != nil && denial.Of(err).Reason != denial.NotAllowed {
 			t.Errorf("%q/%q: %v, want valid %v", tc.namespace, tc.name, err, tc.valid)
 		}
 	}

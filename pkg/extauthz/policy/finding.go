@@ -9,7 +9,7 @@ import (
 type Severity string
 
 // The severities. An Error keeps a configuration from being loaded; a Warning
-// is loaded and opens more than most people mean; Info is worth knowing.
+// is loaded and opens more than most users intend; Info is worth knowing.
 const (
 	Error   Severity = "error"
 	Warning Severity = "warning"

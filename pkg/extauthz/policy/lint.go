@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Lint says what is wrong or unwise about the policies of a configuration: each
+// Lint says what is wrong or risky about the policies of a configuration: each
 // by itself, and what they open together. The order is that of the policies.
 func Lint(specs []Spec) []Finding {
 	var out []Finding
@@ -17,7 +17,7 @@ func Lint(specs []Spec) []Finding {
 	return append(out, LintTogether(specs)...)
 }
 
-// LintOne says what is wrong or unwise about one policy. It holds all that
+// LintOne says what is wrong or risky about one policy. It holds all that
 // Compile finds.
 func LintOne(s Spec) []Finding {
 	rules, findings := Compile(s)
@@ -40,7 +40,7 @@ func LintOne(s Spec) []Finding {
 	return append(findings, rep.findings...)
 }
 
-// LintAudiences says what is unwise about the field audiences at path.
+// LintAudiences says what is risky about the field audiences at path.
 func LintAudiences(path string, audiences []string) []Finding {
 	rep := &report{path: path}
 	rep.audiences(audiences)
@@ -119,7 +119,7 @@ func (r *Rules) deniedTargets(c *rule, rep *report) {
 	}
 }
 
-// always reports whether all of to is denied whatever is configured.
+// always reports whether all of to is denied in any configuration.
 func (r *Rules) always(to reach) bool {
 	if to.namespace == r.self.Namespace && to.name == r.self.Name && r.self.Name != "" {
 		return true
@@ -189,7 +189,7 @@ func (c *rule) choosing(rep *report) {
 	}
 }
 
-// addOns finds rules with which whoever may name a ServiceAccount on the cluster
+// addOns finds rules with which a user who may name a ServiceAccount on the cluster
 // can become one of its add-ons, whose accounts are in the cluster's namespace
 // and end in "-agent" (names.AddOnServiceAccount). A dot keeps out of
 // their way.
@@ -209,7 +209,7 @@ const longLife = 24 * time.Hour
 func (c *rule) lifetime(rep *report) {
 	if c.expiration > longLife {
 		rep.add(Warning, "target.expirationSeconds", "ask for an hour: tokens are renewed in time",
-			"a token that leaks is good for up to %d hours", int(c.expiration.Hours()))
+			"a token that leaks is valid for up to %d hours", int(c.expiration.Hours()))
 	}
 }
 

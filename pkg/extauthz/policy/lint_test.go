@@ -243,7 +243,7 @@ func TestRBAC(t *testing.T) {
 }
 
 // FuzzCompile holds the package's invariant for whatever is written: what a
-// token says leads to a valid name, in no denied namespace.
+// token says leads to a valid name, in no denial namespace.
 func FuzzCompile(f *testing.F) {
 	f.Add("app-*", "{cluster}", "{namespace}.{name}", "app-a", "eso")
 	f.Add("*", "{namespace}", "{name}", "kube-system", "x")

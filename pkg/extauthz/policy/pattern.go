@@ -83,7 +83,7 @@ func overlap(a, b string) bool {
 	case !sameHead(a, b): // So do most patterns differ.
 		return false
 	}
-	// meet[j] tells whether the rest of a has a name in common with b[j:].
+	// meet[j] reports whether the rest of a has a name in common with b[j:].
 	meet := make([]bool, len(b)+1)
 	for j := range meet {
 		meet[j] = onlyStars(b[j:])

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
 const hub = "https://hub.example.com"
@@ -156,14 +156,14 @@ func TestDecide(t *testing.T) {
 			grant, err := rules.Decide(tc.id)
 			got := grant.Target.Namespace + "/" + grant.Target.Name + " by " + grant.Rule
 			if err != nil {
-				got = string(verdict.Of(err).Reason)
+				got = string(denial.Of(err).Reason)
 			}
 			if got != tc.want {
 				t.Errorf("got %s (%v), want %s", got, err, tc.want)
 			}
 			considered := rules.Consider(tc.id)
 			matched := len(considered) > 0 && considered[len(considered)-1].Matched
-			if (verdict.Of(orNone(err)).Reason != verdict.NotAllowed) != matched && !strings.Contains(tc.name, "that is none") {
+			if (denial.Of(orNone(err)).Reason != denial.NotAllowed) != matched && !strings.Contains(tc.name, "that is none") {
 				t.Errorf("Consider tells another story: %+v", considered)
 			}
 		})
@@ -172,7 +172,7 @@ func TestDecide(t *testing.T) {
 
 func orNone(err error) error {
 	if err == nil {
-		return verdict.Refuse(verdict.Deadline, "none")
+		return denial.New(denial.Deadline, "none")
 	}
 	return err
 }
@@ -180,7 +180,7 @@ func orNone(err error) error {
 func TestNoRulesAtAllAllowNothing(t *testing.T) {
 	t.Parallel()
 	var rules *policy.Rules
-	if _, err := rules.Decide(identity("c1", "a", "b")); err == nil || verdict.Of(err).Reason != verdict.NotAllowed {
+	if _, err := rules.Decide(identity("c1", "a", "b")); err == nil || denial.Of(err).Reason != denial.NotAllowed {
 		t.Errorf("error %v", err)
 	}
 }
@@ -195,7 +195,7 @@ func TestTokensmithsMeaning(t *testing.T) {
 		t.Errorf("%+v, %v", grant, err)
 	}
 	for _, namespace := range []string{"kube-system", "kube-public", "kube-node-lease", "open-cluster-management", "open-cluster-management-hub", "open-cluster-management-agent"} {
-		if _, err := rules.Decide(identity("c1", namespace, "x")); err == nil || verdict.Of(err).Reason != verdict.TargetDenied {
+		if _, err := rules.Decide(identity("c1", namespace, "x")); err == nil || denial.Of(err).Reason != denial.TargetDenied {
 			t.Errorf("%s: %v", namespace, err)
 		}
 	}

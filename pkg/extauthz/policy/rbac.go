@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// AnnotationDescription tells people what an object is for (Kubernetes'
+// AnnotationDescription describes what an object is for (Kubernetes'
 // well-known annotations).
 const AnnotationDescription = "kubernetes.io/description"
 

@@ -24,7 +24,7 @@ type Spec struct {
 	Cluster string
 	// Path is where the policy is, for findings: "clusters[0]", or the object.
 	Path string
-	// Audiences are the cluster's own. Compile leaves them to whoever verifies
+	// Audiences are the cluster's own. Compile leaves them to the verifier of
 	// tokens; Lint looks at them.
 	Audiences []string
 	// Allow is tried in order; the first rule that matches decides.
@@ -32,7 +32,7 @@ type Spec struct {
 	// Bound are patterns of the namespaces of the hub that Allow may lead to; empty
 	// is no further bound.
 	Bound []string
-	// Deny is absolute, whatever Allow says, and so is AlwaysDenied.
+	// Deny is absolute, and overrides Allow, and so is AlwaysDenied.
 	Deny []Deny
 	// Self is the authorizer's own ServiceAccount, which is never a target.
 	Self Account
@@ -96,7 +96,7 @@ func AlwaysDenied() []Deny {
 }
 
 // OpenRule is what a file without a policy means: the same namespace and name for
-// everybody.
+// all clusters.
 func OpenRule(expiration time.Duration) Rule {
 	return Rule{MapTo: Same(), Target: TargetSpec{Expiration: expiration}}
 }

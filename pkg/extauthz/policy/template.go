@@ -116,7 +116,7 @@ func (t template) render(s source) string {
 // ambiguous reports whether different sources can render to the same text. A
 // namespace and a cluster have no dot, so one separates them for certain; any
 // other character may be a part of both neighbours ("a-b"+"c" and "a"+"b-c"). A
-// name has dots of its own, so with two of them there is no telling which dot is
+// name has dots of its own, so with two of them it is not known which dot is
 // whose.
 func (t template) ambiguous() bool {
 	names, after := 0, false // after a variable, with no dot since

@@ -14,20 +14,20 @@ import (
 	authenticationv1client "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 )
 
 const (
 	// timeout ends one call. Callers mostly wait for less.
 	timeout = 5 * time.Second
-	// retryAfter is what callers are told when a call failed.
+	// retryAfter is what callers learn when a call failed.
 	retryAfter = 2 * time.Second
 )
 
 // client makes TokenReviews on one API server.
 type client struct {
-	rest rest.Interface
+	api rest.Interface
 }
 
 // newClient connects to where config leads.
@@ -46,13 +46,13 @@ func newClient(config *rest.Config) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the API server of the reviews: %w", err)
 	}
-	return &client{rest: clients.RESTClient()}, nil
+	return &client{api: clients.RESTClient()}, nil
 }
 
 // review asks the API server about token, of which cluster it says it is.
-func (c *client) review(ctx context.Context, cluster, token string, audiences []string) (authenticationv1.TokenReviewStatus, *verdict.Error) {
+func (c *client) review(ctx context.Context, cluster, token string, audiences []string) (authenticationv1.TokenReviewStatus, *denial.Error) {
 	var answer authenticationv1.TokenReview
-	request := c.rest.Post().Resource("tokenreviews").Body(&authenticationv1.TokenReview{
+	request := c.api.Post().Resource("tokenreviews").Body(&authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences},
 	})
 	if err := request.Do(ctx).Into(&answer); err != nil {
@@ -60,31 +60,31 @@ func (c *client) review(ctx context.Context, cluster, token string, audiences []
 	}
 	switch status := answer.Status; {
 	case !status.Authenticated:
-		return status, verdict.Refuse(verdict.Revoked, "the API server of the cluster %s refuses it: %s", cluster, clip(status.Error))
+		return status, denial.New(denial.Revoked, "the API server of the cluster %s refuses it: %s", cluster, clip(status.Error))
 	case len(audiences) > 0 && !slices.ContainsFunc(status.Audiences, func(one string) bool { return slices.Contains(audiences, one) }):
-		return status, verdict.Refuse(verdict.WrongAudience, "the API server of the cluster %s confirms the audience %q, and one of %q is demanded",
+		return status, denial.New(denial.WrongAudience, "the API server of the cluster %s confirms the audience %q, and one of %q is demanded",
 			cluster, status.Audiences, audiences)
 	}
 	return answer.Status, nil
 }
 
 // failed finds the reason of a call that brought no answer.
-func failed(ctx context.Context, cluster string, err error) *verdict.Error {
-	var refusal *verdict.Error
+func failed(ctx context.Context, cluster string, err error) *denial.Error {
+	var denied *denial.Error
 	switch {
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled):
-		refusal = verdict.Refuse(verdict.Deadline, "the caller did not wait for the cluster %s: %w", cluster, err)
+		denied = denial.New(denial.Deadline, "the caller did not wait for the cluster %s: %w", cluster, err)
 	case apierrors.IsUnauthorized(err):
-		refusal = verdict.Refuse(verdict.ReviewUnavailable, "the cluster %s does not take the credential of the reviewer, renew it: %w", cluster, err)
+		denied = denial.New(denial.ReviewUnavailable, "the cluster %s does not take the credential of the reviewer, renew it: %w", cluster, err)
 	case apierrors.IsForbidden(err):
-		refusal = verdict.Refuse(verdict.ReviewUnavailable,
+		denied = denial.New(denial.ReviewUnavailable,
 			"the reviewer may not create TokenReviews in the cluster %s, bind it to the ClusterRole system:auth-delegator: %w", cluster, err)
 	default:
-		refusal = verdict.Refuse(verdict.ReviewUnavailable, "the cluster %s did not review it: %w", cluster, err)
+		denied = denial.New(denial.ReviewUnavailable, "the cluster %s did not review it: %w", cluster, err)
 	}
-	refusal.RetryAfter = retryAfter
-	return refusal
+	denied.RetryAfter = retryAfter
+	return denied
 }
 
-// clip bounds what is told of an answer.
+// clip bounds what is quoted of an answer.
 func clip(text string) string { return excerpt.Of(cmp.Or(text, "no reason given"), 256) }

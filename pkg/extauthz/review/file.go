@@ -12,7 +12,7 @@ import (
 )
 
 // lookEvery is how often a kubeconfig is looked at: a Secret that is mounted
-// gets a new credential without anybody telling.
+// gets a new credential without an event.
 const lookEvery = 10 * time.Second
 
 // file makes the client that a kubeconfig says.

@@ -26,9 +26,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/review"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 )
 
@@ -184,14 +184,14 @@ func identityOf(account *corev1.ServiceAccount) subject.Identity {
 }
 
 // wantReason fails unless err refuses for the reason.
-func wantReason(t *testing.T, err error, want verdict.Reason) {
+func wantReason(t *testing.T, err error, want denial.Reason) {
 	t.Helper()
-	refusal, ok := errors.AsType[*verdict.Error](err)
+	denied, ok := errors.AsType[*denial.Error](err)
 	if !ok {
-		t.Fatalf("got %v, want a refusal for %s", err, want)
+		t.Fatalf("got %v, want a denied for %s", err, want)
 	}
-	if refusal.Reason != want {
-		t.Fatalf("refused for %v, want %s", refusal, want)
+	if denied.Reason != want {
+		t.Fatalf("refused for %v, want %s", denied, want)
 	}
 }
 

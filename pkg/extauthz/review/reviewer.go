@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sync/singleflight"
 	"k8s.io/utils/clock"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/fingerprint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -33,11 +33,11 @@ type Reviewer struct {
 
 // outcome is what a review found, and how long that counts.
 type outcome struct {
-	refusal    *verdict.Error
+	denied     *denial.Error
 	from, till time.Time
 }
 
-// New returns a Reviewer as settings say. It reads the kubeconfig and calls nobody.
+// New returns a Reviewer as settings say. It reads the kubeconfig and makes no call.
 func New(settings Settings, clock clock.PassiveClock) (*Reviewer, error) {
 	if err := settings.Validate(); err != nil {
 		return nil, err
@@ -60,71 +60,71 @@ func New(settings Settings, clock clock.PassiveClock) (*Reviewer, error) {
 	return r, err
 }
 
-// Review returns a verdict.Error unless the API server of the cluster confirms
+// Review returns a denial.Error unless the API server of the cluster confirms
 // that token is id's. In mode Cached it may wait for a call that another request
-// of the same token began, and a call goes on when its caller does not wait.
+// of the same token began, and a call continues when its caller does not wait.
 func (r *Reviewer) Review(ctx context.Context, cluster, token string, id subject.Identity) error {
-	var refusal *verdict.Error
+	var denied *denial.Error
 	switch r.settings.Mode {
 	case Cached:
-		refusal = r.cached(ctx, cluster, token, id)
+		denied = r.cached(ctx, cluster, token, id)
 	case Always:
-		refusal = r.ask(ctx, cluster, token, id)
+		denied = r.ask(ctx, cluster, token, id)
 	case Never:
 	}
-	if refusal != nil {
-		return refusal
+	if denied != nil {
+		return denied
 	}
 	return nil
 }
 
-func (r *Reviewer) cached(ctx context.Context, cluster, token string, id subject.Identity) *verdict.Error {
+func (r *Reviewer) cached(ctx context.Context, cluster, token string, id subject.Identity) *denial.Error {
 	sum := r.hasher.Sum(token)
 	if known, ok := r.cache.Get(sum); ok {
 		if now := r.clock.Now(); !now.Before(known.from) && now.Before(known.till) {
-			return known.refusal
+			return known.denied
 		}
 	}
 	result := r.flight.DoChan(string(sum[:]), func() (any, error) {
 		from := r.clock.Now() // What is deleted while the call runs may be missed by it.
-		refusal := r.ask(context.WithoutCancel(ctx), cluster, token, id)
-		r.cache.Add(sum, outcome{refusal: refusal, from: from, till: from.Add(r.counts(refusal))})
-		return refusal, nil
+		denied := r.ask(context.WithoutCancel(ctx), cluster, token, id)
+		r.cache.Add(sum, outcome{denied: denied, from: from, till: from.Add(r.counts(denied))})
+		return denied, nil
 	})
 	select {
 	case got := <-result:
-		refusal, _ := got.Val.(*verdict.Error)
-		return refusal
+		denied, _ := got.Val.(*denial.Error)
+		return denied
 	case <-ctx.Done():
-		refusal := verdict.Refuse(verdict.Deadline, "the cluster %s has not reviewed it yet: %w", cluster, ctx.Err())
-		refusal.RetryAfter = retryAfter
-		return refusal
+		denied := denial.New(denial.Deadline, "the cluster %s has not reviewed it yet: %w", cluster, ctx.Err())
+		denied.RetryAfter = retryAfter
+		return denied
 	}
 }
 
 // counts is how long the outcome of a review counts.
-func (r *Reviewer) counts(refusal *verdict.Error) time.Duration {
-	if refusal != nil && refusal.Reason.Class() == verdict.Unavailable {
+func (r *Reviewer) counts(denied *denial.Error) time.Duration {
+	if denied != nil && denied.Reason.Class() == denial.Unavailable {
 		return failureTTL
 	}
 	return r.settings.TTL
 }
 
 // ask makes one call.
-func (r *Reviewer) ask(ctx context.Context, cluster, token string, id subject.Identity) *verdict.Error {
+func (r *Reviewer) ask(ctx context.Context, cluster, token string, id subject.Identity) *denial.Error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	audiences := r.settings.Audiences
 	if id.Token.Legacy && len(id.Token.Audiences) == 0 {
 		audiences = nil // The API server takes such a token for its own audience alone.
 	}
-	status, refusal := r.file.client().review(ctx, cluster, token, audiences)
-	if refusal != nil {
-		return refusal
+	status, denied := r.file.client().review(ctx, cluster, token, audiences)
+	if denied != nil {
+		return denied
 	}
 	user := names.ServiceAccountUser(id.Account.Namespace, id.Account.Name)
 	if status.User.Username != user || status.User.UID != id.Account.UID {
-		return verdict.Refuse(verdict.ClaimsMismatch, "the API server of the cluster %s says it is %q with UID %q, and the token says %q with UID %q",
+		return denial.New(denial.ClaimsMismatch, "the API server of the cluster %s says it is %q with UID %q, and the token says %q with UID %q",
 			cluster, status.User.Username, status.User.UID, user, id.Account.UID)
 	}
 	return nil

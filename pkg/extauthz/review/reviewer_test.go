@@ -18,8 +18,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/review"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -75,14 +75,14 @@ func TestDeletedAccount(t *testing.T) {
 		}
 		return nil
 	})
-	wantReason(t, always.Review(t.Context(), cluster, secret, id), verdict.Revoked)
+	wantReason(t, always.Review(t.Context(), cluster, secret, id), denial.Revoked)
 
 	now.SetTime(now.Now().Add(time.Minute - time.Second))
 	if err := cached.Review(t.Context(), cluster, secret, id); err != nil {
 		t.Errorf("cached looks before its time: %v", err)
 	}
 	now.SetTime(now.Now().Add(time.Second))
-	wantReason(t, cached.Review(t.Context(), cluster, secret, id), verdict.Revoked)
+	wantReason(t, cached.Review(t.Context(), cluster, secret, id), denial.Revoked)
 	if err := never.Review(t.Context(), cluster, secret, id); err != nil {
 		t.Errorf("never looks: %v", err)
 	}
@@ -90,7 +90,7 @@ func TestDeletedAccount(t *testing.T) {
 	// One of the same name is another.
 	again := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}
 	create(t, again)
-	wantReason(t, always.Review(t.Context(), cluster, secret, id), verdict.Revoked)
+	wantReason(t, always.Review(t.Context(), cluster, secret, id), denial.Revoked)
 }
 
 func TestDeletedPod(t *testing.T) {
@@ -119,7 +119,7 @@ func TestDeletedPod(t *testing.T) {
 		}
 		return nil
 	})
-	wantReason(t, always.Review(t.Context(), cluster, secret, identityOf(account)), verdict.Revoked)
+	wantReason(t, always.Review(t.Context(), cluster, secret, identityOf(account)), denial.Revoked)
 }
 
 func TestCalls(t *testing.T) {
@@ -172,13 +172,13 @@ func TestUnavailable(t *testing.T) {
 	g.answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
 	for mode, r := range map[string]*review.Reviewer{"cached": cached, "always": always} {
 		err := r.Review(t.Context(), cluster, secret, identityOf(account))
-		wantReason(t, err, verdict.ReviewUnavailable)
-		if refusal := verdict.Of(err); refusal.RetryAfter == 0 || strings.Contains(refusal.Detail, secret) {
-			t.Errorf("%s: %+v", mode, refusal)
+		wantReason(t, err, denial.ReviewUnavailable)
+		if denied := denial.Of(err); denied.RetryAfter == 0 || strings.Contains(denied.Detail, secret) {
+			t.Errorf("%s: %+v", mode, denied)
 		}
 	}
 	before := g.reviews.Load()
-	wantReason(t, cached.Review(t.Context(), cluster, secret, identityOf(account)), verdict.ReviewUnavailable)
+	wantReason(t, cached.Review(t.Context(), cluster, secret, identityOf(account)), denial.ReviewUnavailable)
 	if n := g.reviews.Load() - before; n != 0 {
 		t.Errorf("%d calls in the second after one failed", n)
 	}
@@ -192,7 +192,7 @@ func TestUnavailable(t *testing.T) {
 	}
 	g.CloseClientConnections()
 	g.Close()
-	wantReason(t, always.Review(t.Context(), cluster, secret, identityOf(account)), verdict.ReviewUnavailable)
+	wantReason(t, always.Review(t.Context(), cluster, secret, identityOf(account)), denial.ReviewUnavailable)
 }
 
 // TestImpatientCaller has a call go on for the next request when the caller did
@@ -218,7 +218,7 @@ func TestImpatientCaller(t *testing.T) {
 	before := g.reviews.Load()
 	ctx, leave := context.WithCancel(t.Context())
 	go func() { <-asked; leave() }()
-	wantReason(t, cached.Review(ctx, cluster, secret, identityOf(account)), verdict.Deadline)
+	wantReason(t, cached.Review(ctx, cluster, secret, identityOf(account)), denial.Deadline)
 	close(release)
 	if err := cached.Review(t.Context(), cluster, secret, identityOf(account)); err != nil {
 		t.Error(err)
@@ -235,17 +235,17 @@ func TestAnswers(t *testing.T) {
 	tests := []struct {
 		name   string
 		status authenticationv1.TokenReviewStatus
-		want   verdict.Reason
+		want   denial.Reason
 	}{
-		{"one that is not authenticated", authenticationv1.TokenReviewStatus{Error: strings.Repeat("long ", 1000)}, verdict.Revoked},
-		{"one without audiences", authenticationv1.TokenReviewStatus{Authenticated: true, User: user}, verdict.WrongAudience},
-		{"another audience", authenticationv1.TokenReviewStatus{Authenticated: true, User: user, Audiences: []string{apiAudience}}, verdict.WrongAudience},
+		{"one that is not authenticated", authenticationv1.TokenReviewStatus{Error: strings.Repeat("long ", 1000)}, denial.Revoked},
+		{"one without audiences", authenticationv1.TokenReviewStatus{Authenticated: true, User: user}, denial.WrongAudience},
+		{"another audience", authenticationv1.TokenReviewStatus{Authenticated: true, User: user, Audiences: []string{apiAudience}}, denial.WrongAudience},
 		{"another UID", authenticationv1.TokenReviewStatus{
 			Authenticated: true, Audiences: []string{audience}, User: authenticationv1.UserInfo{Username: user.Username, UID: "other"},
-		}, verdict.ClaimsMismatch},
+		}, denial.ClaimsMismatch},
 		{"another account", authenticationv1.TokenReviewStatus{
 			Authenticated: true, Audiences: []string{audience}, User: authenticationv1.UserInfo{Username: user.Username + "x", UID: user.UID},
-		}, verdict.ClaimsMismatch},
+		}, denial.ClaimsMismatch},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -271,9 +271,9 @@ func TestRealAnswers(t *testing.T) {
 	g := newGate(t)
 	always := newReviewerOf(t, g.always(t), clock.RealClock{})
 	account, other := newAccount(t), newAccount(t)
-	wantReason(t, always.Review(t.Context(), cluster, token(t, account, "https://other.example.com"), identityOf(account)), verdict.Revoked)
-	wantReason(t, always.Review(t.Context(), cluster, token(t, account, audience), identityOf(other)), verdict.ClaimsMismatch)
-	wantReason(t, always.Review(t.Context(), cluster, "not.a.token", identityOf(account)), verdict.Revoked)
+	wantReason(t, always.Review(t.Context(), cluster, token(t, account, "https://other.example.com"), identityOf(account)), denial.Revoked)
+	wantReason(t, always.Review(t.Context(), cluster, token(t, account, audience), identityOf(other)), denial.ClaimsMismatch)
+	wantReason(t, always.Review(t.Context(), cluster, "not.a.token", identityOf(account)), denial.Revoked)
 
 	stranger, err := review.New(review.Settings{
 		Mode: review.Always, KubeconfigFile: g.kubeconfig(t, token(t, account)), Audiences: []string{audience},
@@ -282,9 +282,9 @@ func TestRealAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = stranger.Review(t.Context(), cluster, token(t, account, audience), identityOf(account))
-	wantReason(t, err, verdict.ReviewUnavailable)
-	if refusal := verdict.Of(err); !apierrors.IsForbidden(refusal.Err) || !strings.Contains(refusal.Detail, "system:auth-delegator") {
-		t.Errorf("a reviewer without rights: %v", refusal)
+	wantReason(t, err, denial.ReviewUnavailable)
+	if denied := denial.Of(err); !apierrors.IsForbidden(denied.Err) || !strings.Contains(denied.Detail, "system:auth-delegator") {
+		t.Errorf("a reviewer without rights: %v", denied)
 	}
 	nobody, err := review.New(review.Settings{
 		Mode: review.Always, KubeconfigFile: g.kubeconfig(t, "not.a.token"), Audiences: []string{audience},
@@ -292,7 +292,7 @@ func TestRealAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantReason(t, nobody.Review(t.Context(), cluster, token(t, account, audience), identityOf(account)), verdict.ReviewUnavailable)
+	wantReason(t, nobody.Review(t.Context(), cluster, token(t, account, audience), identityOf(account)), denial.ReviewUnavailable)
 }
 
 func TestLegacyToken(t *testing.T) {
@@ -332,7 +332,7 @@ func TestNewCredential(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantReason(t, replace(bad), verdict.ReviewUnavailable)
+	wantReason(t, replace(bad), denial.ReviewUnavailable)
 	if err := replace(good); err != nil {
 		t.Errorf("with the good credential again: %v", err)
 	}

@@ -9,8 +9,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -18,7 +18,7 @@ import (
 // TokenReviews alone.
 const WorkloadCluster = "workload"
 
-// What an API server tells about a ServiceAccount's token beside its user
+// What an API server reports about a ServiceAccount's token in addition to its user
 // (k8s.io/apiserver, pkg/authentication/serviceaccount).
 const (
 	extraPrefix     = "authentication.kubernetes.io/"
@@ -38,7 +38,7 @@ type TokenReview struct {
 }
 
 // NewTokenReview returns a TokenReview that asks the API server of config, which
-// must allow creating TokenReviews. It calls nobody.
+// must allow creating TokenReviews. It makes no call.
 func NewTokenReview(config *rest.Config) (*TokenReview, error) {
 	c, err := newClient(config)
 	if err != nil {
@@ -48,25 +48,25 @@ func NewTokenReview(config *rest.Config) (*TokenReview, error) {
 }
 
 // Verify returns the identity that token proves, of the cluster WorkloadCluster,
-// or a verdict.Error. As in tokensmith, a token counts that is for the API server
+// or a denial.Error. As in tokensmith, a token counts that is for the API server
 // itself.
 func (v *TokenReview) Verify(ctx context.Context, token string) (subject.Identity, error) {
 	switch {
 	case token == "":
-		return subject.Identity{}, verdict.Refuse(verdict.MissingToken, "there is no token")
+		return subject.Identity{}, denial.New(denial.MissingToken, "there is no token")
 	case len(token) > subject.MaxTokenBytes:
-		return subject.Identity{}, verdict.Refuse(verdict.Malformed, "it has %d bytes, and %d are the limit", len(token), subject.MaxTokenBytes)
+		return subject.Identity{}, denial.New(denial.Malformed, "it has %d bytes, and %d are the limit", len(token), subject.MaxTokenBytes)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	id := subject.Identity{Cluster: WorkloadCluster}
-	status, refusal := v.client.review(ctx, WorkloadCluster, token, nil)
-	if refusal != nil {
-		return id, refusal
+	status, denied := v.client.review(ctx, WorkloadCluster, token, nil)
+	if denied != nil {
+		return id, denied
 	}
 	account, err := ParseServiceAccountIdentity(status.User)
 	if err != nil {
-		return id, verdict.Refuse(verdict.ClaimsMismatch, "the API server says: %w", err)
+		return id, denial.New(denial.ClaimsMismatch, "the API server says: %w", err)
 	}
 	id.Account = account
 	id.Token = subject.Unverified(token)

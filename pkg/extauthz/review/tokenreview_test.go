@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/review"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
 // newTokenReview returns one that acts as a ServiceAccount that may review.
@@ -81,14 +81,14 @@ func TestTokenReviewRefuses(t *testing.T) {
 	account := newAccount(t)
 	for name, tt := range map[string]struct {
 		token string
-		want  verdict.Reason
+		want  denial.Reason
 	}{
-		"nothing":          {"", verdict.MissingToken},
-		"a huge token":     {strings.Repeat("a", subject.MaxTokenBytes+1), verdict.Malformed},
-		"junk":             {"not.a.token", verdict.Revoked},
-		"another audience": {token(t, account, audience), verdict.Revoked},
+		"nothing":          {"", denial.MissingToken},
+		"a huge token":     {strings.Repeat("a", subject.MaxTokenBytes+1), denial.Malformed},
+		"junk":             {"not.a.token", denial.Revoked},
+		"another audience": {token(t, account, audience), denial.Revoked},
 	} {
-		if _, err := v.Verify(t.Context(), tt.token); err == nil || verdict.Of(err).Reason != tt.want {
+		if _, err := v.Verify(t.Context(), tt.token); err == nil || denial.Of(err).Reason != tt.want {
 			t.Errorf("%s: got %v, want %s", name, err, tt.want)
 		}
 	}
@@ -109,12 +109,12 @@ func TestTokenReviewRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = stranger.Verify(t.Context(), token(t, account))
-	wantReason(t, err, verdict.ReviewUnavailable)
+	wantReason(t, err, denial.ReviewUnavailable)
 
 	nowhere, err := review.NewTokenReview(&rest.Config{Host: "https://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = nowhere.Verify(t.Context(), token(t, account))
-	wantReason(t, err, verdict.ReviewUnavailable)
+	wantReason(t, err, denial.ReviewUnavailable)
 }

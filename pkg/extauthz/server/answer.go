@@ -12,25 +12,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 )
 
 // Answers are what a deployment may choose about answers.
 type Answers struct {
-	// Realm is told in WWW-Authenticate; empty means "hub".
+	// Realm is sent in WWW-Authenticate; empty means "hub".
 	Realm string
-	// ErrorResponse has faults of ours told to Envoy in its error_response,
+	// ErrorResponse has faults of ours reported to Envoy in its error_response,
 	// with status 503 and Retry-After, instead of as a failed call. Envoys
 	// before v1.37 do not know it and deny with 403.
 	ErrorResponse bool
-	// Reason adds the header x-ocm-reason to refusals.
+	// Reason adds the header x-ocm-reason to denials.
 	Reason bool
 }
 
 // headerReason is the header of the response that names the reason of a denial.
 const headerReason = "x-ocm-reason"
 
-// defaultRetry is told where a refusal does not say when to come back.
+// defaultRetry is sent where a denial does not say when to come back.
 const defaultRetry = time.Second
 
 // pair is a header or an entry of metadata.
@@ -38,22 +38,22 @@ type pair struct {
 	name, value string
 }
 
-// answer is what a caller is told, whatever the protocol.
+// answer is what a caller receives, in any protocol.
 type answer struct {
 	// status is the HTTP status, and code what means the same to gRPC.
 	status int
 	code   codes.Code
 	// reason is empty for a request that is allowed.
-	reason  verdict.Reason
+	reason  denial.Reason
 	headers []pair
-	// remove names headers that must not go on.
+	// remove names headers that the proxy must remove.
 	remove []string
 	body   string
 	// metadata is for the access log of the proxy.
 	metadata []pair
 }
 
-// allow is the answer to a request that goes on with another token.
+// allow is the answer to a request that continues with another token.
 func allow(h *headers, decision *authorizer.Decision) *answer {
 	a := &answer{status: http.StatusOK, code: codes.OK, remove: forbidden(h.forbidden)}
 	a.header(headerAuthorization, "Bearer "+decision.Token.Value)
@@ -78,35 +78,35 @@ func forbidden(seen []string) []string {
 	return names
 }
 
-// refuse is the answer to a request that does not go on. Whoever asked learns
+// deny is the answer to a request that does not continue. The caller learns
 // the class of the reason; the reason itself is for the proxy's operators.
-func (o Answers) refuse(h *headers, id string, decision *authorizer.Decision, refusal *verdict.Error) *answer {
-	a := &answer{reason: refusal.Reason}
+func (o Answers) deny(h *headers, id string, decision *authorizer.Decision, denied *denial.Error) *answer {
+	a := &answer{reason: denied.Reason}
 	challenge := ""
-	switch refusal.Reason.Class() {
-	case verdict.Unauthenticated:
+	switch denied.Reason.Class() {
+	case denial.Unauthenticated:
 		a.status, a.code, challenge = http.StatusUnauthorized, codes.Unauthenticated, `, error="invalid_token"`
-		if refusal.Reason == verdict.MissingToken {
+		if denied.Reason == denial.MissingToken {
 			challenge = "" // RFC 6750 §3.1: no error where no credential was tried.
 		}
-	case verdict.Forbidden:
+	case denial.Forbidden:
 		a.status, a.code, challenge = http.StatusForbidden, codes.PermissionDenied, `, error="insufficient_scope"`
-	case verdict.Limited:
+	case denial.Limited:
 		a.status, a.code = http.StatusTooManyRequests, codes.ResourceExhausted
-	case verdict.Unavailable:
+	case denial.Unavailable:
 		a.status, a.code = http.StatusServiceUnavailable, codes.Unavailable
 	}
 	if a.status == http.StatusUnauthorized || a.status == http.StatusForbidden {
 		a.header("www-authenticate", `Bearer realm="`+o.realm()+`"`+challenge)
 	} else {
-		a.header("retry-after", strconv.Itoa(seconds(refusal.RetryAfter)))
+		a.header("retry-after", strconv.Itoa(seconds(denied.RetryAfter)))
 	}
 	if o.Reason {
-		a.header(headerReason, string(refusal.Reason))
+		a.header(headerReason, string(denied.Reason))
 	}
-	a.say(h, id, refusal)
+	a.say(h, id, denied)
 	a.describe(decision)
-	a.note("reason", string(refusal.Reason))
+	a.note("reason", string(denied.Reason))
 	return a
 }
 
@@ -123,20 +123,20 @@ func (o Answers) realm() string {
 }
 
 // message is the one line that a caller reads.
-func message(reason verdict.Reason) string {
+func message(reason denial.Reason) string {
 	switch reason {
-	case verdict.MissingToken:
+	case denial.MissingToken:
 		return "Missing or invalid Authorization header"
-	case verdict.KeysUnavailable, verdict.ReviewUnavailable:
+	case denial.KeysUnavailable, denial.ReviewUnavailable:
 		return "Token validation is not possible at the moment"
-	case verdict.RateLimited:
+	case denial.RateLimited:
 		return "Too many token exchanges"
 	default:
 	}
 	switch reason.Class() {
-	case verdict.Unauthenticated:
+	case denial.Unauthenticated:
 		return "Token validation failed"
-	case verdict.Unavailable:
+	case denial.Unavailable:
 		return "Token exchange is not possible at the moment"
 	default:
 		return "Token exchange failed"
@@ -145,8 +145,8 @@ func message(reason verdict.Reason) string {
 
 // say sets the body: a line, or for clients that read JSON the Status that
 // clients of Kubernetes understand.
-func (a *answer) say(h *headers, id string, refusal *verdict.Error) {
-	text := message(refusal.Reason)
+func (a *answer) say(h *headers, id string, denied *denial.Error) {
+	text := message(denied.Reason)
 	if id != "" {
 		text += " (request id " + id + ")"
 	}

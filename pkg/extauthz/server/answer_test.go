@@ -17,8 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/server"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
 const (
@@ -34,31 +34,31 @@ const (
 )
 
 // reasons is every reason with its answers, the table of the documentation.
-func reasons() []refusal {
-	table := []refusal{{verdict.MissingToken, 401, codes.Unauthenticated, notAuthorized, challenge, 400, "invalid_request"}}
-	for _, reason := range []verdict.Reason{
-		verdict.Malformed, verdict.UnknownIssuer, verdict.UnknownKey, verdict.AmbiguousKey, verdict.BadSignature, verdict.Expired,
-		verdict.NotYetValid, verdict.TooOld, verdict.WrongAudience, verdict.ClaimsMismatch, verdict.LegacyToken, verdict.Revoked,
+func reasons() []denied {
+	table := []denied{{denial.MissingToken, 401, codes.Unauthenticated, notAuthorized, challenge, 400, "invalid_request"}}
+	for _, reason := range []denial.Reason{
+		denial.Malformed, denial.UnknownIssuer, denial.UnknownKey, denial.AmbiguousKey, denial.BadSignature, denial.Expired,
+		denial.NotYetValid, denial.TooOld, denial.WrongAudience, denial.ClaimsMismatch, denial.LegacyToken, denial.Revoked,
 	} {
-		table = append(table, refusal{reason, 401, codes.Unauthenticated, notValid, invalid, 400, "invalid_request"})
+		table = append(table, denied{reason, 401, codes.Unauthenticated, notValid, invalid, 400, "invalid_request"})
 	}
 	return append(table,
-		refusal{verdict.NotBound, 403, codes.PermissionDenied, notExchanged, scope, 400, "invalid_request"},
-		refusal{verdict.NotAllowed, 403, codes.PermissionDenied, notExchanged, scope, 400, "invalid_request"},
-		refusal{verdict.TargetDenied, 403, codes.PermissionDenied, notExchanged, scope, 400, "invalid_target"},
-		refusal{verdict.TargetMissing, 403, codes.PermissionDenied, notExchanged, scope, 400, "invalid_target"},
-		refusal{verdict.RateLimited, 429, codes.ResourceExhausted, "Too many token exchanges", "", 429, "temporarily_unavailable"},
-		refusal{verdict.KeysUnavailable, 503, codes.Unavailable, cannotVerify, "", 503, "temporarily_unavailable"},
-		refusal{verdict.ReviewUnavailable, 503, codes.Unavailable, cannotVerify, "", 503, "temporarily_unavailable"},
-		refusal{verdict.HubUnavailable, 503, codes.Unavailable, cannotMint, "", 503, "temporarily_unavailable"},
-		refusal{verdict.HubForbidden, 503, codes.Unavailable, cannotMint, "", 503, "temporarily_unavailable"},
-		refusal{verdict.Deadline, 503, codes.Unavailable, cannotMint, "", 503, "temporarily_unavailable"},
+		denied{denial.NotBound, 403, codes.PermissionDenied, notExchanged, scope, 400, "invalid_request"},
+		denied{denial.NotAllowed, 403, codes.PermissionDenied, notExchanged, scope, 400, "invalid_request"},
+		denied{denial.TargetDenied, 403, codes.PermissionDenied, notExchanged, scope, 400, "invalid_target"},
+		denied{denial.TargetMissing, 403, codes.PermissionDenied, notExchanged, scope, 400, "invalid_target"},
+		denied{denial.RateLimited, 429, codes.ResourceExhausted, "Too many token exchanges", "", 429, "temporarily_unavailable"},
+		denied{denial.KeysUnavailable, 503, codes.Unavailable, cannotVerify, "", 503, "temporarily_unavailable"},
+		denied{denial.ReviewUnavailable, 503, codes.Unavailable, cannotVerify, "", 503, "temporarily_unavailable"},
+		denied{denial.HubUnavailable, 503, codes.Unavailable, cannotMint, "", 503, "temporarily_unavailable"},
+		denied{denial.HubForbidden, 503, codes.Unavailable, cannotMint, "", 503, "temporarily_unavailable"},
+		denied{denial.Deadline, 503, codes.Unavailable, cannotMint, "", 503, "temporarily_unavailable"},
 	)
 }
 
-// refusal is a reason and how it is told.
-type refusal struct {
-	reason    verdict.Reason
+// denied is a reason and how it is told.
+type denied struct {
+	reason    denial.Reason
 	http      int
 	code      codes.Code
 	body      string
@@ -67,12 +67,12 @@ type refusal struct {
 	stsError  string
 }
 
-// err is the refusal as the authorizer gives it.
-func (r refusal) err() error {
-	return &verdict.Error{Reason: r.reason, Detail: "private detail", RetryAfter: 1500 * time.Millisecond}
+// err is the denial as the authorizer gives it.
+func (r denied) err() error {
+	return &denial.Error{Reason: r.reason, Detail: "private detail", RetryAfter: 1500 * time.Millisecond}
 }
 
-func (r refusal) headers() map[string]string {
+func (r denied) headers() map[string]string {
 	want := map[string]string{"content-type": "text/plain; charset=utf-8", "x-ocm-reason": string(r.reason)}
 	if r.challenge != "" {
 		want["www-authenticate"] = r.challenge
@@ -89,7 +89,7 @@ func TestReasonsOverGRPC(t *testing.T) {
 		t.Run(string(tc.reason), func(t *testing.T) {
 			t.Parallel()
 			s := start(t, server.Config{
-				Authorizer: refusing(tc.err()), Answers: server.Answers{ErrorResponse: true, Reason: true},
+				Authorizer: denying(tc.err()), Answers: server.Answers{ErrorResponse: true, Reason: true},
 			})
 			response, err := client(t, s).Check(t.Context(), checkRequest(map[string]string{"authorization": "Bearer a.b.c", "x-request-id": "r1"}))
 			if err != nil {
@@ -123,11 +123,11 @@ func TestReasonsOverGRPC(t *testing.T) {
 }
 
 // TestFaultsAreFailedCalls: by default a fault of ours is an error to Envoy,
-// which meets it by failure_mode_allow and status_on_error, and a refusal is not.
+// which meets it by failure_mode_allow and status_on_error, and a denial is not.
 func TestFaultsAreFailedCalls(t *testing.T) {
 	t.Parallel()
 	for _, tc := range reasons() {
-		s := start(t, server.Config{Authorizer: refusing(tc.err())})
+		s := start(t, server.Config{Authorizer: denying(tc.err())})
 		response, err := client(t, s).Check(t.Context(), checkRequest(nil))
 		if failed := err != nil; failed != (tc.http == http.StatusServiceUnavailable) {
 			t.Errorf("%s: got error %v", tc.reason, err)
@@ -147,7 +147,7 @@ func TestFaultsAreFailedCalls(t *testing.T) {
 func TestReasonsOverHTTP(t *testing.T) {
 	t.Parallel()
 	for _, tc := range reasons() {
-		s := start(t, server.Config{Authorizer: refusing(tc.err()), Answers: server.Answers{Reason: true}})
+		s := start(t, server.Config{Authorizer: denying(tc.err()), Answers: server.Answers{Reason: true}})
 		response := get(t, "http://"+s.Addresses().HTTP+"/authz/api", http.Header{"X-Request-Id": {"r1"}})
 		body, err := io.ReadAll(response.Body)
 		if err != nil {
@@ -168,7 +168,7 @@ func TestReasonsOverHTTP(t *testing.T) {
 func TestReasonsOverSTS(t *testing.T) {
 	t.Parallel()
 	for _, tc := range reasons() {
-		s := start(t, server.Config{Authorizer: refusing(tc.err()), Exchange: true})
+		s := start(t, server.Config{Authorizer: denying(tc.err()), Exchange: true})
 		response := post(t, s, form())
 		var told struct {
 			Error       string `json:"error"`
@@ -238,7 +238,7 @@ func TestAllowed(t *testing.T) {
 // TestStatusForClientsOfKubernetes: who accepts JSON gets what kubectl prints.
 func TestStatusForClientsOfKubernetes(t *testing.T) {
 	t.Parallel()
-	s := start(t, server.Config{Authorizer: refusing(verdict.Refuse(verdict.NotAllowed, "no rule"))})
+	s := start(t, server.Config{Authorizer: denying(denial.New(denial.NotAllowed, "no rule"))})
 	for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf, application/json;q=0.9", "Application/JSON"} {
 		response, err := client(t, s).Check(t.Context(), checkRequest(map[string]string{"accept": accept}))
 		if err != nil {
@@ -263,7 +263,7 @@ func TestStatusForClientsOfKubernetes(t *testing.T) {
 func TestNothingButADecisionAllows(t *testing.T) {
 	t.Parallel()
 	empty := &authority{decide: func(authorizer.Request) (authorizer.Decision, error) { return authorizer.Decision{}, nil }}
-	unknown := refusing(errors.New("not foreseen"))
+	unknown := denying(errors.New("not foreseen"))
 	panics := &authority{decide: func(authorizer.Request) (authorizer.Decision, error) { panic("a mistake") }}
 	for name, tc := range map[string]struct {
 		ask           *authority

@@ -6,7 +6,7 @@
 // security and the end of a connection's life. It never looks into a token and
 // never decides: it hands over the token as it came and reports the decision.
 //
-// Invariant: a fault of ours is never told as a fault of the caller's
+// Invariant: a fault of ours is never reported as a fault of the caller's
 // credential, and nothing but an explicit decision to allow is an answer that
 // allows.
 package server

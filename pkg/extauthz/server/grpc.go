@@ -14,11 +14,11 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 )
 
 // ServiceName is the gRPC service that Envoy calls, and the name under which
-// grpc.health.v1 tells its state.
+// grpc.health.v1 reports its state.
 const ServiceName = "envoy.service.auth.v3.Authorization"
 
 // Limits of gRPC connections. Envoy keeps one for each of its workers.
@@ -27,7 +27,7 @@ const (
 	maxMetadata = 16 << 10
 	maxStreams  = 1000
 	// streamWorkers keep their stacks, which a goroutine per request would have
-	// to grow anew: a sixth of the CPU time of a warm check. More requests than
+	// to grow again: a sixth of the CPU time of a warm check. More requests than
 	// these get goroutines of their own.
 	streamWorkers     = 64
 	connectionTimeout = 10 * time.Second
@@ -77,29 +77,29 @@ type authorization struct {
 func (a authorization) Check(ctx context.Context, r *authv3.CheckRequest) (*authv3.CheckResponse, error) {
 	h, request := readCheck(r)
 	answers := a.server.config.Answers
-	decision, refusal := a.server.decide(ctx, request)
-	if refusal == nil {
+	decision, denied := a.server.decide(ctx, request)
+	if denied == nil {
 		return allow(&h, &decision).checkResponse(), nil
 	}
-	if refusal.Reason.Class() == verdict.Unavailable && !answers.ErrorResponse {
-		return nil, status.Error(codes.Unavailable, message(refusal.Reason)+": "+string(refusal.Reason))
+	if denied.Reason.Class() == denial.Unavailable && !answers.ErrorResponse {
+		return nil, status.Error(codes.Unavailable, message(denied.Reason)+": "+string(denied.Reason))
 	}
-	return answers.refuse(&h, request.Origin.RequestID, &decision, refusal).checkResponse(), nil
+	return answers.deny(&h, request.Origin.RequestID, &decision, denied).checkResponse(), nil
 }
 
 // decide asks the authorizer, which records every request, also those that
 // carry no token that it could allow.
-func (s *Server) decide(ctx context.Context, request authorizer.Request) (authorizer.Decision, *verdict.Error) {
+func (s *Server) decide(ctx context.Context, request authorizer.Request) (authorizer.Decision, *denial.Error) {
 	decision, err := s.config.Authorizer.Authorize(ctx, request)
 	switch {
 	case err != nil:
-		return decision, verdict.Of(err)
+		return decision, denial.Of(err)
 	case request.Token == "":
-		return authorizer.Decision{}, verdict.Refuse(verdict.MissingToken, "the request has no bearer token")
+		return authorizer.Decision{}, denial.New(denial.MissingToken, "the request has no bearer token")
 	case request.Token == unusable:
-		return authorizer.Decision{}, verdict.Refuse(verdict.Malformed, "the request has more than one credential")
+		return authorizer.Decision{}, denial.New(denial.Malformed, "the request has more than one credential")
 	case decision.Token.Value == "":
-		return authorizer.Decision{}, verdict.Refuse(verdict.HubUnavailable, "the decision has no token")
+		return authorizer.Decision{}, denial.New(denial.HubUnavailable, "the decision has no token")
 	}
 	return decision, nil
 }
@@ -128,7 +128,7 @@ func (s *Server) recovered(cause any) error {
 	return status.Error(codes.Internal, "the authorizer met a fault of its own")
 }
 
-// SetServing tells whether requests are answered from a loaded configuration;
+// SetServing reports whether requests are answered from a loaded configuration;
 // until then, and once the server drains, health checks learn NOT_SERVING.
 func (s *Server) SetServing(serving bool) { //nolint:revive // it is the state, not a way to go
 	state := healthv1.HealthCheckResponse_NOT_SERVING

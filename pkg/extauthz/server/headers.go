@@ -14,8 +14,8 @@ const (
 	headerRequestID     = "x-request-id"
 )
 
-// Prefixes of headers that must not reach the hub beside a token of ours: the
-// first make an API server act as somebody else if the token may impersonate,
+// Prefixes of headers that must not reach the hub with a token of ours: the
+// first make an API server act as another user if the token may impersonate,
 // the second are names of ours.
 const (
 	prefixImpersonate = "impersonate-"
@@ -37,7 +37,7 @@ type headers struct {
 	authorized, repeated bool
 	accept               string
 	requestID            string
-	// forbidden are the names of headers that must not go on, each once, and seen
+	// forbidden are the names of headers that the proxy must remove, each once, and seen
 	// is the set of them.
 	forbidden []string
 	seen      map[string]struct{}
@@ -64,7 +64,7 @@ func (h *headers) add(name, value string) {
 	}
 }
 
-// forbid notes a header that must not go on. A client may send thousands, so
+// forbid notes a header that the proxy must remove. A client may send thousands, so
 // that they must not be compared with each other.
 func (h *headers) forbid(name string) {
 	if h.seen == nil {

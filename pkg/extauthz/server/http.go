@@ -22,7 +22,7 @@ const (
 	TokenPath = "/token"
 )
 
-// headerRemove tells Envoy which headers of the request must not go on.
+// headerRemove names the headers of the request that Envoy removes.
 const headerRemove = "x-envoy-auth-headers-to-remove"
 
 // maxHeader bounds the header of a request; a token may have 16 KiB.
@@ -36,7 +36,7 @@ func (s *Server) newHTTP() *http.Server {
 	server := &http.Server{
 		Handler: http.HandlerFunc(s.serveRequest), MaxHeaderBytes: maxHeader, Protocols: &protocols,
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: idleTimeout,
-		// Handshakes that fail are the business of whoever began them.
+		// Handshakes that fail are the business of the client that began them.
 		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(s.config.Log.V(1)), slog.LevelInfo),
 	}
 	if s.certificates != nil {
@@ -46,7 +46,7 @@ func (s *Server) newHTTP() *http.Server {
 }
 
 // serveRequest routes without a ServeMux, which would redirect paths that it
-// finds untidy; they are the client's, and a proxy takes a redirect for a refusal.
+// finds untidy; they are the client's, and a proxy takes a redirect for a denial.
 func (s *Server) serveRequest(w http.ResponseWriter, r *http.Request) {
 	if s.draining.Load() {
 		// A proxy does not repeat a request that meets a connection as it is
@@ -92,12 +92,12 @@ func (s *Server) serveAuthz(w http.ResponseWriter, r *http.Request, path string)
 		Method:    firstOf(r, r.Method, "X-Forwarded-Method", "X-Original-Method"),
 		Path:      pathOnly(firstOf(r, strings.TrimPrefix(path, strings.TrimSuffix(AuthzPath, "/")), "X-Forwarded-Uri", "X-Original-Uri")),
 	}}
-	decision, refusal := s.decide(r.Context(), request)
-	if refusal == nil {
+	decision, denied := s.decide(r.Context(), request)
+	if denied == nil {
 		allow(&h, &decision).write(w)
 		return
 	}
-	s.config.Answers.refuse(&h, h.requestID, &decision, refusal).write(w)
+	s.config.Answers.deny(&h, h.requestID, &decision, denied).write(w)
 }
 
 // firstOf returns the first header that is set, or else.
@@ -120,5 +120,5 @@ func (a *answer) write(w http.ResponseWriter) {
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(a.status)
-	_, _ = io.WriteString(w, a.body) // Who is gone need not be told.
+	_, _ = io.WriteString(w, a.body) // The client may be gone.
 }

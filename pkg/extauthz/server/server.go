@@ -21,8 +21,8 @@ import (
 
 // Authorizer decides about requests.
 type Authorizer interface {
-	// Authorize returns what a request may go on with, or an error with a
-	// verdict.Error in its chain. It is called for every request, also for one
+	// Authorize returns what a request may continue with, or an error with a
+	// denial.Error in its chain. It is called for every request, also for one
 	// whose token is empty, so that it can record it.
 	Authorize(ctx context.Context, request authorizer.Request) (authorizer.Decision, error)
 }
@@ -40,8 +40,8 @@ type Config struct {
 	Answers Answers
 	// Exchange serves RFC 8693 under /token of the HTTP endpoint.
 	Exchange bool
-	// Drain is how long to go on after the end was asked for, while health
-	// checks tell proxies to go elsewhere.
+	// Drain is how long to serve after the end was requested, while health
+	// checks send proxies elsewhere.
 	Drain time.Duration
 	// Clock measures Drain.
 	Clock clock.WithTicker

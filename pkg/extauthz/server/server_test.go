@@ -69,7 +69,7 @@ func allowing() *authority {
 	return &authority{decide: func(authorizer.Request) (authorizer.Decision, error) { return allowed(), nil }}
 }
 
-func refusing(err error) *authority {
+func denying(err error) *authority {
 	return &authority{decide: func(authorizer.Request) (authorizer.Decision, error) { return authorizer.Decision{}, err }}
 }
 

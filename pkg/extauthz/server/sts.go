@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 )
 
@@ -53,7 +53,7 @@ type exchangeAnswer struct {
 	ExpiresIn       int64  `json:"expires_in"`
 }
 
-// exchangeError is a refusal (RFC 6749 §5.2).
+// exchangeError is a denial (RFC 6749 §5.2).
 type exchangeError struct {
 	Code        string `json:"error"`
 	Description string `json:"error_description,omitempty"`
@@ -79,12 +79,12 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 	if id == "" {
 		id = rand.Text()
 	}
-	decision, refusal := s.decide(r.Context(), authorizer.Request{
+	decision, denied := s.decide(r.Context(), authorizer.Request{
 		Token:  form.subjectToken,
 		Origin: authorizer.Origin{RequestID: id, Method: r.Method, Path: TokenPath},
 	})
-	if refusal != nil {
-		s.refuseExchange(w, id, refusal)
+	if denied != nil {
+		s.denyExchange(w, id, denied)
 		return
 	}
 	answer, refused := s.issue(form, &decision)
@@ -126,28 +126,28 @@ func audiencesOf(decision *authorizer.Decision) []string {
 	return claims.Audiences
 }
 
-// refuseExchange answers a refusal in the words of RFC 8693 §2.2.2.
-func (s *Server) refuseExchange(w http.ResponseWriter, id string, refusal *verdict.Error) {
+// denyExchange answers a denial in the words of RFC 8693 §2.2.2.
+func (s *Server) denyExchange(w http.ResponseWriter, id string, denied *denial.Error) {
 	status, code := http.StatusBadRequest, invalidRequest
-	switch refusal.Reason.Class() {
-	case verdict.Limited:
+	switch denied.Reason.Class() {
+	case denial.Limited:
 		status, code = http.StatusTooManyRequests, temporarilyUnknown
-	case verdict.Unavailable:
+	case denial.Unavailable:
 		status, code = http.StatusServiceUnavailable, temporarilyUnknown
-	case verdict.Forbidden:
-		if refusal.Reason == verdict.TargetDenied || refusal.Reason == verdict.TargetMissing {
+	case denial.Forbidden:
+		if denied.Reason == denial.TargetDenied || denied.Reason == denial.TargetMissing {
 			code = invalidTarget
 		}
-	case verdict.Unauthenticated:
+	case denial.Unauthenticated:
 	}
 	if status != http.StatusBadRequest {
-		w.Header().Set("Retry-After", strconv.Itoa(seconds(refusal.RetryAfter)))
+		w.Header().Set("Retry-After", strconv.Itoa(seconds(denied.RetryAfter)))
 	}
 	if s.config.Answers.Reason {
-		w.Header().Set(headerReason, string(refusal.Reason))
+		w.Header().Set(headerReason, string(denied.Reason))
 	}
-	text := message(refusal.Reason)
-	if refusal.Reason == verdict.MissingToken {
+	text := message(denied.Reason)
+	if denied.Reason == denial.MissingToken {
 		text = "Token validation failed"
 	}
 	writeJSON(w, status, &exchangeError{Code: code, Description: text + " (request id " + id + ")"})
@@ -173,7 +173,7 @@ func readForm(w http.ResponseWriter, r *http.Request) (exchangeForm, *exchangeEr
 	return parseForm(values)
 }
 
-// parseForm judges the parameters of a token request.
+// parseForm checks the parameters of a token request.
 func parseForm(values url.Values) (exchangeForm, *exchangeError) {
 	for _, rule := range [...]func(url.Values) *exchangeError{once, grantType, unsupported, subjectToken, resources} {
 		if refused := rule(values); refused != nil {
@@ -252,5 +252,5 @@ func resources(values url.Values) *exchangeError {
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // Who is gone need not be told.
+	_ = json.NewEncoder(w).Encode(body) // The client may be gone.
 }

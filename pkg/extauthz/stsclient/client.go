@@ -43,7 +43,7 @@ type Token struct {
 	Expires time.Time
 }
 
-// Error is a refusal of the service (RFC 6749 §5.2).
+// Error is an error of the service (RFC 6749 §5.2).
 type Error struct {
 	// Status is the HTTP status.
 	Status int `json:"-"`
@@ -79,7 +79,7 @@ type answer struct {
 	ExpiresIn   int64  `json:"expires_in"`
 }
 
-// Exchange exchanges a subject token for one that is good for all audiences. It
+// Exchange exchanges a subject token for one that is valid for all audiences. It
 // repeats what may work a little later, until ctx ends.
 func (c *Client) Exchange(ctx context.Context, subjectToken string, audiences []string) (Token, error) {
 	var last error
@@ -141,7 +141,7 @@ func (c *Client) once(ctx context.Context, subjectToken string, audiences []stri
 	}
 	media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	if response.StatusCode != http.StatusOK {
-		return Token{}, refusal(response, media, body)
+		return Token{}, errorOf(response, media, body)
 	}
 	var a answer
 	if err := json.Unmarshal(body, &a); err != nil || media != "application/json" {
@@ -153,7 +153,7 @@ func (c *Client) once(ctx context.Context, subjectToken string, audiences []stri
 	return Token{Value: a.AccessToken, Expires: sent.Add(time.Duration(a.ExpiresIn) * time.Second)}, nil
 }
 
-func refusal(response *http.Response, media string, body []byte) error {
+func errorOf(response *http.Response, media string, body []byte) error {
 	refused := &Error{}
 	if media != "application/json" || json.Unmarshal(body, refused) != nil || refused.Code == "" {
 		*refused = Error{Code: "invalid_answer", Description: invalidServer}

@@ -7,44 +7,44 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// checkClaimsForm decides which claims tell the account. Kubernetes never mixes
+// checkClaimsForm decides which claims name the account. Kubernetes never mixes
 // the forms, and who reads a mixed token could be shown either account.
-func (a *attempt) checkClaimsForm() *verdict.Error {
+func (a *attempt) checkClaimsForm() *denial.Error {
 	switch {
 	case a.claims.nested && a.claims.flat:
-		return verdict.Refuse(verdict.ClaimsMismatch, "it names its account twice, in the claim kubernetes.io and in flat claims")
+		return denial.New(denial.ClaimsMismatch, "it names its account twice, in the claim kubernetes.io and in flat claims")
 	case a.claims.nested:
 		return nil
 	case !a.claims.flat:
-		return verdict.Refuse(verdict.ClaimsMismatch, "it is no ServiceAccount's token: it has no claim kubernetes.io")
+		return denial.New(denial.ClaimsMismatch, "it is no ServiceAccount's token: it has no claim kubernetes.io")
 	case !a.rules.Legacy && !a.rules.Open:
-		return verdict.Refuse(verdict.LegacyToken,
+		return denial.New(denial.LegacyToken,
 			"it is a Secret's token, which has no audience and never ends; use a token of a TokenRequest or a projected volume")
 	}
 	a.identity.Token.Legacy = true
 	return nil
 }
 
-func (a *attempt) checkAudience() *verdict.Error {
+func (a *attempt) checkAudience() *denial.Error {
 	has, want := a.claims.audiences, a.rules.Audiences
 	a.identity.Token.Audiences = has
 	switch {
 	case slices.ContainsFunc(has, isProof):
-		return verdict.Refuse(verdict.WrongAudience, "it proves to the hub which key its cluster signs with, and is for nothing else")
+		return denial.New(denial.WrongAudience, "it proves to the hub which key its cluster signs with, and is for nothing else")
 	case a.rules.Open && len(want) == 0:
 		return nil
 	case a.identity.Token.Legacy && len(has) == 0:
 		return nil
 	case len(want) == 0:
-		return verdict.Refuse(verdict.WrongAudience, "no audience is configured for the cluster %s", a.identity.Cluster)
+		return denial.New(denial.WrongAudience, "no audience is configured for the cluster %s", a.identity.Cluster)
 	case len(has) == 0:
-		return verdict.Refuse(verdict.WrongAudience, "it is for no audience, and one of %q is demanded", want)
+		return denial.New(denial.WrongAudience, "it is for no audience, and one of %q is demanded", want)
 	case !slices.ContainsFunc(has, func(one string) bool { return slices.Contains(want, one) }):
-		return verdict.Refuse(verdict.WrongAudience, "it is for %s, and one of %q is demanded", clip(fmt.Sprintf("%q", has)), want)
+		return denial.New(denial.WrongAudience, "it is for %s, and one of %q is demanded", clip(fmt.Sprintf("%q", has)), want)
 	}
 	return nil
 }
@@ -55,32 +55,32 @@ func isProof(audience string) bool { return strings.HasPrefix(audience, names.Is
 
 // checkAccount demands what every name of an account must look like, because
 // policies, paths and cache keys are made of them.
-func (a *attempt) checkAccount() *verdict.Error {
+func (a *attempt) checkAccount() *denial.Error {
 	account := a.claims.account
 	if faults := validation.IsDNS1123Label(account.Namespace); len(faults) > 0 {
-		return verdict.Refuse(verdict.ClaimsMismatch, "its namespace %q is not the name of one", clip(account.Namespace))
+		return denial.New(denial.ClaimsMismatch, "its namespace %q is not the name of one", clip(account.Namespace))
 	}
 	if faults := validation.IsDNS1123Subdomain(account.Name); len(faults) > 0 {
-		return verdict.Refuse(verdict.ClaimsMismatch, "its ServiceAccount %q is not the name of one", clip(account.Name))
+		return denial.New(denial.ClaimsMismatch, "its ServiceAccount %q is not the name of one", clip(account.Name))
 	}
 	if account.UID == "" {
-		return verdict.Refuse(verdict.ClaimsMismatch, "its ServiceAccount %s/%s has no UID", account.Namespace, account.Name)
+		return denial.New(denial.ClaimsMismatch, "its ServiceAccount %s/%s has no UID", account.Namespace, account.Name)
 	}
 	return nil
 }
 
-func (a *attempt) checkSubject() *verdict.Error {
+func (a *attempt) checkSubject() *denial.Error {
 	account := a.claims.account
 	if want := names.ServiceAccountUser(account.Namespace, account.Name); a.claims.subject != want {
-		return verdict.Refuse(verdict.ClaimsMismatch, "its subject (sub) is %q, and its account %q", clip(a.claims.subject), want)
+		return denial.New(denial.ClaimsMismatch, "its subject (sub) is %q, and its account %q", clip(a.claims.subject), want)
 	}
 	a.identity.Account = account
 	return nil
 }
 
-func (a *attempt) checkBinding() *verdict.Error {
+func (a *attempt) checkBinding() *denial.Error {
 	if a.rules.RequirePod && (a.claims.bound.Pod.Name == "" || a.claims.bound.Pod.UID == "") {
-		return verdict.Refuse(verdict.NotBound, "it is not bound to a Pod, which the cluster %s demands", a.identity.Cluster)
+		return denial.New(denial.NotBound, "it is not bound to a Pod, which the cluster %s demands", a.identity.Cluster)
 	}
 	a.identity.Bound = a.claims.bound
 	return nil

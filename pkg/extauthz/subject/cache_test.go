@@ -12,8 +12,8 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 )
 
@@ -61,25 +61,25 @@ func TestRemembered(t *testing.T) {
 		short  bool // It ends four seconds after it is verified.
 		then   func(*remembered)
 		looked bool
-		want   verdict.Reason // Empty: it is taken.
+		want   denial.Reason // Empty: it is taken.
 	}{
 		{name: "at once it is known", then: func(*remembered) {}},
 		{name: "for a minute it is known", then: func(r *remembered) { r.pass(time.Minute - 1) }},
 		{name: "after a minute it is verified again", then: func(r *remembered) { r.pass(time.Minute) }, looked: true},
 		{name: "when a key goes it is verified again", then: func(r *remembered) { r.keys.generation.Add(1) }, looked: true},
 		{name: "when its key goes it is refused", then: func(r *remembered) {
-			r.keys.fail(verdict.Refuse(verdict.UnknownKey, "it is gone"))
+			r.keys.fail(denial.New(denial.UnknownKey, "it is gone"))
 			r.keys.generation.Add(1)
-		}, looked: true, want: verdict.UnknownKey},
+		}, looked: true, want: denial.UnknownKey},
 		{name: "when its cluster's rules change it is verified again", then: func(r *remembered) { r.rules = strict() }, looked: true},
 		{name: "when they demand another audience it is refused", then: func(r *remembered) {
 			r.rules = strict()
 			r.rules.Audiences = []string{"https://other.example.com"}
-		}, looked: true, want: verdict.WrongAudience},
-		{name: "when its cluster has no rules any more it is refused", then: func(r *remembered) { r.rules = nil }, looked: true, want: verdict.NotAllowed},
-		{name: "at its end it is refused", short: true, then: func(r *remembered) { r.pass(4 * time.Second) }, looked: true, want: verdict.Expired},
+		}, looked: true, want: denial.WrongAudience},
+		{name: "when its cluster has no rules any more it is refused", then: func(r *remembered) { r.rules = nil }, looked: true, want: denial.NotAllowed},
+		{name: "at its end it is refused", short: true, then: func(r *remembered) { r.pass(4 * time.Second) }, looked: true, want: denial.Expired},
 		{name: "before its end it is known", short: true, then: func(r *remembered) { r.pass(4*time.Second - 1) }},
-		{name: "when the clock is set back before its beginning it is refused", then: func(r *remembered) { r.pass(-time.Minute) }, looked: true, want: verdict.NotYetValid},
+		{name: "when the clock is set back before its beginning it is refused", then: func(r *remembered) { r.pass(-time.Minute) }, looked: true, want: denial.NotYetValid},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestRememberedAtItsOldestAge(t *testing.T) {
 		t.Errorf("before its oldest age: looked at the keys: %v, %v", looked, err)
 	}
 	r.pass(1)
-	wantReason(t, r.verify(t), verdict.TooOld)
+	wantReason(t, r.verify(t), denial.TooOld)
 }
 
 // TestForgottenWhileVerifying has a key go while a token that it signed is
@@ -154,7 +154,7 @@ func TestForgottenWhileVerifying(t *testing.T) {
 	verifier = subject.NewVerifier(h.keys, func(string) *subject.Rules {
 		if !lost { // Between the signature and the end of the chain.
 			lost = true
-			h.keys.fail(verdict.Refuse(verdict.UnknownKey, "it is gone"))
+			h.keys.fail(denial.New(denial.UnknownKey, "it is gone"))
 			h.keys.generation.Add(1)
 		}
 		return rules
@@ -164,7 +164,7 @@ func TestForgottenWhileVerifying(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := verifier.Verify(t.Context(), token)
-	wantReason(t, err, verdict.UnknownKey)
+	wantReason(t, err, denial.UnknownKey)
 }
 
 // TestRefusedIsNotRemembered has a token taken as soon as its key is known.
@@ -175,7 +175,7 @@ func TestRefusedIsNotRemembered(t *testing.T) {
 	verifier := subject.NewVerifier(h.keys, always(strict()), h.now())
 	token := late.token(t, h.claims)
 	_, err := verifier.Verify(t.Context(), token)
-	wantReason(t, err, verdict.UnknownKey)
+	wantReason(t, err, denial.UnknownKey)
 	h.keys.add("forged", issuer, late.key())
 	if _, err := verifier.Verify(t.Context(), token); err != nil {
 		t.Error(err)
@@ -199,18 +199,18 @@ func TestLookupFails(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err  error
 		ctx  context.Context //nolint:containedctx // A table of contexts.
-		want verdict.Reason
+		want denial.Reason
 	}{
-		"keys that cannot be had":   {verdict.Refuse(verdict.KeysUnavailable, "x"), t.Context(), verdict.KeysUnavailable},
-		"a key of two clusters":     {verdict.Refuse(verdict.AmbiguousKey, "x"), t.Context(), verdict.AmbiguousKey},
-		"a wrapped reason":          {fmt.Errorf("x: %w", verdict.Refuse(verdict.UnknownKey, "x")), t.Context(), verdict.UnknownKey},
-		"an error without a reason": {errors.New("x"), t.Context(), verdict.KeysUnavailable},
-		"a caller that left":        {context.Canceled, gone, verdict.Deadline},
+		"keys that cannot be had":   {denial.New(denial.KeysUnavailable, "x"), t.Context(), denial.KeysUnavailable},
+		"a key of two clusters":     {denial.New(denial.AmbiguousKey, "x"), t.Context(), denial.AmbiguousKey},
+		"a wrapped reason":          {fmt.Errorf("x: %w", denial.New(denial.UnknownKey, "x")), t.Context(), denial.UnknownKey},
+		"an error without a reason": {errors.New("x"), t.Context(), denial.KeysUnavailable},
+		"a caller that left":        {context.Canceled, gone, denial.Deadline},
 	} {
 		h := newHostile(t)
 		h.keys.fail(tt.err)
 		_, err := subject.NewVerifier(h.keys, always(strict()), h.now()).Verify(tt.ctx, h.changed(t, nil))
-		if refusal, ok := errors.AsType[*verdict.Error](err); !ok || refusal.Reason != tt.want {
+		if denied, ok := errors.AsType[*denial.Error](err); !ok || denied.Reason != tt.want {
 			t.Errorf("%s: got %v, want %s", name, err, tt.want)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 )
 
@@ -20,7 +20,7 @@ type attempt struct {
 	header     header
 	claims     *claims
 	candidates []jwks.Key
-	lookupErr  *verdict.Error
+	lookupErr  *denial.Error
 	rules      *Rules
 	// identity holds nothing but what is proven already.
 	identity Identity
@@ -30,16 +30,16 @@ type attempt struct {
 type check struct {
 	name string
 	// do refuses or lets pass.
-	do func(context.Context, *attempt) *verdict.Error
-	// found tells, after do let pass, what it saw.
+	do func(context.Context, *attempt) *denial.Error
+	// found says, after do let pass, what it saw.
 	found func(*attempt) string
 }
 
-// chain is the order of the checks, cheap ones first: whoever may not come in
-// shall not cost much. Nothing is believed before "signature".
+// chain is the order of the checks, cheap ones first: a token that is denied
+// shall not cost much. Nothing is trusted before "signature".
 func (v *Verifier) chain() []check {
 	return []check{
-		{"size", always(func(a *attempt) *verdict.Error { return checkSize(a.token) }), (*attempt).foundSize},
+		{"size", always(func(a *attempt) *denial.Error { return checkSize(a.token) }), (*attempt).foundSize},
 		{"form", always((*attempt).checkForm), func(*attempt) string { return "three segments in base64url" }},
 		{"header", always((*attempt).checkHeader), (*attempt).foundHeader},
 		{"payload", always((*attempt).checkPayload), func(*attempt) string { return "JSON without repeated members" }},
@@ -60,47 +60,47 @@ func (v *Verifier) chain() []check {
 }
 
 // always makes a link of a check that never waits.
-func always(do func(*attempt) *verdict.Error) func(context.Context, *attempt) *verdict.Error {
-	return func(_ context.Context, a *attempt) *verdict.Error { return do(a) }
+func always(do func(*attempt) *denial.Error) func(context.Context, *attempt) *denial.Error {
+	return func(_ context.Context, a *attempt) *denial.Error { return do(a) }
 }
 
-func checkSize(token string) *verdict.Error {
+func checkSize(token string) *denial.Error {
 	switch {
 	case token == "":
-		return verdict.Refuse(verdict.MissingToken, "there is no token")
+		return denial.New(denial.MissingToken, "there is no token")
 	case len(token) > MaxTokenBytes:
-		return verdict.Refuse(verdict.Malformed, "it has %d bytes, and %d are the limit", len(token), MaxTokenBytes)
+		return denial.New(denial.Malformed, "it has %d bytes, and %d are the limit", len(token), MaxTokenBytes)
 	}
 	return nil
 }
 
-func (a *attempt) checkForm() (refusal *verdict.Error) {
-	a.parts, refusal = split(a.token)
-	return refusal
+func (a *attempt) checkForm() (denied *denial.Error) {
+	a.parts, denied = split(a.token)
+	return denied
 }
 
-func (a *attempt) checkHeader() (refusal *verdict.Error) {
-	a.header, refusal = parseHeader(a.parts.header)
-	return refusal
+func (a *attempt) checkHeader() (denied *denial.Error) {
+	a.header, denied = parseHeader(a.parts.header)
+	return denied
 }
 
-func (a *attempt) checkPayload() *verdict.Error {
+func (a *attempt) checkPayload() *denial.Error {
 	claims, err := parseClaims(a.parts.payload)
 	if err != nil {
-		return verdict.Refuse(verdict.Malformed, "its payload: %w", err)
+		return denial.New(denial.Malformed, "its payload: %w", err)
 	}
 	a.claims = claims
 	return nil
 }
 
-// checkIssuer looks the key up and judges the issuer: the claims, once read, are
+// checkIssuer looks the key up and checks the issuer: the claims, once read, are
 // the ones whose signature is checked, so that the issuer needs no second look.
-func (v *Verifier) checkIssuer(ctx context.Context, a *attempt) *verdict.Error {
+func (v *Verifier) checkIssuer(ctx context.Context, a *attempt) *denial.Error {
 	if a.claims.issuer == "" {
-		return verdict.Refuse(verdict.Malformed, "it has no issuer (iss)")
+		return denial.New(denial.Malformed, "it has no issuer (iss)")
 	}
 	if n := len(a.header.keyID); n == 0 || n > maxKeyIDBytes {
-		a.lookupErr = verdict.Refuse(verdict.UnknownKey, "its key id (kid) has %d bytes, where 1 to %d are taken", n, maxKeyIDBytes)
+		a.lookupErr = denial.New(denial.UnknownKey, "its key id (kid) has %d bytes, where 1 to %d are taken", n, maxKeyIDBytes)
 		return nil
 	}
 	keys, err := v.keys.Lookup(ctx, a.claims.issuer, a.header.keyID)
@@ -109,41 +109,41 @@ func (v *Verifier) checkIssuer(ctx context.Context, a *attempt) *verdict.Error {
 		return nil
 	}
 	a.lookupErr = lookupError(ctx, err)
-	if a.lookupErr.Reason != verdict.UnknownIssuer {
+	if a.lookupErr.Reason != denial.UnknownIssuer {
 		return nil
 	}
 	if a.claims.flat && !a.claims.nested {
-		return verdict.Refuse(verdict.LegacyToken,
+		return denial.New(denial.LegacyToken,
 			"it is a Secret's token of the issuer %q, and no cluster is configured to have such tokens taken", clip(a.claims.issuer))
 	}
 	return a.lookupErr
 }
 
 // lookupError finds the reason of a failed lookup; one that brings none is
-// nobody's fault but ours.
-func lookupError(ctx context.Context, err error) *verdict.Error {
-	if refusal, ok := errors.AsType[*verdict.Error](err); ok {
-		return refusal
+// a fault of ours.
+func lookupError(ctx context.Context, err error) *denial.Error {
+	if denied, ok := errors.AsType[*denial.Error](err); ok {
+		return denied
 	}
 	if ctx.Err() != nil {
-		return verdict.Refuse(verdict.Deadline, "the caller did not wait for the keys: %w", err)
+		return denial.New(denial.Deadline, "the caller did not wait for the keys: %w", err)
 	}
-	return verdict.Refuse(verdict.KeysUnavailable, "looking up the key: %w", err)
+	return denial.New(denial.KeysUnavailable, "looking up the key: %w", err)
 }
 
-func (a *attempt) checkKey() *verdict.Error {
+func (a *attempt) checkKey() *denial.Error {
 	if a.lookupErr == nil && len(a.candidates) == 0 {
-		return verdict.Refuse(verdict.UnknownKey, "the issuer has no key %q", clip(a.header.keyID))
+		return denial.New(denial.UnknownKey, "the issuer has no key %q", clip(a.header.keyID))
 	}
 	return a.lookupErr
 }
 
 // checkSignature tries every candidate, also after one matched: if two clusters
-// hold the same key, neither can be told from the other.
-func (a *attempt) checkSignature() *verdict.Error {
+// hold the same key, they cannot be distinguished.
+func (a *attempt) checkSignature() *denial.Error {
 	token, why := jwk.ParseToken(a.token)
 	if why != nil {
-		return verdict.Refuse(verdict.BadSignature, "its signature cannot be verified: %w", why)
+		return denial.New(denial.BadSignature, "its signature cannot be verified: %w", why)
 	}
 	cluster := ""
 	for i := range a.candidates {
@@ -153,22 +153,22 @@ func (a *attempt) checkSignature() *verdict.Error {
 			continue
 		}
 		if cluster != "" && cluster != key.Cluster {
-			return verdict.Refuse(verdict.AmbiguousKey, "both %s and %s have the key %q that verifies it",
+			return denial.New(denial.AmbiguousKey, "both %s and %s have the key %q that verifies it",
 				cluster, key.Cluster, clip(a.header.keyID))
 		}
 		cluster = key.Cluster
 	}
 	if cluster == "" {
-		return verdict.Refuse(verdict.BadSignature, "the key %q of the issuer did not sign it: %w", clip(a.header.keyID), why)
+		return denial.New(denial.BadSignature, "the key %q of the issuer did not sign it: %w", clip(a.header.keyID), why)
 	}
 	a.identity.Cluster = cluster
 	a.identity.Token = Token{Issuer: a.claims.issuer, KeyID: a.header.keyID, ID: a.claims.id}
 	return nil
 }
 
-func (v *Verifier) checkRules(a *attempt) *verdict.Error {
+func (v *Verifier) checkRules(a *attempt) *denial.Error {
 	if a.rules = v.rules(a.identity.Cluster); a.rules == nil {
-		return verdict.Refuse(verdict.NotAllowed, "the cluster %s has no entry in the configuration", a.identity.Cluster)
+		return denial.New(denial.NotAllowed, "the cluster %s has no entry in the configuration", a.identity.Cluster)
 	}
 	return nil
 }

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -47,7 +47,7 @@ func TestSharedKeyID(t *testing.T) {
 	}
 	h.keys.add("thief", issuer, h.key())
 	_, err := verifier.Verify(t.Context(), h.token(t, h.claims.with(object{"jti": "new"})))
-	wantReason(t, err, verdict.AmbiguousKey)
+	wantReason(t, err, denial.AmbiguousKey)
 	if err != nil && (!strings.Contains(err.Error(), "forged") || !strings.Contains(err.Error(), "thief")) {
 		t.Errorf("%v does not name both clusters", err)
 	}
@@ -62,7 +62,7 @@ func TestAProofOpensNothing(t *testing.T) {
 	for _, rules := range []*subject.Rules{strict(), {Open: true}, {Audiences: []string{proof}}} {
 		for _, audiences := range [][]string{{proof}, {audience, proof}} {
 			_, err := subject.NewVerifier(h.keys, always(rules), h.now()).Verify(t.Context(), h.changed(t, object{"aud": audiences}))
-			wantReason(t, err, verdict.WrongAudience)
+			wantReason(t, err, denial.WrongAudience)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func TestCurves(t *testing.T) {
 				continue
 			}
 			_, err := verifier.Verify(t.Context(), f.sign(t, text(t, f.header().with(object{"alg": wrong})), text(t, h.claims)))
-			wantReason(t, err, verdict.BadSignature)
+			wantReason(t, err, denial.BadSignature)
 		}
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"encoding/base64"
 	"strings"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 )
@@ -23,19 +23,19 @@ type compact struct {
 
 // split decodes the parts of a token. There is one way to write a token: base64url
 // without padding, without line breaks, and without bits that mean nothing.
-func split(token string) (compact, *verdict.Error) {
+func split(token string) (compact, *denial.Error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
-		return compact{}, verdict.Refuse(verdict.Malformed, "it has %d segments where a signed token has 3", len(parts))
+		return compact{}, denial.New(denial.Malformed, "it has %d segments where a signed token has 3", len(parts))
 	}
 	var decoded [3][]byte
 	for i, name := range []string{"header", "payload", "signature"} {
 		data, err := base64.RawURLEncoding.Strict().DecodeString(parts[i])
 		switch {
 		case parts[i] == "":
-			return compact{}, verdict.Refuse(verdict.Malformed, "its %s is empty", name)
+			return compact{}, denial.New(denial.Malformed, "its %s is empty", name)
 		case err != nil || strings.ContainsAny(parts[i], "\r\n"): // Which the decoder skips.
-			return compact{}, verdict.Refuse(verdict.Malformed, "its %s is not base64url without padding", name)
+			return compact{}, denial.New(denial.Malformed, "its %s is not base64url without padding", name)
 		}
 		decoded[i] = data
 	}
@@ -48,7 +48,7 @@ type header struct {
 	algorithm, keyID, kind string
 }
 
-func parseHeader(data []byte) (header, *verdict.Error) {
+func parseHeader(data []byte) (header, *denial.Error) {
 	object, err := jwk.Object(data)
 	r := reader{err: err}
 	h := header{algorithm: r.text(object, "alg"), keyID: r.text(object, "kid"), kind: r.text(object, "typ")}
@@ -56,18 +56,18 @@ func parseHeader(data []byte) (header, *verdict.Error) {
 	_, unencoded := object["b64"] // RFC 7797, which changes what is signed.
 	switch {
 	case r.err != nil:
-		return header{}, verdict.Refuse(verdict.Malformed, "its header: %w", r.err)
+		return header{}, denial.New(denial.Malformed, "its header: %w", r.err)
 	case !jwk.Allowed(h.algorithm):
-		return header{}, verdict.Refuse(verdict.Malformed,
+		return header{}, denial.New(denial.Malformed,
 			"its algorithm is %q; RS256, RS384, RS512, ES256, ES384 and ES512 are accepted", clip(h.algorithm))
 	case critical || unencoded:
-		return header{}, verdict.Refuse(verdict.Malformed, "its header has extensions (crit, b64), and none is understood")
+		return header{}, denial.New(denial.Malformed, "its header has extensions (crit, b64), and none is understood")
 	case h.kind != "" && !strings.EqualFold(h.kind, "JWT"):
 		// Another kind of JWT must not pass for a ServiceAccount's (RFC 8725 §3.11).
-		return header{}, verdict.Refuse(verdict.Malformed, "its type is %q where JWT or none is accepted", clip(h.kind))
+		return header{}, denial.New(denial.Malformed, "its type is %q where JWT or none is accepted", clip(h.kind))
 	}
 	return h, nil
 }
 
-// clip bounds what is told of something that nobody vouches for.
+// clip bounds what is quoted of unverified text.
 func clip(text string) string { return excerpt.Of(text, 128) }

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
 // TestExplain tells all checks of a real token, in the order in which they are made.
@@ -23,7 +23,7 @@ func TestExplain(t *testing.T) {
 	got, err := verifier.Explain(t.Context(), token, func(s subject.Step) {
 		steps = append(steps, s.Name)
 		details[s.Name] = s.Detail
-		if s.Refusal != nil || s.Detail == "" {
+		if s.Denial != nil || s.Detail == "" {
 			t.Errorf("step %+v", s)
 		}
 	})
@@ -51,9 +51,9 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainRefusal goes through every hostile token: it ends where Verify
+// TestExplainDenial goes through every hostile token: it ends where Verify
 // does, for the same reason.
-func TestExplainRefusal(t *testing.T) {
+func TestExplainDenial(t *testing.T) {
 	t.Parallel()
 	h := newHostile(t)
 	for _, tt := range slices.Concat(shapes(), headers(), keys(), times(), accounts(), legacies(), opens()) {
@@ -64,25 +64,25 @@ func TestExplainRefusal(t *testing.T) {
 		verifier := subject.NewVerifier(h.keys, always(rules), h.now())
 		token := tt.token(t, h)
 		verified, want := verifier.Verify(t.Context(), token)
-		var refusal *verdict.Error
+		var denied *denial.Error
 		explained, err := verifier.Explain(t.Context(), token, func(s subject.Step) {
-			if refusal != nil {
-				t.Errorf("%s: step %s follows a refusal", tt.name, s.Name)
+			if denied != nil {
+				t.Errorf("%s: step %s follows a denied", tt.name, s.Name)
 			}
-			refusal = s.Refusal
+			denied = s.Denial
 		})
 		if diff := cmp.Diff(verified, explained); diff != "" {
 			t.Errorf("%s: (-verified +explained):\n%s", tt.name, diff)
 		}
-		if (refusal == nil) != (err == nil) || (err == nil) != (want == nil) || (err != nil && err.Error() != want.Error()) {
-			t.Errorf("%s: explained %v, and %v in the last step, want %v", tt.name, err, refusal, want)
+		if (denied == nil) != (err == nil) || (err == nil) != (want == nil) || (err != nil && err.Error() != want.Error()) {
+			t.Errorf("%s: explained %v, and %v in the last step, want %v", tt.name, err, denied, want)
 		}
 	}
 }
 
-// TestTimesAheadAreTold: what is still to come is so many seconds ahead, whether it
+// TestTimesAheadAreReported: what is still to come is so many seconds ahead, whether it
 // is the end of a token that is taken or the beginning of one that is not yet.
-func TestTimesAheadAreTold(t *testing.T) {
+func TestTimesAheadAreReported(t *testing.T) {
 	t.Parallel()
 	h := newHostile(t)
 	for name, tt := range map[string]struct {
@@ -102,8 +102,8 @@ func TestTimesAheadAreTold(t *testing.T) {
 				if s.Name != tt.step {
 					return
 				}
-				if told = s.Detail; s.Refusal != nil {
-					told = s.Refusal.Error()
+				if told = s.Detail; s.Denial != nil {
+					told = s.Denial.Error()
 				}
 			})
 			if !strings.Contains(told, tt.says) {

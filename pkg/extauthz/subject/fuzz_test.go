@@ -9,8 +9,8 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -37,7 +37,7 @@ func fuzzVerifier(f *forge, rules *subject.Rules) *subject.Verifier {
 }
 
 // FuzzVerify gives any text to a verifier. Nobody can sign, so nothing but the
-// seeds of the corpus may be taken, and every refusal is one for what was sent.
+// seeds of the corpus may be taken, and every denial is one for what was sent.
 func FuzzVerify(f *testing.F) {
 	signer := newForge(f, "key-1", jwk.ES256)
 	good := signer.token(f, example())
@@ -61,7 +61,7 @@ func FuzzVerify(f *testing.F) {
 		if got.Cluster != "" || got.Account != (subject.Account{}) {
 			t.Errorf("refused with the identity %+v", got)
 		}
-		if class := verdict.Of(err).Reason.Class(); class != verdict.Unauthenticated {
+		if class := denial.Of(err).Reason.Class(); class != denial.Unauthenticated {
 			t.Errorf("refused with class %v: %v", class, err)
 		}
 		subject.Unverified(token)

@@ -13,9 +13,9 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
@@ -51,11 +51,11 @@ func (k *keyring) Lookup(_ context.Context, issuer, kid string) ([]jwks.Key, err
 	}
 	kids, ok := k.keys[issuer]
 	if !ok {
-		return nil, verdict.Refuse(verdict.UnknownIssuer, "nobody has the issuer %q", issuer)
+		return nil, denial.New(denial.UnknownIssuer, "nobody has the issuer %q", issuer)
 	}
 	keys, ok := kids[kid]
 	if !ok {
-		return nil, verdict.Refuse(verdict.UnknownKey, "the issuer %q has no key %q", issuer, kid)
+		return nil, denial.New(denial.UnknownKey, "the issuer %q has no key %q", issuer, kid)
 	}
 	return keys, nil
 }
@@ -131,17 +131,17 @@ func verifierOf(keys subject.Keys, rules *subject.Rules) *subject.Verifier {
 }
 
 // wantReason fails unless err refuses for the reason.
-func wantReason(tb testing.TB, err error, want verdict.Reason) {
+func wantReason(tb testing.TB, err error, want denial.Reason) {
 	tb.Helper()
-	refusal, ok := errors.AsType[*verdict.Error](err)
+	denied, ok := errors.AsType[*denial.Error](err)
 	if !ok {
-		tb.Fatalf("got %v, want a refusal for %s", err, want)
+		tb.Fatalf("got %v, want a denied for %s", err, want)
 	}
-	if refusal.Reason != want {
-		tb.Errorf("refused for %v, want %s", refusal, want)
+	if denied.Reason != want {
+		tb.Errorf("refused for %v, want %s", denied, want)
 	}
-	if refusal.Detail == "" {
-		tb.Error("the refusal has no detail")
+	if denied.Detail == "" {
+		tb.Error("the denied has no detail")
 	}
 }
 

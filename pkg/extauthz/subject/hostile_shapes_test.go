@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 )
 
@@ -23,28 +23,28 @@ func shapes() []hostileCase {
 	alphabet := strings.NewReplacer("-", "+", "_", "/")
 	return []hostileCase{
 		{name: "a token that nobody touched is taken", token: changed(nil)},
-		{name: "no token", token: text(""), want: verdict.MissingToken},
-		{name: "a word", token: text("token"), want: verdict.Malformed},
-		{name: "dots", token: text(".."), want: verdict.Malformed},
-		{name: "two segments", token: edited(func(h, p, _ string) string { return h + "." + p }), want: verdict.Malformed},
-		{name: "five segments, as an encrypted token", token: edited(func(h, p, s string) string { return strings.Join([]string{h, p, s, s, s}, ".") }), want: verdict.Malformed},
-		{name: "an empty header", token: edited(func(_, p, s string) string { return "." + p + "." + s }), want: verdict.Malformed},
-		{name: "an empty payload", token: edited(func(h, _, s string) string { return h + ".." + s }), want: verdict.Malformed},
-		{name: "an empty signature", token: edited(func(h, p, _ string) string { return h + "." + p + "." }), want: verdict.Malformed},
-		{name: "padding", token: edited(func(h, p, s string) string { return h + "." + p + "." + s + "==" }), want: verdict.Malformed},
-		{name: "a line break in the signature", token: edited(func(h, p, s string) string { return h + "." + p + "." + s[:8] + "\n" + s[8:] }), want: verdict.Malformed},
-		{name: "the other base64 alphabet", token: edited(func(h, p, s string) string { return h + "." + p + "." + alphabet.Replace(s+"-_") }), want: verdict.Malformed},
-		{name: "two tokens, as Envoy joins two headers", token: edited(func(h, p, s string) string { one := h + "." + p + "." + s; return one + "," + one }), want: verdict.Malformed},
-		{name: "a space before it", token: edited(func(h, p, s string) string { return " " + h + "." + p + "." + s }), want: verdict.Malformed},
-		{name: "bits that mean nothing", token: edited(meaningless), want: verdict.Malformed},
-		{name: "a payload that is no JSON", token: payload("junk"), want: verdict.Malformed},
-		{name: "a payload that is an array", token: payload("[]"), want: verdict.Malformed},
-		{name: "a payload with something after it", token: payload("{}{}"), want: verdict.Malformed},
-		{name: "a payload with invalid UTF-8", token: payload("{\"iss\":\"\xff\"}"), want: verdict.Malformed},
+		{name: "no token", token: text(""), want: denial.MissingToken},
+		{name: "a word", token: text("token"), want: denial.Malformed},
+		{name: "dots", token: text(".."), want: denial.Malformed},
+		{name: "two segments", token: edited(func(h, p, _ string) string { return h + "." + p }), want: denial.Malformed},
+		{name: "five segments, as an encrypted token", token: edited(func(h, p, s string) string { return strings.Join([]string{h, p, s, s, s}, ".") }), want: denial.Malformed},
+		{name: "an empty header", token: edited(func(_, p, s string) string { return "." + p + "." + s }), want: denial.Malformed},
+		{name: "an empty payload", token: edited(func(h, _, s string) string { return h + ".." + s }), want: denial.Malformed},
+		{name: "an empty signature", token: edited(func(h, p, _ string) string { return h + "." + p + "." }), want: denial.Malformed},
+		{name: "padding", token: edited(func(h, p, s string) string { return h + "." + p + "." + s + "==" }), want: denial.Malformed},
+		{name: "a line break in the signature", token: edited(func(h, p, s string) string { return h + "." + p + "." + s[:8] + "\n" + s[8:] }), want: denial.Malformed},
+		{name: "the other base64 alphabet", token: edited(func(h, p, s string) string { return h + "." + p + "." + alphabet.Replace(s+"-_") }), want: denial.Malformed},
+		{name: "two tokens, as Envoy joins two headers", token: edited(func(h, p, s string) string { one := h + "." + p + "." + s; return one + "," + one }), want: denial.Malformed},
+		{name: "a space before it", token: edited(func(h, p, s string) string { return " " + h + "." + p + "." + s }), want: denial.Malformed},
+		{name: "bits that mean nothing", token: edited(meaningless), want: denial.Malformed},
+		{name: "a payload that is no JSON", token: payload("junk"), want: denial.Malformed},
+		{name: "a payload that is an array", token: payload("[]"), want: denial.Malformed},
+		{name: "a payload with something after it", token: payload("{}{}"), want: denial.Malformed},
+		{name: "a payload with invalid UTF-8", token: payload("{\"iss\":\"\xff\"}"), want: denial.Malformed},
 		{name: "the longest token is taken", token: huge(0)},
-		{name: "one byte more", token: huge(1), want: verdict.Malformed},
-		{name: "a megabyte", token: text(strings.Repeat("a", 1<<20)), want: verdict.Malformed},
-		{name: "a thousand levels", token: raw(`"x":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000)), want: verdict.Malformed},
+		{name: "one byte more", token: huge(1), want: denial.Malformed},
+		{name: "a megabyte", token: text(strings.Repeat("a", 1<<20)), want: denial.Malformed},
+		{name: "a thousand levels", token: raw(`"x":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000)), want: denial.Malformed},
 		{name: "a thousand members", token: raw(thousand()), want: ""},
 	}
 }
@@ -96,28 +96,28 @@ func thousand() string {
 
 func headers() []hostileCase {
 	return []hostileCase{
-		{name: "alg none", token: headed(object{"alg": "none"}), want: verdict.Malformed},
-		{name: "alg NoNe", token: headed(object{"alg": "NoNe"}), want: verdict.Malformed},
-		{name: "alg none without a signature", token: unsigned, want: verdict.Malformed},
-		{name: "alg HS256 with the public key as its secret", token: confused, want: verdict.Malformed},
-		{name: "alg PS256", token: headed(object{"alg": "PS256"}), want: verdict.Malformed},
-		{name: "alg EdDSA", token: headed(object{"alg": "EdDSA"}), want: verdict.Malformed},
-		{name: "alg in small letters", token: headed(object{"alg": "rs256"}), want: verdict.Malformed},
-		{name: "no alg", token: headed(object{"alg": nil}), want: verdict.Malformed},
-		{name: "alg is a list", token: headed(object{"alg": []string{"RS256"}}), want: verdict.Malformed},
-		{name: "alg of another type of key", token: headed(object{"alg": "ES256"}), want: verdict.BadSignature},
-		{name: "alg with another hash", token: headed(object{"alg": "RS512"}), want: verdict.BadSignature},
+		{name: "alg none", token: headed(object{"alg": "none"}), want: denial.Malformed},
+		{name: "alg NoNe", token: headed(object{"alg": "NoNe"}), want: denial.Malformed},
+		{name: "alg none without a signature", token: unsigned, want: denial.Malformed},
+		{name: "alg HS256 with the public key as its secret", token: confused, want: denial.Malformed},
+		{name: "alg PS256", token: headed(object{"alg": "PS256"}), want: denial.Malformed},
+		{name: "alg EdDSA", token: headed(object{"alg": "EdDSA"}), want: denial.Malformed},
+		{name: "alg in small letters", token: headed(object{"alg": "rs256"}), want: denial.Malformed},
+		{name: "no alg", token: headed(object{"alg": nil}), want: denial.Malformed},
+		{name: "alg is a list", token: headed(object{"alg": []string{"RS256"}}), want: denial.Malformed},
+		{name: "alg of another type of key", token: headed(object{"alg": "ES256"}), want: denial.BadSignature},
+		{name: "alg with another hash", token: headed(object{"alg": "RS512"}), want: denial.BadSignature},
 		{name: "two algs", token: func(tb testing.TB, h *hostile) string {
 			tb.Helper()
 			return h.sign(tb, `{"alg":"none",`+strings.TrimPrefix(honest(tb, h), "{"), text(tb, h.claims))
-		}, want: verdict.Malformed},
+		}, want: denial.Malformed},
 		{name: "ALG beside alg counts for nothing", token: headed(object{"ALG": "none"})},
-		{name: "crit", token: headed(object{"crit": []string{"exp"}}), want: verdict.Malformed},
-		{name: "an empty crit", token: headed(object{"crit": []string{}}), want: verdict.Malformed},
-		{name: "b64", token: headed(object{"b64": false, "crit": []string{"b64"}}), want: verdict.Malformed},
+		{name: "crit", token: headed(object{"crit": []string{"exp"}}), want: denial.Malformed},
+		{name: "an empty crit", token: headed(object{"crit": []string{}}), want: denial.Malformed},
+		{name: "b64", token: headed(object{"b64": false, "crit": []string{"b64"}}), want: denial.Malformed},
 		{name: "typ JWT is taken", token: headed(object{"typ": "JWT"})},
-		{name: "typ of another kind of token", token: headed(object{"typ": "at+jwt"}), want: verdict.Malformed},
-		{name: "a header that is no JSON", token: func(tb testing.TB, h *hostile) string { tb.Helper(); return h.sign(tb, "junk", text(tb, h.claims)) }, want: verdict.Malformed},
+		{name: "typ of another kind of token", token: headed(object{"typ": "at+jwt"}), want: denial.Malformed},
+		{name: "a header that is no JSON", token: func(tb testing.TB, h *hostile) string { tb.Helper(); return h.sign(tb, "junk", text(tb, h.claims)) }, want: denial.Malformed},
 	}
 }
 
@@ -152,32 +152,32 @@ func keys() []hostileCase {
 	}
 	bring := func(changes object) func(*forge) object { return func(*forge) object { return changes } }
 	return []hostileCase{
-		{name: "another key under a known id", token: others(bring(nil)), want: verdict.BadSignature},
-		{name: "another key under its own id", token: others(bring(object{"kid": "mine"})), want: verdict.UnknownKey},
+		{name: "another key under a known id", token: others(bring(nil)), want: denial.BadSignature},
+		{name: "another key under its own id", token: others(bring(object{"kid": "mine"})), want: denial.UnknownKey},
 		{name: "a key in the header", token: others(func(f *forge) object {
 			return object{"jwk": object{"kty": "RSA", "kid": f.ID, "e": "AQAB", "n": "AAAA"}}
-		}), want: verdict.BadSignature},
-		{name: "a URL of keys in the header", token: others(bring(object{"jku": "https://attacker.example.com/jwks"})), want: verdict.BadSignature},
-		{name: "a URL of certificates in the header", token: others(bring(object{"x5u": "https://attacker.example.com/chain"})), want: verdict.BadSignature},
-		{name: "certificates in the header", token: others(bring(object{"x5c": []string{"AAAA"}})), want: verdict.BadSignature},
+		}), want: denial.BadSignature},
+		{name: "a URL of keys in the header", token: others(bring(object{"jku": "https://attacker.example.com/jwks"})), want: denial.BadSignature},
+		{name: "a URL of certificates in the header", token: others(bring(object{"x5u": "https://attacker.example.com/chain"})), want: denial.BadSignature},
+		{name: "certificates in the header", token: others(bring(object{"x5c": []string{"AAAA"}})), want: denial.BadSignature},
 		{name: "a URL of keys in the header of a good token is not followed", token: headed(object{"jku": "https://attacker.example.com/jwks"})},
-		{name: "no key id", token: headed(object{"kid": nil}), want: verdict.UnknownKey},
-		{name: "an empty key id", token: headed(object{"kid": ""}), want: verdict.UnknownKey},
-		{name: "a key id that climbs", token: headed(object{"kid": "../../../../dev/null"}), want: verdict.UnknownKey},
-		{name: "a key id that injects", token: headed(object{"kid": "x' UNION SELECT 'key"}), want: verdict.UnknownKey},
-		{name: "a key id with a NUL", token: headed(object{"kid": "key-1\x00"}), want: verdict.UnknownKey},
-		{name: "a huge key id", token: headed(object{"kid": strings.Repeat("k", 4096)}), want: verdict.UnknownKey},
-		{name: "a key id that is a number", token: headed(object{"kid": 1}), want: verdict.Malformed},
-		{name: "an EC signature of nulls", token: nulls, want: verdict.BadSignature},
-		{name: "a changed payload", token: edited(func(h, p, s string) string { return h + "." + flip(p) + "." + s }), want: verdict.BadSignature},
-		{name: "a changed signature", token: edited(func(h, p, s string) string { return h + "." + p + "." + s[:10] + "AAAA" + s[14:] }), want: verdict.BadSignature},
-		{name: "a shortened signature", token: edited(func(h, p, s string) string { return h + "." + p + "." + s[:len(s)/4*4-4] }), want: verdict.BadSignature},
-		{name: "an unknown issuer", token: changed(object{"iss": "https://attacker.example.com"}), want: verdict.UnknownIssuer},
-		{name: "an issuer with a slash more", token: changed(object{"iss": issuer + "/"}), want: verdict.UnknownIssuer},
-		{name: "an issuer in capital letters", token: changed(object{"iss": strings.ToUpper(issuer)}), want: verdict.UnknownIssuer},
-		{name: "no issuer", token: changed(object{"iss": nil}), want: verdict.Malformed},
-		{name: "issuers", token: changed(object{"iss": []string{issuer}}), want: verdict.Malformed},
-		{name: "an issuer that is null", token: raw(`"iss2":0,"iss":null`), want: verdict.Malformed},
+		{name: "no key id", token: headed(object{"kid": nil}), want: denial.UnknownKey},
+		{name: "an empty key id", token: headed(object{"kid": ""}), want: denial.UnknownKey},
+		{name: "a key id that climbs", token: headed(object{"kid": "../../../../dev/null"}), want: denial.UnknownKey},
+		{name: "a key id that injects", token: headed(object{"kid": "x' UNION SELECT 'key"}), want: denial.UnknownKey},
+		{name: "a key id with a NUL", token: headed(object{"kid": "key-1\x00"}), want: denial.UnknownKey},
+		{name: "a huge key id", token: headed(object{"kid": strings.Repeat("k", 4096)}), want: denial.UnknownKey},
+		{name: "a key id that is a number", token: headed(object{"kid": 1}), want: denial.Malformed},
+		{name: "an EC signature of nulls", token: nulls, want: denial.BadSignature},
+		{name: "a changed payload", token: edited(func(h, p, s string) string { return h + "." + flip(p) + "." + s }), want: denial.BadSignature},
+		{name: "a changed signature", token: edited(func(h, p, s string) string { return h + "." + p + "." + s[:10] + "AAAA" + s[14:] }), want: denial.BadSignature},
+		{name: "a shortened signature", token: edited(func(h, p, s string) string { return h + "." + p + "." + s[:len(s)/4*4-4] }), want: denial.BadSignature},
+		{name: "an unknown issuer", token: changed(object{"iss": "https://attacker.example.com"}), want: denial.UnknownIssuer},
+		{name: "an issuer with a slash more", token: changed(object{"iss": issuer + "/"}), want: denial.UnknownIssuer},
+		{name: "an issuer in capital letters", token: changed(object{"iss": strings.ToUpper(issuer)}), want: denial.UnknownIssuer},
+		{name: "no issuer", token: changed(object{"iss": nil}), want: denial.Malformed},
+		{name: "issuers", token: changed(object{"iss": []string{issuer}}), want: denial.Malformed},
+		{name: "an issuer that is null", token: raw(`"iss2":0,"iss":null`), want: denial.Malformed},
 	}
 }
 

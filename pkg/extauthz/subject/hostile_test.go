@@ -9,8 +9,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 )
 
@@ -96,7 +96,7 @@ type hostileCase struct {
 	name  string
 	token func(testing.TB, *hostile) string
 	rules func(*subject.Rules)
-	want  verdict.Reason // Empty: it is taken.
+	want  denial.Reason // Empty: it is taken.
 }
 
 func changed(changes object) func(testing.TB, *hostile) string {
@@ -162,12 +162,12 @@ func TestHostileTokens(t *testing.T) {
 				return
 			}
 			wantReason(t, err, tt.want)
-			if got.Account != (subject.Account{}) && tt.want != verdict.NotBound && tt.want != verdict.Expired {
+			if got.Account != (subject.Account{}) && tt.want != denial.NotBound && tt.want != denial.Expired {
 				t.Errorf("a refused token has the account %+v", got.Account)
 			}
 			for part := range strings.SplitSeq(token, ".") {
 				if len(part) > 16 && strings.Contains(err.Error(), part) {
-					t.Errorf("the refusal holds a part of the token: %v", err)
+					t.Errorf("the denied holds a part of the token: %v", err)
 				}
 			}
 			if again, err := verifier.Verify(t.Context(), token); err == nil {

@@ -8,7 +8,7 @@ type Identity struct {
 	Cluster string
 	// Account is the ServiceAccount that the token stands for.
 	Account Account
-	// Token tells about the token itself.
+	// Token describes the token itself.
 	Token Token
 	// Bound is what the token is bound to; the managed cluster vouches for it.
 	Bound Binding
@@ -35,7 +35,7 @@ type Token struct {
 }
 
 // Binding is the object whose deletion ends a token (KEP-1205, KEP-4193). Of
-// Pod, Secret and Node at most one is the binding; a Node beside a Pod is
+// Pod, Secret and Node at most one is the binding; a Node next to a Pod is
 // where that Pod runs.
 type Binding struct {
 	Pod, Secret, Node Object

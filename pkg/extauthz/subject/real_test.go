@@ -16,8 +16,8 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
@@ -37,7 +37,7 @@ func TestVerifyReal(t *testing.T) {
 		spec   authenticationv1.TokenRequestSpec
 		legacy bool
 		rules  func(*subject.Rules)
-		want   verdict.Reason // Empty: it is taken.
+		want   denial.Reason // Empty: it is taken.
 		bound  subject.Binding
 	}{
 		{name: "a token for our audience is taken", spec: ours()},
@@ -51,14 +51,14 @@ func TestVerifyReal(t *testing.T) {
 			name: "a cluster that demands a Pod takes a token bound to one", rules: func(r *subject.Rules) { r.RequirePod = true },
 			spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}, BoundObjectRef: toPod(w)}, bound: pod,
 		},
-		{name: "and no other", rules: func(r *subject.Rules) { r.RequirePod = true }, spec: ours(), want: verdict.NotBound},
+		{name: "and no other", rules: func(r *subject.Rules) { r.RequirePod = true }, spec: ours(), want: denial.NotBound},
 		{
 			name: "nor one bound to a Secret", rules: func(r *subject.Rules) { r.RequirePod = true },
-			spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}, BoundObjectRef: toSecret(w)}, want: verdict.NotBound,
+			spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}, BoundObjectRef: toSecret(w)}, want: denial.NotBound,
 		},
-		{name: "one for another audience is refused", spec: authenticationv1.TokenRequestSpec{Audiences: []string{"https://other.example.com"}}, want: verdict.WrongAudience},
-		{name: "one for the API server is refused", want: verdict.WrongAudience},
-		{name: "without an audience of our own nothing is taken", rules: func(r *subject.Rules) { r.Audiences = nil }, spec: ours(), want: verdict.WrongAudience},
+		{name: "one for another audience is refused", spec: authenticationv1.TokenRequestSpec{Audiences: []string{"https://other.example.com"}}, want: denial.WrongAudience},
+		{name: "one for the API server is refused", want: denial.WrongAudience},
+		{name: "without an audience of our own nothing is taken", rules: func(r *subject.Rules) { r.Audiences = nil }, spec: ours(), want: denial.WrongAudience},
 		{
 			name: "one that the API server extended to a year is taken", bound: pod,
 			rules: func(r *subject.Rules) { r.Audiences = []string{issuer}; r.MaxAge = 0 },
@@ -67,7 +67,7 @@ func TestVerifyReal(t *testing.T) {
 		{name: "a file in tokensmith's form takes a token for any audience", rules: open},
 		{name: "and one for a named audience", rules: open, spec: ours()},
 		{name: "and one bound to a Pod", rules: open, spec: authenticationv1.TokenRequestSpec{BoundObjectRef: toPod(w)}, bound: pod},
-		{name: "a Secret's token is refused", legacy: true, want: verdict.LegacyToken},
+		{name: "a Secret's token is refused", legacy: true, want: denial.LegacyToken},
 		{name: "a Secret's token is taken where that is allowed", legacy: true, rules: func(r *subject.Rules) { r.Legacy = true }, bound: subject.Binding{Secret: subject.Object{Name: "legacy"}}},
 		{name: "a Secret's token is taken by a file in tokensmith's form", legacy: true, rules: open, bound: subject.Binding{Secret: subject.Object{Name: "legacy"}}},
 	}
@@ -167,7 +167,7 @@ func TestLegacyCluster(t *testing.T) {
 	cluster := inline("east", issuer, east.KeySet(t))
 	legacy := w.legacyToken(t)
 	_, err := verifierOf(newStore(t, cluster), strict()).Verify(t.Context(), legacy)
-	wantReason(t, err, verdict.LegacyToken)
+	wantReason(t, err, denial.LegacyToken)
 
 	cluster.Legacy = true
 	rules := strict()

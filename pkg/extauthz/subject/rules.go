@@ -3,7 +3,7 @@ package subject
 import (
 	"time"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 )
 
 // Defaults of a configuration that says nothing else.
@@ -12,13 +12,13 @@ const (
 	DefaultSkew   = 10 * time.Second
 )
 
-// Rules are what a cluster's tokens must fulfil beside a good signature. The
+// Rules are what a cluster's tokens must fulfil in addition to a good signature. The
 // zero value takes no token at all, because no audience is its own. A Rules
 // that was handed to a Verifier must not change.
 type Rules struct {
 	// Audiences are ours: one of them must be in a token's "aud".
 	Audiences []string
-	// MaxAge limits how long after its "iat" a token counts, whatever its "exp"
+	// MaxAge limits how long after its "iat" a token counts, regardless of its "exp"
 	// says; 0 is no limit.
 	MaxAge time.Duration
 	// Skew is how far a cluster's clock may be ahead of ours in "nbf" and "iat".
@@ -39,8 +39,8 @@ type Step struct {
 	// Name is what was looked at, such as "signature".
 	Name string
 	// Detail is what was found; empty when the check failed or found nothing
-	// worth telling. It never holds a token or a part of one.
+	// worth reporting. It never holds a token or a part of one.
 	Detail string
-	// Refusal is why the token was refused, nil when the check was passed.
-	Refusal *verdict.Error
+	// Denial is why the token was refused, nil when the check was passed.
+	Denial *denial.Error
 }

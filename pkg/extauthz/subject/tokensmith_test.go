@@ -10,9 +10,9 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
@@ -63,28 +63,28 @@ func TestJWKSValidator_Validate(t *testing.T) {
 		// "Strict issuer matching prevents token misuse": a slash more is another issuer.
 		strict := newStore(t, inline("east", issuer+"/", east.KeySet(t)))
 		_, err := verifierOf(strict, openForm()).Verify(t.Context(), token)
-		wantReason(t, err, verdict.UnknownIssuer)
+		wantReason(t, err, denial.UnknownIssuer)
 	})
 	t.Run("Reject expired tokens", func(t *testing.T) {
 		t.Parallel()
 		end := subject.Unverified(token).NotAfter
 		_, err := subject.NewVerifier(store, always(openForm()), clocktesting.NewFakePassiveClock(end)).Verify(t.Context(), token)
-		wantReason(t, err, verdict.Expired)
+		wantReason(t, err, denial.Expired)
 	})
 	t.Run("Reject tokens with invalid signatures", func(t *testing.T) {
 		t.Parallel()
 		parts := strings.Split(token, ".")
 		_, err := verifier.Verify(t.Context(), parts[0]+"."+flip(parts[1])+"."+parts[2])
-		wantReason(t, err, verdict.BadSignature)
+		wantReason(t, err, denial.BadSignature)
 		stranger := newForge(t, subject.Unverified(token).KeyID, jwk.RS256)
 		_, err = verifier.Verify(t.Context(), stranger.token(t, claimsOf(t, token)))
-		wantReason(t, err, verdict.BadSignature)
+		wantReason(t, err, denial.BadSignature)
 	})
 	t.Run("Reject malformed tokens", func(t *testing.T) {
 		t.Parallel()
 		for _, malformed := range []string{"junk", "a.b", "a.b.c", token + ".x", token[:len(token)/2]} {
 			_, err := verifier.Verify(t.Context(), malformed)
-			wantReason(t, err, verdict.Malformed)
+			wantReason(t, err, denial.Malformed)
 		}
 	})
 }
@@ -110,7 +110,7 @@ func validatesMultipleClusters(t *testing.T) {
 	}
 	alone := verifierOf(newStore(t, inline("east", issuer, east.KeySet(t))), strict())
 	_, err := alone.Verify(t.Context(), newWorkload(t, west).token(t, ours()))
-	wantReason(t, err, verdict.UnknownKey)
+	wantReason(t, err, denial.UnknownKey)
 }
 
 // TestJWKSValidator_MultipleKeys is the line "TestJWKSValidator_MultipleKeys (2
@@ -169,7 +169,7 @@ func TestExtractServiceAccountIdentity(t *testing.T) {
 			t.Parallel()
 			got, err := verifier.Verify(t.Context(), tt.token)
 			if !tt.taken {
-				wantReason(t, err, verdict.ClaimsMismatch)
+				wantReason(t, err, denial.ClaimsMismatch)
 				return
 			}
 			want := subject.Account{Namespace: w.account.Namespace, Name: w.account.Name, UID: string(w.account.UID)}
@@ -189,11 +189,11 @@ func TestStandardClaims(t *testing.T) {
 	hour := int64(time.Hour / time.Second)
 	for claim, tt := range map[string]struct {
 		at   int64
-		want verdict.Reason
+		want denial.Reason
 	}{
-		"exp": {h.issued - hour, verdict.Expired},
-		"nbf": {h.issued + hour, verdict.NotYetValid},
-		"iat": {h.issued + hour, verdict.NotYetValid},
+		"exp": {h.issued - hour, denial.Expired},
+		"nbf": {h.issued + hour, denial.NotYetValid},
+		"iat": {h.issued + hour, denial.NotYetValid},
 	} {
 		_, err := verifier.Verify(t.Context(), h.changed(t, object{claim: tt.at}))
 		wantReason(t, err, tt.want)

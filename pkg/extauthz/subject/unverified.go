@@ -1,8 +1,8 @@
 package subject
 
 // Unverified returns what token says about itself, as far as it can be read. It
-// proves nothing: it is for tokens that somebody else has vouched for, such as
-// the API server that reviewed one, and for telling people about a token.
+// proves nothing: it is for tokens that another component has vouched for, such as
+// the API server that reviewed one, and for messages about a token.
 func Unverified(token string) Token {
 	a := &attempt{token: token}
 	if checkSize(token) != nil || a.checkForm() != nil || a.checkHeader() != nil || a.checkPayload() != nil {

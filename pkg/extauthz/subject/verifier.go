@@ -5,15 +5,15 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/fingerprint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 )
 
 // Keys are the clusters' keys; a *jwks.View in production.
 type Keys interface {
 	// Lookup returns the keys that issuer has under the id kid, whichever
-	// clusters they belong to. It fails with a verdict.Error.
+	// clusters they belong to. It fails with a denial.Error.
 	Lookup(ctx context.Context, issuer, kid string) ([]jwks.Key, error)
 	// Generations are those of the clusters with keys, by name: one moves
 	// whenever a key of its cluster goes. The map must not be changed.
@@ -33,7 +33,7 @@ type Verifier struct {
 // NewVerifier returns a Verifier of tokens that keys verify. rules returns what
 // is demanded of a cluster's tokens, nil for a cluster that has no entry. It is
 // asked at every call and must be quick; what was verified under other Rules,
-// told by their address, is verified anew.
+// which their address identifies, is verified again.
 func NewVerifier(keys Keys, rules func(cluster string) *Rules, clock clock.PassiveClock) *Verifier {
 	v := &Verifier{keys: keys, rules: rules, clock: clock, hasher: fingerprint.New(), cache: newCache()}
 	v.checks = v.chain()
@@ -42,7 +42,7 @@ func NewVerifier(keys Keys, rules func(cluster string) *Rules, clock clock.Passi
 
 // With returns a Verifier with other keys and rules, and with the memory of v:
 // tokens of clusters whose Rules and keys' generation are the same are not
-// verified anew.
+// verified again.
 func (v *Verifier) With(keys Keys, rules func(cluster string) *Rules) *Verifier {
 	next := *v
 	next.keys, next.rules = keys, rules
@@ -50,15 +50,15 @@ func (v *Verifier) With(keys Keys, rules func(cluster string) *Rules) *Verifier 
 	return &next
 }
 
-// Verify returns the identity that token proves, or a verdict.Error. Beside an
+// Verify returns the identity that token proves, or a denial.Error. With an
 // error, the identity holds what had been proven until then, the cluster above
 // all, for audit lines and metrics; nothing may be granted to it.
 //
 // A token that was verified in the last minute is known by its fingerprint, and
 // only its times, its keys' generation and its cluster's rules are looked at again.
 func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
-	if refusal := checkSize(token); refusal != nil {
-		return Identity{}, refusal
+	if denied := checkSize(token); denied != nil {
+		return Identity{}, denied
 	}
 	now, generations := v.clock.Now(), v.keys.Generations()
 	sum := v.hasher.Sum(token)
@@ -71,8 +71,8 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
 	}
 	v.cache.stripe(sum).misses.Add(1)
 	a := &attempt{token: token, now: now}
-	if refusal := v.run(ctx, a, nil); refusal != nil {
-		return a.identity, refusal
+	if denied := v.run(ctx, a, nil); denied != nil {
+		return a.identity, denied
 	}
 	if len(token) <= maxCachedBytes {
 		v.cache.add(sum, newEntry(a, generations[a.identity.Cluster]), len(token))
@@ -85,28 +85,28 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
 func (v *Verifier) Counts() (hits, misses uint64) { return v.cache.counts() }
 
 // Explain verifies token as Verify does, without looking at what is remembered,
-// and tells step about every check until the first that refuses.
+// and informs step about every check until the first that refuses.
 func (v *Verifier) Explain(ctx context.Context, token string, step func(Step)) (Identity, error) {
 	a := &attempt{token: token, now: v.clock.Now()}
-	if refusal := v.run(ctx, a, step); refusal != nil {
-		return a.identity, refusal
+	if denied := v.run(ctx, a, step); denied != nil {
+		return a.identity, denied
 	}
 	return a.identity, nil
 }
 
-func (v *Verifier) run(ctx context.Context, a *attempt, step func(Step)) *verdict.Error {
+func (v *Verifier) run(ctx context.Context, a *attempt, step func(Step)) *denial.Error {
 	for i := range v.checks {
 		c := &v.checks[i]
-		refusal := c.do(ctx, a)
+		denied := c.do(ctx, a)
 		if step != nil {
-			done := Step{Name: c.name, Refusal: refusal}
-			if refusal == nil {
+			done := Step{Name: c.name, Denial: denied}
+			if denied == nil {
 				done.Detail = c.found(a)
 			}
 			step(done)
 		}
-		if refusal != nil {
-			return refusal
+		if denied != nil {
+			return denied
 		}
 	}
 	return nil

@@ -1,3 +1,3 @@
 // Package excerpt bounds text from outside that goes into a message, a log or a
-// status. It judges nothing else about the text: who shows it quotes it.
+// status. It checks nothing else about the text: its users quote it.
 package excerpt

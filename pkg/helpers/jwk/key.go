@@ -14,7 +14,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// minRSABits is the weakest RSA key that is believed (RFC 7518 §3.3).
+// minRSABits is the weakest RSA key that is trusted (RFC 7518 §3.3).
 const minRSABits = 2048
 
 // maxIDBytes bounds a key id; Kubernetes' have 43 characters.
@@ -29,11 +29,11 @@ type Key struct {
 	// Public is an *rsa.PublicKey or an *ecdsa.PublicKey.
 	Public crypto.PublicKey
 	// Thumbprint is the RFC 7638 thumbprint with SHA-256, in base64url: the same
-	// key has the same thumbprint whatever its id.
+	// key has the same thumbprint under any id.
 	Thumbprint string
 }
 
-// secret names a member that only a private or symmetric key has, whatever the
+// secret names a member that only a private or symmetric key has, regardless of the
 // key's type claims.
 func secret(member map[string]any) (string, bool) {
 	for _, name := range []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"} {
@@ -97,7 +97,7 @@ func forVerifying(member map[string]any) error {
 	return nil
 }
 
-// publicKey reads the key material alone: certificates and URLs beside it prove
+// publicKey reads the key material alone: certificates and URLs next to it prove
 // nothing to us and are never looked at (RFC 8725 §3.10).
 func publicKey(member map[string]any) (crypto.PublicKey, string, error) {
 	kty, err := text(member, "kty")

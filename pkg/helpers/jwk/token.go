@@ -31,7 +31,7 @@ func ParseToken(text string) (Token, error) {
 func (t Token) KeyID() string { return t.parsed.Headers[0].KeyID }
 
 // UnverifiedClaims decodes the claims into a struct or a map. They are true only
-// if somebody else vouches for the token, such as the API server that issued it
+// if another component vouches for the token, such as the API server that issued it
 // over a verified connection. The error is ErrToken.
 func (t Token) UnverifiedClaims(into any) error {
 	if t.parsed.UnsafeClaimsWithoutVerification(into) != nil {

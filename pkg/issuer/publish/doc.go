@@ -4,9 +4,9 @@
 //
 // It owns reading them from the cluster's own API server, the self-test that
 // shows that the keys are those the API server signs with, and keeping the
-// ConfigMap as read. It never decides whom the hub believes, never publishes a
-// key that it did not see at work beside the others, and never shows a token to
-// anybody but the cluster that made it.
+// ConfigMap as read. It never decides what the hub trusts, never publishes a
+// key that it did not see at work next to the others, and never shows a token to
+// any server but the cluster that made it.
 //
 // Its invariant: the ConfigMap holds a key set that verified a token of this
 // cluster when it was written, and its publishedAt moves only with the data.

@@ -82,7 +82,7 @@ type place struct {
 	registry *prometheus.Registry
 	managed  *answers
 	writes   *interrupt.Writes
-	told     *told
+	reports  *recorder
 }
 
 // newPlace makes the namespaces and the rights of a cluster: on the managed side
@@ -91,7 +91,7 @@ func newPlace(t *testing.T, cluster string) *place {
 	t.Helper()
 	p := &place{
 		cluster: cluster, admin: plane.Client(t), clock: &counted{FakeClock: clocktesting.NewFakeClock(time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC))},
-		managed: &answers{}, writes: interrupt.Count(every), told: &told{},
+		managed: &answers{}, writes: interrupt.Count(every), reports: &recorder{},
 	}
 	values := manifests.Klusterlet{Name: cluster, Namespace: p.account().Namespace, DockerConfig: []byte("{}"), PublishIssuer: true}
 	base, err := manifests.RenderKlusterletBase(values)
@@ -170,7 +170,7 @@ func (p *place) config(t *testing.T) publish.Config {
 	hub := plane.ConfigFor(t, names.AgentUser(p.cluster, "a1"), names.ClusterGroup(p.cluster), names.GroupManagedClusters, "system:authenticated")
 	hub.Wrap(p.writes.Wrap)
 	return publish.Config{
-		Cluster: p.cluster, Hub: hub, Source: p.source(t), Report: p.told, Metrics: m, Clock: p.clock, Log: logr.Discard(),
+		Cluster: p.cluster, Hub: hub, Source: p.source(t), Report: p.reports, Metrics: m, Clock: p.clock, Log: logr.Discard(),
 	}
 }
 
@@ -258,34 +258,34 @@ func (p *place) later(t *testing.T) {
 	p.clock.Step(2 * time.Minute)
 }
 
-// told keeps what users were told.
-type told struct {
+// recorder stores what was reported.
+type recorder struct {
 	mu        sync.Mutex
 	last      metav1.Condition
 	withdrawn atomic.Bool
 }
 
-func (t *told) Report(_ context.Context, c metav1.Condition) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.last = c
+func (r *recorder) Report(_ context.Context, c metav1.Condition) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = c
 }
 
-func (t *told) Withdrawn(context.Context) { t.withdrawn.Store(true) }
+func (r *recorder) Withdrawn(context.Context) { r.withdrawn.Store(true) }
 
 // says waits until users are told a reason, with words in the message.
 func (p *place) says(t *testing.T, reason string, words ...string) {
 	t.Helper()
-	eventually(t, "users to be told "+reason, func() error {
-		p.told.mu.Lock()
-		defer p.told.mu.Unlock()
+	eventually(t, "users to see "+reason, func() error {
+		p.reports.mu.Lock()
+		defer p.reports.mu.Unlock()
 		for _, word := range words {
-			if !strings.Contains(p.told.last.Message, word) {
-				return errors.New(p.told.last.Reason + ": " + p.told.last.Message)
+			if !strings.Contains(p.reports.last.Message, word) {
+				return errors.New(p.reports.last.Reason + ": " + p.reports.last.Message)
 			}
 		}
-		if p.told.last.Reason != reason || (p.told.last.Status == metav1.ConditionTrue) != (reason == names.ReasonIssuerPublished) {
-			return errors.New(p.told.last.Reason + ": " + p.told.last.Message)
+		if p.reports.last.Reason != reason || (p.reports.last.Status == metav1.ConditionTrue) != (reason == names.ReasonIssuerPublished) {
+			return errors.New(p.reports.last.Reason + ": " + p.reports.last.Message)
 		}
 		return nil
 	})

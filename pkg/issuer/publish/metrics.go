@@ -13,7 +13,7 @@ const (
 	resultFailed    = "failed"
 )
 
-// Metrics tell how publishing goes. One set serves all publishers of a process,
+// Metrics show how publishing goes. One set serves all publishers of a process,
 // which follow each other.
 type Metrics struct {
 	checks  *prometheus.CounterVec

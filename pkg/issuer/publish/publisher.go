@@ -20,7 +20,7 @@ import (
 // Times of the publisher.
 const (
 	// period is how often the cluster is asked for its keys; a new key must be
-	// on the hub before anybody signs with it.
+	// on the hub before the API server signs with it.
 	period = time.Minute
 	// proving is how often it is asked while it serves a key that it has not been
 	// seen to sign with. The key does not count before, so the hub must learn of
@@ -45,25 +45,25 @@ type Config struct {
 	Clusters client.Reader
 	// Source is the cluster.
 	Source *Source
-	// Report is told how publishing goes, after every look; nil for nobody.
+	// Report learns how publishing goes, after every look; it may be nil.
 	Report Reporter
 	// Metrics count.
 	Metrics *Metrics
 	// Clock is the time.
 	Clock clock.WithTicker
-	// Log tells what happens.
+	// Log gets what happens.
 	Log logr.Logger
 }
 
-// Reporter is told how publishing goes; saying the same again costs it nothing.
+// Reporter learns how publishing goes; saying the same again costs it nothing.
 type Reporter interface {
 	Report(ctx context.Context, condition metav1.Condition)
-	// Withdrawn is told once that nothing is published any more.
+	// Withdrawn is called once when nothing is published any more.
 	Withdrawn(ctx context.Context)
 }
 
 // Publisher keeps a cluster's issuer published. It is a manager.Runnable of
-// whatever holds the connection to the hub, and works while that leads.
+// the component that owns the connection to the hub, and works while that leads.
 type Publisher struct {
 	config Config
 	hub    *place
@@ -94,7 +94,7 @@ func (p *Publisher) Start(ctx context.Context) error {
 		if o, err := p.look(ctx, w); err == nil {
 			last = &o
 		}
-		p.rest(ctx, w, last)
+		p.await(ctx, w, last)
 	}
 	return nil
 }
@@ -109,9 +109,9 @@ type outcome struct {
 	unproven []string
 }
 
-// rest waits for the next look: until its time has come, or the hub does not
+// await waits for the next look: until its time has come, or the hub does not
 // say any more what was published.
-func (p *Publisher) rest(ctx context.Context, w *watch, last *outcome) {
+func (p *Publisher) await(ctx context.Context, w *watch, last *outcome) {
 	pause := period
 	if last != nil && len(last.unproven) > 0 {
 		pause = proving

@@ -116,7 +116,7 @@ func TestEachKeyIsProven(t *testing.T) {
 	if err := p.admin.Create(t.Context(), p.member()); err != nil {
 		t.Fatal(err)
 	}
-	if d := p.decides(t); d.Refusal.Reason != names.ReasonKeysUnproven {
+	if d := p.decides(t); d.Rejection.Reason != names.ReasonKeysUnproven {
 		t.Errorf("the proof of an earlier membership: %+v", d)
 	}
 	p.later(t)
@@ -145,7 +145,7 @@ func TestAForeignNamespaceProvesNothing(t *testing.T) {
 	p.says(t, names.ReasonSelfTestFailed, names.AgentNamespacePrefix)
 }
 
-func TestWrittenAgainWhenSomebodyChangedIt(t *testing.T) {
+func TestWrittenAgainWhenChanged(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "changed")
 	p.start(t)
@@ -185,7 +185,7 @@ func TestWrittenAgainWhenSomebodyChangedIt(t *testing.T) {
 }
 
 // TestRotation goes through the steps of an API server's rotation: the new key
-// is served beside the old one before anybody signs with it.
+// is served beside the old one before the API server signs with it.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "rotates")
@@ -349,10 +349,10 @@ func TestWithdrawal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.told.withdrawn.Store(false)
+		p.reports.withdrawn.Store(false)
 		run(t, w)
 		eventually(t, "the withdrawal", func() error {
-			if !p.told.withdrawn.Load() {
+			if !p.reports.withdrawn.Load() {
 				return errors.New("not yet")
 			}
 			return nil

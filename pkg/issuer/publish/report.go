@@ -22,11 +22,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Teller tells users of a managed cluster how publishing goes: by events about
+// Teller shows users of a managed cluster how publishing goes: by events about
 // the publisher's ServiceAccount and, where there is one, by a condition of the
 // cluster's Klusterlet. It writes only news.
 type Teller struct {
-	// Klusterlet is whose status tells; empty for none.
+	// Klusterlet is whose status shows it; empty for none.
 	Klusterlet string
 	// Reader and Writer reach the managed cluster; Reader does not cache.
 	Reader client.Reader
@@ -37,21 +37,21 @@ type Teller struct {
 	Account client.ObjectKey
 	// Clock dates the condition.
 	Clock clock.PassiveClock
-	// Log tells what could not be written.
+	// Log gets what could not be written.
 	Log logr.Logger
 
-	mu   sync.Mutex
-	told metav1.Condition
+	mu       sync.Mutex
+	reported metav1.Condition
 }
 
 // Report implements Reporter.
 func (t *Teller) Report(ctx context.Context, c metav1.Condition) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.told.Status == c.Status && t.told.Reason == c.Reason && t.told.Message == c.Message {
+	if t.reported.Status == c.Status && t.reported.Reason == c.Reason && t.reported.Message == c.Message {
 		return
 	}
-	if t.told.Reason != c.Reason {
+	if t.reported.Reason != c.Reason {
 		kind := corev1.EventTypeNormal
 		if c.Status != metav1.ConditionTrue {
 			kind = corev1.EventTypeWarning
@@ -59,19 +59,19 @@ func (t *Teller) Report(ctx context.Context, c metav1.Condition) {
 		t.event(kind, c.Reason, "Publish", c.Message)
 	}
 	if err := t.condition(ctx, c); err != nil {
-		t.Log.Info("The Klusterlet does not tell about the issuer", "reason", err.Error())
+		t.Log.Info("The Klusterlet does not show the issuer", "reason", err.Error())
 		c.Message = "" // The next look tries again.
 	}
-	t.told = c
+	t.reported = c
 }
 
 // Withdrawn implements Reporter.
 func (t *Teller) Withdrawn(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.told = metav1.Condition{}
+	t.reported = metav1.Condition{}
 	if err := t.apply(ctx, []any{}); err != nil {
-		t.Log.Info("The Klusterlet still tells about the issuer", "reason", err.Error())
+		t.Log.Info("The Klusterlet still shows the issuer", "reason", err.Error())
 	}
 }
 

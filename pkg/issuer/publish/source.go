@@ -38,10 +38,10 @@ const (
 	pathKeys      = "/openid/v1/jwks"
 )
 
-// Why a cluster's issuer cannot be told. Read wraps one of these where it knows
+// Why a cluster's issuer cannot be determined. Read wraps one of these where it knows
 // the reason; any other error is of the way to the API server.
 var (
-	// ErrNotServed: the API server shows its keys to nobody.
+	// ErrNotServed: the API server does not show its keys.
 	ErrNotServed = errors.New("the API server does not serve its public keys")
 	// ErrSelfTest: what the API server shows does not fit what it signs.
 	ErrSelfTest = errors.New("the API server does not sign with the keys that it serves")

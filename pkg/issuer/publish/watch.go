@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// watch is one open watch of the published ConfigMap: it saves asking, and tells
+// watch is one open watch of the published ConfigMap: it saves asking, and reports
 // at once of a change. It is no part of a manager's cache, because a hub that
 // does not allow it must not keep a manager from starting.
 type watch struct {
@@ -27,7 +27,7 @@ type watch struct {
 }
 
 // watch begins to watch, until ctx ends. A hub that does not allow it is asked
-// again, ever more seldom.
+// again, at growing intervals.
 func (p *place) watch(ctx context.Context) (*watch, error) {
 	watched, err := cache.New(p.config, cache.Options{
 		HTTPClient: p.http, Scheme: p.client.Scheme(), Mapper: p.client.RESTMapper(),

@@ -37,7 +37,7 @@ func (r *reconciler) evaluate(ctx context.Context, cluster *clusterv1.ManagedClu
 		return nil, failed
 	}
 	if !decision.Trusted() {
-		return untrusted(decision.Refusal.Reason, decision.Message), nil
+		return untrusted(decision.Rejection.Reason, decision.Message), nil
 	}
 	return &metav1.Condition{
 		Type: names.ConditionIssuerTrusted, Status: metav1.ConditionTrue, Reason: names.ReasonKeysTrusted, Message: decision.Message,

@@ -64,7 +64,7 @@ func (r *reconciler) reconcile(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	// What is not to be believed goes first: the condition only tells of it.
+	// What is not trusted goes first: the condition only reports it.
 	if !cluster.Spec.HubAcceptsClient {
 		if err := r.remove(ctx, published); err != nil {
 			return err
@@ -89,7 +89,7 @@ func (r *reconciler) published(ctx context.Context, cluster string) (*corev1.Con
 }
 
 // abandon deletes what a cluster left that is gone altogether. A ConfigMap of
-// that name in a namespace of no cluster is somebody else's.
+// that name in a namespace of no cluster is another controller's.
 func (r *reconciler) abandon(ctx context.Context, m *corev1.ConfigMap) error {
 	if m == nil {
 		return nil

@@ -35,7 +35,7 @@ type Config struct {
 // byThumbprint is the index of ConfigMaps by the thumbprints of their keys.
 const byThumbprint = "thumbprint"
 
-// CacheObjects are what the manager's cache must hold beside ManagedClusters
+// CacheObjects are what the manager's cache must hold in addition to ManagedClusters
 // and the labelled namespaces of clusters: one ConfigMap of each cluster that
 // publishes.
 func CacheObjects() map[client.Object]cache.ByObject {

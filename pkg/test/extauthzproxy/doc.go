@@ -9,6 +9,6 @@
 //
 // Its invariant: what Envoy does where that surprises (an answer whose append
 // action is not set adds a second header; a failed call is answered with 403
-// unless told otherwise; headers are removed after others were set) is done
+// unless configured otherwise; headers are removed after others were set) is done
 // here as well, so that an authorizer that works here works there.
 package extauthzproxy

@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 )
 
-// DefaultTimeout is how long Envoy waits for an answer unless it is told.
+// DefaultTimeout is how long Envoy waits for an answer by default.
 const DefaultTimeout = 200 * time.Millisecond
 
 // Config is the filter's configuration, under Envoy's names where it has one.
@@ -55,16 +55,16 @@ type Config struct {
 	RemoveHeaders []string
 	// Principal is the one of the listener's own certificate.
 	Principal string
-	// Observe, if set, is told about every request; several may be at once.
+	// Observe, if set, is called with every request; several may be at once.
 	Observe func(Observation)
 }
 
-// Observation is what Envoy's access log could tell about a request.
+// Observation is what Envoy's access log could show about a request.
 type Observation struct {
 	// Request is what was sent to the authorizer.
 	Request *authv3.CheckRequest
-	// Verdict is how the answer was taken, and Err why the call failed.
-	Verdict Verdict
+	// Outcome is how the answer was taken, and Err why the call failed.
+	Outcome Outcome
 	Err     error
 	// Metadata is what the authorizer left for the access log.
 	Metadata map[string]any
@@ -144,18 +144,18 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	request := p.checkRequest(r, strconv.FormatUint(rand.Uint64(), 10), time.Now()) //nolint:gosec,forbidigo // a stream's number, at its time
 	response, err := p.check(r.Context(), request)
-	verdict := judge(response, err)
+	outcome := outcomeOf(response, err)
 	if p.config.Observe != nil {
-		p.config.Observe(Observation{Request: request, Verdict: verdict, Err: err, Metadata: metadata(response)})
+		p.config.Observe(Observation{Request: request, Outcome: outcome, Err: err, Metadata: metadata(response)})
 	}
 	switch {
-	case verdict == Denied:
+	case outcome == Denied:
 		deny(w, response.GetDeniedResponse())
 		return
-	case verdict == Failed && !p.config.FailureModeAllow:
+	case outcome == Failed && !p.config.FailureModeAllow:
 		p.fail(w, response)
 		return
-	case verdict == Failed:
+	case outcome == Failed:
 		r.Header.Set("X-Envoy-Auth-Failure-Mode-Allowed", "true")
 	default:
 		allow(response.GetOkResponse(), r.Header)

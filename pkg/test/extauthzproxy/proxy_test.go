@@ -162,7 +162,7 @@ func TestAllowed(t *testing.T) {
 	if diff := cmp.Diff(want, reached); diff != "" {
 		t.Errorf("headers upstream (-want +got):\n%s", diff)
 	}
-	if len(g.seen) != 1 || g.seen[0].Verdict != extauthzproxy.Allowed || g.seen[0].Metadata["cluster"] != "cluster1" {
+	if len(g.seen) != 1 || g.seen[0].Outcome != extauthzproxy.Allowed || g.seen[0].Metadata["cluster"] != "cluster1" {
 		t.Errorf("observed %+v", g.seen)
 	}
 }
@@ -178,7 +178,7 @@ func TestForgottenAction(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestDenials(t *testing.T) {
 	t.Parallel()
 	failed := grpcstatus.Error(codes.Unavailable, "no keys yet")
 	type answer func(context.Context) (*authv3.CheckResponse, error)
@@ -188,7 +188,7 @@ func TestRefusals(t *testing.T) {
 		status  int
 		body    string
 		header  string
-		verdict extauthzproxy.Verdict
+		outcome extauthzproxy.Outcome
 	}{
 		"denied": {
 			answer: func(context.Context) (*authv3.CheckResponse, error) {
@@ -200,27 +200,27 @@ func TestRefusals(t *testing.T) {
 					}},
 				}, nil
 			},
-			status: http.StatusUnauthorized, body: "no", header: "Bearer", verdict: extauthzproxy.Denied,
+			status: http.StatusUnauthorized, body: "no", header: "Bearer", outcome: extauthzproxy.Denied,
 		},
 		"denied without a status": {
 			answer: func(context.Context) (*authv3.CheckResponse, error) {
 				return &authv3.CheckResponse{Status: &status.Status{Code: int32(codes.PermissionDenied)}}, nil
 			},
-			status: http.StatusForbidden, verdict: extauthzproxy.Denied,
+			status: http.StatusForbidden, outcome: extauthzproxy.Denied,
 		},
 		"an error": {
 			answer: func(context.Context) (*authv3.CheckResponse, error) { return nil, failed },
-			status: http.StatusForbidden, verdict: extauthzproxy.Failed,
+			status: http.StatusForbidden, outcome: extauthzproxy.Failed,
 		},
 		"an error with a configured status": {
 			answer: func(context.Context) (*authv3.CheckResponse, error) { return nil, failed },
 			change: func(c *extauthzproxy.Config) { c.StatusOnError = http.StatusServiceUnavailable },
-			status: http.StatusServiceUnavailable, verdict: extauthzproxy.Failed,
+			status: http.StatusServiceUnavailable, outcome: extauthzproxy.Failed,
 		},
 		"an error that is let through": {
 			answer: func(context.Context) (*authv3.CheckResponse, error) { return nil, failed },
 			change: func(c *extauthzproxy.Config) { c.FailureModeAllow = true },
-			status: http.StatusOK, body: "upstream", verdict: extauthzproxy.Failed,
+			status: http.StatusOK, body: "upstream", outcome: extauthzproxy.Failed,
 		},
 		"an error response": {
 			answer: func(context.Context) (*authv3.CheckResponse, error) {
@@ -231,17 +231,17 @@ func TestRefusals(t *testing.T) {
 					}},
 				}, nil
 			},
-			status: http.StatusServiceUnavailable, body: "later", verdict: extauthzproxy.Failed,
+			status: http.StatusServiceUnavailable, body: "later", outcome: extauthzproxy.Failed,
 		},
 		"too slow": {
 			answer: func(ctx context.Context) (*authv3.CheckResponse, error) { <-ctx.Done(); return nil, ctx.Err() },
 			change: func(c *extauthzproxy.Config) { c.Timeout = 0 },
-			status: http.StatusForbidden, verdict: extauthzproxy.Failed,
+			status: http.StatusForbidden, outcome: extauthzproxy.Failed,
 		},
 		"no authorizer": {
 			answer: func(context.Context) (*authv3.CheckResponse, error) { return nil, failed },
 			change: func(c *extauthzproxy.Config) { c.Authorizer = "passthrough:///127.0.0.1:1" },
-			status: http.StatusForbidden, verdict: extauthzproxy.Failed,
+			status: http.StatusForbidden, outcome: extauthzproxy.Failed,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -251,7 +251,7 @@ func TestRefusals(t *testing.T) {
 			if got.status != test.status || got.body != test.body || got.header.Get("Www-Authenticate") != test.header {
 				t.Errorf("%+v", got)
 			}
-			if len(g.seen) != 1 || g.seen[0].Verdict != test.verdict {
+			if len(g.seen) != 1 || g.seen[0].Outcome != test.outcome {
 				t.Errorf("observed %+v", g.seen)
 			}
 			if let := g.upstream != nil; let != (test.status == http.StatusOK) {

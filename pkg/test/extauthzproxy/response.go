@@ -10,19 +10,19 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Verdict is how an authorizer's answer, or the lack of one, was taken.
-type Verdict string
+// Outcome is how an authorizer's answer, or the lack of one, was taken.
+type Outcome string
 
-// The verdicts.
+// The outcomes.
 const (
-	Allowed Verdict = "ok"
-	Denied  Verdict = "denied"
+	Allowed Outcome = "ok"
+	Denied  Outcome = "denied"
 	// Failed is an error: the call failed, or the answer says that it is one.
-	Failed Verdict = "error"
+	Failed Outcome = "error"
 )
 
-// judge says what an answer is.
-func judge(response *authv3.CheckResponse, err error) Verdict {
+// outcomeOf says what an answer is.
+func outcomeOf(response *authv3.CheckResponse, err error) Outcome {
 	switch {
 	case err != nil:
 		return Failed

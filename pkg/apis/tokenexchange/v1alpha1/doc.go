@@ -3,7 +3,7 @@
 // the hub they become.
 //
 // It owns the types, their schema and the rules that the API server checks
-// (CEL). Whatever needs more than one object is left to the token authorizer,
+// (CEL). What needs more than one object is left to the token authorizer,
 // which reports it in the conditions.
 //
 // Invariant: an object that says nothing allows nothing.

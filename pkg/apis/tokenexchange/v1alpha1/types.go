@@ -62,7 +62,7 @@ type TokenExchangePolicySpec struct {
 	// +optional
 	AcceptLegacyTokens bool `json:"acceptLegacyTokens,omitempty"`
 	// targetNamespaces are the namespaces of the hub that the rules may lead to,
-	// whatever they say. Patterns may contain *. Without it the rules bound
+	// regardless of what they say. Patterns may contain *. Without it the rules bound
 	// themselves. Changing it takes the verb escalate on this resource, so that it
 	// bounds those who may change the rules only.
 	//
@@ -90,7 +90,7 @@ type TokenRules struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	Audiences []Audience `json:"audiences,omitempty"`
-	// maxTokenAge is how long after its issue a token is accepted, whatever its
+	// maxTokenAge is how long after its issue a token is accepted, regardless of its
 	// expiry. The default is 1h, and 0s is no limit.
 	//
 	// +optional
@@ -336,9 +336,9 @@ type TokenExchangeDefaultsSpec struct {
 
 // The conditions of both kinds.
 const (
-	// ConditionAccepted tells whether the token authorizer decides by the object.
+	// ConditionAccepted reports whether the token authorizer decides by the object.
 	ConditionAccepted = "Accepted"
-	// ConditionWarnings tells whether the object opens more than most people mean.
+	// ConditionWarnings reports whether the object opens more than most users intend.
 	ConditionWarnings = "Warnings"
 )
 

@@ -68,7 +68,7 @@ func publishes(candidate keytrust.Candidate, rivals func(string) []keytrust.Cand
 	decision := keytrust.Decide(candidate, rivals)
 	issuer := Issuer{
 		Cluster: candidate.Cluster.Name, Issuer: candidate.Data[names.IssuerKeyIssuer], Source: SourceHub,
-		Trusted: decision.Trusted(), Reason: decision.Refusal.Reason, Message: decision.Message, Unproven: decision.Unproven,
+		Trusted: decision.Trusted(), Reason: decision.Rejection.Reason, Message: decision.Message, Unproven: decision.Unproven,
 	}
 	if issuer.Trusted {
 		issuer.Reason = names.ReasonKeysTrusted

@@ -19,8 +19,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/issuers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/published"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
@@ -69,7 +69,7 @@ func TestEverybodyDecidesAlike(t *testing.T) {
 	}
 	rivals := published.Rivals(list)
 	for _, candidate := range list {
-		got[candidate.Cluster.Name] = keytrust.Decide(candidate, rivals).Refusal.Reason
+		got[candidate.Cluster.Name] = keytrust.Decide(candidate, rivals).Rejection.Reason
 		_ = store.Observe(candidate)
 	}
 	store.HubSynced()
@@ -128,7 +128,7 @@ func (f *fleet) add(t *testing.T, c keytrust.Cluster, spoil func(map[string]stri
 // it is.
 func (f *fleet) names(ctx context.Context, store *jwks.Store, cluster string) string {
 	keys, err := store.Lookup(ctx, kubernetes, f.keys[cluster].ID)
-	if refusal, ok := errors.AsType[*verdict.Error](err); ok {
+	if refusal, ok := errors.AsType[*denial.Error](err); ok {
 		return string(refusal.Reason)
 	}
 	if !slices.ContainsFunc(keys, func(k jwks.Key) bool { return k.Cluster == cluster }) {

@@ -25,7 +25,7 @@ type entry[K comparable, V any] struct {
 }
 
 // New returns a Cache of up to limit bytes. Gone, unless it is nil, is called with
-// every entry that leaves the cache, whatever the reason.
+// every entry that leaves the cache, for any reason.
 func New[K comparable, V any](limit int, gone func(K, V)) *Cache[K, V] {
 	return &Cache[K, V]{limit: limit, gone: gone, entries: map[K]*list.Element{}, clusters: map[string]*share{}}
 }

@@ -18,7 +18,7 @@ const Prefix = "ocm_extauthz_"
 const UnknownCluster = "unknown"
 
 // Register returns the metric, or the one that another part of this process has
-// registered already. With no registerer the metric counts for nobody.
+// registered already. With no registerer the metric is not exported.
 func Register[M prometheus.Collector](registerer prometheus.Registerer, m M) (M, error) {
 	if registerer == nil {
 		return m, nil

@@ -1,4 +1,4 @@
-// Package published tells a jwks.Store which clusters the hub has and what they
+// Package published informs a jwks.Store which clusters the hub has and what they
 // publish.
 //
 // It reads and never writes, and decides nothing: whose keys count is up to

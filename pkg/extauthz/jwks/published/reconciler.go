@@ -40,8 +40,8 @@ type Reconciler struct {
 	// Store is kept up to date.
 	Store Store
 
-	// mu makes reading and telling the store one step: what was read earlier
-	// must not be told later.
+	// mu makes reading and updating the store one step: what was read earlier
+	// must not be stored later.
 	mu sync.Mutex
 }
 
@@ -91,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		candidate.Data = published.Data
 	}
 	if err := r.Store.Observe(candidate); err != nil {
-		// Only the cluster can fix it, and then we are told.
+		// Only the cluster can fix it, and then an event arrives.
 		ctrl.LoggerFrom(ctx).V(1).Info("Published keys are not used", "cluster", req.Name, "problem", err.Error())
 	}
 	return ctrl.Result{}, nil

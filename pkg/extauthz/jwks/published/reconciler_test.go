@@ -19,9 +19,9 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks/published"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/verdict"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
@@ -61,7 +61,7 @@ func TestPublished(t *testing.T) {
 	e.join(t, "cluster1")
 	e.publish(t, "cluster1", names.IssuerConfigMap, one)
 	e.publish(t, "default", names.IssuerConfigMap, two)
-	e.finds(t, one, "", verdict.KeysUnavailable)
+	e.finds(t, one, "", denial.KeysUnavailable)
 	if e.store.Ready() == nil {
 		t.Error("the store is ready before the hub was read")
 	}
@@ -73,16 +73,16 @@ func TestPublished(t *testing.T) {
 		})
 	await.Success(t, patience, "the hub was read", func(context.Context) error { return e.store.Ready() })
 	e.finds(t, one, "cluster1", "")
-	e.finds(t, two, "", verdict.UnknownKey) // In the namespace of no cluster.
+	e.finds(t, two, "", denial.UnknownKey) // In the namespace of no cluster.
 
 	e.publish(t, "cluster1", "another-name", two)
 	e.publish(t, "cluster1", names.IssuerConfigMap, one, next)
 	e.finds(t, next, "cluster1", "")
-	e.finds(t, two, "", verdict.UnknownKey)
+	e.finds(t, two, "", denial.UnknownKey)
 
 	t.Log("What cannot be used is nothing, and a key without a proof does not count.")
 	e.put(t, "cluster1", names.IssuerConfigMap, map[string]string{names.IssuerKeyIssuer: sharedIssuer, names.IssuerKeyJWKS: "broken"})
-	e.finds(t, next, "", verdict.UnknownIssuer)
+	e.finds(t, next, "", denial.UnknownIssuer)
 	await.Completion(t, patience, func(context.Context) string {
 		if status := e.store.Status(); len(status) != 1 || status[0].Err == nil {
 			return fmt.Sprintf("an error in %+v", status)
@@ -93,11 +93,11 @@ func TestPublished(t *testing.T) {
 	half[names.IssuerKeyJWKS] = string(issuer.JWKS(t, one, next))
 	e.put(t, "cluster1", names.IssuerConfigMap, half)
 	e.finds(t, next, "cluster1", "")
-	e.finds(t, one, "", verdict.UnknownKey)
+	e.finds(t, one, "", denial.UnknownKey)
 
 	t.Log("The hub denies the cluster and accepts it again.")
 	e.accept(t, "cluster1", false)
-	e.finds(t, next, "", verdict.UnknownIssuer)
+	e.finds(t, next, "", denial.UnknownIssuer)
 	e.accept(t, "cluster1", true)
 	e.finds(t, next, "cluster1", "")
 
@@ -111,7 +111,7 @@ func TestPublished(t *testing.T) {
 	e.finds(t, two, "cluster2", "")
 	e.finds(t, next, "cluster1", "")
 	e.publish(t, "cluster2", names.IssuerConfigMap, two, next)
-	e.finds(t, next, "", verdict.AmbiguousKey)
+	e.finds(t, next, "", denial.AmbiguousKey)
 	e.finds(t, one, "cluster1", "")
 	e.finds(t, two, "cluster2", "")
 	for _, status := range e.store.Status() {
@@ -126,12 +126,12 @@ func TestPublished(t *testing.T) {
 	if err := e.admin.Delete(t.Context(), configMap("cluster2", names.IssuerConfigMap)); err != nil {
 		t.Fatal(err)
 	}
-	e.finds(t, two, "", verdict.UnknownKey)
+	e.finds(t, two, "", denial.UnknownKey)
 	generation := e.store.Generations()["cluster1"]
 	if err := e.admin.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "cluster1"}}); err != nil {
 		t.Fatal(err)
 	}
-	e.finds(t, next, "", verdict.UnknownIssuer)
+	e.finds(t, next, "", denial.UnknownIssuer)
 	if e.store.Generations()["cluster1"] == generation {
 		t.Error("a cluster that left leaves the generation")
 	}
@@ -142,7 +142,7 @@ func TestPublished(t *testing.T) {
 		}
 		return ""
 	})
-	e.finds(t, next, "", verdict.UnknownIssuer) // What its predecessor published proves nothing for it.
+	e.finds(t, next, "", denial.UnknownIssuer) // What its predecessor published proves nothing for it.
 }
 
 // join makes a cluster that the hub accepts and that has joined.
@@ -207,13 +207,13 @@ func (e *env) put(t *testing.T, namespace, name string, data map[string]string) 
 }
 
 // finds waits until a key names a cluster, or is refused for a reason.
-func (e *env) finds(t *testing.T, key *issuer.Key, cluster string, reason verdict.Reason) {
+func (e *env) finds(t *testing.T, key *issuer.Key, cluster string, reason denial.Reason) {
 	t.Helper()
 	await.Completion(t, patience, func(ctx context.Context) string {
 		keys, err := e.store.Lookup(ctx, sharedIssuer, key.ID)
-		got := verdict.Reason("")
-		if refusal, ok := errors.AsType[*verdict.Error](err); ok {
-			got = refusal.Reason
+		got := denial.Reason("")
+		if denied, ok := errors.AsType[*denial.Error](err); ok {
+			got = denied.Reason
 		}
 		if got != reason || (err == nil && (len(keys) != 1 || keys[0].Cluster != cluster)) {
 			return fmt.Sprintf("key %s of %q or refused with %q: %+v, %v", key.ID, cluster, reason, keys, err)

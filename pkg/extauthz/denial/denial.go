@@ -1,4 +1,4 @@
-package verdict
+package denial
 
 import (
 	"errors"
@@ -61,7 +61,7 @@ const (
 )
 
 // Class returns the class of r. An unknown reason is Unavailable, so that a
-// forgotten one never tells a client that its credential is bad.
+// forgotten one never makes a client assume that its credential is bad.
 func (r Reason) Class() Class {
 	switch r {
 	case MissingToken, Malformed, UnknownIssuer, UnknownKey, AmbiguousKey, BadSignature, Expired,
@@ -83,15 +83,15 @@ type Error struct {
 	// Detail is one plain sentence: what was found and what was expected. It
 	// never holds a token or a part of one.
 	Detail string
-	// RetryAfter is how long the caller should wait, 0 when there is no telling.
+	// RetryAfter is how long the caller should wait, 0 when that is not known.
 	RetryAfter time.Duration
 	// Err is the cause, if another error was.
 	Err error
 }
 
-// Refuse returns an Error for r with a formatted detail. A %w in format sets
+// New returns an Error for r with a formatted detail. A %w in format sets
 // the cause.
-func Refuse(r Reason, format string, args ...any) *Error {
+func New(r Reason, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Reason: r, Detail: err.Error(), Err: errors.Unwrap(err)}
 }
@@ -101,10 +101,10 @@ func (e *Error) Error() string { return string(e.Reason) + ": " + e.Detail }
 func (e *Error) Unwrap() error { return e.Err }
 
 // Of returns the Error in err's chain. An error without one becomes
-// hub_unavailable: what was not foreseen is ours to mend, not the caller's.
+// hub_unavailable: what was not foreseen is ours to fix, not the caller's.
 func Of(err error) *Error {
-	if refusal, ok := errors.AsType[*Error](err); ok {
-		return refusal
+	if denied, ok := errors.AsType[*Error](err); ok {
+		return denied
 	}
 	return &Error{Reason: HubUnavailable, Detail: err.Error(), Err: err}
 }
