@@ -25,6 +25,12 @@ check make --no-print-directory generate
 check make --no-print-directory tidy
 check make --no-print-directory lint
 check go run ./scripts/words
+# The commands are for macOS and Windows, too.
+for system in darwin/arm64 windows/amd64; do
+	os=(env CGO_ENABLED=0 "GOOS=${system%/*}" "GOARCH=${system#*/}")
+	check "${os[@]}" go vet ./pkg/cmd/... ./cmd/kubectl-ocm
+	check "${os[@]}" go build -o /dev/null ./cmd/kubectl-ocm
+done
 if [ -z "$before" ]; then
 	check unchanged
 fi

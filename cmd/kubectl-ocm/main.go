@@ -36,7 +36,7 @@ func run() int {
 	return int(cmd.Execute(ctx, env, args))
 }
 
-// calledAs tells the name the user typed, and the arguments. kubectl completes
+// calledAs returns the name the user typed, and the arguments. kubectl completes
 // the arguments of a plugin by calling kubectl_complete-PLUGIN.
 func calledAs(argv []string) (name string, args []string) {
 	switch base := strings.TrimSuffix(filepath.Base(argv[0]), ".exe"); base {

@@ -7,7 +7,7 @@ import (
 )
 
 // absent are the commands of clusteradm that have no counterpart here. Help does
-// not show them; who calls one is told what to use.
+// not show them; calling one prints what to use instead.
 func absent(env cli.Env) []*cobra.Command {
 	return []*cobra.Command{
 		cli.Absent("addon", "add-ons are enabled and disabled by a ManagedClusterAddOn in the namespace of a cluster",

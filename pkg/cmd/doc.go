@@ -2,5 +2,5 @@
 // lies below it; a command is a thin adapter that turns flags into values,
 // calls a library and prints the outcome.
 //
-// The tree is built anew for every call of New and keeps no package state.
+// The tree is built for every call of New and keeps no package state.
 package cmd

@@ -45,9 +45,9 @@ func New(env Env) *cobra.Command {
 	env.Kube = cli.NewKube()
 	root := &cobra.Command{
 		Use:   "kubectl-ocm COMMAND",
-		Short: "Gives a fleet of Kubernetes clusters its identities",
-		Long: `Gives a fleet of Kubernetes clusters its identities: init makes a cluster the
-hub, join asks for membership of a managed cluster, accept grants it.`,
+		Short: "Manage the identities of a fleet of Kubernetes clusters",
+		Long: `Manage cluster, add-on and workload identities for a fleet of Kubernetes
+clusters.`,
 		Annotations:           map[string]string{cobra.CommandDisplayNameAnnotation: env.Name},
 		DisableFlagsInUseLine: true,
 		SilenceErrors:         true,
@@ -159,7 +159,7 @@ func Execute(ctx context.Context, env Env, args []string) cli.Code {
 	return code
 }
 
-// prepare resolves flag aliases on every command and tells, after the run,
+// prepare resolves flag aliases on every command and reports, after the run,
 // whether a command got as far as its own code: all errors before that are
 // about how it was called.
 func prepare(root *cobra.Command) (started *bool) {

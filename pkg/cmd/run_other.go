@@ -11,6 +11,6 @@ import (
 func runners(Env) []section {
 	return []section{
 		{cli.GroupRun, cli.LinuxOnly("local", "Run a hub and managed clusters on this machine (Linux only)")},
-		{cli.GroupRun, cli.LinuxOnly("controller", "Run a controller, used by the Deployments (Linux only)")},
+		{cli.GroupRun, cli.LinuxOnly("controller", "Run a controller (Linux only)")},
 	}
 }

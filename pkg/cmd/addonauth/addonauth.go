@@ -14,7 +14,7 @@ import (
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	cmd := cli.Parent("addon-auth", "Show and change how add-ons authenticate to the hub",
+	cmd := cli.Parent("addon-auth", "Manage how add-ons authenticate to the hub",
 		newStatus(env), newSet(env), newRotate(env), newRBAC(env), newGC(env))
 	cmd.Aliases = []string{"addonauth"}
 	return cmd

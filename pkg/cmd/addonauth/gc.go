@@ -28,13 +28,13 @@ func newGC(env cli.Env) *cobra.Command {
 	o := &gcOptions{env: env, out: cli.NewOutput(cli.TableFmt, cli.Name)}
 	cmd := &cobra.Command{
 		Use:   "gc",
-		Short: "Remove what earlier drivers of add-ons left on the hub",
+		Short: "Delete orphaned objects of earlier add-on drivers, on the hub",
 		Long: `Remove what earlier drivers of add-ons left on the hub. Run it with the context
 of the hub.
 
 These are: ServiceAccounts, Roles and RoleBindings for tokens of add-ons that
 are gone or use certificates by now; conditions about a driver that is not in
-use; signing requests of add-ons that are settled for an hour, or that nobody
+use; CSRs of add-ons that are settled for an hour, or that no controller
 waits for. Only what carries the labels and the names of add-on registration is
 looked at. The hub's addon-manager removes most of it by itself; this is for
 what an older release, or a hub that was down, left behind.`,
@@ -59,7 +59,7 @@ func (o *gcOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := addons.Leftovers(ctx, c, filter, o.env.Clock.Now())
+	found, err := addons.Orphans(ctx, c, filter, o.env.Clock.Now())
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (o *gcOptions) run(ctx context.Context) error {
 	return o.remove(ctx, c, found)
 }
 
-func (o *gcOptions) remove(ctx context.Context, c client.Client, found []addons.Leftover) error {
+func (o *gcOptions) remove(ctx context.Context, c client.Client, found []addons.Orphan) error {
 	name, server := o.env.Kube.Target()
 	if err := o.env.Confirm(o.yes, fmt.Sprintf("Remove these %d from context %s (%s)?", len(found), name, server)); err != nil {
 		return err
@@ -91,8 +91,8 @@ func (o *gcOptions) remove(ctx context.Context, c client.Client, found []addons.
 	return nil
 }
 
-func (o *gcOptions) print(found []addons.Leftover) error {
-	type row = addons.Leftover
+func (o *gcOptions) print(found []addons.Orphan) error {
+	type row = addons.Orphan
 	return cli.PrintList(o.env.Out, o.out, "AddOnLeftoverList", found, row.String, []cli.Column[row]{
 		{Header: "kind", Value: func(l row) string { return l.Kind }},
 		{Header: "namespace", Value: func(l row) string { return l.Namespace }},
@@ -102,7 +102,7 @@ func (o *gcOptions) print(found []addons.Leftover) error {
 }
 
 // remove removes what was looked at, and nothing that has changed since.
-func remove(ctx context.Context, c client.Client, l addons.Leftover) error {
+func remove(ctx context.Context, c client.Client, l addons.Orphan) error {
 	if addOn, ok := l.Object.(*addonv1beta1.ManagedClusterAddOn); ok {
 		live := addOn.DeepCopy()
 		base := client.MergeFromWithOptions(addOn.DeepCopy(), client.MergeFromWithOptimisticLock{})
@@ -117,7 +117,7 @@ func remove(ctx context.Context, c client.Client, l addons.Leftover) error {
 	return changed(c.Delete(ctx, l.Object, client.Preconditions{UID: &uid, ResourceVersion: &version}))
 }
 
-// changed explains that somebody was faster.
+// changed explains that another client was faster.
 func changed(err error) error {
 	var refused *cli.WriteRefusedError
 	switch {

@@ -32,12 +32,12 @@ type grant struct {
 	cluster  string
 	subjects []rbacv1.Subject
 	// unknown says that the subjects are the default ones, because no status
-	// tells them.
+	// reports them.
 	unknown bool
 }
 
 // subjectsOf returns whom an add-on is on the hub, under either driver. What
-// the status says beside the defaults counts for the driver that it is about.
+// the status says next to the defaults counts for the driver that it is about.
 func subjectsOf(cluster, addOn string, config *addonv1beta1.KubeClientConfig) []rbacv1.Subject {
 	account := names.AddOnServiceAccount(cluster, addOn)
 	certificate := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: names.AddOnClusterGroup(cluster, addOn)}}

@@ -13,7 +13,7 @@ import (
 // interval is how often a waiting command looks again.
 const interval = time.Second
 
-// poll waits until look finds nothing open any more, and tells what it finds. A
+// poll waits until look finds nothing open any more, and reports what it finds. A
 // server that has answered once may be away for a while. The registrations that
 // were open last are returned with an error.
 func poll(ctx context.Context, env cli.Env, title string, look func(context.Context) ([]addons.Registration, error)) (open []addons.Registration, err error) {

@@ -158,7 +158,7 @@ func checkRule(text string, rule rbacv1.PolicyRule) error {
 	case len(rule.APIGroups) > 1:
 		return cli.Usagef("--rule: %q names resources of several API groups; give each group a rule of its own", text)
 	case slices.Contains(all, "*") || rule.APIGroups[0] == "*":
-		return cli.Usagef("--rule: %q has a wildcard, which grants more than anybody can tell; name what the add-on needs", text)
+		return cli.Usagef("--rule: %q has a wildcard, which grants unlimited permissions; name what the add-on needs", text)
 	case len(rule.ResourceNames) > 0 && slices.Contains(rule.Verbs, "create") && !strings.Contains(rule.Resources[0], "/"):
 		return cli.Usagef("--rule: %q cannot work: create has no name to compare; give it a rule of its own without names", text)
 	}

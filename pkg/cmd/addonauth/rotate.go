@@ -29,7 +29,7 @@ func newRotate(env cli.Env) *cobra.Command {
 	o := &rotateOptions{env: env}
 	cmd := &cobra.Command{
 		Use:   "rotate --addon ADDON",
-		Short: "Give add-ons new credentials now, on the hub",
+		Short: "Rotate the credentials of add-ons, on the hub",
 		Long: `Give add-ons new credentials now. Run it with the context of the hub.
 
 It asks by an annotation of the ManagedClusterAddOn, which the cluster's agent
@@ -78,7 +78,7 @@ func (o *rotateOptions) run(ctx context.Context) error {
 	}
 	if o.waits() {
 		// Credentials end at full seconds. One that was issued a moment ago, and
-		// the one that replaces it, could not be told apart.
+		// the one that replaces it, could not be distinguished.
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

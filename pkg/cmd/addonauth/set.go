@@ -38,7 +38,7 @@ func newSet(env cli.Env) *cobra.Command {
 the context of the managed cluster.
 
 It changes the Klusterlet, waits until the agent runs with the change, and then
-until every add-on of the cluster has registered anew. Custom signers always use
+until every add-on has registered again. Custom signers always use
 certificates. Tokens that exist keep their lifetime until they are refreshed;
 "addon-auth rotate" on the hub replaces them at once.`,
 		Example: fmt.Sprintf(`  # Tokens of a day
@@ -60,7 +60,7 @@ certificates. Tokens that exist keep their lifetime until they are refreshed;
 	cmd.Flags().Int64Var(&o.seconds, "expiration-seconds", 0, "how long tokens are good; 0 is a year, the hub may issue shorter ones")
 	cli.AliasFlag(cmd, "addon-token-expiration-seconds", "expiration-seconds")
 	o.agent.AddTo(cmd)
-	o.wait.AddTo(cmd, "wait until every add-on has registered anew")
+	o.wait.AddTo(cmd, "Wait until every add-on has registered again")
 	env.Kube.AddDryRunFlag(cmd)
 	return cmd
 }

@@ -26,7 +26,7 @@ func (c *clusterScope) byAWS(ctx context.Context) bool {
 	return err == nil && awsirsa.Announces(&cluster)
 }
 
-// announced checks the annotations that the agent set when it asked to join.
+// announced checks the annotations that the agent set when it requested to join.
 func (c *clusterScope) announced(context.Context) (status, string, string) {
 	again := "on the managed cluster: " + c.env.Elsewhere("join --registration-auth awsirsa")
 	arn, _, err := awsirsa.AnnouncedARN(&c.cluster)

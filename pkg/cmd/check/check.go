@@ -25,7 +25,7 @@ import (
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	return cli.Parent("check", "Find out why something does not work",
+	return cli.Parent("check", "Diagnose hubs, clusters, add-ons and token exchange",
 		newHub(env), newSpoke(env), newCluster(env), newTokens(env))
 }
 

@@ -42,7 +42,7 @@ func (c *clusterScope) steps(ctx context.Context) []step {
 	}
 	return slices.Concat([]step{
 		{"the hub knows the cluster", true, c.known},
-		{"nobody else claims its name", false, c.unique},
+		{"no other cluster requests its name", false, c.unique},
 	}, announced, []step{
 		{"the cluster is accepted", true, c.accepted},
 		{"the hub has prepared its namespace", true, c.prepared},
@@ -51,10 +51,10 @@ func (c *clusterScope) steps(ctx context.Context) []step {
 		{"the agent renews its lease", false, c.lease},
 		{"the clocks agree", false, c.clocks},
 		{"the cluster is available", false, c.available},
-		{"its credential is good for a while", false, c.expiry},
+		{"its credential does not expire soon", false, c.expiry},
 		{"its add-ons have credentials", false, c.registered},
-		{"their credentials are good for a while", false, c.lasting},
-		{"the keys of its tokens are believed", false, c.issuer},
+		{"their credentials do not expire soon", false, c.lasting},
+		{"the keys of its tokens are trusted", false, c.issuer},
 		{"its credentials are short-lived", false, c.lifetimes},
 	})
 }
@@ -119,7 +119,7 @@ func (c *clusterScope) issued(context.Context) (status, string, string) {
 		case r.State == approval.Issued:
 			return good("request %s of %s", r.Name, r.Requester)
 		case r.Rejection != "":
-			return bad("the agent on the managed cluster is not one of ours, or somebody tampers", "request %s can never be approved: %s", r.Name, r.Rejection)
+			return bad("the agent on the managed cluster is not an OCM agent, or the request was tampered with", "request %s can never be approved: %s", r.Name, r.Rejection)
 		case r.State == approval.Approved:
 			return bad(c.env.Command("check hub"), "request %s is approved, not issued", r.Name)
 		case r.State == approval.Pending:

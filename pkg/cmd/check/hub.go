@@ -52,7 +52,7 @@ func (h *hubScope) steps() []step {
 		{"AWS identities of clusters are granted", false, h.grants},
 		{"clusters can reach the hub", false, h.address},
 		{"clusters can find the hub's CA", false, h.published},
-		{"join tokens can be made", false, h.joinable},
+		{"bootstrap tokens can be created", false, h.joinable},
 		{"all clusters are well", false, h.clusters},
 		{"all add-ons have credentials", false, h.addOns},
 		{"bootstrap tokens are short-lived", false, h.lifetimes},

@@ -105,7 +105,7 @@ func (h *hubScope) awsAuth(ctx context.Context, spec hubspec.Spec) (status, stri
 	return good("")
 }
 
-// shownGrants is how many clusters a check tells about.
+// shownGrants is how many clusters a check reports.
 const shownGrants = 3
 
 // grants checks whether clusters have the identities that the hub grants outside

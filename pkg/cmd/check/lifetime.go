@@ -27,8 +27,8 @@ func (l *limit) addTo(cmd *cobra.Command) {
 
 func (l limit) exceededBy(life time.Duration) bool { return l > 0 && life > time.Duration(l) }
 
-// verdict warns about the credentials that live longer than the limit.
-func (l limit) verdict(long []string, try string) (status, string, string) {
+// result warns about the credentials that live longer than the limit.
+func (l limit) result(long []string, try string) (status, string, string) {
 	if len(long) > 0 {
 		return caution(try, "longer than %s: %s", cli.Lifetime(time.Duration(l)), strings.Join(long, "; "))
 	}
@@ -51,7 +51,7 @@ func (c *clusterScope) lifetimes(context.Context) (status, string, string) {
 			}
 		}
 	}
-	return c.limit.verdict(long, try)
+	return c.limit.result(long, try)
 }
 
 // lifetimes checks what the agent holds and requests.
@@ -65,7 +65,7 @@ func (a *agentScope) lifetimes(context.Context) (status, string, string) {
 		long = append(long, "tokens of add-ons ("+cli.Lifetime(life)+")")
 		try = a.env.Command("addon-auth", "set", "--driver", "token", "--expiration-seconds", "SECONDS")
 	}
-	return a.limit.verdict(long, try)
+	return a.limit.result(long, try)
 }
 
 // lifetimes checks the bootstrap tokens of the hub.
@@ -87,5 +87,5 @@ func (h *hubScope) lifetimes(ctx context.Context) (status, string, string) {
 			long, ids = append(long, fmt.Sprintf("bootstrap token %s (%s)", info.ID, life)), append(ids, info.ID)
 		}
 	}
-	return h.limit.verdict(long, h.env.Command(append([]string{"token", "revoke"}, ids...)...))
+	return h.limit.result(long, h.env.Command(append([]string{"token", "revoke"}, ids...)...))
 }

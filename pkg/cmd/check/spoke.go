@@ -168,7 +168,7 @@ func (a *agentScope) bootstrap(ctx context.Context) (status, string, string) {
 	token, err := bootstrap.ParseToken(a.hub.User.Token)
 	now := a.env.Clock.Now()
 	if err == nil && !token.Expires.IsZero() && !now.Before(token.Expires) {
-		text := fmt.Sprintf("%s; its join token expired at %s", a.hub.Cluster.Server, token.Expires.UTC().Format(time.RFC3339))
+		text := fmt.Sprintf("%s; its bootstrap token expired at %s", a.hub.Cluster.Server, token.Expires.UTC().Format(time.RFC3339))
 		if now.Before(a.credential) {
 			return good("%s and is not needed any more", text)
 		}

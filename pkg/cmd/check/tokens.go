@@ -45,9 +45,9 @@ func newTokens(env cli.Env) *cobra.Command {
 	self := names.HubNamespace + "/" + names.TokenAuthorizer
 	cmd := &cobra.Command{
 		Use:   "tokens",
-		Short: "Check how workloads' tokens are believed and exchanged, on the hub",
+		Short: "Check how workload tokens are trusted and exchanged, on the hub",
 		Long: `Check, on the hub, the way of workloads' tokens: which clusters publish their
-keys, whether they are believed, whether the token authorizer runs, what is
+keys, whether they are trusted, whether the token authorizer runs, what is
 risky about its rules, and whether it may issue what they lead to. It only reads.
 
 With --clusters-config it checks the file of a token authorizer that runs
@@ -82,12 +82,12 @@ func (t *tokenScope) steps() []step {
 		{"the API server answers and is new enough", true, t.kubernetes("1.30.0")},
 		{"the hub is installed", true, t.installed},
 		{"the hub knows managed clusters", true, t.served},
-		{"the hub judges the keys of clusters", false, t.deployment(names.HubNamespace, names.HubRegistrationDeployment(names.ClusterManagerName))},
+		{"the hub checks the keys of clusters", false, t.deployment(names.HubNamespace, names.HubRegistrationDeployment(names.ClusterManagerName))},
 		{"the token authorizer runs", false, t.authorizer},
 		{"its rules can be used", true, t.usable},
 		{"its rules are safe", false, t.wise},
 		{"clusters publish their keys", false, t.published},
-		{"the keys are believed", false, t.believed},
+		{"the keys are trusted", false, t.trusted},
 		{"clusters with keys have rules", false, t.ruled},
 		{"the ServiceAccounts that rules lead to exist", false, t.targets},
 		{"it may issue their tokens", false, t.permitted},
@@ -187,8 +187,8 @@ func (t *tokenScope) published(ctx context.Context) (status, string, string) {
 	return good("%d cluster(s) publish, %d are configured", count, len(t.known)-count)
 }
 
-// believed finds who is not.
-func (t *tokenScope) believed(context.Context) (status, string, string) {
+// trusted finds the issuers that are not.
+func (t *tokenScope) trusted(context.Context) (status, string, string) {
 	var refused []string
 	for _, i := range t.known {
 		if !i.Trusted && i.Reason != issuers.ReasonNotPublished && i.Reason != names.ReasonClusterNotAccepted {
@@ -252,7 +252,7 @@ func (t *tokenScope) targets(ctx context.Context) (status, string, string) {
 	return good("")
 }
 
-// accounts are the ServiceAccounts whose tokens a Role lets somebody issue.
+// accounts are the ServiceAccounts whose tokens a Role permits to issue.
 func accounts(role *rbacv1.Role) []string {
 	var out []string
 	for _, rule := range role.Rules {
@@ -349,7 +349,7 @@ func (c *clusterScope) issuer(context.Context) (status, string, string) {
 // it is asked to.
 func (a *agentScope) issuer(context.Context) (status, string, string) {
 	if a.klusterlet.Annotations[names.AnnotationPublishIssuer] != "true" {
-		return good("nobody asked for it")
+		return good("no request was made")
 	}
 	return condition(a.klusterlet.Status.Conditions, names.ConditionIssuerPublished, metav1.ConditionTrue,
 		a.env.Kubectl("-n", a.namespace(), "get events"))

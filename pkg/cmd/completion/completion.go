@@ -19,7 +19,7 @@ func New(env cli.Env) *cobra.Command {
 		Long: `Print the completion script of a shell, for the command under its own name.
 
 As a kubectl plugin it completes without a script: kubectl asks the executable
-kubectl_complete-ocm, which make install puts beside the plugin.`,
+kubectl_complete-ocm, which make install puts next to the plugin.`,
 		Example: `  # For this session of bash
   source <(kubectl-ocm completion bash)`,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -29,7 +29,7 @@ func newClusterManager() *cobra.Command {
 	var flags clusterManagerFlags
 	cmd := &cobra.Command{
 		Use:   "clustermanager",
-		Short: "Run the operator that keeps the hub as its ClusterManager says",
+		Short: "Run the operator that reconciles the ClusterManager",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
@@ -84,7 +84,7 @@ func issuerConfig() servingcert.Config {
 }
 
 // proxySettle is how long proxies have to take over a new CA of the token
-// authorizer before it signs: some mount the ConfigMap, some are told by a person.
+// authorizer before it signs: some mount the ConfigMap, some are configured by hand.
 const proxySettle = 24 * time.Hour
 
 // tokenAuthorizerCertificates is how the operator issues what the token

@@ -30,7 +30,7 @@ import (
 func New() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "controller",
-		Short: "Run a controller role; Deployments do this, people seldom",
+		Short: "Run a controller (used by the Deployments)",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -81,7 +81,7 @@ func (c *common) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.bindAddress, "bind-address", "", "address that health and metrics are served on; empty means all")
 	flags.IntVar(&c.healthPort, "health-port", 8000, "port of /healthz and /readyz; 0 switches them off")
 	flags.IntVar(&c.metricsPort, "metrics-port", 8080, "port of /metrics; 0 switches it off")
-	flags.BoolVar(&c.pprof, "pprof", false, "serve /debug/pprof beside /metrics")
+	flags.BoolVar(&c.pprof, "pprof", false, "Serve /debug/pprof next to /metrics")
 	flags.BoolVar(&c.leaderElect, "leader-elect", true, "work only while holding the lease, so that one of several replicas does")
 	flags.StringVar(&c.leaderElectionNamespace, "leader-election-namespace", "", "namespace of that lease; empty means $POD_NAMESPACE")
 	flags.DurationVar(&c.lease.duration, "leader-election-lease-duration", 15*time.Second, "how long others wait before they take an unrenewed lease")
@@ -155,7 +155,7 @@ func (c *common) manager(config *rest.Config, name string, objects cache.Options
 
 		LeaderElectionResourceLockInterface: lock,
 
-		// The priority queue of controller-runtime v0.24.1 can block for ever
+		// The priority queue of controller-runtime v0.24.1 can block forever
 		// while a process stops (kubernetes-sigs/controller-runtime#3538).
 		Controller: controllerconfig.Controller{UsePriorityQueue: new(false)},
 

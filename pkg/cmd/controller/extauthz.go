@@ -42,7 +42,7 @@ func newExtAuthz() *cobra.Command {
 		Aliases: []string{"authz"},
 		Short:   "Exchange workloads' tokens of managed clusters for tokens of the hub, for a proxy",
 		Long: `Answers Envoy's external authorization: a request with a ServiceAccount token of
-a managed cluster goes on with a token of the hub, by the rules of a
+a managed cluster continues with a token of the hub, by the rules of a
 configuration. Clusters and rules come from a file, or from the hub itself.`,
 		Example: `  kubectl ocm controller extauthz --clusters-config clusters.yaml
   kubectl ocm controller extauthz --from-hub --http-port 9002 --sts`,
@@ -95,7 +95,7 @@ func (f *extAuthzFlags) run(cmd *cobra.Command) error {
 	server.Endpoints, server.Drain, server.Exchange = f.serve.endpoints(), f.serve.drain, f.serve.exchange
 	server.TLS = f.tls.config()
 	if server.TLS == nil && f.serve.reachable() {
-		logger.Warn("Serving in plain text: whoever is on the network between can read tokens. " +
+		logger.Warn("Serving in plain text: anyone on the network path can read tokens. " +
 			"Set --tls-cert-file and --tls-key-file, or serve at --addr 127.0.0.1 or a --unix-socket alone")
 	}
 	if err := extauthz.Setup(ctx, mgr, extauthz.Config{
@@ -108,7 +108,7 @@ func (f *extAuthzFlags) run(cmd *cobra.Command) error {
 	return mgr.Start(ctx)
 }
 
-// validate judges the flags before anything is read or connected to.
+// validate checks the flags before anything is read or connected to.
 func (f *extAuthzFlags) validate() error {
 	return errors.Join(f.source.validate(), f.serve.validate(), f.tls.validate())
 }

@@ -38,7 +38,7 @@ func (f *extAuthzSource) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.strict, "strict", false, "refuse a file in tokensmith's form, which has no policy")
 	flags.IntVar(&f.expiration, "token-expiration", int(policy.DefaultExpiration/time.Second), "seconds that issued tokens live where no rule says otherwise; at least 600")
 	flags.StringVar(&f.workload, "workload-kubeconfig", "", "kubeconfig of the one cluster that is asked about every token by TokenReview")
-	// It is told at the start, with what to do instead.
+	// It is reported at the start, with what to do instead.
 	flags.Lookup("workload-kubeconfig").Usage += " (deprecated)"
 }
 
@@ -155,9 +155,9 @@ type extAuthzAnswers struct {
 }
 
 func (f *extAuthzAnswers) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&f.answers.Realm, "realm", "hub", "realm that WWW-Authenticate tells")
-	flags.BoolVar(&f.answers.ErrorResponse, "envoy-error-response", false, "tell Envoy v1.37 and newer about faults of ours with status 503 and Retry-After, instead of failing its call")
-	flags.BoolVar(&f.answers.Reason, "reason-header", false, "tell clients the reason of a refusal in the header x-ocm-reason")
+	flags.StringVar(&f.answers.Realm, "realm", "hub", "Realm in WWW-Authenticate")
+	flags.BoolVar(&f.answers.ErrorResponse, "envoy-error-response", false, "Report internal errors to Envoy v1.37 and newer with status 503 and Retry-After, instead of failing its call")
+	flags.BoolVar(&f.answers.Reason, "reason-header", false, "Return the reason of a denial in the header x-ocm-reason")
 }
 
 func (f *extAuthzAnswers) server() server.Config { return server.Config{Answers: f.answers} }

@@ -144,7 +144,7 @@ func (f *hubFlags) hubDrivers(autoApprove bool) ([]hub.Driver, error) {
 	return drivers, errors.Join(errs...)
 }
 
-// parseLabels reads --labels. The label that tells which cluster an object
+// parseLabels reads --labels. The label that names the cluster that an object
 // belongs to is not for choosing.
 func parseLabels(value string) (map[string]string, error) {
 	if value == "" {

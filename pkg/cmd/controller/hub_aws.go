@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub"
 )
 
-// hubAWSFlags are the flags of the hub's side of the awsirsa driver.
+// hubAWSFlags are the flags of the hub controller for the awsirsa driver.
 type hubAWSFlags struct {
 	spec        hubspec.Spec
 	podIdentity bool

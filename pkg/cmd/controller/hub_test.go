@@ -10,9 +10,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/controller"
 )
 
-// TestFlagsAreJudgedFirst: a wrong value is named, with the right ones, before
+// TestFlagsAreCheckedFirst: a wrong value is named, with the right ones, before
 // anything is connected to.
-func TestFlagsAreJudgedFirst(t *testing.T) {
+func TestFlagsAreCheckedFirst(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		args []string

@@ -23,7 +23,7 @@ func newImagePull() *cobra.Command {
 	var flags imagePullFlags
 	cmd := &cobra.Command{
 		Use:   "imagepull",
-		Short: "Keep image pull secrets with bound ServiceAccount tokens",
+		Short: "Reconcile image pull secrets with bound ServiceAccount tokens",
 		Long: `Keep an image pull secret for each selected ServiceAccount, with a token of that
 ServiceAccount as the password for the registries. The token is bound to the
 Secret, expires, and is renewed before it does.

@@ -21,7 +21,7 @@ import (
 )
 
 // issuerFlags are the flags of the publisher of a cluster's issuer where it runs
-// by itself, beside an agent that is not ours or without any.
+// by itself, next to an agent that is not ours or without any.
 type issuerFlags struct {
 	common    common
 	hub       string
@@ -34,7 +34,7 @@ func newIssuer() *cobra.Command {
 	var flags issuerFlags
 	cmd := &cobra.Command{
 		Use:   "issuer",
-		Short: "Publish this cluster's token issuer and keys on a hub, beside another agent",
+		Short: "Publish this cluster's token issuer and keys on a hub, next to another agent",
 		Long: `Publish the issuer and the public keys of this cluster's tokens on a hub, with a
 given hub kubeconfig. Our registration agent does the same by itself with
 --publish-issuer; this role is for clusters that another agent registers.
@@ -71,7 +71,7 @@ func (f *issuerFlags) validate() error {
 		errs = append(errs, fmt.Errorf("--cluster-name: %w", err))
 	}
 	if f.account == "" {
-		errs = append(errs, errors.New("--service-account is missing: without a token of its own nobody can tell whether the keys are the right ones"))
+		errs = append(errs, errors.New("--service-account is missing: without a token of its own the agent cannot verify the keys"))
 	}
 	return errors.Join(errs...)
 }

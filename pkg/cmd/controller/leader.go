@@ -16,7 +16,7 @@ import (
 )
 
 // lock is the leader election lock of a role. In a pod it is held under the
-// pod's name: a container that was killed and started again in its pod goes on
+// pod's name: a container that was killed and started again in its pod continues
 // at once, where a name made up by each process would have to wait until the
 // lease of the one before ends. It is nil without leader election.
 func (c *common) lock(config *rest.Config, namespace, name string) (resourcelock.Interface, error) {
@@ -41,7 +41,7 @@ func (c *common) lock(config *rest.Config, namespace, name string) (resourcelock
 
 // sparingLock renews a lease less often than it is tried, because the retry
 // period is also how long another process waits for a lease that was released:
-// that should be short, and renewals need not be. A lease that is believed
+// that should be short, and renewals need not be. A lease that is trusted
 // renewed can be as old as every, which the renew deadline has to leave room for.
 // Leader election uses a lock from one goroutine only.
 type sparingLock struct {
@@ -71,7 +71,7 @@ func (l *sparingLock) Update(ctx context.Context, record resourcelock.LeaderElec
 }
 
 // patient makes the defaults of leader election outlast an outage of the
-// cluster's API server long enough to tell the hub about it, which is the
+// cluster's API server long enough to report it to the hub, which is the
 // agent's task. OCM waits 137 s; a cluster whose node died would be without an
 // agent for that long, and its certificate may not have the time.
 func (c *common) patient(flags *pflag.FlagSet) {

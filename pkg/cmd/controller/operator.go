@@ -48,7 +48,7 @@ func (f *operatorFlags) selector() (labels.Selector, error) {
 }
 
 // refuseOthers returns an error where others finds that another product runs
-// what this operator would run. It is to look in our own namespaces only: whoever
+// what this operator would run. It is to look in our own namespaces only: an administrator who
 // may create a Deployment in another one must not be able to stop the operator.
 // While the API server does not answer, it waits.
 func refuseOthers(ctx context.Context, others func(context.Context) (*origin.Installation, error)) error {
@@ -56,7 +56,7 @@ func refuseOthers(ctx context.Context, others func(context.Context) (*origin.Ins
 		found, err := others(ctx)
 		switch {
 		case err != nil:
-			klog.FromContext(ctx).Error(err, "Cannot tell yet whether another product runs here")
+			klog.FromContext(ctx).Error(err, "Cannot determine yet whether another product runs here")
 			return false, nil
 		case found != nil && found.Runs():
 			return false, cli.Blockedf(found.Try(), "the operator does not start, because this cluster has %s", found)

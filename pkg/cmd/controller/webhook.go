@@ -23,7 +23,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/conversion"
 )
 
-// drain is how long the webhook serves on after it was told to end: a Service
+// drain is how long the webhook serves on after the signal to stop: a Service
 // takes a moment to forget a pod.
 const drain = 3 * time.Second
 

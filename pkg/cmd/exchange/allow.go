@@ -37,7 +37,7 @@ func newAllow(env cli.Env) *cobra.Command {
 	o := &allowOptions{env: env}
 	cmd := &cobra.Command{
 		Use:   "allow CLUSTER NAMESPACE/NAME... --to NAMESPACE/NAME",
-		Short: "Let ServiceAccounts of a cluster become one of the hub",
+		Short: "Allow ServiceAccounts of a cluster to act as one of the hub",
 		Long: `Let ServiceAccounts of a cluster become one of the hub. The command appends a
 rule to the TokenExchangePolicy in the cluster's namespace on the hub. The first
 rule that matches decides, so a rule behind a wider one changes nothing.

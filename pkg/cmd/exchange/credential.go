@@ -67,8 +67,8 @@ projected volume.`,
 	flags := cmd.Flags()
 	flags.StringVar(&c.server, "server", "", "URL of the token service; without a path it is "+server.TokenPath)
 	flags.StringVar(&c.caFile, "ca-file", "", "PEM bundle that verifies the token service; the system's roots if not given")
-	flags.StringVar(&c.tokenFile, "token-file", "", "file with the ServiceAccount token, read anew at each call")
-	flags.StringSliceVar(&c.audiences, "audience", nil, "what the credential must be good for; refused if the rule gives less")
+	flags.StringVar(&c.tokenFile, "token-file", "", "File with the ServiceAccount token, read at each call")
+	flags.StringSliceVar(&c.audiences, "audience", nil, "Audiences that the credential must have; an error if the rule grants fewer")
 	flags.DurationVar(&c.timeout, "timeout", 15*time.Second, "how long to try")
 	return cmd
 }

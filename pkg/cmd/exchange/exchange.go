@@ -10,13 +10,13 @@ import (
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	return cli.Parent("exchange", "Let workloads of managed clusters have tokens of the hub",
+	return cli.Parent("exchange", "Manage workload token exchange",
 		newExplain(env), newAllow(env), newPolicy(env), newRBAC(env),
 		newTest(env), newCredential(env))
 }
 
 func newPolicy(env cli.Env) *cobra.Command {
-	return cli.Parent("policy", "Look after the rules of the token exchange", newLint(env))
+	return cli.Parent("policy", "Check the rules of the token exchange", newLint(env))
 }
 
 // account splits NAMESPACE/NAME.

@@ -32,7 +32,7 @@ func newExplain(env cli.Env) *cobra.Command {
 	o := &explainOptions{env: env, out: cli.NewOutput(cli.Text)}
 	cmd := &cobra.Command{
 		Use:   "explain -|FILE",
-		Short: "Say what the token authorizer would make of a token, and why",
+		Short: "Explain how the token authorizer evaluates a token",
 		Long: `Say what the token authorizer would make of a token, and why: which cluster it
 is from, each check and its outcome, which rule decides, and what ServiceAccount
 of the hub it becomes.

@@ -27,8 +27,8 @@ func newLint(env cli.Env) *cobra.Command {
 	o := &lintOptions{env: env, out: cli.NewOutput(cli.Text)}
 	cmd := &cobra.Command{
 		Use:   "lint",
-		Short: "Say what is wrong or unwise about the rules",
-		Long: `Say what is wrong or unwise about the rules: rules that reach everything, that
+		Short: "Report invalid and risky rules",
+		Long: `Report invalid and risky rules: rules that reach everything, that
 are never used, whose accounts of the hub collide or are denied, with which a
 cluster chooses a namespace of the hub, tokens of any audience.
 

@@ -29,7 +29,7 @@ func newTest(env cli.Env) *cobra.Command {
 	t := &trial{env: env, chain: explainOptions{out: cli.NewOutput(cli.Text)}, made: &explanation{}}
 	cmd := &cobra.Command{
 		Use:   "test --context CONTEXT --as NAMESPACE/NAME",
-		Short: "Try an exchange, and ask the hub who it is",
+		Short: "Test an exchange with a token of a workload",
 		Long: `Try an exchange. A token is minted for a ServiceAccount of a managed cluster and
 goes through the same chain as in the token authorizer, with the rules and the
 keys that the hub has; then the hub is asked whose token came out. Each

@@ -10,7 +10,7 @@ import (
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	return cli.Parent("get", "Show clusters, add-ons, join commands and what is installed",
+	return cli.Parent("get", "Show clusters, add-ons, join commands and installations",
 		newClusters(env),
 		newAddOns(env),
 		newToken(env),

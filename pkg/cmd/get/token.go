@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Formats of get token beside the usual ones.
+// Formats of get token in addition to the usual ones.
 const (
 	tokenFormat   cli.Format = "token"
 	commandFormat cli.Format = "command"

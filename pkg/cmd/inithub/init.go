@@ -46,7 +46,7 @@ type joinFlags struct {
 	file           string
 }
 
-// cleanupFlags are the flags about the job that removes leftover clusters.
+// cleanupFlags are the flags about the job that removes orphaned clusters.
 type cleanupFlags struct {
 	enabled  bool
 	after    time.Duration
@@ -58,7 +58,7 @@ func New(env cli.Env) *cobra.Command {
 	o := &options{env: env, out: cli.NewOutput(cli.Text), gates: flags.NewGates(install.HubFeatures())}
 	cmd := &cobra.Command{
 		Use:   "init",
-		Short: "Make a cluster the hub",
+		Short: "Initialize a hub",
 		Long: `Make a cluster the hub of a fleet and print the command that joins clusters.
 
 Running it again repairs the hub, changes what flags say and keeps the rest. An
@@ -105,8 +105,8 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	o.out.AddTo(cmd)
 	o.env.Kube.AddDryRunFlag(cmd)
 	cmd.Flags().StringVar(&o.file, "output-file", "", "write the objects as YAML to this file as well")
-	cmd.Flags().StringSliceVar(&o.skip, "skip-check", nil, "checks that only warn")
-	cmd.Flags().BoolVar(&o.force, "force", false, "let every check only warn")
+	cmd.Flags().StringSliceVar(&o.skip, "skip-check", nil, "Checks whose failure is a warning")
+	cmd.Flags().BoolVar(&o.force, "force", false, "Treat failed preflight checks as warnings")
 	_ = cmd.RegisterFlagCompletionFunc("skip-check", cobra.FixedCompletions(install.Checks(), cobra.ShellCompDirectiveNoFileComp))
 	o.compat = flags.AddCompat(o.env, cmd, map[string]string{
 		"bundle-version":           "there is one image, and its version is this command's",

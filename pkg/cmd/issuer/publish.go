@@ -26,7 +26,7 @@ func newPublish(env cli.Env) *cobra.Command {
 	o := &publishOptions{env: env, wait: cli.Wait{Enabled: true}}
 	cmd := &cobra.Command{
 		Use:   "publish",
-		Short: "Have a managed cluster show the hub its issuer and keys, on the managed cluster",
+		Short: "Publish the cluster's token issuer, on the managed cluster",
 		Long: `Have the agent of a managed cluster show the hub the issuer and the public keys
 of the cluster's tokens, and keep them up to date. Run it with the context of
 the managed cluster.

@@ -8,7 +8,7 @@ import (
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	cmd := cli.Parent("legacy-tokens", "Find and retire tokens of ServiceAccounts that never expire",
+	cmd := cli.Parent("legacy-tokens", "Find and retire ServiceAccount tokens that never expire",
 		newList(env), newMigrate(env), newQuarantine(env), newRestore(env), newDelete(env))
 	cmd.Aliases = []string{"legacy-token"}
 	cmd.Long = `Find the Secrets of type kubernetes.io/service-account-token, whose tokens never

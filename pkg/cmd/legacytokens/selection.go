@@ -144,7 +144,7 @@ func (s *selection) gather(ctx context.Context) (*legacytoken.Inventory, error) 
 	return inventory, nil
 }
 
-// warn says what the verdicts cannot rest on.
+// warn says what the results cannot rest on.
 func (s *selection) warn(inventory *legacytoken.Inventory) {
 	if len(inventory.Tokens) == 0 {
 		return

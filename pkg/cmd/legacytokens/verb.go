@@ -48,7 +48,7 @@ func (v *verb) addTo(cmd *cobra.Command) {
 	}
 }
 
-// run goes through the tokens. A refusal is no reason to leave out the others; an
+// run goes through the tokens. A rejection is no reason to leave out the others; an
 // error is.
 func (v *verb) run(ctx context.Context) error {
 	if v.ready != nil {

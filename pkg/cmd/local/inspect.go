@@ -205,7 +205,7 @@ is enough.`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.component, "component", "", "print the log of a component: "+strings.Join(local.Components(), ", "))
 	flags.StringVarP(&o.pod.Container, "container", "c", "", "the container, if the Pod has several")
-	flags.BoolVarP(&o.pod.Follow, "follow", "f", false, "go on printing what is written")
+	flags.BoolVarP(&o.pod.Follow, "follow", "f", false, "Follow the log")
 	flags.BoolVarP(&o.pod.Previous, "previous", "p", false, "the log of the start before the latest")
 	flags.BoolVar(&o.pod.Timestamps, "timestamps", false, "begin each line with its time")
 	flags.Int64Var(&o.tail, "tail", -1, "the number of lines from the end; -1 is all")

@@ -54,7 +54,7 @@ This binary is the image ` + buildinfo.Image + ` in every version.`,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&o.managed, "managed", 2, "number of managed clusters")
-	flags.StringVar(&o.localkube, "localkube", "", "the localkube executable (default: LOCALKUBE, beside this binary, on the PATH)")
+	flags.StringVar(&o.localkube, "localkube", "", "the localkube executable (default: $LOCALKUBE, next to this binary, on the PATH)")
 	flags.StringArrayVar(&o.images, "image", nil, "run an executable for an image, as IMAGE=FILE; can be repeated")
 	flags.BoolVar(&o.noSigner, "no-client-signer", false, "start a hub that signs no client certificates, as EKS does not")
 	flags.DurationVar(&o.certDuration, "certificate-lifetime", 0, "longest life of certificates that the clusters sign, to watch renewal (default one year)")
@@ -87,12 +87,12 @@ func (o *upOptions) run(ctx context.Context, dir string) error {
 		return local.Up(ctx, options)
 	})
 	if err != nil {
-		return o.wait.TimedOut(err, "the clusters to start", "run the command again, it goes on where it stopped")
+		return o.wait.TimedOut(err, "the clusters to start", "re-run the command; it continues where it stopped")
 	}
 	return o.next(ctx, dir)
 }
 
-// next prints the clusters, and tells how to go on.
+// next prints the clusters and the next steps.
 func (o *upOptions) next(ctx context.Context, dir string) error {
 	statuses, err := local.Status(ctx, dir)
 	if err != nil {

@@ -55,7 +55,7 @@ rest. A list, such as --registry, is replaced as a whole.`,
 	o.workload.AddTo(cmd)
 	o.wait.AddTo(cmd, "wait until the controller is ready")
 	env.Kube.AddDryRunFlag(cmd)
-	cmd.Flags().StringSliceVar(&o.skip, "skip-check", nil, "checks that only warn")
+	cmd.Flags().StringSliceVar(&o.skip, "skip-check", nil, "Checks whose failure is a warning")
 	_ = cmd.RegisterFlagCompletionFunc("skip-check", cobra.FixedCompletions(install.Checks(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

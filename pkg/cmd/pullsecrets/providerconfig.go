@@ -82,7 +82,7 @@ func (o *providerConfigOptions) run() error {
 	return err
 }
 
-// Comments of the two parts, for people.
+// Comments of the two parts.
 const (
 	kubeletComment = `# For each node. Write it to a file and start the kubelet with
 #   --image-credential-provider-config=FILE

@@ -39,7 +39,7 @@ token a minute, and all of them at most --refresh-qps tokens a second.`,
 		Example: fmt.Sprintf(`  # One ServiceAccount
   %[1]s pull-secrets refresh shop/app
 
-  # All, after the registry was told to accept no older tokens
+  # All, after the registry stopped accepting older tokens
   %[1]s pull-secrets refresh --all --timeout 30m`, env.Name),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}

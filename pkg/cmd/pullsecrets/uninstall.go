@@ -19,11 +19,11 @@ import (
 )
 
 type uninstallOptions struct {
-	env   cli.Env
-	wait  cli.Wait
-	yes   cli.Yes
-	force bool
-	keep  bool
+	env         cli.Env
+	wait        cli.Wait
+	yes         cli.Yes
+	force       bool
+	keepSecrets bool
 	// preset removes the pull secrets with the names of a product as well, whose own
 	// controllers would take them over.
 	preset imagepull.Preset
@@ -53,7 +53,7 @@ It can be run again at any time, and continues where it was interrupted.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	cmd.Flags().BoolVar(&o.force, "force", false, "delete pull secrets although Pods name them")
-	cmd.Flags().BoolVar(&o.keep, "keep-secrets", false, "leave the pull secrets, whose tokens expire")
+	cmd.Flags().BoolVar(&o.keepSecrets, "keep-secrets", false, "leave the pull secrets, whose tokens expire")
 	cmd.MarkFlagsMutuallyExclusive("force", "keep-secrets")
 	cli.NewEnum(&o.preset, nil, imagepull.OpenShift).AddTo(cmd, "preset", "", "Remove the pull secrets with the names of this product, too; otherwise its own controllers can take them over")
 	cli.AddYesFlag(cmd.Flags(), &o.yes)
@@ -111,7 +111,7 @@ func (o *uninstallOptions) find(ctx context.Context, runner *install.Runner) (re
 
 // blocked refuses to delete what Pods name.
 func (o *uninstallOptions) blocked(left removal.Left) error {
-	if o.force || o.keep || len(left.Pods) == 0 {
+	if o.force || o.keepSecrets || len(left.Pods) == 0 {
 		return nil
 	}
 	return cli.Blockedf("leave the pull secrets with --keep-secrets, recreate the Pods, and run the command again; or use --force",
@@ -164,7 +164,7 @@ func (o *uninstallOptions) removeSecrets(runner *install.Runner) func(context.Co
 			return err
 		}
 		say("%d ServiceAccounts list one", len(left.Accounts))
-		if err := left.Detach(ctx, runner.Client); err != nil || o.keep {
+		if err := left.Detach(ctx, runner.Client); err != nil || o.keepSecrets {
 			return err
 		}
 		if err := o.blocked(left); err != nil { // Pods that were created meanwhile.
@@ -184,7 +184,7 @@ func (o *uninstallOptions) plan(ctx context.Context, runner *install.Runner, lef
 	for i := range left.Accounts {
 		lines = append(lines, fmt.Sprintf("serviceaccount %s/%s detached", left.Accounts[i].Namespace, left.Accounts[i].Name))
 	}
-	if !o.keep {
+	if !o.keepSecrets {
 		for i := range left.Secrets {
 			lines = append(lines, fmt.Sprintf("secret %s/%s deleted", left.Secrets[i].Namespace, left.Secrets[i].Name))
 		}
@@ -209,7 +209,7 @@ func (o *uninstallOptions) done(ctx context.Context, runner *install.Runner, lef
 	if _, err := fmt.Fprintln(o.env.Out, "The image pull secret controller was removed."); err != nil {
 		return err
 	}
-	if o.keep && len(left.Secrets) > 0 {
+	if o.keepSecrets && len(left.Secrets) > 0 {
 		o.env.Say("%d pull secrets are left, and their tokens expire. When their Pods are recreated,", len(left.Secrets))
 		o.env.Say("delete them with: %s", o.env.Command("pull-secrets uninstall"))
 		return nil

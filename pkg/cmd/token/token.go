@@ -1,4 +1,4 @@
-// Package token is the "token" command: it lists and revokes join tokens. A
+// Package token is the "token" command: it lists and revokes bootstrap tokens. A
 // token's content is never shown again; "get token" makes a new one.
 package token
 
@@ -19,14 +19,14 @@ import (
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	return cli.Parent("token", "List and revoke join tokens", newList(env), newRevoke(env))
+	return cli.Parent("token", "List and revoke bootstrap tokens", newList(env), newRevoke(env))
 }
 
 func newList(env cli.Env) *cobra.Command {
 	out := cli.ListOutput()
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the join tokens of the hub",
+		Short: "List the bootstrap tokens of the hub",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			tokens, err := open(env)
@@ -38,7 +38,7 @@ func newList(env cli.Env) *cobra.Command {
 				return err
 			}
 			if len(infos) == 0 && !out.Machine() {
-				env.Say("No join tokens found.")
+				env.Say("No bootstrap tokens found.")
 				return nil
 			}
 			return cli.PrintList(env.Out, out, "JoinTokenList", infos, func(i bootstrap.TokenInfo) string { return "token/" + i.ID }, columns(env))
@@ -72,8 +72,8 @@ func newRevoke(env cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "revoke ID...",
 		Aliases: []string{"delete"},
-		Short:   "Make join tokens useless",
-		Long: `Make join tokens useless, at once but for the few seconds that an API server
+		Short:   "Revoke bootstrap tokens",
+		Long: `Revoke bootstrap tokens, at once but for the few seconds that an API server
 remembers an answer. Clusters that joined with them are not affected.`,
 		Args: cobra.MinimumNArgs(1),
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -100,7 +100,7 @@ func revoke(ctx context.Context, env cli.Env, ids []string, yes cli.Yes) error {
 		var refused *cli.WriteRefusedError
 		switch {
 		case errors.Is(err, bootstrap.ErrNoToken):
-			return cli.NotFoundf("list the tokens with: "+env.Command("token list"), "the hub has no join token %q", id)
+			return cli.NotFoundf("list the tokens with: "+env.Command("token list"), "the hub has no bootstrap token %q", id)
 		case errors.As(err, &refused):
 		case err != nil:
 			return err

@@ -91,7 +91,7 @@ func (o *options) plan(ctx context.Context, runner *install.Runner, agent instal
 	return nil
 }
 
-// noAgent tells a wrong name or context from a cluster that never joined.
+// noAgent distinguishes a wrong name or context from a cluster that never joined.
 func (o *options) noAgent(runner *install.Runner) error {
 	if managed, err := fleet.IsManaged(runner.Client); err == nil && managed {
 		return cli.NotFoundf("see which it is with: "+o.env.Command("get klusterlet-info"), "this cluster has not joined as %s", o.cluster)
@@ -106,7 +106,7 @@ func (o *options) resign(ctx context.Context, runner *install.Runner, agent inst
 		o.env.Say("The hub never gave this cluster a credential; there is nothing to take back.")
 		return nil
 	}
-	err := o.env.Progress().Step(ctx, "Telling the hub "+agent.Hub.Cluster.Server, func(ctx context.Context, say cli.Say) error {
+	err := o.env.Progress().Step(ctx, "Reporting the detachment to the hub "+agent.Hub.Cluster.Server, func(ctx context.Context, say cli.Say) error {
 		config, release, err := runner.HubConnection(ctx, agent)
 		if err != nil {
 			return err
@@ -133,7 +133,7 @@ func (o *options) resign(ctx context.Context, runner *install.Runner, agent inst
 	}
 	explained := cli.Explain(err)
 	return &cli.Explained{
-		Problem: "the hub cannot be told that the cluster leaves; nothing was removed",
+		Problem: "cannot reach the hub to detach the cluster; nothing was removed",
 		Try:     "repair the connection, or remove the two sides apart: here with: " + o.env.Command("unjoin", o.cluster, "--side=spoke") + ", on the hub with: " + o.onHub(),
 		Code:    cli.CodeBlocked, Cause: explained,
 	}
@@ -157,7 +157,7 @@ func (o *options) unlessResigned(ctx context.Context, runner *install.Runner, er
 	return err
 }
 
-// onHub is the command that cleans up the hub's side.
+// onHub is the command that cleans up on the hub.
 func (o *options) onHub() string {
 	if o.admin == (cli.Context{}) {
 		return o.env.Elsewhere("unjoin", o.cluster, "--side=hub")

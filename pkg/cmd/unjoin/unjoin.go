@@ -41,13 +41,13 @@ func New(env cli.Env) *cobra.Command {
 	o := &options{env: env, side: both}
 	cmd := &cobra.Command{
 		Use:   "unjoin [CLUSTER]",
-		Short: "Take a cluster out of the fleet",
+		Short: "Detach a cluster from the hub",
 		Long: `Take a cluster out of the fleet. Run it with the context of the managed cluster.
 
 It withdraws the hub's acceptance with the credential that the cluster holds, so
 that the hub takes back what it granted, and then removes the agent and its
 operator. With --hub-context the cluster is deleted on the hub as well. A
-cluster that is gone for ever is removed with --side=hub on the hub.
+cluster that no longer exists is removed with --side=hub on the hub.
 
 It ends with 0 when all is removed, 3 when something is in the way, 4 when there
 is no such cluster, and 124 when the time was over.`,
@@ -73,7 +73,7 @@ is no such cluster, and 124 when the time was over.`,
 	cli.NewEnum(&o.side, nil, both, hub, spoke).AddTo(cmd, "side", "", "which side to clean up")
 	f.StringVar(&o.admin.Name, "hub-context", "", "kubeconfig context of the hub's administrator")
 	f.StringVar(&o.admin.Kubeconfig, "hub-kubeconfig", "", "kubeconfig file of the hub's administrator, if it is another one")
-	f.BoolVar(&o.force, "force", false, "go on although works remain, the hub cannot be told, or the agent or operator is gone")
+	f.BoolVar(&o.force, "force", false, "Continue although ManifestWorks remain, the hub cannot be reached, or the agent or operator is gone")
 	f.BoolVar(&o.purge, "purge-operator", true, "remove the operator as well")
 	cli.AddYesFlag(f, &o.yes)
 	o.wait.AddTo(cmd, "wait until the hub has cleaned up as well")

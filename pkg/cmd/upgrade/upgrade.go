@@ -10,7 +10,7 @@ import (
 
 // New returns the command, which is not shown in help.
 func New(env cli.Env) *cobra.Command {
-	cmd := cli.Parent("upgrade", "Tells how to upgrade",
+	cmd := cli.Parent("upgrade", "Print how to upgrade",
 		pointer(env, "clustermanager", "init --wait", "the hub"),
 		pointer(env, "klusterlet", "join --cluster-name NAME --hub-token ... --hub-apiserver ...", "the agent"))
 	cmd.Hidden = true
@@ -19,7 +19,7 @@ func New(env cli.Env) *cobra.Command {
 
 func pointer(env cli.Env, name, command, what string) *cobra.Command {
 	return &cobra.Command{
-		Use: name, Short: "Tells how to upgrade " + what,
+		Use: name, Short: "Print how to upgrade " + what,
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 		RunE: func(*cobra.Command, []string) error {
 			return &cli.Explained{

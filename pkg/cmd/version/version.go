@@ -1,4 +1,4 @@
-// Package version is the "version" command. It tells the release of this
+// Package version is the "version" command. It prints the release of this
 // binary and of what runs in a cluster, and whether the two fit together.
 package version
 
@@ -123,7 +123,7 @@ func installed(ctx context.Context, c client.Client, operator string) (*release,
 	return r, nil
 }
 
-// skew tells when two releases are more than a minor version apart, or when
+// skew reports when two releases are more than a minor version apart, or when
 // the cluster is ahead of the command.
 func skew(what, installed string) string {
 	theirs, err := version.ParseGeneric(installed)

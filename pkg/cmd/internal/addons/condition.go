@@ -26,7 +26,7 @@ func (r *Registration) credential(obj *addonv1beta1.ManagedClusterAddOn) *metav1
 		return r.own(certificate, obj.Status.Registrations)
 	}
 	// An agent that can declare no driver says why in the condition of the one
-	// that it was told to use.
+	// that it is configured to use.
 	for _, c := range []*metav1.Condition{issued, certificate} {
 		if c != nil && c.Status == metav1.ConditionFalse {
 			return c

@@ -19,7 +19,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/token"
 )
 
-// Reasons of what an add-on waits for, beside those of its conditions.
+// Reasons of what an add-on waits for, in addition to those of its conditions.
 const (
 	ReasonDeleting              = "Deleting"
 	ReasonNoRegistration        = "NoRegistration"
@@ -38,10 +38,10 @@ const (
 // needs no credential.
 const nilRegistration = "NilRegistration"
 
-// Facts are what is known beside the add-on itself.
+// Facts are what is known in addition to the add-on itself.
 type Facts struct {
 	Now time.Time
-	// Requests are the open signing requests of add-ons, of any of them.
+	// Requests are the open CSRs of add-ons, of any of them.
 	Requests []certificatesv1.CertificateSigningRequest
 }
 
@@ -97,7 +97,7 @@ func unregistered(obj *addonv1beta1.ManagedClusterAddOn) Registration {
 	case applied != nil && applied.Status == metav1.ConditionFalse:
 		r.wait(Failing, applied.Reason, sentence(applied.Message))
 	default:
-		r.wait(Waiting, ReasonNoRegistration, "waits for the add-on's hub part to say which credentials it needs (status.registrations is empty)")
+		r.wait(Waiting, ReasonNoRegistration, "waits for the add-on hub controller to set which credentials it needs (status.registrations is empty)")
 	}
 	return r
 }
@@ -122,14 +122,14 @@ func describe(obj *addonv1beta1.ManagedClusterAddOn, config *addonv1beta1.Regist
 	if open != nil {
 		r.OpenRequest = open.Name
 	}
-	judge(&r, obj, credential, facts.Now, open)
+	evaluate(&r, obj, credential, facts.Now, open)
 	return r
 }
 
-// judge says what a registration waits for: the first step that is not done, in
+// evaluate says what a registration waits for: the first step that is not done, in
 // the order in which they have to happen. Where the agent says it, its words
 // are taken.
-func judge(r *Registration, obj *addonv1beta1.ManagedClusterAddOn, credential *metav1.Condition, now time.Time, open *certificatesv1.CertificateSigningRequest) {
+func evaluate(r *Registration, obj *addonv1beta1.ManagedClusterAddOn, credential *metav1.Condition, now time.Time, open *certificatesv1.CertificateSigningRequest) {
 	elsewhere := hostedElsewhere(obj)
 	switch {
 	case !obj.DeletionTimestamp.IsZero():
@@ -137,7 +137,7 @@ func judge(r *Registration, obj *addonv1beta1.ManagedClusterAddOn, credential *m
 	case elsewhere != nil:
 		r.wait(Failing, elsewhere.Reason, sentence(elsewhere.Message))
 	case r.Expires != nil && !now.Before(*r.Expires):
-		r.wait(Expired, ReasonExpired, "expired at "+stamp(*r.Expires)+"; the cluster's agent has not renewed it")
+		r.wait(Expired, ReasonExpired, "expired at "+timestamp(*r.Expires)+"; the cluster's agent has not renewed it")
 	case credential != nil && credential.Status != metav1.ConditionTrue:
 		r.wait(stateOf(credential.Reason), credential.Reason, sentence(credential.Message))
 	case r.Driver == "":
@@ -150,7 +150,7 @@ func judge(r *Registration, obj *addonv1beta1.ManagedClusterAddOn, credential *m
 	}
 }
 
-// stateOf tells the reasons that only wait for somebody else from failures.
+// stateOf distinguishes reasons that wait for another actor from failures.
 func stateOf(reason string) State {
 	switch reason {
 	case token.ReasonPending, token.ReasonRecreated, token.ReasonThrottled, csr.ReasonRequested, csr.ReasonApproved,
@@ -171,7 +171,7 @@ func hostedElsewhere(obj *addonv1beta1.ManagedClusterAddOn) *metav1.Condition {
 	return nil
 }
 
-// permissions says so when the add-on's hub part could not grant what it wants.
+// permissions says so when the add-on hub controller could not grant what it wants.
 func permissions(r *Registration, obj *addonv1beta1.ManagedClusterAddOn) {
 	applied := apimeta.FindStatusCondition(obj.Status.Conditions, addonv1beta1.ManagedClusterAddOnRegistrationApplied)
 	if applied != nil && applied.Status == metav1.ConditionFalse {
@@ -204,13 +204,13 @@ func missing(r *Registration, open *certificatesv1.CertificateSigningRequest) {
 	case open == nil:
 		r.wait(Waiting, ReasonCertificateMissing, "waits for the cluster's agent to ask for a certificate")
 	case approval.StateOf(open) == approval.Pending:
-		r.wait(Waiting, ReasonRequestNotApproved, fmt.Sprintf("request %s waits to be approved by the add-on's hub part", open.Name))
+		r.wait(Waiting, ReasonRequestNotApproved, fmt.Sprintf("request %s waits to be approved by the add-on hub controller", open.Name))
 	default:
 		r.wait(Waiting, ReasonRequestNotIssued, fmt.Sprintf("request %s is approved, but signer %s issues no certificate", open.Name, open.Spec.SignerName))
 	}
 }
 
-// openRequest returns the newest signing request of a registration that has
+// openRequest returns the newest CSR of a registration that has
 // brought nothing yet.
 func openRequest(r *Registration, requests []certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
 	signer := cmp.Or(r.SignerName, certificatesv1.KubeAPIServerClientSignerName)
@@ -230,14 +230,14 @@ func openRequest(r *Registration, requests []certificatesv1.CertificateSigningRe
 	return open
 }
 
-// rotating reports whether a rotation was asked for that has not happened. Whoever
+// rotating reports whether a rotation was asked for that has not happened. A client that
 // asks names the next full second, so a token of this one may be the answer.
 func rotating(r *Registration, obj *addonv1beta1.ManagedClusterAddOn) bool {
 	asked, err := time.Parse(time.RFC3339, obj.Annotations[names.AnnotationRotate])
 	if err != nil || r.Refreshed == nil || r.Driver != string(driver.Token) || !r.Refreshed.Add(time.Second).Before(asked) {
 		return false
 	}
-	r.wait(Waiting, ReasonRotationRequested, "waits for the cluster's agent to replace the credential, as was asked for at "+stamp(asked))
+	r.wait(Waiting, ReasonRotationRequested, "waits for the cluster's agent to replace the credential, as was asked for at "+timestamp(asked))
 	return true
 }
 
@@ -253,4 +253,4 @@ func sentence(message string) string {
 	return strings.TrimSpace(strings.ReplaceAll(message, "\n", "; "))
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -154,7 +154,7 @@ func TestOneConditionOfSeveralRegistrations(t *testing.T) {
 	}
 }
 
-func TestRequestsTellWhoHasToAct(t *testing.T) {
+func TestRequestsNameTheActor(t *testing.T) {
 	t.Parallel()
 	request := certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{
 		Name: "addon-c1-a1-x", Labels: map[string]string{names.LabelClusterName: "c1", names.LabelAddOnName: "a1"},

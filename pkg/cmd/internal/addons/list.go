@@ -96,7 +96,7 @@ func List(ctx context.Context, env cli.Env, c client.Client, f Filter) ([]AddOn,
 	return out, nil
 }
 
-// Requests returns the certificate signing requests of add-ons.
+// Requests returns the CertificateSigningRequests of add-ons.
 func Requests(ctx context.Context, c client.Client) ([]certificatesv1.CertificateSigningRequest, error) {
 	var list certificatesv1.CertificateSigningRequestList
 	if err := c.List(ctx, &list, client.HasLabels{names.LabelClusterName, names.LabelAddOnName}); err != nil {

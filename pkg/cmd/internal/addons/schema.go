@@ -14,8 +14,8 @@ type State string
 // The states of a registration.
 const (
 	Ready   State = "Ready"
-	Waiting State = "Waiting" // somebody has to act, nothing went wrong
-	Failing State = "Failing" // somebody tried in vain
+	Waiting State = "Waiting" // another actor has to act, nothing went wrong
+	Failing State = "Failing" // an attempt failed
 	Expired State = "Expired"
 )
 
@@ -40,7 +40,7 @@ type Registration struct {
 	// certificate's lifetime begins five minutes before it was refreshed.
 	Expires   *time.Time `json:"expires,omitempty"`
 	Refreshed *time.Time `json:"refreshed,omitempty"`
-	// OpenRequest is the signing request that nobody has approved or signed yet.
+	// OpenRequest is the CSR that is not approved or signed yet.
 	OpenRequest string `json:"openRequest,omitempty"`
 	State       State  `json:"state"`
 	// Reason is one word, Message one sentence; both are empty when Ready.
@@ -71,7 +71,7 @@ type AddOn struct {
 	Expires   *time.Time `json:"expires,omitempty"`
 	Refreshed *time.Time `json:"refreshed,omitempty"`
 	State     State      `json:"state"`
-	// Reason and Message tell the first thing that is missing.
+	// Reason and Message are the first thing that is missing.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	// Conditions are the statuses of the conditions by their types.

@@ -65,7 +65,7 @@ func (c *Caller) Identify(ctx context.Context, accounts ...string) error {
 	return nil
 }
 
-// unidentified says why AWS did not tell who the caller is.
+// unidentified says why AWS did not identify the caller.
 func (c *Caller) unidentified(err error) error {
 	const login = "log in to AWS, or choose other credentials, with AWS_PROFILE for example"
 	call, ok := errors.AsType[*ststoken.Error](err)

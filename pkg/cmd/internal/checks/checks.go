@@ -46,7 +46,7 @@ type Report struct {
 }
 
 // Folded returns the report with messages that are folded to the width of a
-// terminal for people, as those with several ARNs have to be.
+// terminal, as those with several ARNs have to be.
 func (r Report) Folded() Report {
 	r.folded = true
 	return r
@@ -91,7 +91,7 @@ func Run(ctx context.Context, target string, steps []Step) Report {
 // indent is where messages begin.
 const indent = "             "
 
-// print prints the report for people. What to try is never folded: it may be a
+// print prints the report as text. What to try is never folded: it may be a
 // command, which a shell takes in one line only.
 func (r Report) print(w io.Writer) error {
 	for _, c := range r.Checks {

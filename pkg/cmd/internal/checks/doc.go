@@ -1,5 +1,5 @@
 // Package checks makes the checks of a command one after the other, and prints
-// their report: numbered lines for people, a stable schema for programs, and the
+// their report: numbered lines, a stable schema for programs, and the
 // exit code.
 //
 // A check that could not look, because the caller lacks a permission or the time

@@ -40,7 +40,7 @@ func Parent(use, short string, children ...*cobra.Command) *cobra.Command {
 }
 
 // Absent returns a command of clusteradm that this program does not have. It is
-// not shown in help; whatever it is called with, it is a usage error that says
+// not shown in help; with any arguments it is a usage error that says
 // what to use instead.
 func Absent(name, problem, try string) *cobra.Command {
 	return &cobra.Command{
@@ -51,8 +51,8 @@ func Absent(name, problem, try string) *cobra.Command {
 	}
 }
 
-// LinuxOnly returns a command that other systems than Linux do not have. Whatever it
-// is called with, it is blocked.
+// LinuxOnly returns a command that other systems than Linux do not have: with
+// any arguments it is blocked.
 func LinuxOnly(name, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: short, DisableFlagParsing: true,

@@ -55,9 +55,9 @@ const (
 // Groups returns the sections in the order in which help shows them.
 func Groups() []*cobra.Group {
 	return []*cobra.Group{
-		{ID: string(GroupFleet), Title: "Build a fleet:"},
-		{ID: string(GroupInspect), Title: "Look at it:"},
-		{ID: string(GroupRun), Title: "Run it:"},
-		{ID: string(GroupOther), Title: "Other:"},
+		{ID: string(GroupFleet), Title: "Manage the fleet:"},
+		{ID: string(GroupInspect), Title: "Inspect and troubleshoot:"},
+		{ID: string(GroupRun), Title: "Run locally and in clusters:"},
+		{ID: string(GroupOther), Title: "Other commands:"},
 	}
 }

@@ -43,7 +43,7 @@ type Explained struct {
 	// Cause is the technical error behind it, if there is one.
 	Cause error
 
-	// cause is a Cause that Problem tells already.
+	// cause is a Cause that Problem says already.
 	cause error
 }
 
@@ -110,7 +110,7 @@ type hinter interface {
 	Hint() string
 }
 
-// Explain turns an error from a client library into one that tells the user
+// Explain turns an error from a client library into one that shows the user
 // what to do. An error that is explained already, and one that nothing more
 // can be said about, is returned as it is.
 func Explain(err error) error {

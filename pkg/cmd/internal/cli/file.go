@@ -4,26 +4,18 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/atomicfile"
 )
 
 // WriteSecretFile writes a file that only its owner can read, all of it or
-// nothing. A file with another mode that is there already is replaced.
+// nothing. An existing file with another mode is replaced.
 func WriteSecretFile(path string, data []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
-	if err != nil {
+	if err := atomicfile.Write(path, data); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	defer func() { _ = os.Remove(temp.Name()) }()
-	if _, err := temp.Write(data); err != nil {
-		_ = temp.Close()
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := temp.Close(); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return os.Rename(temp.Name(), path)
+	return nil
 }
 
 // ReadSecret reads a secret from a file, or from In when the name is "-".

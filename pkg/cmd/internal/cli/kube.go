@@ -57,7 +57,7 @@ func (k *Kube) AddDryRunFlag(cmd *cobra.Command) { k.addDryRunFlag(cmd) }
 func (k *Kube) AddPreviewFlag(cmd *cobra.Command) {
 	flag := k.addDryRunFlag(cmd)
 	flag.DefValue = string(DryRunClient)
-	flag.Usage = "none: do it; server: have it checked and not kept"
+	flag.Usage = "If none, apply the changes; if client, print them; if server, send requests that the API server does not persist"
 	cmd.PreRun = func(*cobra.Command, []string) {
 		if !flag.Changed {
 			k.dryRun = DryRunClient
@@ -68,7 +68,7 @@ func (k *Kube) AddPreviewFlag(cmd *cobra.Command) {
 func (k *Kube) addDryRunFlag(cmd *cobra.Command) *pflag.Flag {
 	flag := NewEnum(&k.dryRun, map[string]DryRun{"true": DryRunClient, "false": DryRunNone},
 		DryRunNone, DryRunClient, DryRunServer).AddTo(cmd, "dry-run", "",
-		"client: print what would be sent and send nothing; server: have it checked and not kept")
+		"If client, print what would be sent without sending it; if server, send requests that the API server does not persist")
 	flag.NoOptDefVal = string(DryRunClient)
 	return flag
 }

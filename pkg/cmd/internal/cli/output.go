@@ -140,7 +140,7 @@ func PrintJSON(w io.Writer, v any) error {
 }
 
 // document returns a value as an object that the printers take. It keeps <, > and
-// &: the output is read by people and put into shells, not into HTML.
+// &: the output is read on terminals and put into shells, not into HTML.
 func document(v any) (*runtime.Unknown, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)

@@ -135,7 +135,7 @@ func cut(text string, columns int) string {
 
 // cells is how many columns a character takes at most. Wide characters begin
 // with the Hangul; taking narrow ones behind them for wide cuts a line early,
-// which harms nobody.
+// which is harmless.
 func cells(r rune) int {
 	if r >= 0x1100 {
 		return 2

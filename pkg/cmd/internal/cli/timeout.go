@@ -38,7 +38,7 @@ func (t *Timeout) Set(s string) error {
 
 // AddTo registers --timeout, whose default is t.
 func (t *Timeout) AddTo(cmd *cobra.Command) {
-	cmd.Flags().Var(t, "timeout", "how long the command may take in all; 0 is for ever")
+	cmd.Flags().Var(t, "timeout", "Maximum duration of the command; 0 means no limit")
 }
 
 // Context returns ctx bounded by t; 0 is no bound.

@@ -10,7 +10,7 @@ const (
 	advisedTokenSeconds = 3600
 )
 
-// AddOnTokenSeconds judges how long the tokens of add-ons shall be good; 0 is
+// AddOnTokenSeconds checks how long the tokens of add-ons are valid; 0 is
 // the default of one year. It returns what the user should know, or why it
 // cannot be.
 func AddOnTokenSeconds(flag string, seconds int64) (warning string, err error) {

@@ -54,7 +54,7 @@ func silent(name string) *pflag.Flag {
 	return flag
 }
 
-// anything is a flag value that takes whatever it gets.
+// anything is a flag value that takes every text.
 type anything struct{ text string }
 
 // String implements pflag.Value.

@@ -43,10 +43,10 @@ type Address struct {
 }
 
 // HubAddress finds the address of the hub that config leads to: override, what
-// init was told, or the server of config.
+// init was given, or the server of config.
 func HubAddress(ctx context.Context, config *rest.Config, c client.Reader, override string) (Address, error) {
 	var manager operatorv1.ClusterManager
-	// A hub that is not installed yet, or that we may not look into, tells nothing.
+	// A hub that is not installed yet, or that we may not look into, has none.
 	if err := c.Get(ctx, client.ObjectKey{Name: names.ClusterManagerName}, &manager); err != nil {
 		manager = operatorv1.ClusterManager{}
 	}
@@ -81,7 +81,7 @@ func SharesMachine(ctx context.Context, c client.Reader) bool {
 }
 
 // authority returns the CA of the hub: from the kubeconfig, or from what every
-// cluster tells those who are logged in.
+// cluster shows to authenticated users.
 func authority(ctx context.Context, config *rest.Config, c client.Reader) ([]byte, error) {
 	switch {
 	case len(config.CAData) > 0:

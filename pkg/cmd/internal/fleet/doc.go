@@ -1,5 +1,5 @@
 // Package fleet owns what several commands know about hubs and managed
-// clusters: telling one from the other, completing cluster names, judging the
+// clusters: distinguishing one from the other, completing cluster names, checking the
 // requests of joining clusters and building join commands.
 //
 // It prints nothing and reads no flag.

@@ -26,7 +26,7 @@ func CurrentRunner(env cli.Env) (*install.Runner, error) {
 	return NewRunner(env, config)
 }
 
-// NewRunner returns an installer for the cluster of config that tells its
+// NewRunner returns an installer for the cluster of config that reports its
 // progress to the user.
 func NewRunner(env cli.Env, config *rest.Config) (*install.Runner, error) {
 	c, err := cli.NewClient(config)

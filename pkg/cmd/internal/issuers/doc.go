@@ -2,6 +2,6 @@
 // clusters' agents publish, what the hub says of it, and what the token
 // authorizer's configuration adds.
 //
-// It only reads. It tells what the hub's controllers and the configuration say
-// and never decides whom to believe.
+// It only reads. It reports what the hub's controllers and the configuration say
+// and never decides which issuer to trust.
 package issuers

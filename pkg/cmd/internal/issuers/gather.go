@@ -20,7 +20,7 @@ import (
 
 // Gather returns the issuers of all clusters by name: what is published on the
 // hub, unless hub is nil, and what c configures, unless that is nil. A cluster
-// with configured keys is believed by those alone.
+// with configured keys is trusted by those alone.
 func Gather(ctx context.Context, hub client.Reader, c *config.Config) ([]Issuer, error) {
 	byCluster := map[string]Issuer{}
 	if hub != nil {
@@ -53,7 +53,7 @@ func Published(ctx context.Context, hub client.Reader) ([]Issuer, error) {
 	if err != nil {
 		return nil, err
 	}
-	rivals := published.Rivals(candidates)
+	rivals := published.Publishers(candidates)
 	var list []Issuer
 	for _, candidate := range candidates {
 		// A cluster that is denied loses what it published: it is listed for that.

@@ -26,7 +26,7 @@ const (
 const (
 	// ReasonConfigured: an administrator put the keys into the configuration.
 	ReasonConfigured = "Configured"
-	// ReasonNotPublished: the configuration expects keys that nobody publishes.
+	// ReasonNotPublished: the configuration expects keys that no cluster publishes.
 	ReasonNotPublished = "NotPublished"
 	// ReasonIssuerDiffers: the configuration expects another issuer than is published.
 	ReasonIssuerDiffers = "IssuerDiffers"

@@ -14,7 +14,7 @@ import (
 )
 
 // List returns the clusters of a hub by name, each with what it publishes. What
-// lies in the namespace of no cluster is left out: it counts for nobody.
+// lies in the namespace of no cluster is left out: it counts for no cluster.
 func List(ctx context.Context, hub client.Reader) ([]keytrust.Candidate, error) {
 	var clusters clusterv1.ManagedClusterList
 	if err := hub.List(ctx, &clusters); err != nil {
@@ -38,8 +38,8 @@ func List(ctx context.Context, hub client.Reader) ([]keytrust.Candidate, error) 
 	return list, nil
 }
 
-// Rivals returns which clusters of list publish the key with a thumbprint.
-func Rivals(list []keytrust.Candidate) func(thumbprint string) []keytrust.Candidate {
+// Publishers returns which clusters of list publish the key with a thumbprint.
+func Publishers(list []keytrust.Candidate) func(thumbprint string) []keytrust.Candidate {
 	holders := make(map[string][]keytrust.Candidate)
 	for _, candidate := range list {
 		for _, thumbprint := range keytrust.Thumbprints(candidate.Data) {

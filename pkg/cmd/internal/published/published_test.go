@@ -67,7 +67,7 @@ func TestEverybodyDecidesAlike(t *testing.T) {
 	if err := store.Configure([]jwks.Cluster{{Name: jwks.Everyone, Source: jwks.Source{Hub: true}}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	rivals := published.Rivals(list)
+	rivals := published.Publishers(list)
 	for _, candidate := range list {
 		got[candidate.Cluster.Name] = keytrust.Decide(candidate, rivals).Rejection.Reason
 		_ = store.Observe(candidate)

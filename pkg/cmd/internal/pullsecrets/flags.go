@@ -95,7 +95,7 @@ type tokenFlags struct {
 func (f *tokenFlags) addFlags(cmd *cobra.Command) {
 	formats := imagepull.Formats()
 	f.spec.Format = formats[0]
-	cli.NewEnum(&f.spec.Format, nil, formats...).AddTo(cmd, "format", "", "Format of the Secrets; a change between the two makes the Secrets anew")
+	cli.NewEnum(&f.spec.Format, nil, formats...).AddTo(cmd, "format", "", "Format of the Secrets; a change of the format recreates the Secrets")
 	flags := cmd.Flags()
 	flags.StringVar(&f.audience, flagAudience, "", `Audience of the tokens, which the registries must expect; "" makes tokens for the API server, with which a reader of the Secret can act as the ServiceAccount`)
 	flags.DurationVar(&f.spec.TTL, "token-ttl", 12*time.Hour, "Lifetime of the tokens; the API server may shorten it")

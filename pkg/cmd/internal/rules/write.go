@@ -206,7 +206,7 @@ func (s *Source) write(ctx context.Context, object client.Object, owned map[stri
 }
 
 // ensure creates the object without any content, so that from then on a resource
-// version tells whether another client writes meanwhile.
+// version shows whether another client writes meanwhile.
 func (s *Source) ensure(ctx context.Context, object client.Object) error {
 	if object.GetResourceVersion() != "" || s.env.Kube.DryRun() != cli.DryRunNone {
 		return nil
@@ -241,7 +241,7 @@ func owned(err error) bool {
 	})
 }
 
-// explain says what to do about fields that are somebody else's.
+// explain says what to do about fields that belong to another field manager.
 func (s *Source) explain(err error) error {
 	if err == nil || !apierrors.IsConflict(err) || !owned(err) {
 		return err

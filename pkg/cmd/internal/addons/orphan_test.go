@@ -46,8 +46,8 @@ func request(name string, age time.Duration, conditions ...certificatesv1.Reques
 	return r
 }
 
-// TestLeftovers shows what is taken for a leftover, and more what is not.
-func TestLeftovers(t *testing.T) {
+// TestOrphans shows what is taken for a orphan, and more what is not.
+func TestOrphans(t *testing.T) {
 	t.Parallel()
 	all := []string{"serviceaccount/c1/c1-a1-agent", "role/c1/a1-token-role", "rolebinding/c1/a1-token-role"}
 	of := func(objs ...*addonv1beta1.ManagedClusterAddOn) []*addonv1beta1.ManagedClusterAddOn { return objs }
@@ -102,7 +102,7 @@ func TestLeftovers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, l := range tc.hub.Leftovers(now()) {
+			for _, l := range tc.hub.Orphans(now()) {
 				got = append(got, l.String())
 				if l.Why == "" || l.Object == nil {
 					t.Errorf("%s has no reason or object", l)

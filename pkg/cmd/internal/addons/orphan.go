@@ -22,12 +22,12 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// settledFor is how long a settled request is kept for people to look at, as
+// settledFor is how long a settled request is kept for administrators to read, as
 // Kubernetes itself does.
 const settledFor = time.Hour
 
-// Leftover is the stable schema of something that an earlier driver left.
-type Leftover struct {
+// Orphan is the stable schema of an object that an earlier driver left.
+type Orphan struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
@@ -43,8 +43,8 @@ type Leftover struct {
 	Object client.Object `json:"-"`
 }
 
-// String names the leftover as kubectl does.
-func (l Leftover) String() string {
+// String names the object as kubectl does.
+func (l Orphan) String() string {
 	name := strings.ToLower(l.Kind) + "/" + l.Name
 	if l.Namespace != "" {
 		name = strings.ToLower(l.Kind) + "/" + l.Namespace + "/" + l.Name
@@ -55,18 +55,18 @@ func (l Leftover) String() string {
 	return name
 }
 
-// HubObjects are what leftovers are looked for in.
+// HubObjects are the objects that may be orphaned.
 type HubObjects struct {
 	// Infrastructure is what carries the labels of the token driver.
 	Infrastructure []client.Object
-	// Requests are the signing requests of add-ons.
+	// Requests are the CSRs of add-ons.
 	Requests []certificatesv1.CertificateSigningRequest
 	// AddOns are all add-ons.
 	AddOns []*addonv1beta1.ManagedClusterAddOn
 }
 
-// Leftovers finds what earlier drivers left on the hub.
-func Leftovers(ctx context.Context, c client.Client, f Filter, now time.Time) ([]Leftover, error) {
+// Orphans finds what earlier drivers left on the hub.
+func Orphans(ctx context.Context, c client.Client, f Filter, now time.Time) ([]Orphan, error) {
 	var (
 		hub HubObjects
 		err error
@@ -82,19 +82,19 @@ func Leftovers(ctx context.Context, c client.Client, f Filter, now time.Time) ([
 	if hub.AddOns, err = Objects(ctx, c, Filter{}); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(hub.Leftovers(now), func(l Leftover) bool {
+	return slices.DeleteFunc(hub.Orphans(now), func(l Orphan) bool {
 		return len(f.Clusters) > 0 && !slices.Contains(f.Clusters, l.Cluster) ||
 			len(f.Names) > 0 && !slices.Contains(f.Names, l.AddOn)
 	}), nil
 }
 
-// Leftovers judges the objects. It is pure.
-func (h HubObjects) Leftovers(now time.Time) []Leftover {
+// Orphans evaluates the objects. It is pure.
+func (h HubObjects) Orphans(now time.Time) []Orphan {
 	known := map[types.NamespacedName]*addonv1beta1.ManagedClusterAddOn{}
 	for _, obj := range h.AddOns {
 		known[client.ObjectKeyFromObject(obj)] = obj
 	}
-	var out []Leftover
+	var out []Orphan
 	for _, obj := range h.Infrastructure {
 		out = append(out, unusedObject(obj, known)...)
 	}
@@ -104,7 +104,7 @@ func (h HubObjects) Leftovers(now time.Time) []Leftover {
 	for _, obj := range h.AddOns {
 		out = append(out, staleConditions(obj)...)
 	}
-	slices.SortStableFunc(out, func(a, b Leftover) int {
+	slices.SortStableFunc(out, func(a, b Orphan) int {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.AddOn, b.AddOn))
 	})
 	return out
@@ -136,9 +136,9 @@ func tokenObjects(ctx context.Context, c client.Client) ([]client.Object, error)
 	return out, nil
 }
 
-// unusedObject judges an object of the token driver. One whose name is not that
-// of its kind for its add-on is somebody else's, whatever its labels say.
-func unusedObject(obj client.Object, known map[types.NamespacedName]*addonv1beta1.ManagedClusterAddOn) []Leftover {
+// unusedObject evaluates an object of the token driver. One whose name is not that
+// of its kind for its add-on belongs to another controller, even if labels say otherwise.
+func unusedObject(obj client.Object, known map[types.NamespacedName]*addonv1beta1.ManagedClusterAddOn) []Orphan {
 	cluster, addOn := obj.GetNamespace(), obj.GetLabels()[names.LabelAddOnTokenName]
 	kind, ours := "", []string{names.AddOnTokenRole(addOn)}
 	switch obj.(type) {
@@ -153,11 +153,11 @@ func unusedObject(obj client.Object, known map[types.NamespacedName]*addonv1beta
 	if !slices.Contains(ours, obj.GetName()) || !obj.GetDeletionTimestamp().IsZero() || why == "" {
 		return nil
 	}
-	return []Leftover{{Kind: kind, Namespace: cluster, Name: obj.GetName(), Cluster: cluster, AddOn: addOn, Why: why, Object: obj}}
+	return []Orphan{{Kind: kind, Namespace: cluster, Name: obj.GetName(), Cluster: cluster, AddOn: addOn, Why: why, Object: obj}}
 }
 
 // whyUnused says why an add-on does not need an object of the token driver; ""
-// is that it does, or that one cannot tell yet.
+// is that it does, or that it is not known yet.
 func whyUnused(addOn *addonv1beta1.ManagedClusterAddOn, kind, name string) string {
 	if addOn == nil {
 		return "the add-on is gone"
@@ -165,7 +165,7 @@ func whyUnused(addOn *addonv1beta1.ManagedClusterAddOn, kind, name string) strin
 	config := KubeClient(addOn)
 	switch {
 	case len(addOn.Status.Registrations) == 0:
-		return "" // its hub part may be about to say
+		return "" // its hub controller may be about to say
 	case config == nil:
 		return "the add-on uses no kubeClient credential"
 	case config.Driver == string(driver.CSR):
@@ -193,13 +193,13 @@ func otherAccount(addOn *addonv1beta1.ManagedClusterAddOn, config *addonv1beta1.
 	return "the add-on uses ServiceAccount " + used
 }
 
-// unusedRequest judges a signing request of an add-on.
-func unusedRequest(obj *certificatesv1.CertificateSigningRequest, known map[types.NamespacedName]*addonv1beta1.ManagedClusterAddOn, now time.Time) []Leftover {
+// unusedRequest evaluates a CSR of an add-on.
+func unusedRequest(obj *certificatesv1.CertificateSigningRequest, known map[types.NamespacedName]*addonv1beta1.ManagedClusterAddOn, now time.Time) []Orphan {
 	cluster, addOn := obj.Labels[names.LabelClusterName], obj.Labels[names.LabelAddOnName]
 	if !strings.HasPrefix(obj.Name, "addon-") {
 		return nil
 	}
-	l := Leftover{Kind: "CertificateSigningRequest", Name: obj.Name, Cluster: cluster, AddOn: addOn, Object: obj}
+	l := Orphan{Kind: "CertificateSigningRequest", Name: obj.Name, Cluster: cluster, AddOn: addOn, Object: obj}
 	live := known[types.NamespacedName{Namespace: cluster, Name: addOn}]
 	state := approval.StateOf(obj)
 	age := now.Sub(obj.CreationTimestamp.Time)
@@ -213,7 +213,7 @@ func unusedRequest(obj *certificatesv1.CertificateSigningRequest, known map[type
 	default:
 		return nil
 	}
-	return []Leftover{l}
+	return []Orphan{l}
 }
 
 // certified reports whether the agent has stored the certificates of an add-on.
@@ -228,7 +228,7 @@ func usesTokens(obj *addonv1beta1.ManagedClusterAddOn) bool {
 
 // staleConditions returns the conditions about a driver that is not in use.
 // While a driver is not declared, nothing is known to be stale.
-func staleConditions(obj *addonv1beta1.ManagedClusterAddOn) []Leftover {
+func staleConditions(obj *addonv1beta1.ManagedClusterAddOn) []Orphan {
 	var (
 		stale []string
 		why   string
@@ -244,10 +244,10 @@ func staleConditions(obj *addonv1beta1.ManagedClusterAddOn) []Leftover {
 		stale = []string{names.ConditionTokenInfrastructureReady, names.ConditionAddOnTokenRefreshed, names.ConditionTokenRefreshed}
 		why = "the add-on uses no token"
 	}
-	var out []Leftover
+	var out []Orphan
 	for _, kind := range stale {
 		if apimeta.FindStatusCondition(obj.Status.Conditions, kind) != nil {
-			out = append(out, Leftover{
+			out = append(out, Orphan{
 				Kind: "ManagedClusterAddOn", Namespace: obj.Namespace, Name: obj.Name, Cluster: obj.Namespace,
 				AddOn: obj.Name, Condition: kind, Why: "condition " + kind + ": " + why, Object: obj,
 			})
