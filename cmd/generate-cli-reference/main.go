@@ -1,11 +1,8 @@
-// Command generate-cli-reference writes one page for each command into a
-// directory. A page of a command that is gone is removed.
-//
-//	generate-cli-reference DIRECTORY
+// Command generate-cli-reference writes one page for each command of kubectl-ocm.
+// go generate runs it; a page of a command that is gone is removed.
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,20 +15,19 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd"
 )
 
-//go:generate go run . ../../docs/reference/cli
+//go:generate go run .
+
+// dir is where the pages go.
+const dir = "../../docs/reference/cli"
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "generate-cli-reference:", err)
 		os.Exit(1)
 	}
 }
 
-func run(args []string) error {
-	if len(args) != 1 {
-		return errors.New("name the directory to write")
-	}
-	dir := args[0]
+func run() error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err
 	}

@@ -130,11 +130,12 @@ func newShell(t *testing.T) *shell {
 // run runs blocks in one shell, and fails with the first that fails.
 func (s *shell) run(ctx context.Context, t *testing.T, all []block) {
 	t.Helper()
-	script := "set -euo pipefail\n[ ! -e " + s.state + " ] || . " + s.state + "\ntrap 'export -p >" + s.state + "' EXIT\n"
+	var script strings.Builder
+	script.WriteString("set -euo pipefail\n[ ! -e " + s.state + " ] || . " + s.state + "\ntrap 'export -p >" + s.state + "' EXIT\n")
 	for i, b := range all {
-		script += fmt.Sprintf("exec >%[1]s/%[2]d.out 2>%[1]s/%[2]d.err\n%[3]s\n", s.out, i, b.text)
+		fmt.Fprintf(&script, "exec >%[1]s/%[2]d.out 2>%[1]s/%[2]d.err\n%[3]s\n", s.out, i, b.text)
 	}
-	cmd := exec.CommandContext(ctx, "bash", "-c", script)
+	cmd := exec.CommandContext(ctx, "bash", "-c", script.String())
 	cmd.Dir, cmd.Env = s.work, s.env
 	failed := cmd.Run()
 	for i, b := range all {
