@@ -83,12 +83,12 @@ func TestAddOnAuth(t *testing.T) {
 	if err := newClient(t, after).Get(t.Context(), client.ObjectKeyFromObject(mine), &corev1.ConfigMap{}); err != nil {
 		t.Errorf("with the new token: %v", err)
 	}
-	leftovers(t, hub, cluster, name)
+	orphans(t, hub, cluster, name)
 }
 
-// leftovers makes what an add-on's agent of another release left behind, and
+// orphans makes what an add-on's agent of another release left behind, and
 // removes it, and nothing else.
-func leftovers(t *testing.T, hub client.Client, cluster, name string) {
+func orphans(t *testing.T, hub client.Client, cluster, name string) {
 	t.Helper()
 	labels := map[string]string{names.LabelAddOnTokenName: name, names.LabelTokenInfrastructure: "true"}
 	other := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name + "-somebody", Labels: labels}}

@@ -9,6 +9,6 @@
 //
 // One suite, two environments. By default it starts its own local clusters.
 // With E2E_ENVIRONMENT=kind it uses the contexts hub, cluster1 and cluster2 of
-// $KUBECONFIG, the image E2E_IMAGE, and tells the managed clusters to reach the
-// hub at E2E_HUB_APISERVER.
+// $KUBECONFIG, the image E2E_IMAGE, and the address E2E_HUB_APISERVER of the hub for
+// the managed clusters.
 package e2e

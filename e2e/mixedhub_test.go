@@ -114,15 +114,15 @@ func (e *eks) testChange(t *testing.T) {
 		t.Errorf("aws-auth does not map %s: %s", role, mapped)
 	}
 
-	e.joinAsTold(t, "cluster2", "--registration-auth=csr")
+	e.joinAsPrinted(t, "cluster2", "--registration-auth=csr")
 	e.awaitRenewedLease(t, "cluster2")
 	kept("with certificates again")
 	e.awaitNothing(t, role)
 }
 
-// joinAsTold joins a cluster with --wait, and does on the hub what the command says
+// joinAsPrinted joins a cluster with --wait, and does on the hub what the command says
 // while it waits.
-func (e *eks) joinAsTold(t *testing.T, cluster string, flags ...string) {
+func (e *eks) joinAsPrinted(t *testing.T, cluster string, flags ...string) {
 	t.Helper()
 	join := exec.CommandContext(t.Context(), binary(), append(append(e.joinArgs(t, cluster), "--wait"), flags...)...)
 	join.Env = append(append(os.Environ(), e.variables...), "KUBECONFIG="+e.kubeconfig)

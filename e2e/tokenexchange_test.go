@@ -54,7 +54,7 @@ func TestTokenExchange(t *testing.T) {
 		{"without a rule a workload is refused", x.refused},
 		{"rules and rights come from two commands", x.allow},
 		{"a Pod of each cluster reaches the hub as its own ServiceAccount", x.pods},
-		{"the commands tell about it", x.told},
+		{"the commands report it", x.reported},
 	} {
 		if !t.Run(step.name, step.run) {
 			t.FailNow() // Later steps build on this one.
@@ -192,7 +192,7 @@ func whoAmIPod(front *httptest.Server) *corev1.Pod {
 	}
 }
 
-func (x *tokenExchange) told(t *testing.T) {
+func (x *tokenExchange) reported(t *testing.T) {
 	list := fleet.must(t, "issuer", "list", "--context", "hub")
 	for _, cluster := range x.clusters {
 		if !strings.Contains(list, cluster) {

@@ -7,7 +7,7 @@
 //	ln -s localkube kubectl && ./kubectl version
 //
 // It is a module of its own, because k8s.io/kubernetes and the etcd server must
-// not decide the dependencies of the product. It holds no logic: what the
-// programs are told to do is written in pkg/local/controlplane. Build it with
+// not decide the dependencies of the product. It holds no logic: the
+// arguments of the programs are in pkg/local/controlplane. Build it with
 // "make localkube".
 package main

@@ -10,7 +10,7 @@ import (
 	"github.com/distribution/distribution/v3/registry/auth"
 )
 
-// check returns the ServiceAccount whose token is good for this registry.
+// check returns the ServiceAccount whose token is valid for this registry.
 type check func(ctx context.Context, token string) (account, error)
 
 // controller implements auth.AccessController for HTTP Basic with tokens for

@@ -101,7 +101,7 @@ func (o *allowOptions) run(ctx context.Context, cluster string, accounts []strin
 		o.env.Say("The rules allow it already.")
 		return nil
 	}
-	return o.tell(change, cluster)
+	return o.report(change, cluster)
 }
 
 // list makes the rules: one for each way to write a namespace, because a rule is
@@ -188,8 +188,8 @@ func audiences(objects config.Objects, cluster string) []string {
 	return objects.Defaults.Spec.Audiences
 }
 
-// tell says what is risky about the rules of the cluster, and what comes next.
-func (o *allowOptions) tell(change rules.Change, cluster string) error {
+// report prints what is risky about the rules of the cluster, and the next step.
+func (o *allowOptions) report(change rules.Change, cluster string) error {
 	if c, ok := change.Config.Cluster(cluster); ok {
 		for _, f := range change.Config.Lint() {
 			if f.Severity == policy.Warning && strings.HasPrefix(f.Path, c.Spec.Path) {
@@ -213,7 +213,7 @@ func name(object client.Object) string {
 	return "TokenExchangePolicy " + object.GetNamespace() + "/" + object.GetName()
 }
 
-// print prints what people write of an object.
+// print prints the fields of an object that users write.
 func (o *allowOptions) print(object client.Object) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {

@@ -24,8 +24,8 @@ import (
 // leaves with it must still arrive.
 const early = 10 * time.Second
 
-// execInfo is the environment variable in which a Kubernetes client tells its
-// credential plugin what it wants (client-go credential plugins).
+// execInfo is the environment variable in which a Kubernetes client passes
+// its request to a credential plugin (client-go credential plugins).
 const execInfo = "KUBERNETES_EXEC_INFO"
 
 // credential is one call of the command.
@@ -172,7 +172,7 @@ func (c *credential) version() (string, error) {
 	return asked.APIVersion, nil
 }
 
-// explain says what to do about a refusal.
+// explain says what to do about a denial.
 func (c *credential) explain(err error) error {
 	var refused *stsclient.Error
 	if !errors.As(err, &refused) {

@@ -68,7 +68,7 @@ func (o *explainOptions) run(ctx context.Context, from string) error {
 		return err
 	}
 	e := o.explain(ctx, k, token, k.dry)
-	return o.tell(e, k.source)
+	return o.report(e, k.source)
 }
 
 // known is what a token authorizer with the same rules knows.
@@ -197,8 +197,8 @@ func (o *explainOptions) explain(ctx context.Context, k *known, token string, do
 	return e
 }
 
-// tell prints the explanation; a denial is an error as well.
-func (o *explainOptions) tell(e *explanation, source *rules.Source) error {
+// report prints the explanation; a denial is an error as well.
+func (o *explainOptions) report(e *explanation, source *rules.Source) error {
 	var err error
 	if o.out.Machine() {
 		err = o.out.Object(o.env.Out, e)

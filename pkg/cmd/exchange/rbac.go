@@ -80,16 +80,16 @@ func (o *rbacOptions) run(ctx context.Context) error {
 		return err
 	}
 	p := policy.RBAC(cfg.Specs(), known)
-	stale, err := leftOver(ctx, source.Hub(), p)
+	stale, err := orphaned(ctx, source.Hub(), p)
 	if err != nil {
 		return err
 	}
 	return o.print(source, p, stale)
 }
 
-// leftOver returns the namespaces of the hub that have permissions of rules that
+// orphaned returns the namespaces of the hub that have permissions of rules that
 // are gone.
-func leftOver(ctx context.Context, hub client.Client, p policy.Permissions) ([]string, error) {
+func orphaned(ctx context.Context, hub client.Client, p policy.Permissions) ([]string, error) {
 	if hub == nil {
 		return nil, nil
 	}
@@ -115,7 +115,7 @@ func (o *rbacOptions) account() (policy.Account, error) {
 	return policy.Account{Namespace: namespace, Name: name}, nil
 }
 
-// look finds out what exists on the hub, as far as nobody has said it.
+// look finds out what exists on the hub, as far as no flag says it.
 func (o *rbacOptions) look(ctx context.Context, hub client.Client, known *policy.Known) error {
 	if hub == nil {
 		return nil

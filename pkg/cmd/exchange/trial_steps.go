@@ -47,7 +47,7 @@ func (t *trial) subjectToken(ctx context.Context, k *known, managed *rest.Config
 }
 
 // demanded finds the audience that the configuration demands of the cluster's
-// tokens: another token of it tells which cluster it is.
+// tokens: any other token of it identifies the cluster.
 func (t *trial) demanded(ctx context.Context, k *known, managed *rest.Config) (string, error) {
 	token, err := t.mint(ctx, managed, "")
 	if err != nil {
@@ -59,7 +59,7 @@ func (t *trial) demanded(ctx context.Context, k *known, managed *rest.Config) (s
 	probe := t.chain.explain(ctx, k, token, nothing) // Refused for its audience, most of the time.
 	cluster, ok := k.config.Cluster(probe.Cluster)
 	if !ok || len(cluster.Token.Audiences) == 0 {
-		return "", nil // The chain tells what is wrong, if anything is.
+		return "", nil // The chain reports what is wrong, if anything is.
 	}
 	return cluster.Token.Audiences[0], nil
 }

@@ -108,7 +108,7 @@ func (t *trust) admit(issuer string, c claim, shared map[string][]keytrust.Claim
 	return refused
 }
 
-// conflicts finds, by thumbprint, the keys that several clusters claim, under
+// conflicts finds, by thumbprint, the keys that several clusters claim,
 // under any issuer and key id.
 func conflicts(claims []claim) map[string][]keytrust.Claim {
 	first := make(map[string]int) // Which claim has it, by thumbprint.
