@@ -69,10 +69,10 @@ func newReaper(t *testing.T, cp *controlplane.ControlPlane) *reaper {
 	return r
 }
 
-// reap sees the answers of the API server.
+// reap sees the answers of the API server. Dry runs write nothing.
 func (r *reaper) reap(resp *http.Response) error {
 	req := resp.Request
-	if req.Method == http.MethodGet || strings.HasPrefix(req.URL.Path, "/apis/authorization.k8s.io/") {
+	if req.Method == http.MethodGet || req.URL.Query().Has("dryRun") || strings.HasPrefix(req.URL.Path, "/apis/authorization.k8s.io/") {
 		return nil
 	}
 	r.mu.Lock()
