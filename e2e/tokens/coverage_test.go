@@ -27,7 +27,7 @@ func coverage() map[string][]covered {
 			{"3 the same namespace in the management cluster", []string{
 				"e2e/tokens.TestTokensmith/Objective 3: the same namespace in the management cluster", "pkg/extauthz/policy.TestTokensmithsMeaning",
 			}},
-			{"4 documentation of extracting and configuring JWKS", []string{"pkg/extauthz.TestLinks", "examples/token-authorizer.TestConfiguration"}},
+			{"4 documentation of extracting and configuring JWKS", []string{"docs.TestReferences", "examples/token-authorizer.TestConfiguration"}},
 			{"5 TokenReview goes on working", []string{"e2e/tokens.TestTokensmith/Usage, Legacy Mode: TokenReview by --workload-kubeconfig"}},
 		},
 		"1 Configuration Structures": {
@@ -43,7 +43,7 @@ func coverage() map[string][]covered {
 		"2 Configuration Loader": {
 			{"reads the file", []string{"pkg/extauthz/config.TestLoad", "e2e/tokens.TestTokensmith/a file that does not exist"}},
 			{"parses YAML, also keys in it", []string{"pkg/extauthz/config.TestTokensmithsForm", "pkg/extauthz/config.FuzzParse"}},
-			{"validates the structure", []string{"pkg/extauthz/config.TestInvalid", "pkg/extauthz/config.TestEveryProblemIsToldAtOnce"}},
+			{"validates the structure", []string{"pkg/extauthz/config.TestInvalid", "pkg/extauthz/config.TestEveryProblemIsReportedAtOnce"}},
 		},
 		"3 JWKS Validation Logic": {
 			{"validates JWTs", []string{"pkg/extauthz/subject.TestVerifyReal", "pkg/extauthz/subject.TestHostileTokens"}},
@@ -69,7 +69,7 @@ func coverage() map[string][]covered {
 			}},
 		},
 		"6 Documentation": {
-			{"format and fields, extracting keys, ConfigMaps, flow, issuers, security, migration", []string{"pkg/extauthz.TestTheGuideIsComplete", "pkg/extauthz.TestLinks"}},
+			{"format and fields, extracting keys, ConfigMaps, flow, issuers, security, migration", []string{"pkg/extauthz.TestTheGuideIsComplete", "docs.TestReferences"}},
 			{"troubleshooting", []string{"pkg/extauthz.TestEveryReasonIsExplained"}},
 		},
 		"7 Integration Tests": {
@@ -125,7 +125,7 @@ func coverage() map[string][]covered {
 		"Future Enhancements": {
 			{"1 automatic refresh", []string{"pkg/extauthz/jwks.TestRefreshFollowsCacheControl", "e2e/tokens.TestRotation"}},
 			{"2 hot reload", []string{"e2e/tokens.TestExchange/a configuration that is broken and mended under load", "pkg/extauthz/config.TestWatchAConfigMap"}},
-			{"3 metrics per cluster", []string{"pkg/extauthz/authorizer.TestMetrics", "pkg/extauthz.TestEveryMetricIsTold"}},
+			{"3 metrics per cluster", []string{"pkg/extauthz/authorizer.TestMetrics", "pkg/extauthz.TestEveryMetricIsDocumented"}},
 			{"4 OIDC discovery", []string{"pkg/extauthz/jwks.TestDiscovery", "e2e/tokens.TestRotation"}},
 			{"5 cluster health", []string{"pkg/extauthz.TestClusters", "pkg/issuer/trust.TestTrust"}},
 		},

@@ -179,7 +179,6 @@ func (w *worker) sandboxSpec(ctx context.Context, c *container) (spec sandbox.Sp
 	if err != nil {
 		return spec, reasonConfig, err
 	}
-	spec.Mounts = coverage(variables)
 	spec.Env = variables.List()
 	args, err := arguments(c.spec, spec.BinaryPath())
 	if err != nil {
@@ -206,25 +205,6 @@ func (w *worker) baseVariables(hostname string) map[string]string {
 		"KUBERNETES_SERVICE_PORT":       w.node.config.ServerPort,
 		"KUBERNETES_SERVICE_PORT_HTTPS": w.node.config.ServerPort,
 	}
-}
-
-const (
-	// coverageVariable names the directory to which a program that was built with
-	// "go build -cover" writes what it ran.
-	coverageVariable = "GOCOVERDIR"
-	// coverageDir is that directory in a container.
-	coverageDir = "/coverage"
-)
-
-// coverage gives a container the directory of the node's own process, if that has
-// one, so that coverage of end-to-end tests counts what runs in Pods.
-func coverage(variables environ.Variables) []sandbox.Mount {
-	dir := os.Getenv(coverageVariable)
-	if dir == "" {
-		return nil
-	}
-	variables[coverageVariable] = coverageDir
-	return []sandbox.Mount{{Source: dir, Path: coverageDir}}
 }
 
 // hostname is the Pod's, cut to what the kernel and DNS allow.

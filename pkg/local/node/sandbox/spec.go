@@ -91,8 +91,9 @@ func (l Launcher) Start(spec Spec, out *os.File) (*process.Process, error) {
 		return nil, err
 	}
 	defer func() { _ = errorIn.Close() }()
+	spec, env := withCoverage(spec)
 	p, err := l.Group.Start(process.Command{
-		Path: l.Self[0], Args: l.Self, Env: spec.Env, Dir: "/",
+		Path: l.Self[0], Args: l.Self, Env: env, Dir: "/",
 		Stdout: out, Stderr: out,
 		ExtraFiles: []*os.File{specIn, errorOut},
 		Sys:        attributes(),
