@@ -54,6 +54,8 @@ func TestDeniedClusterWithConfiguredKeys(t *testing.T) {
 	kubectl(t, "hub", "apply", "-f", writeFile(t, []byte(fleet.must(t, "exchange", "rbac", "--context", "hub"))))
 	answers("configured keys and a rule", http.StatusOK)
 
+	// A cluster that is denied before its agent has joined needs another request.
+	kubectl(t, "hub", "wait", "managedcluster/"+cluster, "--for=condition=ManagedClusterJoined", "--timeout=60s")
 	fleet.must(t, "accept", "--context", "hub", "--clusters", cluster, "--deny", "--yes")
 	answers("a token of a denied cluster", http.StatusUnauthorized)
 
