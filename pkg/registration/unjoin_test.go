@@ -130,7 +130,7 @@ func (f *eksFleet) checkDryRuns(t *testing.T, managed client.Client, klusterlet 
 	before := state()
 	for mode, words := range map[string][]string{
 		"client": {"on the hub https://127.0.0.1:", "hubAcceptsClient of " + cluster + " set to false (dry run)", "klusterlet (dry run)"},
-		"server": {"Telling the hub https://127.0.0.1:", "Removing the agent (server dry run)", "Nothing was removed (server dry run)."},
+		"server": {"Reporting the detachment to the hub https://127.0.0.1:", "Removing the agent (server dry run)", "Nothing was removed (server dry run)."},
 	} {
 		code, printed := f.run(t, f.managed, "unjoin", cluster, "--yes", "--dry-run="+mode)
 		for _, word := range words {

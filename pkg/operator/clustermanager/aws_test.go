@@ -201,7 +201,7 @@ func TestRefusedAWSSetting(t *testing.T) {
 		{
 			name: "annotations", config: good,
 			annotations: `{"` + names.AnnotationAWSIdentityMapping + `":"both","` + names.AnnotationAWSPodIdentity + `":"yes"}`,
-			want:        []string{names.AnnotationAWSIdentityMapping + `: "both" is not one of`, names.AnnotationAWSPodIdentity + `: "yes" is neither true nor false`},
+			want:        []string{names.AnnotationAWSIdentityMapping + `: "both" must be one of`, names.AnnotationAWSPodIdentity + `: "yes" is neither true nor false`},
 		},
 	} {
 		h.annotate(t, nothing)
