@@ -90,7 +90,7 @@ var owners = map[string][]string{
 	"github.com/AlecAivazis/":  {"pkg/cmd"},
 	"github.com/aws/":          {"pkg/registration/driver/awsirsa", "pkg/cmd/aws", "pkg/cmd/internal/awscaller", "pkg/test/aws"},
 	"github.com/envoyproxy/":   {"pkg/extauthz/server", "pkg/test/extauthzproxy", "e2e"},
-	"google.golang.org/grpc":   {"pkg/extauthz/server", "pkg/registration/driver/grpc", "pkg/test/extauthzproxy", "e2e"},
+	"google.golang.org/grpc":   {"pkg/extauthz/server", "pkg/test/extauthzproxy", "e2e"},
 	"github.com/go-jose/":      {"pkg/helpers/jwk", "pkg/test/aws"},
 	"k8s.io/kubelet/":          {"pkg/imagepull/kubelet"},
 	"k8s.io/kubernetes/":       {},
