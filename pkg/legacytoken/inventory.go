@@ -142,7 +142,7 @@ func (g *gatherer) others(ctx context.Context, in client.InNamespace) error {
 		return err
 	}
 	for _, w := range workloads() {
-		if err := read(w.plural, w.list, func(o client.Object) { g.user(w, o) }); err != nil {
+		if err := read(w.kind+"s", w.list, func(o client.Object) { g.user(w, o) }); err != nil {
 			return err
 		}
 	}
@@ -243,7 +243,7 @@ func tokenSecretOf(secret *corev1.Secret) string {
 
 // user notes the Secrets that a Pod or workload uses.
 func (g *gatherer) user(w workload, o client.Object) {
-	spec := w.spec(o)
+	spec := specOf(o)
 	if spec == nil {
 		return
 	}

@@ -5,71 +5,51 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/podspec"
 )
 
 // workload is a kind of objects that Pods run by. Pods come and go: one that
 // comes tomorrow needs the Secret as well.
 type workload struct {
-	kind, plural string
-	list         client.ObjectList
-	// spec returns how the object's Pods are specified, nil if it starts none.
-	spec func(runtime.Object) *corev1.PodSpec
+	kind string
+	list client.ObjectList
 }
 
 // workloads are all kinds that use Secrets.
 func workloads() []workload {
 	return []workload{
-		{"Pod", "Pods", &corev1.PodList{}, func(o runtime.Object) *corev1.PodSpec {
-			pod, ok := o.(*corev1.Pod)
-			if !ok || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-				return nil
-			}
-			return &pod.Spec
-		}},
-		{"Deployment", "Deployments", &appsv1.DeploymentList{}, func(o runtime.Object) *corev1.PodSpec {
-			return specOf(o, func(d *appsv1.Deployment) *corev1.PodSpec { return &d.Spec.Template.Spec })
-		}},
-		{"StatefulSet", "StatefulSets", &appsv1.StatefulSetList{}, func(o runtime.Object) *corev1.PodSpec {
-			return specOf(o, func(s *appsv1.StatefulSet) *corev1.PodSpec { return &s.Spec.Template.Spec })
-		}},
-		{"DaemonSet", "DaemonSets", &appsv1.DaemonSetList{}, func(o runtime.Object) *corev1.PodSpec {
-			return specOf(o, func(d *appsv1.DaemonSet) *corev1.PodSpec { return &d.Spec.Template.Spec })
-		}},
-		{"ReplicaSet", "ReplicaSets", &appsv1.ReplicaSetList{}, func(o runtime.Object) *corev1.PodSpec {
-			return specOf(o, func(r *appsv1.ReplicaSet) *corev1.PodSpec { return &r.Spec.Template.Spec })
-		}},
-		{"ReplicationController", "ReplicationControllers", &corev1.ReplicationControllerList{}, func(o runtime.Object) *corev1.PodSpec {
-			return specOf(o, func(r *corev1.ReplicationController) *corev1.PodSpec {
-				if r.Spec.Template == nil {
-					return nil
-				}
-				return &r.Spec.Template.Spec
-			})
-		}},
-		{"CronJob", "CronJobs", &batchv1.CronJobList{}, func(o runtime.Object) *corev1.PodSpec {
-			return specOf(o, func(c *batchv1.CronJob) *corev1.PodSpec { return &c.Spec.JobTemplate.Spec.Template.Spec })
-		}},
-		{"Job", "Jobs", &batchv1.JobList{}, func(o runtime.Object) *corev1.PodSpec {
-			return specOf(o, func(j *batchv1.Job) *corev1.PodSpec {
-				if finished(j) {
-					return nil
-				}
-				return &j.Spec.Template.Spec
-			})
-		}},
+		{"Pod", &corev1.PodList{}},
+		{"Deployment", &appsv1.DeploymentList{}},
+		{"StatefulSet", &appsv1.StatefulSetList{}},
+		{"DaemonSet", &appsv1.DaemonSetList{}},
+		{"ReplicaSet", &appsv1.ReplicaSetList{}},
+		{"ReplicationController", &corev1.ReplicationControllerList{}},
+		{"CronJob", &batchv1.CronJobList{}},
+		{"Job", &batchv1.JobList{}},
 	}
 }
 
-// specOf reads a workload that no other one controls: that one is listed itself.
-func specOf[T client.Object](object runtime.Object, spec func(T) *corev1.PodSpec) *corev1.PodSpec {
-	o, ok := object.(T)
-	if !ok || metav1.GetControllerOf(o) != nil {
+// specOf returns how the Pods of an object are specified, nil if it starts none. A
+// workload that another one controls is left out: that one is listed itself.
+func specOf(object client.Object) *corev1.PodSpec {
+	switch o := object.(type) {
+	case *corev1.Pod:
+		if o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed {
+			return nil
+		}
+		return &o.Spec
+	case *batchv1.Job:
+		if finished(o) {
+			return nil
+		}
+	}
+	if metav1.GetControllerOf(object) != nil {
 		return nil
 	}
-	return spec(o)
+	return podspec.Of(object)
 }
 
 func finished(job *batchv1.Job) bool {

@@ -8,6 +8,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/podspec"
 )
 
 // workload is a kind of object with pods.
@@ -29,30 +31,10 @@ func workloads() []workload {
 	}
 }
 
-// podSpec is the part of a workload that says how its pods run.
-func podSpec(object client.Object) *corev1.PodSpec {
-	switch o := object.(type) {
-	case *corev1.Pod:
-		return &o.Spec
-	case *appsv1.Deployment:
-		return &o.Spec.Template.Spec
-	case *appsv1.StatefulSet:
-		return &o.Spec.Template.Spec
-	case *appsv1.DaemonSet:
-		return &o.Spec.Template.Spec
-	case *batchv1.Job:
-		return &o.Spec.Template.Spec
-	case *batchv1.CronJob:
-		return &o.Spec.JobTemplate.Spec.Template.Spec
-	default:
-		return &corev1.PodSpec{}
-	}
-}
-
 // account is the name of the ServiceAccount that the pods of a workload run as.
 // Admission fills it in for pods, but not for what makes them.
 func account(object client.Object) string {
-	return cmp.Or(podSpec(object).ServiceAccountName, "default")
+	return cmp.Or(podspec.Of(object).ServiceAccountName, "default")
 }
 
 // bare is a workload without everything that is not needed here.
@@ -69,6 +51,6 @@ func bare(full any) (any, error) {
 	kept.SetName(object.GetName())
 	kept.SetUID(object.GetUID())
 	kept.SetResourceVersion(object.GetResourceVersion())
-	podSpec(kept).ServiceAccountName = account(object)
+	podspec.Of(kept).ServiceAccountName = account(object)
 	return kept, nil
 }
