@@ -169,7 +169,7 @@ func start(b *testing.B, kubeconfig string) *measure.Process {
 // prepare makes the namespaces, and gives the controller its permissions.
 func prepare(b *testing.B, admin client.Client) {
 	b.Helper()
-	installation.ImagePull(b, admin, manifests.ImagePull{})
+	installation.ImagePull(b, admin, manifests.ImagePull{}, names.ImagePullServiceAccount)
 	for i := range namespaces {
 		installation.Create(b, admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace(i)}})
 	}

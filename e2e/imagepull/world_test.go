@@ -68,7 +68,7 @@ func newWorld(t *testing.T) *world {
 	}
 	permitted.Lock()
 	defer permitted.Unlock()
-	installation.ImagePull(t, w.admin, manifests.ImagePull{ConfigMap: client.ObjectKeyFromObject(w.hosts)})
+	installation.ImagePull(t, w.admin, manifests.ImagePull{ConfigMap: client.ObjectKeyFromObject(w.hosts)}, names.ImagePullServiceAccount)
 	return w
 }
 

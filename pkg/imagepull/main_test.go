@@ -6,24 +6,18 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
@@ -48,37 +42,7 @@ const (
 // plane is shared: the controllers of each test see the namespace of theirs alone.
 var plane *controlplane.ControlPlane
 
-func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	controlplane.Main(m, &plane)
-}
-
-// permitted is locked while the permissions are made.
-var permitted sync.Mutex
-
-// permit gives the controllers the permissions that are installed with them.
-func (e *env) permit(t *testing.T) {
-	t.Helper()
-	permitted.Lock()
-	defer permitted.Unlock()
-	rendered, err := manifests.RenderImagePull(manifests.ImagePull{
-		ConfigMap: e.config.Lookup.ConfigMap, Namespaces: e.config.Namespaces, OnlyUsed: e.config.OnlyUsed,
-		LooksUp: len(e.config.Lookup.Services)+len(e.config.Lookup.Routes) > 0,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, object := range rendered {
-		if len(e.config.Namespaces) > 0 && object.GetKind() == "RoleBinding" { // The account has a ClusterRole by other tests.
-			subject := map[string]any{"kind": "ServiceAccount", "namespace": names.ImagePullNamespace, "name": e.user()}
-			object.Object["subjects"] = []any{subject}
-		}
-	}
-	objects := slices.DeleteFunc(rendered, func(object *unstructured.Unstructured) bool {
-		return object.GroupVersionKind().Group != rbacv1.GroupName && object.GetKind() != "Namespace"
-	})
-	installation.Apply(t, e.admin, "test", objects)
-}
+func TestMain(m *testing.M) { controlplane.Main(m, &plane) }
 
 // user is the ServiceAccount of the controllers.
 func (e *env) user() string {
@@ -139,7 +103,10 @@ func (e *env) start(t *testing.T) (stop func()) {
 // watched runs the controllers and notes their writes.
 func (e *env) watched(t *testing.T, writes *interrupt.Writes) (stop func()) {
 	t.Helper()
-	e.permit(t)
+	installation.ImagePull(t, e.admin, manifests.ImagePull{
+		ConfigMap: e.config.Lookup.ConfigMap, Namespaces: e.config.Namespaces, OnlyUsed: e.config.OnlyUsed,
+		LooksUp: len(e.config.Lookup.Services)+len(e.config.Lookup.Routes) > 0,
+	}, e.user())
 	e.writes = writes
 	connection := plane.ConfigForAccount(t, names.ImagePullNamespace, e.user())
 	connection.Wrap(e.writes.Wrap)

@@ -3,11 +3,9 @@ package legacytoken_test
 import (
 	"context"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -15,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/legacytoken"
@@ -30,10 +27,7 @@ const patience = 60 * time.Second
 // plane is shared: each test has a namespace of its own.
 var plane *controlplane.ControlPlane
 
-func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	controlplane.Main(m, &plane)
-}
+func TestMain(m *testing.M) { controlplane.Main(m, &plane) }
 
 // env is a namespace with a ServiceAccount.
 type env struct {
@@ -134,14 +128,9 @@ func (e *env) accepted(t *testing.T, token string, want bool, audiences ...strin
 	})
 }
 
-// permitted is locked while the permissions are made.
-var permitted sync.Mutex
-
 // asDocumented is a client of a user with the permissions that the documentation lists.
 func asDocumented(t *testing.T) client.Client {
 	t.Helper()
-	permitted.Lock()
-	defer permitted.Unlock()
 	admin := plane.Client(t)
 	_, rest, _ := strings.Cut(docs.Page(t, "guides/legacy-tokens.md"), "```yaml\n")
 	text, _, _ := strings.Cut(rest, "```")

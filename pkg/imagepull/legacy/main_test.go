@@ -3,18 +3,15 @@ package legacy_test
 import (
 	"context"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
@@ -31,13 +28,7 @@ const patience = 60 * time.Second
 
 var plane *controlplane.ControlPlane
 
-func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	controlplane.Main(m, &plane)
-}
-
-// permitted is locked while the permissions are made.
-var permitted sync.Mutex
+func TestMain(m *testing.M) { controlplane.Main(m, &plane) }
 
 // env is a namespace with controllers that see nothing else.
 type env struct {
@@ -50,10 +41,7 @@ type env struct {
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	e := &env{Client: plane.Client(t)}
-	permitted.Lock()
-	defer permitted.Unlock()
-	objects, err := manifests.RenderImagePull(manifests.ImagePull{})
-	installation.Some(t, e.Client, objects, err, "Namespace", "ClusterRole", "ClusterRoleBinding")
+	installation.ImagePull(t, e.Client, manifests.ImagePull{}, names.ImagePullServiceAccount)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "legacy-"}}
 	installation.Create(t, e.Client, namespace)
 	e.namespace = namespace.Name

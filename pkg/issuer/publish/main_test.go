@@ -22,7 +22,6 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -50,7 +49,6 @@ const (
 var plane *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
 	controlplane.Main(m, &plane)
 	if err := controlplane.Leaks(); err != nil {
 		panic(err)

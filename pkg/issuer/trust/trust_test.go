@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,7 +19,6 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -43,10 +41,7 @@ const patience = 60 * time.Second
 // plane is the hub of every test, with what init installs.
 var plane *controlplane.ControlPlane
 
-func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	controlplane.Main(m, &plane)
-}
+func TestMain(m *testing.M) { controlplane.Main(m, &plane) }
 
 // env is a hub whose registration controllers and trust run as they do in one
 // process, with the ServiceAccount of the manifests.

@@ -13,9 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/controlplane"
@@ -62,8 +64,9 @@ func Start(tb testing.TB, options ...Option) *ControlPlane {
 
 // Main runs the tests of a package with one control plane, which it puts into
 // cp and stops afterwards, also when the test binary is interrupted. It is all
-// that a TestMain does.
+// that a TestMain does. What controllers log is dropped, unless a logger was set before.
 func Main(m *testing.M, cp **ControlPlane, options ...Option) {
+	log.SetLogger(logr.Discard())
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout) //nolint:forbidigo // a TestMain has no other
 	defer cancel()
 	started, err := start(ctx, options)

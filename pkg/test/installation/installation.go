@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,9 +43,15 @@ func Hub(tb testing.TB, admin client.Client, values manifests.Hub) {
 	}
 }
 
+// applying is locked while objects are applied: tests that run at the same time share
+// permissions.
+var applying sync.Mutex //nolint:gochecknoglobals // every test of a process shares it
+
 // Apply applies objects as a field manager.
 func Apply(tb testing.TB, admin client.Client, fieldManager string, objs []*unstructured.Unstructured) {
 	tb.Helper()
+	applying.Lock()
+	defer applying.Unlock()
 	applier := &apply.Applier{Client: admin, FieldManager: fieldManager}
 	if _, err := applier.Apply(tb.Context(), apply.Objects(objs)...); err != nil {
 		tb.Fatal(err)
