@@ -137,7 +137,7 @@ func TestReleaseFreesEveryDeletion(t *testing.T) {
 	stop()
 	e.remove(t, pull)
 	for _, want := range []int{2, 0} {
-		held, err := legacy.Held(t.Context(), e.Client, e.namespace)
+		held, err := legacy.Held(t.Context(), e.Client, client.InNamespace(e.namespace))
 		if len(held) != want || err != nil {
 			t.Errorf("%d are held, %v; want %d", len(held), err, want)
 		}

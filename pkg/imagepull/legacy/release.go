@@ -12,47 +12,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pages"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// page is how many Secrets are listed at a time.
-const page = 500
-
 // Held returns the metadata of the Secrets whose deletion waits for these
-// controllers, or would. No namespace means all. The reader is the API server.
-func Held(ctx context.Context, reader client.Reader, namespaces ...string) ([]metav1.PartialObjectMetadata, error) {
-	if len(namespaces) == 0 {
-		namespaces = []string{metav1.NamespaceAll}
-	}
+// controllers, or would. Without options they are those of all namespaces. The reader
+// is the API server.
+func Held(ctx context.Context, reader client.Reader, options ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
 	var held []metav1.PartialObjectMetadata
-	for _, namespace := range namespaces {
-		found, err := heldIn(ctx, reader, namespace)
-		if err != nil {
-			return nil, fmt.Errorf("list legacy pull secrets: %w", err)
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	err := pages.Each(ctx, reader, list, func(secret *metav1.PartialObjectMetadata) {
+		if controllerutil.ContainsFinalizer(secret, names.OpenShiftLegacyToken) {
+			held = append(held, *secret)
 		}
-		held = append(held, found...)
+	}, append(options, client.MatchingFieldsSelector{Selector: typeOf(corev1.SecretTypeDockercfg)})...)
+	if err != nil {
+		return nil, fmt.Errorf("list legacy pull secrets: %w", err)
 	}
 	return held, nil
-}
-
-func heldIn(ctx context.Context, reader client.Reader, namespace string) (held []metav1.PartialObjectMetadata, err error) {
-	var found metav1.PartialObjectMetadataList
-	for {
-		found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-		err := reader.List(ctx, &found, client.InNamespace(namespace), client.Limit(page), client.Continue(found.Continue),
-			client.MatchingFieldsSelector{Selector: typeOf(corev1.SecretTypeDockercfg)})
-		if err != nil {
-			return nil, err
-		}
-		for i := range found.Items {
-			if controllerutil.ContainsFinalizer(&found.Items[i], names.OpenShiftLegacyToken) {
-				held = append(held, found.Items[i])
-			}
-		}
-		if found.Continue == "" {
-			return held, nil
-		}
-	}
 }
 
 // Release lets legacy pull secrets go: no deletion of one waits any longer for

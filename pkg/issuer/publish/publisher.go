@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -112,11 +113,11 @@ type outcome struct {
 // await waits for the next look: until its time has come, or the hub does not
 // say any more what was published.
 func (p *Publisher) await(ctx context.Context, w *watch, last *outcome) {
-	pause := period
+	next := period
 	if last != nil && len(last.unproven) > 0 {
-		pause = proving
+		next = proving
 	}
-	timer := p.config.Clock.NewTimer(wait.Jitter(pause, spread))
+	timer := p.config.Clock.NewTimer(wait.Jitter(next, spread))
 	defer timer.Stop()
 	for {
 		select {
@@ -130,17 +131,8 @@ func (p *Publisher) await(ctx context.Context, w *watch, last *outcome) {
 		if last == nil || !known || says(m, last.content) {
 			continue
 		}
-		p.pause(ctx, settle)
+		pause.For(ctx, p.config.Clock, settle)
 		return
-	}
-}
-
-func (p *Publisher) pause(ctx context.Context, d time.Duration) {
-	timer := p.config.Clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C():
 	}
 }
 

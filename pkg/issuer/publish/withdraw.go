@@ -4,30 +4,21 @@ import (
 	"context"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 )
 
 // Withdrawal takes back what an earlier publisher of the cluster left on the
 // hub. It is a manager.Runnable that ends when nothing is left.
-type Withdrawal struct {
-	config Config
-	hub    *place
-}
+type Withdrawal struct{ *Publisher }
 
 // NewWithdrawal returns a withdrawal; of config the source is not needed.
-func NewWithdrawal(config Config) (*Withdrawal, error) {
-	hub, err := newPlace(config)
-	if err != nil {
-		return nil, err
-	}
-	return &Withdrawal{config: config, hub: hub}, nil
+func NewWithdrawal(config Config) (Withdrawal, error) {
+	p, err := New(config)
+	return Withdrawal{p}, err
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (w *Withdrawal) NeedLeaderElection() bool { return true }
-
 // Start implements manager.Runnable.
-func (w *Withdrawal) Start(ctx context.Context) error {
-	p := &Publisher{config: w.config, hub: w.hub}
+func (w Withdrawal) Start(ctx context.Context) error {
 	backoff := credential.Backoff{First: settle, Most: period}
 	for failures := 1; ctx.Err() == nil; failures++ {
 		err := w.hub.remove(ctx)
@@ -38,7 +29,7 @@ func (w *Withdrawal) Start(ctx context.Context) error {
 			return nil
 		}
 		w.config.Log.Info("The issuer of this cluster is still published", "reason", err.Error())
-		p.pause(ctx, backoff.Delay(failures, w.config.Cluster))
+		pause.For(ctx, w.config.Clock, backoff.Delay(failures, w.config.Cluster))
 	}
 	return nil
 }
