@@ -107,7 +107,7 @@ func coverage() map[string][]covered {
 			{"2 Key Rotation", []string{"e2e/tokens.TestRotation"}},
 			{"3 Regular Updates", []string{"e2e/tokens.TestRotation", "pkg/extauthz/jwks.TestRotation", "pkg/issuer/publish.TestRotation"}},
 			{"4 Namespace Isolation", []string{
-				"e2e/tokens.TestTokensmith/Security 4: the identity keeps its namespace, and some are never reached", "pkg/extauthz/exchange.TestSameUIDFromTwoClusters",
+				"e2e/tokens.TestTokensmith/Security 4: the identity keeps its namespace, and some are never reached", "pkg/extauthz/mint.TestSameUIDFromTwoClusters",
 			}},
 			{"5 Issuer Validation", []string{"e2e/tokens.TestTokensmith/Flow 3, Security 5: an issuer that no cluster has"}},
 		},

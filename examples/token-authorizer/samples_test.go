@@ -158,7 +158,7 @@ func TestConfiguration(t *testing.T) {
 	if len(parsed.Clusters) != 2 {
 		t.Errorf("%d clusters", len(parsed.Clusters))
 	}
-	harmless(t, policy.Lint(parsed.Specs()))
+	harmless(t, parsed.Lint())
 }
 
 // TestPolicies reads the objects strictly, as an API server does, and lints them.

@@ -5,7 +5,7 @@
 // It owns how the parts below it are put together, how a configuration comes in
 // and replaces another while requests continue, and what the role reports about
 // itself: readiness, metrics and /clusters. Each part's rules are its own: keys
-// in jwks, tokens in subject and review, rules in policy, minting in exchange,
+// in jwks, tokens in subject and review, rules in policy, minting in mint,
 // their order in authorizer, protocols in server.
 //
 // Invariant: a configuration is taken over whole or not at all. A file that cannot

@@ -116,7 +116,7 @@ func TestEveryReasonIsExplained(t *testing.T) {
 // metrics are those that any file of this tree registers, without their prefix.
 func metrics(t *testing.T) []string {
 	t.Helper()
-	names := docs.Matches(t, `(?:[pP]refix \+ "|"ocm_extauthz_|\bname\(")([a-z_]+)"`, "pkg/extauthz")
+	names := docs.Matches(t, `(?:[pP]refix ?\+ ?"|"ocm_extauthz_)([a-z_]+)"`, "pkg/extauthz")
 	if len(names) < 5 {
 		t.Fatalf("only %v were found", names)
 	}

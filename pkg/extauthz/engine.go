@@ -11,11 +11,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/internal/metric"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/review"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
@@ -145,7 +146,7 @@ func (e *engine) apply(c *config.Config) error {
 	}
 	e.entries = entries
 	// Afterwards, so that tokens minted under the rules before go as well.
-	e.role.exchanger.Configure(settings)
+	e.role.minter.Configure(settings)
 	return nil
 }
 
@@ -234,13 +235,9 @@ func (e *engine) review(source Source) error {
 	if err != nil {
 		return err
 	}
-	expiration := source.Options.Expiration
-	if expiration == 0 {
-		expiration = policy.DefaultExpiration
-	}
 	spec := policy.Spec{
 		Cluster: review.WorkloadCluster, Open: true, Self: source.Options.Self,
-		Allow: []policy.Rule{policy.OpenRule(expiration)},
+		Allow: []v1alpha1.Rule{policy.OpenRule()}, Expiration: source.Options.Expiration,
 	}
 	rules, _ := policy.Compile(spec)
 	if rules == nil {
@@ -250,8 +247,8 @@ func (e *engine) review(source Source) error {
 		Verifier: verifier,
 		Clusters: map[string]*authorizer.Cluster{review.WorkloadCluster: {Rules: rules, Generation: 1}},
 	})
-	e.role.exchanger.Configure(exchange.Settings{
-		Clusters: map[string]exchange.ClusterSettings{review.WorkloadCluster: {Generation: 1}},
+	e.role.minter.Configure(mint.Settings{
+		Clusters: map[string]mint.ClusterSettings{review.WorkloadCluster: {Generation: 1}},
 	})
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -2,12 +2,15 @@ package extauthz
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 )
 
@@ -51,6 +54,12 @@ func (p Parts) HubSynced() { p.role.store.HubSynced() }
 // Authorize decides a request.
 func (p Parts) Authorize(ctx context.Context, token string) (authorizer.Decision, error) {
 	return p.role.authorizer.Authorize(ctx, authorizer.Request{Token: token})
+}
+
+// Follow feeds a store with what the hub of mgr has.
+func Follow(mgr manager.Manager, store *jwks.Store) error {
+	p := &publications{hub: mgr.GetCache(), store: store}
+	return errors.Join(p.follow(mgr), mgr.Add(manager.RunnableFunc(p.begin)))
 }
 
 // What bounds the writes.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 )
 
 // announceEvery is how often a role that is not ready looks whether it is.
@@ -11,13 +13,9 @@ const announceEvery = 50 * time.Millisecond
 
 // announce has health checks of gRPC say SERVING once the role is ready.
 func (r *role) announce(ctx context.Context) error {
-	ticker := r.config.Clock.NewTicker(announceEvery)
-	defer ticker.Stop()
 	for r.ready() != nil {
-		select {
-		case <-ctx.Done():
+		if !pause.For(ctx, r.config.Clock, announceEvery) {
 			return nil
-		case <-ticker.C():
 		}
 	}
 	r.server.SetServing(true)

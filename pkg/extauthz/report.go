@@ -22,6 +22,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 )
 
 // How often decisions are reported. They are counts for users, so a replica
@@ -155,7 +156,7 @@ func (r *reporter) write(ctx context.Context, object, before client.Object) erro
 
 // invalid is the reason that the condition of a cluster has if it is False.
 func invalid(c *config.Cluster) string {
-	if c.Conflicting() {
+	if c.Conflicting {
 		return v1alpha1.ReasonConflict
 	}
 	return v1alpha1.ReasonInvalid
@@ -206,16 +207,10 @@ func listed(findings []policy.Finding, severity policy.Severity) string {
 
 // run reports counts until ctx ends.
 func (r *reporter) run(ctx context.Context) error {
-	ticker := r.clock.NewTicker(reportCheck)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C():
-			r.flush(ctx)
-		}
+	for pause.For(ctx, r.clock, reportCheck) {
+		r.flush(ctx)
 	}
+	return nil
 }
 
 // flush adds what was counted to the objects that are due. A write that fails is

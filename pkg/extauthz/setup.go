@@ -15,9 +15,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/audit"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/internal/metric"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/server"
 )
 
@@ -90,7 +90,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c Config) error {
 	// What serves is stopped by the manager before what it needs: the Server
 	// says that it is no matter of leader election, the others do not, and all
 	// of them run.
-	for _, part := range append(feed, r.exchanger.Run, r.announce, r.audit) {
+	for _, part := range append(feed, r.minter.Run, r.announce, r.audit) {
 		if err := mgr.Add(manager.RunnableFunc(part)); err != nil {
 			return err
 		}
@@ -108,8 +108,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c Config) error {
 type role struct {
 	config     Config
 	store      *jwks.Store
-	exchanger  *exchange.Exchanger
-	forbidden  *forbidden
+	minter     *mint.Minter
 	authorizer *authorizer.Authorizer
 	auditor    *audit.Log
 	server     *server.Server
@@ -125,16 +124,15 @@ func newRole(c Config) (*role, error) {
 	r.store = jwks.New(jwks.Config{
 		Hub: c.Source.FromHub, Clock: c.Clock, Log: c.Log.WithName("keys"),
 		// The issued tokens of a cluster go with its keys.
-		Gone: func(cluster string) { r.exchanger.EvictCluster(cluster) },
+		Gone: func(cluster string) { r.minter.EvictCluster(cluster) },
 	})
 	var err error
-	if r.exchanger, err = exchange.New(exchange.Config{
+	if r.minter, err = mint.New(mint.Config{
 		Hub: c.Hub, Clock: c.Clock, Log: c.Log.WithName("exchange"), Metrics: c.Metrics,
 	}); err != nil {
 		return nil, err
 	}
-	r.forbidden = &forbidden{Exchanger: r.exchanger, targets: map[string]string{}}
-	chain := authorizer.Config{Exchanger: r.forbidden, Clock: c.Clock, Metrics: c.Metrics}
+	chain := authorizer.Config{Minter: r.minter, Clock: c.Clock, Metrics: c.Metrics}
 	if c.Audit != nil {
 		if r.auditor, err = audit.New(audit.Config{Writer: c.Audit, Metrics: c.Metrics}); err != nil {
 			return nil, err
@@ -180,10 +178,11 @@ func (r *role) feed(mgr manager.Manager) ([]func(context.Context) error, error) 
 		if err := objects.follow(mgr); err != nil {
 			return nil, err
 		}
-		if err := r.publications(mgr); err != nil {
+		published := &publications{hub: mgr.GetCache(), store: r.store}
+		if err := published.follow(mgr); err != nil {
 			return nil, err
 		}
-		return []func(context.Context) error{r.store.Run, objects.begin}, nil
+		return []func(context.Context) error{r.store.Run, objects.begin, published.begin}, nil
 	}
 }
 

@@ -5,14 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/internal/metric"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 )
 
 // Status is what /clusters shows: the health of each cluster. Its form is
@@ -152,20 +153,23 @@ func (s *status) status(request *http.Request) Status {
 		cluster.Requests = requests[known.Cluster]
 		out.Clusters = append(out.Clusters, cluster)
 	}
-	for _, known := range s.role.exchanger.Status() {
+	for _, known := range s.role.minter.Status() {
 		target := TargetStatus{Namespace: known.Namespace, Synced: known.Synced}
 		if known.Err != nil {
 			target.Error = explainTarget(known)
 		}
 		out.Targets = append(out.Targets, target)
 	}
-	out.Forbidden = s.role.forbidden.status()
+	forbidden := s.role.minter.Forbidden()
+	for _, target := range slices.Sorted(maps.Keys(forbidden)) {
+		out.Forbidden = append(out.Forbidden, ForbiddenStatus{Target: target, Error: forbidden[target]})
+	}
 	slices.SortFunc(out.Targets, func(a, b TargetStatus) int { return strings.Compare(a.Namespace, b.Namespace) })
 	return out
 }
 
 // explainTarget says what is missing where the hub does not let us look.
-func explainTarget(n exchange.NamespaceStatus) string {
+func explainTarget(n mint.NamespaceStatus) string {
 	return fmt.Sprintf("%v; give the Role that `kubectl ocm exchange rbac` prints", n.Err)
 }
 

@@ -26,11 +26,11 @@ type TrialConfig struct {
 	Config  *config.Config
 	Keys    *jwks.Store
 	FromHub bool
-	// Exchanger stands for the exchange, and Reviewer for the review of clusters
+	// Minter stands for the exchange, and Reviewer for the review of clusters
 	// that have one.
-	Exchanger authorizer.Exchanger
-	Reviewer  authorizer.Reviewer
-	Clock     clock.PassiveClock
+	Minter   authorizer.Minter
+	Reviewer authorizer.Reviewer
+	Clock    clock.PassiveClock
 }
 
 // NewTrial returns a Trial.
@@ -39,7 +39,7 @@ func NewTrial(c TrialConfig) (*Trial, error) {
 	if c.FromHub {
 		keys = withEveryone(keys)
 	}
-	chain, err := authorizer.New(authorizer.Config{Exchanger: c.Exchanger, Clock: c.Clock})
+	chain, err := authorizer.New(authorizer.Config{Minter: c.Minter, Clock: c.Clock})
 	if err != nil {
 		return nil, err
 	}

@@ -1,3 +1,6 @@
+// Package extauthz_test tests the token authorizer as a whole, on real API servers: how
+// configurations and keys come in, what requests then get, and what the role reports.
+// Each part's own tests are beside its code.
 package extauthz_test
 
 import (

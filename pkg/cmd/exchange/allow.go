@@ -110,8 +110,7 @@ func (o *allowOptions) list(accounts []string) ([]v1alpha1.Rule, error) {
 	rule := v1alpha1.Rule{Audiences: o.audiences, RequireBoundPod: o.requirePod}
 	switch namespace, name, ok := account(o.to); {
 	case o.to == "same":
-		same := policy.Same()
-		rule.MapTo = v1alpha1.Mapping{Namespace: same.Namespace, Name: same.Name}
+		rule.MapTo = policy.Same()
 	case ok:
 		rule.MapTo = v1alpha1.Mapping{Namespace: namespace, Name: name}
 	default:

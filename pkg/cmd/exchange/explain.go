@@ -17,8 +17,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 )
 
@@ -84,10 +84,10 @@ type known struct {
 }
 
 // exchanging is what becomes of a request that the rules allow.
-type exchanging func(ctx context.Context, e *explanation, r exchange.Request) (exchange.Token, error)
+type exchanging func(ctx context.Context, e *explanation, r mint.Request) (mint.Token, error)
 
-// Exchange implements authorizer.Exchanger.
-func (k *known) Exchange(ctx context.Context, r exchange.Request) (exchange.Token, bool, error) {
+// Mint implements authorizer.Minter.
+func (k *known) Mint(ctx context.Context, r mint.Request) (mint.Token, bool, error) {
 	token, err := k.exchange(ctx, k.explaining, r)
 	return token, false, err
 }
@@ -101,11 +101,11 @@ func (k *known) Review(_ context.Context, cluster, _ string, _ subject.Identity)
 }
 
 // dry checks what the exchange needs on the hub, without making one.
-func (k *known) dry(ctx context.Context, e *explanation, r exchange.Request) (exchange.Token, error) {
+func (k *known) dry(ctx context.Context, e *explanation, r mint.Request) (mint.Token, error) {
 	if k.source.Hub() == nil {
-		return exchange.Token{}, nil
+		return mint.Token{}, nil
 	}
-	return exchange.Token{}, e.target(ctx, k.source, r.Target)
+	return mint.Token{}, e.target(ctx, k.source, r.Target)
 }
 
 // known reads it.
@@ -120,7 +120,7 @@ func (o *explainOptions) known(ctx context.Context) (*known, error) {
 	}
 	keys := jwks.New(jwks.Config{Clock: o.env.Clock})
 	k.trial, err = extauthz.NewTrial(extauthz.TrialConfig{
-		Config: k.config, Keys: keys, FromHub: source.Hub() != nil, Exchanger: k, Reviewer: k, Clock: o.env.Clock,
+		Config: k.config, Keys: keys, FromHub: source.Hub() != nil, Minter: k, Reviewer: k, Clock: o.env.Clock,
 	})
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -37,7 +37,7 @@ type explanation struct {
 	Steps    []step       `json:"steps"`
 
 	// issued is the token of a trial.
-	issued exchange.Token
+	issued mint.Token
 	err    error
 }
 

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/server"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -53,8 +53,8 @@ func (t *trial) demanded(ctx context.Context, k *known, managed *rest.Config) (s
 	if err != nil {
 		return "", err
 	}
-	nothing := func(context.Context, *explanation, exchange.Request) (exchange.Token, error) {
-		return exchange.Token{}, nil
+	nothing := func(context.Context, *explanation, mint.Request) (mint.Token, error) {
+		return mint.Token{}, nil
 	}
 	probe := t.chain.explain(ctx, k, token, nothing) // Refused for its audience, most of the time.
 	cluster, ok := k.config.Cluster(probe.Cluster)
@@ -88,13 +88,13 @@ func (t *trial) exchange(ctx context.Context, k *known, hub *rest.Config, token 
 	if refused != nil {
 		return "", refused
 	}
-	exchanger, err := exchange.New(exchange.Config{Hub: hub, Clock: t.env.Clock})
+	minter, err := mint.New(mint.Config{Hub: hub, Clock: t.env.Clock})
 	if err != nil {
 		return "", err
 	}
 	minted := t.made.Steps
-	t.made = t.chain.explain(ctx, k, token, func(ctx context.Context, e *explanation, r exchange.Request) (exchange.Token, error) {
-		issued, _, err := exchanger.Exchange(ctx, r)
+	t.made = t.chain.explain(ctx, k, token, func(ctx context.Context, e *explanation, r mint.Request) (mint.Token, error) {
+		issued, _, err := minter.Mint(ctx, r)
 		if err != nil {
 			return issued, err
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/audit"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 )
@@ -36,7 +36,7 @@ func event() authorizer.Event {
 				Bound: subject.Binding{Pod: subject.Object{Name: "p", UID: "pu"}, Node: subject.Object{Name: "n"}},
 			},
 			Grant: policy.Grant{Rule: "c1/allow[0]", Target: policy.Target{Namespace: "team", Name: "reader"}},
-			Token: exchange.Token{Value: secret, ID: "j2", Expires: time.Date(2026, 1, 2, 4, 4, 5, 0, time.UTC)},
+			Token: mint.Token{Value: secret, ID: "j2", Expires: time.Date(2026, 1, 2, 4, 4, 5, 0, time.UTC)},
 		},
 	}
 }
@@ -72,10 +72,10 @@ func TestLine(t *testing.T) {
 	t.Parallel()
 	refused := event()
 	refused.Err = denial.New(denial.NotAllowed, "no rule")
-	refused.Decision.Grant, refused.Decision.Token = policy.Grant{}, exchange.Token{}
+	refused.Decision.Grant, refused.Decision.Token = policy.Grant{}, mint.Token{}
 	failed := event()
 	failed.Err = denial.New(denial.HubUnavailable, "the hub is away")
-	failed.Decision.Token = exchange.Token{}
+	failed.Decision.Token = mint.Token{}
 	unproven := authorizer.Event{Time: refused.Time, Err: denial.New(denial.Malformed, "%s", strings.Repeat("x", 5000))}
 	var got []string
 	for _, e := range []authorizer.Event{event(), refused, failed, unproven} {

@@ -10,16 +10,16 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 )
 
 // Config is what an Authorizer is built with.
 type Config struct {
-	// Exchanger outlives every Snapshot, so that a new configuration keeps the
+	// Minter outlives every Snapshot, so that a new configuration keeps the
 	// tokens whose rules did not change.
-	Exchanger Exchanger
+	Minter Minter
 	// Auditor may be nil.
 	Auditor Auditor
 	// Clock is the time; nil means the real one.
@@ -64,7 +64,7 @@ func (a *Authorizer) Authorize(ctx context.Context, r Request) (Decision, error)
 	current, d, err := a.settle(ctx, r)
 	if err != nil {
 		err = asDenial(ctx, err)
-		d.Token = exchange.Token{}
+		d.Token = mint.Token{}
 	}
 	took := a.config.Clock.Since(start)
 	a.metrics.observe(current, d, err, took)
@@ -108,7 +108,7 @@ func (a *Authorizer) Explain(ctx context.Context, r Request, trace Trace) (Decis
 	d, err := a.decide(ctx, a.current.Load(), r, trace)
 	if err != nil {
 		err = asDenial(ctx, err)
-		d.Token = exchange.Token{}
+		d.Token = mint.Token{}
 	}
 	return d, err
 }
@@ -171,7 +171,7 @@ func (a *Authorizer) decide(ctx context.Context, current *Snapshot, r Request, t
 	if began, err = a.review(ctx, current, cluster, r.Token, d, began); err != nil {
 		return d, err
 	}
-	d.Token, d.Cached, err = a.config.Exchanger.Exchange(ctx, exchange.Request{
+	d.Token, d.Cached, err = a.config.Minter.Mint(ctx, mint.Request{
 		Subject: d.Identity, Target: d.Grant.Target, Generation: cluster.Generation,
 	})
 	a.metrics.stage(stageExchange, began, a.config.Clock)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 )
@@ -26,7 +26,7 @@ type chain struct {
 	fail map[string]error
 	// identity is what every token proves.
 	identity subject.Identity
-	got      exchange.Request
+	got      mint.Request
 	events   []authorizer.Event
 }
 
@@ -49,9 +49,9 @@ func (c *chain) Review(_ context.Context, cluster, _ string, _ subject.Identity)
 	return c.ask("review " + cluster)
 }
 
-func (c *chain) Exchange(_ context.Context, r exchange.Request) (exchange.Token, bool, error) {
+func (c *chain) Mint(_ context.Context, r mint.Request) (mint.Token, bool, error) {
 	c.got = r
-	return exchange.Token{Value: "issued"}, true, c.ask("exchange")
+	return mint.Token{Value: "issued"}, true, c.ask("exchange")
 }
 
 func (c *chain) Record(e authorizer.Event) { c.events = append(c.events, e) }
@@ -65,7 +65,7 @@ func (c *chain) snapshot() authorizer.Snapshot {
 
 func newAuthorizer(t *testing.T, c *chain, metrics prometheus.Registerer) *authorizer.Authorizer {
 	t.Helper()
-	a, err := authorizer.New(authorizer.Config{Exchanger: c, Auditor: c, Metrics: metrics})
+	a, err := authorizer.New(authorizer.Config{Minter: c, Auditor: c, Metrics: metrics})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestAnyCluster(t *testing.T) {
 	c := &chain{identity: subject.Identity{Cluster: "c2"}}
 	a := newAuthorizer(t, c, nil)
 	s := c.snapshot()
-	s.Clusters[authorizer.AnyCluster] = &authorizer.Cluster{Rules: c, Reviewer: c, Generation: 9}
+	s.Clusters[policy.AnyCluster] = &authorizer.Cluster{Rules: c, Reviewer: c, Generation: 9}
 	a.Swap(s)
 	for cluster, generation := range map[string]uint64{"c1": 7, "c2": 0, "c3": 9} {
 		c.identity.Cluster = cluster
@@ -241,7 +241,7 @@ func gathered(t *testing.T, registry prometheus.Gatherer) map[string]float64 {
 func TestSwapUnderLoad(t *testing.T) {
 	t.Parallel()
 	var pairs pairing
-	a, err := authorizer.New(authorizer.Config{Exchanger: &pairs})
+	a, err := authorizer.New(authorizer.Config{Minter: &pairs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,8 +294,8 @@ func (*pairing) snapshot(i uint64) authorizer.Snapshot {
 	return authorizer.Snapshot{Verifier: g, Clusters: map[string]*authorizer.Cluster{"c1": {Rules: g, Generation: i}}}
 }
 
-func (*pairing) Exchange(_ context.Context, r exchange.Request) (exchange.Token, bool, error) {
-	return exchange.Token{ID: name(r.Generation)}, true, nil
+func (*pairing) Mint(_ context.Context, r mint.Request) (mint.Token, bool, error) {
+	return mint.Token{ID: name(r.Generation)}, true, nil
 }
 
 func name(i uint64) string { return strconv.FormatUint(i, 10) }
@@ -334,7 +334,7 @@ func TestAClusterThatKeepsChanging(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			var pairs pairing
-			a, err := authorizer.New(authorizer.Config{Exchanger: &pairs})
+			a, err := authorizer.New(authorizer.Config{Minter: &pairs})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -352,7 +352,7 @@ func TestAClusterThatKeepsChanging(t *testing.T) {
 			a.Swap(authorizer.Snapshot{Verifier: verifier, Clusters: map[string]*authorizer.Cluster{"c1": same}})
 			d, err := a.Authorize(t.Context(), authorizer.Request{Token: "t"})
 			switch {
-			case tc.want != "" && (err == nil || denial.Of(err).Reason != tc.want || denial.Of(err).RetryAfter <= 0 || d.Token != (exchange.Token{})):
+			case tc.want != "" && (err == nil || denial.Of(err).Reason != tc.want || denial.Of(err).RetryAfter <= 0 || d.Token != (mint.Token{})):
 				t.Errorf("got %+v, %v, want %s", d, err, tc.want)
 			case tc.want == "" && err != nil:
 				t.Error(err)
@@ -378,7 +378,7 @@ func TestWarmAllocates(t *testing.T) { //nolint:paralleltest // AllocsPerRun cou
 func warm(tb testing.TB) (*authorizer.Authorizer, authorizer.Request) {
 	tb.Helper()
 	var pairs pairing
-	a, err := authorizer.New(authorizer.Config{Exchanger: &pairs, Metrics: prometheus.NewRegistry()})
+	a, err := authorizer.New(authorizer.Config{Minter: &pairs, Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,10 +12,11 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
@@ -62,7 +62,7 @@ func (k keyring) add(tb testing.TB, cluster string, cp *controlplane.ControlPlan
 // hub, with the least permissions.
 type world struct {
 	*authorizer.Authorizer
-	exchanger *exchange.Exchanger
+	minter    *mint.Minter
 	keys      keyring
 	spec      policy.Spec
 	managed   *controlplane.ControlPlane
@@ -73,7 +73,7 @@ type world struct {
 
 // newWorld has a namespace of the same name in both clusters, with a
 // ServiceAccount "reader". The rules are tokensmith's unless some are given.
-func newWorld(tb testing.TB, managed *controlplane.ControlPlane, allow ...policy.Rule) *world {
+func newWorld(tb testing.TB, managed *controlplane.ControlPlane, allow ...v1alpha1.Rule) *world {
 	tb.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "app-"}}
 	create(tb, hub, namespace)
@@ -86,23 +86,23 @@ func newWorld(tb testing.TB, managed *controlplane.ControlPlane, allow ...policy
 	w.keys.add(tb, "c1", managed)
 	w.spec = policy.Spec{Cluster: "c1", Path: "clusters[0]", Allow: allow}
 	if len(allow) == 0 {
-		w.spec.Allow, w.spec.Open = []policy.Rule{policy.OpenRule(time.Hour)}, true
+		w.spec.Allow, w.spec.Open = []v1alpha1.Rule{policy.OpenRule()}, true
 	}
 	config := hub.ConfigForAccount(tb, names.HubNamespace, names.TokenAuthorizer)
 	w.requests = interrupt.Count(func(write, _ string) bool { return strings.HasSuffix(write, "/token") })
 	config.Wrap(w.requests.Wrap)
 	installation.Permit(tb, hub.Client(tb), w.namespace, "reader", "unknown")
 	var err error
-	if w.exchanger, err = exchange.New(exchange.Config{Hub: config}); err != nil {
+	if w.minter, err = mint.New(mint.Config{Hub: config}); err != nil {
 		tb.Fatal(err)
 	}
-	if w.Authorizer, err = authorizer.New(authorizer.Config{Exchanger: w.exchanger}); err != nil {
+	if w.Authorizer, err = authorizer.New(authorizer.Config{Minter: w.minter}); err != nil {
 		tb.Fatal(err)
 	}
 	w.configure(tb, 1, &subject.Rules{Open: true, Skew: subject.DefaultSkew})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	var running sync.WaitGroup
-	running.Go(func() { _ = w.exchanger.Run(ctx) })
+	running.Go(func() { _ = w.minter.Run(ctx) })
 	tb.Cleanup(func() { cancel(); running.Wait() })
 	return w
 }
@@ -120,9 +120,9 @@ func (w *world) use(tb testing.TB, cluster string, verifier authorizer.Verifier,
 	if rules == nil {
 		tb.Fatalf("%+v", findings)
 	}
-	w.exchanger.Configure(exchange.Settings{
+	w.minter.Configure(mint.Settings{
 		Namespaces: []string{w.namespace},
-		Clusters:   map[string]exchange.ClusterSettings{cluster: {Generation: generation}},
+		Clusters:   map[string]mint.ClusterSettings{cluster: {Generation: generation}},
 	})
 	w.Swap(authorizer.Snapshot{
 		Verifier: verifier,
@@ -148,7 +148,7 @@ func create(tb testing.TB, cp *controlplane.ControlPlane, o client.Object) {
 }
 
 // whoAmI asks the hub who a token is.
-func whoAmI(tb testing.TB, issued exchange.Token) authenticationv1.UserInfo {
+func whoAmI(tb testing.TB, issued mint.Token) authenticationv1.UserInfo {
 	tb.Helper()
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := hub.ClientFor(tb, hub.ConfigForToken(issued.Value)).Create(tb.Context(), review); err != nil {
@@ -172,7 +172,7 @@ func TestGenerationBump(t *testing.T) {
 	if err != nil || second.Cached || second.Token.ID == first.Token.ID {
 		t.Errorf("under new rules: cached %v, %v", second.Cached, err)
 	}
-	w.spec.Allow, w.spec.Open = []policy.Rule{{Namespaces: []string{"elsewhere"}, MapTo: policy.Mapping{Namespace: w.namespace, Name: "reader"}}}, false
+	w.spec.Allow, w.spec.Open = []v1alpha1.Rule{{Namespaces: []string{"elsewhere"}, MapTo: v1alpha1.Mapping{Namespace: w.namespace, Name: "reader"}}}, false
 	w.configure(t, 3, &subject.Rules{Open: true, Skew: subject.DefaultSkew})
 	if _, err := w.Authorize(t.Context(), request); err == nil || denial.Of(err).Reason != denial.NotAllowed {
 		t.Errorf("once it is not allowed any more: %v", err)

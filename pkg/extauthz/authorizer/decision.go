@@ -1,7 +1,7 @@
 package authorizer
 
 import (
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 )
@@ -33,7 +33,7 @@ type Decision struct {
 	// Grant is the rule that allowed it, and its target.
 	Grant policy.Grant
 	// Token is what the request continues with.
-	Token exchange.Token
+	Token mint.Token
 	// Cached is set when the token was minted for an earlier request.
 	Cached bool
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 )
@@ -26,10 +26,10 @@ type Reviewer interface {
 	Review(ctx context.Context, cluster, token string, id subject.Identity) error
 }
 
-// Exchanger turns a grant into a token of the hub, and reports whether it was
+// Minter turns a grant into a token of the hub, and reports whether it was
 // minted for an earlier request.
-type Exchanger interface {
-	Exchange(ctx context.Context, r exchange.Request) (exchange.Token, bool, error)
+type Minter interface {
+	Mint(ctx context.Context, r mint.Request) (mint.Token, bool, error)
 }
 
 // Auditor receives every decision. It must not block.
@@ -49,15 +49,12 @@ type Event struct {
 	Err error
 }
 
-// AnyCluster is the name of the entry for clusters without their own.
-const AnyCluster = "*"
-
 // Snapshot is one consistent configuration: the keys and the rules of one moment.
 // It is not changed once it was handed to an Authorizer.
 type Snapshot struct {
 	// Verifier knows the keys and the token rules of this configuration.
 	Verifier Verifier
-	// Clusters by name; AnyCluster is for those without their own. A cluster
+	// Clusters by name; policy.AnyCluster is for those without their own. A cluster
 	// without an entry is allowed nothing. As long as nothing about a cluster
 	// changes, the next Snapshot has the same pointer: with another one, decisions
 	// that are under way are made again.
@@ -83,7 +80,7 @@ func (s *Snapshot) cluster(name string) *Cluster {
 	if c, ok := s.Clusters[name]; ok {
 		return c
 	}
-	return s.Clusters[AnyCluster]
+	return s.Clusters[policy.AnyCluster]
 }
 
 // agrees says whether what is decided about a cluster under s is decided under

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
@@ -64,8 +65,8 @@ func flow(t *testing.T, w *world, cluster string) {
 // hub has no ServiceAccount of that name. We answer 403, and say so.
 func TestTokenExchangeServiceAccountNotFound(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, hub, policy.Rule{
-		Namespaces: []string{"app-*"}, MapTo: policy.Mapping{Namespace: "{namespace}", Name: "unknown"},
+	w := newWorld(t, hub, v1alpha1.Rule{
+		Namespaces: []string{"app-*"}, MapTo: v1alpha1.Mapping{Namespace: "{namespace}", Name: "unknown"},
 	})
 	_, err := w.Authorize(t.Context(), authorizer.Request{Token: w.token(t)})
 	refused := denial.Of(err)
@@ -130,9 +131,9 @@ func payload(t *testing.T, token, claim, value string) string {
 // issued token is the hub's word, and the same for every request that gets it.
 func TestTokenExpirationPreserved(t *testing.T) {
 	t.Parallel()
-	rule := policy.OpenRule(20 * time.Minute)
-	w := newWorld(t, hub, policy.Rule{
-		Namespaces: []string{"app-*"}, MapTo: rule.MapTo, Target: rule.Target,
+	const life = 20 * 60
+	w := newWorld(t, hub, v1alpha1.Rule{
+		Namespaces: []string{"app-*"}, MapTo: policy.Same(), Target: &v1alpha1.Target{ExpirationSeconds: life},
 	})
 	request := authorizer.Request{Token: w.token(t)}
 	var ends []time.Time
@@ -149,7 +150,7 @@ func TestTokenExpirationPreserved(t *testing.T) {
 		if err := jwk.UnverifiedClaims(d.Token.Value, &claims); err != nil {
 			t.Fatal(err)
 		}
-		if claims.Exp != d.Token.Expires.Unix() || claims.Exp-claims.Iat != int64(rule.Target.Expiration/time.Second) {
+		if claims.Exp != d.Token.Expires.Unix() || claims.Exp-claims.Iat != life {
 			t.Errorf("the token ends at %d after %d s, we say %v", claims.Exp, claims.Exp-claims.Iat, d.Token.Expires)
 		}
 	}

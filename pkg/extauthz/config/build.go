@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 )
@@ -21,7 +21,7 @@ const maxSkew = 5 * time.Minute
 type builder struct {
 	opts     Options
 	defaults v1alpha1.TokenRules
-	deny     []policy.Deny
+	deny     []v1alpha1.Denial
 }
 
 // building is a cluster that is being made.
@@ -33,18 +33,13 @@ type building struct {
 }
 
 func newBuilder(opts Options, defaults v1alpha1.TokenRules, deny []v1alpha1.Denial) *builder {
-	opts.Expiration = cmp.Or(opts.Expiration, policy.DefaultExpiration)
-	b := &builder{opts: opts, defaults: defaults}
-	for _, d := range deny {
-		b.deny = append(b.deny, policy.Deny{TargetNamespaces: d.TargetNamespaces, TargetServiceAccounts: d.TargetServiceAccounts})
-	}
-	return b
+	return &builder{opts: opts, defaults: defaults, deny: deny}
 }
 
 func (b *builder) begin(name, path string) *building {
 	out := &building{builder: b}
 	out.out.Keys.Name, out.out.Spec.Cluster, out.out.Spec.Path = name, name, path
-	out.out.Spec.Self, out.out.Spec.Deny = b.opts.Self, b.deny
+	out.out.Spec.Self, out.out.Spec.Deny, out.out.Spec.Expiration = b.opts.Self, b.deny, b.opts.Expiration
 	return out
 }
 
@@ -91,19 +86,19 @@ func (c *building) tokens(own v1alpha1.TokenRules, legacy bool) {
 	}
 	out.Legacy, c.out.Keys.Legacy = legacy, legacy // Whose issuer is another one.
 	if limits := cmp.Or(own.Limits, inherited.Limits); limits != nil {
-		c.out.Limits = exchange.Limits{Cluster: c.rate("cluster", limits.Cluster), Identity: c.rate("identity", limits.Identity)}
+		c.out.Limits = mint.Limits{Cluster: c.rate("cluster", limits.Cluster), Identity: c.rate("identity", limits.Identity)}
 	}
 	c.blank("audiences", own.Audiences)
 }
 
-func (c *building) rate(field string, r *v1alpha1.Rate) exchange.Rate {
+func (c *building) rate(field string, r *v1alpha1.Rate) mint.Rate {
 	if r == nil {
-		return exchange.Rate{}
+		return mint.Rate{}
 	}
 	if r.PerSecond <= 0 || r.Burst <= 0 {
 		c.find(policy.Error, "limits."+field, "write it as {perSecond: 10, burst: 100}", "a limit has perSecond and burst, both greater than 0")
 	}
-	return exchange.Rate{PerSecond: float64(r.PerSecond), Burst: int(r.Burst)}
+	return mint.Rate{PerSecond: float64(r.PerSecond), Burst: int(r.Burst)}
 }
 
 // blank refuses audiences that say nothing.
@@ -116,9 +111,9 @@ func (c *building) blank(field string, audiences []string) {
 // rules takes over the rules, with the audiences that follow from them.
 func (c *building) rules(allow []v1alpha1.Rule, own v1alpha1.TokenRules) {
 	spec := &c.out.Spec
+	spec.Allow = slices.Clone(allow) // Whose audiences are completed.
 	for i := range allow {
 		field := fmt.Sprintf("allow[%d]", i)
-		spec.Allow = append(spec.Allow, c.rule(&allow[i]))
 		c.blank(field+".audiences", allow[i].Audiences)
 		if target := allow[i].Target; target != nil {
 			c.blank(field+".target.audiences", target.Audiences)
@@ -126,21 +121,6 @@ func (c *building) rules(allow []v1alpha1.Rule, own v1alpha1.TokenRules) {
 	}
 	spec.Audiences = own.Audiences // The defaults' are looked at once.
 	c.audiences(own)
-}
-
-func (c *building) rule(r *v1alpha1.Rule) policy.Rule {
-	out := policy.Rule{
-		Namespaces: r.Namespaces, ServiceAccounts: r.ServiceAccounts, Audiences: r.Audiences, RequirePod: r.RequireBoundPod,
-		MapTo:  policy.Mapping{Namespace: r.MapTo.Namespace, Name: r.MapTo.Name},
-		Target: policy.TargetSpec{Expiration: c.opts.Expiration},
-	}
-	if t := r.Target; t != nil {
-		out.Target.Namespaces, out.Target.Audiences = t.Namespaces, t.Audiences
-		if t.ExpirationSeconds != 0 {
-			out.Target.Expiration = time.Duration(t.ExpirationSeconds) * time.Second
-		}
-	}
-	return out
 }
 
 // audiences works out which tokens are accepted: those for the cluster's

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/review"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
@@ -50,14 +50,15 @@ type Cluster struct {
 	Policy *policy.Rules
 	Review review.Settings
 	// Limits are zero where the defaults hold.
-	Limits exchange.Limits
+	Limits mint.Limits
 	// Spec is what Policy was compiled from.
 	Spec policy.Spec
 	// Findings are those about this cluster alone. With an error among them, which
 	// only a hub has, Policy is nil and everything is denied.
 	Findings []policy.Finding
 	// Unkeyed is set when the configured keys cannot be used: the cluster has none.
-	Unkeyed bool
+	// Conflicting is set when that is because another cluster has them too.
+	Unkeyed, Conflicting bool
 }
 
 // Name is the name of the cluster, or policy.AnyCluster.
@@ -93,10 +94,10 @@ func (c *Config) Lint() []policy.Finding {
 
 // Exchange returns what the exchange of tokens must know; generation is that of
 // the rules of all clusters.
-func (c *Config) Exchange(generation uint64) exchange.Settings {
-	out := exchange.Settings{Namespaces: policy.Namespaces(c.Specs()), Clusters: map[string]exchange.ClusterSettings{}}
+func (c *Config) Exchange(generation uint64) mint.Settings {
+	out := mint.Settings{Namespaces: policy.Namespaces(c.Specs()), Clusters: map[string]mint.ClusterSettings{}}
 	for i := range c.Clusters {
-		out.Clusters[c.Clusters[i].Name()] = exchange.ClusterSettings{Generation: generation, Limits: c.Clusters[i].Limits}
+		out.Clusters[c.Clusters[i].Name()] = mint.ClusterSettings{Generation: generation, Limits: c.Clusters[i].Limits}
 	}
 	return out
 }

@@ -173,8 +173,8 @@ deny:
 		t.Errorf("limits %+v", c.Limits)
 	}
 	allow := c.Spec.Allow
-	if len(allow) != 2 || !allow[0].RequirePod || allow[0].Target.Expiration != 10*time.Minute || allow[1].MapTo != policy.Same() ||
-		!slices.Equal(allow[1].Audiences, []string{"https://hub.example.com"}) || allow[1].Target.Expiration != time.Hour {
+	if len(allow) != 2 || !allow[0].RequireBoundPod || allow[0].Target.ExpirationSeconds != 600 || allow[1].MapTo != policy.Same() ||
+		!slices.Equal(allow[1].Audiences, []string{"https://hub.example.com"}) || allow[1].Target != nil {
 		t.Errorf("rules %+v", allow)
 	}
 	if _, ok := got.Cluster("c99"); ok {

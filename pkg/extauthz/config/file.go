@@ -17,6 +17,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/review"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
@@ -150,7 +151,6 @@ type file struct {
 	opts     Options
 	out      *Config
 	findings []policy.Finding
-	sets     map[int]jwk.Set
 }
 
 func (f *file) fail(path, fix, format string, args ...any) {
@@ -162,7 +162,6 @@ func (f *file) parse(data []byte) error {
 	if err != nil {
 		return err
 	}
-	f.sets = map[int]jwk.Set{}
 	if open(data) {
 		var d openDocument
 		if err := f.decode(data, &d); err != nil {
@@ -240,7 +239,8 @@ func (f *file) own(d *document) {
 		c.review(e.Review)
 		c.rules(e.Allow, e.TokenRules)
 		c.out.Keys.Issuer = e.Issuer
-		f.add(i, c, c.keys(e.Keys))
+		c.keys(e.Keys)
+		f.add(c)
 	}
 }
 
@@ -252,13 +252,14 @@ func (f *file) tokensmith(d *openDocument) {
 		c := b.begin(e.Name, "clusters["+strconv.Itoa(i)+"]")
 		c.tokens(v1alpha1.TokenRules{}, false)
 		c.out.Token.Open, c.out.Token.MaxAge, c.out.Spec.Open = true, 0, true
-		c.out.Spec.Allow = []policy.Rule{policy.OpenRule(b.opts.Expiration)}
+		c.out.Spec.Allow = []v1alpha1.Rule{policy.OpenRule()}
 		c.out.Keys.Issuer, c.out.Keys.Source.URI = e.Issuer, e.JWKSURI
-		f.add(i, c, c.inline("jwks_data", e.JWKSData))
+		c.inline("jwks_data", e.JWKSData)
+		f.add(c)
 	}
 }
 
-func (f *file) add(i int, c *building, set jwk.Set) {
+func (f *file) add(c *building) {
 	name := c.out.Keys.Name
 	odd := func(r rune) bool { return !unicode.IsPrint(r) }
 	switch {
@@ -273,23 +274,22 @@ func (f *file) add(i int, c *building, set jwk.Set) {
 			c.checkKeys()
 		}
 	}
-	f.sets[i] = set
 	made := c.finish()
 	f.findings = append(f.findings, made.Findings...)
 	f.out.Clusters = append(f.out.Clusters, made)
 }
 
 // keys takes over where the keys of a file's cluster come from.
-func (c *building) keys(k *keys) jwk.Set {
+func (c *building) keys(k *keys) {
 	if k == nil {
 		c.find(policy.Error, "keys", "name jwks, jwksFile, jwksURI or discovery; in tokensmith's form jwks_uri or jwks_data", "nothing can verify the cluster's tokens")
-		return jwk.Set{}
+		return
 	}
 	c.fetched(&k.Keys)
 	source := &c.out.Keys.Source
 	source.File, source.CAFile = c.path(k.JWKSFile), c.path(k.CAFile)
 	source.Auth.TokenFile, source.Auth.KubeconfigFile = c.path(k.Auth.TokenFile), c.path(k.Auth.KubeconfigFile)
-	return c.inline("keys.jwks", k.JWKS)
+	c.inline("keys.jwks", k.JWKS)
 }
 
 // path is relative to the file that names it.
@@ -301,9 +301,9 @@ func (c *building) path(file string) string {
 }
 
 // inline takes over a key set that is an object, or JSON as a text.
-func (c *building) inline(field string, data json.RawMessage) jwk.Set {
+func (c *building) inline(field string, data json.RawMessage) {
 	if len(data) == 0 || string(data) == "null" {
-		return jwk.Set{}
+		return
 	}
 	var text string
 	if json.Unmarshal(data, &text) == nil {
@@ -312,7 +312,7 @@ func (c *building) inline(field string, data json.RawMessage) jwk.Set {
 	set, err := jwk.Parse(data)
 	if err != nil {
 		c.find(policy.Error, field, "paste what the cluster serves: kubectl get --raw /openid/v1/jwks", "the key set cannot be used: %v", err)
-		return jwk.Set{}
+		return
 	}
 	for _, why := range set.Reasons {
 		c.find(policy.Warning, field, "", "a key is ignored: %s", why)
@@ -321,7 +321,6 @@ func (c *building) inline(field string, data json.RawMessage) jwk.Set {
 	if len(c.out.Keys.Pins) > 0 {
 		c.find(policy.Error, "keys.pins", "leave the other keys out of the key set", "pins are for keys that are fetched")
 	}
-	return set
 }
 
 func (c *building) review(r *asking) {
@@ -346,9 +345,13 @@ func (f *file) checkClusters() {
 		}
 		first[c.Name()] = c.Spec.Path
 	}
-	for i, others := range shared(f.out.Clusters, f.sets) {
-		if others[0].other < f.out.Clusters[i].Name() { // Each pair once.
-			f.findings = append(f.findings, conflict(&f.out.Clusters[i], others))
+	conflicts := jwks.Conflicts(f.out.Keys())
+	for i := range f.out.Clusters {
+		c := &f.out.Clusters[i]
+		shared := conflicts[c.Name()]
+		// Each pair once.
+		if slices.ContainsFunc(shared, func(s jwks.SharedKeyError) bool { return s.Clusters[0] != c.Name() }) {
+			f.findings = append(f.findings, conflict(c, shared))
 		}
 	}
 	if f.out.Open {

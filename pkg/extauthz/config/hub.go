@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 )
@@ -31,23 +32,23 @@ func FromHub(o Objects, opts Options) *Config {
 	everyone := b.everyone(spec)
 	out.Defaults = everyone.Findings
 	broken := policy.Failed(out.Defaults)
-	sets := map[int]jwk.Set{}
 	policies := slices.DeleteFunc(slices.Clone(o.Policies), func(p v1alpha1.TokenExchangePolicy) bool { return p.Name != v1alpha1.Name })
 	slices.SortFunc(policies, func(x, y v1alpha1.TokenExchangePolicy) int { return cmp.Compare(x.Namespace, y.Namespace) })
 	for i := range policies {
 		c := b.begin(policies[i].Namespace, PolicyPath(policies[i].Namespace))
-		if set, ok := c.policy(&policies[i].Spec); ok {
-			sets[i] = set
-		}
+		c.policy(&policies[i].Spec)
 		if broken {
 			c.find(policy.Error, "", "fix it: "+everyone.Findings[0].String(), "the TokenExchangeDefaults cannot be used, so nothing is allowed")
 		}
 		out.Clusters = append(out.Clusters, c.finish())
 	}
-	for cluster, others := range shared(out.Clusters, sets) {
-		c := &out.Clusters[cluster]
-		c.Policy, c.Unkeyed = nil, true
-		c.Findings = append(c.Findings, conflict(c, others))
+	conflicts := jwks.Conflicts(out.Keys())
+	for i := range out.Clusters {
+		c := &out.Clusters[i]
+		if shared := conflicts[c.Name()]; len(shared) > 0 {
+			c.Policy, c.Unkeyed, c.Conflicting = nil, true, true
+			c.Findings = append(c.Findings, conflict(c, shared))
+		}
 	}
 	if o.Defaults != nil && (len(spec.Allow) > 0 || len(spec.Audiences) > 0) {
 		out.Clusters = append(out.Clusters, everyone)
@@ -86,32 +87,34 @@ func (b *builder) everyone(spec v1alpha1.TokenExchangeDefaultsSpec) Cluster {
 	return made
 }
 
-// policy takes a policy over, and returns its inline keys if it has any.
-func (c *building) policy(spec *v1alpha1.TokenExchangePolicySpec) (jwk.Set, bool) {
+// policy takes a policy over.
+func (c *building) policy(spec *v1alpha1.TokenExchangePolicySpec) {
 	c.tokens(spec.TokenRules, spec.AcceptLegacyTokens)
 	c.out.Spec.Bound = spec.TargetNamespaces
 	c.rules(spec.Allow, spec.TokenRules)
 	c.out.Keys.Issuer = spec.Issuer
-	if spec.Keys == nil {
-		c.out.Keys.Source.Hub = true
-		c.out.Unkeyed = !c.checkKeys()
-		return jwk.Set{}, false
+	c.out.Keys.Source.Hub = spec.Keys == nil
+	if spec.Keys != nil {
+		c.fetched(spec.Keys)
+		c.out.Unkeyed = !c.stored(spec.Keys.JWKS)
 	}
-	c.fetched(spec.Keys)
-	if spec.Keys.JWKS == nil {
-		c.out.Unkeyed = !c.checkKeys()
-		return jwk.Set{}, false
+	c.out.Unkeyed = c.out.Unkeyed || !c.checkKeys()
+}
+
+// stored takes over a key set that is in the policy itself, and reports whether it
+// can be used.
+func (c *building) stored(set *v1alpha1.KeySet) bool {
+	if set == nil {
+		return true
 	}
-	data, err := json.Marshal(spec.Keys.JWKS)
+	data, err := json.Marshal(set)
 	if err == nil {
-		var set jwk.Set
-		if set, err = jwk.Parse(data); err == nil {
-			c.out.Keys.Source.Inline = data
-			c.out.Unkeyed = !c.checkKeys()
-			return set, !c.out.Unkeyed
-		}
+		_, err = jwk.Parse(data)
 	}
-	c.out.Unkeyed = true
-	c.find(policy.Error, "keys.jwks", "paste what the cluster serves: kubectl get --raw /openid/v1/jwks", "the key set cannot be used: %v", err)
-	return jwk.Set{}, false
+	if err != nil {
+		c.find(policy.Error, "keys.jwks", "paste what the cluster serves: kubectl get --raw /openid/v1/jwks", "the key set cannot be used: %v", err)
+		return false
+	}
+	c.out.Keys.Source.Inline = data
+	return true
 }

@@ -141,7 +141,7 @@ func TestDefaults(t *testing.T) {
 	}}, config.Options{Self: policy.Account{Namespace: "h", Name: "sa"}, Expiration: 20 * time.Minute})
 	own, _ := got.Cluster("own")
 	if own.Token.MaxAge != 0 || own.Token.Skew != 20*time.Second || own.Token.RequirePod || !own.Token.Legacy || own.Token.Audiences[0] != "a" ||
-		!own.Keys.Source.Hub || own.Spec.Self.Name != "sa" || own.Spec.Allow[0].Target.Expiration != 20*time.Minute {
+		!own.Keys.Source.Hub || own.Spec.Self.Name != "sa" || own.Spec.Expiration != 20*time.Minute {
 		t.Errorf("own: %+v", own)
 	}
 	inherits, _ := got.Cluster("inherits")

@@ -27,7 +27,7 @@ func TestRealAPIServers(t *testing.T) {
 	account := mint(t, one)
 	write(t, token, []byte(account))
 	write(t, kubeconfig, two.KubeconfigFor(t, "reader", "system:serviceaccounts"))
-	iss, _ := parts(t, account)
+	parsed, iss := parse(t, account)
 
 	discovery := func(cp *controlplane.ControlPlane, auth jwks.Auth) jwks.Source {
 		return jwks.Source{Discovery: &jwks.Discovery{URL: cp.URL}, CA: cp.Config().CAData, Auth: auth}
@@ -54,8 +54,7 @@ func TestRealAPIServers(t *testing.T) {
 	}
 
 	anonymous := start(t, jwks.Cluster{Name: "cluster1", Issuer: iss, Source: discovery(one, jwks.Auth{})})
-	_, kid := parts(t, account)
-	anonymous.refuses(t, iss, kid, denial.KeysUnavailable)
+	anonymous.refuses(t, iss, parsed.KeyID(), denial.KeysUnavailable)
 	if err := anonymous.status(t, "cluster1").Err; err == nil || !strings.Contains(err.Error(), "token file") {
 		t.Errorf("without a credential: %v; want what to do", err)
 	}
@@ -74,12 +73,8 @@ func mint(t *testing.T, cp *controlplane.ControlPlane) string {
 // signedBy checks that the keys of cluster and of no other verify token.
 func signedBy(t *testing.T, e *env, text, cluster string) {
 	t.Helper()
-	token, err := jwk.ParseToken(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	iss, kid := parts(t, text)
-	keys, err := e.Lookup(t.Context(), iss, kid)
+	token, iss := parse(t, text)
+	keys, err := e.Lookup(t.Context(), iss, token.KeyID())
 	if err != nil || len(keys) != 1 || keys[0].Cluster != cluster {
 		t.Fatalf("Lookup: %+v, %v; want one key of %s", keys, err, cluster)
 	}
@@ -88,8 +83,8 @@ func signedBy(t *testing.T, e *env, text, cluster string) {
 	}
 }
 
-// parts returns what a token says of its issuer and key.
-func parts(t *testing.T, text string) (iss, kid string) {
+// parse reads a token and what it says of its issuer.
+func parse(t *testing.T, text string) (token jwk.Token, iss string) {
 	t.Helper()
 	token, err := jwk.ParseToken(text)
 	if err != nil {
@@ -101,5 +96,5 @@ func parts(t *testing.T, text string) (iss, kid string) {
 	if err := token.UnverifiedClaims(&claims); err != nil {
 		t.Fatal(err)
 	}
-	return claims.Issuer, token.KeyID()
+	return token, claims.Issuer
 }

@@ -43,8 +43,21 @@ func check(clusters []Cluster) (map[string]reading, error) {
 	return readings, exclusive(clusters, readings)
 }
 
-// exclusive says whether a key would stand for two clusters.
-func exclusive(clusters []Cluster, readings map[string]reading) error {
+// Conflicts finds the clusters with inline keys that are another one's as well, under
+// an issuer that both have: a token of one could be a token of the other. Keys that
+// cannot be read are nobody's.
+func Conflicts(clusters []Cluster) map[string][]SharedKeyError {
+	readings := make(map[string]reading, len(clusters))
+	for _, cluster := range clusters {
+		if set, err := jwk.Parse(cluster.Source.Inline); err == nil {
+			readings[cluster.Name] = reading{set: set}
+		}
+	}
+	return conflicting(clusters, readings)
+}
+
+// conflicting is Conflicts for keys that were read.
+func conflicting(clusters []Cluster, readings map[string]reading) map[string][]SharedKeyError {
 	var claims []claim
 	for _, cluster := range clusters {
 		set, err := pinned(readings[cluster.Name].set, cluster.Pins)
@@ -53,6 +66,12 @@ func exclusive(clusters []Cluster, readings map[string]reading) error {
 		}
 	}
 	_, refused := build(claims)
+	return refused
+}
+
+// exclusive says whether a key would stand for two clusters.
+func exclusive(clusters []Cluster, readings map[string]reading) error {
+	refused := conflicting(clusters, readings)
 	if len(refused) == 0 {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/transport"
 )
 
 // Limits of what a server may do.
@@ -37,7 +38,7 @@ func connect(cluster Cluster) (*visit, error) {
 		return nil, err
 	}
 	v := &visit{}
-	plain := transport(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12})
+	plain := newTransport(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12})
 	courier := &courier{plain: plain, trusted: plain}
 	switch {
 	case source.Auth.TokenFile != "":
@@ -45,7 +46,7 @@ func connect(cluster Cluster) (*visit, error) {
 		if err != nil {
 			return nil, fmt.Errorf("token file: %w", err)
 		}
-		courier.trusted = &bearer{token: token, next: plain}
+		courier.trusted = transport.NewBearerAuthRoundTripper(token, plain)
 		courier.home, err = url.Parse(source.home(cluster.Issuer))
 		if err != nil {
 			return nil, err
@@ -131,7 +132,7 @@ func withKubeconfig(name string, roots *x509.CertPool) (http.RoundTripper, *url.
 	if roots != nil {
 		secured.RootCAs = roots
 	}
-	base := transport(secured)
+	base := newTransport(secured)
 	if config.Proxy != nil {
 		base.Proxy = config.Proxy
 	}
@@ -139,7 +140,7 @@ func withKubeconfig(name string, roots *x509.CertPool) (http.RoundTripper, *url.
 	return wrapped, server, err
 }
 
-func transport(config *tls.Config) *http.Transport {
+func newTransport(config *tls.Config) *http.Transport {
 	return &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true,
 		DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeaderBytes,
@@ -169,18 +170,6 @@ func (c *courier) RoundTrip(request *http.Request) (*http.Response, error) {
 		return c.trusted.RoundTrip(request)
 	}
 	return c.plain.RoundTrip(request)
-}
-
-// bearer sends a token.
-type bearer struct {
-	token string
-	next  http.RoundTripper
-}
-
-func (b *bearer) RoundTrip(request *http.Request) (*http.Response, error) {
-	request = request.Clone(request.Context())
-	request.Header.Set("Authorization", "Bearer "+b.token)
-	return b.next.RoundTrip(request)
 }
 
 // sameHost says whether two https URLs are of one server.

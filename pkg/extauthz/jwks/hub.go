@@ -109,6 +109,9 @@ func (s *Store) Forget(cluster string) {
 		return
 	}
 	delete(s.hub.members, cluster)
+	if s.members[cluster] == nil {
+		s.tally.forget(cluster)
+	}
 	s.rebuildPublished()
 	s.log.Info("Dropped the keys of a cluster that the hub does not have any more", "cluster", cluster)
 }

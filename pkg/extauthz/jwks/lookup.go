@@ -3,10 +3,7 @@ package jwks
 import (
 	"context"
 	"strings"
-	"sync"
 	"time"
-
-	lru "github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/internal/metric"
@@ -79,10 +76,10 @@ func (s *Store) search(ctx context.Context, issuer, kid string) ([]Key, error) {
 		return keys, nil
 	}
 	if problem := s.problem(snap, issuer); problem != nil {
-		s.misses.remember(issuer, kid, miss{until: s.clock.Now().Add(unavailableFor)})
+		s.remember(issuer, kid, false, unavailableFor)
 		return nil, problem
 	}
-	s.misses.remember(issuer, kid, miss{until: s.clock.Now().Add(unknownFor), unknown: true})
+	s.remember(issuer, kid, true, unknownFor)
 	return nil, s.unknown(t, issuer, kid)
 }
 
@@ -100,13 +97,14 @@ func (s *Store) settled(snap *View, issuer, kid string) (*trust, error) {
 	case kid == "", len(kid) > maxIDBytes:
 		return nil, s.unknown(t, issuer, kid)
 	}
-	switch before, ok := s.misses.recall(issuer, kid, s.clock.Now()); {
-	case ok && before.unknown:
-		return nil, s.unknown(t, issuer, kid)
-	case ok:
-		return nil, unavailable("keys of issuer %q could not be read a moment ago", shown(issuer))
+	missed, ok := s.misses.Get(missID{issuer, kid})
+	if !ok {
+		return t, nil
 	}
-	return t, nil
+	if unknown, _ := missed.(bool); unknown {
+		return nil, s.unknown(t, issuer, kid)
+	}
+	return nil, unavailable("keys of issuer %q could not be read a moment ago", shown(issuer))
 }
 
 // ask has the sources of t read again that were not since begun, as far as their
@@ -174,7 +172,7 @@ func (s *Store) unknown(t *trust, issuer, kid string) error {
 	if len(t.clusters) == 1 {
 		cluster = t.clusters[0]
 	}
-	s.tally.missed(cluster)
+	s.tally.missed.WithLabelValues(cluster).Inc()
 	return denial.New(denial.UnknownKey, "the issuer %q has no key %q: if the cluster's signing key is new, its key set must be published",
 		shown(issuer), shown(kid))
 }
@@ -188,39 +186,12 @@ func unavailable(format string, args ...any) error {
 // shown returns what of a word from outside may go into a message.
 func shown(word string) string { return excerpt.Of(word, maxShown) }
 
-// misses remembers key ids that were looked for in vain, so that junk costs no
-// reads.
-type misses struct {
-	mu      sync.Mutex
-	entries *lru.LRU[missID, miss]
-}
-
+// missID is a key id that was looked for in vain. What is remembered of it is
+// whether it is unknown: false if it could not be looked for.
 type missID struct{ issuer, kid string }
 
-type miss struct {
-	until time.Time
-	// unknown is false if the key could not be looked for.
-	unknown bool
-}
-
-func newMisses() *misses {
-	entries, err := lru.NewLRU[missID, miss](maxMisses, nil)
-	if err != nil {
-		panic(err) // Only a size below 1 fails.
-	}
-	return &misses{entries: entries}
-}
-
-func (m *misses) recall(issuer, kid string, now time.Time) (miss, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	entry, ok := m.entries.Get(missID{issuer, kid})
-	return entry, ok && now.Before(entry.until)
-}
-
-func (m *misses) remember(issuer, kid string, entry miss) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	// Copies: the strings may be parts of a token.
-	m.entries.Add(missID{strings.Clone(issuer), strings.Clone(kid)}, entry)
+// remember keeps junk from costing reads. It copies the strings, which may be parts
+// of a token.
+func (s *Store) remember(issuer, kid string, unknown bool, until time.Duration) {
+	s.misses.Add(missID{strings.Clone(issuer), strings.Clone(kid)}, unknown, until)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 )
@@ -161,8 +162,8 @@ func (m *member) fail(err error, now time.Time, log logr.Logger) bool {
 		log.Info("Keys cannot be read", "problem", err.Error(), "keys", ids(m.set.Keys))
 	}
 	m.err = err
-	m.next = now.Add(m.pause())
 	m.failures++
+	m.next = now.Add(m.pause())
 	if len(m.set.Keys) == 0 {
 		return false
 	}
@@ -180,14 +181,10 @@ func (m *member) fail(err error, now time.Time, log logr.Logger) bool {
 
 // pause is the time to the next try after a failure.
 func (m *member) pause() time.Duration {
-	switch {
-	case m.config.Source.kind() == sourceFile:
+	if m.config.Source.kind() == sourceFile {
 		return filePoll
-	case m.failures > 6: // 5 s << 6 is more than retryLast, and a larger shift may overflow.
-		return jitter(retryLast)
-	default:
-		return jitter(min(retryFirst<<m.failures, retryLast))
 	}
+	return credential.Backoff{First: retryFirst, Most: retryLast}.Delay(m.failures, m.config.Name)
 }
 
 func (s Source) kind() string {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 )
@@ -39,7 +40,7 @@ type Store struct {
 	log     logr.Logger
 	current atomic.Pointer[View]
 	gone    func(cluster string)
-	misses  *misses
+	misses  *cache.LRUExpireCache
 	tally   tally
 	// reads counts the reads of sources.
 	reads atomic.Uint64
@@ -62,7 +63,7 @@ type Store struct {
 // New returns a Store that knows no cluster.
 func New(config Config) *Store {
 	s := &Store{
-		clock: config.Clock, log: config.Log, gone: config.Gone, misses: newMisses(),
+		clock: config.Clock, log: config.Log, gone: config.Gone, tally: newTally(),
 		slots: make(chan struct{}, concurrency), wake: make(chan struct{}, 1),
 		hub: hub{decides: config.Hub, pending: config.Hub, members: make(map[string]*publication)},
 	}
@@ -72,6 +73,7 @@ func New(config Config) *Store {
 	if s.log.GetSink() == nil {
 		s.log = logr.Discard()
 	}
+	s.misses = cache.NewLRUExpireCacheWithClock(maxMisses, s.clock)
 	s.current.Store(&View{store: s, pending: config.Hub, replaced: make(chan struct{})})
 	return s
 }
@@ -112,11 +114,13 @@ func (s *Store) Configure(clusters []Cluster, publish func(*View)) error {
 		if members[name] != m {
 			m.abandon()
 		}
+		if members[name] == nil && s.hub.members[name] == nil {
+			s.tally.forget(name)
+		}
 	}
 	s.members, s.hub.entries, s.publish = members, entries, publish
 	s.rebuild()
 	s.nudge()
-	s.tally.retain(func(cluster string) bool { return members[cluster] != nil || s.hub.members[cluster] != nil })
 	return nil
 }
 

@@ -3,6 +3,7 @@ package policy_test
 import (
 	"testing"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 )
@@ -12,9 +13,9 @@ import (
 func TestTargetNamespacesAlwaysBind(t *testing.T) {
 	t.Parallel()
 	for _, namespaces := range [][]string{nil, {"app-*", "team-*"}, {"app-a", "team-a"}} {
-		rules := compile(t, policy.Spec{Cluster: "c1", Allow: []policy.Rule{{
+		rules := compile(t, policy.Spec{Cluster: "c1", Allow: []v1alpha1.Rule{{
 			Namespaces: namespaces, MapTo: fixed("{namespace}", "{name}"),
-			Target: policy.TargetSpec{Namespaces: []string{"team-*"}},
+			Target: &v1alpha1.Target{Namespaces: []string{"team-*"}},
 		}}})
 		if _, err := rules.Decide(identity("c1", "app-a", "eso")); err == nil || denial.Of(err).Reason != denial.TargetDenied {
 			t.Errorf("namespaces %q: outside of the bound: %v", namespaces, err)

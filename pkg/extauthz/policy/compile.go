@@ -1,12 +1,16 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 )
 
 // Rules is the usable policy of one cluster. It is immutable, and a nil *Rules
@@ -63,7 +67,7 @@ func Compile(s Spec) (*Rules, []Finding) {
 }
 
 // CheckDeny returns what is wrong with deny rules that stand at path.
-func CheckDeny(path string, denies []Deny) []Finding {
+func CheckDeny(path string, denies []v1alpha1.Denial) []Finding {
 	rep := &report{}
 	for i, d := range denies {
 		rep.path = fmt.Sprintf("%s[%d]", path, i)
@@ -83,32 +87,30 @@ func join(path, field string) string {
 	return path + "." + field
 }
 
-func compileRule(s Spec, in Rule, rep *report) rule {
+func compileRule(s Spec, in v1alpha1.Rule, rep *report) rule {
+	target := ptr.Deref(in.Target, v1alpha1.Target{})
 	rep.patterns("namespaces", in.Namespaces)
 	rep.patterns("serviceAccounts", in.ServiceAccounts)
-	rep.patterns("target.namespaces", in.Target.Namespaces)
+	rep.patterns("target.namespaces", target.Namespaces)
 	c := rule{
 		namespaces: compileGlobs(in.Namespaces), accounts: compileGlobs(in.ServiceAccounts),
-		audiences: in.Audiences, requirePod: in.RequirePod,
-		bound: compileGlobs(in.Target.Namespaces), boundless: len(in.Target.Namespaces) == 0,
-		expiration: in.Target.Expiration,
-	}
-	if c.expiration == 0 {
-		c.expiration = DefaultExpiration
+		audiences: in.Audiences, requirePod: in.RequireBoundPod,
+		bound: compileGlobs(target.Namespaces), boundless: len(target.Namespaces) == 0,
+		expiration: cmp.Or(time.Duration(target.ExpirationSeconds)*time.Second, s.Expiration, DefaultExpiration),
 	}
 	if c.expiration < MinExpiration {
 		rep.add(Error, "target.expirationSeconds", "ask for 600 or more",
 			"%d seconds are less than an API server grants", int(c.expiration.Seconds()))
 	}
 	c.mapping(s, in.MapTo, rep)
-	c.target = Target{Audiences: in.Target.Audiences, Expiration: c.expiration}
+	c.target = Target{Audiences: target.Audiences, Expiration: c.expiration}
 	c.target.Namespace = c.namespace.fixed()
 	c.target.Name = c.account.fixed()
 	return c
 }
 
 // mapping compiles where a rule leads to and checks that it leads only there.
-func (c *rule) mapping(s Spec, m Mapping, rep *report) {
+func (c *rule) mapping(s Spec, m v1alpha1.Mapping, rep *report) {
 	if m.Namespace == "" || m.Name == "" {
 		rep.add(Error, "mapTo", "write mapTo: {namespace: ..., name: ...}", "it does not say which ServiceAccount of the hub the rule leads to")
 		return

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 )
@@ -15,7 +15,7 @@ import (
 // allows, and none from the next on.
 func TestNamesAtTheirLimits(t *testing.T) {
 	t.Parallel()
-	rules := compile(t, policy.Spec{Cluster: "c1", Allow: []policy.Rule{{Namespaces: []string{"*"}, MapTo: fixed("t", "n")}}})
+	rules := compile(t, policy.Spec{Cluster: "c1", Allow: []v1alpha1.Rule{{Namespaces: []string{"*"}, MapTo: fixed("t", "n")}}})
 	for _, tc := range []struct {
 		namespace, name string
 		valid           bool
@@ -51,7 +51,7 @@ func TestNamesAtTheirLimits(t *testing.T) {
 
 func TestWhyNothingIsAllowed(t *testing.T) {
 	t.Parallel()
-	for want, allow := range map[string][]policy.Rule{
+	for want, allow := range map[string][]v1alpha1.Rule{
 		"its cluster has none":                   nil,
 		"takes only tokens for the audiences x":  {{Namespaces: []string{"app"}, Audiences: []string{"x"}, MapTo: fixed("t", "n")}},
 		"no rule allows app/eso of cluster c1":   {{Namespaces: []string{"other"}, Audiences: []string{"x"}, MapTo: fixed("t", "n")}},
@@ -87,7 +87,7 @@ func TestPatterns(t *testing.T) {
 		{"*a", "ba", true},
 		{"*a", "ab", false},
 	} {
-		rules := compile(t, policy.Spec{Cluster: "c1", Allow: []policy.Rule{{Namespaces: []string{tc.pattern}, MapTo: fixed("t", "n")}}})
+		rules := compile(t, policy.Spec{Cluster: "c1", Allow: []v1alpha1.Rule{{Namespaces: []string{tc.pattern}, MapTo: fixed("t", "n")}}})
 		if _, err := rules.Decide(identity("c1", tc.namespace, "x")); (err == nil) != tc.want {
 			t.Errorf("%s and %s: %v", tc.pattern, tc.namespace, err)
 		}
@@ -95,7 +95,7 @@ func TestPatterns(t *testing.T) {
 }
 
 // messages are what the linter says about one rule of cluster c1.
-func messages(self policy.Account, allow ...policy.Rule) string {
+func messages(self policy.Account, allow ...v1alpha1.Rule) string {
 	var out []string
 	for _, f := range policy.LintOne(policy.Spec{Cluster: "c1", Allow: allow, Self: self}) {
 		out = append(out, f.String())
@@ -106,49 +106,49 @@ func messages(self policy.Account, allow ...policy.Rule) string {
 // TestAdviceAtItsLimits: each advice is given from a point on, and not before.
 func TestAdviceAtItsLimits(t *testing.T) {
 	t.Parallel()
-	lead := func(to policy.Mapping, target policy.TargetSpec) policy.Rule {
-		return policy.Rule{Namespaces: []string{"app"}, ServiceAccounts: []string{"eso"}, MapTo: to, Target: target}
+	lead := func(to v1alpha1.Mapping, target v1alpha1.Target) v1alpha1.Rule {
+		return v1alpha1.Rule{Namespaces: []string{"app"}, ServiceAccounts: []string{"eso"}, MapTo: to, Target: &target}
 	}
-	aud := func(audiences ...string) policy.Rule {
-		r := lead(fixed("t", "n"), policy.TargetSpec{})
+	aud := func(audiences ...string) v1alpha1.Rule {
+		r := lead(fixed("t", "n"), v1alpha1.Target{})
 		r.Audiences = audiences
 		return r
 	}
-	choose := func(bound ...string) policy.Rule {
-		return policy.Rule{ServiceAccounts: []string{"eso"}, MapTo: fixed("{namespace}", "n"), Target: policy.TargetSpec{Namespaces: bound}}
+	choose := func(bound ...string) v1alpha1.Rule {
+		return v1alpha1.Rule{ServiceAccounts: []string{"eso"}, MapTo: fixed("{namespace}", "n"), Target: &v1alpha1.Target{Namespaces: bound}}
 	}
 	long := strings.Repeat("a", 252)
 	self := policy.Account{Namespace: "gateway", Name: "authorizer"}
 	for name, tc := range map[string]struct {
 		self  policy.Account
-		allow []policy.Rule
+		allow []v1alpha1.Rule
 		says  string
 		want  bool
 	}{
-		"the least life":               {allow: []policy.Rule{lead(fixed("t", "n"), policy.TargetSpec{Expiration: policy.MinExpiration})}, says: "less than"},
-		"less than the least life":     {allow: []policy.Rule{lead(fixed("t", "n"), policy.TargetSpec{Expiration: policy.MinExpiration - time.Second})}, says: "less than", want: true},
-		"a day":                        {allow: []policy.Rule{lead(fixed("t", "n"), policy.TargetSpec{Expiration: 24 * time.Hour})}, says: "leaks"},
-		"more than a day":              {allow: []policy.Rule{lead(fixed("t", "n"), policy.TargetSpec{Expiration: 25 * time.Hour})}, says: "leaks", want: true},
-		"the longest pattern":          {allow: []policy.Rule{{Namespaces: []string{long + "*"}, MapTo: fixed("t", "n")}}, says: "matches no name"},
-		"a pattern that is too long":   {allow: []policy.Rule{{Namespaces: []string{long + "a*"}, MapTo: fixed("t", "n")}}, says: "matches no name", want: true},
-		"never used":                   {allow: []policy.Rule{aud(), aud("a")}, says: "never used", want: true},
-		"never used, audiences":        {allow: []policy.Rule{aud("a", "b"), aud("a")}, says: "never used", want: true},
-		"used for other audiences":     {allow: []policy.Rule{aud("a"), aud()}, says: "never used"},
-		"used for one more audience":   {allow: []policy.Rule{aud("a"), aud("a", "b")}, says: "never used"},
-		"the authorizer":               {self: self, allow: []policy.Rule{lead(fixed("gateway", "authorizer"), policy.TargetSpec{})}, says: "denied to every rule", want: true},
-		"beside the authorizer":        {self: self, allow: []policy.Rule{lead(fixed("gateway", "n"), policy.TargetSpec{})}, says: "denied to every rule"},
-		"as the authorizer elsewhere":  {self: self, allow: []policy.Rule{lead(fixed("t", "authorizer"), policy.TargetSpec{})}, says: "denied to every rule"},
-		"chooses among named ones":     {allow: []policy.Rule{choose("team-a", "team-b")}, says: "the cluster chooses"},
-		"chooses among a pattern":      {allow: []policy.Rule{choose("team-*")}, says: "the cluster chooses", want: true},
-		"chooses, one is a pattern":    {allow: []policy.Rule{choose("team-a", "x-*")}, says: "the cluster chooses", want: true},
-		"an API server's audience":     {allow: []policy.Rule{aud("https://kubernetes.default.svc")}, says: "API server", want: true},
-		"an API server's short one":    {allow: []policy.Rule{aud("kubernetes")}, says: "API server", want: true},
-		"another API server's":         {allow: []policy.Rule{aud("api")}, says: "API server", want: true},
-		"an API server's name":         {allow: []policy.Rule{aud("kubernetes.default")}, says: "API server", want: true},
-		"an audience of its own":       {allow: []policy.Rule{aud("https://hub.example.com")}, says: "API server"},
-		"{namespace} told apart twice": {allow: []policy.Rule{{Namespaces: []string{"a-*"}, MapTo: fixed("{namespace}", "{namespace}")}}, says: "can become the same"},
-		"names with dots of their own": {allow: []policy.Rule{{Namespaces: []string{"a"}, MapTo: fixed("t", "{name}.{namespace}.{name}")}}, says: "can become the same", want: true},
-		"one name with dots":           {allow: []policy.Rule{{Namespaces: []string{"a-*"}, MapTo: fixed("t", "{namespace}.{name}")}}, says: "can become the same"},
+		"the least life":               {allow: []v1alpha1.Rule{lead(fixed("t", "n"), v1alpha1.Target{ExpirationSeconds: 600})}, says: "less than"},
+		"less than the least life":     {allow: []v1alpha1.Rule{lead(fixed("t", "n"), v1alpha1.Target{ExpirationSeconds: 599})}, says: "less than", want: true},
+		"a day":                        {allow: []v1alpha1.Rule{lead(fixed("t", "n"), v1alpha1.Target{ExpirationSeconds: 24 * 3600})}, says: "leaks"},
+		"more than a day":              {allow: []v1alpha1.Rule{lead(fixed("t", "n"), v1alpha1.Target{ExpirationSeconds: 25 * 3600})}, says: "leaks", want: true},
+		"the longest pattern":          {allow: []v1alpha1.Rule{{Namespaces: []string{long + "*"}, MapTo: fixed("t", "n")}}, says: "matches no name"},
+		"a pattern that is too long":   {allow: []v1alpha1.Rule{{Namespaces: []string{long + "a*"}, MapTo: fixed("t", "n")}}, says: "matches no name", want: true},
+		"never used":                   {allow: []v1alpha1.Rule{aud(), aud("a")}, says: "never used", want: true},
+		"never used, audiences":        {allow: []v1alpha1.Rule{aud("a", "b"), aud("a")}, says: "never used", want: true},
+		"used for other audiences":     {allow: []v1alpha1.Rule{aud("a"), aud()}, says: "never used"},
+		"used for one more audience":   {allow: []v1alpha1.Rule{aud("a"), aud("a", "b")}, says: "never used"},
+		"the authorizer":               {self: self, allow: []v1alpha1.Rule{lead(fixed("gateway", "authorizer"), v1alpha1.Target{})}, says: "denied to every rule", want: true},
+		"beside the authorizer":        {self: self, allow: []v1alpha1.Rule{lead(fixed("gateway", "n"), v1alpha1.Target{})}, says: "denied to every rule"},
+		"as the authorizer elsewhere":  {self: self, allow: []v1alpha1.Rule{lead(fixed("t", "authorizer"), v1alpha1.Target{})}, says: "denied to every rule"},
+		"chooses among named ones":     {allow: []v1alpha1.Rule{choose("team-a", "team-b")}, says: "the cluster chooses"},
+		"chooses among a pattern":      {allow: []v1alpha1.Rule{choose("team-*")}, says: "the cluster chooses", want: true},
+		"chooses, one is a pattern":    {allow: []v1alpha1.Rule{choose("team-a", "x-*")}, says: "the cluster chooses", want: true},
+		"an API server's audience":     {allow: []v1alpha1.Rule{aud("https://kubernetes.default.svc")}, says: "API server", want: true},
+		"an API server's short one":    {allow: []v1alpha1.Rule{aud("kubernetes")}, says: "API server", want: true},
+		"another API server's":         {allow: []v1alpha1.Rule{aud("api")}, says: "API server", want: true},
+		"an API server's name":         {allow: []v1alpha1.Rule{aud("kubernetes.default")}, says: "API server", want: true},
+		"an audience of its own":       {allow: []v1alpha1.Rule{aud("https://hub.example.com")}, says: "API server"},
+		"{namespace} told apart twice": {allow: []v1alpha1.Rule{{Namespaces: []string{"a-*"}, MapTo: fixed("{namespace}", "{namespace}")}}, says: "can become the same"},
+		"names with dots of their own": {allow: []v1alpha1.Rule{{Namespaces: []string{"a"}, MapTo: fixed("t", "{name}.{namespace}.{name}")}}, says: "can become the same", want: true},
+		"one name with dots":           {allow: []v1alpha1.Rule{{Namespaces: []string{"a-*"}, MapTo: fixed("t", "{namespace}.{name}")}}, says: "can become the same"},
 	} {
 		if got := messages(tc.self, tc.allow...); strings.Contains(got, tc.says) != tc.want {
 			t.Errorf("%s: it says\n%s", name, got)
@@ -159,15 +159,15 @@ func TestAdviceAtItsLimits(t *testing.T) {
 func TestADenialOfBothIsOne(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		deny policy.Deny
+		deny v1alpha1.Denial
 		want int
 	}{
-		{policy.Deny{TargetNamespaces: []string{"a"}, TargetServiceAccounts: []string{"b"}}, 0},
-		{policy.Deny{TargetNamespaces: []string{"a"}}, 0},
-		{policy.Deny{TargetServiceAccounts: []string{"b"}}, 0},
-		{policy.Deny{}, 1},
+		{v1alpha1.Denial{TargetNamespaces: []string{"a"}, TargetServiceAccounts: []string{"b"}}, 0},
+		{v1alpha1.Denial{TargetNamespaces: []string{"a"}}, 0},
+		{v1alpha1.Denial{TargetServiceAccounts: []string{"b"}}, 0},
+		{v1alpha1.Denial{}, 1},
 	} {
-		if got := policy.CheckDeny("deny", []policy.Deny{tc.deny}); len(got) != tc.want {
+		if got := policy.CheckDeny("deny", []v1alpha1.Denial{tc.deny}); len(got) != tc.want {
 			t.Errorf("%+v: %v", tc.deny, got)
 		}
 	}
@@ -208,12 +208,12 @@ func TestPatternsThatMeet(t *testing.T) {
 		{"x*y", "x", false},
 		{"a*b*c", "a*c*c", true},
 	} {
-		rule := func(pattern string) policy.Rule {
-			return policy.Rule{Namespaces: []string{"app"}, ServiceAccounts: []string{pattern}, MapTo: fixed("t", "{name}")}
+		rule := func(pattern string) v1alpha1.Rule {
+			return v1alpha1.Rule{Namespaces: []string{"app"}, ServiceAccounts: []string{pattern}, MapTo: fixed("t", "{name}")}
 		}
 		findings := policy.LintTogether([]policy.Spec{
-			{Cluster: "c1", Path: "clusters[0]", Allow: []policy.Rule{rule(tc.a)}},
-			{Cluster: "c2", Path: "clusters[1]", Allow: []policy.Rule{rule(tc.b)}},
+			{Cluster: "c1", Path: "clusters[0]", Allow: []v1alpha1.Rule{rule(tc.a)}},
+			{Cluster: "c2", Path: "clusters[1]", Allow: []v1alpha1.Rule{rule(tc.b)}},
 		})
 		if (len(findings) > 0) != tc.meet {
 			t.Errorf("%s and %s: %v", tc.a, tc.b, findings)
@@ -233,14 +233,14 @@ func TestHowFarARuleIsSpelledOut(t *testing.T) {
 		return out
 	}
 	for accounts, known := range map[int]int{64: 64, 65: 0} {
-		got := policy.Namespaces([]policy.Spec{{Cluster: "c1", Allow: []policy.Rule{{
+		got := policy.Namespaces([]policy.Spec{{Cluster: "c1", Allow: []v1alpha1.Rule{{
 			Namespaces: numbered(64), ServiceAccounts: numbered(accounts), MapTo: fixed("{namespace}", "{name}"),
 		}}}})
 		if len(got) != known || !slices.IsSorted(got) {
 			t.Errorf("64 namespaces with %d accounts: %d are known", accounts, len(got))
 		}
 	}
-	if got := policy.Namespaces([]policy.Spec{{Cluster: "c1", Allow: []policy.Rule{{
+	if got := policy.Namespaces([]policy.Spec{{Cluster: "c1", Allow: []v1alpha1.Rule{{
 		Namespaces: []string{"kube-system", "b", "a"}, MapTo: fixed("{namespace}", "n"),
 	}}}}); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("known are %v", got)

@@ -7,16 +7,6 @@ import (
 	"time"
 )
 
-// Lint says what is wrong or risky about the policies of a configuration: each
-// by itself, and what they open together. The order is that of the policies.
-func Lint(specs []Spec) []Finding {
-	var out []Finding
-	for _, s := range specs {
-		out = append(out, LintOne(s)...)
-	}
-	return append(out, LintTogether(specs)...)
-}
-
 // LintOne says what is wrong or risky about one policy. It holds all that
 // Compile finds.
 func LintOne(s Spec) []Finding {

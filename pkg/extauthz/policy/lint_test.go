@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 )
 
@@ -14,30 +14,30 @@ func TestCompileRefuses(t *testing.T) {
 	ok := fixed("t", "n")
 	for _, tc := range []struct {
 		name string
-		rule policy.Rule
+		rule v1alpha1.Rule
 		want string // a part of the finding
 	}{
-		{"a pattern in capitals", policy.Rule{Namespaces: []string{"App"}, MapTo: ok}, `clusters[0].allow[0].namespaces: "App" matches no name`},
-		{"an empty pattern", policy.Rule{ServiceAccounts: []string{""}, MapTo: ok}, `allow[0].serviceAccounts: "" matches no name`},
-		{"a pattern that is another language", policy.Rule{Namespaces: []string{"a[0-9]*"}, MapTo: ok}, "matches no name"},
-		{"no mapping", policy.Rule{}, "mapTo: it does not say which ServiceAccount"},
-		{"half a mapping", policy.Rule{MapTo: fixed("t", "")}, "mapTo: it does not say which ServiceAccount"},
-		{"an unknown placeholder", policy.Rule{MapTo: fixed("t", "{user}")}, "uses {user}"},
-		{"an open brace", policy.Rule{MapTo: fixed("t", "{name")}, "a brace without its partner"},
-		{"a closed brace", policy.Rule{MapTo: fixed("t", "a}b{name}")}, "a brace without its partner"},
-		{"a namespace with a dot", policy.Rule{MapTo: fixed("{cluster}.x", "n")}, "it makes no valid namespace"},
-		{"a name with a capital", policy.Rule{MapTo: fixed("t", "N-{name}")}, "it makes no valid ServiceAccount name"},
-		{"an ambiguous join", policy.Rule{MapTo: fixed("t", "{namespace}-{name}")}, "can become the same one of the hub"},
-		{"an ambiguous join without anything", policy.Rule{MapTo: fixed("t", "{namespace}{name}")}, "can become the same one of the hub"},
-		{"same without a list", policy.Rule{MapTo: policy.Same()}, "the cluster can choose the namespace of the hub"},
-		{"same with a star", policy.Rule{Namespaces: []string{"a", "*"}, MapTo: policy.Same()}, "the cluster can choose the namespace of the hub"},
-		{"a cluster that chooses", policy.Rule{MapTo: fixed("{namespace}", "n")}, "the cluster can choose the namespace"},
-		{"a name that chooses", policy.Rule{Namespaces: []string{"a"}, MapTo: fixed("{name}", "n")}, "chooses the namespace of the hub by its name"},
-		{"too short a life", policy.Rule{MapTo: ok, Target: policy.TargetSpec{Expiration: time.Minute}}, "60 seconds are less than"},
+		{"a pattern in capitals", v1alpha1.Rule{Namespaces: []string{"App"}, MapTo: ok}, `clusters[0].allow[0].namespaces: "App" matches no name`},
+		{"an empty pattern", v1alpha1.Rule{ServiceAccounts: []string{""}, MapTo: ok}, `allow[0].serviceAccounts: "" matches no name`},
+		{"a pattern that is another language", v1alpha1.Rule{Namespaces: []string{"a[0-9]*"}, MapTo: ok}, "matches no name"},
+		{"no mapping", v1alpha1.Rule{}, "mapTo: it does not say which ServiceAccount"},
+		{"half a mapping", v1alpha1.Rule{MapTo: fixed("t", "")}, "mapTo: it does not say which ServiceAccount"},
+		{"an unknown placeholder", v1alpha1.Rule{MapTo: fixed("t", "{user}")}, "uses {user}"},
+		{"an open brace", v1alpha1.Rule{MapTo: fixed("t", "{name")}, "a brace without its partner"},
+		{"a closed brace", v1alpha1.Rule{MapTo: fixed("t", "a}b{name}")}, "a brace without its partner"},
+		{"a namespace with a dot", v1alpha1.Rule{MapTo: fixed("{cluster}.x", "n")}, "it makes no valid namespace"},
+		{"a name with a capital", v1alpha1.Rule{MapTo: fixed("t", "N-{name}")}, "it makes no valid ServiceAccount name"},
+		{"an ambiguous join", v1alpha1.Rule{MapTo: fixed("t", "{namespace}-{name}")}, "can become the same one of the hub"},
+		{"an ambiguous join without anything", v1alpha1.Rule{MapTo: fixed("t", "{namespace}{name}")}, "can become the same one of the hub"},
+		{"same without a list", v1alpha1.Rule{MapTo: policy.Same()}, "the cluster can choose the namespace of the hub"},
+		{"same with a star", v1alpha1.Rule{Namespaces: []string{"a", "*"}, MapTo: policy.Same()}, "the cluster can choose the namespace of the hub"},
+		{"a cluster that chooses", v1alpha1.Rule{MapTo: fixed("{namespace}", "n")}, "the cluster can choose the namespace"},
+		{"a name that chooses", v1alpha1.Rule{Namespaces: []string{"a"}, MapTo: fixed("{name}", "n")}, "chooses the namespace of the hub by its name"},
+		{"too short a life", v1alpha1.Rule{MapTo: ok, Target: &v1alpha1.Target{ExpirationSeconds: 60}}, "60 seconds are less than"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			rules, findings := policy.Compile(policy.Spec{Cluster: "c1", Path: "clusters[0]", Allow: []policy.Rule{tc.rule}})
+			rules, findings := policy.Compile(policy.Spec{Cluster: "c1", Path: "clusters[0]", Allow: []v1alpha1.Rule{tc.rule}})
 			if rules != nil || !policy.Failed(findings) || !strings.Contains(findings[0].String(), tc.want) {
 				t.Errorf("got %v, want %q", findings, tc.want)
 			}
@@ -55,7 +55,7 @@ func TestTemplatesKeepServiceAccountsApart(t *testing.T) {
 		"{namespace}-{name}", "{name}-{namespace}", "{namespace}{name}", "{name}.{name}.{namespace}", "{namespace}.{namespace}-{name}",
 		"{namespace}-{namespace}.{name}", "{name}.x-{namespace}", "x{name}x.{namespace}",
 	} {
-		rules, _ := policy.Compile(policy.Spec{Cluster: "c1", Allow: []policy.Rule{{MapTo: fixed("t", name)}}})
+		rules, _ := policy.Compile(policy.Spec{Cluster: "c1", Allow: []v1alpha1.Rule{{MapTo: fixed("t", name)}}})
 		met := collision(rules, namespaces, accounts)
 		if rules != nil && met != "" {
 			t.Errorf("%s is taken, but %s", name, met)
@@ -88,15 +88,15 @@ func collision(rules *policy.Rules, namespaces, accounts []string) string {
 func TestLint(t *testing.T) {
 	t.Parallel()
 	one := []string{"app"}
-	rule := func(change func(*policy.Rule)) []policy.Rule {
-		r := policy.Rule{Namespaces: one, ServiceAccounts: one, Audiences: []string{hub}, MapTo: fixed("t", "n")}
+	rule := func(change func(*v1alpha1.Rule)) []v1alpha1.Rule {
+		r := v1alpha1.Rule{Namespaces: one, ServiceAccounts: one, Audiences: []string{hub}, MapTo: fixed("t", "n")}
 		change(&r)
-		return []policy.Rule{r}
+		return []v1alpha1.Rule{r}
 	}
-	spec := func(cluster string, allow ...policy.Rule) policy.Spec {
+	spec := func(cluster string, allow ...v1alpha1.Rule) policy.Spec {
 		return policy.Spec{Cluster: cluster, Path: "clusters[" + cluster + "]", Allow: allow}
 	}
-	same := rule(func(*policy.Rule) {})
+	same := rule(func(*v1alpha1.Rule) {})
 	for _, tc := range []struct {
 		name  string
 		specs []policy.Spec
@@ -106,61 +106,61 @@ func TestLint(t *testing.T) {
 		{"no rule", []policy.Spec{spec("c1")}, []string{"info clusters[c1].allow: cluster c1 has no rule"}},
 		{
 			"everything",
-			[]policy.Spec{spec("c1", rule(func(r *policy.Rule) { r.Namespaces, r.ServiceAccounts = nil, []string{"*"} })...)},
+			[]policy.Spec{spec("c1", rule(func(r *v1alpha1.Rule) { r.Namespaces, r.ServiceAccounts = nil, []string{"*"} })...)},
 			[]string{"warning clusters[c1].allow[0].mapTo: ServiceAccounts with different namespaces and names", "warning clusters[c1].allow[0]: every ServiceAccount of the cluster"},
 		},
 		{
 			"every namespace",
-			[]policy.Spec{spec("c1", rule(func(r *policy.Rule) { r.Namespaces, r.MapTo.Name = []string{"*"}, "{namespace}.{name}" })...)},
+			[]policy.Spec{spec("c1", rule(func(r *v1alpha1.Rule) { r.Namespaces, r.MapTo.Name = []string{"*"}, "{namespace}.{name}" })...)},
 			[]string{"warning clusters[c1].allow[0].namespaces: every namespace of the cluster"},
 		},
 		{
 			"every account",
-			[]policy.Spec{spec("c1", rule(func(r *policy.Rule) { r.ServiceAccounts, r.MapTo.Name = nil, "{name}" })...)},
+			[]policy.Spec{spec("c1", rule(func(r *v1alpha1.Rule) { r.ServiceAccounts, r.MapTo.Name = nil, "{name}" })...)},
 			[]string{"info clusters[c1].allow[0].serviceAccounts: every ServiceAccount of these"},
 		},
 		{
 			"accounts that become one",
-			[]policy.Spec{spec("c1", rule(func(r *policy.Rule) { r.Namespaces = []string{"a-*"} })...)},
+			[]policy.Spec{spec("c1", rule(func(r *v1alpha1.Rule) { r.Namespaces = []string{"a-*"} })...)},
 			[]string{"info clusters[c1].allow[0].mapTo: ServiceAccounts with different namespaces become the same"},
 		},
 		{
 			"a rule that is never used",
-			[]policy.Spec{spec("c1", append(rule(func(r *policy.Rule) { r.Namespaces, r.MapTo.Name = []string{"a*"}, "{namespace}" }), rule(func(r *policy.Rule) { r.MapTo = fixed("u", "n") })...)...)},
+			[]policy.Spec{spec("c1", append(rule(func(r *v1alpha1.Rule) { r.Namespaces, r.MapTo.Name = []string{"a*"}, "{namespace}" }), rule(func(r *v1alpha1.Rule) { r.MapTo = fixed("u", "n") })...)...)},
 			[]string{"warning clusters[c1].allow[1]: clusters[c1].allow[0] takes all"},
 		},
 		{
 			"a denied target",
-			[]policy.Spec{spec("c1", rule(func(r *policy.Rule) { r.MapTo.Namespace = "kube-system" })...)},
+			[]policy.Spec{spec("c1", rule(func(r *v1alpha1.Rule) { r.MapTo.Namespace = "kube-system" })...)},
 			[]string{"error clusters[c1].allow[0].mapTo: ServiceAccount kube-system/n of the hub is denied"},
 		},
 		{
 			"a target outside of its bound",
-			[]policy.Spec{spec("c1", rule(func(r *policy.Rule) { r.Target.Namespaces = []string{"u*"} })...)},
+			[]policy.Spec{spec("c1", rule(func(r *v1alpha1.Rule) { r.Target = &v1alpha1.Target{Namespaces: []string{"u*"}} })...)},
 			[]string{"warning clusters[c1].allow[0].target.namespaces: namespace t is none of those"},
 		},
 		{
 			"a cluster that chooses",
-			[]policy.Spec{spec("c1", rule(func(r *policy.Rule) {
+			[]policy.Spec{spec("c1", rule(func(r *v1alpha1.Rule) {
 				r.Namespaces, r.MapTo = []string{"app-*"}, policy.Same()
 			})...)},
 			[]string{"warning clusters[c1].allow[0].mapTo: the cluster chooses the namespace of the hub, any of app-*"},
 		},
 		{
 			"the API server's audience",
-			[]policy.Spec{spec("c1", rule(func(r *policy.Rule) {
+			[]policy.Spec{spec("c1", rule(func(r *v1alpha1.Rule) {
 				r.Audiences = []string{"https://kubernetes.default.svc.cluster.local"}
 			})...)},
 			[]string{"warning clusters[c1].allow[0].audiences: https://kubernetes.default.svc.cluster.local is the audience of an API server"},
 		},
 		{
 			"a long life",
-			[]policy.Spec{spec("c1", rule(func(r *policy.Rule) { r.Target.Expiration = 48 * time.Hour })...)},
+			[]policy.Spec{spec("c1", rule(func(r *v1alpha1.Rule) { r.Target = &v1alpha1.Target{ExpirationSeconds: 48 * 3600} })...)},
 			[]string{"warning clusters[c1].allow[0].target.expirationSeconds: a token that leaks"},
 		},
 		{
 			"an add-on's account",
-			[]policy.Spec{spec("c1", rule(func(r *policy.Rule) {
+			[]policy.Spec{spec("c1", rule(func(r *v1alpha1.Rule) {
 				r.ServiceAccounts, r.MapTo = []string{"web-*"}, fixed("{cluster}", "{name}")
 			})...)},
 			[]string{"warning clusters[c1].allow[0].mapTo: it can lead to the account of an add-on of the cluster (c1"},
@@ -179,15 +179,15 @@ func TestLint(t *testing.T) {
 		{
 			"two clusters, templates that meet",
 			[]policy.Spec{
-				spec("c1", rule(func(r *policy.Rule) { r.Namespaces, r.MapTo.Name = []string{"a*"}, "{namespace}.x" })...),
-				spec("c2", rule(func(r *policy.Rule) { r.MapTo.Name = "ab.x" })...),
+				spec("c1", rule(func(r *v1alpha1.Rule) { r.Namespaces, r.MapTo.Name = []string{"a*"}, "{namespace}.x" })...),
+				spec("c2", rule(func(r *v1alpha1.Rule) { r.MapTo.Name = "ab.x" })...),
 			},
 			[]string{"warning clusters[c1].allow[0].mapTo: it can lead to the same ServiceAccount of the hub as clusters[c2].allow[0] of cluster c2: t/ab.x"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			got := policy.Lint(tc.specs)
+			got := lint(tc.specs)
 			for i, f := range got {
 				if i >= len(tc.want) || !strings.HasPrefix(string(f.Severity)+" "+f.String(), tc.want[i]) || f.Fix == "" {
 					t.Errorf("finding %d: %s %s", i, f.Severity, f)
@@ -202,7 +202,7 @@ func TestLint(t *testing.T) {
 
 func TestCheckDeny(t *testing.T) {
 	t.Parallel()
-	findings := policy.CheckDeny("deny", []policy.Deny{{TargetNamespaces: []string{"a*"}}, {}, {TargetServiceAccounts: []string{"A"}}})
+	findings := policy.CheckDeny("deny", []v1alpha1.Denial{{TargetNamespaces: []string{"a*"}}, {}, {TargetServiceAccounts: []string{"A"}}})
 	if len(findings) != 2 || findings[0].Path != "deny[1]" || findings[1].Path != "deny[2].targetServiceAccounts" || !policy.Failed(findings) {
 		t.Errorf("%v", findings)
 	}
@@ -211,13 +211,13 @@ func TestCheckDeny(t *testing.T) {
 func TestRBAC(t *testing.T) {
 	t.Parallel()
 	specs := []policy.Spec{
-		{Cluster: "c1", Path: "clusters[0]", Allow: []policy.Rule{
+		{Cluster: "c1", Path: "clusters[0]", Allow: []v1alpha1.Rule{
 			{Namespaces: []string{"a", "b"}, ServiceAccounts: []string{"y", "x"}, MapTo: fixed("t", "{namespace}.{name}")},
 			{Namespaces: []string{"a"}, MapTo: fixed("t", "plain")},
 			{Namespaces: []string{"a-*"}, ServiceAccounts: []string{"x"}, MapTo: policy.Same()},
 			{Namespaces: []string{"kube-*"}, ServiceAccounts: []string{"x"}, MapTo: policy.Same()},
 		}},
-		{Cluster: "*", Path: "clusters[1]", Allow: []policy.Rule{{MapTo: fixed("{cluster}", "{namespace}.{name}")}}},
+		{Cluster: "*", Path: "clusters[1]", Allow: []v1alpha1.Rule{{MapTo: fixed("{cluster}", "{namespace}.{name}")}}},
 	}
 	got := policy.RBAC(specs, policy.Known{
 		Self:       policy.Account{Namespace: "h", Name: "sa"},
@@ -249,8 +249,8 @@ func FuzzCompile(f *testing.F) {
 	f.Add("*", "{namespace}", "{name}", "kube-system", "x")
 	f.Add("", "t-{namespace}", "{name}{name}", "a-b", "c.d")
 	f.Fuzz(func(t *testing.T, pattern, namespace, name, fromNamespace, fromName string) {
-		spec := policy.Spec{Cluster: "c1", Allow: []policy.Rule{{Namespaces: []string{pattern}, MapTo: fixed(namespace, name)}}}
-		policy.Lint([]policy.Spec{spec, spec})
+		spec := policy.Spec{Cluster: "c1", Allow: []v1alpha1.Rule{{Namespaces: []string{pattern}, MapTo: fixed(namespace, name)}}}
+		lint([]policy.Spec{spec, spec})
 		policy.RBAC([]policy.Spec{spec}, policy.Known{Namespaces: []string{"a"}})
 		rules, _ := policy.Compile(spec)
 		grant, err := rules.Decide(identity("c1", fromNamespace, fromName))
@@ -261,4 +261,13 @@ func FuzzCompile(f *testing.F) {
 			t.Errorf("it leads to %q/%q", to, grant.Target.Name)
 		}
 	})
+}
+
+// lint is what is said of policies: of each by itself, and of all together.
+func lint(specs []policy.Spec) []policy.Finding {
+	var out []policy.Finding
+	for _, s := range specs {
+		out = append(out, policy.LintOne(s)...)
+	}
+	return append(out, policy.LintTogether(specs)...)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
@@ -28,8 +29,8 @@ func compile(t *testing.T, s policy.Spec) *policy.Rules {
 	return rules
 }
 
-func fixed(namespace, name string) policy.Mapping {
-	return policy.Mapping{Namespace: namespace, Name: name}
+func fixed(namespace, name string) v1alpha1.Mapping {
+	return v1alpha1.Mapping{Namespace: namespace, Name: name}
 }
 
 func TestDecide(t *testing.T) {
@@ -41,30 +42,30 @@ func TestDecide(t *testing.T) {
 	bound.Bound.Pod = subject.Object{Name: "p", UID: "u"}
 	for _, tc := range []struct {
 		name  string
-		allow []policy.Rule
-		deny  []policy.Deny
+		allow []v1alpha1.Rule
+		deny  []v1alpha1.Denial
 		id    subject.Identity
 		want  string // "namespace/name by rule", or the reason
 	}{
 		{name: "no rule, no target", id: identity("c1", "app-a", "eso"), want: "not_allowed"},
 		{
 			name:  "a template",
-			allow: []policy.Rule{{Namespaces: apps, ServiceAccounts: []string{"eso"}, MapTo: perNamespace}},
+			allow: []v1alpha1.Rule{{Namespaces: apps, ServiceAccounts: []string{"eso"}, MapTo: perNamespace}},
 			id:    identity("c1", "app-a", "eso"), want: "c1/app-a.eso by c1/allow[0]",
 		},
 		{
 			name:  "another namespace",
-			allow: []policy.Rule{{Namespaces: apps, MapTo: perNamespace}},
+			allow: []v1alpha1.Rule{{Namespaces: apps, MapTo: perNamespace}},
 			id:    identity("c1", "apps", "eso"), want: "not_allowed",
 		},
 		{
 			name:  "another account",
-			allow: []policy.Rule{{Namespaces: apps, ServiceAccounts: []string{"eso", "flux-*"}, MapTo: perNamespace}},
+			allow: []v1alpha1.Rule{{Namespaces: apps, ServiceAccounts: []string{"eso", "flux-*"}, MapTo: perNamespace}},
 			id:    identity("c1", "app-a", "flux"), want: "not_allowed",
 		},
 		{
 			name: "the first rule that matches decides",
-			allow: []policy.Rule{
+			allow: []v1alpha1.Rule{
 				{Namespaces: []string{"x"}, MapTo: fixed("t", "zero")},
 				{Namespaces: apps, MapTo: fixed("t", "one")},
 				{Namespaces: []string{"app-a"}, MapTo: fixed("t", "two")},
@@ -73,7 +74,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "a rule for other audiences is passed over",
-			allow: []policy.Rule{
+			allow: []v1alpha1.Rule{
 				{Namespaces: apps, Audiences: []string{"https://other"}, MapTo: fixed("t", "zero")},
 				{Namespaces: apps, Audiences: []string{"https://x", hub}, MapTo: fixed("t", "one")},
 			},
@@ -81,72 +82,72 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name:  "only rules for other audiences",
-			allow: []policy.Rule{{Namespaces: apps, Audiences: []string{"https://other"}, MapTo: fixed("t", "zero")}},
+			allow: []v1alpha1.Rule{{Namespaces: apps, Audiences: []string{"https://other"}, MapTo: fixed("t", "zero")}},
 			id:    identity("c1", "app-a", "eso"), want: "not_allowed",
 		},
 		{
 			name:  "a token without a Pod where one is demanded",
-			allow: []policy.Rule{{Namespaces: apps, RequirePod: true, MapTo: fixed("t", "a")}},
+			allow: []v1alpha1.Rule{{Namespaces: apps, RequireBoundPod: true, MapTo: fixed("t", "a")}},
 			id:    identity("c1", "app-a", "eso"), want: "not_bound",
 		},
 		{
 			name:  "a token with a Pod where one is demanded",
-			allow: []policy.Rule{{Namespaces: apps, RequirePod: true, MapTo: fixed("t", "a")}},
+			allow: []v1alpha1.Rule{{Namespaces: apps, RequireBoundPod: true, MapTo: fixed("t", "a")}},
 			id:    bound, want: "t/a by c1/allow[0]",
 		},
 		{
 			name:  "same name",
-			allow: []policy.Rule{{Namespaces: apps, MapTo: policy.Same()}},
+			allow: []v1alpha1.Rule{{Namespaces: apps, MapTo: policy.Same()}},
 			id:    identity("c1", "app-a", "eso"), want: "app-a/eso by c1/allow[0]",
 		},
 		{
 			name:  "same name in a namespace that is never open",
-			allow: []policy.Rule{{Namespaces: []string{"kube-system", "a"}, MapTo: policy.Same()}},
+			allow: []v1alpha1.Rule{{Namespaces: []string{"kube-system", "a"}, MapTo: policy.Same()}},
 			id:    identity("c1", "kube-system", "eso"), want: "target_denied",
 		},
 		{
 			name:  "a configured denial",
-			allow: []policy.Rule{{Namespaces: apps, MapTo: policy.Same()}},
-			deny:  []policy.Deny{{TargetNamespaces: []string{"app-p*"}, TargetServiceAccounts: []string{"admin"}}},
+			allow: []v1alpha1.Rule{{Namespaces: apps, MapTo: policy.Same()}},
+			deny:  []v1alpha1.Denial{{TargetNamespaces: []string{"app-p*"}, TargetServiceAccounts: []string{"admin"}}},
 			id:    identity("c1", "app-prod", "admin"), want: "target_denied",
 		},
 		{
 			name:  "beside a configured denial",
-			allow: []policy.Rule{{Namespaces: apps, MapTo: policy.Same()}},
-			deny:  []policy.Deny{{TargetNamespaces: []string{"app-p*"}, TargetServiceAccounts: []string{"admin"}}},
+			allow: []v1alpha1.Rule{{Namespaces: apps, MapTo: policy.Same()}},
+			deny:  []v1alpha1.Denial{{TargetNamespaces: []string{"app-p*"}, TargetServiceAccounts: []string{"admin"}}},
 			id:    identity("c1", "app-prod", "user"), want: "app-prod/user by c1/allow[0]",
 		},
 		{
 			name:  "the authorizer itself",
-			allow: []policy.Rule{{Namespaces: []string{"gateway", "b"}, MapTo: policy.Same()}},
+			allow: []v1alpha1.Rule{{Namespaces: []string{"gateway", "b"}, MapTo: policy.Same()}},
 			id:    identity("c1", "gateway", "token-authorizer"), want: "target_denied",
 		},
 		{
 			name: "outside of the bound",
-			allow: []policy.Rule{{
+			allow: []v1alpha1.Rule{{
 				MapTo:  fixed("{namespace}", "{name}"),
-				Target: policy.TargetSpec{Namespaces: []string{"team-*"}},
+				Target: &v1alpha1.Target{Namespaces: []string{"team-*"}},
 			}},
 			id: identity("c1", "app-a", "eso"), want: "target_denied",
 		},
 		{
 			name:  "a namespace that gets too long",
-			allow: []policy.Rule{{Namespaces: apps, MapTo: fixed("{cluster}-{namespace}", "x")}},
+			allow: []v1alpha1.Rule{{Namespaces: apps, MapTo: fixed("{cluster}-{namespace}", "x")}},
 			id:    identity("c1", "app-"+strings.Repeat("a", 58), "eso"), want: "target_denied",
 		},
 		{
 			name:  "a name that gets too long",
-			allow: []policy.Rule{{Namespaces: apps, MapTo: fixed("t", "{cluster}.{namespace}.{name}")}},
+			allow: []v1alpha1.Rule{{Namespaces: apps, MapTo: fixed("t", "{cluster}.{namespace}.{name}")}},
 			id:    identity("c1", "app-a", strings.Repeat("a", 250)), want: "target_denied",
 		},
 		{
 			name:  "a namespace that is none",
-			allow: []policy.Rule{{MapTo: fixed("t", "a")}},
+			allow: []v1alpha1.Rule{{MapTo: fixed("t", "a")}},
 			id:    identity("c1", "a.b", "eso"), want: "not_allowed",
 		},
 		{
 			name:  "a name that is none",
-			allow: []policy.Rule{{MapTo: fixed("t", "a")}},
+			allow: []v1alpha1.Rule{{MapTo: fixed("t", "a")}},
 			id:    identity("c1", "a", "../b"), want: "not_allowed",
 		},
 	} {
@@ -188,7 +189,7 @@ func TestNoRulesAtAllAllowNothing(t *testing.T) {
 // TestTokensmithsMeaning: tokensmith's design, "Objectives" 3, minus what is always denied.
 func TestTokensmithsMeaning(t *testing.T) {
 	t.Parallel()
-	rules := compile(t, policy.Spec{Cluster: "c1", Allow: []policy.Rule{policy.OpenRule(2 * time.Hour)}, Open: true})
+	rules := compile(t, policy.Spec{Cluster: "c1", Allow: []v1alpha1.Rule{policy.OpenRule()}, Expiration: 2 * time.Hour, Open: true})
 	grant, err := rules.Decide(identity("c1", "default", "any.thing"))
 	if err != nil || grant.Target.Namespace != "default" || grant.Target.Name != "any.thing" ||
 		grant.Target.Expiration != 2*time.Hour || grant.Rule != "c1/same-name" {
@@ -203,8 +204,8 @@ func TestTokensmithsMeaning(t *testing.T) {
 
 func TestDefaultsOfATarget(t *testing.T) {
 	t.Parallel()
-	rules := compile(t, policy.Spec{Cluster: policy.AnyCluster, Allow: []policy.Rule{{
-		Namespaces: []string{"a"}, MapTo: fixed("{cluster}", "{name}"), Target: policy.TargetSpec{Audiences: []string{"x"}},
+	rules := compile(t, policy.Spec{Cluster: policy.AnyCluster, Allow: []v1alpha1.Rule{{
+		Namespaces: []string{"a"}, MapTo: fixed("{cluster}", "{name}"), Target: &v1alpha1.Target{Audiences: []string{"x"}},
 	}}})
 	for _, cluster := range []string{"c1", "c2"} {
 		grant, err := rules.Decide(identity(cluster, "a", "b"))
@@ -218,17 +219,17 @@ func TestDefaultsOfATarget(t *testing.T) {
 //nolint:paralleltest // allocations of others would be counted
 func TestDecideIsCheap(t *testing.T) {
 	id := identity("c1", "app-a", "eso")
-	rules := func(m policy.Mapping) *policy.Rules {
-		var allow []policy.Rule
+	rules := func(m v1alpha1.Mapping) *policy.Rules {
+		var allow []v1alpha1.Rule
 		for _, namespace := range []string{"x", "y-*", "z"} {
-			allow = append(allow, policy.Rule{Namespaces: []string{namespace}, MapTo: fixed("t", "n")})
+			allow = append(allow, v1alpha1.Rule{Namespaces: []string{namespace}, MapTo: fixed("t", "n")})
 		}
-		return compile(t, policy.Spec{Cluster: "c1", Allow: append(allow, policy.Rule{
+		return compile(t, policy.Spec{Cluster: "c1", Allow: append(allow, v1alpha1.Rule{
 			Namespaces: []string{"app-*"}, ServiceAccounts: []string{"eso"}, Audiences: []string{hub}, MapTo: m,
 		})})
 	}
 	for name, tc := range map[string]struct {
-		mapping policy.Mapping
+		mapping v1alpha1.Mapping
 		most    float64
 	}{
 		"same":     {policy.Same(), 0},
@@ -247,7 +248,7 @@ func TestDecideIsCheap(t *testing.T) {
 }
 
 func BenchmarkDecide(b *testing.B) {
-	rules, _ := policy.Compile(policy.Spec{Cluster: "c1", Allow: []policy.Rule{{
+	rules, _ := policy.Compile(policy.Spec{Cluster: "c1", Allow: []v1alpha1.Rule{{
 		Namespaces: []string{"app-*"}, ServiceAccounts: []string{"eso"}, Audiences: []string{hub}, MapTo: fixed("{cluster}", "{namespace}.{name}"),
 	}}})
 	id := identity("c1", "app-a", "eso")

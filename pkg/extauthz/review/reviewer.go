@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/singleflight"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
@@ -27,14 +27,14 @@ type Reviewer struct {
 	clock    clock.PassiveClock
 	file     *file // Nil in mode Never.
 	hasher   *fingerprint.Hasher
-	cache    *lru.Cache[fingerprint.Sum, outcome]
+	cache    *cache.LRUExpireCache // Of outcomes, by fingerprint.
 	flight   singleflight.Group
 }
 
-// outcome is what a review found, and how long that counts.
+// outcome is what a review found, and since when it counts.
 type outcome struct {
-	denied     *denial.Error
-	from, till time.Time
+	denied *denial.Error
+	from   time.Time
 }
 
 // New returns a Reviewer as settings say. It reads the kubeconfig and makes no call.
@@ -55,9 +55,9 @@ func New(settings Settings, clock clock.PassiveClock) (*Reviewer, error) {
 	}
 	if settings.Mode == Cached {
 		r.hasher = fingerprint.New()
-		r.cache, err = lru.New[fingerprint.Sum, outcome](cachedReviews)
+		r.cache = cache.NewLRUExpireCacheWithClock(cachedReviews, clock)
 	}
-	return r, err
+	return r, nil
 }
 
 // Review returns a denial.Error unless the API server of the cluster confirms
@@ -80,15 +80,16 @@ func (r *Reviewer) Review(ctx context.Context, cluster, token string, id subject
 
 func (r *Reviewer) cached(ctx context.Context, cluster, token string, id subject.Identity) *denial.Error {
 	sum := r.hasher.Sum(token)
-	if known, ok := r.cache.Get(sum); ok {
-		if now := r.clock.Now(); !now.Before(known.from) && now.Before(known.till) {
+	cached, _ := r.cache.Get(sum)
+	if known, ok := cached.(outcome); ok {
+		if age := r.clock.Since(known.from); age >= 0 && age < r.counts(known.denied) {
 			return known.denied
 		}
 	}
 	result := r.flight.DoChan(string(sum[:]), func() (any, error) {
 		from := r.clock.Now() // What is deleted while the call runs may be missed by it.
 		denied := r.ask(context.WithoutCancel(ctx), cluster, token, id)
-		r.cache.Add(sum, outcome{denied: denied, from: from, till: from.Add(r.counts(denied))})
+		r.cache.Add(sum, outcome{denied: denied, from: from}, r.counts(denied))
 		return denied, nil
 	})
 	select {

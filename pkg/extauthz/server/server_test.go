@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/server"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
@@ -61,7 +61,7 @@ func allowed() authorizer.Decision {
 			Bound:   subject.Binding{Pod: subject.Object{Name: "reader-0", UID: "u-2"}},
 		},
 		Grant: policy.Grant{Rule: "cluster1/allow[0]", Target: policy.Target{Namespace: "app", Name: "reader"}},
-		Token: exchange.Token{Value: "hub.token.value", ID: "jti-issued", Expires: clock.RealClock{}.Now().Add(time.Hour)},
+		Token: mint.Token{Value: "hub.token.value", ID: "jti-issued", Expires: clock.RealClock{}.Now().Add(time.Hour)},
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 )
 
@@ -98,7 +98,7 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 
 // issue checks what a decision is worth to the request.
 func (s *Server) issue(form exchangeForm, decision *authorizer.Decision) (*exchangeAnswer, *exchangeError) {
-	life, err := exchange.ExpiresIn(decision.Token, decision.Identity, s.config.Clock.Now())
+	life, err := mint.ExpiresIn(decision.Token, decision.Identity, s.config.Clock.Now())
 	if err != nil {
 		return nil, &exchangeError{Code: invalidRequest, Description: "the subject token is about to end: get a new one first"}
 	}

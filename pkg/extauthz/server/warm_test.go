@@ -17,9 +17,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/server"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
@@ -55,18 +56,18 @@ func chain(tb testing.TB, key *issuer.Key) *authorizer.Authorizer {
 	}}, nil); err != nil {
 		tb.Fatal(err)
 	}
-	exchanger, err := exchange.New(exchange.Config{Hub: &rest.Config{Host: "http://hub", Transport: mintingHub{}}, Metrics: registry})
+	minter, err := mint.New(mint.Config{Hub: &rest.Config{Host: "http://hub", Transport: mintingHub{}}, Metrics: registry})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	spec := policy.Spec{Cluster: "cluster1", Allow: []policy.Rule{{
-		Namespaces: []string{"app"}, MapTo: policy.Mapping{Namespace: "team", Name: "{namespace}.{name}"},
+	spec := policy.Spec{Cluster: "cluster1", Allow: []v1alpha1.Rule{{
+		Namespaces: []string{"app"}, MapTo: v1alpha1.Mapping{Namespace: "team", Name: "{namespace}.{name}"},
 	}}}
 	rules, findings := policy.Compile(spec)
 	if rules == nil {
 		tb.Fatal(findings)
 	}
-	a, err := authorizer.New(authorizer.Config{Exchanger: exchanger, Metrics: registry})
+	a, err := authorizer.New(authorizer.Config{Minter: minter, Metrics: registry})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 )
 
 // The words of RFC 8693 §2.1 and §3.
@@ -88,21 +90,19 @@ func (c *Client) Exchange(ctx context.Context, subjectToken string, audiences []
 		if _, refused := errors.AsType[*Error](err); err != nil && !refused && ctx.Err() != nil {
 			return Token{}, errors.Join(last, err) // Why there was another try says more than that it ended.
 		}
-		wait, again := pause(err)
+		wait, again := backoff(err)
 		if err == nil || !again {
 			return token, err
 		}
 		last = err
-		select {
-		case <-ctx.Done():
+		if !pause.For(ctx, c.Clock, wait) {
 			return Token{}, errors.Join(err, ctx.Err())
-		case <-c.Clock.After(wait):
 		}
 	}
 }
 
-// pause is how long to wait before another try, if there is a point in one.
-func pause(err error) (time.Duration, bool) {
+// backoff is how long to wait before another try, if there is a point in one.
+func backoff(err error) (time.Duration, bool) {
 	var refused *Error
 	if !errors.As(err, &refused) || !refused.Temporary() {
 		return 0, false

@@ -5,6 +5,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -16,7 +17,7 @@ func Permit(tb testing.TB, admin client.Client, namespace string, accounts ...st
 	tb.Helper()
 	spec := policy.Spec{Cluster: "cluster1", Path: "clusters[0]"}
 	for _, name := range accounts {
-		spec.Allow = append(spec.Allow, policy.Rule{MapTo: policy.Mapping{Namespace: namespace, Name: name}})
+		spec.Allow = append(spec.Allow, v1alpha1.Rule{MapTo: v1alpha1.Mapping{Namespace: namespace, Name: name}})
 	}
 	permissions := policy.RBAC([]policy.Spec{spec}, policy.Known{
 		Self: policy.Account{Namespace: names.HubNamespace, Name: names.TokenAuthorizer},

@@ -1,4 +1,4 @@
-package exchange_test
+package mint_test
 
 import (
 	"encoding/base64"
@@ -16,12 +16,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 )
 
-// fakeHub answers the requests of an Exchanger without a network, so that a
+// fakeHub answers the requests of a Minter without a network, so that a
 // test can have a clock of its own. What a real API server does is tested with
 // a real one.
 type fakeHub struct {
@@ -198,10 +198,10 @@ func answer(r *http.Request, status int, body any) *http.Response {
 	}
 }
 
-// run starts an exchanger on the hub and ends it with the test.
-func run(t *testing.T, c exchange.Config, s exchange.Settings) *exchange.Exchanger {
+// run starts a minter on the hub and ends it with the test.
+func run(t *testing.T, c mint.Config, s mint.Settings) *mint.Minter {
 	t.Helper()
-	e, err := exchange.New(c)
+	e, err := mint.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,14 +218,14 @@ func run(t *testing.T, c exchange.Config, s exchange.Settings) *exchange.Exchang
 }
 
 // settings are for clusters c1 and c2 with generation 1.
-func settings(namespaces ...string) exchange.Settings {
-	return exchange.Settings{Namespaces: namespaces, Clusters: map[string]exchange.ClusterSettings{
+func settings(namespaces ...string) mint.Settings {
+	return mint.Settings{Namespaces: namespaces, Clusters: map[string]mint.ClusterSettings{
 		"c1": {Generation: 1}, "c2": {Generation: 1},
 	}}
 }
 
-func ask(cluster string) exchange.Request {
-	return exchange.Request{
+func ask(cluster string) mint.Request {
+	return mint.Request{
 		Subject: subject.Identity{Cluster: cluster, Account: subject.Account{Namespace: "app", Name: "worker", UID: "the-same"}},
 		Target:  policy.Target{Namespace: "team", Name: "worker", Expiration: time.Hour}, Generation: 1,
 	}

@@ -1,4 +1,4 @@
-package exchange_test
+package mint_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
@@ -43,10 +43,10 @@ func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.base.RoundTrip(r)
 }
 
-// realHub is a namespace of a real hub, and an exchanger with the least
+// realHub is a namespace of a real hub, and a minter with the least
 // permissions for it.
 type realHub struct {
-	*exchange.Exchanger
+	*mint.Minter
 	admin     client.Client
 	namespace string
 	requests  *counter
@@ -69,7 +69,7 @@ func newRealHub(t *testing.T, accounts ...string) *realHub {
 		h.requests.base = base
 		return h.requests
 	})
-	h.Exchanger = run(t, exchange.Config{Hub: config}, settings(h.namespace))
+	h.Minter = run(t, mint.Config{Hub: config}, settings(h.namespace))
 	await.Condition(t, patience, "the namespace is watched", func(context.Context) (bool, error) {
 		return h.Status()[0].Synced, nil
 	}, func() any { return h.Status() })
@@ -93,14 +93,14 @@ func (h *realHub) remove(t *testing.T, name string) {
 	}
 }
 
-func (h *realHub) ask(cluster, name string) exchange.Request {
+func (h *realHub) ask(cluster, name string) mint.Request {
 	r := ask(cluster)
 	r.Target.Namespace, r.Target.Name = h.namespace, name
 	return r
 }
 
 // whoAmI asks the hub who an issued token is.
-func whoAmI(ctx context.Context, t *testing.T, issued exchange.Token) (authenticationv1.UserInfo, error) {
+func whoAmI(ctx context.Context, t *testing.T, issued mint.Token) (authenticationv1.UserInfo, error) {
 	t.Helper()
 	review := &authenticationv1.SelfSubjectReview{}
 	err := cp.ClientFor(t, cp.ConfigForToken(issued.Value)).Create(ctx, review)
@@ -116,7 +116,7 @@ func TestThousandColdCalls(t *testing.T) {
 	values := map[string]bool{}
 	for range 1000 {
 		callers.Go(func() {
-			issued, _, err := h.Exchange(t.Context(), h.ask("c1", "reader"))
+			issued, _, err := h.Mint(t.Context(), h.ask("c1", "reader"))
 			if err != nil {
 				t.Error(err)
 			}
@@ -129,7 +129,7 @@ func TestThousandColdCalls(t *testing.T) {
 	if n := h.requests.count.Load(); n != 1 || len(values) != 1 {
 		t.Errorf("%d TokenRequests and %d tokens", n, len(values))
 	}
-	issued, cached, err := h.Exchange(t.Context(), h.ask("c1", "reader"))
+	issued, cached, err := h.Mint(t.Context(), h.ask("c1", "reader"))
 	if err != nil || !cached {
 		t.Fatalf("cached %v, %v", cached, err)
 	}
@@ -149,7 +149,7 @@ func TestSameUIDFromTwoClusters(t *testing.T) {
 	h := newRealHub(t, "reader")
 	ids := map[string]bool{}
 	for _, cluster := range []string{"c1", "c2", "c1", "c2"} {
-		issued, _, err := h.Exchange(t.Context(), h.ask(cluster, "reader"))
+		issued, _, err := h.Mint(t.Context(), h.ask(cluster, "reader"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,21 +165,21 @@ func TestSameUIDFromTwoClusters(t *testing.T) {
 func TestDeletedAndRecreated(t *testing.T) {
 	t.Parallel()
 	h := newRealHub(t, "recreated")
-	first, _, err := h.Exchange(t.Context(), h.ask("c1", "recreated"))
+	first, _, err := h.Mint(t.Context(), h.ask("c1", "recreated"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.remove(t, "recreated")
 	await.Condition(t, patience, "the token is forgotten", func(ctx context.Context) (bool, error) {
-		_, _, err := h.Exchange(ctx, h.ask("c1", "recreated"))
+		_, _, err := h.Mint(ctx, h.ask("c1", "recreated"))
 		return err != nil && denial.Of(err).Reason == denial.TargetMissing, nil
 	})
 	h.create(t, "recreated")
-	var second exchange.Token
+	var second mint.Token
 	// The watch ends the denial too: it takes less than the denial's 5 s.
 	await.Success(t, patience, "there is a token again", func(ctx context.Context) error {
 		var err error
-		second, _, err = h.Exchange(ctx, h.ask("c1", "recreated"))
+		second, _, err = h.Mint(ctx, h.ask("c1", "recreated"))
 		return err
 	})
 	if first.ID == second.ID {
@@ -204,7 +204,7 @@ func TestRecreatedBehindOurBack(t *testing.T) {
 		})
 	}
 	h.requests.before.Store(&behind)
-	issued, _, err := h.Exchange(t.Context(), h.ask("c1", "recreated"))
+	issued, _, err := h.Mint(t.Context(), h.ask("c1", "recreated"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestTargetMissing(t *testing.T) {
 	t.Parallel()
 	h := newRealHub(t)
 	for range 20 {
-		_, _, err := h.Exchange(t.Context(), h.ask("c1", "absent"))
+		_, _, err := h.Mint(t.Context(), h.ask("c1", "absent"))
 		refused, ok := errors.AsType[*denial.Error](err)
 		if !ok || refused.Reason != denial.TargetMissing || !strings.Contains(refused.Detail, h.namespace+"/absent") {
 			t.Fatalf("got %v", err)
@@ -235,7 +235,7 @@ func TestTargetMissing(t *testing.T) {
 func TestForbidden(t *testing.T) {
 	t.Parallel()
 	h := newRealHub(t, "other")
-	_, _, err := h.Exchange(t.Context(), h.ask("c1", "other"))
+	_, _, err := h.Mint(t.Context(), h.ask("c1", "other"))
 	refused, ok := errors.AsType[*denial.Error](err)
 	if !ok || refused.Reason != denial.HubForbidden {
 		t.Fatalf("got %v", err)
@@ -257,7 +257,7 @@ func TestShortened(t *testing.T) {
 	r := h.ask("c1", "reader")
 	r.Target.Expiration = 10 * time.Minute
 	r.Target.Audiences = []string{"https://elsewhere.example.com"}
-	issued, _, err := h.Exchange(t.Context(), r)
+	issued, _, err := h.Mint(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func TestShortened(t *testing.T) {
 		t.Error("the hub takes a token for another audience")
 	}
 	r.Target.Expiration = time.Minute
-	if _, _, err := h.Exchange(t.Context(), r); denial.Of(err).Reason != denial.HubUnavailable {
+	if _, _, err := h.Mint(t.Context(), r); denial.Of(err).Reason != denial.HubUnavailable {
 		t.Errorf("a life that the hub refuses: %v", err)
 	}
 }
@@ -279,7 +279,7 @@ func TestNamespaceOnDemand(t *testing.T) {
 	t.Parallel()
 	h := newRealHub(t, "recreated")
 	h.Configure(settings())
-	if _, _, err := h.Exchange(t.Context(), h.ask("c1", "recreated")); err != nil {
+	if _, _, err := h.Mint(t.Context(), h.ask("c1", "recreated")); err != nil {
 		t.Fatal(err)
 	}
 	await.Condition(t, patience, "the namespace is watched", func(context.Context) (bool, error) {
@@ -288,7 +288,7 @@ func TestNamespaceOnDemand(t *testing.T) {
 	}, func() any { return h.Status() })
 	h.remove(t, "recreated")
 	await.Condition(t, patience, "the token is forgotten", func(ctx context.Context) (bool, error) {
-		_, _, err := h.Exchange(ctx, h.ask("c1", "recreated"))
+		_, _, err := h.Mint(ctx, h.ask("c1", "recreated"))
 		return err != nil && denial.Of(err).Reason == denial.TargetMissing, nil
 	})
 }
@@ -305,11 +305,11 @@ func TestHubDown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e := run(t, exchange.Config{Hub: hub.Config()}, settings("default"))
+	e := run(t, mint.Config{Hub: hub.Config()}, settings("default"))
 	exchanged := func(ctx context.Context, name string) (bool, error) {
 		r := ask("c1")
 		r.Target.Namespace, r.Target.Name = "default", name
-		_, cached, err := e.Exchange(ctx, r)
+		_, cached, err := e.Mint(ctx, r)
 		return cached, err
 	}
 	if _, err := exchanged(t.Context(), "reader"); err != nil {

@@ -1,4 +1,4 @@
-package exchange_test
+package mint_test
 
 import (
 	"testing"

@@ -1,11 +1,11 @@
-package exchange_test
+package mint_test
 
 import (
 	"testing"
 	"testing/synctest"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 )
 
 // TestTokensEndWithTheirTarget: a token of a deleted ServiceAccount is handed
@@ -17,16 +17,16 @@ func TestTokensEndWithTheirTarget(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				hub := &fakeHub{accounts: map[string]string{"team/worker": "u1"}, opaque: opaque, deleted: make(chan [2]string)}
-				e := run(t, exchange.Config{Hub: hub.config()}, settings("team"))
+				e := run(t, mint.Config{Hub: hub.config()}, settings("team"))
 				synctest.Wait()
 				for _, cached := range []bool{false, true} {
-					if _, got, err := e.Exchange(t.Context(), ask("c1")); err != nil || got != cached {
+					if _, got, err := e.Mint(t.Context(), ask("c1")); err != nil || got != cached {
 						t.Fatalf("cached %v, %v", got, err)
 					}
 				}
 				hub.delete("team/worker")
 				synctest.Wait()
-				if _, _, err := e.Exchange(t.Context(), ask("c1")); err == nil || denial.Of(err).Reason != denial.TargetMissing {
+				if _, _, err := e.Mint(t.Context(), ask("c1")); err == nil || denial.Of(err).Reason != denial.TargetMissing {
 					t.Errorf("after its target was deleted: %v", err)
 				}
 			})

@@ -1,4 +1,4 @@
-package published
+package extauthz
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -12,16 +12,16 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// CacheOptions returns what the manager's cache holds for a Reconciler: of
-// ConfigMaps those of one name alone, which is all that it may read.
-func CacheOptions() map[client.Object]cache.ByObject {
-	return map[client.Object]cache.ByObject{
+// CacheOptions returns what the manager's cache holds for a role whose keys come
+// from the hub: of ConfigMaps those of one name alone, which is all that it may read.
+func CacheOptions() cache.Options {
+	return cache.Options{ByObject: map[client.Object]cache.ByObject{
 		&clusterv1.ManagedCluster{}: {Transform: slimCluster},
 		&corev1.ConfigMap{}: {
 			Field:     fields.OneTermEqualSelector("metadata.name", names.IssuerConfigMap),
 			Transform: slimPublication,
 		},
-	}
+	}}
 }
 
 // The slim functions keep what is read. A thousand ManagedClusters with their

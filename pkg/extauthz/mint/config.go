@@ -1,4 +1,4 @@
-package exchange
+package mint
 
 import (
 	"errors"
@@ -8,12 +8,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 )
 
-// AnyCluster is the name of the settings for clusters without their own.
-const AnyCluster = "*"
-
-// Config is what an Exchanger is built with. Zero values of the numbers mean
+// Config is what a Minter is built with. Zero values of the numbers mean
 // the defaults.
 type Config struct {
 	// Hub is the connection whose identity mints. Its client-side rate limit is
@@ -42,7 +41,7 @@ type Settings struct {
 	// Namespaces of the hub in which targets are known to be. They are watched
 	// from the beginning; others once a request needs them.
 	Namespaces []string
-	// Clusters by name; AnyCluster is for those without their own entry. The
+	// Clusters by name; policy.AnyCluster is for those without their own entry. The
 	// tokens of a cluster that has neither are forgotten.
 	Clusters map[string]ClusterSettings
 }
@@ -60,7 +59,7 @@ func (s Settings) cluster(name string) (ClusterSettings, bool) {
 	if c, ok := s.Clusters[name]; ok {
 		return c, true
 	}
-	c, ok := s.Clusters[AnyCluster]
+	c, ok := s.Clusters[policy.AnyCluster]
 	return c, ok
 }
 
@@ -88,7 +87,7 @@ const (
 
 func (c Config) withDefaults() (Config, error) {
 	if c.Hub == nil {
-		return c, errors.New("an exchanger needs a connection to the hub")
+		return c, errors.New("a minter needs a connection to the hub")
 	}
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}

@@ -1,4 +1,4 @@
-package exchange_test
+package mint_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 )
 
@@ -33,14 +33,14 @@ func TestRenewalInBackground(t *testing.T) {
 	for _, life := range []time.Duration{10 * time.Minute, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
 			hub := &fakeHub{accounts: map[string]string{"team/worker": "u1"}, delay: 300 * time.Millisecond}
-			e := run(t, exchange.Config{Hub: hub.config()}, settings("team"))
+			e := run(t, mint.Config{Hub: hub.config()}, settings("team"))
 			synctest.Wait()
 			r := ask("c1")
 			r.Target.Expiration = life
 			var wall clock.RealClock
 			for minute := range 24 * 60 {
 				before := wall.Now()
-				issued, cached, err := e.Exchange(t.Context(), r)
+				issued, cached, err := e.Mint(t.Context(), r)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -67,12 +67,12 @@ func TestSkewedClocks(t *testing.T) {
 	for _, skew := range []time.Duration{-20 * time.Minute, 20 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			hub := &fakeHub{accounts: map[string]string{"team/worker": "u1"}, skew: skew}
-			e := run(t, exchange.Config{Hub: hub.config()}, settings("team"))
+			e := run(t, mint.Config{Hub: hub.config()}, settings("team"))
 			synctest.Wait()
 			r := ask("c1")
 			r.Target.Expiration = 10 * time.Minute
 			for minute := range 60 {
-				if _, cached, err := e.Exchange(t.Context(), r); err != nil || cached != (minute > 0) {
+				if _, cached, err := e.Mint(t.Context(), r); err != nil || cached != (minute > 0) {
 					t.Errorf("skew %v, minute %d: cached %v, %v", skew, minute, cached, err)
 				}
 				pause(time.Minute)
@@ -89,8 +89,8 @@ func TestUnusedTokenEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hub := &fakeHub{accounts: map[string]string{"team/worker": "u1"}}
-		e := run(t, exchange.Config{Hub: hub.config()}, settings("team"))
-		if _, _, err := e.Exchange(t.Context(), ask("c1")); err != nil {
+		e := run(t, mint.Config{Hub: hub.config()}, settings("team"))
+		if _, _, err := e.Mint(t.Context(), ask("c1")); err != nil {
 			t.Fatal(err)
 		}
 		pause(24 * time.Hour)
@@ -106,7 +106,7 @@ func TestOutageDuringRenewal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hub := &fakeHub{accounts: map[string]string{"team/worker": "u1"}}
-		e := run(t, exchange.Config{Hub: hub.config()}, settings("team"))
+		e := run(t, mint.Config{Hub: hub.config()}, settings("team"))
 		synctest.Wait()
 		r := ask("c1")
 		for minute := range 120 {
@@ -116,7 +116,7 @@ func TestOutageDuringRenewal(t *testing.T) {
 					h.status = http.StatusInternalServerError
 				}
 			})
-			if _, _, err := e.Exchange(t.Context(), r); err != nil {
+			if _, _, err := e.Mint(t.Context(), r); err != nil {
 				t.Fatalf("minute %d: %v", minute, err)
 			}
 			pause(time.Minute)
@@ -130,13 +130,13 @@ func TestSlowHub(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hub := &fakeHub{accounts: map[string]string{"team/worker": "u1"}, delay: 400 * time.Millisecond}
-		e := run(t, exchange.Config{Hub: hub.config()}, settings("team"))
+		e := run(t, mint.Config{Hub: hub.config()}, settings("team"))
 		var callers sync.WaitGroup
 		for range 50 {
 			callers.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 				defer cancel()
-				_, _, err := e.Exchange(ctx, ask("c1"))
+				_, _, err := e.Mint(ctx, ask("c1"))
 				refused, ok := errors.AsType[*denial.Error](err)
 				if !ok || refused.Reason != denial.Deadline || refused.RetryAfter == 0 || refused.Reason.Class() != denial.Unavailable {
 					t.Errorf("got %v", err)
@@ -145,7 +145,7 @@ func TestSlowHub(t *testing.T) {
 		}
 		callers.Wait()
 		pause(300 * time.Millisecond)
-		if _, cached, err := e.Exchange(t.Context(), ask("c1")); err != nil || !cached {
+		if _, cached, err := e.Mint(t.Context(), ask("c1")); err != nil || !cached {
 			t.Errorf("the next request got cached %v, %v", cached, err)
 		}
 		if n := hub.count(); n != 1 {
@@ -159,10 +159,10 @@ func TestHubNeverAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hub := &fakeHub{accounts: map[string]string{"team/worker": "u1"}, delay: time.Hour}
-		e := run(t, exchange.Config{Hub: hub.config()}, settings("team"))
+		e := run(t, mint.Config{Hub: hub.config()}, settings("team"))
 		var wall clock.RealClock
 		before := wall.Now()
-		_, _, err := e.Exchange(t.Context(), ask("c1"))
+		_, _, err := e.Mint(t.Context(), ask("c1"))
 		if reason := denial.Of(err).Reason; reason != denial.HubUnavailable {
 			t.Errorf("got %v", err)
 		}
@@ -185,10 +185,10 @@ func TestErrors(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			hub := &fakeHub{accounts: map[string]string{"team/worker": "u1"}, status: status}
-			e := run(t, exchange.Config{Hub: hub.config()}, settings("team"))
-			synctest.Wait() // The first list of accounts makes the exchanger forget that one is missing.
+			e := run(t, mint.Config{Hub: hub.config()}, settings("team"))
+			synctest.Wait() // The first list of accounts makes the minter forget that one is missing.
 			for range 3 {
-				_, _, err := e.Exchange(t.Context(), ask("c1"))
+				_, _, err := e.Mint(t.Context(), ask("c1"))
 				refused, ok := errors.AsType[*denial.Error](err)
 				if !ok || refused.Reason != want || refused.RetryAfter <= 0 || refused.Detail == "" {
 					t.Errorf("status %d: got %+v", status, err)
@@ -200,7 +200,7 @@ func TestErrors(t *testing.T) {
 			}
 			pause(6 * time.Second)
 			hub.set(func(h *fakeHub) { h.status = 0 })
-			if _, _, err := e.Exchange(t.Context(), ask("c1")); err != nil {
+			if _, _, err := e.Mint(t.Context(), ask("c1")); err != nil {
 				t.Errorf("status %d: once mended: %v", status, err)
 			}
 		})
@@ -213,12 +213,12 @@ func TestBusyHub(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hub := &fakeHub{accounts: map[string]string{"team/worker": "u1"}, status: http.StatusTooManyRequests}
-		e := run(t, exchange.Config{Hub: hub.config()}, settings("team"))
+		e := run(t, mint.Config{Hub: hub.config()}, settings("team"))
 		go func() {
 			pause(3 * time.Second)
 			hub.set(func(h *fakeHub) { h.status = 0 })
 		}()
-		if token, _, err := e.Exchange(t.Context(), ask("c1")); err != nil || token.Value == "" {
+		if token, _, err := e.Mint(t.Context(), ask("c1")); err != nil || token.Value == "" {
 			t.Errorf("got %v", err)
 		}
 		if n := hub.count(); n != 3 { // At once, and twice after two seconds each.
@@ -234,41 +234,41 @@ func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hub := &fakeHub{accounts: map[string]string{"team/worker": "u1"}}
 		s := settings("team")
-		s.Clusters["c1"] = exchange.ClusterSettings{Generation: 1, Limits: exchange.Limits{
-			Cluster: exchange.Rate{PerSecond: 1, Burst: 4}, Identity: exchange.Rate{PerSecond: 0.1, Burst: 3},
+		s.Clusters["c1"] = mint.ClusterSettings{Generation: 1, Limits: mint.Limits{
+			Cluster: mint.Rate{PerSecond: 1, Burst: 4}, Identity: mint.Rate{PerSecond: 0.1, Burst: 3},
 		}}
-		e := run(t, exchange.Config{Hub: hub.config()}, s)
-		mint := func(name string, life time.Duration) *denial.Error {
+		e := run(t, mint.Config{Hub: hub.config()}, s)
+		get := func(name string, life time.Duration) *denial.Error {
 			r := ask("c1")
 			r.Subject.Account.Name, r.Target.Expiration = name, life
-			_, _, err := e.Exchange(t.Context(), r)
+			_, _, err := e.Mint(t.Context(), r)
 			if err == nil {
 				return nil
 			}
 			return denial.Of(err)
 		}
 		for i := range 3 { // A different life is a different token.
-			if err := mint("a", time.Hour+time.Duration(i)*time.Second); err != nil {
+			if err := get("a", time.Hour+time.Duration(i)*time.Second); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := mint("a", 2*time.Hour); err == nil || err.Reason != denial.RateLimited || err.RetryAfter != 10*time.Second {
+		if err := get("a", 2*time.Hour); err == nil || err.Reason != denial.RateLimited || err.RetryAfter != 10*time.Second {
 			t.Errorf("a fourth token for one identity: %+v", err)
 		}
-		if err := mint("a", time.Hour); err != nil {
+		if err := get("a", time.Hour); err != nil {
 			t.Errorf("a kept token is limited: %v", err)
 		}
-		if err := mint("b", time.Hour); err != nil {
+		if err := get("b", time.Hour); err != nil {
 			t.Errorf("another identity is limited: %v", err)
 		}
-		if err := mint("c", time.Hour); err == nil || err.Reason != denial.RateLimited || err.RetryAfter != time.Second {
+		if err := get("c", time.Hour); err == nil || err.Reason != denial.RateLimited || err.RetryAfter != time.Second {
 			t.Errorf("a fifth token for the cluster: %+v", err)
 		}
-		if _, _, err := e.Exchange(t.Context(), ask("c2")); err != nil {
+		if _, _, err := e.Mint(t.Context(), ask("c2")); err != nil {
 			t.Errorf("another cluster is limited: %v", err)
 		}
 		pause(time.Second)
-		if err := mint("c", time.Hour); err != nil {
+		if err := get("c", time.Hour); err != nil {
 			t.Errorf("after the wait: %v", err)
 		}
 	})
@@ -281,32 +281,32 @@ func TestLimitsSurviveChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hub := &fakeHub{accounts: map[string]string{"team/worker": "u1"}}
 		s := settings("team")
-		limit := func(generation uint64, burst int) exchange.Settings {
+		limit := func(generation uint64, burst int) mint.Settings {
 			s.Clusters = maps.Clone(s.Clusters)
-			s.Clusters["c1"] = exchange.ClusterSettings{Generation: generation, Limits: exchange.Limits{
-				Cluster: exchange.Rate{PerSecond: 1, Burst: burst}, Identity: exchange.Rate{PerSecond: 1, Burst: burst},
+			s.Clusters["c1"] = mint.ClusterSettings{Generation: generation, Limits: mint.Limits{
+				Cluster: mint.Rate{PerSecond: 1, Burst: burst}, Identity: mint.Rate{PerSecond: 1, Burst: burst},
 			}}
 			return s
 		}
-		e := run(t, exchange.Config{Hub: hub.config()}, limit(1, 2))
+		e := run(t, mint.Config{Hub: hub.config()}, limit(1, 2))
 		life := time.Hour
-		mint := func(generation uint64) denial.Reason {
+		get := func(generation uint64) denial.Reason {
 			life += time.Second // A different life is a different token.
 			r := ask("c1")
 			r.Generation, r.Target.Expiration = generation, life
-			if _, _, err := e.Exchange(t.Context(), r); err != nil {
+			if _, _, err := e.Mint(t.Context(), r); err != nil {
 				return denial.Of(err).Reason
 			}
 			return ""
 		}
-		got := []denial.Reason{mint(1), mint(1), mint(1)}
+		got := []denial.Reason{get(1), get(1), get(1)}
 		e.Configure(limit(2, 2))
-		got = append(got, mint(2))
+		got = append(got, get(2))
 		pause(10 * time.Second) // Two are left again.
 		e.Configure(limit(3, 4))
-		got = append(got, mint(3), mint(3), mint(3))
+		got = append(got, get(3), get(3), get(3))
 		pause(10 * time.Second)
-		got = append(got, mint(3), mint(3), mint(3), mint(3), mint(3))
+		got = append(got, get(3), get(3), get(3), get(3), get(3))
 		no := denial.RateLimited
 		if want := []denial.Reason{"", "", no, no, "", "", no, "", "", "", "", no}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
@@ -320,7 +320,7 @@ func TestInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hub := &fakeHub{accounts: map[string]string{"team/worker": "u1"}, delay: time.Second}
-		e := run(t, exchange.Config{Hub: hub.config(), InFlight: 4}, settings("team"))
+		e := run(t, mint.Config{Hub: hub.config(), InFlight: 4}, settings("team"))
 		var callers sync.WaitGroup
 		var mu sync.Mutex
 		refused := map[string]int{}
@@ -329,7 +329,7 @@ func TestInFlight(t *testing.T) {
 				callers.Go(func() {
 					r := ask(cluster)
 					r.Subject.Account.Name += string(rune('a' + i))
-					if _, _, err := e.Exchange(t.Context(), r); err != nil {
+					if _, _, err := e.Mint(t.Context(), r); err != nil {
 						mu.Lock()
 						defer mu.Unlock()
 						refused[cluster]++
@@ -357,28 +357,28 @@ func TestNothingIsShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hub := &fakeHub{accounts: map[string]string{"team/worker": "u1", "team/other": "u2", "ops/worker": "u3"}}
-		e := run(t, exchange.Config{Hub: hub.config()}, settings())
-		e.Configure(exchange.Settings{Clusters: map[string]exchange.ClusterSettings{
-			"c1": {Generation: 1, Limits: exchange.Limits{Identity: exchange.Rate{PerSecond: 1, Burst: 100}}}, "c2": {Generation: 1},
+		e := run(t, mint.Config{Hub: hub.config()}, settings())
+		e.Configure(mint.Settings{Clusters: map[string]mint.ClusterSettings{
+			"c1": {Generation: 1, Limits: mint.Limits{Identity: mint.Rate{PerSecond: 1, Burst: 100}}}, "c2": {Generation: 1},
 		}})
 		seen := map[string]string{}
-		for name, change := range map[string]func(*exchange.Request){
-			"the first":                   func(*exchange.Request) {},
-			"the same UID from elsewhere": func(r *exchange.Request) { r.Subject.Cluster = "c2" },
-			"another namespace":           func(r *exchange.Request) { r.Subject.Account.Namespace = "x" },
-			"another name":                func(r *exchange.Request) { r.Subject.Account.Name = "x" },
-			"another UID":                 func(r *exchange.Request) { r.Subject.Account.UID = "x" },
-			"another target":              func(r *exchange.Request) { r.Target.Name = "other" },
-			"another target namespace":    func(r *exchange.Request) { r.Target.Namespace = "ops" },
-			"an audience":                 func(r *exchange.Request) { r.Target.Audiences = []string{"a"} },
-			"two audiences":               func(r *exchange.Request) { r.Target.Audiences = []string{"a", "b"} },
-			"what looks like two":         func(r *exchange.Request) { r.Target.Audiences = []string{`"a","b"`} },
-			"another life":                func(r *exchange.Request) { r.Target.Expiration = time.Hour / 2 },
+		for name, change := range map[string]func(*mint.Request){
+			"the first":                   func(*mint.Request) {},
+			"the same UID from elsewhere": func(r *mint.Request) { r.Subject.Cluster = "c2" },
+			"another namespace":           func(r *mint.Request) { r.Subject.Account.Namespace = "x" },
+			"another name":                func(r *mint.Request) { r.Subject.Account.Name = "x" },
+			"another UID":                 func(r *mint.Request) { r.Subject.Account.UID = "x" },
+			"another target":              func(r *mint.Request) { r.Target.Name = "other" },
+			"another target namespace":    func(r *mint.Request) { r.Target.Namespace = "ops" },
+			"an audience":                 func(r *mint.Request) { r.Target.Audiences = []string{"a"} },
+			"two audiences":               func(r *mint.Request) { r.Target.Audiences = []string{"a", "b"} },
+			"what looks like two":         func(r *mint.Request) { r.Target.Audiences = []string{`"a","b"`} },
+			"another life":                func(r *mint.Request) { r.Target.Expiration = time.Hour / 2 },
 		} {
 			for range 2 {
 				r := ask("c1")
 				change(&r)
-				issued, cached, err := e.Exchange(t.Context(), r)
+				issued, cached, err := e.Mint(t.Context(), r)
 				if err != nil {
 					t.Fatal(name, err)
 				}
@@ -400,30 +400,30 @@ func TestForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hub := &fakeHub{accounts: map[string]string{"team/worker": "u1"}}
-		e := run(t, exchange.Config{Hub: hub.config()}, settings("team"))
-		mint := func(cluster string) bool {
+		e := run(t, mint.Config{Hub: hub.config()}, settings("team"))
+		get := func(cluster string) bool {
 			t.Helper()
-			issued, cached, err := e.Exchange(t.Context(), ask(cluster))
+			issued, cached, err := e.Mint(t.Context(), ask(cluster))
 			if err != nil || issued.ID == "" {
 				t.Fatal(issued.ID, err)
 			}
 			return cached
 		}
 		for _, cluster := range []string{"c1", "c2", "c1", "c2"} {
-			mint(cluster)
+			get(cluster)
 		}
 		e.EvictCluster("c1")
-		if mint("c1") || !mint("c2") {
+		if get("c1") || !get("c2") {
 			t.Error("not only the cluster that left was forgotten")
 		}
 		bumped := settings("team")
-		bumped.Clusters["c1"] = exchange.ClusterSettings{Generation: 2}
+		bumped.Clusters["c1"] = mint.ClusterSettings{Generation: 2}
 		e.Configure(bumped)
-		if !mint("c2") {
+		if !get("c2") {
 			t.Error("a cluster whose rules did not change lost its tokens")
 		}
 		for range 2 { // The second for what the first one, late, would leave behind.
-			if mint("c1") {
+			if get("c1") {
 				t.Error("a token of old rules was kept")
 			}
 		}
@@ -443,13 +443,13 @@ func TestUnwatched(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hub := &fakeHub{accounts: map[string]string{"team/worker": "u1"}, blind: true}
-		e := run(t, exchange.Config{Hub: hub.config()}, settings("team"))
+		e := run(t, mint.Config{Hub: hub.config()}, settings("team"))
 		for i := range 3 {
-			if _, cached, err := e.Exchange(t.Context(), ask("c1")); err != nil || cached {
+			if _, cached, err := e.Mint(t.Context(), ask("c1")); err != nil || cached {
 				t.Errorf("minute %d: cached %v, %v", i, cached, err)
 			}
 			pause(30 * time.Second)
-			if _, cached, err := e.Exchange(t.Context(), ask("c1")); err != nil || !cached {
+			if _, cached, err := e.Mint(t.Context(), ask("c1")); err != nil || !cached {
 				t.Errorf("half a minute later: cached %v, %v", cached, err)
 			}
 			pause(31 * time.Second)
@@ -475,12 +475,12 @@ func TestExpiresIn(t *testing.T) {
 		{subject: -time.Second, issued: time.Hour, reason: denial.Expired},
 	} {
 		id := subject.Identity{Token: subject.Token{NotAfter: now.Add(tc.subject)}}
-		got, err := exchange.ExpiresIn(exchange.Token{Expires: now.Add(tc.issued)}, id, now)
+		got, err := mint.ExpiresIn(mint.Token{Expires: now.Add(tc.issued)}, id, now)
 		if got != tc.want || (tc.reason != "") != (err != nil) || err != nil && denial.Of(err).Reason != tc.reason {
 			t.Errorf("subject %v, issued %v: got %v, %v", tc.subject, tc.issued, got, err)
 		}
 	}
-	if got, err := exchange.ExpiresIn(exchange.Token{Expires: now.Add(24 * time.Hour)}, subject.Identity{}, now); err != nil || got != time.Hour {
+	if got, err := mint.ExpiresIn(mint.Token{Expires: now.Add(24 * time.Hour)}, subject.Identity{}, now); err != nil || got != time.Hour {
 		t.Errorf("a token without an end: %v, %v", got, err)
 	}
 }

@@ -1,48 +1,35 @@
-package published_test
+package extauthz_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks/published"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
+	testissuer "github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
 )
 
-const (
-	sharedIssuer = "https://kubernetes.default.svc.cluster.local"
-	patience     = 60 * time.Second
-)
-
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(klog.Background())
-	m.Run()
-}
-
-// env is a hub and a store that is fed from it with the rights of the token
+// fed is a hub and a store that is fed from it with the rights of the token
 // authorizer that we install.
-type env struct {
+type fed struct {
 	admin client.Client
 	store *jwks.Store
 }
@@ -52,12 +39,12 @@ type env struct {
 func TestPublished(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.Start(t)
-	e := &env{admin: cp.Client(t), store: jwks.New(jwks.Config{Hub: true})}
+	e := &fed{admin: cp.Client(t), store: jwks.New(jwks.Config{Hub: true})}
 	installation.Hub(t, e.admin, manifests.Hub{TokenAuthorizer: &manifests.TokenAuthorizer{}})
 	if err := e.store.Configure([]jwks.Cluster{{Name: jwks.Everyone, Source: jwks.Source{Hub: true}}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	one, next, two := issuer.NewKey(t, "RS256"), issuer.NewKey(t, "ES256"), issuer.NewKey(t, "ES256")
+	one, next, two := testissuer.NewKey(t, "RS256"), testissuer.NewKey(t, "ES256"), testissuer.NewKey(t, "ES256")
 	e.join(t, "cluster1")
 	e.publish(t, "cluster1", names.IssuerConfigMap, one)
 	e.publish(t, "default", names.IssuerConfigMap, two)
@@ -67,10 +54,8 @@ func TestPublished(t *testing.T) {
 	}
 
 	controllers.Start(t, cp.ConfigForAccount(t, names.HubNamespace, names.TokenAuthorizer),
-		manager.Options{Cache: cache.Options{ByObject: published.CacheOptions()}},
-		func(_ context.Context, mgr manager.Manager) error {
-			return (&published.Reconciler{Client: mgr.GetClient(), Store: e.store}).SetupWithManager(mgr)
-		})
+		manager.Options{Cache: extauthz.CacheOptions()},
+		func(_ context.Context, mgr manager.Manager) error { return extauthz.Follow(mgr, e.store) })
 	await.Success(t, patience, "the hub was read", func(context.Context) error { return e.store.Ready() })
 	e.finds(t, one, "cluster1", "")
 	e.finds(t, two, "", denial.UnknownKey) // In the namespace of no cluster.
@@ -81,7 +66,7 @@ func TestPublished(t *testing.T) {
 	e.finds(t, two, "", denial.UnknownKey)
 
 	t.Log("What cannot be used is nothing, and a key without a proof does not count.")
-	e.put(t, "cluster1", names.IssuerConfigMap, map[string]string{names.IssuerKeyIssuer: sharedIssuer, names.IssuerKeyJWKS: "broken"})
+	e.put(t, "cluster1", names.IssuerConfigMap, map[string]string{names.IssuerKeyIssuer: issuer, names.IssuerKeyJWKS: "broken"})
 	e.finds(t, next, "", denial.UnknownIssuer)
 	await.Completion(t, patience, func(context.Context) string {
 		if status := e.store.Status(); len(status) != 1 || status[0].Err == nil {
@@ -90,7 +75,7 @@ func TestPublished(t *testing.T) {
 		return ""
 	})
 	half := e.data(t, "cluster1", next)
-	half[names.IssuerKeyJWKS] = string(issuer.JWKS(t, one, next))
+	half[names.IssuerKeyJWKS] = string(testissuer.JWKS(t, one, next))
 	e.put(t, "cluster1", names.IssuerConfigMap, half)
 	e.finds(t, next, "cluster1", "")
 	e.finds(t, one, "", denial.UnknownKey)
@@ -106,7 +91,7 @@ func TestPublished(t *testing.T) {
 	e.finds(t, one, "cluster1", "")
 	e.join(t, "cluster2")
 	copied := e.data(t, "cluster2", two)
-	copied[names.IssuerKeyJWKS] = string(issuer.JWKS(t, two, next))
+	copied[names.IssuerKeyJWKS] = string(testissuer.JWKS(t, two, next))
 	e.put(t, "cluster2", names.IssuerConfigMap, copied)
 	e.finds(t, two, "cluster2", "")
 	e.finds(t, next, "cluster1", "")
@@ -146,7 +131,7 @@ func TestPublished(t *testing.T) {
 }
 
 // join makes a cluster that the hub accepts and that has joined.
-func (e *env) join(t *testing.T, name string) {
+func (e *fed) join(t *testing.T, name string) {
 	t.Helper()
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cluster.Spec.HubAcceptsClient = true
@@ -163,7 +148,7 @@ func (e *env) join(t *testing.T, name string) {
 	}
 }
 
-func (e *env) accept(t *testing.T, name string, accepts bool) {
+func (e *fed) accept(t *testing.T, name string, accepts bool) {
 	t.Helper()
 	cluster := &clusterv1.ManagedCluster{}
 	if err := e.admin.Get(t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
@@ -180,22 +165,22 @@ func configMap(namespace, name string) *corev1.ConfigMap {
 }
 
 // publish has a cluster publish keys that it has proven.
-func (e *env) publish(t *testing.T, namespace, name string, keys ...*issuer.Key) {
+func (e *fed) publish(t *testing.T, namespace, name string, keys ...*testissuer.Key) {
 	t.Helper()
 	e.put(t, namespace, name, e.data(t, namespace, keys...))
 }
 
 // data is what a cluster publishes that has proven its keys.
-func (e *env) data(t *testing.T, name string, keys ...*issuer.Key) map[string]string {
+func (e *fed) data(t *testing.T, name string, keys ...*testissuer.Key) map[string]string {
 	t.Helper()
 	cluster := &clusterv1.ManagedCluster{}
 	if err := client.IgnoreNotFound(e.admin.Get(t.Context(), client.ObjectKey{Name: name}, cluster)); err != nil {
 		t.Fatal(err)
 	}
-	return issuer.Published(t, sharedIssuer, name, string(cluster.UID), keys...)
+	return testissuer.Published(t, issuer, name, string(cluster.UID), keys...)
 }
 
-func (e *env) put(t *testing.T, namespace, name string, data map[string]string) {
+func (e *fed) put(t *testing.T, namespace, name string, data map[string]string) {
 	t.Helper()
 	object := configMap(namespace, name)
 	if _, err := ctrl.CreateOrUpdate(t.Context(), e.admin, object, func() error {
@@ -207,10 +192,10 @@ func (e *env) put(t *testing.T, namespace, name string, data map[string]string) 
 }
 
 // finds waits until a key names a cluster, or is refused for a reason.
-func (e *env) finds(t *testing.T, key *issuer.Key, cluster string, reason denial.Reason) {
+func (e *fed) finds(t *testing.T, key *testissuer.Key, cluster string, reason denial.Reason) {
 	t.Helper()
 	await.Completion(t, patience, func(ctx context.Context) string {
-		keys, err := e.store.Lookup(ctx, sharedIssuer, key.ID)
+		keys, err := e.store.Lookup(ctx, issuer, key.ID)
 		got := denial.Reason("")
 		if denied, ok := errors.AsType[*denial.Error](err); ok {
 			got = denied.Reason

@@ -1,19 +1,19 @@
-package exchange_test
+package mint_test
 
 import (
 	"testing"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/exchange"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 )
 
 // TestWarmHitAllocates at most twice.
 func TestWarmHitAllocates(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts for the whole process
 	hub := &fakeHub{accounts: map[string]string{"team/worker": "u1"}}
-	e := run(t, exchange.Config{Hub: hub.config()}, settings("team"))
+	e := run(t, mint.Config{Hub: hub.config()}, settings("team"))
 	r := ask("c1")
 	r.Target.Audiences = []string{"https://hub.example.com"}
 	hit := func() {
-		if _, _, err := e.Exchange(t.Context(), r); err != nil {
+		if _, _, err := e.Mint(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -25,7 +25,7 @@ func TestWarmHitAllocates(t *testing.T) { //nolint:paralleltest // AllocsPerRun 
 
 func BenchmarkWarmHit(b *testing.B) {
 	hub := &fakeHub{accounts: map[string]string{"team/worker": "u1"}}
-	e, err := exchange.New(exchange.Config{Hub: hub.config()})
+	e, err := mint.New(mint.Config{Hub: hub.config()})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func BenchmarkWarmHit(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, _, err := e.Exchange(b.Context(), r); err != nil {
+			if _, _, err := e.Mint(b.Context(), r); err != nil {
 				b.Fatal(err)
 			}
 		}

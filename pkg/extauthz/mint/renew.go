@@ -1,4 +1,4 @@
-package exchange
+package mint
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 )
 
 // turn is the time between two looks at what is due.
@@ -18,29 +19,23 @@ func retries() credential.Backoff {
 }
 
 // Run watches the targets and renews the tokens that are in use, until ctx
-// ends. An Exchanger that does not run works, and keeps its tokens for a short
+// ends. A Minter that does not run works, and keeps its tokens for a short
 // time only.
-func (e *Exchanger) Run(ctx context.Context) error {
+func (m *Minter) Run(ctx context.Context) error {
 	var parts sync.WaitGroup
 	defer parts.Wait()
-	parts.Go(func() { e.accounts.run(ctx) })
-	ticker := e.config.Clock.NewTicker(turn)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C():
-			e.renew(ctx)
-		}
+	parts.Go(func() { m.accounts.run(ctx) })
+	for pause.For(ctx, m.config.Clock, turn) {
+		m.renew(ctx)
 	}
+	return nil
 }
 
 // renew begins the renewals that are due, and forgets what counts no more.
-func (e *Exchanger) renew(ctx context.Context) {
-	now := e.config.Clock.Now()
+func (m *Minter) renew(ctx context.Context) {
+	now := m.config.Clock.Now()
 	var due []*entry
-	e.tokens.sweep(func(kept *entry) bool {
+	m.tokens.sweep(func(kept *entry) bool {
 		if !kept.counts(now) {
 			return true
 		}
@@ -50,32 +45,32 @@ func (e *Exchanger) renew(ctx context.Context) {
 		}
 		return false
 	})
-	e.denials.sweep(func(kept *entry) bool { return !now.Before(kept.until) })
-	e.accounts.release(e.tokens.covers)
+	m.denials.sweep(func(kept *entry) bool { return !now.Before(kept.until) })
+	m.accounts.release(m.tokens.covers)
 	for _, kept := range due {
-		e.renewOne(ctx, kept, now)
+		m.renewOne(ctx, kept, now)
 	}
 }
 
 // renewOne leaves half of what may be on its way to requests, which wait.
-func (e *Exchanger) renewOne(ctx context.Context, kept *entry, now time.Time) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (m *Minter) renewOne(ctx context.Context, kept *entry, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	k := kept.key
-	if _, ok := e.flights[k]; ok || len(e.flights) >= max(e.config.InFlight/2, 1) || e.room(k.cluster) != nil || !e.current(k) {
+	if _, ok := m.flights[k]; ok || len(m.flights) >= max(m.config.InFlight/2, 1) || m.room(k.cluster) != nil || !m.current(k) {
 		return
 	}
 	kept.failures++
 	kept.retryAt = now.Add(retries().Delay(kept.failures, k.seed()))
-	f := e.start(ctx, k, k.grant(kept.audiences))
+	f := m.start(ctx, k, k.grant(kept.audiences))
 	go func() {
 		<-f.done
 		if f.err == nil {
-			e.metrics.renewed.Inc()
+			m.metrics.renewed.Inc()
 			return
 		}
 		refused := denial.Of(f.err)
-		e.config.Log.Info("A token could not be renewed.", "cluster", k.cluster,
+		m.config.Log.Info("A token could not be renewed.", "cluster", k.cluster,
 			"target", k.target.namespace+"/"+k.target.name, "reason", refused.Reason, "detail", refused.Detail)
 	}()
 }
