@@ -24,7 +24,8 @@ func tokenAuthorizerObjects() servingcert.Objects {
 }
 
 // TestTokenAuthorizerCertificate has the operator issue what the token
-// authorizer serves with, when there is one and no longer.
+// authorizer serves with, when there is one and no longer. It is here because it needs
+// the operator with its issuer, as the tests of the webhook do.
 func TestTokenAuthorizerCertificate(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, rules())

@@ -14,6 +14,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/cleanup"
 )
 
+// TestCleanup is here because the conditions that package cleanup goes by are those of
+// the running hub.
 func TestCleanup(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

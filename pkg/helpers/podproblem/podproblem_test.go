@@ -1,0 +1,54 @@
+package podproblem_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/podproblem"
+)
+
+func TestOf(t *testing.T) {
+	t.Parallel()
+	waiting := func(reason, message string) corev1.PodStatus {
+		return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "c", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
+		}}}
+	}
+	crashing := waiting("CrashLoopBackOff", "back-off 10s")
+	crashing.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 3, Message: "no flag"}
+	for _, tc := range []struct {
+		name     string
+		status   corev1.PodStatus
+		want     string
+		unpulled bool
+	}{
+		{name: "it is only starting", status: waiting("ContainerCreating", "")},
+		{name: "its image cannot be pulled", status: waiting("ErrImagePull", "not found"), want: "pod p cannot pull the image example.com/i (ErrImagePull: not found)", unpulled: true},
+		{name: "it crashes", status: crashing, want: "container c of pod p keeps crashing (exit code 3: no flag)"},
+		{name: "it does not start", status: waiting("CreateContainerConfigError", ""), want: "container c of pod p does not start (CreateContainerConfigError)"},
+		{
+			name: "it fits on no node", want: "pod p cannot be scheduled (Unschedulable: 0/1 nodes)",
+			status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes"}}},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			pod := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: tc.status,
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.com/i"}}},
+			}
+			if got := podproblem.Of(pod); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if got := podproblem.Unpulled(pod); got != tc.unpulled {
+				t.Errorf("unpulled: %v", got)
+			}
+			pod.DeletionTimestamp = &metav1.Time{Time: metav1.Now().Time}
+			if got := podproblem.Of(pod); got != "" {
+				t.Errorf("being deleted: %q", got)
+			}
+		})
+	}
+}
