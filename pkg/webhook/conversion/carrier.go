@@ -51,6 +51,8 @@ type element struct {
 	// forward and back convert an entry as far as the other version can express
 	// it. Going forward, back and forward again is the same as going forward.
 	forward, back func(map[string]any) map[string]any
+	// finish, if set, adds to the converted list what is not of one entry.
+	finish func([]converted)
 }
 
 // converted is an entry after its conversion.

@@ -24,18 +24,6 @@ func CRDs() []string {
 	return []string{"clustermanagementaddons." + Group, "managedclusteraddons." + Group}
 }
 
-// UnsupportedError says that there is no conversion between two kinds.
-type UnsupportedError struct {
-	From schema.GroupVersionKind
-	To   schema.GroupVersion
-}
-
-// Error is one sentence.
-func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("%s in %s cannot be converted to %s: this version of kubectl-ocm converts ManagedClusterAddOn and ClusterManagementAddOn between %s/%s and %s",
-		e.From.Kind, e.From.GroupVersion(), e.To, Group, V1alpha1, V1beta1)
-}
-
 // scope is the conversion of one object.
 type scope struct {
 	// obj is converted in place.
@@ -63,15 +51,15 @@ func routes() map[route]converter {
 }
 
 // Convert returns an add-on in another version of its API. It does not modify
-// the object, and returns a copy of one that has that version already. The
-// errors are UnsupportedError and FieldError.
+// the object, and returns a copy of one that has that version already.
 func Convert(in *unstructured.Unstructured, to schema.GroupVersion) (*unstructured.Unstructured, error) {
 	out := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(in.Object)}
 	from := in.GroupVersionKind()
 	convert, ok := routes()[route{from.Kind, to.Version}]
 	known := from.Version == V1alpha1 || from.Version == V1beta1
 	if !ok || !known || from.Group != Group || to.Group != Group {
-		return nil, &UnsupportedError{From: from, To: to}
+		return nil, fmt.Errorf("%s in %s cannot be converted to %s: this version of kubectl-ocm converts ManagedClusterAddOn and ClusterManagementAddOn between %s/%s and %s",
+			from.Kind, from.GroupVersion(), to, Group, V1alpha1, V1beta1)
 	}
 	if from.Version == to.Version {
 		return out, nil
@@ -168,6 +156,9 @@ func (s *scope) convertList(obj map[string]any, parent, key string, e element) e
 	out, err := e.convert(entries, s.carried.items(key))
 	if err != nil {
 		return err
+	}
+	if e.finish != nil {
+		e.finish(out)
 	}
 	list := make([]any, len(out))
 	for i := range out {

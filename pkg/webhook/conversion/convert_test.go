@@ -1,7 +1,7 @@
 package conversion_test
 
 import (
-	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -229,7 +229,7 @@ func TestRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := conversion.Convert(read(t, alpha, test.text), beta)
-			if problem := new(conversion.FieldError); !errors.As(err, &problem) || problem.Field != test.field {
+			if err == nil || !strings.HasPrefix(err.Error(), test.field+" is ") {
 				t.Errorf("got %v, want an error about %s", err, test.field)
 			}
 		})
@@ -251,8 +251,8 @@ func TestUnsupported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			obj := read(t, test.from, `{kind: `+test.kind+`, spec: {}}`)
-			if problem := new(conversion.UnsupportedError); !errors.As(errOf(conversion.Convert(obj, test.to)), &problem) {
-				t.Error("no UnsupportedError")
+			if err := errOf(conversion.Convert(obj, test.to)); err == nil || !strings.Contains(err.Error(), "cannot be converted to") {
+				t.Errorf("got %v", err)
 			}
 		})
 	}

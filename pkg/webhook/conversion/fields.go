@@ -7,20 +7,10 @@ import (
 	"strings"
 )
 
-// FieldError says which field of an object is not what both versions of the API
-// say it is.
-type FieldError struct {
-	// Field is the path of the field, such as status.registrations[2].
-	Field string
-	// Problem says what is wrong with it, such as "is no list".
-	Problem string
-}
-
-// Error is one sentence.
-func (e *FieldError) Error() string { return e.Field + " " + e.Problem }
-
+// fieldError says which field of an object, such as status.registrations[2], is not
+// what both versions of the API say it is.
 func fieldError(problem string, path ...string) error {
-	return &FieldError{Field: strings.Join(path, "."), Problem: problem}
+	return fmt.Errorf("%s %s", strings.Join(path, "."), problem)
 }
 
 // mapAt returns the object under a path, and false where there is none or it is

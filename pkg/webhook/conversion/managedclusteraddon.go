@@ -1,6 +1,8 @@
 package conversion
 
 import (
+	"slices"
+
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -123,79 +125,48 @@ func configReferenceToAlpha(beta map[string]any) map[string]any {
 func (s *scope) registrationsToBeta(status map[string]any) error {
 	driver := fieldOf(status, fieldKubeClientDriver)
 	delete(status, fieldKubeClientDriver)
-	entries, ok, err := itemsOf(status, "status", fieldRegistrations)
-	if err != nil {
-		return err
-	}
-	out, err := element{forward: registrationToBeta, back: registrationToAlpha}.convert(entries, s.carried.items(fieldRegistrations))
-	if err != nil {
-		return err
-	}
 	first := true
-	list := make([]any, len(out))
-	for i := range out {
-		list[i] = out[i].entry
-		if out[i].entry["type"] != typeKubeClient {
-			continue
+	setDrivers := func(out []converted) {
+		for _, registration := range out {
+			if registration.entry["type"] != typeKubeClient {
+				continue
+			}
+			if first || !registration.restored {
+				setDriver(registration.entry, driver)
+			}
+			first = false
 		}
-		if first || !out[i].restored {
-			setDriver(out[i].entry, driver)
-		}
-		first = false
 	}
-	if ok {
-		status[fieldRegistrations] = list
-	}
+	err := s.convertList(status, "status", fieldRegistrations, element{forward: registrationToBeta, back: registrationToAlpha, finish: setDrivers})
 	if first && driver != nil {
 		s.carry[fieldKubeClientDriver] = *driver
 	}
-	carry := lost(entries, out, func(i int) bool { return !equal(registrationToAlpha(out[i].entry), entries[i]) })
-	if len(carry) > 0 {
-		s.carry[fieldRegistrations] = anyList(carry)
-	}
-	return nil
+	return err
 }
 
 // registrationsToAlpha converts the registrations. Their one driver is that of
 // the first of type kubeClient.
 func (s *scope) registrationsToAlpha(status map[string]any) error {
 	delete(status, fieldKubeClientDriver)
-	entries, ok, err := itemsOf(status, "status", fieldRegistrations)
-	if err != nil {
-		return err
-	}
-	out, err := element{forward: registrationToAlpha, back: registrationToBeta}.convert(entries, s.carried.items(fieldRegistrations))
+	entries, _, err := itemsOf(status, "status", fieldRegistrations)
 	if err != nil {
 		return err
 	}
 	driver := fieldOf(s.carried, fieldKubeClientDriver)
-	for _, entry := range entries {
-		if entry["type"] == typeKubeClient {
-			driver = driverOf(entry)
-			break
-		}
+	if i := slices.IndexFunc(entries, func(entry map[string]any) bool { return entry["type"] == typeKubeClient }); i >= 0 {
+		driver = driverOf(entries[i])
 	}
 	if driver != nil {
 		status[fieldKubeClientDriver] = *driver
 	}
-	list := make([]any, len(out))
-	for i := range out {
-		list[i] = out[i].entry
-	}
-	if ok {
-		status[fieldRegistrations] = list
-	}
-	carry := lost(entries, out, func(i int) bool {
-		back := registrationToBeta(out[i].entry)
-		if back["type"] == typeKubeClient {
-			setDriver(back, driver)
+	back := func(alpha map[string]any) map[string]any {
+		beta := registrationToBeta(alpha)
+		if beta["type"] == typeKubeClient {
+			setDriver(beta, driver)
 		}
-		return !equal(back, entries[i])
-	})
-	if len(carry) > 0 {
-		s.carry[fieldRegistrations] = anyList(carry)
+		return beta
 	}
-	return nil
+	return s.convertList(status, "status", fieldRegistrations, element{forward: registrationToAlpha, back: back})
 }
 
 // driverOf returns the driver of a registration, nil if it has none.
