@@ -1,9 +1,9 @@
 package awsauth
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -33,7 +33,7 @@ func Ensure(text string, line Line) (string, error) {
 		return "", err
 	}
 	mine := ofRole(items, line.RoleARN)
-	if len(mine) == 1 && line.sameAs(items[mine[0]]) {
+	if len(mine) == 1 && line.equal(items[mine[0]].line) {
 		return text, nil
 	}
 	return edit(text, line.RoleARN, &line)
@@ -60,11 +60,7 @@ func Find(text, roleARN string) ([]Line, error) {
 	}
 	var found []Line
 	for _, i := range ofRole(items, roleARN) {
-		var line Line
-		if err := items[i].Decode(&line); err != nil {
-			return nil, ErrUnreadable
-		}
-		found = append(found, line)
+		found = append(found, items[i].line)
 	}
 	return found, nil
 }
@@ -73,24 +69,23 @@ func Find(text, roleARN string) ([]Line, error) {
 // identity with them.
 func roles(text string) ([]awsarn.Role, error) {
 	items, err := read(text)
-	if err != nil {
-		return nil, err
-	}
 	var found []awsarn.Role
 	for _, item := range items {
-		var line Line
-		if err := item.Decode(&line); err != nil {
-			return nil, ErrUnreadable
-		}
-		if role, err := awsarn.ParseRole(line.RoleARN); err == nil {
+		if role, err := awsarn.ParseRole(item.line.RoleARN); err == nil {
 			found = append(found, role)
 		}
 	}
-	return found, nil
+	return found, err
+}
+
+// item is one item of mapRoles.
+type item struct {
+	node *yaml.Node
+	line Line
 }
 
 // read returns the items of mapRoles.
-func read(text string) ([]*yaml.Node, error) {
+func read(text string) ([]item, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
 		return nil, ErrUnreadable
@@ -102,30 +97,29 @@ func read(text string) ([]*yaml.Node, error) {
 	if list.Kind != yaml.SequenceNode {
 		return nil, ErrUnreadable
 	}
-	for _, item := range list.Content {
-		var line Line
-		if item.Kind != yaml.MappingNode || item.Decode(&line) != nil || line.RoleARN == "" {
+	items := make([]item, len(list.Content))
+	for i, node := range list.Content {
+		items[i].node = node
+		if node.Kind != yaml.MappingNode || node.Decode(&items[i].line) != nil || items[i].line.RoleARN == "" {
 			return nil, ErrUnreadable
 		}
 	}
-	return list.Content, nil
+	return items, nil
 }
 
 // ofRole returns which items are of a role. IAM names differ by more than case.
-func ofRole(items []*yaml.Node, roleARN string) []int {
+func ofRole(items []item, roleARN string) []int {
 	var found []int
 	for i, item := range items {
-		var line Line
-		if item.Decode(&line) == nil && strings.EqualFold(line.RoleARN, roleARN) {
+		if strings.EqualFold(item.line.RoleARN, roleARN) {
 			found = append(found, i)
 		}
 	}
 	return found
 }
 
-func (l Line) sameAs(item *yaml.Node) bool {
-	var other Line
-	return item.Decode(&other) == nil && l.RoleARN == other.RoleARN && l.Username == other.Username && slices.Equal(l.Groups, other.Groups)
+func (l Line) equal(other Line) bool {
+	return l.RoleARN == other.RoleARN && l.Username == other.Username && slices.Equal(l.Groups, other.Groups)
 }
 
 // edit removes the lines of a role and adds one, if any. It edits the text, or where
@@ -154,38 +148,27 @@ func verify(before, after, roleARN string, added *Line) error {
 	mine := ofRole(items, roleARN)
 	switch {
 	case added == nil && len(mine) > 0,
-		added != nil && (len(mine) != 1 || !added.sameAs(items[mine[0]])),
+		added != nil && (len(mine) != 1 || !added.equal(items[mine[0]].line)),
 		!slices.EqualFunc(without(old, roleARN), without(items, roleARN), same):
 		return ErrUnreadable
 	}
 	return nil
 }
 
-func without(items []*yaml.Node, roleARN string) []*yaml.Node {
-	mine := ofRole(items, roleARN)
+func without(items []item, roleARN string) []*yaml.Node {
 	var others []*yaml.Node
-	for i, item := range items {
-		if !slices.Contains(mine, i) {
-			others = append(others, item)
+	for _, item := range items {
+		if !strings.EqualFold(item.line.RoleARN, roleARN) {
+			others = append(others, item.node)
 		}
 	}
 	return others
 }
 
-// same compares what two items say.
+// same compares what two items say, regardless of their spelling.
 func same(a, b *yaml.Node) bool {
-	one, errOne := yaml.Marshal(plain(a))
-	other, errOther := yaml.Marshal(plain(b))
-	return errOne == nil && errOther == nil && bytes.Equal(one, other)
-}
-
-// plain is a value of an item without its spelling.
-func plain(item *yaml.Node) any {
-	var value any
-	if err := item.Decode(&value); err != nil {
-		return err.Error()
-	}
-	return value
+	var one, other any
+	return a.Decode(&one) == nil && b.Decode(&other) == nil && reflect.DeepEqual(one, other)
 }
 
 // rewrite writes the whole list, with its comments and quotes.

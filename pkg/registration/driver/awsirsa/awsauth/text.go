@@ -49,9 +49,9 @@ func inText(text, roleARN string, added *Line) (string, error) {
 
 // starts returns the first line of each item, which begins with a dash, and what
 // stands before the dash.
-func starts(items []*yaml.Node, lines []string) (starts []int, indent string, err error) {
+func starts(items []item, lines []string) (starts []int, indent string, err error) {
 	for _, item := range items {
-		at := item.Line - 1
+		at := item.node.Line - 1
 		if at < 0 || at >= len(lines) {
 			return nil, "", errNoBlock
 		}

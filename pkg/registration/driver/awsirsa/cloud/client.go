@@ -29,10 +29,14 @@ func CheckEndpoints(config aws.Config) error {
 }
 
 // Client makes calls for one EKS cluster, as a rule a hub. It is safe for concurrent use.
+//
+// Neither it nor its clients may become an interface value, as the paginators of the SDK
+// want: the linker could not determine which of the 170 calls of IAM reflection uses,
+// and would add 5 MB of code that nothing calls.
 type Client struct {
 	hub awsarn.Cluster
-	iam iamCalls
-	eks eksCalls
+	iam *iam.Client
+	eks *eks.Client
 }
 
 // New returns a client for a hub, in the hub's region and not in that of config. It
@@ -40,7 +44,7 @@ type Client struct {
 func New(config aws.Config, hub awsarn.Cluster) *Client {
 	config = renewing(config.Copy())
 	config.Region = hub.Region
-	return &Client{hub: hub, iam: newIAM(iam.NewFromConfig(config)), eks: newEKS(eks.NewFromConfig(config))}
+	return &Client{hub: hub, iam: iam.NewFromConfig(config), eks: eks.NewFromConfig(config)}
 }
 
 // Authentication is what authenticates users of an EKS cluster. An EKS cluster

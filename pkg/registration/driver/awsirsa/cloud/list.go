@@ -78,9 +78,8 @@ func (c *Client) ProviderAudiences(ctx context.Context, provider awsarn.Provider
 // order.
 func (c *Client) Roles(ctx context.Context, wanted func(name string) bool) ([]awsarn.Role, error) {
 	var found []awsarn.Role
-	pages := iam.NewListRolesPaginator(c.iam, &iam.ListRolesInput{})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	err := pages(func(marker *string) (*string, error) {
+		page, err := c.iam.ListRoles(ctx, &iam.ListRolesInput{Marker: marker})
 		if err != nil {
 			all := awsarn.Role{Partition: c.hub.Partition, Account: c.hub.Account, Path: "/", Name: "*"}
 			return nil, explain("iam:ListRoles", all.String(), err)
@@ -91,17 +90,17 @@ func (c *Client) Roles(ctx context.Context, wanted func(name string) bool) ([]aw
 				found = append(found, role)
 			}
 		}
-	}
-	return found, nil
+		return page.Marker, nil
+	})
+	return found, err
 }
 
 // EntryRoles returns the roles that have an access entry, in the order of EKS.
 // Entries of users are left out.
 func (c *Client) EntryRoles(ctx context.Context) ([]awsarn.Role, error) {
 	var found []awsarn.Role
-	pages := eks.NewListAccessEntriesPaginator(c.eks, &eks.ListAccessEntriesInput{ClusterName: &c.hub.Name})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	err := pages(func(token *string) (*string, error) {
+		page, err := c.eks.ListAccessEntries(ctx, &eks.ListAccessEntriesInput{ClusterName: &c.hub.Name, NextToken: token})
 		if err != nil {
 			return nil, explain("eks:ListAccessEntries", c.hub.String(), err)
 		}
@@ -110,8 +109,22 @@ func (c *Client) EntryRoles(ctx context.Context) ([]awsarn.Role, error) {
 				found = append(found, role)
 			}
 		}
+		return page.NextToken, nil
+	})
+	return found, err
+}
+
+// pages lists pages, each from the marker that came with the page before, until one
+// comes without.
+func pages(list func(marker *string) (next *string, err error)) error {
+	var marker *string
+	for {
+		next, err := list(marker)
+		if err != nil || next == nil {
+			return err
+		}
+		marker = next
 	}
-	return found, nil
 }
 
 // Association is an association of EKS Pod Identity.

@@ -123,19 +123,16 @@ func (c *Client) deletePolicies(ctx context.Context, role awsarn.Role) error {
 // inlinePolicies returns the names of the policies in a role, none if there is no
 // such role.
 func (c *Client) inlinePolicies(ctx context.Context, role awsarn.Role) ([]string, error) {
-	pages := iam.NewListRolePoliciesPaginator(c.iam, &iam.ListRolePoliciesInput{RoleName: &role.Name})
 	var policies []string
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if has(err, codeNoEntity) {
-			return nil, nil
-		}
+	err := pages(func(marker *string) (*string, error) {
+		page, err := c.iam.ListRolePolicies(ctx, &iam.ListRolePoliciesInput{RoleName: &role.Name, Marker: marker})
 		if err != nil {
-			return nil, explain("iam:ListRolePolicies", role.String(), err)
+			return nil, explain("iam:ListRolePolicies", role.String(), ignore(err, codeNoEntity))
 		}
 		policies = append(policies, page.PolicyNames...)
-	}
-	return policies, nil
+		return page.Marker, nil
+	})
+	return policies, err
 }
 
 func (c *Client) detachPolicies(ctx context.Context, role awsarn.Role) error {
@@ -152,17 +149,14 @@ func (c *Client) detachPolicies(ctx context.Context, role awsarn.Role) error {
 // attachedPolicies returns the policies that are attached to a role, none if there
 // is no such role.
 func (c *Client) attachedPolicies(ctx context.Context, role awsarn.Role) ([]iamtypes.AttachedPolicy, error) {
-	pages := iam.NewListAttachedRolePoliciesPaginator(c.iam, &iam.ListAttachedRolePoliciesInput{RoleName: &role.Name})
 	var policies []iamtypes.AttachedPolicy
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if has(err, codeNoEntity) {
-			return nil, nil
-		}
+	err := pages(func(marker *string) (*string, error) {
+		page, err := c.iam.ListAttachedRolePolicies(ctx, &iam.ListAttachedRolePoliciesInput{RoleName: &role.Name, Marker: marker})
 		if err != nil {
-			return nil, explain("iam:ListAttachedRolePolicies", role.String(), err)
+			return nil, explain("iam:ListAttachedRolePolicies", role.String(), ignore(err, codeNoEntity))
 		}
 		policies = append(policies, page.AttachedPolicies...)
-	}
-	return policies, nil
+		return page.Marker, nil
+	})
+	return policies, err
 }

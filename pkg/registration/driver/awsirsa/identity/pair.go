@@ -24,23 +24,14 @@ type Pair struct {
 	Hub, Managed awsarn.Cluster
 }
 
-// PartitionError says that a hub and a managed cluster are in different
+// NewPair returns the pair of two EKS clusters. It is an error if they are in different
 // partitions, between which no role can be assumed.
-type PartitionError struct{ Pair Pair }
-
-// Error implements error.
-func (e *PartitionError) Error() string {
-	return fmt.Sprintf("the hub is in the AWS partition %s and the managed cluster in %s; roles cannot be assumed across partitions",
-		e.Pair.Hub.Partition, e.Pair.Managed.Partition)
-}
-
-// NewPair returns the pair of two EKS clusters. The error is a *PartitionError.
 func NewPair(hub, managed awsarn.Cluster) (Pair, error) {
-	p := Pair{Hub: hub, Managed: managed}
 	if hub.Partition != managed.Partition {
-		return Pair{}, &PartitionError{p}
+		return Pair{}, fmt.Errorf("the hub is in the AWS partition %s and the managed cluster in %s; roles cannot be assumed across partitions",
+			hub.Partition, managed.Partition)
 	}
-	return p, nil
+	return Pair{Hub: hub, Managed: managed}, nil
 }
 
 // Tags by which the hub knows what is its own. A role's identifier leaves out the
@@ -130,22 +121,10 @@ func CreatorRole(hub awsarn.Cluster) (awsarn.Role, error) {
 	return roleOf(hub, name), nil
 }
 
-// ForeignRoleError says that a role is not of the account of the cluster that
-// is to use it.
-type ForeignRoleError struct {
-	Role    awsarn.Role
-	Cluster awsarn.Cluster
-}
-
-// Error implements error.
-func (e *ForeignRoleError) Error() string {
-	return fmt.Sprintf("the role %s is not of account %s in partition %s, which %s is in", e.Role, e.Cluster.Account, e.Cluster.Partition, e.Cluster)
-}
-
-// CheckOwner returns a *ForeignRoleError if a role is not of a cluster's account.
+// CheckOwner returns an error if a role is not of a cluster's account.
 func CheckOwner(role awsarn.Role, cluster awsarn.Cluster) error {
 	if role.Account != cluster.Account || role.Partition != cluster.Partition {
-		return &ForeignRoleError{role, cluster}
+		return fmt.Errorf("the role %s is not of account %s in partition %s, which %s is in", role, cluster.Account, cluster.Partition, cluster)
 	}
 	return nil
 }
