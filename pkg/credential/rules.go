@@ -149,14 +149,12 @@ func expired(f Facts, now time.Time) (Need, bool) {
 	if !f.Validity.Expired(now) {
 		return Need{}, false
 	}
-	return Need{Reason: Expired, Message: "the credential expired at " + timestamp(f.Validity.NotAfter)}, true
+	return Need{Reason: Expired, Message: "the credential expired at " + Timestamp(f.Validity.NotAfter)}, true
 }
 
 func nearExpiry(f Facts, now time.Time) (Need, bool) {
 	if f.Validity.Unlimited || now.Before(f.RenewAt) {
 		return Need{}, false
 	}
-	return Need{Reason: NearExpiry, Message: fmt.Sprintf("the credential expires at %s and was due for renewal at %s", timestamp(f.Validity.NotAfter), timestamp(f.RenewAt))}, true
+	return Need{Reason: NearExpiry, Message: fmt.Sprintf("the credential expires at %s and was due for renewal at %s", Timestamp(f.Validity.NotAfter), Timestamp(f.RenewAt))}, true
 }
-
-func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

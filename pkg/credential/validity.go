@@ -1,6 +1,7 @@
 package credential
 
 import (
+	"fmt"
 	"math"
 	"time"
 )
@@ -45,5 +46,23 @@ func (v Validity) Until() string {
 	if v.Unlimited {
 		return "it is revoked"
 	}
-	return timestamp(v.NotAfter)
+	return Timestamp(v.NotAfter)
 }
+
+// clockTolerance is how far in the future a new credential may begin: the clock of its
+// issuer, by which the issuer validates it, may be ahead.
+const clockTolerance = 5 * time.Minute
+
+// CheckIssued returns why a credential that was just issued cannot be used at now.
+func (v Validity) CheckIssued(now time.Time) error {
+	switch {
+	case v.Expired(now):
+		return fmt.Errorf("it expired at %s; check the clocks of hub and managed cluster", Timestamp(v.NotAfter))
+	case v.NotBefore.After(now.Add(clockTolerance)):
+		return fmt.Errorf("it is not valid before %s; check the clocks of hub and managed cluster", Timestamp(v.NotBefore))
+	}
+	return nil
+}
+
+// Timestamp is a time as messages and annotations have it: RFC 3339, in UTC.
+func Timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

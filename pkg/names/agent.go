@@ -36,7 +36,6 @@ const (
 const (
 	EventCSRCreated            = "CSRCreated"
 	EventCertificateCreated    = "ClientCertificateCreated"
-	EventCertificateHalted     = "ClientCertificateCreationHalted"
 	EventNoValidCertificate    = "NoValidCertificateFound"
 	EventRotationStarted       = "CertificateRotationStarted"
 	EventSecretSave            = "SecretSave"

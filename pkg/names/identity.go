@@ -42,16 +42,6 @@ func ParseAgentUser(user string) (cluster, agent string, ok bool) {
 	return cluster, agent, true
 }
 
-// ParseClusterGroup is the inverse of ClusterGroup. GroupManagedClusters is not
-// a cluster's group.
-func ParseClusterGroup(group string) (cluster string, ok bool) {
-	cluster, ok = strings.CutPrefix(group, userPrefix)
-	if !ok || cluster == "" || strings.Contains(cluster, ":") || group == GroupManagedClusters {
-		return "", false
-	}
-	return cluster, true
-}
-
 // ServiceAccountUser is the user that a ServiceAccount authenticates as.
 func ServiceAccountUser(namespace, name string) string {
 	return serviceAccountPrefix + namespace + ":" + name

@@ -38,18 +38,6 @@ func FuzzParseAgentUser(f *testing.F) {
 	})
 }
 
-func TestParseClusterGroup(t *testing.T) {
-	t.Parallel()
-	if c, ok := names.ParseClusterGroup(names.ClusterGroup("c1")); !ok || c != "c1" {
-		t.Errorf("got %q, %v", c, ok)
-	}
-	for _, group := range []string{names.GroupManagedClusters, "system:masters", "system:open-cluster-management:", "system:open-cluster-management:a:b"} {
-		if c, ok := names.ParseClusterGroup(group); ok {
-			t.Errorf("ParseClusterGroup(%q) = %q", group, c)
-		}
-	}
-}
-
 func TestValidateClusterName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"c1", "a", "cluster-1"} {

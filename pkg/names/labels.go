@@ -78,8 +78,6 @@ const (
 	AnnotationSkipClockSync = "registration.open-cluster-management.io/skip-clock-sync-check"
 	// AnnotationCleanupPriority orders deletion in a cluster namespace, 0 to 100, lowest first.
 	AnnotationCleanupPriority = "open-cluster-management.io/cleanup-priority"
-	// AnnotationCSRUser names the real requester of a CSR that the gRPC server created.
-	AnnotationCSRUser = "open-cluster-management.io/csr-user"
 	// AnnotationVersion is the version of the operator that last wrote a CRD;
 	// an older operator leaves that CRD alone.
 	AnnotationVersion = "operator.open-cluster-management.io/version"

@@ -17,6 +17,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonpatch"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/mergepatch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -33,7 +34,7 @@ type AddOn struct {
 
 // Reconcile implements reconcile.Reconciler.
 func (a *AddOn) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	return addonpatch.Settled(ctrl.Result{}, a.reconcile(ctx, req))
+	return mergepatch.Settled(ctrl.Result{}, a.reconcile(ctx, req))
 }
 
 func (a *AddOn) reconcile(ctx context.Context, req ctrl.Request) error {

@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -23,7 +21,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonpatch"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/mergepatch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -50,7 +48,7 @@ type Fleet struct {
 
 // Reconcile implements reconcile.Reconciler.
 func (f *Fleet) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	return addonpatch.Settled(ctrl.Result{}, f.reconcile(ctx, req.Name))
+	return mergepatch.Settled(ctrl.Result{}, f.reconcile(ctx, req.Name))
 }
 
 func (f *Fleet) reconcile(ctx context.Context, name string) error {
@@ -77,17 +75,10 @@ func (f *Fleet) report(ctx context.Context, cma *addonv1beta1.ClusterManagementA
 	if err != nil || equality.Semantic.DeepEqual(cma.Status, want) {
 		return err
 	}
-	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": cma.UID, "resourceVersion": cma.ResourceVersion},
-		"status": map[string]any{
-			"defaultConfigReferences": want.DefaultConfigReferences, "installProgressions": want.InstallProgressions,
-		},
-	})
+	err = mergepatch.Write(ctx, f.Client, Owner, cma.DeepCopy(), mergepatch.Fields{"status": {
+		"defaultConfigReferences": want.DefaultConfigReferences, "installProgressions": want.InstallProgressions,
+	}})
 	if err != nil {
-		return err
-	}
-	target := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: cma.Name}}
-	if err := f.Client.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, body), Owner); err != nil {
 		return fmt.Errorf("status of cluster management add-on %s: %w", cma.Name, err)
 	}
 	return nil

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,6 +25,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/watch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -89,7 +89,7 @@ func setupAddOn(mgr ctrl.Manager, a *AddOn) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("addon.addon").
 		For(&addonv1beta1.ManagedClusterAddOn{}, builder.WithPredicates(predicate.Funcs{
-			UpdateFunc: concerns,
+			UpdateFunc: watch.Updates(concerns),
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).
 		Watches(&addonv1beta1.ClusterManagementAddOn{}, handler.EnqueueRequestsFromMapFunc(l.addOnsByFleet), builder.WithPredicates(news())).
@@ -120,12 +120,7 @@ func accepts(object client.Object) bool {
 // concerns reports whether a change of an add-on can change what AddOn writes.
 // What agents report does not, nor what AddOn itself wrote: the cache may show
 // that piece by piece, which would look as if some were missing.
-func concerns(e event.UpdateEvent) bool {
-	before, ok1 := e.ObjectOld.(*addonv1beta1.ManagedClusterAddOn)
-	after, ok2 := e.ObjectNew.(*addonv1beta1.ManagedClusterAddOn)
-	if !ok1 || !ok2 {
-		return false
-	}
+func concerns(before, after *addonv1beta1.ManagedClusterAddOn) bool {
 	kind := addonv1beta1.ManagedClusterAddOnConditionConfigured
 	said := apimeta.FindStatusCondition(before.Status.Conditions, kind)
 	return before.Generation != after.Generation || disowned(before, after) ||
@@ -147,30 +142,24 @@ func disowned(before, after client.Object) bool {
 type lookup struct{ reader client.Reader }
 
 func named(_ context.Context, object client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: object.GetName()}}}
+	return watch.Named("", object.GetName())
 }
 
 func (l lookup) fleets(ctx context.Context, _ client.Object) []reconcile.Request {
-	return l.fleetsThat(ctx, func(*addonv1beta1.ClusterManagementAddOn) bool { return true })
-}
-
-func (l lookup) fleetsThat(ctx context.Context, match func(*addonv1beta1.ClusterManagementAddOn) bool) []reconcile.Request {
-	var list addonv1beta1.ClusterManagementAddOnList
-	_ = l.reader.List(ctx, &list, client.UnsafeDisableDeepCopy)
-	var requests []reconcile.Request
-	for i := range list.Items {
-		if match(&list.Items[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
-		}
-	}
-	return requests
+	return watch.Listed(ctx, l.reader, &addonv1beta1.ClusterManagementAddOnList{})
 }
 
 func (l lookup) fleetsByDecision(ctx context.Context, decision client.Object) []reconcile.Request {
 	ref := addonv1beta1.PlacementRef{Namespace: decision.GetNamespace(), Name: decision.GetLabels()[clusterv1beta1.PlacementLabel]}
-	return l.fleetsThat(ctx, func(cma *addonv1beta1.ClusterManagementAddOn) bool {
-		return slices.ContainsFunc(placements(cma), func(s addonv1beta1.PlacementStrategy) bool { return s.PlacementRef == ref })
-	})
+	var list addonv1beta1.ClusterManagementAddOnList
+	_ = l.reader.List(ctx, &list, client.UnsafeDisableDeepCopy)
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if slices.ContainsFunc(placements(&list.Items[i]), func(s addonv1beta1.PlacementStrategy) bool { return s.PlacementRef == ref }) {
+			requests = append(requests, watch.Named("", list.Items[i].Name)...)
+		}
+	}
+	return requests
 }
 
 func (l lookup) addOnsByFleet(ctx context.Context, cma client.Object) []reconcile.Request {
@@ -206,13 +195,7 @@ func (l lookup) addOnsByConfig(ctx context.Context, config client.Object) []reco
 }
 
 func (l lookup) addOns(ctx context.Context, option client.ListOption) []reconcile.Request {
-	var list addonv1beta1.ManagedClusterAddOnList
-	_ = l.reader.List(ctx, &list, option, client.UnsafeDisableDeepCopy)
-	requests := make([]reconcile.Request, len(list.Items))
-	for i := range list.Items {
-		requests[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
-	}
-	return requests
+	return watch.Listed(ctx, l.reader, &addonv1beta1.ManagedClusterAddOnList{}, option)
 }
 
 // Annotations returns those of annotations that an add-on inherits from its

@@ -90,37 +90,40 @@ func (r *Reconciler) ensureRole(ctx context.Context, addOn types.NamespacedName,
 		Rules:      rules(account),
 	}
 	var live rbacv1.Role
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), &live)
-	if err == nil && owns(addOn.Name, &live) && equality.Semantic.DeepEqual(live.Rules, want.Rules) {
-		return nil
-	}
-	if apierrors.IsNotFound(err) {
-		err = r.create(ctx, want)
-		if !apierrors.IsAlreadyExists(err) {
-			return err
+	current := func() bool { return equality.Semantic.DeepEqual(live.Rules, want.Rules) }
+	return r.ensureObject(ctx, addOn, want, &live, current, func() error {
+		config := rbacac.Role(want.Name, want.Namespace).WithLabels(want.Labels)
+		for _, rule := range want.Rules {
+			config.WithRules(rbacac.PolicyRule().WithAPIGroups(rule.APIGroups...).
+				WithResources(rule.Resources...).WithResourceNames(rule.ResourceNames...).WithVerbs(rule.Verbs...))
 		}
-	} else if err != nil {
-		return err
-	}
-	config := rbacac.Role(want.Name, want.Namespace).WithLabels(want.Labels)
-	for _, rule := range want.Rules {
-		config.WithRules(rbacac.PolicyRule().WithAPIGroups(rule.APIGroups...).
-			WithResources(rule.Resources...).WithResourceNames(rule.ResourceNames...).WithVerbs(rule.Verbs...))
-	}
-	if err := r.Client.Apply(ctx, config, Owner, client.ForceOwnership); err != nil {
-		return fmt.Errorf("role %s: %w", client.ObjectKeyFromObject(want), err)
-	}
-	return nil
+		if err := r.Client.Apply(ctx, config, Owner, client.ForceOwnership); err != nil {
+			return fmt.Errorf("role %s: %w", client.ObjectKeyFromObject(want), err)
+		}
+		return nil
+	})
 }
 
-// create makes an object that the cache does not hold. It costs the API server
-// far less than to apply it, which is left for what turns out to exist.
-func (r *Reconciler) create(ctx context.Context, object client.Object) error {
-	err := r.Client.Create(ctx, object, Owner)
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("%T %s: %w", object, client.ObjectKeyFromObject(object), err)
+// ensureObject creates an object that the cache does not hold, which costs the API
+// server far less than to apply it. One that turns out to exist, or is not current, is
+// repaired.
+func (r *Reconciler) ensureObject(ctx context.Context, addOn types.NamespacedName, want, live client.Object, current func() bool, repair func() error) error {
+	key := client.ObjectKeyFromObject(want)
+	err := r.Client.Get(ctx, key, live)
+	switch {
+	case apierrors.IsNotFound(err):
+		if err = r.Client.Create(ctx, want, Owner); err == nil {
+			return nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("%T %s: %w", want, key, err)
+		}
+	case err != nil:
+		return err
+	case owns(addOn.Name, live) && current():
+		return nil
 	}
-	return err
+	return repair()
 }
 
 // subjects are the groups of a cluster's agents, with certificates and with AWS
@@ -146,19 +149,8 @@ func (r *Reconciler) ensureBinding(ctx context.Context, addOn types.NamespacedNa
 		Subjects:   subjects(addOn.Namespace),
 	}
 	var live rbacv1.RoleBinding
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), &live)
-	if err == nil && owns(addOn.Name, &live) && live.RoleRef == want.RoleRef && slices.Equal(live.Subjects, want.Subjects) {
-		return nil
-	}
-	if apierrors.IsNotFound(err) {
-		err = r.create(ctx, want.DeepCopy())
-		if !apierrors.IsAlreadyExists(err) {
-			return err
-		}
-	} else if err != nil {
-		return err
-	}
-	return r.repairBinding(ctx, want)
+	current := func() bool { return live.RoleRef == want.RoleRef && slices.Equal(live.Subjects, want.Subjects) }
+	return r.ensureObject(ctx, addOn, want.DeepCopy(), &live, current, func() error { return r.repairBinding(ctx, want) })
 }
 
 // repairBinding applies a RoleBinding that exists. What it binds to cannot be

@@ -20,6 +20,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonpatch"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/mergepatch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -50,7 +51,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if errors.Is(err, errTaken) { // The condition says so; what the other one does is not watched.
 		return ctrl.Result{RequeueAfter: takenDelay}, nil
 	}
-	return addonpatch.Settled(ctrl.Result{}, err)
+	return mergepatch.Settled(ctrl.Result{}, err)
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) error {

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -23,6 +22,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/watch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -40,7 +40,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("addon.tokeninfra").
-		For(&addonv1beta1.ManagedClusterAddOn{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: concerns})).
+		For(&addonv1beta1.ManagedClusterAddOn{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: watch.Updates(concerns)})).
 		WatchesMetadata(&corev1.ServiceAccount{}, made, drift).
 		Watches(&rbacv1.Role{}, made, drift).
 		Watches(&rbacv1.RoleBinding{}, made, drift).
@@ -55,12 +55,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // concerns reports whether a change of an add-on can give this controller
 // something to do. What the controller itself writes does not.
-func concerns(e event.UpdateEvent) bool {
-	before, ok1 := e.ObjectOld.(*addonv1beta1.ManagedClusterAddOn)
-	after, ok2 := e.ObjectNew.(*addonv1beta1.ManagedClusterAddOn)
-	if !ok1 || !ok2 {
-		return false
-	}
+func concerns(before, after *addonv1beta1.ManagedClusterAddOn) bool {
 	return before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 		!equality.Semantic.DeepEqual(kubeClient(before), kubeClient(after)) ||
 		certified(before) != certified(after) ||
@@ -119,22 +114,10 @@ func clusterAccepted(object client.Object) bool {
 
 // byLabel maps an object to the add-on that its label names.
 func byLabel(_ context.Context, object client.Object) []reconcile.Request {
-	name := object.GetLabels()[names.LabelAddOnTokenName]
-	if name == "" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
+	return watch.Named(object.GetNamespace(), object.GetLabels()[names.LabelAddOnTokenName])
 }
 
 // byCluster maps a cluster to its add-ons.
 func (r *Reconciler) byCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
-	var addOns addonv1beta1.ManagedClusterAddOnList
-	if err := r.Client.List(ctx, &addOns, client.InNamespace(cluster.GetName()), client.UnsafeDisableDeepCopy); err != nil {
-		return nil // The cache is stopping; the next start looks at everything.
-	}
-	requests := make([]reconcile.Request, len(addOns.Items))
-	for i := range addOns.Items {
-		requests[i].NamespacedName = client.ObjectKeyFromObject(&addOns.Items[i])
-	}
-	return requests
+	return watch.Listed(ctx, r.Client, &addonv1beta1.ManagedClusterAddOnList{}, client.InNamespace(cluster.GetName()))
 }

@@ -134,8 +134,6 @@ func (f *hubFlags) hubDrivers(autoApprove bool) ([]hub.Driver, error) {
 		case kind == driver.AWSIRSA:
 			aws, err := f.aws.driver()
 			drivers, errs = append(drivers, aws), append(errs, err)
-		default:
-			errs = append(errs, fmt.Errorf("--enabled-registration-drivers: %q is not available in this version: use %q or %q", kind, driver.CSR, driver.AWSIRSA))
 		}
 	}
 	if len(f.drivers) == 0 {

@@ -18,7 +18,7 @@ func TestFlagsAreCheckedFirst(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"hub", "--enabled-registration-drivers=oidc"}, []string{`"oidc"`, "csr, awsirsa, grpc"}},
+		{[]string{"hub", "--enabled-registration-drivers=oidc"}, []string{`"oidc"`, "csr, awsirsa"}},
 		{[]string{"hub", "--enabled-registration-drivers=csr,grpc"}, []string{"grpc", "not available in this version"}},
 		{[]string{"hub", "--enabled-registration-drivers=csr,aws-irsa"}, []string{"--hub-cluster-arn: the registration driver awsirsa needs it"}},
 		{

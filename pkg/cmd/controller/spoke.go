@@ -18,6 +18,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"open-cluster-management.io/api/feature"
+
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/status"
@@ -115,17 +117,18 @@ func (f *spokeFlags) config() (agent.Config, error) {
 	c := f.agent
 	c.Namespace = cmp.Or(f.namespace, os.Getenv("POD_NAMESPACE"), names.AgentNamespace)
 	c.Clock = clock.RealClock{}
-	gates, errGates := agent.ParseFeatureGates(f.gates)
-	if gates.Enabled(agent.GateClusterClaim) {
+	gates, errGates := parseGates(feature.DefaultSpokeRegistrationFeatureGates, f.gates)
+	errMissing := gates.without(feature.MultipleHubs, feature.ClusterProperty, feature.V1beta1CSRAPICompatibility)
+	if gates[feature.ClusterClaim] {
 		c.Claims = &f.claims
 	}
 	newDriver, errDriver := f.driver.constructor()
 	c.NewDriver = newDriver
 	addOns, errAddOns := f.addOns.config(f.driver)
-	if gates.Enabled(agent.GateAddonManagement) {
+	if gates[feature.AddonManagement] {
 		c.AddOns = addOns
 	}
-	err := errors.Join(errGates, errDriver, errAddOns, f.refuse())
+	err := errors.Join(errGates, errMissing, errDriver, errAddOns, f.refuse())
 	for key := range c.Cluster.Annotations {
 		if !strings.HasPrefix(key, names.AnnotationAgentPrefix) {
 			err = errors.Join(err, fmt.Errorf("--cluster-annotations: %q must begin with %s", key, names.AnnotationAgentPrefix))
@@ -147,12 +150,8 @@ func (f *spokeDriverFlags) constructor() (func(driver.Identity) driver.Agent, er
 	if err != nil {
 		return nil, fmt.Errorf("--registration-auth: %w", err)
 	}
-	switch kind {
-	case driver.AWSIRSA:
+	if kind == driver.AWSIRSA {
 		return f.aws.constructor()
-	case driver.CSR:
-	case driver.GRPC, driver.Token:
-		return nil, fmt.Errorf("--registration-auth: driver %q is not available in this version: use csr or awsirsa", f.name)
 	}
 	if s := f.expirationSeconds; s != 0 && s < driver.MinClientCertSeconds {
 		return nil, fmt.Errorf("--client-cert-expiration-seconds: %d is less than %d; 0 leaves it to the hub", s, driver.MinClientCertSeconds)

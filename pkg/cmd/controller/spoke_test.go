@@ -23,7 +23,7 @@ func TestSpokeRefusesBadFlags(t *testing.T) {
 	}{
 		{name: "cluster name", args: []string{"--spoke-cluster-name=C_1"}, words: []string{"invalid cluster name"}},
 		{name: "old cluster name flag", args: []string{"--cluster-name=C_1"}, words: []string{"invalid cluster name"}},
-		{name: "driver", args: []string{"--registration-auth=foo"}, words: []string{"csr, awsirsa, grpc"}},
+		{name: "driver", args: []string{"--registration-auth=foo"}, words: []string{"csr, awsirsa"}},
 		{name: "driver to come", args: []string{"--registration-auth=grpc"}, words: []string{"not available in this version"}},
 		{name: "AWS without ARNs", args: []string{"--registration-auth=aws-irsa"}, words: []string{"--hub-cluster-arn: the registration driver awsirsa needs it", "--managed-cluster-arn"}},
 		{name: "no ARN", args: []string{"--registration-auth=awsirsa", "--hub-cluster-arn=hub", "--managed-cluster-arn=arn:aws:eks:us-west-2:222222222222:cluster/c1"}, words: []string{"--hub-cluster-arn", "is not the ARN of an EKS cluster"}},
@@ -45,6 +45,10 @@ func TestSpokeRefusesBadFlags(t *testing.T) {
 		{name: "several hubs", args: []string{"--bootstrap-kubeconfigs=a,b"}, words: []string{"not available"}},
 		{name: "add-on driver", args: []string{"--addon-kubeclient-registration-auth=x"}, words: []string{"csr, token"}},
 		{name: "add-on token life", args: []string{"--addon-token-expiration-seconds=1"}, words: []string{"600"}},
+		{name: "unknown gate", args: []string{"--feature-gates=Clusterclaim=true"}, words: []string{"AddonManagement, ClusterClaim"}},
+		{name: "gate without a value", args: []string{"--feature-gates=ClusterClaim"}, words: []string{"Name=true or Name=false"}},
+		{name: "gate of several hubs", args: []string{"--feature-gates=MultipleHubs=true"}, words: []string{"not available in this version"}},
+		{name: "gate of properties", args: []string{"--feature-gates=ClusterProperty=true"}, words: []string{"not available in this version"}},
 		{name: "two at once", args: []string{"--feature-gates=Foo=true", "--registration-auth=foo"}, words: []string{"unknown feature gate", "unknown registration driver"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 )
 
@@ -14,7 +15,7 @@ func (a *attempt) checkEnd() *denial.Error {
 	case end.IsZero() && a.claims.nested:
 		return denial.New(denial.Expired, "it has no end (exp), which every token of this form must have")
 	case !end.IsZero() && !a.now.Before(end):
-		return denial.New(denial.Expired, "it ended at %s, %v ago", timestamp(end), a.since(end))
+		return denial.New(denial.Expired, "it ended at %s, %v ago", credential.Timestamp(end), a.since(end))
 	}
 	a.identity.Token.NotAfter = end
 	return nil
@@ -24,10 +25,10 @@ func (a *attempt) checkEnd() *denial.Error {
 func (a *attempt) checkBegin() *denial.Error {
 	limit := a.now.Add(a.rules.Skew)
 	if begin := a.claims.notBefore; begin.After(limit) {
-		return denial.New(denial.NotYetValid, "it begins (nbf) at %s, in %v; is a clock wrong?", timestamp(begin), -a.since(begin))
+		return denial.New(denial.NotYetValid, "it begins (nbf) at %s, in %v; is a clock wrong?", credential.Timestamp(begin), -a.since(begin))
 	}
 	if issued := a.claims.issuedAt; issued.After(limit) {
-		return denial.New(denial.NotYetValid, "it was issued (iat) at %s, in %v from now; is a clock wrong?", timestamp(issued), -a.since(issued))
+		return denial.New(denial.NotYetValid, "it was issued (iat) at %s, in %v from now; is a clock wrong?", credential.Timestamp(issued), -a.since(issued))
 	}
 	a.identity.Token.IssuedAt = a.claims.issuedAt
 	return nil
@@ -62,7 +63,7 @@ func (a *attempt) checkWarnAfter() *denial.Error {
 		return nil
 	}
 	if !a.now.Before(end) {
-		return denial.New(denial.Expired, "it should have been renewed by %s (warnafter), %v ago", timestamp(end), a.since(end))
+		return denial.New(denial.Expired, "it should have been renewed by %s (warnafter), %v ago", credential.Timestamp(end), a.since(end))
 	}
 	a.endsBy(end)
 	return nil
@@ -77,20 +78,18 @@ func (a *attempt) endsBy(end time.Time) {
 // since is how long ago t was, in whole seconds.
 func (a *attempt) since(t time.Time) time.Duration { return a.now.Sub(t).Round(time.Second) }
 
-func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
 func (a *attempt) foundEnd() string {
 	if a.claims.expiry.IsZero() {
 		return "it never ends"
 	}
-	return fmt.Sprintf("ends at %s, in %v", timestamp(a.claims.expiry), -a.since(a.claims.expiry))
+	return fmt.Sprintf("ends at %s, in %v", credential.Timestamp(a.claims.expiry), -a.since(a.claims.expiry))
 }
 
 func (a *attempt) foundBegin() string {
 	if a.claims.issuedAt.IsZero() {
 		return "it does not say when it was issued"
 	}
-	return "issued at " + timestamp(a.claims.issuedAt)
+	return "issued at " + credential.Timestamp(a.claims.issuedAt)
 }
 
 func (a *attempt) foundAge() string {
@@ -107,5 +106,5 @@ func (a *attempt) foundWarnAfter() string {
 	if a.claims.warnAfter.IsZero() {
 		return "none in addition to its end"
 	}
-	return fmt.Sprintf("to be renewed by %s, in %v", timestamp(a.claims.warnAfter), -a.since(a.claims.warnAfter))
+	return fmt.Sprintf("to be renewed by %s, in %v", credential.Timestamp(a.claims.warnAfter), -a.since(a.claims.warnAfter))
 }

@@ -60,7 +60,7 @@ func accountAnnotations(cm *operatorv1.ClusterManager) map[string]string {
 // settings, which depend on it.
 func (r *Reconciler) retainAWSAuth(ctx context.Context, s *scope) error {
 	var roles rbacv1.RoleList
-	err := r.uncached.List(ctx, &roles, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{names.LabelCreatedByClusterManager: s.cm.Name})
+	err := r.Uncached.List(ctx, &roles, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{names.LabelCreatedByClusterManager: s.cm.Name})
 	if err != nil {
 		return fmt.Errorf("list the Roles in %s: %w", metav1.NamespaceSystem, err)
 	}
@@ -74,7 +74,7 @@ func (r *Reconciler) retainAWSAuth(ctx context.Context, s *scope) error {
 // AWS.
 func (r *Reconciler) droppedDriver(ctx context.Context, s *scope) (*metav1.Condition, error) {
 	// The cache may be stale, and has no grants.
-	flags, running, err := operand.RunningFlags(ctx, r.uncached, registrationDeployment(s))
+	flags, running, err := operand.RunningFlags(ctx, r.Uncached, registrationDeployment(s))
 	if err != nil || !running {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (r *Reconciler) droppedDriver(ctx context.Context, s *scope) (*metav1.Condi
 	if i < 0 || slices.Contains(s.Values.RegistrationArgs, flags[i]) {
 		return nil, nil
 	}
-	clusters, err := driver.GrantedClusters(ctx, r.uncached, s.Values.Namespace, driver.AWSIRSA)
+	clusters, err := driver.GrantedClusters(ctx, r.Uncached, s.Values.Namespace, driver.AWSIRSA)
 	if err != nil || len(clusters) == 0 {
 		return nil, err
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 )
 
 // firstCRDs returns the CRDs that are deleted one after the other, each gone before
@@ -50,10 +49,10 @@ func (r *Reconciler) clean(ctx context.Context, s *scope, settings gateSettings)
 		}
 		if waiting != "" {
 			because := metav1.Condition{Reason: ReasonDeleting, Message: waiting}
-			return ctrl.Result{RequeueAfter: retryInterval}, r.reject(ctx, s, settings, because)
+			return ctrl.Result{RequeueAfter: r.Retry}, r.reject(ctx, s, settings, because)
 		}
 	}
-	return ctrl.Result{}, operand.RemoveFinalizer(ctx, r.client, s.cm, names.FinalizerClusterManager, FieldManager)
+	return ctrl.Result{}, r.RemoveFinalizer(ctx, s.cm)
 }
 
 // cleanCRDs deletes the CRDs, and with them every cluster. It returns what it
@@ -72,7 +71,7 @@ func (r *Reconciler) cleanCRDs(ctx context.Context, s *scope) (string, error) {
 			return waiting, err
 		}
 	}
-	changes, err := r.applier.Delete(ctx, apply.Objects(crds)...)
+	changes, err := r.Applier.Delete(ctx, apply.Objects(crds)...)
 	if err != nil || len(changes) == 0 {
 		return "", err
 	}
@@ -84,7 +83,7 @@ func (r *Reconciler) cleanCRD(ctx context.Context, crds []*unstructured.Unstruct
 	if i < 0 {
 		return "", nil
 	}
-	changes, err := r.applier.Delete(ctx, crds[i])
+	changes, err := r.Applier.Delete(ctx, crds[i])
 	if err != nil || len(changes) == 0 {
 		return "", err
 	}
@@ -95,13 +94,13 @@ func (r *Reconciler) cleanCRD(ctx context.Context, crds []*unstructured.Unstruct
 func (r *Reconciler) remaining(ctx context.Context, name string) string {
 	waiting := fmt.Sprintf("Waiting for the CRD %s to be gone", name)
 	var crd apiextensionsv1.CustomResourceDefinition
-	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, &crd); err != nil || len(crd.Spec.Versions) == 0 {
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &crd); err != nil || len(crd.Spec.Versions) == 0 {
 		return waiting
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.APIVersion = crd.Spec.Group + "/" + crd.Spec.Versions[len(crd.Spec.Versions)-1].Name
 	list.Kind = crd.Spec.Names.ListKind
-	if err := r.uncached.List(ctx, list, client.Limit(3)); err != nil || len(list.Items) == 0 {
+	if err := r.Uncached.List(ctx, list, client.Limit(3)); err != nil || len(list.Items) == 0 {
 		return waiting
 	}
 	var left []string
@@ -119,7 +118,7 @@ func (r *Reconciler) cleanRest(ctx context.Context, s *scope) (string, error) {
 		return "", err
 	}
 	slices.Reverse(objs) // Delete begins with the last.
-	last, err := r.applier.Delete(ctx, objs...)
+	last, err := r.Applier.Delete(ctx, objs...)
 	if err != nil || len(last) == 0 {
 		return "", err
 	}

@@ -162,7 +162,7 @@ func (r *Reconciler) evaluateDeployment(ctx context.Context, c component) (degra
 	degraded = metav1.Condition{Type: c.condition, Status: metav1.ConditionTrue, Reason: c.unavailable}
 	key := client.ObjectKey{Namespace: names.HubNamespace, Name: c.deployment}
 	var deployment appsv1.Deployment
-	err := r.client.Get(ctx, key, &deployment)
+	err := r.Client.Get(ctx, key, &deployment)
 	switch wanted, available := replicasOf(&deployment), deployment.Status.AvailableReplicas; {
 	case err != nil:
 		degraded.Reason = c.missing

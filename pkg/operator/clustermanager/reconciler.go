@@ -2,7 +2,6 @@ package clustermanager
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,14 +11,9 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 )
-
-// retryInterval is the delay before a deletion is checked again. The content of
-// namespaces and the objects of CRDs are not watched.
-const retryInterval = 2 * time.Second
 
 // inUseRecheck is the delay before checking again whether clusters still use a
 // driver; the operator does not watch them.
@@ -27,12 +21,9 @@ const inUseRecheck = 10 * time.Second
 
 // Reconciler reconciles ClusterManagers.
 type Reconciler struct {
-	config   Config
-	client   client.Client
-	uncached client.Reader
-	applier  *apply.Applier
-	replicas operand.Replicas
-	status   operand.StatusWriter
+	operand.Operator
+
+	config Config
 }
 
 // scope is one pass over one ClusterManager.
@@ -66,16 +57,14 @@ func applied() metav1.Condition {
 // Reconcile brings the hub to the state that the ClusterManager describes.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var cm operatorv1.ClusterManager
-	if err := r.client.Get(ctx, req.NamespacedName, &cm); err != nil {
+	if err := r.Client.Get(ctx, req.NamespacedName, &cm); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	first, err := r.first(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	s := &scope{cm: &cm}
-	s.Applier = r.applier
-	s.Status.ObservedGeneration = cm.Generation
+	s := &scope{cm: &cm, Pass: operand.NewPass[manifests.Hub](&r.Operator, &cm, operand.Status(cm.Status))}
 	settings := evaluateGates(&cm.Spec)
 	s.Status.Set(settings.condition())
 	if first != cm.Name {
@@ -92,14 +81,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // apply runs the phases.
 func (r *Reconciler) apply(ctx context.Context, s *scope, settings gateSettings) (ctrl.Result, error) {
-	if err := operand.EnsureFinalizer(ctx, r.client, s.cm, names.FinalizerClusterManager, FieldManager); err != nil {
+	if err := r.EnsureFinalizer(ctx, s.cm); err != nil {
 		return ctrl.Result{}, err
 	}
-	pull, err := operand.ReadPullSecret(ctx, r.client, r.config.Namespace)
+	pull, err := operand.ReadPullSecret(ctx, r.Client, r.config.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	s.Values = r.values(s.cm, settings, r.replicas.Count(ctx), pull)
+	s.Values = r.values(s.cm, settings, r.Replicas.Count(ctx), pull)
 	if s.Values.WebhookCA, err = r.webhookCA(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -107,20 +96,11 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, settings gateSettings)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	applyErr := s.Run(ctx, operand.Status(s.cm.Status), applied(), phases...)
-	if applyErr == nil && rejected != nil {
-		s.RejectSetting(*rejected)
-	}
-	r.evaluateDeployments(ctx, s)
-	if terminating := new(apply.TerminatingError); errors.As(applyErr, &terminating) {
-		// It is created again once it is gone.
-		return ctrl.Result{RequeueAfter: retryInterval}, r.report(ctx, s)
-	}
-	var result ctrl.Result
-	if rejected != nil && rejected.Reason == ReasonDriverInUse {
+	result, err := s.Apply(ctx, applied(), rejected, func(ctx context.Context) { r.evaluateDeployments(ctx, s) }, phases...)
+	if err == nil && rejected != nil && rejected.Reason == ReasonDriverInUse {
 		result.RequeueAfter = inUseRecheck
 	}
-	return result, errors.Join(applyErr, r.report(ctx, s))
+	return result, err
 }
 
 // reject reports why the ClusterManager is not applied, and the state of what runs.
@@ -130,9 +110,9 @@ func (r *Reconciler) reject(ctx context.Context, s *scope, settings gateSettings
 	if s.Values.WebhookCA, err = r.webhookCA(ctx); err != nil {
 		return err
 	}
-	s.Reject(operand.Status(s.cm.Status), because)
+	s.Reject(because)
 	r.evaluateDeployments(ctx, s)
-	return r.report(ctx, s)
+	return s.Report(ctx)
 }
 
 // prune deletes what an earlier version or an earlier spec had applied and this
@@ -144,11 +124,7 @@ func (r *Reconciler) prune(ctx context.Context, p *operand.Pass[manifests.Hub]) 
 // owned selects what the operator applied for a ClusterManager.
 func (r *Reconciler) owned(name string, kinds []client.ObjectList) operand.Owned {
 	return operand.Owned{
-		Client: r.client, Label: client.MatchingLabels{names.LabelCreatedByClusterManager: name},
+		Client: r.Client, Label: client.MatchingLabels{names.LabelCreatedByClusterManager: name},
 		FieldManager: FieldManager, Kinds: kinds,
 	}
-}
-
-func (r *Reconciler) report(ctx context.Context, s *scope) error {
-	return r.status.Write(ctx, s.cm.Name, operand.Status(s.cm.Status), s.Status)
 }

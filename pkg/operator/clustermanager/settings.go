@@ -25,12 +25,8 @@ func rejectedSetting(cm *operatorv1.ClusterManager) *metav1.Condition {
 		return nil
 	}
 	for _, d := range c.RegistrationDrivers {
-		kind, err := driver.ParseAuthType(d.AuthType)
-		if err != nil {
+		if _, err := driver.ParseAuthType(d.AuthType); err != nil {
 			return operand.Rejection(ReasonDriverNotSupported, "spec.registrationConfiguration.registrationDrivers: %v", err)
-		}
-		if kind != driver.CSR && kind != driver.AWSIRSA {
-			return operand.Rejection(ReasonDriverNotSupported, "The registration driver %s is not supported by this version: use csr or awsirsa", kind)
 		}
 	}
 	if aws, ok := hubspec.Of(cm); ok {
@@ -64,7 +60,7 @@ func (r *Reconciler) plan(ctx context.Context, s *scope) ([]operand.Phase[manife
 		Account:     client.ObjectKey{Namespace: s.Values.Namespace, Name: names.HubRegistrationServiceAccount},
 		Annotations: &s.Values.RegistrationAnnotations,
 	}
-	phases, err := operand.RetainSettings(ctx, r.uncached, registration, rejected, phases)
+	phases, err := operand.RetainSettings(ctx, r.Uncached, registration, rejected, phases)
 	return phases, rejected, err
 }
 

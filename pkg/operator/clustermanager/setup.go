@@ -1,6 +1,8 @@
 package clustermanager
 
 import (
+	"time"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -11,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -22,7 +23,6 @@ import (
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 )
@@ -53,24 +53,15 @@ type Config struct {
 
 // CacheOptions limit the cache to what belongs to ClusterManagers.
 func CacheOptions() (cache.Options, error) {
-	made, err := labels.NewRequirement(names.LabelCreatedByClusterManager, selection.Exists, nil)
-	if err != nil {
-		return cache.Options{}, err
-	}
-	ours := cache.ByObject{Label: labels.NewSelector().Add(*made)}
-	byObject := map[client.Object]cache.ByObject{
-		// The pull secret and its copy have one name; the operator may read no other.
-		&corev1.Secret{}: {Field: fields.OneTermEqualSelector("metadata.name", names.ImagePullSecret)},
-		// The same holds for the ConfigMap with the CAs of the webhooks.
-		&corev1.ConfigMap{}: {
+	options, err := operand.CacheOptions(names.LabelCreatedByClusterManager, owned())
+	if err == nil {
+		// The operator may read no other ConfigMap than that with the CAs of the webhooks.
+		options.ByObject[&corev1.ConfigMap{}] = cache.ByObject{
 			Namespaces: map[string]cache.Config{names.HubNamespace: {}},
 			Field:      fields.OneTermEqualSelector("metadata.name", names.CABundleConfigMap),
-		},
+		}
 	}
-	for _, kind := range owned() {
-		byObject[kind] = ours
-	}
-	return cache.Options{ByObject: byObject}, nil
+	return options, err
 }
 
 // owned returns the kinds that the operator applies, except the pull secret.
@@ -112,19 +103,12 @@ func removable() []client.ObjectList {
 
 // Setup adds the operator to mgr, whose cache has CacheOptions.
 func Setup(mgr ctrl.Manager, config Config) error {
-	r := &Reconciler{
-		config:   config,
-		client:   mgr.GetClient(),
-		uncached: mgr.GetAPIReader(),
-		applier:  &apply.Applier{Client: mgr.GetClient(), Uncached: mgr.GetAPIReader(), FieldManager: FieldManager},
-		replicas: operand.Replicas{
-			Fixed: config.Replicas, ControlPlane: config.ControlPlane, Nodes: mgr.GetAPIReader(),
-		},
-		status: operand.StatusWriter{
-			Client: mgr.GetClient(), FieldManager: FieldManager, Clock: config.Clock,
-			Kind: schema.GroupVersion(operatorv1.GroupVersion).WithKind("ClusterManager"),
-		},
-	}
+	r := &Reconciler{config: config, Operator: operand.Operator{
+		Kind: schema.GroupVersion(operatorv1.GroupVersion).WithKind("ClusterManager"),
+		// The content of namespaces and the objects of CRDs are not watched.
+		Finalizer: names.FinalizerClusterManager, FieldManager: FieldManager, Retry: 2 * time.Second,
+		Replicas: operand.Replicas{Fixed: config.Replicas, ControlPlane: config.ControlPlane}, Clock: config.Clock,
+	}.With(mgr)}
 	managers := operand.Resource{
 		Client: mgr.GetClient(), List: &operatorv1.ClusterManagerList{}, Label: names.LabelCreatedByClusterManager, Namespace: config.Namespace,
 	}

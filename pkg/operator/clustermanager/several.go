@@ -16,7 +16,7 @@ import (
 // hub, with one namespace and one set of CRDs.
 func (r *Reconciler) first(ctx context.Context) (string, error) {
 	var list operatorv1.ClusterManagerList
-	if err := r.client.List(ctx, &list); err != nil {
+	if err := r.Client.List(ctx, &list); err != nil {
 		return "", fmt.Errorf("list ClusterManagers: %w", err)
 	}
 	all := make([]*operatorv1.ClusterManager, len(list.Items))
@@ -37,9 +37,9 @@ func (r *Reconciler) yield(ctx context.Context, s *scope, first string) error {
 		if err := r.owned(s.cm.Name, removable()).Prune(ctx, nil); err != nil {
 			return err
 		}
-		return operand.RemoveFinalizer(ctx, r.client, s.cm, names.FinalizerClusterManager, FieldManager)
+		return r.RemoveFinalizer(ctx, s.cm)
 	}
-	s.Reject(operand.Status(s.cm.Status), metav1.Condition{Reason: ReasonAnotherClusterManager, Message: fmt.Sprintf(
+	s.Reject(metav1.Condition{Reason: ReasonAnotherClusterManager, Message: fmt.Sprintf(
 		"This cluster is the hub of the ClusterManager %s, and a cluster is one hub only: delete this ClusterManager", first)})
-	return r.report(ctx, s)
+	return s.Report(ctx)
 }

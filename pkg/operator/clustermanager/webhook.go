@@ -19,7 +19,7 @@ const convertedCRD = "managedclusteraddons.addon.open-cluster-management.io"
 // conversion does not stop.
 func (r *Reconciler) webhookCA(ctx context.Context) ([]byte, error) {
 	var published corev1.ConfigMap
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: names.HubNamespace, Name: names.CABundleConfigMap}, &published)
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: names.HubNamespace, Name: names.CABundleConfigMap}, &published)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("get the CAs of the webhooks: %w", err)
 	}
@@ -32,7 +32,7 @@ func (r *Reconciler) webhookCA(ctx context.Context) ([]byte, error) {
 // trustedCA returns the CAs of the CRDs.
 func (r *Reconciler) trustedCA(ctx context.Context) ([]byte, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
-	if err := r.client.Get(ctx, client.ObjectKey{Name: convertedCRD}, &crd); err != nil {
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: convertedCRD}, &crd); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	if c := crd.Spec.Conversion; c != nil && c.Webhook != nil && c.Webhook.ClientConfig != nil {

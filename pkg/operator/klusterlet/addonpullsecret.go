@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/watch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 )
@@ -45,17 +45,9 @@ func forAddOns(obj client.Object) bool { return obj.GetLabels()[names.LabelAddOn
 // the original.
 func (a *addOnPullSecret) namespacesOf(ctx context.Context, obj client.Object) []reconcile.Request {
 	if obj.GetNamespace() != a.namespace {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetNamespace()}}}
+		return watch.Named("", obj.GetNamespace())
 	}
-	var list corev1.NamespaceList
-	if err := a.client.List(ctx, &list, client.MatchingLabels{names.LabelAddOnNamespace: "true"}); err != nil {
-		return nil // The cache is stopping; the next start lists everything.
-	}
-	var requests []reconcile.Request
-	for i := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
-	}
-	return requests
+	return watch.Listed(ctx, a.client, &corev1.NamespaceList{}, client.MatchingLabels{names.LabelAddOnNamespace: "true"})
 }
 
 // Reconcile copies the secret into one namespace.

@@ -25,7 +25,7 @@ func (r *Reconciler) evaluateAgents(ctx context.Context, s *scope) {
 	available := metav1.Condition{Type: operatorv1.ConditionKlusterletAvailable, Status: metav1.ConditionFalse}
 	degraded := metav1.Condition{Type: operatorv1.ConditionRegistrationDesiredDegraded, Status: metav1.ConditionTrue}
 	var deployment appsv1.Deployment
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: s.Values.Namespace, Name: name}, &deployment)
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.Values.Namespace, Name: name}, &deployment)
 	switch ready, wanted := deployment.Status.AvailableReplicas, s.Values.Registration.Replicas; {
 	case err != nil:
 		available.Reason, available.Message = operatorv1.ReasonKlusterletGetDeploymentFailed, fmt.Sprintf("deployment %s: %v", name, err)

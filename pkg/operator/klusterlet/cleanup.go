@@ -36,7 +36,7 @@ func (r *Reconciler) clean(ctx context.Context, k *operatorv1.Klusterlet, others
 		if err != nil {
 			return "", err
 		}
-		return "", operand.Owned{Client: r.client, FieldManager: FieldManager}.ReleaseCRDs(ctx, rendered, names.LabelCreatedByKlusterlet,
+		return "", operand.Owned{Client: r.Client, FieldManager: FieldManager}.ReleaseCRDs(ctx, rendered, names.LabelCreatedByKlusterlet,
 			func(owner string) bool { return others.names[owner] })
 	}
 	for _, step := range []func(context.Context, *operatorv1.Klusterlet, manifests.Klusterlet) (string, error){
@@ -47,10 +47,10 @@ func (r *Reconciler) clean(ctx context.Context, k *operatorv1.Klusterlet, others
 			return ctrl.Result{}, fmt.Errorf("remove Klusterlet %s: %w", k.Name, err)
 		}
 		if waiting != "" {
-			return ctrl.Result{RequeueAfter: cleanupRetry}, r.reportDeletion(ctx, k, waiting)
+			return ctrl.Result{RequeueAfter: r.Retry}, r.reportDeletion(ctx, k, waiting)
 		}
 	}
-	return ctrl.Result{}, operand.RemoveFinalizer(ctx, r.client, k, names.FinalizerKlusterlet, FieldManager)
+	return ctrl.Result{}, r.RemoveFinalizer(ctx, k)
 }
 
 // removeAgents deletes the Deployments and waits until their pods are gone.
@@ -63,7 +63,7 @@ func (r *Reconciler) removeAgents(ctx context.Context, _ *operatorv1.Klusterlet,
 		return waiting, err
 	}
 	var pods corev1.PodList
-	err = r.uncached.List(ctx, &pods, client.InNamespace(values.Namespace), client.MatchingLabels{"app": names.AppRegistrationAgent})
+	err = r.Uncached.List(ctx, &pods, client.InNamespace(values.Namespace), client.MatchingLabels{"app": names.AppRegistrationAgent})
 	if err != nil || len(pods.Items) == 0 {
 		return "", err
 	}
@@ -86,7 +86,7 @@ func (r *Reconciler) removeStuck(ctx context.Context, pod *corev1.Pod) error {
 	if pod.DeletionTimestamp.IsZero() || r.config.Clock.Since(pod.DeletionTimestamp.Time) < stuckAfter {
 		return nil
 	}
-	err := r.client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
+	err := r.Client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete pod %s, which its node does not stop: %w", pod.Name, err)
 	}
@@ -97,7 +97,7 @@ func (r *Reconciler) removeStuck(ctx context.Context, pod *corev1.Pod) error {
 // all namespaces.
 func (r *Reconciler) removeAddOnCredentials(ctx context.Context, _ *operatorv1.Klusterlet, values manifests.Klusterlet) (string, error) {
 	var list corev1.SecretList
-	if err := r.uncached.List(ctx, &list, client.MatchingLabels{names.LabelAddOnCredential: values.Namespace}); err != nil {
+	if err := r.Uncached.List(ctx, &list, client.MatchingLabels{names.LabelAddOnCredential: values.Namespace}); err != nil {
 		return "", err
 	}
 	for i := range list.Items {
@@ -105,7 +105,7 @@ func (r *Reconciler) removeAddOnCredentials(ctx context.Context, _ *operatorv1.K
 		if !names.IsAddOnSecret(secret.Annotations[names.AnnotationCredentialAddOn], secret.Name) {
 			continue // The label may be copied; other Secrets are deleted with the namespace.
 		}
-		if err := client.IgnoreNotFound(r.client.Delete(ctx, secret)); err != nil {
+		if err := client.IgnoreNotFound(r.Client.Delete(ctx, secret)); err != nil {
 			return "", err
 		}
 	}
@@ -116,7 +116,7 @@ func (r *Reconciler) removeAddOnCredentials(ctx context.Context, _ *operatorv1.K
 // Klusterlet's agent, which no longer runs. What the ManifestWorks deployed stays.
 func (r *Reconciler) releaseAppliedWorks(ctx context.Context, k *operatorv1.Klusterlet, _ manifests.Klusterlet) (string, error) {
 	var works workv1.AppliedManifestWorkList
-	if err := r.uncached.List(ctx, &works); err != nil {
+	if err := r.Uncached.List(ctx, &works); err != nil {
 		if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			return "", nil
 		}
@@ -131,7 +131,7 @@ func (r *Reconciler) releaseAppliedWorks(ctx context.Context, k *operatorv1.Klus
 		if !controllerutil.RemoveFinalizer(work, names.FinalizerAppliedManifestWork) {
 			continue
 		}
-		if err := client.IgnoreNotFound(r.client.Patch(ctx, work, patch, client.FieldOwner(FieldManager))); err != nil {
+		if err := client.IgnoreNotFound(r.Client.Patch(ctx, work, patch, client.FieldOwner(FieldManager))); err != nil {
 			return "", err
 		}
 	}
@@ -151,7 +151,7 @@ func (r *Reconciler) removeBase(ctx context.Context, _ *operatorv1.Klusterlet, v
 // removeAddOnNamespace deletes the default add-on namespace with the last Klusterlet.
 func (r *Reconciler) removeAddOnNamespace(ctx context.Context, k *operatorv1.Klusterlet, _ manifests.Klusterlet) (string, error) {
 	var list operatorv1.KlusterletList
-	if err := r.client.List(ctx, &list); err != nil {
+	if err := r.Client.List(ctx, &list); err != nil {
 		return "", err
 	}
 	for i := range list.Items {
@@ -167,7 +167,7 @@ func (r *Reconciler) removeAddOnNamespace(ctx context.Context, k *operatorv1.Klu
 
 // remove deletes objs and returns what it waits for, or "" when all are gone.
 func (r *Reconciler) remove(ctx context.Context, objs []*unstructured.Unstructured) (string, error) {
-	changes, err := r.applier.Delete(ctx, apply.Objects(objs)...)
+	changes, err := r.Applier.Delete(ctx, apply.Objects(objs)...)
 	if err != nil || len(changes) == 0 {
 		return "", err
 	}
@@ -185,6 +185,6 @@ func (r *Reconciler) reportDeletion(ctx context.Context, k *operatorv1.Klusterle
 			s.Status.Set(c)
 		}
 	}
-	s.Reject(operand.Status(k.Status), metav1.Condition{Reason: ReasonDeleting, Message: waiting})
-	return r.report(ctx, s)
+	s.Reject(metav1.Condition{Reason: ReasonDeleting, Message: waiting})
+	return s.Report(ctx)
 }

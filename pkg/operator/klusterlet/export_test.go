@@ -121,7 +121,7 @@ func (o *Observed) look(ctx context.Context, klusterlet string) error {
 // abreast returns the versions of all that the operator watches, if its caches
 // know them. Deployments whose controller has work to do change again.
 func (o *Observed) abreast(ctx context.Context, live client.Reader) (map[string]string, error) {
-	seen, err := versions(ctx, o.client)
+	seen, err := versions(ctx, o.Client)
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,7 @@ package klusterlet
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,18 +19,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 )
 
-// cleanupRetry is the delay before a deletion is checked again: only some of the
-// objects are watched.
-const cleanupRetry = time.Second
-
 // Reconciler reconciles Klusterlets.
 type Reconciler struct {
-	config   Config
-	client   client.Client
-	uncached client.Reader
-	applier  *apply.Applier
-	replicas operand.Replicas
-	status   operand.StatusWriter
+	operand.Operator
+
+	config Config
 }
 
 // scope is one pass over one Klusterlet.
@@ -43,10 +34,7 @@ type scope struct {
 }
 
 func (r *Reconciler) newScope(k *operatorv1.Klusterlet) *scope {
-	s := &scope{klusterlet: k}
-	s.Applier = r.applier
-	s.Status.ObservedGeneration = k.Generation
-	return s
+	return &scope{klusterlet: k, Pass: operand.NewPass[manifests.Klusterlet](&r.Operator, k, operand.Status(k.Status))}
 }
 
 // agentPhase is the index of the first phase that needs the agent's settings.
@@ -71,7 +59,7 @@ func applied() metav1.Condition {
 // Reconcile brings the cluster to the state that the Klusterlet describes.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var klusterlet operatorv1.Klusterlet
-	if err := r.client.Get(ctx, req.NamespacedName, &klusterlet); err != nil {
+	if err := r.Client.Get(ctx, req.NamespacedName, &klusterlet); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	others, err := r.others(ctx, &klusterlet)
@@ -89,24 +77,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.clean(ctx, &klusterlet, others)
 	}
 	if rejection := operand.UnsupportedMode(klusterlet.Spec.DeployOption.Mode); rejection != nil {
-		s.Values = r.values(&klusterlet, settings, r.replicas.Count(ctx), nil)
-		s.Reject(operand.Status(klusterlet.Status), *rejection)
+		s.Values = r.values(&klusterlet, settings, r.Replicas.Count(ctx), nil)
+		s.Reject(*rejection)
 		r.evaluateAgents(ctx, s)
-		return ctrl.Result{}, r.report(ctx, s)
+		return ctrl.Result{}, s.Report(ctx)
 	}
 	return r.apply(ctx, s, settings, others)
 }
 
 // apply runs the phases.
 func (r *Reconciler) apply(ctx context.Context, s *scope, settings gateSettings, others others) (ctrl.Result, error) {
-	if err := operand.EnsureFinalizer(ctx, r.client, s.klusterlet, names.FinalizerKlusterlet, FieldManager); err != nil {
+	if err := r.EnsureFinalizer(ctx, s.klusterlet); err != nil {
 		return ctrl.Result{}, err
 	}
-	pull, err := operand.ReadPullSecret(ctx, r.client, r.config.Namespace)
+	pull, err := operand.ReadPullSecret(ctx, r.Client, r.config.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	s.Values = r.values(s.klusterlet, settings, r.replicas.Count(ctx), pull)
+	s.Values = r.values(s.klusterlet, settings, r.Replicas.Count(ctx), pull)
 	phases, rejected, err := r.plan(ctx, s)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -115,23 +103,14 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, settings gateSettings,
 		s.Values.AddOnNamespace = false
 		phases = phases[1:] // The CRDs.
 	}
-	applyErr := s.Run(ctx, operand.Status(s.klusterlet.Status), applied(), phases...)
-	if applyErr == nil && rejected != nil {
-		s.RejectSetting(*rejected)
-	}
-	r.evaluateAgents(ctx, s)
-	if terminating := new(apply.TerminatingError); errors.As(applyErr, &terminating) {
-		// It is created again once it is gone.
-		return ctrl.Result{RequeueAfter: cleanupRetry}, r.report(ctx, s)
-	}
-	return ctrl.Result{}, errors.Join(applyErr, r.report(ctx, s))
+	return s.Apply(ctx, applied(), rejected, func(ctx context.Context) { r.evaluateAgents(ctx, s) }, phases...)
 }
 
 // removeFormerNamespaces deletes the agent namespaces that were applied for this
 // Klusterlet and are no longer its spec.namespace.
 func (r *Reconciler) removeFormerNamespaces(ctx context.Context, p *operand.Pass[manifests.Klusterlet]) error {
 	var list corev1.NamespaceList
-	if err := r.client.List(ctx, &list, client.MatchingLabels{names.LabelKlusterlet: p.Values.Name}); err != nil {
+	if err := r.Client.List(ctx, &list, client.MatchingLabels{names.LabelKlusterlet: p.Values.Name}); err != nil {
 		return err
 	}
 	for i := range list.Items {
@@ -139,7 +118,7 @@ func (r *Reconciler) removeFormerNamespaces(ctx context.Context, p *operand.Pass
 		if ns.Name == p.Values.Namespace || !ns.DeletionTimestamp.IsZero() || !apply.AppliedBy(ns, FieldManager) {
 			continue
 		}
-		if err := client.IgnoreNotFound(r.client.Delete(ctx, ns)); err != nil {
+		if err := client.IgnoreNotFound(r.Client.Delete(ctx, ns)); err != nil {
 			return fmt.Errorf("delete namespace %s: %w", ns.Name, err)
 		}
 	}
@@ -149,7 +128,7 @@ func (r *Reconciler) removeFormerNamespaces(ctx context.Context, p *operand.Pass
 // prune deletes what only an earlier spec of the Klusterlet needed.
 func (r *Reconciler) prune(ctx context.Context, p *operand.Pass[manifests.Klusterlet]) error {
 	owned := operand.Owned{
-		Client:       r.client,
+		Client:       r.Client,
 		Label:        client.MatchingLabels{names.LabelCreatedByKlusterlet: p.Values.Name},
 		FieldManager: FieldManager,
 		Kinds: []client.ObjectList{
@@ -162,8 +141,4 @@ func (r *Reconciler) prune(ctx context.Context, p *operand.Pass[manifests.Kluste
 		},
 	}
 	return owned.Prune(ctx, p.Changes)
-}
-
-func (r *Reconciler) report(ctx context.Context, s *scope) error {
-	return r.status.Write(ctx, s.klusterlet.Name, operand.Status(s.klusterlet.Status), s.Status)
 }

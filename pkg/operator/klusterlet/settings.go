@@ -57,8 +57,6 @@ func rejectedRegistration(c *operatorv1.RegistrationConfiguration) *metav1.Condi
 	switch seconds, claims := c.ClientCertExpirationSeconds, c.ClusterClaimConfiguration; {
 	case err != nil:
 		return operand.Rejection(ReasonDriverNotSupported, path+".registrationDriver.authType: %v", err)
-	case kind == driver.GRPC:
-		return operand.Rejection(ReasonDriverNotSupported, "The registration driver %s is not supported by this version: use csr or awsirsa", kind)
 	case seconds != 0 && seconds < driver.MinClientCertSeconds:
 		return operand.Rejection(ReasonSettingInvalid, path+".clientCertExpirationSeconds is %d: use at least %d, or 0 to leave it to the hub", seconds, driver.MinClientCertSeconds)
 	case claims != nil && claims.MaxCustomClusterClaims < 0:
@@ -85,6 +83,6 @@ func (r *Reconciler) plan(ctx context.Context, s *scope) ([]operand.Phase[manife
 		Account:     client.ObjectKey{Namespace: s.Values.Namespace, Name: names.RegistrationAgentServiceAccount(s.klusterlet.Name)},
 		Annotations: &s.Values.RegistrationAnnotations,
 	}
-	phases, err := operand.RetainSettings(ctx, r.uncached, agent, rejected, r.phases())
+	phases, err := operand.RetainSettings(ctx, r.Uncached, agent, rejected, r.phases())
 	return phases, rejected, err
 }

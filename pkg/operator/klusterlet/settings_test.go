@@ -143,7 +143,7 @@ func TestRefusedSettingKeepsTheRunningAgent(t *testing.T) {
 		{klusterlet.ReasonSettingInvalid, "maxCustomClusterClaims is -1", func(k *operatorv1.Klusterlet) {
 			registration(k).ClusterClaimConfiguration = &operatorv1.ClusterClaimConfiguration{MaxCustomClusterClaims: -1}
 		}},
-		{klusterlet.ReasonDriverNotSupported, "grpc is not supported", func(k *operatorv1.Klusterlet) {
+		{klusterlet.ReasonDriverNotSupported, "grpc is not available", func(k *operatorv1.Klusterlet) {
 			registration(k).RegistrationDriver.AuthType = "grpc"
 		}},
 		{klusterlet.ReasonSettingInvalid, "awsIrsa is missing: set hubClusterArn and managedClusterArn", func(k *operatorv1.Klusterlet) {

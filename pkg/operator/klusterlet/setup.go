@@ -1,14 +1,14 @@
 package klusterlet
 
 import (
+	"time"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -21,7 +21,6 @@ import (
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 )
@@ -51,23 +50,21 @@ type Config struct {
 
 // CacheOptions limit the cache to what belongs to Klusterlets.
 func CacheOptions() (cache.Options, error) {
-	made, err := labels.NewRequirement(names.LabelCreatedByKlusterlet, selection.Exists, nil)
-	if err != nil {
-		return cache.Options{}, err
+	return operand.CacheOptions(names.LabelCreatedByKlusterlet, owned())
+}
+
+// owned returns the kinds that the operator applies, except the pull secret and the
+// namespaces, which the cache has all of.
+func owned() []client.Object {
+	return []client.Object{
+		&apiextensionsv1.CustomResourceDefinition{},
+		&appsv1.Deployment{},
+		&corev1.ServiceAccount{},
+		&rbacv1.ClusterRole{},
+		&rbacv1.ClusterRoleBinding{},
+		&rbacv1.Role{},
+		&rbacv1.RoleBinding{},
 	}
-	ours := cache.ByObject{Label: labels.NewSelector().Add(*made)}
-	pull := fields.OneTermEqualSelector("metadata.name", names.ImagePullSecret)
-	return cache.Options{ByObject: map[client.Object]cache.ByObject{
-		&apiextensionsv1.CustomResourceDefinition{}: ours,
-		&appsv1.Deployment{}:                        ours,
-		&corev1.ServiceAccount{}:                    ours,
-		&rbacv1.ClusterRole{}:                       ours,
-		&rbacv1.ClusterRoleBinding{}:                ours,
-		&rbacv1.Role{}:                              ours,
-		&rbacv1.RoleBinding{}:                       ours,
-		// The pull secret and its copies have one name everywhere.
-		&corev1.Secret{}: {Field: pull},
-	}}, nil
 }
 
 // Setup adds the operator to mgr, whose cache has CacheOptions.
@@ -80,19 +77,11 @@ func Setup(mgr ctrl.Manager, config Config) error {
 }
 
 func newReconciler(mgr ctrl.Manager, config Config) *Reconciler {
-	return &Reconciler{
-		config:   config,
-		client:   mgr.GetClient(),
-		uncached: mgr.GetAPIReader(),
-		applier:  &apply.Applier{Client: mgr.GetClient(), Uncached: mgr.GetAPIReader(), FieldManager: FieldManager},
-		replicas: operand.Replicas{
-			Fixed: config.Replicas, ControlPlane: config.ControlPlane, Nodes: mgr.GetAPIReader(),
-		},
-		status: operand.StatusWriter{
-			Client: mgr.GetClient(), FieldManager: FieldManager, Clock: config.Clock,
-			Kind: schema.GroupVersion(operatorv1.GroupVersion).WithKind("Klusterlet"),
-		},
-	}
+	return &Reconciler{config: config, Operator: operand.Operator{
+		Kind:      schema.GroupVersion(operatorv1.GroupVersion).WithKind("Klusterlet"),
+		Finalizer: names.FinalizerKlusterlet, FieldManager: FieldManager, Retry: time.Second,
+		Replicas: operand.Replicas{Fixed: config.Replicas, ControlPlane: config.ControlPlane}, Clock: config.Clock,
+	}.With(mgr)}
 }
 
 // control adds a controller that calls called for every event of the operator's
@@ -107,15 +96,11 @@ func (r *Reconciler) control(mgr ctrl.Manager, called reconcile.Reconciler, more
 		For(&operatorv1.Klusterlet{}).
 		// Another Klusterlet takes over what they share.
 		Watches(&operatorv1.Klusterlet{}, handler.EnqueueRequestsFromMapFunc(klusterlets.All), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&apiextensionsv1.CustomResourceDefinition{}, byLabel).
-		Watches(&appsv1.Deployment{}, byLabel).
 		Watches(&corev1.Namespace{}, byLabel).
-		Watches(&corev1.ServiceAccount{}, byLabel).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(klusterlets.BySecret)).
-		Watches(&rbacv1.ClusterRole{}, byLabel).
-		Watches(&rbacv1.ClusterRoleBinding{}, byLabel).
-		Watches(&rbacv1.Role{}, byLabel).
-		Watches(&rbacv1.RoleBinding{}, byLabel)
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(klusterlets.BySecret))
+	for _, kind := range owned() {
+		operator.Watches(kind, byLabel)
+	}
 	for _, s := range more {
 		operator.WatchesRawSource(s)
 	}

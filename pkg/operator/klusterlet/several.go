@@ -31,7 +31,7 @@ type others struct {
 // applies what is shared.
 func (r *Reconciler) others(ctx context.Context, k *operatorv1.Klusterlet) (others, error) {
 	var list operatorv1.KlusterletList
-	if err := r.client.List(ctx, &list); err != nil {
+	if err := r.Client.List(ctx, &list); err != nil {
 		return others{}, fmt.Errorf("list Klusterlets: %w", err)
 	}
 	all := make([]*operatorv1.Klusterlet, len(list.Items))
@@ -66,7 +66,7 @@ func (r *Reconciler) owners(ctx context.Context, all []*operatorv1.Klusterlet) (
 		}
 		owners[name] = k.Name
 		var namespace corev1.Namespace
-		if err := r.client.Get(ctx, client.ObjectKey{Name: name}, &namespace); client.IgnoreNotFound(err) != nil {
+		if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &namespace); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("get namespace %s: %w", name, err)
 		}
 		made := slices.IndexFunc(all, func(other *operatorv1.Klusterlet) bool {
@@ -83,9 +83,9 @@ func (r *Reconciler) owners(ctx context.Context, all []*operatorv1.Klusterlet) (
 // that an earlier release applied is deleted with the objects of its own.
 func (r *Reconciler) yield(ctx context.Context, s *scope, owner string) error {
 	if s.klusterlet.DeletionTimestamp.IsZero() {
-		s.Reject(operand.Status(s.klusterlet.Status), metav1.Condition{Reason: ReasonNamespaceInUse, Message: fmt.Sprintf(
+		s.Reject(metav1.Condition{Reason: ReasonNamespaceInUse, Message: fmt.Sprintf(
 			"The namespace %s belongs to the Klusterlet %s: set spec.namespace to another one", agentNamespace(s.klusterlet), owner)})
-		return r.report(ctx, s)
+		return s.Report(ctx)
 	}
 	s.Values = manifests.Klusterlet{Name: s.klusterlet.Name, Namespace: agentNamespace(s.klusterlet)}
 	for _, step := range []func(context.Context, *operand.Pass[manifests.Klusterlet]) error{r.removeFormerNamespaces, r.prune} {
@@ -93,5 +93,5 @@ func (r *Reconciler) yield(ctx context.Context, s *scope, owner string) error {
 			return err
 		}
 	}
-	return operand.RemoveFinalizer(ctx, r.client, s.klusterlet, names.FinalizerKlusterlet, FieldManager)
+	return r.RemoveFinalizer(ctx, s.klusterlet)
 }

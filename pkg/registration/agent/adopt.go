@@ -11,6 +11,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
@@ -79,23 +80,16 @@ func (a *Agent) bootstrapUnlessKnown(ctx context.Context, s *snapshot, need cred
 	if !s.intact(a.config.Clock.Now()) {
 		return a.bootstrap(ctx, s, need)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	retries := make(chan struct{})
-	go func() { // Ends with ctx, which is waited for.
-		defer close(retries)
-		for ctx.Err() == nil {
-			a.sleep(ctx, retryStored)
-			if ctx.Err() == nil && a.tryStored(ctx, s) == nil {
-				cancel(errKnown)
+	known := func(ctx context.Context) error {
+		for pause.For(ctx, a.config.Clock, retryStored) {
+			if a.tryStored(ctx, s) == nil {
+				return errKnown
 			}
 		}
-	}()
-	err := a.bootstrap(ctx, s, need)
-	known := errors.Is(context.Cause(ctx), errKnown)
-	cancel(nil)
-	<-retries
-	if known {
+		return nil
+	}
+	err := until(ctx, known, func(ctx context.Context) error { return a.bootstrap(ctx, s, need) })
+	if errors.Is(err, errKnown) {
 		a.rejected = rejection{}
 		return errChanged
 	}

@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/status"
 )
@@ -113,7 +114,7 @@ func (a *Agent) Start(ctx context.Context) error {
 		failures++
 		delay := backoff.Delay(failures, a.config.Names.Klusterlet+a.config.Namespace)
 		a.log.Info("Retrying", "reason", err.Error(), "delay", delay)
-		a.pause(ctx, delay)
+		a.awaitChange(ctx, delay)
 	}
 	return nil
 }
@@ -144,29 +145,37 @@ func (a *Agent) live(ctx context.Context) error {
 // within runs fn as long as valid accepts the stored state, which it reads after each
 // change of a Secret. Otherwise it ends the context of fn and returns errChanged.
 func (a *Agent) within(ctx context.Context, valid func(*snapshot) bool, fn func(context.Context) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	guard := make(chan struct{})
-	go func() { // Ends with ctx, and within waits for that.
-		defer close(guard)
+	invalid := func(ctx context.Context) error {
 		for {
 			select {
 			case <-ctx.Done():
-				return
+				return nil
 			case <-a.secrets:
 			}
-			now, err := a.lookAgain(ctx)
-			if err == nil && !valid(now) {
-				cancel(errChanged)
+			if now, err := a.lookAgain(ctx); err == nil && !valid(now) {
+				return errChanged
 			}
 		}
-	}()
+	}
+	return until(ctx, invalid, fn)
+}
+
+// until runs fn, and watch at the same time. When watch returns an error, it ends the
+// context of fn with that cause and returns it.
+func until(ctx context.Context, watch, fn func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup // It ends with ctx, and until waits for that.
+	var cause error
+	watching.Go(func() {
+		if cause = watch(ctx); cause != nil {
+			cancel(cause)
+		}
+	})
 	err := fn(ctx)
-	changed := errors.Is(context.Cause(ctx), errChanged)
 	cancel(nil)
-	<-guard
-	if changed {
-		return errChanged
+	watching.Wait()
+	if cause != nil {
+		return cause
 	}
 	return err
 }
@@ -178,34 +187,13 @@ func (a *Agent) lookAgain(ctx context.Context) (*snapshot, error) {
 		if err == nil || ctx.Err() != nil {
 			return s, err
 		}
-		a.sleep(ctx, time.Second)
+		pause.For(ctx, a.config.Clock, time.Second)
 	}
 }
 
-// sleep waits for d or for the end of ctx.
-func (a *Agent) sleep(ctx context.Context, d time.Duration) {
-	timer := a.config.Clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C():
-	}
-}
-
-// until returns a context that ends with cause at a time of the agent's clock.
-func (a *Agent) until(ctx context.Context, end time.Time, cause error) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	var waiting sync.WaitGroup // It ends with ctx, and cancel waits for that.
-	waiting.Go(func() {
-		a.sleep(ctx, end.Sub(a.config.Clock.Now()))
-		cancel(cause)
-	})
-	return ctx, func() { cancel(nil); waiting.Wait() }
-}
-
-// pause waits for d, the end of ctx or the change of a Secret. It must not be called
-// within within, which receives these changes.
-func (a *Agent) pause(ctx context.Context, d time.Duration) {
+// awaitChange waits for d, the end of ctx or the change of a Secret. It must not be
+// called within within, which receives these changes.
+func (a *Agent) awaitChange(ctx context.Context, d time.Duration) {
 	timer := a.config.Clock.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/connection"
 )
@@ -29,7 +30,7 @@ func (a *Agent) bootstrap(ctx context.Context, s *snapshot, need credential.Need
 	if s.bootstrap == nil {
 		report.Bootstrap = a.missingBootstrap(s.bootstrapErr)
 		a.eventLog.report(report)
-		a.sleep(ctx, fileRecheck) // The creation of the Secret ends ctx.
+		pause.For(ctx, a.config.Clock, fileRecheck) // The creation of the Secret ends ctx.
 		return nil
 	}
 	a.eventLog.report(report)

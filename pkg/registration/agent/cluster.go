@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/watch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/status"
 )
 
@@ -57,12 +57,9 @@ func slimNode(object any) (any, error) {
 // watchNodes signals changes of the fields that the status sums up. Heartbeats of
 // kubelets do not change them.
 func (a *Agent) watchNodes(mgr ctrl.Manager) error {
-	changed := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, okBefore := e.ObjectOld.(*corev1.Node)
-		after, okAfter := e.ObjectNew.(*corev1.Node)
-		return !okBefore || !okAfter || before.Spec.Unschedulable != after.Spec.Unschedulable ||
-			!apiequality.Semantic.DeepEqual(before.Status, after.Status)
-	}}
+	changed := predicate.Funcs{UpdateFunc: watch.Updates(func(before, after *corev1.Node) bool {
+		return before.Spec.Unschedulable != after.Spec.Unschedulable || !apiequality.Semantic.DeepEqual(before.Status, after.Status)
+	})}
 	signal := reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
 		a.facts.signal()
 		return ctrl.Result{}, nil

@@ -31,6 +31,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/lease"
@@ -254,7 +255,7 @@ func (c *connected) awaitAcceptance(ctx context.Context) error {
 			return presence.end
 		}
 		c.agent.eventLog.report(report)
-		c.agent.sleep(ctx, unacceptedPolls().Delay(polls, id.Cluster))
+		pause.For(ctx, c.agent.config.Clock, unacceptedPolls().Delay(polls, id.Cluster))
 	}
 }
 

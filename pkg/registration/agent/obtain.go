@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
@@ -76,7 +77,7 @@ func (o *obtaining) run(ctx context.Context) (*driver.Issued, error) {
 			if failures > 3 {
 				return nil, err // The caller reads the stored state again.
 			}
-			a.sleep(ctx, backoff.Delay(failures, o.snapshot.identity.Cluster))
+			pause.For(ctx, a.config.Clock, backoff.Delay(failures, o.snapshot.identity.Cluster))
 			continue
 		case step.Issued != nil:
 			return step.Issued, nil
@@ -166,26 +167,19 @@ func (o *obtaining) wait(ctx context.Context, step driver.Step) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	timer := o.agent.config.Clock.NewTimer(limit)
-	defer timer.Stop()
-	changed := make(chan error, 1)
 	if step.Watch != nil {
-		go func() { changed <- o.watch(ctx, step.Watch) }() // Ends with ctx.
-	}
-	select {
-	case <-ctx.Done():
-	case <-timer.C():
-	case err := <-changed:
-		switch {
-		case apierrors.IsForbidden(err): // Not every hub allows the watch; the timer remains.
-			select {
-			case <-ctx.Done():
-			case <-timer.C():
+		go func() { // Ends with ctx.
+			err := o.watch(ctx, step.Watch)
+			if apierrors.IsForbidden(err) {
+				return // Not every hub allows the watch; the limit remains.
 			}
-		case err != nil:
-			o.agent.sleep(ctx, time.Second) // The hub may be restarting.
-		}
+			if err != nil {
+				pause.For(ctx, o.agent.config.Clock, time.Second) // The hub may be restarting.
+			}
+			cancel()
+		}()
 	}
+	pause.For(ctx, o.agent.config.Clock, limit)
 }
 
 // reasonRefused is the reason to wait for a hub that rejects the only credential.

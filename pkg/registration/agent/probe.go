@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 )
 
 // probes is the back-off of requests to a hub that did not respond.
@@ -57,7 +58,7 @@ func (c *connected) probe(ctx context.Context) {
 				break
 			}
 			c.reach.observe(fmt.Errorf("read the cluster: %w", err))
-			c.agent.sleep(ctx, probes().Delay(tries, c.snapshot.identity.Cluster))
+			pause.For(ctx, c.agent.config.Clock, probes().Delay(tries, c.snapshot.identity.Cluster))
 		}
 	}
 }

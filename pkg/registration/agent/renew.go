@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
@@ -41,7 +42,7 @@ func (c *connected) renewCredential(ctx context.Context) {
 			c.end(errExpired)
 			return
 		case !due:
-			c.agent.sleep(ctx, min(facts.RenewAt.Sub(clock.Now()), maxSleep))
+			pause.For(ctx, clock, min(facts.RenewAt.Sub(clock.Now()), maxSleep))
 			continue
 		}
 		err := c.renew(ctx, need)
@@ -51,19 +52,30 @@ func (c *connected) renewCredential(ctx context.Context) {
 		}
 		failures++
 		retry := credential.Backoff{First: 5 * time.Second, Most: 5 * time.Minute}.Delay(failures, c.snapshot.identity.Cluster)
-		c.agent.sleep(ctx, min(retry, max(facts.Validity.NotAfter.Sub(clock.Now()), 0)))
+		pause.For(ctx, clock, min(retry, max(facts.Validity.NotAfter.Sub(clock.Now()), 0)))
 	}
 }
 
-// renew obtains a new credential with the old one and makes the connection use it
-// without an interruption.
+// renew obtains a new credential with the old one, until that expires.
 func (c *connected) renew(ctx context.Context, need credential.Need) error {
 	a := c.agent
 	a.events.normal(names.EventRotationStarted, "Renew", "%s", need.Message)
 	a.eventLog.setRenewing(true)
 	defer a.eventLog.setRenewing(false)
-	ctx, cancel := a.until(ctx, c.snapshot.facts.Validity.NotAfter, errExpired)
-	defer cancel()
+	end := c.snapshot.facts.Validity.NotAfter
+	expired := func(ctx context.Context) error {
+		if pause.For(ctx, a.config.Clock, end.Sub(a.config.Clock.Now())) {
+			return errExpired
+		}
+		return nil
+	}
+	return until(ctx, expired, c.replace)
+}
+
+// replace obtains a new credential and makes the connection use it without an
+// interruption.
+func (c *connected) replace(ctx context.Context) error {
+	a := c.agent
 	// A renewal that waits without a failure is not reported.
 	o := &obtaining{agent: a, snapshot: c.snapshot, hub: c.hub, kubeconfig: *c.snapshot.hub, purpose: renewal, waits: func(Condition) {}, fails: c.reportFailure}
 	issued, err := o.run(ctx)
@@ -164,7 +176,7 @@ func (r *reach) observe(err error) {
 		r.failingSince = now
 	}
 	if now.Sub(r.failingSince) >= troubleGrace {
-		r.agent.eventLog.setTrouble(Condition{names.ReasonHubKubeConfigError, fmt.Sprintf("the hub at %s has been unreachable since %s: %v", r.server, r.failingSince.UTC().Format(time.RFC3339), errors.Unwrap(err))})
+		r.agent.eventLog.setTrouble(Condition{names.ReasonHubKubeConfigError, fmt.Sprintf("the hub at %s has been unreachable since %s: %v", r.server, credential.Timestamp(r.failingSince), errors.Unwrap(err))})
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/atomicfile"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
@@ -102,16 +103,7 @@ func writeFile(dir, name string, content []byte) error {
 	if old, err := os.ReadFile(path); err == nil && slices.Equal(old, content) {
 		return nil
 	}
-	f, err := os.CreateTemp(dir, ".tmp-*") // With mode 0600.
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // Gone already when all went well.
-	_, err = f.Write(content)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	if err := atomicfile.Write(path, content); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil

@@ -1,19 +1,15 @@
 package driver
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // AuthType names a registration driver as it is written into the ClusterManager
 // and Klusterlet resources and the agents' flags.
 type AuthType string
 
-// The drivers. GRPC is a valid name without an implementation yet.
+// The drivers.
 const (
 	CSR     AuthType = "csr"
 	AWSIRSA AuthType = "awsirsa"
-	GRPC    AuthType = "grpc"
 	// Token is a driver of add-ons alone.
 	Token AuthType = "token"
 )
@@ -22,26 +18,9 @@ const (
 // cluster's agent asks for. OCM's agents have the same limit.
 const MinClientCertSeconds = 3600
 
-// UnknownAuthTypeError says that a driver name is not one of ours.
-type UnknownAuthTypeError struct {
-	// Value is what was given.
-	Value string
-	// Valid are the names that would have been taken.
-	Valid []AuthType
-}
-
-// Error implements error.
-func (e *UnknownAuthTypeError) Error() string {
-	valid := make([]string, len(e.Valid))
-	for i, v := range e.Valid {
-		valid[i] = string(v)
-	}
-	return fmt.Sprintf("unknown registration driver %q: use one of %s", e.Value, strings.Join(valid, ", "))
-}
-
 // ParseAuthType reads the name of a cluster registration driver. The empty name
 // is CSR, OCM's default; clusteradm's spelling "aws-irsa" is AWSIRSA. Any other
-// name is an *UnknownAuthTypeError.
+// name is an error, also OCM's grpc, which this version does not have.
 // See docs/reference/wire-contract.md#aws-spelling.
 func ParseAuthType(name string) (AuthType, error) {
 	switch name {
@@ -49,22 +28,24 @@ func ParseAuthType(name string) (AuthType, error) {
 		return CSR, nil
 	case string(AWSIRSA), "aws-irsa":
 		return AWSIRSA, nil
-	case string(GRPC):
-		return GRPC, nil
+	case "grpc":
+		return "", fmt.Errorf("the registration driver %s is not available in this version: use %s or %s", name, CSR, AWSIRSA)
 	}
-	return "", &UnknownAuthTypeError{Value: name, Valid: []AuthType{CSR, AWSIRSA, GRPC}}
+	return "", unknown(name, CSR, AWSIRSA)
 }
 
 // ParseAddOnAuthType reads the name of the driver of add-ons' kubeClient
-// registrations. The empty name is CSR; any other name than csr and token is an
-// *UnknownAuthTypeError.
+// registrations. The empty name is CSR; any other name than csr and token is an error.
 func ParseAddOnAuthType(name string) (AuthType, error) {
-	switch AuthType(name) {
-	case "", CSR:
+	switch name {
+	case "", string(CSR):
 		return CSR, nil
-	case Token:
+	case string(Token):
 		return Token, nil
-	case AWSIRSA, GRPC:
 	}
-	return "", &UnknownAuthTypeError{Value: name, Valid: []AuthType{CSR, Token}}
+	return "", unknown(name, CSR, Token)
+}
+
+func unknown(name string, one, other AuthType) error {
+	return fmt.Errorf("unknown registration driver %q: use one of %s, %s", name, one, other)
 }

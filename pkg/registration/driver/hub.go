@@ -11,17 +11,10 @@ import (
 
 // Hub is a registration driver on the hub.
 type Hub interface {
-	// Admits reports whether the hub may accept the cluster without a person, as
-	// far as this driver is concerned. All enabled drivers must admit it.
-	Admits(ctx context.Context, cluster *clusterv1.ManagedCluster) (Admission, error)
-}
-
-// Admission is the answer of Hub.Admits.
-type Admission struct {
-	// Admitted is whether no person is needed.
-	Admitted bool
-	// Why is a sentence for the user: why a person is needed.
-	Why string
+	// Objection returns why a person is needed to accept the cluster, a sentence for
+	// the user, and nothing if the hub may accept it, as far as this driver is
+	// concerned. It sends no request.
+	Objection(cluster *clusterv1.ManagedCluster) string
 }
 
 // Granter is a driver on the hub whose credentials depend on objects outside the hub's

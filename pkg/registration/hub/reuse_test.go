@@ -240,22 +240,44 @@ func TestGroupBindings(t *testing.T) {
 }
 
 // TestApprovedLongBefore: a request may be approved long before its cluster is
-// accepted, and be gone by then.
+// accepted, and be gone by then. Its agent has its rights nevertheless.
 func TestApprovedLongBefore(t *testing.T) {
+	t.Parallel()
+	unseen := blindfold.New(func(watch *http.Request) bool { return strings.HasSuffix(watch.URL.Path, "/clusterrolebindings") })
+	for _, tc := range []struct {
+		name string
+		wrap func(http.RoundTripper) http.RoundTripper
+	}{
+		{name: "what was recorded of it is in the cache"},
+		{name: "the cache does not show yet what was recorded of it", wrap: unseen.Wrap},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			cfg := defaults()
+			cfg.Clock = clocktesting.NewFakePassiveClock(clock.RealClock{}.Now().Add(6 * time.Minute))
+			e.start(t, cfg, tc.wrap)
+			e.bare(t, "c1")
+			request := e.request(t, "c1", "a1")
+			e.approve(t, request)
+			e.awaitPlace(t, "c1", "cluster role", "cluster role binding")
+			if err := e.admin.Delete(t.Context(), request); err != nil {
+				t.Fatal(err)
+			}
+			e.accept(t, "c1")
+			e.awaitAgent(t, "c1", "a1")
+		})
+	}
+}
+
+// TestRecordWithoutCluster: what was recorded for a cluster that is deleted before it
+// was ever accepted goes with it.
+func TestRecordWithoutCluster(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	cfg := defaults()
 	cfg.Clock = clocktesting.NewFakePassiveClock(clock.RealClock{}.Now().Add(6 * time.Minute))
 	e.start(t, cfg, nil)
-	e.bare(t, "c1")
-	request := e.request(t, "c1", "a1")
-	e.approve(t, request)
-	e.awaitPlace(t, "c1", "cluster role", "cluster role binding")
-	if err := e.admin.Delete(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
-	e.accept(t, "c1")
-	e.awaitAgent(t, "c1", "a1")
 	e.bare(t, "c2")
 	e.approve(t, e.request(t, "c2", "a1"))
 	e.awaitPlace(t, "c2", "cluster role", "cluster role binding")
@@ -316,26 +338,6 @@ func TestReusedNameSeenTooLate(t *testing.T) {
 	e.approve(t, e.request(t, "c1", "new"))
 	e.awaitAgent(t, "c1", "new")
 	e.checkWorthless(t, "c1", "old")
-}
-
-// TestRecordNotSeenYet: an agent whose request is gone has its rights although the
-// cache does not show yet what was recorded of it.
-func TestRecordNotSeenYet(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	cfg := defaults()
-	cfg.Clock = clocktesting.NewFakePassiveClock(clock.RealClock{}.Now().Add(6 * time.Minute))
-	blind := blindfold.New(func(watch *http.Request) bool { return strings.HasSuffix(watch.URL.Path, "/clusterrolebindings") })
-	e.start(t, cfg, blind.Wrap)
-	e.bare(t, "c1")
-	request := e.request(t, "c1", "a1")
-	e.approve(t, request)
-	e.awaitPlace(t, "c1", "cluster role", "cluster role binding")
-	if err := e.admin.Delete(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
-	e.accept(t, "c1")
-	e.awaitAgent(t, "c1", "a1")
 }
 
 // TestApprovalsAreOrderedByOneClock: the agent that was approved last has the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,14 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-)
 
-// conflictDelay is long enough for the cache to see what was missed.
-const conflictDelay = 100 * time.Millisecond
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/mergepatch"
+)
 
 // SetCondition sets one condition of an add-on and reports whether a write was needed.
 // It uses server-side apply, which does not conflict with the conditions of others.
@@ -72,14 +69,8 @@ func RemoveCondition(ctx context.Context, c client.Client, owner client.FieldOwn
 
 // Status merges fields into the status, unless the add-on changed since it was read.
 func Status(ctx context.Context, c client.Client, owner client.FieldOwner, addOn *addonv1beta1.ManagedClusterAddOn, fields map[string]any) error {
-	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": addOn.UID, "resourceVersion": addOn.ResourceVersion},
-		"status":   fields,
-	})
-	if err != nil {
-		return err
-	}
-	if err := c.Status().Patch(ctx, bare(addOn), client.RawPatch(types.MergePatchType, body), owner); client.IgnoreNotFound(err) != nil {
+	err := mergepatch.Write(ctx, c, owner, bare(addOn), mergepatch.Fields{"status": fields})
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("status of add-on %s of cluster %s: %w", addOn.Name, addOn.Namespace, err)
 	}
 	return nil
@@ -88,33 +79,21 @@ func Status(ctx context.Context, c client.Client, owner client.FieldOwner, addOn
 // Metadata merges fields into the metadata, unless the add-on changed since it
 // was read. Afterwards addOn has the resource version of the result.
 func Metadata(ctx context.Context, c client.Client, owner client.FieldOwner, addOn *addonv1beta1.ManagedClusterAddOn, fields map[string]any) error {
-	metadata := map[string]any{"uid": addOn.UID, "resourceVersion": addOn.ResourceVersion}
-	maps.Copy(metadata, fields)
-	body, err := json.Marshal(map[string]any{"metadata": metadata})
-	if err != nil {
-		return err
-	}
 	written := bare(addOn)
-	if err := c.Patch(ctx, written, client.RawPatch(types.MergePatchType, body), owner); client.IgnoreNotFound(err) != nil {
+	err := mergepatch.Write(ctx, c, owner, written, mergepatch.Fields{"metadata": fields})
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("add-on %s of cluster %s: %w", addOn.Name, addOn.Namespace, err)
 	}
 	addOn.ResourceVersion = written.ResourceVersion
 	return nil
 }
 
-// bare names an add-on. That it is metadata only makes the server answer with
+// bare identifies an add-on as it was read. That it is metadata only makes the server answer with
 // the metadata, which is all that is looked at.
 func bare(addOn *addonv1beta1.ManagedClusterAddOn) *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: addOn.Namespace, Name: addOn.Name}}
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: addOn.Namespace, Name: addOn.Name, UID: addOn.UID, ResourceVersion: addOn.ResourceVersion,
+	}}
 	object.SetGroupVersionKind(schema.GroupVersion(addonv1beta1.GroupVersion).WithKind("ManagedClusterAddOn"))
 	return object
-}
-
-// Settled turns a conflict into a retry: several writers share the object, so a
-// conflict is expected and is not logged as an error.
-func Settled(result ctrl.Result, err error) (ctrl.Result, error) {
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
-	}
-	return result, err
 }

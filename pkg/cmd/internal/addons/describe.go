@@ -12,6 +12,7 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
@@ -116,20 +117,20 @@ func describe(obj *addonv1beta1.ManagedClusterAddOn, config *addonv1beta1.Regist
 		r.Driver, r.SignerName, r.User, r.Groups = string(driver.CSR), s.SignerName, s.Subject.User, s.Subject.Groups
 		r.Secret = names.AddOnSignerSecret(obj.Name, s.SignerName)
 	}
-	credential := r.credential(obj)
-	r.dates(credential)
+	reported := r.credential(obj)
+	r.dates(reported)
 	open := openRequest(&r, facts.Requests)
 	if open != nil {
 		r.OpenRequest = open.Name
 	}
-	evaluate(&r, obj, credential, facts.Now, open)
+	evaluate(&r, obj, reported, facts.Now, open)
 	return r
 }
 
 // evaluate says what a registration waits for: the first step that is not done, in
 // the order in which they have to happen. Where the agent says it, its words
 // are taken.
-func evaluate(r *Registration, obj *addonv1beta1.ManagedClusterAddOn, credential *metav1.Condition, now time.Time, open *certificatesv1.CertificateSigningRequest) {
+func evaluate(r *Registration, obj *addonv1beta1.ManagedClusterAddOn, reported *metav1.Condition, now time.Time, open *certificatesv1.CertificateSigningRequest) {
 	elsewhere := hostedElsewhere(obj)
 	switch {
 	case !obj.DeletionTimestamp.IsZero():
@@ -137,13 +138,13 @@ func evaluate(r *Registration, obj *addonv1beta1.ManagedClusterAddOn, credential
 	case elsewhere != nil:
 		r.wait(Failing, elsewhere.Reason, sentence(elsewhere.Message))
 	case r.Expires != nil && !now.Before(*r.Expires):
-		r.wait(Expired, ReasonExpired, "expired at "+timestamp(*r.Expires)+"; the cluster's agent has not renewed it")
-	case credential != nil && credential.Status != metav1.ConditionTrue:
-		r.wait(stateOf(credential.Reason), credential.Reason, sentence(credential.Message))
+		r.wait(Expired, ReasonExpired, "expired at "+credential.Timestamp(*r.Expires)+"; the cluster's agent has not renewed it")
+	case reported != nil && reported.Status != metav1.ConditionTrue:
+		r.wait(stateOf(reported.Reason), reported.Reason, sentence(reported.Message))
 	case r.Driver == "":
 		r.wait(Waiting, ReasonDriverNotDeclared, "waits for the cluster's agent to declare how it authenticates")
 	case r.Driver == string(driver.Token) && !infrastructure(r, obj):
-	case credential == nil:
+	case reported == nil:
 		missing(r, open)
 	case !rotating(r, obj):
 		permissions(r, obj)
@@ -237,7 +238,7 @@ func rotating(r *Registration, obj *addonv1beta1.ManagedClusterAddOn) bool {
 	if err != nil || r.Refreshed == nil || r.Driver != string(driver.Token) || !r.Refreshed.Add(time.Second).Before(asked) {
 		return false
 	}
-	r.wait(Waiting, ReasonRotationRequested, "waits for the cluster's agent to replace the credential, as was asked for at "+timestamp(asked))
+	r.wait(Waiting, ReasonRotationRequested, "waits for the cluster's agent to replace the credential, as was asked for at "+credential.Timestamp(asked))
 	return true
 }
 
@@ -252,5 +253,3 @@ func deleting(obj *addonv1beta1.ManagedClusterAddOn) string {
 func sentence(message string) string {
 	return strings.TrimSpace(strings.ReplaceAll(message, "\n", "; "))
 }
-
-func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

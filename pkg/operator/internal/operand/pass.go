@@ -2,12 +2,13 @@ package operand
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
@@ -23,14 +24,25 @@ const ReasonModeNotSupported = "InstallModeNotSupported"
 
 // Pass is one reconcile of one resource, whose manifests take values of type V.
 type Pass[V any] struct {
-	// Applier applies what phases render.
-	Applier *apply.Applier
 	// Values are what the manifests are rendered from.
 	Values V
 	// Status is the status to write.
 	Status Status
 	// Changes lists what was applied so far.
 	Changes apply.ChangeSet
+
+	operator *Operator
+	name     string
+	// live is the status as it was read.
+	live Status
+}
+
+// NewPass returns a pass over a resource, whose status is live.
+func NewPass[V any](operator *Operator, resource client.Object, live Status) Pass[V] {
+	return Pass[V]{
+		operator: operator, name: resource.GetName(), live: live,
+		Status: Status{ObservedGeneration: resource.GetGeneration()},
+	}
 }
 
 // Phase is one step of a reconcile.
@@ -48,27 +60,57 @@ func Render[V any](render func(V) ([]*unstructured.Unstructured, error)) func(co
 		if err != nil {
 			return err
 		}
-		changes, err := p.Applier.Apply(ctx, apply.Objects(rendered)...)
+		changes, err := p.operator.Applier.Apply(ctx, apply.Objects(rendered)...)
 		p.Changes = append(p.Changes, changes...)
 		return err
 	}
 }
 
-// Run runs phases up to the first that fails, whose error it returns. It sets
-// the condition Applied, to done when all succeed, and the lists of applied
-// objects. An incomplete pass does not know them all and retains the lists of
-// live, the status as it was read.
-func (p *Pass[V]) Run(ctx context.Context, live Status, done metav1.Condition, phases ...Phase[V]) error {
+// Apply runs the phases, sets the condition Applied, to done or to what rejects a
+// setting, has evaluate set the conditions of what runs, and writes the status.
+func (p *Pass[V]) Apply(ctx context.Context, done metav1.Condition, rejected *metav1.Condition, evaluate func(context.Context), phases ...Phase[V]) (ctrl.Result, error) {
+	err := p.run(ctx, done, phases)
+	if err == nil && rejected != nil {
+		p.setApplied(metav1.ConditionFalse, *rejected)
+	}
+	evaluate(ctx)
+	if terminating := new(apply.TerminatingError); errors.As(err, &terminating) {
+		// It is created again once it is gone.
+		return ctrl.Result{RequeueAfter: p.operator.Retry}, p.Report(ctx)
+	}
+	return ctrl.Result{}, errors.Join(err, p.Report(ctx))
+}
+
+// run runs phases up to the first that fails, whose error it returns. It sets the
+// condition Applied and the lists of applied objects, which an incomplete pass does not
+// know and retains.
+func (p *Pass[V]) run(ctx context.Context, done metav1.Condition, phases []Phase[V]) error {
 	for _, phase := range phases {
 		if err := phase.Run(ctx, p); err != nil {
-			p.Reject(live, metav1.Condition{Reason: phase.Reason, Message: fmt.Sprintf("%s: %v", phase.Name, err)})
+			p.Reject(metav1.Condition{Reason: phase.Reason, Message: fmt.Sprintf("%s: %v", phase.Name, err)})
 			return fmt.Errorf("%s: %w", phase.Name, err)
 		}
 	}
-	done.Type, done.Status = conditionApplied, metav1.ConditionTrue
-	p.Status.Set(done)
-	p.Status.RelatedResources, p.Status.Generations = related(p.Applier.Client.RESTMapper(), p.Changes)
+	p.setApplied(metav1.ConditionTrue, done)
+	p.Status.RelatedResources, p.Status.Generations = related(p.operator.Client.RESTMapper(), p.Changes)
 	return nil
+}
+
+// Reject sets the condition Applied to False with the reason and message of
+// because, and retains the lists of what was applied earlier.
+func (p *Pass[V]) Reject(because metav1.Condition) {
+	p.setApplied(metav1.ConditionFalse, because)
+	p.Status.RelatedResources, p.Status.Generations = p.live.RelatedResources, p.live.Generations
+}
+
+func (p *Pass[V]) setApplied(status metav1.ConditionStatus, because metav1.Condition) {
+	because.Type, because.Status = conditionApplied, status
+	p.Status.Set(because)
+}
+
+// Report writes the status.
+func (p *Pass[V]) Report(ctx context.Context) error {
+	return p.operator.writeStatus(ctx, p.name, p.live, p.Status)
 }
 
 // Rejection returns a condition Applied for a resource, or a setting of it, that
@@ -85,53 +127,4 @@ func UnsupportedMode(mode operatorv1.InstallMode) *metav1.Condition {
 		return nil
 	}
 	return Rejection(ReasonModeNotSupported, "The install mode %s is not supported by this version: set spec.deployOption.mode to Default", mode)
-}
-
-// Reject sets the condition Applied to False with the reason and message of
-// because, and retains the lists of what was applied earlier.
-func (p *Pass[V]) Reject(live Status, because metav1.Condition) {
-	p.RejectSetting(because)
-	p.Status.RelatedResources, p.Status.Generations = live.RelatedResources, live.Generations
-}
-
-// RejectSetting sets the condition Applied to False after a pass that applied
-// everything but a setting. What was applied stays listed.
-func (p *Pass[V]) RejectSetting(because metav1.Condition) {
-	because.Type, because.Status = conditionApplied, metav1.ConditionFalse
-	p.Status.Set(because)
-}
-
-// EnsureFinalizer adds the finalizer to obj; call it before anything is applied
-// for obj.
-func EnsureFinalizer(ctx context.Context, c client.Client, obj client.Object, finalizer, fieldManager string) error {
-	patch, err := finalizerPatch(obj)
-	if err != nil || !controllerutil.AddFinalizer(obj, finalizer) {
-		return err
-	}
-	if err := c.Patch(ctx, obj, patch, client.FieldOwner(fieldManager)); err != nil {
-		return fmt.Errorf("add the finalizer to %s: %w", obj.GetName(), err)
-	}
-	return nil
-}
-
-// RemoveFinalizer removes the finalizer, with which the deletion of obj completes.
-func RemoveFinalizer(ctx context.Context, c client.Client, obj client.Object, finalizer, fieldManager string) error {
-	patch, err := finalizerPatch(obj)
-	if err != nil || !controllerutil.RemoveFinalizer(obj, finalizer) {
-		return err
-	}
-	if err := c.Patch(ctx, obj, patch, client.FieldOwner(fieldManager)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("remove the finalizer from %s: %w", obj.GetName(), err)
-	}
-	return nil
-}
-
-// finalizerPatch compares with obj as it is now. The list of finalizers is
-// replaced as a whole, so it must not have changed in the meantime.
-func finalizerPatch(obj client.Object) (client.Patch, error) {
-	before, ok := obj.DeepCopyObject().(client.Object)
-	if !ok {
-		return nil, fmt.Errorf("%T is no API object", obj)
-	}
-	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), nil
 }

@@ -3,11 +3,10 @@ package operand
 import (
 	"context"
 
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/watch"
 )
 
 // Resource is the kind that an operator reconciles.
@@ -24,11 +23,7 @@ type Resource struct {
 
 // ByLabel requests the resource that an object was applied for.
 func (r Resource) ByLabel(_ context.Context, obj client.Object) []reconcile.Request {
-	name := obj.GetLabels()[r.Label]
-	if name == "" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+	return watch.Named("", obj.GetLabels()[r.Label])
 }
 
 // BySecret requests the resource of a copied pull secret, and all resources for
@@ -43,15 +38,8 @@ func (r Resource) BySecret(ctx context.Context, obj client.Object) []reconcile.R
 // All requests every resource.
 func (r Resource) All(ctx context.Context, _ client.Object) []reconcile.Request {
 	list, ok := r.List.DeepCopyObject().(client.ObjectList)
-	if !ok || r.Client.List(ctx, list) != nil {
-		return nil // The cache is stopping; the next start lists everything.
+	if !ok {
+		return nil // Every list is one.
 	}
-	var requests []reconcile.Request
-	_ = apimeta.EachListItem(list, func(item runtime.Object) error {
-		if obj, ok := item.(client.Object); ok {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: obj.GetName()}})
-		}
-		return nil
-	})
-	return requests
+	return watch.Listed(ctx, r.Client, list)
 }

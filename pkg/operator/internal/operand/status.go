@@ -9,8 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
@@ -36,19 +34,10 @@ func (s *Status) Set(c metav1.Condition) {
 	s.Conditions = append(s.Conditions, c)
 }
 
-// StatusWriter writes the status of one kind of resource.
-type StatusWriter struct {
-	Client client.Client
-	// FieldManager owns what is written.
-	FieldManager string
-	Kind         schema.GroupVersionKind
-	Clock        clock.PassiveClock
-}
-
-// Write applies status to the resource called name whose status, as read, is
+// writeStatus applies status to the resource called name whose status, as read, is
 // live. Conditions of live that status does not have stay with their writers. A
 // resource that is gone needs no status.
-func (w StatusWriter) Write(ctx context.Context, name string, live, status Status) error {
+func (o *Operator) writeStatus(ctx context.Context, name string, live, status Status) error {
 	changed := live.ObservedGeneration != status.ObservedGeneration ||
 		!equality.Semantic.DeepEqual(live.Generations, status.Generations) ||
 		!equality.Semantic.DeepEqual(live.RelatedResources, status.RelatedResources)
@@ -56,7 +45,7 @@ func (w StatusWriter) Write(ctx context.Context, name string, live, status Statu
 	for i := range status.Conditions {
 		c := &status.Conditions[i]
 		c.ObservedGeneration = status.ObservedGeneration
-		c.LastTransitionTime = metav1.NewTime(w.Clock.Now())
+		c.LastTransitionTime = metav1.NewTime(o.Clock.Now())
 		if apimeta.SetStatusCondition(&merged, *c) {
 			changed = true
 		}
@@ -71,12 +60,12 @@ func (w StatusWriter) Write(ctx context.Context, name string, live, status Statu
 		return fmt.Errorf("encode status: %w", err)
 	}
 	obj := &unstructured.Unstructured{Object: map[string]any{"status": content}}
-	obj.SetGroupVersionKind(w.Kind)
+	obj.SetGroupVersionKind(o.Kind)
 	obj.SetName(name)
-	err = w.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(obj),
-		client.FieldOwner(w.FieldManager), client.ForceOwnership)
+	err = o.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(obj),
+		client.FieldOwner(o.FieldManager), client.ForceOwnership)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write status of %s %s: %w", w.Kind.Kind, name, err)
+		return fmt.Errorf("write status of %s %s: %w", o.Kind.Kind, name, err)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (r *Reconciler) evaluate(s *scope, it *item, secret *corev1.Secret) (stored
 		return h, need, true
 	}
 	if !h.rotateAt.IsZero() && !h.rotateAt.After(s.now.Add(rotateTolerance)) {
-		return h, credential.Need{Reason: rotation, Message: "a rotation of credentials issued before " + timestamp(h.rotateAt) + " was requested"}, true
+		return h, credential.Need{Reason: rotation, Message: "a rotation of credentials issued before " + credential.Timestamp(h.rotateAt) + " was requested"}, true
 	}
 	return h, credential.Need{}, false
 }
@@ -121,7 +121,7 @@ func (r *Reconciler) store(ctx context.Context, s *scope, it *item, h stored, is
 	}
 	notes := map[string]string{
 		names.AnnotationCredentialAddOn:    s.addOn.Name,
-		names.AnnotationCredentialObtained: timestamp(r.config.Clock.Now()),
+		names.AnnotationCredentialObtained: credential.Timestamp(r.config.Clock.Now()),
 	}
 	if value := s.addOn.Annotations[names.AnnotationRotate]; value != "" {
 		notes[names.AnnotationCredentialRotation] = value
@@ -179,5 +179,3 @@ func (r *Reconciler) validateSecret(key client.ObjectKey) error {
 	}
 	return nil
 }
-
-func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

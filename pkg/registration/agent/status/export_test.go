@@ -1,6 +1,6 @@
 package status
 
-import "sigs.k8s.io/controller-runtime/pkg/event"
+import clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 // ChangesStatus is changesStatus.
-func ChangesStatus(e event.UpdateEvent) bool { return changesStatus(e) }
+func ChangesStatus(before, after *clusterv1.ManagedCluster) bool { return changesStatus(before, after) }

@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/watch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -54,7 +54,7 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.status").
-		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: changesStatus})).
+		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: watch.Updates(changesStatus)})).
 		WatchesRawSource(r.Changed).
 		WithOptions(controller.Options{
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
@@ -64,10 +64,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // changesStatus reports whether an update changes the status. Changes of labels, which
 // a hub writes for every add-on, and of annotations cause no probe of the cluster.
-func changesStatus(e event.UpdateEvent) bool {
-	before, okBefore := e.ObjectOld.(*clusterv1.ManagedCluster)
-	after, okAfter := e.ObjectNew.(*clusterv1.ManagedCluster)
-	return !okBefore || !okAfter || !apiequality.Semantic.DeepEqual(before.Status, after.Status)
+func changesStatus(before, after *clusterv1.ManagedCluster) bool {
+	return !apiequality.Semantic.DeepEqual(before.Status, after.Status)
 }
 
 // Reconcile gathers, compares and writes once.

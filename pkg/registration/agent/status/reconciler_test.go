@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
@@ -201,7 +200,7 @@ func TestLabelsAreNoReasonToLook(t *testing.T) {
 		after *clusterv1.ManagedCluster
 		want  bool
 	}{"a label": {after: labelled}, "acceptance": {after: accept, want: true}} {
-		if got := status.ChangesStatus(event.UpdateEvent{ObjectOld: before, ObjectNew: tc.after}); got != tc.want {
+		if got := status.ChangesStatus(before, tc.after); got != tc.want {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}

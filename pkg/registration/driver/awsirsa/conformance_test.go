@@ -155,10 +155,6 @@ func (a *account) grant(t *testing.T, id driver.Identity) {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
-	hub, err := client.NewWithWatch(a.hub.Config(), client.Options{Scheme: scheme.New()})
-	if err != nil {
-		t.Fatal(err)
-	}
 	address, err := kubeconfig.ParseHub(a.hub.KubeconfigFor(t, "nobody"))
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +170,7 @@ func TestConformance(t *testing.T) {
 			installation.Create(t, a.admin, cluster)
 			return agent
 		},
-		Hub:     hub,
+		Hub:     a.hub.Config(),
 		Address: address,
 		User:    func(id driver.Identity) string { return names.ClusterUserAWS(id.Cluster) },
 		Grant: func(t *testing.T, id driver.Identity) {

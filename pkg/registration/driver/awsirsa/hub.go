@@ -18,7 +18,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/awsauth"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/cloud"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 )
 
 const (
@@ -90,17 +89,11 @@ func (h *Hub) setup(ctx context.Context, mgr ctrl.Manager, registry prometheus.R
 // Type implements driver.Granter.
 func (h *Hub) Type() driver.AuthType { return driver.AWSIRSA }
 
-// Admits implements driver.Hub: a cluster that registers with this driver needs no
+// Objection implements driver.Hub: a cluster that registers with this driver needs no
 // person if its ARN matches an approved pattern as a whole. Other clusters are not
 // this driver's.
-func (h *Hub) Admits(_ context.Context, cluster *clusterv1.ManagedCluster) (driver.Admission, error) {
-	why := h.objection(h.Announced(cluster))
-	return driver.Admission{Admitted: why == "", Why: why}, nil
-}
-
-// objection says why a cluster, or one whose annotations are wrong, needs a person;
-// it is empty if none is needed.
-func (h *Hub) objection(announced *identity.Pair, err error) string {
+func (h *Hub) Objection(cluster *clusterv1.ManagedCluster) string {
+	announced, err := h.Announced(cluster)
 	switch {
 	case err != nil:
 		return err.Error()

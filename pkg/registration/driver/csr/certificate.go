@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"slices"
-	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
@@ -15,22 +14,14 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// clockTolerance is how far in the future the validity of a new certificate may begin:
-// the hub's clock, by which the hub validates the certificate, may be ahead.
-const clockTolerance = 5 * time.Minute
-
 // issued turns a CSR's certificate into a credential, or says why it is none.
 func (r *requester) issued(req *request, certificate []byte) (*driver.Issued, error) {
 	validity, err := r.wanted.inspect(req.keyPEM, certificate)
 	if err != nil {
 		return nil, err
 	}
-	now := r.clock.Now()
-	if validity.Expired(now) {
-		return nil, fmt.Errorf("it expired at %s", validity.NotAfter.UTC().Format(time.RFC3339))
-	}
-	if validity.NotBefore.After(now.Add(clockTolerance)) {
-		return nil, fmt.Errorf("it is not valid before %s; check the clocks of hub and managed cluster", validity.NotBefore.UTC().Format(time.RFC3339))
+	if err := validity.CheckIssued(r.clock.Now()); err != nil {
+		return nil, err
 	}
 	return &driver.Issued{
 		Data:     driver.Data{names.KeyTLSKey: req.keyPEM, names.KeyTLSCert: certificate},

@@ -10,13 +10,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
@@ -41,10 +41,7 @@ func TestConformance(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	joiner, err := client.NewWithWatch(cp.ConfigFor(t, "joiner"), client.Options{Scheme: scheme.New()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	joiner := cp.ConfigFor(t, "joiner")
 	clients, err := kubernetes.NewForConfig(cp.Config())
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +96,7 @@ func TestConformance(t *testing.T) {
 				},
 				Registration: registration,
 				Prefix:       kind,
-				Hub:          func(*testing.T, string) client.WithWatch { return joiner },
+				Hub:          func(*testing.T, string) *rest.Config { return joiner },
 				Grant:        judge.approve,
 				Refuse:       judge.deny,
 			})

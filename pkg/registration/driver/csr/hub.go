@@ -1,8 +1,6 @@
 package csr
 
 import (
-	"context"
-
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
@@ -14,8 +12,6 @@ var _ driver.Hub = Hub{}
 // grant, and RBAC defines its permissions, so it is not a driver.Granter.
 type Hub struct{}
 
-// Admits implements driver.Hub: this driver has no rule of its own about which
+// Objection implements driver.Hub: this driver has no rule of its own about which
 // cluster may be accepted without a person.
-func (Hub) Admits(context.Context, *clusterv1.ManagedCluster) (driver.Admission, error) {
-	return driver.Admission{Admitted: true}, nil
-}
+func (Hub) Objection(*clusterv1.ManagedCluster) string { return "" }

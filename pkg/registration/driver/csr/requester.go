@@ -8,7 +8,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -75,8 +74,8 @@ func (r *requester) Report() driver.Report {
 	return driver.Report{
 		Conditions: []string{names.ConditionCertificateRotated},
 		Valid: func(v credential.Validity) driver.Waiting {
-			from, until := v.NotBefore.UTC().Format(time.RFC3339), v.NotAfter.UTC().Format(time.RFC3339)
-			return driver.Waiting{Reason: names.ReasonCertificateUpdated, Message: fmt.Sprintf(names.MessageCertificateRotated, from, until)}
+			return driver.Waiting{Reason: names.ReasonCertificateUpdated, Message: fmt.Sprintf(
+				names.MessageCertificateRotated, credential.Timestamp(v.NotBefore), credential.Timestamp(v.NotAfter))}
 		},
 		Failed: func(w driver.Waiting) driver.Waiting {
 			message := fmt.Sprintf(names.MessageCertificateFailed, w.Message)
@@ -244,7 +243,7 @@ func (r *requester) refused(req *request, c *certificatesv1.CertificateSigningRe
 		After:   wait,
 		Failing: true,
 		Waiting: driver.Waiting{Reason: reason, Message: fmt.Sprintf("CertificateSigningRequest %s %s: %s; retrying at %s",
-			req.name, what, because, again.UTC().Format(time.RFC3339))},
+			req.name, what, because, credential.Timestamp(again))},
 	}, nil
 }
 
@@ -254,10 +253,7 @@ func backoff() credential.Backoff {
 
 func conditions(csr *certificatesv1.CertificateSigningRequest) (denied, approved, failed *certificatesv1.CertificateSigningRequestCondition) {
 	for i := range csr.Status.Conditions {
-		c := &csr.Status.Conditions[i]
-		if c.Status == corev1.ConditionFalse {
-			continue
-		}
+		c := &csr.Status.Conditions[i] // The API server takes these types with status True only.
 		switch c.Type {
 		case certificatesv1.CertificateDenied:
 			denied = c

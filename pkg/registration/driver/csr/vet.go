@@ -89,42 +89,12 @@ func refuse(reason Reason, format string, args ...any) error {
 	return &RejectionError{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Rules are the rules of a hub for the CSRs of one kind of registration, in addition to
-// the checks that every kind shares, such as the key, the usages and the absence of
-// extensions.
-type Rules struct {
-	// Signer is the only signer that a request may name.
-	Signer string
-	// Requester returns the user who asks. A server that creates requests on
-	// behalf of its callers is the user of all of them, and reads the caller from
-	// where it recorded it. An error is a *RejectionError.
-	Requester func(*certificatesv1.CertificateSigningRequest) (string, error)
-	// Subject returns the identity that a subject asks for, which is of the
-	// labelled cluster. An error is a *RejectionError.
-	Subject func(subject pkix.Name, cluster string) (driver.Identity, error)
-}
-
-// Registration returns the rules for the agent of a cluster that asks the hub's
-// Kubernetes API itself.
-func Registration() Rules {
-	return Rules{
-		Signer:    certificatesv1.KubeAPIServerClientSignerName,
-		Requester: func(csr *certificatesv1.CertificateSigningRequest) (string, error) { return csr.Spec.Username, nil },
-		Subject:   agentSubject,
-	}
-}
-
-// Vet is Rules.Vet with the rules of Registration.
-// See docs/reference/wire-contract.md#csr-recognition.
-func Vet(csr *certificatesv1.CertificateSigningRequest) (Request, error) {
-	return Registration().Vet(csr)
-}
-
 // Vet checks a CSR and returns what it requests. It reads only the CSR: the caller
 // decides whether the requester may have the identity. Every error is a
 // *RejectionError of the first check that fails.
-func (r Rules) Vet(csr *certificatesv1.CertificateSigningRequest) (Request, error) {
-	v := vetting{rules: r, object: csr, cluster: csr.Labels[names.LabelClusterName]}
+// See docs/reference/wire-contract.md#csr-recognition.
+func Vet(csr *certificatesv1.CertificateSigningRequest) (Request, error) {
+	v := vetting{object: csr, cluster: csr.Labels[names.LabelClusterName], found: Request{Requester: csr.Spec.Username}}
 	for _, check := range checks() {
 		if err := check(&v); err != nil {
 			return Request{}, err
@@ -135,7 +105,6 @@ func (r Rules) Vet(csr *certificatesv1.CertificateSigningRequest) (Request, erro
 
 // vetting is one request while it is checked.
 type vetting struct {
-	rules   Rules
 	object  *certificatesv1.CertificateSigningRequest
 	cluster string
 	// parsed is nil before the check of the encoding.
@@ -158,7 +127,6 @@ func checks() []func(*vetting) error {
 		(*vetting).subject,
 		(*vetting).alternativeNames,
 		(*vetting).extensions,
-		(*vetting).requester,
 	}
 }
 
@@ -173,7 +141,7 @@ func (v *vetting) labels() error {
 }
 
 func (v *vetting) signer() error {
-	if v.object.Spec.SignerName != v.rules.Signer {
+	if v.object.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
 		return refuse(NotRegistration, "the request is for the signer %q", v.object.Spec.SignerName)
 	}
 	return nil
@@ -223,7 +191,7 @@ func (v *vetting) key() error {
 }
 
 func (v *vetting) subject() (err error) {
-	v.found.Identity, err = v.rules.Subject(v.parsed.Subject, v.cluster)
+	v.found.Identity, err = agentSubject(v.parsed.Subject, v.cluster)
 	return err
 }
 
@@ -242,11 +210,6 @@ func (v *vetting) extensions() error {
 		return refuse(ExtraExtensions, "the request has the extension %s; an agent's must have none", v.parsed.Extensions[0].Id)
 	}
 	return nil
-}
-
-func (v *vetting) requester() (err error) {
-	v.found.Requester, err = v.rules.Requester(v.object)
-	return err
 }
 
 // vetKey refuses keys that are too weak and kinds of keys that it does not know.

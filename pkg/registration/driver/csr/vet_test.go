@@ -313,10 +313,6 @@ func TestVetReportsInOrder(t *testing.T) {
 	object.Spec.Usages = nil
 	object.Spec.ExpirationSeconds = new(int32(1))
 	encode := func() { object.Spec.Request = signed(t, key, tmpl) }
-	rules := csr.Registration()
-	rules.Requester = func(*certificatesv1.CertificateSigningRequest) (string, error) {
-		return "", &csr.RejectionError{Reason: "NoRequester", Message: "no requester is recorded"}
-	}
 	for i, step := range []struct {
 		reason  csr.Reason
 		message string
@@ -324,7 +320,7 @@ func TestVetReportsInOrder(t *testing.T) {
 	}{
 		{csr.NotRegistration, "no label", func() { object.Labels[names.LabelClusterName] = "managed-clusters" }},
 		{csr.NotRegistration, "add-on", func() { delete(object.Labels, names.LabelAddOnName) }},
-		{csr.NotRegistration, "signer", func() { object.Spec.SignerName = rules.Signer }},
+		{csr.NotRegistration, "signer", func() { object.Spec.SignerName = certificatesv1.KubeAPIServerClientSignerName }},
 		{csr.ClusterMismatch, "the label", func() { object.Labels[names.LabelClusterName] = "c1" }},
 		{csr.WrongUsages, "usages", func() { object.Spec.Usages = csr.Usages() }},
 		{csr.WrongExpiration, "lifetime", func() { object.Spec.ExpirationSeconds = nil }},
@@ -333,43 +329,16 @@ func TestVetReportsInOrder(t *testing.T) {
 		{csr.WrongCommonName, "system:admin", func() { tmpl.Subject = template().Subject; encode() }},
 		{csr.ExtraNames, "alternative names", func() { tmpl.DNSNames = nil; encode() }},
 		{csr.ExtraExtensions, "1.2.3", func() { tmpl.ExtraExtensions = nil; encode() }},
-		{"NoRequester", "no requester", func() { rules.Requester = csr.Registration().Requester }},
 	} {
-		_, err := rules.Vet(object)
+		_, err := csr.Vet(object)
 		got := rejection(t, err)
 		if got.Reason != step.reason || !strings.Contains(got.Message, step.message) {
 			t.Fatalf("step %d: got %s (%s), want %s (%s)", i, got.Reason, got.Message, step.reason, step.message)
 		}
 		step.fix()
 	}
-	if _, err := rules.Vet(object); err != nil {
+	if _, err := csr.Vet(object); err != nil {
 		t.Errorf("the corrected request: %v", err)
-	}
-}
-
-// TestVetWithRulesOfAnotherRegistration is a server that asks on behalf of its
-// callers, with a signer of its own.
-func TestVetWithRulesOfAnotherRegistration(t *testing.T) {
-	t.Parallel()
-	const signer, caller = "example.com/caller", "example.com/registration"
-	rules := csr.Rules{
-		Signer:    signer,
-		Requester: func(c *certificatesv1.CertificateSigningRequest) (string, error) { return c.Annotations[caller], nil },
-		Subject: func(subject pkix.Name, cluster string) (driver.Identity, error) {
-			return driver.Identity{Cluster: cluster, Agent: subject.CommonName}, nil
-		},
-	}
-	object := request(signed(t, newKey(t), &x509.CertificateRequest{Subject: pkix.Name{CommonName: "agent"}}))
-	object.Spec.SignerName, object.Annotations = signer, map[string]string{caller: names.AgentUser("c1", "agent")}
-	got, err := rules.Vet(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.Identity != (driver.Identity{Cluster: "c1", Agent: "agent"}) || !got.Renewal() {
-		t.Errorf("got %+v", got)
-	}
-	if _, err := csr.Vet(object); rejection(t, err).Reason != csr.NotRegistration {
-		t.Errorf("as a cluster's registration: %v", err)
 	}
 }
 

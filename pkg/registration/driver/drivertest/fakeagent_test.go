@@ -12,7 +12,6 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/drivertest"
@@ -27,10 +26,6 @@ func TestFakeAgent(t *testing.T) {
 	cp := controlplane.Start(t)
 	admin := cp.Client(t)
 	installation.Hub(t, admin, manifests.Hub{})
-	hub, err := client.NewWithWatch(cp.Config(), client.Options{Scheme: scheme.New()})
-	if err != nil {
-		t.Fatal(err)
-	}
 	entry, err := kubeconfig.ParseHub(cp.KubeconfigFor(t, "fake-user"))
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +61,7 @@ func TestFakeAgent(t *testing.T) {
 			installation.Create(t, admin, cluster)
 			return agent
 		},
-		Hub:     hub,
+		Hub:     cp.Config(),
 		Address: entry,
 		User:    func(driver.Identity) string { return "fake-user" },
 		Grant: func(t *testing.T, id driver.Identity) {

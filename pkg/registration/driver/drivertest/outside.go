@@ -183,15 +183,9 @@ type FakeGranter struct {
 	Check time.Duration
 }
 
-// Admits implements driver.Hub.
-func (g *FakeGranter) Admits(_ context.Context, cluster *clusterv1.ManagedCluster) (driver.Admission, error) {
-	why := g.objection(g.Plan(cluster))
-	return driver.Admission{Admitted: why == "", Why: why}, nil
-}
-
-// objection says why a cluster with a plan, or with the error of having none,
-// needs a person.
-func (g *FakeGranter) objection(plan *driver.Grant, err error) string {
+// Objection implements driver.Hub.
+func (g *FakeGranter) Objection(cluster *clusterv1.ManagedCluster) string {
+	plan, err := g.Plan(cluster)
 	switch {
 	case err != nil:
 		return err.Error()

@@ -91,7 +91,7 @@ func (a *AddOn) Report() driver.Report {
 	return driver.Report{
 		Conditions: []string{names.ConditionTokenRefreshed, names.ConditionAddOnTokenRefreshed},
 		Valid: func(v credential.Validity) driver.Waiting {
-			return driver.Waiting{Reason: names.ReasonAddOnTokenRefreshed, Message: fmt.Sprintf(names.MessageAddOnTokenRefreshed, timestamp(v.NotAfter))}
+			return driver.Waiting{Reason: names.ReasonAddOnTokenRefreshed, Message: fmt.Sprintf(names.MessageAddOnTokenRefreshed, credential.Timestamp(v.NotAfter))}
 		},
 		Since: true,
 		Event: names.EventAddOnTokenRefreshed,

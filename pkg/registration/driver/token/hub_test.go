@@ -18,6 +18,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -60,7 +61,7 @@ func newPlace(t *testing.T, cluster string) *place {
 func newPlaceAt(t *testing.T, hub *controlplane.ControlPlane, cluster string) *place {
 	t.Helper()
 	p := &place{cluster: cluster, admin: hub.Client(t)}
-	config := hub.ConfigFor(t, names.AgentUser(cluster, "agent1"), names.ClusterGroup(cluster), names.GroupManagedClusters)
+	config := agentConfig(t, hub, cluster)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		p.next = next
 		return p
@@ -71,6 +72,12 @@ func newPlaceAt(t *testing.T, hub *controlplane.ControlPlane, cluster string) *p
 	}
 	p.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
 	return p
+}
+
+// agentConfig is the connection of a cluster's agent.
+func agentConfig(t *testing.T, hub *controlplane.ControlPlane, cluster string) *rest.Config {
+	t.Helper()
+	return hub.ConfigFor(t, names.AgentUser(cluster, "agent1"), names.ClusterGroup(cluster), names.GroupManagedClusters)
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -169,7 +176,11 @@ func TestConformance(t *testing.T) {
 		},
 		Registration: addonv1beta1.RegistrationConfig{Type: addonv1beta1.KubeClient},
 		Prefix:       "token",
-		Hub:          func(t *testing.T, cluster string) client.WithWatch { t.Helper(); return at(t, cluster).agent },
+		Hub: func(t *testing.T, cluster string) *rest.Config {
+			t.Helper()
+			at(t, cluster)
+			return agentConfig(t, hub, cluster)
+		},
 		Grant: func(t *testing.T, addOn *addonv1beta1.ManagedClusterAddOn) {
 			t.Helper()
 			at(t, addOn.Namespace).ready(t, addOn)

@@ -29,8 +29,6 @@ const (
 	// an API server has not seen the Role yet, and settleRecheck when to retry.
 	settleTime    = 10 * time.Second
 	settleRecheck = 500 * time.Millisecond
-	// clockTolerance is how far in the future a new token may begin.
-	clockTolerance = 5 * time.Minute
 )
 
 // Reasons of a *driver.RequestError that Obtain returns.
@@ -128,22 +126,16 @@ func (a *AddOn) issued(token string) (driver.Step, error) {
 	if err != nil {
 		return unfit(err)
 	}
-	now := a.config.Clock.Now()
-	if validity.Expired(now) {
-		return unfit(fmt.Errorf("it expired at %s; check the clocks of hub and managed cluster", timestamp(validity.NotAfter)))
-	}
-	if validity.NotBefore.After(now.Add(clockTolerance)) {
-		return unfit(fmt.Errorf("it is not valid before %s; check the clocks of hub and managed cluster", timestamp(validity.NotBefore)))
+	if err := validity.CheckIssued(a.config.Clock.Now()); err != nil {
+		return unfit(err)
 	}
 	return driver.Step{Issued: &driver.Issued{
 		Data: driver.Data{
 			names.KeyToken:              []byte(token),
-			names.KeyExpiration:         []byte(timestamp(validity.NotAfter)),
+			names.KeyExpiration:         []byte(credential.Timestamp(validity.NotAfter)),
 			names.KeyServiceAccountUID:  []byte(parsed.Kubernetes.ServiceAccount.UID),
 			names.KeyServiceAccountName: []byte(parsed.Kubernetes.ServiceAccount.Name),
 		},
 		Validity: validity,
 	}}, nil
 }
-
-func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

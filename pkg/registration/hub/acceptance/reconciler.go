@@ -16,6 +16,8 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/mergepatch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/clusterpatch"
@@ -77,7 +79,7 @@ func decide(cluster *clusterv1.ManagedCluster) decision {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	return clusterpatch.Settled(r.reconcile(ctx, req))
+	return mergepatch.Settled(r.reconcile(ctx, req))
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -115,15 +117,16 @@ func (r *Reconciler) autoAccept(ctx context.Context, cluster *clusterv1.ManagedC
 	}
 	accepted := cluster.Spec.HubAcceptsClient
 	for _, d := range r.Drivers {
-		admission, err := d.Admits(ctx, cluster)
-		if err == nil && !admission.Admitted && !accepted {
-			r.reportNotAccepted(cluster, admission.Why)
+		why := d.Objection(cluster)
+		if why == "" {
+			continue
 		}
-		if err != nil || !admission.Admitted {
-			return false, err
+		if !accepted {
+			r.reportNotAccepted(cluster, why)
 		}
+		return false, nil
 	}
-	now := r.Clock.Now().UTC().Format(time.RFC3339)
+	now := credential.Timestamp(r.Clock.Now())
 	if err := clusterpatch.Accept(ctx, r.Client, Owner, cluster, names.AnnotationAutoAccepted, now); err != nil {
 		return false, err
 	}

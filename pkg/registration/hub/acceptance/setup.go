@@ -23,9 +23,9 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/watch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/record"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/watch"
 )
 
 // workers is how many clusters are reconciled at a time. A worker mostly waits for
@@ -126,7 +126,7 @@ func relabelled(e event.UpdateEvent) bool {
 // objects is empty.
 func byLabel() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-		return watch.Cluster(object.GetLabels()[names.LabelClusterName])
+		return watch.Named("", object.GetLabels()[names.LabelClusterName])
 	})
 }
 

@@ -14,11 +14,9 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pages"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
-
-// pageSize is how many clusters a list request returns.
-const pageSize = 500
 
 // Options select the ManagedClusters to delete.
 type Options struct {
@@ -33,21 +31,15 @@ type Options struct {
 func Run(ctx context.Context, c client.Client, opts Options, now time.Time, out io.Writer) error {
 	var errs []error
 	deleted := 0
-	page := clusterv1.ManagedClusterList{}
-	for {
-		if err := c.List(ctx, &page, client.Limit(pageSize), client.Continue(page.Continue)); err != nil {
-			return errors.Join(append(errs, fmt.Errorf("managed clusters: %w", err))...)
+	err := pages.Each(ctx, c, &clusterv1.ManagedClusterList{}, func(cluster *clusterv1.ManagedCluster) {
+		done, err := one(ctx, c, opts, cluster, now, out)
+		if done {
+			deleted++
 		}
-		for i := range page.Items {
-			done, err := one(ctx, c, opts, &page.Items[i], now, out)
-			if done {
-				deleted++
-			}
-			errs = append(errs, err)
-		}
-		if page.Continue == "" {
-			break
-		}
+		errs = append(errs, err)
+	})
+	if err != nil {
+		return errors.Join(append(errs, fmt.Errorf("managed clusters: %w", err))...)
 	}
 	fmt.Fprintf(out, "%d orphaned\n", deleted)
 	return errors.Join(errs...)

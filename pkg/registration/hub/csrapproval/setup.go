@@ -15,8 +15,8 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/watch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/watch"
 )
 
 // indexCluster finds the CSRs of a cluster in the cache.

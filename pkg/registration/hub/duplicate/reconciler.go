@@ -19,6 +19,7 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/watch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/clusterpatch"
 )
@@ -112,14 +113,5 @@ func (r *Reconciler) others(ctx context.Context, cluster client.Object) []reconc
 	if id == "" {
 		return nil
 	}
-	var list clusterv1.ManagedClusterList
-	// A cache read fails only while the process stops.
-	if err := r.Client.List(ctx, &list, client.MatchingFields{indexID: id}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil
-	}
-	requests := make([]reconcile.Request, len(list.Items))
-	for i := range list.Items {
-		requests[i].Name = list.Items[i].Name
-	}
-	return requests
+	return watch.Listed(ctx, r.Client, &clusterv1.ManagedClusterList{}, client.MatchingFields{indexID: id})
 }

@@ -20,9 +20,10 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/mergepatch"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/watch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/clusterpatch"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/watch"
 )
 
 // Owner is the field manager of this controller.
@@ -161,14 +162,8 @@ func (r *Reconciler) setUnknown(ctx context.Context, addOn *addonv1beta1.Managed
 	}) {
 		return nil
 	}
-	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": addOn.ResourceVersion},
-		"status":   map[string]any{"conditions": conditions},
-	})
-	if err != nil {
-		return err
-	}
-	if err := r.Client.Status().Patch(ctx, addOn, client.RawPatch(types.MergePatchType, body), Owner); client.IgnoreNotFound(err) != nil {
+	err := mergepatch.Write(ctx, r.Client, Owner, addOn, mergepatch.Fields{"status": {"conditions": conditions}})
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("conditions of add-on %s of cluster %s: %w", addOn.Name, addOn.Namespace, err)
 	}
 	return nil

@@ -22,9 +22,9 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/watch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/watch"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/watch"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/watch"
 )
 
 const workers = 2

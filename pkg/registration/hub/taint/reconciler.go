@@ -16,9 +16,9 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/watch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/clusterpatch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/grace"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/watch"
 )
 
 // Owner is the field manager of this controller.

@@ -2,23 +2,19 @@ package clusterpatch
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-)
 
-// conflictDelay is the time after which the cache has caught up with a conflicting write.
-const conflictDelay = 100 * time.Millisecond
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/mergepatch"
+)
 
 // Conditions sets conditions of a cluster in one write of its status, and reports
 // whether a write was needed. The transition time is now; afterwards cluster is the
@@ -36,7 +32,7 @@ func Conditions(ctx context.Context, c client.Client, owner client.FieldOwner, c
 	if !changed {
 		return false, nil
 	}
-	err = send(ctx, c, owner, cluster, patch{"status": {"conditions": conditions}}, "conditions")
+	err = send(ctx, c, owner, cluster, mergepatch.Fields{"status": {"conditions": conditions}}, "conditions")
 	return err == nil, err
 }
 
@@ -46,7 +42,7 @@ func DropCondition(ctx context.Context, c client.Client, owner client.FieldOwner
 	if !apimeta.RemoveStatusCondition(&conditions, kind) {
 		return nil
 	}
-	return send(ctx, c, owner, cluster, patch{"status": {"conditions": conditions}}, "condition "+kind)
+	return send(ctx, c, owner, cluster, mergepatch.Fields{"status": {"conditions": conditions}}, "condition "+kind)
 }
 
 // AddFinalizers adds the finalizers that a cluster lacks.
@@ -70,7 +66,7 @@ func setFinalizers(ctx context.Context, c client.Client, owner client.FieldOwner
 	if slices.Equal(cluster.Finalizers, want) {
 		return nil
 	}
-	return send(ctx, c, owner, cluster, patch{"metadata": {"finalizers": want}}, "finalizers")
+	return send(ctx, c, owner, cluster, mergepatch.Fields{"metadata": {"finalizers": want}}, "finalizers")
 }
 
 // Taints sets the taints of a cluster. An empty list is removed, as if the cluster
@@ -79,13 +75,13 @@ func Taints(ctx context.Context, c client.Client, owner client.FieldOwner, clust
 	if len(want) == 0 {
 		want = nil
 	}
-	return send(ctx, c, owner, cluster, patch{"spec": {"taints": want}}, "taints")
+	return send(ctx, c, owner, cluster, mergepatch.Fields{"spec": {"taints": want}}, "taints")
 }
 
 // Accept accepts a cluster and records in an annotation that the hub, not an
 // administrator, accepted it.
 func Accept(ctx context.Context, c client.Client, owner client.FieldOwner, cluster *clusterv1.ManagedCluster, annotation, value string) error {
-	return send(ctx, c, owner, cluster, patch{
+	return send(ctx, c, owner, cluster, mergepatch.Fields{
 		"metadata": {"annotations": map[string]string{annotation: value}},
 		"spec":     {"hubAcceptsClient": true},
 	}, "acceptance")
@@ -96,11 +92,11 @@ func DropAnnotation(ctx context.Context, c client.Client, owner client.FieldOwne
 	if _, ok := cluster.Annotations[annotation]; !ok {
 		return nil
 	}
-	return send(ctx, c, owner, cluster, patch{"metadata": {"annotations": map[string]any{annotation: nil}}}, "annotation "+annotation)
+	return send(ctx, c, owner, cluster, mergepatch.Fields{"metadata": {"annotations": map[string]any{annotation: nil}}}, "annotation "+annotation)
 }
 
 // Reconcile calls reconcile with the requested cluster, unless it is gone, and
-// handles conflicts as Settled does.
+// handles conflicts as mergepatch.Settled does.
 func Reconcile(ctx context.Context, c client.Reader, req ctrl.Request,
 	reconcile func(context.Context, *clusterv1.ManagedCluster) (ctrl.Result, error),
 ) (ctrl.Result, error) {
@@ -108,39 +104,12 @@ func Reconcile(ctx context.Context, c client.Reader, req ctrl.Request,
 	if err := c.Get(ctx, req.NamespacedName, cluster); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	return Settled(reconcile(ctx, cluster))
+	return mergepatch.Settled(reconcile(ctx, cluster))
 }
 
-// Settled turns a conflict into a retry after conflictDelay: several writers share
-// the object, so a conflict is expected and is not logged as an error.
-func Settled(result ctrl.Result, err error) (ctrl.Result, error) {
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
-	}
-	return result, err
-}
-
-// patch is a merge patch, by section of the object.
-type patch map[string]map[string]any
-
-// send writes a patch, which fails with a conflict unless the cluster is still as
-// it was read.
-func send(ctx context.Context, c client.Client, owner client.FieldOwner, cluster *clusterv1.ManagedCluster, p patch, what string) error {
-	if p["metadata"] == nil {
-		p["metadata"] = map[string]any{}
-	}
-	p["metadata"]["resourceVersion"] = cluster.ResourceVersion
-	data, err := json.Marshal(p)
-	if err != nil {
-		return err
-	}
-	merge := client.RawPatch(types.MergePatchType, data)
-	if p["status"] != nil {
-		err = c.Status().Patch(ctx, cluster, merge, owner)
-	} else {
-		err = c.Patch(ctx, cluster, merge, owner)
-	}
-	if err != nil {
+// send writes fields of a cluster, and says in its errors what they are.
+func send(ctx context.Context, c client.Client, owner client.FieldOwner, cluster *clusterv1.ManagedCluster, fields mergepatch.Fields, what string) error {
+	if err := mergepatch.Write(ctx, c, owner, cluster, fields); err != nil {
 		return fmt.Errorf("%s of managed cluster %s: %w", what, cluster.Name, err)
 	}
 	return nil

@@ -2,7 +2,6 @@ package rbac
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	rbacac "k8s.io/client-go/applyconfigurations/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/mergepatch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -154,13 +153,7 @@ func DeleteClusterRole(ctx context.Context, c client.Client, reader client.Reade
 // SetFinalizers replaces the finalizers of an object that was just read, if it still
 // exists.
 func SetFinalizers(ctx context.Context, c client.Client, owner client.FieldOwner, object client.Object, finalizers []string) error {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": object.GetUID(), "resourceVersion": object.GetResourceVersion(), "finalizers": finalizers,
-	}})
-	if err != nil {
-		return err
-	}
-	err = c.Patch(ctx, object, client.RawPatch(types.MergePatchType, body), owner)
+	err := mergepatch.Write(ctx, c, owner, object, mergepatch.Fields{"metadata": {"finalizers": finalizers}})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("finalizers of %s in namespace %s: %w", object.GetName(), object.GetNamespace(), err)
 	}

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/rbac"
@@ -53,7 +53,7 @@ func (r Record) Annotations() map[string]string {
 	}
 	return map[string]string{
 		names.AnnotationAcceptedAgent:   r.Agent,
-		names.AnnotationAcceptedAgentAt: r.Since.UTC().Format(time.RFC3339),
+		names.AnnotationAcceptedAgentAt: credential.Timestamp(r.Since),
 	}
 }
 
@@ -146,11 +146,10 @@ func approvals(cluster string, requests []certificatesv1.CertificateSigningReque
 // Approved returns when a request was approved.
 func Approved(request *certificatesv1.CertificateSigningRequest) (at time.Time, ok bool) {
 	for _, c := range request.Status.Conditions {
-		switch {
-		case c.Status == corev1.ConditionFalse:
-		case c.Type == certificatesv1.CertificateDenied, c.Type == certificatesv1.CertificateFailed:
+		switch c.Type { // The API server takes these with status True only.
+		case certificatesv1.CertificateDenied, certificatesv1.CertificateFailed:
 			return time.Time{}, false
-		case c.Type == certificatesv1.CertificateApproved:
+		case certificatesv1.CertificateApproved:
 			at, ok = c.LastTransitionTime.UTC(), true
 		}
 	}
