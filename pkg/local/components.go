@@ -13,10 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,25 +29,14 @@ import (
 
 const readyPoll = 100 * time.Millisecond
 
-// admin is the administrator's client. It asks for no discovery: a supervisor
-// uses few kinds.
+// admin is the administrator's client. It sends no request before the first one that
+// is asked of it.
 func (s *supervisor) admin() (client.Client, error) {
 	config, err := s.plane.ConfigFor(controlplane.AdminUser, controlplane.AdminGroup)
 	if err != nil {
 		return nil, err
 	}
-	scheme := runtime.NewScheme()
-	utilruntime.Must(corev1.AddToScheme(scheme))
-	utilruntime.Must(rbacv1.AddToScheme(scheme))
-	mapper := apimeta.NewDefaultRESTMapper(nil)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), apimeta.RESTScopeRoot)
-	for _, kind := range []string{"ConfigMap", "Pod", "Service", "ServiceAccount"} {
-		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), apimeta.RESTScopeNamespace)
-	}
-	for _, kind := range []string{"Role", "RoleBinding"} {
-		mapper.Add(rbacv1.SchemeGroupVersion.WithKind(kind), apimeta.RESTScopeNamespace)
-	}
-	return client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+	return client.New(config, client.Options{})
 }
 
 // serveEgress starts the proxy, before the API server that uses it.
@@ -96,25 +82,7 @@ func listenUnix(dir, name string) (net.Listener, error) {
 	return listener, nil
 }
 
-// runNode runs the cluster's node until ctx is done, again if it fails.
-func (s *supervisor) runNode(ctx context.Context) {
-	delay := time.Duration(0)
-	for ctx.Err() == nil {
-		began := s.options.Clock.Now()
-		err := s.node(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if s.options.Clock.Since(began) > stableAfter {
-			delay = 0
-		}
-		delay = min(max(2*delay, firstBackOff), maxBackOff)
-		s.down(componentNode, fmt.Sprintf("it ended: %v", err), delay)
-		pause.For(ctx, s.options.Clock, delay)
-		s.component(componentNode, func(c *Component) { c.Restarts++ })
-	}
-}
-
+// node runs the cluster's node until it ends.
 func (s *supervisor) node(ctx context.Context) error {
 	addresses, err := node.ReserveAddresses(ctx, string(s.layout))
 	if err != nil {

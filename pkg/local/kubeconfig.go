@@ -1,13 +1,11 @@
 package local
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
+	"slices"
 
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/atomicfile"
 )
@@ -19,18 +17,13 @@ func (l layout) mergeKubeconfigs() error {
 	if err != nil {
 		return err
 	}
-	merged := clientcmdapi.NewConfig()
+	var rules clientcmd.ClientConfigLoadingRules
 	for _, name := range names {
-		config, err := clientcmd.LoadFromFile(l.cluster(name).kubeconfig())
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // never started
-		}
-		if err != nil {
-			return fmt.Errorf("kubeconfig of %s: %w", name, err)
-		}
-		merged.Clusters[name] = config.Clusters[name]
-		merged.AuthInfos[name] = config.AuthInfos[name]
-		merged.Contexts[name] = config.Contexts[name]
+		rules.Precedence = append(rules.Precedence, l.cluster(name).kubeconfig())
+	}
+	merged, err := rules.Load() // Clusters that were never started have no file.
+	if err != nil {
+		return fmt.Errorf("kubeconfig: %w", err)
 	}
 	merged.CurrentContext = HubName
 	data, err := clientcmd.Write(*merged)
@@ -70,10 +63,8 @@ func (l layout) existing(cluster string) ([]string, error) {
 	if cluster == "" {
 		return names, nil
 	}
-	for _, name := range names {
-		if name == cluster {
-			return []string{name}, nil
-		}
+	if slices.Contains(names, cluster) {
+		return []string{cluster}, nil
 	}
 	return nil, fmt.Errorf("%w: %s; there are: %v", ErrUnknownCluster, cluster, names)
 }

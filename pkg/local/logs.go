@@ -12,8 +12,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes/scheme"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/node/logfile"
@@ -81,24 +80,15 @@ func (l clusterLayout) podLog(ctx context.Context, request LogRequest, out io.Wr
 	if err != nil {
 		return err
 	}
-	var pods corev1.PodList
-	if err := c.List(ctx, &pods); err != nil {
+	pods, err := c.Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
 		return fmt.Errorf("pods of %s: %w", l.name(), err)
 	}
 	pod, err := findPod(pods.Items, request.Pod)
 	if err != nil {
 		return err
 	}
-	config, err := l.restConfig()
-	if err != nil {
-		return err
-	}
-	clients, err := corev1client.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("client of %s: %w", l.name(), err)
-	}
-	stream, err := clients.RESTClient().Get().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
-		SubResource("log").VersionedParams(&request.Options, scheme.ParameterCodec).Stream(ctx)
+	stream, err := c.Pods(pod.Namespace).GetLogs(pod.Name, &request.Options).Stream(ctx)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"syscall"
@@ -79,7 +80,7 @@ func checkContainers(o Options) error {
 func checkImages(o Options) error {
 	var missing []error
 	for image, path := range o.Images {
-		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+		if _, err := exec.LookPath(path); err != nil {
 			missing = append(missing, &HintedError{
 				Err:  fmt.Errorf("image %s: %s is no executable file", image, path),
 				Todo: "build it first",

@@ -6,12 +6,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/client-go/rest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // askTimeout bounds what Status asks an API server.
@@ -84,8 +81,8 @@ func (s *ClusterStatus) countPods(ctx context.Context, l clusterLayout) error {
 	if err != nil {
 		return err
 	}
-	var pods corev1.PodList
-	if err := c.List(ctx, &pods); err != nil {
+	pods, err := c.Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
 		return err
 	}
 	s.PodsRunning, s.PodsTotal = 0, len(pods.Items)
@@ -97,24 +94,12 @@ func (s *ClusterStatus) countPods(ctx context.Context, l clusterLayout) error {
 	return nil
 }
 
-func (l clusterLayout) restConfig() (*rest.Config, error) {
+// client is the administrator's.
+func (l clusterLayout) client() (*corev1client.CoreV1Client, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.kubeconfig())
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig of %s: %w", l.name(), err)
 	}
 	config.QPS = -1
-	return config, nil
-}
-
-// client reads Pods, without discovery.
-func (l clusterLayout) client() (client.Client, error) {
-	config, err := l.restConfig()
-	if err != nil {
-		return nil, err
-	}
-	scheme := runtime.NewScheme()
-	utilruntime.Must(corev1.AddToScheme(scheme))
-	mapper := apimeta.NewDefaultRESTMapper(nil)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), apimeta.RESTScopeNamespace)
-	return client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+	return corev1client.NewForConfig(config)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"sync"
 	"time"
 
@@ -155,7 +154,9 @@ func (s *supervisor) start(ctx context.Context) error {
 		return err
 	}
 	for _, program := range s.plane.Programs() {
-		s.running.Go(func() { s.keepRunning(ctx, program) })
+		s.running.Go(func() {
+			s.keepRunning(ctx, program, func(ctx context.Context) error { return s.program(ctx, program) })
+		})
 	}
 	s.update(func(state *State) { state.URL = s.plane.URL() })
 	kubeconfig, err := s.plane.Kubeconfig(s.spec.Name, controlplane.AdminUser, controlplane.AdminGroup)
@@ -169,7 +170,7 @@ func (s *supervisor) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.running.Go(func() { s.runNode(ctx) })
+	s.running.Go(func() { s.keepRunning(ctx, componentNode, s.node) })
 	if err := s.publishClusterInfo(starting, admin); err != nil {
 		return err
 	}
@@ -181,52 +182,49 @@ func (s *supervisor) start(ctx context.Context) error {
 	return nil
 }
 
-// keepRunning restarts a program of the control plane when it ends.
-func (s *supervisor) keepRunning(ctx context.Context, program string) {
-	delay := time.Duration(0)
-	for {
-		p := s.plane.Process(program)
-		if p != nil {
-			began := s.options.Clock.Now()
-			s.component(program, func(c *Component) { c.PID, c.Message = p.PID(), "" })
-			select {
-			case <-ctx.Done():
-				return
-			case <-p.Done():
-			}
-			if s.options.Clock.Since(began) > stableAfter {
-				delay = 0
-			}
+// keepRunning runs a component until ctx is done, again whenever it ends.
+func (s *supervisor) keepRunning(ctx context.Context, name string, run func(context.Context) error) {
+	for delay := time.Duration(0); ; {
+		began := s.options.Clock.Now()
+		err := run(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if s.options.Clock.Since(began) > stableAfter {
+			delay = 0
 		}
 		delay = min(max(2*delay, firstBackOff), maxBackOff)
-		s.down(program, describe(p), delay)
+		s.down(name, err, delay)
 		if !pause.For(ctx, s.options.Clock, delay) {
 			return
 		}
-		if _, err := s.plane.StartProgram(program); err != nil {
-			s.options.Log.Error(err, "A program could not be started", "program", program)
-		}
-		s.component(program, func(c *Component) { c.Restarts++ })
+		s.component(name, func(c *Component) { c.Restarts++ })
 	}
 }
 
+// program starts a program of the control plane unless it runs, and waits for its end.
+func (s *supervisor) program(ctx context.Context, name string) error {
+	p, err := s.plane.StartProgram(name)
+	if err != nil {
+		return err
+	}
+	s.component(name, func(c *Component) { c.PID, c.Message = p.PID(), "" })
+	select {
+	case <-ctx.Done():
+	case <-p.Done():
+	}
+	return p.Err()
+}
+
 // down records that a component ended and when it is tried again.
-func (s *supervisor) down(component, why string, delay time.Duration) {
+func (s *supervisor) down(component string, cause error, delay time.Duration) {
+	why := "it ended"
+	if cause != nil {
+		why += ": " + cause.Error()
+	}
 	s.options.Log.Info("A component ended and will be restarted", "component", component, "why", why, "in", delay)
 	s.component(component, func(c *Component) {
 		c.PID = 0
 		c.Message = fmt.Sprintf("%s; it is restarted after %s", why, delay)
 	})
-}
-
-func describe(p *process.Process) string {
-	var exit *exec.ExitError
-	switch {
-	case p == nil:
-		return "it could not be started"
-	case errors.As(p.Err(), &exit):
-		return "it ended with " + exit.String()
-	default:
-		return "it ended"
-	}
 }

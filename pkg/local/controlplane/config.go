@@ -3,7 +3,7 @@ package controlplane
 import (
 	"errors"
 	"fmt"
-	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -44,12 +44,11 @@ func FindBinary(explicit string, candidates ...string) (string, error) {
 		candidates = []string{explicit}
 	}
 	for _, path := range candidates {
-		info, err := os.Stat(path)
-		if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			absolute, err := filepath.Abs(path)
-			if err != nil {
-				return "", fmt.Errorf("localkube binary: %w", err)
-			}
+		absolute, err := filepath.Abs(path)
+		if err != nil {
+			return "", fmt.Errorf("localkube binary: %w", err)
+		}
+		if _, err := exec.LookPath(absolute); err == nil {
 			return absolute, nil
 		}
 	}

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,7 +55,7 @@ func (c *ControlPlane) prepare() error {
 		}
 	}
 	var err error
-	if c.authority, err = openAuthority(pki, c.clock.Now()); err != nil {
+	if c.authority, err = OpenAuthority(pki, c.clock.Now()); err != nil {
 		return err
 	}
 	if err := openTokenKey(pki); err != nil {
@@ -192,7 +194,7 @@ func (c *ControlPlane) StartProgram(program string) (*process.Process, error) {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }() // the process has its own descriptor
-	p, err := c.group.Start(process.Command{
+	p, err := c.group.Start(&exec.Cmd{
 		Path:   c.config.Binary,
 		Args:   append([]string{program}, c.args(program)...),
 		Dir:    c.config.Dir,
@@ -249,9 +251,8 @@ func (c *ControlPlane) Process(program string) *process.Process {
 // those that need longer than grace. It keeps state and port, so that Start
 // continues the cluster.
 func (c *ControlPlane) Stop(ctx context.Context, grace time.Duration) {
-	programs := c.Programs()
-	for i := range programs {
-		c.StopProgram(ctx, programs[len(programs)-1-i], grace)
+	for _, program := range slices.Backward(c.Programs()) {
+		c.StopProgram(ctx, program, grace)
 	}
 }
 

@@ -38,9 +38,12 @@ type Authority struct {
 // PEM is the certificate of the authority.
 func (a *Authority) PEM() []byte { return a.pem }
 
-// openAuthority reads ca.crt and ca.key in dir, or makes them.
-func openAuthority(dir string, now time.Time) (*Authority, error) {
-	certFile, keyFile := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key")
+// AuthorityFile is the certificate of an authority in its directory.
+const AuthorityFile = "ca.crt"
+
+// OpenAuthority reads the authority in dir, or makes one there.
+func OpenAuthority(dir string, now time.Time) (*Authority, error) {
+	certFile, keyFile := filepath.Join(dir, AuthorityFile), filepath.Join(dir, "ca.key")
 	certPEM, err := os.ReadFile(certFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return newAuthority(certFile, keyFile, now)

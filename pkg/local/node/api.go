@@ -2,17 +2,11 @@ package node
 
 import (
 	"context"
-	"fmt"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,28 +16,6 @@ import (
 // api is the API server as a node may use it.
 type api struct {
 	client.WithWatch
-}
-
-// newAPI builds a client that asks for no discovery: a node uses few kinds.
-func newAPI(config *rest.Config) (api, error) {
-	scheme := runtime.NewScheme()
-	mapper := apimeta.NewDefaultRESTMapper(nil)
-	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, coordinationv1.AddToScheme, authenticationv1.AddToScheme,
-	} {
-		utilruntime.Must(add(scheme))
-	}
-	core := corev1.SchemeGroupVersion
-	mapper.Add(core.WithKind("Node"), apimeta.RESTScopeRoot)
-	for _, kind := range []string{"Pod", "Secret", "ConfigMap", "ServiceAccount", "Event"} {
-		mapper.Add(core.WithKind(kind), apimeta.RESTScopeNamespace)
-	}
-	mapper.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), apimeta.RESTScopeNamespace)
-	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
-	if err != nil {
-		return api{}, fmt.Errorf("client of the node: %w", err)
-	}
-	return api{c}, nil
 }
 
 // Secret implements environ.Objects and volume.API.

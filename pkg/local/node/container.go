@@ -125,11 +125,7 @@ func (c *container) exited(pod *corev1.Pod, id string, now time.Time) {
 	c.process = nil
 	c.ready, c.started = false, false
 	c.state = corev1.ContainerState{Terminated: terminated}
-	policy := pod.Spec.RestartPolicy
-	if c.init && policy == corev1.RestartPolicyAlways {
-		policy = corev1.RestartPolicyOnFailure
-	}
-	if pod.DeletionTimestamp != nil || !restartable(policy, terminated.ExitCode) {
+	if c.done(pod) {
 		return
 	}
 	c.last = c.state

@@ -11,8 +11,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
+	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/node/sandbox"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
@@ -46,7 +48,7 @@ func entrypoint(role string) {
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("ignoring")
-		select {}
+		clock.RealClock{}.Sleep(time.Hour) // Without a timer, the runtime would call it a deadlock.
 	case "serve":
 		serve()
 	}

@@ -18,8 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/scheme"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -65,6 +68,8 @@ type Node struct {
 	config    Config
 	addresses *Addresses
 	api       api
+	sink      record.EventSink
+	events    record.EventRecorder
 	probes    *http.Client
 
 	mu      sync.Mutex
@@ -74,14 +79,19 @@ type Node struct {
 
 // New returns a node on a reserved range of addresses. It does nothing yet.
 func New(config Config, addresses *Addresses) (*Node, error) {
-	a, err := newAPI(config.API)
+	c, err := client.NewWithWatch(config.API, client.Options{})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("client of the node: %w", err)
+	}
+	events, err := corev1client.NewForConfig(config.API)
+	if err != nil {
+		return nil, fmt.Errorf("client of the node: %w", err)
 	}
 	return &Node{
 		config:    config,
 		addresses: addresses,
-		api:       a,
+		api:       api{c},
+		sink:      &corev1client.EventSinkImpl{Interface: events.Events(metav1.NamespaceAll)},
 		workers:   map[types.UID]*worker{},
 		probes: &http.Client{
 			Transport: &http.Transport{DisableKeepAlives: true, DialContext: (&net.Dialer{}).DialContext},
@@ -103,6 +113,10 @@ func (n *Node) Run(ctx context.Context) error {
 	if err := n.registerUntil(ctx); err != nil {
 		return err
 	}
+	events := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)))
+	defer events.Shutdown()
+	events.StartRecordingToSink(n.sink)
+	n.events = events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: n.config.Name})
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(errStopped)
 	var background sync.WaitGroup

@@ -62,7 +62,7 @@ func (w *worker) tryPrepare(ctx context.Context) time.Duration {
 	if w.unprepared < quietAttempts {
 		delay = retryDelay / 10
 	} else {
-		w.events.warn(ctx, w.pod, "FailedMount", "%v", err)
+		w.node.events.Eventf(w.pod, corev1.EventTypeWarning, "FailedMount", "%v", err)
 		w.waitAll(reasonCreating, err.Error())
 	}
 	// What is mounted already stays as it was.
@@ -103,7 +103,7 @@ func (w *worker) ensure(ctx context.Context, c *container) time.Duration {
 	if reason == reasonErrImage && c.state.Waiting != nil && c.state.Waiting.Reason == reasonErrImage {
 		reason = reasonBackOffPull
 	}
-	w.events.warn(ctx, w.pod, "Failed", "Error: %s: container %s: %v", reason, c.spec.Name, err)
+	w.node.events.Eventf(w.pod, corev1.EventTypeWarning, "Failed", "Error: %s: container %s: %v", reason, c.spec.Name, err)
 	c.wait(reason, err.Error())
 	return c.delay(now)
 }
@@ -135,7 +135,7 @@ func (w *worker) start(ctx context.Context, c *container) (reason string, err er
 	c.state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now)}}
 	c.started = c.spec.StartupProbe == nil
 	c.ready = c.started && c.spec.ReadinessProbe == nil
-	w.events.normal(ctx, w.pod, "Started", "Started container %s", c.spec.Name)
+	w.node.events.Eventf(w.pod, corev1.EventTypeNormal, "Started", "Started container %s", c.spec.Name)
 	w.running.Go(func() {
 		defer close(ended)
 		if err := errors.Join(logfile.Copy(path, in, w.node.config.Clock), in.Close()); err != nil {
@@ -150,7 +150,7 @@ func (w *worker) start(ctx context.Context, c *container) (reason string, err er
 			if c.process == p {
 				c.exited(w.pod, w.id(c), w.node.config.Clock.Now())
 				if c.state.Waiting != nil {
-					w.events.warn(ctx, w.pod, "BackOff", "Back-off restarting failed container %s", c.spec.Name)
+					w.node.events.Eventf(w.pod, corev1.EventTypeWarning, "BackOff", "Back-off restarting failed container %s", c.spec.Name)
 				}
 			}
 		})
@@ -248,7 +248,7 @@ func (w *worker) watch(ctx context.Context, c *container, p *corev1.Probe, kind 
 		return
 	}
 	if !probe.Supported(p) {
-		w.events.warn(ctx, w.pod, "ProbeNotSupported",
+		w.node.events.Eventf(w.pod, corev1.EventTypeWarning, "ProbeNotSupported",
 			"%s probe of container %s: exec probes are %v; it counts as passed", kind, c.spec.Name, errUnsupported)
 	}
 	process, pod := c.process, w.pod
@@ -258,7 +258,7 @@ func (w *worker) watch(ctx context.Context, c *container, p *corev1.Probe, kind 
 		Check: func(ctx context.Context) error { return probe.Check(ctx, p, target) },
 		Report: func(err error) {
 			if err != nil {
-				w.events.warn(ctx, pod, "Unhealthy", "%s probe of container %s failed: %v", kind, c.spec.Name, err)
+				w.node.events.Eventf(pod, corev1.EventTypeWarning, "Unhealthy", "%s probe of container %s failed: %v", kind, c.spec.Name, err)
 			}
 			w.post(ctx, func() {
 				if c.process == process {
@@ -276,7 +276,7 @@ func (w *worker) killUnhealthy(ctx context.Context, c *container, err error) {
 	if err == nil || c.process == nil {
 		return
 	}
-	w.events.normal(ctx, w.pod, "Killing", "Container %s failed its probe and will be restarted", c.spec.Name)
+	w.node.events.Eventf(w.pod, corev1.EventTypeNormal, "Killing", "Container %s failed its probe and will be restarted", c.spec.Name)
 	grace := 30 * time.Second
 	if seconds := w.pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
 		grace = time.Duration(*seconds) * time.Second

@@ -26,7 +26,6 @@ type worker struct {
 	uid             types.UID
 	latest          *mailbox[*corev1.Pod] // nil: gone from the API
 	logs            *logs
-	events          events
 	// actions are run by run's goroutine.
 	actions chan func()
 	running sync.WaitGroup
@@ -54,7 +53,6 @@ func newWorker(n *Node, pod *corev1.Pod) *worker {
 		node: n, namespace: pod.Namespace, name: pod.Name, uid: pod.UID,
 		latest:  newMailbox(pod),
 		logs:    &logs{dir: filepath.Join(dir, "logs"), now: map[string]started{}},
-		events:  events{node: n, made: map[string]*corev1.Event{}},
 		actions: make(chan func()),
 	}
 	w.pod = pod
@@ -179,7 +177,7 @@ func (w *worker) terminate(ctx context.Context) (next time.Duration, over bool) 
 	}
 	if deadline := now.Add(grace); w.deadline.IsZero() || deadline.Before(w.deadline) {
 		if w.deadline.IsZero() {
-			w.signalAll(ctx)
+			w.signalAll()
 		}
 		w.deadline = deadline
 	}
@@ -213,10 +211,10 @@ func (w *worker) anyRunning() bool {
 	return false
 }
 
-func (w *worker) signalAll(ctx context.Context) {
+func (w *worker) signalAll() {
 	for _, c := range w.containers() {
 		if c.process != nil {
-			w.events.normal(ctx, w.pod, "Killing", "Stopping container %s", c.spec.Name)
+			w.node.events.Eventf(w.pod, corev1.EventTypeNormal, "Killing", "Stopping container %s", c.spec.Name)
 			c.process.Signal(syscall.SIGTERM)
 		}
 	}

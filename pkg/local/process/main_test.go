@@ -3,6 +3,7 @@ package process_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 	"testing"
@@ -44,7 +45,7 @@ func parent() {
 	if err != nil {
 		os.Exit(1)
 	}
-	child, err := group.Start(process.Command{Path: self, Args: []string{self}, Env: []string{role + "=stubborn"}})
+	child, err := group.Start(&exec.Cmd{Path: self, Args: []string{self}, Env: []string{role + "=stubborn"}})
 	if err != nil {
 		os.Exit(1)
 	}

@@ -9,24 +9,6 @@ import (
 	"time"
 )
 
-// Command says what to start.
-type Command struct {
-	// Path is the executable; Args are its arguments with argv[0].
-	Path string
-	Args []string
-	// Env is the whole environment. Nothing is inherited.
-	Env []string
-	// Dir is the working directory.
-	Dir string
-	// Stdout and Stderr may be the same file; nil is /dev/null. They can be
-	// closed once Start has returned.
-	Stdout, Stderr *os.File
-	// ExtraFiles become file descriptors 3 and up.
-	ExtraFiles []*os.File
-	// Sys adds namespaces and the like. Pdeathsig is set by Start.
-	Sys *syscall.SysProcAttr
-}
-
 // Process is a started process. Its methods may be called from any goroutine.
 type Process struct {
 	cmd  *exec.Cmd
@@ -34,30 +16,15 @@ type Process struct {
 	err  error
 }
 
-// Start starts a process, which is killed when the Group or this program ends.
-func (g *Group) Start(c Command) (*Process, error) {
-	sys := &syscall.SysProcAttr{}
-	if c.Sys != nil {
-		copied := *c.Sys
-		sys = &copied
+// Start starts a process, which is killed when the Group or this program ends. Files
+// that it writes to can be closed once Start has returned.
+func (g *Group) Start(cmd *exec.Cmd) (*Process, error) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	sys.Pdeathsig = syscall.SIGKILL
-	cmd := &exec.Cmd{
-		Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir,
-		ExtraFiles: c.ExtraFiles, SysProcAttr: sys,
-	}
-	// A nil *os.File in the interface would not be nil.
-	if c.Stdout != nil {
-		cmd.Stdout = c.Stdout
-	}
-	if c.Stderr != nil {
-		cmd.Stderr = c.Stderr
-	}
-	if c.Env == nil {
-		cmd.Env = []string{}
-	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	if err := g.do(cmd.Start); err != nil {
-		return nil, fmt.Errorf("start %s: %w", c.Path, err)
+		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
 	p := &Process{cmd: cmd, done: make(chan struct{})}
 	go func() {

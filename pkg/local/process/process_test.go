@@ -30,7 +30,7 @@ func start(t *testing.T, group *process.Group, r string) (*process.Process, *buf
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = in.Close() })
-	p, err := group.Start(process.Command{
+	p, err := group.Start(&exec.Cmd{
 		Path: self, Args: []string{"name", "arg"}, Env: []string{role + "=" + r, "WORD=hello"}, Stdout: out,
 	})
 	_ = out.Close()
@@ -95,7 +95,7 @@ func TestCloseEndsProcesses(t *testing.T) {
 	expectLine(t, out, "ready\n")
 	group.Close()
 	<-p.Done()
-	if _, err := group.Start(process.Command{Path: "/bin/true"}); !errors.Is(err, process.ErrClosed) {
+	if _, err := group.Start(&exec.Cmd{Path: "/bin/true"}); !errors.Is(err, process.ErrClosed) {
 		t.Errorf("start after close: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"sync"
@@ -105,9 +106,9 @@ func closeOnInterrupt(cp *ControlPlane) (end func()) {
 }
 
 func start(ctx context.Context, options []Option) (*ControlPlane, error) {
-	binary, err := findBinary()
+	binary, err := localkube()
 	if err != nil {
-		return nil, fmt.Errorf("%w; build it with: make localkube", err)
+		return nil, err
 	}
 	dir, lock, err := newDir()
 	if err != nil {
@@ -149,36 +150,44 @@ func start(ctx context.Context, options []Option) (*ControlPlane, error) {
 // planes by other means.
 func Localkube(tb testing.TB) string {
 	tb.Helper()
-	path, err := findBinary()
+	path, err := localkube()
 	if err != nil {
-		tb.Fatalf("%v; build it with: make localkube", err)
+		tb.Fatal(err)
 	}
 	return path
 }
 
-// findBinary looks at LOCALKUBE, then under the root of the module that the
-// test belongs to.
-func findBinary() (string, error) {
+// localkube looks at LOCALKUBE, then at what make builds.
+func localkube() (string, error) {
 	if path := os.Getenv("LOCALKUBE"); path != "" {
 		return controlplane.FindBinary(path)
 	}
-	path, err := Binary("localkube")
-	if err != nil {
-		return "", err
-	}
-	return controlplane.FindBinary(path)
+	return built("localkube", "localkube")
 }
 
-// Binary is the path of a program that make builds, whether it is there or not:
-// in bin under the root of the module that the test belongs to.
-func Binary(name string) (string, error) {
+// Program is the path of a program that a target of make builds.
+func Program(tb testing.TB, name, target string) string {
+	tb.Helper()
+	path, err := built(name, target)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+// built looks in bin under the root of the module that the test belongs to.
+func built(name, target string) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
 	for root := dir; ; root = filepath.Dir(root) {
 		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
-			return filepath.Join(root, "bin", name), nil
+			path, err := exec.LookPath(filepath.Join(root, "bin", name))
+			if err != nil {
+				err = fmt.Errorf("%w; build it with: make %s", err, target)
+			}
+			return path, err
 		}
 		if root == filepath.Dir(root) {
 			return "", fmt.Errorf("%s is in no Go module: %w", dir, errors.ErrUnsupported)

@@ -2,16 +2,19 @@ package imageregistry
 
 import (
 	"bufio"
-	"bytes"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
+	"k8s.io/utils/clock"
+
+	local "github.com/kubectl-ocm/kubectl-ocm/pkg/local/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/logs"
 )
 
 // Offline has a registry check tokens by the keys that the cluster published when
@@ -24,31 +27,26 @@ type Server struct {
 	Address string
 
 	program, ca string
-	log         log
+	log         logs.Log
 }
 
-// log may be read while a process writes it.
-type log struct {
-	mu   sync.Mutex
-	data bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (l *log) Write(data []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.data.Write(data)
-}
-
-// Serve starts a registry whose images are in dir, for tokens with an audience of
+// Serve starts a registry whose images are in a directory, for tokens with an audience of
 // the cluster that kubeconfig leads to. It ends with the test.
-func Serve(tb testing.TB, kubeconfig []byte, dir, audience string, flags ...string) *Server {
+func Serve(tb testing.TB, kubeconfig []byte, images, audience string, flags ...string) *Server {
 	tb.Helper()
-	cert, key := certificate(tb)
-	s := &Server{program: program(tb), ca: file(tb, cert)}
+	dir, now := tb.TempDir(), clock.RealClock{}.Now()
+	authority, err := local.OpenAuthority(dir, now)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cert, key, err := authority.Server(now, "registry", nil, []net.IP{net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s := &Server{program: controlplane.Program(tb, "registry", "e2e-registry"), ca: filepath.Join(dir, local.AuthorityFile)}
 	cmd := exec.Command(s.program, append([]string{ //nolint:noctx,gosec // It is our own, and stopped below.
-		"serve", "--dir", dir, "--audience", audience,
-		"--cert", s.ca, "--key", file(tb, key), "--kubeconfig", file(tb, kubeconfig),
+		"serve", "--dir", images, "--audience", audience,
+		"--cert", file(tb, cert), "--key", file(tb, key), "--kubeconfig", file(tb, kubeconfig),
 	}, flags...)...)
 	cmd.Stderr = &s.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -72,24 +70,7 @@ func Serve(tb testing.TB, kubeconfig []byte, dir, audience string, flags ...stri
 }
 
 // Log is what the registry has logged: which requests it refused, and why.
-func (s *Server) Log() string {
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
-	return s.log.data.String()
-}
-
-// program is the registry and its client.
-func program(tb testing.TB) string {
-	tb.Helper()
-	path, err := controlplane.Binary("registry")
-	if err == nil {
-		_, err = os.Stat(path)
-	}
-	if err != nil {
-		tb.Fatalf("%v; build it with: make e2e-registry", err)
-	}
-	return path
-}
+func (s *Server) Log() string { return s.log.String() }
 
 // file is a file with data.
 func file(tb testing.TB, data []byte) string {

@@ -32,6 +32,13 @@ func (l *Log) With(text string) string {
 	return ""
 }
 
+// String returns all entries.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.entries, "")
+}
+
 // Traces are texts of which one occurs wherever secret does, in any text it is a
 // part of: as it is, or encoded as data of a Secret are. A secret has nine bytes
 // or more.

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 )
 
 // Objects reads what environments refer to.
@@ -83,28 +84,40 @@ func Resolve(ctx context.Context, c Container) (Variables, error) {
 }
 
 func (c Container) addAll(ctx context.Context, vars Variables, source corev1.EnvFromSource) error {
-	var missing error
+	var data map[string]string
+	var err error
 	switch {
 	case source.ConfigMapRef != nil:
-		ref := source.ConfigMapRef
-		object, err := c.Objects.ConfigMap(ctx, c.Pod.Namespace, ref.Name)
-		if err == nil {
-			for key, value := range object.Data {
-				vars[source.Prefix+key] = value
-			}
-		}
-		missing = unlessOptional(err, ref.Optional)
+		data, err = c.configMap(ctx, source.ConfigMapRef.Name, source.ConfigMapRef.Optional)
 	case source.SecretRef != nil:
-		ref := source.SecretRef
-		object, err := c.Objects.Secret(ctx, c.Pod.Namespace, ref.Name)
-		if err == nil {
-			for key, value := range object.Data {
-				vars[source.Prefix+key] = string(value)
-			}
-		}
-		missing = unlessOptional(err, ref.Optional)
+		data, err = c.secret(ctx, source.SecretRef.Name, source.SecretRef.Optional)
 	}
-	return missing
+	for key, value := range data {
+		vars[source.Prefix+key] = value
+	}
+	return err
+}
+
+// configMap returns the data of a ConfigMap, none if it is optional and missing.
+func (c Container) configMap(ctx context.Context, name string, optional *bool) (map[string]string, error) {
+	object, err := c.Objects.ConfigMap(ctx, c.Pod.Namespace, name)
+	if err != nil {
+		return nil, UnlessOptional(err, optional)
+	}
+	return object.Data, nil
+}
+
+// secret returns the data of a Secret, none if it is optional and missing.
+func (c Container) secret(ctx context.Context, name string, optional *bool) (map[string]string, error) {
+	object, err := c.Objects.Secret(ctx, c.Pod.Namespace, name)
+	if err != nil {
+		return nil, UnlessOptional(err, optional)
+	}
+	data := make(map[string]string, len(object.Data))
+	for key, value := range object.Data {
+		data[key] = string(value)
+	}
+	return data, nil
 }
 
 func (c Container) valueFrom(ctx context.Context, source *corev1.EnvVarSource) (string, bool, error) {
@@ -117,41 +130,37 @@ func (c Container) valueFrom(ctx context.Context, source *corev1.EnvVarSource) (
 		return value, err == nil, err
 	case source.ConfigMapKeyRef != nil:
 		ref := source.ConfigMapKeyRef
-		object, err := c.Objects.ConfigMap(ctx, c.Pod.Namespace, ref.Name)
+		data, err := c.configMap(ctx, ref.Name, ref.Optional)
 		if err != nil {
-			return "", false, unlessOptional(err, ref.Optional)
+			return "", false, err
 		}
-		value, ok := object.Data[ref.Key]
-		if !ok {
-			err = missingKey("ConfigMap", ref.Name, ref.Key, ref.Optional)
-		}
-		return value, ok, err
+		return pick(data, ref.Key, "ConfigMap "+ref.Name, ref.Optional)
 	case source.SecretKeyRef != nil:
 		ref := source.SecretKeyRef
-		object, err := c.Objects.Secret(ctx, c.Pod.Namespace, ref.Name)
+		data, err := c.secret(ctx, ref.Name, ref.Optional)
 		if err != nil {
-			return "", false, unlessOptional(err, ref.Optional)
+			return "", false, err
 		}
-		value, ok := object.Data[ref.Key]
-		if !ok {
-			err = missingKey("Secret", ref.Name, ref.Key, ref.Optional)
-		}
-		return string(value), ok, err
+		return pick(data, ref.Key, "Secret "+ref.Name, ref.Optional)
 	default:
 		return "", false, fmt.Errorf("an environment variable of container %s has a source that local nodes do not support", c.Spec.Name)
 	}
 }
 
-func unlessOptional(err error, optional *bool) error {
-	if optional != nil && *optional && apierrors.IsNotFound(err) {
+// UnlessOptional returns the error of reading an object, and nil if that is optional
+// and does not exist.
+func UnlessOptional(err error, optional *bool) error {
+	if ptr.Deref(optional, false) && apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
 }
 
-func missingKey(kind, name, key string, optional *bool) error {
-	if optional != nil && *optional {
-		return nil
+// pick returns the value of a key, which may be missing if it is optional.
+func pick(data map[string]string, key, what string, optional *bool) (value string, ok bool, err error) {
+	value, ok = data[key]
+	if !ok && !ptr.Deref(optional, false) {
+		err = fmt.Errorf("%s has no key %s", what, key)
 	}
-	return fmt.Errorf("%s %s has no key %s", kind, name, key)
+	return value, ok, err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 
@@ -92,11 +93,12 @@ func (l Launcher) Start(spec Spec, out *os.File) (*process.Process, error) {
 	}
 	defer func() { _ = errorIn.Close() }()
 	spec, env := withCoverage(spec)
-	p, err := l.Group.Start(process.Command{
-		Path: l.Self[0], Args: l.Self, Env: env, Dir: "/",
+	p, err := l.Group.Start(&exec.Cmd{
+		Path: l.Self[0], Args: l.Self, Dir: "/",
+		Env:    append([]string{}, env...), // Nothing is inherited.
 		Stdout: out, Stderr: out,
-		ExtraFiles: []*os.File{specIn, errorOut},
-		Sys:        attributes(),
+		ExtraFiles:  []*os.File{specIn, errorOut},
+		SysProcAttr: attributes(),
 	})
 	_ = specIn.Close()
 	_ = errorOut.Close()

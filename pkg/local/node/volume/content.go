@@ -8,7 +8,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/node/environ"
 )
@@ -74,7 +74,7 @@ func (c *content) secret(ctx context.Context, name string, k keys) error {
 	k.what = "Secret " + name
 	object, err := c.volumes.api.Secret(ctx, c.pod.Namespace, name)
 	if err != nil {
-		return unlessOptional(err, k.optional)
+		return environ.UnlessOptional(err, k.optional)
 	}
 	return c.add(object.Data, k)
 }
@@ -83,7 +83,7 @@ func (c *content) configMap(ctx context.Context, name string, k keys) error {
 	k.what = "ConfigMap " + name
 	object, err := c.volumes.api.ConfigMap(ctx, c.pod.Namespace, name)
 	if err != nil {
-		return unlessOptional(err, k.optional)
+		return environ.UnlessOptional(err, k.optional)
 	}
 	data := make(map[string][]byte, len(object.Data)+len(object.BinaryData))
 	for key, value := range object.Data {
@@ -91,13 +91,6 @@ func (c *content) configMap(ctx context.Context, name string, k keys) error {
 	}
 	maps.Copy(data, object.BinaryData)
 	return c.add(data, k)
-}
-
-func unlessOptional(err error, optional *bool) error {
-	if optional != nil && *optional && apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }
 
 func (c *content) add(data map[string][]byte, k keys) error {
@@ -110,7 +103,7 @@ func (c *content) add(data map[string][]byte, k keys) error {
 	for _, item := range k.items {
 		value, ok := data[item.Key]
 		if !ok {
-			if k.optional != nil && *k.optional {
+			if ptr.Deref(k.optional, false) {
 				continue
 			}
 			return fmt.Errorf("%s has no key %s", k.what, item.Key)

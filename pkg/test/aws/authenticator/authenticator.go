@@ -2,15 +2,24 @@ package authenticator
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/process"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
@@ -36,9 +45,10 @@ type Authenticator struct {
 	cluster aws.Cluster
 	binary  string
 	dir     string
-	front   *front
 	group   *process.Group
 	running *process.Process
+	// listens is where the program listens.
+	listens atomic.Pointer[string]
 }
 
 // Hub is a control plane whose API server asks an authenticator about tokens, as
@@ -63,15 +73,8 @@ func StartHub(tb testing.TB, cloud *aws.Cloud, cluster aws.Cluster, options ...c
 // New prepares an authenticator, for an API server that is started next.
 func New(tb testing.TB, cloud *aws.Cloud, cluster aws.Cluster) *Authenticator {
 	tb.Helper()
-	binary, err := controlplane.Binary(program)
-	if err == nil {
-		_, err = os.Stat(binary)
-	}
-	if err != nil {
-		tb.Fatalf("%v; build it with: make %s", err, program)
-	}
 	a := &Authenticator{
-		cloud: cloud, cluster: cluster, binary: binary, dir: tb.TempDir(), front: newFront(tb), group: process.NewGroup(),
+		cloud: cloud, cluster: cluster, binary: controlplane.Program(tb, program, program), dir: tb.TempDir(), group: process.NewGroup(),
 	}
 	a.WebhookFile = a.file(webhookFile)
 	tb.Cleanup(func() {
@@ -80,11 +83,34 @@ func New(tb testing.TB, cloud *aws.Cloud, cluster aws.Cluster) *Authenticator {
 			tb.Logf("%s of %s:\n%s", program, cluster.ARN, a.lastWords())
 		}
 	})
-	if err := a.writeWebhook(a.front.address()); err != nil {
+	trusted, err := a.writeCertificate()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	front := a.front(trusted)
+	tb.Cleanup(front.Close)
+	if err := a.writeWebhook(front); err != nil {
 		tb.Fatal(err)
 	}
 	return a
 }
+
+// front is where the API server finds the webhook: an address that stays, and that
+// passes requests on to wherever the program listens, if it does.
+func (a *Authenticator) front(trusted *x509.CertPool) *httptest.Server {
+	return httptest.NewTLSServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(&url.URL{Scheme: "https", Host: a.address()})
+		},
+		Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true,
+		},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	})
+}
+
+// address is where the program listens, empty if it does not.
+func (a *Authenticator) address() string { return ptr.Deref(a.listens.Load(), "") }
 
 // APIServerArgs are the arguments by which an API server asks the authenticator
 // about tokens that it does not know itself. Answers that accept a token count for
@@ -127,7 +153,7 @@ func (a *Authenticator) Start(tb testing.TB) {
 			}
 			return false, nil // another port, then
 		}
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", a.front.target())
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", a.address())
 		if err != nil {
 			return false, nil //nolint:nilerr // not yet
 		}
@@ -145,7 +171,7 @@ func (a *Authenticator) Start(tb testing.TB) {
 // Stop ends the program, so that the API server cannot authenticate tokens. The program does
 // not end by a polite request.
 func (a *Authenticator) Stop() {
-	a.front.lead("")
+	a.listens.Store(nil)
 	if a.running != nil {
 		a.running.Kill()
 		a.running = nil
@@ -176,11 +202,11 @@ func (a *Authenticator) run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = log.Close() }() // the process has its own descriptor
-	a.running, err = a.group.Start(process.Command{
+	a.running, err = a.group.Start(&exec.Cmd{
 		Path: a.binary, Args: []string{program, "server", "--config=" + a.file(configFile)},
 		Env: append(a.cloud.Environment(), "HOME="+a.dir), Dir: a.dir, Stdout: log, Stderr: log,
 	})
-	a.front.lead(address)
+	a.listens.Store(&address)
 	return err
 }
 

@@ -1,26 +1,21 @@
 package authenticator
 
 import (
-	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
 	"errors"
-	"math/big"
 	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
+	local "github.com/kubectl-ocm/kubectl-ocm/pkg/local/controlplane"
 )
-
-// life of the webhook's certificate is far longer than any test.
-const life = 24 * time.Hour
 
 // Files in the directory of an authenticator. The names of certificate and key
 // are the program's.
@@ -34,38 +29,36 @@ const (
 	logFile         = "log"
 )
 
-// writeWebhook makes a certificate for the webhook, which the program takes if it
-// finds one, and the kubeconfig by which the API server reaches it at address.
-func (a *Authenticator) writeWebhook(address string) error {
-	key, keyPEM, err := pemutil.NewKey()
-	if err != nil {
-		return err
-	}
+// writeCertificate makes a certificate for the program, which takes it if it finds
+// one, and returns who signed it.
+func (a *Authenticator) writeCertificate() (*x509.CertPool, error) {
 	now := clock.RealClock{}.Now()
-	template := &x509.Certificate{
-		Subject:      pkix.Name{CommonName: "aws-iam-authenticator"},
-		SerialNumber: big.NewInt(1),
-		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore:    now.Add(-life),
-		NotAfter:     now.Add(life),
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	authority, err := local.OpenAuthority(a.dir, now)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	certificate := pemutil.EncodeCertificate(der)
+	certificate, key, err := authority.Server(now, program, nil, []net.IP{net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return nil, err
+	}
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(authority.PEM())
+	return trusted, errors.Join(
+		os.WriteFile(a.file(certificateFile), certificate, 0o600),
+		os.WriteFile(a.file(keyFile), key, 0o600),
+	)
+}
+
+// writeWebhook writes the kubeconfig by which the API server reaches the webhook.
+func (a *Authenticator) writeWebhook(front *httptest.Server) error {
 	kubeconfig := clientcmdapi.NewConfig()
-	kubeconfig.Clusters["webhook"] = &clientcmdapi.Cluster{Server: "https://" + address + "/authenticate", CertificateAuthorityData: certificate}
+	kubeconfig.Clusters["webhook"] = &clientcmdapi.Cluster{
+		Server: front.URL + "/authenticate", CertificateAuthorityData: pemutil.EncodeCertificate(front.Certificate().Raw),
+	}
 	kubeconfig.AuthInfos["webhook"] = &clientcmdapi.AuthInfo{}
 	kubeconfig.Contexts["webhook"] = &clientcmdapi.Context{Cluster: "webhook", AuthInfo: "webhook"}
 	kubeconfig.CurrentContext = "webhook"
-	return errors.Join(
-		os.WriteFile(a.file(certificateFile), certificate, 0o600),
-		os.WriteFile(a.file(keyFile), keyPEM, 0o600),
-		clientcmd.WriteToFile(*kubeconfig, a.file(webhookFile)),
-	)
+	return clientcmd.WriteToFile(*kubeconfig, a.WebhookFile)
 }
 
 // writeConfig writes the program's configuration. Only a file, no flag, can say

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/controlplane"
 )
 
 // headerTimeout bounds how long a client may take to send its headers.
@@ -27,7 +28,7 @@ type Proxy struct {
 	// CA is the content of CAFile.
 	CA []byte
 
-	authority *authority
+	authority *controlplane.Authority
 	allowed   func(host string) bool
 	tunnels   *tunnels
 
@@ -39,14 +40,12 @@ type Proxy struct {
 // answer their requests, until the test ends.
 func Start(tb testing.TB, allowed func(host string) bool, handler http.Handler) *Proxy {
 	tb.Helper()
-	ca, err := newAuthority(clock.RealClock{}.Now())
+	dir := tb.TempDir()
+	ca, err := controlplane.OpenAuthority(dir, clock.RealClock{}.Now())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &Proxy{authority: ca, allowed: allowed, CA: ca.pem(), CAFile: filepath.Join(tb.TempDir(), "aws-ca.pem")}
-	if err := os.WriteFile(p.CAFile, p.CA, 0o600); err != nil {
-		tb.Fatal(err)
-	}
+	p := &Proxy{authority: ca, allowed: allowed, CA: ca.PEM(), CAFile: filepath.Join(dir, controlplane.AuthorityFile)}
 	listener, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
@@ -114,7 +113,12 @@ func (p *Proxy) config(host string) *tls.Config {
 			if hello.ServerName != host {
 				return nil, fmt.Errorf("connected to %s, but asked for %s", host, hello.ServerName)
 			}
-			return p.authority.forHost(host)
+			cert, key, err := p.authority.Server(clock.RealClock{}.Now(), host, []string{host}, nil)
+			if err != nil {
+				return nil, err
+			}
+			pair, err := tls.X509KeyPair(cert, key)
+			return &pair, err
 		},
 	}
 }
