@@ -127,17 +127,11 @@ func (c *Cloud) listAccessEntries(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	query := q.http.URL.Query()
-	all := append([]string{}, slices.Sorted(maps.Keys(k.entries))...)
-	shown, next, err := page(all, query.Get("maxResults"), query.Get("nextToken"))
-	if err != nil {
-		return nil, err
+	var all list
+	for _, principal := range slices.Sorted(maps.Keys(k.entries)) {
+		all = append(all, principal)
 	}
-	answer := object{"accessEntries": shown}
-	if next != "" {
-		answer["nextToken"] = next
-	}
-	return answer, nil
+	return q.pagedEKS("accessEntries", all)
 }
 
 // onEntry finds the access entry that a request is about. Policies see its ARN,

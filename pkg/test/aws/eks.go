@@ -10,7 +10,7 @@ import (
 func eksOperation(method string, path []string) string {
 	switch {
 	case path[0] == "tags" && len(path) == 2:
-		return map[string]string{"POST": "TagResource", "DELETE": "UntagResource", "GET": "ListTagsForResource"}[method]
+		return map[string]string{"POST": "TagResource"}[method]
 	case path[0] != "clusters":
 		return ""
 	case len(path) == 1:
@@ -40,9 +40,7 @@ func (c *Cloud) eksOperations() map[string]operation {
 		"DeleteAccessEntry":              c.onEntry(c.deleteAccessEntry),
 		"ListPodIdentityAssociations":    c.listPodIdentityAssociations,
 		"DescribePodIdentityAssociation": c.describePodIdentityAssociation,
-		"TagResource":                    c.onTags(c.tagResource),
-		"UntagResource":                  c.onTags(c.untagResource),
-		"ListTagsForResource":            c.onTags(c.listTagsForResource),
+		"TagResource":                    c.tagResource,
 	}
 }
 

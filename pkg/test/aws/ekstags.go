@@ -6,23 +6,34 @@ import (
 	"net/http"
 )
 
-// onTags finds the tags of the cluster or access entry that the path names.
-func (c *Cloud) onTags(do func(*request, *map[string]string) (any, error)) operation {
-	return func(q *request) (any, error) {
-		resource := q.path[1]
-		tags := c.tagsOf(q.caller.account, resource)
-		keys := map[string][]string{}
-		if tags != nil {
-			keys = tagContext("aws:ResourceTag", *tags)
-		}
-		if err := c.authorize(q, "eks:"+q.operation, resource, keys); err != nil {
-			return nil, err
-		}
-		if tags == nil {
-			return nil, fail(http.StatusNotFound, "NotFoundException", "Resource not found: %s", resource)
-		}
-		return do(q, tags)
+// tagResource tags the cluster or access entry that the path names.
+func (c *Cloud) tagResource(q *request) (any, error) {
+	resource := q.path[1]
+	tags := c.tagsOf(q.caller.account, resource)
+	keys := map[string][]string{}
+	if tags != nil {
+		keys = tagContext("aws:ResourceTag", *tags)
 	}
+	if err := c.authorize(q, "eks:"+q.operation, resource, keys); err != nil {
+		return nil, err
+	}
+	if tags == nil {
+		return nil, fail(http.StatusNotFound, "NotFoundException", "Resource not found: %s", resource)
+	}
+	var in struct {
+		Tags map[string]string `json:"tags"`
+	}
+	if err := json.Unmarshal(q.body, &in); err != nil {
+		return nil, invalidParameter("%v", err)
+	}
+	added := map[string]string{}
+	maps.Copy(added, *tags)
+	maps.Copy(added, in.Tags)
+	if err := checkTags(added); err != nil {
+		return nil, err
+	}
+	*tags = added
+	return object{}, nil
 }
 
 // tagsOf are the tags of a resource of an account, or nil.
@@ -41,32 +52,4 @@ func (c *Cloud) tagsOf(a account, resource string) *map[string]string {
 		}
 	}
 	return nil
-}
-
-func (c *Cloud) tagResource(q *request, tags *map[string]string) (any, error) {
-	var in struct {
-		Tags map[string]string `json:"tags"`
-	}
-	if err := json.Unmarshal(q.body, &in); err != nil {
-		return nil, invalidParameter("%v", err)
-	}
-	added := map[string]string{}
-	maps.Copy(added, *tags)
-	maps.Copy(added, in.Tags)
-	if err := checkTags(added); err != nil {
-		return nil, err
-	}
-	*tags = added
-	return object{}, nil
-}
-
-func (c *Cloud) untagResource(q *request, tags *map[string]string) (any, error) {
-	for _, key := range q.http.URL.Query()["tagKeys"] {
-		delete(*tags, key)
-	}
-	return object{}, nil
-}
-
-func (c *Cloud) listTagsForResource(_ *request, tags *map[string]string) (any, error) {
-	return object{"tags": *tags}, nil
 }

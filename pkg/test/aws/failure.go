@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -37,26 +38,17 @@ func asFailure(err error) *failure {
 	return &failure{http.StatusBadRequest, "ValidationError", err.Error()}
 }
 
-// eksCodes are the codes of EKS for what IAM and STS call otherwise.
+// eksCode is the code of EKS for what IAM and STS call otherwise.
 func eksCode(code string) string {
-	switch code {
-	case "AccessDenied":
-		return "AccessDeniedException"
-	case "SignatureDoesNotMatch", "IncompleteSignature":
-		return "InvalidSignatureException"
-	case "InvalidClientTokenId":
-		return "UnrecognizedClientException"
-	case "ExpiredToken":
-		return "ExpiredTokenException"
-	case "MissingAuthenticationToken":
-		return "MissingAuthenticationTokenException"
-	case "Throttling":
-		return "ThrottlingException"
-	case "InternalFailure":
-		return "ServerException"
-	case "ValidationError":
-		return "InvalidParameterException"
-	default:
-		return code
-	}
+	return cmp.Or(map[string]string{
+		"AccessDenied":               "AccessDeniedException",
+		"SignatureDoesNotMatch":      "InvalidSignatureException",
+		"IncompleteSignature":        "InvalidSignatureException",
+		"InvalidClientTokenId":       "UnrecognizedClientException",
+		"ExpiredToken":               "ExpiredTokenException",
+		"MissingAuthenticationToken": "MissingAuthenticationTokenException",
+		"Throttling":                 "ThrottlingException",
+		"InternalFailure":            "ServerException",
+		"ValidationError":            "InvalidParameterException",
+	}[code], code)
 }

@@ -26,8 +26,6 @@ func (c *Cloud) iamOperations() map[string]operation {
 		"DeleteRole":               c.deleteRole,
 		"UpdateAssumeRolePolicy":   c.updateAssumeRolePolicy,
 		"TagRole":                  c.tagRole,
-		"UntagRole":                c.untagRole,
-		"ListRoleTags":             c.listRoleTags,
 		"PutRolePolicy":            c.putRolePolicy,
 		"GetRolePolicy":            c.getRolePolicy,
 		"DeleteRolePolicy":         c.deleteRolePolicy,

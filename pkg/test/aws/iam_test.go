@@ -2,6 +2,7 @@ package aws_test
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -121,11 +122,8 @@ func TestRoleTags(t *testing.T) {
 	expect(t, "tag", err, "")
 	_, err = c.TagRole(ctx, &iam.TagRoleInput{RoleName: name, Tags: []iamtypes.Tag{{Key: new("aws:x"), Value: new("")}}})
 	expect(t, "a reserved tag", err, "ValidationError")
-	_, err = c.UntagRole(ctx, &iam.UntagRoleInput{RoleName: name, TagKeys: []string{"b", "none"}})
-	expect(t, "untag", err, "")
-	tags, err := c.ListRoleTags(ctx, &iam.ListRoleTagsInput{RoleName: name})
-	if err != nil || len(tags.Tags) != 1 || *tags.Tags[0].Key != "hub" || *tags.Tags[0].Value != "hub-1" {
-		t.Errorf("tags: %+v, %v", tags, err)
+	if role, _ := cloud.Role(hubRole); !maps.Equal(role.Tags, map[string]string{"hub": "hub-1", "b": "1"}) {
+		t.Errorf("tags: %v", role.Tags)
 	}
 }
 

@@ -24,17 +24,6 @@ func (c *Cloud) tagRole(q *request, r *role) (any, error) {
 	return nil, nil
 }
 
-func (c *Cloud) untagRole(q *request, r *role) (any, error) {
-	for _, key := range q.members("TagKeys", "") {
-		maps.DeleteFunc(r.Tags, func(k, _ string) bool { return strings.EqualFold(k, key) })
-	}
-	return nil, nil
-}
-
-func (c *Cloud) listRoleTags(q *request, r *role) (any, error) {
-	return q.paged("Tags", tagList(r.Tags))
-}
-
 // tagList are tags in an answer.
 func tagList(tags map[string]string) list {
 	items := list{}

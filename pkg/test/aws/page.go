@@ -9,7 +9,7 @@ const defaultPage = 100
 
 // page is the page of items that size and marker ask for, and the marker of the
 // next page, "" behind the last.
-func page[T any](items []T, size, marker string) ([]T, string, error) {
+func page(items list, size, marker string) (list, string, error) {
 	limit, from := defaultPage, 0
 	var err error
 	if size != "" {
@@ -37,6 +37,20 @@ func (q *request) paged(name string, items list) (any, error) {
 	answer := object{name: shown, "IsTruncated": next != ""}
 	if next != "" {
 		answer["Marker"] = next
+	}
+	return answer, nil
+}
+
+// pagedEKS is one page of items as EKS answers it, under the name of their list.
+func (q *request) pagedEKS(name string, items list) (any, error) {
+	query := q.http.URL.Query()
+	shown, next, err := page(items, query.Get("maxResults"), query.Get("nextToken"))
+	if err != nil {
+		return nil, err
+	}
+	answer := object{name: append(list{}, shown...)}
+	if next != "" {
+		answer["nextToken"] = next
 	}
 	return answer, nil
 }

@@ -29,21 +29,13 @@ func (c *Cloud) listPodIdentityAssociations(q *request) (any, error) {
 		return nil, err
 	}
 	query := q.http.URL.Query()
-	var all []object
+	var all list
 	for i, a := range k.Associations {
 		if wants(query.Get("namespace"), a.Namespace) && wants(query.Get("serviceAccount"), a.ServiceAccount) {
 			all = append(all, a.summary(q, i))
 		}
 	}
-	shown, next, err := page(all, query.Get("maxResults"), query.Get("nextToken"))
-	if err != nil {
-		return nil, err
-	}
-	answer := object{"associations": append([]object{}, shown...)}
-	if next != "" {
-		answer["nextToken"] = next
-	}
-	return answer, nil
+	return q.pagedEKS("associations", all)
 }
 
 // wants reports whether a filter, which is empty for all, lets a value through.

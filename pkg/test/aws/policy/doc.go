@@ -2,8 +2,7 @@
 // and the trust policies of roles.
 //
 // It owns the part of the policy language that registration needs: Action,
-// Resource, Principal, Condition and their negations, wildcards, policy
-// variables and the condition operators on strings, ARNs and booleans. It knows
+// Resource, Principal, wildcards and the condition operator StringEquals. It knows
 // no roles and no accounts; a Request brings all facts.
 //
 // Its invariant: what it does not implement, it refuses to read. A policy can

@@ -96,27 +96,18 @@ func (s *Statement) applies(r *Request) (action string, ok bool) {
 
 // action is the element that matches. IAM compares actions without regard to case.
 func (s *Statement) action(r *Request) (string, bool) {
-	matches := func(pattern string) bool {
+	i := slices.IndexFunc(s.Actions, func(pattern string) bool {
 		return wildcard(strings.ToLower(pattern), strings.ToLower(r.Action))
+	})
+	if i < 0 {
+		return "", false
 	}
-	if len(s.NotActions) > 0 {
-		return r.Action, !slices.ContainsFunc(s.NotActions, matches)
-	}
-	if i := slices.IndexFunc(s.Actions, matches); i >= 0 {
-		return s.Actions[i], true
-	}
-	return "", false
+	return s.Actions[i], true
 }
 
 func (s *Statement) resource(r *Request) bool {
-	matches := func(pattern string) bool {
-		pattern, ok := r.expand(pattern)
-		return ok && wildcard(pattern, r.Resource)
-	}
-	if len(s.NotResources) > 0 {
-		return !slices.ContainsFunc(s.NotResources, matches)
-	}
-	return len(s.Resources) == 0 || slices.ContainsFunc(s.Resources, matches)
+	return len(s.Resources) == 0 ||
+		slices.ContainsFunc(s.Resources, func(pattern string) bool { return wildcard(pattern, r.Resource) })
 }
 
 // trusts reports whether a principal element includes a caller, and whether it
@@ -136,32 +127,12 @@ func (p *principal) trusts(c Caller) (named, trusted bool) {
 	return false, trusted
 }
 
-// value is what the request has under a condition key.
-func (r *Request) value(key string) ([]string, bool) {
+// values are what the request has under a condition key.
+func (r *Request) values(key string) []string {
 	for k, values := range r.Context {
-		if strings.EqualFold(k, key) && len(values) > 0 {
-			return values, true
+		if strings.EqualFold(k, key) {
+			return values
 		}
 	}
-	return nil, false
-}
-
-// expand replaces policy variables, such as ${aws:PrincipalTag/team}. A variable
-// that the request has no value for matches nothing.
-func (r *Request) expand(text string) (string, bool) {
-	var b strings.Builder
-	for {
-		before, after, found := strings.Cut(text, "${")
-		b.WriteString(before)
-		if !found {
-			return b.String(), true
-		}
-		key, rest, _ := strings.Cut(after, "}")
-		values, ok := r.value(key)
-		if !ok {
-			return "", false
-		}
-		b.WriteString(values[0])
-		text = rest
-	}
+	return nil
 }
