@@ -9,9 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -140,7 +143,7 @@ func TestOperatorsRefuseOthers(t *testing.T) {
 
 func resourceVersion(t *testing.T, admin client.Client) string {
 	t.Helper()
-	manager := upstream.ClusterManager()
+	manager := &operatorv1.ClusterManager{ObjectMeta: metav1.ObjectMeta{Name: names.ClusterManagerName}}
 	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(manager), manager); err != nil {
 		t.Fatal(err)
 	}

@@ -135,7 +135,7 @@ func TestLeftWebhooksAreSeen(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.Start(t)
 	c := cp.Client(t)
-	for _, obj := range upstream.WebhookConfigurations() {
+	for _, obj := range upstream.WebhookConfigurations(t) {
 		if err := c.Create(t.Context(), obj); err != nil {
 			t.Fatal(err)
 		}
