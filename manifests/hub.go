@@ -10,9 +10,6 @@ import (
 // RenderHubOperator returns what init installs, in the order in which it can be
 // applied: the CRD of the ClusterManager first and the ClusterManager last.
 func RenderHubOperator(values HubOperator) ([]*unstructured.Unstructured, error) {
-	if values.DockerConfig == nil {
-		values.DockerConfig = []byte("{}")
-	}
 	objs, err := crds("hub-operator", values.Version)
 	if err != nil {
 		return nil, err

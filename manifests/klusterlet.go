@@ -12,9 +12,6 @@ func RenderKlusterletOperator(values KlusterletOperator) ([]*unstructured.Unstru
 	if values.Spec.Namespace == "" {
 		return nil, errNamespace
 	}
-	if values.DockerConfig == nil {
-		values.DockerConfig = []byte("{}")
-	}
 	if values.Name == "" {
 		values.Name = names.KlusterletName
 	}

@@ -10,131 +10,73 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// nameView is the names that the templates use.
-type nameView struct {
-	Hub       hubNames
-	Operator  operatorNames
-	Bootstrap bootstrapNames
-	Secrets   secretNames
-	ImagePull imagePullNames
-	// Issuer is the ConfigMap that a cluster's agent publishes its issuer in.
-	Issuer string
-	// RegistrationAnnotations are those that registration drivers decide by.
-	RegistrationAnnotations []string
-}
+// named is names by what they are of.
+type named = map[string]any
 
-type hubNames struct {
-	Registration           string
-	AddOnManager           string
-	AddOnWebhook           string
-	AddOnWebhookService    string
-	AddOnWebhookPort       int
-	AddOnWebhookDeployment func(clusterManager string) string
-	TokenAuthorizer        tokenAuthorizerNames
-}
-
-type tokenAuthorizerNames struct {
-	// Name is that of everything there is one of.
-	Name string
-	// Issuer is the ConfigMap of each cluster with its keys.
-	Issuer string
-	// ServingCert, Signer and CA are what the operator issues.
-	ServingCert string
-	Signer      string
-	CA          string
-	// ClientLabel lets proxies reach it.
-	ClientLabel string
-	Port        int
-	HTTPPort    int
-}
-
-type operatorNames struct {
-	Namespace      string
-	ClusterManager string
-	Klusterlet     string
-	AddOnNamespace string
-}
-
-type bootstrapNames struct {
-	ServiceAccount        string
-	ClusterRole           string
-	ServiceAccountBinding string
-	TokenBinding          string
-	TokenGroup            string
-	TokenID               string
-	TokenSecret           string
-}
-
-type secretNames struct {
-	ImagePull    string
-	Bootstrap    string
-	Signer       string
-	AddOnWebhook string
-	CABundle     string
-}
-
-type imagePullNames struct {
-	Namespace      string
-	ServiceAccount string
-	Deployment     string
-	Role           string
-	RegistryRole   string
-	LeaderRole     string
-	Lease          string
-}
-
-func newNameView() nameView {
-	return nameView{
-		Hub: hubNames{
-			AddOnManager:           names.HubAddOnManagerServiceAccount,
-			Registration:           names.HubRegistrationServiceAccount,
-			AddOnWebhook:           names.HubAddOnWebhookServiceAccount,
-			AddOnWebhookService:    names.AddOnWebhookService,
-			AddOnWebhookPort:       names.AddOnWebhookPort,
-			AddOnWebhookDeployment: names.HubAddOnWebhookDeployment,
-			TokenAuthorizer: tokenAuthorizerNames{
-				Name:        names.TokenAuthorizer,
-				Issuer:      names.IssuerConfigMap,
-				ServingCert: names.TokenAuthorizerServingCertSecret,
-				Signer:      names.TokenAuthorizerSignerSecret,
-				CA:          names.TokenAuthorizerCAConfigMap,
-				ClientLabel: names.LabelTokenAuthorizerClient,
-				Port:        names.TokenAuthorizerPort,
-				HTTPPort:    names.TokenAuthorizerHTTPPort,
+// nameView returns the names that the templates use.
+func nameView() named {
+	return named{
+		"Hub": named{
+			"AddOnManager":           names.HubAddOnManagerServiceAccount,
+			"Registration":           names.HubRegistrationServiceAccount,
+			"AddOnWebhook":           names.HubAddOnWebhookServiceAccount,
+			"AddOnWebhookService":    names.AddOnWebhookService,
+			"AddOnWebhookPort":       names.AddOnWebhookPort,
+			"AddOnWebhookDeployment": names.HubAddOnWebhookDeployment,
+			"TokenAuthorizer": named{
+				// Name is that of everything there is one of.
+				"Name": names.TokenAuthorizer,
+				// Issuer is the ConfigMap of each cluster with its keys.
+				"Issuer": names.IssuerConfigMap,
+				// ServingCert, Signer and CA are what the operator issues.
+				"ServingCert": names.TokenAuthorizerServingCertSecret,
+				"Signer":      names.TokenAuthorizerSignerSecret,
+				"CA":          names.TokenAuthorizerCAConfigMap,
+				// ClientLabel lets proxies reach it.
+				"ClientLabel": names.LabelTokenAuthorizerClient,
+				"Port":        names.TokenAuthorizerPort,
+				"HTTPPort":    names.TokenAuthorizerHTTPPort,
 			},
 		},
-		Operator: operatorNames{
-			Namespace:      names.OperatorNamespace,
-			ClusterManager: names.ClusterManagerOperator,
-			Klusterlet:     names.KlusterletOperator,
-			AddOnNamespace: names.AddOnNamespace,
+		"Operator": named{
+			"Namespace":      names.OperatorNamespace,
+			"ClusterManager": names.ClusterManagerOperator,
+			"Klusterlet":     names.KlusterletOperator,
+			"AddOnNamespace": names.AddOnNamespace,
 		},
-		Bootstrap: bootstrapNames{
-			ServiceAccount:        names.BootstrapServiceAccount,
-			ClusterRole:           names.BootstrapClusterRole,
-			ServiceAccountBinding: names.BootstrapServiceAccountBinding,
-			TokenBinding:          names.BootstrapTokenBinding,
-			TokenGroup:            names.BootstrapTokenGroup,
-			TokenID:               names.BootstrapTokenID,
-			TokenSecret:           names.BootstrapTokenSecret,
+		"Bootstrap": named{
+			"ServiceAccount":        names.BootstrapServiceAccount,
+			"ClusterRole":           names.BootstrapClusterRole,
+			"ServiceAccountBinding": names.BootstrapServiceAccountBinding,
+			"TokenBinding":          names.BootstrapTokenBinding,
+			"TokenGroup":            names.BootstrapTokenGroup,
+			"TokenID":               names.BootstrapTokenID,
+			"TokenSecret":           names.BootstrapTokenSecret,
 		},
-		Secrets: secretNames{
-			ImagePull:    names.ImagePullSecret,
-			Bootstrap:    names.BootstrapHubKubeconfigSecret,
-			Signer:       names.SignerSecret,
-			AddOnWebhook: names.AddOnWebhookServingCertSecret,
-			CABundle:     names.CABundleConfigMap,
+		"Secrets": named{
+			"ImagePull":    names.ImagePullSecret,
+			"Bootstrap":    names.BootstrapHubKubeconfigSecret,
+			"Signer":       names.SignerSecret,
+			"AddOnWebhook": names.AddOnWebhookServingCertSecret,
+			"CABundle":     names.CABundleConfigMap,
 		},
-		ImagePull: imagePullNames{
-			Namespace:      names.ImagePullNamespace,
-			ServiceAccount: names.ImagePullServiceAccount,
-			Deployment:     names.ImagePullDeployment,
-			Role:           names.ImagePullRole,
-			RegistryRole:   names.ImagePullRegistryRole,
-			LeaderRole:     names.ImagePullLeaderRole,
-			Lease:          names.ImagePullLease,
-		},
-		Issuer: names.IssuerConfigMap, RegistrationAnnotations: names.RegistrationAnnotations(),
+		"ImagePull": imagePullNames(),
+		// Issuer is the ConfigMap that a cluster's agent publishes its issuer in.
+		"Issuer": names.IssuerConfigMap,
+		// RegistrationAnnotations are those that registration drivers decide by.
+		"RegistrationAnnotations": names.RegistrationAnnotations(),
+	}
+}
+
+func imagePullNames() named {
+	return named{
+		"Namespace":      names.ImagePullNamespace,
+		"ServiceAccount": names.ImagePullServiceAccount,
+		"Deployment":     names.ImagePullDeployment,
+		"Role":           names.ImagePullRole,
+		"RegistryRole":   names.ImagePullRegistryRole,
+		"LeaderRole":     names.ImagePullLeaderRole,
+		"Lease":          names.ImagePullLease,
 	}
 }
 

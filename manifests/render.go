@@ -22,27 +22,20 @@ import (
 //go:embed templates crds
 var files embed.FS
 
-// view is what a template sees: the component's values, the arguments of its
-// container and the names.
-type view struct {
-	Values any
-	Args   []string
-	Names  nameView
-}
-
 // render returns the objects of one directory of templates, in the order of
 // the file names.
 func render(component string, values any, args []string) ([]*unstructured.Unstructured, error) {
 	root := template.New(component).Option("missingkey=error").Funcs(template.FuncMap{
 		"json": toJSON,
 		"b64":  base64.StdEncoding.EncodeToString,
+		"pull": pullSecretData,
 		"pod":  newPodView,
 		"cel":  celString,
 		"user": names.ServiceAccountUser,
 		"role": roleArgs,
 
 		"tokenAuthorizer":  newTokenAuthorizerView,
-		"imagePullBinding": newBindingView,
+		"imagePullBinding": bindingView,
 	})
 	root, err := root.ParseFS(files, "templates/shared/*.tpl", "templates/"+component+"/*.yaml")
 	if err != nil {
@@ -55,7 +48,9 @@ func render(component string, values any, args []string) ([]*unstructured.Unstru
 	var objs []*unstructured.Unstructured
 	for _, entry := range entries {
 		var out bytes.Buffer
-		if err := root.ExecuteTemplate(&out, entry.Name(), view{Values: values, Args: args, Names: newNameView()}); err != nil {
+		// A template sees the component's values, the arguments of its container and names.
+		view := map[string]any{"Values": values, "Args": args, "Names": nameView()}
+		if err := root.ExecuteTemplate(&out, entry.Name(), view); err != nil {
 			return nil, fmt.Errorf("render %s/%s: %w", component, entry.Name(), err)
 		}
 		parsed, err := parse(out.Bytes())
@@ -104,16 +99,14 @@ func crds(directory, version string) ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("%s: %w", entry.Name(), err)
 		}
 		for _, crd := range parsed {
-			if version != "" {
-				annotations := crd.GetAnnotations()
-				if annotations == nil {
-					annotations = map[string]string{}
-				}
-				annotations[names.AnnotationVersion] = version
-				crd.SetAnnotations(annotations)
+			if version == "" {
+				continue
 			}
-			objs = append(objs, crd)
+			if err := unstructured.SetNestedField(crd.Object, version, "metadata", "annotations", names.AnnotationVersion); err != nil {
+				return nil, fmt.Errorf("%s: %w", entry.Name(), err)
+			}
 		}
+		objs = append(objs, parsed...)
 	}
 	return objs, nil
 }
@@ -129,6 +122,15 @@ func label(objs []*unstructured.Unstructured, labels map[string]string) []*unstr
 		}
 	}
 	return objs
+}
+
+// pullSecretData is the data of an image pull secret: without credentials, an empty
+// configuration.
+func pullSecretData(dockerConfig []byte) string {
+	if dockerConfig == nil {
+		dockerConfig = []byte("{}")
+	}
+	return base64.StdEncoding.EncodeToString(dockerConfig)
 }
 
 // toJSON is the only way of a value into a manifest. JSON is YAML. What a Go
