@@ -21,29 +21,35 @@ const (
 	EUSC     Partition = "aws-eusc"
 )
 
-// Partitions returns all partitions.
-func Partitions() []Partition {
-	return []Partition{AWS, China, GovCloud, ISO, ISOB, ISOE, ISOF, EUSC}
+// details is what differs between partitions.
+type details struct {
+	partition Partition
+	// dnsSuffix is the domain of its endpoints.
+	dnsSuffix string
+	// regionPrefix is what all its regions begin with, those of aws aside.
+	regionPrefix string
+}
+
+func table() []details {
+	return []details{
+		{AWS, "amazonaws.com", ""},
+		{China, "amazonaws.com.cn", "cn-"},
+		{GovCloud, "amazonaws.com", "us-gov-"},
+		{ISO, "c2s.ic.gov", "us-iso-"},
+		{ISOB, "sc2s.sgov.gov", "us-isob-"},
+		{ISOE, "cloud.adc-e.uk", "eu-isoe-"},
+		{ISOF, "csp.hci.ic.gov", "us-isof-"},
+		{EUSC, "amazonaws.eu", "eusc-"},
+	}
 }
 
 // DNSSuffix returns the domain of the endpoints of p, which is empty for an
 // unknown partition.
 func (p Partition) DNSSuffix() string {
-	switch p {
-	case AWS, GovCloud:
-		return "amazonaws.com"
-	case China:
-		return "amazonaws.com.cn"
-	case ISO:
-		return "c2s.ic.gov"
-	case ISOB:
-		return "sc2s.sgov.gov"
-	case ISOE:
-		return "cloud.adc-e.uk"
-	case ISOF:
-		return "csp.hci.ic.gov"
-	case EUSC:
-		return "amazonaws.eu"
+	for _, d := range table() {
+		if d.partition == p {
+			return d.dnsSuffix
+		}
 	}
 	return ""
 }
@@ -52,30 +58,8 @@ func (p Partition) DNSSuffix() string {
 // Service. The global endpoint exists in the partition aws only.
 func (p Partition) STSHost(region string) string { return "sts." + region + "." + p.DNSSuffix() }
 
-// known reports whether p is one of Partitions.
+// known reports whether p is one of the partitions.
 func (p Partition) known() bool { return p.DNSSuffix() != "" }
-
-// regionPrefix is what all regions of a partition, but those of aws, begin with.
-func (p Partition) regionPrefix() string {
-	switch p {
-	case AWS:
-	case China:
-		return "cn-"
-	case GovCloud:
-		return "us-gov-"
-	case ISO:
-		return "us-iso-"
-	case ISOB:
-		return "us-isob-"
-	case ISOE:
-		return "eu-isoe-"
-	case ISOF:
-		return "us-isof-"
-	case EUSC:
-		return "eusc-"
-	}
-	return ""
-}
 
 var regionForm = regexp.MustCompile(`^[a-z]{2,8}(-[a-z]{2,16}){1,2}-[0-9]{1,2}$`)
 
@@ -85,9 +69,9 @@ func (p Partition) has(region string) bool {
 	if !regionForm.MatchString(region) {
 		return false
 	}
-	for _, other := range Partitions() {
-		if prefix := other.regionPrefix(); prefix != "" && strings.HasPrefix(region, prefix) {
-			return other == p
+	for _, d := range table() {
+		if d.regionPrefix != "" && strings.HasPrefix(region, d.regionPrefix) {
+			return d.partition == p
 		}
 	}
 	return p == AWS
