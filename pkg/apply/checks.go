@@ -35,7 +35,7 @@ func Gone() Check {
 		case len(obj.GetFinalizers()) > 0:
 			return Result{Message: fmt.Sprintf("is being deleted and waits for its finalizers %v", obj.GetFinalizers())}
 		}
-		if condition, ok := conditionOf(obj, "NamespaceContentRemaining"); ok && condition["status"] == conditionTrue {
+		if condition, ok := ConditionOf(obj, "NamespaceContentRemaining"); ok && condition["status"] == conditionTrue {
 			return Result{Message: "is being deleted: " + text(condition, "message")}
 		}
 		return Result{Message: "is being deleted"}
@@ -48,7 +48,7 @@ func Established() Check {
 		if obj == nil {
 			return Result{Message: "does not exist yet"}
 		}
-		if c, ok := conditionOf(obj, "NamesAccepted"); ok && c["status"] == "False" {
+		if c, ok := ConditionOf(obj, "NamesAccepted"); ok && c["status"] == "False" {
 			return Result{Failed: true, Message: "NamesAccepted is False: " + text(c, "message")}
 		}
 		return Condition("Established", conditionTrue)(obj)
@@ -62,7 +62,7 @@ func Condition(conditionType, status string) Check {
 		if obj == nil {
 			return Result{Message: "does not exist yet"}
 		}
-		condition, ok := conditionOf(obj, conditionType)
+		condition, ok := ConditionOf(obj, conditionType)
 		if !ok {
 			return Result{Message: fmt.Sprintf("has no condition %s yet", conditionType)}
 		}
@@ -101,7 +101,7 @@ func DeploymentReady() Check {
 		if obj == nil {
 			return Result{Message: "does not exist yet"}
 		}
-		if c, ok := conditionOf(obj, "Progressing"); ok && c["reason"] == "ProgressDeadlineExceeded" {
+		if c, ok := ConditionOf(obj, "Progressing"); ok && c["reason"] == "ProgressDeadlineExceeded" {
 			return Result{Failed: true, Message: describe(c)}
 		}
 		want := count(obj, 1, "spec", "replicas")
@@ -124,7 +124,7 @@ func DeploymentReady() Check {
 
 // why returns what a Deployment reports about replicas that cannot be created.
 func why(deployment *unstructured.Unstructured) string {
-	if c, ok := conditionOf(deployment, "ReplicaFailure"); ok && c["status"] == conditionTrue {
+	if c, ok := ConditionOf(deployment, "ReplicaFailure"); ok && c["status"] == conditionTrue {
 		return " (" + text(c, "message") + ")"
 	}
 	return ""

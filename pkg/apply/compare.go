@@ -78,13 +78,7 @@ func stampHash(u *unstructured.Unstructured, annotation string) error {
 		return fmt.Errorf("hash %s: %w", refOf(u), err)
 	}
 	sum := sha256.Sum256(data)
-	annotations := u.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[annotation] = hex.EncodeToString(sum[:12])
-	u.SetAnnotations(annotations)
-	return nil
+	return unstructured.SetNestedField(u.Object, hex.EncodeToString(sum[:12]), "metadata", "annotations", annotation)
 }
 
 // sameContent reports whether two objects, as read or returned by the API server,

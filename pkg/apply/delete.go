@@ -65,7 +65,7 @@ func (a *Applier) deleteOne(ctx context.Context, obj *unstructured.Unstructured)
 // because the storage of a kind without any object so far is not ready, it waits
 // for minutes before it looks again by itself, but it looks at every change.
 func (a *Applier) remind(ctx context.Context, live *unstructured.Unstructured) error {
-	c, ok := conditionOf(live, "Terminating")
+	c, ok := ConditionOf(live, "Terminating")
 	if !ok || !isCRD(live) || c["reason"] != "InstanceDeletionFailed" {
 		return nil
 	}
@@ -90,20 +90,17 @@ func (a *Applier) DeleteAndWait(ctx context.Context, waiter *Waiter, objs ...cli
 			targets = append(targets, Target{Object: obj, Check: Gone()})
 		}
 		deleted, err := a.Delete(ctx, part...)
-		changes = append(changes, deleted...)
-		if err != nil || a.DryRun {
-			if err != nil {
-				return changes, err
+		if err == nil && !a.DryRun {
+			err = waiter.Wait(ctx, targets...)
+		}
+		for _, change := range deleted {
+			if err == nil && !a.DryRun {
+				change.Action = Deleted
 			}
-			continue
+			changes = append(changes, change)
 		}
-		if err := waiter.Wait(ctx, targets...); err != nil {
+		if err != nil {
 			return changes, err
-		}
-	}
-	for i := range changes {
-		if !a.DryRun {
-			changes[i].Action = Deleted
 		}
 	}
 	return changes, nil

@@ -123,8 +123,8 @@ func (a *Applier) objectsOf(ctx context.Context, crd *unstructured.Unstructured)
 	return nil, errors.New("no version of it is served")
 }
 
-// conditionOf returns the condition of a type as the map it is stored as.
-func conditionOf(obj *unstructured.Unstructured, conditionType string) (map[string]any, bool) {
+// ConditionOf returns the condition of a type as the map it is stored as.
+func ConditionOf(obj *unstructured.Unstructured, conditionType string) (map[string]any, bool) {
 	conditions, _, err := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	if err != nil {
 		return nil, false

@@ -158,7 +158,8 @@ func (s *singleWait) round(ctx context.Context) (bool, error) {
 	if done, err := s.evaluate(found); done || err != nil {
 		return done, err
 	}
-	options.Raw = watchFrom(list.GetResourceVersion())
+	// The watch starts behind what the list has shown.
+	options.Raw = &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}
 	watcher, err := s.Client.Watch(ctx, list, options)
 	if err != nil {
 		return false, s.classify(err)
@@ -232,9 +233,4 @@ func toUnstructured(obj runtime.Object) (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("convert: %w", err)
 	}
 	return &unstructured.Unstructured{Object: content}, nil
-}
-
-// watchFrom makes a watch start behind what the list has shown.
-func watchFrom(resourceVersion string) *metav1.ListOptions {
-	return &metav1.ListOptions{ResourceVersion: resourceVersion}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -16,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/access"
 )
 
 // Config returns the connection that a token has to a verified hub.
@@ -27,31 +28,15 @@ func (h Hub) Config(token Token) (*rest.Config, error) {
 	return clientcmd.RESTConfigFromKubeConfig(data)
 }
 
-// Right is a permission, as an access review asks for it.
-type Right struct {
-	Group    string
-	Resource string
-	Verb     string
-}
-
-// String implements fmt.Stringer.
-func (r Right) String() string {
-	if r.Group == "" {
-		return r.Verb + " " + r.Resource
-	}
-	return r.Verb + " " + r.Resource + "." + r.Group
-}
-
 // joinRights lists the permissions that an agent needs with a bootstrap token.
-func joinRights() []Right {
-	rights := []Right{
-		{clusterv1.GroupName, "managedclusters", "create"},
-		{clusterv1.GroupName, "managedclusters", "get"},
+func joinRights() []access.Right {
+	clusters := schema.GroupResource{Group: clusterv1.GroupName, Resource: "managedclusters"}
+	requests := schema.GroupResource{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests"}
+	return []access.Right{
+		{Verb: "create", Resource: clusters}, {Verb: "get", Resource: clusters},
+		{Verb: "create", Resource: requests}, {Verb: "get", Resource: requests},
+		{Verb: "list", Resource: requests}, {Verb: "watch", Resource: requests},
 	}
-	for _, verb := range []string{"create", "get", "list", "watch"} {
-		rights = append(rights, Right{certificatesv1.GroupName, "certificatesigningrequests", verb})
-	}
-	return rights
 }
 
 // CheckAccess checks that the hub accepts the token and that the token has the
@@ -61,7 +46,7 @@ func CheckAccess(ctx context.Context, c client.Client, token Token, now time.Tim
 	if err := token.expired(now); err != nil {
 		return err
 	}
-	missing, err := missingRights(ctx, c, joinRights())
+	missing, err := access.Missing(ctx, c, joinRights())
 	switch {
 	case apierrors.IsUnauthorized(err):
 		return &Error{
@@ -106,20 +91,4 @@ func (t Token) expired(now time.Time) error {
 		Problem: fmt.Sprintf("the hub token expired at %s, %s ago", t.Expires.UTC().Format(time.RFC3339), now.Sub(t.Expires).Round(time.Second)),
 		Try:     "print a new join command on the hub with: get token",
 	}
-}
-
-func missingRights(ctx context.Context, c client.Client, rights []Right) ([]Right, error) {
-	var missing []Right
-	for _, right := range rights {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: right.Group, Resource: right.Resource, Verb: right.Verb},
-		}}
-		if err := c.Create(ctx, review); err != nil {
-			return nil, fmt.Errorf("access review: %w", err)
-		}
-		if !review.Status.Allowed {
-			missing = append(missing, right)
-		}
-	}
-	return missing, nil
 }

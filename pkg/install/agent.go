@@ -134,11 +134,8 @@ func withoutIssuer(obj *unstructured.Unstructured) apply.Result {
 	if obj == nil {
 		return apply.Result{Done: true}
 	}
-	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
-	for _, c := range conditions {
-		if condition, ok := c.(map[string]any); ok && condition["type"] == names.ConditionIssuerPublished {
-			return apply.Result{Message: "the agent has not yet reported that the hub has none"}
-		}
+	if _, ok := apply.ConditionOf(obj, names.ConditionIssuerPublished); ok {
+		return apply.Result{Message: "the agent has not yet reported that the hub has none"}
 	}
 	return apply.Result{Done: true}
 }

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -111,28 +110,36 @@ func (r *Runner) CleanPlan(ctx context.Context, hub InstalledHub, l Removal) ([]
 		return nil, err
 	}
 	// Objects that init applies with other flags may not exist.
+	found, err := r.existing(ctx, objs)
+	for _, obj := range found {
+		if line := r.Describe(obj); !slices.Contains(plan, line) {
+			plan = append(plan, line)
+		}
+	}
+	return plan, err
+}
+
+// existing reads those of the objects that exist.
+func (r *Runner) existing(ctx context.Context, objs []client.Object) ([]client.Object, error) {
+	var found []client.Object
 	for _, obj := range objs {
-		found, ok := obj.DeepCopyObject().(client.Object)
+		live, ok := obj.DeepCopyObject().(client.Object)
 		if !ok {
 			continue
 		}
-		switch err := r.Client.Get(ctx, client.ObjectKeyFromObject(obj), found); {
-		case Gone(err):
-		case err != nil:
+		switch err := r.Client.Get(ctx, client.ObjectKeyFromObject(obj), live); {
+		case err == nil:
+			found = append(found, live)
+		case !Gone(err):
 			return nil, fmt.Errorf("%s: %w", obj.GetName(), err)
-		default:
-			line := planned(r.Client.Scheme(), obj)
-			if !slices.Contains(plan, line) {
-				plan = append(plan, line)
-			}
 		}
 	}
-	return plan, nil
+	return found, nil
 }
 
-// planned names an object as kubectl does.
-func planned(scheme *runtime.Scheme, obj client.Object) string {
-	gvk, err := apiutil.GVKForObject(obj, scheme)
+// Describe names an object as kubectl does.
+func (r *Runner) Describe(obj client.Object) string {
+	gvk, err := apiutil.GVKForObject(obj, r.Client.Scheme())
 	if err != nil {
 		return obj.GetName()
 	}
@@ -170,15 +177,9 @@ func (r *Runner) hubObjects(ctx context.Context) ([]client.Object, error) {
 
 // ownPublicInfo returns the published cluster-info if it is ours.
 func (r *Runner) ownPublicInfo(ctx context.Context) ([]client.Object, error) {
-	var live corev1.ConfigMap
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: names.ClusterInfoNamespace, Name: names.ClusterInfoConfigMap}, &live)
-	switch {
-	case absent(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("cluster-info: %w", err)
-	case !ownedByUs(&live):
-		return nil, nil
+	live, err := r.liveInfo(ctx)
+	if err != nil || live == nil || !ownedByUs(live) {
+		return nil, err
 	}
 	return publicInfo(bootstrap.ClusterInfo{Server: "https://gone"})
 }

@@ -77,11 +77,7 @@ func (r *Runner) Detach(ctx context.Context, cluster string, l Removal) error {
 			}
 		}
 		target := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
-		if !r.Wait {
-			_, err := r.applier().Delete(ctx, target)
-			return err
-		}
-		if _, err := r.applier().Delete(ctx, target); err != nil || r.DryRun {
+		if _, err := r.applier().Delete(ctx, target); err != nil || r.DryRun || !r.Wait {
 			return err
 		}
 		return r.waiter(say).Wait(ctx, apply.Target{Object: target, Check: goneOrWhy})
@@ -95,16 +91,9 @@ func goneOrWhy(obj *unstructured.Unstructured) apply.Result {
 	if obj == nil || result.Done {
 		return result
 	}
-	var conditions []metav1.Condition
-	raw, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
-	for _, c := range raw {
-		if m, ok := c.(map[string]any); ok {
-			conditions = append(conditions, metav1.Condition{Type: fmt.Sprint(m["type"]), Status: metav1.ConditionStatus(fmt.Sprint(m["status"])), Message: fmt.Sprint(m["message"])})
-		}
-	}
 	for _, kind := range []string{clusterv1.ManagedClusterConditionDeleting, names.ConditionRegistrationGranted} {
-		if c := apimeta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
-			result.Message = c.Message
+		if c, ok := apply.ConditionOf(obj, kind); ok && c["status"] == string(metav1.ConditionFalse) {
+			result.Message = fmt.Sprint(c["message"])
 			break
 		}
 	}

@@ -2,7 +2,6 @@ package install
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -102,13 +101,9 @@ func cleanupPod(after time.Duration, image string) corev1.PodSpec {
 
 // liveCleanup reads the cleanup job, if there is one.
 func (r *Runner) liveCleanup(ctx context.Context) (*Cleanup, error) {
-	var job batchv1.CronJob
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: names.OperatorNamespace, Name: cleanupName}, &job)
-	switch {
-	case absent(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("cleanup job: %w", err)
+	job, err := getLive(ctx, r.Client, client.ObjectKey{Namespace: names.OperatorNamespace, Name: cleanupName}, &batchv1.CronJob{})
+	if job == nil {
+		return nil, err
 	}
 	cleanup := &Cleanup{Schedule: job.Spec.Schedule, After: 24 * time.Hour}
 	for _, container := range job.Spec.JobTemplate.Spec.Template.Spec.Containers {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +18,7 @@ import (
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/access"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
@@ -38,27 +39,11 @@ type Facts struct {
 	// when there is none, or when it is upstream's.
 	Release string
 	// Missing are the permissions that the installation needs and we lack.
-	Missing []Permission
+	Missing []access.Right
 	// Terminating are namespaces that we need and that are being deleted.
 	Terminating []string
 	// Other is what another product runs in the place of what is to be installed.
 	Other *origin.Installation
-}
-
-// Permission is a right that an installation needs.
-type Permission struct {
-	Verb      string
-	Resource  schema.GroupResource
-	Namespace string
-}
-
-// String returns "create deployments.apps in namespace x".
-func (p Permission) String() string {
-	s := p.Verb + " " + p.Resource.String()
-	if p.Namespace != "" {
-		s += " in namespace " + p.Namespace
-	}
-	return s
 }
 
 // search looks for an installation of another product.
@@ -68,7 +53,7 @@ type search func(ctx context.Context, reader client.Reader, namespaces ...string
 // CRD; others finds who else is there.
 func gather(ctx context.Context, c client.Client, disco discovery.ServerVersionInterface, objs []client.Object, crd string, others search) (Facts, error) {
 	// Other products are found by their Deployments.
-	seeing := Permission{Verb: "list", Resource: schema.GroupResource{Group: "apps", Resource: "deployments"}}
+	seeing := access.Right{Verb: "list", Resource: schema.GroupResource{Group: "apps", Resource: "deployments"}}
 	f, err := gatherCommon(ctx, c, disco, objs, seeing)
 	if err != nil {
 		return f, err
@@ -91,7 +76,7 @@ func gather(ctx context.Context, c client.Client, disco discovery.ServerVersionI
 
 // gatherCommon reads the facts that every installation depends on. more are
 // permissions that it needs besides those to apply objs.
-func gatherCommon(ctx context.Context, c client.Client, disco discovery.ServerVersionInterface, objs []client.Object, more ...Permission) (Facts, error) {
+func gatherCommon(ctx context.Context, c client.Client, disco discovery.ServerVersionInterface, objs []client.Object, more ...access.Right) (Facts, error) {
 	var f Facts
 	info, err := disco.ServerVersion()
 	if err != nil {
@@ -129,40 +114,37 @@ func absent(err error) bool {
 }
 
 func liveManager(ctx context.Context, c client.Client) (*operatorv1.ClusterManager, error) {
-	return getLive(ctx, c, names.ClusterManagerName, &operatorv1.ClusterManager{})
+	return getLive(ctx, c, client.ObjectKey{Name: names.ClusterManagerName}, &operatorv1.ClusterManager{})
 }
 
 func liveKlusterlet(ctx context.Context, c client.Client) (*operatorv1.Klusterlet, error) {
-	return getLive(ctx, c, names.KlusterletName, &operatorv1.Klusterlet{})
+	return getLive(ctx, c, client.ObjectKey{Name: names.KlusterletName}, &operatorv1.Klusterlet{})
 }
 
-// getLive returns a cluster-scoped object, nil if it is absent.
-func getLive[T any, P interface {
-	*T
-	client.Object
-}](ctx context.Context, c client.Client, name string, obj P) (P, error) {
-	err := c.Get(ctx, client.ObjectKey{Name: name}, obj)
+// getLive reads an object, and returns nil if it is absent.
+func getLive[T client.Object](ctx context.Context, c client.Client, key client.ObjectKey, obj T) (T, error) {
+	var none T
+	err := c.Get(ctx, key, obj)
 	switch {
 	case err == nil:
 		return obj, nil
 	case absent(err):
-		return nil, nil
+		return none, nil
 	}
-	return nil, fmt.Errorf("get %s: %w", name, err)
+	return none, fmt.Errorf("get %s: %w", strings.TrimPrefix(key.String(), "/"), err)
 }
 
 func release(ctx context.Context, c client.Client, name string) (string, error) {
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	err := c.Get(ctx, client.ObjectKey{Name: name}, crd)
-	if err != nil && !absent(err) {
-		return "", fmt.Errorf("CRD %s: %w", name, err)
+	crd, err := getLive(ctx, c, client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
+	if crd == nil {
+		return "", err
 	}
 	return crd.Annotations[names.AnnotationVersion], nil
 }
 
 // permissions lists what applying objs takes.
-func permissions(c client.Client, objs []client.Object) []Permission {
-	var out []Permission
+func permissions(c client.Client, objs []client.Object) []access.Right {
+	var out []access.Right
 	for _, obj := range objs {
 		gvk, err := apiutil.GVKForObject(obj, c.Scheme())
 		if err != nil {
@@ -172,7 +154,7 @@ func permissions(c client.Client, objs []client.Object) []Permission {
 		// is right for all kinds we apply.
 		plural, _ := apimeta.UnsafeGuessKindToResource(gvk)
 		for _, verb := range []string{"get", "create", "patch"} {
-			p := Permission{Verb: verb, Resource: plural.GroupResource(), Namespace: obj.GetNamespace()}
+			p := access.Right{Verb: verb, Resource: plural.GroupResource(), Namespace: obj.GetNamespace()}
 			if !slices.Contains(out, p) {
 				out = append(out, p)
 			}
@@ -182,34 +164,12 @@ func permissions(c client.Client, objs []client.Object) []Permission {
 }
 
 // missing asks the API server which of the permissions we lack.
-func missing(ctx context.Context, c client.Client, wanted []Permission) ([]Permission, error) {
-	everything := Permission{Verb: "*", Resource: schema.GroupResource{Group: "*", Resource: "*"}}
-	if all, err := allowed(ctx, c, everything); err != nil || all {
+func missing(ctx context.Context, c client.Client, wanted []access.Right) ([]access.Right, error) {
+	everything := []access.Right{{Verb: "*", Resource: schema.GroupResource{Group: "*", Resource: "*"}}}
+	if lacked, err := access.Missing(ctx, c, everything); err != nil || len(lacked) == 0 {
 		return nil, err
 	}
-	var out []Permission
-	for _, p := range wanted {
-		ok, err := allowed(ctx, c, p)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			out = append(out, p)
-		}
-	}
-	return out, nil
-}
-
-func allowed(ctx context.Context, c client.Client, p Permission) (bool, error) {
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Group: p.Resource.Group, Resource: p.Resource.Resource, Verb: p.Verb, Namespace: p.Namespace,
-		},
-	}}
-	if err := c.Create(ctx, review); err != nil {
-		return false, fmt.Errorf("access review: %w", err)
-	}
-	return review.Status.Allowed, nil
+	return access.Missing(ctx, c, wanted)
 }
 
 func terminating(ctx context.Context, c client.Client, objs []client.Object) ([]string, error) {
@@ -218,13 +178,11 @@ func terminating(ctx context.Context, c client.Client, objs []client.Object) ([]
 		if _, ok := obj.(*corev1.Namespace); !ok {
 			continue
 		}
-		var live corev1.Namespace
-		err := c.Get(ctx, client.ObjectKeyFromObject(obj), &live)
-		switch {
-		case absent(err):
-		case err != nil:
-			return nil, fmt.Errorf("namespace %s: %w", obj.GetName(), err)
-		case !live.DeletionTimestamp.IsZero():
+		live, err := getLive(ctx, c, client.ObjectKeyFromObject(obj), &corev1.Namespace{})
+		if err != nil {
+			return nil, err
+		}
+		if live != nil && !live.DeletionTimestamp.IsZero() {
 			out = append(out, live.Name)
 		}
 	}

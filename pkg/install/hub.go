@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -55,14 +56,7 @@ func (h Hub) objects(l live, info bootstrap.ClusterInfo) ([]client.Object, error
 		Spec:          cm.Spec,
 	}
 	if h.BootstrapToken {
-		values.BootstrapToken = l.tokenSecret
-		if values.BootstrapToken == "" {
-			secret, err := bootstrap.NewTokenSecret()
-			if err != nil {
-				return nil, err
-			}
-			values.BootstrapToken = secret
-		}
+		values.BootstrapToken = cmp.Or(l.tokenSecret, bootstrap.NewTokenSecret())
 	}
 	rendered, err := manifests.RenderHubOperator(values)
 	if err != nil {
@@ -202,18 +196,23 @@ func (r *Runner) live(ctx context.Context) (live, error) {
 		return l, err
 	}
 	l.tokenSecret = string(token["token-secret"])
-	var info corev1.ConfigMap
-	err = r.Client.Get(ctx, client.ObjectKey{Namespace: names.ClusterInfoNamespace, Name: names.ClusterInfoConfigMap}, &info)
-	if err != nil && !absent(err) {
-		return l, fmt.Errorf("cluster-info: %w", err)
+	info, err := r.liveInfo(ctx)
+	if err != nil {
+		return l, err
 	}
 	// Our own is updated; another owner's is left alone.
-	l.info = err == nil && !ownedByUs(&info)
+	l.info = info != nil && !ownedByUs(info)
 	if l.cleanup, err = r.liveCleanup(ctx); err != nil {
 		return l, err
 	}
 	l.replicas, err = r.replicas(ctx)
 	return l, err
+}
+
+// liveInfo reads the published cluster-info, if there is one.
+func (r *Runner) liveInfo(ctx context.Context) (*corev1.ConfigMap, error) {
+	key := client.ObjectKey{Namespace: names.ClusterInfoNamespace, Name: names.ClusterInfoConfigMap}
+	return getLive(ctx, r.Client, key, &corev1.ConfigMap{})
 }
 
 func ownedByUs(obj client.Object) bool {

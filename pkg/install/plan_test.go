@@ -12,6 +12,7 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/access"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -163,7 +164,7 @@ func TestCheckHub(t *testing.T) {
 		{name: "an upstream release", facts: install.Facts{Kubernetes: v("1.36.0"), Release: "unknown"}},
 		{
 			name:  "everything is wrong, and all of it is said",
-			facts: install.Facts{Kubernetes: v("1.22.0"), Release: "99.0.0", Terminating: []string{"x"}, Missing: []install.Permission{{Verb: "create"}}, Manager: deleting},
+			facts: install.Facts{Kubernetes: v("1.22.0"), Release: "99.0.0", Terminating: []string{"x"}, Missing: []access.Right{{Verb: "create"}}, Manager: deleting},
 			want: wantFindings{fatal: []string{
 				install.CheckVersion, install.CheckPermissions, install.CheckDowngrade, install.CheckTerminating, install.CheckExisting,
 			}},

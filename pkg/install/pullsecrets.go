@@ -83,15 +83,8 @@ func (r *Runner) PullSecretsArgs(ctx context.Context) ([]string, error) {
 
 // pullSecretsDeployment reads the live Deployment, nil if there is none.
 func (r *Runner) pullSecretsDeployment(ctx context.Context) (*appsv1.Deployment, error) {
-	live := &appsv1.Deployment{}
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: names.ImagePullNamespace, Name: names.ImagePullDeployment}, live)
-	switch {
-	case err == nil:
-		return live, nil
-	case absent(err):
-		return nil, nil
-	}
-	return nil, fmt.Errorf("the image pull secret controller: %w", err)
+	key := client.ObjectKey{Namespace: names.ImagePullNamespace, Name: names.ImagePullDeployment}
+	return getLive(ctx, r.Client, key, &appsv1.Deployment{})
 }
 
 // InstallPullSecrets brings the image pull secret controller to what p wants, takes
@@ -157,10 +150,10 @@ func (r *Runner) pullSecretsPermissions(ctx context.Context, objs []client.Objec
 	}
 	known := map[string]bool{}
 	for _, obj := range objs {
-		known[planned(r.Client.Scheme(), obj)] = true
+		known[r.Describe(obj)] = true
 	}
 	return slices.DeleteFunc(found, func(obj client.Object) bool {
-		return !ownedByUs(obj) || known[planned(r.Client.Scheme(), obj)]
+		return !ownedByUs(obj) || known[r.Describe(obj)]
 	}), nil
 }
 

@@ -44,16 +44,14 @@ func (r *Runner) checkForeign(ctx context.Context, _ PullSecrets, objs []client.
 		if !ok {
 			continue
 		}
-		err := r.Client.Get(ctx, client.ObjectKeyFromObject(obj), live)
-		if absent(err) || err == nil && ownedByUs(live) {
-			continue
-		}
-		if err != nil {
+		if live, err := getLive(ctx, r.Client, client.ObjectKeyFromObject(obj), live); err != nil {
 			return nil, err
+		} else if live == nil || ownedByUs(live) {
+			continue
 		}
 		findings = append(findings, Finding{
 			Check: CheckExisting, Severity: Fatal,
-			Message: planned(r.Client.Scheme(), obj) + " exists and was not made by this command",
+			Message: r.Describe(obj) + " exists and was not made by this command",
 			Try:     "delete it, or take it over with --skip-check=" + CheckExisting,
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -93,25 +94,13 @@ func (r *Runner) PullSecretsPlan(ctx context.Context) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, obj := range rendered {
-		kind := obj.GetObjectKind().GroupVersionKind()
-		if kind.Group == rbacv1.GroupName {
-			continue
-		}
-		live, ok := obj.DeepCopyObject().(client.Object)
-		if !ok {
-			continue
-		}
-		err := r.Client.Get(ctx, client.ObjectKeyFromObject(obj), live)
-		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("%s: %w", obj.GetName(), err)
-		}
-		if err == nil && ownedByUs(live) {
-			objs = append(objs, live)
+	found, err := r.existing(ctx, slices.DeleteFunc(rendered, func(obj client.Object) bool {
+		return obj.GetObjectKind().GroupVersionKind().Group == rbacv1.GroupName
+	}))
+	for _, obj := range found {
+		if ownedByUs(obj) {
+			objs = append(objs, obj)
 		}
 	}
-	return objs, nil
+	return objs, err
 }
-
-// Describe names an object as kubectl does.
-func (r *Runner) Describe(obj client.Object) string { return planned(r.Client.Scheme(), obj) }

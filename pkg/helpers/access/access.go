@@ -1,0 +1,46 @@
+package access
+
+import (
+	"context"
+	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Right is a permission, as an access review asks for it.
+type Right struct {
+	Verb     string
+	Resource schema.GroupResource
+	// Namespace is empty for all of them, and for cluster-scoped resources.
+	Namespace string
+}
+
+// String returns "create deployments.apps in namespace x".
+func (r Right) String() string {
+	s := r.Verb + " " + r.Resource.String()
+	if r.Namespace != "" {
+		s += " in namespace " + r.Namespace
+	}
+	return s
+}
+
+// Missing returns those of the rights that the user of c lacks.
+func Missing(ctx context.Context, c client.Client, rights []Right) ([]Right, error) {
+	var missing []Right
+	for _, r := range rights {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Group: r.Resource.Group, Resource: r.Resource.Resource, Verb: r.Verb, Namespace: r.Namespace,
+			},
+		}}
+		if err := c.Create(ctx, review); err != nil {
+			return nil, fmt.Errorf("access review: %w", err)
+		}
+		if !review.Status.Allowed {
+			missing = append(missing, r)
+		}
+	}
+	return missing, nil
+}
