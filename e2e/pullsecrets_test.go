@@ -109,12 +109,11 @@ func newPulls(t *testing.T) *pulls {
 	return p
 }
 
-// create creates an object until the end of the test.
+// create creates an object until the end of the test. One of an earlier run may still
+// be on its way out.
 func (p *pulls) create(t *testing.T, object client.Object) {
 	t.Helper()
-	if err := p.cluster.Create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, object.GetName()+" is created", func(ctx context.Context) error { return p.cluster.Create(ctx, object) })
 	t.Cleanup(func() { _ = p.cluster.Delete(context.WithoutCancel(t.Context()), object) })
 }
 
