@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	kubeauth "github.com/google/go-containerregistry/pkg/authn/kubernetes"
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
@@ -95,34 +96,27 @@ type fixed struct{ basic authn.Basic }
 // Resolve implements authn.Keychain.
 func (f fixed) Resolve(authn.Resource) (authn.Authenticator, error) { return &f.basic, nil }
 
-// push pushes a random image and prints its digest.
-func push(ctx context.Context, args []string) error {
-	f, err := parseClient("push", args)
-	if err != nil {
-		return err
-	}
-	options, err := f.options(ctx)
-	if err != nil {
-		return err
-	}
+// push pushes a random image.
+func push(f clientFlags, options []remote.Option) (v1.Image, error) {
 	image, err := random.Image(layerSize, layers)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := remote.Write(f.image, image, options...); err != nil {
-		return err
-	}
-	digest, err := image.Digest()
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(os.Stdout, digest)
-	return nil
+	return image, remote.Write(f.image, image, options...)
 }
 
-// pull pulls an image, checks all of its content and prints its digest.
-func pull(ctx context.Context, args []string) error {
-	f, err := parseClient("pull", args)
+// pull pulls an image and checks all of its content.
+func pull(f clientFlags, options []remote.Option) (v1.Image, error) {
+	image, err := remote.Image(f.image, options...)
+	if err != nil {
+		return nil, err
+	}
+	return image, validate.Image(image)
+}
+
+// client does something about an image and prints its digest.
+func client(ctx context.Context, command string, args []string, do func(clientFlags, []remote.Option) (v1.Image, error)) error {
+	f, err := parseClient(command, args)
 	if err != nil {
 		return err
 	}
@@ -130,11 +124,8 @@ func pull(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	image, err := remote.Image(f.image, options...)
+	image, err := do(f, options)
 	if err != nil {
-		return err
-	}
-	if err := validate.Image(image); err != nil {
 		return err
 	}
 	digest, err := image.Digest()

@@ -31,9 +31,9 @@ func run(ctx context.Context, args []string) error {
 	case "serve":
 		return serve(ctx, flags)
 	case "push":
-		return push(ctx, flags)
+		return client(ctx, command, flags, push)
 	case "pull":
-		return pull(ctx, flags)
+		return client(ctx, command, flags, pull)
 	default:
 		return fmt.Errorf("unknown command %q: it is serve, push or pull", command)
 	}

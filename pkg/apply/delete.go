@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,7 +38,7 @@ func (a *Applier) Delete(ctx context.Context, objs ...client.Object) (ChangeSet,
 
 func (a *Applier) deleteOne(ctx context.Context, obj *unstructured.Unstructured) (Action, error) {
 	live, err := a.live(ctx, obj)
-	if apierrors.IsNotFound(err) || (err != nil && ignoreNoMatch(err) == nil) {
+	if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
 		return "", nil
 	}
 	if err != nil {

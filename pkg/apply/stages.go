@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -143,13 +142,4 @@ func text(m map[string]any, key string) string {
 		return ""
 	}
 	return s
-}
-
-// ignoreNoMatch returns nil for the error of a kind that is not served: then
-// there is no object of it either.
-func ignoreNoMatch(err error) error {
-	if apimeta.IsNoMatchError(err) {
-		return nil
-	}
-	return err
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
@@ -32,22 +33,32 @@ func checkHub(f Facts, h Hub) []Finding {
 		})
 	}
 	if m := f.Manager; m != nil {
-		if m.Spec.DeployOption.Mode != "" && m.Spec.DeployOption.Mode != operatorv1.InstallModeDefault {
-			findings = append(findings, Finding{
-				Check: CheckExisting, Severity: Fatal,
-				Message: fmt.Sprintf("the hub is installed in mode %s, which this release does not support", m.Spec.DeployOption.Mode),
-				Try:     "manage it with the tool that installed it",
-			})
-		}
-		if !m.DeletionTimestamp.IsZero() {
-			findings = append(findings, Finding{
-				Check: CheckExisting, Severity: Fatal,
-				Message: "the ClusterManager is being deleted: waits for " + strings.Join(m.Finalizers, ", "),
-				Try:     "wait until it is gone: kubectl get clustermanager " + m.Name,
-			})
-		}
+		findings = append(findings, checkMode("hub", m.Spec.DeployOption.Mode)...)
+		findings = append(findings, checkDeletion(m, "ClusterManager", "wait until it is gone: kubectl get clustermanager "+m.Name)...)
 	}
 	return findings
+}
+
+// checkMode refuses what is installed in a mode that only its own tool knows.
+func checkMode(what string, mode operatorv1.InstallMode) []Finding {
+	if mode == "" || mode == operatorv1.InstallModeDefault {
+		return nil
+	}
+	return []Finding{{
+		Check: CheckExisting, Severity: Fatal,
+		Message: fmt.Sprintf("the %s is installed in mode %s, which this release does not support", what, mode),
+		Try:     "manage it with the tool that installed it",
+	}}
+}
+
+func checkDeletion(live client.Object, kind, try string) []Finding {
+	if live.GetDeletionTimestamp().IsZero() {
+		return nil
+	}
+	return []Finding{{
+		Check: CheckExisting, Severity: Fatal,
+		Message: "the " + kind + " is being deleted: waits for " + strings.Join(live.GetFinalizers(), ", "), Try: try,
+	}}
 }
 
 // checkAWS checks how clusters will register by AWS IAM, with what the flags leave as
@@ -108,21 +119,8 @@ func checkKlusterlet(f Facts, k Klusterlet) []Finding {
 			Try:     "unjoin it first, or check that --context names the right cluster",
 		})
 	}
-	if mode := live.Spec.DeployOption.Mode; mode != "" && mode != operatorv1.InstallModeDefault {
-		findings = append(findings, Finding{
-			Check: CheckExisting, Severity: Fatal,
-			Message: fmt.Sprintf("the Klusterlet is installed in mode %s, which this release does not support", mode),
-			Try:     "manage it with the tool that installed it",
-		})
-	}
-	if !live.DeletionTimestamp.IsZero() {
-		findings = append(findings, Finding{
-			Check: CheckExisting, Severity: Fatal,
-			Message: "the Klusterlet is being deleted: waits for " + strings.Join(live.Finalizers, ", "),
-			Try:     "finish unjoin first",
-		})
-	}
-	return findings
+	findings = append(findings, checkMode("Klusterlet", live.Spec.DeployOption.Mode)...)
+	return append(findings, checkDeletion(live, "Klusterlet", "finish unjoin first")...)
 }
 
 // checkOther refuses to install over what another product runs.

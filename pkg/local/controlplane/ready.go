@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"strings"
 	"time"
 
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/process"
@@ -35,15 +35,19 @@ func (c *ControlPlane) WaitReady(ctx context.Context) error {
 		return err
 	}
 	config.Timeout = 5 * time.Second
-	client, err := rest.HTTPClientFor(config)
+	connections, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return fmt.Errorf("readiness client: %w", err)
 	}
-	defer client.CloseIdleConnections()
+	defer connections.CloseIdleConnections()
+	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, connections)
+	if err != nil {
+		return fmt.Errorf("readiness client: %w", err)
+	}
 	ticker := c.clock.NewTicker(readyPoll)
 	defer ticker.Stop()
 	for {
-		if ready(ctx, client, config.Host+"/readyz") {
+		if _, err := client.RESTClient().Get().AbsPath("/readyz").MaxRetries(0).DoRaw(ctx); err == nil {
 			return nil
 		}
 		select {
@@ -64,19 +68,6 @@ func ended(p *process.Process) <-chan struct{} {
 		return nil
 	}
 	return p.Done()
-}
-
-func ready(ctx context.Context, client *http.Client, url string) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return false
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return false
-	}
-	_, err = io.Copy(io.Discard, response.Body)
-	return errors.Join(err, response.Body.Close()) == nil && response.StatusCode == http.StatusOK
 }
 
 // tail is the end of a program's log, for an error.

@@ -28,27 +28,24 @@ type Proxy struct {
 // Serve answers on the listener until ctx is done. It returns when every
 // connection is closed.
 func (p Proxy) Serve(ctx context.Context, listener net.Listener) error {
-	t := &tunnels{}
+	var tunnels sync.WaitGroup // What the HTTP server no longer knows of.
 	server := &http.Server{
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.connect(ctx, t, w, r) }),
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.connect(ctx, &tunnels, w, r) }),
 		ReadHeaderTimeout: headerTimeout,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	err := server.Serve(listener)
-	t.open.Wait()
+	tunnels.Wait()
 	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("egress proxy: %w", err)
 	}
 	return nil
 }
 
-// tunnels counts what the HTTP server no longer knows of.
-type tunnels struct{ open sync.WaitGroup }
-
 // connect opens a tunnel, which lives until ctx, not the request's, is done.
-func (p Proxy) connect(ctx context.Context, t *tunnels, w http.ResponseWriter, r *http.Request) {
+func (p Proxy) connect(ctx context.Context, tunnels *sync.WaitGroup, w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		http.Error(w, "only CONNECT is answered here", http.StatusMethodNotAllowed)
 		return
@@ -65,7 +62,7 @@ func (p Proxy) connect(ctx context.Context, t *tunnels, w http.ResponseWriter, r
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	t.open.Go(func() {
+	tunnels.Go(func() {
 		stop := context.AfterFunc(ctx, func() {
 			_ = source.Close()
 			_ = target.Close()

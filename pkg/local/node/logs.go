@@ -45,32 +45,18 @@ func (l *logs) begin(container string, attempt int32, ended <-chan struct{}) (st
 	return path, nil
 }
 
-// current is the log of the latest start.
-func (l *logs) current(container string) (kubelet.Log, error) {
-	s, err := l.latest(container)
-	if err != nil {
-		return kubelet.Log{}, err
-	}
-	return kubelet.Log{Path: l.path(container, s.attempt), Ended: s.ended}, nil
-}
-
-func (l *logs) latest(container string) (started, error) {
+// find returns the log of the latest start of a container, or of the one before it.
+func (l *logs) find(container string, previous bool) (kubelet.Log, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s, ok := l.now[container]
+	latest, ok := l.now[container]
 	if !ok {
-		return s, fmt.Errorf("container %s has not been started yet", container)
+		return kubelet.Log{}, fmt.Errorf("container %s has not been started yet", container)
 	}
-	return s, nil
-}
-
-// previous is the log of the start before the latest.
-func (l *logs) previous(container string) (kubelet.Log, error) {
-	s, err := l.latest(container)
-	if err != nil {
-		return kubelet.Log{}, err
+	if !previous {
+		return kubelet.Log{Path: l.path(container, latest.attempt), Ended: latest.ended}, nil
 	}
-	path := l.path(container, s.attempt-1)
+	path := l.path(container, latest.attempt-1)
 	if _, err := os.Stat(path); err != nil {
 		return kubelet.Log{}, fmt.Errorf("an earlier start of container %s: %w", container, kubelet.ErrNotFound)
 	}

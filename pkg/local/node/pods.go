@@ -93,10 +93,7 @@ func (n *Node) ContainerLog(ref kubelet.LogRef) (kubelet.Log, error) {
 		if w.namespace != ref.Namespace || w.name != ref.Pod {
 			continue
 		}
-		if ref.Previous {
-			return w.logs.previous(ref.Container)
-		}
-		return w.logs.current(ref.Container)
+		return w.logs.find(ref.Container, ref.Previous)
 	}
 	return kubelet.Log{}, fmt.Errorf("pod %s/%s on this node: %w", ref.Namespace, ref.Pod, kubelet.ErrNotFound)
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -130,12 +131,7 @@ func (r root) bindHost(path string) error {
 }
 
 func (r root) volumeBelow(dir string) bool {
-	for _, m := range r.mounts {
-		if strings.HasPrefix(m.Path, dir+"/") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.mounts, func(m Mount) bool { return strings.HasPrefix(m.Path, dir+"/") })
 }
 
 func (r root) rebuild(dir string) error {
@@ -148,7 +144,7 @@ func (r root) rebuild(dir string) error {
 	}
 	for _, entry := range entries {
 		path := filepath.Join(dir, entry.Name())
-		if r.isVolume(path) {
+		if slices.ContainsFunc(r.mounts, func(m Mount) bool { return m.Path == path }) {
 			continue
 		}
 		// What this user may not see, the container does not see either.
@@ -157,15 +153,6 @@ func (r root) rebuild(dir string) error {
 		}
 	}
 	return nil
-}
-
-func (r root) isVolume(path string) bool {
-	for _, m := range r.mounts {
-		if m.Path == path {
-			return true
-		}
-	}
-	return false
 }
 
 func (r root) bindFile(source, inside string) error {
