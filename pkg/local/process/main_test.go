@@ -7,8 +7,10 @@ import (
 	"os/signal"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
+	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/process"
 )
@@ -32,7 +34,7 @@ func TestMain(m *testing.M) {
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("ready")
-		select {}
+		clock.RealClock{}.Sleep(time.Hour) // Without a timer, the runtime would call it a deadlock.
 	case "parent":
 		parent()
 	}
