@@ -155,22 +155,6 @@ func (c Config) form() owner.Form {
 	return owner.Generic()
 }
 
-// metrics are those of the packages that count.
-type metrics struct {
-	accounts *serviceaccount.Metrics
-	tokens   *token.Metrics
-	keys     *signer.Metrics
-}
-
-func newMetrics(registerer prometheus.Registerer, hosts *registry.Hosts) (m metrics, err error) {
-	var errs [4]error
-	m.accounts, errs[0] = serviceaccount.NewMetrics(registerer)
-	m.tokens, errs[1] = token.NewMetrics(registerer)
-	m.keys, errs[2] = signer.NewMetrics(registerer)
-	errs[3] = registry.RegisterMetrics(registerer, hosts)
-	return m, errors.Join(errs[:]...)
-}
-
 // Setup adds the controllers to a manager whose cache has CacheOptions.
 func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 	if err := config.Validate(); err != nil {
@@ -181,15 +165,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 	if err != nil {
 		return err
 	}
-	m, err := newMetrics(config.Metrics, hosts)
-	if err != nil {
-		return err
-	}
+	registry.RegisterMetrics(config.Metrics, hosts)
 	if len(config.Hosts) == 0 {
 		klog.FromContext(ctx).Info("Waiting for a registry host; no pull secret is written without one")
 	}
-	keys := signer.NewKeys()
-	s := setup{Config: config, mgr: mgr, hosts: hosts, keys: keys, metrics: m}
+	s := setup{Config: config, mgr: mgr, hosts: hosts, keys: signer.NewKeys()}
 	return errors.Join(s.Lookup.SetupWithManager(mgr, hosts, config.Clock), s.signer(tokens), s.serviceAccounts(ctx, accounts), s.tokens(ctx, tokens), s.legacy())
 }
 
@@ -197,10 +177,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 type setup struct {
 	Config
 
-	mgr     ctrl.Manager
-	hosts   *registry.Hosts
-	keys    *signer.Keys
-	metrics metrics
+	mgr   ctrl.Manager
+	hosts *registry.Hosts
+	keys  *signer.Keys
 }
 
 func (s setup) signer(changed *wake.Signal) error {
@@ -214,14 +193,14 @@ func (s setup) signer(changed *wake.Signal) error {
 	if s.Preset == OpenShift {
 		source = signer.OpenShift(s.mgr.GetAPIReader(), source)
 	}
-	return s.mgr.Add(&signer.Reader{Keys: s.keys, Source: source, Changed: changed.Send, Clock: s.Clock, Metrics: s.metrics.keys})
+	return s.mgr.Add(&signer.Reader{Keys: s.keys, Source: source, Changed: changed.Send, Clock: s.Clock, Metrics: signer.NewMetrics(s.Metrics)})
 }
 
 func (s setup) serviceAccounts(ctx context.Context, changed *wake.Signal) error {
 	r := &serviceaccount.Reconciler{
 		Client: s.mgr.GetClient(), Live: s.mgr.GetAPIReader(), Clock: s.Clock,
 		Selection: s.selection(), Namespaced: len(s.Namespaces) > 0, Hosts: s.hosts, Form: s.form(), Format: s.Token.Format, Attach: s.Attach,
-		Events: s.mgr.GetEventRecorder("pullsecret.serviceaccount"), Metrics: s.metrics.accounts,
+		Events: s.mgr.GetEventRecorder("pullsecret.serviceaccount"), Metrics: serviceaccount.NewMetrics(s.Metrics),
 	}
 	if s.OnlyUsed {
 		index, err := usage.NewIndex(ctx, s.mgr)
@@ -238,7 +217,7 @@ func (s setup) tokens(ctx context.Context, changed *wake.Signal) error {
 		Client: s.mgr.GetClient(), Live: s.mgr.GetAPIReader(), Clock: s.Clock,
 		Form: s.form(), Spec: s.Token, Hosts: s.hosts, Keys: s.keys,
 		Limit:  flowcontrol.NewTokenBucketRateLimiter(s.RefreshQPS, 1),
-		Events: s.mgr.GetEventRecorder("pullsecret.token"), Metrics: s.metrics.tokens,
+		Events: s.mgr.GetEventRecorder("pullsecret.token"), Metrics: token.NewMetrics(s.Metrics),
 	}
 	return r.SetupWithManager(ctx, s.mgr, changed)
 }

@@ -61,17 +61,13 @@ type issuerPublisher struct {
 // newIssuerPublisher prepares publishing for the life of a process. Klusterlet
 // may be empty.
 func newIssuerPublisher(mgr ctrl.Manager, account types.NamespacedName, klusterlet string) (*issuerPublisher, error) {
-	m, err := publish.NewMetrics(metrics.Registry)
-	if err != nil {
-		return nil, err
-	}
 	source, err := publish.NewSource(mgr.GetConfig(), account)
 	if err != nil {
 		return nil, err
 	}
 	log := mgr.GetLogger().WithName("issuer.publish")
 	return &issuerPublisher{config: publish.Config{
-		Source: source, Metrics: m, Clock: clock.RealClock{}, Log: log,
+		Source: source, Metrics: publish.NewMetrics(metrics.Registry), Clock: clock.RealClock{}, Log: log,
 		Report: &publish.Teller{
 			Klusterlet: klusterlet, Reader: mgr.GetAPIReader(), Writer: mgr.GetClient(),
 			Events: mgr.GetEventRecorder("issuer.publish"), Account: account, Clock: clock.RealClock{}, Log: log,

@@ -1,6 +1,9 @@
 package serviceaccount
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 // Metrics shows what is in the way.
 type Metrics struct {
@@ -8,12 +11,11 @@ type Metrics struct {
 }
 
 // NewMetrics registers the metrics.
-func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
-	m := &Metrics{contended: prometheus.NewGauge(prometheus.GaugeOpts{
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	return &Metrics{contended: promauto.With(registry).NewGauge(prometheus.GaugeOpts{
 		Name: "ocm_imagepull_contended",
 		Help: "Number of ServiceAccounts whose pull secret is not listed because another manager keeps removing it.",
 	})}
-	return m, registry.Register(m.contended)
 }
 
 func (m *Metrics) observe(c *contention) { m.contended.Set(float64(c.stopped())) }

@@ -131,10 +131,7 @@ func TestReaderOutlivesFailures(t *testing.T) {
 	t.Parallel()
 	key := issuer.NewKey(t, "ES256")
 	synctest.Test(t, func(t *testing.T) {
-		metrics, err := signer.NewMetrics(prometheus.NewRegistry())
-		if err != nil {
-			t.Fatal(err)
-		}
+		metrics := signer.NewMetrics(prometheus.NewRegistry())
 		wall := clock.RealClock{} // The bubble's.
 		began := wall.Now()
 		var changes atomic.Int32

@@ -1,6 +1,9 @@
 package signer
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 // Metrics shows how reading the key set goes.
 type Metrics struct {
@@ -8,15 +11,15 @@ type Metrics struct {
 }
 
 // NewMetrics registers the metrics.
-func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
-	m := &Metrics{reads: prometheus.NewCounterVec(prometheus.CounterOpts{
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	m := &Metrics{reads: promauto.With(registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "ocm_imagepull_signing_key_reads_total",
 		Help: "Number of reads of the cluster's published signing keys, by result: succeeded or failed.",
 	}, []string{"result"})}
 	for _, result := range []string{"succeeded", "failed"} {
 		m.reads.WithLabelValues(result)
 	}
-	return m, registry.Register(m.reads)
+	return m
 }
 
 func (m *Metrics) observe(err error) {

@@ -56,20 +56,16 @@ func TestOrphans(t *testing.T) {
 			if tc.change != nil {
 				tc.change(secret)
 			}
-			metrics, err := token.NewMetrics(prometheus.NewRegistry())
-			if err != nil {
-				t.Fatal(err)
-			}
 			cached := cluster(tc.cached, secret)
 			r := &token.Reconciler{
-				Client: cached, Live: cluster(tc.live), Form: owner.Generic(), Metrics: metrics, Hosts: noHosts{},
+				Client: cached, Live: cluster(tc.live), Form: owner.Generic(), Metrics: token.NewMetrics(prometheus.NewRegistry()), Hosts: noHosts{},
 				Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0)),
 			}
 			key := client.ObjectKeyFromObject(secret)
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
 				t.Fatal(err)
 			}
-			err = cached.Get(t.Context(), key, &corev1.Secret{})
+			err := cached.Get(t.Context(), key, &corev1.Secret{})
 			if client.IgnoreNotFound(err) != nil || (err != nil) != tc.deleted {
 				t.Errorf("afterwards: %v", err)
 			}

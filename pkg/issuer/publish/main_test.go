@@ -161,14 +161,10 @@ func (p *place) source(t *testing.T) *publish.Source {
 func (p *place) config(t *testing.T) publish.Config {
 	t.Helper()
 	p.registry = prometheus.NewRegistry()
-	m, err := publish.NewMetrics(p.registry)
-	if err != nil {
-		t.Fatal(err)
-	}
 	hub := plane.ConfigFor(t, names.AgentUser(p.cluster, "a1"), names.ClusterGroup(p.cluster), names.GroupManagedClusters, "system:authenticated")
 	hub.Wrap(p.writes.Wrap)
 	return publish.Config{
-		Cluster: p.cluster, Hub: hub, Source: p.source(t), Report: p.reports, Metrics: m, Clock: p.clock, Log: logr.Discard(),
+		Cluster: p.cluster, Hub: hub, Source: p.source(t), Report: p.reports, Metrics: publish.NewMetrics(p.registry), Clock: p.clock, Log: logr.Discard(),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Results of one look at the cluster's issuer.
@@ -22,17 +23,18 @@ type Metrics struct {
 }
 
 // NewMetrics registers the metrics of publishing.
-func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	register := promauto.With(registry)
 	m := &Metrics{
-		checks: prometheus.NewCounterVec(prometheus.CounterOpts{
+		checks: register.NewCounterVec(prometheus.CounterOpts{
 			Name: "ocm_issuer_publish_checks_total",
 			Help: "How often this cluster's issuer and keys were read, by what came of it: published, unchanged or failed.",
 		}, []string{"result"}),
-		keys: prometheus.NewGauge(prometheus.GaugeOpts{
+		keys: register.NewGauge(prometheus.GaugeOpts{
 			Name: "ocm_issuer_published_keys",
 			Help: "Public keys of this cluster that the hub was last shown.",
 		}),
-		success: prometheus.NewGauge(prometheus.GaugeOpts{
+		success: register.NewGauge(prometheus.GaugeOpts{
 			Name: "ocm_issuer_publish_last_success_seconds",
 			Help: "When the hub last held what this cluster serves, in seconds since the epoch; 0 for never.",
 		}),
@@ -40,12 +42,7 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	for _, result := range []string{resultPublished, resultUnchanged, resultFailed} {
 		m.checks.WithLabelValues(result)
 	}
-	for _, c := range []prometheus.Collector{m.checks, m.keys, m.success} {
-		if err := registry.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	return m
 }
 
 func (m *Metrics) succeeded(result string, keys int, now time.Time) {

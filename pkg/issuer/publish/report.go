@@ -70,7 +70,7 @@ func (t *Teller) Withdrawn(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.reported = metav1.Condition{}
-	if err := t.apply(ctx, []any{}); err != nil {
+	if err := t.clear(ctx); err != nil {
 		t.Log.Info("The Klusterlet still shows the issuer", "reason", err.Error())
 	}
 }
@@ -99,7 +99,16 @@ func (t *Teller) condition(ctx context.Context, c metav1.Condition) error {
 	if err != nil {
 		return fmt.Errorf("encode condition: %w", err)
 	}
-	return t.apply(ctx, []any{raw})
+	return t.apply(ctx, live.Name, []any{raw})
+}
+
+// clear takes the condition away, if the Klusterlet has it.
+func (t *Teller) clear(ctx context.Context) error {
+	live, err := t.live(ctx)
+	if err != nil || live == nil || apimeta.FindStatusCondition(live.Status.Conditions, names.ConditionIssuerPublished) == nil {
+		return err
+	}
+	return t.apply(ctx, live.Name, []any{})
 }
 
 // live returns the Klusterlet, nil where there is none that may be read: a
@@ -117,16 +126,9 @@ func (t *Teller) live(ctx context.Context) (*operatorv1.Klusterlet, error) {
 }
 
 // apply makes conditions those of the Klusterlet's that are ours.
-func (t *Teller) apply(ctx context.Context, conditions []any) error {
-	live, err := t.live(ctx)
-	if err != nil || live == nil {
-		return err
-	}
-	if len(conditions) == 0 && apimeta.FindStatusCondition(live.Status.Conditions, names.ConditionIssuerPublished) == nil {
-		return nil
-	}
+func (t *Teller) apply(ctx context.Context, klusterlet string, conditions []any) error {
 	object := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": conditions}}}
 	object.SetGroupVersionKind(schema.GroupVersion(operatorv1.GroupVersion).WithKind("Klusterlet"))
-	object.SetName(live.Name)
+	object.SetName(klusterlet)
 	return t.Writer.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(FieldManager), client.ForceOwnership)
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -16,10 +17,10 @@ type metrics struct {
 	reasons map[string]string
 }
 
-func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+func newMetrics(registry prometheus.Registerer) *metrics {
 	m := &metrics{
 		reasons: map[string]string{},
-		clusters: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		clusters: promauto.With(registry).NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ocm_issuer_clusters",
 			Help: "Clusters whose token issuer is evaluated, by the reason of their condition IssuerTrusted.",
 		}, []string{"reason"}),
@@ -27,7 +28,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	for _, reason := range []string{names.ReasonKeysTrusted, names.ReasonKeysShared, names.ReasonKeysInvalid, names.ReasonKeysUnproven, names.ReasonClusterNotAccepted} {
 		m.clusters.WithLabelValues(reason)
 	}
-	return m, registry.Register(m.clusters)
+	return m
 }
 
 // is notes what is said of a cluster; an empty reason is nothing.

@@ -2,16 +2,13 @@ package trust
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -119,26 +116,19 @@ func (r *reconciler) remove(ctx context.Context, m *corev1.ConfigMap) error {
 // say gives a cluster the condition, or takes it away. The list of conditions
 // has many writers, so the patch names the version that was read.
 func (r *reconciler) say(ctx context.Context, cluster *clusterv1.ManagedCluster, want *metav1.Condition) error {
-	conditions := slices.Clone(cluster.Status.Conditions)
+	before := cluster.DeepCopy()
 	var changed bool
 	if want == nil {
-		changed = apimeta.RemoveStatusCondition(&conditions, names.ConditionIssuerTrusted)
+		changed = apimeta.RemoveStatusCondition(&cluster.Status.Conditions, names.ConditionIssuerTrusted)
 	} else {
 		c := *want
 		c.LastTransitionTime = metav1.NewTime(r.clock.Now())
-		changed = apimeta.SetStatusCondition(&conditions, c)
+		changed = apimeta.SetStatusCondition(&cluster.Status.Conditions, c)
 	}
 	if !changed {
 		return nil
 	}
-	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": cluster.ResourceVersion},
-		"status":   map[string]any{"conditions": conditions},
-	})
-	if err != nil {
-		return err
-	}
-	err = r.client.Status().Patch(ctx, cluster, client.RawPatch(types.MergePatchType, body), Owner)
+	err := r.client.Status().Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), Owner)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("condition %s of managed cluster %s: %w", names.ConditionIssuerTrusted, cluster.Name, err)
 	}

@@ -49,10 +49,6 @@ func CacheObjects() map[client.Object]cache.ByObject {
 
 // Setup adds the controller to mgr, whose cache has CacheObjects.
 func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
-	m, err := newMetrics(config.Metrics)
-	if err != nil {
-		return fmt.Errorf("register metrics of issuers: %w", err)
-	}
 	index := func(object client.Object) []string {
 		if m, ok := object.(*corev1.ConfigMap); ok {
 			return keytrust.Thumbprints(m.Data)
@@ -62,7 +58,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.ConfigMap{}, byThumbprint, index); err != nil {
 		return fmt.Errorf("index keys: %w", err)
 	}
-	r := &reconciler{client: mgr.GetClient(), clock: config.Clock, metrics: m}
+	r := &reconciler{client: mgr.GetClient(), clock: config.Clock, metrics: newMetrics(config.Metrics)}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("issuer.trust").
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.affectedByCluster), builder.WithPredicates(predicate.Funcs{
