@@ -57,9 +57,12 @@ func find(ctx context.Context, reader client.Reader, secrets ...step) (Left, err
 	return *l, nil
 }
 
-// generic finds the Secrets that the controller made.
+// generic finds the Secrets that the controller made: they have its label, name a
+// ServiceAccount, and belong to it.
 func (l *Left) generic(ctx context.Context, reader client.Reader) error {
-	return l.secrets(ctx, reader, ours)
+	return l.secrets(ctx, reader, func(secret *metav1.PartialObjectMetadata) bool {
+		return known(owner.Generic(), secret, corev1.SecretTypeDockerConfigJson)
+	})
 }
 
 // openShift finds the Secrets with OpenShift's names that the controller wrote.
@@ -67,9 +70,14 @@ func (l *Left) openShift(ctx context.Context, reader client.Reader) error {
 	form := owner.OpenShift()
 	l.pointer = form.Pointer()
 	return l.secrets(ctx, reader, func(secret *metav1.PartialObjectMetadata) bool {
-		_, known := form.Of(&corev1.Secret{ObjectMeta: secret.ObjectMeta, Type: corev1.SecretTypeDockercfg})
-		return known && owner.Wrote(secret)
+		return known(form, secret, corev1.SecretTypeDockercfg) && owner.Wrote(secret)
 	}, form.Select())
+}
+
+// known reports whether a Secret is a pull secret of a form, if it has the type.
+func known(form owner.Form, secret *metav1.PartialObjectMetadata, kind corev1.SecretType) bool {
+	_, ok := form.Of(&corev1.Secret{ObjectMeta: secret.ObjectMeta, Type: kind})
+	return ok
 }
 
 // secrets finds those Secrets that are ours.
@@ -84,20 +92,6 @@ func (l *Left) secrets(ctx context.Context, reader client.Reader, ours func(*met
 		}
 		l.taken.Insert(client.ObjectKeyFromObject(secret))
 	}, options...)
-}
-
-// ours reports whether the controller made a Secret: it has its label, names a
-// ServiceAccount, and belongs to it.
-func ours(secret *metav1.PartialObjectMetadata) bool {
-	if secret.Labels[names.LabelManagedBy] != names.ManagedByImagePull {
-		return false
-	}
-	for _, ref := range secret.OwnerReferences {
-		if ref.Kind == "ServiceAccount" && ref.Name == secret.Annotations[names.AnnotationPullSecretAccount] {
-			return true
-		}
-	}
-	return false
 }
 
 // accounts finds the ServiceAccounts that list a pull secret, or one that is gone.
