@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	"k8s.io/utils/clock"
@@ -175,34 +176,24 @@ func (s *Server) Start(ctx context.Context) error {
 	open := s.listeners
 	s.mu.Unlock()
 	s.grpc = s.newGRPC() // Its workers run from now on.
-	served := make(chan error)
-	running := 0
+	all, serving := errgroup.WithContext(ctx)
 	serve := func(l net.Listener, serve func(net.Listener) error) {
 		if l != nil {
-			running++
-			go func() { served <- serve(l) }()
+			all.Go(func() error { return serve(l) })
 		}
 	}
 	serve(open.grpc, s.serveGRPC)
 	serve(open.unix, s.serveGRPC)
 	serve(open.http, s.serveHTTP)
-
-	var err error
-	select {
-	case err = <-served: // Nothing ends by itself but by a fault.
-		running--
-	case <-ctx.Done():
-	}
-	drain := s.config.Drain
-	if err != nil {
-		drain = 0
-	}
-	stopped := make(chan error, 1)
-	go func() { stopped <- s.stop(context.WithoutCancel(ctx), drain) }()
-	for range running {
-		err = errors.Join(err, <-served)
-	}
-	return errors.Join(err, <-stopped)
+	all.Go(func() error {
+		<-serving.Done()
+		drain := s.config.Drain
+		if ctx.Err() == nil { // Nothing ends by itself but by a fault.
+			drain = 0
+		}
+		return s.stop(context.WithoutCancel(ctx), drain)
+	})
+	return all.Wait()
 }
 
 // stop ends the serving: health first, connections last.
