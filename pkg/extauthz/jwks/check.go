@@ -45,7 +45,7 @@ func check(clusters []Cluster) (map[string]reading, error) {
 
 // Conflicts finds the clusters with inline keys that are another one's as well, under
 // an issuer that both have: a token of one could be a token of the other. Keys that
-// cannot be read are nobody's.
+// cannot be read conflict with none.
 func Conflicts(clusters []Cluster) map[string][]SharedKeyError {
 	readings := make(map[string]reading, len(clusters))
 	for _, cluster := range clusters {

@@ -2,13 +2,9 @@ package agent
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
@@ -17,14 +13,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-const (
-	// maxSleep bounds a wait for the renewal time: timers do not advance while a
-	// machine is suspended.
-	maxSleep = 10 * time.Minute
-	// troubleGrace is how long the hub must be unreachable before that is reported: a
-	// restart of its API server is shorter.
-	troubleGrace = 30 * time.Second
-)
+// maxSleep bounds a wait for the renewal time: timers do not advance while a machine is
+// suspended.
+const maxSleep = 10 * time.Minute
 
 // renewCredential renews the credential whenever it is due, and ends the connection
 // when it expires. It returns when ctx ends.
@@ -135,92 +126,5 @@ func (c *credentialCondition) valid(s *snapshot) {
 func (c *credentialCondition) failed(s *snapshot, why Condition) {
 	if report := s.driver.Report(); len(report.Conditions) > 0 {
 		c.set(report, metav1.ConditionFalse, report.Failed(driver.Waiting(why)))
-	}
-}
-
-// reach evaluates whether the hub can be reached, from the renewals of the lease and
-// the probes.
-type reach struct {
-	agent  *Agent
-	server string
-	end    context.CancelCauseFunc
-	reset  func()
-
-	mu           sync.Mutex
-	failingSince time.Time
-	refusedSince time.Time
-}
-
-func (r *reach) observe(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := r.agent.config.Clock.Now()
-	r.refusedSince = unauthorizedSince(err, r.refusedSince, now)
-	switch {
-	case err == nil, apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		// The hub responded and accepts the credential.
-		if !r.failingSince.IsZero() {
-			r.agent.eventLog.setTrouble(Condition{})
-		}
-		r.failingSince = time.Time{}
-		return
-	case apierrors.IsUnauthorized(err):
-		if now.Sub(r.refusedSince) >= unauthorizedGrace {
-			r.end(errRefused)
-		}
-		return
-	case errors.Is(err, context.DeadlineExceeded):
-		r.reset()
-	}
-	if r.failingSince.IsZero() {
-		r.failingSince = now
-	}
-	if now.Sub(r.failingSince) >= troubleGrace {
-		r.agent.eventLog.setTrouble(Condition{names.ReasonHubKubeConfigError, fmt.Sprintf("the hub at %s has been unreachable since %s: %v", r.server, credential.Timestamp(r.failingSince), errors.Unwrap(err))})
-	}
-}
-
-// storedCredentials are the credentials that this process stored last, by fingerprint: any other
-// credential in the Secret ends the connection. It also has the time at which this
-// process obtained the newest.
-type storedCredentials struct {
-	mu           sync.Mutex
-	fingerprints []string
-	obtained     string
-	at           time.Time
-}
-
-func (c *storedCredentials) set(fingerprints ...string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.fingerprints = fingerprints
-}
-
-func (c *storedCredentials) contains(fingerprint string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Contains(c.fingerprints, fingerprint)
-}
-
-func (c *storedCredentials) setObtained(fingerprint string, at time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.obtained, c.at = fingerprint, at
-}
-
-// since returns when this process obtained a credential; false if it did not.
-func (c *storedCredentials) since(fingerprint string) (time.Time, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at, c.obtained != "" && c.obtained == fingerprint
-}
-
-// sameConnection returns a function that reports whether the connection of s remains
-// valid: its credential is stored and valid, and is for the same hub.
-func (a *Agent) sameConnection(s *snapshot) func(*snapshot) bool {
-	a.stored.set(s.fingerprint())
-	return func(now *snapshot) bool {
-		_, usable := now.usable(a.config.Clock.Now())
-		return usable && now.identity == s.identity && now.hub.SameServer(*s.hub) && a.stored.contains(now.fingerprint())
 	}
 }
