@@ -33,9 +33,12 @@ func joinRights() []access.Right {
 	clusters := schema.GroupResource{Group: clusterv1.GroupName, Resource: "managedclusters"}
 	requests := schema.GroupResource{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests"}
 	return []access.Right{
-		{Verb: "create", Resource: clusters}, {Verb: "get", Resource: clusters},
-		{Verb: "create", Resource: requests}, {Verb: "get", Resource: requests},
-		{Verb: "list", Resource: requests}, {Verb: "watch", Resource: requests},
+		{Verb: "create", Resource: clusters},
+		{Verb: "get", Resource: clusters},
+		{Verb: "create", Resource: requests},
+		{Verb: "get", Resource: requests},
+		{Verb: "list", Resource: requests},
+		{Verb: "watch", Resource: requests},
 	}
 }
 

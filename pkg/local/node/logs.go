@@ -46,19 +46,19 @@ func (l *logs) begin(container string, attempt int32, ended <-chan struct{}) (st
 }
 
 // find returns the log of the latest start of a container, or of the one before it.
-func (l *logs) find(container string, previous bool) (kubelet.Log, error) {
+func (l *logs) find(ref kubelet.LogRef) (kubelet.Log, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	latest, ok := l.now[container]
+	latest, ok := l.now[ref.Container]
 	if !ok {
-		return kubelet.Log{}, fmt.Errorf("container %s has not been started yet", container)
+		return kubelet.Log{}, fmt.Errorf("container %s has not been started yet", ref.Container)
 	}
-	if !previous {
-		return kubelet.Log{Path: l.path(container, latest.attempt), Ended: latest.ended}, nil
+	if !ref.Previous {
+		return kubelet.Log{Path: l.path(ref.Container, latest.attempt), Ended: latest.ended}, nil
 	}
-	path := l.path(container, latest.attempt-1)
+	path := l.path(ref.Container, latest.attempt-1)
 	if _, err := os.Stat(path); err != nil {
-		return kubelet.Log{}, fmt.Errorf("an earlier start of container %s: %w", container, kubelet.ErrNotFound)
+		return kubelet.Log{}, fmt.Errorf("an earlier start of container %s: %w", ref.Container, kubelet.ErrNotFound)
 	}
 	over := make(chan struct{})
 	close(over)

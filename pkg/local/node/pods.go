@@ -93,7 +93,7 @@ func (n *Node) ContainerLog(ref kubelet.LogRef) (kubelet.Log, error) {
 		if w.namespace != ref.Namespace || w.name != ref.Pod {
 			continue
 		}
-		return w.logs.find(ref.Container, ref.Previous)
+		return w.logs.find(ref)
 	}
 	return kubelet.Log{}, fmt.Errorf("pod %s/%s on this node: %w", ref.Namespace, ref.Pod, kubelet.ErrNotFound)
 }
