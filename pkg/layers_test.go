@@ -88,7 +88,7 @@ var owners = map[string][]string{
 	"k8s.io/cli-runtime/":      {"pkg/cmd"},
 	"k8s.io/kubectl/":          {"pkg/cmd"},
 	"github.com/AlecAivazis/":  {"pkg/cmd"},
-	"github.com/aws/":          {"pkg/registration/driver/awsirsa", "pkg/cmd/aws", "pkg/cmd/internal/awscaller", "pkg/test/aws"},
+	"github.com/aws/":          {"pkg/registration/driver/awsirsa", "pkg/cmd/aws", "pkg/cmd/internal/eks", "pkg/test/aws"},
 	"github.com/envoyproxy/":   {"pkg/extauthz/server", "pkg/test/extauthzproxy", "e2e"},
 	"google.golang.org/grpc":   {"pkg/extauthz/server", "pkg/test/extauthzproxy", "e2e"},
 	"github.com/go-jose/":      {"pkg/helpers/jwk", "pkg/test/aws"},

@@ -21,6 +21,8 @@ func absent(env cli.Env) []*cobra.Command {
 		cli.Absent("install", "hub add-ons are installed by their own manifests or charts",
 			"follow the add-on's documentation; see what is installed with: "+env.Command("get", "addons")),
 		cli.Absent("uninstall", "hub add-ons are removed by their own manifests or charts", "follow the add-on's documentation"),
+		cli.Absent("upgrade", "init and join upgrade what they installed, and keep its settings",
+			"with a newer release, on the hub: "+env.Command("init --wait")+"; on a managed cluster: "+env.Elsewhere("join --cluster-name NAME")),
 		cli.Absent("proxy", "this release has no proxy into managed clusters",
 			"kubectl with a kubeconfig of the cluster, or OCM's cluster-proxy add-on"),
 		cli.Absent("options", "the flags of every command are in its help", env.Command("--help")),

@@ -30,7 +30,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/pullsecrets"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/token"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/unjoin"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/upgrade"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/version"
 )
 
@@ -102,7 +101,6 @@ func sections(env Env) []section {
 		{cli.GroupFleet, aws.New(env)},
 		{cli.GroupFleet, legacytokens.New(env)},
 		{cli.GroupFleet, clean.New(env)},
-		{cli.GroupFleet, upgrade.New(env)},
 		{cli.GroupInspect, get.New(env)},
 		{cli.GroupInspect, check.New(env)},
 		{cli.GroupOther, images.New(env)},
@@ -159,9 +157,9 @@ func Execute(ctx context.Context, env Env, args []string) cli.Code {
 	return code
 }
 
-// prepare resolves flag aliases on every command and reports, after the run,
-// whether a command got as far as its own code: all errors before that are
-// about how it was called.
+// prepare resolves flag aliases on every command, has those that do not say which
+// arguments they take refuse all, and reports, after the run, whether a command got
+// as far as its own code: all errors before that are about how it was called.
 func prepare(root *cobra.Command) (started *bool) {
 	started = new(bool)
 	var walk func(*cobra.Command)
@@ -169,6 +167,9 @@ func prepare(root *cobra.Command) (started *bool) {
 		cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 			return pflag.NormalizedName(cli.FlagName(cmd, name))
 		})
+		if cmd.Args == nil && !cmd.DisableFlagParsing {
+			cmd.Args = cobra.NoArgs
+		}
 		if run := cmd.RunE; run != nil {
 			cmd.RunE = func(cmd *cobra.Command, args []string) error {
 				*started = true

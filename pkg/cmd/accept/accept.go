@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/approver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -40,11 +41,6 @@ type credentials string
 const (
 	ofHub credentials = "hub"
 	own   credentials = "own"
-)
-
-const (
-	flagHubARN     = "hub-cluster-arn"
-	flagManagedARN = "managed-cluster-arn"
 )
 
 // New returns the command.
@@ -86,6 +82,7 @@ credentials, which are looked up as the AWS SDK does.`,
 
   # Change it back, with the fingerprint that join printed
   %[1]s accept cluster1 --registration-auth csr --fingerprint SHA256:...`, env.Name),
+		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: fleet.CompleteClusters(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.clusters = append(o.clusters, args...)
@@ -100,20 +97,20 @@ credentials, which are looked up as the AWS SDK does.`,
 }
 
 func (o *options) addFlags(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringSliceVarP(&o.clusters, "clusters", "c", nil, "Names of the clusters, separated by commas")
+	set := cmd.Flags()
+	set.StringSliceVarP(&o.clusters, "clusters", "c", nil, "Names of the clusters, separated by commas")
 	cli.AliasFlag(cmd, "cluster", "clusters")
-	flags.BoolVar(&o.all, "all-pending", false, "Accept all clusters that wait for a decision")
-	cli.AddYesFlag(flags, &o.yes)
-	flags.StringVar(&o.choice.Fingerprint, "fingerprint", "", "Fingerprint of the key to accept; conflicting requests are denied")
-	flags.BoolVar(&o.choice.Deny, "deny", false, "Deny the requests and set hubAcceptsClient to false")
-	flags.StringSliceVar(&o.choice.Requesters, "requesters", nil, "Users whose requests are approved in addition to those of bootstrap identities")
-	flags.BoolVar(&o.choice.SkipCheck, "skip-approve-check", false, "Approve the request regardless of the requester")
+	set.BoolVar(&o.all, "all-pending", false, "Accept all clusters that wait for a decision")
+	cli.AddYesFlag(set, &o.yes)
+	set.StringVar(&o.choice.Fingerprint, "fingerprint", "", "Fingerprint of the key to accept; conflicting requests are denied")
+	set.BoolVar(&o.choice.Deny, "deny", false, "Deny the requests and set hubAcceptsClient to false")
+	set.StringSliceVar(&o.choice.Requesters, "requesters", nil, "Users whose requests are approved in addition to those of bootstrap identities")
+	set.BoolVar(&o.choice.SkipCheck, "skip-approve-check", false, "Approve the request regardless of the requester")
 	cli.NewEnum(&o.choice.Register.Driver, map[string]driver.AuthType{"aws-irsa": driver.AWSIRSA}, driver.CSR, driver.AWSIRSA).
 		AddTo(cmd, "registration-auth", "", "Registration driver of the cluster; one with another driver changes to it")
-	flags.StringVar(&o.choice.Register.Managed, flagManagedARN, "", "ARN of the managed EKS cluster, if its ManagedCluster does not name it")
-	flags.StringVar(&o.hubARN, flagHubARN, "", "ARN of the hub's EKS cluster, if its ClusterManager does not name it")
-	cli.AliasFlag(cmd, "eks-hub-cluster-arn", flagHubARN)
+	set.StringVar(&o.choice.Register.Managed, flags.ManagedARN, "", "ARN of the managed EKS cluster, if its ManagedCluster does not name it")
+	set.StringVar(&o.hubARN, flags.HubARN, "", "ARN of the hub's EKS cluster, if its ClusterManager does not name it")
+	cli.AliasFlag(cmd, "eks-hub-cluster-arn", flags.HubARN)
 	cli.NewEnum(&o.whose, nil, ofHub, own).
 		AddTo(cmd, "aws-credentials", "", "AWS credentials that create and delete the role of an EKS cluster")
 	o.wait.AddTo(cmd, "Wait for the request and for the credential to be issued")
@@ -174,9 +171,9 @@ func (o *options) validate() error {
 // validateARNs checks the ARNs before anything is contacted.
 func (o *options) validateARNs() error {
 	if o.choice.Register.Managed != "" && o.choice.Register.Driver != driver.AWSIRSA {
-		return cli.Usagef("--%s needs --registration-auth=awsirsa", flagManagedARN)
+		return cli.Usagef("--%s needs --registration-auth=awsirsa", flags.ManagedARN)
 	}
-	for flag, arn := range map[string]string{flagManagedARN: o.choice.Register.Managed, flagHubARN: o.hubARN} {
+	for flag, arn := range map[string]string{flags.ManagedARN: o.choice.Register.Managed, flags.HubARN: o.hubARN} {
 		if arn == "" {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
@@ -139,4 +141,49 @@ func (w *registrations) missing(ctx context.Context, r addons.Registration) (str
 		return fmt.Sprintf("waits for %s in Secret %s/%s", needed, r.Namespace, r.Secret), nil
 	}
 	return "", nil
+}
+
+// interval is how often a waiting command looks again.
+const interval = time.Second
+
+// poll waits until look finds nothing open any more, and reports what it finds. A
+// server that has answered once may be away for a while. The registrations that
+// were open last are returned with an error.
+func poll(ctx context.Context, env cli.Env, title string, look func(context.Context) ([]addons.Registration, error)) (open []addons.Registration, err error) {
+	err = env.Progress().Step(ctx, title, func(ctx context.Context, say cli.Say) error {
+		for answered := false; ; {
+			found, err := look(ctx)
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case err != nil && !answered:
+				return err
+			case err != nil:
+				say("trying again: %v", err)
+			case len(found) == 0:
+				open = nil
+				return nil
+			default:
+				open, answered = found, true
+				say("%s", summary(open))
+			}
+			if !pause.For(ctx, env.Clock, interval) {
+				return ctx.Err()
+			}
+		}
+	})
+	return open, err
+}
+
+// summary says of some registrations what they wait for.
+func summary(open []addons.Registration) string {
+	const shown = 3
+	var lines []string
+	for _, r := range open[:min(len(open), shown)] {
+		lines = append(lines, fmt.Sprintf("%s/%s: %s", r.Cluster, r.AddOn, r.Message))
+	}
+	if more := len(open) - shown; more > 0 {
+		lines = append(lines, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(lines, "; ")
 }

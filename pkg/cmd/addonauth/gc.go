@@ -40,7 +40,6 @@ looked at. The hub's addon-manager removes most of it by itself; this is for
 what an older release, or a hub that was down, left behind.`,
 		Example: fmt.Sprintf(`  # See what there is
   %[1]s addon-auth gc --dry-run`, env.Name),
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.addTo(env, cmd)

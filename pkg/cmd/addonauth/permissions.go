@@ -99,61 +99,53 @@ func (p permissions) render() (string, error) {
 			ResourceNames: []string{p.addOn}, Verbs: []string{"get"},
 		}}
 	}
-	var objs []any
+	var docs []document
 	kind := "Role"
 	if p.shared {
 		kind = "ClusterRole"
-		objs = append(objs, rbacv1.ClusterRole{
+		docs = append(docs, document{object: rbacv1.ClusterRole{
 			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind},
 			ObjectMeta: metav1.ObjectMeta{Name: roleName, Labels: labels}, Rules: rules,
-		})
+		}})
 	}
 	for _, g := range p.grants {
 		meta := metav1.ObjectMeta{Name: roleName, Namespace: g.cluster, Labels: labels}
 		if !p.shared {
-			objs = append(objs, rbacv1.Role{
+			docs = append(docs, document{object: rbacv1.Role{
 				TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind},
 				ObjectMeta: meta, Rules: rules,
-			})
+			}})
 		}
 		// A binding cannot change what it binds, so each kind has its own name.
 		meta.Name += strings.TrimPrefix(":"+strings.ToLower(kind), ":role")
-		objs = append(objs, p.about(g), rbacv1.RoleBinding{
+		docs = append(docs, document{p.about(g), rbacv1.RoleBinding{
 			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"},
 			ObjectMeta: meta, Subjects: g.subjects,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: roleName},
-		})
+		}})
 	}
-	err := write(&b, objs)
-	return b.String(), err
+	for _, doc := range docs {
+		data, err := yaml.Marshal(doc.object)
+		if err != nil {
+			return "", fmt.Errorf("encode: %w", err)
+		}
+		b.WriteString("---\n" + doc.comment + string(data))
+	}
+	return b.String(), nil
 }
 
-// comment is put before the object that follows it.
-type comment string
+// document is an object, and what is said before it.
+type document struct {
+	comment string
+	object  any
+}
 
 // about says where the subjects of a grant come from.
-func (p permissions) about(g grant) comment {
+func (p permissions) about(g grant) string {
 	if g.cluster == placeholder || !g.unknown {
 		return ""
 	}
-	return comment(fmt.Sprintf(`# The status of %s on %s names no subject yet: these are the default
+	return fmt.Sprintf(`# The status of %s on %s names no subject yet: these are the default
 # ones. An agent of OCM uses ServiceAccount %s instead.
-`, p.addOn, g.cluster, names.AddOnServiceAccountUpstream(p.addOn)))
-}
-
-func write(b *strings.Builder, objs []any) error {
-	said := comment("")
-	for _, obj := range objs {
-		if c, ok := obj.(comment); ok {
-			said = c
-			continue
-		}
-		data, err := yaml.Marshal(obj)
-		if err != nil {
-			return fmt.Errorf("encode: %w", err)
-		}
-		b.WriteString("---\n" + string(said) + string(data))
-		said = ""
-	}
-	return nil
+`, p.addOn, g.cluster, names.AddOnServiceAccountUpstream(p.addOn))
 }

@@ -43,7 +43,6 @@ is looked at, and the comments say what to fill in.`,
 
   # One ClusterRole, bound in the namespace of every cluster that has addon1
   %[1]s addon-auth rbac --addon addon1 --all-clusters`, env.Name),
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	cmd.Flags().StringSliceVarP(&o.clusters, "cluster", "c", nil, "clusters to print the bindings for, separated by commas")

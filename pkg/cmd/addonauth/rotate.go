@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -45,7 +46,6 @@ made again, and the agent obtains a token of the new one.`,
 
   # On one
   %[1]s addon-auth rotate --addon addon1 --cluster cluster1`, env.Name),
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.addTo(env, cmd)
@@ -64,47 +64,42 @@ func (o *rotateOptions) run(ctx context.Context) error {
 	}
 	ctx, cancel := o.wait.Context(ctx)
 	defer cancel()
-	config, err := o.env.Kube.Config()
+	c, config, err := o.env.Kube.Connect()
 	if err != nil {
 		return err
 	}
-	c, err := cli.NewClient(config)
+	if err := addons.RequireHub(o.env, c); err != nil {
+		return err
+	}
+	before, err := addons.List(ctx, o.env, c, filter)
+	if err == nil {
+		err = filter.Missing(o.env, before)
+	}
 	if err != nil {
 		return err
 	}
-	before, err := o.find(ctx, c, filter)
+	// Credentials end at full seconds. One that was issued a moment ago, and the one
+	// that replaces it, could not be distinguished.
+	if o.waits() && !pause.For(ctx, o.env.Clock, time.Second) {
+		return ctx.Err()
+	}
+	now, err := o.hubTime(ctx, config)
 	if err != nil {
 		return err
 	}
-	if o.waits() {
-		// Credentials end at full seconds. One that was issued a moment ago, and
-		// the one that replaces it, could not be distinguished.
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-o.env.Clock.After(time.Second):
+	for _, a := range before {
+		if err := o.annotate(ctx, c, a, now); err != nil {
+			return err
 		}
 	}
-	if err := o.ask(ctx, c, config, before); err != nil || !o.waits() {
-		return err
+	if !o.waits() {
+		return nil
 	}
 	return o.await(ctx, c, filter, before)
 }
 
 func (o *rotateOptions) waits() bool {
 	return o.wait.Enabled && o.env.Kube.DryRun() == cli.DryRunNone
-}
-
-// find returns the add-ons; all that were named have to be there.
-func (o *rotateOptions) find(ctx context.Context, c client.Client, filter addons.Filter) ([]addons.AddOn, error) {
-	if err := addons.RequireHub(o.env, c); err != nil {
-		return nil, err
-	}
-	found, err := addons.List(ctx, o.env, c, filter)
-	if err != nil {
-		return nil, err
-	}
-	return found, filter.Missing(o.env, found)
 }
 
 // hubTime is the next full second by the clock of the hub, which also dates the
@@ -136,20 +131,7 @@ func (o *rotateOptions) hubTime(ctx context.Context, config *rest.Config) (time.
 	return date.Add(time.Second).UTC(), nil
 }
 
-// ask asks for new credentials of all add-ons, as of now.
-func (o *rotateOptions) ask(ctx context.Context, c client.Client, config *rest.Config, all []addons.AddOn) error {
-	now, err := o.hubTime(ctx, config)
-	if err != nil {
-		return err
-	}
-	for _, a := range all {
-		if err := o.annotate(ctx, c, a, now); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
+// annotate asks for new credentials of an add-on, as of now.
 func (o *rotateOptions) annotate(ctx context.Context, c client.Client, a addons.AddOn, now time.Time) error {
 	obj := a.Object.DeepCopy()
 	base := client.MergeFrom(a.Object.DeepCopy())

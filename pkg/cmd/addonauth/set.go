@@ -46,7 +46,6 @@ certificates. Tokens that exist keep their lifetime until they are refreshed;
 
   # Back to certificates
   %[1]s addon-auth set --driver csr`, env.Name),
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.secondsSet = cmd.Flags().Changed("expiration-seconds")
 			if err := o.validate(); err != nil {

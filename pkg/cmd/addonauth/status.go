@@ -37,7 +37,6 @@ the time between them; Kubernetes dates certificates back by five minutes.`,
   # When does the credential of an add-on end
   %[1]s addon-auth status --cluster cluster1 --addon addon1 \
       -o 'jsonpath={.items[0].expires}'`, env.Name),
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.addTo(env, cmd)

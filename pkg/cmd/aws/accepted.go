@@ -24,7 +24,7 @@ func (i *inspection) repairs() string {
 }
 
 // granted checks the role that the hub made for the cluster.
-func (i *inspection) granted(ctx context.Context) (checks.Status, string, string) {
+func (i *inspection) granted(ctx context.Context) checks.Outcome {
 	arn := i.pair.HubRole()
 	var err error
 	if i.hubRole, err = i.hubClient.Role(ctx, arn); err != nil {
@@ -61,7 +61,7 @@ func (i *inspection) hubRoleDifferences() []string {
 }
 
 // mapped checks the access entry of the role that the hub made.
-func (i *inspection) mapped(ctx context.Context) (checks.Status, string, string) {
+func (i *inspection) mapped(ctx context.Context) checks.Outcome {
 	if i.hubRole == nil {
 		return checks.Skip("no role was found")
 	}
@@ -85,7 +85,7 @@ func (i *inspection) mapped(ctx context.Context) (checks.Status, string, string)
 }
 
 // entry checks an access entry. The cluster's name on the hub is in its user.
-func (i *inspection) entry(entry *cloud.Entry) (checks.Status, string, string) {
+func (i *inspection) entry(entry *cloud.Entry) checks.Outcome {
 	cluster, named := strings.CutPrefix(entry.Username, names.ClusterUserAWS(""))
 	want := cloud.Mapping{Username: entry.Username, Groups: []string{names.ClusterGroupAWS(cluster)}}
 	switch {

@@ -1,15 +1,14 @@
 package aws
 
 import (
-	"context"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/awscaller"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/eks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/cloud"
 )
 
@@ -20,11 +19,12 @@ func newCheck(env cli.Env) *cobra.Command {
 	cmd := cli.Parent("check", "Compare what is in AWS with what registration by AWS IAM needs",
 		newCheckSide(env, &hubFlags{}, hubSteps, &cobra.Command{
 			Use:   "hub",
-			Short: "Check the role of a hub's registration controller, and find orphaned roles",
-			Long: `Check the IAM role that the registration controller of a hub assumes, and what it
-needs in AWS. If the kubeconfig leads to the hub, the command also lists the roles,
-access entries and lines of aws-auth that the hub made for clusters that it does not
-accept any more, with the command that removes each. It removes nothing itself.`,
+			Short: "Check the role of a hub's controller, and find orphaned roles",
+			Long: `Check the IAM role that the registration controller of a hub assumes, and what
+it needs in AWS. If the kubeconfig leads to the hub, the command also lists the
+roles, access entries and lines of aws-auth that the hub made for clusters that
+it does not accept any more, with the command that removes each. It removes
+nothing itself.`,
 			Example: `  ` + env.Name + ` aws check hub \
     --hub-cluster-arn arn:aws:eks:eu-west-1:111111111111:cluster/hub \
     --oidc-provider oidc.eks.eu-west-1.amazonaws.com/id/0123456789ABCDEF`,
@@ -32,9 +32,9 @@ accept any more, with the command that removes each. It removes nothing itself.`
 		newCheckSide(env, &managedFlags{}, managedSteps, &cobra.Command{
 			Use:   "managed",
 			Short: "Check the role of a managed cluster's agents",
-			Long: `Check the IAM role that the agents of a managed cluster assume, and what it needs
-in AWS. With credentials of the hub's account the command checks the role and the
-access entry that the hub made for the cluster.`,
+			Long: `Check the IAM role that the agents of a managed cluster assume, and what it
+needs in AWS. With credentials of the hub's account the command checks the role
+and the access entry that the hub made for the cluster.`,
 			Example: `  ` + env.Name + ` aws check managed \
     --hub-cluster-arn arn:aws:eks:eu-west-1:111111111111:cluster/hub \
     --managed-cluster-arn arn:aws:eks:eu-west-1:222222222222:cluster/managed-0 \
@@ -51,26 +51,27 @@ with 3 if a check failed or is unknown.`
 
 // newCheckSide completes a command that checks a side.
 func newCheckSide(env cli.Env, flags sideFlags, steps func(*inspection) []checks.Step, cmd *cobra.Command) *cobra.Command {
-	out, timeout := cli.NewOutput(cli.Text), cli.Timeout(checkTimeout)
-	cmd.Args = cobra.NoArgs
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	timeout := cli.Timeout(checkTimeout)
+	flags.addTo(cmd)
+	timeout.AddTo(cmd)
+	return checks.Complete(env, cmd, func(cmd *cobra.Command, _ []string) (checks.Report, error) {
 		side, err := flags.wanted()
 		if err != nil {
-			return err
+			return checks.Report{}, err
 		}
 		ctx, cancel := timeout.Context(cmd.Context())
 		defer cancel()
-		i, err := inspect(ctx, env, side)
+		caller, err := eks.New(ctx, env, side.cluster)
 		if err != nil {
-			return err
+			return checks.Report{}, err
 		}
-		i.prerequisites = env.Elsewhere(append([]string{"aws prerequisites", cmd.Name()}, given(cmd)...)...) + " -o cli"
-		return checks.Finish(env, out, checks.Run(ctx, side.cluster.String(), steps(i)).Folded())
-	}
-	flags.addTo(cmd)
-	timeout.AddTo(cmd)
-	out.AddTo(cmd)
-	return cmd
+		i := &inspection{
+			env: env, wanted: side, caller: caller,
+			client: cloud.New(caller.Config, side.cluster), hubClient: cloud.New(caller.Config, side.hub),
+			prerequisites: env.Elsewhere(append([]string{"aws prerequisites", cmd.Name()}, given(cmd)...)...) + " -o cli",
+		}
+		return checks.Run(ctx, side.cluster.String(), steps(i)).Folded(), nil
+	})
 }
 
 // given are the flags of a side that were given.
@@ -82,17 +83,4 @@ func given(cmd *cobra.Command) []string {
 		}
 	})
 	return args
-}
-
-// inspect returns the inspection of a side with the caller's credentials. It sends
-// no request.
-func inspect(ctx context.Context, env cli.Env, side wanted) (*inspection, error) {
-	caller, err := awscaller.New(ctx, env, side.cluster)
-	if err != nil {
-		return nil, err
-	}
-	return &inspection{
-		env: env, wanted: side, caller: caller,
-		client: cloud.New(caller.Config, side.cluster), hubClient: cloud.New(caller.Config, side.hub),
-	}, nil
 }

@@ -7,16 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 )
 
-const (
-	flagHub     = "hub-cluster-arn"
-	flagManaged = "managed-cluster-arn"
-	flagIssuer  = "oidc-provider"
-)
+const flagIssuer = "oidc-provider"
 
 // wanted is a cluster's side of a registration, as it has to be.
 type wanted struct {
@@ -43,11 +40,11 @@ type commonFlags struct {
 }
 
 func (f *commonFlags) addTo(cmd *cobra.Command, cluster string) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.hub, flagHub, "", "ARN of the hub's EKS cluster")
-	flags.StringVar(&f.issuer, flagIssuer, "", "OIDC issuer of the "+cluster+", with or without https://")
-	flags.BoolVar(&f.podIdentity, "pod-identity", false, "If true, pods get their credentials from EKS Pod Identity, without an OIDC provider")
-	cli.AliasFlag(cmd, "eks-"+flagHub, flagHub)
+	set := cmd.Flags()
+	set.StringVar(&f.hub, flags.HubARN, "", "ARN of the hub's EKS cluster")
+	set.StringVar(&f.issuer, flagIssuer, "", "OIDC issuer of the "+cluster+", with or without https://")
+	set.BoolVar(&f.podIdentity, "pod-identity", false, "If true, pods get their credentials from EKS Pod Identity, without an OIDC provider")
+	cli.AliasFlag(cmd, "eks-"+flags.HubARN, flags.HubARN)
 	cli.AliasFlag(cmd, "oidc-issuer", flagIssuer)
 }
 
@@ -87,9 +84,12 @@ func (f *hubFlags) addTo(cmd *cobra.Command) {
 }
 
 func (f *hubFlags) wanted() (wanted, error) {
-	hub, err := clusterFlag(flagHub, f.hub)
+	if f.hub == "" {
+		return wanted{}, cli.Usagef("--%s is missing", flags.HubARN)
+	}
+	hub, err := awsarn.ParseCluster(f.hub)
 	if err != nil {
-		return wanted{}, err
+		return wanted{}, cli.Usagef("--%s: %v", flags.HubARN, err)
 	}
 	role, err := f.creator(hub)
 	if err != nil {
@@ -130,21 +130,17 @@ type managedFlags struct {
 
 func (f *managedFlags) addTo(cmd *cobra.Command) {
 	f.commonFlags.addTo(cmd, "managed cluster")
-	flags := cmd.Flags()
-	flags.StringVar(&f.managed, flagManaged, "", "ARN of the managed EKS cluster")
-	flags.StringVar(&f.klusterlet, "klusterlet-name", names.KlusterletName, "Name of the Klusterlet")
-	flags.StringVar(&f.namespace, "klusterlet-namespace", names.AgentNamespace, "Namespace of the agents")
-	flags.BoolVar(&f.singleton, "singleton", false, "If true, the Klusterlet is installed in the mode Singleton, with one ServiceAccount")
+	set := cmd.Flags()
+	set.StringVar(&f.managed, flags.ManagedARN, "", "ARN of the managed EKS cluster")
+	set.StringVar(&f.klusterlet, "klusterlet-name", names.KlusterletName, "Name of the Klusterlet")
+	set.StringVar(&f.namespace, "klusterlet-namespace", names.AgentNamespace, "Namespace of the agents")
+	set.BoolVar(&f.singleton, "singleton", false, "If true, the Klusterlet is installed in the mode Singleton, with one ServiceAccount")
 }
 
 func (f *managedFlags) wanted() (wanted, error) {
-	hub, err := clusterFlag(flagHub, f.hub)
+	pair, err := flags.Pair(f.hub, f.managed)
 	if err != nil {
-		return wanted{}, err
-	}
-	pair, err := pairOf(hub, f.managed)
-	if err != nil {
-		return wanted{}, err
+		return wanted{}, cli.Usagef("%v", err)
 	}
 	source, err := f.source(pair.Managed)
 	if err != nil {
@@ -152,7 +148,7 @@ func (f *managedFlags) wanted() (wanted, error) {
 	}
 	accounts, err := f.accounts()
 	return wanted{
-		cluster: pair.Managed, hub: hub, pair: &pair, role: pair.RoleOfAgents(source, accounts), source: source,
+		cluster: pair.Managed, hub: pair.Hub, pair: &pair, role: pair.RoleOfAgents(source, accounts), source: source,
 	}, err
 }
 
@@ -168,29 +164,4 @@ func (f *managedFlags) accounts() (identity.Accounts, error) {
 		return identity.SingletonAccounts(f.namespace, f.klusterlet), nil
 	}
 	return identity.AgentAccounts(f.namespace, f.klusterlet), nil
-}
-
-// clusterFlag reads the ARN in a flag that must be set.
-func clusterFlag(name, value string) (awsarn.Cluster, error) {
-	if value == "" {
-		return awsarn.Cluster{}, cli.Usagef("--%s is missing", name)
-	}
-	cluster, err := awsarn.ParseCluster(value)
-	if err != nil {
-		return awsarn.Cluster{}, cli.Usagef("--%s: %v", name, err)
-	}
-	return cluster, nil
-}
-
-// pairOf reads the ARNs of a hub and a managed cluster.
-func pairOf(hub awsarn.Cluster, managed string) (identity.Pair, error) {
-	cluster, err := clusterFlag(flagManaged, managed)
-	if err != nil {
-		return identity.Pair{}, err
-	}
-	pair, err := identity.NewPair(hub, cluster)
-	if err != nil {
-		return identity.Pair{}, cli.Usagef("%v", err)
-	}
-	return pair, nil
 }

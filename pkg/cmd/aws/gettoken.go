@@ -2,36 +2,19 @@ package aws
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientauthv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/awscaller"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/eks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/ststoken"
 )
-
-// execInfo is the variable in which a client passes the version that it speaks to
-// a credential plugin
-// (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins).
-const execInfo = "KUBERNETES_EXEC_INFO"
 
 // tokenTimeout bounds the wait for AWS. The client that runs the plugin waits for
 // it without a bound of its own.
 const tokenTimeout = 30 * time.Second
-
-// groupVersions are the versions of an ExecCredential, which differ in their name
-// alone.
-func groupVersions() []string {
-	const group = "client.authentication.k8s.io/"
-	return []string{group + "v1", group + "v1beta1"}
-}
 
 func newGetToken(env cli.Env) *cobra.Command {
 	source, timeout := ststoken.Config{Clock: env.Clock, Session: "kubectl-ocm"}, cli.Timeout(tokenTimeout)
@@ -43,8 +26,7 @@ The hub kubeconfig of a cluster that registered with awsirsa runs this command.
 It needs no AWS command line: the identity is the one that the AWS SDK finds.`,
 		Example: fmt.Sprintf(`  # Print a token for the hub with the role that it made for a cluster
   %[1]s aws get-token --cluster-name hub --region us-west-2 \
-      --role-arn arn:aws:iam::111111111111:role/ocm-hub-79e99112993014816615711cbd35a9bc`, env.Name),
-		Args: cobra.NoArgs,
+      --role-arn arn:aws:iam::111111111111:role/ocm-hub-EXAMPLE`, env.Name),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := timeout.Context(cmd.Context())
 			defer cancel()
@@ -63,7 +45,7 @@ func printToken(ctx context.Context, env cli.Env, config ststoken.Config) error 
 	if config.Cluster == "" || config.Region == "" {
 		return cli.Usagef("--cluster-name and --region are needed: which EKS cluster the token is for")
 	}
-	version, err := wantedVersion(os.Getenv(execInfo))
+	version, err := env.ExecCredentialVersion()
 	if err != nil {
 		return err
 	}
@@ -72,16 +54,13 @@ func printToken(ctx context.Context, env cli.Env, config ststoken.Config) error 
 		return err
 	}
 	token, err := source.Token(ctx)
-	if awscaller.Late(err) {
+	if eks.Late(err) {
 		return noToken(config)
 	}
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(env.Out).Encode(clientauthv1.ExecCredential{
-		TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ExecCredential"},
-		Status:   &clientauthv1.ExecCredentialStatus{ExpirationTimestamp: &metav1.Time{Time: token.Expires}, Token: token.Value},
-	})
+	return env.PrintExecCredential(version, token.Value, token.Expires)
 }
 
 // noToken is the error when the time was over before there was a credential. Without
@@ -91,23 +70,5 @@ func noToken(config ststoken.Config) error {
 	if config.Role != "" {
 		problem = "AWS did not answer in time: sts in " + config.Region + ", asked for a session of " + config.Role
 	}
-	return &cli.Explained{Problem: problem, Try: awscaller.MoreTime, Code: cli.CodeTimeout}
-}
-
-// wantedVersion reads which version of an ExecCredential the client wants.
-func wantedVersion(info string) (string, error) {
-	versions := groupVersions()
-	if info == "" {
-		return versions[0], nil
-	}
-	var asked metav1.TypeMeta
-	if err := json.Unmarshal([]byte(info), &asked); err != nil {
-		return "", errors.New("the client passes no valid ExecCredential in " + execInfo)
-	}
-	for _, version := range versions {
-		if asked.APIVersion == version {
-			return version, nil
-		}
-	}
-	return "", fmt.Errorf("the client wants an ExecCredential of %q, and this plugin speaks %v", asked.APIVersion, versions)
+	return &cli.Explained{Problem: problem, Try: eks.MoreTime, Code: cli.CodeTimeout}
 }

@@ -11,9 +11,9 @@ import (
 
 	"github.com/aws/smithy-go"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/awscaller"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/eks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/cloud"
@@ -27,7 +27,7 @@ type inspection struct {
 	wanted
 
 	env    cli.Env
-	caller *awscaller.Caller
+	caller *eks.Caller
 	// client looks at the side's own account and EKS cluster, hubClient at the hub's.
 	client, hubClient *cloud.Client
 	// prerequisites is the command that prints what has to be there.
@@ -41,12 +41,12 @@ type inspection struct {
 }
 
 // look is how a check looks.
-type look func(context.Context) (checks.Status, string, string)
+type look func(context.Context) checks.Outcome
 
 // sideSteps are the checks of a cluster and of the role that its pods assume.
 func (i *inspection) sideSteps(accounts ...string) []checks.Step {
 	steps := []checks.Step{
-		{Name: "AWS accepts the credentials", Needed: true, Run: func(ctx context.Context) (checks.Status, string, string) {
+		{Name: "AWS accepts the credentials", Needed: true, Run: func(ctx context.Context) checks.Outcome {
 			return i.identify(ctx, accounts...)
 		}},
 		{Name: "the EKS cluster exists", Run: i.own(i.describe)},
@@ -55,7 +55,7 @@ func (i *inspection) sideSteps(accounts ...string) []checks.Step {
 		for _, name := range i.role.Accounts.Names {
 			steps = append(steps, checks.Step{
 				Name: "EKS Pod Identity gives the role to " + name,
-				Run:  i.own(func(ctx context.Context) (checks.Status, string, string) { return i.association(ctx, name) }),
+				Run:  i.own(func(ctx context.Context) checks.Outcome { return i.association(ctx, name) }),
 			})
 		}
 	} else {
@@ -74,7 +74,7 @@ func (i *inspection) sideSteps(accounts ...string) []checks.Step {
 }
 
 // identify finds out whose the credentials are: they must be of one of the accounts.
-func (i *inspection) identify(ctx context.Context, accounts ...string) (checks.Status, string, string) {
+func (i *inspection) identify(ctx context.Context, accounts ...string) checks.Outcome {
 	err := i.caller.Identify(ctx, accounts...)
 	if explained, ok := errors.AsType[*cli.Explained](err); ok {
 		return checks.Bad(explained.Try, "%s", explained.Problem)
@@ -87,7 +87,7 @@ func (i *inspection) identify(ctx context.Context, accounts ...string) (checks.S
 
 // in makes a check only with credentials of an account.
 func (i *inspection) in(account string, check look) look {
-	return func(ctx context.Context) (checks.Status, string, string) {
+	return func(ctx context.Context) checks.Outcome {
 		if i.caller.Account != account {
 			return checks.Skip("it is in account %s, and the credentials are of account %s", account, i.caller.Account)
 		}
@@ -100,7 +100,7 @@ func (i *inspection) own(check look) look { return i.in(i.cluster.Account, check
 
 // ofRole makes a check only of a role that was found.
 func (i *inspection) ofRole(check look) look {
-	return i.own(func(ctx context.Context) (checks.Status, string, string) {
+	return i.own(func(ctx context.Context) checks.Outcome {
 		if i.found == nil {
 			return checks.Skip("no role was found")
 		}
@@ -109,7 +109,7 @@ func (i *inspection) ofRole(check look) look {
 }
 
 // failure reports an error of looking into AWS.
-func (i *inspection) failure(err error) (checks.Status, string, string) {
+func (i *inspection) failure(err error) checks.Outcome {
 	call, ok := errors.AsType[*cloud.Error](err)
 	if !ok {
 		return checks.Broken(err)
@@ -117,10 +117,12 @@ func (i *inspection) failure(err error) (checks.Status, string, string) {
 	answer, answered := errors.AsType[smithy.APIError](err)
 	switch {
 	case cloud.Denied(err):
-		return checks.Unknown, fmt.Sprintf("AWS does not allow %s on %s to %s", call.Action, call.Resource, i.caller.ARN),
-			"allow " + call.Action + " on " + call.Resource + ", or use other credentials"
-	case awscaller.Late(err):
-		return checks.Bad(awscaller.MoreTime, "AWS did not answer in time: %s on %s", call.Action, call.Resource)
+		return checks.Outcome{
+			Status: checks.Unknown, Message: fmt.Sprintf("AWS does not allow %s on %s to %s", call.Action, call.Resource, i.caller.ARN),
+			Try: "allow " + call.Action + " on " + call.Resource + ", or use other credentials",
+		}
+	case eks.Late(err):
+		return checks.Bad(eks.MoreTime, "AWS did not answer in time: %s on %s", call.Action, call.Resource)
 	case !answered:
 		return checks.Bad("check the network and the proxy settings", "AWS did not answer %s on %s", call.Action, call.Resource)
 	}
@@ -130,7 +132,7 @@ func (i *inspection) failure(err error) (checks.Status, string, string) {
 }
 
 // describe checks that the EKS cluster is there.
-func (i *inspection) describe(ctx context.Context) (checks.Status, string, string) {
+func (i *inspection) describe(ctx context.Context) checks.Outcome {
 	var err error
 	if i.described, err = i.client.Cluster(ctx); err != nil {
 		return i.failure(err)
@@ -142,7 +144,7 @@ func (i *inspection) describe(ctx context.Context) (checks.Status, string, strin
 }
 
 // issuer compares the issuer that was given with the cluster's.
-func (i *inspection) issuer(context.Context) (checks.Status, string, string) {
+func (i *inspection) issuer(context.Context) checks.Outcome {
 	switch {
 	case i.described == nil:
 		return checks.Skip("EKS did not describe the cluster")
@@ -157,7 +159,7 @@ func (i *inspection) issuer(context.Context) (checks.Status, string, string) {
 const audience = "sts.amazonaws.com"
 
 // provider checks the OIDC provider that the role trusts.
-func (i *inspection) provider(ctx context.Context) (checks.Status, string, string) {
+func (i *inspection) provider(ctx context.Context) checks.Outcome {
 	cluster := i.cluster
 	provider := awsarn.Provider{Partition: cluster.Partition, Account: cluster.Account, Issuer: i.source.Issuer}
 	audiences, found, err := i.client.ProviderAudiences(ctx, provider)
@@ -175,7 +177,7 @@ func (i *inspection) provider(ctx context.Context) (checks.Status, string, strin
 }
 
 // association checks that pods of a ServiceAccount get the role.
-func (i *inspection) association(ctx context.Context, account string) (checks.Status, string, string) {
+func (i *inspection) association(ctx context.Context, account string) checks.Outcome {
 	cluster, namespace, role := i.cluster, i.role.Accounts.Namespace, i.role.ARN.String()
 	found, err := i.client.Association(ctx, namespace, account)
 	at := fmt.Sprintf("pod-identity-association --region %s --cluster-name %s ", cluster.Region, cluster.Name)
@@ -194,7 +196,7 @@ func (i *inspection) association(ctx context.Context, account string) (checks.St
 }
 
 // exists checks that the role is there.
-func (i *inspection) exists(ctx context.Context) (checks.Status, string, string) {
+func (i *inspection) exists(ctx context.Context) checks.Outcome {
 	var err error
 	if i.found, err = i.client.Role(ctx, i.role.ARN); err != nil {
 		return i.failure(err)
@@ -205,7 +207,7 @@ func (i *inspection) exists(ctx context.Context) (checks.Status, string, string)
 	return checks.Good("%s", i.role.ARN)
 }
 
-func (i *inspection) trust(context.Context) (checks.Status, string, string) {
+func (i *inspection) trust(context.Context) checks.Outcome {
 	differences := i.role.Trust.Differences(i.found.Trust)
 	if len(differences) == 0 {
 		return checks.Good("")
@@ -214,7 +216,7 @@ func (i *inspection) trust(context.Context) (checks.Status, string, string) {
 }
 
 // differs reports a policy of the role that is not as it has to be.
-func (i *inspection) differs(what, call string, differences []string, want identity.Policy, fix ...string) (checks.Status, string, string) {
+func (i *inspection) differs(what, call string, differences []string, want identity.Policy, fix ...string) checks.Outcome {
 	document, err := want.Compact()
 	if err != nil {
 		return checks.Broken(err)
@@ -226,7 +228,7 @@ func (i *inspection) differs(what, call string, differences []string, want ident
 
 // access looks for the access policy among those of the role. Those that are
 // attached are read only if none in the role is the one.
-func (i *inspection) access(ctx context.Context) (checks.Status, string, string) {
+func (i *inspection) access(ctx context.Context) checks.Outcome {
 	policies, err := i.client.Policies(ctx, i.role.ARN)
 	if err != nil {
 		return i.failure(err)
@@ -252,8 +254,8 @@ func (i *inspection) access(ctx context.Context) (checks.Status, string, string)
 	if len(others) == 0 {
 		return i.differs("access policy", "iam:ListRolePolicies", []string{"the role has no policy"}, *i.role.Access, fix...)
 	}
-	_, message, command := i.differs("access policy", "iam:GetRolePolicy, iam:GetPolicyVersion", []string{"no policy of the role is the printed one"}, *i.role.Access, fix...)
-	return checks.Caution("compare with the policy in: "+command, "%s; whether these allow as much was not checked: %s", message, strings.Join(others, ", "))
+	found := i.differs("access policy", "iam:GetRolePolicy, iam:GetPolicyVersion", []string{"no policy of the role is the printed one"}, *i.role.Access, fix...)
+	return checks.Caution("compare with the policy in: "+found.Try, "%s; whether these allow as much was not checked: %s", found.Message, strings.Join(others, ", "))
 }
 
 // attached returns the first of the attached policies that is the access policy. The
@@ -269,7 +271,7 @@ func (i *inspection) attached(ctx context.Context, policies []string) (name stri
 	return "", unread
 }
 
-func (i *inspection) tags(context.Context) (checks.Status, string, string) {
+func (i *inspection) tags(context.Context) checks.Outcome {
 	lacking := i.found.Tags.Lacking(tagsOf(i.role.Tags))
 	if len(lacking) == 0 {
 		return checks.Good("")

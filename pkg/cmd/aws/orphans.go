@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/eks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -48,7 +49,7 @@ type found struct {
 
 // orphanedRoles finds the roles that the hub made for clusters that it does not
 // have.
-func (i *inspection) orphanedRoles(ctx context.Context) (checks.Status, string, string) {
+func (i *inspection) orphanedRoles(ctx context.Context) checks.Outcome {
 	roles, err := i.client.Roles(ctx, identity.IsHubRole)
 	if err != nil {
 		return i.failure(err)
@@ -60,7 +61,7 @@ func (i *inspection) orphanedRoles(ctx context.Context) (checks.Status, string, 
 
 // orphanedEntries finds the access entries of such roles. They stay when a role is
 // deleted.
-func (i *inspection) orphanedEntries(ctx context.Context) (checks.Status, string, string) {
+func (i *inspection) orphanedEntries(ctx context.Context) checks.Outcome {
 	if i.described == nil {
 		return checks.Skip("EKS did not describe the cluster")
 	}
@@ -78,7 +79,7 @@ func (i *inspection) orphanedEntries(ctx context.Context) (checks.Status, string
 
 // orphanedLines finds the lines of such roles in the ConfigMap aws-auth. EKS lets
 // a role in that is created again under the name in a line.
-func (i *inspection) orphanedLines(ctx context.Context) (checks.Status, string, string) {
+func (i *inspection) orphanedLines(ctx context.Context) checks.Outcome {
 	if i.described == nil {
 		return checks.Skip("EKS did not describe the cluster")
 	}
@@ -94,7 +95,7 @@ func (i *inspection) orphanedLines(ctx context.Context) (checks.Status, string, 
 	switch {
 	case apierrors.IsForbidden(err):
 		err = cli.Explain(err)
-		return checks.Unknown, err.Error(), cli.HintOf(err)
+		return checks.Outcome{Status: checks.Unknown, Message: err.Error(), Try: cli.HintOf(err)}
 	case errors.Is(err, awsauth.ErrUnreadable):
 		return checks.Bad(edit, "ConfigMap %s/%s: %v", awsauth.Namespace, awsauth.Name, err)
 	case err != nil:
@@ -107,7 +108,7 @@ func (i *inspection) orphanedLines(ctx context.Context) (checks.Status, string, 
 }
 
 // orphans reports those of all that are of no cluster that the hub accepts.
-func (i *inspection) orphans(ctx context.Context, all found) (checks.Status, string, string) {
+func (i *inspection) orphans(ctx context.Context, all found) checks.Outcome {
 	used, err := i.usedRoles(ctx) // After all were listed: a cluster may be accepted meanwhile.
 	if err != nil {
 		return checks.Skip("which of %d (%s) are of clusters is unknown: %v", len(all.roles), all.call, err)
@@ -168,7 +169,7 @@ func (i *inspection) usedRoles(ctx context.Context) (map[string]bool, error) {
 			used[identity.HubRoleName(plan.Key)] = true
 		}
 	}
-	recorded, err := fleet.Roles(ctx, c)
+	recorded, err := eks.Roles(ctx, c)
 	for _, role := range recorded {
 		used[role.Name] = true
 	}

@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
@@ -23,13 +25,13 @@ import (
 const soon = time.Minute
 
 // registered checks that every add-on of the cluster has what it asks for.
-func (c *clusterScope) registered(ctx context.Context) (status, string, string) {
+func (c *clusterScope) registered(ctx context.Context) checks.Outcome {
 	if err := addons.RequireHub(c.env, c.client); err != nil {
-		return good("this hub serves no add-ons")
+		return checks.Good("this hub serves no add-ons")
 	}
 	var err error
 	if c.addOns, err = addons.List(ctx, c.env, c.client, addons.Filter{Clusters: []string{c.name}}); err != nil {
-		return broken(err)
+		return checks.Broken(err)
 	}
 	var open []string
 	count := 0
@@ -43,15 +45,15 @@ func (c *clusterScope) registered(ctx context.Context) (status, string, string) 
 	}
 	switch {
 	case len(open) > 0:
-		return bad(c.env.Command("addon-auth status --cluster", c.name), "%s", strings.Join(open, "\n"))
+		return checks.Bad(c.env.Command("addon-auth status --cluster", c.name), "%s", strings.Join(open, "\n"))
 	case count == 0:
-		return good("it has no add-ons")
+		return checks.Good("it has no add-ons")
 	}
-	return good("%d registrations", count)
+	return checks.Good("%d registrations", count)
 }
 
 // lasting checks that no add-on's credential has ended or is about to.
-func (c *clusterScope) lasting(context.Context) (status, string, string) {
+func (c *clusterScope) lasting(context.Context) checks.Outcome {
 	now := c.env.Clock.Now()
 	var ending []string
 	for _, a := range c.addOns {
@@ -63,44 +65,44 @@ func (c *clusterScope) lasting(context.Context) (status, string, string) {
 		}
 	}
 	if len(ending) > 0 {
-		return bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "%s", strings.Join(ending, "\n"))
+		return checks.Bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "%s", strings.Join(ending, "\n"))
 	}
-	return good("")
+	return checks.Good("")
 }
 
 // addOnManager checks what makes the identities of add-ons with tokens.
-func (h *hubScope) addOnManager(ctx context.Context) (status, string, string) {
+func (h *hubScope) addOnManager(ctx context.Context) checks.Outcome {
 	c := apimeta.FindStatusCondition(h.manager.Status.Conditions, clustermanager.ConditionHubAddOnManagerDegraded)
 	if c != nil && c.Reason == clustermanager.ReasonAddOnManagementDisabled {
-		return good("%s", c.Message)
+		return checks.Good("%s", c.Message)
 	}
 	return h.deployment(names.HubNamespace, names.HubAddOnManagerDeployment(names.ClusterManagerName))(ctx)
 }
 
 // addOnWebhook checks what clients of v1alpha1 need; nothing of ours is one.
-func (h *hubScope) addOnWebhook(ctx context.Context) (status, string, string) {
+func (h *hubScope) addOnWebhook(ctx context.Context) checks.Outcome {
 	if h.other != nil {
 		return h.deployment(names.HubNamespace, names.HubAddOnWebhookDeployment(names.ClusterManagerName))(ctx)
 	}
 	c := apimeta.FindStatusCondition(h.manager.Status.Conditions, clustermanager.ConditionHubAddOnWebhookDegraded)
 	switch {
 	case c == nil:
-		return caution(h.env.Command("init --wait"), "the operator has not reported %s yet", clustermanager.ConditionHubAddOnWebhookDegraded)
+		return checks.Caution(h.env.Command("init --wait"), "the operator has not reported %s yet", clustermanager.ConditionHubAddOnWebhookDegraded)
 	case c.Status != metav1.ConditionFalse:
-		return caution(h.env.Kubectl("-n", names.HubNamespace, "get deployment,pods"), "%s (%s)", c.Message, c.Reason)
+		return checks.Caution(h.env.Kubectl("-n", names.HubNamespace, "get deployment,pods"), "%s (%s)", c.Message, c.Reason)
 	}
-	return good("%s", c.Message)
+	return checks.Good("%s", c.Message)
 }
 
 // addOns checks the add-ons of all clusters; one that is not well is no problem
 // of the hub.
-func (h *hubScope) addOns(ctx context.Context) (status, string, string) {
+func (h *hubScope) addOns(ctx context.Context) checks.Outcome {
 	if err := addons.RequireHub(h.env, h.client); err != nil {
-		return good("this hub serves no add-ons")
+		return checks.Good("this hub serves no add-ons")
 	}
 	list, err := addons.List(ctx, h.env, h.client, addons.Filter{})
 	if err != nil {
-		return broken(err)
+		return checks.Broken(err)
 	}
 	var open []string
 	for _, a := range list {
@@ -109,30 +111,30 @@ func (h *hubScope) addOns(ctx context.Context) (status, string, string) {
 		}
 	}
 	if len(open) > 0 {
-		return caution(h.env.Command("addon-auth status"), "%d of %d wait: %s", len(open), len(list), strings.Join(open[:min(len(open), 5)], ", "))
+		return checks.Caution(h.env.Command("addon-auth status"), "%d of %d wait: %s", len(open), len(list), cli.Some(open, ", "))
 	}
-	return good("%d add-ons", len(list))
+	return checks.Good("%d add-ons", len(list))
 }
 
 // addOnDriver checks how the Klusterlet wants add-ons to authenticate.
-func (a *agentScope) addOnDriver(context.Context) (status, string, string) {
+func (a *agentScope) addOnDriver(context.Context) checks.Outcome {
 	c := apimeta.FindStatusCondition(a.klusterlet.Status.Conditions, klusterlet.ConditionAddOnRegistration)
 	switch {
 	case c == nil:
-		return good("the operator does not say")
+		return checks.Good("the operator does not say")
 	case c.Status != metav1.ConditionTrue:
-		return bad(a.env.Command("addon-auth set"), "%s", c.Message)
+		return checks.Bad(a.env.Command("addon-auth set"), "%s", c.Message)
 	case c.Reason == klusterlet.ReasonShortTokens:
-		return caution(a.env.Command("addon-auth set --expiration-seconds 86400"), "%s", c.Message)
+		return checks.Caution(a.env.Command("addon-auth set --expiration-seconds 86400"), "%s", c.Message)
 	}
-	return good("%s", c.Message)
+	return checks.Good("%s", c.Message)
 }
 
 // addOnSecrets checks what the agent keeps for the add-ons of this cluster.
-func (a *agentScope) addOnSecrets(ctx context.Context) (status, string, string) {
+func (a *agentScope) addOnSecrets(ctx context.Context) checks.Outcome {
 	var list corev1.SecretList
 	if err := a.client.List(ctx, &list, client.MatchingLabels{names.LabelAddOnCredential: a.namespace()}); err != nil {
-		return broken(err)
+		return checks.Broken(err)
 	}
 	now := a.env.Clock.Now()
 	var ended []string
@@ -147,9 +149,9 @@ func (a *agentScope) addOnSecrets(ctx context.Context) (status, string, string) 
 		}
 	}
 	if len(ended) > 0 {
-		return bad("on the hub: "+a.env.Elsewhere("addon-auth status --cluster", a.klusterlet.Spec.ClusterName), "%s", strings.Join(ended, "\n"))
+		return checks.Bad("on the hub: "+a.env.Elsewhere("addon-auth status --cluster", a.klusterlet.Spec.ClusterName), "%s", strings.Join(ended, "\n"))
 	}
-	return good("%d Secrets", len(list.Items))
+	return checks.Good("%d Secrets", len(list.Items))
 }
 
 // credentialEnd is when the credential in a Secret ends.

@@ -11,7 +11,8 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/eks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
@@ -27,24 +28,24 @@ func (c *clusterScope) byAWS(ctx context.Context) bool {
 }
 
 // announced checks the annotations that the agent set when it requested to join.
-func (c *clusterScope) announced(context.Context) (status, string, string) {
+func (c *clusterScope) announced(context.Context) checks.Outcome {
 	again := "on the managed cluster: " + c.env.Elsewhere("join --registration-auth awsirsa")
 	arn, _, err := awsirsa.AnnouncedARN(&c.cluster)
 	if err != nil {
-		return bad(c.env.Kubectl("edit managedcluster", c.name), "%v", err)
+		return checks.Bad(c.env.Kubectl("edit managedcluster", c.name), "%v", err)
 	}
 	suffix := c.cluster.Annotations[names.AnnotationManagedClusterRoleSuffix]
 	if arn == "" {
-		return bad(again, "the annotation %s is missing", names.AnnotationManagedClusterARN)
+		return checks.Bad(again, "the annotation %s is missing", names.AnnotationManagedClusterARN)
 	}
 	cluster, err := awsarn.ParseCluster(arn)
 	if err != nil {
-		return bad(again, "annotation %s: %v", names.AnnotationManagedClusterARN, err)
+		return checks.Bad(again, "annotation %s: %v", names.AnnotationManagedClusterARN, err)
 	}
 	if suffix == "" {
-		return good("%s, of account %s", cluster, cluster.Account)
+		return checks.Good("%s, of account %s", cluster, cluster.Account)
 	}
-	return good("%s, of account %s; its roles end with %s", cluster, cluster.Account, suffix)
+	return checks.Good("%s, of account %s; its roles end with %s", cluster, cluster.Account, suffix)
 }
 
 // failedCall is how the hub reports a call to AWS: the call and the ARN, and then
@@ -52,18 +53,18 @@ func (c *clusterScope) announced(context.Context) (status, string, string) {
 var failedCall = regexp.MustCompile(`(?s)^(The AWS call \S+ on \S+ failed(?: with \S+)?): (.+)$`)
 
 // granted checks what the hub reports about the role and its mapping.
-func (c *clusterScope) granted(context.Context) (status, string, string) {
+func (c *clusterScope) granted(context.Context) checks.Outcome {
 	found := apimeta.FindStatusCondition(c.cluster.Status.Conditions, names.ConditionRegistrationGranted)
 	switch {
 	case found == nil:
-		return bad(c.env.Command("check hub"), "the hub has not reported %s; its registration controller must run with the driver awsirsa", names.ConditionRegistrationGranted)
+		return checks.Bad(c.env.Command("check hub"), "the hub has not reported %s; its registration controller must run with the driver awsirsa", names.ConditionRegistrationGranted)
 	case found.Status == metav1.ConditionTrue:
-		return good("%s", found.Message)
+		return checks.Good("%s", found.Message)
 	}
 	if call := failedCall.FindStringSubmatch(found.Message); call != nil {
-		return bad(call[2], "%s (%s)", call[1], found.Reason)
+		return checks.Bad(call[2], "%s (%s)", call[1], found.Reason)
 	}
-	return bad(c.checkManaged(), "%s (%s)", found.Message, found.Reason)
+	return checks.Bad(c.checkManaged(), "%s (%s)", found.Message, found.Reason)
 }
 
 // checkManaged is the command that looks into AWS, with what is known of it here.
@@ -74,30 +75,30 @@ func (c *clusterScope) checkManaged() string {
 
 // mapped shows the role that the hub recorded, and its line in aws-auth. An access
 // entry is seen by AWS only.
-func (c *clusterScope) mapped(ctx context.Context) (status, string, string) {
-	roles, err := fleet.Roles(ctx, c.client)
+func (c *clusterScope) mapped(ctx context.Context) checks.Outcome {
+	roles, err := eks.Roles(ctx, c.client)
 	if err != nil {
-		return broken(err)
+		return checks.Broken(err)
 	}
 	role, recorded := roles[c.name]
 	if !recorded {
-		return bad(c.env.Command("check hub"), "the hub has recorded no IAM role of the cluster")
+		return checks.Bad(c.env.Command("check hub"), "the hub has recorded no IAM role of the cluster")
 	}
 	lines, err := awsauth.Store{Live: c.client}.Find(ctx, role.String())
 	if err != nil {
-		return caution(c.checkManaged(), "%s; whether aws-auth maps it is unknown: %v", role, err)
+		return checks.Caution(c.checkManaged(), "%s; whether aws-auth maps it is unknown: %v", role, err)
 	}
 	group := names.ClusterGroupAWS(c.name)
 	if len(lines) == 0 {
-		return good("%s is recorded for the group %s; aws-auth has no line of it, so it is mapped by an access entry, which only AWS shows: %s",
+		return checks.Good("%s is recorded for the group %s; aws-auth has no line of it, so it is mapped by an access entry, which only AWS shows: %s",
 			role, group, c.checkManaged())
 	}
 	for _, line := range lines {
 		if line.Username != names.ClusterUserAWS(c.name) || strings.Join(line.Groups, ",") != group {
-			return caution("check again in an hour: a hub that uses aws-auth corrects the line; else remove it with: "+
+			return checks.Caution("check again in an hour: a hub that uses aws-auth corrects the line; else remove it with: "+
 				c.env.Kubectl("-n", awsauth.Namespace, "edit configmap", awsauth.Name),
 				"aws-auth maps %s to the user %s and the groups %s instead of %s", role, line.Username, strings.Join(line.Groups, ","), group)
 		}
 	}
-	return good("aws-auth maps %s to the group %s", role, group)
+	return checks.Good("aws-auth maps %s to the group %s", role, group)
 }

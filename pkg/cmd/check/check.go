@@ -11,7 +11,6 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,142 +33,116 @@ type scope struct {
 	env    cli.Env
 	config *rest.Config
 	client client.WithWatch
-	disco  discovery.ServerVersionInterface
 }
 
-func open(env cli.Env) (*scope, error) {
-	config, err := env.Kube.Config()
-	if err != nil {
-		return nil, err
-	}
-	c, err := cli.NewClient(config)
-	if err != nil {
-		return nil, err
-	}
-	disco, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	return &scope{env: env, config: config, client: c, disco: disco}, nil
+// newCheck completes a command that makes checks; steps returns them, and what they
+// are about.
+func newCheck(env cli.Env, cmd *cobra.Command, steps func(ctx context.Context, s *scope, args []string) (about string, steps []checks.Step, err error)) *cobra.Command {
+	return checks.Complete(env, cmd, func(cmd *cobra.Command, args []string) (checks.Report, error) {
+		s := &scope{env: env}
+		var err error
+		if s.client, s.config, err = env.Kube.Connect(); err != nil {
+			return checks.Report{}, err
+		}
+		about, list, err := steps(cmd.Context(), s, args)
+		if err != nil {
+			return checks.Report{}, err
+		}
+		return checks.Run(cmd.Context(), about, list), nil
+	})
 }
 
 func newHub(env cli.Env) *cobra.Command {
-	out := cli.NewOutput(cli.Text)
 	selfTest, longest := true, limit(0)
-	cmd := &cobra.Command{
-		Use:   "hub",
-		Short: "Check a hub",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := open(env)
-			if err != nil {
-				return err
-			}
-			h := &hubScope{scope: s, selfTest: selfTest, limit: longest}
-			return checks.Finish(env, out, run(cmd.Context(), "hub "+s.config.Host, h.steps()))
-		},
-	}
+	cmd := &cobra.Command{Use: "hub", Short: "Check a hub"}
 	cmd.Flags().BoolVar(&selfTest, "self-test", true, "ask the hub for a worthless certificate and delete the request again")
 	longest.addTo(cmd)
-	out.AddTo(cmd)
-	return cmd
+	return newCheck(env, cmd, func(_ context.Context, s *scope, _ []string) (string, []checks.Step, error) {
+		h := &hubScope{scope: s, selfTest: selfTest, limit: longest}
+		return "hub " + s.config.Host, h.steps(), nil
+	})
 }
 
 func newSpoke(env cli.Env) *cobra.Command {
 	var longest limit
-	out := cli.NewOutput(cli.Text)
 	cmd := &cobra.Command{
 		Use:     "spoke",
 		Aliases: []string{"klusterlet", "agent"},
 		Short:   "Check a managed cluster, on the managed cluster",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := open(env)
-			if err != nil {
-				return err
-			}
-			a := &agentScope{scope: s, limit: longest}
-			return checks.Finish(env, out, run(cmd.Context(), "managed cluster "+s.config.Host, a.steps()))
-		},
 	}
 	longest.addTo(cmd)
-	out.AddTo(cmd)
-	return cmd
+	return newCheck(env, cmd, func(_ context.Context, s *scope, _ []string) (string, []checks.Step, error) {
+		a := &agentScope{scope: s, limit: longest}
+		return "managed cluster " + s.config.Host, a.steps(), nil
+	})
 }
 
 func newCluster(env cli.Env) *cobra.Command {
 	var longest limit
-	out := cli.NewOutput(cli.Text)
 	cmd := &cobra.Command{
 		Use:               "cluster NAME",
 		Short:             "Check one managed cluster, on the hub",
-		Args:              cobra.ExactArgs(1),
+		Args:              cobra.MatchAll(cobra.ExactArgs(1), clusterName),
 		ValidArgsFunction: fleet.CompleteClusters(env),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := names.ValidateClusterName(args[0]); err != nil {
-				return cli.Usagef("%v", err)
-			}
-			s, err := open(env)
-			if err != nil {
-				return err
-			}
-			if err := fleet.RequireHub(env, s.client); err != nil {
-				return err
-			}
-			c := &clusterScope{scope: s, name: args[0], limit: longest}
-			return checks.Finish(env, out, run(cmd.Context(), "cluster "+args[0], c.steps(cmd.Context())))
-		},
 	}
 	longest.addTo(cmd)
-	out.AddTo(cmd)
-	return cmd
+	return newCheck(env, cmd, func(ctx context.Context, s *scope, args []string) (string, []checks.Step, error) {
+		if err := fleet.RequireHub(env, s.client); err != nil {
+			return "", nil, err
+		}
+		c := &clusterScope{scope: s, name: args[0], limit: longest}
+		return "cluster " + args[0], c.steps(ctx), nil
+	})
 }
 
+// clusterName is an error unless the argument may be the name of a cluster.
+func clusterName(_ *cobra.Command, args []string) error { return names.ValidateClusterName(args[0]) }
+
 // kubernetes checks that the API server answers and is new enough.
-func (s *scope) kubernetes(oldest string) func(context.Context) (status, string, string) {
-	return func(context.Context) (status, string, string) {
-		info, err := s.disco.ServerVersion()
+func (s *scope) kubernetes(oldest string) func(context.Context) checks.Outcome {
+	return func(context.Context) checks.Outcome {
+		info, err := cli.ServerVersion(s.config)
 		if err != nil {
-			return broken(err)
+			return checks.Broken(err)
 		}
 		v, err := version.ParseGeneric(info.GitVersion)
 		if err == nil && v.Major() > 0 && v.LessThan(version.MustParseGeneric(oldest)) {
-			return bad("upgrade the cluster", "Kubernetes %s is too old, %s is needed", info.GitVersion, oldest)
+			return checks.Bad("upgrade the cluster", "Kubernetes %s is too old, %s is needed", info.GitVersion, oldest)
 		}
-		return good("Kubernetes %s at %s", info.GitVersion, s.config.Host)
+		return checks.Good("Kubernetes %s at %s", info.GitVersion, s.config.Host)
 	}
 }
 
 // deployment checks that the Pods of a Deployment run what it says. One that is
 // stuck in an update has failed, although its old Pods still run.
-func (s *scope) deployment(namespace, name string) func(context.Context) (status, string, string) {
-	return func(ctx context.Context) (status, string, string) {
+func (s *scope) deployment(namespace, name string) func(context.Context) checks.Outcome {
+	return func(ctx context.Context) checks.Outcome {
 		var d appsv1.Deployment
 		try := s.env.Kubectl("-n", namespace, "get deployment,pods") + "; " + s.env.Kubectl("-n", namespace, "describe deployment", name)
 		if err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &d); err != nil {
-			return bad(try, "deployment %s/%s: %v", namespace, name, err)
+			return checks.Bad(try, "deployment %s/%s: %v", namespace, name, err)
 		}
-		if st, message, hint := s.rolling(ctx, &d, try); st != ok {
-			return st, message, hint
+		if found := s.rolling(ctx, &d, try); found.Status != checks.OK {
+			return found
 		}
-		return good("%d pod(s) of %s/%s are ready", d.Status.AvailableReplicas, namespace, name)
+		return checks.Good("%d pod(s) of %s/%s are ready", d.Status.AvailableReplicas, namespace, name)
 	}
 }
 
 // rolling checks how far a Deployment's Pods are.
-func (s *scope) rolling(ctx context.Context, d *appsv1.Deployment, try string) (status, string, string) {
+func (s *scope) rolling(ctx context.Context, d *appsv1.Deployment, try string) checks.Outcome {
 	wanted, rolledOut := rollout(d)
 	if rolledOut && d.Status.AvailableReplicas > 0 {
-		return good("")
+		return checks.Good("")
 	}
 	problem, err := podproblem.OfDeployment(ctx, s.client, d)
 	switch {
 	case err != nil && !apierrors.IsForbidden(err):
-		return broken(err)
+		return checks.Broken(err)
 	case problem != "":
-		return bad(try, "deployment %s/%s: %s", d.Namespace, d.Name, problem)
+		return checks.Bad(try, "deployment %s/%s: %s", d.Namespace, d.Name, problem)
 	case d.Status.AvailableReplicas > 0:
-		return caution(try, "deployment %s/%s is rolling out: %d of %d pods run its current version, %d are ready",
+		return checks.Caution(try, "deployment %s/%s is rolling out: %d of %d pods run its current version, %d are ready",
 			d.Namespace, d.Name, d.Status.UpdatedReplicas, wanted, d.Status.AvailableReplicas)
 	}
 	causes := []string{fmt.Sprintf("deployment %s/%s has no ready pod", d.Namespace, d.Name)}
@@ -178,7 +151,7 @@ func (s *scope) rolling(ctx context.Context, d *appsv1.Deployment, try string) (
 			causes = append(causes, c.Message)
 		}
 	}
-	return bad(try, "%s", strings.Join(causes, "; "))
+	return checks.Bad(try, "%s", strings.Join(causes, "; "))
 }
 
 // rollout returns how many Pods a Deployment wants, and whether all of them run
@@ -202,7 +175,7 @@ func fix(other *origin.Installation, command string) string {
 }
 
 // operatorOf checks the operator called name, or the one of another product.
-func (s *scope) operatorOf(other *origin.Installation, name string) func(context.Context) (status, string, string) {
+func (s *scope) operatorOf(other *origin.Installation, name string) func(context.Context) checks.Outcome {
 	namespace := names.OperatorNamespace
 	if other != nil && len(other.Operators) > 0 {
 		namespace = other.Operators[0].Namespace
@@ -211,13 +184,13 @@ func (s *scope) operatorOf(other *origin.Installation, name string) func(context
 }
 
 // condition checks a condition of an object that was read already.
-func condition(conditions []metav1.Condition, kind string, want metav1.ConditionStatus, try string) (status, string, string) {
+func condition(conditions []metav1.Condition, kind string, want metav1.ConditionStatus, try string) checks.Outcome {
 	c := apimeta.FindStatusCondition(conditions, kind)
 	switch {
 	case c == nil:
-		return bad(try, "the operator has not reported %s yet", kind)
+		return checks.Bad(try, "the operator has not reported %s yet", kind)
 	case c.Status != want:
-		return bad(try, "%s is %s: %s (%s)", kind, c.Status, c.Message, c.Reason)
+		return checks.Bad(try, "%s is %s: %s (%s)", kind, c.Status, c.Message, c.Reason)
 	}
-	return good("%s", c.Message)
+	return checks.Good("%s", c.Message)
 }

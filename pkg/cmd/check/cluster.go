@@ -15,6 +15,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -30,54 +31,54 @@ type clusterScope struct {
 	limit    limit
 }
 
-func (c *clusterScope) steps(ctx context.Context) []step {
-	var announced []step
-	issued := []step{{"a credential was issued", false, c.issued}}
+func (c *clusterScope) steps(ctx context.Context) []checks.Step {
+	var announced []checks.Step
+	issued := []checks.Step{{Name: "a credential was issued", Run: c.issued}}
 	if c.byAWS(ctx) {
-		announced = []step{{"its EKS cluster is announced", false, c.announced}}
-		issued = []step{
-			{"the hub granted its AWS identity", false, c.granted},
-			{"its IAM role is mapped to its group", false, c.mapped},
+		announced = []checks.Step{{Name: "its EKS cluster is announced", Run: c.announced}}
+		issued = []checks.Step{
+			{Name: "the hub granted its AWS identity", Run: c.granted},
+			{Name: "its IAM role is mapped to its group", Run: c.mapped},
 		}
 	}
-	return slices.Concat([]step{
-		{"the hub knows the cluster", true, c.known},
-		{"no other cluster requests its name", false, c.unique},
-	}, announced, []step{
-		{"the cluster is accepted", true, c.accepted},
-		{"the hub has prepared its namespace", true, c.prepared},
-	}, issued, []step{
-		{"the agent has joined", true, c.joined},
-		{"the agent renews its lease", false, c.lease},
-		{"the clocks agree", false, c.clocks},
-		{"the cluster is available", false, c.available},
-		{"its credential does not expire soon", false, c.expiry},
-		{"its add-ons have credentials", false, c.registered},
-		{"their credentials do not expire soon", false, c.lasting},
-		{"the keys of its tokens are trusted", false, c.issuer},
-		{"its credentials are short-lived", false, c.lifetimes},
+	return slices.Concat([]checks.Step{
+		{Name: "the hub knows the cluster", Needed: true, Run: c.known},
+		{Name: "no other cluster requests its name", Run: c.unique},
+	}, announced, []checks.Step{
+		{Name: "the cluster is accepted", Needed: true, Run: c.accepted},
+		{Name: "the hub has prepared its namespace", Needed: true, Run: c.prepared},
+	}, issued, []checks.Step{
+		{Name: "the agent has joined", Needed: true, Run: c.reported(clusterv1.ManagedClusterConditionJoined)},
+		{Name: "the agent renews its lease", Run: c.lease},
+		{Name: "the clocks agree", Run: c.clocks},
+		{Name: "the cluster is available", Run: c.reported(clusterv1.ManagedClusterConditionAvailable)},
+		{Name: "its credential does not expire soon", Run: c.expiry},
+		{Name: "its add-ons have credentials", Run: c.registered},
+		{Name: "their credentials do not expire soon", Run: c.lasting},
+		{Name: "the keys of its tokens are trusted", Run: c.issuer},
+		{Name: "its credentials are short-lived", Run: c.lifetimes},
 	})
 }
 
-func (c *clusterScope) known(ctx context.Context) (status, string, string) {
+func (c *clusterScope) known(ctx context.Context) checks.Outcome {
 	err := c.client.Get(ctx, client.ObjectKey{Name: c.name}, &c.cluster)
 	if install.Gone(err) {
-		return bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "there is no ManagedCluster %s: its agent has not reached the hub", c.name)
+		return checks.Bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "there is no ManagedCluster %s: its agent has not reached the hub", c.name)
 	}
 	if err != nil {
-		return broken(err)
+		return checks.Broken(err)
 	}
 	if c.requests, err = approval.Requests(ctx, c.client, c.name); err != nil {
-		return broken(err)
+		return checks.Broken(err)
 	}
 	if !c.cluster.DeletionTimestamp.IsZero() {
-		return bad(c.env.Command("unjoin", c.name, "--side=hub --force --wait"),
+		return checks.Bad(c.env.Command("unjoin", c.name, "--side=hub --force --wait"),
 			"it is being deleted and waits for %s", strings.Join(c.cluster.Finalizers, ", "))
 	}
-	return good("")
+	return checks.Good("")
 }
 
-func (c *clusterScope) unique(context.Context) (status, string, string) {
+func (c *clusterScope) unique(context.Context) checks.Outcome {
 	var claims []string
 	open := false
 	for _, r := range c.requests {
@@ -89,94 +90,91 @@ func (c *clusterScope) unique(context.Context) (status, string, string) {
 	}
 	// Several issued ones are the past of a cluster that joined again.
 	if open && len(claims) > 1 {
-		return bad("compare with what join printed, then: "+c.env.Command("accept", c.name, "--fingerprint KEY"), "claimed by %s", strings.Join(claims, "; "))
+		return checks.Bad("compare with what join printed, then: "+c.env.Command("accept", c.name, "--fingerprint KEY"), "claimed by %s", strings.Join(claims, "; "))
 	}
-	return good("%s", strings.Join(claims, "; "))
+	return checks.Good("%s", strings.Join(claims, "; "))
 }
 
-func (c *clusterScope) accepted(context.Context) (status, string, string) {
+func (c *clusterScope) accepted(context.Context) checks.Outcome {
 	if !c.cluster.Spec.HubAcceptsClient {
-		return bad(c.env.Command("accept", c.name), "hubAcceptsClient is false")
+		return checks.Bad(c.env.Command("accept", c.name), "hubAcceptsClient is false")
 	}
-	return good("")
+	return checks.Good("")
 }
 
-func (c *clusterScope) prepared(ctx context.Context) (status, string, string) {
-	st, message, try := condition(c.cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, c.env.Command("check hub"))
-	if st != ok {
-		return st, message, try
+func (c *clusterScope) prepared(ctx context.Context) checks.Outcome {
+	found := condition(c.cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, c.env.Command("check hub"))
+	if found.Status != checks.OK {
+		return found
 	}
 	var namespace corev1.Namespace
 	if err := c.client.Get(ctx, client.ObjectKey{Name: c.name}, &namespace); err != nil {
-		return bad(c.env.Command("check hub"), "namespace %s: %v", c.name, err)
+		return checks.Bad(c.env.Command("check hub"), "namespace %s: %v", c.name, err)
 	}
-	return good("%s", message)
+	return found
 }
 
-func (c *clusterScope) issued(context.Context) (status, string, string) {
+func (c *clusterScope) issued(context.Context) checks.Outcome {
 	for _, r := range slices.Backward(c.requests) {
 		switch {
 		case r.State == approval.Issued:
-			return good("request %s of %s", r.Name, r.Requester)
+			return checks.Good("request %s of %s", r.Name, r.Requester)
 		case r.Rejection != "":
-			return bad("the agent on the managed cluster is not an OCM agent, or the request was tampered with", "request %s can never be approved: %s", r.Name, r.Rejection)
+			return checks.Bad("the agent on the managed cluster is not an OCM agent, or the request was tampered with", "request %s can never be approved: %s", r.Name, r.Rejection)
 		case r.State == approval.Approved:
-			return bad(c.env.Command("check hub"), "request %s is approved, not issued", r.Name)
+			return checks.Bad(c.env.Command("check hub"), "request %s is approved, not issued", r.Name)
 		case r.State == approval.Pending:
-			return bad(c.env.Command("accept", c.name), "request %s waits to be approved", r.Name)
+			return checks.Bad(c.env.Command("accept", c.name), "request %s waits to be approved", r.Name)
 		}
 	}
 	if apimeta.IsStatusConditionTrue(c.cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined) {
-		return good("some time ago")
+		return checks.Good("some time ago")
 	}
-	return bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "the agent has not asked for one")
+	return checks.Bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "the agent has not asked for one")
 }
 
-func (c *clusterScope) joined(context.Context) (status, string, string) {
-	return condition(c.cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined, metav1.ConditionTrue,
-		"on the managed cluster: "+c.env.Elsewhere("check spoke"))
+// reported checks a condition that is true once the agent works.
+func (c *clusterScope) reported(kind string) func(context.Context) checks.Outcome {
+	return func(context.Context) checks.Outcome {
+		return condition(c.cluster.Status.Conditions, kind, metav1.ConditionTrue, "on the managed cluster: "+c.env.Elsewhere("check spoke"))
+	}
 }
 
 // leases that were renewed longer ago than this many durations count as lost.
 const graceFactor = 5
 
-func (c *clusterScope) lease(ctx context.Context) (status, string, string) {
+func (c *clusterScope) lease(ctx context.Context) checks.Outcome {
 	var lease coordinationv1.Lease
 	if err := c.client.Get(ctx, client.ObjectKey{Namespace: c.name, Name: names.ManagedClusterLease}, &lease); err != nil {
-		return bad(c.env.Command("check hub"), "%v", err)
+		return checks.Bad(c.env.Command("check hub"), "%v", err)
 	}
 	if lease.Spec.RenewTime == nil {
-		return bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "it was never renewed")
+		return checks.Bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "it was never renewed")
 	}
 	grace := time.Duration(max(c.cluster.Spec.LeaseDurationSeconds, 1)) * time.Second * graceFactor
 	ago := c.env.Clock.Now().Sub(lease.Spec.RenewTime.Time).Round(time.Second)
 	if ago > grace {
-		return bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "last renewed %s ago; %s is allowed", ago, grace)
+		return checks.Bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "last renewed %s ago; %s is allowed", ago, grace)
 	}
-	return good("%s ago", ago)
+	return checks.Good("%s ago", ago)
 }
 
-func (c *clusterScope) clocks(context.Context) (status, string, string) {
+func (c *clusterScope) clocks(context.Context) checks.Outcome {
 	synced := apimeta.FindStatusCondition(c.cluster.Status.Conditions, clusterv1.ManagedClusterConditionClockSynced)
 	if synced != nil && synced.Status == metav1.ConditionFalse {
-		return bad("synchronize the clocks of the hub and the managed cluster", "%s", synced.Message)
+		return checks.Bad("synchronize the clocks of the hub and the managed cluster", "%s", synced.Message)
 	}
-	return good("")
+	return checks.Good("")
 }
 
-func (c *clusterScope) available(context.Context) (status, string, string) {
-	return condition(c.cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable, metav1.ConditionTrue,
-		"on the managed cluster: "+c.env.Elsewhere("check spoke"))
-}
-
-func (c *clusterScope) expiry(context.Context) (status, string, string) {
+func (c *clusterScope) expiry(context.Context) checks.Outcome {
 	expires, known := fleet.CredentialExpiry(c.cluster.Status.Conditions)
 	if !known {
-		return good("the agent has not reported when it ends")
+		return checks.Good("the agent has not reported when it ends")
 	}
 	now := c.env.Clock.Now()
 	if !now.Before(expires) {
-		return bad("on the managed cluster: "+c.env.Elsewhere("join --refresh --hub-token-file FILE"), "it expired at %s", expires.UTC().Format(time.RFC3339))
+		return checks.Bad("on the managed cluster: "+c.env.Elsewhere("join --refresh --hub-token-file FILE"), "it expired at %s", expires.UTC().Format(time.RFC3339))
 	}
-	return good("until %s", expires.UTC().Format(time.RFC3339))
+	return checks.Good("until %s", expires.UTC().Format(time.RFC3339))
 }

@@ -15,6 +15,7 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -33,29 +34,29 @@ type hubScope struct {
 	limit limit
 }
 
-func (h *hubScope) steps() []step {
-	return []step{
-		{"the API server answers and is new enough", true, h.kubernetes("1.30.0")},
-		{"the hub is installed", true, h.installed},
-		{"the hub's operator runs", false, h.operator},
-		{"the hub's components are installed", false, func(context.Context) (status, string, string) {
+func (h *hubScope) steps() []checks.Step {
+	return []checks.Step{
+		{Name: "the API server answers and is new enough", Needed: true, Run: h.kubernetes("1.30.0")},
+		{Name: "the hub is installed", Needed: true, Run: h.installed},
+		{Name: "the hub's operator runs", Run: h.operator},
+		{Name: "the hub's components are installed", Run: func(context.Context) checks.Outcome {
 			return condition(h.manager.Status.Conditions, "Applied", "True", h.fix(h.env.Command("init --wait")))
 		}},
-		{"the feature gates are valid", false, h.gates},
-		{"the registration controller runs", false, h.deployment(names.HubNamespace, names.HubRegistrationDeployment(names.ClusterManagerName))},
-		{"the add-on manager runs", false, h.addOnManager},
-		{"add-ons of the old API version are converted", false, h.addOnWebhook},
-		{"the token authorizer runs", false, h.tokenAuthorizer},
-		{"the hub knows managed clusters", true, h.served},
-		{"the hub signs client certificates", false, h.signs},
-		{"EKS clusters can register by AWS IAM", false, h.aws},
-		{"AWS identities of clusters are granted", false, h.grants},
-		{"clusters can reach the hub", false, h.address},
-		{"clusters can find the hub's CA", false, h.published},
-		{"bootstrap tokens can be created", false, h.joinable},
-		{"all clusters are well", false, h.clusters},
-		{"all add-ons have credentials", false, h.addOns},
-		{"bootstrap tokens are short-lived", false, h.lifetimes},
+		{Name: "the feature gates are valid", Run: h.gates},
+		{Name: "the registration controller runs", Run: h.deployment(names.HubNamespace, names.HubRegistrationDeployment(names.ClusterManagerName))},
+		{Name: "the add-on manager runs", Run: h.addOnManager},
+		{Name: "add-ons of the old API version are converted", Run: h.addOnWebhook},
+		{Name: "the token authorizer runs", Run: h.tokenAuthorizer},
+		{Name: "the hub knows managed clusters", Needed: true, Run: h.served},
+		{Name: "the hub signs client certificates", Run: h.signs},
+		{Name: "EKS clusters can register by AWS IAM", Run: h.aws},
+		{Name: "AWS identities of clusters are granted", Run: h.grants},
+		{Name: "clusters can reach the hub", Run: h.address},
+		{Name: "clusters can find the hub's CA", Run: h.published},
+		{Name: "bootstrap tokens can be created", Run: h.joinable},
+		{Name: "all clusters are well", Run: h.clusters},
+		{Name: "all add-ons have credentials", Run: h.addOns},
+		{Name: "bootstrap tokens are short-lived", Run: h.lifetimes},
 	}
 }
 
@@ -63,121 +64,121 @@ func (h *hubScope) steps() []step {
 // which the command would break.
 func (h *hubScope) fix(command string) string { return fix(h.other, command) }
 
-func (h *hubScope) installed(ctx context.Context) (status, string, string) {
+func (h *hubScope) installed(ctx context.Context) checks.Outcome {
 	var err error
 	if h.other, err = origin.Hub(ctx, h.client); err != nil {
-		return broken(err)
+		return checks.Broken(err)
 	}
 	if h.other != nil && !h.other.Runs() {
-		return bad(h.other.Try(), "this cluster has %s: %s. %s", h.other, strings.Join(h.other.Webhooks, ", "), h.other.Loss())
+		return checks.Bad(h.other.Try(), "this cluster has %s: %s. %s", h.other, strings.Join(h.other.Webhooks, ", "), h.other.Loss())
 	}
 	err = h.client.Get(ctx, client.ObjectKey{Name: names.ClusterManagerName}, &h.manager)
 	if install.Gone(err) {
-		return bad(h.fix(h.env.Command("init --wait")), "there is no ClusterManager: this cluster is not a hub")
+		return checks.Bad(h.fix(h.env.Command("init --wait")), "there is no ClusterManager: this cluster is not a hub")
 	}
 	if err != nil {
-		return broken(err)
+		return checks.Broken(err)
 	}
 	if h.other != nil {
-		return good("ClusterManager %s is of %s", h.manager.Name, h.other)
+		return checks.Good("ClusterManager %s is of %s", h.manager.Name, h.other)
 	}
-	return good("ClusterManager %s", h.manager.Name)
+	return checks.Good("ClusterManager %s", h.manager.Name)
 }
 
-func (h *hubScope) operator(ctx context.Context) (status, string, string) {
+func (h *hubScope) operator(ctx context.Context) checks.Outcome {
 	return h.operatorOf(h.other, names.ClusterManagerOperator)(ctx)
 }
 
-func (h *hubScope) gates(context.Context) (status, string, string) {
+func (h *hubScope) gates(context.Context) checks.Outcome {
 	c := apimeta.FindStatusCondition(h.manager.Status.Conditions, "ValidFeatureGates")
 	if c != nil && c.Status != "True" {
-		return caution(h.env.Kubectl("edit clustermanager", h.manager.Name), "%s", c.Message)
+		return checks.Caution(h.env.Kubectl("edit clustermanager", h.manager.Name), "%s", c.Message)
 	}
-	return good("")
+	return checks.Good("")
 }
 
 // tokenAuthorizer checks what exchanges workloads' tokens, where it is wanted.
-func (h *hubScope) tokenAuthorizer(ctx context.Context) (status, string, string) {
+func (h *hubScope) tokenAuthorizer(ctx context.Context) checks.Outcome {
 	if h.manager.Annotations[names.AnnotationTokenAuthorizer] != "true" {
-		return good("this hub has none")
+		return checks.Good("this hub has none")
 	}
 	return h.deployment(names.HubNamespace, names.TokenAuthorizer)(ctx)
 }
 
-func (h *hubScope) served(context.Context) (status, string, string) {
+func (h *hubScope) served(context.Context) checks.Outcome {
 	if err := fleet.RequireHub(h.env, h.client); err != nil {
-		return broken(err)
+		return checks.Broken(err)
 	}
-	return good("")
+	return checks.Good("")
 }
 
-func (h *hubScope) signs(ctx context.Context) (status, string, string) {
+func (h *hubScope) signs(ctx context.Context) checks.Outcome {
 	if !h.selfTest {
-		return skipped, "--self-test=false", ""
+		return checks.Skip("--self-test=false")
 	}
 	if hubspec.Only(&h.manager) {
-		return good("it need not: clusters register by AWS IAM only")
+		return checks.Good("it need not: clusters register by AWS IAM only")
 	}
 	err := install.SelfTest(ctx, h.client, h.env.Clock, signerPatience)
 	var none *install.NoSignerError
 	switch {
 	case errors.As(err, &none):
-		return bad("on EKS, which has no such signer, run: "+h.fix(h.env.Command("init --registration-auth aws-irsa --hub-cluster-arn ARN"))+
+		return checks.Bad("on EKS, which has no such signer, run: "+h.fix(h.env.Command("init --registration-auth aws-irsa --hub-cluster-arn ARN"))+
 			"; elsewhere give kube-controller-manager --cluster-signing-cert-file and --cluster-signing-key-file, or make another cluster the hub", "%v", none)
 	case err != nil:
-		return broken(err)
+		return checks.Broken(err)
 	}
-	return good("a test certificate was issued")
+	return checks.Good("a test certificate was issued")
 }
 
-func (h *hubScope) address(ctx context.Context) (status, string, string) {
+func (h *hubScope) address(ctx context.Context) checks.Outcome {
 	address, err := fleet.HubAddress(ctx, h.config, h.client, "")
 	if err != nil {
-		return broken(err)
+		return checks.Broken(err)
 	}
 	if address.Local != "" {
-		return caution(h.fix(h.env.Command("init --hub-apiserver URL")), "%s: %s", address.Server, address.Local)
+		return checks.Caution(h.fix(h.env.Command("init --hub-apiserver URL")), "%s: %s", address.Server, address.Local)
 	}
 	if warning := address.Probe(ctx); warning != "" {
-		return caution(h.fix(h.env.Command("init --hub-apiserver URL")), "%s", warning)
+		return checks.Caution(h.fix(h.env.Command("init --hub-apiserver URL")), "%s", warning)
 	}
-	return good("%s", address.Server)
+	return checks.Good("%s", address.Server)
 }
 
-func (h *hubScope) published(ctx context.Context) (status, string, string) {
+func (h *hubScope) published(ctx context.Context) checks.Outcome {
 	var config corev1.ConfigMap
 	key := client.ObjectKey{Namespace: names.ClusterInfoNamespace, Name: names.ClusterInfoConfigMap}
 	if err := h.client.Get(ctx, key, &config); err != nil {
-		return caution(h.fix(h.env.Command("init")), "cluster-info cannot be read, so join needs --ca-file: %v", err)
+		return checks.Caution(h.fix(h.env.Command("init")), "cluster-info cannot be read, so join needs --ca-file: %v", err)
 	}
 	info, err := bootstrap.ParseClusterInfo([]byte(config.Data["kubeconfig"]))
 	if err != nil || len(info.CA) == 0 {
-		return caution(h.env.Kubectl("-n kube-public edit configmap cluster-info"), "cluster-info holds no CA, so join needs --ca-file")
+		return checks.Caution(h.env.Kubectl("-n kube-public edit configmap cluster-info"), "cluster-info holds no CA, so join needs --ca-file")
 	}
-	return good("")
+	return checks.Good("")
 }
 
-func (h *hubScope) joinable(ctx context.Context) (status, string, string) {
+func (h *hubScope) joinable(ctx context.Context) checks.Outcome {
 	var account corev1.ServiceAccount
 	key := client.ObjectKey{Namespace: names.OperatorNamespace, Name: names.BootstrapServiceAccount}
 	err := h.client.Get(ctx, key, &account)
 	if install.Gone(err) {
 		tokens := bootstrap.Tokens{Client: h.client, Clock: h.env.Clock}
 		if _, err := tokens.Bootstrap(ctx); err == nil {
-			return good("by bootstrap token")
+			return checks.Good("by bootstrap token")
 		}
-		return bad(h.fix(h.env.Command("init")), "the ServiceAccount %s is gone", key)
+		return checks.Bad(h.fix(h.env.Command("init")), "the ServiceAccount %s is gone", key)
 	}
 	if err != nil {
-		return broken(err)
+		return checks.Broken(err)
 	}
-	return good("")
+	return checks.Good("")
 }
 
-func (h *hubScope) clusters(ctx context.Context) (status, string, string) {
+func (h *hubScope) clusters(ctx context.Context) checks.Outcome {
 	var list clusterv1.ManagedClusterList
 	if err := h.client.List(ctx, &list); err != nil {
-		return broken(err)
+		return checks.Broken(err)
 	}
 	waiting, unwell := 0, 0
 	for i := range list.Items {
@@ -191,7 +192,7 @@ func (h *hubScope) clusters(ctx context.Context) (status, string, string) {
 	}
 	text := fmt.Sprintf("%d clusters, %d of them not accepted, %d not available", len(list.Items), waiting, unwell)
 	if unwell > 0 {
-		return caution(h.env.Command("get clusters -o wide")+"; "+h.env.Command("check cluster NAME"), "%s", text)
+		return checks.Caution(h.env.Command("get clusters -o wide")+"; "+h.env.Command("check cluster NAME"), "%s", text)
 	}
-	return good("%s", text)
+	return checks.Good("%s", text)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
@@ -28,15 +29,15 @@ func (l *limit) addTo(cmd *cobra.Command) {
 func (l limit) exceededBy(life time.Duration) bool { return l > 0 && life > time.Duration(l) }
 
 // result warns about the credentials that live longer than the limit.
-func (l limit) result(long []string, try string) (status, string, string) {
+func (l limit) result(long []string, try string) checks.Outcome {
 	if len(long) > 0 {
-		return caution(try, "longer than %s: %s", cli.Lifetime(time.Duration(l)), strings.Join(long, "; "))
+		return checks.Caution(try, "longer than %s: %s", cli.Lifetime(time.Duration(l)), strings.Join(long, "; "))
 	}
-	return good("")
+	return checks.Good("")
 }
 
 // lifetimes checks what the cluster and its add-ons hold.
-func (c *clusterScope) lifetimes(context.Context) (status, string, string) {
+func (c *clusterScope) lifetimes(context.Context) checks.Outcome {
 	var long []string
 	try := ""
 	if life, ok := fleet.CredentialLifetime(c.cluster.Status.Conditions); ok && c.limit.exceededBy(life) {
@@ -55,7 +56,7 @@ func (c *clusterScope) lifetimes(context.Context) (status, string, string) {
 }
 
 // lifetimes checks what the agent holds and requests.
-func (a *agentScope) lifetimes(context.Context) (status, string, string) {
+func (a *agentScope) lifetimes(context.Context) checks.Outcome {
 	var long []string
 	try := a.env.Command("join", "--refresh", "--client-cert-expiration-seconds", "SECONDS")
 	if a.limit.exceededBy(a.lifetime) {
@@ -69,10 +70,10 @@ func (a *agentScope) lifetimes(context.Context) (status, string, string) {
 }
 
 // lifetimes checks the bootstrap tokens of the hub.
-func (h *hubScope) lifetimes(ctx context.Context) (status, string, string) {
+func (h *hubScope) lifetimes(ctx context.Context) checks.Outcome {
 	infos, err := bootstrap.Tokens{Client: h.client, Clock: h.env.Clock}.List(ctx)
 	if err != nil {
-		return broken(err)
+		return checks.Broken(err)
 	}
 	var long, ids []string
 	for _, info := range infos {

@@ -12,6 +12,7 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
@@ -34,25 +35,25 @@ type agentScope struct {
 	limit      limit
 }
 
-func (a *agentScope) steps() []step {
-	return []step{
-		{"the API server answers and is new enough", true, a.kubernetes("1.22.0")},
-		{"the agent is installed", true, a.installed},
-		{"the agent's operator runs", false, a.operator},
-		{"the agent's objects are applied", false, func(context.Context) (status, string, string) {
+func (a *agentScope) steps() []checks.Step {
+	return []checks.Step{
+		{Name: "the API server answers and is new enough", Needed: true, Run: a.kubernetes("1.22.0")},
+		{Name: "the agent is installed", Needed: true, Run: a.installed},
+		{Name: "the agent's operator runs", Run: a.operator},
+		{Name: "the agent's objects are applied", Run: func(context.Context) checks.Outcome {
 			return condition(a.klusterlet.Status.Conditions, "Applied", "True", a.env.Kubectl("describe klusterlet", a.klusterlet.Name))
 		}},
-		{"the agent runs", false, func(ctx context.Context) (status, string, string) {
+		{Name: "the agent runs", Run: func(ctx context.Context) checks.Outcome {
 			return a.deployment(a.namespace(), names.RegistrationAgentDeployment(a.klusterlet.Name))(ctx)
 		}},
-		{"the agent has a credential of the hub", false, a.issued},
-		{"the agent knows a hub", true, a.bootstrap},
-		{"the hub answers and is the right one", false, a.reach},
-		{"the agent is connected to the hub", false, a.connected},
-		{"the agent can register add-ons", false, a.addOnDriver},
-		{"the credentials of add-ons are good", false, a.addOnSecrets},
-		{"the keys of its tokens are published", false, a.issuer},
-		{"its credentials are short-lived", false, a.lifetimes},
+		{Name: "the agent has a credential of the hub", Run: a.issued},
+		{Name: "the agent knows a hub", Needed: true, Run: a.bootstrap},
+		{Name: "the hub answers and is the right one", Run: a.reach},
+		{Name: "the agent is connected to the hub", Run: a.connected},
+		{Name: "the agent can register add-ons", Run: a.addOnDriver},
+		{Name: "the credentials of add-ons are good", Run: a.addOnSecrets},
+		{Name: "the keys of its tokens are published", Run: a.issuer},
+		{Name: "its credentials are short-lived", Run: a.lifetimes},
 	}
 }
 
@@ -67,26 +68,26 @@ func (a *agentScope) namespace() string {
 // which the command would break.
 func (a *agentScope) fix(command string) string { return fix(a.other, command) }
 
-func (a *agentScope) operator(ctx context.Context) (status, string, string) {
+func (a *agentScope) operator(ctx context.Context) checks.Outcome {
 	return a.operatorOf(a.other, names.KlusterletOperator)(ctx)
 }
 
-func (a *agentScope) installed(ctx context.Context) (status, string, string) {
+func (a *agentScope) installed(ctx context.Context) checks.Outcome {
 	var err error
 	if a.other, err = origin.Agent(ctx, a.client); err != nil {
-		return broken(err)
+		return checks.Broken(err)
 	}
 	err = a.client.Get(ctx, client.ObjectKey{Name: names.KlusterletName}, &a.klusterlet)
 	if install.Gone(err) {
-		return bad(a.fix("run here the command that this prints on the hub: "+a.env.Elsewhere("get token")), "there is no Klusterlet: this cluster has not joined")
+		return checks.Bad(a.fix("run here the command that this prints on the hub: "+a.env.Elsewhere("get token")), "there is no Klusterlet: this cluster has not joined")
 	}
 	if err != nil {
-		return broken(err)
+		return checks.Broken(err)
 	}
 	if a.other != nil {
-		return good("Klusterlet %s joins as %s and is of %s", a.klusterlet.Name, a.klusterlet.Spec.ClusterName, a.other)
+		return checks.Good("Klusterlet %s joins as %s and is of %s", a.klusterlet.Name, a.klusterlet.Spec.ClusterName, a.other)
 	}
-	return good("Klusterlet %s joins as %s", a.klusterlet.Name, a.klusterlet.Spec.ClusterName)
+	return checks.Good("Klusterlet %s joins as %s", a.klusterlet.Name, a.klusterlet.Spec.ClusterName)
 }
 
 func (a *agentScope) secret(ctx context.Context, name string) (map[string][]byte, error) {
@@ -96,18 +97,18 @@ func (a *agentScope) secret(ctx context.Context, name string) (map[string][]byte
 }
 
 // unaccepted says which key waits to be accepted.
-func (a *agentScope) unaccepted(ctx context.Context) (status, string, string) {
+func (a *agentScope) unaccepted(ctx context.Context) checks.Outcome {
 	accept := []string{"accept", a.klusterlet.Spec.ClusterName}
 	pending, err := a.secret(ctx, names.PendingCredentialSecret)
 	if err == nil {
 		if key, err := pemutil.ParseKey(pending[names.KeyTLSKey]); err == nil {
 			if fingerprint, err := pemutil.KeyFingerprint(key.Public()); err == nil {
 				accept = append(accept, "--fingerprint", fingerprint)
-				return bad("on the hub: "+a.env.Elsewhere(accept...), "none yet: the hub has not accepted the key %s", fingerprint)
+				return checks.Bad("on the hub: "+a.env.Elsewhere(accept...), "none yet: the hub has not accepted the key %s", fingerprint)
 			}
 		}
 	}
-	return bad("on the hub: "+a.env.Elsewhere(accept...), "none yet: the hub has not accepted the cluster")
+	return checks.Bad("on the hub: "+a.env.Elsewhere(accept...), "none yet: the hub has not accepted the cluster")
 }
 
 // role is the IAM role that a hub kubeconfig Secret has in the place of a
@@ -124,20 +125,20 @@ func role(data map[string][]byte) string {
 }
 
 // issued looks at the credential that the agent works with.
-func (a *agentScope) issued(ctx context.Context) (status, string, string) {
+func (a *agentScope) issued(ctx context.Context) checks.Outcome {
 	data, err := a.secret(ctx, names.HubKubeconfigSecret)
 	if arn := role(data); err == nil && arn != "" && len(data[names.KeyTLSCert]) == 0 {
-		return good("the IAM role %s, until the hub revokes it", arn)
+		return checks.Good("the IAM role %s, until the hub revokes it", arn)
 	}
 	if install.Gone(err) || (err == nil && len(data[names.KeyTLSCert]) == 0) {
 		return a.unaccepted(ctx)
 	}
 	if err != nil {
-		return broken(err)
+		return checks.Broken(err)
 	}
 	certs, err := pemutil.ParseCertificates(data[names.KeyTLSCert])
 	if err != nil {
-		return broken(err)
+		return checks.Broken(err)
 	}
 	cert, now := certs[0], a.env.Clock.Now()
 	a.credential = cert.NotAfter
@@ -146,62 +147,62 @@ func (a *agentScope) issued(ctx context.Context) (status, string, string) {
 	text := fmt.Sprintf("%s until %s (lifetime %s)", cert.Subject.CommonName, cert.NotAfter.UTC().Format(time.RFC3339), cli.Lifetime(life))
 	switch {
 	case left <= 0:
-		return bad(a.fix(a.env.Command("join --refresh --hub-token-file FILE")), "expired: %s", text)
+		return checks.Bad(a.fix(a.env.Command("join --refresh --hub-token-file FILE")), "expired: %s", text)
 	case left < life/5:
 		// The agent renews before a fifth is left.
-		return caution("on the hub: "+a.env.Elsewhere("check cluster", a.klusterlet.Spec.ClusterName), "its renewal is overdue: %s", text)
+		return checks.Caution("on the hub: "+a.env.Elsewhere("check cluster", a.klusterlet.Spec.ClusterName), "its renewal is overdue: %s", text)
 	}
-	return good("%s", text)
+	return checks.Good("%s", text)
 }
 
 // bootstrap looks at what the agent joins with. It matters only while there is
 // no credential, or once that is lost.
-func (a *agentScope) bootstrap(ctx context.Context) (status, string, string) {
+func (a *agentScope) bootstrap(ctx context.Context) checks.Outcome {
 	refresh := a.fix(a.env.Command("join --refresh --hub-token-file FILE"))
 	data, err := a.secret(ctx, names.BootstrapHubKubeconfigSecret)
 	if err != nil {
-		return bad(refresh, "the bootstrap kubeconfig is missing: %v", err)
+		return checks.Bad(refresh, "the bootstrap kubeconfig is missing: %v", err)
 	}
 	if a.hub, err = kubeconfig.ParseHub(data[names.KeyKubeconfig]); err != nil {
-		return bad(refresh, "the bootstrap kubeconfig: %v", err)
+		return checks.Bad(refresh, "the bootstrap kubeconfig: %v", err)
 	}
 	token, err := bootstrap.ParseToken(a.hub.User.Token)
 	now := a.env.Clock.Now()
 	if err == nil && !token.Expires.IsZero() && !now.Before(token.Expires) {
 		text := fmt.Sprintf("%s; its bootstrap token expired at %s", a.hub.Cluster.Server, token.Expires.UTC().Format(time.RFC3339))
 		if now.Before(a.credential) {
-			return good("%s and is not needed any more", text)
+			return checks.Good("%s and is not needed any more", text)
 		}
-		return bad(refresh, "%s", text)
+		return checks.Bad(refresh, "%s", text)
 	}
-	return good("%s", a.hub.Cluster.Server)
+	return checks.Good("%s", a.hub.Cluster.Server)
 }
 
 // reach verifies the hub from this machine, which is a hint only: the agent's
 // pods may see another network.
-func (a *agentScope) reach(ctx context.Context) (status, string, string) {
+func (a *agentScope) reach(ctx context.Context) checks.Outcome {
 	_, err := bootstrap.Discover(ctx, bootstrap.Endpoint{
 		Server: a.hub.Cluster.Server, CA: a.hub.Cluster.CertificateAuthorityData, ProxyURL: a.hub.Cluster.ProxyURL,
 	})
 	if err != nil {
 		a.silent = true
 		explained := cli.Explain(err)
-		return caution(cli.HintOf(explained), "from this machine: %v", explained)
+		return checks.Caution(cli.HintOf(explained), "from this machine: %v", explained)
 	}
 	if reason := bootstrap.LocalOnly(a.hub.Cluster.Server); reason != "" {
-		return caution("join with an address that the agent's pods can reach", "from this machine; but %s", reason)
+		return checks.Caution("join with an address that the agent's pods can reach", "from this machine; but %s", reason)
 	}
-	return good("from this machine")
+	return checks.Good("from this machine")
 }
 
 // connected says what the agent reports. It reports an outage after about half
 // a minute.
-func (a *agentScope) connected(context.Context) (status, string, string) {
+func (a *agentScope) connected(context.Context) checks.Outcome {
 	try := "on the hub: " + a.env.Elsewhere("check cluster", a.klusterlet.Spec.ClusterName)
-	st, message, hint := condition(a.klusterlet.Status.Conditions, "HubConnectionDegraded", "False", try)
-	if st == ok && a.silent {
-		return caution("run the check again in a minute; "+try,
+	found := condition(a.klusterlet.Status.Conditions, "HubConnectionDegraded", "False", try)
+	if found.Status == checks.OK && a.silent {
+		return checks.Caution("run the check again in a minute; "+try,
 			"the agent has not reported a problem, but the hub does not answer from this machine")
 	}
-	return st, message, hint
+	return found
 }

@@ -13,19 +13,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/issuers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
-
-// most is how many of a kind a check names.
-const most = 5
 
 // tokenScope is the way of workloads' tokens on a hub.
 type tokenScope struct {
@@ -40,94 +39,86 @@ type tokenScope struct {
 }
 
 func newTokens(env cli.Env) *cobra.Command {
-	out := cli.NewOutput(cli.Text)
 	var flags rules.Flags
 	self := names.HubNamespace + "/" + names.TokenAuthorizer
 	cmd := &cobra.Command{
 		Use:   "tokens",
 		Short: "Check how workload tokens are trusted and exchanged, on the hub",
 		Long: `Check, on the hub, the way of workloads' tokens: which clusters publish their
-keys, whether they are trusted, whether the token authorizer runs, what is
-risky about its rules, and whether it may issue what they lead to. It only reads.
+keys, whether they are trusted, whether the token authorizer runs, what is risky
+about its rules, and whether it may issue what they lead to. It only reads.
 
 With --clusters-config it checks the file of a token authorizer that runs
 elsewhere against this hub: the rules, and whether --service-account may issue
 what they lead to.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := open(env)
-			if err != nil {
-				return err
-			}
-			t := &tokenScope{hubScope: &hubScope{scope: s}, flags: flags}
-			var ok bool
-			if t.self.Namespace, t.self.Name, ok = strings.Cut(self, "/"); !ok {
-				return cli.Usagef("--service-account: %q is not NAMESPACE/NAME", self)
-			}
-			steps := t.steps()
-			if flags.File != "" {
-				steps = t.fileSteps()
-			}
-			return checks.Finish(env, out, run(cmd.Context(), "workload tokens on the hub "+s.config.Host, steps))
-		},
 	}
 	cmd.Flags().StringVar(&self, "service-account", self, "ServiceAccount of the token authorizer, as NAMESPACE/NAME")
 	flags.AddTo(cmd)
-	out.AddTo(cmd)
-	return cmd
+	return newCheck(env, cmd, func(_ context.Context, s *scope, _ []string) (string, []checks.Step, error) {
+		account, ok := cli.NamespacedName(self)
+		if !ok {
+			return "", nil, cli.Usagef("--service-account: %q is not NAMESPACE/NAME", self)
+		}
+		t := &tokenScope{hubScope: &hubScope{scope: s}, flags: flags, self: policy.Account(account)}
+		steps := t.steps()
+		if flags.File != "" {
+			steps = t.fileSteps()
+		}
+		return "workload tokens on the hub " + s.config.Host, steps, nil
+	})
 }
 
-func (t *tokenScope) steps() []step {
-	return []step{
-		{"the API server answers and is new enough", true, t.kubernetes("1.30.0")},
-		{"the hub is installed", true, t.installed},
-		{"the hub knows managed clusters", true, t.served},
-		{"the hub checks the keys of clusters", false, t.deployment(names.HubNamespace, names.HubRegistrationDeployment(names.ClusterManagerName))},
-		{"the token authorizer runs", false, t.authorizer},
-		{"its rules can be used", true, t.usable},
-		{"its rules are safe", false, t.wise},
-		{"clusters publish their keys", false, t.published},
-		{"the keys are trusted", false, t.trusted},
-		{"clusters with keys have rules", false, t.ruled},
-		{"the ServiceAccounts that rules lead to exist", false, t.targets},
-		{"it may issue their tokens", false, t.permitted},
+func (t *tokenScope) steps() []checks.Step {
+	return []checks.Step{
+		{Name: "the API server answers and is new enough", Needed: true, Run: t.kubernetes("1.30.0")},
+		{Name: "the hub is installed", Needed: true, Run: t.installed},
+		{Name: "the hub knows managed clusters", Needed: true, Run: t.served},
+		{Name: "the hub checks the keys of clusters", Run: t.deployment(names.HubNamespace, names.HubRegistrationDeployment(names.ClusterManagerName))},
+		{Name: "the token authorizer runs", Run: t.authorizer},
+		{Name: "its rules can be used", Needed: true, Run: t.usable},
+		{Name: "its rules are safe", Run: t.wise},
+		{Name: "clusters publish their keys", Run: t.published},
+		{Name: "the keys are trusted", Run: t.trusted},
+		{Name: "clusters with keys have rules", Run: t.ruled},
+		{Name: "the ServiceAccounts that rules lead to exist", Run: t.targets},
+		{Name: "it may issue their tokens", Run: t.permitted},
 	}
 }
 
 // fileSteps are those for a token authorizer whose rules are in a file.
-func (t *tokenScope) fileSteps() []step {
-	return []step{
-		{"the API server answers and is new enough", true, t.kubernetes("1.30.0")},
-		{"its rules can be used", true, t.usable},
-		{"its rules are safe", false, t.wise},
-		{"the ServiceAccounts that rules lead to exist", false, t.targets},
-		{"it may issue their tokens", false, t.permitted},
+func (t *tokenScope) fileSteps() []checks.Step {
+	return []checks.Step{
+		{Name: "the API server answers and is new enough", Needed: true, Run: t.kubernetes("1.30.0")},
+		{Name: "its rules can be used", Needed: true, Run: t.usable},
+		{Name: "its rules are safe", Run: t.wise},
+		{Name: "the ServiceAccounts that rules lead to exist", Run: t.targets},
+		{Name: "it may issue their tokens", Run: t.permitted},
 	}
 }
 
 // authorizer checks what exchanges tokens. There may be one that no init made.
-func (t *tokenScope) authorizer(ctx context.Context) (status, string, string) {
+func (t *tokenScope) authorizer(ctx context.Context) checks.Outcome {
 	if t.manager.Annotations[names.AnnotationTokenAuthorizer] != "true" {
-		return caution(t.fix(t.env.Command("init --feature token-authorizer")), "init made none on this hub")
+		return checks.Caution(t.fix(t.env.Command("init --feature token-authorizer")), "init made none on this hub")
 	}
 	return t.tokenAuthorizer(ctx)
 }
 
 // usable reads the rules.
-func (t *tokenScope) usable(ctx context.Context) (status, string, string) {
+func (t *tokenScope) usable(ctx context.Context) checks.Outcome {
 	lint := t.flags.Command(t.env, "exchange policy lint")
 	var err error
 	if t.source, err = t.flags.Open(t.env); err != nil {
-		return broken(err)
+		return checks.Broken(err)
 	}
 	opts := t.source.Options()
 	opts.Self = t.self
 	t.config, err = t.source.Config(ctx, opts)
 	switch {
 	case err != nil:
-		return bad(lint, "%v", err)
+		return checks.Bad(lint, "%v", err)
 	case len(t.config.Clusters) == 0:
-		return caution(t.env.Command("exchange allow CLUSTER NAMESPACE/NAME --to ..."), "%s has no rules: every request is denied", t.source)
+		return checks.Caution(t.env.Command("exchange allow CLUSTER NAMESPACE/NAME --to ..."), "%s has no rules: every request is denied", t.source)
 	}
 	var broke []string
 	for i := range t.config.Clusters {
@@ -136,13 +127,13 @@ func (t *tokenScope) usable(ctx context.Context) (status, string, string) {
 		}
 	}
 	if len(broke) > 0 {
-		return bad(lint, "everything is denied to %s", strings.ReplaceAll(some(broke), "\n", ", "))
+		return checks.Bad(lint, "everything is denied to %s", cli.Some(broke, ", "))
 	}
-	return good("%s has rules for %d cluster(s)", t.source, len(t.config.Clusters))
+	return checks.Good("%s has rules for %d cluster(s)", t.source, len(t.config.Clusters))
 }
 
 // wise repeats what lint says.
-func (t *tokenScope) wise(context.Context) (status, string, string) {
+func (t *tokenScope) wise(context.Context) checks.Outcome {
 	lint := t.flags.Command(t.env, "exchange policy lint")
 	var serious, risky []string
 	for _, f := range t.config.Lint() {
@@ -154,18 +145,18 @@ func (t *tokenScope) wise(context.Context) (status, string, string) {
 	}
 	switch {
 	case len(serious) > 0:
-		return bad(lint, "%s", some(serious))
+		return checks.Bad(lint, "%s", cli.Some(serious, "\n"))
 	case len(risky) > 0:
-		return caution(lint, "%s", some(risky))
+		return checks.Caution(lint, "%s", cli.Some(risky, "\n"))
 	}
-	return good("")
+	return checks.Good("")
 }
 
 // published looks at what agents say.
-func (t *tokenScope) published(ctx context.Context) (status, string, string) {
+func (t *tokenScope) published(ctx context.Context) checks.Outcome {
 	var err error
 	if t.known, err = issuers.Gather(ctx, t.client, t.config); err != nil {
-		return broken(err)
+		return checks.Broken(err)
 	}
 	publish := "on the managed cluster: " + t.env.Elsewhere("issuer publish")
 	var missing []string
@@ -180,15 +171,15 @@ func (t *tokenScope) published(ctx context.Context) (status, string, string) {
 	}
 	switch {
 	case len(missing) > 0:
-		return bad(publish, "%s", some(missing))
+		return checks.Bad(publish, "%s", cli.Some(missing, "\n"))
 	case len(t.known) == 0:
-		return caution(publish, "no cluster publishes its keys, and none are configured")
+		return checks.Caution(publish, "no cluster publishes its keys, and none are configured")
 	}
-	return good("%d cluster(s) publish, %d are configured", count, len(t.known)-count)
+	return checks.Good("%d cluster(s) publish, %d are configured", count, len(t.known)-count)
 }
 
 // trusted finds the issuers that are not.
-func (t *tokenScope) trusted(context.Context) (status, string, string) {
+func (t *tokenScope) trusted(context.Context) checks.Outcome {
 	var refused []string
 	for _, i := range t.known {
 		if !i.Trusted && i.Reason != issuers.ReasonNotPublished && i.Reason != names.ReasonClusterNotAccepted {
@@ -196,13 +187,13 @@ func (t *tokenScope) trusted(context.Context) (status, string, string) {
 		}
 	}
 	if len(refused) > 0 {
-		return bad(t.flags.Command(t.env, "issuer list -o wide"), "%s", some(refused))
+		return checks.Bad(t.flags.Command(t.env, "issuer list -o wide"), "%s", cli.Some(refused, "\n"))
 	}
-	return good("")
+	return checks.Good("")
 }
 
 // ruled finds clusters whose workloads may do nothing.
-func (t *tokenScope) ruled(context.Context) (status, string, string) {
+func (t *tokenScope) ruled(context.Context) checks.Outcome {
 	rules := map[string]bool{}
 	for i := range t.config.Clusters {
 		rules[t.config.Clusters[i].Name()] = len(t.config.Clusters[i].Spec.Allow) > 0
@@ -215,16 +206,16 @@ func (t *tokenScope) ruled(context.Context) (status, string, string) {
 		}
 	}
 	if len(idle) > 0 {
-		return caution(t.env.Command("exchange allow", idle[0], "NAMESPACE/NAME --to ..."), "no workload of %s may do anything", strings.ReplaceAll(some(idle), "\n", ", "))
+		return checks.Caution(t.env.Command("exchange allow", idle[0], "NAMESPACE/NAME --to ..."), "no workload of %s may do anything", cli.Some(idle, ", "))
 	}
-	return good("")
+	return checks.Good("")
 }
 
 // targets finds ServiceAccounts that rules name and that are not there.
-func (t *tokenScope) targets(ctx context.Context) (status, string, string) {
+func (t *tokenScope) targets(ctx context.Context) checks.Outcome {
 	var namespaces corev1.NamespaceList
 	if err := t.client.List(ctx, &namespaces); err != nil {
-		return broken(err)
+		return checks.Broken(err)
 	}
 	known := policy.Known{Self: t.self}
 	for i := range namespaces.Items {
@@ -242,14 +233,14 @@ func (t *tokenScope) targets(ctx context.Context) (status, string, string) {
 			if apierrors.IsNotFound(err) {
 				missing = append(missing, key.String())
 			} else if err != nil {
-				return broken(err)
+				return checks.Broken(err)
 			}
 		}
 	}
 	if len(missing) > 0 {
-		return caution("create them, or fix the rules: "+t.flags.Command(t.env, "exchange policy lint"), "there is no ServiceAccount %s", strings.ReplaceAll(some(missing), "\n", ", "))
+		return checks.Caution("create them, or fix the rules: "+t.flags.Command(t.env, "exchange policy lint"), "there is no ServiceAccount %s", cli.Some(missing, ", "))
 	}
-	return good("")
+	return checks.Good("")
 }
 
 // accounts are the ServiceAccounts whose tokens a Role permits to issue.
@@ -265,15 +256,15 @@ func accounts(role *rbacv1.Role) []string {
 
 // permitted asks the API server whether the token authorizer may do what its
 // rules need.
-func (t *tokenScope) permitted(ctx context.Context) (status, string, string) {
+func (t *tokenScope) permitted(ctx context.Context) checks.Outcome {
 	grant := t.flags.Command(t.env, "exchange rbac") + " | " + t.env.Kubectl("apply -f -")
 	var denied []string
 	for i := range t.permissions.Roles {
 		role := &t.permissions.Roles[i]
 		for _, attributes := range needs(role) {
-			allowed, err := t.may(ctx, attributes)
+			allowed, err := fleet.Allowed(ctx, t.client, types.NamespacedName(t.self), attributes)
 			if err != nil {
-				return broken(err)
+				return checks.Broken(err)
 			}
 			if !allowed {
 				denied = append(denied, fmt.Sprintf("%s %s %s/%s", attributes.Verb, what(attributes), role.Namespace, attributes.Name))
@@ -281,12 +272,12 @@ func (t *tokenScope) permitted(ctx context.Context) (status, string, string) {
 		}
 	}
 	if len(denied) > 0 {
-		return bad(grant, "it may not:\n%s", some(denied))
+		return checks.Bad(grant, "it may not:\n%s", cli.Some(denied, "\n"))
 	}
 	if len(t.permissions.Open) > 0 {
-		return caution(t.flags.Command(t.env, "exchange rbac"), "%s", some(t.permissions.Open))
+		return checks.Caution(t.flags.Command(t.env, "exchange rbac"), "%s", cli.Some(t.permissions.Open, "\n"))
 	}
-	return good("in %d namespace(s)", len(t.permissions.Roles))
+	return checks.Good("in %d namespace(s)", len(t.permissions.Roles))
 }
 
 func what(a authorizationv1.ResourceAttributes) string {
@@ -315,41 +306,23 @@ func needs(role *rbacv1.Role) []authorizationv1.ResourceAttributes {
 	return out
 }
 
-func (t *tokenScope) may(ctx context.Context, attributes authorizationv1.ResourceAttributes) (bool, error) {
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:               names.ServiceAccountUser(t.self.Namespace, t.self.Name),
-		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + t.self.Namespace, "system:authenticated"},
-		ResourceAttributes: &attributes,
-	}}
-	err := t.client.Create(ctx, review)
-	return review.Status.Allowed, err
-}
-
-// some names a few of many.
-func some(list []string) string {
-	if len(list) <= most {
-		return strings.Join(list, "\n")
-	}
-	return strings.Join(list[:most], "\n") + fmt.Sprintf("\nand %d more", len(list)-most)
-}
-
 // issuer checks what the hub says of the keys that a cluster publishes.
-func (c *clusterScope) issuer(context.Context) (status, string, string) {
+func (c *clusterScope) issuer(context.Context) checks.Outcome {
 	said := apimeta.FindStatusCondition(c.cluster.Status.Conditions, names.ConditionIssuerTrusted)
 	switch {
 	case said == nil:
-		return good("it publishes none")
+		return checks.Good("it publishes none")
 	case said.Status != metav1.ConditionTrue:
-		return bad(c.env.Command("issuer show", c.name), "%s (%s)", said.Message, said.Reason)
+		return checks.Bad(c.env.Command("issuer show", c.name), "%s (%s)", said.Message, said.Reason)
 	}
-	return good("%s", said.Message)
+	return checks.Good("%s", said.Message)
 }
 
 // issuer checks whether the agent publishes the keys of the cluster's tokens, if
 // it is asked to.
-func (a *agentScope) issuer(context.Context) (status, string, string) {
+func (a *agentScope) issuer(context.Context) checks.Outcome {
 	if a.klusterlet.Annotations[names.AnnotationPublishIssuer] != "true" {
-		return good("no request was made")
+		return checks.Good("no request was made")
 	}
 	return condition(a.klusterlet.Status.Conditions, names.ConditionIssuerPublished, metav1.ConditionTrue,
 		a.env.Kubectl("-n", a.namespace(), "get events"))

@@ -15,12 +15,11 @@ import (
 )
 
 type options struct {
-	env    cli.Env
-	wait   cli.Wait
-	compat *flags.Compat
-	force  bool
-	purge  bool
-	yes    cli.Yes
+	env   cli.Env
+	wait  cli.Wait
+	force bool
+	purge bool
+	yes   cli.Yes
 }
 
 // New returns the command.
@@ -31,13 +30,7 @@ func New(env cli.Env) *cobra.Command {
 		Short: "Remove the hub from a cluster",
 		Long: `Remove the hub from a cluster, the opposite of init. A hub that has clusters is
 not removed; take them out with unjoin first.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.compat.Check(cmd); err != nil {
-				return err
-			}
-			return o.run(cmd.Context())
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	cmd.Flags().BoolVar(&o.force, "force", false, "remove the hub although it has clusters")
 	cmd.Flags().BoolVar(&o.purge, "purge-operator", true, "remove the operator as well")
@@ -45,7 +38,7 @@ not removed; take them out with unjoin first.`,
 	o.wait.AddTo(cmd, "has no effect: the command always waits")
 	cmd.Flags().Lookup("wait").Hidden = true
 	env.Kube.AddDryRunFlag(cmd)
-	o.compat = flags.AddCompat(env, cmd, map[string]string{"name": "a cluster has one hub"},
+	flags.AddCompat(cmd, map[string]string{"name": "a cluster has one hub"},
 		map[string]string{"output-file": "use --dry-run=server to see whether it is possible"})
 	return cmd
 }
@@ -53,7 +46,7 @@ not removed; take them out with unjoin first.`,
 func (o *options) run(ctx context.Context) error {
 	ctx, cancel := o.wait.Context(ctx)
 	defer cancel()
-	runner, err := fleet.CurrentRunner(o.env)
+	runner, err := fleet.NewRunner(o.env, o.env.Kube)
 	if err != nil {
 		return err
 	}
@@ -89,12 +82,7 @@ func (o *options) plan(ctx context.Context, runner *install.Runner, hub install.
 	if err != nil {
 		return o.explain(err)
 	}
-	for _, line := range lines {
-		if _, err := fmt.Fprintf(o.env.Out, "%s%s\n", line, o.env.Kube.DryRunSuffix()); err != nil {
-			return err
-		}
-	}
-	return nil
+	return o.env.PrintPlan(lines...)
 }
 
 // explain says what stands in the way.

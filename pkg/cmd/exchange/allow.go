@@ -3,6 +3,7 @@ package exchange
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,17 +37,17 @@ type allowOptions struct {
 func newAllow(env cli.Env) *cobra.Command {
 	o := &allowOptions{env: env}
 	cmd := &cobra.Command{
-		Use:   "allow CLUSTER NAMESPACE/NAME... --to NAMESPACE/NAME",
+		Use:   "allow CLUSTER NAMESPACE/NAME... --to ACCOUNT",
 		Short: "Allow ServiceAccounts of a cluster to act as one of the hub",
 		Long: `Let ServiceAccounts of a cluster become one of the hub. The command appends a
 rule to the TokenExchangePolicy in the cluster's namespace on the hub. The first
 rule that matches decides, so a rule behind a wider one changes nothing.
 
 Namespaces and names of the cluster may be patterns, with * for any characters.
-CLUSTER "*" is every cluster that publishes its keys and has no policy; its rules
-are in the TokenExchangeDefaults. --to is an account of the hub, or a template
-with {cluster}, {namespace} and {name}, or the word "same" for the same namespace
-and name, which needs namespaces to be named.
+CLUSTER "*" is every cluster that publishes its keys and has no policy; its
+rules are in the TokenExchangeDefaults. --to is an account of the hub, or a
+template with {cluster}, {namespace} and {name}, or the word "same" for the same
+namespace and name, which needs namespaces to be named.
 
 A rule needs an audience that the workloads request their tokens for: the
 cluster's own or the default one, unless --audience names another.`,
@@ -108,11 +109,11 @@ func (o *allowOptions) run(ctx context.Context, cluster string, accounts []strin
 // about all of its ServiceAccounts in all of its namespaces.
 func (o *allowOptions) list(accounts []string) ([]v1alpha1.Rule, error) {
 	rule := v1alpha1.Rule{Audiences: o.audiences, RequireBoundPod: o.requirePod}
-	switch namespace, name, ok := account(o.to); {
+	switch to, ok := cli.NamespacedName(o.to); {
 	case o.to == "same":
 		rule.MapTo = policy.Same()
 	case ok:
-		rule.MapTo = v1alpha1.Mapping{Namespace: namespace, Name: name}
+		rule.MapTo = v1alpha1.Mapping{Namespace: to.Namespace, Name: to.Name}
 	default:
 		return nil, cli.Usagef("--to: %q is neither NAMESPACE/NAME nor \"same\"", o.to)
 	}
@@ -125,21 +126,18 @@ func (o *allowOptions) list(accounts []string) ([]v1alpha1.Rule, error) {
 		rule.Target = &target
 	}
 	var out []v1alpha1.Rule
-	at := map[string]int{}
 	for _, text := range accounts {
-		namespace, name, ok := account(text)
+		account, ok := cli.NamespacedName(text)
 		if !ok {
 			return nil, cli.Usagef("%q is not NAMESPACE/NAME", text)
 		}
-		i, seen := at[namespace]
-		if !seen {
+		i := slices.IndexFunc(out, func(r v1alpha1.Rule) bool { return r.Namespaces[0] == account.Namespace })
+		if i < 0 {
 			i = len(out)
-			at[namespace] = i
-			r := rule
-			r.Namespaces = []string{namespace}
-			out = append(out, r)
+			out = append(out, rule)
+			out[i].Namespaces = []string{account.Namespace}
 		}
-		out[i].ServiceAccounts = append(out[i].ServiceAccounts, name)
+		out[i].ServiceAccounts = append(out[i].ServiceAccounts, account.Name)
 	}
 	return out, nil
 }

@@ -4,16 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/server"
@@ -23,10 +19,6 @@ import (
 // early is how long before its end a credential is given up: a request that
 // leaves with it must still arrive.
 const early = 10 * time.Second
-
-// execInfo is the environment variable in which a Kubernetes client passes
-// its request to a credential plugin (client-go credential plugins).
-const execInfo = "KUBERNETES_EXEC_INFO"
 
 // credential is one call of the command.
 type credential struct {
@@ -61,7 +53,6 @@ projected volume.`,
     - --server=https://token-authorizer.example.com:9002
     - --ca-file=/var/run/hub/ca.crt
     - --token-file=/var/run/secrets/hub/token`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
@@ -78,7 +69,7 @@ func (c *credential) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	version, err := c.version()
+	version, err := c.env.ExecCredentialVersion()
 	if err != nil {
 		return err
 	}
@@ -98,11 +89,7 @@ func (c *credential) run(ctx context.Context) error {
 	if err != nil {
 		return c.explain(err)
 	}
-	expires := metav1.NewTime(issued.Expires.Add(-early).UTC().Truncate(time.Second))
-	return json.NewEncoder(c.env.Out).Encode(&clientauthenticationv1.ExecCredential{
-		TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ExecCredential"},
-		Status:   &clientauthenticationv1.ExecCredentialStatus{Token: issued.Value, ExpirationTimestamp: &expires},
-	})
+	return c.env.PrintExecCredential(version, issued.Value, issued.Expires.Add(-early))
 }
 
 // complete checks the flags and returns a client of the token service.
@@ -123,53 +110,33 @@ func (c *credential) complete() (*stsclient.Client, error) {
 	if c.timeout <= 0 {
 		problems = append(problems, cli.Usagef("--timeout must be more than 0"))
 	}
-	roots, err := certificates(c.caFile)
+	client, err := verifying(c.caFile)
 	if problems = append(problems, err); errors.Join(problems...) != nil {
 		return nil, errors.Join(problems...)
 	}
-	transport := &http.Transport{
+	return &stsclient.Client{URL: service.String(), HTTP: client, Clock: c.env.Clock}, nil
+}
+
+// verifying returns a client for servers that --ca-file verifies, or the roots of the
+// system without one.
+func verifying(caFile string) (*http.Client, error) {
+	var roots *x509.CertPool
+	if caFile != "" {
+		data, err := cli.ReadFile(caFile)
+		if err != nil {
+			return nil, cli.Usagef("--ca-file: %v", err)
+		}
+		if roots = x509.NewCertPool(); !roots.AppendCertsFromPEM(data) {
+			return nil, cli.Usagef("--ca-file: %s holds no PEM certificate", caFile)
+		}
+	}
+	return stsclient.NewHTTP(&http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		TLSClientConfig:       &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:   5 * time.Second,
 		ResponseHeaderTimeout: 10 * time.Second,
 		ForceAttemptHTTP2:     true,
-	}
-	return &stsclient.Client{URL: service.String(), HTTP: stsclient.NewHTTP(transport), Clock: c.env.Clock}, nil
-}
-
-// certificates reads --ca-file; without one they are nil, those of the system.
-func certificates(file string) (*x509.CertPool, error) {
-	if file == "" {
-		return nil, nil //nolint:nilnil // that is what tls.Config takes for the system's
-	}
-	data, err := cli.ReadFile(file)
-	if err != nil {
-		return nil, cli.Usagef("--ca-file: %v", err)
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(data) {
-		return nil, cli.Usagef("--ca-file: %s holds no PEM certificate", file)
-	}
-	return roots, nil
-}
-
-// version is the one that the client asks for; the two that exist have the same
-// fields.
-func (c *credential) version() (string, error) {
-	v1 := clientauthenticationv1.SchemeGroupVersion.String()
-	info := c.env.Getenv(execInfo)
-	if info == "" {
-		return v1, nil
-	}
-	var asked metav1.TypeMeta
-	if err := json.Unmarshal([]byte(info), &asked); err != nil {
-		return "", fmt.Errorf("read %s: %w", execInfo, err)
-	}
-	beta := clientauthenticationv1.SchemeGroupVersion.Group + "/v1beta1"
-	if asked.APIVersion != v1 && asked.APIVersion != beta {
-		return "", cli.Usagef("the client asks for a credential of %q; write apiVersion: %s in its kubeconfig", asked.APIVersion, v1)
-	}
-	return asked.APIVersion, nil
+	}), nil
 }
 
 // explain says what to do about a denial.

@@ -1,8 +1,6 @@
 package exchange
 
 import (
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
@@ -17,10 +15,4 @@ func New(env cli.Env) *cobra.Command {
 
 func newPolicy(env cli.Env) *cobra.Command {
 	return cli.Parent("policy", "Check the rules of the token exchange", newLint(env))
-}
-
-// account splits NAMESPACE/NAME.
-func account(text string) (namespace, name string, ok bool) {
-	namespace, name, ok = strings.Cut(text, "/")
-	return namespace, name, ok && namespace != "" && name != "" && !strings.Contains(name, "/")
 }

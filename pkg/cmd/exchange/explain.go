@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/published"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/issuers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
@@ -39,9 +39,9 @@ of the hub it becomes.
 
 The token comes from a file, or from the standard input, never from an argument,
 which others on this machine could see; it is not sent anywhere. Nothing is
-exchanged. By default the rules and the clusters' keys are read from the hub. With
---clusters-config the hub is not needed, and nothing is requested over the network
-unless the file names keys by URL.
+exchanged. By default the rules and the clusters' keys are read from the hub.
+With --clusters-config the hub is not needed, and nothing is requested over the
+network unless the file names keys by URL.
 
 It exits with 3 when the token would be refused.`,
 		Example: fmt.Sprintf(`  # The token of a ServiceAccount, against the rules on the hub
@@ -160,7 +160,7 @@ func (o *explainOptions) publish(ctx context.Context, source *rules.Source, keys
 	if source.Hub() == nil {
 		return nil
 	}
-	fleet, err := published.List(ctx, source.Hub())
+	fleet, err := issuers.Candidates(ctx, source.Hub())
 	if err != nil {
 		return err
 	}

@@ -10,16 +10,17 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 // explanation is the stable schema of what "explain" prints.
@@ -175,20 +176,15 @@ func (e *explanation) target(ctx context.Context, source *rules.Source, target p
 // permission asks whether the authorizer may do what it would have to.
 func (e *explanation) permission(ctx context.Context, source *rules.Source, target policy.Target) error {
 	self := rules.Self()
-	question := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:   names.ServiceAccountUser(self.Namespace, self.Name),
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + self.Namespace, "system:authenticated"},
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: target.Namespace, Verb: "create", Resource: "serviceaccounts", Subresource: "token", Name: target.Name,
-		},
-	}}
-	err := source.Hub().Create(ctx, question)
+	allowed, err := fleet.Allowed(ctx, source.Hub(), types.NamespacedName(self), authorizationv1.ResourceAttributes{
+		Namespace: target.Namespace, Verb: "create", Resource: "serviceaccounts", Subresource: "token", Name: target.Name,
+	})
 	switch {
 	case apierrors.IsForbidden(err):
 		e.skip("permission", "you may not see whether the authorizer may issue the token")
 	case err != nil:
 		return fmt.Errorf("permission of the token authorizer: %w", err)
-	case !question.Status.Allowed:
+	case !allowed:
 		missing := denial.New(denial.HubForbidden, "ServiceAccount %s/%s may not issue tokens of %s/%s", self.Namespace, self.Name, target.Namespace, target.Name)
 		e.step("permission", missing, "")
 		return missing

@@ -32,15 +32,14 @@ func newLint(env cli.Env) *cobra.Command {
 are never used, whose accounts of the hub collide or are denied, with which a
 cluster chooses a namespace of the hub, tokens of any audience.
 
-It exits with 3 when there is an error. The API server refuses most of them before
-they are stored; a policy on the hub that has one denies everything to its
-cluster, and a file that has one is not loaded. Warnings are loaded.`,
+It exits with 3 when there is an error. The API server refuses most of them
+before they are stored; a policy on the hub that has one denies everything to
+its cluster, and a file that has one is not loaded. Warnings are loaded.`,
 		Example: fmt.Sprintf(`  # The rules on the hub
   %[1]s exchange policy lint
 
   # The file of a token authorizer without a hub
   %[1]s exchange policy lint -f clusters.yaml --strict`, env.Name),
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.rules.AddTo(cmd)

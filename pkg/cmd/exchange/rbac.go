@@ -49,7 +49,6 @@ the hub it also names the permissions that are no longer needed.`,
   # For a file, without the hub
   %[1]s exchange rbac --clusters-config clusters.yaml \
       --service-account gateway/authorizer`, env.Name),
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.rules.AddTo(cmd)
@@ -61,10 +60,11 @@ the hub it also names the permissions that are no longer needed.`,
 }
 
 func (o *rbacOptions) run(ctx context.Context) error {
-	self, err := o.account()
-	if err != nil {
-		return err
+	account, ok := cli.NamespacedName(o.self)
+	if !ok {
+		return cli.Usagef("--service-account: %q is not NAMESPACE/NAME", o.self)
 	}
+	self := policy.Account(account)
 	source, err := o.rules.Open(o.env)
 	if err != nil {
 		return err
@@ -105,14 +105,6 @@ func orphaned(ctx context.Context, hub client.Client, p policy.Permissions) ([]s
 		}
 	}
 	return out, nil
-}
-
-func (o *rbacOptions) account() (policy.Account, error) {
-	namespace, name, ok := account(o.self)
-	if !ok {
-		return policy.Account{}, cli.Usagef("--service-account: %q is not NAMESPACE/NAME", o.self)
-	}
-	return policy.Account{Namespace: namespace, Name: name}, nil
 }
 
 // look finds out what exists on the hub, as far as no flag says it.

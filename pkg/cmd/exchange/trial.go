@@ -44,8 +44,8 @@ unless --hub-context names it. It exits with 3 when the exchange is refused.`,
 		Example: fmt.Sprintf(`  %[1]s exchange test --context cluster1 --hub-context hub --as app/web
 
   # Through a running token authorizer
-  %[1]s exchange test --context cluster1 --as app/web --server https://token-authorizer.example.com:9002 --ca-file ca.crt`, env.Name),
-		Args: cobra.NoArgs,
+  %[1]s exchange test --context cluster1 --as app/web \
+      --server https://token-authorizer.example.com:9002 --ca-file ca.crt`, env.Name),
 		RunE: func(cmd *cobra.Command, _ []string) error { return t.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
@@ -83,7 +83,7 @@ func (t *trial) run(ctx context.Context) error {
 
 func (t *trial) complete() error {
 	var problems []error
-	if _, _, ok := account(t.as); !ok {
+	if _, ok := cli.NamespacedName(t.as); !ok {
 		problems = append(problems, cli.Usagef("--as: %q is not the NAMESPACE/NAME of a ServiceAccount of the managed cluster", t.as))
 	}
 	if _, managed := t.env.Kube.Target(); t.hub.Kubeconfig == "" {

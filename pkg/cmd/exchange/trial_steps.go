@@ -2,7 +2,6 @@ package exchange
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -74,8 +73,8 @@ func (t *trial) mint(ctx context.Context, managed *rest.Config, audience string)
 	if audience != "" {
 		request.Spec.Audiences = []string{audience}
 	}
-	namespace, name, _ := account(t.as)
-	in := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	account, _ := cli.NamespacedName(t.as)
+	in := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}
 	if err = c.SubResource("token").Create(ctx, in, request); apierrors.IsNotFound(err) {
 		return "", cli.NotFoundf("name one that exists with --as", "the managed cluster at %s has no ServiceAccount %s", managed.Host, t.as)
 	}
@@ -143,17 +142,12 @@ func (t *trial) asAuthorizer(ctx context.Context, hub *rest.Config) (*rest.Confi
 
 // ask asks a running token authorizer, as a proxy would.
 func (t *trial) ask(ctx context.Context, token string) (string, error) {
-	roots, err := certificates(t.caFile)
+	client, err := verifying(t.caFile)
 	if err != nil {
 		return "", err
 	}
-	client := &http.Client{
-		Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Timeout:       patience,
-	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	address := strings.TrimSuffix(t.server, "/") + server.AuthzPath + "exchange-test"
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {

@@ -3,9 +3,6 @@ package get
 import (
 	"context"
 	"fmt"
-	"io"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -38,6 +35,7 @@ func newAddOns(env cli.Env) *cobra.Command {
 
   # One add-on on two clusters
   %[1]s get addons addon1 --clusters cluster1,cluster2 -o wide`, env.Name),
+		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: addons.CompleteNames(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.filter.Names = args
@@ -71,7 +69,7 @@ func (o *addOnOptions) run(ctx context.Context) error {
 func (o *addOnOptions) print(list []addons.AddOn) error {
 	switch {
 	case o.out.Format == treeFormat:
-		return printAddOnTree(o.env.Out, list)
+		return printTree(o.env.Out, addOnTree(list))
 	case len(list) == 0 && !o.out.Machine():
 		o.env.Say("No add-ons found.")
 		return nil
@@ -102,43 +100,22 @@ func (o *addOnOptions) columns() []cli.Column[addons.AddOn] {
 	}
 }
 
-// printAddOnTree prints the add-ons of each cluster with the conditions that
-// clusteradm shows.
-func printAddOnTree(w io.Writer, list []addons.AddOn) error {
-	kinds := []string{
-		addonv1beta1.ManagedClusterAddOnConditionAvailable, addonv1beta1.ManagedClusterAddOnManifestApplied,
-		addonv1beta1.ManagedClusterAddOnRegistrationApplied,
-	}
-	clusters := make([]string, 0, len(list))
-	byCluster := map[string][]addons.AddOn{}
-	for _, a := range list {
-		clusters = append(clusters, a.Cluster)
-		byCluster[a.Cluster] = append(byCluster[a.Cluster], a)
-	}
-	clusters = slices.Compact(clusters)
-	var b strings.Builder
-	b.WriteString("<ManagedCluster>\n")
-	for i, cluster := range clusters {
-		twig, stem := branch(i, len(clusters))
-		_, _ = fmt.Fprintf(&b, "%s<%s>\n", twig, cluster)
-		for j, a := range byCluster[cluster] {
-			twig, leaf := branch(j, len(byCluster[cluster]))
-			_, _ = fmt.Fprintf(&b, "%s%s<%s>\n", stem, twig, a.Name)
-			for k, kind := range kinds {
-				twig, _ := branch(k, len(kinds))
-				_, _ = fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf("%s%s%s<%s> %s", stem, leaf, twig, kind, a.Conditions[kind]), " "))
-			}
+// addOnTree is the add-ons of each cluster with the conditions that clusteradm shows.
+func addOnTree(list []addons.AddOn) []node {
+	var clusters []node
+	for i, a := range list {
+		if i == 0 || list[i-1].Cluster != a.Cluster {
+			clusters = append(clusters, node{text: "<" + a.Cluster + ">"})
 		}
+		addOn := node{text: "<" + a.Name + ">"}
+		for _, kind := range []string{
+			addonv1beta1.ManagedClusterAddOnConditionAvailable, addonv1beta1.ManagedClusterAddOnManifestApplied,
+			addonv1beta1.ManagedClusterAddOnRegistrationApplied,
+		} {
+			addOn.below = append(addOn.below, leaf(kind, a.Conditions[kind]))
+		}
+		last := &clusters[len(clusters)-1]
+		last.below = append(last.below, addOn)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// branch returns what is drawn before the i-th of n entries of a tree, and
-// before the entries below it.
-func branch(i, n int) (twig, stem string) {
-	if i == n-1 {
-		return "└── ", "    "
-	}
-	return "├── ", "│   "
+	return clusters
 }

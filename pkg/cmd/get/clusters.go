@@ -3,7 +3,6 @@ package get
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,13 +15,11 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/eks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 )
-
-// treeFormat prints a block per cluster, as clusteradm does.
-const treeFormat cli.Format = "tree"
 
 type clusterOptions struct {
 	env      cli.Env
@@ -47,6 +44,7 @@ func newClusters(env cli.Env) *cobra.Command {
 
   # When does the credential of cluster1 end
   %[1]s get clusters cluster1 -o 'jsonpath={.items[0].credentialExpires}'`, env.Name),
+		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: fleet.CompleteClusters(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.names = args
@@ -112,7 +110,7 @@ func (o *clusterOptions) addRoles(ctx context.Context, c client.Reader, clusters
 	if !slices.ContainsFunc(clusters, func(c fleet.Cluster) bool { return c.ARN != "" }) {
 		return
 	}
-	roles, err := fleet.Roles(ctx, c)
+	roles, err := eks.Roles(ctx, c)
 	if err != nil {
 		// The list is worth having without the right to read records.
 		o.env.Warn("IAM roles are not shown: %v", err)
@@ -133,7 +131,11 @@ func (o *clusterOptions) matches(obj *clusterv1.ManagedCluster) bool {
 func (o *clusterOptions) print(clusters []fleet.Cluster) error {
 	switch {
 	case o.out.Format == treeFormat:
-		return printTree(o.env.Out, clusters)
+		nodes := make([]node, len(clusters))
+		for i, c := range clusters {
+			nodes[i] = tree(c)
+		}
+		return printTree(o.env.Out, nodes)
 	case len(clusters) == 0 && !o.out.Machine():
 		o.env.Say("No clusters found.")
 		return nil
@@ -172,31 +174,14 @@ func keys(c fleet.Cluster) string {
 	return strings.Join(c.PendingKeys(), ",")
 }
 
-func printTree(w io.Writer, clusters []fleet.Cluster) error {
-	var b strings.Builder
-	b.WriteString("<ManagedCluster>\n")
-	for i, c := range clusters {
-		branch, stem := "├── ", "│   "
-		if i == len(clusters)-1 {
-			branch, stem = "└── ", "    "
-		}
-		_, _ = fmt.Fprintf(&b, "%s<%s>\n", branch, c.Name)
-		lines := [][2]string{
-			{"Accepted", strconv.FormatBool(c.Accepted)},
-			{"Available", c.Available},
-			{"ClusterSet", c.ClusterSet},
-			{"KubernetesVersion", c.Version},
-			{"Capacity.Cpu", c.CPU},
-			{"Capacity.Memory", c.Memory},
-		}
-		for j, line := range lines {
-			leaf := "├── "
-			if j == len(lines)-1 {
-				leaf = "└── "
-			}
-			_, _ = fmt.Fprintf(&b, "%s%s<%s> %s\n", stem, leaf, line[0], line[1])
-		}
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
+// tree is the cluster as clusteradm shows it.
+func tree(c fleet.Cluster) node {
+	return node{text: "<" + c.Name + ">", below: []node{
+		leaf("Accepted", strconv.FormatBool(c.Accepted)),
+		leaf("Available", c.Available),
+		leaf("ClusterSet", c.ClusterSet),
+		leaf("KubernetesVersion", c.Version),
+		leaf("Capacity.Cpu", c.CPU),
+		leaf("Capacity.Memory", c.Memory),
+	}}
 }

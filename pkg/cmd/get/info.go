@@ -84,7 +84,7 @@ func newKlusterletInfo(env cli.Env) *cobra.Command {
 func newInfo(env cli.Env, name, short string, read func(context.Context, client.Client) (info, error)) *cobra.Command {
 	out := cli.NewOutput(cli.Text)
 	cmd := &cobra.Command{
-		Use: name, Short: short, Args: cobra.NoArgs,
+		Use: name, Short: short,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := env.Kube.Client()
 			if err != nil {

@@ -22,7 +22,6 @@ func New(env cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "images",
 		Short: "List the container images that are used",
-		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			items := []image{{
 				Image: install.Workload{Registry: registry}.DefaultImage(),

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/eks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
@@ -67,7 +67,7 @@ func (o *options) ask() error {
 	if !slices.Contains(d.names, driver.AWSIRSA) || d.aws.spec.Cluster != "" {
 		return nil
 	}
-	if cluster, ok := fleet.CurrentEKSCluster(o.env.Kube); ok {
+	if cluster, ok := eks.CurrentCluster(o.env.Kube); ok {
 		d.aws.spec.Cluster = cluster.String()
 		return nil
 	}
@@ -91,7 +91,7 @@ func (d *driverFlags) awsSpec(kube *cli.Kube, gates *flags.Gates) (hubspec.Spec,
 	if len(spec.Approved) > 0 && !gates.Enabled("ManagedClusterAutoApproval") {
 		errs = append(errs, fmt.Errorf("--%s needs --feature-gates=ManagedClusterAutoApproval=true", hubspec.FlagApproved))
 	}
-	if cluster, ok := fleet.CurrentEKSCluster(kube); ok && cluster.String() != spec.Cluster {
+	if cluster, ok := eks.CurrentCluster(kube); ok && cluster.String() != spec.Cluster {
 		errs = append(errs, fmt.Errorf("--%s: the kubeconfig leads to another EKS cluster, %s; choose the hub with --context", hubspec.FlagCluster, cluster))
 	}
 	return spec, errors.Join(errs...)

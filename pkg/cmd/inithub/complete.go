@@ -10,7 +10,6 @@ import (
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
@@ -21,15 +20,8 @@ import (
 // reported at once.
 func (o *options) complete(cmd *cobra.Command) (install.Hub, error) {
 	var h install.Hub
-	if err := o.compat.Check(cmd); err != nil {
-		return h, err
-	}
 	var errs []error
-	collect := func(err error) {
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
+	collect := func(err error) { errs = append(errs, err) }
 	var err error
 	h.Workload, err = o.workload.Value()
 	collect(err)
@@ -40,22 +32,20 @@ func (o *options) complete(cmd *cobra.Command) (install.Hub, error) {
 	h.KeepDrivers = len(o.drivers.names) == 0
 	h.AWS, err = o.drivers.awsSpec(o.env.Kube, o.gates)
 	collect(err)
-	collect(o.join.validate())
+	collect(o.join.CheckServer())
+	collect(o.join.CheckTTL())
 	h.Features = o.features
 	for _, feature := range h.Features.On {
 		if slices.Contains(h.Features.Off, feature) {
 			collect(fmt.Errorf("--feature and --disable-feature both name %s: choose one", feature))
 		}
 	}
-	h.Server = o.join.server
-	h.BootstrapToken = o.join.bootstrapToken
+	h.Server = o.join.Server
+	h.BootstrapToken = o.join.BootstrapToken
 	h.Cleanup, err = o.cleanup.value(cmd)
 	collect(err)
-	if o.force {
-		o.skip = install.Checks()
-	}
-	if len(errs) > 0 {
-		return h, cli.Usagef("%v", errors.Join(errs...))
+	if err := errors.Join(errs...); err != nil {
+		return h, cli.Usagef("%v", err)
 	}
 	return h, nil
 }
@@ -90,25 +80,6 @@ func (d *driverFlags) validateUsers(gates *flags.Gates) error {
 	}
 	if !gates.Enabled("ManagedClusterAutoApproval") {
 		return errors.New("--auto-approved-csr-identities needs --feature-gates=ManagedClusterAutoApproval=true")
-	}
-	return nil
-}
-
-func (j *joinFlags) validate() error {
-	return errors.Join(j.validateServer(), bootstrap.CheckTTL(j.ttl))
-}
-
-func (j *joinFlags) validateServer() error {
-	if j.server == "" {
-		return nil
-	}
-	u, err := bootstrap.ParseServer(j.server)
-	if err != nil {
-		return fmt.Errorf("--hub-apiserver: %w", err)
-	}
-	j.server = u.String()
-	if reason := bootstrap.LocalOnly(j.server); reason != "" && !j.allowLoopback {
-		return fmt.Errorf("--hub-apiserver: managed clusters cannot reach %s: %s; if it is meant, add --allow-loopback", j.server, reason)
 	}
 	return nil
 }

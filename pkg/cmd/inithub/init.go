@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
@@ -20,14 +20,15 @@ type options struct {
 	wait     cli.Wait
 	workload flags.Workload
 	gates    *flags.Gates
-	compat   *flags.Compat
 	drivers  driverFlags
-	join     joinFlags
+	join     fleet.JoinFlags
 	cleanup  cleanupFlags
 	features install.FeatureChoice
-	skip     []string
-	force    bool
 	file     string
+	// joinFile is where the join command goes as well.
+	joinFile string
+
+	preflight flags.Preflight
 }
 
 // driverFlags are the flags about how clusters register.
@@ -35,15 +36,6 @@ type driverFlags struct {
 	names    []driver.AuthType
 	csrUsers []string
 	aws      awsFlags
-}
-
-// joinFlags are the flags about the join command that is printed.
-type joinFlags struct {
-	server         string
-	allowLoopback  bool
-	bootstrapToken bool
-	ttl            time.Duration
-	file           string
 }
 
 // cleanupFlags are the flags about the job that removes orphaned clusters.
@@ -78,7 +70,6 @@ older installation is brought to this release.`,
 
   # See what would be installed
   %[1]s init --dry-run=client > hub.yaml`, env.Name),
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.ask(); err != nil {
 				return err
@@ -96,7 +87,9 @@ older installation is brought to this release.`,
 
 func (o *options) addFlags(cmd *cobra.Command) {
 	o.drivers.addTo(cmd)
-	o.join.addTo(cmd)
+	o.join.AddTo(cmd, "address of the hub that managed clusters can reach; it is remembered",
+		"print a Kubernetes bootstrap token, which does not expire, instead of a ServiceAccount token")
+	cmd.Flags().StringVar(&o.joinFile, "output-join-command-file", "", "write the join command to this file, as a script that takes the cluster name")
 	o.cleanup.addTo(cmd)
 	o.addFeatures(cmd)
 	o.gates.AddTo(cmd)
@@ -105,10 +98,8 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	o.out.AddTo(cmd)
 	o.env.Kube.AddDryRunFlag(cmd)
 	cmd.Flags().StringVar(&o.file, "output-file", "", "write the objects as YAML to this file as well")
-	cmd.Flags().StringSliceVar(&o.skip, "skip-check", nil, "Checks whose failure is a warning")
-	cmd.Flags().BoolVar(&o.force, "force", false, "Treat failed preflight checks as warnings")
-	_ = cmd.RegisterFlagCompletionFunc("skip-check", cobra.FixedCompletions(install.Checks(), cobra.ShellCompDirectiveNoFileComp))
-	o.compat = flags.AddCompat(o.env, cmd, map[string]string{
+	o.preflight.AddForceTo(cmd)
+	flags.AddCompat(cmd, map[string]string{
 		"bundle-version":           "there is one image, and its version is this command's",
 		"bundle-version-overrides": "there is one image, and its version is this command's",
 		"singleton":                "it was removed upstream",
@@ -133,15 +124,6 @@ func (d *driverFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&d.csrUsers, "auto-approved-csr-identities", nil, "users whose requests are approved without a person")
 	d.aws.addTo(cmd)
-}
-
-func (j *joinFlags) addTo(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&j.server, "hub-apiserver", "", "address of the hub that managed clusters can reach; it is remembered")
-	flags.BoolVar(&j.allowLoopback, "allow-loopback", false, "the address is meant, even if only this machine can reach it")
-	flags.BoolVar(&j.bootstrapToken, "use-bootstrap-token", false, "print a Kubernetes bootstrap token, which does not expire, instead of a ServiceAccount token")
-	flags.DurationVar(&j.ttl, "ttl", bootstrap.DefaultTTL, "lifetime of the printed token, from 10m to 24h")
-	flags.StringVar(&j.file, "output-join-command-file", "", "write the join command to this file, as a script that takes the cluster name")
 }
 
 func (c *cleanupFlags) addTo(cmd *cobra.Command) {

@@ -1,7 +1,6 @@
 package inithub
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -31,16 +30,16 @@ func (o *options) run(ctx context.Context, h install.Hub) error {
 	if err != nil {
 		return err
 	}
-	runner, err := fleet.NewRunner(o.env, config)
+	runner, err := fleet.NewRunner(o.env, o.env.Kube)
 	if err != nil {
 		return err
 	}
-	runner.Skip, runner.Wait = o.skip, o.wait.Enabled
+	runner.Skip, runner.Wait = o.preflight.Skipped(), o.wait.Enabled
 	address, err := fleet.HubAddress(ctx, config, runner.Client, h.Server)
 	if err != nil {
 		return err
 	}
-	o.warnAddress(ctx, &address)
+	o.join.Warn(ctx, o.env, &address)
 	info := bootstrap.ClusterInfo{Server: address.Server, CA: address.CA}
 	if err := o.install(ctx, runner, h, info); err != nil {
 		return err
@@ -65,7 +64,7 @@ func (o *options) install(ctx context.Context, runner *install.Runner, h install
 		if err != nil {
 			return err
 		}
-		if err := writeObjects(o.file, objs); err != nil {
+		if err := fleet.WriteObjects(o.env, o.file, objs); err != nil {
 			return err
 		}
 	}
@@ -94,29 +93,7 @@ func (o *options) render(h install.Hub) error {
 	if err != nil {
 		return err
 	}
-	if o.file != "" {
-		return writeObjects(o.file, objs)
-	}
-	return fleet.PrintObjects(o.env.Out, objs)
-}
-
-// writeObjects writes to a file that only its owner reads: there may be
-// credentials among the objects.
-func writeObjects(path string, objs []client.Object) error {
-	var out bytes.Buffer
-	if err := fleet.PrintObjects(&out, objs); err != nil {
-		return err
-	}
-	return cli.WriteSecretFile(path, out.Bytes())
-}
-
-func (o *options) warnAddress(ctx context.Context, address *fleet.Address) {
-	if address.Local != "" && !o.join.allowLoopback {
-		o.env.Warn("other machines cannot use %s: %s; give --hub-apiserver, or --allow-loopback if it is meant", address.Server, address.Local)
-	}
-	if warning := address.Probe(ctx); warning != "" {
-		o.env.Warn("%s", warning)
-	}
+	return fleet.WriteObjects(o.env, o.file, objs)
 }
 
 // selfTest asks the hub for a worthless certificate, unless clusters register in
@@ -163,15 +140,15 @@ func (o *options) adviseSigner(hub fleet.Address) {
 
 func (o *options) printJoin(ctx context.Context, c client.Client, address fleet.Address) error {
 	address.Probe(ctx)
-	token, err := o.token(ctx, c)
+	token, err := o.join.Token(ctx, o.env, c)
 	if err != nil {
 		return err
 	}
 	command := fleet.JoinCommand{Name: o.env.Name, Token: token.Secret(), Hub: address, Wait: o.wait.Enabled}
-	if o.join.file != "" {
+	if o.joinFile != "" {
 		script := command
 		script.Cluster = "$1"
-		if err := cli.WriteSecretFile(o.join.file, []byte(script.String()+"\n")); err != nil {
+		if err := cli.WriteSecretFile(o.joinFile, []byte(script.String()+"\n")); err != nil {
 			return err
 		}
 	}
@@ -216,12 +193,4 @@ func (o *options) seen() string {
 		return "The multicluster hub control plane has been initialized successfully!"
 	}
 	return "The hub operator is installed; it starts the multicluster hub control plane. Check it with: " + o.env.Command("check hub")
-}
-
-func (o *options) token(ctx context.Context, c client.Client) (bootstrap.Token, error) {
-	tokens := bootstrap.Tokens{Client: c, Clock: o.env.Clock}
-	if o.join.bootstrapToken {
-		return tokens.Bootstrap(ctx)
-	}
-	return tokens.Mint(ctx, o.join.ttl)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,8 +42,8 @@ func newAdd(env cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add CLUSTER",
 		Short: "Trust the tokens of a cluster whose agent does not publish its keys",
-		Long: `Add a cluster's issuer and keys to its TokenExchangePolicy on the hub. This gives
-no rights; exchange allow does.
+		Long: `Add a cluster's issuer and keys to its TokenExchangePolicy on the hub. This
+gives no rights; exchange allow does.
 
 Without --issuer they are read from the cluster that --context names, once, and
 tried on a token that the cluster makes; the hub is then --hub-context, or the
@@ -85,7 +84,7 @@ func (o *addOptions) complete() error {
 	if err := o.given.validate(); err != nil {
 		return err
 	}
-	if namespace, name, ok := strings.Cut(o.account, "/"); o.account != "" && (!ok || namespace == "" || name == "") {
+	if _, ok := cli.NamespacedName(o.account); o.account != "" && !ok {
 		return cli.Usagef("--service-account: %q is not NAMESPACE/NAME", o.account)
 	}
 	if o.given.issuer != "" || o.rules.Hub != (cli.Context{}) {
@@ -217,8 +216,7 @@ func (o *addOptions) read(ctx context.Context) (publish.Issuer, error) {
 	if err != nil {
 		return publish.Issuer{}, err
 	}
-	namespace, name, _ := strings.Cut(o.account, "/")
-	account := types.NamespacedName{Namespace: namespace, Name: name}
+	account, _ := cli.NamespacedName(o.account)
 	if o.env.Kube.DryRun() != cli.DryRunNone {
 		account = types.NamespacedName{} // A dry run requests no token either.
 	}

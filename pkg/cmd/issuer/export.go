@@ -34,13 +34,14 @@ func newExport(env cli.Env) *cobra.Command {
 	o := &exportOptions{env: env, format: formatAuthentication}
 	cmd := &cobra.Command{
 		Use:   "export [CLUSTER...]",
-		Short: "Export the trusted issuers as configuration of an API server, on the hub",
-		Long: `Export the issuers that the hub trusts as an AuthenticationConfiguration, for the
-flag --authentication-config of kube-apiserver (1.34 or newer).
+		Short: "Export the trusted issuers as API server configuration, on the hub",
+		Long: `Export the issuers that the hub trusts as an AuthenticationConfiguration, for
+the flag --authentication-config of kube-apiserver (1.34 or newer).
 
 Clusters that it cannot express are left out, with the reason on stderr.`,
 		Example: fmt.Sprintf(`  # For the hub's own API server
   %[1]s issuer export --audience https://hub.example.com`, env.Name),
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.clusters = args
 			return o.run(cmd.Context())

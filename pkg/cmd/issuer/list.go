@@ -36,7 +36,6 @@ is how long ago the published keys last changed.`,
 
   # What a configuration file says, without a hub
   %[1]s issuer list --clusters-config clusters.yaml`, env.Name),
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.rules.AddTo(cmd)

@@ -39,7 +39,6 @@ this cluster whose keys are not in the token authorizer's configuration.`,
 
   # Off
   %[1]s issuer publish --context cluster1 --off`, env.Name),
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	cmd.Flags().BoolVar(&o.off, "off", false, "stop, and take back what was published")

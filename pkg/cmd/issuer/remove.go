@@ -30,8 +30,8 @@ func newRemove(env cli.Env) *cobra.Command {
 		Aliases: []string{"rm", "delete"},
 		Short:   "Stop trusting the tokens of a cluster, on the hub",
 		Long: `Delete the TokenExchangePolicy of a cluster, with its rules and the keys that
-issuer add wrote: the next request with one of its tokens fails, unless the rules
-of the TokenExchangeDefaults allow it.
+issuer add wrote: the next request with one of its tokens fails, unless the
+rules of the TokenExchangeDefaults allow it.
 
 What the cluster's agent publishes stays; --published deletes that too. An agent
 that still publishes writes it again: switch it off with issuer publish --off on

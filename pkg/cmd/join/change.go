@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
@@ -38,10 +39,8 @@ func (o *options) awaitChange(ctx context.Context, hub *hub, name string) error 
 			if !o.changes(hub) {
 				return nil
 			}
-			select {
-			case <-ctx.Done():
+			if !pause.For(ctx, o.env.Clock, changeInterval) {
 				return ctx.Err()
-			case <-o.env.Clock.After(changeInterval):
 			}
 		}
 	})

@@ -44,19 +44,12 @@ type plan struct {
 // the cluster. It reports all mistakes at once, and prompts for missing values on a
 // terminal.
 func (o *options) complete(cmd *cobra.Command) (plan, error) {
-	if err := o.compat.Check(cmd); err != nil {
-		return plan{}, err
-	}
 	p := plan{oneShot: o.hub.oneShot()}
 	if err := o.ask(cmd.Context()); err != nil {
 		return p, err
 	}
 	var errs []error
-	collect := func(err error) {
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
+	collect := func(err error) { errs = append(errs, err) }
 	var err error
 	p.klusterlet.Workload, err = o.workload.Value()
 	collect(err)
@@ -74,14 +67,11 @@ func (o *options) complete(cmd *cobra.Command) (plan, error) {
 		p.token, err = bootstrap.ParseToken(o.hub.token)
 		collect(err)
 	}
-	if o.force {
-		o.skip = install.Checks()
-	}
 	if o.registration.warning != "" {
 		o.env.Warn("%s", o.registration.warning)
 	}
-	if len(errs) > 0 {
-		return p, cli.Usagef("%v", errors.Join(errs...))
+	if err := errors.Join(errs...); err != nil {
+		return p, cli.Usagef("%v", err)
 	}
 	return p, nil
 }
@@ -149,13 +139,13 @@ func (o *options) openShiftID(ctx context.Context) string {
 	if o.env.Kube.DryRun() == cli.DryRunClient {
 		return "" // No cluster is looked at.
 	}
-	runner, err := fleet.CurrentRunner(o.env)
+	c, err := o.env.Kube.Client()
 	if err != nil {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	id, err := clusterid.OpenShift(ctx, runner.Client)
+	id, err := clusterid.OpenShift(ctx, c)
 	if err != nil || names.ValidateClusterName(id) != nil {
 		return ""
 	}
@@ -223,15 +213,12 @@ func (r *registrationFlags) value() (install.Registration, error) {
 	if err := metav1validation.ValidateLabels(r.labels, nil).ToAggregate(); err != nil {
 		errs = append(errs, fmt.Errorf("--label: %w", err))
 	}
-	var err error
-	if out.Driver, err = r.clusterDriver(); err != nil {
-		errs = append(errs, err)
-	}
+	var errDriver, errAddOns error
+	out.Driver, errDriver = r.clusterDriver()
+	out.AddOns, errAddOns = r.addOnDriver()
+	errs = append(errs, errDriver, errAddOns)
 	if r.certSeconds != 0 && r.certSeconds < minSeconds {
 		errs = append(errs, fmt.Errorf("--client-cert-expiration-seconds must be 0 or at least %d", minSeconds))
-	}
-	if out.AddOns, err = r.addOnDriver(); err != nil {
-		errs = append(errs, err)
 	}
 	return out, errors.Join(errs...)
 }

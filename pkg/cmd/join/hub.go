@@ -72,16 +72,12 @@ func (o *options) connect(ctx context.Context, managed client.Reader, p *plan) (
 // the user says that the managed cluster can.
 func (o *options) unseen(err error, endpoint bootstrap.Endpoint) bool {
 	problem, ok := errors.AsType[*bootstrap.Error](err)
-	return ok && problem.Kind == bootstrap.Unreachable && len(endpoint.CA) > 0 && slices.Contains(o.skip, install.CheckHubAddress)
+	return ok && problem.Kind == bootstrap.Unreachable && len(endpoint.CA) > 0 && slices.Contains(o.preflight.Skipped(), install.CheckHubAddress)
 }
 
 // connectAdmin makes the token as the hub's administrator.
 func (o *options) connectAdmin(ctx context.Context, p *plan, h *hub) error {
-	config, err := o.env.Kube.ConfigFor(o.hub.admin)
-	if err != nil {
-		return err
-	}
-	c, err := cli.NewClient(config)
+	c, config, err := o.env.Kube.Of(o.hub.admin).Connect()
 	if err != nil {
 		return err
 	}

@@ -17,11 +17,9 @@ type options struct {
 	wait         cli.Wait
 	workload     flags.Workload
 	gates        *flags.Gates
-	compat       *flags.Compat
 	hub          hubFlags
 	registration registrationFlags
-	skip         []string
-	force        bool
+	preflight    flags.Preflight
 	file         string
 	refresh      bool
 }
@@ -64,11 +62,7 @@ const (
 	addOnToken addOnAuth = "token"
 )
 
-const (
-	flagPublishIssuer = "publish-issuer"
-	flagHubARN        = "hub-cluster-arn"
-	flagManagedARN    = "managed-cluster-arn"
-)
+const flagPublishIssuer = "publish-issuer"
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
@@ -92,7 +86,6 @@ a second run repairs the agent and keeps settings that no flag changes.`,
   # Give an agent a new token, CA or address of its hub
   %[1]s join --refresh --hub-token-file - --ca-file ca.pem \
       --hub-apiserver https://new.example.com:6443`, env.Name),
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := o.complete(cmd)
 			if err != nil {
@@ -115,13 +108,11 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&o.refresh, "refresh", false, "Give an installed agent a new token, CA or address of the hub")
 	f.StringVar(&o.file, "output-file", "", "File to write the objects to, as YAML")
-	f.StringSliceVar(&o.skip, "skip-check", nil, "Preflight checks whose failures are warnings")
-	f.BoolVar(&o.force, "force", false, "Treat failed preflight checks as warnings")
-	_ = cmd.RegisterFlagCompletionFunc("skip-check", cobra.FixedCompletions(install.Checks(), cobra.ShellCompDirectiveNoFileComp))
+	o.preflight.AddForceTo(cmd)
 	cli.AliasFlag(cmd, "spoke-context", "context")
 	later := "hosted mode is not supported in this release"
 	capi := "importing from Cluster API is not supported in this release"
-	o.compat = flags.AddCompat(o.env, cmd, map[string]string{
+	flags.AddCompat(cmd, map[string]string{
 		"bundle-version":                         "there is one image, and its version is this command's",
 		"bundle-version-overrides":               "there is one image, and its version is this command's",
 		"singleton":                              "the agent is a single pod",
@@ -171,8 +162,8 @@ func (r *registrationFlags) addTo(cmd *cobra.Command) {
 	f.StringToStringVar(&r.annotations, "klusterlet-annotation", nil, "Annotations of the ManagedCluster, as key=value")
 	cli.AliasFlag(cmd, "annotation", "klusterlet-annotation")
 	f.StringToStringVar(&r.labels, "label", nil, "Labels of the new ManagedCluster, as key=value")
-	f.StringVar(&r.hubARN, flagHubARN, "", "ARN of the hub's EKS cluster, for awsirsa")
-	cli.AliasFlag(cmd, "eks-hub-cluster-arn", flagHubARN)
-	f.StringVar(&r.managedARN, flagManagedARN, "", "ARN of this EKS cluster, for awsirsa (default the one in the kubeconfig context)")
+	f.StringVar(&r.hubARN, flags.HubARN, "", "ARN of the hub's EKS cluster, for awsirsa")
+	cli.AliasFlag(cmd, "eks-hub-cluster-arn", flags.HubARN)
+	f.StringVar(&r.managedARN, flags.ManagedARN, "", "ARN of this EKS cluster, for awsirsa (default the one in the kubeconfig context)")
 	f.BoolVar(&r.publishIssuer, flagPublishIssuer, false, "Publish this cluster's token issuer and its public keys on the hub, so that the hub can verify tokens of its workloads")
 }

@@ -1,7 +1,6 @@
 package join
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -38,10 +37,11 @@ func (o *options) run(ctx context.Context, p plan) error {
 	if o.env.Kube.DryRun() == cli.DryRunClient {
 		return o.render(ctx, p)
 	}
-	runner, err := o.runner()
+	runner, err := fleet.NewRunner(o.env, o.env.Kube)
 	if err != nil {
 		return err
 	}
+	runner.Skip = o.preflight.Skipped()
 	// Before the hub makes a token for a cluster that cannot use it.
 	if err := runner.RefuseOthersAgent(ctx); err != nil {
 		return fleet.Explain(err)
@@ -106,15 +106,6 @@ func (o *options) revoke(ctx context.Context, p plan, hub *hub) error {
 		return fmt.Errorf("the bootstrap token is still valid until %s: %w", p.token.Expires.UTC().Format(time.RFC3339), err)
 	}
 	return nil
-}
-
-func (o *options) runner() (*install.Runner, error) {
-	runner, err := fleet.CurrentRunner(o.env)
-	if err != nil {
-		return nil, err
-	}
-	runner.Skip = o.skip
-	return runner, nil
 }
 
 // keepDriver fills in how the installed agent registers, if no flag says so: what
@@ -193,8 +184,8 @@ func (o *options) finish(ctx context.Context, p plan, runner *install.Runner, hu
 	if err := runner.AwaitJoined(ctx); err != nil {
 		return o.timedOut(err, p, hub, "the hub to accept the cluster")
 	}
-	if how := hub.acceptedHow(ctx, name); how != "" {
-		o.env.Say("%s", how)
+	if cluster := hub.look(ctx, name); cluster != nil && cluster.Annotations[names.AnnotationAutoAccepted] != "" {
+		o.env.Say("The hub accepted the cluster by itself at %s.", cluster.Annotations[names.AnnotationAutoAccepted])
 	}
 	if err := o.lifetimes(ctx, runner); err != nil {
 		return err
@@ -319,10 +310,7 @@ func (o *options) render(ctx context.Context, p plan) error {
 	if err != nil {
 		return err
 	}
-	if o.file != "" {
-		return writeObjects(o.file, objs)
-	}
-	return fleet.PrintObjects(o.env.Out, objs)
+	return fleet.WriteObjects(o.env, o.file, objs)
 }
 
 func (o *options) writeFile(k install.Klusterlet) error {
@@ -333,34 +321,13 @@ func (o *options) writeFile(k install.Klusterlet) error {
 	if err != nil {
 		return err
 	}
-	return writeObjects(o.file, objs)
-}
-
-// writeObjects writes to a file that only its owner reads: the token is in it.
-func writeObjects(path string, objs []client.Object) error {
-	var out bytes.Buffer
-	if err := fleet.PrintObjects(&out, objs); err != nil {
-		return err
-	}
-	return cli.WriteSecretFile(path, out.Bytes())
+	return fleet.WriteObjects(o.env, o.file, objs)
 }
 
 // accepted reports whether the hub has accepted the cluster already.
 func (h *hub) accepted(ctx context.Context, name string) bool {
 	cluster := h.look(ctx, name)
 	return cluster != nil && cluster.Spec.HubAcceptsClient
-}
-
-// acceptedHow says who accepted the cluster, where that is known.
-func (h *hub) acceptedHow(ctx context.Context, name string) string {
-	cluster := h.look(ctx, name)
-	if cluster == nil {
-		return ""
-	}
-	if at := cluster.Annotations[names.AnnotationAutoAccepted]; at != "" {
-		return "The hub accepted the cluster by itself at " + at + "."
-	}
-	return ""
 }
 
 // look reads the cluster on the hub; nil when it is not there or not readable.

@@ -43,7 +43,6 @@ The exit code is 3 if a legacy token is listed, 0 if none is.`,
 
   # Those whose pull secrets can be migrated
   %[1]s legacy-tokens list -A --verdict feeds-pull-secret`, env.Name),
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.addTo(cmd)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/discovery"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/legacytoken"
@@ -64,11 +63,7 @@ func (f *forcedVerb) quarantines() error {
 	if err != nil {
 		return err
 	}
-	disco, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return fmt.Errorf("client for %s: %w", config.Host, err)
-	}
-	server, err := disco.ServerVersion()
+	server, err := cli.ServerVersion(config)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,6 @@ func (c *command) supervise() *cobra.Command {
 		Use:    superviseName,
 		Short:  "Be the supervisor of a local cluster",
 		Hidden: true,
-		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			container, err := self(containerName)
 			if err != nil {
@@ -43,7 +42,6 @@ func (c *command) container() *cobra.Command {
 		Use:    containerName,
 		Short:  "Become the first process of a container",
 		Hidden: true,
-		Args:   cobra.NoArgs,
 		RunE:   func(*cobra.Command, []string) error { return sandbox.Enter() },
 	}
 }

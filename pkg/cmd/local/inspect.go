@@ -30,7 +30,6 @@ func (c *command) down() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "down",
 		Short: "Stop all clusters and remove everything that is theirs",
-		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := timeout.Context(cmd.Context())
 			defer cancel()
@@ -68,7 +67,6 @@ func (c *command) status() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the clusters",
-		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withDir(func(dir string) error {
 				statuses, err := local.Status(cmd.Context(), dir)

@@ -23,8 +23,9 @@ func New(env cli.Env) *cobra.Command {
 
 Each cluster is a real Kubernetes control plane and one node that runs Pods as
 local processes. There is no registry and no cluster network: an image is an
-executable (see "local up --image"), a Pod has a loopback address of its own, and
-there is no exec. Everything is in one directory; "local down" leaves nothing.`
+executable (see "local up --image"), a Pod has a loopback address of its own,
+and there is no exec. Everything is in one directory; "local down" leaves
+nothing.`
 	cmd.PersistentFlags().StringVar(&c.dir, "dir", "", "directory of the clusters (default below your data directory)")
 	return cmd
 }

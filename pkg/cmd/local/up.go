@@ -37,8 +37,8 @@ func (c *command) up() *cobra.Command {
 		Long: `Start a hub and managed clusters, or those of them that do not run. Running it
 again repairs what a crash has left, and adds clusters when --managed is larger.
 
-An image is an executable on this machine: its entrypoint, and all that it holds.
-This binary is the image ` + buildinfo.Image + ` in every version.`,
+An image is an executable on this machine: its entrypoint, and all that it
+holds. This binary is the image ` + buildinfo.Image + ` in every version.`,
 		Example: `  # A hub and two managed clusters
   ` + c.env.Name + ` local up
 
@@ -47,7 +47,6 @@ This binary is the image ` + buildinfo.Image + ` in every version.`,
 
   # Use them
   export KUBECONFIG=$(` + c.env.Name + ` local kubeconfig --path)`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withDir(func(dir string) error { return o.run(cmd.Context(), dir) })
 		},

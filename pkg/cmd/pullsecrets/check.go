@@ -23,8 +23,7 @@ import (
 )
 
 func newCheck(env cli.Env) *cobra.Command {
-	out := cli.NewOutput(cli.Text)
-	cmd := &cobra.Command{
+	return checks.Complete(env, &cobra.Command{
 		Use:   "check",
 		Short: "Check whether image pulls will work",
 		Long: `Check whether image pulls will work: the controller and its leader, the pull
@@ -32,19 +31,15 @@ secret of each selected ServiceAccount, and the Pods that wait for one. Nothing
 is changed.
 
 It ends with 3 when something is wrong.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := env.Kube.Client()
-			if err != nil {
-				return err
-			}
-			k := &checker{env: env, client: c}
-			_, server := env.Kube.Target()
-			return checks.Finish(env, out, checks.Run(cmd.Context(), "image pull secrets of "+server, k.steps()).Folded())
-		},
-	}
-	out.AddTo(cmd)
-	return cmd
+	}, func(cmd *cobra.Command, _ []string) (checks.Report, error) {
+		c, err := env.Kube.Client()
+		if err != nil {
+			return checks.Report{}, err
+		}
+		k := &checker{env: env, client: c}
+		_, server := env.Kube.Target()
+		return checks.Run(cmd.Context(), "image pull secrets of "+server, k.steps()).Folded(), nil
+	})
 }
 
 // checker is one call of check.
@@ -72,7 +67,7 @@ func (k *checker) steps() []checks.Step {
 }
 
 // controller looks at the Deployment, and takes the flags from it.
-func (k *checker) controller(ctx context.Context) (status checks.Status, message, try string) {
+func (k *checker) controller(ctx context.Context) checks.Outcome {
 	var deployment appsv1.Deployment
 	err := k.client.Get(ctx, client.ObjectKey{Namespace: names.ImagePullNamespace, Name: names.ImagePullDeployment}, &deployment)
 	if client.IgnoreNotFound(err) != nil {
@@ -107,7 +102,7 @@ func configOf(args []string) (imagepull.Config, error) {
 	return flags.Config()
 }
 
-func (k *checker) leader(ctx context.Context) (status checks.Status, message, try string) {
+func (k *checker) leader(ctx context.Context) checks.Outcome {
 	logs := "read what it says with: " + k.env.Kubectl("logs -n", names.ImagePullNamespace, "deployment/"+names.ImagePullDeployment)
 	var lease coordinationv1.Lease
 	err := k.client.Get(ctx, client.ObjectKey{Namespace: names.ImagePullNamespace, Name: names.ImagePullLease}, &lease)
@@ -125,7 +120,7 @@ func (k *checker) leader(ctx context.Context) (status checks.Status, message, tr
 	return checks.Good("%s", *spec.HolderIdentity)
 }
 
-func (k *checker) audience(context.Context) (status checks.Status, message, try string) {
+func (k *checker) audience(context.Context) checks.Outcome {
 	if k.config.Audience != "" {
 		return checks.Good("their audience is %s", k.config.Audience)
 	}
@@ -133,7 +128,7 @@ func (k *checker) audience(context.Context) (status checks.Status, message, try 
 		"tokens for registries without an audience of their own are tokens of the API server: a reader of such a Secret can act as its ServiceAccount")
 }
 
-func (k *checker) selection(ctx context.Context) (status checks.Status, message, try string) {
+func (k *checker) selection(ctx context.Context) checks.Outcome {
 	var err error
 	if k.found, err = inventory.Read(ctx, k.client, "", presetOfConfig(k.config), k.env.Clock.Now()); err != nil {
 		return checks.Broken(err)
@@ -183,7 +178,7 @@ func (k *checker) those(so func(*inventory.PullSecret) bool) (list []types.Names
 	return list
 }
 
-func (k *checker) existing(context.Context) (status checks.Status, message, try string) {
+func (k *checker) existing(context.Context) checks.Outcome {
 	var without []types.NamespacedName
 	for _, account := range k.selected {
 		secret := k.found.Of(account)
@@ -205,7 +200,7 @@ func (k *checker) events(account types.NamespacedName) string {
 	return "read the events: " + k.env.Kubectl("describe serviceaccount -n", account.Namespace, account.Name)
 }
 
-func (k *checker) usable(context.Context) (status checks.Status, message, try string) {
+func (k *checker) usable(context.Context) checks.Outcome {
 	bad := k.those(func(p *inventory.PullSecret) bool { return !p.Usable })
 	if len(bad) == 0 {
 		return checks.Good("none has expired")
@@ -214,7 +209,7 @@ func (k *checker) usable(context.Context) (status checks.Status, message, try st
 	return checks.Bad(k.events(bad[0]), "not those of: %s; the first one: %s: %s", some(bad), first.State, first.Message)
 }
 
-func (k *checker) listed(context.Context) (status checks.Status, message, try string) {
+func (k *checker) listed(context.Context) checks.Outcome {
 	if !k.config.Attach {
 		return checks.Skip("the controller lists none, because of --attach=none")
 	}
@@ -225,7 +220,7 @@ func (k *checker) listed(context.Context) (status checks.Status, message, try st
 	return checks.Bad(k.events(missing[0]), "not listed by: %s; another manager may keep removing the entry", some(missing))
 }
 
-func (k *checker) late(context.Context) (status checks.Status, message, try string) {
+func (k *checker) late(context.Context) checks.Outcome {
 	if len(k.found.Late) == 0 {
 		return checks.Good("Pods that cannot pull name theirs")
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
@@ -23,7 +22,8 @@ type installOptions struct {
 	wait     cli.Wait
 	workload flags.Workload
 	pull     pullsecrets.Flags
-	skip     []string
+
+	preflight flags.Preflight
 }
 
 func newInstall(env cli.Env) *cobra.Command {
@@ -48,15 +48,13 @@ rest. A list, such as --registry, is replaced as a whole.`,
   # See what would be installed
   %[1]s pull-secrets install --registry registry.example.com \
       --audience registry.example.com --dry-run=client`, env.Name),
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.pull.AddTo(cmd)
 	o.workload.AddTo(cmd)
 	o.wait.AddTo(cmd, "wait until the controller is ready")
 	env.Kube.AddDryRunFlag(cmd)
-	cmd.Flags().StringSliceVar(&o.skip, "skip-check", nil, "Checks whose failure is a warning")
-	_ = cmd.RegisterFlagCompletionFunc("skip-check", cobra.FixedCompletions(install.Checks(), cobra.ShellCompDirectiveNoFileComp))
+	o.preflight.AddTo(cmd)
 	return cmd
 }
 
@@ -66,11 +64,11 @@ func (o *installOptions) run(ctx context.Context) error {
 	if o.env.Kube.DryRun() == cli.DryRunClient {
 		return o.render()
 	}
-	runner, err := fleet.CurrentRunner(o.env)
+	runner, err := fleet.NewRunner(o.env, o.env.Kube)
 	if err != nil {
 		return err
 	}
-	runner.Skip, runner.Wait = o.skip, o.wait.Enabled
+	runner.Skip, runner.Wait = o.preflight.Skipped(), o.wait.Enabled
 	args, err := runner.PullSecretsArgs(ctx)
 	if err != nil {
 		return err
@@ -132,7 +130,7 @@ func (o *installOptions) report(outcome install.Outcome, wanted install.PullSecr
 	case o.env.Kube.DryRun() == cli.DryRunServer:
 		o.env.Say("The server would accept all of it; nothing was changed.")
 		return
-	case !changed(outcome.Changes):
+	case !outcome.Changes.Changed():
 		o.env.Say("The image pull secret controller is up to date; nothing was changed.")
 		return
 	}
@@ -147,13 +145,4 @@ func (o *installOptions) report(outcome install.Outcome, wanted install.PullSecr
 	}
 	o.env.Say("Opt in with a namespace, or with a ServiceAccount:")
 	o.env.Say("  %s", o.env.Kubectl("annotate namespace NAMESPACE", names.AnnotationPullSecret+"=true"))
-}
-
-func changed(changes apply.ChangeSet) bool {
-	for _, change := range changes {
-		if change.Action != apply.Unchanged {
-			return true
-		}
-	}
-	return false
 }

@@ -8,13 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/inventory"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -41,24 +41,11 @@ func (s *scope) chosen(env cli.Env) (string, error) {
 	return namespace, err
 }
 
-// read reads the chosen namespaces.
-func (s *scope) read(ctx context.Context, env cli.Env, reader client.Reader) (*inventory.Inventory, error) {
-	namespace, err := s.chosen(env)
-	if err != nil {
-		return nil, err
-	}
-	preset, err := presetOf(ctx, reader)
-	if err != nil {
-		return nil, err
-	}
-	return inventory.Read(ctx, reader, namespace, preset, env.Clock.Now())
-}
-
 // presetOf returns whose pull secrets the controller renews, and AnyPreset where there
 // is none or the user may not read its Deployment: who lists pull secrets of a
 // namespace needs no rights elsewhere.
-func presetOf(ctx context.Context, reader client.Reader) (inventory.Preset, error) {
-	args, err := controllerArgs(ctx, reader)
+func presetOf(ctx context.Context, c client.WithWatch) (inventory.Preset, error) {
+	args, err := (&install.Runner{Client: c}).PullSecretsArgs(ctx)
 	if apierrors.IsForbidden(err) {
 		return inventory.AnyPreset, nil
 	}
@@ -77,17 +64,6 @@ func presetOfConfig(config imagepull.Config) inventory.Preset {
 		return inventory.OpenShift
 	}
 	return inventory.Generic
-}
-
-// controllerArgs returns the arguments of the installed controller, nil if there is
-// none.
-func controllerArgs(ctx context.Context, reader client.Reader) ([]string, error) {
-	var deployment appsv1.Deployment
-	err := reader.Get(ctx, client.ObjectKey{Namespace: names.ImagePullNamespace, Name: names.ImagePullDeployment}, &deployment)
-	if err != nil || len(deployment.Spec.Template.Spec.Containers) == 0 {
-		return nil, client.IgnoreNotFound(err)
-	}
-	return deployment.Spec.Template.Spec.Containers[0].Args, nil
 }
 
 type listOptions struct {
@@ -109,7 +85,6 @@ or the reason why the controller replaces the token. LISTED says whether the
 ServiceAccount lists the Secret, so that new Pods get it.`,
 		Example: fmt.Sprintf(`  # Pull secrets of all namespaces, with their keys and Pods
   %[1]s pull-secrets list -A -o wide`, env.Name),
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.scope.addTo(cmd.Flags())
@@ -122,7 +97,15 @@ func (o *listOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := o.scope.read(ctx, o.env, c)
+	namespace, err := o.scope.chosen(o.env)
+	if err != nil {
+		return err
+	}
+	preset, err := presetOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	found, err := inventory.Read(ctx, c, namespace, preset, o.env.Clock.Now())
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,6 @@ KubeletServiceAccountTokenForCredentialProviders, and access to the nodes.`,
   # Only the permission of the nodes
   %[1]s pull-secrets provider-config --registry registry.example.com \
       --audience registry.example.com --part rbac | kubectl apply -f -`, env.Name),
-		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return o.run() },
 	}
 	flags := cmd.Flags()
@@ -116,4 +115,23 @@ func (o *providerConfigOptions) render() (string, error) {
 		}
 	}
 	return strings.Join(documents, "---\n"), nil
+}
+
+func newProvider(env cli.Env) *cobra.Command {
+	var username string
+	cmd := &cobra.Command{
+		Use:   "credential-provider",
+		Short: "Return the credential that a kubelet requests on stdin",
+		Long: `Return the credential for an image that the kubelet requests on stdin, as its
+credential provider plugin: the token of the Pod's ServiceAccount.
+
+The kubelet finds its plugins by file name. Copy or link this program into the
+directory of the kubelet's --image-credential-provider-bin-dir under the name
+` + names.CredentialProvider + `; it then runs this command.`,
+		RunE: func(*cobra.Command, []string) error {
+			return kubelet.Answer(env.In, env.Out, username, env.Clock.Now())
+		},
+	}
+	cmd.Flags().StringVar(&username, flagUsername, defaultUsername, "User name that is sent with the token")
+	return cmd
 }

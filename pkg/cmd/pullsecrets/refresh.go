@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/inventory"
 )
@@ -41,6 +41,7 @@ token a minute, and all of them at most --refresh-qps tokens a second.`,
 
   # All, after the registry stopped accepting older tokens
   %[1]s pull-secrets refresh --all --timeout 30m`, env.Name),
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
 	cmd.Flags().BoolVar(&o.all, "all", false, "All pull secrets")
@@ -85,17 +86,17 @@ func (o *refreshOptions) accounts(args []string) ([]types.NamespacedName, error)
 	}
 	var accounts []types.NamespacedName
 	for _, arg := range args {
-		namespace, name, ok := strings.Cut(arg, "/")
-		if !ok || namespace == "" || name == "" {
+		account, ok := cli.NamespacedName(arg)
+		if !ok {
 			return nil, cli.Usagef("%q: write it as NAMESPACE/SERVICEACCOUNT", arg)
 		}
-		accounts = append(accounts, types.NamespacedName{Namespace: namespace, Name: name})
+		accounts = append(accounts, account)
 	}
 	return accounts, nil
 }
 
 // chosen returns the pull secrets of the ServiceAccounts that are named, or all.
-func (o *refreshOptions) chosen(ctx context.Context, c client.Client, accounts []types.NamespacedName) ([]inventory.PullSecret, error) {
+func (o *refreshOptions) chosen(ctx context.Context, c client.WithWatch, accounts []types.NamespacedName) ([]inventory.PullSecret, error) {
 	preset, err := presetOf(ctx, c)
 	if err != nil {
 		return nil, err
@@ -157,18 +158,13 @@ func (o *refreshOptions) await(ctx context.Context, c client.Client, chosen []in
 	return o.env.Progress().Step(ctx, "Waiting for the controller", func(ctx context.Context, say cli.Say) error {
 		for i := range chosen {
 			say("%d of %d pull secrets are refreshed", i, len(chosen))
-			for {
-				done, err := o.refreshed(ctx, c, &chosen[i])
-				if err != nil {
+			for done := false; !done; {
+				var err error
+				if done, err = o.refreshed(ctx, c, &chosen[i]); err != nil {
 					return err
 				}
-				if done {
-					break
-				}
-				select {
-				case <-ctx.Done():
-					return context.Cause(ctx)
-				case <-o.env.Clock.After(refreshInterval):
+				if !done && !pause.For(ctx, o.env.Clock, refreshInterval) {
+					return ctx.Err()
 				}
 			}
 		}

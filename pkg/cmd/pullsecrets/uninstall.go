@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +48,6 @@ It can be run again at any time, and continues where it was interrupted.`,
   %[1]s pull-secrets uninstall --keep-secrets
   kubectl rollout restart deployment -n shop
   %[1]s pull-secrets uninstall`, env.Name),
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	cmd.Flags().BoolVar(&o.force, "force", false, "delete pull secrets although Pods name them")
@@ -66,7 +64,7 @@ It can be run again at any time, and continues where it was interrupted.`,
 func (o *uninstallOptions) run(ctx context.Context) error {
 	ctx, cancel := o.wait.Context(ctx)
 	defer cancel()
-	runner, err := fleet.CurrentRunner(o.env)
+	runner, err := fleet.NewRunner(o.env, o.env.Kube)
 	if err != nil {
 		return err
 	}
@@ -120,16 +118,11 @@ func (o *uninstallOptions) blocked(left removal.Left) error {
 
 // some names the first few of a list.
 func some(list []types.NamespacedName) string {
-	const most = 5
-	var texts []string
-	for _, name := range list[:min(len(list), most)] {
-		texts = append(texts, name.String())
+	texts := make([]string, len(list))
+	for i, name := range list {
+		texts[i] = name.String()
 	}
-	text := strings.Join(texts, ", ")
-	if more := len(list) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return cli.Some(texts, ", ")
 }
 
 // remove removes everything, in an order in which it can be interrupted anywhere.
@@ -196,12 +189,7 @@ func (o *uninstallOptions) plan(ctx context.Context, runner *install.Runner, lef
 	for _, obj := range installed {
 		lines = append(lines, runner.Describe(obj)+" deleted")
 	}
-	for _, line := range lines {
-		if _, err := fmt.Fprintln(o.env.Out, line+o.env.Kube.DryRunSuffix()); err != nil {
-			return err
-		}
-	}
-	return nil
+	return o.env.PrintPlan(lines...)
 }
 
 // done says what was removed, and what is left to do.

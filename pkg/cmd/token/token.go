@@ -27,7 +27,6 @@ func newList(env cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the bootstrap tokens of the hub",
-		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			tokens, err := open(env)
 			if err != nil {

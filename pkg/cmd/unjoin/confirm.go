@@ -30,7 +30,7 @@ func (o *options) confirmLeaving(agent install.Agent) error {
 		question += fmt.Sprintf(" The workloads of %d ManifestWorks stay behind, orphaned.", n)
 	}
 	if o.admin != (cli.Context{}) {
-		name, _ := o.env.Kube.TargetOf(o.admin)
+		name, _ := o.env.Kube.Of(o.admin).Target()
 		question += fmt.Sprintf(" The hub (context %s) deletes the cluster.", name)
 	}
 	return o.env.Confirm(o.yes, question)
@@ -58,7 +58,7 @@ func (o *options) confirmDetaching(ctx context.Context, c client.Client, admin c
 	case apimeta.IsStatusConditionTrue(conditions, clusterv1.ManagedClusterConditionJoined):
 		state = "that is not available"
 	}
-	name, server := o.env.Kube.TargetOf(admin)
+	name, server := o.env.Kube.Of(admin).Target()
 	return o.env.Confirm(o.yes, fmt.Sprintf("Delete cluster %s, %s, from the hub (context %s, %s)? Its credentials, %s and %s are lost.",
 		o.cluster, state, name, server, works, addOns))
 }

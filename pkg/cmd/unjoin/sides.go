@@ -3,7 +3,6 @@ package unjoin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
@@ -27,7 +27,7 @@ const interval = time.Second
 
 // leave cleans up the managed cluster.
 func (o *options) leave(ctx context.Context) error {
-	runner, err := fleet.CurrentRunner(o.env)
+	runner, err := fleet.NewRunner(o.env, o.env.Kube)
 	if err != nil {
 		return err
 	}
@@ -83,12 +83,7 @@ func (o *options) plan(ctx context.Context, runner *install.Runner, agent instal
 	if o.side == both && agent.Hub != nil {
 		lines = append([]string{"on the hub " + agent.Hub.Cluster.Server + ": hubAcceptsClient of " + o.cluster + " set to false"}, lines...)
 	}
-	for _, line := range lines {
-		if _, err := fmt.Fprintf(o.env.Out, "%s%s\n", line, o.env.Kube.DryRunSuffix()); err != nil {
-			return err
-		}
-	}
-	return nil
+	return o.env.PrintPlan(lines...)
 }
 
 // noAgent distinguishes a wrong name or context from a cluster that never joined.
@@ -178,10 +173,8 @@ func (o *options) awaitDenial(ctx context.Context, c client.Client, say cli.Say)
 			return nil
 		}
 		say("waiting for the hub to take back what it granted")
-		select {
-		case <-ctx.Done():
+		if !pause.For(ctx, o.env.Clock, interval) {
 			return ctx.Err()
-		case <-o.env.Clock.After(interval):
 		}
 	}
 	return nil
@@ -193,17 +186,12 @@ func (o *options) planDetaching(ctx context.Context, hub client.Client) error {
 	if err := hub.Get(ctx, client.ObjectKey{Name: o.cluster}, cluster); err != nil {
 		return o.unknown(err)
 	}
-	_, err := fmt.Fprintf(o.env.Out, "on the hub: managedcluster.cluster.open-cluster-management.io/%s%s\n", o.cluster, o.env.Kube.DryRunSuffix())
-	return err
+	return o.env.PrintPlan("on the hub: managedcluster.cluster.open-cluster-management.io/" + o.cluster)
 }
 
 // detach cleans up the hub, as its administrator.
 func (o *options) detach(ctx context.Context, admin cli.Context) error {
-	config, err := o.env.Kube.ConfigFor(admin)
-	if err != nil {
-		return err
-	}
-	runner, err := fleet.NewRunner(o.env, config)
+	runner, err := fleet.NewRunner(o.env, o.env.Kube.Of(admin))
 	if err != nil {
 		return err
 	}

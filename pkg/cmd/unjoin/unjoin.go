@@ -25,7 +25,6 @@ const (
 type options struct {
 	env     cli.Env
 	wait    cli.Wait
-	compat  *flags.Compat
 	cluster string
 	side    side
 	admin   cli.Context
@@ -62,7 +61,7 @@ is no such cluster, and 124 when the time was over.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: fleet.CompleteClusters(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.complete(cmd, args); err != nil {
+			if err := o.complete(args); err != nil {
 				return err
 			}
 			return o.run(cmd.Context())
@@ -79,15 +78,12 @@ is no such cluster, and 124 when the time was over.`,
 	o.wait.AddTo(cmd, "wait until the hub has cleaned up as well")
 	env.Kube.AddDryRunFlag(cmd)
 	cli.AliasFlag(cmd, "spoke-context", "context")
-	o.compat = flags.AddCompat(env, cmd, nil, map[string]string{"output-file": "use --dry-run to see what would happen"})
+	flags.AddCompat(cmd, nil, map[string]string{"output-file": "use --dry-run to see what would happen"})
 	_ = cmd.RegisterFlagCompletionFunc("cluster-name", fleet.CompleteClusters(env))
 	return cmd
 }
 
-func (o *options) complete(cmd *cobra.Command, args []string) error {
-	if err := o.compat.Check(cmd); err != nil {
-		return err
-	}
+func (o *options) complete(args []string) error {
 	if len(args) == 1 {
 		if o.cluster != "" && o.cluster != args[0] {
 			return cli.Usagef("two cluster names were given: %s and %s", args[0], o.cluster)

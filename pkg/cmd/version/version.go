@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/version"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
@@ -30,7 +29,6 @@ func New(env cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this binary and of the cluster",
-		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	cmd.Flags().BoolVar(&o.client, "client", false, "print the version of this binary only")
@@ -77,19 +75,11 @@ func (o *options) run(ctx context.Context) error {
 
 // server fills in what runs in the cluster.
 func (o *options) server(ctx context.Context, v *versions) error {
-	config, err := o.env.Kube.Config()
+	c, config, err := o.env.Kube.Connect()
 	if err != nil {
 		return err
 	}
-	c, err := cli.NewClient(config)
-	if err != nil {
-		return err
-	}
-	disco, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return err
-	}
-	info, err := disco.ServerVersion()
+	info, err := cli.ServerVersion(config)
 	if err != nil {
 		return err
 	}

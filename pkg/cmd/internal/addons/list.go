@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/spf13/cobra"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -122,3 +124,10 @@ func (f Filter) Missing(env cli.Env, found []AddOn) error {
 	}
 	return nil
 }
+
+// CompleteNames completes the names of add-ons, also behind commas.
+func CompleteNames(env cli.Env) cobra.CompletionFunc {
+	return cli.CompleteObjects(env, func() client.ObjectList { return &addonv1beta1.ManagedClusterAddOnList{} })
+}
+
+func joined(list []string) string { return strings.Join(list, ", ") }

@@ -5,8 +5,8 @@ import (
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/awscaller"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/eks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
@@ -30,7 +30,7 @@ func (r *Runner) UseOwnCredentials(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	caller, err := awscaller.New(ctx, r.env, config.Cluster)
+	caller, err := eks.New(ctx, r.env, config.Cluster)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 )
 
@@ -22,14 +24,19 @@ const (
 	Skipped Status = "skipped"
 )
 
-// Result is the stable schema of one check.
-type Result struct {
-	Number  int    `json:"number"`
-	Name    string `json:"name"`
+// Outcome is how a check ended.
+type Outcome struct {
 	Status  Status `json:"status"`
 	Message string `json:"message,omitempty"`
 	// Try is what to do about it.
 	Try string `json:"try,omitempty"`
+}
+
+// Result is the stable schema of one check.
+type Result struct {
+	Number int    `json:"number"`
+	Name   string `json:"name"`
+	Outcome
 }
 
 // Report is the stable schema of all checks. It is OK if none failed and none is
@@ -52,14 +59,13 @@ func (r Report) Folded() Report {
 	return r
 }
 
-// Step is one check. Run returns how it ended, what it found, and what to do about
-// it.
+// Step is one check.
 type Step struct {
 	Name string
 	// Needed steps end the report unless they succeed: those behind them are
 	// skipped.
 	Needed bool
-	Run    func(context.Context) (status Status, message, try string)
+	Run    func(context.Context) Outcome
 }
 
 // Run makes the checks in order.
@@ -70,11 +76,11 @@ func Run(ctx context.Context, target string, steps []Step) Report {
 		res := Result{Number: i + 1, Name: s.Name}
 		switch {
 		case broken != "":
-			res.Status, res.Message = Skipped, "needs: "+broken
+			res.Outcome = Skip("needs: %s", broken)
 		case ctx.Err() != nil:
 			res.Status, res.Message = Unknown, "the command ended before this check"
 		default:
-			res.Status, res.Message, res.Try = s.Run(ctx)
+			res.Outcome = s.Run(ctx)
 		}
 		if res.Status == Failed || res.Status == Unknown {
 			r.OK = false
@@ -115,18 +121,27 @@ func (r Report) print(w io.Writer) error {
 	return nil
 }
 
-// Finish prints the report and turns failures into the exit code.
-func Finish(env cli.Env, out *cli.Output, r Report) error {
-	var err error
-	if out.Machine() {
-		err = out.Object(env.Out, r)
-	} else {
-		err = r.print(env.Out)
+// Complete has a command make checks and print their report, and turns failures into
+// the exit code.
+func Complete(env cli.Env, cmd *cobra.Command, report func(cmd *cobra.Command, args []string) (Report, error)) *cobra.Command {
+	out := cli.NewOutput(cli.Text)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r, err := report(cmd, args)
+		if err != nil {
+			return err
+		}
+		if out.Machine() {
+			err = out.Object(env.Out, r)
+		} else {
+			err = r.print(env.Out)
+		}
+		if err != nil {
+			return err
+		}
+		return r.failure()
 	}
-	if err != nil {
-		return err
-	}
-	return r.failure()
+	out.AddTo(cmd)
+	return cmd
 }
 
 // failure is the error about checks that did not succeed, nil if there are none.
@@ -153,27 +168,27 @@ func (r Report) failure() error {
 }
 
 // Good reports that a check succeeded.
-func Good(format string, args ...any) (status Status, message, try string) {
-	return OK, fmt.Sprintf(format, args...), ""
+func Good(format string, args ...any) Outcome {
+	return Outcome{Status: OK, Message: fmt.Sprintf(format, args...)}
 }
 
 // Bad reports that a check failed, and what to try.
-func Bad(try, format string, args ...any) (status Status, message, instead string) {
-	return Failed, fmt.Sprintf(format, args...), try
+func Bad(try, format string, args ...any) Outcome {
+	return Outcome{Status: Failed, Message: fmt.Sprintf(format, args...), Try: try}
 }
 
 // Caution reports what may be meant, and what to try if not.
-func Caution(try, format string, args ...any) (status Status, message, instead string) {
-	return Warning, fmt.Sprintf(format, args...), try
+func Caution(try, format string, args ...any) Outcome {
+	return Outcome{Status: Warning, Message: fmt.Sprintf(format, args...), Try: try}
 }
 
 // Skip reports why a check was not made.
-func Skip(format string, args ...any) (status Status, message, try string) {
-	return Skipped, fmt.Sprintf(format, args...), ""
+func Skip(format string, args ...any) Outcome {
+	return Outcome{Status: Skipped, Message: fmt.Sprintf(format, args...)}
 }
 
 // Broken reports an error of looking.
-func Broken(err error) (status Status, message, try string) {
+func Broken(err error) Outcome {
 	err = cli.Explain(err)
-	return Failed, err.Error(), cli.HintOf(err)
+	return Bad(cli.HintOf(err), "%v", err)
 }

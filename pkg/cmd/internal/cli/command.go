@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // OrderAnnotation holds the place of a command in its section of the help.
@@ -60,6 +61,12 @@ func LinuxOnly(name, short string) *cobra.Command {
 			return Blockedf("run it on Linux, for example in a container", "%s runs on Linux only", cmd.CommandPath())
 		},
 	}
+}
+
+// NamespacedName reads NAMESPACE/NAME.
+func NamespacedName(text string) (name types.NamespacedName, ok bool) {
+	name.Namespace, name.Name, ok = strings.Cut(text, "/")
+	return name, ok && name.Namespace != "" && name.Name != "" && !strings.Contains(name.Name, "/")
 }
 
 // UnknownCommand is the usage error about a subcommand that cmd does not have.

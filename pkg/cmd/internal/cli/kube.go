@@ -8,10 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
@@ -106,8 +107,8 @@ func (k *Kube) At(other Context) *Kube {
 	return chosen
 }
 
-// of returns the settings for another cluster, or k where none is named.
-func (k *Kube) of(other Context) *Kube {
+// Of returns the settings for another cluster, or k where none is named.
+func (k *Kube) Of(other Context) *Kube {
 	if other == (Context{}) {
 		return k
 	}
@@ -121,9 +122,6 @@ func (k *Kube) chosen() Context {
 
 // Loader returns the kubeconfig that the flags choose.
 func (k *Kube) Loader() clientcmd.ClientConfig { return k.flags.ToRawKubeConfigLoader() }
-
-// LoaderFor returns the kubeconfig of another cluster.
-func (k *Kube) LoaderFor(other Context) clientcmd.ClientConfig { return k.of(other).Loader() }
 
 // Config returns the connection to the cluster that the flags choose.
 func (k *Kube) Config() (*rest.Config, error) {
@@ -143,9 +141,6 @@ func (k *Kube) unconfigured() bool {
 	raw, err := k.Loader().RawConfig()
 	return err == nil && len(raw.Clusters) == 0 && *k.flags.APIServer == ""
 }
-
-// ConfigFor returns the connection to another cluster.
-func (k *Kube) ConfigFor(other Context) (*rest.Config, error) { return k.of(other).Config() }
 
 // Guard puts the dry-run mode of this call, our user agent and no client-side
 // rate limit into a connection. Every connection of a command goes through it.
@@ -167,15 +162,20 @@ func (k *Kube) Guard(config *rest.Config) *rest.Config {
 
 // Client returns a client for the cluster that the flags choose.
 func (k *Kube) Client() (client.WithWatch, error) {
-	config, err := k.Config()
-	if err != nil {
-		return nil, err
-	}
-	return NewClient(config)
+	c, _, err := k.Connect()
+	return c, err
 }
 
-// ClientFor returns a client for another cluster.
-func (k *Kube) ClientFor(other Context) (client.WithWatch, error) { return k.of(other).Client() }
+// Connect returns a client for the cluster that the flags choose, and its
+// connection.
+func (k *Kube) Connect() (client.WithWatch, *rest.Config, error) {
+	config, err := k.Config()
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := NewClient(config)
+	return c, config, err
+}
 
 // NewClient returns a client that speaks our scheme.
 func NewClient(config *rest.Config) (client.WithWatch, error) {
@@ -186,6 +186,15 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 	return c, nil
 }
 
+// ServerVersion returns the version of the API server that config leads to.
+func ServerVersion(config *rest.Config) (*version.Info, error) {
+	disco, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("discovery for %s: %w", config.Host, err)
+	}
+	return disco.ServerVersion()
+}
+
 // Target names the cluster that the flags choose, for messages.
 func (k *Kube) Target() (contextName, server string) {
 	raw, err := k.Loader().RawConfig()
@@ -193,17 +202,10 @@ func (k *Kube) Target() (contextName, server string) {
 		return "", ""
 	}
 	contextName = cmp.Or(*k.flags.Context, raw.CurrentContext)
-	return contextName, serverOf(raw, contextName)
-}
-
-// TargetOf names another cluster, for messages.
-func (k *Kube) TargetOf(other Context) (contextName, server string) { return k.of(other).Target() }
-
-func serverOf(config clientcmdapi.Config, contextName string) string {
-	if c, ok := config.Contexts[contextName]; ok {
-		if cluster, ok := config.Clusters[c.Cluster]; ok {
-			return cluster.Server
+	if c, ok := raw.Contexts[contextName]; ok {
+		if cluster, ok := raw.Clusters[c.Cluster]; ok {
+			server = cluster.Server
 		}
 	}
-	return ""
+	return contextName, server
 }

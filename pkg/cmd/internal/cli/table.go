@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -95,6 +96,15 @@ func Until(end *time.Time, now time.Time) string {
 
 // Lifetime is how long something is valid in all, in a sentence or a table.
 func Lifetime(d time.Duration) string { return duration.ShortHumanDuration(d.Round(time.Minute)) }
+
+// Some names the first few of many, and how many more there are.
+func Some(list []string, between string) string {
+	const most = 5
+	if len(list) > most {
+		list = append(slices.Clone(list[:most]), fmt.Sprintf("and %d more", len(list)-most))
+	}
+	return strings.Join(list, between)
+}
 
 // YesNo is a truth in a table.
 func YesNo(b bool) string {

@@ -1,6 +1,7 @@
 package flags
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -10,40 +11,29 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 )
 
-// Compat holds flags of clusteradm that mean nothing here. They are hidden. A
-// harmless one is taken with a warning, so that old scripts run; one that would
-// change the outcome is an error that says what to use instead.
-type Compat struct {
-	env     cli.Env
-	ignored map[string]string
-	refused map[string]string
-}
-
-// AddCompat registers the flags, each with the sentence that is said when it is set.
-func AddCompat(env cli.Env, cmd *cobra.Command, ignored, refused map[string]string) *Compat {
-	for _, name := range slices.Sorted(maps.Keys(ignored)) {
-		cmd.Flags().AddFlag(silent(name))
-	}
-	for _, name := range slices.Sorted(maps.Keys(refused)) {
-		cmd.Flags().AddFlag(silent(name))
-	}
-	return &Compat{env: env, ignored: ignored, refused: refused}
-}
-
-// Check warns about the ignored flags that are set, and is a usage error when a
-// refused one is.
-func (c *Compat) Check(cmd *cobra.Command) error {
-	for _, name := range slices.Sorted(maps.Keys(c.refused)) {
-		if cmd.Flags().Changed(name) {
-			return cli.Usagef("--%s is not supported: %s", name, c.refused[name])
+// AddCompat registers flags of clusteradm or OCM that mean nothing here, each with
+// the sentence that is said when it is set. They are hidden. An ignored one is taken
+// with a warning, so that old scripts run; a refused one would change the outcome and
+// is a usage error that says what to use instead.
+func AddCompat(cmd *cobra.Command, ignored, refused map[string]string) {
+	for _, flags := range []map[string]string{ignored, refused} {
+		for name := range flags {
+			cmd.Flags().AddFlag(silent(name))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.ignored)) {
-		if cmd.Flags().Changed(name) {
-			c.env.Warn("--%s has no effect: %s", name, c.ignored[name])
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		for _, name := range slices.Sorted(maps.Keys(refused)) {
+			if cmd.Flags().Changed(name) {
+				return cli.Usagef("--%s is not supported: %s", name, refused[name])
+			}
 		}
+		for _, name := range slices.Sorted(maps.Keys(ignored)) {
+			if cmd.Flags().Changed(name) {
+				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "Warning: --%s has no effect: %s\n", name, ignored[name])
+			}
+		}
+		return nil
 	}
-	return nil
 }
 
 func silent(name string) *pflag.Flag {

@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
@@ -106,18 +105,18 @@ func TestFlagsWithoutMeaning(t *testing.T) {
 	t.Parallel()
 	var talk bytes.Buffer
 	cmd := &cobra.Command{Use: "x"}
-	compat := flags.AddCompat(cli.Env{IOStreams: genericiooptions.IOStreams{ErrOut: &talk}}, cmd,
-		map[string]string{"old": "it is gone"}, map[string]string{"bad": "use good"})
+	cmd.SetErr(&talk)
+	flags.AddCompat(cmd, map[string]string{"old": "it is gone"}, map[string]string{"bad": "use good"})
 	if err := cmd.ParseFlags([]string{"--old", "1.2"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := compat.Check(cmd); err != nil || talk.String() != "Warning: --old has no effect: it is gone\n" {
+	if err := cmd.PreRunE(cmd, nil); err != nil || talk.String() != "Warning: --old has no effect: it is gone\n" {
 		t.Errorf("%v, %q", err, talk.String())
 	}
 	if err := cmd.ParseFlags([]string{"--bad=x"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := compat.Check(cmd); cli.ExitCode(err) != cli.CodeUsage || !strings.Contains(err.Error(), "use good") {
+	if err := cmd.PreRunE(cmd, nil); cli.ExitCode(err) != cli.CodeUsage || !strings.Contains(err.Error(), "use good") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -58,26 +58,21 @@ func (w *Workload) Value() (install.Workload, error) {
 			errs = append(errs, fmt.Errorf("--%s: %q is not a reference to an image", flag, value))
 		}
 	}
-	var err error
-	if w.pullFile != "" {
-		if out.PullCredentials, err = readPullFile(w.pullFile); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	if out.Resources, err = w.resources(); err != nil {
-		errs = append(errs, err)
-	}
-	if out.Placement, err = w.placement(); err != nil {
-		errs = append(errs, err)
-	}
-	if err := errors.Join(errs...); err != nil {
+	var errPull, errResources, errPlacement error
+	out.PullCredentials, errPull = w.pullCredentials()
+	out.Resources, errResources = w.resources()
+	out.Placement, errPlacement = w.placement()
+	if err := errors.Join(append(errs, errPull, errResources, errPlacement)...); err != nil {
 		return out, cli.Usagef("%v", err)
 	}
 	return out, nil
 }
 
-func readPullFile(path string) ([]byte, error) {
-	data, err := cli.ReadFile(path)
+func (w *Workload) pullCredentials() ([]byte, error) {
+	if w.pullFile == "" {
+		return nil, nil
+	}
+	data, err := cli.ReadFile(w.pullFile)
 	if err != nil {
 		return nil, fmt.Errorf("--image-pull-credential-file: %w", err)
 	}
@@ -86,7 +81,7 @@ func readPullFile(path string) ([]byte, error) {
 	}
 	// The parser's message may quote the file.
 	if json.Unmarshal(data, &config) != nil || len(config.Auths) == 0 {
-		return nil, fmt.Errorf("--image-pull-credential-file: %s is not a docker config file with \"auths\"", path)
+		return nil, fmt.Errorf("--image-pull-credential-file: %s is not a docker config file with \"auths\"", w.pullFile)
 	}
 	return data, nil
 }
@@ -155,4 +150,30 @@ func parseToleration(text string) (corev1.Toleration, error) {
 		return toleration, fmt.Errorf("--toleration: %q is not key[=value][:effect]", text)
 	}
 	return toleration, nil
+}
+
+// Preflight is the flags about failed preflight checks.
+type Preflight struct {
+	skip  []string
+	force bool
+}
+
+// AddTo registers --skip-check.
+func (p *Preflight) AddTo(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&p.skip, "skip-check", nil, "Preflight checks whose failures are warnings")
+	_ = cmd.RegisterFlagCompletionFunc("skip-check", cobra.FixedCompletions(install.Checks(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// AddForceTo registers --skip-check and --force, which skips all checks.
+func (p *Preflight) AddForceTo(cmd *cobra.Command) {
+	p.AddTo(cmd)
+	cmd.Flags().BoolVar(&p.force, "force", false, "Treat failed preflight checks as warnings")
+}
+
+// Skipped are the checks whose failures are warnings.
+func (p *Preflight) Skipped() []string {
+	if p.force {
+		return install.Checks()
+	}
+	return p.skip
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -136,68 +135,6 @@ func (a *Address) EKSArgs() []string {
 		return nil
 	}
 	return []string{"--registration-auth", "aws-irsa", "--eks-hub-cluster-arn", a.EKSHub}
-}
-
-// TokenVariable is the environment variable that join takes the token from.
-const TokenVariable = "OCM_HUB_TOKEN"
-
-// JoinCommand is the line that a managed cluster's administrator runs.
-type JoinCommand struct {
-	// Name is what the user calls us.
-	Name  string
-	Token string
-	Hub   Address
-	// Cluster is the name that is filled in; empty is a placeholder.
-	Cluster string
-	Wait    bool
-}
-
-// String returns the command line. Every user of a machine can see the arguments
-// of its processes, so the token is in the environment; scripts for clusteradm
-// know it as an argument.
-func (j JoinCommand) String() string {
-	args := []string{TokenVariable + "=" + j.Token, j.Name, "join"}
-	if j.Name == cli.Clusteradm {
-		args = []string{j.Name, "join", "--hub-token", j.Token}
-	}
-	args = append(args, "--hub-apiserver", j.Hub.Server)
-	for _, pin := range j.Hub.Pins {
-		args = append(args, "--hub-ca-hash", string(pin))
-	}
-	if j.Hub.EKSOnly {
-		args = append(args, j.Hub.EKSArgs()...)
-	}
-	if j.Wait {
-		args = append(args, "--wait")
-	}
-	cluster := j.Cluster
-	if cluster == "" {
-		cluster = "<cluster_name>"
-	}
-	return strings.Join(append(args, "--cluster-name", cluster), " ")
-}
-
-// JoinInfo is the stable schema of a join command in the machine formats. The
-// first two keys are clusteradm's.
-type JoinInfo struct {
-	HubToken     string             `json:"hub-token"`
-	HubAPIServer string             `json:"hub-apiserver"`
-	HubCAHashes  []bootstrap.CAHash `json:"hub-ca-hash,omitempty"`
-	TokenID      string             `json:"token-id,omitempty"`
-	Expires      *time.Time         `json:"expires,omitempty"`
-	JoinCommand  string             `json:"join-command"`
-}
-
-// Info returns the machine form of the command.
-func (j JoinCommand) Info(token bootstrap.Token) JoinInfo {
-	info := JoinInfo{
-		HubToken: j.Token, HubAPIServer: j.Hub.Server, HubCAHashes: j.Hub.Pins,
-		TokenID: token.ID, JoinCommand: j.String(),
-	}
-	if !token.Expires.IsZero() {
-		info.Expires = new(token.Expires.UTC())
-	}
-	return info
 }
 
 // ExternalServer returns the address of a managed cluster that it publishes

@@ -32,7 +32,7 @@ func (f *AgentFlags) AddTo(cmd *cobra.Command) {
 
 // Find returns the agent, and an installer for its cluster.
 func (f *AgentFlags) Find(ctx context.Context, env cli.Env) (*install.Runner, install.Agent, error) {
-	runner, err := CurrentRunner(env)
+	runner, err := NewRunner(env, env.Kube)
 	if err != nil {
 		return nil, install.Agent{}, err
 	}

@@ -1,16 +1,21 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
 
+	"github.com/spf13/cobra"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 // RequireHub is an error unless the cluster is a hub that knows managed clusters.
@@ -79,4 +84,20 @@ func serves(c client.Client, gvk schema.GroupVersionKind) (bool, error) {
 		return false, fmt.Errorf("look at the cluster's APIs: %w", err)
 	}
 	return true, nil
+}
+
+// CompleteClusters completes the names of managed clusters, also behind commas.
+func CompleteClusters(env cli.Env) cobra.CompletionFunc {
+	return cli.CompleteObjects(env, func() client.ObjectList { return &clusterv1.ManagedClusterList{} })
+}
+
+// Allowed asks the API server whether a ServiceAccount may do something.
+func Allowed(ctx context.Context, c client.Client, account types.NamespacedName, request authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               names.ServiceAccountUser(account.Namespace, account.Name),
+		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + account.Namespace, "system:authenticated"},
+		ResourceAttributes: &request,
+	}}
+	err := c.Create(ctx, review)
+	return review.Status.Allowed, err
 }

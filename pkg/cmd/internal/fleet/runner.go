@@ -1,35 +1,26 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 
+	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 )
 
-// CurrentRunner returns an installer for the cluster that the command's
-// connection flags name.
-func CurrentRunner(env cli.Env) (*install.Runner, error) {
-	config, err := env.Kube.Config()
-	if err != nil {
-		return nil, err
-	}
-	return NewRunner(env, config)
-}
-
-// NewRunner returns an installer for the cluster of config that reports its
-// progress to the user.
-func NewRunner(env cli.Env, config *rest.Config) (*install.Runner, error) {
-	c, err := cli.NewClient(config)
+// NewRunner returns an installer, for the cluster that kube leads to, that reports
+// its progress to the user.
+func NewRunner(env cli.Env, kube *cli.Kube) (*install.Runner, error) {
+	c, config, err := kube.Connect()
 	if err != nil {
 		return nil, err
 	}
@@ -69,19 +60,24 @@ func Explain(err error) error {
 
 // PrintObjects prints objects as a YAML stream that kubectl can apply.
 func PrintObjects(w io.Writer, objs []client.Object) error {
-	for i, obj := range objs {
-		data, err := yaml.Marshal(obj)
-		if err != nil {
+	printer := printers.NewTypeSetter(scheme.New()).ToPrinter(&printers.YAMLPrinter{})
+	for _, obj := range objs {
+		if err := printer.PrintObj(obj, w); err != nil {
 			return fmt.Errorf("encode %s: %w", obj.GetName(), err)
-		}
-		if i > 0 {
-			if _, err := io.WriteString(w, "---\n"); err != nil {
-				return err
-			}
-		}
-		if _, err := w.Write(data); err != nil {
-			return err
 		}
 	}
 	return nil
+}
+
+// WriteObjects writes objects to a file that only its owner reads, since there may
+// be credentials among them; without a file it prints them.
+func WriteObjects(env cli.Env, file string, objs []client.Object) error {
+	if file == "" {
+		return PrintObjects(env.Out, objs)
+	}
+	var out bytes.Buffer
+	if err := PrintObjects(&out, objs); err != nil {
+		return err
+	}
+	return cli.WriteSecretFile(file, out.Bytes())
 }

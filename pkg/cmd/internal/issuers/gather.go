@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/published"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
@@ -49,11 +48,11 @@ func Gather(ctx context.Context, hub client.Reader, c *config.Config) ([]Issuer,
 
 // Published returns what clusters publish on the hub and what counts of it.
 func Published(ctx context.Context, hub client.Reader) ([]Issuer, error) {
-	candidates, err := published.List(ctx, hub)
+	candidates, err := Candidates(ctx, hub)
 	if err != nil {
 		return nil, err
 	}
-	rivals := published.Publishers(candidates)
+	rivals := Publishers(candidates)
 	var list []Issuer
 	for _, candidate := range candidates {
 		// A cluster that is denied loses what it published: it is listed for that.

@@ -3,6 +3,7 @@ package pullsecrets
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -130,4 +131,68 @@ func (f *Flags) Config() (imagepull.Config, error) {
 		return imagepull.Config{}, cli.Usagef("%v", err)
 	}
 	return config, nil
+}
+
+// Args are the arguments of a controller with these flags: those that were set.
+func (f *Flags) Args() []string {
+	var args []string
+	for _, flag := range f.own {
+		if flag.Changed {
+			args = append(args, arguments(flag)...)
+		}
+	}
+	return args
+}
+
+// arguments set a flag to its value: one for each item of a list.
+func arguments(flag *pflag.Flag) []string {
+	list, ok := flag.Value.(pflag.SliceValue)
+	if !ok {
+		return []string{"--" + flag.Name + "=" + flag.Value.String()}
+	}
+	var args []string
+	for _, item := range list.GetSlice() {
+		args = append(args, "--"+flag.Name+"="+item)
+	}
+	return args
+}
+
+// Keep sets the flags that were not set to what a controller's arguments say.
+// Arguments that are not of these flags are left out.
+func (f *Flags) Keep(args []string) error {
+	unset := map[string]bool{}
+	for _, flag := range f.own {
+		unset[flag.Name] = !flag.Changed
+	}
+	for _, arg := range args {
+		name, value, ok := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		if !ok || !unset[name] {
+			continue
+		}
+		if err := f.set.Set(name, value); err != nil {
+			return fmt.Errorf("the installed controller's argument %s: %w", arg, err)
+		}
+	}
+	return nil
+}
+
+// Preset is whose names pull secrets have.
+func (f *Flags) Preset() imagepull.Preset { return f.preset }
+
+// openShift sets what was not set to what OpenShift's controllers do: tokens of the
+// API server, for the two Services that the integrated registry can have.
+func (f *Flags) openShift() {
+	defaults := map[string]func(){
+		"registry-service": func() {
+			f.registry.services = []string{"default/docker-registry", "openshift-image-registry/image-registry"}
+		},
+		"token-ttl": func() { f.token.spec.TTL = time.Hour },
+		"username":  func() { f.token.spec.Username = "<token>" },
+		"format":    func() { f.token.spec.Format = imagepull.DockerCfg },
+	}
+	for name, set := range defaults {
+		if !f.set.Changed(name) {
+			set()
+		}
+	}
 }

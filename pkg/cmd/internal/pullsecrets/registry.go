@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/registry"
 )
 
@@ -69,9 +70,9 @@ func registryService(text string) (registry.Service, error) {
 
 // namespacedName reads NAMESPACE/NAME.
 func namespacedName(flag, text string) (types.NamespacedName, error) {
-	namespace, name, ok := strings.Cut(text, "/")
-	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return types.NamespacedName{}, fmt.Errorf("%s %q: write it as NAMESPACE/NAME", flag, text)
+	name, ok := cli.NamespacedName(text)
+	if !ok {
+		return name, fmt.Errorf("%s %q: write it as NAMESPACE/NAME", flag, text)
 	}
-	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+	return name, nil
 }

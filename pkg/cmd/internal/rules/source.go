@@ -62,7 +62,7 @@ func (f *Flags) Open(env cli.Env) (*Source, error) {
 	if f.File != "" {
 		return &Source{env: env, file: f.File}, nil
 	}
-	hub, err := env.Kube.ClientFor(f.Hub)
+	hub, err := env.Kube.Of(f.Hub).Client()
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package published
+package issuers
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// List returns the clusters of a hub by name, each with what it publishes. What
-// lies in the namespace of no cluster is left out: it counts for no cluster.
-func List(ctx context.Context, hub client.Reader) ([]keytrust.Candidate, error) {
+// Candidates returns the clusters of a hub by name, each with what it publishes.
+// What lies in the namespace of no cluster is left out: it counts for no cluster.
+func Candidates(ctx context.Context, hub client.Reader) ([]keytrust.Candidate, error) {
 	var clusters clusterv1.ManagedClusterList
 	if err := hub.List(ctx, &clusters); err != nil {
 		return nil, fmt.Errorf("managed clusters: %w", err)

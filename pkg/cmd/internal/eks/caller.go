@@ -1,4 +1,4 @@
-package awscaller
+package eks
 
 import (
 	"context"

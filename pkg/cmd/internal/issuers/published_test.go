@@ -1,6 +1,6 @@
 //go:build linux
 
-package published_test
+package issuers_test
 
 import (
 	"context"
@@ -18,7 +18,6 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/issuers"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/published"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
@@ -58,7 +57,7 @@ func TestEverybodyDecidesAlike(t *testing.T) {
 		"broken": names.ReasonKeysInvalid, "one-of-two": names.ReasonKeysShared, "two-of-two": names.ReasonKeysShared, "copies": names.ReasonKeysUnproven,
 	}
 
-	list, err := published.List(t.Context(), admin)
+	list, err := issuers.Candidates(t.Context(), admin)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +66,7 @@ func TestEverybodyDecidesAlike(t *testing.T) {
 	if err := store.Configure([]jwks.Cluster{{Name: jwks.Everyone, Source: jwks.Source{Hub: true}}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	rivals := published.Publishers(list)
+	rivals := issuers.Publishers(list)
 	for _, candidate := range list {
 		got[candidate.Cluster.Name] = keytrust.Decide(candidate, rivals).Rejection.Reason
 		_ = store.Observe(candidate)
