@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -23,20 +22,15 @@ type addOnManagerFlags struct {
 }
 
 func newAddOnManager() *cobra.Command {
-	var flags addOnManagerFlags
-	cmd := &cobra.Command{
+	return newRole(&addOnManagerFlags{common: newCommon()}, &cobra.Command{
 		Use:   "addon-manager",
-		Short: "Install and configure add-ons, and give those with tokens their identities",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
-	}
-	flags.addFlags(cmd.Flags())
-	return cmd
+		Short: "Install and configure add-ons, and make their identities",
+	})
 }
 
-func (f *addOnManagerFlags) addFlags(flags *pflag.FlagSet) {
-	f.common.addFlags(flags)
-	flags.StringSliceVar(&f.gates, "feature-gates", nil, "Name=true or Name=false of: "+joined(feature.DefaultHubAddonManagerFeatureGates))
+func (f *addOnManagerFlags) addFlags(cmd *cobra.Command) {
+	f.common.addFlags(cmd)
+	cmd.Flags().StringSliceVar(&f.gates, "feature-gates", nil, "Name=true or Name=false of: "+joined(feature.DefaultHubAddonManagerFeatureGates))
 }
 
 func (f *addOnManagerFlags) run(cmd *cobra.Command) error {
@@ -47,11 +41,7 @@ func (f *addOnManagerFlags) run(cmd *cobra.Command) error {
 	if !gates[feature.AddonManagement] {
 		return fmt.Errorf("the feature gate %s is off, and without it this role has nothing to do: remove its Deployment", feature.AddonManagement)
 	}
-	connection, err := f.common.config()
-	if err != nil {
-		return err
-	}
-	mgr, err := f.common.manager(connection, "addon-manager", addon.CacheOptions())
+	mgr, err := f.common.manager("addon-manager", addon.CacheOptions())
 	if err != nil {
 		return err
 	}

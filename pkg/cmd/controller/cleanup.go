@@ -19,8 +19,7 @@ func newCleanup() *cobra.Command {
 	opts := cleanup.Options{}
 	cmd := &cobra.Command{
 		Use:   "cleanup",
-		Short: "Delete the ManagedClusters that unjoined and stayed denied, once; a CronJob repeats it",
-		Args:  cobra.NoArgs,
+		Short: "Delete ManagedClusters that unjoined and stayed denied, once",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.DeniedFor < 0 {
 				return errors.New("--denied-for: a time that has passed is not negative")

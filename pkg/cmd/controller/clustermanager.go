@@ -26,16 +26,15 @@ type clusterManagerFlags struct {
 }
 
 func newClusterManager() *cobra.Command {
-	var flags clusterManagerFlags
-	cmd := &cobra.Command{
+	return newRole(&clusterManagerFlags{operator: operatorFlags{common: newCommon()}}, &cobra.Command{
 		Use:   "clustermanager",
 		Short: "Run the operator that reconciles the ClusterManager",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
-	}
-	flags.operator.addFlags(cmd.Flags())
-	cmd.Flags().BoolVar(&flags.skipRemoveCRDs, "skip-remove-crds", false, "leave the CRDs, and with them all clusters, when the ClusterManager is deleted")
-	return cmd
+	})
+}
+
+func (f *clusterManagerFlags) addFlags(cmd *cobra.Command) {
+	f.operator.addFlags(cmd)
+	cmd.Flags().BoolVar(&f.skipRemoveCRDs, "skip-remove-crds", false, "leave the CRDs, and with them all clusters, when the ClusterManager is deleted")
 }
 
 func (f *clusterManagerFlags) run(cmd *cobra.Command) error {

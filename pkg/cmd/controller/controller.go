@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -23,24 +22,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 )
 
 // New returns the "controller" command with every role.
 func New() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "controller",
-		Short: "Run a controller (used by the Deployments)",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(roles()...)
-	return cmd
-}
-
-// roles lists the roles in the order in which help shows them.
-func roles() []*cobra.Command {
-	return []*cobra.Command{
+	return cli.Parent("controller", "Run a controller (used by the Deployments)",
 		newClusterManager(),
 		newHub(),
 		newWebhook(),
@@ -50,11 +38,23 @@ func roles() []*cobra.Command {
 		newSpoke(),
 		newIssuer(),
 		newImagePull(),
-		newKlusterlet(),
-	}
+		newKlusterlet())
 }
 
-// common holds the flags that every role has.
+// role is the flags of a role, and what it runs with them.
+type role interface {
+	addFlags(cmd *cobra.Command)
+	run(cmd *cobra.Command) error
+}
+
+// newRole completes the command of a role.
+func newRole(r role, cmd *cobra.Command) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return r.run(cmd) }
+	r.addFlags(cmd)
+	return cmd
+}
+
+// common holds the flags that every role has; their defaults are those of newCommon.
 type common struct {
 	kubeconfig              string
 	bindAddress             string
@@ -76,26 +76,23 @@ type leaseTiming struct {
 	every time.Duration
 }
 
-func (c *common) addFlags(flags *pflag.FlagSet) {
+// newCommon returns the defaults of a role of which one replica works.
+func newCommon() common {
+	return common{leaderElect: true, lease: leaseTiming{duration: 15 * time.Second, renew: 10 * time.Second, retry: 2 * time.Second}}
+}
+
+func (c *common) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster this role runs for; empty means the cluster it runs in")
 	flags.StringVar(&c.bindAddress, "bind-address", "", "address that health and metrics are served on; empty means all")
 	flags.IntVar(&c.healthPort, "health-port", 8000, "port of /healthz and /readyz; 0 switches them off")
 	flags.IntVar(&c.metricsPort, "metrics-port", 8080, "port of /metrics; 0 switches it off")
 	flags.BoolVar(&c.pprof, "pprof", false, "Serve /debug/pprof next to /metrics")
-	flags.BoolVar(&c.leaderElect, "leader-elect", true, "work only while holding the lease, so that one of several replicas does")
+	flags.BoolVar(&c.leaderElect, "leader-elect", c.leaderElect, "work only while holding the lease, so that one of several replicas does")
 	flags.StringVar(&c.leaderElectionNamespace, "leader-election-namespace", "", "namespace of that lease; empty means $POD_NAMESPACE")
-	flags.DurationVar(&c.lease.duration, "leader-election-lease-duration", 15*time.Second, "how long others wait before they take an unrenewed lease")
-	flags.DurationVar(&c.lease.renew, "leader-election-renew-deadline", 10*time.Second, "how long the leader tries to renew before it gives up")
-	flags.DurationVar(&c.lease.retry, "leader-election-retry-period", 2*time.Second, "how long to wait between tries")
-}
-
-// everyReplica switches leader election off for a role whose replicas all
-// serve, and of which none does what must be done once only.
-func everyReplica(flags *pflag.FlagSet) {
-	const leaderElect = "leader-elect"
-	_ = flags.Set(leaderElect, "false") // It is a truth value.
-	flags.Lookup(leaderElect).DefValue = "false"
-	flags.Lookup(leaderElect).Changed = false
+	flags.DurationVar(&c.lease.duration, "leader-election-lease-duration", c.lease.duration, "how long others wait before they take an unrenewed lease")
+	flags.DurationVar(&c.lease.renew, "leader-election-renew-deadline", c.lease.renew, "how long the leader tries to renew before it gives up")
+	flags.DurationVar(&c.lease.retry, "leader-election-retry-period", c.lease.retry, "how long to wait between tries")
 }
 
 // config returns the connection of this role to its cluster.
@@ -129,10 +126,20 @@ func unlimited(config *rest.Config) *rest.Config {
 	return config
 }
 
-// manager returns the manager of the role called name, with health checks and
+// manager returns the manager of the role called name for the cluster that the
+// flags name.
+func (c *common) manager(name string, objects cache.Options) (manager.Manager, error) {
+	config, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	return c.managerOf(config, name, objects)
+}
+
+// managerOf returns the manager of the role called name, with health checks and
 // without any controller. A process that lost its lease exits: what it does in
 // that moment must not overlap with the next leader's work.
-func (c *common) manager(config *rest.Config, name string, objects cache.Options) (manager.Manager, error) {
+func (c *common) managerOf(config *rest.Config, name string, objects cache.Options) (manager.Manager, error) {
 	ctrl.SetLogger(klog.Background())
 	namespace := c.namespace()
 	if c.leaderElect && namespace == "" {
@@ -165,7 +172,7 @@ func (c *common) manager(config *rest.Config, name string, objects cache.Options
 		RetryPeriod:                   &c.lease.retry,
 	})
 	if err != nil {
-		return nil, explainBind(err)
+		return nil, err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, err
@@ -185,13 +192,4 @@ func (c *common) pprofAddress() string {
 		return ""
 	}
 	return net.JoinHostPort(c.bindAddress, "6060")
-}
-
-// explainBind says which flag helps when a port is taken.
-func explainBind(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) && strings.HasPrefix(op.Op, "listen") {
-		return errors.Join(err, errors.New("choose other ports with --health-port and --metrics-port, or another --bind-address"))
-	}
-	return err
 }

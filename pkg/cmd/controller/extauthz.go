@@ -27,44 +27,36 @@ import (
 
 // extAuthzFlags are the flags of the token authorizer.
 type extAuthzFlags struct {
-	common  common
-	source  extAuthzSource
-	serve   extAuthzServe
-	tls     extAuthzTLS
-	answers extAuthzAnswers
-	logs    extAuthzLogs
+	common common
+	source extAuthzSource
+	server extAuthzServer
+	logs   extAuthzLogs
 }
 
 func newExtAuthz() *cobra.Command {
-	var flags extAuthzFlags
-	cmd := &cobra.Command{
+	flags := &extAuthzFlags{common: newCommon()}
+	flags.common.leaderElect = false // Every replica serves.
+	return newRole(flags, &cobra.Command{
 		Use:     "extauthz",
 		Aliases: []string{"authz"},
-		Short:   "Exchange workloads' tokens of managed clusters for tokens of the hub, for a proxy",
+		Short:   "Exchange workload tokens for tokens of the hub, for a proxy",
 		Long: `Answers Envoy's external authorization: a request with a ServiceAccount token of
 a managed cluster continues with a token of the hub, by the rules of a
 configuration. Clusters and rules come from a file, or from the hub itself.`,
 		Example: `  kubectl ocm controller extauthz --clusters-config clusters.yaml
   kubectl ocm controller extauthz --from-hub --http-port 9002 --sts`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
-	}
-	flags.addFlags(cmd)
-	return cmd
+	})
 }
 
 func (f *extAuthzFlags) addFlags(cmd *cobra.Command) {
-	f.common.addFlags(cmd.Flags())
-	everyReplica(cmd.Flags())
+	f.common.addFlags(cmd)
 	f.source.addFlags(cmd.Flags())
-	f.serve.addFlags(cmd.Flags())
-	f.tls.addFlags(cmd.Flags())
-	f.answers.addFlags(cmd.Flags())
+	f.server.addFlags(cmd.Flags())
 	f.logs.addFlags(cmd)
 }
 
 func (f *extAuthzFlags) run(cmd *cobra.Command) error {
-	if err := f.validate(); err != nil {
+	if err := errors.Join(f.source.validate(), f.server.validate(), f.server.validateTLS()); err != nil {
 		return err
 	}
 	logger := f.logs.logger(cmd.ErrOrStderr())
@@ -87,14 +79,12 @@ func (f *extAuthzFlags) run(cmd *cobra.Command) error {
 	if f.source.fromHub {
 		objects = extauthz.CacheOptions()
 	}
-	mgr, err := f.common.manager(hub, "token-authorizer", objects)
+	mgr, err := f.common.managerOf(hub, "token-authorizer", objects)
 	if err != nil {
 		return err
 	}
-	server := f.answers.server()
-	server.Endpoints, server.Drain, server.Exchange = f.serve.endpoints(), f.serve.drain, f.serve.exchange
-	server.TLS = f.tls.config()
-	if server.TLS == nil && f.serve.reachable() {
+	server := f.server.value()
+	if server.TLS == nil && f.server.reachable() {
 		logger.Warn("Serving in plain text: anyone on the network path can read tokens. " +
 			"Set --tls-cert-file and --tls-key-file, or serve at --addr 127.0.0.1 or a --unix-socket alone")
 	}
@@ -106,11 +96,6 @@ func (f *extAuthzFlags) run(cmd *cobra.Command) error {
 	}
 	log.Info("Starting the token authorizer", "source", f.source.String(), "endpoints", server.Endpoints, "tls", server.TLS != nil)
 	return mgr.Start(ctx)
-}
-
-// validate checks the flags before anything is read or connected to.
-func (f *extAuthzFlags) validate() error {
-	return errors.Join(f.source.validate(), f.serve.validate(), f.tls.validate())
 }
 
 // hub returns the connection that mints tokens.
@@ -129,10 +114,10 @@ func (f *extAuthzFlags) hub() (*rest.Config, error) {
 		return unlimited(connection), nil
 	}
 	connection, err := f.common.config()
-	if err != nil {
-		return nil, fmt.Errorf("the hub's kubeconfig: %w", err)
+	if err == nil {
+		err = verifiesHub(connection)
 	}
-	if err := verifiesHub(connection); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("the hub's kubeconfig: %w", err)
 	}
 	return connection, nil
@@ -152,7 +137,7 @@ func (f *extAuthzFlags) explain(err error) error {
 			Try:     "fix the file; kubectl ocm exchange policy lint --clusters-config " + f.source.file + " checks it",
 		}
 	}
-	return explainBind(err)
+	return err
 }
 
 // self is the ServiceAccount that the role runs as, as far as that is known.
@@ -182,16 +167,11 @@ func (f *extAuthzLogs) audit(out io.Writer) (io.Writer, error) {
 
 // source returns where clusters and rules come from.
 func (f *extAuthzSource) source(log *slog.Logger) (extauthz.Source, error) {
-	out := extauthz.Source{Options: config.Options{Strict: f.strict, Self: self(), Expiration: f.life()}}
+	out := extauthz.Source{File: f.file, FromHub: f.fromHub, Options: config.Options{Strict: f.strict, Self: self(), Expiration: f.life()}}
 	switch {
-	case f.fromHub:
-		out.FromHub = true
-	case f.file != "":
-		if f.workload != "" {
-			log.Warn("Ignoring --workload-kubeconfig: --clusters-config says which tokens are taken")
-		}
-		out.File = f.file
-	default:
+	case f.file != "" && f.workload != "":
+		log.Warn("Ignoring --workload-kubeconfig: --clusters-config says which tokens are taken")
+	case f.workload != "":
 		workload, err := clientcmd.BuildConfigFromFlags("", f.workload)
 		if err != nil {
 			return out, fmt.Errorf("--workload-kubeconfig: %w", err)

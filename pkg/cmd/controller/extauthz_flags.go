@@ -70,97 +70,75 @@ func (f *extAuthzSource) String() string {
 	}
 }
 
-// extAuthzServe says where and what is served.
-type extAuthzServe struct {
-	address  string
-	port     int
-	httpPort int
-	socket   string
-	exchange bool
-	drain    time.Duration
+// extAuthzServer says what is served, and where.
+type extAuthzServer struct {
+	config         server.Config
+	tls            server.TLS
+	address        string
+	port, httpPort int
 }
 
-func (f *extAuthzServe) addFlags(flags *pflag.FlagSet) {
+func (f *extAuthzServer) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.address, "addr", "0.0.0.0", "address that gRPC and HTTP are served at")
 	flags.IntVar(&f.port, "port", names.TokenAuthorizerPort, "port of Envoy's gRPC protocol; 0 switches it off")
 	flags.IntVar(&f.httpPort, "http-port", 0, "port of the HTTP protocol, for Envoy, nginx and Traefik, under "+server.AuthzPath+"; 0 switches it off")
-	flags.StringVar(&f.socket, "unix-socket", "", "path of a Unix socket that serves gRPC in plain text")
-	flags.BoolVar(&f.exchange, "sts", false, "exchange tokens by RFC 8693 as well, with POST "+server.TokenPath+" at --http-port")
-	flags.DurationVar(&f.drain, "drain", 5*time.Second, "how long to serve on after the end was asked for, while health checks send proxies elsewhere; at most "+maxDrain.String())
+	flags.StringVar(&f.config.Endpoints.Unix, "unix-socket", "", "path of a Unix socket that serves gRPC in plain text")
+	flags.BoolVar(&f.config.Exchange, "sts", false, "exchange tokens by RFC 8693 as well, with POST "+server.TokenPath+" at --http-port")
+	flags.DurationVar(&f.config.Drain, "drain", 5*time.Second, "how long to serve on after the end was asked for, while health checks send proxies elsewhere; at most "+maxDrain.String())
+	flags.StringVar(&f.tls.CertFile, "tls-cert-file", "", "certificate to serve with, in PEM; without it nothing is encrypted, which is for a proxy in the same Pod")
+	flags.StringVar(&f.tls.KeyFile, "tls-key-file", "", "key of that certificate, in PEM; both are read again when they change")
+	flags.StringVar(&f.tls.ClientCAFile, "client-ca-file", "", "CAs of proxies, in PEM: only those with a certificate may ask for decisions")
+	flags.StringSliceVar(&f.tls.ClientSANs, "client-san", nil, "with --client-ca-file: names of the proxies that may ask, DNS names, URIs (SPIFFE), IP or mail addresses; empty means every client of the CAs")
+	flags.StringVar(&f.config.Answers.Realm, "realm", "hub", "Realm in WWW-Authenticate")
+	flags.BoolVar(&f.config.Answers.ErrorResponse, "envoy-error-response", false, "Report internal errors to Envoy v1.37 and newer with status 503 and Retry-After, instead of failing its call")
+	flags.BoolVar(&f.config.Answers.Reason, "reason-header", false, "Return the reason of a denial in the header x-ocm-reason")
 }
 
-func (f *extAuthzServe) validate() error {
-	switch {
-	case f.port == 0 && f.httpPort == 0 && f.socket == "":
+func (f *extAuthzServer) validate() error {
+	switch drain := f.config.Drain; {
+	case f.port == 0 && f.httpPort == 0 && f.config.Endpoints.Unix == "":
 		return cli.Usagef("nothing is served: set --port, --http-port or --unix-socket")
-	case f.exchange && f.httpPort == 0:
+	case f.config.Exchange && f.httpPort == 0:
 		return cli.Usagef("--sts is served over HTTP: set --http-port")
-	case f.drain < 0 || f.drain > maxDrain:
-		return cli.Usagef("--drain %s: it must be between 0s and %s, since a Pod has 30 seconds to end", f.drain, maxDrain)
+	case drain < 0 || drain > maxDrain:
+		return cli.Usagef("--drain %s: it must be between 0s and %s, since a Pod has 30 seconds to end", drain, maxDrain)
+	}
+	return nil
+}
+
+func (f *extAuthzServer) validateTLS() error {
+	switch tls := f.tls; {
+	case (tls.CertFile == "") != (tls.KeyFile == ""):
+		return cli.Usagef("--tls-cert-file and --tls-key-file belong together")
+	case tls.ClientCAFile != "" && tls.CertFile == "":
+		return cli.Usagef("--client-ca-file needs TLS: set --tls-cert-file and --tls-key-file")
+	case len(tls.ClientSANs) > 0 && tls.ClientCAFile == "":
+		return cli.Usagef("--client-san needs --client-ca-file: a name proves nothing without a CA")
 	}
 	return nil
 }
 
 // reachable reports whether other machines can reach what is served.
-func (f *extAuthzServe) reachable() bool {
+func (f *extAuthzServer) reachable() bool {
 	ip := net.ParseIP(f.address)
 	return (f.port != 0 || f.httpPort != 0) && f.address != "localhost" && (ip == nil || !ip.IsLoopback())
 }
 
-func (f *extAuthzServe) endpoints() server.Endpoints {
+// value is what the flags say.
+func (f *extAuthzServer) value() server.Config {
 	at := func(port int) string {
 		if port == 0 {
 			return ""
 		}
 		return net.JoinHostPort(f.address, strconv.Itoa(port))
 	}
-	return server.Endpoints{GRPC: at(f.port), HTTP: at(f.httpPort), Unix: f.socket}
-}
-
-// extAuthzTLS secures what is served.
-type extAuthzTLS struct {
-	cert, key, clientCA string
-	clientSANs          []string
-}
-
-func (f *extAuthzTLS) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&f.cert, "tls-cert-file", "", "certificate to serve with, in PEM; without it nothing is encrypted, which is for a proxy in the same Pod")
-	flags.StringVar(&f.key, "tls-key-file", "", "key of that certificate, in PEM; both are read again when they change")
-	flags.StringVar(&f.clientCA, "client-ca-file", "", "CAs of proxies, in PEM: only those with a certificate may ask for decisions")
-	flags.StringSliceVar(&f.clientSANs, "client-san", nil, "with --client-ca-file: names of the proxies that may ask, DNS names, URIs (SPIFFE), IP or mail addresses; empty means every client of the CAs")
-}
-
-func (f *extAuthzTLS) validate() error {
-	switch {
-	case (f.cert == "") != (f.key == ""):
-		return cli.Usagef("--tls-cert-file and --tls-key-file belong together")
-	case f.clientCA != "" && f.cert == "":
-		return cli.Usagef("--client-ca-file needs TLS: set --tls-cert-file and --tls-key-file")
-	case len(f.clientSANs) > 0 && f.clientCA == "":
-		return cli.Usagef("--client-san needs --client-ca-file: a name proves nothing without a CA")
+	config := f.config
+	config.Endpoints.GRPC, config.Endpoints.HTTP = at(f.port), at(f.httpPort)
+	if f.tls.CertFile != "" {
+		config.TLS = &f.tls
 	}
-	return nil
+	return config
 }
-
-func (f *extAuthzTLS) config() *server.TLS {
-	if f.cert == "" {
-		return nil
-	}
-	return &server.TLS{CertFile: f.cert, KeyFile: f.key, ClientCAFile: f.clientCA, ClientSANs: f.clientSANs}
-}
-
-// extAuthzAnswers say how answers look.
-type extAuthzAnswers struct {
-	answers server.Answers
-}
-
-func (f *extAuthzAnswers) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&f.answers.Realm, "realm", "hub", "Realm in WWW-Authenticate")
-	flags.BoolVar(&f.answers.ErrorResponse, "envoy-error-response", false, "Report internal errors to Envoy v1.37 and newer with status 503 and Retry-After, instead of failing its call")
-	flags.BoolVar(&f.answers.Reason, "reason-header", false, "Return the reason of a denial in the header x-ocm-reason")
-}
-
-func (f *extAuthzAnswers) server() server.Config { return server.Config{Answers: f.answers} }
 
 // logLevel and logFormat are the words of the flags.
 type (

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/issuer/trust"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/csrapproval"
@@ -43,26 +46,23 @@ type hubFlags struct {
 }
 
 func newHub() *cobra.Command {
-	var flags hubFlags
-	cmd := &cobra.Command{
+	return newRole(&hubFlags{common: newCommon()}, &cobra.Command{
 		Use:   "hub",
-		Short: "Accept clusters, approve their certificates and watch their leases",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
-	}
-	flags.addFlags(cmd.Flags())
-	return cmd
+		Short: "Accept clusters, approve certificates and watch leases",
+	})
 }
 
-func (f *hubFlags) addFlags(flags *pflag.FlagSet) {
-	f.common.addFlags(flags)
+func (f *hubFlags) addFlags(cmd *cobra.Command) {
+	f.common.addFlags(cmd)
+	flags := cmd.Flags()
 	flags.StringSliceVar(&f.drivers, "enabled-registration-drivers", []string{string(driver.CSR)}, "how clusters may register: csr, awsirsa")
 	flags.StringSliceVar(&f.csrUsers, "auto-approved-csr-users", nil, "users whose first CSRs are approved while the gate ManagedClusterAutoApproval is on")
 	flags.StringSliceVar(&f.clusterUsers, "cluster-auto-approval-users", nil, "old name of --auto-approved-csr-users")
 	f.aws.addFlags(flags)
 	flags.StringVar(&f.labels, "labels", "", "labels for what is made for clusters, as key=value,...")
 	flags.StringSliceVar(&f.resources, "gc-resource-list", resourceNames(hub.DefaultCleanupResources()),
-		"what is deleted, in this order, from the namespace of a cluster that goes, as group/version/resource")
+		"what is deleted, in this order, from the namespace of a cluster that goes, as group/version/resource (default the add-ons, then the ManifestWorks)")
+	flags.Lookup("gc-resource-list").DefValue = "[]" // It is wider than a terminal.
 	flags.StringSliceVar(&f.gates, "feature-gates", nil, "Name=true or Name=false of: "+joined(feature.DefaultHubRegistrationFeatureGates))
 }
 
@@ -92,16 +92,12 @@ func (f *hubFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	connection, err := f.common.config()
-	if err != nil {
-		return err
-	}
 	objects, err := hub.CacheOptions()
 	if err != nil {
 		return err
 	}
 	maps.Copy(objects.ByObject, trust.CacheObjects())
-	mgr, err := f.common.manager(connection, "hub-registration", objects)
+	mgr, err := f.common.manager("hub-registration", objects)
 	if err != nil {
 		return err
 	}
@@ -181,4 +177,33 @@ func resourceNames(resources []schema.GroupVersionResource) []string {
 		out[i] = strings.Join([]string{r.Group, r.Version, r.Resource}, "/")
 	}
 	return out
+}
+
+// hubAWSFlags are the flags of the hub controller for the awsirsa driver.
+type hubAWSFlags struct {
+	spec        hubspec.Spec
+	podIdentity bool
+}
+
+func (f *hubAWSFlags) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&f.spec.Cluster, hubspec.FlagCluster, "", "ARN of the hub's EKS cluster, which the driver awsirsa needs")
+	flags.StringSliceVar(&f.spec.Approved, hubspec.FlagApproved, nil,
+		"regular expressions for ARNs of EKS clusters that are accepted while the gate ManagedClusterAutoApproval is on; each must match the whole ARN")
+	flags.StringSliceVar(&f.spec.Tags, hubspec.FlagTags, nil, "tags for the roles and access entries that the hub creates, as key=value,...")
+	flags.StringVar(&f.spec.Mapping, hubspec.FlagMapping, string(awsirsa.MapAuto),
+		"how the roles of clusters are mapped to groups of the hub: access-entry, aws-auth, or auto for what the hub's authenticationMode has")
+	flags.BoolVar(&f.podIdentity, hubspec.FlagPodIdentity, false,
+		"If true, let agents assume their roles with sessions of EKS Pod Identity, which need sts:TagSession")
+}
+
+// driver returns the driver, without the network.
+func (f *hubAWSFlags) driver() (hub.Driver, error) {
+	spec := f.spec
+	spec.PodIdentity = strconv.FormatBool(f.podIdentity)
+	config, err := spec.Config(hubspec.FlagNames())
+	if err != nil {
+		return hub.Driver{}, err
+	}
+	granter := awsirsa.NewHub(config)
+	return hub.Driver{Hub: granter, Setup: granter.SetupWithManager}, nil
 }

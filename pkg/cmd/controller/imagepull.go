@@ -20,8 +20,7 @@ type imagePullFlags struct {
 }
 
 func newImagePull() *cobra.Command {
-	var flags imagePullFlags
-	cmd := &cobra.Command{
+	return newRole(&imagePullFlags{common: newCommon()}, &cobra.Command{
 		Use:   "imagepull",
 		Short: "Reconcile image pull secrets with bound ServiceAccount tokens",
 		Long: `Keep an image pull secret for each selected ServiceAccount, with a token of that
@@ -32,13 +31,14 @@ A ServiceAccount is selected by the annotation
 ` + names.AnnotationPullSecret + `=true on it or on its
 namespace, or by the selectors; the annotation with the value false opts out.`,
 		Example: `  # Pull secrets for one registry, for ServiceAccounts that opt in
-  kubectl ocm controller imagepull --registry registry.example.com --audience registry.example.com`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
-	}
-	flags.common.addFlags(cmd.Flags())
-	flags.pull.AddTo(cmd)
-	return cmd
+  kubectl ocm controller imagepull --registry registry.example.com \
+      --audience registry.example.com`,
+	})
+}
+
+func (f *imagePullFlags) addFlags(cmd *cobra.Command) {
+	f.common.addFlags(cmd)
+	f.pull.AddTo(cmd)
 }
 
 func (f *imagePullFlags) run(cmd *cobra.Command) error {
@@ -52,7 +52,7 @@ func (f *imagePullFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	connection.UserAgent = "kubectl-ocm/imagepull"
-	mgr, err := f.common.manager(connection, "imagepull", imagepull.CacheOptions(config))
+	mgr, err := f.common.managerOf(connection, "imagepull", imagepull.CacheOptions(config))
 	if err != nil {
 		return err
 	}

@@ -10,13 +10,13 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/issuer/publish"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -31,10 +31,9 @@ type issuerFlags struct {
 }
 
 func newIssuer() *cobra.Command {
-	var flags issuerFlags
-	cmd := &cobra.Command{
+	return newRole(&issuerFlags{common: newPatient()}, &cobra.Command{
 		Use:   "issuer",
-		Short: "Publish this cluster's token issuer and keys on a hub, next to another agent",
+		Short: "Publish this cluster's token issuer, next to another agent",
 		Long: `Publish the issuer and the public keys of this cluster's tokens on a hub, with a
 given hub kubeconfig. Our registration agent does the same by itself with
 --publish-issuer; this role is for clusters that another agent registers.
@@ -42,19 +41,15 @@ given hub kubeconfig. Our registration agent does the same by itself with
 The kubeconfig's user needs, on the hub, get, list, watch, create, patch and
 delete of the ConfigMap ` + names.IssuerConfigMap + ` in the cluster's namespace and get of the
 ManagedCluster. Files that it names lie next to it and are read again when they
-change; it runs no program. The ServiceAccount
-needs, here, create of serviceaccounts/token of itself. Its namespace must begin with
+change; it runs no program. The ServiceAccount needs, here, create of
+serviceaccounts/token of itself. Its namespace must begin with
 ` + names.AgentNamespacePrefix + `: the hub accepts no proof of the keys from another one.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
-	}
-	flags.addFlags(cmd.Flags())
-	return cmd
+	})
 }
 
-func (f *issuerFlags) addFlags(flags *pflag.FlagSet) {
-	f.common.addFlags(flags)
-	f.common.patient(flags)
+func (f *issuerFlags) addFlags(cmd *cobra.Command) {
+	f.common.addFlags(cmd)
+	flags := cmd.Flags()
 	flags.StringVar(&f.hub, "hub-kubeconfig", "", "kubeconfig of the hub")
 	flags.StringVar(&f.cluster, "cluster-name", "", "name of this cluster on the hub")
 	flags.StringVar(&f.namespace, "namespace", "", "namespace of the ServiceAccount; empty means $POD_NAMESPACE, else "+names.AgentNamespace)
@@ -80,10 +75,10 @@ func (f *issuerFlags) validate() error {
 // is a mounted Secret.
 func (f *issuerFlags) hubConfig() (*rest.Config, error) {
 	config, err := mountedConfig(f.hub)
-	if err != nil {
-		return nil, fmt.Errorf("--hub-kubeconfig: %w", err)
+	if err == nil {
+		err = verifiesHub(config)
 	}
-	if err := verifiesHub(config); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("--hub-kubeconfig: %w", err)
 	}
 	config.UserAgent = "kubectl-ocm/issuer.publish"
@@ -114,20 +109,17 @@ func (f *issuerFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	connection, err := f.common.config()
-	if err != nil {
-		return err
-	}
-	mgr, err := f.common.manager(connection, "issuer", cache.Options{})
+	mgr, err := f.common.manager("issuer", cache.Options{})
 	if err != nil {
 		return err
 	}
 	account := types.NamespacedName{Namespace: cmp.Or(f.namespace, os.Getenv("POD_NAMESPACE"), names.AgentNamespace), Name: f.account}
-	p, err := newIssuerPublisher(mgr, account, "")
+	config, err := publishConfig(mgr, account, "")
 	if err != nil {
 		return err
 	}
-	work, err := p.publisher(hub, nil, f.cluster)
+	config.Hub, config.Cluster = hub, f.cluster
+	work, err := publish.New(config)
 	if err != nil {
 		return err
 	}

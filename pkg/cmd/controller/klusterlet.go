@@ -25,16 +25,15 @@ type klusterletFlags struct {
 }
 
 func newKlusterlet() *cobra.Command {
-	var flags klusterletFlags
-	cmd := &cobra.Command{
+	return newRole(&klusterletFlags{operator: operatorFlags{common: newCommon()}}, &cobra.Command{
 		Use:   "klusterlet",
 		Short: "Run the operator that deploys the agents of a Klusterlet",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
-	}
-	flags.operator.addFlags(cmd.Flags())
-	cmd.Flags().BoolVar(&flags.skipAddOnNamespace, "disable-default-addon-namespace", false, "do not make the default namespace of add-ons")
-	return cmd
+	})
+}
+
+func (f *klusterletFlags) addFlags(cmd *cobra.Command) {
+	f.operator.addFlags(cmd)
+	cmd.Flags().BoolVar(&f.skipAddOnNamespace, "disable-default-addon-namespace", false, "do not make the default namespace of add-ons")
 }
 
 func (f *klusterletFlags) run(cmd *cobra.Command) error {

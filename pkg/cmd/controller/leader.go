@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -70,19 +69,12 @@ func (l *sparingLock) Update(ctx context.Context, record resourcelock.LeaderElec
 	return nil
 }
 
-// patient makes the defaults of leader election outlast an outage of the
-// cluster's API server long enough to report it to the hub, which is the
-// agent's task. OCM waits 137 s; a cluster whose node died would be without an
+// newPatient returns the defaults of a role whose leader election outlasts an
+// outage of the cluster's API server long enough to report it to the hub, which is
+// the agent's task. OCM waits 137 s; a cluster whose node died would be without an
 // agent for that long, and its certificate may not have the time.
-func (c *common) patient(flags *pflag.FlagSet) {
-	c.lease.every = 10 * time.Second
-	for name, duration := range map[string]time.Duration{
-		"leader-election-lease-duration": time.Minute,
-		"leader-election-renew-deadline": 45 * time.Second,
-	} {
-		if flag := flags.Lookup(name); flag != nil {
-			_ = flag.Value.Set(duration.String()) // A duration is a duration.
-			flag.DefValue = duration.String()
-		}
-	}
+func newPatient() common {
+	c := newCommon()
+	c.lease.duration, c.lease.renew, c.lease.every = time.Minute, 45*time.Second, 10*time.Second
+	return c
 }

@@ -3,12 +3,13 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
@@ -30,21 +31,13 @@ type operatorFlags struct {
 	controlPlane string
 }
 
-func (f *operatorFlags) addFlags(flags *pflag.FlagSet) {
-	f.common.addFlags(flags)
+func (f *operatorFlags) addFlags(cmd *cobra.Command) {
+	f.common.addFlags(cmd)
+	flags := cmd.Flags()
 	flags.StringVar(&f.image, "image", buildinfo.DefaultImage(), "image of the components whose resource names none")
 	flags.BoolVar(&f.syncLabels, "enable-sync-labels", false, "copy the labels of the operator's resource onto what it applies")
 	flags.Int32Var(&f.replicas, "deployment-replicas", 0, "pods of each component; 0 means three where there is more than one control plane node, else one")
 	flags.StringVar(&f.controlPlane, "control-plane-node-label-selector", "node-role.kubernetes.io/master=", "selector of the control plane nodes")
-}
-
-// selector is the parsed selector of control plane nodes.
-func (f *operatorFlags) selector() (labels.Selector, error) {
-	selector, err := labels.Parse(f.controlPlane)
-	if err != nil {
-		return nil, fmt.Errorf("--control-plane-node-label-selector: %w", err)
-	}
-	return selector, nil
 }
 
 // refuseOthers returns an error where others finds that another product runs
@@ -71,26 +64,17 @@ const othersInterval = 2 * time.Second
 // manager returns the manager of the operator called name, whose cache holds
 // objects, and the selector of control plane nodes.
 func (f *operatorFlags) manager(name string, objects func() (cache.Options, error)) (manager.Manager, labels.Selector, error) {
-	selector, err := f.selector()
+	selector, err := labels.Parse(f.controlPlane)
 	if err != nil {
-		return nil, nil, err
-	}
-	connection, err := f.common.config()
-	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("--control-plane-node-label-selector: %w", err)
 	}
 	options, err := objects()
 	if err != nil {
 		return nil, nil, err
 	}
-	mgr, err := f.common.manager(connection, name, options)
+	mgr, err := f.common.manager(name, options)
 	return mgr, selector, err
 }
 
 // operatorNamespace is the namespace that the operator runs in.
-func operatorNamespace() string {
-	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
-		return namespace
-	}
-	return names.OperatorNamespace
-}
+func operatorNamespace() string { return cmp.Or(os.Getenv("POD_NAMESPACE"), names.OperatorNamespace) }

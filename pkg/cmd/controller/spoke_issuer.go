@@ -5,10 +5,8 @@ package controller
 import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -31,21 +29,25 @@ func (f *spokeIssuerFlags) addFlags(flags *pflag.FlagSet) {
 }
 
 // extensions add the publisher to the agent's hub connection.
-func (f *spokeIssuerFlags) extensions(flags *pflag.FlagSet, mgr ctrl.Manager, config agent.Config) ([]agent.Extension, error) {
+func (f *spokeIssuerFlags) extensions(flags *pflag.FlagSet, mgr ctrl.Manager, registration agent.Config) ([]agent.Extension, error) {
 	if !flags.Changed(flagPublishIssuer) {
 		return nil, nil
 	}
-	account := types.NamespacedName{Namespace: config.Namespace, Name: names.RegistrationAgentServiceAccount(config.Names.Klusterlet)}
-	p, err := newIssuerPublisher(mgr, account, config.Names.Klusterlet)
+	account := types.NamespacedName{Namespace: registration.Namespace, Name: names.RegistrationAgentServiceAccount(registration.Names.Klusterlet)}
+	config, err := publishConfig(mgr, account, registration.Names.Klusterlet)
 	if err != nil {
 		return nil, err
 	}
 	return []agent.Extension{func(hub ctrl.Manager, cluster string) error {
-		begin := p.withdrawal
+		own := config
+		own.Hub, own.Clusters, own.Cluster = hub.GetConfig(), hub.GetClient(), cluster
+		var work manager.Runnable
+		var err error
 		if f.publish {
-			begin = p.publisher
+			work, err = publish.New(own)
+		} else {
+			work, err = publish.NewWithdrawal(own)
 		}
-		work, err := begin(hub.GetConfig(), hub.GetClient(), cluster)
 		if err != nil {
 			return err
 		}
@@ -53,39 +55,20 @@ func (f *spokeIssuerFlags) extensions(flags *pflag.FlagSet, mgr ctrl.Manager, co
 	}}, nil
 }
 
-// issuerPublisher is what publishing needs of the managed cluster.
-type issuerPublisher struct {
-	config publish.Config
-}
-
-// newIssuerPublisher prepares publishing for the life of a process. Klusterlet
-// may be empty.
-func newIssuerPublisher(mgr ctrl.Manager, account types.NamespacedName, klusterlet string) (*issuerPublisher, error) {
+// publishConfig returns what publishing needs of the managed cluster, for the life
+// of a process. Klusterlet may be empty. The hub and the cluster's name on it are the
+// caller's to fill in.
+func publishConfig(mgr ctrl.Manager, account types.NamespacedName, klusterlet string) (publish.Config, error) {
 	source, err := publish.NewSource(mgr.GetConfig(), account)
 	if err != nil {
-		return nil, err
+		return publish.Config{}, err
 	}
 	log := mgr.GetLogger().WithName("issuer.publish")
-	return &issuerPublisher{config: publish.Config{
+	return publish.Config{
 		Source: source, Metrics: publish.NewMetrics(metrics.Registry), Clock: clock.RealClock{}, Log: log,
 		Report: &publish.Teller{
 			Klusterlet: klusterlet, Reader: mgr.GetAPIReader(), Writer: mgr.GetClient(),
 			Events: mgr.GetEventRecorder("issuer.publish"), Account: account, Clock: clock.RealClock{}, Log: log,
 		},
-	}}, nil
-}
-
-// publisher publishes by a hub connection. Clusters reads its ManagedClusters,
-// nil by that connection.
-func (p *issuerPublisher) publisher(hub *rest.Config, clusters client.Reader, cluster string) (manager.Runnable, error) {
-	config := p.config
-	config.Hub, config.Clusters, config.Cluster = hub, clusters, cluster
-	return publish.New(config)
-}
-
-// withdrawal takes back what was published.
-func (p *issuerPublisher) withdrawal(hub *rest.Config, _ client.Reader, cluster string) (manager.Runnable, error) {
-	config := p.config
-	config.Hub, config.Cluster = hub, cluster
-	return publish.NewWithdrawal(config)
+	}, nil
 }

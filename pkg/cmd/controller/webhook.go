@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"os"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -35,36 +35,26 @@ type webhookFlags struct {
 }
 
 func newWebhook() *cobra.Command {
-	var flags webhookFlags
-	cmd := &cobra.Command{
+	flags := &webhookFlags{common: newCommon()}
+	flags.common.leaderElect = false // Every replica serves.
+	return newRole(flags, &cobra.Command{
 		Use:   "webhook",
-		Short: "Convert add-ons between the versions of their API for the API server",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
-	}
-	flags.addFlags(cmd.Flags())
-	return cmd
+		Short: "Convert add-ons between the versions of their API",
+	})
 }
 
-func (f *webhookFlags) addFlags(flags *pflag.FlagSet) {
-	f.common.addFlags(flags)
+func (f *webhookFlags) addFlags(cmd *cobra.Command) {
+	f.common.addFlags(cmd)
+	flags := cmd.Flags()
 	flags.IntVar(&f.port, "webhook-port", names.AddOnWebhookPort, "port of the webhook")
 	flags.StringVar(&f.namespace, "namespace", "", "namespace of the Secret with the serving certificate; empty means $POD_NAMESPACE")
-	everyReplica(flags)
 }
 
 func (f *webhookFlags) run(cmd *cobra.Command) error {
-	if f.namespace == "" {
-		f.namespace = os.Getenv("POD_NAMESPACE")
-	}
-	if f.namespace == "" {
+	if f.namespace = cmp.Or(f.namespace, os.Getenv("POD_NAMESPACE")); f.namespace == "" {
 		return errors.New("the serving certificate is in a Secret: name its namespace with --namespace")
 	}
-	connection, err := f.common.config()
-	if err != nil {
-		return err
-	}
-	mgr, err := f.common.manager(connection, "addon-webhook", servingcert.CacheOptions(f.namespace))
+	mgr, err := f.common.manager("addon-webhook", servingcert.CacheOptions(f.namespace))
 	if err != nil {
 		return err
 	}

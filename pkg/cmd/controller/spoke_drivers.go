@@ -10,8 +10,10 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/token"
 )
@@ -66,4 +68,54 @@ func (f *spokeAddOnFlags) advice() string {
 		return ""
 	}
 	return fmt.Sprintf("The tokens of add-ons live for %d seconds only, which is meant for tests: set --addon-token-expiration-seconds to %d or more", f.tokenSeconds, advisedTokenSeconds)
+}
+
+// spokeAWSFlags are OCM's flags of the awsirsa driver.
+type spokeAWSFlags struct {
+	hub, managed string
+	suffix       string
+}
+
+func (f *spokeAWSFlags) addFlags(set *pflag.FlagSet) {
+	set.StringVar(&f.hub, flags.HubARN, "", "with awsirsa, ARN of the hub's EKS cluster")
+	set.StringVar(&f.managed, flags.ManagedARN, "", "with awsirsa, ARN of this EKS cluster")
+	set.StringVar(&f.suffix, "managed-cluster-role-suffix", "", "with awsirsa, the identifier of both clusters in the names of their IAM roles; empty means to compute it")
+}
+
+// constructor returns what makes the driver.
+func (f *spokeAWSFlags) constructor() (func(driver.Identity) driver.Agent, error) {
+	pair, err := flags.Pair(f.hub, f.managed)
+	if err != nil {
+		return nil, err
+	}
+	if f.suffix != "" && f.suffix != pair.Identifier() {
+		return nil, fmt.Errorf("--managed-cluster-role-suffix: %q is not the identifier of these two clusters, which is %s: check both ARNs", f.suffix, pair.Identifier())
+	}
+	return func(id driver.Identity) driver.Agent {
+		return awsirsa.NewAgent(awsirsa.AgentConfig{Identity: id, Pair: pair, Clock: clock.RealClock{}})
+	}, nil
+}
+
+// spokeDriverFlags choose how the agent gets its credential.
+type spokeDriverFlags struct {
+	name              string
+	expirationSeconds int32
+	aws               spokeAWSFlags
+}
+
+// constructor returns what makes the driver that was asked for.
+func (f *spokeDriverFlags) constructor() (func(driver.Identity) driver.Agent, error) {
+	kind, err := driver.ParseAuthType(f.name)
+	if err != nil {
+		return nil, fmt.Errorf("--registration-auth: %w", err)
+	}
+	if kind == driver.AWSIRSA {
+		return f.aws.constructor()
+	}
+	if s := f.expirationSeconds; s != 0 && s < driver.MinClientCertSeconds {
+		return nil, fmt.Errorf("--client-cert-expiration-seconds: %d is less than %d; 0 leaves it to the hub", s, driver.MinClientCertSeconds)
+	}
+	return func(id driver.Identity) driver.Agent {
+		return csr.NewAgent(csr.AgentConfig{Identity: id, ExpirationSeconds: f.expirationSeconds, Clock: clock.RealClock{}})
+	}, nil
 }
