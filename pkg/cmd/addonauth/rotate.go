@@ -68,13 +68,7 @@ func (o *rotateOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := addons.RequireHub(o.env, c); err != nil {
-		return err
-	}
-	before, err := addons.List(ctx, o.env, c, filter)
-	if err == nil {
-		err = filter.Missing(o.env, before)
-	}
+	before, err := o.find(ctx, c, filter)
 	if err != nil {
 		return err
 	}
@@ -100,6 +94,18 @@ func (o *rotateOptions) run(ctx context.Context) error {
 
 func (o *rotateOptions) waits() bool {
 	return o.wait.Enabled && o.env.Kube.DryRun() == cli.DryRunNone
+}
+
+// find returns the add-ons; all that were named have to be there.
+func (o *rotateOptions) find(ctx context.Context, c client.Client, filter addons.Filter) ([]addons.AddOn, error) {
+	if err := addons.RequireHub(o.env, c); err != nil {
+		return nil, err
+	}
+	found, err := addons.List(ctx, o.env, c, filter)
+	if err != nil {
+		return nil, err
+	}
+	return found, filter.Missing(o.env, found)
 }
 
 // hubTime is the next full second by the clock of the hub, which also dates the
