@@ -38,18 +38,26 @@ func RunAddOn(t *testing.T, s AddOnSuite) {
 	t.Helper()
 	for name, check := range map[string]func(*testing.T, *addOnRun){
 		"declares":      declares,
-		"distinguished": func(t *testing.T, r *addOnRun) { distinguishesProblems(t, &r.run) },
-		"stores-first":  func(t *testing.T, r *addOnRun) { storesFirst(t, &r.run) },
-		"asks-once":     func(t *testing.T, r *addOnRun) { asksOnce(t, &r.run) },
-		"issues":        func(t *testing.T, r *addOnRun) { issues(t, &r.run) },
+		"distinguished": ofRun(distinguishesProblems),
+		"stores-first":  ofRun(storesFirst),
+		"asks-once":     ofRun(asksOnce),
+		"issues":        ofRun(issues),
 		// Whether a second process is issued the same is the driver's affair.
-		"issues-again": func(t *testing.T, r *addOnRun) { issuesAgain(t, &r.run) },
-		"refused":      func(t *testing.T, r *addOnRun) { refused(t, &r.run) },
+		"issues-again": ofRun(func(t *testing.T, r *run) { t.Helper(); issuesAgain(t, r) }),
+		"refused":      ofRun(func(t *testing.T, r *run) { t.Helper(); refused(t, r) }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			check(t, newAddOnRun(t, s, s.Prefix+"-"+name))
 		})
+	}
+}
+
+// ofRun is a check that needs no add-on.
+func ofRun(check func(*testing.T, *run)) func(*testing.T, *addOnRun) {
+	return func(t *testing.T, r *addOnRun) {
+		t.Helper()
+		check(t, &r.run)
 	}
 }
 
