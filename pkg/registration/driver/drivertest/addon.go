@@ -38,26 +38,18 @@ func RunAddOn(t *testing.T, s AddOnSuite) {
 	t.Helper()
 	for name, check := range map[string]func(*testing.T, *addOnRun){
 		"declares":      declares,
-		"distinguished": ofRun(distinguishesProblems),
-		"stores-first":  ofRun(storesFirst),
-		"asks-once":     ofRun(asksOnce),
-		"issues":        ofRun(issues),
+		"distinguished": ofRun[*addOnRun](distinguishesProblems),
+		"stores-first":  ofRun[*addOnRun](storesFirst),
+		"asks-once":     ofRun[*addOnRun](asksOnce),
+		"issues":        ofRun[*addOnRun](issues),
 		// Whether a second process is issued the same is the driver's affair.
-		"issues-again": ofRun(func(t *testing.T, r *run) { t.Helper(); issuesAgain(t, r) }),
-		"refused":      ofRun(func(t *testing.T, r *run) { t.Helper(); refused(t, r) }),
+		"issues-again": ofRun[*addOnRun](func(t *testing.T, r *run) { t.Helper(); issuesAgain(t, r) }),
+		"refused":      ofRun[*addOnRun](func(t *testing.T, r *run) { t.Helper(); refused(t, r) }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			check(t, newAddOnRun(t, s, s.Prefix+"-"+name))
 		})
-	}
-}
-
-// ofRun is a check that needs no add-on.
-func ofRun(check func(*testing.T, *run)) func(*testing.T, *addOnRun) {
-	return func(t *testing.T, r *addOnRun) {
-		t.Helper()
-		check(t, &r.run)
 	}
 }
 

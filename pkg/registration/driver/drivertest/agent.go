@@ -39,10 +39,10 @@ func RunAgent(t *testing.T, s AgentSuite) {
 	t.Helper()
 	for name, check := range map[string]func(*testing.T, *agentRun){
 		"decorating adds the agent's annotations and nothing else": decorates,
-		"invalid credentials are distinguished":                    func(t *testing.T, r *agentRun) { distinguishesProblems(t, &r.run) },
-		"nothing is written before there is something to resume":   func(t *testing.T, r *agentRun) { storesFirst(t, &r.run) },
-		"any number of restarts asks once":                         func(t *testing.T, r *agentRun) { asksOnce(t, &r.run) },
-		"what is issued is a credential of the identity":           func(t *testing.T, r *agentRun) { issues(t, &r.run) },
+		"invalid credentials are distinguished":                    ofRun[*agentRun](distinguishesProblems),
+		"nothing is written before there is something to resume":   ofRun[*agentRun](storesFirst),
+		"any number of restarts asks once":                         ofRun[*agentRun](asksOnce),
+		"what is issued is a credential of the identity":           ofRun[*agentRun](issues),
 		"what is issued is issued again after a crash":             issuesTheSame,
 		"a connection presents what is stored":                     connects,
 		"a denial is reported and respected":                       triesAgain,

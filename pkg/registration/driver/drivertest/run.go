@@ -308,3 +308,13 @@ func refused(t *testing.T, r *run) (first driver.Step) {
 	}
 	return first
 }
+
+func (r *run) base() *run { return r }
+
+// ofRun is a check of either suite that only needs the process.
+func ofRun[R interface{ base() *run }](check func(*testing.T, *run)) func(*testing.T, R) {
+	return func(t *testing.T, r R) {
+		t.Helper()
+		check(t, r.base())
+	}
+}
