@@ -97,8 +97,8 @@ func (t *trust) admit(issuer string, c claim, shared map[string][]keytrust.Claim
 		t.remotes = append(t.remotes, c.source)
 	}
 	for _, key := range c.keys {
-		if rivals := shared[key.Thumbprint]; rivals != nil && c.key().Refused(issuer, rivals) {
-			denied := SharedKeyError{Issuer: issuer, KeyID: key.ID, Thumbprint: key.Thumbprint, Clusters: clusters(rivals)}
+		if holders := shared[key.Thumbprint]; holders != nil && c.key().Refused(issuer, holders) {
+			denied := SharedKeyError{Issuer: issuer, KeyID: key.ID, Thumbprint: key.Thumbprint, Clusters: clusters(holders)}
 			t.shared[key.ID] = &denied
 			refused = append(refused, denied)
 			continue

@@ -27,11 +27,11 @@ func (r *reconciler) evaluate(ctx context.Context, cluster *clusterv1.ManagedClu
 	}
 	var failed error
 	decision := keytrust.Decide(keytrust.Candidate{Cluster: self, Data: m.Data}, func(thumbprint string) []keytrust.Candidate {
-		rivals, err := r.holders(ctx, thumbprint)
+		holders, err := r.holders(ctx, thumbprint)
 		if err != nil {
 			failed = err
 		}
-		return rivals
+		return holders
 	})
 	if failed != nil {
 		return nil, failed

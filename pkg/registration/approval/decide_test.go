@@ -267,7 +267,7 @@ func TestDecide(t *testing.T) {
 			requests: []approval.Request{request("a", keyA, approval.Pending)}, choice: approval.Choice{Own: true},
 		},
 		{
-			name: "the fingerprint chooses and its rivals are denied", cluster: cluster(),
+			name: "the fingerprint chooses and conflicting requests are denied", cluster: cluster(),
 			requests: []approval.Request{request("a", keyA, approval.Pending), request("b", keyB, approval.Pending)},
 			choice:   approval.Choice{Fingerprint: keyB},
 			want:     want{approve: "b", deny: "a", accept: "true", waiting: true},

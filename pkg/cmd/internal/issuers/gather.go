@@ -52,19 +52,19 @@ func Published(ctx context.Context, hub client.Reader) ([]Issuer, error) {
 	if err != nil {
 		return nil, err
 	}
-	rivals := Publishers(candidates)
+	publishers := Publishers(candidates)
 	var list []Issuer
 	for _, candidate := range candidates {
 		// A cluster that is denied loses what it published: it is listed for that.
 		if denied := candidate.Cluster.Denied().Reason != ""; candidate.Data != nil || denied && candidate.Cluster.Joined {
-			list = append(list, publishes(candidate, rivals))
+			list = append(list, publishes(candidate, publishers))
 		}
 	}
 	return list, nil
 }
 
-func publishes(candidate keytrust.Candidate, rivals func(string) []keytrust.Candidate) Issuer {
-	decision := keytrust.Decide(candidate, rivals)
+func publishes(candidate keytrust.Candidate, publishers func(string) []keytrust.Candidate) Issuer {
+	decision := keytrust.Decide(candidate, publishers)
 	issuer := Issuer{
 		Cluster: candidate.Cluster.Name, Issuer: candidate.Data[names.IssuerKeyIssuer], Source: SourceHub,
 		Trusted: decision.Trusted(), Reason: decision.Rejection.Reason, Message: decision.Message, Unproven: decision.Unproven,

@@ -66,9 +66,9 @@ func TestEverybodyDecidesAlike(t *testing.T) {
 	if err := store.Configure([]jwks.Cluster{{Name: jwks.Everyone, Source: jwks.Source{Hub: true}}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	rivals := issuers.Publishers(list)
+	publishers := issuers.Publishers(list)
 	for _, candidate := range list {
-		got[candidate.Cluster.Name] = keytrust.Decide(candidate, rivals).Rejection.Reason
+		got[candidate.Cluster.Name] = keytrust.Decide(candidate, publishers).Rejection.Reason
 		_ = store.Observe(candidate)
 	}
 	store.HubSynced()
