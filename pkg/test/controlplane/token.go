@@ -13,14 +13,17 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 )
 
-// Token has the API server issue a token of a ServiceAccount.
+// Token has the API server issue a token of a ServiceAccount, and waits for one that
+// the controller manager has still to create.
 func (c *ControlPlane) Token(tb testing.TB, namespace, account string, spec authenticationv1.TokenRequestSpec) string {
 	tb.Helper()
 	of := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
 	request := &authenticationv1.TokenRequest{Spec: spec}
-	if err := c.Client(tb).SubResource("token").Create(tb.Context(), of, request); err != nil {
-		tb.Fatal(err)
-	}
+	tokens := c.Client(tb).SubResource("token")
+	await.Condition(tb, startTimeout, namespace+" has ServiceAccount "+account, func(ctx context.Context) (bool, error) {
+		err := tokens.Create(ctx, of, request)
+		return err == nil, client.IgnoreNotFound(err)
+	})
 	return request.Status.Token
 }
 
