@@ -111,7 +111,7 @@ func (t *texts) UnmarshalJSON(data []byte) error {
 		data = append(append([]byte{'['}, data...), ']')
 	}
 	if bytes.Contains(data, []byte("${")) {
-		return fmt.Errorf("policy variables are not implemented here: %s", data)
+		return fmt.Errorf("a policy variable, which the emulated IAM does not know, as no policy of ours has one: %s", data)
 	}
 	return json.Unmarshal(data, (*[]string)(t))
 }
