@@ -191,8 +191,8 @@ func (a *Agent) lookAgain(ctx context.Context) (*snapshot, error) {
 	}
 }
 
-// awaitChange waits for d, the end of ctx or the change of a Secret. It must not be
-// called within within, which receives these changes.
+// awaitChange waits for d, the end of ctx or the change of a Secret. What runs in within
+// must not call it, because within receives these changes.
 func (a *Agent) awaitChange(ctx context.Context, d time.Duration) {
 	timer := a.config.Clock.NewTimer(d)
 	defer timer.Stop()
