@@ -58,6 +58,10 @@ var imports = map[string][]string{
 	"pkg/legacytoken":           contract,
 	"pkg/local":                 leaves,
 	"pkg/servingcert":           contract,
+	"pkg/work":                  contract,
+	// What a ManifestWork says and what is reported about it are pure rules.
+	"pkg/work/manifest": leaves,
+	"pkg/work/status":   slices.Concat(leaves, []string{"pkg/work/manifest"}),
 
 	"pkg/cmd":                    {"pkg", "manifests"},
 	"cmd/kubectl-ocm":            {"pkg/cmd"},
@@ -92,6 +96,8 @@ var owners = map[string][]string{
 	"github.com/envoyproxy/":   {"pkg/extauthz/server", "pkg/test/extauthzproxy", "e2e"},
 	"google.golang.org/grpc":   {"pkg/extauthz/server", "pkg/test/extauthzproxy", "e2e"},
 	"github.com/go-jose/":      {"pkg/helpers/jwk", "pkg/test/aws"},
+	"github.com/google/cel-go": {"pkg/work/status"},
+	"k8s.io/apiserver/":        {"pkg/work/status"},
 	"k8s.io/kubelet/":          {"pkg/imagepull/kubelet"},
 	"k8s.io/kubernetes/":       {},
 	"go.etcd.io/":              {},

@@ -1,0 +1,78 @@
+package names
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// Reasons and messages of the conditions of a ManifestWork and of its manifests. The
+// condition types and the reasons of a manifest's condition Applied and of condition
+// rules are in the OCM API package.
+// See docs/reference/wire-contract.md#work-conditions.
+const (
+	MessageManifestApplied = "Apply manifest complete"
+
+	ReasonWorkApplied      = "AppliedManifestWorkComplete"
+	MessageWorkApplied     = "Apply manifest work complete"
+	ReasonWorkApplyFailed  = "AppliedManifestWorkFailed"
+	MessageWorkApplyFailed = "Failed to apply manifest work"
+
+	ReasonResourceAvailable      = "ResourceAvailable"
+	MessageResourceAvailable     = "Resource is available"
+	ReasonResourceNotAvailable   = "ResourceNotAvailable"
+	MessageResourceNotAvailable  = "Resource is not available"
+	ReasonResourceFetchFailed    = "FetchingResourceFailed"
+	ReasonResourceMetaIncomplete = "IncompleteResourceMeta"
+	MessageResourceIncomplete    = "Resource meta is incomplete"
+
+	ReasonResourcesAvailable     = "ResourcesAvailable"
+	MessageResourcesAvailable    = "All resources are available"
+	ReasonResourcesNotAvailable  = "ResourcesNotAvailable"
+	ReasonResourcesStatusUnknown = "ResourcesStatusUnknown"
+	// MessageNoResourceAvailable ends with a space on the wire.
+	MessageNoResourceAvailable = "cannot get any available resource "
+
+	ReasonConditionRulesAggregated = "ConditionRulesAggregated"
+
+	ReasonWorkDeleting  = "WorkDeleting"
+	MessageWorkDeleting = "ManifestWork is being deleted"
+)
+
+// ConditionStatusFeedbackSynced, on a manifest of a ManifestWork, says whether the
+// values that its feedback rules ask for were read.
+// See docs/reference/wire-contract.md#work-feedback.
+const (
+	ConditionStatusFeedbackSynced  = "StatusFeedbackSynced"
+	ReasonStatusFeedbackSynced     = "StatusFeedbackSynced"
+	ReasonNoStatusFeedback         = "NoStatusFeedbackSynced"
+	ReasonStatusFeedbackSyncFailed = "StatusFeedbackSyncFailed"
+)
+
+// ReasonConditionRulePrefix begins the reason of every condition that a condition rule
+// sets, and of no other.
+// See docs/reference/wire-contract.md#work-condition-rules.
+const ReasonConditionRulePrefix = "ConditionRule"
+
+// HubHash identifies a hub by the address in its kubeconfig, as written there: another
+// spelling of the same address is another hub.
+// See docs/reference/wire-contract.md#applied-work.
+func HubHash(host string) string {
+	sum := sha256.Sum256([]byte(host))
+	return hex.EncodeToString(sum[:])
+}
+
+// AppliedManifestWork is the name of the AppliedManifestWork of a ManifestWork.
+// See docs/reference/wire-contract.md#applied-work.
+func AppliedManifestWork(hubHash, work string) string { return hubHash + "-" + work }
+
+// ParseAppliedManifestWork returns the hash of the hub and the name of the ManifestWork
+// that the name of an AppliedManifestWork consists of.
+func ParseAppliedManifestWork(name string) (hubHash, work string, ok bool) {
+	hubHash, work, ok = strings.Cut(name, "-")
+	sum, err := hex.DecodeString(hubHash)
+	if !ok || work == "" || err != nil || len(sum) != sha256.Size {
+		return "", "", false
+	}
+	return hubHash, work, true
+}

@@ -1,0 +1,57 @@
+package status
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/manifest"
+)
+
+// Observation is the object of a manifest, as it was read.
+type Observation struct {
+	// Meta says which manifest it is.
+	Meta workv1.ManifestResourceMeta
+	// Object is what was read. It is not changed.
+	Object *unstructured.Unstructured
+	// Err is why nothing could be read.
+	Err error
+	// Options are those of the resource.
+	Options manifest.Options
+	// Generation is that of the work.
+	Generation int64
+}
+
+// Observer turns what was read into what is reported. It is safe for concurrent use.
+type Observer struct {
+	limits      Limits
+	expressions *expressions
+}
+
+// NewObserver returns an observer whose feedback is limited.
+func NewObserver(limits Limits) *Observer {
+	return &Observer{limits: limits, expressions: newExpressions()}
+}
+
+// Observe returns the condition Available of a manifest and, if its object could be read,
+// its feedback with the condition StatusFeedbackSynced and the conditions that condition
+// rules set. A rule for Available replaces that condition. The caller adds Applied, which
+// an object does not show.
+func (o *Observer) Observe(ctx context.Context, seen Observation) workv1.ManifestCondition {
+	observed := workv1.ManifestCondition{ResourceMeta: seen.Meta}
+	available := Available(seen.Meta, seen.Err)
+	observed.Conditions = append(observed.Conditions, available)
+	if seen.Object == nil || seen.Err != nil {
+		return observed
+	}
+	values, err := Values(seen.Object, seen.Options.Feedback, o.limits)
+	observed.StatusFeedbacks.Values = values
+	observed.Conditions = append(observed.Conditions, feedbackSynced(seen.Options.Feedback, err))
+	for _, condition := range o.evaluateRules(ctx, seen.Object, seen.Options.Conditions) {
+		condition.ObservedGeneration = seen.Generation
+		setCondition(&observed.Conditions, condition)
+	}
+	return observed
+}

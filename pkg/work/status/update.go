@@ -1,0 +1,127 @@
+package status
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// Update sets in the status of a work what was found out about its manifests, one entry
+// per manifest in the order of the spec, and the conditions of the work that sum them
+// up. Conditions that an entry lacks stay, and so does feedback if the entry does not
+// report any; conditions of rules that the work no longer has go. Unless a condition
+// changed, its transition time stays. Slices of the status are replaced, not changed.
+// See docs/reference/wire-contract.md#work-conditions.
+func Update(status *workv1.ManifestWorkStatus, generation int64, found []workv1.ManifestCondition, now metav1.Time) {
+	before := newIndex(status.ResourceStatus.Manifests)
+	manifests := make([]workv1.ManifestCondition, 0, len(found))
+	for _, entry := range found {
+		old, _ := before.find(entry.ResourceMeta)
+		manifests = append(manifests, merge(old, entry, generation, now))
+	}
+	status.ResourceStatus.Manifests = manifests
+
+	conditions := slices.Clone(status.Conditions)
+	for _, condition := range aggregate(manifests, generation) {
+		condition.LastTransitionTime = now
+		apimeta.SetStatusCondition(&conditions, condition)
+	}
+	status.Conditions = withoutStaleRules(conditions, generation)
+}
+
+// Completed reports whether the manifest meta is complete: what is applied of it is not
+// changed any more.
+func Completed(status *workv1.ManifestWorkStatus, meta workv1.ManifestResourceMeta) bool {
+	entry, _ := newIndex(status.ResourceStatus.Manifests).find(meta)
+	return apimeta.IsStatusConditionTrue(entry.Conditions, workv1.ManifestComplete)
+}
+
+// merge returns the entry of a manifest, given the one before, which can be empty.
+func merge(old, found workv1.ManifestCondition, generation int64, now metav1.Time) workv1.ManifestCondition {
+	merged := workv1.ManifestCondition{ResourceMeta: found.ResourceMeta, StatusFeedbacks: old.StatusFeedbacks}
+	conditions := append([]metav1.Condition{}, old.Conditions...)
+	if apimeta.FindStatusCondition(found.Conditions, names.ConditionStatusFeedbackSynced) != nil {
+		merged.StatusFeedbacks = found.StatusFeedbacks
+		if !equality.Semantic.DeepEqual(old.StatusFeedbacks, found.StatusFeedbacks) {
+			// Its transition time is when the values changed last.
+			apimeta.RemoveStatusCondition(&conditions, names.ConditionStatusFeedbackSynced)
+		}
+	}
+	for _, condition := range found.Conditions {
+		condition.LastTransitionTime = now
+		apimeta.SetStatusCondition(&conditions, condition)
+	}
+	// Rules are evaluated on what exists. A Job that is complete stays so when it is
+	// deleted.
+	if apimeta.FindStatusCondition(found.Conditions, names.ConditionStatusFeedbackSynced) != nil {
+		conditions = withoutStaleRules(conditions, generation)
+	}
+	merged.Conditions = conditions
+	return merged
+}
+
+// withoutStaleRules removes the conditions of rules of an earlier generation of the
+// work.
+func withoutStaleRules(conditions []metav1.Condition, generation int64) []metav1.Condition {
+	return slices.DeleteFunc(conditions, func(c metav1.Condition) bool {
+		return setByRule(c) && c.ObservedGeneration != generation
+	})
+}
+
+// setByRule reports whether a condition rule set a condition.
+func setByRule(c metav1.Condition) bool {
+	return strings.HasPrefix(c.Reason, names.ReasonConditionRulePrefix)
+}
+
+// setCondition adds or replaces a condition.
+func setCondition(conditions *[]metav1.Condition, c metav1.Condition) {
+	if old := apimeta.FindStatusCondition(*conditions, c.Type); old != nil {
+		*old = c
+		return
+	}
+	*conditions = append(*conditions, c)
+}
+
+// index finds the entry of a manifest in the status of a work.
+type index struct {
+	exact map[workv1.ManifestResourceMeta]workv1.ManifestCondition
+	// moved is without the ordinal, nil for resources that are in the status twice.
+	moved map[workv1.ManifestResourceMeta]*workv1.ManifestCondition
+}
+
+func newIndex(entries []workv1.ManifestCondition) index {
+	i := index{
+		exact: make(map[workv1.ManifestResourceMeta]workv1.ManifestCondition, len(entries)),
+		moved: make(map[workv1.ManifestResourceMeta]*workv1.ManifestCondition, len(entries)),
+	}
+	for n := range entries {
+		meta := entries[n].ResourceMeta
+		i.exact[meta] = entries[n]
+		meta.Ordinal = 0
+		if _, twice := i.moved[meta]; twice {
+			i.moved[meta] = nil
+			continue
+		}
+		i.moved[meta] = &entries[n]
+	}
+	return i
+}
+
+// find returns the entry of a manifest, also if it was at another place of the spec.
+func (i index) find(meta workv1.ManifestResourceMeta) (workv1.ManifestCondition, bool) {
+	if entry, ok := i.exact[meta]; ok {
+		return entry, true
+	}
+	meta.Ordinal = 0
+	if meta == (workv1.ManifestResourceMeta{}) || i.moved[meta] == nil {
+		return workv1.ManifestCondition{}, false
+	}
+	return *i.moved[meta], true
+}
