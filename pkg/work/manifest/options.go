@@ -22,6 +22,7 @@ type Options struct {
 
 // OptionsFor returns the options of the resource id. Several manifestConfigs can match;
 // for each aspect the first that says something wins. The slices are the work's.
+// See docs/reference/wire-contract.md#work-options.
 func OptionsFor(work *workv1.ManifestWork, id workv1.ResourceIdentifier) Options {
 	var options Options
 	var update *workv1.UpdateStrategy
@@ -99,6 +100,7 @@ func matchesName(pattern, name string) bool {
 
 // Orphaned reports whether the resource id stays in the cluster when the work is
 // deleted or no longer has its manifest. What stays is not owned by the work.
+// See docs/reference/wire-contract.md#work-delete-options.
 func Orphaned(work *workv1.ManifestWork, id workv1.ResourceIdentifier) bool {
 	option := work.Spec.DeleteOption
 	if option == nil {

@@ -29,6 +29,7 @@ func ranks() [][]string {
 // permissions before what needs them, workloads after their configuration, admission
 // after what serves it. Manifests of one rank, and those of other kinds, which come
 // later, are in the order of the spec. Manifests that cannot be decoded are last.
+// See docs/reference/wire-contract.md#work-order.
 func Sort(manifests []Manifest) []Manifest {
 	order := ranks()
 	rank := func(m Manifest) int {

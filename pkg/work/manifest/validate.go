@@ -14,6 +14,7 @@ const MaxSize = 500 * 1024
 // Validate returns why a work must not be created: it has no manifests, they are too
 // large, or one of them cannot be applied to any cluster. The messages are those of
 // OCM's admission webhook.
+// See docs/reference/wire-contract.md#work-validation.
 func Validate(work *workv1.ManifestWork) field.ErrorList {
 	path := field.NewPath("spec", "workload", "manifests")
 	if len(work.Spec.Workload.Manifests) == 0 {

@@ -49,7 +49,7 @@ func Available(meta workv1.ManifestResourceMeta, err error) metav1.Condition {
 	condition := metav1.Condition{Type: workv1.ManifestAvailable, Status: metav1.ConditionUnknown}
 	switch {
 	case meta.Resource == "" || meta.Version == "" || meta.Name == "":
-		condition.Reason, condition.Message = names.ReasonResourceMetaIncomplete, names.MessageResourceIncomplete
+		condition.Reason, condition.Message = names.ReasonResourceMetaIncomplete, names.MessageResourceMetaIncomplete
 	case apierrors.IsNotFound(err):
 		condition.Status = metav1.ConditionFalse
 		condition.Reason, condition.Message = names.ReasonResourceNotAvailable, names.MessageResourceNotAvailable

@@ -2,7 +2,6 @@ package status
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -142,12 +141,12 @@ func (x *expressions) program(key programKey) (cel.Program, *ruleError) {
 }
 
 // start begins the evaluation of the rules of one object, which have one budget.
-func (x *expressions) start(obj *unstructured.Unstructured) *run {
-	return &run{expressions: x, object: obj.Object, budget: celconfig.RuntimeCELCostBudget}
+func (x *expressions) start(obj *unstructured.Unstructured) *evaluation {
+	return &evaluation{expressions: x, object: obj.Object, budget: celconfig.RuntimeCELCostBudget}
 }
 
-// run is the evaluation of the rules of one object.
-type run struct {
+// evaluation is that of the rules of one object.
+type evaluation struct {
 	expressions *expressions
 	object      map[string]any
 	// budget is what the evaluation may still cost, in the units of CEL. Kubernetes
@@ -157,9 +156,9 @@ type run struct {
 
 // allHold reports whether every expression is true. Those after a false one are not
 // evaluated.
-func (r *run) allHold(ctx context.Context, texts []string) (bool, *ruleError) {
+func (e *evaluation) allHold(ctx context.Context, texts []string) (bool, *ruleError) {
 	for _, text := range texts {
-		value, err := r.evaluate(ctx, programKey{text: text}, map[string]any{variableObject: r.object})
+		value, err := e.evaluate(ctx, programKey{text: text}, map[string]any{variableObject: e.object})
 		if err != nil {
 			return false, err
 		}
@@ -175,9 +174,9 @@ func (r *run) allHold(ctx context.Context, texts []string) (bool, *ruleError) {
 }
 
 // message returns the string that a message expression evaluates to.
-func (r *run) message(ctx context.Context, text string, result bool) (string, *ruleError) {
-	variables := map[string]any{variableObject: r.object, variableResult: result}
-	value, err := r.evaluate(ctx, programKey{message: true, text: text}, variables)
+func (e *evaluation) message(ctx context.Context, text string, result bool) (string, *ruleError) {
+	variables := map[string]any{variableObject: e.object, variableResult: result}
+	value, err := e.evaluate(ctx, programKey{message: true, text: text}, variables)
 	if err != nil {
 		return "", err
 	}
@@ -188,19 +187,17 @@ func (r *run) message(ctx context.Context, text string, result bool) (string, *r
 	return message, nil
 }
 
-var errBudget = errors.New("CEL evaluation budget exceeded")
-
-func (r *run) evaluate(ctx context.Context, key programKey, variables map[string]any) (ref.Val, *ruleError) {
-	if r.budget == 0 {
-		return nil, expressionError(errBudget.Error())
+func (e *evaluation) evaluate(ctx context.Context, key programKey, variables map[string]any) (ref.Val, *ruleError) {
+	if e.budget == 0 {
+		return nil, expressionError("CEL evaluation budget exceeded")
 	}
-	program, failed := r.expressions.program(key)
+	program, failed := e.expressions.program(key)
 	if failed != nil {
 		return nil, failed
 	}
 	value, details, err := program.ContextEval(ctx, variables)
 	if cost := details.ActualCost(); cost != nil {
-		r.budget -= min(*cost, r.budget)
+		e.budget -= min(*cost, e.budget)
 	}
 	if err != nil {
 		return nil, expressionError(err.Error())

@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-	"k8s.io/client-go/util/jsonpath"
 
 	workv1 "open-cluster-management.io/api/work/v1"
 
@@ -21,8 +23,8 @@ type Limits struct {
 	// Raw allows objects, lists and several results, as JSON. It is the feature gate
 	// RawFeedbackJsonString.
 	Raw bool
-	// MaxRawLength is how many bytes such JSON may have. The API accepts no more than
-	// 1024, whatever is set.
+	// MaxRawLength is how many bytes such JSON may have. More than 1024, which the API
+	// does not accept, means 1024.
 	MaxRawLength int
 }
 
@@ -71,60 +73,19 @@ func pathsOf(kind schema.GroupVersionKind, rule workv1.FeedbackRule) ([]workv1.J
 	return paths, nil
 }
 
-// wellKnownPaths are the values that a rule of type WellKnownStatus stands for.
-func wellKnownPaths(kind schema.GroupVersionKind) []workv1.JsonPath {
-	switch kind {
-	case schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}:
-		return []workv1.JsonPath{
-			{Name: "ReadyReplicas", Path: ".status.readyReplicas"},
-			{Name: "Replicas", Path: ".status.replicas"},
-			{Name: "AvailableReplicas", Path: ".status.availableReplicas"},
-		}
-	case schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DaemonSet"}:
-		return []workv1.JsonPath{
-			{Name: "NumberReady", Path: ".status.numberReady"},
-			{Name: "DesiredNumberScheduled", Path: ".status.desiredNumberScheduled"},
-			{Name: "NumberAvailable", Path: ".status.numberAvailable"},
-		}
-	case schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}:
-		return []workv1.JsonPath{
-			{Name: "JobComplete", Path: `.status.conditions[?(@.type=="Complete")].status`},
-			{Name: "JobSucceeded", Path: ".status.succeeded"},
-		}
-	case schema.GroupVersionKind{Version: "v1", Kind: "Pod"}:
-		return []workv1.JsonPath{
-			{Name: "PodReady", Path: `.status.conditions[?(@.type=="Ready")].status`},
-			{Name: "PodPhase", Path: ".status.phase"},
-		}
-	default:
-		return nil
-	}
-}
-
 // valueOf returns the value of one path, nil if the object has none.
 func valueOf(obj *unstructured.Unstructured, path workv1.JsonPath, limits Limits) (*workv1.FieldValue, error) {
 	if version := obj.GroupVersionKind().Version; path.Version != "" && path.Version != version {
 		return nil, fmt.Errorf("the path is for version %s, the resource is applied as %s", path.Version, version)
 	}
-	finder := jsonpath.New(path.Name).AllowMissingKeys(true)
-	if err := finder.Parse("{" + path.Path + "}"); err != nil {
-		return nil, fmt.Errorf("parse path %s: %w", path.Path, err)
+	results, unordered, err := follow(obj, path)
+	if err != nil || len(results) == 0 {
+		return nil, err
 	}
-	results, err := finder.FindResults(obj.Object)
-	if err != nil {
-		return nil, fmt.Errorf("follow path %s: %w", path.Path, err)
+	if len(results) == 1 {
+		return fieldValue(results[0].Interface(), limits)
 	}
-	if len(results) == 0 || len(results[0]) == 0 {
-		return nil, nil
-	}
-	if len(results) == 1 && len(results[0]) == 1 {
-		return fieldValue(results[0][0].Interface(), limits)
-	}
-	list := make([]any, 0, len(results[0]))
-	for _, result := range results[0] {
-		list = append(list, result.Interface())
-	}
-	return fieldValue(list, limits)
+	return listValue(results, unordered, limits)
 }
 
 // fieldValue returns the feedback for a value of an unstructured object.
@@ -139,18 +100,50 @@ func fieldValue(value any, limits Limits) (*workv1.FieldValue, error) {
 	case bool:
 		return &workv1.FieldValue{Type: workv1.Boolean, Boolean: &v}, nil
 	}
+	encoded, err := encode(value, limits)
+	if err != nil {
+		return nil, err
+	}
+	return rawValue(encoded), nil
+}
+
+// listValue returns the feedback for several results of one path. They can contain each
+// other, so encoding them all could take any amount of memory. If their order means
+// nothing it is made the same each time: a status that changes is written.
+func listValue(results []reflect.Value, unordered bool, limits Limits) (*workv1.FieldValue, error) {
+	list := make([]string, 0, min(len(results), maxRawLength))
+	remaining := limits
+	remaining.MaxRawLength = min(limits.MaxRawLength, maxRawLength) - len("[]")
+	for _, result := range results {
+		encoded, err := encode(result.Interface(), remaining)
+		if err != nil {
+			return nil, err
+		}
+		remaining.MaxRawLength -= len(encoded) + len(",")
+		list = append(list, encoded)
+	}
+	if unordered {
+		slices.Sort(list)
+	}
+	return rawValue("[" + strings.Join(list, ",") + "]"), nil
+}
+
+func encode(value any, limits Limits) (string, error) {
 	if !limits.Raw {
-		return nil, errors.New("the value is no integer, string or boolean; the feature gate RawFeedbackJsonString of the agent allows others")
+		return "", errors.New("the value is no integer, string or boolean; the feature gate RawFeedbackJsonString of the agent allows others")
 	}
 	encoded, err := json.Marshal(value)
 	if err != nil {
-		return nil, fmt.Errorf("encode the value: %w", err)
+		return "", fmt.Errorf("encode the value: %w", err)
 	}
-	if limit := min(limits.MaxRawLength, maxRawLength); len(encoded) > limit {
-		return nil, fmt.Errorf("the value has %d bytes as JSON, more than %d; choose a path to a part of it", len(encoded), limit)
+	if len(encoded) > min(limits.MaxRawLength, maxRawLength) {
+		return "", errors.New("the value is too long as JSON; choose a path to a part of it")
 	}
-	raw := string(encoded)
-	return &workv1.FieldValue{Type: workv1.JsonRaw, JsonRaw: &raw}, nil
+	return string(encoded), nil
+}
+
+func rawValue(encoded string) *workv1.FieldValue {
+	return &workv1.FieldValue{Type: workv1.JsonRaw, JsonRaw: &encoded}
 }
 
 // feedbackSynced returns the condition StatusFeedbackSynced after Values returned err.

@@ -20,7 +20,7 @@ import (
 // See docs/reference/wire-contract.md#work-condition-rules.
 func (o *Observer) evaluateRules(ctx context.Context, obj *unstructured.Unstructured, rules []workv1.ConditionRule) []metav1.Condition {
 	var conditions []metav1.Condition
-	run := o.expressions.start(obj)
+	e := o.expressions.start(obj)
 	for _, rule := range rules {
 		if !settable(rule.Condition) {
 			continue
@@ -29,10 +29,10 @@ func (o *Observer) evaluateRules(ctx context.Context, obj *unstructured.Unstruct
 		case workv1.WellKnownConditionsType:
 			wellKnown, ok := wellKnownRule(obj.GroupVersionKind(), rule)
 			if ok {
-				conditions = append(conditions, evaluateRule(ctx, run, wellKnown))
+				conditions = append(conditions, evaluateRule(ctx, e, wellKnown))
 			}
 		case workv1.CelConditionExpressionsType:
-			conditions = append(conditions, evaluateRule(ctx, run, rule))
+			conditions = append(conditions, evaluateRule(ctx, e, rule))
 		default:
 			conditions = append(conditions, metav1.Condition{
 				Type: rule.Condition, Status: metav1.ConditionUnknown, Reason: workv1.ConditionRuleInvalid,
@@ -76,9 +76,9 @@ func wellKnownRule(kind schema.GroupVersionKind, rule workv1.ConditionRule) (wor
 }
 
 // evaluateRule returns the condition that a rule of expressions sets.
-func evaluateRule(ctx context.Context, run *run, rule workv1.ConditionRule) metav1.Condition {
+func evaluateRule(ctx context.Context, e *evaluation, rule workv1.ConditionRule) metav1.Condition {
 	condition := metav1.Condition{Type: rule.Condition}
-	holds, err := run.allHold(ctx, rule.CelExpressions)
+	holds, err := e.allHold(ctx, rule.CelExpressions)
 	switch {
 	case err != nil:
 		condition.Status, condition.Reason = err.status, err.reason
@@ -94,7 +94,7 @@ func evaluateRule(ctx context.Context, run *run, rule workv1.ConditionRule) meta
 		condition.Message = rule.Message
 	}
 	if rule.MessageExpression != "" {
-		message, err := run.message(ctx, rule.MessageExpression, holds)
+		message, err := e.message(ctx, rule.MessageExpression, holds)
 		switch {
 		case err != nil:
 			condition.Message = err.Error()

@@ -20,10 +20,10 @@ import (
 // changed, its transition time stays. Slices of the status are replaced, not changed.
 // See docs/reference/wire-contract.md#work-conditions.
 func Update(status *workv1.ManifestWorkStatus, generation int64, found []workv1.ManifestCondition, now metav1.Time) {
-	before := newIndex(status.ResourceStatus.Manifests)
+	before := NewIndex(status.ResourceStatus.Manifests)
 	manifests := make([]workv1.ManifestCondition, 0, len(found))
 	for _, entry := range found {
-		old, _ := before.find(entry.ResourceMeta)
+		old, _ := before.Find(entry.ResourceMeta)
 		manifests = append(manifests, merge(old, entry, generation, now))
 	}
 	status.ResourceStatus.Manifests = manifests
@@ -36,18 +36,14 @@ func Update(status *workv1.ManifestWorkStatus, generation int64, found []workv1.
 	status.Conditions = withoutStaleRules(conditions, generation)
 }
 
-// Completed reports whether the manifest meta is complete: what is applied of it is not
-// changed any more.
-func Completed(status *workv1.ManifestWorkStatus, meta workv1.ManifestResourceMeta) bool {
-	entry, _ := newIndex(status.ResourceStatus.Manifests).find(meta)
-	return apimeta.IsStatusConditionTrue(entry.Conditions, workv1.ManifestComplete)
-}
-
 // merge returns the entry of a manifest, given the one before, which can be empty.
 func merge(old, found workv1.ManifestCondition, generation int64, now metav1.Time) workv1.ManifestCondition {
 	merged := workv1.ManifestCondition{ResourceMeta: found.ResourceMeta, StatusFeedbacks: old.StatusFeedbacks}
 	conditions := append([]metav1.Condition{}, old.Conditions...)
-	if apimeta.FindStatusCondition(found.Conditions, names.ConditionStatusFeedbackSynced) != nil {
+	// What an object that could not be read had shown is kept: a Job that is complete
+	// stays so when it is deleted.
+	read := apimeta.FindStatusCondition(found.Conditions, names.ConditionStatusFeedbackSynced) != nil
+	if read {
 		merged.StatusFeedbacks = found.StatusFeedbacks
 		if !equality.Semantic.DeepEqual(old.StatusFeedbacks, found.StatusFeedbacks) {
 			// Its transition time is when the values changed last.
@@ -58,9 +54,7 @@ func merge(old, found workv1.ManifestCondition, generation int64, now metav1.Tim
 		condition.LastTransitionTime = now
 		apimeta.SetStatusCondition(&conditions, condition)
 	}
-	// Rules are evaluated on what exists. A Job that is complete stays so when it is
-	// deleted.
-	if apimeta.FindStatusCondition(found.Conditions, names.ConditionStatusFeedbackSynced) != nil {
+	if read {
 		conditions = withoutStaleRules(conditions, generation)
 	}
 	merged.Conditions = conditions
@@ -87,41 +81,4 @@ func setCondition(conditions *[]metav1.Condition, c metav1.Condition) {
 		return
 	}
 	*conditions = append(*conditions, c)
-}
-
-// index finds the entry of a manifest in the status of a work.
-type index struct {
-	exact map[workv1.ManifestResourceMeta]workv1.ManifestCondition
-	// moved is without the ordinal, nil for resources that are in the status twice.
-	moved map[workv1.ManifestResourceMeta]*workv1.ManifestCondition
-}
-
-func newIndex(entries []workv1.ManifestCondition) index {
-	i := index{
-		exact: make(map[workv1.ManifestResourceMeta]workv1.ManifestCondition, len(entries)),
-		moved: make(map[workv1.ManifestResourceMeta]*workv1.ManifestCondition, len(entries)),
-	}
-	for n := range entries {
-		meta := entries[n].ResourceMeta
-		i.exact[meta] = entries[n]
-		meta.Ordinal = 0
-		if _, twice := i.moved[meta]; twice {
-			i.moved[meta] = nil
-			continue
-		}
-		i.moved[meta] = &entries[n]
-	}
-	return i
-}
-
-// find returns the entry of a manifest, also if it was at another place of the spec.
-func (i index) find(meta workv1.ManifestResourceMeta) (workv1.ManifestCondition, bool) {
-	if entry, ok := i.exact[meta]; ok {
-		return entry, true
-	}
-	meta.Ordinal = 0
-	if meta == (workv1.ManifestResourceMeta{}) || i.moved[meta] == nil {
-		return workv1.ManifestCondition{}, false
-	}
-	return *i.moved[meta], true
 }

@@ -3,7 +3,6 @@ package names
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"strings"
 )
 
 // Reasons and messages of the conditions of a ManifestWork and of its manifests. The
@@ -18,13 +17,13 @@ const (
 	ReasonWorkApplyFailed  = "AppliedManifestWorkFailed"
 	MessageWorkApplyFailed = "Failed to apply manifest work"
 
-	ReasonResourceAvailable      = "ResourceAvailable"
-	MessageResourceAvailable     = "Resource is available"
-	ReasonResourceNotAvailable   = "ResourceNotAvailable"
-	MessageResourceNotAvailable  = "Resource is not available"
-	ReasonResourceFetchFailed    = "FetchingResourceFailed"
-	ReasonResourceMetaIncomplete = "IncompleteResourceMeta"
-	MessageResourceIncomplete    = "Resource meta is incomplete"
+	ReasonResourceAvailable       = "ResourceAvailable"
+	MessageResourceAvailable      = "Resource is available"
+	ReasonResourceNotAvailable    = "ResourceNotAvailable"
+	MessageResourceNotAvailable   = "Resource is not available"
+	ReasonResourceFetchFailed     = "FetchingResourceFailed"
+	ReasonResourceMetaIncomplete  = "IncompleteResourceMeta"
+	MessageResourceMetaIncomplete = "Resource meta is incomplete"
 
 	ReasonResourcesAvailable     = "ResourcesAvailable"
 	MessageResourcesAvailable    = "All resources are available"
@@ -65,14 +64,3 @@ func HubHash(host string) string {
 // AppliedManifestWork is the name of the AppliedManifestWork of a ManifestWork.
 // See docs/reference/wire-contract.md#applied-work.
 func AppliedManifestWork(hubHash, work string) string { return hubHash + "-" + work }
-
-// ParseAppliedManifestWork returns the hash of the hub and the name of the ManifestWork
-// that the name of an AppliedManifestWork consists of.
-func ParseAppliedManifestWork(name string) (hubHash, work string, ok bool) {
-	hubHash, work, ok = strings.Cut(name, "-")
-	sum, err := hex.DecodeString(hubHash)
-	if !ok || work == "" || err != nil || len(sum) != sha256.Size {
-		return "", "", false
-	}
-	return hubHash, work, true
-}
