@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -211,8 +212,8 @@ func FuzzAsterisks(f *testing.F) {
 		options := manifest.OptionsFor(work, workv1.ResourceIdentifier{Resource: "pods", Name: name})
 		expression := `(?s)\A` + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, `.*`) + `\z`
 		compiled, err := regexp.Compile(expression)
-		if err != nil {
-			return // Not UTF-8.
+		if err != nil || !utf8.ValidString(name) {
+			return
 		}
 		got, want := options.Update.Type == workv1.UpdateStrategyTypeReadOnly, compiled.MatchString(name)
 		if got != want {

@@ -49,7 +49,7 @@ func TestValidate(t *testing.T) {
 		},
 		{"one name in two namespaces", []string{configMap, object(t, "v1", "ConfigMap", "other", "a")}, nil},
 		{"one name in two groups", []string{configMap, object(t, "example.com/v1", "ConfigMap", "ns", "a")}, nil},
-		{"no object", []string{`[]`}, []string{at + "[0]: Invalid value: json: cannot unmarshal array into Go value of type unstructured.detector"}},
+		{"no object", []string{`[]`}, []string{at + "[0]: Invalid value: json: cannot unmarshal array into Go value of type map[string]interface {}"}},
 		{"several mistakes", []string{`{"kind":"A"}`, configMap, configMap}, []string{
 			at + "[0]: Invalid value: name must be set in manifest",
 			at + "[2]: Invalid value: duplicate manifest for resource ns/a with resource type v1.ConfigMap",

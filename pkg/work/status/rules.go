@@ -44,8 +44,8 @@ func (o *Observer) evaluateRules(ctx context.Context, obj *unstructured.Unstruct
 }
 
 // settable reports whether a rule may set a condition: one that the agent decides would
-// change back and forth, and a type that the API does not allow would have it reject the
-// whole status.
+// change back and forth, and because of a type that is no qualified name the API server
+// would reject the whole status.
 func settable(condition string) bool {
 	reserved := []string{workv1.ManifestApplied, names.ConditionStatusFeedbackSynced, workv1.WorkDeleting}
 	return !slices.Contains(reserved, condition) && len(validation.IsQualifiedName(condition)) == 0
