@@ -70,6 +70,8 @@ func newExpressions() *expressions {
 	}
 }
 
+// newEnvironment has the libraries of OCM's agent, for which expressions are written: a
+// valid work would fail with one library less.
 func newEnvironment(variables ...cel.EnvOption) (*cel.Env, error) {
 	return cel.NewEnv(append(variables,
 		cel.OptionalTypes(),
