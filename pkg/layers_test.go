@@ -97,6 +97,7 @@ var owners = map[string][]string{
 	"google.golang.org/grpc":   {"pkg/extauthz/server", "pkg/test/extauthzproxy", "e2e"},
 	"github.com/go-jose/":      {"pkg/helpers/jwk", "pkg/test/aws"},
 	"github.com/google/cel-go": {"pkg/work/status"},
+	"github.com/itchyny/":      {"pkg/work/agent/strategy"},
 	"k8s.io/apiserver/":        {"pkg/work/status"},
 	"k8s.io/kubelet/":          {"pkg/imagepull/kubelet"},
 	"k8s.io/kubernetes/":       {},

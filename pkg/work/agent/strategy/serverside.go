@@ -1,0 +1,98 @@
+package strategy
+
+import (
+	"cmp"
+	"context"
+	"crypto/md5" //nolint:gosec // the annotation's format
+	"encoding/hex"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// serverSideApply applies the manifest as a field manager. Fields to ignore are applied
+// when the object is created; later the ones to ignore when present never are, and the
+// ones to ignore when changed only if the manifest changed.
+func (o *operation) serverSideApply(ctx context.Context) (*unstructured.Unstructured, error) {
+	var config workv1.ServerSideApplyConfig
+	if o.Update.ServerSideApply != nil {
+		config = *o.Update.ServerSideApply
+	}
+	body := clean(o.Manifest)
+	removeNullTimes(body.Object)
+	if len(config.IgnoreFields) == 0 {
+		return o.patch(ctx, body, config)
+	}
+	reduced := body.DeepCopy()
+	if err := removeIgnored(ctx, reduced, config.IgnoreFields); err != nil {
+		return nil, err
+	}
+	hash := specHash(reduced)
+	annotate(body, hash)
+	annotate(reduced, hash)
+	// An object that only seems to be missing would lose what is ignored.
+	existing, err := o.get(ctx)
+	switch {
+	case apierrors.IsNotFound(err):
+		return o.patch(ctx, body, config)
+	case err != nil:
+		return nil, err
+	case existing.GetAnnotations()[workv1.ManifestConfigSpecHashAnnotationKey] == hash:
+		return o.ensureOwner(ctx, existing)
+	}
+	return o.patch(ctx, reduced, config)
+}
+
+// patch applies a body with the owner reference of the request.
+func (o *operation) patch(ctx context.Context, body *unstructured.Unstructured, config workv1.ServerSideApplyConfig) (*unstructured.Unstructured, error) {
+	body.SetOwnerReferences(o.owners(nil))
+	options := metav1.ApplyOptions{FieldManager: cmp.Or(config.FieldManager, workv1.DefaultFieldManager), Force: config.Force}
+	applied, err := o.objects.Apply(ctx, body.GetName(), body, options)
+	if apierrors.IsConflict(err) {
+		return nil, fmt.Errorf("%w: %w", ErrConflict, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// Another manager may have set the reference as well.
+	return o.ensureOwner(ctx, applied)
+}
+
+func annotate(object *unstructured.Unstructured, hash string) {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[workv1.ManifestConfigSpecHashAnnotationKey] = hash
+	object.SetAnnotations(annotations)
+}
+
+// specHash is the value that OCM's work agent computes for its annotation
+// workv1.ManifestConfigSpecHashAnnotationKey, so that either of them knows what the other
+// one applied.
+func specHash(object *unstructured.Unstructured) string {
+	sum := md5.Sum(fmt.Appendf(nil, "%v", object)) //nolint:gosec // the annotation's format
+	return hex.EncodeToString(sum[:])
+}
+
+// removeNullTimes removes creation timestamps without a value, which encoders of Go types
+// write: with them the API server counts a new generation (kubernetes/kubernetes#67610).
+func removeNullTimes(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		if metadata, ok := value["metadata"].(map[string]any); ok && metadata["creationTimestamp"] == nil {
+			delete(metadata, "creationTimestamp")
+		}
+		for _, below := range value {
+			removeNullTimes(below)
+		}
+	case []any:
+		for _, below := range value {
+			removeNullTimes(below)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package strategy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// attempts is how often a request is built anew because another writer was faster.
+const attempts = 3
+
+// Request is one manifest to apply.
+type Request struct {
+	Resource schema.GroupVersionResource
+	// Manifest is not changed. Its namespace is empty for a cluster-scoped resource.
+	Manifest *unstructured.Unstructured
+	// Owner is the reference that the object must have if Owned, else must not have.
+	Owner metav1.OwnerReference
+	Owned bool
+	// Update is the strategy of the manifest.
+	Update workv1.UpdateStrategy
+	// Missing is true if the object probably does not exist: then it is not read first.
+	Missing bool
+	// Settled is true if this manifest was applied before, so that only what others
+	// wrote can differ.
+	Settled bool
+}
+
+// Applier applies manifests.
+type Applier struct {
+	Client dynamic.Interface
+}
+
+// ErrConflict is wrapped by the error of a server-side apply that would take fields from
+// another manager. Only a change of either side resolves it.
+var ErrConflict = errors.New("conflict")
+
+// Apply applies a manifest and returns the object as it is then. With the strategy
+// ReadOnly it only reads the object.
+func (a *Applier) Apply(ctx context.Context, r Request) (*unstructured.Unstructured, error) {
+	o := operation{Request: r, objects: a.objects(r)}
+	run := o.update
+	switch r.Update.Type {
+	case workv1.UpdateStrategyTypeReadOnly:
+		return o.get(ctx)
+	case workv1.UpdateStrategyTypeCreateOnly:
+		run = o.createOnly
+	case workv1.UpdateStrategyTypeServerSideApply:
+		run = o.serverSideApply
+	case workv1.UpdateStrategyTypeUpdate, "":
+	default:
+		return nil, fmt.Errorf("update strategy %q is unknown", r.Update.Type)
+	}
+	var applied *unstructured.Unstructured
+	var err error
+	for range attempts {
+		applied, err = run(ctx)
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) || errors.Is(err, ErrConflict) {
+			return applied, err
+		}
+		o.Missing = false // What another writer created or changed is read.
+	}
+	return applied, err
+}
+
+// Release removes the owner reference from an object, if it has it.
+func (a *Applier) Release(ctx context.Context, r Request) error {
+	o := operation{Request: r, objects: a.objects(r)}
+	o.Owned = false
+	var err error
+	for range attempts {
+		existing, errGet := o.get(ctx)
+		if apierrors.IsNotFound(errGet) {
+			return nil
+		}
+		if errGet != nil {
+			return errGet
+		}
+		if _, err = o.ensureOwner(ctx, existing); !apierrors.IsConflict(err) {
+			break
+		}
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func (a *Applier) objects(r Request) dynamic.ResourceInterface {
+	if namespace := r.Manifest.GetNamespace(); namespace != "" {
+		return a.Client.Resource(r.Resource).Namespace(namespace)
+	}
+	return a.Client.Resource(r.Resource)
+}
+
+// operation is a request with the client of its objects.
+type operation struct {
+	Request
+
+	objects dynamic.ResourceInterface
+}
+
+func (o *operation) get(ctx context.Context) (*unstructured.Unstructured, error) {
+	return o.objects.Get(ctx, o.Manifest.GetName(), metav1.GetOptions{})
+}
+
+// createOnly creates the object, and leaves an existing one alone but for its owners.
+func (o *operation) createOnly(ctx context.Context) (*unstructured.Unstructured, error) {
+	existing, err := o.createOrGet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return o.ensureOwner(ctx, existing)
+}
+
+// createOrGet creates the object if it is missing.
+func (o *operation) createOrGet(ctx context.Context) (*unstructured.Unstructured, error) {
+	if o.Missing {
+		return o.create(ctx)
+	}
+	existing, err := o.get(ctx)
+	if apierrors.IsNotFound(err) {
+		return o.create(ctx)
+	}
+	return existing, err
+}
+
+func (o *operation) create(ctx context.Context) (*unstructured.Unstructured, error) {
+	body := clean(o.Manifest)
+	body.SetLabels(merge(nil, body.GetLabels()))
+	body.SetAnnotations(merge(nil, body.GetAnnotations()))
+	body.SetOwnerReferences(o.owners(nil))
+	return o.objects.Create(ctx, body, metav1.CreateOptions{FieldManager: workv1.DefaultFieldManager})
+}
+
+// clean returns a copy of a manifest without what only an API server may say.
+func clean(manifest *unstructured.Unstructured) *unstructured.Unstructured {
+	c := manifest.DeepCopy()
+	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink", "ownerReferences"} {
+		unstructured.RemoveNestedField(c.Object, "metadata", field)
+	}
+	return c
+}

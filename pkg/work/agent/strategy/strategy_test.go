@@ -1,0 +1,153 @@
+package strategy_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/strategy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/status"
+)
+
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &unstructured.Unstructured{}
+	if err := o.UnmarshalJSON(data); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+const deployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, annotations: {a/b: x}}
+spec:
+  replicas: 3
+  template: {spec: {containers: [{name: one, image: a}, {name: two, image: b}]}}`
+
+// TestRemoveIgnored removes fields by each kind of path.
+func TestRemoveIgnored(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		field workv1.IgnoreField
+		want  string // What is left, in place of the first part.
+		old   string
+		err   bool
+	}{
+		"JSONPath":                  {field: workv1.IgnoreField{JSONPaths: []string{".spec.replicas"}}, old: "\n  replicas: 3"},
+		"JSONPath in a list":        {field: workv1.IgnoreField{JSONPaths: []string{".spec.template.spec.containers[*].image"}}, old: ", image: a}, {name: two, image: b}", want: "}, {name: two}"},
+		"JSONPath without a field":  {field: workv1.IgnoreField{JSONPaths: []string{"spec"}}, err: true},
+		"JSONPath that is invalid":  {field: workv1.IgnoreField{JSONPaths: []string{".spec[.replicas"}}, err: true},
+		"pointer":                   {field: workv1.IgnoreField{JSONPointers: []string{"/spec/replicas"}}, old: "\n  replicas: 3"},
+		"pointer with escapes":      {field: workv1.IgnoreField{JSONPointers: []string{"/metadata/annotations/a~1b"}}, old: "{a/b: x}", want: "{}"},
+		"pointer to an element":     {field: workv1.IgnoreField{JSONPointers: []string{"/spec/template/spec/containers/0"}}, old: "{name: one, image: a}, "},
+		"pointer to nothing":        {field: workv1.IgnoreField{JSONPointers: []string{"/spec/paused", "/spec/template/spec/containers/7", "/data/x"}}},
+		"pointer without a slash":   {field: workv1.IgnoreField{JSONPointers: []string{"spec"}}, err: true},
+		"jq":                        {field: workv1.IgnoreField{JQPathExpressions: []string{".spec.replicas"}}, old: "\n  replicas: 3"},
+		"jq with a selection":       {field: workv1.IgnoreField{JQPathExpressions: []string{`.spec.template.spec.containers[] | select(.name == "two") | .image`}}, old: ", image: b"},
+		"jq that is invalid":        {field: workv1.IgnoreField{JQPathExpressions: []string{".spec["}}, err: true},
+		"jq that is no path":        {field: workv1.IgnoreField{JQPathExpressions: []string{"1"}}, err: true},
+		"jq that never ends":        {field: workv1.IgnoreField{JQPathExpressions: []string{"last(range(infinite)) as $x | .spec"}}, err: true},
+		"ignored only when changed": {field: workv1.IgnoreField{Condition: workv1.IgnoreFieldsConditionOnSpokeChange, JSONPointers: []string{"/spec"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := object(t, deployment)
+			err := strategy.RemoveIgnored(t.Context(), o, []workv1.IgnoreField{tc.field})
+			var ignore *status.IgnoreFieldsError
+			if tc.err != errors.As(err, &ignore) {
+				t.Fatalf("got %v", err)
+			}
+			want := object(t, strings.Replace(deployment, tc.old, tc.want, 1))
+			if diff := cmp.Diff(want, o); err == nil && diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestMerge takes keys away that the manifest names with a dash.
+func TestMerge(t *testing.T) {
+	t.Parallel()
+	got := strategy.Merge(map[string]string{"theirs": "x", "old": "x", "both": "x"}, map[string]string{"old-": "", "both": "y", "new": "z"})
+	if diff := cmp.Diff(map[string]string{"theirs": "x", "both": "y", "new": "z"}, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestReplacement keeps what controllers of the cluster filled in.
+func TestReplacement(t *testing.T) {
+	t.Parallel()
+	existing := object(t, `
+apiVersion: v1
+kind: Secret
+metadata: {name: one, uid: u, resourceVersion: "7", finalizers: [f]}
+data: {a: eA==, b: eA==}`)
+	manifest := object(t, `
+apiVersion: v1
+kind: Secret
+metadata: {name: one, resourceVersion: "1", labels: {l: "1"}}
+stringData: {a: x}`)
+	want := object(t, `
+apiVersion: v1
+kind: Secret
+metadata: {name: one, uid: u, resourceVersion: "7", finalizers: [f], labels: {l: "1"}}
+data: {a: eA==}`)
+	if diff := cmp.Diff(want, strategy.Replacement(manifest, existing)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	account := object(t, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, secrets: [{name: token}]}")
+	manifest = object(t, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}}")
+	if diff := cmp.Diff(account, strategy.Replacement(manifest, account)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestCovers compares with what an API server has added to.
+func TestCovers(t *testing.T) {
+	t.Parallel()
+	existing := object(t, deployment).Object
+	for name, tc := range map[string]struct {
+		desired any
+		want    bool
+	}{
+		"less":           {map[string]any{"spec": map[string]any{"replicas": int64(3)}}, true},
+		"another value":  {map[string]any{"spec": map[string]any{"replicas": int64(2)}}, false},
+		"a shorter list": {map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "one"}}}}}}, false},
+		"empty":          {map[string]any{"status": map[string]any{}, "list": []any{}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := strategy.Covers(existing, tc.desired); got != tc.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+// FuzzRemoveIgnored has the paths of users of the hub.
+func FuzzRemoveIgnored(f *testing.F) {
+	for _, path := range []string{".spec.replicas", "/spec/replicas", "/metadata/annotations/a~1b", ".spec.template.spec.containers[*].image", "..", "/-1", "//"} {
+		f.Add(path)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		for _, field := range []workv1.IgnoreField{{JSONPaths: []string{path}}, {JSONPointers: []string{path}}, {JQPathExpressions: []string{path}}} {
+			o := object(t, deployment)
+			err := strategy.RemoveIgnored(t.Context(), o, []workv1.IgnoreField{field})
+			if _, errJSON := o.MarshalJSON(); err == nil && o.GetKind() != "" && errJSON != nil {
+				t.Errorf("%q leaves no object: %v", path, errJSON)
+			}
+		}
+	})
+}
