@@ -1,0 +1,186 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/executor"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/inventory"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/strategy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/manifest"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/status"
+)
+
+const (
+	// refusalInterval is how soon an executor is checked again that was not allowed to
+	// do what its work says.
+	refusalInterval = time.Minute
+	// conflictInterval is how soon a server-side apply is tried again that another
+	// manager's fields prevent, if that does not change the object before.
+	conflictInterval = 4 * time.Minute
+)
+
+// apply brings the objects of the work to what their manifests say, in the order of
+// kinds. An error means that it must be tried again soon.
+func (p *pass) apply(ctx context.Context) error {
+	ordered := make([]manifest.Manifest, len(p.items))
+	for i, it := range p.items {
+		ordered[i] = it.Manifest
+	}
+	var errs []error
+	for _, m := range manifest.Sort(ordered) {
+		it := p.items[m.Ordinal]
+		p.applyOne(ctx, it)
+		errs = append(errs, p.retryable(it))
+	}
+	return errors.Join(errs...)
+}
+
+// retryable returns the error of a manifest, unless trying it again soon is useless.
+func (p *pass) retryable(it *item) error {
+	switch {
+	case it.err == nil, it.Err != nil:
+		return nil // The manifest itself is wrong.
+	case errors.Is(it.err, executor.ErrNotAllowed):
+		p.within(refusalInterval)
+		return nil
+	case errors.Is(it.err, strategy.ErrConflict):
+		p.within(conflictInterval)
+		return nil
+	case apierrors.IsConflict(it.err):
+		return errors.New(it.err.Error()) // It backs off, unlike a conflict of our own records.
+	}
+	return it.err
+}
+
+// applyOne applies one manifest, unless its object is as it was left.
+func (p *pass) applyOne(ctx context.Context, it *item) {
+	it.found.ResourceMeta = it.meta
+	if it.err != nil {
+		return
+	}
+	object, exists := p.agent.inventory.Object(it.key)
+	m := p.mark(it.key)
+	repair := m.desired == it.desired
+	switch {
+	case m.settled(it.desired, object, exists) && p.agent.inventory.State(it.key.Resource) == inventory.Watched:
+	case p.completed(it):
+		p.look(ctx, it, m)
+	case repair && p.untouchable(it, object):
+		m.revision = object.Revision
+	case repair && m.repairAt().After(p.now):
+		it.waits = true
+		p.within(m.repairAt().Sub(p.now))
+	default:
+		p.write(ctx, it, m, object)
+	}
+}
+
+// write applies one manifest if its executor may.
+func (p *pass) write(ctx context.Context, it *item, m *mark, before inventory.Object) {
+	it.err = p.agent.checker.Check(ctx, p.work.Spec.Executor, executor.Request{Resource: it.key.Resource, Manifest: it.Object, Owned: !it.orphan})
+	if it.err != nil {
+		return
+	}
+	after, err := p.agent.applier.Apply(ctx, p.request(it, before.UID != ""))
+	if err != nil {
+		p.failed(it, m, before, err)
+		return
+	}
+	if m.desired == it.desired && after.GetResourceVersion() != before.ResourceVersion {
+		m.repair(p.now)
+	}
+	p.note(ctx, it, m, after)
+	m.desired = it.desired
+}
+
+// untouchable reports whether an object was created as desired and may be as it is now.
+func (p *pass) untouchable(it *item, object inventory.Object) bool {
+	return it.options.Update.Type == workv1.UpdateStrategyTypeCreateOnly && object.UID != "" &&
+		object.OwnedBy(p.applied.UID) == !it.orphan
+}
+
+// failed records why a manifest was not applied. An object that is only read and does
+// not exist is no failure.
+func (p *pass) failed(it *item, m *mark, object inventory.Object, err error) {
+	m.desired = 0
+	if apierrors.IsNotFound(err) && it.readOnly() {
+		p.agent.inventory.Forget(it.key, object.UID)
+		it.found.Conditions = []metav1.Condition{status.Available(it.meta, err)}
+		return
+	}
+	it.err = err
+}
+
+// look reads an object that is not applied.
+func (p *pass) look(ctx context.Context, it *item, m *mark) {
+	request := p.request(it, true)
+	request.Update.Type = workv1.UpdateStrategyTypeReadOnly
+	object, err := p.agent.applier.Apply(ctx, request)
+	if err != nil {
+		it.found.Conditions = []metav1.Condition{status.Available(it.meta, err)}
+		if !apierrors.IsNotFound(err) {
+			p.within(p.agent.config.StatusSyncInterval)
+		}
+		return
+	}
+	p.note(ctx, it, m, object)
+	m.desired = it.desired
+}
+
+// note remembers and reports an object that a request returned.
+func (p *pass) note(ctx context.Context, it *item, m *mark, object *unstructured.Unstructured) {
+	seen := p.agent.inventory.Observe(it.key, object)
+	m.revision = seen.Revision
+	m.version = ""
+	if it.read() {
+		m.version, m.observed, m.interval = seen.ResourceVersion, p.now, p.interval(it)
+	}
+	it.found = p.agent.observer.Observe(ctx, status.Observation{
+		Meta: it.meta, Object: object, Options: it.options, Generation: p.work.Generation,
+	})
+}
+
+// mark returns what is remembered of an object.
+func (p *pass) mark(key inventory.Key) *mark {
+	m, ok := p.record.marks[key]
+	if !ok {
+		m = &mark{}
+		p.record.marks[key] = m
+	}
+	return m
+}
+
+// completed reports whether a manifest is complete, and with it what is applied of it.
+func (p *pass) completed(it *item) bool {
+	return apimeta.IsStatusConditionTrue(p.work.Status.Conditions, workv1.WorkComplete) || p.before.Completed(it.meta)
+}
+
+// settledBefore reports whether the manifest was applied before, by this process or
+// another.
+func (p *pass) settledBefore(it *item) bool {
+	if m := p.mark(it.key); m.desired != 0 {
+		return m.desired == it.desired
+	}
+	entry, _ := p.before.Find(it.meta)
+	c := apimeta.FindStatusCondition(entry.Conditions, workv1.ManifestApplied)
+	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == p.work.Generation
+}
+
+// owner returns the reference to an AppliedManifestWork. It is no controller's, so that
+// objects may have other owners.
+func owner(applied *workv1.AppliedManifestWork) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: schema.GroupVersion(workv1.GroupVersion).String(), Kind: inventory.OwnerKind,
+		Name: applied.Name, UID: applied.UID,
+	}
+}

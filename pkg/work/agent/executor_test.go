@@ -1,0 +1,73 @@
+package agent_test
+
+import (
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
+)
+
+// allow gives the ServiceAccount "executor" of the place permissions in its namespace.
+func (p *place) allow(t *testing.T, name string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+	installation.Create(t, p.managed,
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: p.cluster, Name: name}, Rules: rules},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.cluster, Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: p.cluster, Name: "executor"}},
+		})
+}
+
+func (p *place) execute(w *workv1.ManifestWork) {
+	w.Spec.Executor = &workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{
+		Type:           workv1.ExecutorSubjectTypeServiceAccount,
+		ServiceAccount: &workv1.ManifestWorkSubjectServiceAccount{Namespace: p.cluster, Name: "executor"},
+	}}
+}
+
+// testExecutor has an executor without a permission, and then with it.
+func testExecutor(t *testing.T, p *place) {
+	t.Helper()
+	write := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "update", "patch"}}
+	p.allow(t, "write", write)
+	p.start(t)
+	work := p.create(t, "app", oneMap, p.execute)
+	c := p.manifestReaches(t, work, 0, workv1.ManifestApplied, workv1.AppliedManifestFailed)
+	if !strings.Contains(c.Message, "may not delete it") {
+		t.Error(c.Message)
+	}
+	p.holds(t, "one", missing)
+	p.allow(t, "delete", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"delete"}})
+	p.change(t, work, func(w *workv1.ManifestWork) { w.Labels = map[string]string{"look": "now"} })
+	p.reaches(t, work, "Applied=True", "Available=True")
+}
+
+// testEscalation has an executor that may write Roles, but does not have what they grant.
+func testEscalation(t *testing.T, p *place) {
+	t.Helper()
+	p.allow(t, "roles", rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"get", "create", "update", "patch", "delete"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}})
+	p.start(t)
+	work := p.create(t, "app", `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: more, namespace: NS}
+rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: same, namespace: NS}
+rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`, p.execute)
+	c := p.manifestReaches(t, work, 0, workv1.ManifestApplied, workv1.AppliedManifestFailed)
+	if !strings.Contains(c.Message, "grants permissions that the executor does not have") {
+		t.Error(c.Message)
+	}
+	p.manifestReaches(t, work, 1, workv1.ManifestApplied, workv1.AppliedManifestComplete)
+	p.reaches(t, work, "Applied=False", "Available=False")
+}

@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/inventory"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/strategy"
+)
+
+// remove deletes objects that an AppliedManifestWork owns, and returns those that still
+// exist.
+func (a *agent) remove(ctx context.Context, owner metav1.OwnerReference, resources []workv1.AppliedManifestResourceMeta) ([]workv1.AppliedManifestResourceMeta, error) {
+	var pending []workv1.AppliedManifestResourceMeta
+	var errs []error
+	for _, resource := range resources {
+		exists, err := a.removeOne(ctx, owner, resource)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("delete %s %s/%s: %w", resource.Resource, resource.Namespace, resource.Name, err))
+		}
+		if exists || err != nil {
+			pending = append(pending, resource)
+		}
+	}
+	return pending, errors.Join(errs...)
+}
+
+// removeOne deletes one object, and reports whether it still exists. An object that is
+// not the recorded one, or that its AppliedManifestWork does not own, stays; one that has
+// another AppliedManifestWork loses only the reference.
+func (a *agent) removeOne(ctx context.Context, owner metav1.OwnerReference, resource workv1.AppliedManifestResourceMeta) (exists bool, err error) {
+	key := keyOf(resource)
+	object, known := a.inventory.Object(key)
+	if !known && a.inventory.State(key.Resource) == inventory.Watched {
+		return false, nil // The inventory knows every object with such an owner.
+	}
+	if known {
+		exists, err = a.removeKnown(ctx, owner, resource, object, object.ResourceVersion)
+		if !apierrors.IsConflict(err) {
+			return exists, err
+		}
+	}
+	// What is known may be old.
+	read, err := a.objects(key).Get(ctx, key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		a.inventory.Forget(key, object.UID)
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	exists, err = a.removeKnown(ctx, owner, resource, a.inventory.Observe(key, read), "")
+	if apierrors.IsConflict(err) {
+		return false, nil // It is another object by now.
+	}
+	return exists, err
+}
+
+// removeKnown deletes the object if it is still of this version, unless that is empty.
+func (a *agent) removeKnown(ctx context.Context, owner metav1.OwnerReference, resource workv1.AppliedManifestResourceMeta, object inventory.Object, version string) (exists bool, err error) {
+	key := keyOf(resource)
+	switch {
+	case !object.OwnedBy(owner.UID), string(object.UID) != resource.UID:
+		return false, nil
+	case len(object.Owners) > 1:
+		return false, a.release(ctx, key, owner)
+	case object.Deleting:
+		return true, nil
+	}
+	options := metav1.DeleteOptions{
+		Preconditions:     &metav1.Preconditions{UID: &object.UID},
+		PropagationPolicy: new(metav1.DeletePropagationBackground),
+	}
+	if version != "" {
+		options.Preconditions.ResourceVersion = &version
+	}
+	err = a.objects(key).Delete(ctx, key.Name, options)
+	if apierrors.IsNotFound(err) {
+		a.inventory.Forget(key, object.UID)
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	log.FromContext(ctx).Info("Deleted an object that is not part of its ManifestWork any more",
+		"resource", key.Resource, "namespace", key.Namespace, "name", key.Name)
+	return true, nil
+}
+
+func (a *agent) objects(key inventory.Key) metadata.ResourceInterface {
+	if key.Namespace == "" {
+		return a.managed.metadata.Resource(key.Resource)
+	}
+	return a.managed.metadata.Resource(key.Resource).Namespace(key.Namespace)
+}
+
+// release removes the owner reference from an object.
+func (a *agent) release(ctx context.Context, key inventory.Key, owner metav1.OwnerReference) error {
+	object := &unstructured.Unstructured{}
+	object.SetNamespace(key.Namespace)
+	object.SetName(key.Name)
+	return a.applier.Release(ctx, strategy.Request{Resource: key.Resource, Manifest: object, Owner: owner})
+}
+
+// ownerOf returns the reference to an AppliedManifestWork of which only the UID is
+// known to matter.
+func ownerOf(uid types.UID) metav1.OwnerReference { return metav1.OwnerReference{UID: uid} }

@@ -1,0 +1,225 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
+)
+
+// pod stays as it is: no scheduler and no kubelet run here.
+const pod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: once, namespace: NS, annotations: {version: "1"}}
+spec: {restartPolicy: Never, containers: [{name: once, image: registry.example.com/once}]}`
+
+// enter sets the phase of the Pod, as a kubelet does.
+func (p *place) enter(t *testing.T, phase corev1.PodPhase) {
+	t.Helper()
+	await.Success(t, patience, "a phase", func(ctx context.Context) error {
+		pod := &corev1.Pod{}
+		if err := p.managed.Get(ctx, client.ObjectKey{Namespace: p.cluster, Name: "once"}, pod); err != nil {
+			return err
+		}
+		pod.Status.Phase = phase
+		return p.managed.Status().Update(ctx, pod)
+	})
+}
+
+// options are those of the Pod.
+func (p *place) options(config workv1.ManifestConfigOption) func(*workv1.ManifestWork) {
+	config.ResourceIdentifier = workv1.ResourceIdentifier{Resource: "pods", Namespace: p.cluster, Name: "once"}
+	return func(w *workv1.ManifestWork) { w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{config} }
+}
+
+// testFeedback changes the status of an object, once polled and once watched.
+func testFeedback(t *testing.T, p *place) {
+	t.Helper()
+	p.start(t)
+	rules := []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
+	work := p.create(t, "app", pod, p.options(workv1.ManifestConfigOption{FeedbackRules: rules}))
+	p.reaches(t, work, "Applied=True", "Available=True")
+	for scrape, phase := range map[workv1.FeedbackScrapeType]corev1.PodPhase{workv1.FeedbackPollType: corev1.PodRunning, workv1.FeedbackWatchType: corev1.PodFailed} {
+		p.change(t, work, p.options(workv1.ManifestConfigOption{FeedbackRules: rules, FeedbackScrapeType: scrape}))
+		p.enter(t, phase)
+		p.feeds(t, work, "PodPhase", string(phase))
+	}
+	p.change(t, work, func(w *workv1.ManifestWork) { w.Spec.ManifestConfigs = nil })
+	p.manifestReaches(t, work, 0, names.ConditionStatusFeedbackSynced, names.ReasonNoStatusFeedback)
+	if values := work.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values; len(values) != 0 {
+		t.Errorf("feedback without rules: %+v", values)
+	}
+}
+
+// feeds waits until the first manifest of a work reports a value.
+func (p *place) feeds(t *testing.T, work *workv1.ManifestWork, name, value string) {
+	t.Helper()
+	await.Success(t, patience, name, func(ctx context.Context) error {
+		if err := p.hub.Get(ctx, client.ObjectKeyFromObject(work), work); err != nil {
+			return err
+		}
+		for _, v := range work.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values {
+			if v.Name == name && v.Value.String != nil && *v.Value.String == value {
+				return nil
+			}
+		}
+		return errors.New(show(work))
+	})
+}
+
+// testComplete completes a Pod, after which neither a new manifest nor its deletion
+// brings it back.
+func testComplete(t *testing.T, p *place) {
+	t.Helper()
+	p.start(t)
+	work := p.create(t, "app", pod, p.options(workv1.ManifestConfigOption{
+		ConditionRules: []workv1.ConditionRule{{Type: workv1.WellKnownConditionsType, Condition: workv1.ManifestComplete}},
+	}))
+	p.reaches(t, work, "Applied=True", "Available=True", "Complete=False")
+	p.enter(t, corev1.PodSucceeded)
+	p.reaches(t, work, "Complete=True")
+	p.change(t, work, func(w *workv1.ManifestWork) {
+		w.Spec.Workload.Manifests = p.manifests(t, strings.Replace(pod, `"1"`, `"2"`, 1))
+	})
+	p.reaches(t, work, "Complete=True", "Applied=True")
+	once := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.cluster, Name: "once"}}
+	if err := p.managed.Get(t.Context(), client.ObjectKeyFromObject(once), once); err != nil || once.Annotations["version"] != "1" {
+		t.Errorf("annotations %v, %v", once.Annotations, err)
+	}
+	if err := p.managed.Delete(t.Context(), once, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	p.reaches(t, work, "Complete=True", "Available=False")
+}
+
+// testRequests counts the requests that applying costs, and what comes after.
+func testRequests(t *testing.T, p *place) {
+	t.Helper()
+	requests := &counter{}
+	p.connection.Wrap(requests.wrap)
+	p.start(t)
+	first := p.create(t, "first", twoMaps)
+	p.reaches(t, first, "Applied=True", "Available=True")
+	// One creation per manifest, and no read.
+	if got := requests.about("configmaps/", "POST /api/v1/namespaces/"); len(got) != 2 {
+		t.Errorf("requests about two new objects: %q", got)
+	}
+	if got := requests.about("appliedmanifestworks/"); len(got) != 1 {
+		t.Errorf("requests about a new AppliedManifestWork: %q", got)
+	}
+	before := len(requests.about(""))
+	second := p.create(t, "second", strings.ReplaceAll(oneMap, "name: one", "name: other"))
+	p.reaches(t, second, "Applied=True", "Available=True")
+	p.change(t, second, func(w *workv1.ManifestWork) {
+		w.Spec.Workload.Manifests = append(w.Spec.Workload.Manifests, p.manifests(t, strings.ReplaceAll(oneMap, "name: one", "name: third"))...)
+	})
+	p.holds(t, "third", exists)
+	p.records(t, second, "other", "third")
+	// AppliedManifestWork and its status, the object; the other object and its record.
+	if got := requests.about("")[before:]; len(got) != 5 {
+		t.Errorf("requests about a second work and its change: %q", got)
+	}
+}
+
+// testInterrupted kills the agent after each write of a life of a work.
+func testInterrupted(t *testing.T, p *place) {
+	t.Helper()
+	concerns := func(string, string) bool { return true }
+	connection := p.connection
+	for n := 1; ; n++ {
+		writes := interrupt.After(n, "any", concerns)
+		p.connection = restCopy(connection, writes)
+		stop := p.start(t)
+		work := p.create(t, "app", twoMaps)
+		done := p.live(t, work, stop, writes, connection)
+		p.holds(t, "one", missing)
+		p.holds(t, "two", missing)
+		if done {
+			return
+		}
+	}
+}
+
+// live runs a work to its end, with another agent after the first was cut off. It
+// reports whether the first lived to the end.
+func (p *place) live(t *testing.T, work *workv1.ManifestWork, stop func(), writes *interrupt.Writes, connection *rest.Config) (whole bool) {
+	t.Helper()
+	cut := false
+	step := func(reached func(context.Context) (bool, error)) {
+		if cut {
+			await.Condition(t, patience, "the next step", reached)
+			return
+		}
+		if cut = writes.AwaitCut(t, patience, reached); cut {
+			stop()
+			p.connection = restCopy(connection, nil)
+			stop = p.start(t)
+			await.Condition(t, patience, "the next step", reached)
+		}
+	}
+	settled := func(ctx context.Context) (bool, error) {
+		applied, err := p.appliedOf(ctx, work)
+		if err != nil || applied == nil {
+			return false, err
+		}
+		if err := p.hub.Get(ctx, client.ObjectKeyFromObject(work), work); err != nil {
+			return false, err
+		}
+		c := apimeta.FindStatusCondition(work.Status.Conditions, workv1.WorkApplied)
+		return len(applied.Status.AppliedResources) == len(work.Spec.Workload.Manifests) && c != nil && c.ObservedGeneration == work.Generation, nil
+	}
+	step(settled)
+	p.change(t, work, func(w *workv1.ManifestWork) { w.Spec.Workload.Manifests = p.manifests(t, oneMap+"\nimmutable: false") })
+	step(settled)
+	p.holds(t, "two", missing)
+	if err := p.hub.Delete(t.Context(), work); err != nil {
+		t.Fatal(err)
+	}
+	step(func(ctx context.Context) (bool, error) {
+		err := p.hub.Get(ctx, client.ObjectKeyFromObject(work), work)
+		return err != nil, client.IgnoreNotFound(err)
+	})
+	stop()
+	return !cut
+}
+
+// restCopy copies a connection, whose writes are watched.
+func restCopy(connection *rest.Config, writes *interrupt.Writes) *rest.Config {
+	c := rest.CopyConfig(connection)
+	if writes != nil {
+		c.Wrap(writes.Wrap)
+	}
+	return c
+}
+
+// testKubeconfig begins without a hub kubeconfig.
+func testKubeconfig(t *testing.T, p *place) {
+	t.Helper()
+	data, err := os.ReadFile(p.config.HubKubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(p.config.HubKubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	p.start(t)
+	work := p.create(t, "app", oneMap)
+	if err := os.WriteFile(p.config.HubKubeconfig, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.reaches(t, work, "Applied=True", "Available=True")
+}
