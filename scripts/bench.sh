@@ -18,6 +18,7 @@ bench() {
 	bench AddOns 1x ./bench
 	bench Hub 1x ./bench/hub
 	bench AddOnHub 1x ./bench/addonhub
+	bench Work 1x ./bench/work
 	bench ImagePull 1x ./bench/imagepull
 	if [[ Renewals =~ ${BENCH:-.} ]]; then
 		BENCH_ACCOUNTS=10000 go test -run '^TestRenewalsSpread$' -v -count 1 ./bench/imagepull
