@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/aws"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
 // TestMixedHub has a cluster with an AWS identity and one with a certificate side
@@ -85,7 +85,7 @@ func (e *environment) kubectlOnHub(ctx context.Context, args ...string) (string,
 
 func (e *eks) testChange(t *testing.T) {
 	hub := e.client(t, "hub")
-	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster2", Name: "kept"}}
+	work := installation.Work("cluster2", "kept")
 	if err := hub.Create(t.Context(), work); err != nil {
 		t.Fatal(err)
 	}

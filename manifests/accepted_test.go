@@ -35,6 +35,7 @@ func TestAcceptedByAnAPIServer(t *testing.T) {
 	for _, name := range []string{
 		"hub-operator", "hub-operator-token", "klusterlet-operator", "klusterlet-operator-custom",
 		"hub-base", "hub-base-token-authorizer", "hub-admission", "hub-runtime", "hub-runtime-custom", "hub-runtime-token-authorizer",
+		"klusterlet-operator-work-admin", "klusterlet-work", "klusterlet-work-admin", "klusterlet-work-none",
 		"klusterlet-base", "klusterlet-base-minimal", "klusterlet-runtime",
 		"imagepull", "imagepull-namespaces",
 	} {

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
@@ -29,6 +30,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
 const clusterSetLabel = names.LabelClusterSet
@@ -86,6 +88,9 @@ func newAdmission(t *testing.T) *admission {
 		APIGroups: []string{"cluster.open-cluster-management.io"}, Resources: []string{"managedclustersets/join", "managedclustersets/bind"},
 		ResourceNames: []string{"red", "blue"}, Verbs: []string{"create"},
 	}, "setmaster")
+	a.grant(t, "works", rbacv1.PolicyRule{
+		APIGroups: []string{"work.open-cluster-management.io"}, Resources: []string{"manifestworks"}, Verbs: []string{"create", "update", "patch"},
+	}, "workers")
 	a.inForce(t)
 	return a
 }
@@ -148,7 +153,15 @@ func (a *admission) inForce(t *testing.T) {
 		"earlier agents": func() error {
 			return a.token(t, a.as(t, names.AgentUser("default", "old"), "powerless", names.ClusterGroup("default")), "default")
 		},
-		"status":    func() error { return patchStatus(t.Context(), agent, "probe", conditionTrusted, client.DryRunAll) },
+		"status": func() error { return patchStatus(t.Context(), agent, "probe", conditionTrusted, client.DryRunAll) },
+		"manifests": func() error {
+			empty := installation.Work("default", "w")
+			empty.Spec.Workload.Manifests = nil
+			return nobody.Create(t.Context(), empty, client.DryRunAll)
+		},
+		"executors": func() error {
+			return a.as(t, "worker", "workers").Create(t.Context(), runningAs(work("default"), "default", "x"), client.DryRunAll)
+		},
 		"isolation": func() error { return agent.Create(t.Context(), work("default"), client.DryRunAll) },
 		"own": func() error {
 			return patch(t.Context(), agent, "probe", `{"metadata":{"labels":{"a":"b"}}}`, client.DryRunAll)
@@ -208,13 +221,7 @@ func binding(set string) client.Object {
 	}}
 }
 
-func work(namespace string) client.Object {
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
-		"metadata": map[string]any{"namespace": namespace, "name": "w"},
-		"spec":     map[string]any{},
-	}}
-}
+func work(namespace string) *workv1.ManifestWork { return installation.Work(namespace, "w") }
 
 const conditionTrusted = `{"status":{"conditions":[{"type":"IssuerTrusted","status":"True","reason":"X","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`
 

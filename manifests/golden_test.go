@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -48,7 +49,7 @@ func hubOperator() manifests.HubOperator {
 
 func klusterletOperator() manifests.KlusterletOperator {
 	return manifests.KlusterletOperator{
-		Version: "1.2.3", Operator: pod(), BootstrapKubeconfig: []byte("kubeconfig"),
+		Version: "1.2.3", Operator: pod(), BootstrapKubeconfig: []byte("kubeconfig"), Work: names.WorkPermissionsView,
 		Spec: operatorv1.KlusterletSpec{
 			Namespace: names.AgentNamespace, ClusterName: "cluster1",
 			DeployOption: operatorv1.KlusterletDeployOption{Mode: operatorv1.InstallModeDefault},
@@ -80,6 +81,10 @@ func klusterlet() manifests.Klusterlet {
 		Labels:       map[string]string{names.LabelCreatedByKlusterlet: "klusterlet"},
 		DockerConfig: []byte("{}"), AddOnNamespace: true, AddOnManagement: true,
 		Registration: pod(), RegistrationArgs: []string{"--spoke-cluster-name=cluster1"},
+		Work: &manifests.WorkAgent{
+			Component:   manifests.Component{Pod: pod(), Args: []string{"--spoke-cluster-name=cluster1"}},
+			Permissions: names.WorkPermissionsView,
+		},
 	}
 }
 
@@ -127,7 +132,7 @@ func golden() map[string]renderFunc {
 		},
 		"klusterlet-operator-custom": func() ([]*unstructured.Unstructured, error) {
 			v := klusterletOperator()
-			v.SkipNamespace, v.Name, v.BootstrapKubeconfig = true, "other", nil
+			v.SkipNamespace, v.Name, v.BootstrapKubeconfig, v.Work = true, "other", nil, "deployer"
 			v.Operator, v.Labels = fullPod(), map[string]string{"team": "fleet"}
 			v.Spec.Namespace = "open-cluster-management-other"
 			v.Spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{
@@ -136,9 +141,27 @@ func golden() map[string]renderFunc {
 			}
 			return manifests.RenderKlusterletOperator(v)
 		},
+		"klusterlet-operator-work-admin": func() ([]*unstructured.Unstructured, error) {
+			v := klusterletOperator()
+			v.Work = names.WorkPermissionsAdmin
+			return manifests.RenderKlusterletOperator(v)
+		},
+		"klusterlet-operator-without-work": func() ([]*unstructured.Unstructured, error) {
+			v := klusterletOperator()
+			v.Work = ""
+			return manifests.RenderKlusterletOperator(v)
+		},
 		"hub-base":      func() ([]*unstructured.Unstructured, error) { return manifests.RenderHubBase(hub()) },
 		"hub-admission": func() ([]*unstructured.Unstructured, error) { return manifests.RenderHubAdmission(hub()) },
-		"hub-runtime":   func() ([]*unstructured.Unstructured, error) { return manifests.RenderHubRuntime(hub()) },
+		"hub-admission-executors": func() ([]*unstructured.Unstructured, error) {
+			v := hub()
+			v.NilExecutorValidating = true
+			objs, err := manifests.RenderHubAdmission(v)
+			return slices.DeleteFunc(objs, func(obj *unstructured.Unstructured) bool {
+				return obj.GetName() != "executors.admission.work.open-cluster-management.io"
+			}), err
+		},
+		"hub-runtime": func() ([]*unstructured.Unstructured, error) { return manifests.RenderHubRuntime(hub()) },
 		"hub-runtime-custom": func() ([]*unstructured.Unstructured, error) {
 			v := hub()
 			v.Registration, v.RegistrationArgs = fullPod(), []string{"--feature-gates=ResourceCleanup=false"}
@@ -177,6 +200,17 @@ func golden() map[string]renderFunc {
 			v.DockerConfig, v.AddOnManagement, v.AddOnNamespace = nil, false, false
 			v.RegistrationAnnotations = map[string]string{"eks.amazonaws.com/role-arn": "arn:aws:iam::123456789012:role/x"}
 			return manifests.RenderKlusterletBase(v)
+		},
+		"klusterlet-work": func() ([]*unstructured.Unstructured, error) { return manifests.RenderKlusterletWork(klusterlet()) },
+		"klusterlet-work-admin": func() ([]*unstructured.Unstructured, error) {
+			v := klusterlet()
+			v.Work.Permissions = names.WorkPermissionsAdmin
+			return manifests.RenderKlusterletWork(v)
+		},
+		"klusterlet-work-none": func() ([]*unstructured.Unstructured, error) {
+			v := klusterlet()
+			v.Work.Permissions = names.WorkPermissionsNone
+			return manifests.RenderKlusterletWork(v)
 		},
 		"imagepull": func() ([]*unstructured.Unstructured, error) { return manifests.RenderImagePull(imagePull()) },
 		"imagepull-namespaces": func() ([]*unstructured.Unstructured, error) {

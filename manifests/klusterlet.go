@@ -29,15 +29,25 @@ func RenderKlusterletCRDs(values Klusterlet) ([]*unstructured.Unstructured, erro
 	return label(objs, values.Labels), err
 }
 
-// RenderKlusterletBase returns the agents' namespaces and the identities and
-// rights in them.
+// RenderKlusterletBase returns the agents' namespaces, and the identity and rights
+// of the registration agent.
 func RenderKlusterletBase(values Klusterlet) ([]*unstructured.Unstructured, error) {
 	objs, err := render("klusterlet", values, nil)
 	return label(objs, values.Labels), err
 }
 
-// RenderKlusterletRuntime returns the Deployments of the agents.
+// RenderKlusterletRuntime returns the Deployment of the registration agent.
 func RenderKlusterletRuntime(values Klusterlet) ([]*unstructured.Unstructured, error) {
 	objs, err := render("klusterlet-runtime", values, roleArgs("spoke", values.RegistrationArgs))
+	return label(objs, values.Labels), err
+}
+
+// RenderKlusterletWork returns the work agent with its identity and rights, nothing
+// when it is left out.
+func RenderKlusterletWork(values Klusterlet) ([]*unstructured.Unstructured, error) {
+	if values.Work == nil {
+		return nil, nil
+	}
+	objs, err := render("klusterlet-work", values, roleArgs("work", values.Work.Args))
 	return label(objs, values.Labels), err
 }

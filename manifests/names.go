@@ -61,6 +61,8 @@ func nameView() named {
 			"CABundle":     names.CABundleConfigMap,
 		},
 		"ImagePull": imagePullNames(),
+		// DefaultExecutor is as whom ManifestWorks without an executor run.
+		"DefaultExecutor": names.DefaultExecutor,
 		// Issuer is the ConfigMap that a cluster's agent publishes its issuer in.
 		"Issuer": names.IssuerConfigMap,
 		// RegistrationAnnotations are those that registration drivers decide by.
@@ -96,6 +98,8 @@ type podView struct {
 	PullSecret string
 	// Agent says that the pods are a cluster's agent, with the agent's volumes.
 	Agent bool
+	// WorkAgent says that the pods are a work agent, with the hub kubeconfig.
+	WorkAgent bool
 	// WebhookPort is where the pods serve a webhook; 0 means that they do not.
 	WebhookPort int
 	// Ports are other ports of theirs, and TLSSecret what they serve with,
@@ -156,7 +160,7 @@ func newPodView(pod Pod, app, container, serviceAccount string, args []string) p
 	}
 	return podView{
 		Pod: pod, App: app, Container: container, ServiceAccount: serviceAccount, Args: args,
-		PullSecret: names.ImagePullSecret, Agent: app == names.AppRegistrationAgent,
+		PullSecret: names.ImagePullSecret, Agent: app == names.AppRegistrationAgent, WorkAgent: app == names.AppWorkAgent,
 		WebhookPort: port,
 	}
 }

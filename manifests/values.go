@@ -5,6 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 // Pod has the configurable fields of the pods of a component.
@@ -62,6 +64,8 @@ type KlusterletOperator struct {
 	Name string
 	// BootstrapKubeconfig is the kubeconfig to join with; nil leaves the Secret out.
 	BootstrapKubeconfig []byte
+	// Work is what the operator may grant the work agent; empty leaves the agent out.
+	Work names.WorkPermissions
 	// Spec is the spec of the Klusterlet. Its namespace must be set.
 	Spec operatorv1.KlusterletSpec
 	// Labels are the labels of the Klusterlet.
@@ -95,6 +99,9 @@ type Hub struct {
 	AddOnWebhook Pod
 	// TokenAuthorizer is the token authorizer; nil leaves it out.
 	TokenAuthorizer *TokenAuthorizer
+	// NilExecutorValidating has admission ask for the right to write ManifestWorks
+	// without an executor, which run with the permissions of the work agent.
+	NilExecutorValidating bool
 	// WebhookCA is the PEM bundle of the CAs with which the API server verifies the
 	// webhook. Without one, requests that need conversion fail.
 	WebhookCA []byte
@@ -161,6 +168,16 @@ type Klusterlet struct {
 	// their arguments behind the role's name.
 	Registration     Pod
 	RegistrationArgs []string
-	// RegistrationAnnotations are the annotations of its ServiceAccount.
+	// RegistrationAnnotations are the annotations of the agents' ServiceAccounts.
 	RegistrationAnnotations map[string]string
+	// Work is the work agent; nil leaves it out.
+	Work *WorkAgent
+}
+
+// WorkAgent is the values of the work agent.
+type WorkAgent struct {
+	Component
+
+	// Permissions are what it may do on the cluster.
+	Permissions names.WorkPermissions
 }

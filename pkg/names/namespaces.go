@@ -78,6 +78,9 @@ func RegistrationAgentServiceAccount(klusterlet string) string {
 // WorkAgentServiceAccount is the ServiceAccount of the work agent of a Klusterlet.
 func WorkAgentServiceAccount(klusterlet string) string { return klusterlet + "-work-sa" }
 
+// WorkAgentDeployment is the Deployment of the work agent of a Klusterlet.
+func WorkAgentDeployment(klusterlet string) string { return klusterlet + "-work-agent" }
+
 // RegistrationAgentDeployment is the Deployment of the registration agent of a Klusterlet.
 func RegistrationAgentDeployment(klusterlet string) string {
 	return klusterlet + "-registration-agent"
@@ -114,6 +117,7 @@ const (
 	AppHubRegistration   = "clustermanager-registration-controller"
 	AppHubAddOnManager   = "clustermanager-addon-manager-controller"
 	AppRegistrationAgent = "klusterlet-registration-agent"
+	AppWorkAgent         = "klusterlet-manifestwork-agent"
 )
 
 // ClusterInfoNamespace and ClusterInfoConfigMap locate the public ConfigMap with the

@@ -45,7 +45,7 @@ func Agent(ctx context.Context, reader client.Reader, namespaces ...string) (*In
 		return nil, err
 	}
 	agents, err := labels.NewRequirement("app", selection.In, []string{
-		names.AppRegistrationAgent, "klusterlet-manifestwork-agent", "klusterlet-agent",
+		names.AppRegistrationAgent, names.AppWorkAgent, "klusterlet-agent",
 	})
 	if err != nil {
 		return nil, err

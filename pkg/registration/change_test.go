@@ -16,7 +16,6 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	operatorv1 "open-cluster-management.io/api/operator/v1"
-	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -154,7 +153,7 @@ func TestChangeOfDriver(t *testing.T) {
 	f.must(t, "accept", cluster, "--fingerprint", f.pendingKey(t), "--wait", "--timeout=90s")
 	f.awaitRunning(t)
 	f.checkNoIdentity(t)
-	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "w1"}}
+	work := installation.Work(cluster, "w1")
 	if err := f.admin.Create(t.Context(), work); err != nil {
 		t.Fatal(err)
 	}

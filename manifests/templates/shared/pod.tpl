@@ -124,6 +124,11 @@ spec:
         - name: hub-kubeconfig
           mountPath: /spoke/hub-kubeconfig
         {{- end }}
+        {{- if .WorkAgent }}
+        - name: hub-kubeconfig
+          mountPath: /spoke/hub-kubeconfig
+          readOnly: true
+        {{- end }}
       volumes:
       - name: tmp
         emptyDir: {}
@@ -141,5 +146,10 @@ spec:
       - name: hub-kubeconfig
         emptyDir:
           medium: Memory
+      {{- end }}
+      {{- if .WorkAgent }}
+      - name: hub-kubeconfig
+        secret:
+          secretName: hub-kubeconfig-secret
       {{- end }}
 {{- end -}}

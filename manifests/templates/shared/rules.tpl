@@ -203,3 +203,85 @@
   resources: [events]
   verbs: [create, patch, update]
 {{- end -}}
+
+
+{{- /* What the work agent does for itself: its records of what it applied, and
+       reviews of what an executor may do. */ -}}
+{{- define "work-agent-rules" -}}
+- apiGroups: [work.open-cluster-management.io]
+  resources: [appliedmanifestworks]
+  verbs: [get, list, watch, create, update, patch, delete]
+- apiGroups: [work.open-cluster-management.io]
+  resources: [appliedmanifestworks/status]
+  verbs: [update, patch]
+# An owner that blocks its deletion may only be set by those who may do this.
+- apiGroups: [work.open-cluster-management.io]
+  resources: [appliedmanifestworks/finalizers]
+  verbs: [update]
+- apiGroups: [authorization.k8s.io]
+  resources: [subjectaccessreviews]
+  verbs: [create]
+{{- end -}}
+
+{{- /* What the work agent needs to check an executor's RBAC objects for escalation.
+       It makes the agent any ServiceAccount of the cluster, so only the
+       permissions that include everything come with it. */ -}}
+{{- define "work-impersonation-rules" -}}
+- apiGroups: [""]
+  resources: [serviceaccounts]
+  verbs: [impersonate]
+{{- end -}}
+
+{{- /* What the work agent may do in its own namespace: elect a leader and report. */ -}}
+{{- define "work-namespace-rules" -}}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get]
+- apiGroups: [apps]
+  resources: [replicasets]
+  verbs: [get]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [get, list, watch, create, update, patch]
+- apiGroups: ["", events.k8s.io]
+  resources: [events]
+  verbs: [create, patch, update]
+{{- end -}}
+
+{{- /* What OCM's work agent may do by default, besides the ClusterRole admin.
+       With escalate and bind it is everything. */ -}}
+{{- define "work-execution-rules" -}}
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  verbs: [get, list, watch, create, update, patch, delete]
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get, list, watch, create, update, patch, delete]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [clusterrolebindings, rolebindings]
+  verbs: [get, list, watch, create, update, patch, delete]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [clusterroles, roles]
+  verbs: [get, list, watch, create, update, patch, delete, escalate, bind]
+- apiGroups: [monitoring.coreos.com]
+  resources: [servicemonitors]
+  verbs: [get, list, watch, create, update, patch, delete]
+- apiGroups: [oauth.openshift.io]
+  resources: [oauthclients]
+  verbs: [get, list, watch, create, update, patch, delete]
+- apiGroups: [scheduling.k8s.io]
+  resources: [priorityclasses]
+  verbs: [get, list, watch, create, update, patch, delete]
+- apiGroups: [admissionregistration.k8s.io]
+  resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
+  verbs: [get, list, watch, create, update, patch, delete]
+{{- end -}}
+
+
+{{- /* To write ManifestWorks without an executor where that is checked. */ -}}
+{{- define "work-executor-rules" -}}
+- apiGroups: [work.open-cluster-management.io]
+  resources: [manifestworks]
+  resourceNames: [{{ json .Names.DefaultExecutor }}]
+  verbs: [execute-as]
+{{- end -}}

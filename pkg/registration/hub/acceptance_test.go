@@ -22,6 +22,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
 var everything = []string{"cluster role", "cluster role binding", "lease", "namespace", "registration binding", "work binding"}
@@ -388,7 +389,8 @@ func (e *env) checkRepair(t *testing.T, cluster string) {
 // work creates a ManifestWork that finalizers hold.
 func (e *env) work(t *testing.T, cluster, name string, finalizers ...string) {
 	t.Helper()
-	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name, Finalizers: finalizers}}
+	work := installation.Work(cluster, name)
+	work.Finalizers = finalizers
 	if err := e.admin.Create(t.Context(), work); err != nil {
 		t.Fatal(err)
 	}
