@@ -400,12 +400,12 @@ func TestGatesWithoutEffectStopNothing(t *testing.T) {
 	h.install(t, operatorv1.ClusterManagerSpec{
 		RegistrationImagePullSpec: "operator:v2",
 		RegistrationConfiguration: &operatorv1.RegistrationHubConfiguration{FeatureGates: on("ClusterProfile", "NetworkPolicies", "ManagedClusterAutoApproval")},
-		WorkConfiguration:         &operatorv1.WorkConfiguration{FeatureGates: on("NilExecutorValidating")},
+		WorkConfiguration:         &operatorv1.WorkConfiguration{FeatureGates: on("ManifestWorkReplicaSet", "CleanUpCompletedManifestWork", "NilExecutorValidating")},
 		PlacementConfiguration:    &operatorv1.PlacementConfiguration{FeatureGates: on("PlacementDebugServer")},
 	})
 	h.expectCondition(t, "ValidFeatureGates", metav1.ConditionFalse, "FeatureGatesWithoutEffect")
 	message := apimeta.FindStatusCondition(h.clusterManager(t).Status.Conditions, "ValidFeatureGates").Message
-	if !strings.HasSuffix(message, ": NilExecutorValidating, PlacementDebugServer, ClusterProfile, NetworkPolicies") {
+	if !strings.HasSuffix(message, ": PlacementDebugServer, ClusterProfile, NetworkPolicies, ManifestWorkReplicaSet") {
 		t.Errorf("message %q", message)
 	}
 	h.expectCondition(t, "Applied", metav1.ConditionTrue, operatorv1.ReasonClusterManagerApplied)
@@ -415,7 +415,10 @@ func TestGatesWithoutEffectStopNothing(t *testing.T) {
 		if container.Image != "operator:v2" {
 			return "image " + container.Image
 		}
-		return cmp.Diff([]string{"controller", "hub", "--bind-address=$(POD_IP)", "--feature-gates=ManagedClusterAutoApproval=true"}, container.Args)
+		return cmp.Diff([]string{
+			"controller", "hub", "--bind-address=$(POD_IP)", "--feature-gates=ManagedClusterAutoApproval=true",
+			"--feature-gates=CleanUpCompletedManifestWork=true",
+		}, container.Args)
 	})
 }
 

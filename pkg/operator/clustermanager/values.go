@@ -1,6 +1,7 @@
 package clustermanager
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ import (
 type gateSettings struct {
 	registration operand.GateSetting
 	addOns       operand.GateSetting
+	work         operand.GateSetting
 	others       []operand.GateSetting
 }
 
@@ -51,15 +53,18 @@ func evaluateGates(spec *operatorv1.ClusterManagerSpec) gateSettings {
 			Specs:       feature.DefaultHubAddonManagerFeatureGates,
 			Implemented: []featuregate.Feature{feature.AddonManagement},
 		}, addOn),
+		work: operand.EvaluateGates(operand.Gates{
+			Specs:       feature.DefaultHubWorkFeatureGates,
+			Implemented: []featuregate.Feature{feature.NilExecutorValidating, feature.CleanUpCompletedManifestWork},
+		}, work),
 		others: []operand.GateSetting{
-			operand.EvaluateGates(operand.Gates{Specs: feature.DefaultHubWorkFeatureGates}, work),
 			operand.EvaluateGates(operand.Gates{Specs: feature.DefaultHubPlacementFeatureGates}, placement),
 		},
 	}
 }
 
 func (g gateSettings) condition() metav1.Condition {
-	return operand.GatesCondition(append(slices.Clone(g.others), g.registration, g.addOns)...)
+	return operand.GatesCondition(append(slices.Clone(g.others), g.registration, g.addOns, g.work)...)
 }
 
 // values turns the ClusterManager into the values of its manifests.
@@ -84,20 +89,22 @@ func (r *Reconciler) values(cm *operatorv1.ClusterManager, settings gateSettings
 		addOns.Image = image
 	}
 	return manifests.Hub{
-		Name:             cm.Name,
-		Namespace:        names.HubNamespace,
-		Version:          r.config.Version,
-		Labels:           own,
-		DockerConfig:     pull,
-		Registration:     pod,
-		RegistrationArgs: append(registrationArgs(cm.Spec.RegistrationConfiguration, settings.registration, synced), awsArgs(cm)...),
+		Name:         cm.Name,
+		Namespace:    names.HubNamespace,
+		Version:      r.config.Version,
+		Labels:       own,
+		DockerConfig: pull,
+		Registration: pod,
+		RegistrationArgs: slices.Concat(
+			registrationArgs(cm.Spec.RegistrationConfiguration, settings.registration, synced), workArgs(settings.work), awsArgs(cm)),
 
 		RegistrationAnnotations: accountAnnotations(cm),
 		AWSAuth:                 hubspec.UsesAWSAuth(cm),
 
-		AddOnManager:    addOnManager(settings, addOns),
-		AddOnWebhook:    addOns,
-		TokenAuthorizer: tokenAuthorizer(cm.Annotations, addOns),
+		AddOnManager:          addOnManager(settings, addOns),
+		AddOnWebhook:          addOns,
+		NilExecutorValidating: settings.work.Enabled[feature.NilExecutorValidating],
+		TokenAuthorizer:       tokenAuthorizer(cm.Annotations, addOns),
 	}
 }
 
@@ -152,6 +159,15 @@ func registrationArgs(c *operatorv1.RegistrationHubConfiguration, settings opera
 		args = append(args, "--labels="+strings.Join(pairs, ","))
 	}
 	return args
+}
+
+// workArgs are the flags for the controllers of ManifestWorks, which run in the
+// registration controller. Admission has the other gates.
+func workArgs(settings operand.GateSetting) []string {
+	if !settings.Enabled[feature.CleanUpCompletedManifestWork] {
+		return nil
+	}
+	return []string{fmt.Sprintf("--feature-gates=%s=true", feature.CleanUpCompletedManifestWork)}
 }
 
 func driverArgs(drivers []operatorv1.RegistrationDriverHub) []string {

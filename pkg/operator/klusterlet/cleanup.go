@@ -2,7 +2,9 @@ package klusterlet
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +12,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -31,6 +34,8 @@ func (r *Reconciler) clean(ctx context.Context, k *operatorv1.Klusterlet, others
 	}
 	values := r.values(k, evaluateGates(k), 0, nil)
 	values.AddOnNamespace = false // Other Klusterlets may need it; see removeAddOnNamespace.
+	// Everything that a work agent may have, whatever the settings are now.
+	values.Work = &manifests.WorkAgent{Component: manifests.Component{Pod: values.Registration}, Permissions: names.WorkPermissionsAdmin}
 	releaseCRDs := func(ctx context.Context, _ *operatorv1.Klusterlet, values manifests.Klusterlet) (string, error) {
 		rendered, err := manifests.RenderKlusterletCRDs(values)
 		if err != nil {
@@ -40,7 +45,7 @@ func (r *Reconciler) clean(ctx context.Context, k *operatorv1.Klusterlet, others
 			func(owner string) bool { return others.names[owner] })
 	}
 	for _, step := range []func(context.Context, *operatorv1.Klusterlet, manifests.Klusterlet) (string, error){
-		r.removeAgents, r.removeAddOnCredentials, releaseCRDs, r.releaseAppliedWorks, r.removeBase, r.removeAddOnNamespace,
+		r.removeAgents, r.removeAddOnCredentials, releaseCRDs, r.releaseAppliedWorks, r.removeBase, r.removeRest, r.removeAddOnNamespace,
 	} {
 		waiting, err := step(ctx, k, values)
 		if err != nil {
@@ -55,15 +60,19 @@ func (r *Reconciler) clean(ctx context.Context, k *operatorv1.Klusterlet, others
 
 // removeAgents deletes the Deployments and waits until their pods are gone.
 func (r *Reconciler) removeAgents(ctx context.Context, _ *operatorv1.Klusterlet, values manifests.Klusterlet) (string, error) {
-	rendered, err := manifests.RenderKlusterletRuntime(values)
+	rendered, err := deployments(values)
 	if err != nil {
 		return "", err
 	}
 	if waiting, err := r.remove(ctx, rendered); err != nil || waiting != "" {
 		return waiting, err
 	}
+	agents, err := labels.Parse(fmt.Sprintf("app in (%s,%s)", names.AppRegistrationAgent, names.AppWorkAgent))
+	if err != nil {
+		return "", err
+	}
 	var pods corev1.PodList
-	err = r.Uncached.List(ctx, &pods, client.InNamespace(values.Namespace), client.MatchingLabels{"app": names.AppRegistrationAgent})
+	err = r.Uncached.List(ctx, &pods, client.InNamespace(values.Namespace), client.MatchingLabelsSelector{Selector: agents})
 	if err != nil || len(pods.Items) == 0 {
 		return "", err
 	}
@@ -73,6 +82,14 @@ func (r *Reconciler) removeAgents(ctx context.Context, _ *operatorv1.Klusterlet,
 		}
 	}
 	return fmt.Sprintf("Waiting for pod %s/%s to stop", pods.Items[0].Namespace, pods.Items[0].Name), nil
+}
+
+// deployments returns the Deployments of both agents.
+func deployments(values manifests.Klusterlet) ([]*unstructured.Unstructured, error) {
+	registration, errRegistration := manifests.RenderKlusterletRuntime(values)
+	work, errWork := manifests.RenderKlusterletWork(values)
+	objs := slices.DeleteFunc(slices.Concat(registration, work), func(obj *unstructured.Unstructured) bool { return obj.GetKind() != "Deployment" })
+	return objs, errors.Join(errRegistration, errWork)
 }
 
 // stuckAfter is how long after the end of its grace period a pod is assumed to be
@@ -141,11 +158,17 @@ func (r *Reconciler) releaseAppliedWorks(ctx context.Context, k *operatorv1.Klus
 // removeBase deletes RBAC, ServiceAccounts and the agent namespace, with the
 // credentials in it.
 func (r *Reconciler) removeBase(ctx context.Context, _ *operatorv1.Klusterlet, values manifests.Klusterlet) (string, error) {
-	rendered, err := manifests.RenderKlusterletBase(values)
-	if err != nil {
+	base, errBase := manifests.RenderKlusterletBase(values)
+	work, errWork := manifests.RenderKlusterletWork(values)
+	if err := errors.Join(errBase, errWork); err != nil {
 		return "", err
 	}
-	return r.remove(ctx, rendered)
+	return r.remove(ctx, slices.Concat(base, work))
+}
+
+// removeRest deletes what only earlier settings of the Klusterlet needed.
+func (r *Reconciler) removeRest(ctx context.Context, k *operatorv1.Klusterlet, _ manifests.Klusterlet) (string, error) {
+	return "", r.owned(k.Name).Prune(ctx, nil)
 }
 
 // removeAddOnNamespace deletes the default add-on namespace with the last Klusterlet.

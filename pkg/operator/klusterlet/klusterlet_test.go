@@ -20,7 +20,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -69,6 +68,7 @@ func install(t *testing.T, change func(*manifests.KlusterletOperator)) *cluster 
 	values := manifests.KlusterletOperator{
 		Version:  "0.1.0",
 		Operator: manifests.Pod{Image: "ours:v1", Replicas: 1},
+		Work:     names.WorkPermissionsAdmin,
 		Spec:     operatorv1.KlusterletSpec{ClusterName: "c1", Namespace: names.AgentNamespace},
 	}
 	if change != nil {
@@ -217,7 +217,7 @@ func TestKlusterletLife(t *testing.T) {
 	c.awaitCondition(t, "RegistrationDesiredDegraded", operatorv1.ReasonKlusterletDeploymentsFunctional)
 
 	k := c.klusterlet(t)
-	if len(k.Status.Generations) != 1 || k.Status.Generations[0].Name != "klusterlet-registration-agent" {
+	if g := k.Status.Generations; len(g) != 2 || g[0].Name != "klusterlet-registration-agent" || g[1].Name != "klusterlet-work-agent" {
 		t.Errorf("generations: %+v", k.Status.Generations)
 	}
 	if len(k.Status.RelatedResources) < 8 {
@@ -296,17 +296,7 @@ func (c *cluster) testDrift(t *testing.T) {
 
 func (c *cluster) testForeignCondition(t *testing.T) {
 	t.Helper()
-	obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
-		"type": "HubConnectionDegraded", "status": "False", "reason": "HubConnectionFunctional",
-		"message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z",
-	}}}}}
-	obj.SetAPIVersion("operator.open-cluster-management.io/v1")
-	obj.SetKind("Klusterlet")
-	obj.SetName(names.KlusterletName)
-	err := c.client.Status().Apply(t.Context(), client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner("ocm.agent"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c.reportHub(t, metav1.ConditionFalse, names.ReasonHubConnectionFunctional)
 	c.update(t, func(k *operatorv1.Klusterlet) { k.Spec.PriorityClassName = "high" })
 	c.awaitCondition(t, "Applied", operatorv1.ReasonKlusterletApplied)
 	if got := apimeta.FindStatusCondition(c.klusterlet(t).Status.Conditions, "HubConnectionDegraded"); got == nil || got.Message != "m" {

@@ -37,17 +37,25 @@ func (r *Reconciler) newScope(k *operatorv1.Klusterlet) *scope {
 	return &scope{klusterlet: k, Pass: operand.NewPass[manifests.Klusterlet](&r.Operator, k, operand.Status(k.Status))}
 }
 
-// agentPhase is the index of the first phase that needs the agent's settings.
+// agentPhase is the index of the first phase that needs the agents' settings.
 const agentPhase = 2
+
+// The phases that a rejected setting leaves out.
+const (
+	phaseWork  = "work agent"
+	phasePrune = "former agents and RBAC"
+)
 
 // phases returns the phases in order.
 func (r *Reconciler) phases() []operand.Phase[manifests.Klusterlet] {
 	return []operand.Phase[manifests.Klusterlet]{
 		{Name: "CRDs", Reason: operatorv1.ReasonKlusterletCRDApplyFailed, Run: operand.Render(manifests.RenderKlusterletCRDs)},
 		{Name: "namespaces and RBAC", Reason: operatorv1.ReasonManagedClusterResourceApplyFailed, Run: operand.Render(manifests.RenderKlusterletBase)},
-		{Name: "agents", Reason: operatorv1.ReasonKlusterletApplyFailed, Run: operand.Render(manifests.RenderKlusterletRuntime)},
+		{Name: "registration agent", Reason: operatorv1.ReasonKlusterletApplyFailed, Run: operand.Render(manifests.RenderKlusterletRuntime)},
+		// It comes last, so that what it may not have does not hold up the others.
+		{Name: phaseWork, Reason: operatorv1.ReasonKlusterletApplyFailed, Run: operand.Render(manifests.RenderKlusterletWork)},
 		{Name: "former namespaces", Reason: operatorv1.ReasonManagedClusterResourceApplyFailed, Run: r.removeFormerNamespaces},
-		{Name: "former agents and RBAC", Reason: operatorv1.ReasonManagedClusterResourceApplyFailed, Run: r.prune},
+		{Name: phasePrune, Reason: operatorv1.ReasonManagedClusterResourceApplyFailed, Run: r.prune},
 	}
 }
 
@@ -127,9 +135,14 @@ func (r *Reconciler) removeFormerNamespaces(ctx context.Context, p *operand.Pass
 
 // prune deletes what only an earlier spec of the Klusterlet needed.
 func (r *Reconciler) prune(ctx context.Context, p *operand.Pass[manifests.Klusterlet]) error {
-	owned := operand.Owned{
+	return r.owned(p.Values.Name).Prune(ctx, p.Changes)
+}
+
+// owned selects what is applied for a Klusterlet and can be left out.
+func (r *Reconciler) owned(klusterlet string) operand.Owned {
+	return operand.Owned{
 		Client:       r.Client,
-		Label:        client.MatchingLabels{names.LabelCreatedByKlusterlet: p.Values.Name},
+		Label:        client.MatchingLabels{names.LabelCreatedByKlusterlet: klusterlet},
 		FieldManager: FieldManager,
 		Kinds: []client.ObjectList{
 			&appsv1.DeploymentList{},
@@ -140,5 +153,4 @@ func (r *Reconciler) prune(ctx context.Context, p *operand.Pass[manifests.Kluste
 			&corev1.ServiceAccountList{},
 		},
 	}
-	return owned.Prune(ctx, p.Changes)
 }

@@ -3,6 +3,7 @@ package klusterlet
 import (
 	"context"
 	"net/url"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -74,7 +75,8 @@ func rejectedRegistration(c *operatorv1.RegistrationConfiguration) *metav1.Condi
 }
 
 // plan returns the phases of a pass, and the rejection of a setting that they omit,
-// which is nil when there is none.
+// which is nil when there is none. The work agent then stays as it is: it has settings
+// of both kinds, and nothing of it may be pruned.
 func (r *Reconciler) plan(ctx context.Context, s *scope) ([]operand.Phase[manifests.Klusterlet], *metav1.Condition, error) {
 	rejected := rejectedSetting(s.klusterlet)
 	agent := operand.Component{
@@ -84,5 +86,11 @@ func (r *Reconciler) plan(ctx context.Context, s *scope) ([]operand.Phase[manife
 		Annotations: &s.Values.RegistrationAnnotations,
 	}
 	phases, err := operand.RetainSettings(ctx, r.Uncached, agent, rejected, r.phases())
+	if rejected == nil {
+		rejected = rejectedWork(s.klusterlet)
+	}
+	if rejected != nil {
+		phases = slices.DeleteFunc(phases, func(p operand.Phase[manifests.Klusterlet]) bool { return p.Name == phaseWork || p.Name == phasePrune })
+	}
 	return phases, rejected, err
 }

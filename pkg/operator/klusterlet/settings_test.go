@@ -87,11 +87,11 @@ func TestGatesWithoutEffectStopNothing(t *testing.T) {
 		k.Spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{FeatureGates: []operatorv1.FeatureGate{
 			on("ClusterProperty"), on("NetworkPolicies"), {Feature: "ClusterClaim", Mode: operatorv1.FeatureGateModeTypeDisable},
 		}}
-		k.Spec.WorkConfiguration = &operatorv1.WorkAgentConfiguration{FeatureGates: []operatorv1.FeatureGate{on("RawFeedbackJsonString")}}
+		k.Spec.WorkConfiguration = &operatorv1.WorkAgentConfiguration{FeatureGates: []operatorv1.FeatureGate{on("ExecutorValidatingCaches")}}
 	})
 	c.awaitCondition(t, "ValidFeatureGates", "FeatureGatesWithoutEffect")
 	message := apimeta.FindStatusCondition(c.klusterlet(t).Status.Conditions, "ValidFeatureGates").Message
-	if !strings.HasSuffix(message, ": ClusterProperty, NetworkPolicies, RawFeedbackJsonString") {
+	if !strings.HasSuffix(message, ": ClusterProperty, NetworkPolicies, ExecutorValidatingCaches") {
 		t.Errorf("message %q", message)
 	}
 	c.awaitCondition(t, "Applied", operatorv1.ReasonKlusterletApplied)

@@ -1,6 +1,7 @@
 package klusterlet
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,8 +24,7 @@ import (
 const bootstrapFile = "/spoke/bootstrap/kubeconfig"
 
 // gateSettings are the gates of a Klusterlet's components. The work agent's are
-// evaluated although this version does not deploy it, so that none is ignored
-// in silence.
+// evaluated even where it is left out, so that none is ignored in silence.
 type gateSettings struct {
 	registration, work operand.GateSetting
 }
@@ -43,7 +43,10 @@ func evaluateGates(k *operatorv1.Klusterlet) gateSettings {
 	}
 	return gateSettings{
 		registration: operand.EvaluateGates(known.Operator(), registration),
-		work:         operand.EvaluateGates(operand.Gates{Specs: feature.DefaultSpokeWorkFeatureGates}, work),
+		work: operand.EvaluateGates(operand.Gates{
+			Specs:       feature.DefaultSpokeWorkFeatureGates,
+			Implemented: []featuregate.Feature{feature.RawFeedbackJsonString},
+		}, work),
 	}
 }
 
@@ -62,10 +65,12 @@ func (r *Reconciler) values(k *operatorv1.Klusterlet, settings gateSettings, rep
 		AddOnNamespace:   !r.config.SkipAddOnNamespace,
 		AddOnManagement:  settings.registration.Enabled[feature.AddonManagement],
 		PublishIssuer:    k.Annotations[names.AnnotationPublishIssuer] == "true",
-		Registration:     r.pod(k, replicas),
+		Registration:     r.pod(k, k.Spec.RegistrationImagePullSpec, replicas),
 		RegistrationArgs: registrationArgs(k, settings.registration),
 
 		RegistrationAnnotations: accountAnnotations(k),
+
+		Work: r.work(k, settings.work, replicas),
 	}
 }
 
@@ -87,17 +92,14 @@ func (r *Reconciler) labels(k *operatorv1.Klusterlet) map[string]string {
 	return labels
 }
 
-func (r *Reconciler) pod(k *operatorv1.Klusterlet, replicas int32) manifests.Pod {
+func (r *Reconciler) pod(k *operatorv1.Klusterlet, image string, replicas int32) manifests.Pod {
 	pod := manifests.Pod{
-		Image:             r.config.Image,
+		Image:             cmp.Or(image, r.config.Image),
 		Replicas:          replicas,
 		Resources:         manifests.Resources(k.Spec.ResourceRequirement),
 		NodeSelector:      k.Spec.NodePlacement.NodeSelector,
 		Tolerations:       k.Spec.NodePlacement.Tolerations,
 		PriorityClassName: k.Spec.PriorityClassName,
-	}
-	if image := k.Spec.RegistrationImagePullSpec; image != "" {
-		pod.Image = image
 	}
 	if alias := k.Spec.HubApiServerHostAlias; alias != nil {
 		pod.HostAliases = []corev1.HostAlias{{IP: alias.IP, Hostnames: []string{alias.Hostname}}}
