@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -28,6 +29,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/csrapproval"
+	workhub "github.com/kubectl-ocm/kubectl-ocm/pkg/work/hub"
 )
 
 // hubFlags are the flags of the hub registration controllers.
@@ -63,17 +65,24 @@ func (f *hubFlags) addFlags(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.resources, "gc-resource-list", resourceNames(hub.DefaultCleanupResources()),
 		"what is deleted, in this order, from the namespace of a cluster that goes, as group/version/resource (default the add-ons, then the ManifestWorks)")
 	flags.Lookup("gc-resource-list").DefValue = "[]" // It is wider than a terminal.
-	flags.StringSliceVar(&f.gates, "feature-gates", nil, "Name=true or Name=false of: "+joined(feature.DefaultHubRegistrationFeatureGates))
+	flags.StringSliceVar(&f.gates, "feature-gates", nil, "Name=true or Name=false of: "+joined(hubGates()))
+}
+
+// hubGates are the known gates: those of registration, and that of the controller of
+// ManifestWorks that runs in the same process.
+func hubGates() map[featuregate.Feature]featuregate.FeatureSpec {
+	known := maps.Clone(feature.DefaultHubRegistrationFeatureGates)
+	known[feature.CleanUpCompletedManifestWork] = feature.DefaultHubWorkFeatureGates[feature.CleanUpCompletedManifestWork]
+	return known
 }
 
 // config turns flags into values, without the network.
-func (f *hubFlags) config() (hub.Config, error) {
+func (f *hubFlags) config(gates gates) (hub.Config, error) {
 	extra, errLabels := parseLabels(f.labels)
 	resources, errResources := parseResources(f.resources)
-	gates, errGates := parseGates(feature.DefaultHubRegistrationFeatureGates, f.gates)
 	errMissing := gates.without(feature.ClusterProfile, feature.ClusterImporter, feature.V1beta1CSRAPICompatibility)
 	drivers, errDrivers := f.hubDrivers(gates[feature.ManagedClusterAutoApproval])
-	if err := errors.Join(errDrivers, errLabels, errResources, errGates, errMissing); err != nil {
+	if err := errors.Join(errDrivers, errLabels, errResources, errMissing); err != nil {
 		return hub.Config{}, err
 	}
 	return hub.Config{
@@ -88,7 +97,11 @@ func (f *hubFlags) config() (hub.Config, error) {
 }
 
 func (f *hubFlags) run(cmd *cobra.Command) error {
-	config, err := f.config()
+	gates, err := parseGates(hubGates(), f.gates)
+	if err != nil {
+		return err
+	}
+	config, err := f.config(gates)
 	if err != nil {
 		return err
 	}
@@ -97,6 +110,7 @@ func (f *hubFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	maps.Copy(objects.ByObject, trust.CacheObjects())
+	maps.Copy(objects.ByObject, workhub.CacheObjects())
 	mgr, err := f.common.manager("hub-registration", objects)
 	if err != nil {
 		return err
@@ -107,6 +121,11 @@ func (f *hubFlags) run(cmd *cobra.Command) error {
 	}
 	if err := trust.Setup(ctx, mgr, trust.Config{Clock: config.Clock, Metrics: metrics.Registry}); err != nil {
 		return fmt.Errorf("trust of issuers: %w", err)
+	}
+	if gates[feature.CleanUpCompletedManifestWork] {
+		if err := workhub.Setup(mgr, workhub.Config{Clock: config.Clock}); err != nil {
+			return fmt.Errorf("finished ManifestWorks: %w", err)
+		}
 	}
 	klog.FromContext(ctx).Info("Starting hub registration", "drivers", f.drivers, "autoApprove", config.AutoApprove)
 	return mgr.Start(ctx)
