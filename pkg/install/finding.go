@@ -40,6 +40,7 @@ const (
 	CheckHubAddress  = "hub-address"
 	CheckDriver      = "registration-driver"
 	CheckNamespaces  = "namespaces"
+	CheckWork        = "work-permissions"
 )
 
 // CheckOther is about installations of other products. It cannot be skipped:
@@ -50,7 +51,7 @@ const CheckOther = "other-product"
 func Checks() []string {
 	return []string{
 		CheckVersion, CheckPermissions, CheckClusterKind, CheckExisting, CheckDowngrade,
-		CheckTerminating, CheckClusterName, CheckHubAddress, CheckDriver, CheckNamespaces,
+		CheckTerminating, CheckClusterName, CheckHubAddress, CheckDriver, CheckNamespaces, CheckWork,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,10 @@ const crdKlusterlets = "klusterlets.operator.open-cluster-management.io"
 // which it is applied. It is pure.
 func (k Klusterlet) objects(l live) ([]client.Object, error) {
 	klusterlet := k.klusterlet(l.klusterlet)
+	work, err := WorkPermissions(klusterlet)
+	if err != nil {
+		return nil, err
+	}
 	rendered, err := manifests.RenderKlusterletOperator(manifests.KlusterletOperator{
 		SkipNamespace: k.KeepNamespace,
 		Version:       buildinfo.Version,
@@ -38,13 +43,14 @@ func (k Klusterlet) objects(l live) ([]client.Object, error) {
 		DockerConfig:        firstSet(k.PullCredentials, l.pull),
 		BootstrapKubeconfig: k.Bootstrap,
 		Spec:                klusterlet.Spec,
+		Work:                work,
 	})
 	if err != nil {
 		return nil, err
 	}
 	objs := apply.Objects(rendered)
 	annotate(objs, "Klusterlet", klusterlet.Annotations)
-	if l.klusterlet != nil && k.PublishIssuer == nil && apiequality.Semantic.DeepEqual(klusterlet.Spec, l.klusterlet.Spec) {
+	if l.klusterlet != nil && k.PublishIssuer == nil && k.Work == (Work{}) && apiequality.Semantic.DeepEqual(klusterlet.Spec, l.klusterlet.Spec) {
 		// Nothing to change; see Hub.objects.
 		objs = without(objs, "Klusterlet")
 	}
@@ -73,7 +79,11 @@ func (r *Runner) Join(ctx context.Context, k Klusterlet, onHub *clusterv1.Manage
 		if err != nil {
 			return nil, err
 		}
-		return append(checkKlusterlet(facts, k), checkName(facts, k, onHub)...), nil
+		role, err := r.checkWorkRole(ctx, k.klusterlet(l.klusterlet))
+		if err != nil {
+			return nil, err
+		}
+		return slices.Concat(checkKlusterlet(facts, k), checkName(facts, k, onHub), role), nil
 	})
 	out.Warnings = warnings
 	if err != nil {

@@ -53,6 +53,7 @@ func (k Klusterlet) annotations(live *operatorv1.Klusterlet) map[string]string {
 	if k.PublishIssuer != nil {
 		wanted[names.AnnotationPublishIssuer] = strconv.FormatBool(*k.PublishIssuer)
 	}
+	k.Work.annotate(wanted, live)
 	return wanted
 }
 

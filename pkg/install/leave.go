@@ -183,16 +183,11 @@ func (r *Runner) removeKlusterlet(ctx context.Context, k *operatorv1.Klusterlet,
 
 // removeWithoutOperator does the work of an operator that no longer runs.
 func (r *Runner) removeWithoutOperator(ctx context.Context, k *operatorv1.Klusterlet, say Say) error {
-	values := manifests.Klusterlet{Name: k.Name, Namespace: namespaceOf(k), Registration: manifests.Pod{Image: "none", Replicas: 1}}
-	runtime, err := manifests.RenderKlusterletRuntime(values)
+	objs, err := klusterletObjects(k)
 	if err != nil {
 		return err
 	}
-	base, err := manifests.RenderKlusterletBase(values)
-	if err != nil {
-		return err
-	}
-	if _, err := r.applier().DeleteAndWait(ctx, r.waiter(say), apply.Objects(append(base, runtime...))...); err != nil {
+	if _, err := r.applier().DeleteAndWait(ctx, r.waiter(say), objs...); err != nil {
 		return err
 	}
 	live := &operatorv1.Klusterlet{}
@@ -202,6 +197,31 @@ func (r *Runner) removeWithoutOperator(ctx context.Context, k *operatorv1.Kluste
 	patch := client.MergeFrom(live.DeepCopy())
 	live.Finalizers = nil
 	return client.IgnoreNotFound(r.Client.Patch(ctx, live, patch))
+}
+
+// klusterletObjects returns what the operator applies for a Klusterlet, with all that
+// a work agent may have.
+func klusterletObjects(k *operatorv1.Klusterlet) ([]client.Object, error) {
+	pod := manifests.Pod{Image: "none", Replicas: 1}
+	values := manifests.Klusterlet{Name: k.Name, Namespace: namespaceOf(k), Registration: pod}
+	roles := []names.WorkPermissions{names.WorkPermissionsAdmin}
+	if permissions, err := WorkPermissions(k); err == nil && permissions != "" && !permissions.Admin() {
+		roles = append(roles, permissions)
+	}
+	rendered, err := manifests.RenderKlusterletBase(values)
+	if err != nil {
+		return nil, err
+	}
+	for _, role := range roles {
+		values.Work = &manifests.WorkAgent{Component: manifests.Component{Pod: pod}, Permissions: role}
+		work, err := manifests.RenderKlusterletWork(values)
+		if err != nil {
+			return nil, err
+		}
+		rendered = append(rendered, work...)
+	}
+	runtime, err := manifests.RenderKlusterletRuntime(values)
+	return apply.Objects(append(rendered, runtime...)), err
 }
 
 // purgeOperator removes what join installed. The operator's namespace stays

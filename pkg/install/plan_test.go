@@ -128,6 +128,44 @@ func TestKlusterletKeepsWhatIsLive(t *testing.T) {
 	}
 }
 
+// TestWorkAgentIsWhatWasAskedFor: what a new work agent may do is stated, a flag
+// changes it, and the operator may grant exactly that.
+func TestWorkAgentIsWhatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	permitted := func(p names.WorkPermissions) install.Klusterlet {
+		return install.Klusterlet{Work: install.Work{Permissions: p}}
+	}
+	without, with := install.Klusterlet{Work: install.Work{Enabled: new(false)}}, install.Klusterlet{Work: install.Work{Enabled: new(true)}}
+	for name, tc := range map[string]struct {
+		live *operatorv1.Klusterlet
+		k    install.Klusterlet
+		want names.WorkPermissions
+	}{
+		"a new one":            {want: names.WorkPermissionsAdmin},
+		"of a view":            {k: permitted("view"), want: names.WorkPermissionsView},
+		"of a role":            {k: permitted("deployer"), want: "deployer"},
+		"none":                 {k: without},
+		"OCM's":                {live: &operatorv1.Klusterlet{}, want: names.WorkPermissionsAdmin},
+		"kept":                 {live: permitted("view").Over(nil), want: names.WorkPermissionsView},
+		"changed":              {live: permitted("view").Over(nil), k: permitted("none"), want: names.WorkPermissionsNone},
+		"kept without":         {live: without.Over(nil)},
+		"installed after all":  {live: without.Over(nil), k: with, want: names.WorkPermissionsAdmin},
+		"removed":              {live: permitted("view").Over(nil), k: without},
+		"removed and restored": {live: without.Over(permitted("view").Over(nil)), k: with, want: names.WorkPermissionsView},
+	} {
+		got, err := install.WorkPermissions(tc.k.Over(tc.live))
+		if err != nil || got != tc.want {
+			t.Errorf("%s: %q, %v, want %q", name, got, err, tc.want)
+		}
+	}
+	if annotation := (install.Klusterlet{}).Over(nil).Annotations[names.AnnotationWorkPermissions]; annotation != "admin" {
+		t.Errorf("a new Klusterlet states %q", annotation)
+	}
+	if _, err := permitted("a/b").Render(); err == nil {
+		t.Error("rendered with a ClusterRole that no cluster can have")
+	}
+}
+
 // wantFindings are the checks that fail, and those that warn.
 type wantFindings struct{ fatal, warnings []string }
 

@@ -5,6 +5,7 @@ import (
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 )
 
@@ -78,6 +79,17 @@ type Klusterlet struct {
 	// PublishIssuer has the agent publish the cluster's token issuer on the hub,
 	// or take it back; nil keeps.
 	PublishIssuer *bool
+	// Work is the work agent.
+	Work Work
+}
+
+// Work is the agent that applies the ManifestWorks of the hub.
+type Work struct {
+	// Enabled installs it, or leaves it out; nil keeps, and a new agent has it.
+	Enabled *bool
+	// Permissions are what it may do on the cluster; empty keeps, and a new agent has
+	// OCM's default.
+	Permissions names.WorkPermissions
 }
 
 // Registration is how a cluster and its add-ons register.

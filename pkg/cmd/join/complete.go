@@ -58,6 +58,8 @@ func (o *options) complete(cmd *cobra.Command) (plan, error) {
 	p.klusterlet.Registration.FeatureGates, err = o.gates.Value()
 	collect(err)
 	p.klusterlet.ClusterName = o.registration.cluster
+	p.klusterlet.Work, err = o.work.value(cmd)
+	collect(err)
 	if cmd.Flags().Changed(flagPublishIssuer) {
 		p.klusterlet.PublishIssuer = &o.registration.publishIssuer
 	}

@@ -19,6 +19,7 @@ type options struct {
 	gates        *flags.Gates
 	hub          hubFlags
 	registration registrationFlags
+	work         workFlags
 	preflight    flags.Preflight
 	file         string
 	refresh      bool
@@ -70,8 +71,13 @@ func New(env cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join",
 		Short: "Register a cluster with a hub",
-		Long: `Install the agent that registers this cluster with a hub. On the hub, init and
-get token print the command and its bootstrap token.
+		Long: `Install the agent that registers this cluster with a hub, and the work agent that
+applies the hub's ManifestWorks. On the hub, init and get token print the command
+and its bootstrap token.
+
+By default the hub may deploy everything to this cluster, as in OCM: the work
+agent has the ClusterRole admin and may write any RBAC object. --work-permissions
+limits that to a ClusterRole, and --no-work leaves the work agent out.
 
 The command verifies the hub before it sends the token: with --ca-file, with
 --hub-ca-hash, or with the root certificates of this system. It is idempotent:
@@ -101,6 +107,7 @@ a second run repairs the agent and keeps settings that no flag changes.`,
 func (o *options) addFlags(cmd *cobra.Command) {
 	o.hub.addTo(cmd)
 	o.registration.addTo(cmd)
+	o.work.addTo(cmd)
 	o.gates.AddTo(cmd)
 	o.workload.AddTo(cmd)
 	o.wait.AddTo(cmd, "Wait until the hub has accepted the cluster")
@@ -115,7 +122,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	flags.AddCompat(cmd, map[string]string{
 		"bundle-version":                         "there is one image, and its version is this command's",
 		"bundle-version-overrides":               "there is one image, and its version is this command's",
-		"singleton":                              "the agent is a single pod",
+		"singleton":                              "registration and works have one pod each; --no-work leaves one out",
 		"enable-sync-labels":                     "labels are not copied yet",
 		"force-internal-endpoint-lookup-managed": "it belongs to hosted mode",
 	}, map[string]string{

@@ -88,9 +88,13 @@ func (o *options) install(ctx context.Context, p plan, runner *install.Runner, h
 	if err != nil {
 		return o.timedOut(fleet.Explain(err), p, hub, "the agent's objects")
 	}
-	if !outcome.Changes.Changed() && o.env.Kube.DryRun() == cli.DryRunNone {
-		o.env.Say("The agent is up to date; nothing was changed.")
+	switch {
+	case o.env.Kube.DryRun() != cli.DryRunNone:
+		return nil
+	case outcome.Changes.Changed():
+		return o.sayWorkPermissions(ctx, runner)
 	}
+	o.env.Say("The agent is up to date; nothing was changed.")
 	return nil
 }
 
