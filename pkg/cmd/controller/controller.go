@@ -36,6 +36,7 @@ func New() *cobra.Command {
 		newAddOnManager(),
 		newExtAuthz(),
 		newSpoke(),
+		newWork(),
 		newIssuer(),
 		newImagePull(),
 		newKlusterlet())
