@@ -63,6 +63,8 @@ var imports = map[string][]string{
 	// What a ManifestWork says and what is reported about it are pure rules.
 	"pkg/work/manifest": leaves,
 	"pkg/work/status":   slices.Concat(leaves, []string{"pkg/work/manifest"}),
+	"pkg/work/report":   slices.Concat(leaves, []string{"pkg/work/manifest"}),
+	"pkg/work/delivery": slices.Concat(pure, []string{"pkg/work/manifest", "pkg/work/report"}),
 
 	"pkg/cmd":                    {"pkg", "manifests"},
 	"cmd/kubectl-ocm":            {"pkg/cmd"},

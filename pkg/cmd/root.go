@@ -19,6 +19,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/check"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/clean"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/completion"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/create"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/deletion"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/exchange"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/get"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/images"
@@ -93,6 +95,8 @@ func sections(env Env) []section {
 		{cli.GroupFleet, join.New(env)},
 		{cli.GroupFleet, accept.New(env)},
 		{cli.GroupFleet, unjoin.New(env)},
+		{cli.GroupFleet, create.New(env)},
+		{cli.GroupFleet, deletion.New(env)},
 		{cli.GroupFleet, token.New(env)},
 		{cli.GroupFleet, addonauth.New(env)},
 		{cli.GroupFleet, exchange.New(env)},

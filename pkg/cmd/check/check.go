@@ -24,8 +24,8 @@ import (
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	return cli.Parent("check", "Diagnose hubs, clusters, add-ons and token exchange",
-		newHub(env), newSpoke(env), newCluster(env), newTokens(env))
+	return cli.Parent("check", "Diagnose hubs, clusters, add-ons, ManifestWorks and token exchange",
+		newHub(env), newSpoke(env), newCluster(env), newWork(env), newTokens(env))
 }
 
 // scope is what the checks of one call share.

@@ -10,14 +10,14 @@ import (
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	return cli.Parent("get", "Show clusters, add-ons, join commands and installations",
+	return cli.Parent("get", "Show clusters, add-ons, ManifestWorks, join commands and installations",
 		newClusters(env),
 		newAddOns(env),
+		newWorks(env),
 		newToken(env),
 		newHubInfo(env),
 		newKlusterletInfo(env),
 		cli.Absent("clustersets", "cluster sets are not in this release", env.Command("get", "clusters", "-l", "KEY=VALUE")),
 		cli.Absent("placements", "placements are not shown by this release", "kubectl get placements -A"),
-		cli.Absent("works", "ManifestWorks are shown by kubectl", "kubectl get manifestworks -n CLUSTER"),
 	)
 }

@@ -38,7 +38,7 @@ func AddCompat(cmd *cobra.Command, ignored, refused map[string]string) {
 
 func silent(name string) *pflag.Flag {
 	flag := &pflag.Flag{Name: name, Usage: "not used", Value: &anything{}, Hidden: true}
-	if name == "singleton" || name == "capi-import" {
+	if slices.Contains([]string{"singleton", "capi-import", "replicaset"}, name) {
 		flag.NoOptDefVal = "true"
 	}
 	return flag

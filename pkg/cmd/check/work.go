@@ -1,0 +1,182 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/works"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/report"
+)
+
+// workScope checks one ManifestWork, with what its hub knows about it.
+type workScope struct {
+	*scope
+	name    string
+	cluster string
+	work    workv1.ManifestWork
+	// report sums up the work once it was read.
+	report report.Work
+}
+
+func newWork(env cli.Env) *cobra.Command {
+	var cluster string
+	cmd := &cobra.Command{
+		Use:   "work NAME --cluster CLUSTER",
+		Short: "Check one ManifestWork, on the hub",
+		Long: `Check one ManifestWork, on the hub: whether it reached the agent, its executor
+is allowed to apply the manifests, they are applied, and they are available.`,
+		Example:           fmt.Sprintf(`  %[1]s check work app --cluster cluster1`, env.Name),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: works.CompleteNames(env),
+	}
+	cmd.Flags().StringVar(&cluster, "cluster", "", "Name of the cluster")
+	_ = cmd.RegisterFlagCompletionFunc("cluster", fleet.CompleteClusters(env))
+	return newCheck(env, cmd, func(_ context.Context, s *scope, args []string) (string, []checks.Step, error) {
+		if cluster == "" {
+			return "", nil, cli.Usagef("name the cluster with --cluster")
+		}
+		if err := names.ValidateClusterName(cluster); err != nil {
+			return "", nil, cli.Usagef("--cluster: %v", err)
+		}
+		if err := works.Require(env, s.client); err != nil {
+			return "", nil, err
+		}
+		w := &workScope{scope: s, name: args[0], cluster: cluster}
+		return "ManifestWork " + args[0] + " on " + cluster, w.steps(), nil
+	})
+}
+
+func (w *workScope) steps() []checks.Step {
+	return []checks.Step{
+		{Name: "the hub has the ManifestWork", Needed: true, Run: w.known},
+		{Name: "the cluster is connected", Run: w.connected},
+		{Name: "the ManifestWork reached the agent", Needed: true, Run: w.reached},
+		{Name: "its executor is allowed", Run: w.allowed},
+		{Name: "its manifests are applied", Run: w.applied},
+		{Name: "its resources are available", Run: w.available},
+		{Name: "its feedback is up to date", Run: w.feedback},
+	}
+}
+
+func (w *workScope) known(ctx context.Context) checks.Outcome {
+	err := w.client.Get(ctx, client.ObjectKey{Namespace: w.cluster, Name: w.name}, &w.work)
+	if install.Gone(err) {
+		return checks.Bad(w.env.Command("get works", "--clusters", w.cluster), "there is no ManifestWork %s in namespace %s", w.name, w.cluster)
+	}
+	if err != nil {
+		return checks.Broken(err)
+	}
+	w.report = report.Describe(&w.work)
+	if !w.work.DeletionTimestamp.IsZero() {
+		return checks.Bad("without an agent: "+w.env.Command("delete work", w.name, "--clusters", w.cluster, "--force"), "it is %s", w.report.Reason)
+	}
+	return checks.Good("%s", works.Sum(len(w.report.Manifests), "manifest"))
+}
+
+// connected checks the cluster: its agents share one credential, so a cluster that is
+// available reaches the hub.
+func (w *workScope) connected(ctx context.Context) checks.Outcome {
+	cluster := &clusterv1.ManagedCluster{}
+	if err := w.client.Get(ctx, client.ObjectKey{Name: w.cluster}, cluster); err != nil {
+		return checks.Broken(err)
+	}
+	state := fleet.Describe(cluster, nil)
+	if state.Reason != "" {
+		return checks.Bad(w.env.Command("check cluster", w.cluster), "%s", state.Reason)
+	}
+	return checks.Good("")
+}
+
+// reached checks whether the agent has acted on the last change. Its finalizer is the
+// first thing that it writes.
+func (w *workScope) reached(context.Context) checks.Outcome {
+	onCluster := "on the managed cluster: " + w.env.Elsewhere("check spoke")
+	switch {
+	case w.report.Applied == "" && !controllerutil.ContainsFinalizer(&w.work, names.FinalizerManifestWork):
+		return checks.Bad(onCluster, "no work agent has seen it")
+	case !report.Observed(&w.work):
+		return checks.Bad(onCluster, "the work agent has seen it; %s", w.report.Reason)
+	}
+	return checks.Good("generation %d", w.work.Generation)
+}
+
+// allowed checks what the agent reports about the executor.
+func (w *workScope) allowed(context.Context) checks.Outcome {
+	refused := w.report.Refused()
+	switch {
+	case len(refused) > 0 && w.report.Executor == "":
+		return checks.Bad("grant the agent what is missing, on the managed cluster", "%s", lines(refused))
+	case len(refused) > 0:
+		return checks.Bad("grant the ServiceAccount what is missing, on the managed cluster; the agent looks again within a minute",
+			"%s may not apply:\n%s", w.report.Executor, lines(refused))
+	case w.report.Executor == "":
+		return checks.Good("none is set: the agent applies with its own permissions")
+	}
+	return checks.Good("%s", w.report.Executor)
+}
+
+func (w *workScope) applied(context.Context) checks.Outcome {
+	return w.state(w.report.Applied, w.report.NotApplied())
+}
+
+func (w *workScope) available(context.Context) checks.Outcome {
+	return w.state(w.report.Available, w.report.NotAvailable())
+}
+
+// state checks a condition of the work, and names the manifests that keep it from True.
+func (w *workScope) state(status string, without []report.Manifest) checks.Outcome {
+	switch {
+	case status == string(metav1.ConditionTrue):
+		return checks.Good("")
+	case len(without) > 0:
+		return checks.Bad(w.inspect(), "%s", lines(without))
+	}
+	return checks.Bad(w.inspect(), "%s", w.report.Reason)
+}
+
+// feedback checks the values that rules of the work ask for.
+func (w *workScope) feedback(context.Context) checks.Outcome {
+	var failed []string
+	for _, m := range w.work.Status.ResourceStatus.Manifests {
+		c := apimeta.FindStatusCondition(m.Conditions, names.ConditionStatusFeedbackSynced)
+		if c != nil && c.Status == metav1.ConditionFalse {
+			failed = append(failed, strings.TrimSpace(fmt.Sprintf("%s %s/%s: %s", m.ResourceMeta.Kind, m.ResourceMeta.Namespace, m.ResourceMeta.Name, c.Message)))
+		}
+	}
+	if len(failed) > 0 {
+		return checks.Bad("correct the feedback rules of the ManifestWork", "%s", strings.Join(failed, "\n"))
+	}
+	if values := w.report.Feedback(); len(values) > 0 {
+		return checks.Good("%s", cli.Some(values, ", "))
+	}
+	return checks.Good("no values were asked for")
+}
+
+// inspect is the command that shows all manifests.
+func (w *workScope) inspect() string {
+	return w.env.Command("get works", w.name, "--clusters", w.cluster, "-o tree")
+}
+
+// lines says of manifests what the agent reports about each.
+func lines(list []report.Manifest) string {
+	text := make([]string, len(list))
+	for i, m := range list {
+		text[i] = m.String() + ": " + m.Message
+	}
+	return strings.Join(text, "\n")
+}

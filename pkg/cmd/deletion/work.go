@@ -1,0 +1,193 @@
+package deletion
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/works"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/delivery"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/report"
+)
+
+type workOptions struct {
+	env      cli.Env
+	wait     cli.Wait
+	name     string
+	clusters []string
+	orphan   bool
+	force    bool
+	yes      cli.Yes
+}
+
+func newWork(env cli.Env) *cobra.Command {
+	o := &workOptions{env: env, wait: cli.Wait{Enabled: true}}
+	cmd := &cobra.Command{
+		Use:   "work NAME",
+		Short: "Delete a ManifestWork and what it deployed",
+		Long: `Delete a ManifestWork and what it deployed.
+
+The work agent of the cluster deletes the resources that it applied, except
+those that the ManifestWork orphans, and then releases the ManifestWork.
+
+With --orphan all resources stay on the managed cluster and belong to no
+ManifestWork any more. The command deletes the ManifestWork after the agent has
+applied that change, so it needs an agent that is connected.
+
+With --force the ManifestWork is deleted without the agent, for a cluster that
+does not exist any more. An agent that comes back deletes the resources after
+its grace period for ManifestWorks that are gone, an hour by default.`,
+		Example: fmt.Sprintf(`  # Delete a ManifestWork, and wait until the agent has cleaned up
+  %[1]s delete work app --clusters cluster1
+
+  # Keep the resources on the managed cluster
+  %[1]s delete work app --clusters cluster1 --orphan`, env.Name),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: works.CompleteNames(env),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.name = args[0]
+			if err := o.validate(); err != nil {
+				return err
+			}
+			return works.Explain(env, o.run(cmd.Context()))
+		},
+	}
+	works.AddClustersFlag(env, cmd, &o.clusters, "Names of the clusters, separated by commas")
+	f := cmd.Flags()
+	f.BoolVar(&o.orphan, "orphan", false, "Keep the resources on the managed clusters")
+	f.BoolVar(&o.force, "force", false, "Do not wait for the agent to clean up; the resources stay")
+	cli.AddYesFlag(f, &o.yes)
+	o.wait.AddTo(cmd, "Wait until the ManifestWork is gone")
+	env.Kube.AddDryRunFlag(cmd)
+	cmd.MarkFlagsMutuallyExclusive("orphan", "force")
+	return cmd
+}
+
+func (o *workOptions) validate() error {
+	if len(o.clusters) == 0 {
+		return cli.Usagef("name the clusters with --clusters")
+	}
+	return works.ValidateClusters(&o.clusters)
+}
+
+func (o *workOptions) run(ctx context.Context) error {
+	ctx, cancel := o.wait.Context(ctx)
+	defer cancel()
+	hub, err := works.Hub(o.env)
+	if err != nil {
+		return err
+	}
+	found, missing, err := works.Read(ctx, o.env, hub.Client, o.name, o.clusters)
+	if err != nil {
+		return err
+	}
+	if missing != nil {
+		return o.gone(missing)
+	}
+	if err := o.confirm(found); err != nil {
+		return err
+	}
+	if o.env.Kube.DryRun() == cli.DryRunClient {
+		return o.print(found, "deleted")
+	}
+	if err := o.delete(ctx, hub, found); err != nil {
+		return err
+	}
+	if !o.wait.Enabled || o.env.Kube.DryRun() != cli.DryRunNone {
+		return o.print(found, "deleted")
+	}
+	if err := o.await(ctx, "the agents to clean up", hub.AwaitGone); err != nil {
+		return err
+	}
+	return o.print(found, "deleted")
+}
+
+// gone is the error about works that do not exist, which is none for a script that was
+// written for clusteradm.
+func (o *workOptions) gone(missing error) error {
+	if o.env.Name != cli.Clusteradm {
+		return missing
+	}
+	_, err := fmt.Fprintf(o.env.Out, "work %s not found or is already deleted\n", o.name)
+	return err
+}
+
+// confirm says what is lost.
+func (o *workOptions) confirm(found []workv1.ManifestWork) error {
+	resources, owners := 0, ""
+	for i := range found {
+		w := report.Describe(&found[i])
+		resources += len(w.Manifests)
+		if w.Owner != "" {
+			owners = fmt.Sprintf(" It belongs to %s, which may create it again.", w.Owner)
+		}
+	}
+	fate := "The agents delete the %s that it deployed."
+	switch {
+	case o.orphan:
+		fate = "The %s that it deployed stay and are no longer updated."
+	case o.force:
+		fate = "The agents are not asked: the %s that it deployed stay."
+	}
+	return o.env.Confirm(o.yes, fmt.Sprintf("Delete ManifestWork %s on %s? "+fate+"%s",
+		o.name, cli.Some(o.clusters, ", "), works.Sum(resources, "resource"), owners))
+}
+
+// delete requests the deletion of every copy. Orphaning comes first, for all of them.
+func (o *workOptions) delete(ctx context.Context, hub delivery.Hub, found []workv1.ManifestWork) error {
+	if o.orphan {
+		if err := o.orphanAll(ctx, hub, found); err != nil {
+			return err
+		}
+	}
+	for i := range found {
+		if err := hub.Delete(ctx, &found[i]); err != nil {
+			return err
+		}
+		if !o.force || o.env.Kube.DryRun() != cli.DryRunNone {
+			continue
+		}
+		if err := hub.Release(ctx, client.ObjectKeyFromObject(&found[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *workOptions) orphanAll(ctx context.Context, hub delivery.Hub, found []workv1.ManifestWork) error {
+	for i := range found {
+		if err := hub.Orphan(ctx, &found[i]); err != nil {
+			return err
+		}
+	}
+	if o.env.Kube.DryRun() != cli.DryRunNone {
+		return nil
+	}
+	return o.await(ctx, "the agents to orphan the resources", hub.AwaitOrphaned)
+}
+
+// await waits for all copies in a step of its own.
+func (o *workOptions) await(ctx context.Context, what string, wait func(context.Context, string, []string, delivery.Progress) error) error {
+	err := o.env.Progress().Step(ctx, "Waiting for "+what, func(ctx context.Context, say cli.Say) error {
+		return wait(ctx, o.name, o.clusters, func(cluster, message string) { say("%s: %s", cluster, message) })
+	})
+	if err == nil {
+		return nil
+	}
+	try := o.env.Command("check", "work", o.name, "--cluster", o.clusters[0]) + "; without an agent, use --force"
+	return o.wait.TimedOut(err, what+" ("+works.Unmet(err)+")", try)
+}
+
+func (o *workOptions) print(found []workv1.ManifestWork, action string) error {
+	for i := range found {
+		if _, err := fmt.Fprintf(o.env.Out, "%s %s%s\n", works.Named(found[i].Namespace, found[i].Name), action, o.env.Kube.DryRunSuffix()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package get
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/works"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/report"
+)
+
+type workOptions struct {
+	env      cli.Env
+	out      *cli.Output
+	names    []string
+	clusters []string
+}
+
+func newWorks(env cli.Env) *cobra.Command {
+	o := &workOptions{env: env, out: cli.NewOutput(cli.TableFmt, cli.Wide, treeFormat, cli.Name)}
+	cmd := &cobra.Command{
+		Use:     "works [WORK...]",
+		Aliases: []string{"work", "manifestworks", "manifestwork"},
+		Short:   "Show the ManifestWorks of the managed clusters",
+		Example: fmt.Sprintf(`  # What is deployed where, and what is wrong with it
+  %[1]s get works -o wide
+
+  # Every manifest of one ManifestWork, with its feedback
+  %[1]s get works app --clusters cluster1 -o tree`, env.Name),
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: works.CompleteNames(env),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.names = args
+			return o.run(cmd.Context())
+		},
+	}
+	works.AddClustersFlag(env, cmd, &o.clusters, "Only these clusters, separated by commas")
+	o.out.AddTo(cmd)
+	return cmd
+}
+
+func (o *workOptions) run(ctx context.Context) error {
+	if err := works.ValidateClusters(&o.clusters); err != nil {
+		return err
+	}
+	hub, err := works.Hub(o.env)
+	if err != nil {
+		return err
+	}
+	list, err := o.list(ctx, hub.Client)
+	if err != nil {
+		return err
+	}
+	return cli.PrintFound(list, o.missing(list), o.print)
+}
+
+// list reads the works of the wanted clusters, of each in one request.
+func (o *workOptions) list(ctx context.Context, c client.Reader) ([]report.Work, error) {
+	namespaces := o.clusters
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	list := []report.Work{}
+	for _, namespace := range namespaces {
+		var found workv1.ManifestWorkList
+		if err := c.List(ctx, &found, client.InNamespace(namespace)); err != nil {
+			return nil, fmt.Errorf("ManifestWorks: %w", err)
+		}
+		for i := range found.Items {
+			if len(o.names) == 0 || slices.Contains(o.names, found.Items[i].Name) {
+				list = append(list, report.Describe(&found.Items[i]))
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b report.Work) int {
+		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Name, b.Name))
+	})
+	return list, nil
+}
+
+// missing is the error about works that were named and are on no cluster.
+func (o *workOptions) missing(list []report.Work) error {
+	for _, name := range o.names {
+		if slices.ContainsFunc(list, func(w report.Work) bool { return w.Name == name }) {
+			continue
+		}
+		if len(o.clusters) > 0 {
+			return works.NotFound(o.env, name, o.clusters)
+		}
+		return works.NotFound(o.env, name, []string{"any cluster"})
+	}
+	return nil
+}
+
+func (o *workOptions) print(list []report.Work) error {
+	switch {
+	case o.out.Format == treeFormat:
+		return printTree(o.env.Out, workTree(list))
+	case len(list) == 0 && !o.out.Machine():
+		o.env.Say("No ManifestWorks found.")
+		return nil
+	}
+	return cli.PrintList(o.env.Out, o.out, works.ListKind, list, func(w report.Work) string { return works.Named(w.Cluster, w.Name) }, o.columns())
+}
+
+func (o *workOptions) columns() []cli.Column[report.Work] {
+	type row = report.Work
+	now := o.env.Clock.Now()
+	return []cli.Column[row]{
+		{Header: "cluster", Value: func(w row) string { return w.Cluster }},
+		{Header: "name", Value: func(w row) string { return w.Name }},
+		{Header: "manifests", Value: func(w row) string { return strconv.Itoa(len(w.Manifests)) }},
+		{Header: "applied", Value: func(w row) string { return w.Applied }},
+		{Header: "available", Value: func(w row) string { return w.Available }},
+		{Header: "age", Value: func(w row) string { return duration.ShortHumanDuration(now.Sub(w.Created)) }},
+		{Header: "owner", Wide: true, Value: func(w row) string { return w.Owner }},
+		{Header: "executor", Wide: true, Value: func(w row) string { return w.Executor }},
+		{Header: "feedback", Wide: true, Value: func(w row) string { return strings.Join(w.Feedback(), ",") }},
+		{Header: "why", Wide: true, Value: func(w row) string { return w.Reason }},
+	}
+}
+
+// workTree is the works of each cluster with the fields that clusteradm shows, and
+// every manifest below.
+func workTree(list []report.Work) []node {
+	var clusters []node
+	for i, w := range list {
+		if i == 0 || list[i-1].Cluster != w.Cluster {
+			clusters = append(clusters, node{text: "<" + w.Cluster + ">"})
+		}
+		last := &clusters[len(clusters)-1]
+		last.below = append(last.below, node{text: "<" + w.Name + ">", below: []node{
+			leaf("Number of Manifests", strconv.Itoa(len(w.Manifests))),
+			leaf("Applied", w.Applied),
+			leaf("Available", w.Available),
+			{text: "<Resources>", below: resources(w)},
+		}})
+	}
+	return clusters
+}
+
+func resources(w report.Work) []node {
+	var list []node
+	for _, m := range w.Manifests {
+		below := []node{leaf("Applied", m.Applied), leaf("Available", m.Available)}
+		for _, v := range m.Feedback {
+			below = append(below, leaf(v.Name, v.Value))
+		}
+		if m.Message != "" {
+			below = append(below, leaf("Message", m.Message))
+		}
+		list = append(list, node{text: "<" + m.String() + ">", below: below})
+	}
+	return list
+}

@@ -1,0 +1,57 @@
+package works
+
+import (
+	"errors"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/delivery"
+)
+
+// Explain turns an error of a delivery into what a user reads and the exit code.
+func Explain(env cli.Env, err error) error {
+	if err == nil {
+		return nil
+	}
+	if clusters, ok := errors.AsType[*delivery.ClustersError](err); ok {
+		if clusters.Unknown {
+			return cli.NotFoundf("list the clusters with: "+env.Command("get clusters"), "%v", clusters)
+		}
+		return cli.Blockedf(env.Command("accept", strings.Join(clusters.Clusters, " ")), "%v", clusters)
+	}
+	if invalid, ok := errors.AsType[*delivery.InvalidError](err); ok {
+		return &cli.Explained{Problem: invalid.Error(), Code: cli.CodeUsage, Try: "correct the manifests; nothing was changed"}
+	}
+	if few, ok := errors.AsType[*delivery.TooFewError](err); ok {
+		return cli.Blockedf("lower --replicas, or see the labels with: "+env.Command("get clusters -o yaml"), "%v; nothing was changed", few)
+	}
+	if exists, ok := errors.AsType[*delivery.ExistsError](err); ok {
+		return cli.Blockedf("replace them with --overwrite; nothing was changed", "%v", exists)
+	}
+	if owned, ok := errors.AsType[*delivery.OwnedError](err); ok {
+		return cli.Blockedf("choose another name, or change what it belongs to; nothing was changed", "%v", owned)
+	}
+	if undecided, ok := errors.AsType[*delivery.NoDecisionError](err); ok {
+		return cli.Blockedf(env.Kubectl("get placementdecisions -n", undecided.Placement.Namespace), "%v", undecided)
+	}
+	if apierrors.IsConflict(err) {
+		return &cli.Explained{Problem: "the ManifestWork was changed at the same time", Try: "run the command again", Cause: err}
+	}
+	return err
+}
+
+// Unmet is what a wait that ended still waited for: the first works and their reasons.
+func Unmet(err error) string {
+	waited, ok := errors.AsType[*apply.WaitError](err)
+	if !ok {
+		return ""
+	}
+	var list []string
+	for _, unmet := range waited.Unmet {
+		list = append(list, unmet.Object.Namespace+": "+unmet.Message)
+	}
+	return cli.Some(list, "; ")
+}

@@ -1,0 +1,110 @@
+package works
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/delivery"
+)
+
+// ListKind is the kind of a list of works in the machine formats.
+const ListKind = "WorkList"
+
+// Hub returns the hub that the connection flags choose, if it serves ManifestWorks.
+func Hub(env cli.Env) (delivery.Hub, error) {
+	c, err := env.Kube.Client()
+	if err != nil {
+		return delivery.Hub{}, err
+	}
+	return delivery.Hub{Client: c, Clock: env.Clock}, Require(env, c)
+}
+
+// Require is an error unless the cluster is a hub that serves ManifestWorks.
+func Require(env cli.Env, c client.Client) error {
+	if err := fleet.RequireHub(env, c); err != nil {
+		return err
+	}
+	kind := workv1.SchemeGroupVersion.WithKind("ManifestWork")
+	_, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if install.Gone(err) {
+		return cli.Blockedf(env.Command("check hub"), "the hub does not serve ManifestWorks")
+	}
+	return err
+}
+
+// Read returns the copies of a work on clusters, and an error that names the clusters
+// without one.
+func Read(ctx context.Context, env cli.Env, c client.Reader, name string, clusters []string) (found []workv1.ManifestWork, missing error, err error) {
+	var without []string
+	for _, cluster := range clusters {
+		var work workv1.ManifestWork
+		err := c.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, &work)
+		switch {
+		case apierrors.IsNotFound(err):
+			without = append(without, cluster)
+		case err != nil:
+			return nil, nil, fmt.Errorf("ManifestWork %s on %s: %w", name, cluster, err)
+		default:
+			found = append(found, work)
+		}
+	}
+	return found, NotFound(env, name, without), nil
+}
+
+// NotFound is the error about clusters without a work, nil without any.
+func NotFound(env cli.Env, name string, clusters []string) error {
+	if len(clusters) == 0 {
+		return nil
+	}
+	return cli.NotFoundf("list the ManifestWorks with: "+env.Command("get works"), "no ManifestWork %s on %s", name, strings.Join(clusters, ", "))
+}
+
+// Named is how a work on a cluster is called in output.
+func Named(cluster, name string) string {
+	return "manifestwork.work.open-cluster-management.io/" + cluster + "/" + name
+}
+
+// ValidateClusters is a usage error about the first name of a --clusters flag that is
+// none of a cluster. It sorts the names and drops repeated ones.
+func ValidateClusters(clusters *[]string) error {
+	slices.Sort(*clusters)
+	*clusters = slices.Compact(*clusters)
+	for _, name := range *clusters {
+		if err := names.ValidateClusterName(name); err != nil {
+			return cli.Usagef("--clusters: %v", err)
+		}
+	}
+	return nil
+}
+
+// AddClustersFlag registers --clusters.
+func AddClustersFlag(env cli.Env, cmd *cobra.Command, clusters *[]string, usage string) {
+	cmd.Flags().StringSliceVarP(clusters, "clusters", "c", nil, usage)
+	cli.AliasFlag(cmd, "cluster", "clusters")
+	_ = cmd.RegisterFlagCompletionFunc("clusters", fleet.CompleteClusters(env))
+}
+
+// CompleteNames completes the names of works.
+func CompleteNames(env cli.Env) cobra.CompletionFunc {
+	return cli.CompleteObjects(env, func() client.ObjectList { return &workv1.ManifestWorkList{} })
+}
+
+// Sum names a number of things.
+func Sum(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

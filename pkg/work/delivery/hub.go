@@ -1,0 +1,79 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/report"
+)
+
+// FieldManager owns what the commands write to ManifestWorks.
+const FieldManager = "kubectl-ocm"
+
+// Hub is the hub that ManifestWorks are delivered through.
+type Hub struct {
+	Client client.WithWatch
+	// Clock paces the waits. The default is the real clock.
+	Clock clock.Clock
+}
+
+// Progress reports what a wait is waiting for on a cluster.
+type Progress func(cluster, message string)
+
+// errMalformed is of an object that is no ManifestWork, which an API server never sends.
+var errMalformed = errors.New("it is no ManifestWork")
+
+// Await waits until the copies of a work are applied and available, or until ctx ends.
+// Only a copy that is gone ends the wait early: agents retry everything else.
+func (h Hub) Await(ctx context.Context, name string, clusters []string, progress Progress) error {
+	return h.wait(ctx, name, clusters, progress, func(work *workv1.ManifestWork) apply.Result {
+		w := report.Describe(work)
+		return apply.Result{Done: w.Ready(), Message: w.Reason}
+	})
+}
+
+// wait waits until a check of every copy of a work is done.
+func (h Hub) wait(ctx context.Context, name string, clusters []string, progress Progress, check func(*workv1.ManifestWork) apply.Result) error {
+	waiter := &apply.Waiter{Client: h.Client, Clock: h.Clock}
+	if progress != nil {
+		waiter.Progress = func(object apply.Ref, message string) { progress(object.Namespace, message) }
+	}
+	targets := make([]apply.Target, len(clusters))
+	for i, cluster := range clusters {
+		targets[i] = apply.Target{Object: empty(cluster, name), Check: func(obj *unstructured.Unstructured) apply.Result {
+			if obj == nil {
+				return apply.Result{Failed: true, Message: "was deleted"}
+			}
+			work, err := decode(obj)
+			if err != nil {
+				return apply.Result{Failed: true, Message: err.Error()}
+			}
+			return check(work)
+		}}
+	}
+	return waiter.Wait(ctx, targets...)
+}
+
+func decode(obj *unstructured.Unstructured) (*workv1.ManifestWork, error) {
+	work := &workv1.ManifestWork{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, work); err != nil {
+		return nil, fmt.Errorf("%w: %w", errMalformed, err)
+	}
+	return work, nil
+}
+
+// empty returns a copy of a work that has a name only.
+func empty(cluster, name string) *workv1.ManifestWork {
+	work := &workv1.ManifestWork{}
+	work.Namespace, work.Name = cluster, name
+	return work
+}
