@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
-	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
@@ -29,20 +28,11 @@ const forcePatience = 30 * time.Second
 // ErrNoAgent says that a cluster has no agent under the given name.
 var ErrNoAgent = errors.New("no agent of that cluster is installed here")
 
-// WorksRemainError says that workloads of the hub are still on the cluster.
-type WorksRemainError struct{ Works []string }
-
-// Error implements error.
-func (e *WorksRemainError) Error() string {
-	shown := e.Works[:min(len(e.Works), 5)]
-	return fmt.Sprintf("%d ManifestWorks of the hub are still on this cluster: %v", len(e.Works), shown)
-}
-
 // Agent is an installed agent.
 type Agent struct {
 	Klusterlet *operatorv1.Klusterlet
-	// Works are the AppliedManifestWorks on the cluster.
-	Works []string
+	// Works are the ManifestWorks that it applied.
+	Works []AppliedWork
 	// Hub is the credential of the hub, if the agent was given one.
 	Hub *kubeconfig.Hub
 	// Data are the files that the credential refers to.
@@ -81,10 +71,11 @@ func (r *Runner) FindAgent(ctx context.Context, cluster string) (Agent, error) {
 	case i < 0 && (len(list.Items) > 0 || !a.Operator):
 		return a, ErrNoAgent
 	case i < 0:
-		return a, nil
+		a.Works, err = r.works(ctx, nil, nil)
+		return a, err
 	}
 	a.Klusterlet = &list.Items[i]
-	if a.Works, err = r.works(ctx); err != nil {
+	if a.Works, err = r.works(ctx, a.Klusterlet, list.Items); err != nil {
 		return a, err
 	}
 	return a, r.credential(ctx, &a)
@@ -98,21 +89,6 @@ func (r *Runner) clusterName(ctx context.Context, k *operatorv1.Klusterlet) (str
 	}
 	data, err := r.secret(ctx, namespaceOf(k), names.HubKubeconfigSecret)
 	return string(data[names.KeyClusterName]), err
-}
-
-func (r *Runner) works(ctx context.Context) ([]string, error) {
-	var list workv1.AppliedManifestWorkList
-	if err := r.Client.List(ctx, &list); err != nil {
-		if Gone(err) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("works: %w", err)
-	}
-	var works []string
-	for i := range list.Items {
-		works = append(works, list.Items[i].Name)
-	}
-	return works, nil
 }
 
 // credential reads the hub kubeconfig of the agent, if there is one.
@@ -142,19 +118,36 @@ type Removal struct {
 	Force bool
 	// Purge removes the operator as well when nothing else needs it.
 	Purge bool
+	// Works is what happens to the resources of ManifestWorks; with Force, they are
+	// orphaned unless it says otherwise.
+	Works Fate
 }
 
-// Leave removes the agent and returns what remains.
+// fate is what happens to the resources of ManifestWorks.
+func (l Removal) fate() Fate {
+	if l.Works == "" && l.Force {
+		return OrphanResources
+	}
+	return l.Works
+}
+
+// Leave removes the agent and returns what remains. The agent goes before what it
+// applied: it would apply again what is deleted.
 func (r *Runner) Leave(ctx context.Context, a Agent, l Removal) (left []string, err error) {
+	if len(a.Works) > 0 && l.fate() == "" {
+		return nil, &WorksRemainError{Works: a.Works}
+	}
 	if a.Klusterlet != nil {
-		if len(a.Works) > 0 && !l.Force {
-			return nil, &WorksRemainError{Works: a.Works}
-		}
-		for _, work := range a.Works {
-			left = append(left, "appliedmanifestwork/"+work+" and its workload")
-		}
 		if err := r.removeKlusterlet(ctx, a.Klusterlet, l); err != nil {
-			return left, err
+			return nil, err
+		}
+	}
+	if err := r.settle(ctx, a.Works, l.fate()); err != nil {
+		return nil, err
+	}
+	for _, work := range a.Works {
+		if l.fate() == OrphanResources && len(work.Resources) > 0 {
+			left = append(left, "the resources of ManifestWork "+work.Name+": "+some(work.Resources))
 		}
 	}
 	if !l.Purge {
@@ -267,6 +260,12 @@ func (r *Runner) LeavePlan(ctx context.Context, a Agent, l Removal) ([]string, e
 	var plan []string
 	if a.Klusterlet != nil {
 		plan = append(plan, "klusterlet.operator.open-cluster-management.io/"+a.Klusterlet.Name)
+	}
+	for _, work := range a.Works {
+		plan = append(plan, fmt.Sprintf("appliedmanifestwork.work.open-cluster-management.io/%s", work.object.Name))
+		if l.fate() == DeleteResources {
+			plan = append(plan, work.Resources...)
+		}
 	}
 	if !l.Purge {
 		return plan, nil

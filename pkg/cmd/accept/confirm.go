@@ -12,6 +12,8 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/approver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 )
 
@@ -56,6 +58,11 @@ func (o *options) confirm(ctx context.Context, r *approver.Runner) error {
 		}
 		if len(joined) > 0 {
 			loss = fmt.Sprintf(" The hub withdraws what it granted to %s: agents and add-ons there lose their access.", strings.Join(joined, ", "))
+			works, err := o.deployed(ctx, r.Client, joined)
+			if err != nil {
+				return err
+			}
+			loss += works
 		}
 	case o.choice.Register.Driver != "":
 		changes, err := r.Changes(ctx, o.clusters[0])
@@ -70,6 +77,24 @@ func (o *options) confirm(ctx context.Context, r *approver.Runner) error {
 		return nil
 	}
 	return o.env.Confirm(o.yes, fmt.Sprintf("%s %s?%s", verb, strings.Join(o.clusters, ", "), loss))
+}
+
+// deployed says what becomes of the ManifestWorks of clusters that are denied.
+func (o *options) deployed(ctx context.Context, c client.Client, clusters []string) (string, error) {
+	var kept []string
+	for _, cluster := range clusters {
+		works, err := fleet.CountWorks(ctx, c, cluster)
+		if err != nil {
+			return "", fmt.Errorf("ManifestWorks of %s: %w", cluster, err)
+		}
+		if works != fleet.NoWorks {
+			kept = append(kept, works+" on "+cluster)
+		}
+	}
+	if len(kept) == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf(" Of %s the resources stay, and are not updated, repaired or deleted until the hub accepts the cluster again.", cli.Some(kept, ", ")), nil
 }
 
 // joined returns those of the chosen clusters that have joined and would be

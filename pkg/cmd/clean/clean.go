@@ -57,8 +57,7 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	name, server := o.env.Kube.Target()
-	if err := o.env.Confirm(o.yes, fmt.Sprintf("Remove the hub of context %s (%s)?", name, server)); err != nil {
+	if err := o.confirm(ctx, runner, hub); err != nil {
 		return err
 	}
 	removal := install.Removal{Force: o.force, Purge: o.purge}
@@ -74,6 +73,23 @@ func (o *options) run(ctx context.Context) error {
 	}
 	_, err = fmt.Fprintln(o.env.Out, text)
 	return err
+}
+
+// confirm asks before the hub is removed, and says what goes with its clusters.
+func (o *options) confirm(ctx context.Context, runner *install.Runner, hub install.InstalledHub) error {
+	name, server := o.env.Kube.Target()
+	question := fmt.Sprintf("Remove the hub of context %s (%s)?", name, server)
+	if len(hub.Clusters) > 0 && o.force {
+		works, err := fleet.CountWorks(ctx, runner.Client, "")
+		if err != nil {
+			return fmt.Errorf("ManifestWorks: %w", err)
+		}
+		question += fmt.Sprintf(" Its %d clusters and %s are lost.", len(hub.Clusters), works)
+		if works != fleet.NoWorks {
+			question += " Connected agents delete what the ManifestWorks deployed."
+		}
+	}
+	return o.env.Confirm(o.yes, question)
 }
 
 // plan prints what would be removed.

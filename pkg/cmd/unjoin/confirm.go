@@ -4,17 +4,13 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 )
 
@@ -26,14 +22,36 @@ func (o *options) confirmLeaving(agent install.Agent) error {
 	if o.side == spoke {
 		question = fmt.Sprintf("Remove the agent of cluster %s from context %s (%s)? The hub is not informed.", o.cluster, name, server)
 	}
-	if n := len(agent.Works); n > 0 {
-		question += fmt.Sprintf(" The workloads of %d ManifestWorks stay behind, orphaned.", n)
-	}
+	question += o.loss(agent)
 	if o.admin != (cli.Context{}) {
 		name, _ := o.env.Kube.Of(o.admin).Target()
 		question += fmt.Sprintf(" The hub (context %s) deletes the cluster.", name)
 	}
 	return o.env.Confirm(o.yes, question)
+}
+
+// sayWorks lists the ManifestWorks on the cluster and what they own.
+func (o *options) sayWorks(agent install.Agent) {
+	for _, work := range agent.Works {
+		o.env.Say("  ManifestWork %v", work)
+	}
+}
+
+// loss lists the ManifestWorks, and says what becomes of the resources that they own.
+func (o *options) loss(agent install.Agent) string {
+	if len(agent.Works) == 0 {
+		return ""
+	}
+	o.sayWorks(agent)
+	resources := 0
+	for _, work := range agent.Works {
+		resources += len(work.Resources)
+	}
+	fate := "stay, orphaned"
+	if o.works == install.DeleteResources {
+		fate = "are deleted"
+	}
+	return fmt.Sprintf(" The %d resources of %d ManifestWorks %s.", resources, len(agent.Works), fate)
 }
 
 // confirmDetaching asks before the cluster is deleted on the hub, and says what
@@ -43,11 +61,11 @@ func (o *options) confirmDetaching(ctx context.Context, c client.Client, admin c
 	if err := c.Get(ctx, client.ObjectKey{Name: o.cluster}, cluster); err != nil {
 		return err
 	}
-	works, err := count(ctx, c, o.cluster, schema.GroupVersionKind{Group: workv1.GroupName, Version: "v1", Kind: "ManifestWorkList"}, "ManifestWorks")
+	works, err := fleet.CountWorks(ctx, c, o.cluster)
 	if err != nil {
 		return err
 	}
-	addOns, err := count(ctx, c, o.cluster, schema.GroupVersionKind{Group: addonv1beta1.GroupName, Version: "v1beta1", Kind: "ManagedClusterAddOnList"}, "add-ons")
+	addOns, err := fleet.CountAddOns(ctx, c, o.cluster)
 	if err != nil {
 		return err
 	}
@@ -59,21 +77,17 @@ func (o *options) confirmDetaching(ctx context.Context, c client.Client, admin c
 		state = "that is not available"
 	}
 	name, server := o.env.Kube.Of(admin).Target()
-	return o.env.Confirm(o.yes, fmt.Sprintf("Delete cluster %s, %s, from the hub (context %s, %s)? Its credentials, %s and %s are lost.",
-		o.cluster, state, name, server, works, addOns))
+	return o.env.Confirm(o.yes, fmt.Sprintf("Delete cluster %s, %s, from the hub (context %s, %s)? Its credentials, %s and %s are lost.%s",
+		o.cluster, state, name, server, works, addOns, o.deployed(works)))
 }
 
-// count says how many objects of a kind are in a namespace. A hub may not serve
-// them, and the user may not be allowed to see them.
-func count(ctx context.Context, c client.Client, namespace string, list schema.GroupVersionKind, noun string) (string, error) {
-	objects := &metav1.PartialObjectMetadataList{}
-	objects.SetGroupVersionKind(list)
-	err := c.List(ctx, objects, client.InNamespace(namespace))
+// deployed says what becomes on the managed cluster of what ManifestWorks deployed.
+func (o *options) deployed(works string) string {
 	switch {
-	case apierrors.IsForbidden(err):
-		return "all " + noun, nil
-	case err != nil && !install.Gone(err):
-		return "", err
+	case works == fleet.NoWorks:
+		return ""
+	case o.force:
+		return " What the ManifestWorks deployed stays on the managed cluster."
 	}
-	return fmt.Sprintf("%d %s", len(objects.Items), noun), nil
+	return " The agent deletes first what the ManifestWorks deployed."
 }

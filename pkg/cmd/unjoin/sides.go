@@ -38,7 +38,7 @@ func (o *options) leave(ctx context.Context) error {
 	if err := o.confirmLeaving(agent); err != nil {
 		return err
 	}
-	leaving := install.Removal{Force: o.force, Purge: o.purge}
+	leaving := install.Removal{Force: o.force, Purge: o.purge, Works: o.works}
 	if o.env.Kube.DryRun() == cli.DryRunClient {
 		return o.plan(ctx, runner, agent, leaving)
 	}
@@ -65,8 +65,9 @@ func (o *options) find(ctx context.Context, runner *install.Runner) (install.Age
 		return agent, o.noAgent(runner)
 	case err != nil:
 		return agent, err
-	case len(agent.Works) > 0 && !o.force:
-		return agent, cli.Blockedf("delete the ManifestWorks on the hub first, or orphan the workloads with --force",
+	case len(agent.Works) > 0 && o.works == "" && !o.force:
+		o.sayWorks(agent)
+		return agent, cli.Blockedf("delete the ManifestWorks on the hub first, or choose --works=delete or --works=orphan",
 			"%v", &install.WorksRemainError{Works: agent.Works})
 	case agent.Klusterlet == nil:
 		o.env.Say("The agent of %s is gone already; removing the operator that it has left.", o.cluster)

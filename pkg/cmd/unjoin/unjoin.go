@@ -10,6 +10,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -30,6 +31,7 @@ type options struct {
 	admin   cli.Context
 	force   bool
 	purge   bool
+	works   install.Fate
 	// left says that the hub knows that the cluster has left.
 	left bool
 	yes  cli.Yes
@@ -48,10 +50,19 @@ that the hub takes back what it granted, and then removes the agent and its
 operator. With --hub-context the cluster is deleted on the hub as well. A
 cluster that no longer exists is removed with --side=hub on the hub.
 
+While ManifestWorks own resources on the cluster, nothing is removed until you
+say what becomes of them: --works=delete deletes them with the agent, and
+--works=orphan keeps them, owned by no ManifestWork. The command lists them
+before it asks. A run that was interrupted is completed by the next one.
+
 It ends with 0 when all is removed, 3 when something is in the way, 4 when there
 is no such cluster, and 124 when the time was over.`,
 		Example: fmt.Sprintf(`  # On the managed cluster
   %[1]s unjoin cluster1
+
+  # See the ManifestWorks and what they own, and keep it
+  %[1]s unjoin cluster1 --works orphan --dry-run
+  %[1]s unjoin cluster1 --works orphan
 
   # Both sides, with both contexts at hand
   %[1]s unjoin cluster1 --context cluster1 --hub-context hub --wait
@@ -72,6 +83,8 @@ is no such cluster, and 124 when the time was over.`,
 	cli.NewEnum(&o.side, nil, both, hub, spoke).AddTo(cmd, "side", "", "which side to clean up")
 	f.StringVar(&o.admin.Name, "hub-context", "", "kubeconfig context of the hub's administrator")
 	f.StringVar(&o.admin.Kubeconfig, "hub-kubeconfig", "", "kubeconfig file of the hub's administrator, if it is another one")
+	cli.NewEnum(&o.works, nil, install.DeleteResources, install.OrphanResources).
+		AddTo(cmd, "works", "", "What becomes of the resources of ManifestWorks (--force orphans them)")
 	f.BoolVar(&o.force, "force", false, "Continue although ManifestWorks remain, the hub cannot be reached, or the agent or operator is gone")
 	f.BoolVar(&o.purge, "purge-operator", true, "remove the operator as well")
 	cli.AddYesFlag(f, &o.yes)
@@ -100,6 +113,9 @@ func (o *options) complete(args []string) error {
 	}
 	if o.side == spoke && o.admin != (cli.Context{}) {
 		return cli.Usagef("--hub-context has no meaning with --side=spoke")
+	}
+	if o.side == hub && o.works != "" {
+		return cli.Usagef("--works is about the managed cluster and has no meaning with --side=hub")
 	}
 	return nil
 }
