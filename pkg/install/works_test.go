@@ -1,0 +1,186 @@
+//go:build linux
+
+package install_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
+)
+
+// newManaged returns a managed cluster whose Klusterlet is gone: an unjoin was
+// interrupted, and of the agent only the operator and what works applied is left.
+func newManaged(t *testing.T) *install.Runner {
+	t.Helper()
+	cp := controlplane.Start(t)
+	r := newRunner(t, cp)
+	crds, err := manifests.RenderKlusterletCRDs(manifests.Klusterlet{Name: names.KlusterletName, Version: "0.0.0"})
+	installation.Some(t, r.Client, crds, err, installation.CRD)
+	objects, err := install.Klusterlet{ClusterName: "cluster1", Workload: install.Workload{Image: "example/kubectl-ocm:v1"}}.Render()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		if object.GetObjectKind().GroupVersionKind().Kind != "Klusterlet" {
+			installation.Create(t, r.Client, object)
+		}
+	}
+	return r
+}
+
+// applyWork does what an agent does that applied a ConfigMap for a work.
+func applyWork(t *testing.T, c client.Client, name, agentID string) {
+	t.Helper()
+	work := &workv1.AppliedManifestWork{
+		ObjectMeta: metav1.ObjectMeta{Name: "hash-" + name, Finalizers: []string{names.FinalizerAppliedManifestWork}},
+		Spec:       workv1.AppliedManifestWorkSpec{HubHash: "hash", AgentID: agentID, ManifestWorkName: name},
+	}
+	if err := c.Create(t.Context(), work); err != nil {
+		t.Fatal(err)
+	}
+	owner := metav1.OwnerReference{APIVersion: workv1.SchemeGroupVersion.String(), Kind: "AppliedManifestWork", Name: work.Name, UID: work.UID}
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, OwnerReferences: []metav1.OwnerReference{owner}}}
+	if err := c.Create(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	work.Status.AppliedResources = []workv1.AppliedManifestResourceMeta{{
+		ResourceIdentifier: workv1.ResourceIdentifier{Resource: "configmaps", Namespace: "default", Name: name}, Version: "v1", UID: string(config.UID),
+	}}
+	if err := c.Status().Update(t.Context(), work); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// deployed returns the ConfigMap of a work, nil if it is gone.
+func deployed(t *testing.T, c client.Client, name string) *corev1.ConfigMap {
+	t.Helper()
+	config := &corev1.ConfigMap{}
+	err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, config)
+	if install.Gone(err) {
+		return nil
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+func TestWorksOfLeavingAgent(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name    string
+		removal install.Removal
+		stays   bool
+	}{
+		{name: "deleted", removal: install.Removal{Works: install.DeleteResources}},
+		{name: "orphaned", removal: install.Removal{Works: install.OrphanResources}, stays: true},
+		{name: "orphaned by force", removal: install.Removal{Force: true}, stays: true},
+		{name: "deleted by force", removal: install.Removal{Force: true, Works: install.DeleteResources}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r := newManaged(t)
+			applyWork(t, r.Client, "app", "gone")
+			agent, err := r.FindAgent(t.Context(), "cluster1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(agent.Works); got != "[app (owns configmaps default/app)]" {
+				t.Errorf("works: %s", got)
+			}
+			// Nobody said what becomes of it.
+			if _, err := r.Leave(t.Context(), agent, install.Removal{}); !isAboutWorks(err) {
+				t.Errorf("got %v", err)
+			}
+			left, err := r.Leave(t.Context(), agent, tc.removal)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config := deployed(t, r.Client, "app")
+			if (config != nil) != tc.stays || (len(left) == 1) != tc.stays {
+				t.Errorf("the resource is %v, reported %v", config, left)
+			}
+			if config != nil && len(config.OwnerReferences) > 0 {
+				t.Errorf("the resource is still owned: %v", config.OwnerReferences)
+			}
+			err = r.Client.Get(t.Context(), client.ObjectKey{Name: "hash-app"}, &workv1.AppliedManifestWork{})
+			if !install.Gone(err) {
+				t.Errorf("the AppliedManifestWork remains: %v", err)
+			}
+		})
+	}
+}
+
+func isAboutWorks(err error) bool {
+	_, ok := errors.AsType[*install.WorksRemainError](err)
+	return ok
+}
+
+// TestWorksOfOtherAgents has two agents on one cluster.
+func TestWorksOfOtherAgents(t *testing.T) {
+	t.Parallel()
+	r := newManaged(t)
+	var klusterlets [2]operatorv1.Klusterlet
+	for i := range klusterlets {
+		klusterlets[i].Name = fmt.Sprintf("k%d", i)
+		klusterlets[i].Spec.ClusterName = fmt.Sprintf("cluster%d", i)
+		if err := r.Client.Create(t.Context(), &klusterlets[i]); err != nil {
+			t.Fatal(err)
+		}
+		applyWork(t, r.Client, fmt.Sprintf("app%d", i), string(klusterlets[i].UID))
+	}
+	agent, err := r.FindAgent(t.Context(), "cluster0")
+	if err != nil || len(agent.Works) != 1 || agent.Works[0].Name != "app0" {
+		t.Fatalf("works %v, %v", agent.Works, err)
+	}
+	if _, err := r.Leave(t.Context(), agent, install.Removal{Works: install.DeleteResources, Purge: true}); err != nil {
+		t.Fatal(err)
+	}
+	if deployed(t, r.Client, "app0") != nil || deployed(t, r.Client, "app1") == nil {
+		t.Error("the resources of another agent were deleted, or those of the agent stayed")
+	}
+	operator := &appsv1.Deployment{}
+	if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: names.OperatorNamespace, Name: names.KlusterletOperator}, operator); err != nil {
+		t.Errorf("the operator of another agent: %v", err)
+	}
+}
+
+// TestWorksThatStay is about a resource that something else keeps.
+func TestWorksThatStay(t *testing.T) {
+	t.Parallel()
+	r := newManaged(t)
+	applyWork(t, r.Client, "app", "gone")
+	config := deployed(t, r.Client, "app")
+	config.Finalizers = []string{"example.com/stay"}
+	if err := r.Client.Update(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	agent, err := r.FindAgent(t.Context(), "cluster1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r.Step = func(_ context.Context, _ string, fn func(context.Context, install.Say) error) error {
+		return fn(ctx, func(string, ...any) { cancel() })
+	}
+	_, err = r.Leave(ctx, agent, install.Removal{Works: install.DeleteResources})
+	if text := install.Unmet(err); !strings.Contains(text, "default/app") {
+		t.Errorf("got %q, %v", text, err)
+	}
+}
