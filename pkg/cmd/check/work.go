@@ -117,10 +117,7 @@ func (w *workScope) reached(context.Context) checks.Outcome {
 
 // allowed checks what the agent reports about the executor.
 func (w *workScope) allowed(context.Context) checks.Outcome {
-	refused := w.report.Refused()
-	switch {
-	case len(refused) > 0 && w.report.Executor == "":
-		return checks.Bad("grant the agent what is missing, on the managed cluster", "%s", lines(refused))
+	switch refused := w.report.Refused(); {
 	case len(refused) > 0:
 		return checks.Bad("grant the ServiceAccount what is missing, on the managed cluster; the agent looks again within a minute",
 			"%s may not apply:\n%s", w.report.Executor, lines(refused))

@@ -119,8 +119,23 @@ func (h Hub) Plan(ctx context.Context, d Delivery, targets Targets) ([]Step, err
 		return nil, exists
 	}
 	if d.Overwrite {
-		for _, cluster := range targets.Left {
-			steps = append(steps, Step{Action: Remove, Work: empty(cluster, d.Name)})
+		removals, err := h.planRemovals(ctx, d.Name, targets.Left)
+		return append(steps, removals...), err
+	}
+	return steps, nil
+}
+
+// planRemovals returns the deletions of copies that no other object owns.
+func (h Hub) planRemovals(ctx context.Context, name string, clusters []string) ([]Step, error) {
+	var steps []Step
+	for _, cluster := range clusters {
+		live := &workv1.ManifestWork{}
+		err := h.Client.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, live)
+		switch {
+		case client.IgnoreNotFound(err) != nil:
+			return nil, fmt.Errorf("ManifestWork %s on %s: %w", name, cluster, err)
+		case err == nil && len(live.OwnerReferences) == 0:
+			steps = append(steps, Step{Action: Remove, Work: live})
 		}
 	}
 	return steps, nil
@@ -174,7 +189,7 @@ func (h Hub) Carry(ctx context.Context, step Step) error {
 	case Change:
 		err = h.Client.Update(ctx, work, client.FieldOwner(FieldManager))
 	case Remove:
-		err = client.IgnoreNotFound(h.Client.Delete(ctx, work))
+		err = client.IgnoreNotFound(h.Client.Delete(ctx, work, client.Preconditions{UID: &work.UID, ResourceVersion: &work.ResourceVersion}))
 	case Unchanged:
 	}
 	if err != nil {
