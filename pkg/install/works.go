@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -137,14 +138,23 @@ func (r *Runner) deleteApplied(ctx context.Context, name string, policy metav1.D
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, live); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	patch := client.MergeFromWithOptions(live.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	if !controllerutil.RemoveFinalizer(live, names.FinalizerAppliedManifestWork) {
-		return nil
-	}
-	return client.IgnoreNotFound(r.Client.Patch(ctx, live, patch, client.FieldOwner(FieldManager)))
+	return client.IgnoreNotFound(r.releaseApplied(ctx, name))
+}
+
+// releaseApplied takes the finalizer of the agent, which no longer runs, from an
+// AppliedManifestWork. The garbage collector changes finalizers at the same time.
+func (r *Runner) releaseApplied(ctx context.Context, name string) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		live := &workv1.AppliedManifestWork{}
+		if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, live); err != nil {
+			return err
+		}
+		patch := client.MergeFromWithOptions(live.DeepCopy(), client.MergeFromWithOptimisticLock{})
+		if !controllerutil.RemoveFinalizer(live, names.FinalizerAppliedManifestWork) {
+			return nil
+		}
+		return r.Client.Patch(ctx, live, patch, client.FieldOwner(FieldManager))
+	})
 }
 
 // awaitSettled waits until the works are gone and own nothing.

@@ -83,7 +83,7 @@ func (o *workOptions) addFlags(cmd *cobra.Command) {
 	f.StringVarP(&o.selector, "selector", "l", "", "Labels of the clusters")
 	f.IntVar(&o.choice.Replicas, "replicas", 0, "Number of the clusters with these labels; 0 means all")
 	f.StringVar(&o.placement, "placement", "", "Placement that chooses the clusters, NAMESPACE/NAME")
-	f.StringVar(&o.executor, "executor", "", "ServiceAccount of the managed clusters, NAMESPACE/NAME, with whose\npermissions the manifests are applied (default: those of the agent)")
+	f.StringVar(&o.executor, "executor", "", "ServiceAccount of the managed clusters, NAMESPACE/NAME, with whose permissions the manifests are applied (default: those of the agent)")
 	f.BoolVar(&o.delivery.Overwrite, "overwrite", false, "Replace ManifestWorks that exist with other manifests")
 	cli.AddYesFlag(f, &o.yes)
 	o.wait.AddTo(cmd, "Wait until all manifests are applied and available")

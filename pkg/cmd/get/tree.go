@@ -36,7 +36,7 @@ func draw(b *strings.Builder, stem string, nodes []node) {
 		if i == len(nodes)-1 {
 			twig, below = "└── ", "    "
 		}
-		_, _ = fmt.Fprintln(b, strings.TrimRight(stem+twig+n.text, " "))
+		_, _ = fmt.Fprintln(b, strings.TrimRight(stem+twig+cli.Printable(n.text), " "))
 		draw(b, stem+below, n.below)
 	}
 }

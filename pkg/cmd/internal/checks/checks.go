@@ -104,7 +104,7 @@ func (r Report) print(w io.Writer) error {
 		lines := []string{fmt.Sprintf("%2d. %-8s %s", c.Number, c.Status, c.Name)}
 		if c.Message != "" {
 			for line := range strings.SplitSeq(c.Message, "\n") {
-				line = indent + line
+				line = indent + cli.Printable(line)
 				if r.folded {
 					line = cli.Fold(line, indent)
 				}

@@ -153,10 +153,10 @@ func cells(r rune) int {
 	return 1
 }
 
-// printable makes a text one line without control characters. Conditions come
+// Printable makes a text one line without control characters. Conditions come
 // from other machines: they have several lines at times, and must not be able to
 // command the terminal.
-func printable(text string) string {
+func Printable(text string) string {
 	text = strings.ReplaceAll(text, "\n", "; ")
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -167,7 +167,7 @@ func printable(text string) string {
 }
 
 func (s *step) say(format string, args ...any) {
-	text := printable(fmt.Sprintf(format, args...))
+	text := Printable(fmt.Sprintf(format, args...))
 	s.mu.Lock()
 	same := text == s.last
 	s.last = text

@@ -75,7 +75,7 @@ func PrintTable[T any](w io.Writer, format Format, items []T, columns []Column[T
 	for _, item := range items {
 		row(func(c Column[T]) string {
 			if v := c.Value(item); v != "" {
-				return v
+				return Printable(v)
 			}
 			return "-"
 		})

@@ -51,7 +51,7 @@ func Unmet(err error) string {
 	}
 	var list []string
 	for _, unmet := range waited.Unmet {
-		list = append(list, unmet.Object.Namespace+": "+unmet.Message)
+		list = append(list, unmet.Object.Namespace+": "+cli.Printable(unmet.Message))
 	}
 	return cli.Some(list, "; ")
 }

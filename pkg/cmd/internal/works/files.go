@@ -15,7 +15,9 @@ import (
 )
 
 // Files are kubectl's flags that name files with manifests.
-type Files struct{ flags genericclioptions.FileNameFlags }
+type Files struct {
+	flags genericclioptions.FileNameFlags
+}
 
 // NewFiles returns the flags. As with clusteradm, folders are read with what is below
 // them.
