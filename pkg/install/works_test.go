@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +19,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
@@ -36,10 +38,9 @@ func newManaged(t *testing.T) *install.Runner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, object := range objects {
-		if object.GetObjectKind().GroupVersionKind().Kind != "Klusterlet" {
-			installation.Create(t, r.Client, object)
-		}
+	objects = slices.DeleteFunc(objects, func(o client.Object) bool { return o.GetObjectKind().GroupVersionKind().Kind == "Klusterlet" })
+	if _, err := (&apply.Applier{Client: r.Client, FieldManager: install.FieldManager}).Apply(t.Context(), objects...); err != nil {
+		t.Fatal(err)
 	}
 	return r
 }
