@@ -52,7 +52,6 @@ var imports = map[string][]string{
 	"pkg/registration/agent":    contract,
 	"pkg/addon":                 contract,
 	"pkg/webhook":               contract,
-	"pkg/work":                  pure,
 	"pkg/issuer":                contract,
 	"pkg/extauthz":              contract,
 	"pkg/imagepull":             contract,

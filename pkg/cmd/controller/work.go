@@ -12,12 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"k8s.io/utils/clock"
 
 	"open-cluster-management.io/api/feature"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent"
 )
 
 // workFlags are the flags of the work agent, those of OCM's.
@@ -119,10 +120,23 @@ func (f *workFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := f.common.manager("work-agent", cache.Options{})
+	mgr, err := f.common.manager("work-agent", agent.CacheOptions())
 	if err != nil {
+		return err
+	}
+	if err := agent.Setup(mgr, f.config(cluster, gates)); err != nil {
 		return err
 	}
 	klog.FromContext(cmd.Context()).Info("Starting the work agent", "cluster", cluster, "agentID", f.agentID, "gates", gates)
 	return mgr.Start(cmd.Context())
+}
+
+// config is what the agent needs to know of the flags.
+func (f *workFlags) config(cluster string, gates gates) agent.Config {
+	return agent.Config{
+		Cluster: cluster, AgentID: f.agentID, HubKubeconfig: f.hub,
+		StatusSyncInterval: f.sync, EvictionGracePeriod: f.eviction,
+		RawFeedback: gates[feature.RawFeedbackJsonString], MaxJSONRawLength: f.rawLimit,
+		MaxFeedbackWatch: f.watches, Workers: f.workers, Clock: clock.RealClock{},
+	}
 }
