@@ -3,15 +3,15 @@ package names
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
-// AnnotationWorkAgent, set to "false" on a Klusterlet, leaves the work agent out. It
+// AnnotationWorkAgent on a Klusterlet leaves the work agent out if it is "false". It
 // is ours.
 const AnnotationWorkAgent = "open-cluster-management.io/work-agent"
 
-// AnnotationWorkPermissions, on a Klusterlet, is the WorkPermissions of the
-// work agent; without it they are WorkPermissionsAdmin. It is ours.
+// AnnotationWorkPermissions on a Klusterlet is the WorkPermissions of the work
+// agent; without it they are WorkPermissionsAdmin. It is ours.
 const AnnotationWorkPermissions = "open-cluster-management.io/work-permissions"
 
 // WorkPermissions are what a work agent may do on its cluster besides its own
@@ -33,7 +33,7 @@ func ParseWorkPermissions(value string) (WorkPermissions, error) {
 	if value == "" {
 		return WorkPermissionsAdmin, nil
 	}
-	if problems := path.IsValidPathSegmentName(value); len(problems) > 0 {
+	if problems := content.IsPathSegmentName(value); len(problems) > 0 {
 		return "", fmt.Errorf("%q is not admin, view, none or the name of a ClusterRole: %s", value, problems[0])
 	}
 	return WorkPermissions(value), nil

@@ -48,8 +48,8 @@ func (p *pass) apply(ctx context.Context) error {
 // retryable returns the error of a manifest, unless trying it again soon is useless.
 func (p *pass) retryable(it *item) error {
 	switch {
-	case it.err == nil, it.Err != nil:
-		return nil // The manifest itself is wrong.
+	case it.Err != nil: // The manifest itself is wrong.
+		return nil
 	case errors.Is(it.err, executor.ErrNotAllowed):
 		p.within(refusalInterval)
 		return nil

@@ -161,7 +161,7 @@ func (p *place) create(t *testing.T, name, yamls string, change ...func(*workv1.
 func (p *place) manifests(t *testing.T, yamls string) []workv1.Manifest {
 	t.Helper()
 	var all []workv1.Manifest
-	for _, document := range strings.Split(strings.ReplaceAll(yamls, "NS", p.cluster), "\n---\n") {
+	for document := range strings.SplitSeq(strings.ReplaceAll(yamls, "NS", p.cluster), "\n---\n") {
 		data, err := yaml.YAMLToJSON([]byte(document))
 		if err != nil {
 			t.Fatal(err)

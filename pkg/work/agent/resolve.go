@@ -180,6 +180,11 @@ func (p *pass) quiet() bool {
 	if p.applied == nil || !p.applied.DeletionTimestamp.IsZero() || p.applied.UID != p.record.owner {
 		return false
 	}
+	return p.unchanged()
+}
+
+// unchanged reports whether every object is as it was left.
+func (p *pass) unchanged() bool {
 	for key, m := range p.record.marks {
 		object, exists := p.agent.inventory.Object(key)
 		if !exists || object.Revision != m.revision {

@@ -101,7 +101,7 @@ func (r *works) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 
 // isConflict reports whether an error, or each that it joins, is a conflict.
 func isConflict(err error) bool {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // it is errors.Join's type
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(joined.Unwrap(), func(err error) bool { return !isConflict(err) })
 	}
 	return apierrors.IsConflict(err)

@@ -32,19 +32,23 @@ func TestValidate(t *testing.T) {
 		{"no kind", []string{`{"apiVersion":"v1","metadata":{"name":"a"}}`}, []string{at + "[0]: Invalid value: kind must be set in manifest"}},
 		{"no name", []string{configMap, `{"apiVersion":"v1","kind":"Pod","metadata":{}}`}, []string{at + "[1]: Invalid value: name must be set in manifest"}},
 		{
-			"a generated name", []string{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","generateName":"b-"}}`},
+			"a generated name",
+			[]string{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","generateName":"b-"}}`},
 			[]string{at + "[0]: Invalid value: generateName must not be set in manifest"},
 		},
 		{
-			"only a generated name", []string{`{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"b-"}}`},
+			"only a generated name",
+			[]string{`{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"b-"}}`},
 			[]string{at + "[0]: Invalid value: name must be set in manifest"},
 		},
 		{
-			"a duplicate", []string{configMap, object(t, "v1", "Secret", "ns", "a"), configMap},
+			"a duplicate",
+			[]string{configMap, object(t, "v1", "Secret", "ns", "a"), configMap},
 			[]string{at + "[2]: Invalid value: duplicate manifest for resource ns/a with resource type v1.ConfigMap"},
 		},
 		{
-			"a duplicate of the cluster", []string{object(t, "v1", "Namespace", "", "a"), object(t, "v1", "Namespace", "", "a")},
+			"a duplicate of the cluster",
+			[]string{object(t, "v1", "Namespace", "", "a"), object(t, "v1", "Namespace", "", "a")},
 			[]string{at + "[1]: Invalid value: duplicate manifest for resource /a with resource type v1.Namespace"},
 		},
 		{"one name in two namespaces", []string{configMap, object(t, "v1", "ConfigMap", "other", "a")}, nil},

@@ -20,7 +20,7 @@ import (
 // configMap is the reference to a manifest that can be applied.
 func configMap(ordinal int, name string) workv1.ManifestResourceMeta {
 	return workv1.ManifestResourceMeta{
-		Ordinal: int32(ordinal), //nolint:gosec // Tests have few manifests.
+		Ordinal: int32(ordinal),
 		Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: "ns", Name: name,
 	}
 }

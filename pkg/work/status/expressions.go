@@ -2,7 +2,6 @@ package status
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 
@@ -166,7 +165,7 @@ func (e *evaluation) allHold(ctx context.Context, texts []string) (bool, *ruleEr
 		}
 		holds, ok := value.Value().(bool)
 		if !ok {
-			return false, expressionError(fmt.Sprintf("expected bool result, got %s", value.Type().TypeName()))
+			return false, expressionError("expected bool result, got " + value.Type().TypeName())
 		}
 		if !holds {
 			return false, nil
@@ -184,7 +183,7 @@ func (e *evaluation) message(ctx context.Context, text string, result bool) (str
 	}
 	message, ok := value.Value().(string)
 	if !ok {
-		return "", expressionError(fmt.Sprintf("expected message expression to have a string result, got %s", value.Type().TypeName()))
+		return "", expressionError("expected message expression to have a string result, got " + value.Type().TypeName())
 	}
 	return message, nil
 }

@@ -85,7 +85,14 @@ func valueOf(obj *unstructured.Unstructured, path workv1.JsonPath, limits Limits
 	if len(results) == 1 {
 		return fieldValue(results[0].Interface(), limits)
 	}
-	return listValue(results, unordered, limits)
+	list, err := encodeAll(results, limits)
+	if err != nil {
+		return nil, err
+	}
+	if unordered { // A status that changes is written.
+		slices.Sort(list)
+	}
+	return rawValue("[" + strings.Join(list, ",") + "]"), nil
 }
 
 // fieldValue returns the feedback for a value of an unstructured object.
@@ -107,10 +114,9 @@ func fieldValue(value any, limits Limits) (*workv1.FieldValue, error) {
 	return rawValue(encoded), nil
 }
 
-// listValue returns the feedback for several results of one path. They can contain each
-// other, so encoding them all could take any amount of memory. If their order means
-// nothing it is made the same each time: a status that changes is written.
-func listValue(results []reflect.Value, unordered bool, limits Limits) (*workv1.FieldValue, error) {
+// encodeAll returns several results of one path as the elements of a JSON list. They can
+// contain each other, so encoding them all could take any amount of memory.
+func encodeAll(results []reflect.Value, limits Limits) ([]string, error) {
 	list := make([]string, 0, min(len(results), maxRawLength))
 	remaining := limits
 	remaining.MaxRawLength = min(limits.MaxRawLength, maxRawLength) - len("[]")
@@ -122,10 +128,7 @@ func listValue(results []reflect.Value, unordered bool, limits Limits) (*workv1.
 		remaining.MaxRawLength -= len(encoded) + len(",")
 		list = append(list, encoded)
 	}
-	if unordered {
-		slices.Sort(list)
-	}
-	return rawValue("[" + strings.Join(list, ",") + "]"), nil
+	return list, nil
 }
 
 func encode(value any, limits Limits) (string, error) {

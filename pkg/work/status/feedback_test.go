@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
 
 	workv1 "open-cluster-management.io/api/work/v1"
 
@@ -18,7 +18,7 @@ import (
 // parse returns the object that YAML or JSON describes.
 func parse(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
-	raw, err := yaml.ToJSON([]byte(text))
+	raw, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,8 +47,9 @@ func text(name, value string) string {
 	return fmt.Sprintf(`{"name":%q,"fieldValue":{"type":"String","string":%q}}`, name, value)
 }
 
-func raw(name, value string) string {
-	return fmt.Sprintf(`{"name":%q,"fieldValue":{"type":"JsonRaw","jsonRaw":%q}}`, name, value)
+// raw is a value named x.
+func raw(value string) string {
+	return fmt.Sprintf(`{"name":"x","fieldValue":{"type":"JsonRaw","jsonRaw":%q}}`, value)
 }
 
 func TestWellKnownStatus(t *testing.T) {
@@ -131,13 +132,13 @@ func TestJSONPaths(t *testing.T) {
 		{"the only result of ..", "..hostNetwork", status.Limits{}, `{"name":"x","fieldValue":{"type":"Boolean","boolean":true}}`},
 		{"nothing for a missing field", ".status.reason.code", status.Limits{}, ""},
 		{"nothing for null", ".status.startTime", status.Limits{}, ""},
-		{"a fraction is JSON", ".status.load", on, raw("x", "1.5")},
-		{"an object is JSON", ".spec.containers[0]", on, raw("x", `{"image":"one","name":"b"}`)},
-		{"a list is JSON", ".spec.containers[*].name", on, raw("x", `["b","a"]`)},
-		{"several results are JSON, in the order of the object", `.status.conditions[?(@.status=="True")].type`, on, raw("x", `["Ready","Other"]`)},
-		{"results whose order means nothing are sorted", ".metadata.labels.*", on, raw("x", `["1","2","3"]`)},
-		{"a union", ".metadata.labels['z','a']", on, raw("x", `["1","2"]`)},
-		{"exactly as long as allowed", ".spec.containers", status.Limits{Raw: true, MaxRawLength: 55}, raw("x", `[{"image":"one","name":"b"},{"image":"two","name":"a"}]`)},
+		{"a fraction is JSON", ".status.load", on, raw("1.5")},
+		{"an object is JSON", ".spec.containers[0]", on, raw(`{"image":"one","name":"b"}`)},
+		{"a list is JSON", ".spec.containers[*].name", on, raw(`["b","a"]`)},
+		{"several results are JSON, in the order of the object", `.status.conditions[?(@.status=="True")].type`, on, raw(`["Ready","Other"]`)},
+		{"results whose order means nothing are sorted", ".metadata.labels.*", on, raw(`["1","2","3"]`)},
+		{"a union", ".metadata.labels['z','a']", on, raw(`["1","2"]`)},
+		{"exactly as long as allowed", ".spec.containers", status.Limits{Raw: true, MaxRawLength: 55}, raw(`[{"image":"one","name":"b"},{"image":"two","name":"a"}]`)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -157,23 +157,23 @@ func (r *resource) set(n name, found Object) []string {
 	subscribers := append(slices.Clone(r.subscribers[n]), r.subscribers[name{}]...)
 	if len(r.subscribers[n]) == 0 && len(found.Owners) == 0 {
 		delete(r.objects, n)
-		return concerned(subscribers, true)
+		return namesOf(subscribers)
 	}
 	before, had := r.objects[n]
 	if had && (before.ResourceVersion == found.ResourceVersion || older(found.ResourceVersion, before.ResourceVersion)) {
 		return nil
 	}
 	r.objects[n] = found
-	return concerned(subscribers, !had || before.Revision != found.Revision)
+	if had && before.Revision == found.Revision { // At most the status changed.
+		subscribers = slices.DeleteFunc(subscribers, func(s subscription) bool { return !s.status })
+	}
+	return namesOf(subscribers)
 }
 
-// concerned returns the subscribers of a change: all if it is one of the content.
-func concerned(subscribers []subscription, content bool) []string {
-	var names []string
-	for _, s := range subscribers {
-		if content || s.status {
-			names = append(names, s.subscriber)
-		}
+func namesOf(subscribers []subscription) []string {
+	names := make([]string, len(subscribers))
+	for i, s := range subscribers {
+		names[i] = s.subscriber
 	}
 	return names
 }
@@ -189,7 +189,7 @@ func (r *resource) Delete(object any) error {
 	var names []string
 	if known, ok := r.objects[n]; ok && known.UID == o.UID {
 		delete(r.objects, n)
-		names = concerned(r.subscribers[n], true)
+		names = namesOf(r.subscribers[n])
 	}
 	r.inventory.mu.Unlock()
 	r.inventory.notifyAll(names)
@@ -215,7 +215,7 @@ func (r *resource) Replace(list []any, version string) error {
 		// What a request returned after the list was made is newer than the list.
 		if !listed[n] && !older(version, known.ResourceVersion) {
 			delete(r.objects, n)
-			names = append(names, concerned(r.subscribers[n], true)...)
+			names = append(names, namesOf(r.subscribers[n])...)
 		}
 	}
 	if r.state != Watched {

@@ -67,7 +67,7 @@ func ours(managers []metav1.ManagedFieldsEntry) bool {
 			continue
 		}
 		var fields map[string]json.RawMessage
-		if m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.Raw, &fields) != nil {
+		if m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
 			return false
 		}
 		delete(fields, "f:metadata")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -58,7 +59,7 @@ func removeJSONPath(_ context.Context, object *unstructured.Unstructured, path s
 	}
 	for _, values := range found {
 		for _, value := range values {
-			if parent, ok := value.Interface().(map[string]any); ok {
+			if parent, ok := reflect.TypeAssert[map[string]any](value); ok {
 				delete(parent, key)
 			}
 		}
