@@ -83,7 +83,7 @@ func newFaults(t *testing.T, name string) *faults {
 		account: &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster2", Name: names.AddOnServiceAccount("cluster2", name)}},
 	}
 	f.add(t, "cluster2")
-	f.deploy(t, "cluster2")
+	f.awaitAgent(t, "cluster2")
 	return f
 }
 
@@ -144,17 +144,15 @@ func killPods(t *testing.T, c client.Client, namespace, part string) {
 // of the first. Both look after the same add-ons, and come to rest.
 func (a *addOn) twoAgents(t *testing.T, cluster string) {
 	managed := fleet.client(t, cluster)
-	var deployments appsv1.DeploymentList
-	if err := managed.List(t.Context(), &deployments, client.InNamespace(names.AgentNamespace)); err != nil {
+	var first appsv1.Deployment
+	key := client.ObjectKey{Namespace: names.AgentNamespace, Name: names.RegistrationAgentDeployment(names.KlusterletName)}
+	if err := managed.Get(t.Context(), key, &first); err != nil {
 		t.Fatal(err)
-	}
-	if len(deployments.Items) != 1 {
-		t.Fatalf("%d Deployments of agents", len(deployments.Items))
 	}
 	labels := map[string]string{"app": "e2e-second"}
 	second := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: names.AgentNamespace, Name: "e2e-second"},
-		Spec:       *deployments.Items[0].Spec.DeepCopy(),
+		Spec:       first.Spec,
 	}
 	second.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	second.Spec.Template.Labels = labels

@@ -35,7 +35,7 @@ func TestAddOnRegistration(t *testing.T) {
 		a.add(t, cluster)
 	}
 	for _, cluster := range []string{"cluster1", "cluster2"} {
-		a.deploy(t, cluster)
+		a.awaitAgent(t, cluster)
 	}
 	csr := a.awaitBeat(t, "cluster1", "certificate", beat{})
 	token := a.awaitBeat(t, "cluster2", "token", beat{})
@@ -149,7 +149,7 @@ func TestAddOnTokenLife(t *testing.T) {
 	t.Parallel()
 	a := installSample(t, "e2e-life")
 	a.add(t, "cluster2")
-	a.deploy(t, "cluster2")
+	a.awaitAgent(t, "cluster2")
 	a.awaitBeat(t, "cluster2", "token", beat{})
 	managed := fleet.client(t, "cluster2")
 	first := a.awaitToken(t, "cluster2", "")
@@ -293,7 +293,7 @@ func TestAddOnDriverSwitch(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.add(t, "cluster4")
-	a.deploy(t, "cluster4")
+	a.awaitAgent(t, "cluster4")
 	before := a.awaitBeat(t, "cluster4", "certificate", beat{})
 	account := names.AddOnServiceAccount("cluster4", a.name)
 

@@ -125,7 +125,7 @@ func (e *eks) testThrottled(t *testing.T) {
 func (e *eks) testAddOn(t *testing.T) {
 	a := e.installSample(t, "e2e-eks")
 	a.add(t, "cluster2")
-	a.deploy(t, "cluster2")
+	a.awaitAgent(t, "cluster2")
 	last := a.awaitBeat(t, "cluster2", "token", beat{})
 	if want := names.ServiceAccountUser("cluster2", names.AddOnServiceAccount("cluster2", a.name)); last.user != want {
 		t.Errorf("the add-on is %s, want %s", last.user, want)

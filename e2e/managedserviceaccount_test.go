@@ -26,12 +26,13 @@ import (
 // TestManagedServiceAccount runs upstream's managed-serviceaccount as it was
 // released, an add-on that nobody wrote for us.
 //
-// With driver csr both of its parts run; its manager, built with an older
-// addon-framework, speaks the older version of the add-on API. That manager
-// binds permissions to the user of a certificate whatever the driver is, so
-// with driver token upstream leaves the hub's part to an AddOnTemplate, which
-// binds a ClusterRole to the subject in the status. The sample add-on's manager
-// does the same with the ClusterRole that managed-serviceaccount brings.
+// With driver csr both of its parts run, and its manager deploys the agent by a
+// ManifestWork; built with an older addon-framework, it speaks the older version of
+// the add-on API. That manager binds permissions to the user of a certificate
+// whatever the driver is, so with driver token upstream leaves the hub's part to an
+// AddOnTemplate, which binds a ClusterRole to the subject in the status. The sample
+// add-on's manager does the same with the ClusterRole that managed-serviceaccount
+// brings.
 func TestManagedServiceAccount(t *testing.T) {
 	t.Parallel()
 	if fleet.dir == "" {
@@ -64,23 +65,31 @@ func TestManagedServiceAccount(t *testing.T) {
 
 	t.Run("driver csr", func(t *testing.T) {
 		manager := exec.CommandContext(t.Context(), built("msa"), "manager", "--kubeconfig="+kubeconfigOf("hub"),
-			"--metrics-bind-address=0", "--health-probe-bind-address=0")
+			"--metrics-bind-address=0", "--health-probe-bind-address=0", "--agent-image-name=e2e-msa")
 		manager.Env = append(os.Environ(), "NAMESPACE=default")
 		start(t, manager)
-		a.managedServiceAccount(t, "cluster1", names.KeyTLSCert)
+		// Its manifests bring the namespace, so it goes with them.
+		own := *a
+		own.namespace = "e2e-msa"
+		own.add(t, "cluster1")
+		own.awaitAgent(t, "cluster1")
+		own.runServiceAccountAgent(t, "cluster1", names.KeyTLSCert)
+		own.useManagedServiceAccount(t, "cluster1")
 	})
 	t.Run("driver token", func(t *testing.T) {
 		start(t, exec.CommandContext(t.Context(), built("heartbeat-addon"), "manager", "--kubeconfig="+kubeconfigOf("hub"),
 			"--addon-name="+a.name, "--hub-cluster-role=managed-serviceaccount-addon-agent"))
-		a.managedServiceAccount(t, "cluster2", names.KeyToken)
+		a.add(t, "cluster2")
+		a.runServiceAccountAgent(t, "cluster2", names.KeyToken)
+		a.useManagedServiceAccount(t, "cluster2")
 	})
 }
 
-// managedServiceAccount adds the add-on to a cluster, runs its agent with the
-// credential that it gets, and uses it: a ManagedServiceAccount on the hub
-// brings a token for the managed cluster.
-func (a *addOn) managedServiceAccount(t *testing.T, cluster, credential string) {
-	a.add(t, cluster)
+// runServiceAccountAgent runs the add-on's agent with the credential that it gets on a
+// cluster. No Pod of a local cluster could: the agent listens on every address, and the
+// Pods have the network of the host.
+func (a *addOn) runServiceAccountAgent(t *testing.T, cluster, credential string) {
+	t.Helper()
 	managed := fleet.client(t, cluster)
 	var secret *corev1.Secret
 	eventually(t, "a credential of "+a.name, func(ctx context.Context) (err error) {
@@ -100,10 +109,15 @@ func (a *addOn) managedServiceAccount(t *testing.T, cluster, credential string) 
 	agent := exec.CommandContext(t.Context(), built("msa"), "agent", "--cluster-name="+cluster,
 		"--kubeconfig="+hubKubeconfig, "--spoke-kubeconfig="+kubeconfigOf(cluster),
 		"--lease-health-check=true", "--metrics-bind-address=0", "--health-probe-bind-address=0")
-	agent.Env = append(os.Environ(), "NAMESPACE="+addOnNamespace, "HUB_KUBECONFIG="+hubKubeconfig)
+	agent.Env = append(os.Environ(), "NAMESPACE="+a.agentNamespace(), "HUB_KUBECONFIG="+hubKubeconfig)
 	isolate(t, agent, address(t, "hub"), address(t, cluster))
 	start(t, agent)
+}
 
+// useManagedServiceAccount makes a ManagedServiceAccount on the hub, which brings a token
+// for the managed cluster.
+func (a *addOn) useManagedServiceAccount(t *testing.T, cluster string) {
+	t.Helper()
 	account := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"rotation": map[string]any{}}}}
 	account.SetGroupVersionKind(managedServiceAccountKind())
 	account.SetNamespace(cluster)
@@ -122,7 +136,7 @@ func (a *addOn) managedServiceAccount(t *testing.T, cluster, credential string) 
 	if err := newClient(t, config).Create(t.Context(), review); err != nil {
 		t.Fatal(err)
 	}
-	if want := names.ServiceAccountUser(addOnNamespace, account.GetName()); review.Status.UserInfo.Username != want {
+	if want := names.ServiceAccountUser(a.agentNamespace(), account.GetName()); review.Status.UserInfo.Username != want {
 		t.Errorf("the token is of %s, want %s", review.Status.UserInfo.Username, want)
 	}
 	a.awaitCondition(t, cluster, addonv1beta1.ManagedClusterAddOnConditionAvailable)

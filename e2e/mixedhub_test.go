@@ -55,7 +55,7 @@ func TestMixedHub(t *testing.T) {
 func (e *eks) testCertificate(t *testing.T) {
 	a := e.installSample(t, "e2e-mixed")
 	a.add(t, "cluster1")
-	a.deploy(t, "cluster1")
+	a.awaitAgent(t, "cluster1")
 	eventually(t, "the agent's request for the add-on is approved", func(ctx context.Context) error {
 		var requests certificatesv1.CertificateSigningRequestList
 		if err := a.hub.List(ctx, &requests, client.MatchingLabels{names.LabelClusterName: "cluster1", names.LabelAddOnName: a.name}); err != nil {

@@ -1,8 +1,8 @@
 package e2e_test
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -34,7 +35,11 @@ type addOn struct {
 	fleet *environment
 	name  string
 	hub   client.Client
+	// namespace is where its agents are installed; empty means addOnNamespace.
+	namespace string
 }
+
+func (a *addOn) agentNamespace() string { return cmp.Or(a.namespace, addOnNamespace) }
 
 // beat is what the sample add-on reports to the hub.
 type beat struct {
@@ -88,35 +93,40 @@ func parse(t *testing.T, text string) []*unstructured.Unstructured {
 	return objects
 }
 
-// add makes the add-on one of a cluster's until the end of the test.
+// add makes the add-on one of a cluster's until the end of the test, which waits until
+// the work agent has taken the add-on's agent away: other tests have the same cluster.
 func (a *addOn) add(t *testing.T, cluster string) {
 	t.Helper()
-	obj := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: a.name}}
+	obj := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+		Namespace: cluster, Name: a.name, Annotations: map[string]string{names.AnnotationInstallNamespace: a.agentNamespace()},
+	}}
 	if err := a.hub.Create(t.Context(), obj); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = a.hub.Delete(context.WithoutCancel(t.Context()), obj) })
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		defer cancel()
+		_ = a.hub.Delete(ctx, obj)
+		if err := a.awaitNoWorks(ctx, cluster); err != nil {
+			t.Errorf("the works of %s on %s: %v", a.name, cluster, err)
+		}
+	})
 }
 
-// deploy does what a work agent does: it applies the ManifestWork that the
-// add-on's manager made.
-func (a *addOn) deploy(t *testing.T, cluster string) {
-	t.Helper()
-	managed := a.fleet.client(t, cluster)
-	var work workv1.ManifestWork
-	eventually(t, "the manager wants the agent of "+a.name+" on "+cluster, func(ctx context.Context) error {
-		return a.hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "addon-" + a.name + "-deploy-0"}, &work)
+// awaitNoWorks waits until no ManifestWork of the add-on is left on a cluster that is.
+func (a *addOn) awaitNoWorks(ctx context.Context, cluster string) error {
+	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		var works workv1.ManifestWorkList
+		err := a.hub.List(ctx, &works, client.InNamespace(cluster), client.MatchingLabels{names.LabelAddOnName: a.name})
+		return len(works.Items) == 0, err
 	})
-	for _, manifest := range work.Spec.Workload.Manifests {
-		obj := &unstructured.Unstructured{}
-		if err := json.Unmarshal(manifest.Raw, obj); err != nil {
-			t.Fatal(err)
-		}
-		if err := managed.Create(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = managed.Delete(context.WithoutCancel(t.Context()), obj) })
-	}
+}
+
+// awaitAgent waits until the work agent has applied what the add-on's manager wants on a
+// cluster.
+func (a *addOn) awaitAgent(t *testing.T, cluster string) {
+	t.Helper()
+	a.awaitCondition(t, cluster, addonv1beta1.ManagedClusterAddOnManifestApplied)
 }
 
 // get returns the add-on of a cluster.
@@ -197,7 +207,7 @@ func (a *addOn) awaitBeat(t *testing.T, cluster, credential string, after beat) 
 // secret is the add-on's credential on a cluster.
 func (a *addOn) secret(ctx context.Context, cluster client.Client) (*corev1.Secret, error) {
 	var secret corev1.Secret
-	key := client.ObjectKey{Namespace: addOnNamespace, Name: names.AddOnHubKubeconfigSecret(a.name)}
+	key := client.ObjectKey{Namespace: a.agentNamespace(), Name: names.AddOnHubKubeconfigSecret(a.name)}
 	return &secret, cluster.Get(ctx, key, &secret)
 }
 
