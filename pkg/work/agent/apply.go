@@ -74,7 +74,9 @@ func (p *pass) applyOne(ctx context.Context, it *item) {
 	switch {
 	case m.settled(it.desired, object, exists) && p.agent.inventory.State(it.key.Resource) == inventory.Watched:
 	case p.completed(it):
-		p.look(ctx, it, m)
+		if !p.hidden(ctx, it, m) {
+			p.look(ctx, it, m)
+		}
 	case repair && p.untouchable(it, object):
 		m.revision = object.Revision
 	case repair && m.repairAt().After(p.now):
@@ -87,8 +89,7 @@ func (p *pass) applyOne(ctx context.Context, it *item) {
 
 // write applies one manifest if its executor may.
 func (p *pass) write(ctx context.Context, it *item, m *mark, before inventory.Object) {
-	it.err = p.agent.checker.Check(ctx, p.work.Spec.Executor, executor.Request{Resource: it.key.Resource, Manifest: it.Object, Owned: !it.orphan})
-	if it.err != nil {
+	if it.err = p.check(ctx, it); it.err != nil {
 		return
 	}
 	after, err := p.agent.applier.Apply(ctx, p.request(it, before.UID != ""))
@@ -101,6 +102,22 @@ func (p *pass) write(ctx context.Context, it *item, m *mark, before inventory.Ob
 	}
 	p.note(ctx, it, m, after)
 	m.desired = it.desired
+}
+
+// check returns nil if the executor may do with the object what the work says. It asks
+// once in a pass.
+func (p *pass) check(ctx context.Context, it *item) error {
+	if !it.checked {
+		it.checked = true
+		it.refused = p.agent.checker.Check(ctx, p.work.Spec.Executor, executor.Request{Resource: it.key.Resource, Manifest: it.Object, Owned: !it.orphan})
+	}
+	return it.refused
+}
+
+// hidden reports whether the executor may not know what is in the object, which feedback
+// reports. It was asked when the object became as desired.
+func (p *pass) hidden(ctx context.Context, it *item, m *mark) bool {
+	return m.desired != it.desired && p.check(ctx, it) != nil
 }
 
 // untouchable reports whether an object was created as desired and may be as it is now.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -70,4 +71,53 @@ rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`, p.execute)
 	}
 	p.manifestReaches(t, work, 1, workv1.ManifestApplied, workv1.AppliedManifestComplete)
 	p.reaches(t, work, "Applied=False", "Available=False")
+}
+
+// testHidden has works that report what is in a Secret that their executor may not read:
+// in one that it may not apply, one that is invalid, and one that had no executor before.
+func testHidden(t *testing.T, p *place) {
+	t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.cluster, Name: "one"}, StringData: map[string]string{"password": "theirs"}}
+	installation.Create(t, p.managed, secret)
+	p.start(t)
+	const manifest = `
+apiVersion: v1
+kind: Secret
+metadata: {name: one, namespace: NS}`
+	report := func(w *workv1.ManifestWork) {
+		w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{
+			ResourceIdentifier: workv1.ResourceIdentifier{Resource: "secrets", Namespace: "*", Name: "*"},
+			UpdateStrategy:     &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeReadOnly},
+			FeedbackRules:      []workv1.FeedbackRule{{Type: workv1.JSONPathsType, JsonPaths: []workv1.JsonPath{{Name: "password", Path: ".data.password"}}}},
+		}}
+	}
+	for name, content := range map[string]string{"refused": manifest, "invalid": manifest + "\n---" + manifest} {
+		work := p.create(t, name, content, p.execute, report)
+		p.reaches(t, work, "Applied=False")
+		wantNoValues(t, work)
+	}
+	allowed := p.create(t, "allowed", manifest, report)
+	p.reaches(t, allowed, "Applied=True", "Available=True")
+	if len(allowed.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values) != 1 {
+		t.Errorf("without an executor: %+v", allowed.Status.ResourceStatus)
+	}
+	// With a second rule there would be a second value.
+	p.change(t, allowed, func(w *workv1.ManifestWork) {
+		p.execute(w)
+		rule := &w.Spec.ManifestConfigs[0].FeedbackRules[0]
+		rule.JsonPaths = append(rule.JsonPaths, workv1.JsonPath{Name: "again", Path: ".data.password"})
+	})
+	p.reaches(t, allowed, "Applied=False")
+	if len(allowed.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values) > 1 {
+		t.Errorf("with an executor: %+v", allowed.Status.ResourceStatus)
+	}
+}
+
+func wantNoValues(t *testing.T, work *workv1.ManifestWork) {
+	t.Helper()
+	for _, m := range work.Status.ResourceStatus.Manifests {
+		if values := m.StatusFeedbacks.Values; len(values) > 0 {
+			t.Errorf("%s reports %+v", work.Name, values)
+		}
+	}
 }

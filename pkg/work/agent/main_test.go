@@ -70,6 +70,7 @@ func TestAgent(t *testing.T) {
 		"applied-deleted":   testAppliedDeleted,
 		"executor":          testExecutor,
 		"escalation":        testEscalation,
+		"hidden":            testHidden,
 		"eviction":          testEviction,
 		"feedback":          testFeedback,
 		"complete":          testComplete,

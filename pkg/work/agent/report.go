@@ -46,6 +46,12 @@ func (p *pass) observeOne(ctx context.Context, it *item) {
 	switch {
 	case !exists && it.waits:
 		available(notFound(it.key))
+	case p.hidden(ctx, it, m):
+		p.within(refusalInterval)
+		available(nil)
+		if !exists {
+			available(notFound(it.key))
+		}
 	case !exists:
 		p.look(ctx, it, m) // It was not applied, and may have existed before the subscription.
 		m.desired = 0

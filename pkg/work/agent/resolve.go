@@ -38,6 +38,9 @@ type item struct {
 	desired uint64
 	// err is why the manifest is not applied.
 	err error
+	// checked is true if the executor was asked for, and refused is the answer.
+	checked bool
+	refused error
 	// waits is true while an earlier result of this manifest remains reported.
 	waits bool
 	// found is what is reported.
