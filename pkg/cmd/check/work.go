@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -46,19 +47,25 @@ is allowed to apply the manifests, they are applied, and they are available.`,
 	}
 	cmd.Flags().StringVar(&cluster, "cluster", "", "Name of the cluster")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", fleet.CompleteClusters(env))
+	cmd.PreRunE = func(*cobra.Command, []string) error { return validateCluster(cluster) }
 	return newCheck(env, cmd, func(_ context.Context, s *scope, args []string) (string, []checks.Step, error) {
-		if cluster == "" {
-			return "", nil, cli.Usagef("name the cluster with --cluster")
-		}
-		if err := names.ValidateClusterName(cluster); err != nil {
-			return "", nil, cli.Usagef("--cluster: %v", err)
-		}
 		if err := works.Require(env, s.client); err != nil {
 			return "", nil, err
 		}
 		w := &workScope{scope: s, name: args[0], cluster: cluster}
 		return "ManifestWork " + args[0] + " on " + cluster, w.steps(), nil
 	})
+}
+
+// validateCluster checks the flag --cluster.
+func validateCluster(name string) error {
+	if name == "" {
+		return cli.Usagef("name the cluster with --cluster")
+	}
+	if err := names.ValidateClusterName(name); err != nil {
+		return cli.Usagef("--cluster: %v", err)
+	}
+	return nil
 }
 
 func (w *workScope) steps() []checks.Step {
@@ -119,8 +126,8 @@ func (w *workScope) reached(context.Context) checks.Outcome {
 func (w *workScope) allowed(context.Context) checks.Outcome {
 	switch refused := w.report.Refused(); {
 	case len(refused) > 0:
-		return checks.Bad("grant the ServiceAccount what is missing, on the managed cluster; the agent looks again within a minute",
-			"%s may not apply:\n%s", w.report.Executor, lines(refused))
+		return checks.Bad("grant it on the managed cluster; the agent retries within a minute",
+			"%s may not apply:\n%s", cmp.Or(w.report.Executor, "the executor"), lines(refused))
 	case w.report.Executor == "":
 		return checks.Good("none is set: the agent applies with its own permissions")
 	}
@@ -128,10 +135,17 @@ func (w *workScope) allowed(context.Context) checks.Outcome {
 }
 
 func (w *workScope) applied(context.Context) checks.Outcome {
-	return w.state(w.report.Applied, w.report.NotApplied())
+	failed := w.report.NotApplied()
+	if refused := w.report.Refused(); len(refused) > 0 && len(refused) == len(failed) {
+		return checks.Skip("needs: its executor is allowed")
+	}
+	return w.state(w.report.Applied, failed)
 }
 
 func (w *workScope) available(context.Context) checks.Outcome {
+	if w.report.Applied != string(metav1.ConditionTrue) && w.report.Available != string(metav1.ConditionTrue) {
+		return checks.Skip("needs: its manifests are applied")
+	}
 	return w.state(w.report.Available, w.report.NotAvailable())
 }
 

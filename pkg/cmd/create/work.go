@@ -67,7 +67,7 @@ clusters cannot get the ManifestWork.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.delivery.Name = args[0]
 			if err := o.complete(); err != nil {
-				return err
+				return works.Explain(env, err)
 			}
 			return works.Explain(env, o.run(cmd.Context()))
 		},
@@ -157,8 +157,7 @@ func (o *workOptions) run(ctx context.Context) error {
 		return err
 	}
 	if len(targets.Clusters) == 0 && len(targets.Left) == 0 {
-		o.env.Say("No cluster is chosen.")
-		return nil
+		return o.noneChosen()
 	}
 	steps, err := hub.Plan(ctx, o.delivery, targets)
 	if exists, ok := errors.AsType[*delivery.ExistsError](err); ok && o.env.Name == cli.Clusteradm {
@@ -178,6 +177,17 @@ func (o *workOptions) run(ctx context.Context) error {
 	}
 	o.sayLeft(targets)
 	return o.await(ctx, hub, targets)
+}
+
+// noneChosen is an error about labels, which may be misspelled. A placement may well
+// choose no cluster.
+func (o *workOptions) noneChosen() error {
+	if o.placement == "" {
+		return cli.NotFoundf("see the labels with: "+o.env.Command("get clusters -o yaml"),
+			"no accepted cluster has the labels %s; nothing was changed", o.selector)
+	}
+	o.env.Say("Placement %s chooses no cluster; nothing was changed.", o.placement)
+	return nil
 }
 
 // keep is how scripts for clusteradm learn that a work exists: it is left as it is.

@@ -11,8 +11,8 @@ import (
 )
 
 // refused begins what an agent reports about a manifest that the executor of the work
-// may not apply: upstream's NotAllowedError.
-const refused = "not allowed to apply the resource"
+// may not apply: ours, and OCM's with its NotAllowedError.
+const refused = "not allowed"
 
 // reason is the first thing that is missing on the way of a work.
 func (w Work) reason(work *workv1.ManifestWork) string {
@@ -56,7 +56,7 @@ func (w Work) NotAvailable() []Manifest {
 func (w Work) Refused() []Manifest {
 	var list []Manifest
 	for _, m := range w.NotApplied() {
-		if strings.Contains(m.Message, refused) {
+		if strings.HasPrefix(m.Message, refused) {
 			list = append(list, m)
 		}
 	}

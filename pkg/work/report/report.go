@@ -71,6 +71,10 @@ func (m Manifest) String() string {
 	return m.Kind + " " + m.Name
 }
 
+// failed begins the messages of manifests that were not applied. A report leaves it out:
+// the manifest is not Applied, and a line is short.
+const failed = "Failed to apply manifest: "
+
 // Describe sums up a ManifestWork.
 func Describe(work *workv1.ManifestWork) Work {
 	w := Work{
@@ -175,7 +179,7 @@ func (m *Manifest) add(status *workv1.ManifestCondition) {
 			*target = string(condition.Status)
 		}
 	}
-	m.Message = message(status.Conditions, workv1.ManifestApplied, workv1.ManifestAvailable)
+	m.Message = strings.TrimPrefix(message(status.Conditions, workv1.ManifestApplied, workv1.ManifestAvailable), failed)
 	for _, value := range status.StatusFeedbacks.Values {
 		m.Feedback = append(m.Feedback, Value{Name: value.Name, Value: text(value.Value)})
 	}

@@ -141,12 +141,12 @@ func TestDescribe(t *testing.T) {
 	want := report.Work{
 		Cluster: "cluster1", Name: "app", Applied: "False", Available: "Unknown", Executor: "ns/deployer", Deletion: "Orphan",
 		Owner:  "managedclusteraddon/a",
-		Reason: "Deployment ns/web: Failed to apply manifest: not allowed to apply the resource apps deployments, ns web",
+		Reason: "Deployment ns/web: not allowed to apply the resource apps deployments, ns web",
 		Manifests: []report.Manifest{
 			{Ordinal: 0, Version: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "settings"},
 			{
 				Ordinal: 1, Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "ns", Name: "web", Applied: "False",
-				Message:  "Failed to apply manifest: not allowed to apply the resource apps deployments, ns web",
+				Message:  "not allowed to apply the resource apps deployments, ns web",
 				Feedback: []report.Value{{"ReadyReplicas", "2"}, {"Image", "x"}, {"Paused", "false"}, {"Raw", `{"a":1}`}},
 			},
 		},

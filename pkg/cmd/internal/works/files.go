@@ -3,6 +3,7 @@ package works
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,11 +49,17 @@ func (f Files) Read() ([]workv1.Manifest, error) {
 	}
 	var manifests []workv1.Manifest
 	for _, info := range infos {
+		if info.Name == "" {
+			return nil, cli.Usagef("--filename: %s: the %s has no metadata.name, which a manifest of a ManifestWork needs", info.Source, info.Object.GetObjectKind().GroupVersionKind().Kind)
+		}
 		raw, err := json.Marshal(info.Object)
 		if err != nil {
 			return nil, fmt.Errorf("encode %s: %w", info.ObjectName(), err)
 		}
 		manifests = append(manifests, workv1.Manifest{RawExtension: runtime.RawExtension{Raw: raw}})
+	}
+	if len(manifests) == 0 {
+		return nil, cli.Usagef("--filename: there are no manifests in %s", strings.Join(*f.flags.Filenames, ", "))
 	}
 	return manifests, nil
 }
