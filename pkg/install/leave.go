@@ -142,11 +142,15 @@ func (r *Runner) Leave(ctx context.Context, a Agent, l Removal) (left []string, 
 			return nil, err
 		}
 	}
-	if err := r.settle(ctx, a.Works, l.fate()); err != nil {
+	works, err := r.appliedLast(ctx, a)
+	if err != nil {
 		return nil, err
 	}
-	for _, work := range a.Works {
-		if l.fate() == OrphanResources && len(work.Resources) > 0 {
+	if err := r.settle(ctx, works, l.fate()); err != nil {
+		return nil, err
+	}
+	for _, work := range works {
+		if l.fate() != DeleteResources && len(work.Resources) > 0 {
 			left = append(left, "the resources of ManifestWork "+work.Name+": "+some(work.Resources))
 		}
 	}
@@ -154,6 +158,16 @@ func (r *Runner) Leave(ctx context.Context, a Agent, l Removal) (left []string, 
 		return left, nil
 	}
 	return left, r.purgeOperator(ctx)
+}
+
+// appliedLast returns the ManifestWorks of an agent once more after it was removed: it
+// may have applied another one since they were listed.
+func (r *Runner) appliedLast(ctx context.Context, a Agent) ([]AppliedWork, error) {
+	var list operatorv1.KlusterletList
+	if err := r.Client.List(ctx, &list); err != nil && !Gone(err) {
+		return nil, fmt.Errorf("klusterlets: %w", err)
+	}
+	return r.works(ctx, a.Klusterlet, list.Items)
 }
 
 func (r *Runner) removeKlusterlet(ctx context.Context, k *operatorv1.Klusterlet, l Removal) error {

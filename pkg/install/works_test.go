@@ -104,7 +104,9 @@ func TestWorksOfLeavingAgent(t *testing.T) {
 			if got := fmt.Sprint(agent.Works); got != "[app (owns configmaps default/app)]" {
 				t.Errorf("works: %s", got)
 			}
-			// Nobody said what becomes of it.
+			// The agent is not removed yet, and applies another one.
+			applyWork(t, r.Client, "late", "gone")
+			// Nobody said what becomes of them.
 			if _, err := r.Leave(t.Context(), agent, install.Removal{}); !isAboutWorks(err) {
 				t.Errorf("got %v", err)
 			}
@@ -112,18 +114,30 @@ func TestWorksOfLeavingAgent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			config := deployed(t, r.Client, "app")
-			if (config != nil) != tc.stays || (len(left) == 1) != tc.stays {
-				t.Errorf("the resource is %v, reported %v", config, left)
+			if (len(left) == 2) != tc.stays {
+				t.Errorf("reported %v", left)
 			}
-			if config != nil && len(config.OwnerReferences) > 0 {
-				t.Errorf("the resource is still owned: %v", config.OwnerReferences)
-			}
-			err = r.Client.Get(t.Context(), client.ObjectKey{Name: "hash-app"}, &workv1.AppliedManifestWork{})
-			if !install.Gone(err) {
-				t.Errorf("the AppliedManifestWork remains: %v", err)
+			for _, work := range []string{"app", "late"} {
+				checkSettled(t, r.Client, work, tc.stays)
 			}
 		})
+	}
+}
+
+// checkSettled checks that a work is gone, and that its resource is gone as well or is
+// owned by nothing.
+func checkSettled(t *testing.T, c client.Client, work string, stays bool) {
+	t.Helper()
+	config := deployed(t, c, work)
+	if (config != nil) != stays {
+		t.Errorf("the resource of %s is %v", work, config)
+	}
+	if config != nil && len(config.OwnerReferences) > 0 {
+		t.Errorf("the resource of %s is still owned: %v", work, config.OwnerReferences)
+	}
+	err := c.Get(t.Context(), client.ObjectKey{Name: "hash-" + work}, &workv1.AppliedManifestWork{})
+	if !install.Gone(err) {
+		t.Errorf("the AppliedManifestWork of %s remains: %v", work, err)
 	}
 }
 

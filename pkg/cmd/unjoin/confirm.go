@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 // confirmLeaving asks before the agent is removed, and with --hub-context the
@@ -78,14 +79,17 @@ func (o *options) confirmDetaching(ctx context.Context, c client.Client, admin c
 	}
 	name, server := o.env.Kube.Of(admin).Target()
 	return o.env.Confirm(o.yes, fmt.Sprintf("Delete cluster %s, %s, from the hub (context %s, %s)? Its credentials, %s and %s are lost.%s",
-		o.cluster, state, name, server, works, addOns, o.deployed(works)))
+		o.cluster, state, name, server, works, addOns, o.deployed(cluster, works)))
 }
 
 // deployed says what becomes on the managed cluster of what ManifestWorks deployed.
-func (o *options) deployed(works string) string {
+func (o *options) deployed(cluster *clusterv1.ManagedCluster, works string) string {
+	detached := cluster.Annotations[names.AnnotationLeft] == "true" && !cluster.Spec.HubAcceptsClient
 	switch {
 	case works == fleet.NoWorks:
 		return ""
+	case detached:
+		return " The cluster has detached itself, and its agent is gone."
 	case o.force:
 		return " What the ManifestWorks deployed stays on the managed cluster."
 	}

@@ -148,6 +148,8 @@ func (o *options) done() error {
 		text = fmt.Sprintf("Cluster %s is removed from the hub.", o.cluster)
 	case o.side == hub:
 		text = fmt.Sprintf("Cluster %s is being removed from the hub.", o.cluster)
+	case o.left && o.works == install.OrphanResources:
+		text = fmt.Sprintf("Cluster %s has left the hub. The resources of its ManifestWorks stay.", o.cluster)
 	case o.left:
 		text = fmt.Sprintf("Applied resources have been deleted during the %s joined stage. The cluster has left the hub.", o.cluster)
 	}
