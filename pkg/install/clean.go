@@ -73,8 +73,11 @@ func (r *Runner) Clean(ctx context.Context, hub InstalledHub, l Removal) error {
 	}
 	if hub.Manager != nil {
 		err := r.Step(ctx, "Removing the hub components", func(ctx context.Context, say Say) error {
-			_, err := r.applier().DeleteAndWait(ctx, r.waiter(say), &operatorv1.ClusterManager{ObjectMeta: metav1.ObjectMeta{Name: hub.Manager.Name}})
-			return err
+			manager := &operatorv1.ClusterManager{ObjectMeta: metav1.ObjectMeta{Name: hub.Manager.Name}}
+			if _, err := r.applier().Delete(ctx, manager); err != nil || r.DryRun {
+				return err
+			}
+			return r.waiter(say).Wait(ctx, apply.Target{Object: manager, Check: goneOrWhy})
 		})
 		if err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -84,14 +85,14 @@ func (r *Runner) Detach(ctx context.Context, cluster string, l Removal) error {
 	})
 }
 
-// goneOrWhy is done when a ManagedCluster is gone; its message is what the hub reports
-// about the deletion.
+// goneOrWhy is done when a ManagedCluster or a ClusterManager is gone; its message is
+// what is reported about the deletion.
 func goneOrWhy(obj *unstructured.Unstructured) apply.Result {
 	result := apply.Gone()(obj)
 	if obj == nil || result.Done {
 		return result
 	}
-	for _, kind := range []string{clusterv1.ManagedClusterConditionDeleting, names.ConditionRegistrationGranted} {
+	for _, kind := range []string{clusterv1.ManagedClusterConditionDeleting, names.ConditionRegistrationGranted, operatorv1.ConditionClusterManagerApplied} {
 		if c, ok := apply.ConditionOf(obj, kind); ok && c["status"] == string(metav1.ConditionFalse) {
 			result.Message = fmt.Sprint(c["message"])
 			break

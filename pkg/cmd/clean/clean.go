@@ -114,5 +114,5 @@ func (o *options) explain(err error) error {
 	if why := install.Unblocked(err); why != "" {
 		waiting += " (" + why + ")"
 	}
-	return o.wait.TimedOut(err, waiting, "look at what is named")
+	return o.wait.TimedOut(err, waiting, "look at what is named; a cluster without an agent goes with: "+o.env.Command("unjoin CLUSTER --side=hub --force"))
 }
