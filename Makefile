@@ -59,7 +59,7 @@ aws-iam-authenticator: ## Build bin/aws-iam-authenticator: the token webhook of 
 	@scripts/build-aws-iam-authenticator.sh
 
 .PHONY: demo
-demo: build localkube ## Start a hub and two managed clusters and join them
+demo: build localkube ## Start a hub and two managed clusters, join them and deploy a workload
 	@scripts/demo.sh
 
 .PHONY: demo-addon

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A hub and two managed clusters on this machine, joined by the commands that a
-# user would type. Running it again repairs what is missing.
+# user would type, and a workload on both. Running it again repairs what is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -8,7 +8,7 @@ export PATH=$PWD/bin:$PATH
 
 . scripts/show.sh
 
-show kubectl ocm local up --managed 2
+show kubectl ocm local up --managed 2 --image "example.com/sleep=$(command -v sleep)"
 KUBECONFIG=$(kubectl ocm local kubeconfig --path)
 export KUBECONFIG
 
@@ -31,6 +31,14 @@ kubectl --context hub wait managedclusters --all --timeout 120s \
 	--for=condition=ManagedClusterConditionAvailable >/dev/null
 show kubectl ocm get clusters --context hub
 
+show kubectl ocm create work hello --context hub --clusters cluster1,cluster2 \
+	-f examples/hello --wait
+for cluster in cluster1 cluster2; do
+	kubectl --context "$cluster" rollout status deployment/hello -n hello --timeout 60s >/dev/null
+done
+show kubectl ocm get works --context hub
+show kubectl --context cluster1 get deployment hello -n hello
+
 cat <<EOF
 
 The clusters keep running. Next steps:
@@ -38,6 +46,7 @@ The clusters keep running. Next steps:
   export PATH=$PWD/bin:\$PATH
   export KUBECONFIG=$KUBECONFIG
   kubectl ocm get clusters --context hub
+  kubectl ocm check work hello --context hub --cluster cluster1
   kubectl --context hub get managedclusters
   kubectl --context cluster1 get pods -A
   kubectl ocm local status

@@ -15,6 +15,7 @@ import (
 // follows them in this order.
 var pages = []string{
 	"get-started.md",
+	"guides/works.md",
 	"guides/clusters.md",
 	"guides/addons.md",
 	"guides/workload-tokens.md",

@@ -276,7 +276,7 @@ func (r *Runner) LeavePlan(ctx context.Context, a Agent, l Removal) ([]string, e
 		plan = append(plan, "klusterlet.operator.open-cluster-management.io/"+a.Klusterlet.Name)
 	}
 	for _, work := range a.Works {
-		plan = append(plan, fmt.Sprintf("appliedmanifestwork.work.open-cluster-management.io/%s", work.object.Name))
+		plan = append(plan, "appliedmanifestwork.work.open-cluster-management.io/"+work.object.Name)
 		if l.fate() == DeleteResources {
 			plan = append(plan, work.Resources...)
 		}

@@ -66,7 +66,7 @@ func (e *WorksRemainError) Error() string {
 	for i, work := range e.Works {
 		list[i] = work.Name
 	}
-	return fmt.Sprintf("ManifestWorks of the hub are still on this cluster: %s", some(list))
+	return "ManifestWorks of the hub are still on this cluster: " + some(list)
 }
 
 // works returns the ManifestWorks that the agent of a Klusterlet applied. Those of other
@@ -188,7 +188,7 @@ func (r *Runner) unsettled(ctx context.Context, works []AppliedWork) (*apply.Unm
 		if Gone(err) || err == nil && live.UID != work.object.UID {
 			continue
 		}
-		kind := workv1.SchemeGroupVersion.WithKind("AppliedManifestWork")
+		kind := schema.GroupVersion(workv1.GroupVersion).WithKind("AppliedManifestWork")
 		return &apply.Unmet{Object: apply.Ref{Kind: kind, Name: work.object.Name}, Message: "is being deleted"}, err
 	}
 	return nil, nil // Nothing remains.

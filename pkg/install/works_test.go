@@ -55,7 +55,7 @@ func applyWork(t *testing.T, c client.Client, name, agentID string) {
 	if err := c.Create(t.Context(), work); err != nil {
 		t.Fatal(err)
 	}
-	owner := metav1.OwnerReference{APIVersion: workv1.SchemeGroupVersion.String(), Kind: "AppliedManifestWork", Name: work.Name, UID: work.UID}
+	owner := metav1.OwnerReference{APIVersion: workv1.GroupVersion.String(), Kind: "AppliedManifestWork", Name: work.Name, UID: work.UID}
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, OwnerReferences: []metav1.OwnerReference{owner}}}
 	if err := c.Create(t.Context(), config); err != nil {
 		t.Fatal(err)
@@ -118,20 +118,19 @@ func TestWorksOfLeavingAgent(t *testing.T) {
 				t.Errorf("reported %v", left)
 			}
 			for _, work := range []string{"app", "late"} {
-				checkSettled(t, r.Client, work, tc.stays)
+				if config := settled(t, r.Client, work); (config != nil) != tc.stays {
+					t.Errorf("the resource of %s is %v", work, config)
+				}
 			}
 		})
 	}
 }
 
-// checkSettled checks that a work is gone, and that its resource is gone as well or is
-// owned by nothing.
-func checkSettled(t *testing.T, c client.Client, work string, stays bool) {
+// settled returns the resource of a work, nil if it is gone. The work must be gone, and
+// nothing may own the resource.
+func settled(t *testing.T, c client.Client, work string) *corev1.ConfigMap {
 	t.Helper()
 	config := deployed(t, c, work)
-	if (config != nil) != stays {
-		t.Errorf("the resource of %s is %v", work, config)
-	}
 	if config != nil && len(config.OwnerReferences) > 0 {
 		t.Errorf("the resource of %s is still owned: %v", work, config.OwnerReferences)
 	}
@@ -139,6 +138,7 @@ func checkSettled(t *testing.T, c client.Client, work string, stays bool) {
 	if !install.Gone(err) {
 		t.Errorf("the AppliedManifestWork of %s remains: %v", work, err)
 	}
+	return config
 }
 
 func isAboutWorks(err error) bool {

@@ -100,24 +100,11 @@ func (o *workOptions) complete() error {
 	if problems := validation.IsDNS1123Subdomain(o.delivery.Name); len(problems) > 0 {
 		return cli.Usagef("invalid name %q: %s", o.delivery.Name, strings.Join(problems, "; "))
 	}
-	if err := works.ValidateClusters(&o.choice.Clusters); err != nil {
+	if err := o.completeChoice(); err != nil {
 		return err
 	}
-	chosen := len(o.choice.Clusters) > 0 || o.placement != "" || o.selector != ""
-	switch {
-	case !chosen:
-		return cli.Usagef("choose the clusters with --clusters, --selector or --placement")
-	case o.choice.Replicas < 0 || o.choice.Replicas > 0 && o.selector == "":
-		return cli.Usagef("--replicas is a number of clusters and needs --selector")
-	case !o.files.Given():
+	if !o.files.Given() {
 		return cli.Usagef("name the manifests with --filename")
-	}
-	if o.selector != "" {
-		selector, err := labels.Parse(o.selector)
-		if err != nil {
-			return cli.Usagef("--selector: %v", err)
-		}
-		o.choice.Selector = selector
 	}
 	for flag, target := range map[string]*client.ObjectKey{"placement": &o.choice.Placement, "executor": &o.delivery.Executor} {
 		if err := o.namespaced(flag, target); err != nil {
@@ -129,6 +116,26 @@ func (o *workOptions) complete() error {
 		return err
 	}
 	return o.delivery.Validate()
+}
+
+// completeChoice reads the flags that choose the clusters.
+func (o *workOptions) completeChoice() error {
+	if err := works.ValidateClusters(&o.choice.Clusters); err != nil {
+		return err
+	}
+	switch {
+	case len(o.choice.Clusters) == 0 && o.placement == "" && o.selector == "":
+		return cli.Usagef("choose the clusters with --clusters, --selector or --placement")
+	case o.choice.Replicas < 0 || o.choice.Replicas > 0 && o.selector == "":
+		return cli.Usagef("--replicas is a number of clusters and needs --selector")
+	case o.selector == "":
+		return nil
+	}
+	var err error
+	if o.choice.Selector, err = labels.Parse(o.selector); err != nil {
+		return cli.Usagef("--selector: %v", err)
+	}
+	return nil
 }
 
 // namespaced reads a flag that names an object in a namespace.
@@ -161,7 +168,7 @@ func (o *workOptions) run(ctx context.Context) error {
 	}
 	steps, err := hub.Plan(ctx, o.delivery, targets)
 	if exists, ok := errors.AsType[*delivery.ExistsError](err); ok && o.env.Name == cli.Clusteradm {
-		return o.keep(exists)
+		return o.sayExisting(exists)
 	}
 	if err != nil {
 		return err
@@ -190,8 +197,8 @@ func (o *workOptions) noneChosen() error {
 	return nil
 }
 
-// keep is how scripts for clusteradm learn that a work exists: it is left as it is.
-func (o *workOptions) keep(exists *delivery.ExistsError) error {
+// sayExisting is how scripts for clusteradm learn that a work exists: it is left as it is.
+func (o *workOptions) sayExisting(exists *delivery.ExistsError) error {
 	for _, cluster := range exists.Clusters {
 		if _, err := fmt.Fprintf(o.env.Out, "work %s in cluster %s already exists\n", exists.Name, cluster); err != nil {
 			return err

@@ -130,7 +130,7 @@ func (o *options) resign(ctx context.Context, runner *install.Runner, agent inst
 	explained := cli.Explain(err)
 	return &cli.Explained{
 		Problem: "cannot reach the hub to detach the cluster; nothing was removed",
-		Try:     "repair the connection, or remove the two sides apart: here with: " + o.env.Command("unjoin", o.cluster, "--side=spoke") + ", on the hub with: " + o.onHub(),
+		Try:     "repair the connection, or remove the two sides apart: here with: " + o.here() + ", on the hub with: " + o.onHub(),
 		Code:    cli.CodeBlocked, Cause: explained,
 	}
 }
@@ -151,6 +151,15 @@ func (o *options) unlessResigned(ctx context.Context, runner *install.Runner, er
 		return nil
 	}
 	return err
+}
+
+// here is the command that cleans up on the managed cluster alone.
+func (o *options) here() string {
+	args := []string{"unjoin", o.cluster, "--side=spoke"}
+	if o.works != "" {
+		args = append(args, "--works="+string(o.works))
+	}
+	return o.env.Command(args...)
 }
 
 // onHub is the command that cleans up on the hub.

@@ -10,6 +10,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -123,7 +124,7 @@ func eligible(cluster *clusterv1.ManagedCluster) bool {
 // copies are the clusters that have a work of that name which no other object owns.
 func (h Hub) copies(ctx context.Context, name string) (sets.Set[string], error) {
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(workv1.SchemeGroupVersion.WithKind("ManifestWorkList"))
+	list.SetGroupVersionKind(schema.GroupVersion(workv1.GroupVersion).WithKind("ManifestWorkList"))
 	if err := h.Client.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: name}); err != nil {
 		return nil, fmt.Errorf("ManifestWorks: %w", err)
 	}

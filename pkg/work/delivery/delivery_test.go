@@ -51,8 +51,9 @@ func newHub(t *testing.T) delivery.Hub {
 	return delivery.Hub{Client: c}
 }
 
-// addCluster makes an accepted cluster with a namespace.
-func addCluster(t *testing.T, c client.Client, name, env string, available bool) {
+// addCluster makes an accepted cluster with a namespace. Without a status it never
+// reported whether it is available.
+func addCluster(t *testing.T, c client.Client, name, env string, available metav1.ConditionStatus) {
 	t.Helper()
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"env": env}}}
 	cluster.Spec.HubAcceptsClient = true
@@ -61,11 +62,11 @@ func addCluster(t *testing.T, c client.Client, name, env string, available bool)
 			t.Fatal(err)
 		}
 	}
-	if !available {
+	if available == "" {
 		return
 	}
 	apimeta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
-		Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue, Reason: "Test",
+		Type: clusterv1.ManagedClusterConditionAvailable, Status: available, Reason: "Test",
 	})
 	if err := c.Status().Update(t.Context(), cluster); err != nil {
 		t.Fatal(err)
@@ -102,9 +103,9 @@ func actions(t *testing.T, hub delivery.Hub, d delivery.Delivery, choice deliver
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	hub := newHub(t)
-	addCluster(t, hub.Client, "rep-a", "rep", false)
-	addCluster(t, hub.Client, "rep-b", "rep", true)
-	addCluster(t, hub.Client, "rep-c", "rep", true)
+	addCluster(t, hub.Client, "rep-a", "rep", "")
+	addCluster(t, hub.Client, "rep-b", "rep", metav1.ConditionTrue)
+	addCluster(t, hub.Client, "rep-c", "rep", metav1.ConditionTrue)
 	choice := func(n int) delivery.Choice {
 		return delivery.Choice{Selector: labels.SelectorFromSet(labels.Set{"env": "rep"}), Replicas: n}
 	}
@@ -167,8 +168,8 @@ func TestPlacement(t *testing.T) {
 func TestBlockedPlan(t *testing.T) {
 	t.Parallel()
 	hub := newHub(t)
-	addCluster(t, hub.Client, "plan-a", "plan", true)
-	addCluster(t, hub.Client, "plan-b", "plan", true)
+	addCluster(t, hub.Client, "plan-a", "plan", metav1.ConditionTrue)
+	addCluster(t, hub.Client, "plan-b", "plan", metav1.ConditionTrue)
 	both := delivery.Choice{Clusters: []string{"plan-a", "plan-b"}}
 	if unknown, ok := errors.AsType[*delivery.ClustersError](chooseError(t, hub, delivery.Choice{Clusters: []string{"plan-a", "nosuch"}})); !ok ||
 		!unknown.Unknown || !slices.Equal(unknown.Clusters, []string{"nosuch"}) {
@@ -227,7 +228,7 @@ func TestBlockedPlan(t *testing.T) {
 func TestOrphanBeforeDeletion(t *testing.T) {
 	t.Parallel()
 	hub := newHub(t)
-	addCluster(t, hub.Client, "orphan", "orphan", true)
+	addCluster(t, hub.Client, "orphan", "orphan", metav1.ConditionTrue)
 	actions(t, hub, delivered("kept", "1"), delivery.Choice{Clusters: []string{"orphan"}})
 	key := client.ObjectKey{Namespace: "orphan", Name: "kept"}
 	reportApplied(t, hub.Client, key)
@@ -277,7 +278,7 @@ func reportApplied(t *testing.T, c client.Client, key client.ObjectKey) {
 func TestAwait(t *testing.T) {
 	t.Parallel()
 	hub := newHub(t)
-	addCluster(t, hub.Client, "await", "await", true)
+	addCluster(t, hub.Client, "await", "await", metav1.ConditionTrue)
 	actions(t, hub, delivered("awaited", "1"), delivery.Choice{Clusters: []string{"await"}})
 	key := client.ObjectKey{Namespace: "await", Name: "awaited"}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -295,7 +296,7 @@ func TestAwait(t *testing.T) {
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	hub := newHub(t)
-	addCluster(t, hub.Client, "dead", "dead", false)
+	addCluster(t, hub.Client, "dead", "dead", "")
 	actions(t, hub, delivered("stuck", "1"), delivery.Choice{Clusters: []string{"dead"}})
 	key := client.ObjectKey{Namespace: "dead", Name: "stuck"}
 	work := &workv1.ManifestWork{}

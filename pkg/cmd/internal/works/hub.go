@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -36,7 +37,7 @@ func Require(env cli.Env, c client.Client) error {
 	if err := fleet.RequireHub(env, c); err != nil {
 		return err
 	}
-	kind := workv1.SchemeGroupVersion.WithKind("ManifestWork")
+	kind := schema.GroupVersion(workv1.GroupVersion).WithKind("ManifestWork")
 	_, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if install.Gone(err) {
 		return cli.Blockedf(env.Command("check hub"), "the hub does not serve ManifestWorks")
