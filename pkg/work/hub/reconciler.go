@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -101,5 +102,7 @@ func expiry(work *workv1.ManifestWork) (time.Time, bool) {
 	if complete == nil || complete.Status != metav1.ConditionTrue {
 		return time.Time{}, false
 	}
-	return complete.LastTransitionTime.Add(time.Duration(*option.TTLSecondsAfterFinished) * time.Second), true
+	// More seconds than a duration can hold would make it negative, which deletes at once.
+	seconds := min(*option.TTLSecondsAfterFinished, int64(math.MaxInt64/time.Second))
+	return complete.LastTransitionTime.Add(time.Duration(seconds) * time.Second), true
 }

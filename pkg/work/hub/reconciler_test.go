@@ -3,6 +3,7 @@ package hub_test
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -58,7 +59,10 @@ func start(t *testing.T) *env {
 func (e *env) work(t *testing.T, name string, ttl *int64) *workv1.ManifestWork {
 	t.Helper()
 	w := installation.Work(namespace, name)
-	w.Spec.DeleteOption = &workv1.DeleteOption{TTLSecondsAfterFinished: ttl}
+	w.Spec.DeleteOption = &workv1.DeleteOption{
+		PropagationPolicy:       workv1.DeletePropagationPolicyTypeForeground,
+		TTLSecondsAfterFinished: ttl,
+	}
 	if err := e.admin.Create(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
@@ -95,9 +99,11 @@ func TestFinishedWorksGo(t *testing.T) {
 	t.Parallel()
 	e := start(t)
 	now := e.clock.Now()
-	hour, none := int64(3600), int64(0)
+	hour, none, endless := int64(3600), int64(0), int64(math.MaxInt64)
 	lasting, running, failed := e.work(t, "lasting", nil), e.work(t, "running", &none), e.work(t, "failed", &none)
 	e.complete(t, lasting, metav1.ConditionTrue, now.Add(-24*time.Hour))
+	kept := e.work(t, "kept", &endless)
+	e.complete(t, kept, metav1.ConditionTrue, now.Add(-24*time.Hour))
 	e.complete(t, failed, metav1.ConditionFalse, now.Add(-24*time.Hour))
 	due, later := e.work(t, "due", &hour), e.work(t, "later", &hour)
 	e.complete(t, due, metav1.ConditionTrue, now.Add(-time.Hour))
@@ -107,7 +113,7 @@ func TestFinishedWorksGo(t *testing.T) {
 	again := e.work(t, "at-once", &none)
 	e.complete(t, again, metav1.ConditionTrue, now)
 	e.awaitGone(t, again)
-	for _, w := range []*workv1.ManifestWork{lasting, running, failed, later} {
+	for _, w := range []*workv1.ManifestWork{lasting, kept, running, failed, later} {
 		if err := e.admin.Get(t.Context(), client.ObjectKeyFromObject(w), &workv1.ManifestWork{}); err != nil {
 			t.Errorf("%s: %v", w.Name, err)
 		}
