@@ -79,11 +79,11 @@ func (r *Runner) Join(ctx context.Context, k Klusterlet, onHub *clusterv1.Manage
 		if err != nil {
 			return nil, err
 		}
-		role, err := r.checkWorkRole(ctx, k.klusterlet(l.klusterlet))
+		work, err := r.checkWork(ctx, k.klusterlet(l.klusterlet), l.klusterlet)
 		if err != nil {
 			return nil, err
 		}
-		return slices.Concat(checkKlusterlet(facts, k), checkName(facts, k, onHub), role), nil
+		return slices.Concat(checkKlusterlet(facts, k), checkName(facts, k, onHub), work), nil
 	})
 	out.Warnings = warnings
 	if err != nil {
@@ -149,9 +149,13 @@ func (r *Runner) agentNamespace(ctx context.Context) (string, error) {
 	return namespaceOf(live), nil
 }
 
-// AwaitJoined waits until the agent works with the credential of the hub.
+// AwaitJoined waits until the agents work with the credential of the hub.
 func (r *Runner) AwaitJoined(ctx context.Context) error {
-	return r.await(ctx, "Waiting for the hub to accept the cluster", apply.Target{Object: named(names.KlusterletName), Check: apply.Condition(names.ConditionHubConnectionDegraded, "False")})
+	connected := apply.Target{Object: named(names.KlusterletName), Check: apply.Condition(names.ConditionHubConnectionDegraded, "False")}
+	if err := r.await(ctx, "Waiting for the hub to accept the cluster", connected); err != nil {
+		return err
+	}
+	return r.awaitWork(ctx)
 }
 
 // AwaitKey waits until the agent has made the key that it asks the hub to

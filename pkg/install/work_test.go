@@ -1,0 +1,211 @@
+package install_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
+)
+
+// newJoined returns a managed cluster on which join ran, and no operator.
+func newJoined(t *testing.T, work install.Work) *install.Runner {
+	t.Helper()
+	r := newRunner(t, controlplane.Start(t))
+	crds, err := manifests.RenderKlusterletCRDs(manifests.Klusterlet{Name: names.KlusterletName, Version: "0.0.0"})
+	installation.Some(t, r.Client, crds, err, installation.CRD)
+	joinWith(t, r, work)
+	return r
+}
+
+// joinWith runs join and returns its warnings about the work agent.
+func joinWith(t *testing.T, r *install.Runner, work install.Work) string {
+	t.Helper()
+	outcome, err := r.Join(t.Context(), install.Klusterlet{ClusterName: "cluster1", Bootstrap: []byte("{}"), Work: work}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var warnings []string
+	for _, finding := range outcome.Warnings {
+		if finding.Check == install.CheckWork {
+			warnings = append(warnings, finding.Message)
+		}
+	}
+	return strings.Join(warnings, "\n")
+}
+
+// installed returns the Klusterlet.
+func installed(t *testing.T, r *install.Runner) *operatorv1.Klusterlet {
+	t.Helper()
+	k, err := r.Klusterlet(t.Context())
+	if err != nil || k == nil {
+		t.Fatalf("klusterlet: %v, %v", k, err)
+	}
+	return k
+}
+
+// TestWorkAgentIsKeptAsChosen: join without flags changes neither whether there is a
+// work agent nor what it may do.
+func TestWorkAgentIsKeptAsChosen(t *testing.T) {
+	t.Parallel()
+	r := newJoined(t, install.Work{})
+	expect := func(agent, permissions string) {
+		t.Helper()
+		got := installed(t, r).Annotations
+		if got[names.AnnotationWorkAgent] != agent || got[names.AnnotationWorkPermissions] != permissions {
+			t.Errorf("got %v", got)
+		}
+	}
+	expect("", "admin")
+	joinWith(t, r, install.Work{Enabled: new(false)})
+	expect("false", "admin")
+	joinWith(t, r, install.Work{})
+	expect("false", "admin")
+	joinWith(t, r, install.Work{Enabled: new(true), Permissions: names.WorkPermissionsView})
+	expect("true", "view")
+	joinWith(t, r, install.Work{})
+	expect("true", "view")
+}
+
+// TestWorkWarnings: join says what a change of the work agent leaves behind, and which
+// ClusterRole is missing.
+func TestWorkWarnings(t *testing.T) {
+	t.Parallel()
+	r := newJoined(t, install.Work{})
+	other := &operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
+	if err := r.Client.Create(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	applyWork(t, r.Client, "others", string(other.UID))
+	if got := joinWith(t, r, install.Work{Enabled: new(false)}); got != "" {
+		t.Errorf("without works: %s", got)
+	}
+	applyWork(t, r.Client, "app", string(installed(t, r).UID))
+	got := joinWith(t, r, install.Work{Enabled: new(false)})
+	if !strings.Contains(got, "still on this cluster: app: without a work agent") || strings.Contains(got, "others") {
+		t.Errorf("with works: %q", got)
+	}
+	if got := joinWith(t, r, install.Work{Enabled: new(true), Permissions: "nosuch"}); !strings.Contains(got, `"nosuch" does not exist`) {
+		t.Errorf("with a missing ClusterRole: %q", got)
+	}
+	// cluster-admin is there on every cluster.
+	if got := joinWith(t, r, install.Work{Permissions: "cluster-admin"}); got != "" {
+		t.Errorf("with a ClusterRole: %q", got)
+	}
+}
+
+// TestJoinWaitsForTheWorkAgent: the work agent, which starts last, is waited for unless
+// it is left out.
+func TestJoinWaitsForTheWorkAgent(t *testing.T) {
+	t.Parallel()
+	r := newJoined(t, install.Work{})
+	report(t, r)
+	agent := workDeployment()
+	if err := r.Client.Create(t.Context(), agent); err != nil {
+		t.Fatal(err)
+	}
+	// Each line that a user sees is followed by what it waits for.
+	steps := map[string]func(){
+		"has no pods yet": func() {
+			agent.Spec.Replicas = new(int32(1))
+			update(t, r.Client, agent)
+			agent.Status.ObservedGeneration = agent.Generation
+			updateStatus(t, r.Client, agent)
+		},
+		"0 of 1 replicas are updated": func() {
+			agent.Status.Replicas, agent.Status.UpdatedReplicas = 1, 1
+			updateStatus(t, r.Client, agent)
+		},
+		"0 of 1 replicas are available": func() {
+			agent.Status.ReadyReplicas, agent.Status.AvailableReplicas = 1, 1
+			updateStatus(t, r.Client, agent)
+		},
+	}
+	said := watchProgress(r)
+	done := make(chan error, 1)
+	go func() { done <- r.AwaitJoined(t.Context()) }()
+	for {
+		select {
+		case err := <-done:
+			if err != nil || len(steps) > 0 {
+				t.Errorf("ended with %v before %d steps", err, len(steps))
+			}
+			joinWith(t, r, install.Work{Enabled: new(false)})
+			if err := client.IgnoreNotFound(r.Client.Delete(t.Context(), agent)); err != nil {
+				t.Fatal(err)
+			}
+			report(t, r)
+			if err := r.AwaitJoined(t.Context()); err != nil {
+				t.Errorf("left out: %v", err)
+			}
+			return
+		case line := <-said:
+			for text, next := range steps {
+				if strings.Contains(line, text) {
+					delete(steps, text)
+					next()
+				}
+			}
+		}
+	}
+}
+
+// watchProgress returns the lines that the steps of r print from now on.
+func watchProgress(r *install.Runner) <-chan string {
+	said := make(chan string, 100)
+	r.Step = func(ctx context.Context, _ string, fn func(context.Context, install.Say) error) error {
+		return fn(ctx, func(format string, args ...any) { said <- fmt.Sprintf(format, args...) })
+	}
+	return said
+}
+
+// report is what the operator reports of a cluster that the hub has accepted.
+func report(t *testing.T, r *install.Runner) {
+	t.Helper()
+	k := installed(t, r)
+	k.Status.ObservedGeneration = k.Generation
+	k.Status.Conditions = nil
+	for kind, status := range map[string]metav1.ConditionStatus{"Applied": metav1.ConditionTrue, names.ConditionHubConnectionDegraded: metav1.ConditionFalse} {
+		k.Status.Conditions = append(k.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: "Test", LastTransitionTime: metav1.Now()})
+	}
+	updateStatus(t, r.Client, k)
+}
+
+// workDeployment is the Deployment of the work agent before the hub has accepted the
+// cluster. Its pods are nobody's matter here.
+func workDeployment() *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: names.AgentNamespace, Name: names.WorkAgentDeployment(names.KlusterletName)}}
+	labels := map[string]string{"app": d.Name}
+	d.Spec.Replicas = new(int32(0))
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	d.Spec.Template.Labels = labels
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "agent", Image: "example/kubectl-ocm:v1"}}
+	return d
+}
+
+func update(t *testing.T, c client.Client, obj client.Object) {
+	t.Helper()
+	if err := c.Update(t.Context(), obj); err != nil {
+		t.Fatal(errors.Join(errors.New("update"), err))
+	}
+}
+
+func updateStatus(t *testing.T, c client.Client, obj client.Object) {
+	t.Helper()
+	if err := c.Status().Update(t.Context(), obj); err != nil {
+		t.Fatal(errors.Join(errors.New("update the status"), err))
+	}
+}
