@@ -50,6 +50,8 @@ func (a *agentScope) steps() []checks.Step {
 		{Name: "the agent knows a hub", Needed: true, Run: a.bootstrap},
 		{Name: "the hub answers and is the right one", Run: a.reach},
 		{Name: "the agent is connected to the hub", Run: a.connected},
+		{Name: "the work agent runs", Run: a.workAgent},
+		{Name: "the work agent has its permissions", Run: a.workPermissions},
 		{Name: "the agent can register add-ons", Run: a.addOnDriver},
 		{Name: "the credentials of add-ons are good", Run: a.addOnSecrets},
 		{Name: "the keys of its tokens are published", Run: a.issuer},
