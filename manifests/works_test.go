@@ -73,7 +73,7 @@ func TestWorksAdmission(t *testing.T) {
 	one := configMapManifest("default", "a")
 	other := `{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"default","name":"a"}}`
 	cluster := `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}}`
-	check(t, []attempt{
+	attempts := []attempt{
 		{"one", "", create("one", one)},
 		{"of two kinds, namespaces and names", "", create("several", one, other, cluster, configMapManifest("kube-system", "a"), configMapManifest("default", "b"))},
 		{"of two versions", "", create("versions", one, strings.Replace(one, `"v1"`, `"v2"`, 1))},
@@ -92,7 +92,8 @@ func TestWorksAdmission(t *testing.T) {
 		{"emptied", "manifests should not be empty", change("one", `{"spec":{"workload":{"manifests":[]}}}`)},
 		{"made a duplicate", "duplicate manifest", change("one", `{"spec":{"workload":{"manifests":[`+one+`,`+one+`]}}}`)},
 		{"changed", "", change("one", `{"spec":{"workload":{"manifests":[`+one+`,`+other+`]}}}`)},
-	})
+	}
+	t.Run("attempts", func(t *testing.T) { check(t, attempts) })
 }
 
 // TestLargeWorksAreAdmitted: the cost of the rules must not refuse a work that the
@@ -153,7 +154,7 @@ func TestExecutors(t *testing.T) {
 	nameless := installation.Work("default", "x")
 	nameless.Spec.Executor = &workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{Type: workv1.ExecutorSubjectTypeServiceAccount}}
 	refused := `user "worker" may not write ManifestWorks that run as "` + deployer + `"`
-	check(t, []attempt{
+	attempts := []attempt{
 		{"without an executor", "", create(worker, installation.Work("default", "nil"))},
 		{"with an executor and no right", refused, create(worker, runningAs(installation.Work("default", "x"), "apps", "deployer"))},
 		{"with the right", "", create(may, runningAs(installation.Work("default", "held"), "apps", "deployer"))},
@@ -168,7 +169,8 @@ func TestExecutors(t *testing.T) {
 		{"labelled without the right", "", change(worker, "held", `{"metadata":{"labels":{"a":"b"}}}`)},
 		{"finalizer added without the right", "", change(worker, "held", `{"metadata":{"finalizers":["`+names.FinalizerManifestWork+`"]}}`)},
 		{"rid of the executor", "", change(worker, "held", `{"spec":{"executor":null}}`)},
-	})
+	}
+	t.Run("attempts", func(t *testing.T) { check(t, attempts) })
 }
 
 // TestNilExecutor: with the gate NilExecutorValidating a work without an executor
@@ -214,14 +216,15 @@ func TestNilExecutor(t *testing.T) {
 	}
 	addOns := a.as(t, names.ServiceAccountUser(names.HubNamespace, names.HubAddOnManagerServiceAccount), "workers")
 	refused := `may not write ManifestWorks that run as "system:serviceaccount::klusterlet-work-sa"`
-	check(t, []attempt{
+	attempts := []attempt{
 		{"without the right", refused, create(worker, withoutExecutor("x"))},
 		{"with the role of the hub", "", create(may, withoutExecutor("x"))},
 		{"by the add-on manager", "", create(addOns, withoutExecutor("x"))},
 		{"changed without the right", refused, change(worker, `{"spec":{"deleteOption":{"propagationPolicy":"Orphan"}}}`)},
 		{"finalizer added", "", change(worker, `{"metadata":{"finalizers":["`+names.FinalizerManifestWork+`"]}}`)},
 		{"finalizer removed", "", change(worker, `{"metadata":{"finalizers":null}}`)},
-	})
+	}
+	t.Run("attempts", func(t *testing.T) { check(t, attempts) })
 }
 
 func withoutExecutor(name string) *workv1.ManifestWork { return installation.Work("default", name) }
