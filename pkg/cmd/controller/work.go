@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"open-cluster-management.io/api/feature"
 
@@ -137,6 +138,6 @@ func (f *workFlags) config(cluster string, gates gates) agent.Config {
 		Cluster: cluster, AgentID: f.agentID, HubKubeconfig: f.hub,
 		StatusSyncInterval: f.sync, EvictionGracePeriod: f.eviction,
 		RawFeedback: gates[feature.RawFeedbackJsonString], MaxJSONRawLength: f.rawLimit,
-		MaxFeedbackWatch: f.watches, Workers: f.workers, Clock: clock.RealClock{},
+		MaxFeedbackWatch: f.watches, Workers: f.workers, Clock: clock.RealClock{}, Metrics: metrics.Registry,
 	}
 }

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// refusalInterval is how soon an executor is checked again that was not allowed to
+	// denialInterval is how soon an executor is checked again that was not allowed to
 	// do what its work says.
-	refusalInterval = time.Minute
+	denialInterval = time.Minute
 	// conflictInterval is how soon a server-side apply is tried again that another
 	// manager's fields prevent, if that does not change the object before.
 	conflictInterval = 4 * time.Minute
@@ -40,7 +40,9 @@ func (p *pass) apply(ctx context.Context) error {
 	for _, m := range manifest.Sort(ordered) {
 		it := p.items[m.Ordinal]
 		p.applyOne(ctx, it)
-		errs = append(errs, p.retryable(it))
+		if it.Err == nil { // What is wrong with a manifest itself stays so.
+			errs = append(errs, p.retryable(it))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -48,10 +50,8 @@ func (p *pass) apply(ctx context.Context) error {
 // retryable returns the error of a manifest, unless trying it again soon is useless.
 func (p *pass) retryable(it *item) error {
 	switch {
-	case it.Err != nil: // The manifest itself is wrong.
-		return nil
 	case errors.Is(it.err, executor.ErrNotAllowed):
-		p.within(refusalInterval)
+		p.within(denialInterval)
 		return nil
 	case errors.Is(it.err, strategy.ErrConflict):
 		p.within(conflictInterval)
@@ -93,12 +93,14 @@ func (p *pass) write(ctx context.Context, it *item, m *mark, before inventory.Ob
 		return
 	}
 	after, err := p.agent.applier.Apply(ctx, p.request(it, before.UID != ""))
+	p.agent.metrics.applied(err)
 	if err != nil {
 		p.failed(it, m, before, err)
 		return
 	}
 	if m.desired == it.desired && after.GetResourceVersion() != before.ResourceVersion {
 		m.repair(p.now)
+		p.agent.metrics.repairs.Inc()
 	}
 	p.note(ctx, it, m, after)
 	m.desired = it.desired

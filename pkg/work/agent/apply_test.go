@@ -46,7 +46,7 @@ metadata: {name: NS-inner}`, func(w *workv1.ManifestWork) { w.Labels = map[strin
 	if err != nil || applied == nil {
 		t.Fatalf("no AppliedManifestWork: %v", err)
 	}
-	want := workv1.AppliedManifestWorkSpec{HubHash: names.HubHash(hub.URL), AgentID: p.config.AgentID, ManifestWorkName: work.Name}
+	want := workv1.AppliedManifestWorkSpec{HubHash: names.HubHash(p.hubURL), AgentID: p.config.AgentID, ManifestWorkName: work.Name}
 	if applied.Spec != want || applied.Labels["app"] != "x" || !slices.Contains(applied.Finalizers, names.FinalizerAppliedManifestWork) {
 		t.Errorf("AppliedManifestWork %+v", applied)
 	}
@@ -80,11 +80,11 @@ func testUpdate(t *testing.T, p *place) {
 	repaired := func(c *corev1.ConfigMap) bool {
 		return c != nil && len(c.Data) == 1 && c.Data["key"] == "value" && c.Annotations["theirs"] == "stays"
 	}
-	p.holds(t, "one", repaired)
+	p.finds(t, "one", repaired)
 	if err := p.managed.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.cluster, Name: "one"}}); err != nil {
 		t.Fatal(err)
 	}
-	p.holds(t, "one", exists)
+	p.finds(t, "one", exists)
 	p.change(t, work, func(w *workv1.ManifestWork) {
 		w.Spec.Workload.Manifests = p.manifests(t, `
 apiVersion: v1
@@ -92,7 +92,7 @@ kind: ConfigMap
 metadata: {name: one, namespace: NS, labels: {size: large}}
 data: {changed: value}`)
 	})
-	p.holds(t, "one", func(c *corev1.ConfigMap) bool {
+	p.finds(t, "one", func(c *corev1.ConfigMap) bool {
 		return c.Data["changed"] == "value" && len(c.Data) == 1 && c.Labels["size"] == "large"
 	})
 	p.reaches(t, work, "Applied=True", "Available=True")
@@ -122,7 +122,7 @@ func testCreateOnly(t *testing.T, p *place) {
 	work := p.create(t, "app", oneMap, strategy(workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeCreateOnly}))
 	p.reaches(t, work, "Applied=True", "Available=True")
 	p.edit(t, "one", `{"data":{"key":"other"},"metadata":{"ownerReferences":null}}`)
-	p.holds(t, "one", func(c *corev1.ConfigMap) bool { return len(c.OwnerReferences) == 1 })
+	p.finds(t, "one", func(c *corev1.ConfigMap) bool { return len(c.OwnerReferences) == 1 })
 	p.change(t, work, func(w *workv1.ManifestWork) {
 		w.Spec.Workload.Manifests = p.manifests(t, oneMap+"\nimmutable: false")
 	})
@@ -172,7 +172,7 @@ data: {present: mine, changed: mine, key: KEY}`
 		}},
 	}))
 	p.reaches(t, work, "Applied=True", "Available=True")
-	p.holds(t, "one", func(c *corev1.ConfigMap) bool {
+	p.finds(t, "one", func(c *corev1.ConfigMap) bool {
 		return c.Data["present"] == "mine" && c.Data["changed"] == "mine" && c.Annotations[workv1.ManifestConfigSpecHashAnnotationKey] != ""
 	})
 	p.edit(t, "one", `{"data":{"present":"theirs","changed":"theirs"}}`)
@@ -180,11 +180,11 @@ data: {present: mine, changed: mine, key: KEY}`
 		w.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyTypeForeground}
 	})
 	p.reaches(t, work, "Applied=True", "Available=True")
-	p.holds(t, "one", func(c *corev1.ConfigMap) bool { return c.Data["present"] == "theirs" && c.Data["changed"] == "theirs" })
+	p.finds(t, "one", func(c *corev1.ConfigMap) bool { return c.Data["present"] == "theirs" && c.Data["changed"] == "theirs" })
 	p.change(t, work, func(w *workv1.ManifestWork) {
 		w.Spec.Workload.Manifests = p.manifests(t, both+"\nimmutable: false")
 	})
-	p.holds(t, "one", func(c *corev1.ConfigMap) bool { return c.Data["present"] == "theirs" && c.Data["changed"] == "mine" })
+	p.finds(t, "one", func(c *corev1.ConfigMap) bool { return c.Data["present"] == "theirs" && c.Data["changed"] == "mine" })
 }
 
 func testReadOnly(t *testing.T, p *place) {

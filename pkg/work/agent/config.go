@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -49,6 +50,8 @@ type Config struct {
 	// Workers is how many works are applied at the same time.
 	Workers int
 	Clock   clock.WithTicker
+	// Metrics is where the agent registers its own.
+	Metrics prometheus.Registerer
 }
 
 // Validate reports what is missing.
@@ -102,6 +105,7 @@ type agent struct {
 	inventory *inventory.Inventory
 	observer  *status.Observer
 	slots     *slots
+	metrics   *metrics
 	hub       hub
 	// works and applieds wake the controllers.
 	works, applieds wakeups
@@ -128,6 +132,10 @@ func newAgent(mgr manager.Manager, config Config) (*agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare to watch objects: %w", err)
 	}
+	metrics, err := newMetrics(config.Metrics)
+	if err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
 	a := &agent{
 		config:   config,
 		managed:  cluster{mgr.GetClient(), mgr.GetAPIReader(), metadataClient, mgr.GetRESTMapper()},
@@ -135,6 +143,7 @@ func newAgent(mgr manager.Manager, config Config) (*agent, error) {
 		checker:  &executor.Checker{Reviews: mgr.GetClient(), Config: connection},
 		observer: status.NewObserver(status.Limits{Raw: config.RawFeedback, MaxRawLength: int(config.MaxJSONRawLength)}),
 		slots:    &slots{most: config.MaxFeedbackWatch},
+		metrics:  metrics,
 	}
 	a.inventory = inventory.New(metadataClient, a.changed)
 	return a, nil

@@ -43,7 +43,7 @@ func testExecutor(t *testing.T, p *place) {
 	if !strings.Contains(c.Message, "may not delete it") {
 		t.Error(c.Message)
 	}
-	p.holds(t, "one", missing)
+	p.finds(t, "one", missing)
 	p.allow(t, "delete", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"delete"}})
 	p.change(t, work, func(w *workv1.ManifestWork) { w.Labels = map[string]string{"look": "now"} })
 	p.reaches(t, work, "Applied=True", "Available=True")

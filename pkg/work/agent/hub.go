@@ -146,7 +146,7 @@ func (l *link) manager(ctx context.Context, connection *rest.Config) (manager.Ma
 		return nil, fmt.Errorf("prepare the hub connection: %w", err)
 	}
 	s := &session{hash: names.HubHash(connection.Host), works: inner.GetClient()}
-	if err := (&works{agent: a, session: s, hub: inner.GetClient(), records: newRecords()}).setup(inner); err != nil {
+	if err := (&works{agent: a, session: s, hub: inner.GetClient(), records: newRecords(), events: inner.GetEventRecorder(eventSource)}).setup(inner); err != nil {
 		return nil, err
 	}
 	return inner, inner.Add(manager.RunnableFunc(func(ctx context.Context) error { return a.serve(ctx, inner, s) }))
@@ -160,6 +160,7 @@ func (a *agent) serve(ctx context.Context, inner manager.Manager, s *session) er
 	}
 	a.hub.session.Store(s)
 	defer a.hub.session.Store(nil)
+	defer a.metrics.connected()()
 	// Works of another hub, and works that were deleted meanwhile, are noticed now.
 	var all workv1.AppliedManifestWorkList
 	if err := a.managed.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {

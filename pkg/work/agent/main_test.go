@@ -3,14 +3,17 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,8 +41,12 @@ import (
 // patience is far above what anything takes: the machine may be busy.
 const patience = 60 * time.Second
 
-// hub is the hub of every test; each has a cluster of its own on it.
-var hub *controlplane.ControlPlane
+// hub is the hub of every test; each has a cluster of its own on it, also when tests are
+// repeated.
+var (
+	hub    *controlplane.ControlPlane
+	places atomic.Int32
+)
 
 func TestMain(m *testing.M) {
 	controlplane.Main(m, &hub)
@@ -77,10 +84,17 @@ func TestAgent(t *testing.T) {
 		"requests":          testRequests,
 		"interrupted":       testInterrupted,
 		"kubeconfig":        testKubeconfig,
+		"replaced":          testReplaced,
+		"events":            testEvents,
+		"paths":             testPaths,
+		"rules":             testRules,
+		"large":             testLarge,
+		"isolation":         testIsolation,
+		"cut-from-hub":      testCutFromHub,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, newPlace(t, managed, name))
+			test(t, newPlace(t, hub, managed, name))
 		})
 	}
 }
@@ -88,44 +102,65 @@ func TestAgent(t *testing.T) {
 // place is one cluster: its namespace on the hub, and a namespace of the same name on
 // the managed cluster.
 type place struct {
-	cluster    string
+	cluster string
+	// hubURL is the address of the hub in the agent's kubeconfig.
+	hubURL     string
 	hub        client.Client
 	managed    client.Client
 	connection *rest.Config
 	config     agent.Config
+	metrics    *prometheus.Registry
 }
 
-func newPlace(t *testing.T, managed *controlplane.ControlPlane, cluster string) *place {
+func newPlace(t *testing.T, hub, managed *controlplane.ControlPlane, name string) *place {
 	t.Helper()
-	p := &place{cluster: cluster, hub: hub.Client(t), managed: managed.Client(t), connection: managed.Config()}
+	cluster := fmt.Sprintf("%s-%d", name, places.Add(1))
+	p := &place{
+		cluster: cluster, hubURL: hub.URL, hub: hub.Client(t), managed: managed.Client(t),
+		connection: managed.ConfigForAccount(t, names.AgentNamespace, "klusterlet-work-sa"),
+	}
 	crds, err := manifests.RenderHubCRDs(manifests.Hub{Name: names.ClusterManagerName, Namespace: names.HubNamespace})
 	installation.Some(t, p.hub, only(crds, "manifestworks.work.open-cluster-management.io"), err, installation.CRD)
 	crds, err = manifests.RenderKlusterletCRDs(manifests.Klusterlet{Name: cluster, Namespace: names.AgentNamespace})
 	installation.Some(t, p.managed, only(crds, "appliedmanifestworks.work.open-cluster-management.io"), err, installation.CRD)
-	// What the hub controller gives the agents of an accepted cluster.
-	group := names.ClusterGroup(cluster)
-	installation.Create(t, p.hub,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}},
-		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "work"}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{workv1.GroupName}, Resources: []string{"manifestworks"}, Verbs: []string{"get", "list", "watch", "update", "patch"}},
-			{APIGroups: []string{workv1.GroupName}, Resources: []string{"manifestworks/status"}, Verbs: []string{"patch", "update"}},
-		}},
-		&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "work"},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "work"},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: group}},
-		})
+	permit(t, p.managed)
+	grant(t, p.hub, cluster)
 	installation.Create(t, p.managed, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(file, hub.KubeconfigFor(t, names.AgentUser(cluster, "test"), group), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, file, hub.KubeconfigFor(t, names.AgentUser(cluster, "test"), names.ClusterGroup(cluster)))
 	p.config = agent.Config{
 		Cluster: cluster, AgentID: "agent-" + cluster, HubKubeconfig: file,
 		StatusSyncInterval: 200 * time.Millisecond, EvictionGracePeriod: time.Hour,
 		MaxJSONRawLength: 1024, MaxFeedbackWatch: 50, Workers: 2, Clock: clock.RealClock{},
 	}
 	return p
+}
+
+// permit gives the agents of a cluster the permissions that join gives them, and what a
+// user adds for a kind of their own.
+func permit(t *testing.T, admin client.Client) {
+	t.Helper()
+	objs, err := manifests.RenderKlusterletWork(manifests.Klusterlet{
+		Name: "klusterlet", Namespace: names.AgentNamespace, Work: &manifests.WorkAgent{Permissions: names.WorkPermissionsAdmin},
+	})
+	installation.Create(t, admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.AgentNamespace}})
+	installation.Some(t, admin, objs, err, "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+	installation.Create(t, admin, &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "test.example.com", Labels: map[string]string{"open-cluster-management.io/aggregate-to-work": "true"}},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"test.example.com"}, Resources: []string{"*"}, Verbs: []string{"*"}}},
+	})
+	// A controller gathers the rules.
+	for _, group := range []string{"", rbacv1.GroupName, "test.example.com"} {
+		await.Condition(t, patience, "permissions on "+group, func(ctx context.Context) (bool, error) {
+			resource := map[string]string{"": "configmaps", rbacv1.GroupName: "clusterroles", "test.example.com": "lates"}[group]
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User:               names.ServiceAccountUser(names.AgentNamespace, "klusterlet-work-sa"),
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Group: group, Resource: resource, Verb: "create"},
+			}}
+			err := admin.Create(ctx, review)
+			return review.Status.Allowed, err
+		})
+	}
 }
 
 func only(objs []*unstructured.Unstructured, name string) []*unstructured.Unstructured {
@@ -141,6 +176,8 @@ func only(objs []*unstructured.Unstructured, name string) []*unstructured.Unstru
 func (p *place) start(t *testing.T) (stop func()) {
 	t.Helper()
 	return controllers.Start(t, p.connection, manager.Options{Cache: agent.CacheOptions()}, func(_ context.Context, mgr manager.Manager) error {
+		p.metrics = prometheus.NewRegistry()
+		p.config.Metrics = p.metrics
 		return agent.Setup(mgr, p.config)
 	})
 }
@@ -190,7 +227,7 @@ func (p *place) reaches(t *testing.T, work *workv1.ManifestWork, conditions ...s
 	t.Helper()
 	await.Success(t, patience, work.Name+" is "+strings.Join(conditions, ", "), func(ctx context.Context) error {
 		if err := p.hub.Get(ctx, client.ObjectKeyFromObject(work), work); err != nil {
-			return err
+			return fmt.Errorf("%w, before: %s", err, show(work))
 		}
 		for _, wanted := range conditions {
 			kind, state, _ := strings.Cut(wanted, "=")
@@ -232,7 +269,7 @@ func (p *place) manifestReaches(t *testing.T, work *workv1.ManifestWork, ordinal
 // appliedOf returns the AppliedManifestWork of a work, nil if there is none.
 func (p *place) appliedOf(ctx context.Context, work *workv1.ManifestWork) (*workv1.AppliedManifestWork, error) {
 	applied := &workv1.AppliedManifestWork{}
-	err := p.managed.Get(ctx, client.ObjectKey{Name: names.AppliedManifestWork(names.HubHash(hub.URL), work.Name)}, applied)
+	err := p.managed.Get(ctx, client.ObjectKey{Name: names.AppliedManifestWork(names.HubHash(p.hubURL), work.Name)}, applied)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // that there is none is an answer
 	}
@@ -249,8 +286,8 @@ func (p *place) configMap(ctx context.Context, name string) (*corev1.ConfigMap, 
 	return c, err
 }
 
-// holds waits until a ConfigMap is as described.
-func (p *place) holds(t *testing.T, name string, described func(*corev1.ConfigMap) bool) *corev1.ConfigMap {
+// finds waits until a ConfigMap is as described.
+func (p *place) finds(t *testing.T, name string, described func(*corev1.ConfigMap) bool) *corev1.ConfigMap {
 	t.Helper()
 	var found *corev1.ConfigMap
 	await.Success(t, patience, "ConfigMap "+name+" is as described", func(ctx context.Context) (err error) {

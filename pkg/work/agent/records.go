@@ -31,7 +31,7 @@ type records struct {
 func newRecords() *records { return &records{all: map[string]*record{}, seed: maphash.MakeSeed()} }
 
 // of returns the record of a work, which only the work's reconciliation uses. A work of
-// another UID begins anew.
+// another UID begins again.
 func (r *records) of(name string, uid types.UID) *record {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
 const twoMaps = oneMap + `
@@ -37,11 +38,11 @@ metadata: {name: three, namespace: NS}`)
 	p.reaches(t, work, "Applied=True", "Available=True")
 	p.edit(t, "two", `{"metadata":{"finalizers":["example.com/stay"]}}`)
 	p.change(t, work, func(w *workv1.ManifestWork) { w.Spec.Workload.Manifests = p.manifests(t, oneMap) })
-	p.holds(t, "three", missing)
-	p.holds(t, "two", func(c *corev1.ConfigMap) bool { return c.DeletionTimestamp != nil })
+	p.finds(t, "three", missing)
+	p.finds(t, "two", func(c *corev1.ConfigMap) bool { return c.DeletionTimestamp != nil })
 	p.records(t, work, "one", "two")
 	p.edit(t, "two", `{"metadata":{"finalizers":null}}`)
-	p.holds(t, "two", missing)
+	p.finds(t, "two", missing)
 	p.records(t, work, "one")
 	p.reaches(t, work, "Applied=True", "Available=True")
 }
@@ -72,17 +73,17 @@ func testTwoOwners(t *testing.T, p *place) {
 	first, second := p.create(t, "first", oneMap), p.create(t, "second", oneMap)
 	p.reaches(t, first, "Applied=True", "Available=True")
 	p.reaches(t, second, "Applied=True", "Available=True")
-	before := p.holds(t, "one", func(c *corev1.ConfigMap) bool { return c != nil && len(c.OwnerReferences) == 2 })
+	before := p.finds(t, "one", func(c *corev1.ConfigMap) bool { return c != nil && len(c.OwnerReferences) == 2 })
 	if err := p.hub.Delete(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
 	p.gone(t, first)
-	p.holds(t, "one", func(c *corev1.ConfigMap) bool { return c.UID == before.UID && len(c.OwnerReferences) == 1 })
+	p.finds(t, "one", func(c *corev1.ConfigMap) bool { return c.UID == before.UID && len(c.OwnerReferences) == 1 })
 	if err := p.hub.Delete(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
 	p.gone(t, second)
-	p.holds(t, "one", missing)
+	p.finds(t, "one", missing)
 }
 
 func testForeground(t *testing.T, p *place) {
@@ -94,11 +95,11 @@ func testForeground(t *testing.T, p *place) {
 	if err := p.hub.Delete(t.Context(), work); err != nil {
 		t.Fatal(err)
 	}
-	p.holds(t, "one", missing)
+	p.finds(t, "one", missing)
 	p.reaches(t, work, "Deleting=True")
 	p.edit(t, "two", `{"metadata":{"finalizers":null}}`)
 	p.gone(t, work)
-	p.holds(t, "two", missing)
+	p.finds(t, "two", missing)
 }
 
 // testOrphan sets the option only when the work is deleted.
@@ -107,7 +108,7 @@ func testOrphan(t *testing.T, p *place) {
 	stop := p.start(t)
 	work := p.create(t, "app", oneMap)
 	p.reaches(t, work, "Applied=True", "Available=True")
-	before := p.holds(t, "one", exists)
+	before := p.finds(t, "one", exists)
 	stop()
 	p.change(t, work, func(w *workv1.ManifestWork) {
 		w.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyTypeOrphan}
@@ -117,7 +118,7 @@ func testOrphan(t *testing.T, p *place) {
 	}
 	p.start(t)
 	p.gone(t, work)
-	p.holds(t, "one", func(c *corev1.ConfigMap) bool {
+	p.finds(t, "one", func(c *corev1.ConfigMap) bool {
 		return c != nil && c.UID == before.UID && len(c.OwnerReferences) == 0 && c.DeletionTimestamp == nil
 	})
 }
@@ -133,13 +134,13 @@ func testSelectivelyOrphan(t *testing.T, p *place) {
 			SelectivelyOrphan: &workv1.SelectivelyOrphan{OrphaningRules: []workv1.OrphaningRule{{Resource: "configmaps", Namespace: p.cluster, Name: "one"}}},
 		}
 	})
-	p.holds(t, "one", func(c *corev1.ConfigMap) bool { return len(c.OwnerReferences) == 0 })
+	p.finds(t, "one", func(c *corev1.ConfigMap) bool { return len(c.OwnerReferences) == 0 })
 	if err := p.hub.Delete(t.Context(), work); err != nil {
 		t.Fatal(err)
 	}
 	p.gone(t, work)
-	p.holds(t, "two", missing)
-	p.holds(t, "one", exists)
+	p.finds(t, "two", missing)
+	p.finds(t, "one", exists)
 }
 
 // testAppliedDeleted deletes the AppliedManifestWork of a work that stays.
@@ -148,7 +149,7 @@ func testAppliedDeleted(t *testing.T, p *place) {
 	p.start(t)
 	work := p.create(t, "app", oneMap)
 	p.reaches(t, work, "Applied=True", "Available=True")
-	before := p.holds(t, "one", exists)
+	before := p.finds(t, "one", exists)
 	applied, err := p.appliedOf(t.Context(), work)
 	if err != nil {
 		t.Fatal(err)
@@ -156,23 +157,29 @@ func testAppliedDeleted(t *testing.T, p *place) {
 	if err := p.managed.Delete(t.Context(), applied); err != nil {
 		t.Fatal(err)
 	}
-	p.holds(t, "one", func(c *corev1.ConfigMap) bool { return c != nil && c.UID != before.UID })
+	p.finds(t, "one", func(c *corev1.ConfigMap) bool { return c != nil && c.UID != before.UID })
 	p.records(t, work, "one")
 }
 
-// testEviction has the AppliedManifestWork of a hub that is not ours any more, and one
-// of another agent.
+// testEviction has AppliedManifestWorks of a hub that is not ours any more, one of them
+// for longer than the grace period, and one of another agent.
 func testEviction(t *testing.T, p *place) {
 	t.Helper()
-	p.config.EvictionGracePeriod = 2 * time.Second
-	left := map[string]string{"mine": p.config.AgentID, "theirs": "another-agent"}
-	for name, agent := range left {
-		hash := names.HubHash("https://" + name + "." + p.cluster + ".example.com")
-		if err := p.managed.Create(t.Context(), &workv1.AppliedManifestWork{
-			ObjectMeta: metav1.ObjectMeta{Name: names.AppliedManifestWork(hash, name), Finalizers: []string{names.FinalizerAppliedManifestWork}},
-			Spec:       workv1.AppliedManifestWorkSpec{HubHash: hash, AgentID: agent, ManifestWorkName: name},
-		}); err != nil {
-			t.Fatal(err)
+	for _, left := range []struct {
+		name, agent string
+		begin       time.Duration
+	}{{"mine", p.config.AgentID, -2 * p.config.EvictionGracePeriod}, {"recent", p.config.AgentID, 0}, {"theirs", "another-agent", 0}} {
+		hash := names.HubHash("https://" + left.name + "." + p.cluster + ".example.com")
+		applied := &workv1.AppliedManifestWork{
+			ObjectMeta: metav1.ObjectMeta{Name: names.AppliedManifestWork(hash, left.name), Finalizers: []string{names.FinalizerAppliedManifestWork}},
+			Spec:       workv1.AppliedManifestWorkSpec{HubHash: hash, AgentID: left.agent, ManifestWorkName: left.name},
+		}
+		installation.Create(t, p.managed, applied)
+		if left.begin != 0 {
+			applied.Status.EvictionStartTime = &metav1.Time{Time: p.config.Clock.Now().Add(left.begin)}
+			if err := p.managed.Status().Update(t.Context(), applied); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	get := func(ctx context.Context, name string) (*workv1.AppliedManifestWork, error) {
@@ -189,8 +196,49 @@ func testEviction(t *testing.T, p *place) {
 		}
 		return nil
 	})
+	await.Success(t, patience, "the beginning of an eviction", func(ctx context.Context) error {
+		a, err := get(ctx, "recent")
+		if err == nil && (a.Status.EvictionStartTime == nil || a.DeletionTimestamp != nil) {
+			err = fmt.Errorf("eviction began %v, deleted %v", a.Status.EvictionStartTime, a.DeletionTimestamp)
+		}
+		return err
+	})
 	if a, err := get(t.Context(), "theirs"); err != nil || a.Status.EvictionStartTime != nil {
 		t.Errorf("that of the other agent: %+v, %v", a.Status, err)
 	}
-	p.holds(t, "one", exists)
+	p.finds(t, "one", exists)
+}
+
+// testReplaced has a user replace an object, and then delete what was applied on a cluster
+// that has no hub.
+func testReplaced(t *testing.T, p *place) {
+	t.Helper()
+	stop := p.start(t)
+	work := p.create(t, "app", twoMaps)
+	p.reaches(t, work, "Applied=True", "Available=True")
+	before := p.finds(t, "one", exists)
+	stop()
+	if err := p.managed.Delete(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	after := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.cluster, Name: "one"}}
+	installation.Create(t, p.managed, after)
+	applied, err := p.appliedOf(t.Context(), work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.managed.Delete(t.Context(), applied); err != nil {
+		t.Fatal(err)
+	}
+	p.config.HubKubeconfig += ".missing"
+	p.start(t)
+	await.Success(t, patience, "the AppliedManifestWork is gone", func(ctx context.Context) error {
+		applied, err := p.appliedOf(ctx, work)
+		if err == nil && applied != nil {
+			err = errors.New("it exists")
+		}
+		return err
+	})
+	p.finds(t, "two", missing)
+	p.finds(t, "one", func(c *corev1.ConfigMap) bool { return c != nil && c.UID == after.UID && c.DeletionTimestamp == nil })
 }

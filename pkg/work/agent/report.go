@@ -47,7 +47,7 @@ func (p *pass) observeOne(ctx context.Context, it *item) {
 	case !exists && it.waits:
 		available(notFound(it.key))
 	case p.hidden(ctx, it, m):
-		p.within(refusalInterval)
+		p.within(denialInterval)
 		available(nil)
 		if !exists {
 			available(notFound(it.key))
@@ -107,12 +107,21 @@ func notFound(key inventory.Key) error {
 // report writes the status of the work, if it changed.
 func (p *pass) report(ctx context.Context) error {
 	found := make([]workv1.ManifestCondition, len(p.items))
+	failing := 0
 	for i, it := range p.items {
 		found[i] = it.found
+		if it.err != nil {
+			failing++
+		}
 	}
-	after := p.work.Status
+	p.agent.metrics.report(p.work.Name, failing)
+	before, after := p.work.Status.Conditions, p.work.Status
 	status.Update(&after, p.work.Generation, found, metav1.NewTime(p.now))
-	return p.patchStatus(ctx, after)
+	if err := p.patchStatus(ctx, after); err != nil {
+		return err
+	}
+	p.announce(before, after.Conditions)
+	return nil
 }
 
 func (p *pass) patchStatus(ctx context.Context, wanted workv1.ManifestWorkStatus) error {

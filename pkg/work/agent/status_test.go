@@ -3,11 +3,14 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -17,6 +20,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
 )
 
@@ -127,7 +131,7 @@ func testRequests(t *testing.T, p *place) {
 	p.change(t, second, func(w *workv1.ManifestWork) {
 		w.Spec.Workload.Manifests = append(w.Spec.Workload.Manifests, p.manifests(t, strings.ReplaceAll(oneMap, "name: one", "name: third"))...)
 	})
-	p.holds(t, "third", exists)
+	p.finds(t, "third", exists)
 	p.records(t, second, "other", "third")
 	// AppliedManifestWork and its status, the object; the other object and its record.
 	if got := requests.about("")[before:]; len(got) != 5 {
@@ -138,25 +142,27 @@ func testRequests(t *testing.T, p *place) {
 // testInterrupted kills the agent after each write of a life of a work.
 func testInterrupted(t *testing.T, p *place) {
 	t.Helper()
-	concerns := func(string, string) bool { return true }
 	connection := p.connection
 	for n := 1; ; n++ {
-		writes := interrupt.After(n, "any", concerns)
+		writes := interrupt.After(n, "any", anything)
 		p.connection = restCopy(connection, writes)
 		stop := p.start(t)
 		work := p.create(t, "app", twoMaps)
-		done := p.live(t, work, stop, writes, connection)
-		p.holds(t, "one", missing)
-		p.holds(t, "two", missing)
+		done := p.live(t, work, stop, writes, func() { p.connection = restCopy(connection, nil) })
+		p.finds(t, "one", missing)
+		p.finds(t, "two", missing)
 		if done {
 			return
 		}
 	}
 }
 
+// anything is every write.
+func anything(string, string) bool { return true }
+
 // live runs a work to its end, with another agent after the first was cut off. It
 // reports whether the first lived to the end.
-func (p *place) live(t *testing.T, work *workv1.ManifestWork, stop func(), writes *interrupt.Writes, connection *rest.Config) (whole bool) {
+func (p *place) live(t *testing.T, work *workv1.ManifestWork, stop func(), writes *interrupt.Writes, reconnect func()) (whole bool) {
 	t.Helper()
 	cut := false
 	step := func(reached func(context.Context) (bool, error)) {
@@ -166,7 +172,7 @@ func (p *place) live(t *testing.T, work *workv1.ManifestWork, stop func(), write
 		}
 		if cut = writes.AwaitCut(t, patience, reached); cut {
 			stop()
-			p.connection = restCopy(connection, nil)
+			reconnect()
 			stop = p.start(t)
 			await.Condition(t, patience, "the next step", reached)
 		}
@@ -185,7 +191,7 @@ func (p *place) live(t *testing.T, work *workv1.ManifestWork, stop func(), write
 	step(settled)
 	p.change(t, work, func(w *workv1.ManifestWork) { w.Spec.Workload.Manifests = p.manifests(t, oneMap+"\nimmutable: false") })
 	step(settled)
-	p.holds(t, "two", missing)
+	p.finds(t, "two", missing)
 	if err := p.hub.Delete(t.Context(), work); err != nil {
 		t.Fatal(err)
 	}
@@ -222,4 +228,113 @@ func testKubeconfig(t *testing.T, p *place) {
 		t.Fatal(err)
 	}
 	p.reaches(t, work, "Applied=True", "Available=True")
+}
+
+// testPaths reports an integer, a string, a boolean and JSON, by paths.
+func testPaths(t *testing.T, p *place) {
+	t.Helper()
+	p.config.RawFeedback = true
+	p.start(t)
+	var paths []workv1.JsonPath
+	for name, path := range map[string]string{
+		"grace": ".spec.terminationGracePeriodSeconds", "policy": ".spec.restartPolicy", "links": ".spec.enableServiceLinks", "annotations": ".metadata.annotations", "none": ".status.none",
+	} {
+		paths = append(paths, workv1.JsonPath{Name: name, Path: path})
+	}
+	work := p.create(t, "app", pod, p.options(workv1.ManifestConfigOption{FeedbackRules: []workv1.FeedbackRule{{Type: workv1.JSONPathsType, JsonPaths: paths}}}))
+	p.manifestReaches(t, work, 0, names.ConditionStatusFeedbackSynced, names.ReasonStatusFeedbackSynced)
+	got := map[string]workv1.FieldValue{}
+	for _, v := range work.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values {
+		got[v.Name] = v.Value
+	}
+	want := map[string]workv1.FieldValue{
+		"grace": {Type: workv1.Integer, Integer: new(int64(30))}, "policy": {Type: workv1.String, String: new("Never")},
+		"links": {Type: workv1.Boolean, Boolean: new(true)}, "annotations": {Type: workv1.JsonRaw, JsonRaw: new(`{"version":"1"}`)},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// testRules sums the conditions of two manifests up: Progressing is that of any, others
+// that of all.
+func testRules(t *testing.T, p *place) {
+	t.Helper()
+	p.start(t)
+	rule := func(condition, expression string) workv1.ConditionRule {
+		return workv1.ConditionRule{Condition: condition, Type: workv1.CelConditionExpressionsType, CelExpressions: []string{expression}}
+	}
+	work := p.create(t, "app", twoMaps, func(w *workv1.ManifestWork) {
+		w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{
+			ResourceIdentifier: workv1.ResourceIdentifier{Resource: "configmaps", Namespace: "*", Name: "*"},
+			ConditionRules: []workv1.ConditionRule{
+				rule(workv1.WorkProgressing, `object.metadata.name == "one"`), rule("Named", `object.metadata.name == "one"`),
+				rule("Keyed", `object.data.key == "value"`), rule("Wrong", `object.data.key +`),
+			},
+		}}
+	})
+	p.reaches(t, work, "Applied=True", "Available=True", "Progressing=True", "Named=False", "Keyed=True", "Wrong=False")
+	p.manifestReaches(t, work, 0, "Named", workv1.ConditionRuleEvaluated)
+	p.manifestReaches(t, work, 1, "Wrong", workv1.ConditionRuleExpressionError)
+	p.edit(t, "one", `{"metadata":{"labels":{"theirs":"stays"}}}`)
+	p.change(t, work, func(w *workv1.ManifestWork) { w.Spec.ManifestConfigs = nil })
+	await.Success(t, patience, "the conditions of rules go", func(ctx context.Context) error {
+		if err := p.hub.Get(ctx, client.ObjectKeyFromObject(work), work); err != nil {
+			return err
+		}
+		if apimeta.FindStatusCondition(work.Status.Conditions, "Keyed") != nil {
+			return errors.New(show(work))
+		}
+		return nil
+	})
+}
+
+// testEvents has a work that cannot be applied, and then can be: an event and a metric
+// say so.
+func testEvents(t *testing.T, p *place) {
+	t.Helper()
+	p.start(t)
+	work := p.create(t, "app", oneMap+"\n---"+strings.ReplaceAll(oneMap, "namespace: NS", "namespace: NS-late"))
+	p.reaches(t, work, "Applied=False", "Available=False")
+	p.event(t, work, "ApplyFailed", "1 of 2 manifests cannot be applied; manifest 1: ")
+	p.measures(t, "ocm_work_failing", 1)
+	p.measures(t, "ocm_work_hub_connected", 1)
+	installation.Create(t, p.managed, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.cluster + "-late"}})
+	p.reaches(t, work, "Applied=True", "Available=True")
+	p.event(t, work, "Applied", "applied all 2 manifests")
+	p.measures(t, "ocm_work_failing", 0)
+	p.edit(t, "one", `{"data":{"key":"other"}}`)
+	p.measures(t, "ocm_work_repairs_total", 1)
+}
+
+// event waits for an event about a work.
+func (p *place) event(t *testing.T, work *workv1.ManifestWork, reason, note string) {
+	t.Helper()
+	await.Success(t, patience, "an event "+reason, func(ctx context.Context) error {
+		var all eventsv1.EventList
+		if err := p.hub.List(ctx, &all, client.InNamespace(p.cluster)); err != nil {
+			return err
+		}
+		for _, e := range all.Items {
+			if e.Regarding.UID == work.UID && e.Reason == reason && strings.HasPrefix(e.Note, note) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%d events: %+v", len(all.Items), all.Items)
+	})
+}
+
+// measures waits for the value of a metric without labels.
+func (p *place) measures(t *testing.T, name string, value float64) {
+	t.Helper()
+	await.Success(t, patience, name, func(context.Context) error {
+		families, err := p.metrics.Gather()
+		for _, f := range families {
+			m := f.GetMetric()[0]
+			if f.GetName() == name && m.GetGauge().GetValue()+m.GetCounter().GetValue() == value {
+				return nil
+			}
+		}
+		return errors.Join(err, fmt.Errorf("%v", families))
+	})
 }

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -41,6 +42,8 @@ type works struct {
 	// hub reads works from the cache of the session.
 	hub     client.Client
 	records *records
+	// events are recorded on the hub.
+	events events.EventRecorder
 }
 
 func (r *works) setup(inner ctrl.Manager) error {
@@ -109,6 +112,7 @@ func isConflict(err error) bool {
 
 // forget drops what is remembered of a work.
 func (r *works) forget(name string) {
+	r.agent.metrics.report(name, 0)
 	for _, key := range r.records.forget(name) {
 		r.agent.slots.free(key)
 	}

@@ -84,7 +84,7 @@ func (c *Checker) review(ctx context.Context, account workv1.ManifestWorkSubject
 			return fmt.Errorf("review the access of the executor: %w", err)
 		}
 		if !review.Status.Allowed {
-			return refusal(account, r, "it may not "+verb+" it")
+			return denial(account, r, "it may not "+verb+" it")
 		}
 	}
 	return nil
@@ -111,12 +111,12 @@ func (c *Checker) checkEscalation(ctx context.Context, account workv1.ManifestWo
 	case err == nil, apierrors.IsAlreadyExists(err):
 		return nil
 	case apierrors.IsForbidden(err):
-		return refusal(account, r, "it grants permissions that the executor does not have")
+		return denial(account, r, "it grants permissions that the executor does not have")
 	}
 	return fmt.Errorf("check what the object grants: %w", err)
 }
 
-func refusal(account workv1.ManifestWorkSubjectServiceAccount, r Request, why string) error {
+func denial(account workv1.ManifestWorkSubjectServiceAccount, r Request, why string) error {
 	object := r.Resource.GroupResource().String() + " " + r.Manifest.GetName()
 	if namespace := r.Manifest.GetNamespace(); namespace != "" {
 		object += " in namespace " + namespace

@@ -3,7 +3,7 @@
 // starts with the first subscription and stops after the last one, and the little that
 // it keeps of each object: identity, versions and owners.
 //
-// It keeps only objects that somebody subscribed to and objects with an
+// It keeps only objects with a subscriber and objects with an
 // AppliedManifestWork among their owners; it never has the content of an object, and
 // never writes.
 //

@@ -95,8 +95,8 @@ func (r *resource) add(subscriber string, interest Interest) {
 	r.subscribers[n] = append(subscribers, subscription{subscriber, interest.Status})
 }
 
-// remove ends a subscription. What is known of an object that nobody wants to know about
-// any more is dropped.
+// remove ends a subscription. What is known of an object that has no subscriber any more is
+// dropped.
 func (r *resource) remove(subscriber string, key Key) {
 	n := name{key.Namespace, key.Name}
 	r.subscribers[n] = slices.DeleteFunc(r.subscribers[n], func(s subscription) bool { return s.subscriber == subscriber })

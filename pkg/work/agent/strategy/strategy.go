@@ -14,7 +14,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// attempts is how often a request is built anew because another writer was faster.
+// attempts is how often a request is built again because another writer was faster.
 const attempts = 3
 
 // Request is one manifest to apply.

@@ -68,7 +68,7 @@ func (o *operation) replacement(existing *unstructured.Unstructured) *unstructur
 	body.SetLabels(merge(existing.GetLabels(), labels))
 	body.SetAnnotations(merge(existing.GetAnnotations(), annotations))
 	body.SetOwnerReferences(o.owners(existing.GetOwnerReferences()))
-	for _, field := range kept(body.GroupVersionKind().GroupKind()) {
+	for _, field := range retained(body.GroupVersionKind().GroupKind()) {
 		value, ok := existing.Object[field]
 		if _, said := body.Object[field]; ok && !said {
 			body.Object[field] = runtime.DeepCopyJSONValue(value)
@@ -78,9 +78,9 @@ func (o *operation) replacement(existing *unstructured.Unstructured) *unstructur
 	return body
 }
 
-// kept returns the fields that controllers of the cluster fill in: a manifest without
+// retained returns the fields that controllers of the cluster fill in: a manifest without
 // them does not take them away.
-func kept(kind schema.GroupKind) []string {
+func retained(kind schema.GroupKind) []string {
 	if kind == (schema.GroupKind{Kind: "ServiceAccount"}) {
 		return []string{"status", "secrets", "imagePullSecrets"}
 	}

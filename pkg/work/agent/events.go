@@ -1,0 +1,45 @@
+package agent
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
+)
+
+// eventSource names the agent in events on the hub, which are about works.
+const eventSource = "work-agent"
+
+// announce records an event when a work can no longer be applied, or can be again. A
+// work that is applied at once, as most are, has none.
+func (p *pass) announce(before, after []metav1.Condition) {
+	was, is := apimeta.FindStatusCondition(before, workv1.WorkApplied), apimeta.FindStatusCondition(after, workv1.WorkApplied)
+	failed := was != nil && was.Status == metav1.ConditionFalse
+	switch {
+	case is == nil:
+	case is.Status == metav1.ConditionTrue && failed:
+		p.events.Eventf(p.work, nil, corev1.EventTypeNormal, "Applied", "Apply", "applied all %d manifests", len(p.items))
+	case is.Status == metav1.ConditionFalse && (!failed || was.ObservedGeneration != is.ObservedGeneration):
+		p.events.Eventf(p.work, nil, corev1.EventTypeWarning, "ApplyFailed", "Apply", "%s", p.trouble())
+	}
+}
+
+// trouble says how many manifests failed, and why the first of them did. The note of an
+// event is limited to 1 KiB.
+func (p *pass) trouble() string {
+	failed, first := 0, ""
+	for _, it := range p.items {
+		if it.err == nil {
+			continue
+		}
+		if failed++; failed == 1 {
+			first = fmt.Sprintf("manifest %d: %s", it.Ordinal, excerpt.Of(it.err.Error(), 700))
+		}
+	}
+	return fmt.Sprintf("%d of %d manifests cannot be applied; %s", failed, len(p.items), first)
+}
