@@ -165,6 +165,9 @@ func (i *Inventory) Observe(key Key, object metav1.Object) Object {
 	if known, ok := r.objects[n]; ok && older(observed.ResourceVersion, known.ResourceVersion) {
 		return observed
 	}
+	if at, ok := r.deleted[n]; ok && older(observed.ResourceVersion, at) {
+		return observed
+	}
 	r.objects[n] = observed
 	return observed
 }

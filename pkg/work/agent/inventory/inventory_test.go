@@ -120,6 +120,11 @@ func TestInventory(t *testing.T) {
 		}
 		return nil
 	})
+	// A request that was made before the deletion returns after it.
+	i.Observe(key("watched"), object)
+	if _, ok := i.Object(key("watched")); ok {
+		t.Error("an object that was deleted is known again")
+	}
 	i.Subscribe("one", nil)
 	if state := i.State(key("").Resource); state != inventory.Unwatched {
 		t.Errorf("without subscriptions the state is %d", state)

@@ -31,6 +31,9 @@ type resource struct {
 	state       State
 	objects     map[name]Object
 	subscribers map[name][]subscription
+	// deleted has the resource versions at which objects that somebody subscribed to did
+	// not exist: a request that read one of them earlier may return later.
+	deleted map[name]string
 }
 
 // Interface guards: the reflector looks for the second one at run time.
@@ -40,7 +43,7 @@ var (
 )
 
 func newResource(inventory *Inventory, gvr schema.GroupVersionResource) *resource {
-	return &resource{inventory: inventory, gvr: gvr, objects: map[name]Object{}, subscribers: map[name][]subscription{}}
+	return &resource{inventory: inventory, gvr: gvr, objects: map[name]Object{}, subscribers: map[name][]subscription{}, deleted: map[name]string{}}
 }
 
 // watch follows the resource until ctx ends.
@@ -104,6 +107,7 @@ func (r *resource) remove(subscriber string, key Key) {
 		return
 	}
 	delete(r.subscribers, n)
+	delete(r.deleted, n)
 	if len(r.objects[n].Owners) == 0 {
 		delete(r.objects, n)
 	}
@@ -164,6 +168,7 @@ func (r *resource) set(n name, found Object) []string {
 		return nil
 	}
 	r.objects[n] = found
+	delete(r.deleted, n)
 	if had && before.Revision == found.Revision { // At most the status changed.
 		subscribers = slices.DeleteFunc(subscribers, func(s subscription) bool { return !s.status })
 	}
@@ -187,13 +192,22 @@ func (r *resource) Delete(object any) error {
 	n := name{o.Namespace, o.Name}
 	r.inventory.mu.Lock()
 	var names []string
-	if known, ok := r.objects[n]; ok && known.UID == o.UID {
-		delete(r.objects, n)
-		names = namesOf(r.subscribers[n])
+	if known, ok := r.objects[n]; !ok || known.UID == o.UID {
+		names = r.forget(n, o.ResourceVersion)
 	}
 	r.inventory.mu.Unlock()
 	r.inventory.notifyAll(names)
 	return nil
+}
+
+// forget records that an object does not exist at a version of the resource, and returns
+// the subscribers.
+func (r *resource) forget(n name, version string) []string {
+	delete(r.objects, n)
+	if len(r.subscribers[n]) > 0 {
+		r.deleted[n] = version
+	}
+	return namesOf(r.subscribers[n])
 }
 
 // Replace implements cache.ReflectorStore.
@@ -214,8 +228,12 @@ func (r *resource) Replace(list []any, version string) error {
 	for n, known := range r.objects {
 		// What a request returned after the list was made is newer than the list.
 		if !listed[n] && !older(version, known.ResourceVersion) {
-			delete(r.objects, n)
-			names = append(names, namesOf(r.subscribers[n])...)
+			names = append(names, r.forget(n, version)...)
+		}
+	}
+	for n := range r.subscribers {
+		if _, exists := r.objects[n]; !exists {
+			r.deleted[n] = version
 		}
 	}
 	if r.state != Watched {
