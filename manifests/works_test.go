@@ -93,7 +93,7 @@ func TestWorksAdmission(t *testing.T) {
 		{"made a duplicate", "duplicate manifest", change("one", `{"spec":{"workload":{"manifests":[`+one+`,`+one+`]}}}`)},
 		{"changed", "", change("one", `{"spec":{"workload":{"manifests":[`+one+`,`+other+`]}}}`)},
 	}
-	t.Run("attempts", func(t *testing.T) { check(t, attempts) })
+	check(t, attempts)
 }
 
 // TestLargeWorksAreAdmitted: the cost of the rules must not refuse a work that the
@@ -170,7 +170,7 @@ func TestExecutors(t *testing.T) {
 		{"finalizer added without the right", "", change(worker, "held", `{"metadata":{"finalizers":["`+names.FinalizerManifestWork+`"]}}`)},
 		{"rid of the executor", "", change(worker, "held", `{"spec":{"executor":null}}`)},
 	}
-	t.Run("attempts", func(t *testing.T) { check(t, attempts) })
+	check(t, attempts)
 }
 
 // TestNilExecutor: with the gate NilExecutorValidating a work without an executor
@@ -224,7 +224,7 @@ func TestNilExecutor(t *testing.T) {
 		{"finalizer added", "", change(worker, `{"metadata":{"finalizers":["`+names.FinalizerManifestWork+`"]}}`)},
 		{"finalizer removed", "", change(worker, `{"metadata":{"finalizers":null}}`)},
 	}
-	t.Run("attempts", func(t *testing.T) { check(t, attempts) })
+	check(t, attempts)
 }
 
 func withoutExecutor(name string) *workv1.ManifestWork { return installation.Work("default", name) }

@@ -34,7 +34,7 @@ func (r *Reconciler) clean(ctx context.Context, k *operatorv1.Klusterlet, others
 	}
 	values := r.values(k, evaluateGates(k), 0, nil)
 	values.AddOnNamespace = false // Other Klusterlets may need it; see removeAddOnNamespace.
-	// Everything that a work agent may have, whatever the settings are now.
+	// Everything that a work agent may have; the settings may have changed since.
 	values.Work = &manifests.WorkAgent{Component: manifests.Component{Pod: values.Registration}, Permissions: names.WorkPermissionsAdmin}
 	releaseCRDs := func(ctx context.Context, _ *operatorv1.Klusterlet, values manifests.Klusterlet) (string, error) {
 		rendered, err := manifests.RenderKlusterletCRDs(values)

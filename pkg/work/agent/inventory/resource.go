@@ -31,8 +31,8 @@ type resource struct {
 	state       State
 	objects     map[name]Object
 	subscribers map[name][]subscription
-	// deleted has the resource versions at which objects that somebody subscribed to did
-	// not exist: a request that read one of them earlier may return later.
+	// deleted has the resource versions at which objects with a subscriber did not exist:
+	// a request that read one of them earlier may return later.
 	deleted map[name]string
 }
 
