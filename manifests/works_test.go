@@ -58,7 +58,11 @@ func (a *admission) executeAs(t *testing.T, name string, users []string, groups 
 // TestWorksAdmission: what is wrong with a work for every agent is refused on the hub.
 func TestWorksAdmission(t *testing.T) {
 	t.Parallel()
-	a := newAdmission(t)
+	newAdmission(t).refusesBadWorks(t)
+}
+
+func (a *admission) refusesBadWorks(t *testing.T) {
+	t.Helper()
 	worker := a.as(t, "worker", "workers")
 	create := func(name string, manifests ...string) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -133,7 +137,11 @@ func TestLargeWorksAreAdmitted(t *testing.T) {
 // creating one or by changing that of another user.
 func TestExecutors(t *testing.T) {
 	t.Parallel()
-	a := newAdmission(t)
+	newAdmission(t).asksForExecutors(t)
+}
+
+func (a *admission) asksForExecutors(t *testing.T) {
+	t.Helper()
 	deployer := names.ServiceAccountUser("apps", "deployer")
 	a.executeAs(t, "deployer", []string{deployer}, "deployers")
 	worker, may := a.as(t, "worker", "workers"), a.as(t, "may", "workers", "deployers")
@@ -177,7 +185,11 @@ func TestExecutors(t *testing.T) {
 // needs a right as well, and a cluster's agent can still finish works.
 func TestNilExecutor(t *testing.T) {
 	t.Parallel()
-	a := newAdmission(t)
+	newAdmission(t).asksForNilExecutors(t)
+}
+
+func (a *admission) asksForNilExecutors(t *testing.T) {
+	t.Helper()
 	worker := a.as(t, "worker", "workers")
 	if err := worker.Create(t.Context(), withoutExecutor("before")); err != nil {
 		t.Fatal(err)
