@@ -24,7 +24,7 @@ import (
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	return cli.Parent("check", "Diagnose hubs, clusters, add-ons, ManifestWorks and token exchange",
+	return cli.Parent("check", "Diagnose hubs, clusters, add-ons, ManifestWorks and tokens",
 		newHub(env), newSpoke(env), newCluster(env), newWork(env), newTokens(env))
 }
 

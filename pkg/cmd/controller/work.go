@@ -40,7 +40,7 @@ type workFlags struct {
 func newWork() *cobra.Command {
 	return newRole(&workFlags{common: newPatient()}, &cobra.Command{
 		Use:   "work",
-		Short: "Apply the ManifestWorks of this cluster and report their status",
+		Short: "Apply the ManifestWorks of a cluster and report their status",
 	})
 }
 

@@ -10,7 +10,7 @@ import (
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	return cli.Parent("get", "Show clusters, add-ons, ManifestWorks, join commands and installations",
+	return cli.Parent("get", "Show clusters, add-ons, ManifestWorks, tokens and installations",
 		newClusters(env),
 		newAddOns(env),
 		newWorks(env),

@@ -71,13 +71,14 @@ func New(env cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join",
 		Short: "Register a cluster with a hub",
-		Long: `Install the agent that registers this cluster with a hub, and the work agent that
-applies the hub's ManifestWorks. On the hub, init and get token print the command
-and its bootstrap token.
+		Long: `Install the agent that registers this cluster with a hub, and the work agent
+that applies the hub's ManifestWorks. On the hub, init and get token print the
+command and its bootstrap token.
 
 By default the hub may deploy everything to this cluster, as in OCM: the work
-agent has the ClusterRole admin and may write any RBAC object. --work-permissions
-limits that to a ClusterRole, and --no-work leaves the work agent out.
+agent has the ClusterRole admin and may write any RBAC object.
+--work-permissions limits that to a ClusterRole, and --no-work leaves the work
+agent out.
 
 The command verifies the hub before it sends the token: with --ca-file, with
 --hub-ca-hash, or with the root certificates of this system. It is idempotent:
