@@ -19,12 +19,18 @@ unchanged() {
 	git diff --exit-code -- . && [ -z "$new" ]
 }
 
+# A merge that was half resolved leaves markers, which no compiler sees in a page.
+resolved() {
+	! git grep -nE '^(<<<<<<<|>>>>>>>) ' -- .
+}
+
 # A dirty tree cannot show what generating changed.
 before=$(git status --porcelain)
 check make --no-print-directory generate
 check make --no-print-directory tidy
 check make --no-print-directory lint
 check go run ./scripts/words
+check resolved
 # The commands are for macOS and Windows, too.
 for system in darwin/arm64 windows/amd64; do
 	os=(env CGO_ENABLED=0 "GOOS=${system%/*}" "GOARCH=${system#*/}")
