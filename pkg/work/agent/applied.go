@@ -9,13 +9,10 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1 "open-cluster-management.io/api/work/v1"
 
@@ -41,10 +38,7 @@ func (r *applied) setup(mgr ctrl.Manager) error {
 		Named("work.appliedmanifestwork").
 		For(&workv1.AppliedManifestWork{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: watch.Updates(concernsApplied)})).
 		WatchesRawSource(r.applieds.source()).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: r.config.Workers,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, mostRetry),
-		}).
+		WithOptions(r.options()).
 		Complete(r)
 }
 

@@ -63,7 +63,8 @@ type record struct {
 	written, applied string
 	// owner is the UID of the AppliedManifestWork.
 	owner types.UID
-	// seen is the generation whose rules were evaluated last, and quiet is the generation that was applied and reported without a problem.
+	// seen is the generation whose rules were evaluated last, and quiet the one that was
+	// applied and reported without a problem.
 	seen, quiet int64
 	marks       map[inventory.Key]*mark
 }

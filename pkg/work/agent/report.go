@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -14,7 +13,6 @@ import (
 
 	workv1 "open-cluster-management.io/api/work/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/status"
 )
@@ -96,8 +94,7 @@ func (p *pass) interval(it *item) time.Duration {
 // ruled reports whether rules have set something in what is reported of a manifest.
 func (p *pass) ruled(it *item) bool {
 	entry, _ := p.before.Find(it.meta)
-	byRule := func(c metav1.Condition) bool { return strings.HasPrefix(c.Reason, names.ReasonConditionRulePrefix) }
-	return len(entry.StatusFeedbacks.Values) > 0 || slices.ContainsFunc(entry.Conditions, byRule)
+	return len(entry.StatusFeedbacks.Values) > 0 || slices.ContainsFunc(entry.Conditions, status.SetByRule)
 }
 
 func notFound(key inventory.Key) error {

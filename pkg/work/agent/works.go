@@ -51,11 +51,16 @@ func (r *works) setup(inner ctrl.Manager) error {
 		Named("work.manifestwork").
 		For(&workv1.ManifestWork{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: watch.Updates(concerns)})).
 		WatchesRawSource(r.agent.works.source()).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: r.agent.config.Workers,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, mostRetry),
-		}).
+		WithOptions(r.agent.options()).
 		Complete(r)
+}
+
+// options are those of both controllers.
+func (a *agent) options() controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: a.config.Workers,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, mostRetry),
+	}
 }
 
 // concerns reports whether an update of a work is for the agent to act on: its own

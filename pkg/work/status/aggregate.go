@@ -39,7 +39,7 @@ func aggregate(manifests []workv1.ManifestCondition, generation int64) []metav1.
 	tallies := map[string]tally{workv1.WorkAvailable: {}}
 	for i := range manifests {
 		for _, c := range manifests[i].Conditions {
-			if c.Type == workv1.ManifestAvailable || setByRule(c) {
+			if c.Type == workv1.ManifestAvailable || SetByRule(c) {
 				t := tallies[c.Type]
 				t.add(c)
 				tallies[c.Type] = t

@@ -65,12 +65,13 @@ func merge(old, found workv1.ManifestCondition, generation int64, now metav1.Tim
 // work.
 func withoutStaleRules(conditions []metav1.Condition, generation int64) []metav1.Condition {
 	return slices.DeleteFunc(conditions, func(c metav1.Condition) bool {
-		return setByRule(c) && c.ObservedGeneration != generation
+		return SetByRule(c) && c.ObservedGeneration != generation
 	})
 }
 
-// setByRule reports whether a condition rule set a condition.
-func setByRule(c metav1.Condition) bool {
+// SetByRule reports whether a condition rule set a condition, by the prefix of its reason.
+// See docs/reference/wire-contract.md#work-condition-rules.
+func SetByRule(c metav1.Condition) bool {
 	return strings.HasPrefix(c.Reason, names.ReasonConditionRulePrefix)
 }
 
