@@ -39,7 +39,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: config.Clock,
 		Events: mgr.GetEventRecorder("ocm-addon-tokeninfra"), Metrics: metrics,
 	}
-	if err := infrastructure.SetupWithManager(mgr); err != nil {
+	if err := infrastructure.SetupWithManager(ctx, mgr); err != nil {
 		return fmt.Errorf("add-on manager: %w", err)
 	}
 	if err := manager.Setup(ctx, mgr, config.Clock); err != nil {

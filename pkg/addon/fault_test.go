@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -233,6 +235,68 @@ func TestTwoManagers(t *testing.T) {
 	if byFirst == 0 || bySecond == 0 {
 		t.Errorf("one wrote %d times and the other %d times", byFirst, bySecond)
 	}
+}
+
+// TestLateCondition has an add-on manager die when it has said that an identity is
+// ready, which another one has taken away meanwhile: that one says so no longer.
+func TestLateCondition(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.cluster(t, "c1")
+	e.cluster(t, "c2")
+	e.tokenAddOn(t, "c1", "a1")
+	slow := &delay{begun: make(chan struct{}), lifted: make(chan struct{})}
+	writes := interrupt.After(4, "c1", inNamespace)
+	e.start(t, func(next http.RoundTripper) http.RoundTripper { return writes.Wrap(slow.Wrap(next)) })
+	select {
+	case <-slow.begun:
+	case <-time.After(patience):
+		t.Fatal("the condition is not set")
+	}
+	e.start(t, nil)
+	e.awaitReady(t, "c1", "a1", "c1-a1-agent")
+	e.certify(t, "c1", "a1")
+	e.awaitNoCondition(t, "c1", "a1")
+	// What is done about later news is done after what there was to do.
+	e.tokenAddOn(t, "c2", "a1")
+	e.awaitReady(t, "c2", "a1", "c2-a1-agent")
+	close(slow.lifted)
+	if !writes.AwaitCut(t, patience, never) {
+		t.Fatal("the condition was not set late")
+	}
+	e.awaitNoCondition(t, "c1", "a1")
+	e.awaitInfrastructure(t, "c1", "a1")
+}
+
+// delay holds the first server-side apply of a status back until it is lifted.
+type delay struct {
+	begun, lifted chan struct{}
+
+	next http.RoundTripper
+	once sync.Once
+}
+
+// Wrap delays a client, for rest.Config.Wrap.
+func (d *delay) Wrap(next http.RoundTripper) http.RoundTripper {
+	d.next = next
+	return d
+}
+
+// RoundTrip implements http.RoundTripper.
+func (d *delay) RoundTrip(req *http.Request) (*http.Response, error) {
+	var first bool
+	if req.Header.Get("Content-Type") == string(types.ApplyYAMLPatchType) && strings.HasSuffix(req.URL.Path, "/status") {
+		d.once.Do(func() { first = true })
+	}
+	if !first {
+		return d.next.RoundTrip(req)
+	}
+	close(d.begun)
+	select {
+	case <-d.lifted:
+	case <-req.Context().Done():
+	}
+	return d.next.RoundTrip(req)
 }
 
 // TestStaleCache hides from the add-on manager what it makes: an identity is

@@ -63,13 +63,10 @@ func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) er
 	} else if err != nil {
 		return err
 	}
-	cluster := &clusterv1.ManagedCluster{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: key.Namespace}, cluster); apierrors.IsNotFound(err) {
-		cluster = nil
-	} else if err != nil {
+	v, err := r.decide(ctx, addOn)
+	if err != nil {
 		return err
 	}
-	v := decide(addOn, cluster)
 	switch v.action {
 	case build:
 		return r.build(ctx, addOn, v.account)
@@ -82,6 +79,16 @@ func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) er
 		return nil
 	}
 	return r.report(ctx, addOn, *v.condition)
+}
+
+// decide returns the decision for an add-on and the cluster that the cache has.
+func (r *Reconciler) decide(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) (decision, error) {
+	cluster := &clusterv1.ManagedCluster{}
+	err := r.Client.Get(ctx, client.ObjectKey{Name: addOn.Namespace}, cluster)
+	if apierrors.IsNotFound(err) {
+		return decide(addOn, nil), nil
+	}
+	return decide(addOn, cluster), err
 }
 
 // build creates missing objects, sets the condition, and then deletes the objects of an
@@ -206,13 +213,12 @@ func (r *Reconciler) event(addOn *addonv1beta1.ManagedClusterAddOn, kind string,
 func (r *Reconciler) expected(ctx context.Context, object client.Object) bool {
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetLabels()[names.LabelAddOnTokenName]}
 	var addOn addonv1beta1.ManagedClusterAddOn
-	var cluster clusterv1.ManagedCluster
-	if r.Client.Get(ctx, key, &addOn) != nil || r.Client.Get(ctx, client.ObjectKey{Name: key.Namespace}, &cluster) != nil {
+	if r.Client.Get(ctx, key, &addOn) != nil {
 		return false
 	}
 	if failed := condition(&addOn); failed != nil && failed.Status != metav1.ConditionTrue {
 		return false
 	}
-	v := decide(&addOn, &cluster)
-	return v.action == build && slices.Contains([]string{v.account, names.AddOnTokenRole(key.Name)}, object.GetName())
+	v, err := r.decide(ctx, &addOn)
+	return err == nil && v.action == build && slices.Contains([]string{v.account, names.AddOnTokenRole(key.Name)}, object.GetName())
 }

@@ -33,14 +33,18 @@ const workers = 16
 // Selector selects the objects of token infrastructure, for caches.
 func Selector() map[string]string { return map[string]string{names.LabelTokenInfrastructure: "true"} }
 
-// SetupWithManager starts the controller with mgr.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+// SetupWithManager starts the controller with mgr. ctx is that of the manager.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	made, drift := madeFor{EventHandler: handler.EnqueueRequestsFromMapFunc(byLabel), r: r}, builder.WithPredicates(predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool { return altered(e.ObjectOld, e.ObjectNew) },
 	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("addon.tokeninfra").
-		For(&addonv1beta1.ManagedClusterAddOn{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: watch.Updates(concerns)})).
+		For(&addonv1beta1.ManagedClusterAddOn{}, builder.WithPredicates(predicate.Funcs{
+			UpdateFunc: watch.Updates(func(before, after *addonv1beta1.ManagedClusterAddOn) bool {
+				return concerns(before, after) || r.misled(ctx, before, after)
+			}),
+		})).
 		WatchesMetadata(&corev1.ServiceAccount{}, made, drift).
 		Watches(&rbacv1.Role{}, made, drift).
 		Watches(&rbacv1.RoleBinding{}, made, drift).
@@ -69,6 +73,18 @@ func spoiled(before, after *metav1.Condition) bool {
 		return before != nil && after == nil
 	}
 	return after == nil || after.Status != before.Status || after.Message != before.Message
+}
+
+// misled reports whether an add-on got a condition that it should not have. Server-side
+// apply overwrites without asking, so a reconciliation that read an add-on before it
+// changed may write after another one that read the change.
+func (r *Reconciler) misled(ctx context.Context, before, after *addonv1beta1.ManagedClusterAddOn) bool {
+	is := condition(after)
+	if is == nil || equality.Semantic.DeepEqual(condition(before), is) {
+		return false
+	}
+	v, err := r.decide(ctx, after)
+	return err != nil || v.action == remove && (v.condition == nil || v.condition.Reason != is.Reason)
 }
 
 func condition(addOn *addonv1beta1.ManagedClusterAddOn) *metav1.Condition {
