@@ -137,11 +137,18 @@ const (
 	ReasonConfigurationUnsupported = "ConfigurationUnsupported"
 	// ReasonAddOnTemplateUnsupported: the add-on is made from an AddOnTemplate.
 	ReasonAddOnTemplateUnsupported = "AddOnTemplateUnsupported"
+	// ReasonWaitingForManifestApplied and ReasonWaitingForHostingManifestApplied are
+	// reasons of the condition Progressing in addition to those of the API package.
+	ReasonWaitingForManifestApplied        = "WaitingForManifestApplied"
+	ReasonWaitingForHostingManifestApplied = "WaitingForHostingManifestApplied"
 )
 
 // ConditionRolloutStrategySupported is False in an install progression of a
-// ClusterManagementAddOn whose placement asks for a rollout in steps.
-const ConditionRolloutStrategySupported = "RolloutStrategySupported"
+// ClusterManagementAddOn whose placement asks for a rollout that cannot be understood.
+const (
+	ConditionRolloutStrategySupported = "RolloutStrategySupported"
+	ReasonRolloutStrategyInvalid      = "RolloutStrategyInvalid"
+)
 
 // Keys of an add-on's Secret in addition to those of a hub kubeconfig. Decisions depend
 // on KeyToken only.
@@ -267,4 +274,45 @@ func ParseTokenServiceAccount(message string) (TokenServiceAccount, bool) {
 // report a credential, of all drivers.
 func CredentialConditions() []string {
 	return []string{ConditionCertificateRotated, ConditionTokenRefreshed, ConditionAddOnTokenRefreshed}
+}
+
+// LabelAddOnTemplate, with an empty value, marks what the hub has because of an
+// AddOnTemplate.
+// See docs/reference/wire-contract.md#addon-templates.
+const LabelAddOnTemplate = "open-cluster-management.io/addon-template-name"
+
+// LabelAddOnCluster names the cluster whose add-on a RoleBinding of an AddOnTemplate is
+// for, which can be in any namespace. It is ours.
+const LabelAddOnCluster = "addon.open-cluster-management.io/cluster"
+
+// Reasons and messages of the conditions of add-ons made from AddOnTemplates that are not
+// in the OCM API package.
+// See docs/reference/wire-contract.md#addon-templates.
+const (
+	ReasonPermissionConfigPending = "PermissionConfigPending"
+	ReasonHookCompleted           = "HookManifestIsCompleted"
+	ReasonHookNotCompleted        = "HookManifestIsNotCompleted"
+	MessageRegistrationApplied    = "Registration of the addon agent is configured"
+	MessagePermissionFailed       = "Failed to set permission for hub agent: %v"
+	MessageManifestsApplied       = "manifests of addon are applied successfully"
+	MessageManifestsApplyFailed   = "failed to apply the manifests of addon"
+	MessageAddOnAutoApproved      = "Auto approving addon agent certificate."
+	MessageNoManifests            = "no manifest need to apply"
+)
+
+// AddOnDeployWork is the n-th ManifestWork that deploys an add-on, from 0.
+// See docs/reference/wire-contract.md#addon-works.
+func AddOnDeployWork(addOn string, n int) string {
+	return fmt.Sprintf("addon-%s-deploy-%d", addOn, n)
+}
+
+// AddOnPreDeleteWork is the ManifestWork that runs before an add-on is deleted.
+// See docs/reference/wire-contract.md#addon-works.
+func AddOnPreDeleteWork(addOn string) string { return "addon-" + addOn + "-pre-delete" }
+
+// AddOnTemplateBinding is the RoleBinding that gives the agent of an add-on made from
+// an AddOnTemplate a role of the given kind.
+// See docs/reference/wire-contract.md#addon-templates.
+func AddOnTemplateBinding(addOn, kind string) string {
+	return fmt.Sprintf("open-cluster-management:%s:%s:agent", addOn, strings.ToLower(kind))
 }

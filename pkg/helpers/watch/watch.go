@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -18,6 +19,12 @@ func Updates[T client.Object](relevant func(before, after T) bool) func(event.Up
 		after, ok2 := e.ObjectNew.(T)
 		return ok1 && ok2 && relevant(before, after)
 	}
+}
+
+// News lets pass what is not part of the first list: what is, is looked at because of the
+// objects that are reconciled themselves.
+func News() predicate.Predicate {
+	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 }
 
 // ByNamespace maps an object in a namespace to the object that the namespace is named
