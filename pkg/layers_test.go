@@ -50,7 +50,7 @@ var imports = map[string][]string{
 	// Accepting a cluster reads and settles the records of its grants.
 	"pkg/registration/approval": slices.Concat(contract, []string{"pkg/registration/hub/grant"}),
 	"pkg/registration/agent":    contract,
-	"pkg/addon":                 contract,
+	"pkg/addon":                 slices.Concat(contract, []string{"pkg/work/manifest"}),
 	"pkg/webhook":               contract,
 	"pkg/issuer":                contract,
 	"pkg/extauthz":              contract,

@@ -306,7 +306,8 @@ func TestStaleCache(t *testing.T) {
 	e := newEnv(t)
 	e.cluster(t, "c1")
 	blind := blindfold.New(func(req *http.Request) bool {
-		return strings.Contains(req.URL.Query().Get("labelSelector"), names.LabelTokenInfrastructure)
+		selector := req.URL.Query().Get("labelSelector")
+		return strings.Contains(selector, names.LabelTokenInfrastructure) || strings.Contains(selector, names.LabelAddOnTokenName)
 	})
 	e.start(t, blind.Wrap)
 	e.tokenAddOn(t, "c1", "a1")

@@ -89,7 +89,7 @@ func (e *env) connection(t *testing.T, wrap func(http.RoundTripper) http.RoundTr
 
 func (e *env) setup(ctx context.Context, mgr manager.Manager) error {
 	e.metrics = prometheus.NewRegistry()
-	return addon.Setup(ctx, mgr, addon.Config{Clock: clock.RealClock{}, Metrics: e.metrics})
+	return addon.Setup(ctx, mgr, addon.Config{Clock: clock.RealClock{}, Metrics: e.metrics, Namespace: names.HubNamespace})
 }
 
 // cluster makes what an accepted cluster has on the hub.

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -44,6 +46,20 @@ func placed(names ...string) func(*addonv1beta1.ClusterManagementAddOn) {
 				RolloutStrategy: clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.All},
 			})
 		}
+	}
+}
+
+// changeFleet changes a ClusterManagementAddOn, whose status changes at the same time.
+func (e *env) changeFleet(t *testing.T, name string, change func(*addonv1beta1.ClusterManagementAddOn)) {
+	t.Helper()
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		cma := fleet(name)
+		e.get(t.Context(), t, cma)
+		change(cma)
+		return e.admin.Update(t.Context(), cma)
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -133,7 +149,6 @@ func TestManagement(t *testing.T) {
 		"configs":     testConfigs,
 		"overrides":   testOverrides,
 		"foreign":     testForeignConfigs,
-		"template":    testTemplate,
 		"selfmanaged": testSelfManaged,
 		"rollout":     testRollout,
 	} {
@@ -224,13 +239,8 @@ func testUndecided(t *testing.T, e *env, name string, _ *interrupt.Writes) {
 	// Without any decision, as after a restored backup, nothing is taken away.
 	e.delete(t, &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "undecided-decision-1"}})
 	e.merge(t, fleet(name), `{"metadata":{"annotations":{"somebody":"was-here"}}}`)
-	cma := fleet(name)
-	e.get(t.Context(), t, cma)
 	e.decide(t, "undecided2", "undecided-c2")
-	placed("undecided2")(cma)
-	if err := e.admin.Update(t.Context(), cma); err != nil {
-		t.Fatal(err)
-	}
+	e.changeFleet(t, name, placed("undecided2"))
 	e.awaitInstalled(t, name, "undecided-c1", "undecided-c2")
 }
 
@@ -378,20 +388,6 @@ func testForeignConfigs(t *testing.T, e *env, name string, _ *interrupt.Writes) 
 	}
 }
 
-func testTemplate(t *testing.T, e *env, name string, _ *interrupt.Writes) {
-	t.Helper()
-	e.cluster(t, "template-c1")
-	templates := addonv1beta1.ConfigGroupResource{Group: "addon.open-cluster-management.io", Resource: "addontemplates"}
-	e.create(t, fleet(name, func(cma *addonv1beta1.ClusterManagementAddOn) {
-		cma.Spec.DefaultConfigs = []addonv1beta1.AddOnConfig{{ConfigGroupResource: templates, ConfigReferent: addonv1beta1.ConfigReferent{Name: "t"}}}
-	}), addOn("template-c1", name))
-	found := e.awaitConfigured(t, "template-c1", name, metav1.ConditionFalse, names.ReasonAddOnTemplateUnsupported)
-	condition := apimeta.FindStatusCondition(found.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionConfigured)
-	if !strings.Contains(condition.Message, "addontemplates.addon.open-cluster-management.io t") {
-		t.Errorf("message %q", condition.Message)
-	}
-}
-
 func testSelfManaged(t *testing.T, e *env, name string, writes *interrupt.Writes) {
 	t.Helper()
 	e.cluster(t, "selfmanaged-c1")
@@ -416,7 +412,10 @@ func testSelfManaged(t *testing.T, e *env, name string, writes *interrupt.Writes
 func testRollout(t *testing.T, e *env, name string, _ *interrupt.Writes) {
 	t.Helper()
 	e.create(t, fleet(name, placed("rollout"), func(cma *addonv1beta1.ClusterManagementAddOn) {
-		cma.Spec.InstallStrategy.Placements[0].RolloutStrategy = clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.Progressive}
+		cma.Spec.InstallStrategy.Placements[0].RolloutStrategy = clusterv1alpha1.RolloutStrategy{
+			Type:        clusterv1alpha1.Progressive,
+			Progressive: &clusterv1alpha1.RolloutProgressive{RolloutConfig: clusterv1alpha1.RolloutConfig{MaxFailures: intstr.FromString("5")}},
+		}
 	}))
 	supported := func(ctx context.Context) *metav1.Condition {
 		cma := fleet(name)
@@ -428,14 +427,11 @@ func testRollout(t *testing.T, e *env, name string, _ *interrupt.Writes) {
 	}
 	eventually(t, "the rollout is refused", func(ctx context.Context) (bool, error) {
 		condition := supported(ctx)
-		return condition != nil && strings.Contains(condition.Message, "Progressive"), nil
+		return condition != nil && strings.Contains(condition.Message, "correct the rolloutStrategy"), nil
 	})
-	cma := fleet(name)
-	e.get(t.Context(), t, cma)
-	cma.Spec.InstallStrategy.Placements[0].RolloutStrategy = clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.All}
-	if err := e.admin.Update(t.Context(), cma); err != nil {
-		t.Fatal(err)
-	}
+	e.changeFleet(t, name, func(cma *addonv1beta1.ClusterManagementAddOn) {
+		cma.Spec.InstallStrategy.Placements[0].RolloutStrategy = clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.All}
+	})
 	eventually(t, "the condition is gone", func(ctx context.Context) (bool, error) { return supported(ctx) == nil, nil })
 }
 

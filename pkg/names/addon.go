@@ -135,8 +135,6 @@ const (
 	// ReasonConfigurationUnsupported: a configuration of the add-on's spec is of
 	// a kind that status.supportedConfigs does not list.
 	ReasonConfigurationUnsupported = "ConfigurationUnsupported"
-	// ReasonAddOnTemplateUnsupported: the add-on is made from an AddOnTemplate.
-	ReasonAddOnTemplateUnsupported = "AddOnTemplateUnsupported"
 	// ReasonWaitingForManifestApplied and ReasonWaitingForHostingManifestApplied are
 	// reasons of the condition Progressing in addition to those of the API package.
 	ReasonWaitingForManifestApplied        = "WaitingForManifestApplied"
@@ -276,7 +274,7 @@ func CredentialConditions() []string {
 	return []string{ConditionCertificateRotated, ConditionTokenRefreshed, ConditionAddOnTokenRefreshed}
 }
 
-// LabelAddOnTemplate, with an empty value, marks what the hub has because of an
+// LabelAddOnTemplate marks, with an empty value, what the hub has because of an
 // AddOnTemplate.
 // See docs/reference/wire-contract.md#addon-templates.
 const LabelAddOnTemplate = "open-cluster-management.io/addon-template-name"

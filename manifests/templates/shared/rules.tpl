@@ -83,15 +83,31 @@
   resources: [managedclusteraddons/status, clustermanagementaddons/status]
   verbs: [patch]
 - apiGroups: [addon.open-cluster-management.io]
-  resources: [clustermanagementaddons, addondeploymentconfigs]
+  resources: [clustermanagementaddons, addondeploymentconfigs, addontemplates]
   verbs: [get, list, watch]
 # An owner that blocks its deletion may only be set by those who may do this.
 - apiGroups: [addon.open-cluster-management.io]
-  resources: [clustermanagementaddons/finalizers]
+  resources: [clustermanagementaddons/finalizers, managedclusteraddons/finalizers]
   verbs: [update]
 - apiGroups: [cluster.open-cluster-management.io]
   resources: [managedclusters, placementdecisions, placements]
   verbs: [get, list, watch]
+# The works of add-ons made from AddOnTemplates, and what became of those of others.
+- apiGroups: [work.open-cluster-management.io]
+  resources: [manifestworks]
+  verbs: [get, list, watch, create, patch, delete]
+# Their certificates. To sign for a signer of a template, and to bind a role of one, is
+# granted for that signer and that role.
+- apiGroups: [certificates.k8s.io]
+  resources: [certificatesigningrequests]
+  verbs: [get, list, watch]
+- apiGroups: [certificates.k8s.io]
+  resources: [certificatesigningrequests/approval, certificatesigningrequests/status]
+  verbs: [update]
+- apiGroups: [certificates.k8s.io]
+  resources: [signers]
+  resourceNames: [kubernetes.io/kube-apiserver-client]
+  verbs: [approve]
 # The identities of add-ons that register with tokens.
 - apiGroups: [""]
   resources: [serviceaccounts]

@@ -16,7 +16,9 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonpatch"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonwork"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/mergepatch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -25,8 +27,8 @@ import (
 type AddOn struct {
 	// Client writes, and reads from the cache.
 	Client client.Client
-	// Configs reads AddOnDeploymentConfigs, which the client would not read
-	// from the cache.
+	// Configs reads AddOnDeploymentConfigs and AddOnTemplates, which the client would
+	// not read from the cache.
 	Configs client.Reader
 	// Clock dates conditions.
 	Clock clock.PassiveClock
@@ -45,7 +47,7 @@ func (a *AddOn) reconcile(ctx context.Context, req ctrl.Request) error {
 	if err := a.Client.Get(ctx, client.ObjectKey{Name: addOn.Name}, cma); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if addOn.DeletionTimestamp != nil || !managed(cma) {
+	if addOn.DeletionTimestamp != nil || !addonconfig.Managed(cma) {
 		return nil
 	}
 	if err := a.own(ctx, addOn, cma); err != nil {
@@ -127,46 +129,95 @@ func inherited(addOn, cluster map[string]string) map[string]*string {
 	return changes
 }
 
-// configure says which configurations an add-on has.
+// plan is what an add-on is to have.
+type plan struct {
+	configs     []config
+	unsupported []addonv1beta1.AddOnConfig
+	// placement is the one that chose the cluster last, nil if none matters.
+	placement *addonv1beta1.PlacementStrategy
+	// pending is set while the rollout of the placement has not reached the cluster.
+	pending bool
+}
+
+// configure gives an add-on the configurations that it is to have. One that belongs to a
+// rollout in steps keeps those that it has until it is released.
 func (a *AddOn) configure(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.ClusterManagementAddOn) error {
-	configs, unsupported, err := a.configs(ctx, addOn, cma)
+	p, err := a.plan(ctx, addOn, cma)
 	if err != nil {
 		return err
 	}
-	condition := configured(configs, unsupported)
-	want := references(addOn, configs)
-	if equality.Semantic.DeepEqual(want, addOn.Status.ConfigReferences) {
-		_, err := addonpatch.SetCondition(ctx, a.Client, Owner, addOn, a.Clock.Now(), condition)
+	want := references(addOn, p.configs)
+	if inSteps(p.placement) && !sameConfigs(want, addOn.Status.ConfigReferences) {
+		p.pending, want = true, addOn.Status.DeepCopy().ConfigReferences
+	}
+	return a.report(ctx, addOn, p, want)
+}
+
+// release gives an add-on whose turn it is in a rollout what it is to have.
+func (a *AddOn) release(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.ClusterManagementAddOn) error {
+	p, err := a.plan(ctx, addOn, cma)
+	if err != nil {
 		return err
 	}
+	return a.report(ctx, addOn, p, references(addOn, p.configs))
+}
+
+// report says which configurations an add-on has, and how far they were applied.
+func (a *AddOn) report(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, p plan, want []addonv1beta1.ConfigReference) error {
+	works, err := addonwork.List(ctx, a.Client, client.ObjectKeyFromObject(addOn))
+	if err != nil {
+		return err
+	}
+	wanted := []metav1.Condition{configured(p, want)}
+	if condition := progressing(addOn, p, want, works); condition != nil {
+		wanted = append(wanted, *condition)
+	}
+	return a.write(ctx, addOn, want, wanted)
+}
+
+// write writes what changed about the status of an add-on.
+func (a *AddOn) write(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, references []addonv1beta1.ConfigReference, wanted []metav1.Condition) error {
 	conditions := slices.Clone(addOn.Status.Conditions)
-	condition.LastTransitionTime = metav1.NewTime(a.Clock.Now())
-	apimeta.SetStatusCondition(&conditions, condition)
+	var changed []metav1.Condition
+	for _, condition := range wanted {
+		condition.LastTransitionTime = metav1.NewTime(a.Clock.Now())
+		if apimeta.SetStatusCondition(&conditions, condition) {
+			changed = append(changed, condition)
+		}
+	}
+	same := equality.Semantic.DeepEqual(references, addOn.Status.ConfigReferences)
+	switch {
+	case same && len(changed) == 0:
+		return nil
+	case same && len(changed) == 1:
+		_, err := addonpatch.SetCondition(ctx, a.Client, Owner, addOn, a.Clock.Now(), changed[0])
+		return err
+	}
 	return addonpatch.Status(ctx, a.Client, Owner, addOn, map[string]any{
-		"configReferences": want, "conditions": conditions,
+		"configReferences": references, "conditions": conditions,
 	})
 }
 
-// configs returns the configurations of an add-on: the defaults, overridden by
-// the last placement that chose the cluster, overridden by the add-on itself as
-// far as it supports that; unsupported is the rest.
-func (a *AddOn) configs(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.ClusterManagementAddOn,
-) (configs []config, unsupported []addonv1beta1.AddOnConfig, err error) {
+// plan returns what an add-on is to have: the default configurations, overridden by
+// the last placement that chose the cluster, overridden by the add-on itself as far as it
+// supports that.
+func (a *AddOn) plan(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.ClusterManagementAddOn) (plan, error) {
+	var p plan
 	base, known := defaults(cma), knownDefault(cma)
 	strategy, err := a.strategy(ctx, addOn.Namespace, cma)
 	if err != nil {
-		return nil, nil, err
+		return p, err
 	}
 	if strategy != nil {
 		base = override(base, strategy.Configs)
 		known = knownInstall(progressionOf(cma, strategy.PlacementRef))
 	}
 	supported, unsupported := split(addOn)
-	configs = override(base, supported)
+	p = plan{configs: override(base, supported), unsupported: unsupported, placement: strategy}
 	own := func(c config) bool {
 		return slices.Contains(supported, addonv1beta1.AddOnConfig{ConfigGroupResource: c.kind, ConfigReferent: c.referent})
 	}
-	return configs, unsupported, resolve(ctx, a.Configs, configs, func(c config) string {
+	return p, resolve(ctx, a.Configs, p.configs, func(c config) string {
 		if own(c) {
 			return knownOwn(addOn, c)
 		}
@@ -175,10 +226,10 @@ func (a *AddOn) configs(ctx context.Context, addOn *addonv1beta1.ManagedClusterA
 }
 
 // strategy returns the last placement that chose a cluster. It does not look at
-// decisions where no placement configures anything.
+// decisions where no placement makes a difference.
 func (a *AddOn) strategy(ctx context.Context, cluster string, cma *addonv1beta1.ClusterManagementAddOn) (*addonv1beta1.PlacementStrategy, error) {
 	strategies := placements(cma)
-	if !slices.ContainsFunc(strategies, func(s addonv1beta1.PlacementStrategy) bool { return len(s.Configs) > 0 }) {
+	if !slices.ContainsFunc(strategies, func(s addonv1beta1.PlacementStrategy) bool { return len(s.Configs) > 0 || inSteps(&s) }) {
 		return nil, nil //nolint:nilnil // No placement is an answer.
 	}
 	for i, strategy := range slices.Backward(strategies) {
@@ -250,25 +301,23 @@ func references(addOn *addonv1beta1.ManagedClusterAddOn, configs []config) []add
 	return want
 }
 
-// configured returns the condition that reports the state of the configurations.
-func configured(configs []config, unsupported []addonv1beta1.AddOnConfig) metav1.Condition {
+// configured returns the condition that reports the state of the configurations that an
+// add-on has.
+func configured(p plan, references []addonv1beta1.ConfigReference) metav1.Condition {
 	condition := metav1.Condition{Type: addonv1beta1.ManagedClusterAddOnConditionConfigured, Status: metav1.ConditionFalse}
 	var missing []string
-	for _, c := range configs {
-		if isTemplate(c.kind) {
-			condition.Reason = names.ReasonAddOnTemplateUnsupported
-			condition.Message = "This version of the add-on manager does not support AddOnTemplates and ignores " + describe(c.kind, c.referent)
-			return condition
-		}
-		if c.hash == "" {
-			missing = append(missing, describe(c.kind, c.referent))
+	for _, r := range references {
+		if r.DesiredConfig != nil && r.DesiredConfig.SpecHash == "" {
+			missing = append(missing, addonconfig.Describe(r.ConfigGroupResource, r.DesiredConfig.ConfigReferent))
 		}
 	}
 	switch {
-	case len(unsupported) > 0:
+	case len(p.unsupported) > 0:
 		condition.Reason = names.ReasonConfigurationUnsupported
-		condition.Message = fmt.Sprintf("The add-on does not support %s in spec.configs (see status.supportedConfigs); it is ignored",
-			describe(unsupported[0].ConfigGroupResource, unsupported[0].ConfigReferent))
+		condition.Message = unsupportedMessage(p.unsupported[0])
+	case p.pending && len(references) == 0:
+		condition.Reason = names.ReasonConfigurationsNotConfigured
+		condition.Message = fmt.Sprintf("Waiting for its turn in the rollout of placement %s/%s", p.placement.Namespace, p.placement.Name)
 	case len(missing) > 0:
 		condition.Reason = names.ReasonConfigurationsNotConfigured
 		condition.Message = fmt.Sprintf("Waiting for %s: it does not exist, or the add-on's own manager has not processed it yet", strings.Join(missing, ", "))
@@ -279,6 +328,7 @@ func configured(configs []config, unsupported []addonv1beta1.AddOnConfig) metav1
 	return condition
 }
 
-func describe(k kind, r addonv1beta1.ConfigReferent) string {
-	return fmt.Sprintf("%s.%s %s", k.Resource, k.Group, strings.TrimPrefix(r.Namespace+"/"+r.Name, "/"))
+func unsupportedMessage(c addonv1beta1.AddOnConfig) string {
+	return fmt.Sprintf("The add-on does not support %s in spec.configs (see status.supportedConfigs); it is ignored",
+		addonconfig.Describe(c.ConfigGroupResource, c.ConfigReferent))
 }

@@ -3,29 +3,19 @@ package manager
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-)
-
-// Kinds of configuration that mean something to the manager itself.
-const (
-	resourceDeploymentConfigs = "addondeploymentconfigs"
-	resourceTemplates         = "addontemplates"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonconfig"
 )
 
 // kind is a kind of configuration.
-type kind = addonv1beta1.ConfigGroupResource
+type kind = addonconfig.Kind
 
 // config is one configuration of an add-on.
 type config struct {
@@ -45,53 +35,17 @@ func kindOf(name string) schema.GroupVersionKind {
 	return schema.GroupVersion(addonv1beta1.GroupVersion).WithKind(name)
 }
 
-// newDeploymentConfig returns an empty AddOnDeploymentConfig. Its fields must be
-// as the user wrote them, without those that a Go type adds, to have the hash
-// that every other party computes.
-func newDeploymentConfig() *unstructured.Unstructured {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(kindOf("AddOnDeploymentConfig"))
-	return object
-}
-
-// specHash is the SHA-256, in hex, of everything in a configuration but its
-// kind, metadata and status, as JSON with sorted keys.
-func specHash(object *unstructured.Unstructured) (string, error) {
-	content := make(map[string]any, 1)
-	for field, value := range object.Object {
-		switch field {
-		case "apiVersion", "kind", "metadata", "status":
-		default:
-			content[field] = value
-		}
-	}
-	data, err := json.Marshal(content)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), nil
-}
-
-func isDeploymentConfig(k kind) bool {
-	return k.Group == addonv1beta1.GroupName && k.Resource == resourceDeploymentConfigs
-}
-
-func isTemplate(k kind) bool {
-	return k.Group == addonv1beta1.GroupName && k.Resource == resourceTemplates
-}
-
 // resolve fills in the hashes and generations of the configurations whose kind
 // the manager reads. Those of other kinds are the business of the add-on's own
 // manager, which writes them to the status; known has what it wrote.
 func resolve(ctx context.Context, reader client.Reader, configs []config, known func(config) string) error {
 	for i := range configs {
 		c := &configs[i]
-		if !isDeploymentConfig(c.kind) {
+		object := addonconfig.Read(c.kind)
+		if object == nil {
 			c.hash = known(*c)
 			continue
 		}
-		object := newDeploymentConfig()
 		err := reader.Get(ctx, client.ObjectKey{Namespace: c.referent.Namespace, Name: c.referent.Name}, object)
 		if client.IgnoreNotFound(err) != nil {
 			return err
@@ -99,7 +53,7 @@ func resolve(ctx context.Context, reader client.Reader, configs []config, known 
 		if err != nil {
 			continue
 		}
-		if c.hash, err = specHash(object); err != nil {
+		if c.hash, err = addonconfig.Hash(object); err != nil {
 			return err
 		}
 		c.generation = object.GetGeneration()
@@ -144,15 +98,9 @@ func sorted(configs []config) []config {
 	return configs
 }
 
-// managed reports whether a ClusterManagementAddOn leaves its add-ons to this manager.
-func managed(cma *addonv1beta1.ClusterManagementAddOn) bool {
-	lifecycle, ok := cma.Annotations[names.AnnotationAddOnLifecycle]
-	return cma.DeletionTimestamp == nil && (!ok || lifecycle == "" || lifecycle == names.AddOnLifecycleManager)
-}
-
 // placements are those that a ClusterManagementAddOn installs by, or none.
 func placements(cma *addonv1beta1.ClusterManagementAddOn) []addonv1beta1.PlacementStrategy {
-	if !managed(cma) || cma.Spec.InstallStrategy.Type != addonv1beta1.AddonInstallStrategyPlacements {
+	if !addonconfig.Managed(cma) || cma.Spec.InstallStrategy.Type != addonv1beta1.AddonInstallStrategyPlacements {
 		return nil
 	}
 	return cma.Spec.InstallStrategy.Placements
@@ -161,13 +109,19 @@ func placements(cma *addonv1beta1.ClusterManagementAddOn) []addonv1beta1.Placeme
 // decided returns the clusters that were chosen for a placement. It returns false
 // before the first decision: a placement that chooses no cluster has an empty one.
 func decided(ctx context.Context, reader client.Reader, ref addonv1beta1.PlacementRef) (clusters []string, ok bool, err error) {
-	var decisions clusterv1beta1.PlacementDecisionList
-	err = reader.List(ctx, &decisions, client.UnsafeDisableDeepCopy, client.InNamespace(ref.Namespace),
-		client.MatchingLabels{clusterv1beta1.PlacementLabel: ref.Name})
-	for i := range decisions.Items {
-		for _, decision := range decisions.Items[i].Status.Decisions {
+	decisions, err := decisionsFor(ctx, reader, ref)
+	for i := range decisions {
+		for _, decision := range decisions[i].Status.Decisions {
 			clusters = append(clusters, decision.ClusterName)
 		}
 	}
-	return clusters, len(decisions.Items) > 0, err
+	return clusters, len(decisions) > 0, err
+}
+
+// decisionsFor returns the decisions for a placement, which are the cache's.
+func decisionsFor(ctx context.Context, reader client.Reader, ref addonv1beta1.PlacementRef) ([]clusterv1beta1.PlacementDecision, error) {
+	var decisions clusterv1beta1.PlacementDecisionList
+	err := reader.List(ctx, &decisions, client.UnsafeDisableDeepCopy, client.InNamespace(ref.Namespace),
+		client.MatchingLabels{clusterv1beta1.PlacementLabel: ref.Name})
+	return decisions.Items, err
 }

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
@@ -19,10 +18,9 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/mergepatch"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 // Owner is the field manager of everything this package writes.
@@ -35,91 +33,109 @@ const installers = 8
 // indexName is the cache's index of add-ons by name.
 const indexName = "metadata.name"
 
-// Fleet installs the add-ons of a ClusterManagementAddOn.
+// Fleet installs the add-ons of a ClusterManagementAddOn, and rolls their configurations
+// out.
 type Fleet struct {
 	// Client writes, and reads from the cache.
 	Client client.Client
-	// Configs reads AddOnDeploymentConfigs, which the client would not read
-	// from the cache.
+	// Configs reads AddOnDeploymentConfigs and AddOnTemplates, which the client would
+	// not read from the cache.
 	Configs client.Reader
 	// Clock dates conditions.
 	Clock clock.PassiveClock
+	// AddOns configures the add-ons whose turn it is.
+	AddOns *AddOn
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (f *Fleet) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	return mergepatch.Settled(ctrl.Result{}, f.reconcile(ctx, req.Name))
+	return mergepatch.Settled(f.reconcile(ctx, req.Name))
 }
 
-func (f *Fleet) reconcile(ctx context.Context, name string) error {
+func (f *Fleet) reconcile(ctx context.Context, name string) (ctrl.Result, error) {
 	cma := &addonv1beta1.ClusterManagementAddOn{}
 	if err := f.Client.Get(ctx, client.ObjectKey{Name: name}, cma); err != nil {
-		return client.IgnoreNotFound(err) // Its add-ons are garbage by their owner reference.
+		return ctrl.Result{}, client.IgnoreNotFound(err) // Its add-ons are garbage by their owner reference.
 	}
 	if cma.DeletionTimestamp != nil {
-		return nil
+		return ctrl.Result{}, nil
 	}
-	if err := f.report(ctx, cma); err != nil {
-		return err
+	var existing addonv1beta1.ManagedClusterAddOnList
+	if err := f.Client.List(ctx, &existing, client.MatchingFields{indexName: name}, client.UnsafeDisableDeepCopy); err != nil {
+		return ctrl.Result{}, err
 	}
-	if len(placements(cma)) == 0 {
-		return nil
+	rollouts, err := f.report(ctx, cma, existing.Items)
+	if err != nil || len(placements(cma)) == 0 {
+		return ctrl.Result{}, err
 	}
-	return f.install(ctx, cma)
+	var result ctrl.Result
+	errs := []error{f.install(ctx, cma, existing.Items)}
+	for _, r := range rollouts {
+		errs = append(errs, each(ctx, r.release, func(addOn *addonv1beta1.ManagedClusterAddOn) error {
+			return client.IgnoreNotFound(f.AddOns.release(ctx, addOn.DeepCopy(), cma))
+		}))
+		if r.recheck > 0 && (result.RequeueAfter == 0 || r.recheck < result.RequeueAfter) {
+			result.RequeueAfter = r.recheck
+		}
+	}
+	return result, errors.Join(errs...)
 }
 
-// report writes the references to configurations into the status. What the
-// add-on's own manager found out about them stays.
-func (f *Fleet) report(ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn) error {
-	want, err := f.status(ctx, cma)
+// report writes the references to configurations, and how far they were rolled out, into
+// the status. What the add-on's own manager found out about them stays.
+func (f *Fleet) report(ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn, existing []addonv1beta1.ManagedClusterAddOn) ([]rollout, error) {
+	want, rollouts, err := f.status(ctx, cma, existing)
 	if err != nil || equality.Semantic.DeepEqual(cma.Status, want) {
-		return err
+		return rollouts, err
 	}
-	err = mergepatch.Write(ctx, f.Client, Owner, cma.DeepCopy(), mergepatch.Fields{"status": {
+	err = mergepatch.Write(ctx, f.Client, Owner, cma, mergepatch.Fields{"status": {
 		"defaultConfigReferences": want.DefaultConfigReferences, "installProgressions": want.InstallProgressions,
 	}})
 	if err != nil {
-		return fmt.Errorf("status of cluster management add-on %s: %w", cma.Name, err)
+		return nil, fmt.Errorf("status of cluster management add-on %s: %w", cma.Name, err)
 	}
-	return nil
+	return rollouts, nil
 }
 
-func (f *Fleet) status(ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn) (addonv1beta1.ClusterManagementAddOnStatus, error) {
-	var want addonv1beta1.ClusterManagementAddOnStatus
+func (f *Fleet) status(ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn, existing []addonv1beta1.ManagedClusterAddOn,
+) (want addonv1beta1.ClusterManagementAddOnStatus, rollouts []rollout, err error) {
 	configs := defaults(cma)
 	if err := resolve(ctx, f.Configs, configs, knownDefault(cma)); err != nil {
-		return want, err
+		return want, nil, err
 	}
 	for _, c := range configs {
 		want.DefaultConfigReferences = append(want.DefaultConfigReferences,
 			addonv1beta1.DefaultConfigReference{ConfigGroupResource: c.kind, DesiredConfig: c.specHash()})
 	}
-	if !managed(cma) {
+	if !addonconfig.Managed(cma) {
 		want.InstallProgressions = cma.Status.InstallProgressions // Its own manager's.
 	}
-	for _, strategy := range placements(cma) {
-		progression, err := f.progression(ctx, cma, strategy)
+	taken := sets.New[string]()
+	// The last placement that chose a cluster configures it.
+	for _, strategy := range slices.Backward(placements(cma)) {
+		progression, r, err := f.progression(ctx, cma, strategy, existing, taken)
 		if err != nil {
-			return want, err
+			return want, nil, err
 		}
 		want.InstallProgressions = append(want.InstallProgressions, progression)
+		rollouts = append(rollouts, r)
 	}
-	return want, nil
+	if addonconfig.Managed(cma) {
+		slices.Reverse(want.InstallProgressions)
+	}
+	return want, rollouts, nil
 }
 
+// progression returns how far the configurations of a placement are, in the clusters that
+// are not taken, and takes these.
 func (f *Fleet) progression(ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn, strategy addonv1beta1.PlacementStrategy,
-) (addonv1beta1.InstallProgression, error) {
-	want := addonv1beta1.InstallProgression{PlacementRef: strategy.PlacementRef}
-	i := slices.IndexFunc(cma.Status.InstallProgressions, func(p addonv1beta1.InstallProgression) bool { return p.PlacementRef == strategy.PlacementRef })
-	var before addonv1beta1.InstallProgression
-	if i >= 0 {
-		before = cma.Status.InstallProgressions[i]
-		want.Conditions = slices.Clone(before.Conditions)
-	}
-	f.evaluateRollout(&want, strategy)
+	existing []addonv1beta1.ManagedClusterAddOn, taken sets.Set[string],
+) (addonv1beta1.InstallProgression, rollout, error) {
+	before := progressionOf(cma, strategy.PlacementRef)
+	want := addonv1beta1.InstallProgression{PlacementRef: strategy.PlacementRef, Conditions: slices.Clone(before.Conditions)}
 	configs := override(defaults(cma), strategy.Configs)
 	if err := resolve(ctx, f.Configs, configs, knownInstall(before)); err != nil {
-		return want, err
+		return want, rollout{}, err
 	}
 	for _, c := range configs {
 		reference := addonv1beta1.InstallConfigReference{ConfigGroupResource: c.kind}
@@ -129,21 +145,71 @@ func (f *Fleet) progression(ctx context.Context, cma *addonv1beta1.ClusterManage
 		reference.DesiredConfig = c.specHash()
 		want.ConfigReferences = append(want.ConfigReferences, reference)
 	}
-	return want, nil
+	r, err := f.rollOut(ctx, &want, strategy, configs, existing, taken)
+	return want, r, err
 }
 
-// evaluateRollout says so when a placement asks for a rollout in steps.
-func (f *Fleet) evaluateRollout(progression *addonv1beta1.InstallProgression, strategy addonv1beta1.PlacementStrategy) {
-	kind := strategy.RolloutStrategy.Type
-	if kind == "" || kind == clusterv1alpha1.All {
-		apimeta.RemoveStatusCondition(&progression.Conditions, names.ConditionRolloutStrategySupported)
-		return
+// rollOut finds out whose turn it is to have configurations, and reports how far they
+// have come.
+func (f *Fleet) rollOut(ctx context.Context, progression *addonv1beta1.InstallProgression, strategy addonv1beta1.PlacementStrategy, configs []config,
+	existing []addonv1beta1.ManagedClusterAddOn, taken sets.Set[string],
+) (rollout, error) {
+	decisions, err := decisionsFor(ctx, f.Client, strategy.PlacementRef)
+	if err != nil {
+		return rollout{}, err
 	}
-	apimeta.SetStatusCondition(&progression.Conditions, metav1.Condition{
-		Type: names.ConditionRolloutStrategySupported, Status: metav1.ConditionFalse, Reason: "OnlyAll",
-		Message:            fmt.Sprintf("This version does not support rollouts in steps; a change of the configuration is rolled out to all clusters at once, not by %s", kind),
-		LastTransitionTime: metav1.NewTime(f.Clock.Now()),
-	})
+	groups := grouped(decisions)
+	restrict(groups, func(cluster string) bool { return !taken.Has(cluster) })
+	clusters := groups.GetClusters()
+	taken.Insert(clusters.UnsortedList()...)
+	candidates, err := f.candidates(ctx, configs, existing, clusters)
+	if err != nil {
+		return rollout{}, err
+	}
+	// A cluster without the add-on, such as one that is not accepted, must not keep
+	// the others waiting.
+	restrict(groups, func(cluster string) bool { _, ok := candidates[cluster]; return ok })
+	rolling, err := concurrency(ctx, f.Client, strategy)
+	if err != nil {
+		return rollout{}, err
+	}
+	now := f.Clock.Now()
+	r, err := evaluate(rolling, groups, candidates)
+	reportInvalid(progression, err, now)
+	r.report(progression, now)
+	if !inSteps(&strategy) {
+		r.release, r.recheck = nil, 0 // AddOn configures them at once.
+	}
+	return r, nil
+}
+
+// candidates returns the add-ons in clusters, and what they are to have by configs and
+// by what their own specs override.
+func (f *Fleet) candidates(ctx context.Context, configs []config, existing []addonv1beta1.ManagedClusterAddOn, clusters sets.Set[string]) (map[string]candidate, error) {
+	candidates := map[string]candidate{}
+	for i := range existing {
+		addOn := &existing[i]
+		if !clusters.Has(addOn.Namespace) || addOn.DeletionTimestamp != nil {
+			continue
+		}
+		wanted := configs
+		if supported, _ := split(addOn); len(supported) > 0 {
+			var own []config
+			wanted = slices.DeleteFunc(override(configs, supported), func(c config) bool {
+				mine := slices.Contains(supported, addonv1beta1.AddOnConfig{ConfigGroupResource: c.kind, ConfigReferent: c.referent})
+				if mine {
+					own = append(own, c)
+				}
+				return mine
+			})
+			if err := resolve(ctx, f.Configs, own, func(c config) string { return knownOwn(addOn, c) }); err != nil {
+				return nil, err
+			}
+			wanted = append(wanted, own...)
+		}
+		candidates[addOn.Namespace] = candidate{addOn: addOn, want: references(addOn, wanted)}
+	}
+	return candidates, nil
 }
 
 func knownDefault(cma *addonv1beta1.ClusterManagementAddOn) func(config) string {
@@ -178,19 +244,15 @@ func knownInstall(p addonv1beta1.InstallProgression) func(config) string {
 
 // install makes the add-on in the clusters that were decided and deletes what it
 // made in others.
-func (f *Fleet) install(ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn) error {
+func (f *Fleet) install(ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn, existing []addonv1beta1.ManagedClusterAddOn) error {
 	required, complete, err := f.required(ctx, cma)
 	if err != nil {
 		return err
 	}
-	var existing addonv1beta1.ManagedClusterAddOnList
-	if err := f.Client.List(ctx, &existing, client.MatchingFields{indexName: cma.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return err
-	}
 	missing := required.Clone()
 	var surplus []*addonv1beta1.ManagedClusterAddOn
-	for i := range existing.Items {
-		addOn := &existing.Items[i]
+	for i := range existing {
+		addOn := &existing[i]
 		missing.Delete(addOn.Namespace)
 		if complete && !required.Has(addOn.Namespace) && addOn.DeletionTimestamp == nil && metav1.IsControlledBy(addOn, cma) {
 			surplus = append(surplus, addOn)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -24,7 +25,10 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonwork"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/watch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -43,10 +47,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, clk clock.PassiveClock) error 
 		return fmt.Errorf("index of add-ons: %w", err)
 	}
 	c := mgr.GetClient()
-	if err := setupFleet(mgr, &Fleet{Client: c, Configs: mgr.GetCache(), Clock: clk}); err != nil {
+	addOns := &AddOn{Client: c, Configs: mgr.GetCache(), Clock: clk}
+	if err := setupFleet(mgr, &Fleet{Client: c, Configs: mgr.GetCache(), Clock: clk, AddOns: addOns}); err != nil {
 		return err
 	}
-	return setupAddOn(mgr, &AddOn{Client: c, Configs: mgr.GetCache(), Clock: clk})
+	return setupAddOn(mgr, addOns)
 }
 
 func setupFleet(mgr ctrl.Manager, f *Fleet) error {
@@ -54,12 +59,14 @@ func setupFleet(mgr ctrl.Manager, f *Fleet) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("addon.fleet").
 		For(&addonv1beta1.ClusterManagementAddOn{}).
-		Watches(&clusterv1beta1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(l.fleetsByDecision), builder.WithPredicates(news())).
-		Watches(newDeploymentConfig(), handler.EnqueueRequestsFromMapFunc(l.fleets), builder.WithPredicates(news())).
+		Watches(&clusterv1beta1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(l.fleetsByDecision), builder.WithPredicates(watch.News())).
+		Watches(addonconfig.Read(addonconfig.DeploymentConfigs()), handler.EnqueueRequestsFromMapFunc(l.fleetsByConfig), builder.WithPredicates(watch.News())).
+		Watches(addonconfig.Read(addonconfig.Templates()), handler.EnqueueRequestsFromMapFunc(l.fleetsByConfig), builder.WithPredicates(watch.News())).
 		// An add-on that went may have to be made again, a cluster that was
-		// accepted may have to get one.
+		// accepted may have to get one, and what became of a configuration
+		// may let the next cluster have it.
 		Watches(&addonv1beta1.ManagedClusterAddOn{}, installed{EventHandler: handler.EnqueueRequestsFromMapFunc(named), f: f},
-			builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})).
+			builder.WithPredicates(predicate.Funcs{UpdateFunc: watch.Updates(advances)})).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(l.fleets), builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList && accepts(e.Object) },
 			UpdateFunc: func(e event.UpdateEvent) bool { return !accepts(e.ObjectOld) && accepts(e.ObjectNew) },
@@ -68,6 +75,9 @@ func setupFleet(mgr ctrl.Manager, f *Fleet) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: fleetWorkers}).
 		Complete(f)
 }
+
+// settle is how long changes of add-ons are gathered before their rollout is looked at.
+const settle = 200 * time.Millisecond
 
 // installed maps add-ons to their ClusterManagementAddOns. That one was made is no
 // news, unless no placement wants it by now: then the cache shows it too late.
@@ -79,9 +89,32 @@ type installed struct {
 
 // Create implements handler.EventHandler.
 func (h installed) Create(ctx context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	if !e.IsInInitialList && h.f.surplus(ctx, e.Object) {
+	switch {
+	case e.IsInInitialList:
+	case h.f.surplus(ctx, e.Object):
 		h.EventHandler.Create(ctx, e, queue)
+	default:
+		h.gather(e.Object, queue)
 	}
+}
+
+// Update implements handler.EventHandler.
+func (h installed) Update(_ context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	h.gather(e.ObjectNew, queue)
+}
+
+func (h installed) gather(addOn client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	for _, request := range watch.Named("", addOn.GetName()) {
+		queue.AddAfter(request, settle)
+	}
+}
+
+// advances reports whether a change of an add-on can change how far a rollout is.
+func advances(before, after *addonv1beta1.ManagedClusterAddOn) bool {
+	kind := addonv1beta1.ManagedClusterAddOnConditionProgressing
+	return !equality.Semantic.DeepEqual(before.Status.ConfigReferences, after.Status.ConfigReferences) ||
+		!equality.Semantic.DeepEqual(before.Spec.Configs, after.Spec.Configs) ||
+		!equality.Semantic.DeepEqual(apimeta.FindStatusCondition(before.Status.Conditions, kind), apimeta.FindStatusCondition(after.Status.Conditions, kind))
 }
 
 func setupAddOn(mgr ctrl.Manager, a *AddOn) error {
@@ -92,9 +125,11 @@ func setupAddOn(mgr ctrl.Manager, a *AddOn) error {
 			UpdateFunc: watch.Updates(concerns),
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).
-		Watches(&addonv1beta1.ClusterManagementAddOn{}, handler.EnqueueRequestsFromMapFunc(l.addOnsByFleet), builder.WithPredicates(news())).
-		Watches(&clusterv1beta1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(l.addOnsByDecision), builder.WithPredicates(news())).
-		Watches(newDeploymentConfig(), handler.EnqueueRequestsFromMapFunc(l.addOnsByConfig), builder.WithPredicates(news())).
+		Watches(&addonv1beta1.ClusterManagementAddOn{}, handler.EnqueueRequestsFromMapFunc(l.addOnsByFleet), builder.WithPredicates(watch.News())).
+		Watches(&clusterv1beta1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(l.addOnsByDecision), builder.WithPredicates(watch.News())).
+		Watches(addonconfig.Read(addonconfig.DeploymentConfigs()), handler.EnqueueRequestsFromMapFunc(l.addOnsByConfig), builder.WithPredicates(watch.News())).
+		Watches(addonconfig.Read(addonconfig.Templates()), handler.EnqueueRequestsFromMapFunc(l.addOnsByConfig), builder.WithPredicates(watch.News())).
+		Watches(&workv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(byWork), builder.WithPredicates(addonwork.Progress(), watch.News())).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(l.addOnsByCluster), builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(event.CreateEvent) bool { return false },
 			UpdateFunc: func(e event.UpdateEvent) bool {
@@ -106,12 +141,6 @@ func setupAddOn(mgr ctrl.Manager, a *AddOn) error {
 		Complete(a)
 }
 
-// news lets pass what is not part of the first list: what is, is looked at
-// because of the objects that are reconciled themselves.
-func news() predicate.Predicate {
-	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
-}
-
 func accepts(object client.Object) bool {
 	cluster, ok := object.(*clusterv1.ManagedCluster)
 	return ok && cluster.Spec.HubAcceptsClient
@@ -121,13 +150,20 @@ func accepts(object client.Object) bool {
 // What agents report does not, nor what AddOn itself wrote: the cache may show
 // that piece by piece, which would look as if some were missing.
 func concerns(before, after *addonv1beta1.ManagedClusterAddOn) bool {
-	kind := addonv1beta1.ManagedClusterAddOnConditionConfigured
-	said := apimeta.FindStatusCondition(before.Status.Conditions, kind)
 	return before.Generation != after.Generation || disowned(before, after) ||
 		!maps.Equal(before.Annotations, after.Annotations) ||
 		!equality.Semantic.DeepEqual(before.Status.SupportedConfigs, after.Status.SupportedConfigs) ||
 		!equality.Semantic.DeepEqual(before.Status.ConfigReferences, after.Status.ConfigReferences) ||
-		said != nil && !equality.Semantic.DeepEqual(said, apimeta.FindStatusCondition(after.Status.Conditions, kind))
+		altered(before, after, addonv1beta1.ManagedClusterAddOnConditionConfigured) ||
+		altered(before, after, addonv1beta1.ManagedClusterAddOnConditionProgressing) ||
+		deployed(before, addonv1beta1.ManagedClusterAddOnManifestApplied) != deployed(after, addonv1beta1.ManagedClusterAddOnManifestApplied) ||
+		deployed(before, addonv1beta1.ManagedClusterAddOnHostingManifestApplied) != deployed(after, addonv1beta1.ManagedClusterAddOnHostingManifestApplied)
+}
+
+// altered reports whether a condition that was there was changed.
+func altered(before, after *addonv1beta1.ManagedClusterAddOn, kind string) bool {
+	said := apimeta.FindStatusCondition(before.Status.Conditions, kind)
+	return said != nil && !equality.Semantic.DeepEqual(said, apimeta.FindStatusCondition(after.Status.Conditions, kind))
 }
 
 // disowned reports whether an owner was removed.
@@ -147,6 +183,30 @@ func named(_ context.Context, object client.Object) []reconcile.Request {
 
 func (l lookup) fleets(ctx context.Context, _ client.Object) []reconcile.Request {
 	return watch.Listed(ctx, l.reader, &addonv1beta1.ClusterManagementAddOnList{})
+}
+
+// fleetsByConfig finds those that have a configuration, or whose add-ons may.
+func (l lookup) fleetsByConfig(ctx context.Context, object client.Object) []reconcile.Request {
+	wanted := addonv1beta1.AddOnConfig{
+		ConfigGroupResource: addonconfig.KindOf(object.GetObjectKind()),
+		ConfigReferent:      addonv1beta1.ConfigReferent{Namespace: object.GetNamespace(), Name: object.GetName()},
+	}
+	var list addonv1beta1.ClusterManagementAddOnList
+	_ = l.reader.List(ctx, &list, client.UnsafeDisableDeepCopy)
+	var requests []reconcile.Request
+	for i := range list.Items {
+		strategies := placements(&list.Items[i])
+		if slices.Contains(list.Items[i].Spec.DefaultConfigs, wanted) || slices.ContainsFunc(strategies, func(s addonv1beta1.PlacementStrategy) bool {
+			return slices.Contains(s.Configs, wanted) || inSteps(&s)
+		}) {
+			requests = append(requests, watch.Named("", list.Items[i].Name)...)
+		}
+	}
+	return requests
+}
+
+func byWork(_ context.Context, work client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: addonwork.AddOn(work)}}
 }
 
 func (l lookup) fleetsByDecision(ctx context.Context, decision client.Object) []reconcile.Request {
@@ -186,7 +246,7 @@ func (l lookup) addOnsByConfig(ctx context.Context, config client.Object) []reco
 	var requests []reconcile.Request
 	for i := range list.Items {
 		if slices.ContainsFunc(list.Items[i].Spec.Configs, func(c addonv1beta1.AddOnConfig) bool {
-			return isDeploymentConfig(c.ConfigGroupResource) && c.Namespace == config.GetNamespace() && c.Name == config.GetName()
+			return c.ConfigGroupResource == addonconfig.KindOf(config.GetObjectKind()) && c.Namespace == config.GetNamespace() && c.Name == config.GetName()
 		}) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}

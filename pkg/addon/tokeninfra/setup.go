@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	selectors "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -33,9 +35,30 @@ const workers = 16
 // Selector selects the objects of token infrastructure, for caches.
 func Selector() map[string]string { return map[string]string{names.LabelTokenInfrastructure: "true"} }
 
+// Named selects what is labelled with the name of an add-on, for caches: the RoleBindings
+// of token infrastructure and of AddOnTemplates.
+func Named() selectors.Selector {
+	// Only an invalid key is an error.
+	requirement, err := selectors.NewRequirement(names.LabelAddOnTokenName, selection.Exists, nil)
+	if err != nil {
+		return selectors.Nothing()
+	}
+	return selectors.NewSelector().Add(*requirement)
+}
+
+// infrastructure reports whether an object is, or was, labelled as token infrastructure.
+func infrastructure() predicate.Predicate {
+	labelled := func(object client.Object) bool { return object.GetLabels()[names.LabelTokenInfrastructure] == "true" }
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return labelled(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return labelled(e.ObjectOld) || labelled(e.ObjectNew) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return labelled(e.Object) },
+	}
+}
+
 // SetupWithManager starts the controller with mgr. ctx is that of the manager.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	made, drift := madeFor{EventHandler: handler.EnqueueRequestsFromMapFunc(byLabel), r: r}, builder.WithPredicates(predicate.Funcs{
+	made, drift := madeFor{EventHandler: handler.EnqueueRequestsFromMapFunc(byLabel), r: r}, builder.WithPredicates(infrastructure(), predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool { return altered(e.ObjectOld, e.ObjectNew) },
 	})
 	return ctrl.NewControllerManagedBy(mgr).

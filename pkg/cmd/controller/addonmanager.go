@@ -46,7 +46,7 @@ func (f *addOnManagerFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	ctx := cmd.Context()
-	if err := addon.Setup(ctx, mgr, addon.Config{Clock: clock.RealClock{}, Metrics: metrics.Registry}); err != nil {
+	if err := addon.Setup(ctx, mgr, addon.Config{Clock: clock.RealClock{}, Metrics: metrics.Registry, Namespace: f.common.namespace()}); err != nil {
 		return err
 	}
 	klog.FromContext(ctx).Info("Starting the add-on manager")

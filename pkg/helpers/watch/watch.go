@@ -2,9 +2,11 @@ package watch
 
 import (
 	"context"
+	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -25,6 +27,12 @@ func Updates[T client.Object](relevant func(before, after T) bool) func(event.Up
 // objects that are reconciled themselves.
 func News() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
+}
+
+// Patience limits how often a failure is tried again that somebody can end without an
+// event, such as by granting a permission: soon at first, then once a minute.
+func Patience[T comparable]() workqueue.TypedRateLimiter[T] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[T](100*time.Millisecond, time.Minute)
 }
 
 // ByNamespace maps an object in a namespace to the object that the namespace is named

@@ -1,0 +1,192 @@
+package addon_test
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
+)
+
+const signer = "example.com/signer"
+
+// ask creates the request of an add-on as a user.
+func (e *env) ask(t *testing.T, user string, groups []string, request *certificatesv1.CertificateSigningRequest, template x509.CertificateRequest) *certificatesv1.CertificateSigningRequest {
+	t.Helper()
+	key, _, err := pemutil.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &template, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Spec.Request, request.Spec.Usages = pemutil.EncodeRequest(der), csr.Usages()
+	if err := e.cp.ClientFor(t, e.cp.ConfigFor(t, user, groups...)).Create(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	return request
+}
+
+// wants is the request of an add-on on a cluster.
+func wants(cluster, addOn, signer string) (*certificatesv1.CertificateSigningRequest, x509.CertificateRequest) {
+	request := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: fmt.Sprintf("addon-%s-%s-", cluster, addOn),
+		Labels:       map[string]string{names.LabelClusterName: cluster, names.LabelAddOnName: addOn},
+	}}
+	request.Spec.SignerName = signer
+	return request, x509.CertificateRequest{
+		Subject: pkix.Name{
+			CommonName:   names.AddOnUser(cluster, addOn, addOn),
+			Organization: []string{names.AddOnClusterGroup(cluster, addOn), names.AddOnGroup(addOn)},
+		},
+		DNSNames: []string{names.AddOnDNSName(addOn)},
+	}
+}
+
+func agentGroups(cluster string) []string {
+	return []string{names.ClusterGroup(cluster), names.GroupManagedClusters}
+}
+
+// newCertificateEnv is a hub with an add-on on two clusters whose names begin alike, and
+// anybody may ask for certificates.
+func newCertificateEnv(t *testing.T) *env {
+	t.Helper()
+	e := newEnv(t)
+	e.start(t, nil)
+	meta := metav1.ObjectMeta{Name: "ask"}
+	e.create(t, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{certificatesv1.GroupName}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get"}},
+	}}, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:authenticated"}},
+	})
+	e.template(t, "a", fmt.Sprintf(kubeClient, "")+`,{"type":"CustomSigner","customSigner":{"signerName":"`+signer+`","signingCA":{"name":"ca"}}}`, agentManifest)
+	e.create(t, fleet("a", templated))
+	for _, cluster := range []string{"c1", "c10"} {
+		e.cluster(t, cluster)
+		e.create(t, addOn(cluster, "a"))
+		e.awaitWork(t, deployWork(cluster, "a", 0), "is made", is)
+	}
+	return e
+}
+
+func (e *env) awaitRequest(t *testing.T, request *certificatesv1.CertificateSigningRequest, what string, wanted func() bool) {
+	t.Helper()
+	eventually(t, request.Name+" "+what, func(ctx context.Context) (bool, error) {
+		e.get(ctx, t, request)
+		return wanted(), nil
+	}, func() any { return request.Status })
+}
+
+func approved(request *certificatesv1.CertificateSigningRequest) bool {
+	for _, c := range request.Status.Conditions {
+		if c.Type == certificatesv1.CertificateApproved {
+			return c.Reason == names.ReasonAutoApproved
+		}
+	}
+	return false
+}
+
+// TestCertificates: the agent of a cluster gets certificates for its own add-on, from the
+// hub and from the signer of the template, and nobody else does.
+func TestCertificates(t *testing.T) {
+	t.Parallel()
+	e := newCertificateEnv(t)
+	agent := names.AgentUser("c1", "agent")
+	refused := map[string]*certificatesv1.CertificateSigningRequest{}
+	refuse := func(why, user string, groups []string, change func(*certificatesv1.CertificateSigningRequest, *x509.CertificateRequest)) {
+		request, template := wants("c1", "a", certificatesv1.KubeAPIServerClientSignerName)
+		change(request, &template)
+		refused[why] = e.ask(t, user, groups, request, template)
+	}
+	own := agentGroups("c1")
+	refuse("somebody who is no agent", "eve", nil, func(*certificatesv1.CertificateSigningRequest, *x509.CertificateRequest) {})
+	refuse("another common name", agent, own, func(_ *certificatesv1.CertificateSigningRequest, r *x509.CertificateRequest) {
+		r.Subject.CommonName = "system:admin"
+	})
+	refuse("another organization", agent, own, func(_ *certificatesv1.CertificateSigningRequest, r *x509.CertificateRequest) {
+		r.Subject.Organization = append(r.Subject.Organization, names.AddOnGroup("other"))
+	})
+	refuse("another DNS name", agent, own, func(_ *certificatesv1.CertificateSigningRequest, r *x509.CertificateRequest) {
+		r.DNSNames = []string{"example.com"}
+	})
+	refuse("a signer that is not in the template", agent, own, func(c *certificatesv1.CertificateSigningRequest, _ *x509.CertificateRequest) {
+		c.Spec.SignerName = "example.com/other"
+	})
+	refuse("an add-on that is not there", agent, own, func(c *certificatesv1.CertificateSigningRequest, _ *x509.CertificateRequest) {
+		c.Labels[names.LabelAddOnName] = "b"
+	})
+
+	request, template := wants("c1", "a", certificatesv1.KubeAPIServerClientSignerName)
+	request = e.ask(t, agent, agentGroups("c1"), request, template)
+	e.awaitRequest(t, request, "has a certificate", func() bool { return approved(request) && len(request.Status.Certificate) > 0 })
+	e.testSigner(t, agent)
+	for why, request := range refused {
+		e.get(t.Context(), t, request)
+		if len(request.Status.Conditions) > 0 {
+			t.Errorf("%s: %+v", why, request.Status.Conditions)
+		}
+	}
+}
+
+// testSigner: the signer of a template signs once somebody lets the add-on manager
+// approve, sign and read the key for it.
+func (e *env) testSigner(t *testing.T, agent string) {
+	t.Helper()
+	key, keyPEM, err := pemutil.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := clock.RealClock{}.Now()
+	ca := &x509.Certificate{
+		Subject: pkix.Name{CommonName: "ca"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, ca, ca, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	meta := metav1.ObjectMeta{Namespace: names.HubNamespace, Name: "ca"}
+	e.create(t, &corev1.Secret{ObjectMeta: meta, Type: corev1.SecretTypeTLS, Data: map[string][]byte{corev1.TLSCertKey: authority, corev1.TLSPrivateKeyKey: keyPEM}})
+	request, template := wants("c1", "a", signer)
+	request = e.ask(t, agent, agentGroups("c1"), request, template)
+	_, account, _ := names.ParseServiceAccountUser(e.user())
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: names.HubNamespace, Name: account}}
+	e.create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "signer"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{certificatesv1.GroupName}, Resources: []string{"signers"}, ResourceNames: []string{signer}, Verbs: []string{"approve", "sign"}},
+	}}, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "signer"}, Subjects: subjects,
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "signer"},
+	}, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"ca"}, Verbs: []string{"get"}},
+	}}, &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "ca"}})
+	e.awaitRequest(t, request, "is signed", func() bool { return approved(request) && len(request.Status.Certificate) > 0 })
+	block, _ := pem.Decode(request.Status.Certificate)
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	if _, err := certificate.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+		t.Error(err)
+	}
+	if certificate.Subject.CommonName != template.Subject.CommonName || certificate.NotAfter.After(ca.NotAfter) {
+		t.Errorf("%v until %v", certificate.Subject, certificate.NotAfter)
+	}
+}

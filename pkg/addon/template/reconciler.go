@@ -1,0 +1,287 @@
+package template
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonpatch"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonwork"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/template/render"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/template/source"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/mergepatch"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// Owner is the field manager of everything this package writes.
+const Owner client.FieldOwner = "ocm.addontemplate"
+
+// Reconciler deploys the add-ons that are made from AddOnTemplates.
+type Reconciler struct {
+	// Client writes, and reads from the cache.
+	Client client.Client
+	// Live reads what the cache does not hold, or not yet.
+	Live client.Reader
+	// Configs reads AddOnDeploymentConfigs and AddOnTemplates, which the client would
+	// not read from the cache.
+	Configs client.Reader
+	// Clock dates conditions.
+	Clock clock.PassiveClock
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	return mergepatch.Settled(ctrl.Result{}, r.reconcile(ctx, req.NamespacedName))
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) error {
+	addOn, cluster := &addonv1beta1.ManagedClusterAddOn{}, &clusterv1.ManagedCluster{}
+	if err := r.Client.Get(ctx, key, addOn); apierrors.IsNotFound(err) {
+		return r.unbind(ctx, key, nil)
+	} else if err != nil {
+		return err
+	}
+	if ours, err := r.concerns(ctx, addOn); err != nil || !ours {
+		return err
+	}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: key.Namespace}, cluster); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	switch {
+	case addOn.DeletionTimestamp != nil:
+		return r.delete(ctx, addOn, cluster)
+	case cluster.DeletionTimestamp != nil || !cluster.Spec.HubAcceptsClient:
+		return nil // What it has goes with the cluster, if that does not exist either.
+	}
+	return r.deploy(ctx, addOn, cluster)
+}
+
+// concerns reports whether an add-on is made from a template. One that goes with its
+// ClusterManagementAddOn still has to run its hook.
+func (r *Reconciler) concerns(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) (bool, error) {
+	var cma addonv1beta1.ClusterManagementAddOn
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: addOn.Name}, &cma); client.IgnoreNotFound(err) != nil {
+		return false, err
+	}
+	return addonconfig.Managed(&cma) && addonconfig.Templated(&cma) || addOn.DeletionTimestamp != nil && hooked(addOn), nil
+}
+
+// deploy brings an add-on to what its template says.
+func (r *Reconciler) deploy(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster) error {
+	status := addOn.Status.DeepCopy()
+	status.SupportedConfigs = []addonconfig.Kind{addonconfig.DeploymentConfigs(), addonconfig.Templates()}
+	from, err := source.Of(ctx, r.Configs, addOn)
+	if err != nil {
+		return err
+	}
+	if from == nil {
+		return r.report(ctx, addOn, status)
+	}
+	d, rendered := r.render(addOn, cluster, from)
+	if rendered == nil && hooked(addOn) != (d.hook != nil) {
+		return r.finalize(ctx, addOn, d.finalizers()...) // An event.
+	}
+	status.Namespace = from.Namespace(addOn)
+	status.HealthCheck.Mode = addonv1beta1.HealthCheckModeCustomized
+	status.Registrations = source.Registrations(addOn, from.Template)
+	permitted := r.permit(ctx, addOn, from.Template, subjects(addOn, status.Registrations))
+	r.set(status, registrationApplied(len(status.Registrations) > 0, permitted))
+	if errors.Is(permitted, errPending) {
+		permitted = nil // The agent writes the subject, which is an event.
+	}
+	applied := rendered
+	if rendered == nil {
+		applied = r.apply(ctx, addOn, d.works)
+	}
+	if err := r.judge(ctx, addOn, cluster, status, d, applied); err != nil {
+		return err
+	}
+	if rendered != nil {
+		applied = nil // Another try gives the same.
+	}
+	return errors.Join(r.report(ctx, addOn, status), permitted, applied)
+}
+
+// render makes the works of an add-on.
+func (r *Reconciler) render(addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster, from *source.Source) (deployment, error) {
+	registries, err := registriesOf(cluster)
+	if err != nil {
+		return deployment{}, err
+	}
+	objects, err := render.Objects(from.Template, render.Values{
+		AddOn: addOn.Name, Cluster: addOn.Namespace, Namespace: from.Namespace(addOn), Config: from.Config, Registries: registries,
+	})
+	if err != nil {
+		return deployment{}, err
+	}
+	return deploy(addOn, from.Template, objects)
+}
+
+// registrationApplied reports whether an add-on can register and has its permissions.
+func registrationApplied(registers bool, err error) metav1.Condition {
+	condition := metav1.Condition{
+		Type: addonv1beta1.ManagedClusterAddOnRegistrationApplied, Status: metav1.ConditionTrue,
+		Reason: addonv1beta1.RegistrationAppliedSetPermissionApplied, Message: names.MessageRegistrationApplied,
+	}
+	switch {
+	case !registers:
+		condition.Reason = addonv1beta1.RegistrationAppliedNilRegistration
+	case errors.Is(err, errPending):
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, names.ReasonPermissionConfigPending, errPending.Error()
+	case err != nil:
+		condition.Status, condition.Reason = metav1.ConditionFalse, addonv1beta1.RegistrationAppliedSetPermissionFailed
+		condition.Message = fmt.Sprintf(names.MessagePermissionFailed, err)
+	}
+	return condition
+}
+
+// apply makes and repairs the works of an add-on, and deletes those that are too many.
+func (r *Reconciler) apply(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, want []*workv1.ManifestWork) error {
+	live, err := r.works(ctx, addOn)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, work := range want {
+		i := slices.IndexFunc(live, func(w *workv1.ManifestWork) bool { return w.Name == work.Name })
+		if i < 0 {
+			errs = append(errs, r.create(ctx, work))
+			continue
+		}
+		errs = append(errs, r.repair(ctx, live[i], work))
+	}
+	for _, work := range live {
+		if !slices.ContainsFunc(want, func(w *workv1.ManifestWork) bool { return w.Name == work.Name }) {
+			errs = append(errs, r.remove(ctx, work))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// works returns the works in the cache that deploy an add-on.
+func (r *Reconciler) works(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) ([]*workv1.ManifestWork, error) {
+	works, err := addonwork.List(ctx, r.Client, client.ObjectKeyFromObject(addOn))
+	prefix := strings.TrimSuffix(names.AddOnDeployWork(addOn.Name, 0), "0")
+	return slices.DeleteFunc(works, func(w *workv1.ManifestWork) bool {
+		return w.Namespace != addOn.Namespace || !strings.HasPrefix(w.Name, prefix)
+	}), err
+}
+
+// create makes a work. One that exists is in the cache soon.
+func (r *Reconciler) create(ctx context.Context, work *workv1.ManifestWork) error {
+	err := r.Client.Create(ctx, work.DeepCopy(), Owner)
+	if apierrors.IsAlreadyExists(err) {
+		return r.foreign(ctx, work)
+	}
+	return err
+}
+
+// foreign returns an error about an object that exists and is not the add-on's, nil if it
+// is, or is gone.
+func (r *Reconciler) foreign(ctx context.Context, want client.Object) error {
+	live := &metav1.PartialObjectMetadata{}
+	kind, err := r.Client.GroupVersionKindFor(want)
+	if err != nil {
+		return err
+	}
+	live.SetGroupVersionKind(kind)
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(want), live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !hasLabels(live, want.GetLabels()) {
+		return fmt.Errorf("%s %s exists and lacks the labels of the add-on; delete it", kind.Kind, client.ObjectKeyFromObject(want))
+	}
+	return nil
+}
+
+// repair changes a work that is not as wanted.
+func (r *Reconciler) repair(ctx context.Context, live, want *workv1.ManifestWork) error {
+	stored := want.DeepCopy()
+	stored.Spec = defaulted(stored.Spec)
+	addonwork.Digest(stored)
+	if live.DeletionTimestamp != nil || current(live, stored) {
+		return nil
+	}
+	patch, err := repair(live, want)
+	if err != nil {
+		return err
+	}
+	target := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: live.Namespace, Name: live.Name}}
+	return client.IgnoreNotFound(r.Client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, patch), Owner))
+}
+
+// judge sets the conditions about the works and the health of an add-on.
+func (r *Reconciler) judge(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster,
+	status *addonv1beta1.ManagedClusterAddOnStatus, d deployment, failure error,
+) error {
+	if failure != nil {
+		if apierrors.IsConflict(failure) {
+			return failure
+		}
+		r.set(status, metav1.Condition{
+			Type: addonv1beta1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionFalse,
+			Reason: addonv1beta1.AddonManifestAppliedReasonWorkApplyFailed, Message: fmt.Sprintf("failed to apply manifestWork: %v", failure),
+		})
+		return nil
+	}
+	works, err := r.works(ctx, addOn)
+	if err != nil {
+		return err
+	}
+	if condition := manifestApplied(len(d.works), works); condition != nil {
+		r.set(status, *condition)
+	} else if kind := addonv1beta1.ManagedClusterAddOnManifestApplied; apimeta.IsStatusConditionFalse(status.Conditions, kind) {
+		apimeta.RemoveStatusCondition(&status.Conditions, kind)
+	}
+	// Where the hub does not hear from the cluster, somebody else says so.
+	if heard(cluster) && apimeta.FindStatusCondition(status.Conditions, addonv1beta1.ManagedClusterAddOnManifestApplied) != nil {
+		r.set(status, available(addOn.Name, works, d.workloads))
+	}
+	return nil
+}
+
+func heard(cluster *clusterv1.ManagedCluster) bool {
+	condition := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	return condition == nil || condition.Status != metav1.ConditionUnknown
+}
+
+func (r *Reconciler) set(status *addonv1beta1.ManagedClusterAddOnStatus, condition metav1.Condition) {
+	condition.LastTransitionTime = metav1.NewTime(r.Clock.Now())
+	apimeta.SetStatusCondition(&status.Conditions, condition)
+}
+
+// report writes what changed about the status of an add-on.
+func (r *Reconciler) report(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, want *addonv1beta1.ManagedClusterAddOnStatus) error {
+	fields := map[string]any{}
+	for field, pair := range map[string][2]any{
+		"supportedConfigs": {addOn.Status.SupportedConfigs, want.SupportedConfigs},
+		"registrations":    {addOn.Status.Registrations, want.Registrations},
+		"namespace":        {addOn.Status.Namespace, want.Namespace},
+		"healthCheck":      {addOn.Status.HealthCheck, want.HealthCheck},
+		"conditions":       {addOn.Status.Conditions, want.Conditions},
+	} {
+		if !equality.Semantic.DeepEqual(pair[0], pair[1]) {
+			fields[field] = pair[1]
+		}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return addonpatch.Status(ctx, r.Client, Owner, addOn, fields)
+}
