@@ -29,6 +29,7 @@ type Writes struct {
 	subject  string
 	after    int
 	cut      chan struct{}
+	once     sync.Once
 
 	mu sync.Mutex
 	// all has an empty entry for what was refused.
@@ -120,7 +121,8 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	index, last := t.note(req.Method + " " + req.URL.Path)
 	resp, err := t.next.RoundTrip(req)
 	if last {
-		close(t.cut)
+		// Of two at the same time, the server may refuse one, and both were the last.
+		t.once.Do(func() { close(t.cut) })
 		if err == nil {
 			_ = resp.Body.Close()
 		}
