@@ -370,3 +370,60 @@ func TestManagersLimits(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTemplateLimits: the roles that the add-on manager may bind it gives only to an
+// add-on on one cluster, by bindings that are the add-on's.
+func TestTemplateLimits(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.cluster(t, "c1")
+	const role = "limits-role"
+	e.create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role}})
+	e.letBind(t, role)
+	manager := e.cp.ClientFor(t, e.cp.ConfigFor(t, e.user()))
+	binding := func(namespace string, kind, who string, change func(*rbacv1.RoleBinding)) *rbacv1.RoleBinding {
+		b := &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: names.AddOnTemplateBinding("a1", "ClusterRole"), Labels: map[string]string{
+				names.LabelAddOnTokenName: "a1", names.LabelAddOnTemplate: "", names.LabelAddOnCluster: "c1",
+			}},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects: []rbacv1.Subject{{Kind: kind, APIGroup: rbacv1.GroupName, Name: who}},
+		}
+		if change != nil {
+			change(b)
+		}
+		return b
+	}
+	own := names.AddOnUser("c1", "a1", "a1")
+	var last error
+	eventually(t, "the policy is in force", func(ctx context.Context) (bool, error) {
+		last = manager.Create(ctx, binding("c1", "Group", "probe", nil), client.DryRunAll)
+		return apierrors.IsForbidden(last) && strings.Contains(last.Error(), "ValidatingAdmissionPolicy"), nil
+	}, func() any { return last })
+	for what, object := range map[string]*rbacv1.RoleBinding{
+		"the add-on on all clusters":    binding("c1", "Group", names.AddOnGroup("a1"), nil),
+		"the add-on on another cluster": binding("c1", "User", names.AddOnUser("c2", "a1", "a1"), nil),
+		"another add-on":                binding("c1", "User", names.AddOnUser("c1", "a2", "a2"), nil),
+		"an account of the cluster":     binding("c1", "User", names.ServiceAccountUser("c1", "precious"), nil),
+		"an account as such":            binding("c1", "ServiceAccount", "a1-agent", func(b *rbacv1.RoleBinding) { b.Subjects[0].APIGroup, b.Subjects[0].Namespace = "", "c1" }),
+		"a name that is not its own":    binding("c1", "User", own, func(b *rbacv1.RoleBinding) { b.Name = "precious" }),
+		"no cluster":                    binding("c1", "User", own, func(b *rbacv1.RoleBinding) { delete(b.Labels, names.LabelAddOnCluster) }),
+		"no template": binding("default", "User", own, func(b *rbacv1.RoleBinding) {
+			delete(b.Labels, names.LabelAddOnTemplate)
+		}),
+	} {
+		if err := manager.Create(t.Context(), object); !apierrors.IsForbidden(err) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, namespace := range []string{"c1", "default"} {
+		if err := manager.Create(t.Context(), binding(namespace, "User", own, nil)); err != nil {
+			t.Errorf("in %s: %v", namespace, err)
+		}
+	}
+	precious := binding("default", "User", own, func(b *rbacv1.RoleBinding) { b.Name, b.Labels = "precious", nil })
+	e.create(t, precious)
+	if err := manager.Delete(t.Context(), precious); !apierrors.IsForbidden(err) {
+		t.Errorf("deletion of somebody's binding: %v", err)
+	}
+}
