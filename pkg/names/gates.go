@@ -1,6 +1,37 @@
 package names
 
+import (
+	"k8s.io/component-base/featuregate"
+
+	"open-cluster-management.io/api/feature"
+)
+
 // GateNetworkPolicies is a feature gate of upstream's operators, which they read
 // from the gates of registration. The OCM API module does not list it.
 // See docs/reference/wire-contract.md#feature-gates.
 const GateNetworkPolicies = "NetworkPolicies"
+
+// The feature gates that this release acts on, by component. The others are off.
+
+// HubRegistrationGates are those of the registration controller.
+func HubRegistrationGates() []featuregate.Feature {
+	return []featuregate.Feature{feature.ManagedClusterAutoApproval, feature.ResourceCleanup}
+}
+
+// HubAddOnGates are those of the add-on manager.
+func HubAddOnGates() []featuregate.Feature { return []featuregate.Feature{feature.AddonManagement} }
+
+// HubWorkGates are those of ManifestWorks on the hub.
+func HubWorkGates() []featuregate.Feature {
+	return []featuregate.Feature{feature.NilExecutorValidating, feature.CleanUpCompletedManifestWork}
+}
+
+// AgentRegistrationGates are those of the registration agent.
+func AgentRegistrationGates() []featuregate.Feature {
+	return []featuregate.Feature{feature.ClusterClaim, feature.AddonManagement}
+}
+
+// AgentWorkGates are those of the work agent.
+func AgentWorkGates() []featuregate.Feature {
+	return []featuregate.Feature{feature.RawFeedbackJsonString}
+}

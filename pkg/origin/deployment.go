@@ -41,12 +41,18 @@ func theirPrograms() []string {
 // project's operators counts last, because an upstream operator that takes over an
 // object retains it.
 func makerOf(d *appsv1.Deployment) maker {
-	made := unknown
-	if stamped(d.Annotations) {
+	made := runsIn(&d.Spec.Template.Spec)
+	if made == unknown && stamped(d.Annotations) {
 		made = ours
 	}
-	for i := range d.Spec.Template.Spec.Containers {
-		switch runs(&d.Spec.Template.Spec.Containers[i]) {
+	return made
+}
+
+// runsIn returns whose programs the pods of a spec run.
+func runsIn(spec *corev1.PodSpec) maker {
+	made := unknown
+	for i := range spec.Containers {
+		switch runs(&spec.Containers[i]) {
 		case ours:
 			return ours
 		case theirs:
@@ -94,14 +100,50 @@ type Deployment struct {
 	Image string
 	// Tool is what installed it, where it says so.
 	Tool string
+	// Args are the arguments of its first container.
+	Args []string
 }
 
 func describe(d *appsv1.Deployment) Deployment {
 	out := Deployment{Namespace: d.Namespace, Name: d.Name, Tool: tool(d)}
 	if containers := d.Spec.Template.Spec.Containers; len(containers) > 0 {
 		out.Image = containers[0].Image
+		out.Args = containers[0].Args
 	}
 	return out
+}
+
+// webhookServer is the second argument of OCM's programs that only answer the API
+// server. See docs/reference/wire-contract.md#operator-images.
+const webhookServer = "webhook-server"
+
+// Answers reports whether it is a webhook server, which writes nothing by itself.
+func (d Deployment) Answers() bool { return slices.Contains(d.Args, webhookServer) }
+
+// Replaced reports whether ours has the same name, so that applying ours would merge
+// the two.
+func (d Deployment) Replaced() bool {
+	return slices.Contains(deployed(), d.Name) || strings.HasSuffix(d.Name, "-registration-agent") || strings.HasSuffix(d.Name, "-work-agent")
+}
+
+// Version is the tag of its image; empty if there is none.
+func (d Deployment) Version() string {
+	image, _, _ := strings.Cut(path.Base(d.Image), "@")
+	_, tag, _ := strings.Cut(image, ":")
+	return tag
+}
+
+// Theirs reports whether pods of this spec run a program of OCM and none of ours.
+func Theirs(spec *corev1.PodSpec) bool { return runsIn(spec) == theirs }
+
+// Ours reports whether pods of this spec run a program of ours.
+func Ours(spec *corev1.PodSpec) bool { return runsIn(spec) == ours }
+
+// TheirImage reports whether an image is one of OCM's. Distributions add a suffix.
+func TheirImage(image string) bool {
+	return slices.ContainsFunc([]string{theirOperator, "registration", "work", "placement", "addon-manager"}, func(name string) bool {
+		return imageName(image) == name || strings.HasPrefix(imageName(image), name+"-rhel")
+	})
 }
 
 // tool is what installed a Deployment, by the marks that package managers leave.

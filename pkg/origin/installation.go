@@ -23,6 +23,23 @@ type Installation struct {
 // configurations are left.
 func (i *Installation) Runs() bool { return len(i.Operators)+len(i.Components) > 0 }
 
+// Writes reports whether anything of it would compete with an operator of ours. Its
+// webhook servers only answer, unless ours would be merged with one.
+func (i *Installation) Writes() bool {
+	return len(i.Operators) > 0 || slices.ContainsFunc(i.Components, func(d Deployment) bool { return !d.Answers() || d.Replaced() })
+}
+
+// Version is the release that runs, as the tags of the images have it; empty if they
+// do not.
+func (i *Installation) Version() string {
+	for _, d := range slices.Concat(i.Operators, i.Components) {
+		if version := d.Version(); version != "" {
+			return version
+		}
+	}
+	return ""
+}
+
 // String names what was found.
 func (i *Installation) String() string {
 	if !i.Runs() {
@@ -65,7 +82,7 @@ func (i *Installation) Loss() string {
 // those that would be gone.
 func (i *Installation) split() (replaced, gone []string) {
 	for _, c := range i.Components {
-		if slices.Contains(deployed(), c.Name) || strings.HasSuffix(c.Name, "-registration-agent") {
+		if c.Replaced() {
 			replaced = append(replaced, c.Name)
 			continue
 		}
@@ -79,7 +96,7 @@ func (i *Installation) Try() string {
 	if !i.Runs() {
 		return "restore that hub, or delete them: kubectl delete " + strings.Join(i.Webhooks, " ")
 	}
-	return fmt.Sprintf("manage this %s with %s, or remove it with that first; to use another cluster, name it with --context", i.title, i.Manager())
+	return fmt.Sprintf("manage this %[1]s with %[2]s, or remove it with that first; %[3]s --take-over replaces it in place, and with --dry-run shows how; to use another cluster, name it with --context", i.title, i.Manager(), i.command)
 }
 
 // Manager is what manages the installation, in words.

@@ -51,7 +51,7 @@ func refuseOthers(ctx context.Context, others func(context.Context) (*origin.Ins
 		case err != nil:
 			klog.FromContext(ctx).Error(err, "Cannot determine yet whether another product runs here")
 			return false, nil
-		case found != nil && found.Runs():
+		case found != nil && found.Writes():
 			return false, cli.Blockedf(found.Try(), "the operator does not start, because this cluster has %s", found)
 		}
 		return true, nil

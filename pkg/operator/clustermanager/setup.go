@@ -28,7 +28,7 @@ import (
 )
 
 // FieldManager owns what the operator applies.
-const FieldManager = "ocm.clustermanager"
+const FieldManager = names.FieldManagerHubOperator
 
 // Config is how the operator works, from the flags of its role.
 type Config struct {

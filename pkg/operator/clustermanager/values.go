@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/component-base/featuregate"
 
 	"open-cluster-management.io/api/feature"
 	operatorv1 "open-cluster-management.io/api/operator/v1"
@@ -45,17 +44,17 @@ func evaluateGates(spec *operatorv1.ClusterManagerSpec) gateSettings {
 	}
 	known := operand.Gates{
 		Specs:       feature.DefaultHubRegistrationFeatureGates,
-		Implemented: []featuregate.Feature{feature.ManagedClusterAutoApproval, feature.ResourceCleanup},
+		Implemented: names.HubRegistrationGates(),
 	}
 	return gateSettings{
 		registration: operand.EvaluateGates(known.Operator(), registration),
 		addOns: operand.EvaluateGates(operand.Gates{
 			Specs:       feature.DefaultHubAddonManagerFeatureGates,
-			Implemented: []featuregate.Feature{feature.AddonManagement},
+			Implemented: names.HubAddOnGates(),
 		}, addOn),
 		work: operand.EvaluateGates(operand.Gates{
 			Specs:       feature.DefaultHubWorkFeatureGates,
-			Implemented: []featuregate.Feature{feature.NilExecutorValidating, feature.CleanUpCompletedManifestWork},
+			Implemented: names.HubWorkGates(),
 		}, work),
 		others: []operand.GateSetting{
 			operand.EvaluateGates(operand.Gates{Specs: feature.DefaultHubPlacementFeatureGates}, placement),

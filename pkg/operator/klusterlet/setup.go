@@ -26,7 +26,7 @@ import (
 )
 
 // FieldManager owns what the operator applies.
-const FieldManager = "ocm.klusterlet"
+const FieldManager = names.FieldManagerAgentOperator
 
 // Config is how the operator works, from the flags of its role.
 type Config struct {

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/component-base/featuregate"
 
 	"open-cluster-management.io/api/feature"
 	operatorv1 "open-cluster-management.io/api/operator/v1"
@@ -39,13 +38,13 @@ func evaluateGates(k *operatorv1.Klusterlet) gateSettings {
 	}
 	known := operand.Gates{
 		Specs:       feature.DefaultSpokeRegistrationFeatureGates,
-		Implemented: []featuregate.Feature{feature.ClusterClaim, feature.AddonManagement},
+		Implemented: names.AgentRegistrationGates(),
 	}
 	return gateSettings{
 		registration: operand.EvaluateGates(known.Operator(), registration),
 		work: operand.EvaluateGates(operand.Gates{
 			Specs:       feature.DefaultSpokeWorkFeatureGates,
-			Implemented: []featuregate.Feature{feature.RawFeedbackJsonString},
+			Implemented: names.AgentWorkGates(),
 		}, work),
 	}
 }
