@@ -22,7 +22,7 @@ func (h Hub) clusterManager(live *operatorv1.ClusterManager) *operatorv1.Cluster
 		cm.Spec.DeployOption.Mode = operatorv1.InstallModeDefault
 	}
 	cm.Annotations = h.annotations(live)
-	image := h.image(cm.Spec.RegistrationImagePullSpec)
+	image := h.TakeOver.image(h.Workload, cm.Spec.RegistrationImagePullSpec)
 	cm.Spec.RegistrationImagePullSpec = image
 	cm.Spec.WorkImagePullSpec = image
 	cm.Spec.PlacementImagePullSpec = image

@@ -50,11 +50,12 @@ type Facts struct {
 type search func(ctx context.Context, reader client.Reader, namespaces ...string) (*origin.Installation, error)
 
 // gather reads the facts. objs are what will be applied; crd is the operator's
-// CRD; others finds who else is there.
-func gather(ctx context.Context, c client.Client, disco discovery.ServerVersionInterface, objs []client.Object, crd string, others search) (Facts, error) {
+// CRD; others finds who else is there; more are permissions that are needed besides.
+func (r *Runner) gather(ctx context.Context, objs []client.Object, crd string, others search, more ...access.Right) (Facts, error) {
+	c := r.Client
 	// Other products are found by their Deployments.
 	seeing := access.Right{Verb: "list", Resource: schema.GroupResource{Group: "apps", Resource: "deployments"}}
-	f, err := gatherCommon(ctx, c, disco, objs, seeing)
+	f, err := gatherCommon(ctx, c, r.Discovery, objs, append(more, seeing)...)
 	if err != nil {
 		return f, err
 	}

@@ -47,6 +47,10 @@ const (
 // nothing that would be installed over one works.
 const CheckOther = "other-product"
 
+// CheckChanges is about what a take-over changes. Changes are accepted one by one
+// instead.
+const CheckChanges = "changes"
+
 // Checks returns the names of all checks that can be skipped.
 func Checks() []string {
 	return []string{
@@ -55,7 +59,7 @@ func Checks() []string {
 	}
 }
 
-func (f Finding) skippable() bool { return f.Check != CheckOther }
+func (f Finding) skippable() bool { return f.Check != CheckOther && f.Check != CheckChanges }
 
 // PreflightError says that checks failed. It lists all of them.
 type PreflightError struct{ Findings []Finding }

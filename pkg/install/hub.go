@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/takeover"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
@@ -79,7 +80,7 @@ func (h Hub) objects(l live, info bootstrap.ClusterInfo) ([]client.Object, error
 		// server has filled in.
 		objs = without(objs, "ClusterManager")
 	}
-	return objs, nil
+	return h.TakeOver.foremost(objs, "ClusterManager"), nil
 }
 
 // unchanged reports whether the live ClusterManager needs no change.
@@ -105,31 +106,24 @@ func (h Hub) Render(info bootstrap.ClusterInfo) ([]client.Object, error) {
 }
 
 // Init installs or updates the hub that h describes and waits, if r.Wait is set,
-// until it works. info is the hub's address and CA.
+// until it works. info is the hub's address and CA. A take-over waits in any case.
 func (r *Runner) Init(ctx context.Context, h Hub, info bootstrap.ClusterInfo) (Outcome, error) {
 	var (
-		out  Outcome
-		objs []client.Object
+		out Outcome
+		p   prepared
 	)
-	warnings, err := r.preflight(ctx, func(ctx context.Context) ([]Finding, error) {
-		l, err := r.live(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if objs, err = h.objects(l, info); err != nil {
-			return nil, err
-		}
-		facts, err := gather(ctx, r.Client, r.Discovery, objs, crdClusterManagers, origin.Hub)
-		if err != nil {
-			return nil, err
-		}
-		return checkHub(facts, h), nil
+	warnings, err := r.preflight(ctx, func(ctx context.Context) (_ []Finding, err error) {
+		p, err = r.prepareHub(ctx, h, info)
+		return p.findings, err
 	})
 	out.Warnings = warnings
 	if err != nil {
 		return out, err
 	}
-	if out.Changes, err = r.apply(ctx, "Installing the hub operator", objs); err != nil {
+	if err := r.perform(ctx, p.over, before); err != nil {
+		return out, err
+	}
+	if out.Changes, err = r.apply(ctx, "Installing the hub operator", p.objs); err != nil {
 		return out, err
 	}
 	if h.Cleanup != nil && h.Cleanup.Schedule == "" {
@@ -137,13 +131,41 @@ func (r *Runner) Init(ctx context.Context, h Hub, info bootstrap.ClusterInfo) (O
 			return out, err
 		}
 	}
-	if !r.Wait {
+	if !r.Wait && p.over == nil {
 		return out, nil
 	}
-	if err := r.await(ctx, "Waiting for the hub operator", deploymentReady(names.OperatorNamespace, names.ClusterManagerOperator)); err != nil {
+	if err := r.awaitHub(ctx, p.objs); err != nil {
 		return out, err
 	}
-	return out, r.await(ctx, "Waiting for the hub components", hubTargets(objs)...)
+	out.Replaced = p.over.from()
+	return out, r.perform(ctx, p.over, after)
+}
+
+// prepareHub gathers the facts and checks them, and renders the objects.
+func (r *Runner) prepareHub(ctx context.Context, h Hub, info bootstrap.ClusterInfo) (p prepared, err error) {
+	l, err := r.live(ctx)
+	if err != nil {
+		return p, err
+	}
+	if p.objs, err = h.objects(l, info); err != nil {
+		return p, err
+	}
+	facts, err := r.gather(ctx, p.objs, crdClusterManagers, origin.Hub, h.TakeOver.rights()...)
+	if err != nil {
+		return p, err
+	}
+	if h.TakeOver != nil {
+		crds, err := hubCRDs(p.objs)
+		if err != nil {
+			return p, err
+		}
+		if p.over, err = h.TakeOver.newReplacement(takeover.SurveyHub(ctx, r.Client, crds)); err != nil {
+			return p, err
+		}
+		p.over.settles(&facts)
+	}
+	p.findings = append(checkHub(facts, h), p.over.findings()...)
+	return p, nil
 }
 
 // hubTargets returns what to wait for on a hub of these objects.
@@ -158,6 +180,7 @@ func hubTargets(objs []client.Object) []apply.Target {
 			),
 		},
 		deploymentReady(names.HubNamespace, names.HubRegistrationDeployment(names.ClusterManagerName)),
+		deploymentReady(names.HubNamespace, names.HubAddOnWebhookDeployment(names.ClusterManagerName)),
 	}
 	for _, obj := range objs {
 		if obj.GetAnnotations()[names.AnnotationTokenAuthorizer] == "true" {

@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/takeover"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 )
@@ -54,36 +55,23 @@ func (k Klusterlet) objects(l live) ([]client.Object, error) {
 		// Nothing to change; see Hub.objects.
 		objs = without(objs, "Klusterlet")
 	}
-	return objs, nil
+	return k.TakeOver.foremost(objs, "Klusterlet"), nil
 }
 
 // Render returns the objects of a new agent without looking at a cluster.
 func (k Klusterlet) Render() ([]client.Object, error) { return k.objects(live{}) }
 
 // Join installs or updates the agent that k describes. onHub is the hub's
-// ManagedCluster of the cluster's name; nil if there is none, or it is unknown.
+// ManagedCluster of the cluster's name; nil if there is none, or it is unknown. A
+// take-over waits until the agent works.
 func (r *Runner) Join(ctx context.Context, k Klusterlet, onHub *clusterv1.ManagedCluster) (Outcome, error) {
 	var (
-		out  Outcome
-		objs []client.Object
+		out Outcome
+		p   prepared
 	)
-	warnings, err := r.preflight(ctx, func(ctx context.Context) ([]Finding, error) {
-		l, err := r.live(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if objs, err = k.objects(l); err != nil {
-			return nil, err
-		}
-		facts, err := gather(ctx, r.Client, r.Discovery, objs, crdKlusterlets, origin.Agent)
-		if err != nil {
-			return nil, err
-		}
-		work, err := r.checkWork(ctx, k.klusterlet(l.klusterlet), l.klusterlet)
-		if err != nil {
-			return nil, err
-		}
-		return slices.Concat(checkKlusterlet(facts, k), checkName(facts, k, onHub), work), nil
+	warnings, err := r.preflight(ctx, func(ctx context.Context) (_ []Finding, err error) {
+		p, err = r.prepareAgent(ctx, k, onHub)
+		return p.findings, err
 	})
 	out.Warnings = warnings
 	if err != nil {
@@ -92,8 +80,48 @@ func (r *Runner) Join(ctx context.Context, k Klusterlet, onHub *clusterv1.Manage
 	if err := r.forgetDetached(ctx); err != nil {
 		return out, err
 	}
-	out.Changes, err = r.apply(ctx, "Installing the agent", objs)
-	return out, err
+	if err := r.perform(ctx, p.over, before); err != nil {
+		return out, err
+	}
+	if out.Changes, err = r.apply(ctx, "Installing the agent", p.objs); err != nil || p.over == nil {
+		return out, err
+	}
+	if err := r.awaitReplaced(ctx); err != nil {
+		return out, err
+	}
+	out.Replaced = p.over.from()
+	return out, r.perform(ctx, p.over, after)
+}
+
+// prepareAgent gathers the facts and checks them, and renders the objects.
+func (r *Runner) prepareAgent(ctx context.Context, k Klusterlet, onHub *clusterv1.ManagedCluster) (p prepared, err error) {
+	l, err := r.live(ctx)
+	if err != nil {
+		return p, err
+	}
+	if p.objs, err = k.objects(l); err != nil {
+		return p, err
+	}
+	facts, err := r.gather(ctx, p.objs, crdKlusterlets, origin.Agent, k.TakeOver.rights()...)
+	if err != nil {
+		return p, err
+	}
+	work, err := r.checkWork(ctx, k.klusterlet(l.klusterlet), l.klusterlet)
+	if err != nil {
+		return p, err
+	}
+	if k.TakeOver != nil {
+		crds, err := agentCRDs(p.objs)
+		if err != nil {
+			return p, err
+		}
+		if p.over, err = k.TakeOver.newReplacement(takeover.SurveyAgent(ctx, r.Client, crds)); err != nil {
+			return p, err
+		}
+		p.over.settles(&facts)
+	}
+	p.findings = slices.Concat(checkKlusterlet(facts, k), checkName(facts, k, onHub), work, p.over.findings())
+	return p, nil
 }
 
 // RefuseOthersAgent returns an error if another product runs an agent here. It

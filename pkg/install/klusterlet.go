@@ -13,11 +13,12 @@ func (k Klusterlet) klusterlet(live *operatorv1.Klusterlet) *operatorv1.Klusterl
 	out := named(names.KlusterletName)
 	if live != nil {
 		out.Spec = *live.Spec.DeepCopy()
+		out.Spec.DeployOption.Mode = k.TakeOver.mode(out.Spec.DeployOption.Mode)
 	} else {
 		out.Spec.DeployOption.Mode = operatorv1.InstallModeDefault
 		out.Spec.Namespace = names.AgentNamespace
 	}
-	image := k.image(out.Spec.RegistrationImagePullSpec)
+	image := k.TakeOver.image(k.Workload, out.Spec.RegistrationImagePullSpec)
 	out.Spec.RegistrationImagePullSpec = image
 	out.Spec.WorkImagePullSpec = image
 	out.Spec.ImagePullSpec = image

@@ -132,7 +132,7 @@ func TestOthersAgentIsRefused(t *testing.T) {
 		if _, ok := errors.AsType[*install.PreflightError](err); !ok {
 			t.Fatalf("got %v", err)
 		}
-		for _, part := range []string{"open-cluster-management/klusterlet", upstream.OperatorImage, "end " + upstream.WorkAgent} {
+		for _, part := range []string{"open-cluster-management/klusterlet", upstream.OperatorImage, upstream.WorkAgent, "join --take-over"} {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("the refusal does not name %s: %v", part, err)
 			}

@@ -119,7 +119,7 @@ func checkKlusterlet(f Facts, k Klusterlet) []Finding {
 			Try:     "unjoin it first, or check that --context names the right cluster",
 		})
 	}
-	findings = append(findings, checkMode("Klusterlet", live.Spec.DeployOption.Mode)...)
+	findings = append(findings, checkMode("Klusterlet", k.TakeOver.mode(live.Spec.DeployOption.Mode))...)
 	return append(findings, checkDeletion(live, "Klusterlet", "finish unjoin first")...)
 }
 

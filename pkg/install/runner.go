@@ -46,6 +46,8 @@ type Outcome struct {
 	Warnings []Finding
 	// Image is what the components run.
 	Image string
+	// Replaced is what a take-over replaced, in words; empty if there was nothing.
+	Replaced string
 }
 
 func (r *Runner) applier() *apply.Applier {

@@ -31,6 +31,8 @@ type Hub struct {
 	AutoApproved []string
 	// BootstrapToken makes a Kubernetes bootstrap token as well.
 	BootstrapToken bool
+	// TakeOver replaces the hub of OCM; nil refuses to install over one.
+	TakeOver *TakeOver
 	// Cleanup deletes clusters that left and stayed denied. A schedule that is
 	// empty removes a live job.
 	Cleanup *Cleanup
@@ -81,6 +83,8 @@ type Klusterlet struct {
 	PublishIssuer *bool
 	// Work is the work agent.
 	Work Work
+	// TakeOver replaces the agent of OCM; nil refuses to install over one.
+	TakeOver *TakeOver
 }
 
 // Work is the agent that applies the ManifestWorks of the hub.
