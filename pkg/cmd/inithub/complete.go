@@ -44,6 +44,8 @@ func (o *options) complete(cmd *cobra.Command) (install.Hub, error) {
 	h.BootstrapToken = o.join.BootstrapToken
 	h.Cleanup, err = o.cleanup.value(cmd)
 	collect(err)
+	h.TakeOver, err = o.takeOver.Value()
+	collect(err)
 	if err := errors.Join(errs...); err != nil {
 		return h, cli.Usagef("%v", err)
 	}

@@ -29,6 +29,7 @@ type options struct {
 	joinFile string
 
 	preflight flags.Preflight
+	takeOver  fleet.TakeOverFlags
 }
 
 // driverFlags are the flags about how clusters register.
@@ -54,7 +55,8 @@ func New(env cli.Env) *cobra.Command {
 		Long: `Make a cluster the hub of a fleet and print the command that joins clusters.
 
 Running it again repairs the hub, changes what flags say and keeps the rest. An
-older installation is brought to this release.`,
+older installation is brought to this release. A hub of OCM is left alone unless
+--take-over is given, which replaces it in place and keeps all clusters.`,
 		Example: fmt.Sprintf(`  # Install the hub and wait until it works
   %[1]s init --wait
 
@@ -67,6 +69,10 @@ older installation is brought to this release.`,
   # An EKS hub, whose clusters register by AWS IAM
   %[1]s init --wait --registration-auth aws-irsa \
       --hub-cluster-arn arn:aws:eks:eu-west-1:111111111111:cluster/hub
+
+  # Show how a hub of OCM would be replaced, then do it
+  %[1]s init --take-over --dry-run
+  %[1]s init --take-over
 
   # See what would be installed
   %[1]s init --dry-run=client > hub.yaml`, env.Name),
@@ -99,6 +105,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	o.env.Kube.AddDryRunFlag(cmd)
 	cmd.Flags().StringVar(&o.file, "output-file", "", "write the objects as YAML to this file as well")
 	o.preflight.AddForceTo(cmd)
+	o.takeOver.AddTo(cmd, "the hub")
 	flags.AddCompat(cmd, map[string]string{
 		"bundle-version":           "there is one image, and its version is this command's",
 		"bundle-version-overrides": "there is one image, and its version is this command's",

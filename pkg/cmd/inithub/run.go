@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
@@ -23,7 +24,7 @@ const signerPatience = 10 * time.Second
 func (o *options) run(ctx context.Context, h install.Hub) error {
 	ctx, cancel := o.wait.Context(ctx)
 	defer cancel()
-	if o.env.Kube.DryRun() == cli.DryRunClient {
+	if o.env.Kube.DryRun() == cli.DryRunClient && h.TakeOver == nil {
 		return o.render(h)
 	}
 	config, err := o.env.Kube.Config()
@@ -41,42 +42,73 @@ func (o *options) run(ctx context.Context, h install.Hub) error {
 	}
 	o.join.Warn(ctx, o.env, &address)
 	info := bootstrap.ClusterInfo{Server: address.Server, CA: address.CA}
-	if err := o.install(ctx, runner, h, info); err != nil {
+	if h.TakeOver != nil && o.env.Kube.DryRun() != cli.DryRunNone {
+		return o.printTakeOver(ctx, runner, h, info)
+	}
+	replaced, err := o.install(ctx, runner, h, info)
+	if err != nil {
 		return err
 	}
 	if o.env.Kube.DryRun() == cli.DryRunServer {
 		o.env.Say("The server would accept all of it; nothing was changed.")
 		return nil
 	}
-	// Now the hub says how clusters register.
-	if address, err = fleet.HubAddress(ctx, config, runner.Client, h.Server); err != nil {
-		return err
-	}
-	if err := o.selfTest(ctx, runner.Client, address); err != nil {
-		return err
-	}
-	return o.printJoin(ctx, runner.Client, address)
+	return o.finish(ctx, config, runner.Client, h.Server, replaced)
 }
 
-func (o *options) install(ctx context.Context, runner *install.Runner, h install.Hub, info bootstrap.ClusterInfo) error {
+// printTakeOver prints how the hub would be taken over.
+func (o *options) printTakeOver(ctx context.Context, runner *install.Runner, h install.Hub, info bootstrap.ClusterInfo) error {
+	plan, err := runner.PlanInit(ctx, h, info)
+	if err != nil {
+		return err
+	}
+	return fleet.PrintTakeOver(o.env, o.out, plan)
+}
+
+// finish tests the hub and prints how clusters join it, or what it replaced.
+func (o *options) finish(ctx context.Context, config *rest.Config, c client.Client, server, replaced string) error {
+	// Now the hub says how clusters register.
+	address, err := fleet.HubAddress(ctx, config, c, server)
+	if err != nil {
+		return err
+	}
+	if err := o.selfTest(ctx, c, address); err != nil {
+		return err
+	}
+	if replaced != "" {
+		return o.sayReplaced(replaced)
+	}
+	return o.printJoin(ctx, c, address)
+}
+
+// sayReplaced says what was replaced, and what is next.
+func (o *options) sayReplaced(what string) error {
+	o.env.Say("The agents of OCM keep working with this hub. Replace them one by one:")
+	o.env.Say("    %s", o.env.Elsewhere("join --take-over"))
+	_, err := fmt.Fprintf(o.env.Out, "This release runs the hub, instead of %s.\n", what)
+	return err
+}
+
+// install brings the hub to what the flags want, and returns what it replaced.
+func (o *options) install(ctx context.Context, runner *install.Runner, h install.Hub, info bootstrap.ClusterInfo) (replaced string, err error) {
 	if o.file != "" {
 		objs, err := h.Render(info)
 		if err != nil {
-			return err
+			return "", err
 		}
 		if err := fleet.WriteObjects(o.env, o.file, objs); err != nil {
-			return err
+			return "", err
 		}
 	}
-	_, err := runner.Init(ctx, h, info)
+	outcome, err := runner.Init(ctx, h, info)
 	if err != nil {
 		waiting := install.Unmet(err)
 		if waiting == "" {
 			waiting = "the hub"
 		}
-		return o.wait.TimedOut(fleet.Explain(err), waiting, "see what is wrong with: "+o.env.Command("check hub"))
+		return "", o.wait.TimedOut(fleet.Explain(err), waiting, "see what is wrong with: "+o.env.Command("check hub"))
 	}
-	return nil
+	return outcome.Replaced, nil
 }
 
 // render prints what a new hub consists of. It needs no cluster: where there is

@@ -51,6 +51,8 @@ func (o *options) complete(cmd *cobra.Command) (plan, error) {
 	var errs []error
 	collect := func(err error) { errs = append(errs, err) }
 	var err error
+	p.klusterlet.TakeOver, err = o.takeOverOf(cmd)
+	collect(err)
 	p.klusterlet.Workload, err = o.workload.Value()
 	collect(err)
 	p.klusterlet.Registration, err = o.registration.value()
@@ -65,7 +67,7 @@ func (o *options) complete(cmd *cobra.Command) (plan, error) {
 	}
 	p.endpoint, err = o.endpoint()
 	collect(err)
-	if o.hub.token != "" || !p.oneShot && !o.refresh {
+	if o.hub.token != "" || !p.oneShot && !o.keepsHub() {
 		p.token, err = bootstrap.ParseToken(o.hub.token)
 		collect(err)
 	}
@@ -78,9 +80,12 @@ func (o *options) complete(cmd *cobra.Command) (plan, error) {
 	return p, nil
 }
 
-// ask fills in what no flag gave. A refresh keeps what is not given.
+// keepsHub reports whether the agent keeps the hub that it has.
+func (o *options) keepsHub() bool { return o.refresh || o.takeOver.Enabled }
+
+// ask fills in what no flag gave. A refresh or a take-over keeps what is not given.
 func (o *options) ask(ctx context.Context) error {
-	if err := o.readToken(); err != nil || o.refresh {
+	if err := o.readToken(); err != nil || o.keepsHub() {
 		return err
 	}
 	if o.registration.cluster == "" {
@@ -163,7 +168,7 @@ func (o *options) endpoint() (bootstrap.Endpoint, error) {
 	h := &o.hub
 	e := bootstrap.Endpoint{Server: h.server, ProxyURL: h.proxyURL}
 	var errs []error
-	if h.server != "" || !h.oneShot() && !o.refresh {
+	if h.server != "" || !h.oneShot() && !o.keepsHub() {
 		u, err := bootstrap.ParseServer(h.server)
 		if err != nil {
 			errs = append(errs, err)

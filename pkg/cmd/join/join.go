@@ -23,6 +23,8 @@ type options struct {
 	preflight    flags.Preflight
 	file         string
 	refresh      bool
+	takeOver     fleet.TakeOverFlags
+	out          *cli.Output
 }
 
 // hubFlags are the address of the hub, how to verify it and the bootstrap token.
@@ -67,7 +69,7 @@ const flagPublishIssuer = "publish-issuer"
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	o := &options{env: env, gates: flags.NewGates(install.AgentFeatures())}
+	o := &options{env: env, out: cli.NewOutput(cli.Text), gates: flags.NewGates(install.AgentFeatures())}
 	cmd := &cobra.Command{
 		Use:   "join",
 		Short: "Register a cluster with a hub",
@@ -82,13 +84,20 @@ agent out.
 
 The command verifies the hub before it sends the token: with --ca-file, with
 --hub-ca-hash, or with the root certificates of this system. It is idempotent:
-a second run repairs the agent and keeps settings that no flag changes.`,
+a second run repairs the agent and keeps settings that no flag changes.
+
+An agent of OCM is left alone unless --take-over is given. That replaces it in
+place, with its name, its hub and its credential, so that it needs no token.`,
 		Example: fmt.Sprintf(`  # Join with the token and the CA hash that the hub printed
   %[1]s join --cluster-name cluster1 --wait --hub-token-file token.txt \
       --hub-apiserver https://hub.example.com:6443 --hub-ca-hash sha256:...
 
   # Create the token, join and accept with one command, given both contexts
   %[1]s join --cluster-name cluster1 --hub-context hub --context cluster1
+
+  # Show how the agent of OCM would be replaced, then do it
+  %[1]s join --take-over --dry-run
+  %[1]s join --take-over
 
   # Give an agent a new token, CA or address of its hub
   %[1]s join --refresh --hub-token-file - --ca-file ca.pem \
@@ -97,6 +106,9 @@ a second run repairs the agent and keeps settings that no flag changes.`,
 			p, err := o.complete(cmd)
 			if err != nil {
 				return err
+			}
+			if p.klusterlet.TakeOver != nil {
+				return o.replace(cmd.Context(), p.klusterlet)
 			}
 			return o.run(cmd.Context(), p)
 		},
@@ -117,6 +129,8 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.refresh, "refresh", false, "Give an installed agent a new token, CA or address of the hub")
 	f.StringVar(&o.file, "output-file", "", "File to write the objects to, as YAML")
 	o.preflight.AddForceTo(cmd)
+	o.takeOver.AddTo(cmd, "the agent")
+	o.out.AddTo(cmd)
 	cli.AliasFlag(cmd, "spoke-context", "context")
 	later := "hosted mode is not supported in this release"
 	capi := "importing from Cluster API is not supported in this release"

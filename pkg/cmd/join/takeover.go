@@ -1,0 +1,68 @@
+package join
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+)
+
+// takeOverOf returns the take-over that the flags ask for. What the agent has of its
+// hub must stay, to the letter: another spelling of the address is another hub to the
+// works that it has applied.
+func (o *options) takeOverOf(cmd *cobra.Command) (*install.TakeOver, error) {
+	wanted, err := o.takeOver.Value()
+	if wanted == nil {
+		if o.out.Machine() {
+			return nil, cli.Usagef("--output is the format of the plan: it needs --take-over and --dry-run")
+		}
+		return nil, err
+	}
+	for _, name := range []string{
+		"refresh", "hub-token", "hub-token-file", "hub-apiserver", "ca-file", "hub-ca-hash", "proxy-url", "proxy-ca-file",
+		"force-internal-endpoint-lookup", "hub-context", "hub-kubeconfig", "registration-auth", "output-file",
+	} {
+		if cmd.Flags().Changed(name) {
+			return nil, cli.Usagef("--take-over keeps the hub and the credential of the agent: leave out --%s, and change that afterwards", name)
+		}
+	}
+	return wanted, err
+}
+
+// replace replaces the agent of OCM.
+func (o *options) replace(ctx context.Context, k install.Klusterlet) error {
+	ctx, cancel := o.wait.Context(ctx)
+	defer cancel()
+	runner, err := fleet.NewRunner(o.env, o.env.Kube)
+	if err != nil {
+		return err
+	}
+	runner.Skip = o.preflight.Skipped()
+	if o.env.Kube.DryRun() != cli.DryRunNone {
+		plan, err := runner.PlanJoin(ctx, k)
+		if err != nil {
+			return err
+		}
+		return fleet.PrintTakeOver(o.env, o.out, plan)
+	}
+	if _, err := runner.Join(ctx, k, nil); err != nil {
+		waiting := install.Unmet(err)
+		if waiting == "" {
+			waiting = "the agent"
+		}
+		return o.wait.TimedOut(fleet.Explain(err), waiting, "see what is wrong with: "+o.env.Command("check spoke")+"; then run the command again")
+	}
+	if err := o.sayWorkPermissions(ctx, runner); err != nil {
+		return err
+	}
+	name, err := runner.ClusterName(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(o.env.Out, "This release runs the agent of cluster %s.\n", name)
+	return err
+}
