@@ -1,0 +1,109 @@
+package takeover_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
+)
+
+// patience bounds every wait; it is far more than anything takes.
+const patience = 4 * time.Minute
+
+// fleet is a hub and a managed cluster.
+type fleet struct{ binary, dir, kubeconfig string }
+
+// images are those of OCM, and of what a work deploys.
+func images() []string {
+	const registry = "quay.io/open-cluster-management/"
+	return []string{registry + "registration-operator", registry + "registration", registry + "work", registry + "placement", registry + "addon-manager", "example/workload"}
+}
+
+// start starts local clusters where the test binary is every image of OCM.
+func start(t *testing.T) *fleet {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary, err := filepath.Abs("../../bin/kubectl-ocm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fleet{binary: binary, dir: t.TempDir()}
+	t.Cleanup(func() {
+		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), f.binary, "local", "down", "--dir", f.dir)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("taking the clusters down: %v: %s", err, out)
+		}
+	})
+	args := []string{"local", "up", "--dir", f.dir, "--managed", "1"}
+	for _, image := range images() {
+		args = append(args, "--image", image+"="+self)
+	}
+	f.must(t, args...)
+	f.kubeconfig = strings.TrimSpace(f.must(t, "local", "kubeconfig", "--dir", f.dir, "--path"))
+	return f
+}
+
+// result is how a run of the command ended.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+func (f *fleet) run(t *testing.T, args ...string) result {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), f.binary, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+f.kubeconfig)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// must runs the command, which has to succeed, and returns what it printed.
+func (f *fleet) must(t *testing.T, args ...string) string {
+	t.Helper()
+	r := f.run(t, args...)
+	if r.code != 0 {
+		t.Fatalf("kubectl ocm %s: exit code %d\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
+	}
+	return r.stdout
+}
+
+// client is an administrator's.
+func (f *fleet) client(t *testing.T, cluster string) client.Client {
+	t.Helper()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: f.kubeconfig},
+		&clientcmd.ConfigOverrides{CurrentContext: cluster}).ClientConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	c, err := client.New(config, client.Options{Scheme: scheme.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func eventually(t *testing.T, what string, try func(context.Context) error) {
+	t.Helper()
+	await.Success(t, patience, what, try)
+}
