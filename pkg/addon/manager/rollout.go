@@ -98,7 +98,7 @@ func evaluate(strategy clusterv1alpha1.RolloutStrategy, groups sdkv1beta1.Cluste
 			r.failed++
 		case sdkv1alpha1.ToApply, sdkv1alpha1.TimeOut, sdkv1alpha1.Skip:
 		}
-		// The handler fills its steps with those that it is told of first. Those that
+		// The handler fills its steps with those that it is given first. Those that
 		// wait are not among them, so that they never come in addition to those that
 		// are on their way.
 		if status.Status != sdkv1alpha1.ToApply {
@@ -181,7 +181,7 @@ func (r rollout) report(progression *addonv1beta1.InstallProgression, now time.T
 	apimeta.SetStatusCondition(&progression.Conditions, condition)
 }
 
-// reportInvalid says in a progression why its rollout does not go on.
+// reportInvalid says in a progression why its rollout does not proceed.
 func reportInvalid(progression *addonv1beta1.InstallProgression, err error, now time.Time) {
 	if err == nil {
 		apimeta.RemoveStatusCondition(&progression.Conditions, names.ConditionRolloutStrategySupported)
@@ -189,7 +189,7 @@ func reportInvalid(progression *addonv1beta1.InstallProgression, err error, now 
 	}
 	apimeta.SetStatusCondition(&progression.Conditions, metav1.Condition{
 		Type: names.ConditionRolloutStrategySupported, Status: metav1.ConditionFalse, Reason: names.ReasonRolloutStrategyInvalid,
-		Message:            fmt.Sprintf("The rollout does not go on: %v; correct the rolloutStrategy of the placement", err),
+		Message:            fmt.Sprintf("The rollout does not proceed: %v; correct the rolloutStrategy of the placement", err),
 		LastTransitionTime: metav1.NewTime(now),
 	})
 }

@@ -44,7 +44,7 @@ func (r *Reconciler) delete(ctx context.Context, addOn *addonv1beta1.ManagedClus
 	if !hooked(addOn) {
 		return nil
 	}
-	if cluster.Name == "" { // Nobody is left who could run it.
+	if cluster.Name == "" { // No cluster is left that could run it.
 		return r.finalize(ctx, addOn)
 	}
 	hook, err := r.hook(ctx, addOn, cluster)

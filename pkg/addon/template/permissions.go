@@ -165,7 +165,7 @@ func hasLabels(object client.Object, want map[string]string) bool {
 }
 
 // explain says what to do about a role that the add-on manager may not bind: it may bind
-// only those that somebody lets it bind.
+// only those that an administrator lets it bind.
 func explain(err error, want *rbacv1.RoleBinding) error {
 	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "not currently held") {
 		return fmt.Errorf("the add-on manager may not bind %s %s in namespace %s; grant its ServiceAccount %s the verb bind on it",

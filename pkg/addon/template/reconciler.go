@@ -109,7 +109,7 @@ func (r *Reconciler) deploy(ctx context.Context, addOn *addonv1beta1.ManagedClus
 	if rendered == nil {
 		applied = r.apply(ctx, addOn, d.works)
 	}
-	if err := r.judge(ctx, addOn, cluster, status, d, applied); err != nil {
+	if err := r.evaluate(ctx, addOn, cluster, status, d, applied); err != nil {
 		return err
 	}
 	if rendered != nil {
@@ -226,8 +226,8 @@ func (r *Reconciler) repair(ctx context.Context, live, want *workv1.ManifestWork
 	return client.IgnoreNotFound(r.Client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, patch), Owner))
 }
 
-// judge sets the conditions about the works and the health of an add-on.
-func (r *Reconciler) judge(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster,
+// evaluate sets the conditions about the works and the health of an add-on.
+func (r *Reconciler) evaluate(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster,
 	status *addonv1beta1.ManagedClusterAddOnStatus, d deployment, failure error,
 ) error {
 	if failure != nil {
@@ -249,7 +249,7 @@ func (r *Reconciler) judge(ctx context.Context, addOn *addonv1beta1.ManagedClust
 	} else if kind := addonv1beta1.ManagedClusterAddOnManifestApplied; apimeta.IsStatusConditionFalse(status.Conditions, kind) {
 		apimeta.RemoveStatusCondition(&status.Conditions, kind)
 	}
-	// Where the hub does not hear from the cluster, somebody else says so.
+	// Where the hub does not hear from the cluster, the registration controller says so.
 	if heard(cluster) && apimeta.FindStatusCondition(status.Conditions, addonv1beta1.ManagedClusterAddOnManifestApplied) != nil {
 		r.set(status, available(addOn.Name, works, d.workloads))
 	}

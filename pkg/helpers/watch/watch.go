@@ -29,7 +29,7 @@ func News() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 }
 
-// Patience limits how often a failure is tried again that somebody can end without an
+// Patience limits how often a failure is tried again that a user can end without an
 // event, such as by granting a permission: soon at first, then once a minute.
 func Patience[T comparable]() workqueue.TypedRateLimiter[T] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[T](100*time.Millisecond, time.Minute)

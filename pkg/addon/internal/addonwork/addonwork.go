@@ -37,7 +37,7 @@ func Selector() labels.Selector {
 	return labels.NewSelector().Add(*requirement)
 }
 
-// Slim replaces the manifests of a work with their hashes, and drops what nobody reads.
+// Slim replaces the manifests of a work with their hashes, and drops what the add-on manager does not read.
 func Slim(in any) (any, error) {
 	work, ok := in.(*workv1.ManifestWork)
 	if !ok {

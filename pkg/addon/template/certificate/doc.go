@@ -5,5 +5,5 @@
 // It approves what the agent of the add-on's own cluster asks for in the identity that the
 // template gives the add-on there, and nothing else. It never denies a request: an
 // administrator may know more. The keys of signers are read when they are needed, by
-// permissions that somebody gives for each, and are held nowhere.
+// permissions that an administrator gives for each, and are held nowhere.
 package certificate

@@ -74,7 +74,7 @@ func variablesOf(spec *addonv1alpha1.AddOnTemplateSpec, values Values) (preset [
 	for _, v := range values.Config.CustomizedVariables {
 		all[v.Name] = v.Value
 	}
-	// Nobody overrides these two.
+	// Variables of a configuration do not override these two.
 	maps.Copy(all, map[string]string{variableCluster: values.Cluster, variableNamespace: values.Namespace})
 	for _, name := range []string{variableHubKubeconfig, variableCluster, variableNamespace} {
 		if value, ok := all[name]; ok {

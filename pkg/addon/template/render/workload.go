@@ -164,8 +164,8 @@ func mirrored(image string, mirrors []addonv1beta1.ImageMirror) string {
 	return result
 }
 
-// proxy tells all containers of the proxy, and mounts the certificates that it is
-// verified with.
+// proxy sets the variables of the proxy in all containers, and mounts the certificates
+// that it is verified with.
 func proxy(pod *corev1.PodSpec, values Values) {
 	config := values.Config.ProxyConfig
 	var variables []variable
