@@ -26,7 +26,7 @@ type fleet struct{ binary, dir, kubeconfig string }
 
 // images are those of OCM, and of what a work deploys.
 func images() []string {
-	const registry = "quay.io/open-cluster-management/"
+	const registry = "registry.example.com/open-cluster-management/"
 	return []string{registry + "registration-operator", registry + "registration", registry + "work", registry + "placement", registry + "addon-manager", "example/workload"}
 }
 

@@ -34,7 +34,7 @@ func TestImage(t *testing.T) {
 		{name: "where it is mirrored", live: "r:5000/m/kubectl-ocm:v0.0.1", want: "r:5000/m/" + ours},
 		{name: "a digest stays", live: "r/kubectl-ocm@sha256:00", want: "r/kubectl-ocm@sha256:00"},
 		{name: "a tag of one's own stays", live: "r/kubectl-ocm:mine", want: "r/kubectl-ocm:mine"},
-		{name: "somebody else's image stays", live: "quay.io/ocm/registration:v1.3.1", want: "quay.io/ocm/registration:v1.3.1"},
+		{name: "somebody else's image stays", live: "registry.example.com/ocm/registration:v1.3.1", want: "registry.example.com/ocm/registration:v1.3.1"},
 		{name: "a port is no tag", live: "r:5000/kubectl-ocm", want: "r:5000/kubectl-ocm"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

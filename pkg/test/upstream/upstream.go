@@ -18,7 +18,7 @@ import (
 
 // registry and tag are of the images that clusteradm installs.
 const (
-	registry = "quay.io/open-cluster-management/"
+	registry = "registry.example.com/open-cluster-management/"
 	tag      = ":v1.3.1"
 )
 
