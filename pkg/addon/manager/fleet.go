@@ -21,6 +21,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/mergepatch"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/rollouts"
 )
 
 // Owner is the field manager of everything this package writes.
@@ -64,18 +65,18 @@ func (f *Fleet) reconcile(ctx context.Context, name string) (ctrl.Result, error)
 	if err := f.Client.List(ctx, &existing, client.MatchingFields{indexName: name}, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, err
 	}
-	rollouts, err := f.report(ctx, cma, existing.Items)
+	progress, err := f.report(ctx, cma, existing.Items)
 	if err != nil || len(placements(cma)) == 0 {
 		return ctrl.Result{}, err
 	}
 	var result ctrl.Result
 	errs := []error{f.install(ctx, cma, existing.Items)}
-	for _, r := range rollouts {
+	for _, r := range progress {
 		errs = append(errs, each(ctx, r.release, func(addOn *addonv1beta1.ManagedClusterAddOn) error {
 			return client.IgnoreNotFound(f.AddOns.release(ctx, addOn.DeepCopy(), cma))
 		}))
-		if r.recheck > 0 && (result.RequeueAfter == 0 || r.recheck < result.RequeueAfter) {
-			result.RequeueAfter = r.recheck
+		if r.Recheck > 0 && (result.RequeueAfter == 0 || r.Recheck < result.RequeueAfter) {
+			result.RequeueAfter = r.Recheck
 		}
 	}
 	return result, errors.Join(errs...)
@@ -158,8 +159,8 @@ func (f *Fleet) rollOut(ctx context.Context, progression *addonv1beta1.InstallPr
 	if err != nil {
 		return rollout{}, err
 	}
-	groups := grouped(decisions)
-	restrict(groups, func(cluster string) bool { return !taken.Has(cluster) })
+	groups := rollouts.Groups(decisions)
+	rollouts.Restrict(groups, func(cluster string) bool { return !taken.Has(cluster) })
 	clusters := groups.GetClusters()
 	taken.Insert(clusters.UnsortedList()...)
 	candidates, err := f.candidates(ctx, configs, existing, clusters)
@@ -168,8 +169,9 @@ func (f *Fleet) rollOut(ctx context.Context, progression *addonv1beta1.InstallPr
 	}
 	// A cluster without the add-on, such as one that is not accepted, must not keep
 	// the others waiting.
-	restrict(groups, func(cluster string) bool { _, ok := candidates[cluster]; return ok })
-	rolling, err := concurrency(ctx, f.Client, strategy)
+	rollouts.Restrict(groups, func(cluster string) bool { _, ok := candidates[cluster]; return ok })
+	placement := client.ObjectKey{Namespace: strategy.Namespace, Name: strategy.Name}
+	rolling, err := rollouts.Concurrency(ctx, f.Client, placement, strategy.RolloutStrategy)
 	if err != nil {
 		return rollout{}, err
 	}
@@ -178,7 +180,7 @@ func (f *Fleet) rollOut(ctx context.Context, progression *addonv1beta1.InstallPr
 	reportInvalid(progression, err, now)
 	r.report(progression, now)
 	if !inSteps(&strategy) {
-		r.release, r.recheck = nil, 0 // AddOn configures them at once.
+		r.release, r.Recheck = nil, 0 // AddOn configures them at once.
 	}
 	return r, nil
 }

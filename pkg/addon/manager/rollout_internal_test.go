@@ -16,6 +16,8 @@ import (
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	sdkv1alpha1 "open-cluster-management.io/sdk-go/pkg/apis/cluster/v1alpha1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/rollouts"
 )
 
 // The states of an add-on in a rollout. Those with a time began to be so that long ago.
@@ -104,7 +106,7 @@ func TestRollouts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			list, candidates := decisions(test.states, 2)
-			r, err := evaluate(test.strategy, grouped(list), candidates)
+			r, err := evaluate(test.strategy, rollouts.Groups(list), candidates)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,8 +134,8 @@ func TestRolloutIsLookedAtAgain(t *testing.T) {
 	list, candidates := decisions([]state{done, waiting}, 2)
 	r, err := evaluate(progressive(func(p *clusterv1alpha1.RolloutProgressive) {
 		p.MaxConcurrency, p.MinSuccessTime = intstr.FromInt32(1), metav1.Duration{Duration: 2 * time.Hour}
-	}), grouped(list), candidates)
-	if err != nil || len(r.release) > 0 || r.recheck <= 0 || r.recheck > time.Hour {
+	}), rollouts.Groups(list), candidates)
+	if err != nil || len(r.release) > 0 || r.Recheck <= 0 || r.Recheck > time.Hour {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -141,7 +143,7 @@ func TestRolloutIsLookedAtAgain(t *testing.T) {
 func TestInvalidRollout(t *testing.T) {
 	t.Parallel()
 	list, candidates := decisions([]state{waiting}, 1)
-	r, err := evaluate(progressive(func(p *clusterv1alpha1.RolloutProgressive) { p.MaxFailures = intstr.FromString("many") }), grouped(list), candidates)
+	r, err := evaluate(progressive(func(p *clusterv1alpha1.RolloutProgressive) { p.MaxFailures = intstr.FromString("many") }), rollouts.Groups(list), candidates)
 	if err == nil || len(r.release) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -162,7 +164,7 @@ func TestGroupsHaveNoGaps(t *testing.T) {
 	list, candidates := decisions([]state{waiting, waiting, waiting}, 1)
 	list = slices.Delete(list, 1, 2)
 	delete(candidates, "c1")
-	r, err := evaluate(clusterv1alpha1.RolloutStrategy{}, grouped(list), candidates)
+	r, err := evaluate(clusterv1alpha1.RolloutStrategy{}, rollouts.Groups(list), candidates)
 	if err != nil || len(r.release) != 2 {
 		t.Errorf("%+v, %v", r, err)
 	}
