@@ -189,6 +189,14 @@ func golden() map[string]renderFunc {
 			v.AddOnManager = nil
 			return manifests.RenderHubBase(v)
 		},
+		"hub-base-replicasets": func() ([]*unstructured.Unstructured, error) {
+			v := hub()
+			v.ReplicaSets = true
+			objs, err := manifests.RenderHubBase(v)
+			return slices.DeleteFunc(objs, func(obj *unstructured.Unstructured) bool {
+				return obj.GetName() != "open-cluster-management:cluster-manager-replicasets:controller"
+			}), err
+		},
 		"klusterlet-base": func() ([]*unstructured.Unstructured, error) { return manifests.RenderKlusterletBase(klusterlet()) },
 		"klusterlet-base-issuer": func() ([]*unstructured.Unstructured, error) {
 			v := klusterlet()

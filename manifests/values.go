@@ -102,6 +102,9 @@ type Hub struct {
 	// NilExecutorValidating has admission ask for the right to write ManifestWorks
 	// without an executor, which run with the permissions of the work agent.
 	NilExecutorValidating bool
+	// ReplicaSets lets the registration controller make the ManifestWorks of
+	// ManifestWorkReplicaSets.
+	ReplicaSets bool
 	// WebhookCA is the PEM bundle of the CAs with which the API server verifies the
 	// webhook. Without one, requests that need conversion fail.
 	WebhookCA []byte

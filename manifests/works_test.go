@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "open-cluster-management.io/api/work/v1"
+	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
@@ -240,3 +241,75 @@ func (a *admission) asksForNilExecutors(t *testing.T) {
 }
 
 func withoutExecutor(name string) *workv1.ManifestWork { return installation.Work("default", name) }
+
+// replicaSet is a ManifestWorkReplicaSet of a work.
+func replicaSet(name string, work *workv1.ManifestWork) *workv1alpha1.ManifestWorkReplicaSet {
+	set := &workv1alpha1.ManifestWorkReplicaSet{}
+	set.Namespace, set.Name = "default", name
+	set.Spec.ManifestWorkTemplate = work.Spec
+	set.Spec.PlacementRefs = []workv1alpha1.LocalPlacementReference{{Name: "p"}}
+	return set
+}
+
+// TestReplicaSetAuthors: nobody gets by a ManifestWorkReplicaSet a work that it may not
+// write itself, on any cluster.
+func TestReplicaSetAuthors(t *testing.T) {
+	t.Parallel()
+	newAdmission(t).asksAuthorsOfReplicaSets(t)
+}
+
+func (a *admission) asksAuthorsOfReplicaSets(t *testing.T) {
+	t.Helper()
+	deployer := names.ServiceAccountUser("apps", "deployer")
+	a.executeAs(t, "deployer", []string{deployer}, "deployers")
+	a.grant(t, "sets-of-works", rbacv1.PolicyRule{
+		APIGroups: []string{workv1.GroupName}, Resources: []string{"manifestworkreplicasets"}, Verbs: []string{"create", "update", "patch"},
+	}, "setters")
+	// Permissions in one namespace are not enough.
+	local := &rbacv1.RoleBinding{
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "test-deployer"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "local"}},
+	}
+	local.Namespace, local.Name = "default", "test-local"
+	if err := a.admin.Create(t.Context(), local); err != nil {
+		t.Fatal(err)
+	}
+	setter, worker := a.as(t, "setter", "setters"), a.as(t, "worker", "setters", "workers")
+	here, may := a.as(t, "here", "setters", "workers", "local"), a.as(t, "may", "setters", "workers", "deployers")
+	as := func(name string) *workv1alpha1.ManifestWorkReplicaSet {
+		return replicaSet(name, runningAs(installation.Work("", "x"), "apps", "deployer"))
+	}
+	await.Success(t, patience, "the roles are in force", func(ctx context.Context) error {
+		if err := here.Create(ctx, runningAs(installation.Work("default", "x"), "apps", "deployer"), client.DryRunAll); err != nil {
+			return err
+		}
+		return may.Create(ctx, as("x"), client.DryRunAll)
+	})
+	create := func(c client.Client, set *workv1alpha1.ManifestWorkReplicaSet) func(context.Context) error {
+		return func(ctx context.Context) error { return c.Create(ctx, set) }
+	}
+	change := func(c client.Client, name, body string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return c.Patch(ctx, as(name), client.RawPatch(types.MergePatchType, []byte(body)))
+		}
+	}
+	one := configMapManifest("default", "a")
+	refused, everywhere := "may not write ManifestWorkReplicaSets", `may not write ManifestWorks that run as "`+deployer+`" in all namespaces`
+	attempts := []attempt{
+		{"by one who may not write works", refused, create(setter, replicaSet("x", installation.Work("", "x")))},
+		{"without an executor", "", create(worker, replicaSet("nil", installation.Work("", "x")))},
+		{"with an executor and no right", everywhere, create(worker, as("x"))},
+		{"with the right in a namespace", everywhere, create(here, as("x"))},
+		{"with the right", "", create(may, as("held"))},
+		{"manifests changed without the right", everywhere, change(worker, "held", `{"spec":{"manifestWorkTemplate":{"workload":{"manifests":[`+one+`]}}}}`)},
+		{"given an executor without the right", everywhere, change(worker, "nil", `{"spec":{"manifestWorkTemplate":{"executor":{"subject":{"type":"ServiceAccount","serviceAccount":{"namespace":"apps","name":"deployer"}}}}}}`)},
+		{"pointed elsewhere without the right", everywhere, change(worker, "held", `{"spec":{"placementRefs":[{"name":"q"}]}}`)},
+		{"labelled by one who may not write works", refused, change(setter, "nil", `{"metadata":{"labels":{"a":"b"}}}`)},
+		{"annotated without the right", "", change(setter, "held", `{"metadata":{"annotations":{"a":"b"}}}`)},
+		{"finalizer added without the right", "", change(setter, "held", `{"metadata":{"finalizers":["`+workv1alpha1.ManifestWorkReplicaSetFinalizer+`"]}}`)},
+		{"of no manifests", "manifests should not be empty", change(may, "held", `{"spec":{"manifestWorkTemplate":{"workload":{"manifests":[]}}}}`)},
+		{"of the same manifest twice", "duplicate manifest for resource v1 ConfigMap default/a", create(worker, replicaSet("x", installation.Work("", "x", one, one)))},
+		{"changed", "", change(may, "held", `{"spec":{"manifestWorkTemplate":{"workload":{"manifests":[`+one+`]}}}}`)},
+	}
+	check(t, attempts)
+}

@@ -23,7 +23,13 @@ func HubAddOnGates() []featuregate.Feature { return []featuregate.Feature{featur
 
 // HubWorkGates are those of ManifestWorks on the hub.
 func HubWorkGates() []featuregate.Feature {
-	return []featuregate.Feature{feature.NilExecutorValidating, feature.CleanUpCompletedManifestWork}
+	return append(HubWorkControllerGates(), feature.NilExecutorValidating)
+}
+
+// HubWorkControllerGates are those of the controllers of ManifestWorks, which run in the
+// registration controller. Admission has the others.
+func HubWorkControllerGates() []featuregate.Feature {
+	return []featuregate.Feature{feature.CleanUpCompletedManifestWork, feature.ManifestWorkReplicaSet}
 }
 
 // AgentRegistrationGates are those of the registration agent.

@@ -301,3 +301,21 @@
   resourceNames: [{{ json .Names.DefaultExecutor }}]
   verbs: [execute-as]
 {{- end -}}
+
+{{- /* To make the ManifestWorks of ManifestWorkReplicaSets, which run as any executor:
+       whether their writers may do that is asked when they write them
+       (hub-admission/5-manifestworks.yaml). */ -}}
+{{- define "hub-replicasets-rules" -}}
+- apiGroups: [work.open-cluster-management.io]
+  resources: [manifestworkreplicasets]
+  verbs: [get, list, watch, patch]
+- apiGroups: [work.open-cluster-management.io]
+  resources: [manifestworkreplicasets/status]
+  verbs: [patch]
+- apiGroups: [work.open-cluster-management.io]
+  resources: [manifestworks]
+  verbs: [get, list, watch, create, patch, delete, execute-as]
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [placements, placementdecisions]
+  verbs: [get, list, watch]
+{{- end -}}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"open-cluster-management.io/api/feature"
@@ -30,6 +31,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/csrapproval"
 	workhub "github.com/kubectl-ocm/kubectl-ocm/pkg/work/hub"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/replicaset"
 )
 
 // hubFlags are the flags of the hub registration controllers.
@@ -68,11 +70,13 @@ func (f *hubFlags) addFlags(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.gates, "feature-gates", nil, "Name=true or Name=false of: "+joined(hubGates()))
 }
 
-// hubGates are the known gates: those of registration, and that of the controller of
-// ManifestWorks that runs in the same process.
+// hubGates are the known gates: those of registration, and those of the controllers of
+// ManifestWorks that run in the same process.
 func hubGates() map[featuregate.Feature]featuregate.FeatureSpec {
 	known := maps.Clone(feature.DefaultHubRegistrationFeatureGates)
-	known[feature.CleanUpCompletedManifestWork] = feature.DefaultHubWorkFeatureGates[feature.CleanUpCompletedManifestWork]
+	for _, gate := range names.HubWorkControllerGates() {
+		known[gate] = feature.DefaultHubWorkFeatureGates[gate]
+	}
 	return known
 }
 
@@ -122,13 +126,26 @@ func (f *hubFlags) run(cmd *cobra.Command) error {
 	if err := trust.Setup(ctx, mgr, trust.Config{Clock: config.Clock, Metrics: metrics.Registry}); err != nil {
 		return fmt.Errorf("trust of issuers: %w", err)
 	}
-	if gates[feature.CleanUpCompletedManifestWork] {
-		if err := workhub.Setup(mgr, workhub.Config{Clock: config.Clock}); err != nil {
-			return fmt.Errorf("finished ManifestWorks: %w", err)
-		}
+	if err := setupWorks(mgr, gates, config.Clock); err != nil {
+		return err
 	}
 	klog.FromContext(ctx).Info("Starting hub registration", "drivers", f.drivers, "autoApprove", config.AutoApprove)
 	return mgr.Start(ctx)
+}
+
+// setupWorks adds the controllers of ManifestWorks whose gates are on.
+func setupWorks(mgr manager.Manager, gates gates, c clock.PassiveClock) error {
+	if gates[feature.CleanUpCompletedManifestWork] {
+		if err := workhub.Setup(mgr, workhub.Config{Clock: c}); err != nil {
+			return fmt.Errorf("finished ManifestWorks: %w", err)
+		}
+	}
+	if gates[feature.ManifestWorkReplicaSet] {
+		if err := replicaset.Setup(mgr); err != nil {
+			return fmt.Errorf("ManifestWorkReplicaSets: %w", err)
+		}
+	}
+	return nil
 }
 
 // hubDrivers returns the enabled drivers with the controllers that each needs.

@@ -23,6 +23,7 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
+	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 )
@@ -50,6 +51,7 @@ func New() *runtime.Scheme {
 		clusterv1beta1.Install,
 		operatorv1.Install,
 		workv1.Install,
+		workv1alpha1.Install,
 		addonv1beta1.Install,
 		v1alpha1.AddToScheme,
 	} {

@@ -405,7 +405,7 @@ func TestGatesWithoutEffectStopNothing(t *testing.T) {
 	})
 	h.expectCondition(t, "ValidFeatureGates", metav1.ConditionFalse, "FeatureGatesWithoutEffect")
 	message := apimeta.FindStatusCondition(h.clusterManager(t).Status.Conditions, "ValidFeatureGates").Message
-	if !strings.HasSuffix(message, ": PlacementDebugServer, ClusterProfile, NetworkPolicies, ManifestWorkReplicaSet") {
+	if !strings.HasSuffix(message, ": PlacementDebugServer, ClusterProfile, NetworkPolicies") {
 		t.Errorf("message %q", message)
 	}
 	h.expectCondition(t, "Applied", metav1.ConditionTrue, operatorv1.ReasonClusterManagerApplied)
@@ -417,7 +417,7 @@ func TestGatesWithoutEffectStopNothing(t *testing.T) {
 		}
 		return cmp.Diff([]string{
 			"controller", "hub", "--bind-address=$(POD_IP)", "--feature-gates=ManagedClusterAutoApproval=true",
-			"--feature-gates=CleanUpCompletedManifestWork=true",
+			"--feature-gates=CleanUpCompletedManifestWork=true", "--feature-gates=ManifestWorkReplicaSet=true",
 		}, container.Args)
 	})
 }

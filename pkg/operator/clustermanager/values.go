@@ -103,6 +103,7 @@ func (r *Reconciler) values(cm *operatorv1.ClusterManager, settings gateSettings
 		AddOnManager:          addOnManager(settings, addOns),
 		AddOnWebhook:          addOns,
 		NilExecutorValidating: settings.work.Enabled[feature.NilExecutorValidating],
+		ReplicaSets:           settings.work.Enabled[feature.ManifestWorkReplicaSet],
 		TokenAuthorizer:       tokenAuthorizer(cm.Annotations, addOns),
 	}
 }
@@ -161,12 +162,15 @@ func registrationArgs(c *operatorv1.RegistrationHubConfiguration, settings opera
 }
 
 // workArgs are the flags for the controllers of ManifestWorks, which run in the
-// registration controller. Admission has the other gates.
+// registration controller.
 func workArgs(settings operand.GateSetting) []string {
-	if !settings.Enabled[feature.CleanUpCompletedManifestWork] {
-		return nil
+	var args []string
+	for _, gate := range names.HubWorkControllerGates() {
+		if settings.Enabled[gate] {
+			args = append(args, fmt.Sprintf("--feature-gates=%s=true", gate))
+		}
 	}
-	return []string{fmt.Sprintf("--feature-gates=%s=true", feature.CleanUpCompletedManifestWork)}
+	return args
 }
 
 func driverArgs(drivers []operatorv1.RegistrationDriverHub) []string {

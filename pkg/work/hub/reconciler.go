@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	workv1 "open-cluster-management.io/api/work/v1"
+	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
 )
 
 // Config configures the controller.
@@ -27,16 +28,19 @@ type Config struct {
 }
 
 // CacheObjects returns what the manager's cache has of the objects that the
-// controller reads: of ManifestWorks no manifests, which are most of them.
+// controllers of ManifestWorks read: no manifests, which are most of them, of works that
+// no ManifestWorkReplicaSet made.
 func CacheObjects() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{&workv1.ManifestWork{}: {Transform: slim}}
 }
 
-// slim drops the fields that the controller does not read. It writes none.
+// slim drops the fields that no controller reads. None writes them.
 func slim(in any) (any, error) {
 	if work, ok := in.(*workv1.ManifestWork); ok {
 		work.ManagedFields = nil
-		work.Spec = workv1.ManifestWorkSpec{DeleteOption: work.Spec.DeleteOption}
+		if !replicated(work) {
+			work.Spec = workv1.ManifestWorkSpec{DeleteOption: work.Spec.DeleteOption}
+		}
 		work.Status.ResourceStatus = workv1.ManifestResourceStatus{}
 	}
 	return in, nil
@@ -91,11 +95,16 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
+// replicated reports whether a work is that of a ManifestWorkReplicaSet.
+func replicated(work *workv1.ManifestWork) bool {
+	return work.Labels[workv1alpha1.ManifestWorkReplicaSetControllerNameLabelKey] != ""
+}
+
 // expiry returns when a work is to be deleted, and false when it is not finished or
-// stays.
+// stays. That of a ManifestWorkReplicaSet stays, which would make it again.
 func expiry(work *workv1.ManifestWork) (time.Time, bool) {
 	option := work.Spec.DeleteOption
-	if option == nil || option.TTLSecondsAfterFinished == nil {
+	if replicated(work) || option == nil || option.TTLSecondsAfterFinished == nil {
 		return time.Time{}, false
 	}
 	complete := apimeta.FindStatusCondition(work.Status.Conditions, workv1.WorkComplete)
