@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/works"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/delivery"
@@ -28,6 +27,7 @@ type workOptions struct {
 	selector  string
 	placement string
 	executor  string
+	set       bool
 	yes       cli.Yes
 }
 
@@ -47,6 +47,11 @@ by their labels (--selector). --replicas limits the labels to that many
 clusters: those that have the ManifestWork already, then clusters that are
 available, then by name. The choice is made once, when the command runs.
 
+With --replicaset the command creates a ManifestWorkReplicaSet in the namespace
+of the placement instead, with which the hub creates the ManifestWorks, and
+follows the placement when it chooses other clusters. The hub needs the feature
+gate ManifestWorkReplicaSet.
+
 The command is idempotent. A ManifestWork with other manifests is replaced only
 with --overwrite, which also deletes the ManifestWork on clusters that the
 labels or the placement no longer choose. Nothing is changed if one of the
@@ -59,6 +64,9 @@ clusters cannot get the ManifestWork.`,
 
   # Replace the manifests, and move to where the placement points now
   %[1]s create work app --placement default/app -f app/ --overwrite
+
+  # Have the hub follow the placement
+  %[1]s create work app --placement default/app --replicaset -f app/
 
   # Look at the ManifestWork without creating it
   %[1]s create work app --clusters cluster1 -f app/ --dry-run`, env.Name),
@@ -83,15 +91,13 @@ func (o *workOptions) addFlags(cmd *cobra.Command) {
 	f.StringVarP(&o.selector, "selector", "l", "", "Labels of the clusters")
 	f.IntVar(&o.choice.Replicas, "replicas", 0, "Number of the clusters with these labels; 0 means all")
 	f.StringVar(&o.placement, "placement", "", "Placement that chooses the clusters, NAMESPACE/NAME")
+	f.BoolVar(&o.set, "replicaset", false, "If true, create a ManifestWorkReplicaSet for --placement, which the hub keeps following")
 	f.StringVar(&o.executor, "executor", "", "ServiceAccount of the managed clusters, NAMESPACE/NAME, with whose permissions the manifests are applied (default: those of the agent)")
 	f.BoolVar(&o.delivery.Overwrite, "overwrite", false, "Replace ManifestWorks that exist with other manifests")
 	cli.AddYesFlag(f, &o.yes)
 	o.wait.AddTo(cmd, "Wait until all manifests are applied and available")
 	o.out.AddTo(cmd)
 	o.env.Kube.AddDryRunFlag(cmd)
-	flags.AddCompat(cmd, nil, map[string]string{
-		"replicaset": "create a ManifestWorkReplicaSet with kubectl, or choose the clusters with --placement alone",
-	})
 	cmd.MarkFlagsMutuallyExclusive("clusters", "selector", "placement")
 }
 
@@ -126,6 +132,8 @@ func (o *workOptions) completeChoice() error {
 	switch {
 	case len(o.choice.Clusters) == 0 && o.placement == "" && o.selector == "":
 		return cli.Usagef("choose the clusters with --clusters, --selector or --placement")
+	case o.set && o.placement == "":
+		return cli.Usagef("--replicaset needs --placement")
 	case o.choice.Replicas < 0 || o.choice.Replicas > 0 && o.selector == "":
 		return cli.Usagef("--replicas is a number of clusters and needs --selector")
 	case o.selector == "":
@@ -158,6 +166,9 @@ func (o *workOptions) run(ctx context.Context) error {
 	hub, err := works.Hub(o.env)
 	if err != nil {
 		return err
+	}
+	if o.set {
+		return o.runSet(ctx, hub)
 	}
 	targets, err := hub.Choose(ctx, o.delivery.Name, o.choice)
 	if err != nil {

@@ -150,15 +150,11 @@ func applying(candidates ...candidate) []Change {
 
 // users are the resources of users whose controllers end.
 func (s *Survey) users() []Change {
-	placements, sets := s.Users["Placement"], s.Users["ManifestWorkReplicaSet"]
+	placements := s.Users["Placement"]
 	return applying(
 		candidate{
 			placements > 0 && s.runs("/placement"), "placements",
 			fmt.Sprintf("there is no placement controller: the decisions of %d Placements stay as they are", placements),
-		},
-		candidate{
-			sets > 0 && s.runs("/work"), "manifestworkreplicasets",
-			fmt.Sprintf("the ManifestWorks of %d ManifestWorkReplicaSets stay as they are", sets),
 		},
 	)
 }

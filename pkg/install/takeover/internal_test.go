@@ -45,8 +45,8 @@ func TestChanges(t *testing.T) {
 		},
 		{
 			name: "gates that are not", kind: "ClusterManager",
-			spec: `{registrationConfiguration: {featureGates: [{feature: ClusterImporter, mode: Enable}]}, workConfiguration: {featureGates: [{feature: ManifestWorkReplicaSet, mode: Enable}], workDriver: grpc}}`,
-			want: []string{"ClusterImporter", "ManifestWorkReplicaSet", "workDriver"},
+			spec: `{registrationConfiguration: {featureGates: [{feature: ClusterImporter, mode: Enable}]}, workConfiguration: {featureGates: [{feature: CloudEventsDrivers, mode: Enable}, {feature: ManifestWorkReplicaSet, mode: Enable}], workDriver: grpc}}`,
+			want: []string{"CloudEventsDrivers", "ClusterImporter", "workDriver"},
 		},
 		{
 			name: "other fields of a hub", kind: "ClusterManager",
@@ -63,15 +63,15 @@ func TestChanges(t *testing.T) {
 			change: func(s *Survey) { s.Users["Placement"] = 3 },
 		},
 		{
-			name: "placements, replica sets and a flag", kind: "ClusterManager", spec: `{}`,
+			name: "placements and a flag", kind: "ClusterManager", spec: `{}`,
 			change: func(s *Survey) {
-				s.Users["Placement"], s.Users["ManifestWorkReplicaSet"] = 3, 1
+				s.Users["Placement"] = 3
 				s.Found.Operators = []origin.Deployment{{Args: []string{"/registration-operator", "hub", "--enable-sync-labels", "--deployment-replicas=0"}}}
 				s.Found.Components = []origin.Deployment{
 					{Args: []string{"/placement", "controller"}}, {Args: []string{"/work", "manager"}}, {Args: []string{"/work", "webhook-server"}},
 				}
 			},
-			want: []string{"enable-sync-labels", "manifestworkreplicasets", "placements"},
+			want: []string{"enable-sync-labels", "placements"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

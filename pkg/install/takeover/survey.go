@@ -65,16 +65,12 @@ func SurveyHub(ctx context.Context, reader client.Reader, ours []*unstructured.U
 		what: "hub", kind: operatorKind("ClusterManager"), name: names.ClusterManagerName, namespace: names.HubNamespace,
 		label: names.LabelCreatedByClusterManager, manager: names.FieldManagerHubOperator,
 	}}
-	for _, kind := range []schema.GroupVersionKind{
-		{Group: "cluster.open-cluster-management.io", Version: "v1beta1", Kind: "Placement"},
-		{Group: "work.open-cluster-management.io", Version: "v1alpha1", Kind: "ManifestWorkReplicaSet"},
-	} {
-		objs, err := list(ctx, reader, kind)
-		if err != nil {
-			return nil, err
-		}
-		s.Users[kind.Kind] = len(objs)
+	kind := schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1beta1", Kind: "Placement"}
+	placements, err := list(ctx, reader, kind)
+	if err != nil {
+		return nil, err
 	}
+	s.Users[kind.Kind] = len(placements)
 	return s, s.read(ctx, reader)
 }
 

@@ -17,6 +17,8 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/report"
 )
 
 // Choice says which clusters get a copy of a work. Exactly one of Clusters, Selector
@@ -130,7 +132,7 @@ func (h Hub) copies(ctx context.Context, name string) (sets.Set[string], error) 
 	}
 	clusters := sets.New[string]()
 	for i := range list.Items {
-		if len(list.Items[i].OwnerReferences) == 0 {
+		if report.Owner(&list.Items[i]) == "" {
 			clusters.Insert(list.Items[i].Namespace)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/manifest"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/report"
 )
 
 // Delivery is a work that is to be on clusters.
@@ -134,7 +135,7 @@ func (h Hub) planRemovals(ctx context.Context, name string, clusters []string) (
 		switch {
 		case client.IgnoreNotFound(err) != nil:
 			return nil, fmt.Errorf("ManifestWork %s on %s: %w", name, cluster, err)
-		case err == nil && len(live.OwnerReferences) == 0:
+		case err == nil && report.Owner(live) == "":
 			steps = append(steps, Step{Action: Remove, Work: live})
 		}
 	}
@@ -155,9 +156,8 @@ func (h Hub) planOne(ctx context.Context, d Delivery, cluster string) (Step, err
 	switch {
 	case same(live, want):
 		return Step{Action: Unchanged, Work: live}, nil
-	case len(live.OwnerReferences) > 0:
-		owner := live.OwnerReferences[0]
-		return Step{}, &OwnedError{Name: d.Name, Cluster: cluster, Owner: strings.ToLower(owner.Kind) + "/" + owner.Name}
+	case report.Owner(live) != "":
+		return Step{}, &OwnedError{Name: d.Name, Cluster: cluster, Owner: report.Owner(live)}
 	}
 	return Step{Action: Change, Work: want}, nil
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	workv1 "open-cluster-management.io/api/work/v1"
+	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/manifest"
 )
@@ -83,7 +84,7 @@ func Describe(work *workv1.ManifestWork) Work {
 		Available: state(work, workv1.WorkAvailable),
 		Executor:  executor(work),
 		Deletion:  deletion(work),
-		Owner:     owner(work),
+		Owner:     Owner(work),
 		Manifests: manifests(work),
 		Created:   work.CreationTimestamp.Time,
 	}
@@ -136,11 +137,17 @@ func deletion(work *workv1.ManifestWork) string {
 	return string(policy)
 }
 
-func owner(work *workv1.ManifestWork) string {
-	if len(work.OwnerReferences) == 0 {
+// Owner returns the object on the hub that a work was made for, as KIND/NAME, or empty.
+// A ManifestWorkReplicaSet is in another namespace, so that a label names it.
+func Owner(work metav1.Object) string {
+	if set := work.GetLabels()[workv1alpha1.ManifestWorkReplicaSetControllerNameLabelKey]; set != "" {
+		namespace, name, _ := strings.Cut(set, ".")
+		return "manifestworkreplicaset/" + namespace + "/" + name
+	}
+	if len(work.GetOwnerReferences()) == 0 {
 		return ""
 	}
-	first := work.OwnerReferences[0]
+	first := work.GetOwnerReferences()[0]
 	return strings.ToLower(first.Kind) + "/" + first.Name
 }
 

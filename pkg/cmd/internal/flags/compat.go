@@ -38,7 +38,7 @@ func AddCompat(cmd *cobra.Command, ignored, refused map[string]string) {
 
 func silent(name string) *pflag.Flag {
 	flag := &pflag.Flag{Name: name, Usage: "not used", Value: &anything{}, Hidden: true}
-	if slices.Contains([]string{"singleton", "capi-import", "replicaset"}, name) {
+	if slices.Contains([]string{"singleton", "capi-import"}, name) {
 		flag.NoOptDefVal = "true"
 	}
 	return flag

@@ -31,6 +31,9 @@ func Explain(env cli.Env, err error) error {
 	if exists, ok := errors.AsType[*delivery.ExistsError](err); ok {
 		return cli.Blockedf("replace them with --overwrite; nothing was changed", "%v", exists)
 	}
+	if exists, ok := errors.AsType[*delivery.SetExistsError](err); ok {
+		return cli.Blockedf("replace it with --overwrite; nothing was changed", "%v", exists)
+	}
 	if owned, ok := errors.AsType[*delivery.OwnedError](err); ok {
 		return cli.Blockedf("choose another name, or change what it belongs to; nothing was changed", "%v", owned)
 	}
