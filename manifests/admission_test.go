@@ -61,7 +61,9 @@ func newAdmission(t *testing.T) *admission {
 	for _, render := range []func(manifests.Hub) ([]*unstructured.Unstructured, error){
 		manifests.RenderHubCRDs, manifests.RenderHubBase, manifests.RenderHubAdmission,
 	} {
-		objs, err := render(hub())
+		values := hub()
+		values.ReplicaSets = true
+		objs, err := render(values)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +91,7 @@ func newAdmission(t *testing.T) *admission {
 		ResourceNames: []string{"red", "blue"}, Verbs: []string{"create"},
 	}, "setmaster")
 	a.grant(t, "works", rbacv1.PolicyRule{
-		APIGroups: []string{"work.open-cluster-management.io"}, Resources: []string{"manifestworks"}, Verbs: []string{"create", "update", "patch"},
+		APIGroups: []string{"work.open-cluster-management.io"}, Resources: []string{"manifestworks", "manifestworkreplicasets"}, Verbs: []string{"create", "update", "patch"},
 	}, "workers")
 	a.inForce(t)
 	return a

@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
@@ -196,7 +197,7 @@ func (a *admission) asksForNilExecutors(t *testing.T) {
 		t.Fatal(err)
 	}
 	values := hub()
-	values.NilExecutorValidating = true
+	values.NilExecutorValidating, values.ReplicaSets = true, true
 	objs, err := manifests.RenderHubAdmission(values)
 	if err != nil {
 		t.Fatal(err)
@@ -222,6 +223,11 @@ func (a *admission) asksForNilExecutors(t *testing.T) {
 	create := func(c client.Client, w *workv1.ManifestWork) func(context.Context) error {
 		return func(ctx context.Context) error { return c.Create(ctx, w, client.DryRunAll) }
 	}
+	set := func(c client.Client) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return c.Create(ctx, replicaSet("x", withoutExecutor("x")), client.DryRunAll)
+		}
+	}
 	change := func(c client.Client, body string) func(context.Context) error {
 		return func(ctx context.Context) error {
 			return c.Patch(ctx, withoutExecutor("before"), client.RawPatch(types.MergePatchType, []byte(body)))
@@ -232,6 +238,8 @@ func (a *admission) asksForNilExecutors(t *testing.T) {
 	attempts := []attempt{
 		{"without the right", refused, create(worker, withoutExecutor("x"))},
 		{"with the role of the hub", "", create(may, withoutExecutor("x"))},
+		{"by a ManifestWorkReplicaSet without the right", `klusterlet-work-sa" in all namespaces`, set(worker)},
+		{"by a ManifestWorkReplicaSet with the role of the hub", "", set(may)},
 		{"by the add-on manager", "", create(addOns, withoutExecutor("x"))},
 		{"changed without the right", refused, change(worker, `{"spec":{"deleteOption":{"propagationPolicy":"Orphan"}}}`)},
 		{"finalizer added", "", change(worker, `{"metadata":{"finalizers":["`+names.FinalizerManifestWork+`"]}}`)},
@@ -249,6 +257,20 @@ func replicaSet(name string, work *workv1.ManifestWork) *workv1alpha1.ManifestWo
 	set.Spec.ManifestWorkTemplate = work.Spec
 	set.Spec.PlacementRefs = []workv1alpha1.LocalPlacementReference{{Name: "p"}}
 	return set
+}
+
+// TestReplicaSetsWithoutController: with the gate off nobody waits in vain.
+func TestReplicaSetsWithoutController(t *testing.T) {
+	t.Parallel()
+	admin := controlplane.Start(t).Client(t)
+	installation.Hub(t, admin, manifests.Hub{})
+	await.Success(t, patience, "a ManifestWorkReplicaSet is refused", func(ctx context.Context) error {
+		err := admin.Create(ctx, replicaSet("x", installation.Work("", "x")), client.DryRunAll)
+		if err != nil && strings.Contains(err.Error(), "enable the feature gate ManifestWorkReplicaSet") {
+			return nil
+		}
+		return errors.Join(err, errors.New("it is not"))
+	})
 }
 
 // TestReplicaSetAuthors: nobody gets by a ManifestWorkReplicaSet a work that it may not

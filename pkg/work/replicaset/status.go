@@ -110,7 +110,8 @@ func (s *state) verified(sum workv1alpha1.ManifestWorkReplicaSetSummary) metav1.
 
 // rolledOut says whether every cluster that is chosen has got as far as it can.
 func (s *state) rolledOut() metav1.Condition {
-	var done, total, failed, timedOut int
+	var done, total, timedOut int
+	failed := len(s.occupied)
 	complete := len(s.placements) > 0 && len(s.problems) == 0
 	for _, p := range s.placements {
 		done, total = done+p.rollout.Done, total+p.rollout.Total

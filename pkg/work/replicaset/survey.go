@@ -129,7 +129,8 @@ func (r *reconciler) evaluate(ctx context.Context, set *workv1alpha1.ManifestWor
 			}
 			if occupied {
 				s.occupied.Insert(cluster)
-				statuses = append(statuses, sdkv1alpha1.ClusterRolloutStatus{ClusterName: cluster, Status: sdkv1alpha1.Failed})
+				// It has failed, and takes no place in a step.
+				statuses = append(statuses, sdkv1alpha1.ClusterRolloutStatus{ClusterName: cluster, Status: sdkv1alpha1.TimeOut})
 				continue
 			}
 		}
