@@ -90,7 +90,7 @@ func (r *reconciler) survey(ctx context.Context, set *workv1alpha1.ManifestWorkR
 	return s, nil
 }
 
-// sort tells the works of a set that are to be from those that are not.
+// sort separates the works of a set that are to be from those that are not.
 func (r *reconciler) sort(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, s *state, chosen map[string]string, undecided sets.Set[string]) error {
 	var list workv1.ManifestWorkList
 	if err := r.client.List(ctx, &list, ofSet(set)); err != nil {
@@ -101,7 +101,7 @@ func (r *reconciler) sort(ctx context.Context, set *workv1alpha1.ManifestWorkRep
 		by, kept := chosen[work.Namespace], s.works[work.Namespace]
 		switch {
 		case by == "" && undecided.Has(work.Labels[workv1alpha1.ManifestWorkReplicaSetPlacementNameLabelKey]):
-			// Nobody decided against it.
+			// No decision is against it.
 		case by == "":
 			s.surplus = append(s.surplus, work)
 		case kept == nil:
