@@ -170,6 +170,11 @@ func (o *workOptions) run(ctx context.Context) error {
 	if o.set {
 		return o.runSet(ctx, hub)
 	}
+	return o.runCopies(ctx, hub)
+}
+
+// runCopies delivers the work with one ManifestWork per cluster.
+func (o *workOptions) runCopies(ctx context.Context, hub delivery.Hub) error {
 	targets, err := hub.Choose(ctx, o.delivery.Name, o.choice)
 	if err != nil {
 		return err

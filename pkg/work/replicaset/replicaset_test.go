@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,20 +45,27 @@ type env struct {
 	name string
 }
 
-// TestReplicaSets runs the tests that share a hub. The controller has the permissions of
-// the hub registration controller, in whose process it runs.
-func TestReplicaSets(t *testing.T) {
-	t.Parallel()
+// start starts a hub with the controller, which has the permissions of the hub
+// registration controller, in whose process it runs.
+func start(t *testing.T) client.Client {
+	t.Helper()
 	cp := controlplane.Start(t)
 	admin := cp.Client(t)
 	// With this gate the controller needs a permission for every work.
 	installation.Hub(t, admin, manifests.Hub{ReplicaSets: true, NilExecutorValidating: true})
-	namespaces(t, admin, "c1", "c2", "c3")
 	connection := cp.ConfigFor(t, names.ServiceAccountUser(names.HubNamespace, names.HubRegistrationServiceAccount))
 	options := manager.Options{Cache: cache.Options{ByObject: hub.CacheObjects()}}
 	controllers.Start(t, connection, options, func(_ context.Context, mgr manager.Manager) error {
 		return replicaset.Setup(mgr)
 	})
+	return admin
+}
+
+// TestReplicaSets runs the tests that share a hub.
+func TestReplicaSets(t *testing.T) {
+	t.Parallel()
+	admin := start(t)
+	namespaces(t, admin, "c1", "c2", "c3")
 	for name, test := range map[string]func(*testing.T, *env){
 		"works-follow-decisions":       testWorksFollowDecisions,
 		"changed-works-are-repaired":   testChangedWorksAreRepaired,
@@ -279,8 +287,16 @@ func testWorksFollowDecisions(t *testing.T, e *env) {
 		t.Errorf("placements %+v", got)
 	}
 
+	kept := installation.Work("c2", e.name)
+	if err := e.admin.Get(t.Context(), client.ObjectKeyFromObject(kept), kept); err != nil {
+		t.Fatal(err)
+	}
+	version := kept.ResourceVersion
 	e.decide(t, "p", "c2", "c3")
 	e.expectWorks(t, set, "c2", "c3")
+	if err := e.admin.Get(t.Context(), client.ObjectKeyFromObject(kept), kept); err != nil || kept.ResourceVersion != version {
+		t.Errorf("a work that is as it should be was written: %v", err)
+	}
 	change(t, e, set, func(set *workv1alpha1.ManifestWorkReplicaSet) {
 		set.Spec.ManifestWorkTemplate = installation.Work("", "other").Spec
 		set.Labels = map[string]string{"team": "apps"}
@@ -488,4 +504,23 @@ func testCascadeDeletion(t *testing.T, e *env) {
 	}
 	change(t, e, installation.Work("c1", foreground.Name), func(w *workv1.ManifestWork) { w.Finalizers = nil })
 	e.expectGone(t, foreground)
+}
+
+// TestHubIsTakenApart: a set goes when the CRD of its works went before it.
+func TestHubIsTakenApart(t *testing.T) {
+	t.Parallel()
+	e := &env{admin: start(t), name: "taken-apart"}
+	namespaces(t, e.admin, "c1", e.name)
+	e.decide(t, "p", "c1")
+	set := e.create(t, e.set("", "p"))
+	e.expectWorks(t, set, "c1")
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "manifestworks.work.open-cluster-management.io"}}
+	if err := e.admin.Delete(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	e.expectGone(t, crd)
+	if err := e.admin.Delete(t.Context(), set.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	e.expectGone(t, set)
 }

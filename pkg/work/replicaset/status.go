@@ -76,12 +76,13 @@ func add(to *workv1alpha1.ManifestWorkReplicaSetSummary, sum workv1alpha1.Manife
 	to.Updated += sum.Updated
 }
 
-func condition(kind, reason, message string, is bool) metav1.Condition {
-	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message}
-	if is {
-		c.Status = metav1.ConditionTrue
-	}
-	return c
+// yes and no are conditions.
+func yes(kind, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message}
+}
+
+func no(kind, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }
 
 // verified says whether the placements chose clusters.
@@ -90,8 +91,8 @@ func (s *state) verified(sum workv1alpha1.ManifestWorkReplicaSetSummary) metav1.
 	var undecided []string
 	for _, p := range s.placements {
 		if p.invalid != nil {
-			return condition(kind, workv1alpha1.ReasonNotAsExpected,
-				fmt.Sprintf("the rolloutStrategy of placement %s is invalid: %v", p.ref.Name, p.invalid), false)
+			return no(kind, workv1alpha1.ReasonNotAsExpected,
+				fmt.Sprintf("the rolloutStrategy of placement %s is invalid: %v", p.ref.Name, p.invalid))
 		}
 		if !p.decided {
 			undecided = append(undecided, p.ref.Name)
@@ -99,13 +100,13 @@ func (s *state) verified(sum workv1alpha1.ManifestWorkReplicaSetSummary) metav1.
 	}
 	switch {
 	case len(s.placements) == 0:
-		return condition(kind, workv1alpha1.ReasonNotAsExpected, strings.Join(s.problems, "; "), false)
+		return no(kind, workv1alpha1.ReasonNotAsExpected, strings.Join(s.problems, "; "))
 	case len(undecided) > 0:
-		return condition(kind, workv1alpha1.ReasonPlacementDecisionNotFound, "no PlacementDecision for "+strings.Join(undecided, ", "), false)
+		return no(kind, workv1alpha1.ReasonPlacementDecisionNotFound, "no PlacementDecision for "+strings.Join(undecided, ", "))
 	case sum.DesiredTotal == 0:
-		return condition(kind, workv1alpha1.ReasonPlacementDecisionEmpty, "the placements choose no cluster", false)
+		return no(kind, workv1alpha1.ReasonPlacementDecisionEmpty, "the placements choose no cluster")
 	}
-	return condition(kind, workv1alpha1.ReasonAsExpected, fmt.Sprintf("number of clusters chosen: %d", sum.DesiredTotal), true)
+	return yes(kind, workv1alpha1.ReasonAsExpected, fmt.Sprintf("number of clusters chosen: %d", sum.DesiredTotal))
 }
 
 // rolledOut says whether every cluster that is chosen has got as far as it can.
@@ -120,9 +121,9 @@ func (s *state) rolledOut() metav1.Condition {
 	}
 	message := fmt.Sprintf("%d of %d clusters succeeded, %d failed, %d timed out", done, total, failed, timedOut)
 	if complete && done == total {
-		return condition(workv1alpha1.ManifestWorkReplicaSetConditionPlacementRolledOut, workv1alpha1.ReasonComplete, message, true)
+		return yes(workv1alpha1.ManifestWorkReplicaSetConditionPlacementRolledOut, workv1alpha1.ReasonComplete, message)
 	}
-	return condition(workv1alpha1.ManifestWorkReplicaSetConditionPlacementRolledOut, workv1alpha1.ReasonProgressing, message, false)
+	return no(workv1alpha1.ManifestWorkReplicaSetConditionPlacementRolledOut, workv1alpha1.ReasonProgressing, message)
 }
 
 // applied says whether the works that exist are available.
@@ -135,15 +136,15 @@ func (s *state) applied(sum workv1alpha1.ManifestWorkReplicaSetSummary, verified
 		if more := len(s.problems) - len(shown); more > 0 {
 			shown = append(shown, fmt.Sprintf("%d more", more))
 		}
-		return condition(kind, workv1alpha1.ReasonNotAsExpected, strings.Join(shown, "; "), false)
+		return no(kind, workv1alpha1.ReasonNotAsExpected, strings.Join(shown, "; "))
 	case sum.Total == 0 && verified == workv1alpha1.ReasonPlacementDecisionEmpty:
-		return condition(kind, workv1alpha1.ReasonPlacementDecisionEmpty, "the placements choose no cluster", false)
+		return no(kind, workv1alpha1.ReasonPlacementDecisionEmpty, "the placements choose no cluster")
 	case sum.Total > 0 && sum.Available == sum.Total && sum.Progressing == 0 && sum.Degraded == 0:
-		return condition(kind, workv1alpha1.ReasonAsExpected, message, true)
+		return yes(kind, workv1alpha1.ReasonAsExpected, message)
 	case sum.Progressing > 0 && sum.Degraded == 0:
-		return condition(kind, workv1alpha1.ReasonProcessing, message, false)
+		return no(kind, workv1alpha1.ReasonProcessing, message)
 	}
-	return condition(kind, workv1alpha1.ReasonNotAsExpected, message, false)
+	return no(kind, workv1alpha1.ReasonNotAsExpected, message)
 }
 
 // writeStatus writes the status if it is another one.

@@ -157,34 +157,38 @@ func (r *reconciler) occupied(ctx context.Context, name client.ObjectKey) (bool,
 // has not applied its last change counts as progressing, for as long as that takes.
 func progress(set *workv1alpha1.ManifestWorkReplicaSet, placement, cluster string, work *workv1.ManifestWork) sdkv1alpha1.ClusterRolloutStatus {
 	status := sdkv1alpha1.ClusterRolloutStatus{ClusterName: cluster, Status: sdkv1alpha1.Progressing}
-	if work == nil || work.DeletionTimestamp.IsZero() && !current(set, placement, work) {
-		status.Status = sdkv1alpha1.ToApply
-		return status
-	}
-	degraded := apimeta.FindStatusCondition(work.Status.Conditions, workv1.WorkDegraded)
-	applied := observed(work, workv1.WorkApplied)
-	if !work.DeletionTimestamp.IsZero() || applied == nil || applied.Status != metav1.ConditionTrue ||
-		degraded != nil && degraded.ObservedGeneration != work.Generation {
-		return status
-	}
-	progressing, available := observed(work, workv1.WorkProgressing), observed(work, workv1.WorkAvailable)
-	failed := degraded != nil && degraded.Status == metav1.ConditionTrue
 	switch {
-	case progressing == nil && available == nil:
-	case failed && (progressing == nil || progressing.Status == metav1.ConditionTrue):
-		status.Status, status.LastTransitionTime = sdkv1alpha1.Failed, &degraded.LastTransitionTime
-	case progressing != nil:
-		status.LastTransitionTime = &progressing.LastTransitionTime
-		if progressing.Status == metav1.ConditionFalse {
-			status.Status = sdkv1alpha1.Succeeded
-		}
-	default:
-		status.LastTransitionTime = &available.LastTransitionTime
-		if available.Status == metav1.ConditionTrue {
-			status.Status = sdkv1alpha1.Succeeded
-		}
+	case work == nil || work.DeletionTimestamp.IsZero() && !current(set, placement, work):
+		status.Status = sdkv1alpha1.ToApply
+	case work.DeletionTimestamp.IsZero() && isTrue(observed(work, workv1.WorkApplied)):
+		status.Status, status.LastTransitionTime = outcome(work)
 	}
 	return status
+}
+
+// outcome is how far a work is that its agent has applied, and since when. Without
+// condition rules about its progress, one that is available has succeeded.
+func outcome(work *workv1.ManifestWork) (sdkv1alpha1.RolloutStatus, *metav1.Time) {
+	decisive, success := observed(work, workv1.WorkProgressing), metav1.ConditionFalse
+	if decisive == nil {
+		decisive, success = observed(work, workv1.WorkAvailable), metav1.ConditionTrue
+	}
+	degraded := apimeta.FindStatusCondition(work.Status.Conditions, workv1.WorkDegraded)
+	if decisive == nil || degraded != nil && degraded.ObservedGeneration != work.Generation {
+		return sdkv1alpha1.Progressing, nil
+	}
+	unfinished := decisive.Type == workv1.WorkAvailable || decisive.Status == metav1.ConditionTrue
+	switch {
+	case unfinished && isTrue(degraded):
+		return sdkv1alpha1.Failed, &degraded.LastTransitionTime
+	case decisive.Status == success:
+		return sdkv1alpha1.Succeeded, &decisive.LastTransitionTime
+	}
+	return sdkv1alpha1.Progressing, &decisive.LastTransitionTime
+}
+
+func isTrue(condition *metav1.Condition) bool {
+	return condition != nil && condition.Status == metav1.ConditionTrue
 }
 
 // observed is a condition of a work that is about its last change.
