@@ -27,11 +27,13 @@ func (o *operation) serverSideApply(ctx context.Context) (*unstructured.Unstruct
 	if len(config.IgnoreFields) == 0 {
 		return o.patch(ctx, body, config)
 	}
-	reduced := body.DeepCopy()
+	reduced := o.Manifest.DeepCopy()
+	removeNullTimes(reduced.Object)
 	if err := removeIgnored(ctx, reduced, config.IgnoreFields); err != nil {
 		return nil, err
 	}
 	hash := specHash(reduced)
+	reduced = clean(reduced)
 	annotate(body, hash)
 	annotate(reduced, hash)
 	// An object that only seems to be missing would lose what is ignored.
@@ -47,9 +49,10 @@ func (o *operation) serverSideApply(ctx context.Context) (*unstructured.Unstruct
 	return o.patch(ctx, reduced, config)
 }
 
-// patch applies a body with the owner reference of the request.
+// patch applies a body, and then ensures the owner reference of the request. As a part
+// of the body it would belong to the field manager: OCM's work agent, which applies as
+// the same one without it, would take it away.
 func (o *operation) patch(ctx context.Context, body *unstructured.Unstructured, config workv1.ServerSideApplyConfig) (*unstructured.Unstructured, error) {
-	body.SetOwnerReferences(o.owners(nil))
 	options := metav1.ApplyOptions{FieldManager: cmp.Or(config.FieldManager, workv1.DefaultFieldManager), Force: config.Force}
 	applied, err := o.objects.Apply(ctx, body.GetName(), body, options)
 	if apierrors.IsConflict(err) {
@@ -58,7 +61,6 @@ func (o *operation) patch(ctx context.Context, body *unstructured.Unstructured, 
 	if err != nil {
 		return nil, err
 	}
-	// Another manager may have set the reference as well.
 	return o.ensureOwner(ctx, applied)
 }
 
