@@ -214,9 +214,9 @@ func write(t *testing.T, path string, data []byte) {
 
 // grant gives the agents of a cluster the permissions that the hub controller gives them
 // when the cluster is accepted.
-func grant(t *testing.T, admin client.Client, cluster string) {
-	t.Helper()
-	installation.Create(t, admin,
+func grant(tb testing.TB, admin client.Client, cluster string) {
+	tb.Helper()
+	installation.Create(tb, admin,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}},
 		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "work"}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},

@@ -114,6 +114,12 @@ type place struct {
 
 func newPlace(t *testing.T, hub, managed *controlplane.ControlPlane, name string) *place {
 	t.Helper()
+	return newPlaceOn(t, hub, managed, name, grant)
+}
+
+// newPlaceOn returns a place whose hub accepts its cluster in another way.
+func newPlaceOn(t *testing.T, hub, managed *controlplane.ControlPlane, name string, accept func(tb testing.TB, admin client.Client, cluster string)) *place {
+	t.Helper()
 	cluster := fmt.Sprintf("%s-%d", name, places.Add(1))
 	p := &place{
 		cluster: cluster, hubURL: hub.URL, hub: hub.Client(t), managed: managed.Client(t),
@@ -124,7 +130,7 @@ func newPlace(t *testing.T, hub, managed *controlplane.ControlPlane, name string
 	crds, err = manifests.RenderKlusterletCRDs(manifests.Klusterlet{Name: cluster, Namespace: names.AgentNamespace})
 	installation.Some(t, p.managed, only(crds, "appliedmanifestworks.work.open-cluster-management.io"), err, installation.CRD)
 	permit(t, p.managed)
-	grant(t, p.hub, cluster)
+	accept(t, p.hub, cluster)
 	installation.Create(t, p.managed, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	write(t, file, hub.KubeconfigFor(t, names.AgentUser(cluster, "test"), names.ClusterGroup(cluster)))
