@@ -47,7 +47,9 @@ e2e-addons: examples
 	cd e2e/managedserviceaccount && $(GO_BUILD) -o $(BIN)/msa $(MSA)/cmd
 	install -d $(BIN)/msa-deploy
 	cd "$$(cd e2e/managedserviceaccount && $(GO) list -m -f '{{.Dir}}' $(MSA))" && \
-		install -m 0644 charts/managed-serviceaccount/crds/*.yaml deploy/bases/hub-clusterrole.yaml $(BIN)/msa-deploy
+		install -m 0644 charts/managed-serviceaccount/crds/*.yaml deploy/bases/hub-clusterrole.yaml \
+			deploy/bases/clustermanagementaddon.yaml deploy/bases/addon-manager-clusterrolebinding.yaml \
+			charts/managed-serviceaccount/templates/addontemplate.yaml $(BIN)/msa-deploy
 
 # A registry and a client, for the end-to-end suite of image pull secrets only.
 .PHONY: e2e-registry

@@ -1,15 +1,18 @@
 package e2e_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"text/template"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -30,40 +33,27 @@ import (
 // ManifestWork; built with an older addon-framework, it speaks the older version of
 // the add-on API. That manager binds permissions to the user of a certificate
 // whatever the driver is, so with driver token upstream leaves the hub's part to an
-// AddOnTemplate, which binds a ClusterRole to the subject in the status. The sample
-// add-on's manager does the same with the ClusterRole that managed-serviceaccount
-// brings.
+// AddOnTemplate, which our add-on manager makes the add-on from.
 func TestManagedServiceAccount(t *testing.T) {
 	t.Parallel()
 	if fleet.dir == "" {
 		t.Skip("only local clusters are reached from where the tests run")
 	}
 	a := &addOn{fleet: fleet, name: "managed-serviceaccount", hub: fleet.client(t, "hub")}
-	for _, file := range []string{"authentication.open-cluster-management.io_managedserviceaccounts.yaml", "hub-clusterrole.yaml"} {
-		manifest, err := os.ReadFile(filepath.Join(built("msa-deploy"), file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, obj := range parse(t, string(manifest)) {
-			if err := a.hub.Create(t.Context(), obj); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = a.hub.Delete(context.WithoutCancel(t.Context()), obj) })
-		}
-	}
-	definition := &addonv1beta1.ClusterManagementAddOn{
-		ObjectMeta: metav1.ObjectMeta{Name: a.name},
-		Spec:       addonv1beta1.ClusterManagementAddOnSpec{InstallStrategy: addonv1beta1.InstallStrategy{Type: addonv1beta1.AddonInstallStrategyManual}},
-	}
-	if err := a.hub.Create(t.Context(), definition); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = a.hub.Delete(context.WithoutCancel(t.Context()), definition) })
+	a.plant(t, "authentication.open-cluster-management.io_managedserviceaccounts.yaml", "hub-clusterrole.yaml")
 	eventually(t, "the hub serves ManagedServiceAccounts", func(ctx context.Context) error {
 		return a.hub.List(ctx, managedServiceAccounts())
 	})
 
 	t.Run("driver csr", func(t *testing.T) {
+		definition := &addonv1beta1.ClusterManagementAddOn{
+			ObjectMeta: metav1.ObjectMeta{Name: a.name},
+			Spec:       addonv1beta1.ClusterManagementAddOnSpec{InstallStrategy: addonv1beta1.InstallStrategy{Type: addonv1beta1.AddonInstallStrategyManual}},
+		}
+		if err := a.hub.Create(t.Context(), definition); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = a.hub.Delete(context.WithoutCancel(t.Context()), definition) })
 		manager := exec.CommandContext(t.Context(), built("msa"), "manager", "--kubeconfig="+kubeconfigOf("hub"),
 			"--metrics-bind-address=0", "--health-probe-bind-address=0", "--agent-image-name=e2e-msa")
 		manager.Env = append(os.Environ(), "NAMESPACE=default")
@@ -77,12 +67,53 @@ func TestManagedServiceAccount(t *testing.T) {
 		own.useManagedServiceAccount(t, "cluster1")
 	})
 	t.Run("driver token", func(t *testing.T) {
-		start(t, exec.CommandContext(t.Context(), built("heartbeat-addon"), "manager", "--kubeconfig="+kubeconfigOf("hub"),
-			"--addon-name="+a.name, "--hub-cluster-role=managed-serviceaccount-addon-agent"))
+		a.plant(t, "addon-manager-clusterrolebinding.yaml", "addontemplate.yaml", "clustermanagementaddon.yaml")
 		a.add(t, "cluster2")
+		a.awaitAgent(t, "cluster2")
 		a.runServiceAccountAgent(t, "cluster2", names.KeyToken)
 		a.useManagedServiceAccount(t, "cluster2")
 	})
+}
+
+// plant applies files of the release to the hub until the end of the test. The template has
+// the agent's Pod run nowhere: no Pod of a local cluster could, see runServiceAccountAgent.
+func (a *addOn) plant(t *testing.T, files ...string) {
+	t.Helper()
+	for _, file := range files {
+		manifest, err := os.ReadFile(filepath.Join(built("msa-deploy"), file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, obj := range parse(t, rendered(t, a.name, string(manifest))) {
+			if err := a.hub.Create(t.Context(), obj); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = a.hub.Delete(context.WithoutCancel(t.Context()), obj) })
+		}
+	}
+}
+
+// rendered is a file of the release, a template of its chart with values filled in.
+func rendered(t *testing.T, name, text string) string {
+	t.Helper()
+	if !strings.Contains(text, ".Values") {
+		return text
+	}
+	chart, err := template.New(name).Funcs(template.FuncMap{
+		"default": func(fallback any, value string) string { return cmp.Or(value, fmt.Sprint(fallback)) },
+		"int":     strconv.Atoi,
+	}).Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := chart.Execute(&out, map[string]any{
+		"Values": map[string]string{"hubDeployMode": "AddOnTemplate", "addOnTemplateName": name, "replicas": "0", "image": "e2e-msa", "tag": "none"},
+		"Chart":  map[string]string{"Version": "0.8.0"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
 }
 
 // runServiceAccountAgent runs the add-on's agent with the credential that it gets on a
