@@ -6,9 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -245,14 +244,10 @@ func TestLateCondition(t *testing.T) {
 	e.cluster(t, "c1")
 	e.cluster(t, "c2")
 	e.tokenAddOn(t, "c1", "a1")
-	slow := &delay{begun: make(chan struct{}), lifted: make(chan struct{})}
+	slow := &delay{lifted: make(chan struct{})}
 	writes := interrupt.After(4, "c1", inNamespace)
 	e.start(t, func(next http.RoundTripper) http.RoundTripper { return writes.Wrap(slow.Wrap(next)) })
-	select {
-	case <-slow.begun:
-	case <-time.After(patience):
-		t.Fatal("the condition is not set")
-	}
+	eventually(t, "the first sets the condition", func(context.Context) (bool, error) { return slow.begun.Load(), nil })
 	e.start(t, nil)
 	e.awaitReady(t, "c1", "a1", "c1-a1-agent")
 	e.certify(t, "c1", "a1")
@@ -270,10 +265,9 @@ func TestLateCondition(t *testing.T) {
 
 // delay holds the first server-side apply of a status back until it is lifted.
 type delay struct {
-	begun, lifted chan struct{}
-
-	next http.RoundTripper
-	once sync.Once
+	begun  atomic.Bool
+	lifted chan struct{}
+	next   http.RoundTripper
 }
 
 // Wrap delays a client, for rest.Config.Wrap.
@@ -284,17 +278,12 @@ func (d *delay) Wrap(next http.RoundTripper) http.RoundTripper {
 
 // RoundTrip implements http.RoundTripper.
 func (d *delay) RoundTrip(req *http.Request) (*http.Response, error) {
-	var first bool
-	if req.Header.Get("Content-Type") == string(types.ApplyYAMLPatchType) && strings.HasSuffix(req.URL.Path, "/status") {
-		d.once.Do(func() { first = true })
-	}
-	if !first {
-		return d.next.RoundTrip(req)
-	}
-	close(d.begun)
-	select {
-	case <-d.lifted:
-	case <-req.Context().Done():
+	applied := req.Header.Get("Content-Type") == string(types.ApplyYAMLPatchType) && strings.HasSuffix(req.URL.Path, "/status")
+	if applied && d.begun.CompareAndSwap(false, true) {
+		select {
+		case <-d.lifted:
+		case <-req.Context().Done():
+		}
 	}
 	return d.next.RoundTrip(req)
 }
