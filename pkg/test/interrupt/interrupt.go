@@ -22,8 +22,8 @@ var ErrCut = errors.New("cut off from the server")
 type Concerns func(write, subject string) bool
 
 // Writes are the writes of a client, events of Kubernetes included. What the
-// server refused, because it was busy or another writer was faster, is none. Its
-// methods may be called from any goroutine.
+// server refused, because it was busy or another writer was faster, is none, and neither
+// is a dry run. Its methods may be called from any goroutine.
 type Writes struct {
 	concerns Concerns
 	subject  string
@@ -110,7 +110,7 @@ type transport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Method == http.MethodGet {
+	if req.Method == http.MethodGet || req.URL.Query().Has("dryRun") {
 		return t.next.RoundTrip(req)
 	}
 	select {
