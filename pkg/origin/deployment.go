@@ -8,6 +8,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -98,14 +100,19 @@ type Deployment struct {
 	Namespace, Name string
 	// Image is what its first container runs.
 	Image string
-	// Tool is what installed it, where it says so.
-	Tool string
+	// Tool is what installed it, where it says so. Restored is true if that restores what
+	// it installed when it is gone.
+	Tool     string
+	Restored bool
+	// Release is the Helm release that it is part of; empty for none.
+	Release types.NamespacedName
 	// Args are the arguments of its first container.
 	Args []string
 }
 
 func describe(d *appsv1.Deployment) Deployment {
-	out := Deployment{Namespace: d.Namespace, Name: d.Name, Tool: tool(d)}
+	out := Deployment{Namespace: d.Namespace, Name: d.Name, Release: HelmRelease(d)}
+	out.Tool, out.Restored = Tool(d)
 	if containers := d.Spec.Template.Spec.Containers; len(containers) > 0 {
 		out.Image = containers[0].Image
 		out.Args = containers[0].Args
@@ -146,19 +153,36 @@ func TheirImage(image string) bool {
 	})
 }
 
-// tool is what installed a Deployment, by the marks that package managers leave.
-func tool(d *appsv1.Deployment) string {
-	switch {
-	case d.Annotations["meta.helm.sh/release-name"] != "":
-		return fmt.Sprintf("the Helm release %s/%s", d.Annotations["meta.helm.sh/release-namespace"], d.Annotations["meta.helm.sh/release-name"])
-	case d.Labels["app.kubernetes.io/managed-by"] == "Helm":
-		return "Helm"
-	case d.Labels["olm.owner"] != "":
-		return "the Operator Lifecycle Manager, ClusterServiceVersion " + d.Labels["olm.owner"]
-	case d.Labels["installer.name"] != "":
-		return fmt.Sprintf("the operator of %s/%s", d.Labels["installer.namespace"], d.Labels["installer.name"])
+// HelmRelease is the Helm release that an object is part of, by the annotations that
+// Helm gives to everything that it installs; empty for none.
+func HelmRelease(obj metav1.Object) types.NamespacedName {
+	return types.NamespacedName{
+		Namespace: obj.GetAnnotations()["meta.helm.sh/release-namespace"], Name: obj.GetAnnotations()["meta.helm.sh/release-name"],
 	}
-	return ""
+}
+
+// Tool is what installed an object, by the marks that package managers leave, and
+// whether it restores what it installed; empty if it has none. What restores comes first:
+// it may use Helm.
+func Tool(obj metav1.Object) (name string, restores bool) {
+	application, _, tracked := strings.Cut(obj.GetAnnotations()["argocd.argoproj.io/tracking-id"], ":")
+	switch labels := obj.GetLabels(); {
+	case labels["helm.toolkit.fluxcd.io/name"] != "":
+		return fmt.Sprintf("the HelmRelease %s/%s of Flux", labels["helm.toolkit.fluxcd.io/namespace"], labels["helm.toolkit.fluxcd.io/name"]), true
+	case labels["kustomize.toolkit.fluxcd.io/name"] != "":
+		return fmt.Sprintf("the Kustomization %s/%s of Flux", labels["kustomize.toolkit.fluxcd.io/namespace"], labels["kustomize.toolkit.fluxcd.io/name"]), true
+	case tracked:
+		return "the Application " + application + " of Argo CD", true
+	case labels["olm.owner"] != "":
+		return "the Operator Lifecycle Manager, ClusterServiceVersion " + labels["olm.owner"], true
+	case labels["installer.name"] != "":
+		return fmt.Sprintf("the operator of %s/%s", labels["installer.namespace"], labels["installer.name"]), true
+	case HelmRelease(obj).Name != "":
+		return "the Helm release " + HelmRelease(obj).String(), false
+	case labels["app.kubernetes.io/managed-by"] == "Helm":
+		return "Helm", false
+	}
+	return "", false
 }
 
 // String returns "Deployment namespace/name (image, installed by tool)".

@@ -71,6 +71,28 @@ func TestSeenByWhatRuns(t *testing.T) {
 			want: "the Helm release default/ocm",
 		},
 		{
+			name: "a Helm release that Flux restores", namespace: names.OperatorNamespace, deployment: "cluster-manager",
+			change: func(d *appsv1.Deployment) {
+				d.Annotations = map[string]string{"meta.helm.sh/release-name": "ocm", "meta.helm.sh/release-namespace": "default"}
+				d.Labels = map[string]string{"helm.toolkit.fluxcd.io/name": "hub", "helm.toolkit.fluxcd.io/namespace": "flux"}
+			},
+			want: "the HelmRelease flux/hub of Flux",
+		},
+		{
+			name: "a Kustomization", namespace: names.OperatorNamespace, deployment: "cluster-manager",
+			change: func(d *appsv1.Deployment) {
+				d.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "hub", "kustomize.toolkit.fluxcd.io/namespace": "flux"}
+			},
+			want: "the Kustomization flux/hub of Flux",
+		},
+		{
+			name: "an Application", namespace: names.OperatorNamespace, deployment: "cluster-manager",
+			change: func(d *appsv1.Deployment) {
+				d.Annotations = map[string]string{"argocd.argoproj.io/tracking-id": "hub:apps/Deployment:open-cluster-management/cluster-manager"}
+			},
+			want: "the Application hub of Argo CD",
+		},
+		{
 			name: "no sign of anybody where ours would be", namespace: names.OperatorNamespace, deployment: "cluster-manager",
 			change: func(*appsv1.Deployment) {}, want: "open-cluster-management/cluster-manager",
 		},
