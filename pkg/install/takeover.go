@@ -170,6 +170,7 @@ func (t *TakeOver) rights() []access.Right {
 		{Verb: "delete", Resource: schema.GroupResource{Group: "apps", Resource: "deployments"}},
 		{Verb: "delete", Resource: schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations"}},
 		{Verb: "delete", Resource: schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}},
+		{Verb: "delete", Resource: schema.GroupResource{Resource: "secrets"}},
 	}
 }
 

@@ -5,7 +5,6 @@ package install_test
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +29,7 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
@@ -41,6 +42,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/upstream"
 )
 
@@ -133,66 +136,67 @@ func setUpAgent(mgr manager.Manager) error {
 	})
 }
 
-// errKilled is what requests of a killed command end with.
-var errKilled = errors.New("killed")
-
-// killed returns the runner of a command that is killed after so many writes, and what
-// it wrote.
-func killed(t *testing.T, cp *controlplane.ControlPlane, lives int) (*install.Runner, *writes) {
+// cutOff returns the runner of a command that is cut off after so many writes, as if it
+// was killed, and what it wrote.
+func cutOff(t *testing.T, cp *controlplane.ControlPlane, after int) (*install.Runner, *interrupt.Writes) {
 	t.Helper()
-	r, w := newRunner(t, cp), &writes{left: lives}
+	writes := interrupt.After(after, "", func(write, _ string) bool {
+		return !strings.Contains(write, " /apis/authorization.k8s.io/") // Questions are no writes.
+	})
 	config := cp.Config()
-	config.Wrap(w.wrap)
+	config.Wrap(writes.Wrap)
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme.New()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	r := newRunner(t, cp)
 	r.Client, r.Skip = c, nil
-	return r, w
+	return r, writes
 }
 
-// writes are the requests of a command that change something.
-type writes struct {
-	// kill ends the command.
-	kill context.CancelFunc
+// command is init or join.
+type command func(ctx context.Context, r *install.Runner) error
 
-	mu   sync.Mutex
-	left int
-	done []string
-	dead bool
-}
-
-func (w *writes) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
-		if w.refuses(req) {
-			return nil, errKilled
+// inPieces runs a command until it ends, cut off after every one to three writes, and
+// returns what it wrote. In between, check is called. The run after the last one has
+// nothing to write.
+func inPieces(t *testing.T, cp *controlplane.ControlPlane, run command, check func()) (all []string) {
+	t.Helper()
+	const enough = 200
+	for n := range enough {
+		r, writes := cutOff(t, cp, 1+n%3)
+		err := soon(t, r, run)
+		all = append(all, writes.About("")...)
+		check()
+		switch {
+		case err == nil:
+			expectNothingWritten(t, cp, run)
+			return all
+		case !errors.Is(err, interrupt.ErrCut):
+			t.Fatalf("after %v: %v: %s", all, err, install.Unmet(err))
 		}
-		return next.RoundTrip(req)
-	})
+	}
+	t.Fatalf("the command does not end: %v", all)
+	return nil
 }
 
-func (w *writes) refuses(req *http.Request) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.dead {
-		return true
-	}
-	if req.Method == http.MethodGet || req.URL.Query().Has("dryRun") || strings.HasPrefix(req.URL.Path, "/apis/authorization.k8s.io/") {
-		return false
-	}
-	if w.left == 0 {
-		w.dead = true
-		w.kill()
-		return true
-	}
-	w.left--
-	w.done = append(w.done, req.Method+" "+req.URL.Path)
-	return false
+// soon runs a command, which has to end.
+func soon(t *testing.T, r *install.Runner, run command) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	return run(ctx, r)
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+// expectNothingWritten runs a command that has nothing left to do.
+func expectNothingWritten(t *testing.T, cp *controlplane.ControlPlane, run command) {
+	t.Helper()
+	const never = 0
+	r, writes := cutOff(t, cp, never)
+	if err := soon(t, r, run); err != nil || len(writes.About("")) > 0 {
+		t.Errorf("run once more: %v, and wrote %v", err, writes.About(""))
+	}
+}
 
 // theirHub is a hub of OCM that runs, with its operator, and what watches it.
 func theirHub(t *testing.T) (*controlplane.ControlPlane, *install.Runner) {
@@ -215,11 +219,18 @@ func theirHub(t *testing.T) (*controlplane.ControlPlane, *install.Runner) {
 			t.Fatal(err)
 		}
 	}
-	placement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "all"}}
-	if err := r.Client.Create(t.Context(), placement); err != nil {
-		t.Fatal(err)
-	}
+	installation.Create(t, r.Client,
+		&clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "all"}},
+		clusterSet("default"), clusterSet("edge"))
 	return cp, r
+}
+
+func clusterSet(name string) client.Object {
+	set := &unstructured.Unstructured{}
+	set.SetAPIVersion("cluster.open-cluster-management.io/v1beta2")
+	set.SetKind("ManagedClusterSet")
+	set.SetName(name)
+	return set
 }
 
 func takeOverOf(accepted ...string) install.Hub {
@@ -236,7 +247,10 @@ func TestTakeOverOfAHub(t *testing.T) {
 	awaitPods(t, r.Client, names.HubAddOnWebhookDeployment(names.ClusterManagerName))
 	watchWebhook(t, r.Client)
 	runOperator(t, cp, r.Client, names.ClusterManagerOperator, clustermanager.CacheOptions, setUpHub)
-	all := takeOverInPieces(t, cp, takeOverOf("placements"), info)
+	all := inPieces(t, cp, func(ctx context.Context, r *install.Runner) error {
+		_, err := r.Init(ctx, takeOverOf("placements", "cluster-sets"), info)
+		return err
+	}, func() {})
 	expectOrder(t, all)
 	expectOurHub(t, r)
 }
@@ -246,38 +260,16 @@ func expectChangesRefused(t *testing.T, r *install.Runner, info bootstrap.Cluste
 	t.Helper()
 	before := contents(t, r.Client)
 	_, err := r.Init(t.Context(), takeOverOf(), info)
-	if _, ok := errors.AsType[*install.PreflightError](err); !ok || !strings.Contains(err.Error(), "--accept-changes=placements") {
+	if _, ok := errors.AsType[*install.PreflightError](err); !ok || !strings.Contains(err.Error(), "--accept-changes=cluster-sets,placements") {
 		t.Errorf("got %v", err)
 	}
 	plan, err := r.PlanInit(t.Context(), takeOverOf(), info)
-	if err != nil || !slices.Equal(plan.Unaccepted(), []string{"placements"}) || len(plan.Refused) > 0 {
+	if err != nil || !slices.Equal(plan.Unaccepted(), []string{"cluster-sets", "placements"}) || len(plan.Refused) > 0 {
 		t.Errorf("the plan is %+v, %v", plan, err)
 	}
 	if diff := cmp.Diff(before, contents(t, r.Client)); diff != "" {
 		t.Errorf("something was written (-before +after):\n%s", diff)
 	}
-}
-
-// takeOverInPieces runs init until it ends, one to three writes at a time.
-func takeOverInPieces(t *testing.T, cp *controlplane.ControlPlane, hub install.Hub, info bootstrap.ClusterInfo) (all []string) {
-	t.Helper()
-	const enough = 200
-	for n := range enough {
-		r, w := killed(t, cp, 1+n%3)
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		w.kill = cancel
-		_, err := r.Init(ctx, hub, info)
-		cancel()
-		all = append(all, w.done...)
-		if err == nil {
-			return all
-		}
-		if !w.dead {
-			t.Fatalf("after %v: %v: %s", all, err, install.Unmet(err))
-		}
-	}
-	t.Fatalf("init does not end: %v", all)
-	return nil
 }
 
 // awaitPods waits until a Deployment of the hub has a pod that is ready.
@@ -353,7 +345,7 @@ func expectOurHub(t *testing.T, r *install.Runner) {
 	if err != nil || found != nil {
 		t.Errorf("left: %v, %v", found, err)
 	}
-	plan, err := r.PlanInit(t.Context(), takeOverOf("placements"), bootstrap.ClusterInfo{})
+	plan, err := r.PlanInit(t.Context(), takeOverOf("placements", "cluster-sets"), bootstrap.ClusterInfo{})
 	if err != nil || plan.From != "" {
 		t.Errorf("there is still a plan: %+v, %v", plan, err)
 	}
@@ -378,57 +370,152 @@ func expectOurHub(t *testing.T, r *install.Runner) {
 	}
 }
 
-// TestTakeOverOfAnAgent replaces an agent of the mode Singleton, with a credential and
-// something that a work deployed.
+// TestTakeOverOfAnAgent replaces an agent of the mode Singleton that a Helm release
+// installed, with a credential and something that a work deployed: at once, and by a
+// command that is killed after every one to three writes. Both end in the same state, and
+// touch nothing of the hub's.
 func TestTakeOverOfAnAgent(t *testing.T) {
 	t.Parallel()
+	atOnce := replacedAgent(t, func(cp *controlplane.ControlPlane, run command, _ func()) {
+		r := newRunner(t, cp)
+		r.Skip = nil
+		if err := soon(t, r, run); err != nil {
+			t.Fatalf("%v: %s", err, install.Unmet(err))
+		}
+	})
+	killed := replacedAgent(t, func(cp *controlplane.ControlPlane, run command, check func()) { inPieces(t, cp, run, check) })
+	if diff := cmp.Diff(atOnce, killed); diff != "" {
+		t.Errorf("(-at once +in pieces):\n%s", diff)
+	}
+}
+
+// replacedAgent returns what a cluster has after an agent of OCM was replaced there.
+func replacedAgent(t *testing.T, replace func(cp *controlplane.ControlPlane, run command, check func())) map[string]string {
+	t.Helper()
 	cp := controlplane.Start(t)
-	r := newRunner(t, cp)
-	r.Skip = nil
-	upstream.Klusterlet(t, r.Client, "cluster1")
-	single := makeSingleton(t, r.Client)
-	beKubelet(t, r.Client)
-	upstream.Operate(t, r.Client, names.KlusterletOperator, []client.Object{single})
+	c := cp.Client(t)
+	theirAgent(t, c)
+	before := untouched(t, c)
+	runOperator(t, cp, c, names.KlusterletOperator, klusterlet.CacheOptions, setUpAgent)
+	reportConnected(t, c)
+
+	wanted := install.Klusterlet{Workload: install.Workload{Image: ours}, TakeOver: &install.TakeOver{}}
+	join := func(ctx context.Context, r *install.Runner) error {
+		_, err := r.Join(ctx, wanted, nil)
+		return err
+	}
+	r, writes := cutOff(t, cp, 1)
+	if err := soon(t, r, join); err == nil || !strings.Contains(err.Error(), "--accept-changes=helm-release,mode") || len(writes.About("")) > 0 {
+		t.Fatalf("got %v, and %v", err, writes.About(""))
+	}
+	wanted.TakeOver.Accepted = []string{"mode", "helm-release"}
+	replace(cp, join, func() {
+		if diff := cmp.Diff(before, untouched(t, c)); diff != "" {
+			t.Errorf("(-before +after):\n%s", diff)
+		}
+	})
+	if diff := cmp.Diff(before, untouched(t, c)); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+	expectOurAgent(t, c)
+	return lasting(t, c)
+}
+
+// theirAgent is an agent of OCM that runs, with its operator.
+func theirAgent(t *testing.T, c client.Client) {
+	t.Helper()
+	upstream.Klusterlet(t, c, "cluster1")
+	single := makeSingleton(t, c)
+	beKubelet(t, c)
+	upstream.Operate(t, c, names.KlusterletOperator, []client.Object{single})
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: names.AgentNamespace, Name: names.HubKubeconfigSecret},
 		Data:       map[string][]byte{names.KeyKubeconfig: []byte("{}"), names.KeyClusterName: []byte("cluster1"), names.KeyAgentName: []byte("a1")},
 	}
-	if err := r.Client.Create(t.Context(), secret); err != nil {
+	if err := c.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
-	k := liveKlusterlet(t, r.Client)
-	applyWork(t, r.Client, "app", string(k.UID))
-	before := untouched(t, r.Client)
-	runOperator(t, cp, r.Client, names.KlusterletOperator, klusterlet.CacheOptions, setUpAgent)
-	reportConnected(t, r.Client)
+	applyWork(t, c, "app", string(liveKlusterlet(t, c).UID))
+	installByHelm(t, c, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: names.OperatorNamespace, Name: names.KlusterletOperator}})
+	installByHelm(t, c, liveKlusterlet(t, c))
+	for _, release := range []string{"agent", "other"} {
+		if err := c.Create(t.Context(), helmSecret(release)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
 
-	wanted := install.Klusterlet{Workload: install.Workload{Image: ours}, TakeOver: &install.TakeOver{}}
-	if _, err := r.Join(t.Context(), wanted, nil); err == nil || !strings.Contains(err.Error(), "--accept-changes=mode") {
-		t.Fatalf("got %v", err)
+// installByHelm gives an object what Helm gives to those of a release.
+func installByHelm(t *testing.T, c client.Client, obj client.Object) {
+	t.Helper()
+	patch := `{"metadata": {"annotations": {"meta.helm.sh/release-name": "agent", "meta.helm.sh/release-namespace": "default"}}}`
+	if err := c.Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
 	}
-	wanted.TakeOver.Accepted = []string{"mode"}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if _, err := r.Join(ctx, wanted, nil); err != nil {
-		t.Fatalf("%v: %s", err, install.Unmet(err))
+}
+
+// helmSecret is where Helm keeps a revision of a release.
+func helmSecret(release string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "sh.helm.release.v1." + release + ".v1",
+			Labels: map[string]string{"owner": "helm", "name": release, "status": "deployed", "version": "1"},
+		},
+		Type: "helm.sh/release.v1",
 	}
-	if found, err := origin.Agent(t.Context(), r.Client); err != nil || found != nil {
+}
+
+// expectOurAgent checks that nothing of OCM's agent is left, and what is there instead.
+func expectOurAgent(t *testing.T, c client.Client) {
+	t.Helper()
+	if found, err := origin.Agent(t.Context(), c); err != nil || found != nil {
 		t.Errorf("left: %v, %v", found, err)
 	}
-	if diff := cmp.Diff(before, untouched(t, r.Client)); diff != "" {
-		t.Errorf("(-before +after):\n%s", diff)
+	k := liveKlusterlet(t, c)
+	if k.Spec.DeployOption.Mode != operatorv1.InstallModeDefault || k.Spec.WorkImagePullSpec != ours || k.Spec.ClusterName != "cluster1" {
+		t.Errorf("the Klusterlet is %+v", k.Spec)
 	}
-	after := liveKlusterlet(t, r.Client)
-	if after.Spec.DeployOption.Mode != operatorv1.InstallModeDefault || after.Spec.WorkImagePullSpec != ours || after.Spec.ClusterName != "cluster1" {
-		t.Errorf("the Klusterlet is %+v", after.Spec)
+	var secrets corev1.SecretList
+	if err := c.List(t.Context(), &secrets, client.MatchingLabels{"owner": "helm"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(secrets.Items) != 1 || secrets.Items[0].Labels["name"] != "other" {
+		t.Errorf("left of Helm: %+v", secrets.Items)
 	}
 	var work appsv1.Deployment
-	if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: names.AgentNamespace, Name: upstream.WorkAgent}, &work); err != nil {
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: names.AgentNamespace, Name: upstream.WorkAgent}, &work); err != nil {
 		t.Fatal(err)
 	}
 	if args := work.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--agent-id="+string(k.UID)) {
 		t.Errorf("the work agent runs %v", args)
 	}
+}
+
+// lasting are the contents of a cluster without what differs between two clusters.
+func lasting(t *testing.T, c client.Client) map[string]string {
+	t.Helper()
+	uid := string(liveKlusterlet(t, c).UID)
+	out := contents(t, c)
+	for key, content := range out {
+		obj := &unstructured.Unstructured{}
+		if err := obj.UnmarshalJSON([]byte(strings.ReplaceAll(content, uid, "UID"))); err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range []string{"uid", "creationTimestamp", "generation"} {
+			unstructured.RemoveNestedField(obj.Object, "metadata", field)
+		}
+		for annotation := range obj.GetAnnotations() {
+			if strings.HasPrefix(annotation, apply.HashAnnotationPrefix) { // The UID is part of it.
+				unstructured.RemoveNestedField(obj.Object, "metadata", "annotations", annotation)
+			}
+		}
+		stable, err := obj.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[key] = string(stable)
+	}
+	return out
 }
 
 // makeSingleton makes the agent one of the mode Singleton: its registration agent is

@@ -15,6 +15,7 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 )
 
 // Change is something that OCM does and this release does not. A take-over that has
@@ -38,7 +39,7 @@ func (s *Survey) Changes(accepted []string) []Change {
 	} else {
 		unknown = decode(s.resource(), &k)
 	}
-	changes := slices.Concat(s.flags(), s.users(), unknown, hubChanges(&cm.Spec), agentChanges(&k.Spec))
+	changes := slices.Concat(s.flags(), s.users(), s.forgotten(), unknown, hubChanges(&cm.Spec), agentChanges(&k.Spec))
 	for i := range changes {
 		changes[i].Accepted = slices.Contains(accepted, changes[i].Name)
 	}
@@ -150,11 +151,15 @@ func applying(candidates ...candidate) []Change {
 
 // users are the resources of users whose controllers end.
 func (s *Survey) users() []Change {
-	placements := s.Users["Placement"]
+	placements, clusterSets := s.Users["Placement"], s.Users["ManagedClusterSet"]
 	return applying(
 		candidate{
 			placements > 0 && s.runs("/placement"), "placements",
 			fmt.Sprintf("there is no placement controller: the decisions of %d Placements stay as they are", placements),
+		},
+		candidate{
+			clusterSets > 0 && s.runs("/registration"), "cluster-sets",
+			fmt.Sprintf("there is no controller of cluster sets: the status and the managed namespaces of %d ManagedClusterSets stay as they are, and no cluster joins the set default by itself", clusterSets),
 		},
 	)
 }
@@ -195,7 +200,7 @@ type Problem struct{ Message, Try string }
 
 // Problems returns all of them.
 func (s *Survey) Problems() []Problem {
-	problems := slices.Concat(s.managed(), s.unsupported())
+	problems := slices.Concat(s.managed(), s.restored(), s.unsupported())
 	for i := range s.CRDs {
 		problems = append(problems, unknownStorage(&s.CRDs[i], s.ours)...)
 	}
@@ -210,13 +215,28 @@ func (s *Survey) managed() []Problem {
 	var problems []Problem
 	for _, d := range s.Found.Operators {
 		switch {
-		case strings.Contains(d.Tool, "ClusterServiceVersion") || strings.HasPrefix(d.Tool, "the operator of"):
+		case d.Restored:
 			problems = append(problems, Problem{d.String() + " would be restored", "have " + d.Tool + " give it up first, or keep it"})
 		case d.Namespace != names.OperatorNamespace:
-			problems = append(problems, Problem{d.String() + " is a distribution's", "manage it with the distribution"})
+			problems = append(problems, Problem{
+				d.String() + " is not in the namespace " + names.OperatorNamespace,
+				"manage it with what installed it, such as a distribution",
+			})
 		}
 	}
 	return problems
+}
+
+// restored is the resource that says which images run, if something else puts OCM's back.
+func (s *Survey) restored() []Problem {
+	tool, restores := origin.Tool(s.resource())
+	if !restores || s.Empty() {
+		return nil
+	}
+	return []Problem{{
+		fmt.Sprintf("the %s %s, installed by %s, would be restored", s.side.kind.Kind, s.side.name, tool),
+		"have " + tool + " give it up first, or keep it",
+	}}
 }
 
 // unsupported are resources that our operator would serve with the images of OCM, and

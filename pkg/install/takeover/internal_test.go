@@ -8,6 +8,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -59,8 +61,8 @@ func TestChanges(t *testing.T) {
 			want: []string{"bootstrapKubeConfigs", "mode", "registrationConfiguration.kubeAPIQPS", "workConfiguration.kubeAPIQPS"},
 		},
 		{
-			name: "placements without a controller of OCM", kind: "ClusterManager", spec: `{}`,
-			change: func(s *Survey) { s.Users["Placement"] = 3 },
+			name: "placements and sets without a controller of OCM", kind: "ClusterManager", spec: `{}`,
+			change: func(s *Survey) { s.Users["Placement"], s.Users["ManagedClusterSet"] = 3, 1 },
 		},
 		{
 			name: "placements and a flag", kind: "ClusterManager", spec: `{}`,
@@ -72,6 +74,14 @@ func TestChanges(t *testing.T) {
 				}
 			},
 			want: []string{"enable-sync-labels", "placements"},
+		},
+		{
+			name: "cluster sets of users", kind: "ClusterManager", spec: `{}`,
+			change: func(s *Survey) {
+				s.Users["ManagedClusterSet"] = 1
+				s.Found.Components = []origin.Deployment{{Args: []string{"/registration", "controller"}}}
+			},
+			want: []string{"cluster-sets"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -103,12 +113,24 @@ func TestProblems(t *testing.T) {
 		{
 			name: "an operator that OLM restores", kind: "ClusterManager", spec: `{}`, want: "would be restored",
 			change: func(s *Survey) {
-				s.Found.Operators = []origin.Deployment{{Namespace: names.OperatorNamespace, Tool: "the Operator Lifecycle Manager, ClusterServiceVersion x"}}
+				s.Found.Operators = []origin.Deployment{{Namespace: names.OperatorNamespace, Tool: "the Operator Lifecycle Manager", Restored: true}}
 			},
 		},
 		{
-			name: "a distribution", kind: "ClusterManager", spec: `{}`, want: "distribution",
+			name: "a Helm release that nothing restores", kind: "Klusterlet", spec: `{}`,
+			change: func(s *Survey) {
+				s.Found.Operators = []origin.Deployment{{Namespace: names.OperatorNamespace, Tool: "the Helm release x/y"}}
+			},
+		},
+		{
+			name: "a distribution", kind: "ClusterManager", spec: `{}`, want: "not in the namespace",
 			change: func(s *Survey) { s.Found.Operators = []origin.Deployment{{Namespace: "multicluster-engine"}} },
+		},
+		{
+			name: "a Klusterlet that Flux restores", kind: "Klusterlet", spec: `{}`, want: "the Klusterlet klusterlet, installed by the Kustomization x/y of Flux",
+			change: func(s *Survey) {
+				s.Resources[0].SetLabels(map[string]string{"kustomize.toolkit.fluxcd.io/namespace": "x", "kustomize.toolkit.fluxcd.io/name": "y"})
+			},
 		},
 		{
 			name: "another Klusterlet", kind: "Klusterlet", spec: `{}`, want: "Klusterlet hosted",
@@ -165,6 +187,28 @@ func TestReleased(t *testing.T) {
 		if got := len(s.released()); got != want {
 			t.Errorf("version %q: %d CRDs are released, want %d", version, got, want)
 		}
+	}
+}
+
+// TestHelm: a release is forgotten after everything else of it is gone, and found by what
+// stays until then.
+func TestHelm(t *testing.T) {
+	t.Parallel()
+	s := surveyed(t, "Klusterlet", "{}")
+	s.Found = nil
+	s.Resources[0].SetAnnotations(map[string]string{"meta.helm.sh/release-namespace": "x", "meta.helm.sh/release-name": "y"})
+	if !s.Empty() || len(s.Changes(nil)) > 0 {
+		t.Error("there is something to take over, and nothing is left of Helm")
+	}
+	secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "sh.helm.release.v1.y.v1"}}
+	secret.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Secret"})
+	s.Helm = []client.Object{secret}
+	p := s.Plan(nil)
+	if !slices.Equal(p.Unaccepted(), []string{"helm-release"}) || !strings.Contains(p.Changes[0].Message, "the Helm release x/y") {
+		t.Errorf("the changes are %+v", p.Changes)
+	}
+	if len(p.Before) > 0 || len(p.After) != 2 || !slices.Equal(p.After[0].Objects, []string{"Secret x/sh.helm.release.v1.y.v1"}) {
+		t.Errorf("the steps are %+v", p)
 	}
 }
 

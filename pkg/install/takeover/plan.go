@@ -94,6 +94,7 @@ func (s *Survey) Plan(accepted []string) Plan {
 	p.After = steps(
 		newStep(remove, "Delete the webhook configurations", "The admission policies check the same by now.", s.configurations()),
 		newStep(stop, "Stop the webhook servers", "Nothing calls them any more.", servers),
+		newStep(remove, "Forget the Helm release", "An upgrade of it would bring OCM back, and helm uninstall would remove the "+s.side.what+".", s.Helm),
 	)
 	sweeping := newStep(sweep, "Delete what only OCM's components used", "RBAC, ServiceAccounts, Services and certificates that this release did not apply.", nil)
 	p.After = append(p.After, sweeping)

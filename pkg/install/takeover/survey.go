@@ -32,6 +32,8 @@ type Survey struct {
 	Users map[string]int
 	// Left are objects that OCM's operator applied and ours did not.
 	Left []client.Object
+	// Helm are the Secrets in which Helm keeps the releases that installed OCM.
+	Helm []client.Object
 
 	side side
 	// ours are the CRDs of this release.
@@ -53,7 +55,7 @@ type side struct {
 }
 
 // Empty reports whether there is nothing to take over.
-func (s *Survey) Empty() bool { return s.Found == nil && len(s.Left) == 0 }
+func (s *Survey) Empty() bool { return s.Found == nil && len(s.Left)+len(s.Helm) == 0 }
 
 // SurveyHub reads what there is of OCM's hub. ours are the CRDs of our hub.
 func SurveyHub(ctx context.Context, reader client.Reader, ours []*unstructured.Unstructured) (*Survey, error) {
@@ -65,13 +67,19 @@ func SurveyHub(ctx context.Context, reader client.Reader, ours []*unstructured.U
 		what: "hub", kind: operatorKind("ClusterManager"), name: names.ClusterManagerName, namespace: names.HubNamespace,
 		label: names.LabelCreatedByClusterManager, manager: names.FieldManagerHubOperator,
 	}}
-	kind := schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1beta1", Kind: "Placement"}
-	placements, err := list(ctx, reader, kind)
-	if err != nil {
-		return nil, err
+	for kind, version := range map[string]string{"Placement": "v1beta1", "ManagedClusterSet": "v1beta2"} {
+		objs, err := list(ctx, reader, schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: version, Kind: kind})
+		if err != nil {
+			return nil, err
+		}
+		s.Users[kind] = len(slices.DeleteFunc(objs, madeByOCM))
 	}
-	s.Users[kind.Kind] = len(placements)
 	return s, s.read(ctx, reader)
+}
+
+// madeByOCM reports whether an object is one of the cluster sets that every hub of OCM has.
+func madeByOCM(u unstructured.Unstructured) bool {
+	return u.GetKind() == "ManagedClusterSet" && slices.Contains([]string{"default", "global"}, u.GetName())
 }
 
 // SurveyAgent reads what there is of OCM's agent. ours are the CRDs of our agent.
@@ -109,8 +117,10 @@ func (s *Survey) read(ctx context.Context, reader client.Reader) error {
 			s.CRDs = append(s.CRDs, crds.Items[i])
 		}
 	}
-	s.Left, err = s.unused(ctx, reader)
-	return err
+	if s.Left, err = s.unused(ctx, reader); err != nil {
+		return err
+	}
+	return s.readHelm(ctx, reader)
 }
 
 // resource is the one that is served; one without content if there is none.
