@@ -1,6 +1,7 @@
 package takeover_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -74,6 +75,45 @@ func (f *fleet) run(t *testing.T, args ...string) result {
 		t.Fatal(err)
 	}
 	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// interrupted runs a command again and again, each time killed two lines of its progress
+// later than before, until it ends by itself. After each of them, check is called.
+func (f *fleet) interrupted(t *testing.T, check func(), args ...string) {
+	t.Helper()
+	for lines := 1; ; lines += 2 {
+		said, err := f.runUntil(t, lines, args...)
+		check()
+		switch {
+		case err == nil && lines == 1:
+			t.Errorf("the command was not interrupted: %s", said)
+		case err == nil:
+			return
+		case strings.Count(said, "\n") < lines:
+			t.Fatalf("kubectl ocm %s: %v: %s", strings.Join(args, " "), err, said)
+		}
+	}
+}
+
+// runUntil runs the command until it has said so many lines, and kills it.
+func (f *fleet) runUntil(t *testing.T, lines int, args ...string) (said string, err error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), f.binary, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+f.kubeconfig)
+	progress, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for scanner := bufio.NewScanner(progress); scanner.Scan(); {
+		said += scanner.Text() + "\n"
+		if strings.Count(said, "\n") == lines {
+			_ = cmd.Process.Kill()
+		}
+	}
+	return said, cmd.Wait()
 }
 
 // must runs the command, which has to succeed, and returns what it printed.

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,14 +57,14 @@ func TestTakeOver(t *testing.T) {
 
 	t.Run("the plan is printed and nothing is written", func(t *testing.T) { testPlan(t, f) })
 	t.Run("the hub", func(t *testing.T) {
-		f.must(t, "init", "--context", "hub", "--take-over")
+		f.interrupted(t, func() { expectState(t, before, hub, managed) }, "init", "--context", "hub", "--take-over")
 		requests.expect(t)
 		if found, err := origin.Hub(t.Context(), hub); err != nil || found != nil {
 			t.Errorf("left: %v, %v", found, err)
 		}
 	})
 	t.Run("the agent", func(t *testing.T) {
-		f.must(t, "join", "--context", cluster, "--take-over")
+		f.interrupted(t, func() { expectState(t, before, hub, managed) }, "join", "--context", cluster, "--take-over")
 		requests.expect(t)
 		if found, err := origin.Agent(t.Context(), managed); err != nil || found != nil {
 			t.Errorf("left: %v, %v", found, err)
@@ -73,9 +74,7 @@ func TestTakeOver(t *testing.T) {
 	t.Run("nothing that works deployed was touched, and new works are applied", func(t *testing.T) {
 		createWork(t, hub, "later", config("later"))
 		awaitApplied(t, hub, "later")
-		if diff := cmp.Diff(before, state(t, hub, managed)); diff != "" {
-			t.Errorf("(-before +after):\n%s", diff)
-		}
+		expectState(t, before, hub, managed)
 	})
 	t.Run("a second take-over finds nothing", func(t *testing.T) {
 		for _, command := range [][]string{{"init", "--context", "hub"}, {"join", "--context", cluster}} {
@@ -88,9 +87,7 @@ func TestTakeOver(t *testing.T) {
 		hubBack(t, hub, theirHub)
 		requests.expect(t)
 		agentBack(t, managed, theirAgent)
-		if diff := cmp.Diff(before, state(t, hub, managed)); diff != "" {
-			t.Errorf("(-before +after):\n%s", diff)
-		}
+		expectState(t, before, hub, managed)
 	})
 }
 
@@ -228,9 +225,14 @@ func createAddOn(t *testing.T, hub client.Client) {
 	}
 }
 
-// awaitLease waits until the agent of now has renewed the lease.
+// awaitLease waits until the agent of now has renewed the lease. An agent that starts
+// does that when the last renewal is older than the lease is long, so it is made short.
 func awaitLease(t *testing.T, hub client.Client) {
 	t.Helper()
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec": {"leaseDurationSeconds": 1}}`))
+	if err := hub.Patch(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}, patch); err != nil {
+		t.Fatal(err)
+	}
 	var first coordinationv1.Lease
 	key := client.ObjectKey{Namespace: cluster, Name: names.ManagedClusterLease}
 	if err := hub.Get(t.Context(), key, &first); err != nil {
@@ -247,6 +249,14 @@ func awaitLease(t *testing.T, hub client.Client) {
 		}
 		return nil
 	})
+}
+
+// expectState checks that a take-over left what it must.
+func expectState(t *testing.T, before map[string]string, hub, managed client.Client) {
+	t.Helper()
+	if diff := cmp.Diff(before, state(t, hub, managed)); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
 }
 
 // state is what a take-over must leave as it is.
@@ -284,6 +294,10 @@ func state(t *testing.T, hub, managed client.Client) map[string]string {
 	var secret corev1.Secret
 	read(managed, client.ObjectKey{Namespace: names.AgentNamespace, Name: names.HubKubeconfigSecret}, &secret)
 	out["the agent's identity"] = fmt.Sprint(string(secret.Data[names.KeyAgentName]), " ", string(secret.Data[names.KeyClusterName]), string(secret.Data[names.KeyKubeconfig]), secret.UID)
+	out["its certificate"] = string(secret.Data[names.KeyTLSCert])
+	var ca corev1.Secret
+	read(hub, client.ObjectKey{Namespace: names.HubNamespace, Name: "signer-secret"}, &ca)
+	out["the CA of the webhooks"] = string(ca.Data[corev1.TLSCertKey])
 	var k operatorv1.Klusterlet
 	read(managed, client.ObjectKey{Name: names.KlusterletName}, &k)
 	out["the Klusterlet"] = string(k.UID)
@@ -355,5 +369,5 @@ func (a *answers) note(ctx context.Context, what string, err error) {
 
 func label(ctx context.Context, hub client.Client, n int) error {
 	patch := []byte(`{"metadata":{"labels":{"hammer":"` + strconv.Itoa(n) + `"}}}`)
-	return hub.Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}, client.RawPatch("application/merge-patch+json", patch))
+	return hub.Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}, client.RawPatch(types.MergePatchType, patch))
 }
