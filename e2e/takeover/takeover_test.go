@@ -42,13 +42,14 @@ const cluster = "cluster1"
 func TestTakeOver(t *testing.T) {
 	f := start(t)
 	hub, managed := f.client(t, "hub"), f.client(t, cluster)
-	f.must(t, "init", "--context", "hub", "--wait")
+	f.must(t, "init", "--context", "hub", "--wait", "--feature-gates", "ManifestWorkReplicaSet=true")
 	f.must(t, "join", "--hub-context", "hub", "--context", cluster, "--cluster-name", cluster, "--wait")
 	createWork(t, hub, "app", deployment("app"), config("app"))
 	awaitApplied(t, hub, "app")
+	createSet(t, hub)
 	createAddOn(t, hub)
 
-	theirHub := disguise(t, hub, names.ClusterManagerOperator, names.HubNamespace, names.LabelCreatedByClusterManager, upstream.HubObjects(t))
+	theirHub := disguise(t, hub, names.ClusterManagerOperator, names.HubNamespace, names.LabelCreatedByClusterManager, withWorkController(t, upstream.HubObjects(t)))
 	theirAgent := disguise(t, managed, names.KlusterletOperator, names.AgentNamespace, names.LabelCreatedByKlusterlet, upstream.KlusterletObjects(t, cluster))
 	operate(t, hub, names.ClusterManagerOperator, theirHub)
 	operate(t, managed, names.KlusterletOperator, theirAgent)
@@ -57,7 +58,7 @@ func TestTakeOver(t *testing.T) {
 
 	t.Run("the plan is printed and nothing is written", func(t *testing.T) { testPlan(t, f) })
 	t.Run("the hub", func(t *testing.T) {
-		f.interrupted(t, func() { expectState(t, before, hub, managed) }, "init", "--context", "hub", "--take-over")
+		f.interrupted(t, func() { expectState(t, before, hub, managed) }, "init", "--context", "hub", "--take-over", "--accept-changes", "placements")
 		requests.expect(t)
 		if found, err := origin.Hub(t.Context(), hub); err != nil || found != nil {
 			t.Errorf("left: %v, %v", found, err)
@@ -74,6 +75,7 @@ func TestTakeOver(t *testing.T) {
 	t.Run("nothing that works deployed was touched, and new works are applied", func(t *testing.T) {
 		createWork(t, hub, "later", config("later"))
 		awaitApplied(t, hub, "later")
+		extendSet(t, hub, managed)
 		expectState(t, before, hub, managed)
 	})
 	t.Run("a second take-over finds nothing", func(t *testing.T) {
@@ -94,7 +96,10 @@ func TestTakeOver(t *testing.T) {
 // testPlan checks the dry runs.
 func testPlan(t *testing.T, f *fleet) {
 	t.Helper()
-	text := f.must(t, "init", "--context", "hub", "--take-over", "--dry-run")
+	if r := f.run(t, "init", "--context", "hub", "--take-over"); r.code != 3 || !strings.Contains(r.stderr, "--accept-changes=placements") {
+		t.Errorf("without accepting: %+v", r)
+	}
+	text := f.must(t, "init", "--context", "hub", "--take-over", "--accept-changes", "placements", "--dry-run")
 	for line := range strings.Lines(text) {
 		if len(strings.TrimSuffix(line, "\n")) > 80 && len(strings.Fields(line)) > 3 {
 			t.Errorf("too wide: %s", line)
@@ -287,10 +292,11 @@ func state(t *testing.T, hub, managed client.Client) map[string]string {
 		t.Fatal(err)
 	}
 	for i := range applied.Items {
-		if w := &applied.Items[i]; w.Spec.ManifestWorkName == "app" {
+		if w := &applied.Items[i]; w.Spec.ManifestWorkName == "app" || w.Spec.ManifestWorkName == set {
 			out["applied "+w.Name] = fmt.Sprint(w.UID, " ", w.Spec, " ", w.Status.EvictionStartTime)
 		}
 	}
+	out["the set"] = setState(t, hub, managed)
 	var secret corev1.Secret
 	read(managed, client.ObjectKey{Namespace: names.AgentNamespace, Name: names.HubKubeconfigSecret}, &secret)
 	out["the agent's identity"] = fmt.Sprint(string(secret.Data[names.KeyAgentName]), " ", string(secret.Data[names.KeyClusterName]), string(secret.Data[names.KeyKubeconfig]), secret.UID)
