@@ -48,10 +48,12 @@ type result struct {
 	peakKiB      int64
 	hub, managed measure.Requests
 	idle         int
+	changes      changes
 }
 
-// BenchmarkWork creates all works at once, waits until all are Available, and then for a
-// minute in which nothing happens. However often Go wants to repeat it, it runs once.
+// BenchmarkWork creates all works at once, waits until all are Available, then for a
+// minute in which nothing happens, and then changes each work, one after another. However
+// often Go wants to repeat it, it runs once.
 func BenchmarkWork(b *testing.B) {
 	r := once.Result(b, run)
 	objects := float64(r.works * perWork)
@@ -63,7 +65,13 @@ func BenchmarkWork(b *testing.B) {
 	b.ReportMetric(float64(total)/objects, "requests/manifest")
 	b.ReportMetric(float64(r.idle), "idle-requests/min")
 	b.ReportMetric(r.idleCPU.Seconds(), "idle-cpu-s/min")
+	b.ReportMetric(milliseconds(r.changes.median), "changed-p50-ms")
+	b.ReportMetric(milliseconds(r.changes.p99), "changed-p99-ms")
+	b.ReportMetric(float64(r.changes.requests)/float64(r.works), "requests/change")
 	b.ReportMetric(0, "ns/op")
+	if r.changes.p99 >= mostChange {
+		b.Errorf("a changed work is Applied after %s at the 99th percentile, not in under %s", r.changes.p99, mostChange)
+	}
 }
 
 func run(b *testing.B) *result {
@@ -95,6 +103,11 @@ func run(b *testing.B) *result {
 	}
 	for kind, n := range managedAudit.Kinds(b, user) {
 		b.Logf("managed cluster: %d x %s", n, kind)
+	}
+	r.changes = changeAll(b, hub, r.works)
+	hubChanged, managedChanged := requests()
+	for _, d := range []measure.Requests{difference(hubChanged, hubIdle), difference(managedChanged, managedIdle)} {
+		r.changes.requests += d.Reads + d.Writes
 	}
 	r.peakKiB = agent.PeakKiB(b)
 	return r
