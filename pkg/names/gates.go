@@ -37,7 +37,8 @@ func AgentRegistrationGates() []featuregate.Feature {
 	return []featuregate.Feature{feature.ClusterClaim, feature.AddonManagement}
 }
 
-// AgentWorkGates are those of the work agent.
+// AgentWorkGates are those of the work agent. ExecutorValidatingCaches changes nothing: it
+// has OCM's agent remember reviews of executors, which ours makes before a write only.
 func AgentWorkGates() []featuregate.Feature {
-	return []featuregate.Feature{feature.RawFeedbackJsonString}
+	return []featuregate.Feature{feature.RawFeedbackJsonString, feature.ExecutorValidatingCaches}
 }

@@ -71,7 +71,7 @@ const workDriverKube = "kube"
 // validate checks the flags, without the network, and returns the gates.
 func (f *workFlags) validate() (gates, error) {
 	gates, errGates := parseGates(feature.DefaultSpokeWorkFeatureGates, f.gates)
-	errs := []error{errGates, gates.without(feature.ExecutorValidatingCaches)}
+	errs := []error{errGates}
 	if f.cluster != "" {
 		if err := names.ValidateClusterName(f.cluster); err != nil {
 			errs = append(errs, fmt.Errorf("--spoke-cluster-name: %w", err))

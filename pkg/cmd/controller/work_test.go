@@ -30,7 +30,7 @@ func TestWorkRefusesBadFlags(t *testing.T) {
 		{"--spoke-cluster-name=c1 --max-feedback-watch=-1", "must not be negative"},
 		{"--spoke-cluster-name=c1 --workload-agent-workers=0", "--workload-agent-workers must be positive"},
 		{"--spoke-cluster-name=c1 --feature-gates=Magic=true", "ExecutorValidatingCaches, RawFeedbackJsonString"},
-		{"--spoke-cluster-name=c1 --feature-gates=ExecutorValidatingCaches=true", "not available in this version"},
+		{"--spoke-cluster-name=c1 --feature-gates=ExecutorValidatingCaches=true", "/does/not/exist"},
 		{"--spoke-cluster-name=c1 --cloudevents-client-id=x", "message broker"},
 		{"--workload-source-config=/does/not/exist/kubeconfig", "--spoke-cluster-name is not set"},
 		{"--workload-source-config=" + stored + "/kubeconfig", "stored next to the hub kubeconfig: invalid cluster name"},

@@ -46,6 +46,10 @@ func TestChanges(t *testing.T) {
 			spec: `{registrationConfiguration: {featureGates: [{feature: ManagedClusterAutoApproval, mode: Enable}, {feature: ClusterProfile, mode: Disable}]}}`,
 		},
 		{
+			name: "a gate of the work agent that changes nothing", kind: "Klusterlet",
+			spec: `{workConfiguration: {featureGates: [{feature: ExecutorValidatingCaches, mode: Enable}, {feature: RawFeedbackJsonString, mode: Enable}]}}`,
+		},
+		{
 			name: "gates that are not", kind: "ClusterManager",
 			spec: `{registrationConfiguration: {featureGates: [{feature: ClusterImporter, mode: Enable}]}, workConfiguration: {featureGates: [{feature: CloudEventsDrivers, mode: Enable}, {feature: ManifestWorkReplicaSet, mode: Enable}], workDriver: grpc}}`,
 			want: []string{"CloudEventsDrivers", "ClusterImporter", "workDriver"},

@@ -91,12 +91,19 @@ func TestGatesWithoutEffectStopNothing(t *testing.T) {
 	})
 	c.awaitCondition(t, "ValidFeatureGates", "FeatureGatesWithoutEffect")
 	message := apimeta.FindStatusCondition(c.klusterlet(t).Status.Conditions, "ValidFeatureGates").Message
-	if !strings.HasSuffix(message, ": ClusterProperty, NetworkPolicies, ExecutorValidatingCaches") {
+	if !strings.HasSuffix(message, ": ClusterProperty, NetworkPolicies") {
 		t.Errorf("message %q", message)
 	}
 	c.awaitCondition(t, "Applied", operatorv1.ReasonKlusterletApplied)
 	c.expectConditions(t)
 	c.agentRuns(t, "ours:v2", "--feature-gates=ClusterClaim=false")
+	eventually(t, "the work agent has its gate", func() error {
+		d, err := c.workAgent(t)
+		if args := d.Spec.Template.Spec.Containers; err == nil && !slices.Contains(args[0].Args, "--feature-gates=ExecutorValidatingCaches=true") {
+			err = fmt.Errorf("args %q", args[0].Args)
+		}
+		return err
+	})
 	d, err := c.agent(t)
 	if err != nil {
 		t.Fatal(err)
