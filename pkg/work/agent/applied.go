@@ -98,9 +98,9 @@ func (r *applied) finalize(ctx context.Context, work *workv1.AppliedManifestWork
 	}
 	if len(pending) < len(work.Status.AppliedResources) {
 		after.Status.AppliedResources = pending
-		return mostRemoval, r.managed.Status().Patch(ctx, after, patch)
+		return r.removal(pending), r.managed.Status().Patch(ctx, after, patch)
 	}
-	return mostRemoval, nil
+	return r.removal(pending), nil
 }
 
 // subscribe has the inventory wake the controller when an object is gone.

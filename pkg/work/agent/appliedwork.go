@@ -33,34 +33,51 @@ func (p *pass) readApplied(ctx context.Context) error {
 // ensureApplied creates the AppliedManifestWork of the work. It returns false while an
 // earlier one is being deleted, or the cache is behind our last write.
 func (p *pass) ensureApplied(ctx context.Context) (ready bool, err error) {
-	spec := workv1.AppliedManifestWorkSpec{
-		HubHash: p.session.hash, AgentID: cmp.Or(p.agent.config.AgentID, p.session.hash), ManifestWorkName: p.work.Name,
-	}
 	if p.applied == nil {
-		if err := p.createApplied(ctx, spec); err != nil {
+		if err := p.createApplied(ctx); err != nil {
 			return false, err
 		}
-	}
-	if !p.applied.DeletionTimestamp.IsZero() {
-		return false, nil // Its end wakes the work.
 	}
 	if p.applied.UID == p.record.owner && stale(p.applied.ResourceVersion, p.record.applied) {
 		p.within(cacheDelay)
 		return false, nil
 	}
-	p.record.begin(p.applied.UID, p.work.Generation)
-	if p.applied.Spec == spec && slices.Contains(p.applied.Finalizers, names.FinalizerAppliedManifestWork) {
-		return true, nil
+	if err := p.takeOverApplied(ctx); err != nil {
+		return false, err
 	}
-	return true, p.patchApplied(ctx, func(applied *workv1.AppliedManifestWork) {
+	if !p.applied.DeletionTimestamp.IsZero() {
+		return false, nil // Its end wakes the work.
+	}
+	p.record.begin(p.applied.UID, p.work.Generation)
+	return true, nil
+}
+
+// appliedSpec is what identifies the AppliedManifestWork of the work.
+func (p *pass) appliedSpec() workv1.AppliedManifestWorkSpec {
+	return workv1.AppliedManifestWorkSpec{
+		HubHash: p.session.hash, AgentID: cmp.Or(p.agent.config.AgentID, p.session.hash), ManifestWorkName: p.work.Name,
+	}
+}
+
+// takeOverApplied makes the AppliedManifestWork this agent's, with what it owns. One of
+// the same hub and work may be left from an agent of another id, whose Klusterlet was
+// deleted, and no other agent would ever finish its deletion.
+func (p *pass) takeOverApplied(ctx context.Context) error {
+	spec := p.appliedSpec()
+	retained := slices.Contains(p.applied.Finalizers, names.FinalizerAppliedManifestWork) || !p.applied.DeletionTimestamp.IsZero()
+	if p.applied.Spec == spec && retained {
+		return nil
+	}
+	return p.patchApplied(ctx, func(applied *workv1.AppliedManifestWork) {
 		applied.Spec = spec
-		if !slices.Contains(applied.Finalizers, names.FinalizerAppliedManifestWork) {
+		if !retained {
 			applied.Finalizers = append(applied.Finalizers, names.FinalizerAppliedManifestWork)
 		}
 	})
 }
 
-func (p *pass) createApplied(ctx context.Context, spec workv1.AppliedManifestWorkSpec) error {
+func (p *pass) createApplied(ctx context.Context) error {
+	spec := p.appliedSpec()
 	created := &workv1.AppliedManifestWork{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: names.AppliedManifestWork(spec.HubHash, p.work.Name), Labels: maps.Clone(p.work.Labels),
@@ -92,10 +109,11 @@ func (p *pass) patchApplied(ctx context.Context, change func(*workv1.AppliedMani
 // recordApplied removes the objects that left the work, and records the others.
 func (p *pass) recordApplied(ctx context.Context) error {
 	wanted := p.present()
-	dropped := p.dropped(wanted)
+	dropped, errDropped := p.dropped(ctx, wanted)
 	pending, err := p.agent.remove(ctx, owner(p.applied), dropped)
+	err = errors.Join(errDropped, err)
 	if len(pending) > 0 {
-		p.within(mostRemoval)
+		p.within(p.agent.removal(pending))
 	}
 	resources := append(wanted, pending...)
 	slices.SortStableFunc(resources, byIdentifier)
@@ -157,7 +175,7 @@ func (p *pass) unmapped(it *item) []workv1.AppliedManifestResourceMeta {
 
 // dropped returns the objects that were applied and left the work. Objects of a pass
 // that ended before it recorded them are found by their owner.
-func (p *pass) dropped(wanted []workv1.AppliedManifestResourceMeta) []workv1.AppliedManifestResourceMeta {
+func (p *pass) dropped(ctx context.Context, wanted []workv1.AppliedManifestResourceMeta) ([]workv1.AppliedManifestResourceMeta, error) {
 	known := make(map[workv1.ResourceIdentifier]bool, len(wanted))
 	uids := make(map[string]bool, len(wanted))
 	for _, resource := range wanted {
@@ -178,12 +196,21 @@ func (p *pass) dropped(wanted []workv1.AppliedManifestResourceMeta) []workv1.App
 	}
 	unmapped := slices.ContainsFunc(p.items, func(it *item) bool { return !it.mapped() })
 	if p.record.seen == p.work.Generation || unmapped {
-		return dropped
+		return dropped, nil
 	}
+	var errs []error
 	for key, object := range p.agent.inventory.Owned(p.applied.UID) {
-		add(resourceOf(key, object.UID))
+		resource := resourceOf(key, object.UID)
+		if known[resource.ResourceIdentifier] || uids[resource.UID] {
+			continue
+		}
+		written, err := p.agent.wrote(ctx, key, object.UID)
+		if written {
+			add(resource)
+		}
+		errs = append(errs, err)
 	}
-	return dropped
+	return dropped, errors.Join(errs...)
 }
 
 func byIdentifier(a, b workv1.AppliedManifestResourceMeta) int {

@@ -13,6 +13,7 @@ import (
 
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/executor"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/strategy"
@@ -56,10 +57,41 @@ func (p *pass) retryable(it *item) error {
 	case errors.Is(it.err, strategy.ErrConflict):
 		p.within(conflictInterval)
 		return nil
+	case apierrors.IsForbidden(it.err):
+		p.refuse(denialInterval)
+		return nil
+	case refused(it.err):
+		p.refuse(mostRetry)
+		return nil
 	case apierrors.IsConflict(it.err):
 		return errors.New(it.err.Error()) // It backs off, unlike a conflict of our own records.
 	}
 	return it.err
+}
+
+// refused reports whether the API server has answered that the object cannot be as its
+// manifest says, or that it does not know the kind. The condition of the manifest has the
+// answer.
+func refused(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err)
+}
+
+// refuse has the work tried again, after at most the given time, because the API server
+// refused something. Unlike an error this is not logged each time: a condition says it.
+func (p *pass) refuse(most time.Duration) {
+	if p.refused == 0 || most < p.refused {
+		p.refused = most
+	}
+}
+
+// backOff decides when to try again what was refused.
+func (p *pass) backOff() {
+	if p.refused == 0 {
+		p.record.denials = 0
+		return
+	}
+	p.record.denials++
+	p.within(credential.Backoff{First: firstRetry, Most: p.refused}.Delay(p.record.denials, p.work.Name))
 }
 
 // applyOne applies one manifest, unless its object is as it was left.
@@ -147,7 +179,11 @@ func (p *pass) look(ctx context.Context, it *item, m *mark) {
 	object, err := p.agent.applier.Apply(ctx, request)
 	if err != nil {
 		it.found.Conditions = []metav1.Condition{status.Available(it.meta, err)}
-		if !apierrors.IsNotFound(err) {
+		switch {
+		case apierrors.IsNotFound(err):
+		case apierrors.IsForbidden(err):
+			p.refuse(denialInterval)
+		default:
 			p.within(p.agent.config.StatusSyncInterval)
 		}
 		return

@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	workv1 "open-cluster-management.io/api/work/v1"
 
@@ -15,17 +17,20 @@ import (
 // eventSource names the agent in events on the hub, which are about works.
 const eventSource = "work-agent"
 
-// announce records an event when a work can no longer be applied, or can be again. A
-// work that is applied at once, as most are, has none.
-func (p *pass) announce(before, after []metav1.Condition) {
+// announce records an event, and logs a line, when a work can no longer be applied, or can
+// be again. A work that is applied at once, as most are, has none.
+func (p *pass) announce(ctx context.Context, before, after []metav1.Condition) {
 	was, is := apimeta.FindStatusCondition(before, workv1.WorkApplied), apimeta.FindStatusCondition(after, workv1.WorkApplied)
 	failed := was != nil && was.Status == metav1.ConditionFalse
 	switch {
 	case is == nil:
 	case is.Status == metav1.ConditionTrue && failed:
+		log.FromContext(ctx).Info("A ManifestWork is applied")
 		p.events.Eventf(p.work, nil, corev1.EventTypeNormal, "Applied", "Apply", "applied all %d manifests", len(p.items))
 	case is.Status == metav1.ConditionFalse && (!failed || was.ObservedGeneration != is.ObservedGeneration):
-		p.events.Eventf(p.work, nil, corev1.EventTypeWarning, "ApplyFailed", "Apply", "%s", p.trouble())
+		trouble := p.trouble()
+		log.FromContext(ctx).Info("A ManifestWork cannot be applied", "reason", trouble)
+		p.events.Eventf(p.work, nil, corev1.EventTypeWarning, "ApplyFailed", "Apply", "%s", trouble)
 	}
 }
 

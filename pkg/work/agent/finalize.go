@@ -39,6 +39,9 @@ func (p *pass) finalize(ctx context.Context) error {
 		}
 		p.applied = &applied
 	}
+	if err := p.takeOverApplied(ctx); err != nil {
+		return client.IgnoreNotFound(err)
+	}
 	if !p.applied.DeletionTimestamp.IsZero() {
 		return nil // Its end wakes the work.
 	}

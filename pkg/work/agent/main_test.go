@@ -91,6 +91,12 @@ func TestAgent(t *testing.T) {
 		"large":             testLarge,
 		"isolation":         testIsolation,
 		"cut-from-hub":      testCutFromHub,
+		"rejoin":            testRejoin,
+		"copied":            testCopied,
+		"unrecorded":        testUnrecorded,
+		"forbidden":         testForbidden,
+		"reviews":           testReviews,
+		"denied-watch":      testDeniedWatch,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

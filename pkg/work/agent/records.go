@@ -66,7 +66,9 @@ type record struct {
 	// seen is the generation whose rules were evaluated last, and quiet the one that was
 	// applied and reported without a problem.
 	seen, quiet int64
-	marks       map[inventory.Key]*mark
+	// denials counts the passes in a row in which the API server refused something.
+	denials int
+	marks   map[inventory.Key]*mark
 }
 
 // begin forgets the objects if their owner is another one, and what was observed of them
@@ -79,6 +81,7 @@ func (r *record) begin(owner types.UID, generation int64) {
 	if r.seen == generation {
 		return
 	}
+	r.denials = 0
 	for _, m := range r.marks {
 		m.version, m.observed = "", time.Time{}
 	}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +36,18 @@ func (a *agent) remove(ctx context.Context, owner metav1.OwnerReference, resourc
 		}
 	}
 	return pending, errors.Join(errs...)
+}
+
+// removal returns how soon to look again at objects that are being deleted. The inventory
+// does not say when those are gone that it cannot watch.
+func (a *agent) removal(pending []workv1.AppliedManifestResourceMeta) time.Duration {
+	watched := func(r workv1.AppliedManifestResourceMeta) bool {
+		return a.inventory.State(keyOf(r).Resource) == inventory.Watched
+	}
+	if slices.ContainsFunc(pending, func(r workv1.AppliedManifestResourceMeta) bool { return !watched(r) }) {
+		return min(mostRemoval, a.config.StatusSyncInterval)
+	}
+	return mostRemoval
 }
 
 // removeOne deletes one object, and reports whether it still exists. An object that is
@@ -95,6 +110,21 @@ func (a *agent) removeKnown(ctx context.Context, owner metav1.OwnerReference, re
 	log.FromContext(ctx).Info("Deleted an object that is not part of its ManifestWork any more",
 		"resource", key.Resource, "namespace", key.Namespace, "name", key.Name)
 	return true, nil
+}
+
+// wrote reports whether the agent wrote an object. A copy of an object that a user made of
+// it, or a controller, has the same owner reference and was never part of a work.
+func (a *agent) wrote(ctx context.Context, key inventory.Key, uid types.UID) (bool, error) {
+	object, err := a.objects(key).Get(ctx, key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("find out who wrote %s %s/%s: %w", key.Resource.Resource, key.Namespace, key.Name, err)
+	}
+	return object.UID == uid && slices.ContainsFunc(object.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+		return strings.HasPrefix(e.Manager, workv1.DefaultFieldManager)
+	}), nil
 }
 
 func (a *agent) objects(key inventory.Key) metadata.ResourceInterface {

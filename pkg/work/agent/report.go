@@ -117,7 +117,7 @@ func (p *pass) report(ctx context.Context) error {
 	if err := p.patchStatus(ctx, after); err != nil {
 		return err
 	}
-	p.announce(before, after.Conditions)
+	p.announce(ctx, before, after.Conditions)
 	return nil
 }
 

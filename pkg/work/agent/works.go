@@ -142,6 +142,8 @@ type pass struct {
 	next time.Duration
 	// unfinished is true if more than reading a status is left to do then.
 	unfinished bool
+	// refused is how soon what the API server refused must be tried again; zero for never.
+	refused time.Duration
 }
 
 // within has the work applied again after at most d.
@@ -181,6 +183,7 @@ func (p *pass) run(ctx context.Context) error {
 	p.observe(ctx)
 	errRemove := p.recordApplied(ctx)
 	errReport := p.report(ctx)
+	p.backOff()
 	if err := errors.Join(errApply, errRemove, errReport); err != nil {
 		return err
 	}
