@@ -72,6 +72,53 @@ func TestReferencePagesAreComplete(t *testing.T) {
 	}
 }
 
+// TestReasonsOfWorksAreDocumented fails on a reason in a condition of ManifestWorks,
+// ManifestWorkReplicaSets or add-ons of templates that the page of conditions lacks.
+func TestReasonsOfWorksAreDocumented(t *testing.T) {
+	t.Parallel()
+	const constant = `\b(?:names|workv1|workv1alpha1|addonv1beta1)\.((?:Reason|AppliedManifest|ConditionRule|RegistrationApplied|AddonManifestAppliedReason|AddonAvailableReason)\w+)`
+	page, values, documented := docs.Page(t, "reference/conditions.md"), reasons(t), 0
+	for _, name := range docs.Matches(t, constant, "pkg/work/status", "pkg/work/replicaset", "pkg/addon/template") {
+		value, ok := values[name]
+		if !ok || strings.HasSuffix(name, "Prefix") {
+			continue // A type of the API, or the beginning of reasons.
+		}
+		if documented++; !strings.Contains(page, "`"+value+"`") {
+			t.Errorf("docs/reference/conditions.md lacks %s", value)
+		}
+	}
+	if documented < 30 {
+		t.Errorf("only %d reasons were found", documented)
+	}
+}
+
+// reasons are the string constants of our names and of the API, by name.
+func reasons(t *testing.T) map[string]string {
+	t.Helper()
+	find := exec.CommandContext(t.Context(), "go", "list", "-f", "{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}\n{{end}}",
+		"github.com/kubectl-ocm/kubectl-ocm/pkg/names", "open-cluster-management.io/api/work/v1",
+		"open-cluster-management.io/api/work/v1alpha1", "open-cluster-management.io/api/addon/v1beta1")
+	find.Dir = ".."
+	files, err := find.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{}
+	for _, file := range strings.Fields(string(files)) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range stringConstant.FindAllSubmatch(data, -1) {
+			values[string(m[1])] = string(m[2])
+		}
+	}
+	return values
+}
+
+// stringConstant finds constants with a value that is a word.
+var stringConstant = regexp.MustCompile(`(?m)^\s*(?:const )?([A-Z]\w+)(?: \w+)?\s+= "(\w+)"$`)
+
 // TestDanglingReferencesAreFound has one broken reference of each kind.
 func TestDanglingReferencesAreFound(t *testing.T) {
 	t.Parallel()
