@@ -83,6 +83,7 @@ func TestAgent(t *testing.T) {
 		"complete":          testComplete,
 		"requests":          testRequests,
 		"interrupted":       testInterrupted,
+		"abandoned":         testAbandoned,
 		"kubeconfig":        testKubeconfig,
 		"replaced":          testReplaced,
 		"events":            testEvents,

@@ -157,6 +157,50 @@ func testInterrupted(t *testing.T, p *place) {
 	}
 }
 
+// testAbandoned kills the agent after each write of a work that is applied server-side,
+// and deletes the work before the agent runs again.
+func testAbandoned(t *testing.T, p *place) {
+	t.Helper()
+	connection := p.connection
+	for n, cut := 1, true; cut; n++ {
+		writes := interrupt.After(n, "any", anything)
+		p.connection = restCopy(connection, writes)
+		stop := p.start(t)
+		work := p.create(t, "app", twoMaps, strategy(workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeServerSideApply}))
+		cut = writes.AwaitCut(t, patience, p.isRecorded(work))
+		stop()
+		for _, name := range []string{"one", "two"} {
+			if c, err := p.configMap(t.Context(), name); err != nil || c != nil && len(c.OwnerReferences) != 1 {
+				t.Errorf("after write %d: %v, %v", n, describe(c), err)
+			}
+		}
+		if err := p.hub.Delete(t.Context(), work); err != nil {
+			t.Fatal(err)
+		}
+		p.connection = restCopy(connection, nil)
+		stop = p.start(t)
+		p.gone(t, work)
+		p.finds(t, "one", missing)
+		p.finds(t, "two", missing)
+		stop()
+	}
+}
+
+// isRecorded reports whether all objects of a work are recorded, and that it was applied.
+func (p *place) isRecorded(work *workv1.ManifestWork) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		applied, err := p.appliedOf(ctx, work)
+		if err != nil || applied == nil {
+			return false, err
+		}
+		if err := p.hub.Get(ctx, client.ObjectKeyFromObject(work), work); err != nil {
+			return false, err
+		}
+		c := apimeta.FindStatusCondition(work.Status.Conditions, workv1.WorkApplied)
+		return len(applied.Status.AppliedResources) == len(work.Spec.Workload.Manifests) && c != nil && c.ObservedGeneration == work.Generation, nil
+	}
+}
+
 // anything is every write.
 func anything(string, string) bool { return true }
 
@@ -177,17 +221,7 @@ func (p *place) live(t *testing.T, work *workv1.ManifestWork, stop func(), write
 			await.Condition(t, patience, "the next step", reached)
 		}
 	}
-	settled := func(ctx context.Context) (bool, error) {
-		applied, err := p.appliedOf(ctx, work)
-		if err != nil || applied == nil {
-			return false, err
-		}
-		if err := p.hub.Get(ctx, client.ObjectKeyFromObject(work), work); err != nil {
-			return false, err
-		}
-		c := apimeta.FindStatusCondition(work.Status.Conditions, workv1.WorkApplied)
-		return len(applied.Status.AppliedResources) == len(work.Spec.Workload.Manifests) && c != nil && c.ObservedGeneration == work.Generation, nil
-	}
+	settled := p.isRecorded(work)
 	step(settled)
 	p.change(t, work, func(w *workv1.ManifestWork) { w.Spec.Workload.Manifests = p.manifests(t, oneMap+"\nimmutable: false") })
 	step(settled)

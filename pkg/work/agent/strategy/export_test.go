@@ -13,6 +13,9 @@ func RemoveIgnored(ctx context.Context, object *unstructured.Unstructured, field
 	return removeIgnored(ctx, object, fields)
 }
 
+// SpecHash is specHash.
+func SpecHash(object *unstructured.Unstructured) string { return specHash(object) }
+
 // Merge is merge.
 func Merge(existing, desired map[string]string) map[string]string { return merge(existing, desired) }
 

@@ -49,11 +49,14 @@ func (o *operation) serverSideApply(ctx context.Context) (*unstructured.Unstruct
 	return o.patch(ctx, reduced, config)
 }
 
-// patch applies a body, and then ensures the owner reference of the request. As a part
-// of the body it would belong to the field manager: OCM's work agent, which applies as
-// the same one without it, would take it away.
+// patch applies a body, and ensures the owner reference of the request. A new object has
+// the reference from the beginning: else it would stay for good if the agent ended before
+// it added one, and the work was deleted meanwhile.
 func (o *operation) patch(ctx context.Context, body *unstructured.Unstructured, config workv1.ServerSideApplyConfig) (*unstructured.Unstructured, error) {
 	options := metav1.ApplyOptions{FieldManager: cmp.Or(config.FieldManager, workv1.DefaultFieldManager), Force: config.Force}
+	if o.Owned && !o.Settled {
+		body.SetOwnerReferences([]metav1.OwnerReference{o.Owner})
+	}
 	applied, err := o.objects.Apply(ctx, body.GetName(), body, options)
 	if apierrors.IsConflict(err) {
 		return nil, fmt.Errorf("%w: %w", ErrConflict, err)
@@ -61,7 +64,10 @@ func (o *operation) patch(ctx context.Context, body *unstructured.Unstructured, 
 	if err != nil {
 		return nil, err
 	}
-	return o.ensureOwner(ctx, applied)
+	if applied, err = o.ensureOwner(ctx, applied); err != nil {
+		return nil, err
+	}
+	return o.disown(ctx, applied, options.FieldManager)
 }
 
 func annotate(object *unstructured.Unstructured, hash string) {

@@ -77,6 +77,16 @@ func TestRemoveIgnored(t *testing.T) {
 	}
 }
 
+// TestSpecHash has the hash that OCM's work agent computes.
+func TestSpecHash(t *testing.T) {
+	t.Parallel()
+	o := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: one}, data: {a: b}}")
+	// md5sum of &{map[apiVersion:v1 data:map[a:b] kind:ConfigMap metadata:map[name:one namespace:default]]}
+	if got := strategy.SpecHash(o); got != "6dcf80f4e54faa46d7177e7238875b30" {
+		t.Errorf("got %s", got)
+	}
+}
+
 // TestMerge takes keys away that the manifest names with a dash.
 func TestMerge(t *testing.T) {
 	t.Parallel()
