@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
@@ -233,21 +234,42 @@ func testUnready(t *testing.T, e *env, name string, _ *interrupt.Writes) {
 	e.awaitCondition(t, cluster, name, addonv1beta1.ManagedClusterAddOnConditionAvailable, metav1.ConditionTrue, addonv1beta1.AddonAvailableReasonProbeAvailable)
 }
 
-// testSplit: what is too large for one work is in several, and goes from those that are
-// no longer needed.
+// testSplit: what is too large for one work is in several. A manifest stays in its work;
+// one that has to move leaves it after the work agent has applied the other work.
 func testSplit(t *testing.T, e *env, name string, _ *interrupt.Writes) {
 	t.Helper()
 	const cluster = "split-c1"
 	e.cluster(t, cluster)
-	large := strings.Repeat("x", 300<<10)
-	e.template(t, name, "", configMapManifest("m1", large), configMapManifest("m2", large))
+	first, second := deployWork(cluster, name, 0), deployWork(cluster, name, 1)
+	kib := func(n int) string { return strings.Repeat("x", n<<10) }
+	e.template(t, name, "", configMapManifest("m1", kib(300)), configMapManifest("m2", kib(300)))
 	e.create(t, fleet(name, templated), addOn(cluster, name))
-	e.awaitWork(t, deployWork(cluster, name, 1), "is made", is)
-	e.template(t, name, "", configMapManifest("m1", large), configMapManifest("m2", "small"))
-	e.awaitWork(t, deployWork(cluster, name, 0), "has both", func(w *workv1.ManifestWork) bool { return len(w.Spec.Workload.Manifests) == 2 })
-	eventually(t, "the second is gone", func(ctx context.Context) (bool, error) {
+	e.awaitWork(t, second, "is made", is)
+	e.template(t, name, "", configMapManifest("m1", kib(300)), configMapManifest("m2", "small"), configMapManifest("m3", "small"))
+	e.awaitWork(t, first, "has the new manifest", objects("m1", "m3"))
+	e.awaitWork(t, second, "keeps its manifest", objects("m2"))
+	e.template(t, name, "", configMapManifest("m1", kib(480)), configMapManifest("m2", "small"), configMapManifest("m3", kib(50)))
+	e.awaitWork(t, second, "takes a manifest over", objects("m2", "m3"))
+	e.says(t, second, metav1.ConditionFalse, workv1.ResourceIdentifier{})
+	e.awaitCondition(t, cluster, name, addonv1beta1.ManagedClusterAddOnManifestApplied, metav1.ConditionFalse, addonv1beta1.AddonManifestAppliedReasonManifestsApplyFailed)
+	if e.get(t.Context(), t, first); !objects("m1", "m3")(first) {
+		t.Error("the first work lost a manifest before the second was applied")
+	}
+	e.says(t, second, metav1.ConditionTrue, workv1.ResourceIdentifier{})
+	e.awaitWork(t, first, "loses the manifest", objects("m1"))
+	e.template(t, name, "", configMapManifest("m1", "small"))
+	eventually(t, "the second work is gone", func(ctx context.Context) (bool, error) {
 		return !e.exists(ctx, t, deployWork(cluster, name, 1)), nil
 	})
+}
+
+// objects reports whether a work has exactly these ConfigMaps.
+func objects(names ...string) func(*workv1.ManifestWork) bool {
+	return func(w *workv1.ManifestWork) bool {
+		return slices.EqualFunc(w.Spec.Workload.Manifests, names, func(m workv1.Manifest, name string) bool {
+			return strings.Contains(string(m.Raw), `"name":"`+name+`"`)
+		})
+	}
 }
 
 func (e *env) binding(t *testing.T, namespace, name string) *rbacv1.RoleBinding {
@@ -270,6 +292,22 @@ func (e *env) letBind(t *testing.T, role string) {
 	})
 }
 
+// bound returns the RoleBindings of a ClusterRole.
+func (e *env) bound(t *testing.T, role string) []string {
+	t.Helper()
+	var list rbacv1.RoleBindingList
+	if err := e.admin.List(t.Context(), &list); err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for i := range list.Items {
+		if list.Items[i].RoleRef.Name == role {
+			found = append(found, list.Items[i].Namespace+"/"+list.Items[i].Name)
+		}
+	}
+	return found
+}
+
 // testPermissions: the roles of a template are bound to the add-on on one cluster, once
 // somebody lets the add-on manager bind them, and go with it.
 func testPermissions(t *testing.T, e *env, name string, _ *interrupt.Writes) {
@@ -288,6 +326,9 @@ func testPermissions(t *testing.T, e *env, name string, _ *interrupt.Writes) {
 		t.Errorf("message %q", refused.Message)
 	}
 	e.awaitWork(t, deployWork(cluster, name, 0), "is made without waiting", is)
+	if got := e.bound(t, role); len(got) > 0 {
+		t.Errorf("a role that nobody lets the add-on manager bind is bound by %v", got)
+	}
 	e.letBind(t, role)
 	e.awaitCondition(t, cluster, name, addonv1beta1.ManagedClusterAddOnRegistrationApplied, metav1.ConditionTrue, addonv1beta1.RegistrationAppliedSetPermissionApplied)
 	subject := func(kind, name string) rbacv1.Subject {
@@ -367,16 +408,41 @@ func testHook(t *testing.T, e *env, name string, _ *interrupt.Writes) {
 	hook := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "addon-hook-pre-delete"}}
 	e.awaitWork(t, hook, "is made", is)
 	e.awaitCondition(t, cluster, name, addonv1beta1.ManagedClusterAddOnHookManifestCompleted, metav1.ConditionFalse, names.ReasonHookNotCompleted)
-	id := workv1.ResourceIdentifier{Group: "batch", Resource: "jobs", Namespace: "default", Name: "hook"}
-	complete := "True"
-	e.says(t, hook, metav1.ConditionTrue, id)
+	e.unheard(t, cluster)
+	eventually(t, "the add-on says what can be done", func(ctx context.Context) (bool, error) {
+		found := addOn(cluster, name)
+		e.get(ctx, t, found)
+		c := apimeta.FindStatusCondition(found.Status.Conditions, addonv1beta1.ManagedClusterAddOnHookManifestCompleted)
+		return strings.Contains(c.Message, "runs when the cluster is back; to delete the add-on without it, remove the finalizer "+addonv1beta1.AddonPreDeleteHookFinalizer), nil
+	})
+	e.says(t, hook, metav1.ConditionTrue, hookID)
 	if !e.exists(t.Context(), t, addOn(cluster, name)) || !e.exists(t.Context(), t, work) {
 		t.Error("the add-on did not wait")
 	}
-	e.says(t, hook, metav1.ConditionTrue, id, workv1.FeedbackValue{Name: "JobComplete", Value: workv1.FieldValue{Type: workv1.String, String: &complete}})
+	e.says(t, hook, metav1.ConditionTrue, hookID, succeeded())
 	eventually(t, "the add-on and its works are gone", func(ctx context.Context) (bool, error) {
 		return !e.exists(ctx, t, addOn(cluster, name)) && !e.exists(ctx, t, work) && !e.exists(ctx, t, hook), nil
 	})
+}
+
+// hookID identifies the Job of hookManifest.
+var hookID = workv1.ResourceIdentifier{Group: "batch", Resource: "jobs", Namespace: "default", Name: "hook"}
+
+func succeeded() workv1.FeedbackValue {
+	return workv1.FeedbackValue{Name: "JobComplete", Value: workv1.FieldValue{Type: workv1.String, String: new("True")}}
+}
+
+// unheard makes a cluster one that the hub does not hear from.
+func (e *env) unheard(t *testing.T, name string) {
+	t.Helper()
+	cluster := managedCluster(name)
+	e.get(t.Context(), t, cluster)
+	apimeta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
+		Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionUnknown, Reason: "Test",
+	})
+	if err := e.admin.Status().Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // testSteps: a rollout gives clusters the template, and a new version of it, one after
@@ -496,60 +562,4 @@ func testExample(t *testing.T, e *env, name string, _ *interrupt.Writes) {
 	if got := string(work.Spec.Workload.Manifests[3].Raw); !strings.Contains(got, "--cluster-name=heartbeat-c1") || strings.Contains(got, "{{") {
 		t.Errorf("manifest %s", got)
 	}
-}
-
-// TestTemplateResumes kills the add-on manager after each of the writes that a template
-// takes. The next one completes it, and one that finds everything done writes nothing.
-func TestTemplateResumes(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	const role, name = "resumes-role", "resumes"
-	e.create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role}})
-	e.letBind(t, role)
-	e.template(t, name, fmt.Sprintf(kubeClient, `{"type":"CurrentCluster","currentCluster":{"clusterRoleName":"resumes-role"}}`), agentManifest, hookManifest)
-	e.create(t, fleet(name, templated))
-	const most = 8
-	for n := 1; n <= most; n++ {
-		cluster := fmt.Sprintf("killed%d", n)
-		e.cluster(t, cluster)
-		e.create(t, addOn(cluster, name))
-		e.killed(t, cluster, n, func(ctx context.Context) (bool, error) { return e.complete(ctx, t, cluster, name), nil })
-		stop := e.start(t, nil)
-		e.awaitComplete(t, cluster, name)
-		stop()
-	}
-	idle := newWrites()
-	e.start(t, idle.Wrap)
-	e.cluster(t, "last")
-	e.create(t, addOn("last", name))
-	e.awaitComplete(t, "last", name)
-	for n := 1; n <= most; n++ {
-		if got := idle.About(fmt.Sprintf("killed%d", n)); len(got) > 0 {
-			t.Errorf("without news it wrote:\n%s", strings.Join(got, "\n"))
-		}
-	}
-}
-
-// complete reports whether an add-on has all that its template says.
-func (e *env) complete(ctx context.Context, t *testing.T, cluster, name string) bool {
-	t.Helper()
-	found := addOn(cluster, name)
-	work := deployWork(cluster, name, 0)
-	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: names.AddOnTemplateBinding(name, "ClusterRole")}}
-	progressing := func(reason string) bool {
-		condition := apimeta.FindStatusCondition(found.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
-		return condition != nil && condition.Reason == reason
-	}
-	return e.exists(ctx, t, found) && e.exists(ctx, t, work) && e.exists(ctx, t, binding) && len(binding.Subjects) == 2 &&
-		slices.Contains(found.Finalizers, addonv1beta1.AddonPreDeleteHookFinalizer) && len(found.OwnerReferences) == 1 &&
-		apimeta.IsStatusConditionTrue(found.Status.Conditions, addonv1beta1.ManagedClusterAddOnRegistrationApplied) &&
-		progressing(names.ReasonWaitingForManifestApplied) && len(work.Spec.Workload.Manifests) == 1
-}
-
-func (e *env) awaitComplete(t *testing.T, cluster, name string) {
-	t.Helper()
-	found := addOn(cluster, name)
-	eventually(t, cluster+" has what the template says", func(ctx context.Context) (bool, error) {
-		return e.complete(ctx, t, cluster, name), nil
-	}, func() any { e.get(t.Context(), t, found); return found })
 }

@@ -56,3 +56,17 @@ func TestParseServiceAccountUser(t *testing.T) {
 		}
 	}
 }
+
+// TestAddOnWorks has the names that other parties look for.
+func TestAddOnWorks(t *testing.T) {
+	t.Parallel()
+	for got, want := range map[string]string{
+		names.AddOnDeployWork("a", 12):                 "addon-a-deploy-12",
+		names.AddOnPreDeleteWork("a"):                  "addon-a-pre-delete",
+		names.AddOnTemplateBinding("a", "ClusterRole"): "open-cluster-management:a:clusterrole:agent",
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -53,12 +53,16 @@ func (r *Reconciler) delete(ctx context.Context, addOn *addonv1beta1.ManagedClus
 	}
 	if hook == nil {
 		return r.waits(ctx, addOn, "The AddOnTemplate that says what to run before the add-on is deleted does not exist in the version that was deployed; "+
-			"create it again, or remove the finalizer "+addonv1beta1.AddonPreDeleteHookFinalizer+" to delete the add-on without running it")
+			"create it again; "+withoutHook)
 	}
 	if hook.UID != "" && ended(hook) {
 		return r.finalize(ctx, addOn)
 	}
-	return r.waits(ctx, addOn, fmt.Sprintf("hook manifestWork %s is not completed.", hook.Name))
+	message := fmt.Sprintf("hook manifestWork %s is not completed.", hook.Name)
+	if !heard(cluster) {
+		message += " The hub does not hear from the cluster, so it runs when the cluster is back; " + withoutHook
+	}
+	return r.waits(ctx, addOn, message)
 }
 
 // hook returns the work that runs before an add-on is deleted, which it makes if it is
@@ -73,12 +77,15 @@ func (r *Reconciler) hook(ctx context.Context, addOn *addonv1beta1.ManagedCluste
 	if from == nil || err != nil {
 		return nil, err
 	}
-	d, err := r.render(addOn, cluster, from)
+	d, err := r.render(addOn, cluster, from, nil)
 	if err != nil || d.hook == nil {
 		return nil, err
 	}
 	return d.hook, r.create(ctx, d.hook)
 }
+
+// withoutHook says how an add-on is deleted whose hook cannot run.
+const withoutHook = "to delete the add-on without it, remove the finalizer " + addonv1beta1.AddonPreDeleteHookFinalizer
 
 // waits says what the deletion of an add-on waits for.
 func (r *Reconciler) waits(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, message string) error {

@@ -93,7 +93,11 @@ func (r *Reconciler) deploy(ctx context.Context, addOn *addonv1beta1.ManagedClus
 	if from == nil {
 		return r.report(ctx, addOn, status)
 	}
-	d, rendered := r.render(addOn, cluster, from)
+	live, err := r.works(ctx, addOn)
+	if err != nil {
+		return err
+	}
+	d, rendered := r.render(addOn, cluster, from, live)
 	if rendered == nil && hooked(addOn) != (d.hook != nil) {
 		return r.finalize(ctx, addOn, d.finalizers()...) // An event.
 	}
@@ -107,7 +111,7 @@ func (r *Reconciler) deploy(ctx context.Context, addOn *addonv1beta1.ManagedClus
 	}
 	applied := rendered
 	if rendered == nil {
-		applied = r.apply(ctx, addOn, d.works)
+		applied = r.apply(ctx, live, d.works)
 	}
 	if err := r.evaluate(ctx, addOn, cluster, status, d, applied); err != nil {
 		return err
@@ -118,8 +122,10 @@ func (r *Reconciler) deploy(ctx context.Context, addOn *addonv1beta1.ManagedClus
 	return errors.Join(r.report(ctx, addOn, status), permitted, applied)
 }
 
-// render makes the works of an add-on.
-func (r *Reconciler) render(addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster, from *source.Source) (deployment, error) {
+// render makes the works of an add-on that has those which are live.
+func (r *Reconciler) render(addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster, from *source.Source,
+	live []*workv1.ManifestWork,
+) (deployment, error) {
 	registries, err := registriesOf(cluster)
 	if err != nil {
 		return deployment{}, err
@@ -130,7 +136,7 @@ func (r *Reconciler) render(addOn *addonv1beta1.ManagedClusterAddOn, cluster *cl
 	if err != nil {
 		return deployment{}, err
 	}
-	return deploy(addOn, from.Template, objects)
+	return deploy(addOn, from.Template, objects, live)
 }
 
 // registrationApplied reports whether an add-on can register and has its permissions.
@@ -152,22 +158,20 @@ func registrationApplied(registers bool, err error) metav1.Condition {
 }
 
 // apply makes and repairs the works of an add-on, and deletes those that are too many.
-func (r *Reconciler) apply(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, want []*workv1.ManifestWork) error {
-	live, err := r.works(ctx, addOn)
-	if err != nil {
-		return err
-	}
+func (r *Reconciler) apply(ctx context.Context, live, want []*workv1.ManifestWork) error {
 	var errs []error
 	for _, work := range want {
 		i := slices.IndexFunc(live, func(w *workv1.ManifestWork) bool { return w.Name == work.Name })
-		if i < 0 {
+		switch {
+		case i < 0:
 			errs = append(errs, r.create(ctx, work))
-			continue
+		case !loses(live[i], want, live):
+			errs = append(errs, r.repair(ctx, live[i], work))
 		}
-		errs = append(errs, r.repair(ctx, live[i], work))
 	}
 	for _, work := range live {
-		if !slices.ContainsFunc(want, func(w *workv1.ManifestWork) bool { return w.Name == work.Name }) {
+		unwanted := !slices.ContainsFunc(want, func(w *workv1.ManifestWork) bool { return w.Name == work.Name })
+		if unwanted && !loses(work, want, live) {
 			errs = append(errs, r.remove(ctx, work))
 		}
 	}
@@ -177,9 +181,8 @@ func (r *Reconciler) apply(ctx context.Context, addOn *addonv1beta1.ManagedClust
 // works returns the works in the cache that deploy an add-on.
 func (r *Reconciler) works(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) ([]*workv1.ManifestWork, error) {
 	works, err := addonwork.List(ctx, r.Client, client.ObjectKeyFromObject(addOn))
-	prefix := strings.TrimSuffix(names.AddOnDeployWork(addOn.Name, 0), "0")
 	return slices.DeleteFunc(works, func(w *workv1.ManifestWork) bool {
-		return w.Namespace != addOn.Namespace || !strings.HasPrefix(w.Name, prefix)
+		return w.Namespace != addOn.Namespace || !strings.HasPrefix(w.Name, prefix(addOn.Name))
 	}), err
 }
 
@@ -212,10 +215,7 @@ func (r *Reconciler) foreign(ctx context.Context, want client.Object) error {
 
 // repair changes a work that is not as wanted.
 func (r *Reconciler) repair(ctx context.Context, live, want *workv1.ManifestWork) error {
-	stored := want.DeepCopy()
-	stored.Spec = defaulted(stored.Spec)
-	addonwork.Digest(stored)
-	if live.DeletionTimestamp != nil || current(live, stored) {
+	if live.DeletionTimestamp != nil || current(live, want) {
 		return nil
 	}
 	patch, err := repair(live, want)

@@ -2,7 +2,6 @@ package template
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -18,9 +17,9 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonwork"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/template/render"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/manifest"
 )
 
 // deployment is what an add-on consists of on its cluster.
@@ -33,8 +32,10 @@ type deployment struct {
 	workloads []workv1.ResourceIdentifier
 }
 
-// deploy returns the works for the manifests of an add-on.
-func deploy(addOn *addonv1beta1.ManagedClusterAddOn, spec *addonv1alpha1.AddOnTemplateSpec, objects []*unstructured.Unstructured) (deployment, error) {
+// deploy returns the works for the manifests of an add-on that has those which are live.
+func deploy(addOn *addonv1beta1.ManagedClusterAddOn, spec *addonv1alpha1.AddOnTemplateSpec, objects []*unstructured.Unstructured,
+	live []*workv1.ManifestWork,
+) (deployment, error) {
 	var d deployment
 	var manifests, hooks []workv1.Manifest
 	var orphans []workv1.OrphaningRule
@@ -72,7 +73,7 @@ func deploy(addOn *addonv1beta1.ManagedClusterAddOn, spec *addonv1alpha1.AddOnTe
 		}
 	}
 	var err error
-	if d.works, err = split(addOn, options, manifests); err != nil {
+	if d.works, err = split(addOn, options, manifests, live); err != nil {
 		return d, err
 	}
 	if len(hooks) > 0 {
@@ -126,35 +127,6 @@ func merge(ours, template []workv1.ManifestConfigOption) []workv1.ManifestConfig
 	return ours
 }
 
-// maxSize is the size of the manifests of one work. The rest of what a work may have is
-// left for its status and for the next versions of its manifests.
-const maxSize = manifest.MaxSize * 8 / 10
-
-// split makes as many works as the manifests need.
-func split(addOn *addonv1beta1.ManagedClusterAddOn, options workv1.ManifestWorkSpec, manifests []workv1.Manifest) ([]*workv1.ManifestWork, error) {
-	var works []*workv1.ManifestWork
-	size, first := 0, 0
-	for i := range manifests {
-		next := manifests[i].Size()
-		if next > manifest.MaxSize {
-			return nil, fmt.Errorf("a manifest has %d bytes, more than the %d of a ManifestWork", next, manifest.MaxSize)
-		}
-		if i > first && size+next > maxSize {
-			work, err := newWork(addOn, names.AddOnDeployWork(addOn.Name, len(works)), options, manifests[first:i])
-			if err != nil {
-				return nil, err
-			}
-			works, size, first = append(works, work), 0, i
-		}
-		size += next
-	}
-	if len(manifests) == 0 {
-		return nil, nil
-	}
-	work, err := newWork(addOn, names.AddOnDeployWork(addOn.Name, len(works)), options, manifests[first:])
-	return append(works, work), err
-}
-
 func newWork(addOn *addonv1beta1.ManagedClusterAddOn, name string, options workv1.ManifestWorkSpec, manifests []workv1.Manifest) (*workv1.ManifestWork, error) {
 	hashes, err := json.Marshal(addonconfig.Hashes(addOn.Status.ConfigReferences))
 	if err != nil {
@@ -174,9 +146,10 @@ func kindAddOn() schema.GroupVersionKind {
 	return schema.GroupVersion(addonv1beta1.GroupVersion).WithKind("ManagedClusterAddOn")
 }
 
-// current reports whether a work in the cache, whose manifests are hashes, is as wanted.
-// Both specs have the API server's defaults.
+// current reports whether a work in the cache is as wanted.
 func current(live, want *workv1.ManifestWork) bool {
+	stored := &workv1.ManifestWork{ObjectMeta: want.ObjectMeta, Spec: defaulted(want.Spec)}
+	addonwork.Digest(stored)
 	for key, value := range want.Labels {
 		if live.Labels[key] != value {
 			return false
@@ -188,7 +161,7 @@ func current(live, want *workv1.ManifestWork) bool {
 		}
 	}
 	return slices.ContainsFunc(live.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == want.OwnerReferences[0].UID }) &&
-		equality.Semantic.DeepEqual(live.Spec, want.Spec)
+		equality.Semantic.DeepEqual(live.Spec, stored.Spec)
 }
 
 // defaulted returns a spec as the API server stores it.

@@ -37,7 +37,7 @@ func Selector() labels.Selector {
 	return labels.NewSelector().Add(*requirement)
 }
 
-// Slim replaces the manifests of a work with their hashes, and drops what the add-on manager does not read.
+// Slim replaces the manifests of a work with their digests, and drops what the add-on manager does not read.
 func Slim(in any) (any, error) {
 	work, ok := in.(*workv1.ManifestWork)
 	if !ok {
@@ -51,18 +51,19 @@ func Slim(in any) (any, error) {
 	return work, nil
 }
 
-// Digest replaces the manifests of a work with their hashes.
+// Digest replaces the manifests of a work with their hashes and the names of their objects.
 func Digest(work *workv1.ManifestWork) {
 	manifests := work.Spec.Workload.Manifests
 	for i := range manifests {
-		manifests[i].Raw = digest(manifests[i].Raw)
+		manifests[i].Raw = digest(manifests[i])
 	}
 }
 
-// digest is the hash of a manifest as a JSON string, regardless of the order of keys. A
-// cache transforms some objects twice: what is a string is a hash already, because a
-// manifest is an object.
-func digest(raw []byte) []byte {
+// digest is a JSON string: the hash of a manifest, regardless of the order of keys, and
+// the name of its object. A cache transforms some objects twice: what is a string is a
+// digest already, because a manifest is an object.
+func digest(m workv1.Manifest) []byte {
+	raw := m.Raw
 	if bytes.HasPrefix(raw, []byte(`"`)) {
 		return raw
 	}
@@ -73,7 +74,23 @@ func digest(raw []byte) []byte {
 		}
 	}
 	sum := sha256.Sum256(raw)
-	return []byte(`"` + hex.EncodeToString(sum[:]) + `"`)
+	quoted, _ := json.Marshal(hex.EncodeToString(sum[:]) + " " + Object(m)) //nolint:errchkjson // A string is always encoded.
+	return quoted
+}
+
+// Object names the object of a manifest, or of its digest; "" if that is not known. The
+// version of the kind does not matter: an object has several.
+func Object(m workv1.Manifest) string {
+	if bytes.HasPrefix(m.Raw, []byte(`"`)) {
+		_, object, _ := strings.Cut(strings.Trim(string(m.Raw), `"`), " ")
+		return object
+	}
+	var object metav1.PartialObjectMetadata
+	if json.Unmarshal(m.Raw, &object) != nil || object.Name == "" {
+		return ""
+	}
+	kind := object.GroupVersionKind()
+	return fmt.Sprintf("%s/%s/%s/%s", kind.Group, kind.Kind, object.Namespace, object.Name)
 }
 
 // Index lets List find works.
