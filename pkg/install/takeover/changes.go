@@ -159,7 +159,7 @@ func (s *Survey) users() []Change {
 		},
 		candidate{
 			clusterSets > 0 && s.runs("/registration"), "cluster-sets",
-			fmt.Sprintf("there is no controller of cluster sets: the status and the managed namespaces of %d ManagedClusterSets stay as they are, and no cluster joins the set default by itself", clusterSets),
+			fmt.Sprintf("there is no controller of cluster sets: the status and the managed namespaces of %d ManagedClusterSets stay as they are, and no new cluster joins the set default", clusterSets),
 		},
 	)
 }
@@ -216,7 +216,7 @@ func (s *Survey) managed() []Problem {
 	for _, d := range s.Found.Operators {
 		switch {
 		case d.Restored:
-			problems = append(problems, Problem{d.String() + " would be restored", "have " + d.Tool + " give it up first, or keep it"})
+			problems = append(problems, Problem{d.String() + " would be restored", givenUp(d.Tool)})
 		case d.Namespace != names.OperatorNamespace:
 			problems = append(problems, Problem{
 				d.String() + " is not in the namespace " + names.OperatorNamespace,
@@ -235,8 +235,13 @@ func (s *Survey) restored() []Problem {
 	}
 	return []Problem{{
 		fmt.Sprintf("the %s %s, installed by %s, would be restored", s.side.kind.Kind, s.side.name, tool),
-		"have " + tool + " give it up first, or keep it",
+		givenUp(tool),
 	}}
+}
+
+// givenUp is what to do about something that a tool restores.
+func givenUp(tool string) string {
+	return "have " + tool + " give it up and remove its labels and annotations from it, or keep it"
 }
 
 // unsupported are resources that our operator would serve with the images of OCM, and
