@@ -68,6 +68,13 @@
 - apiGroups: [work.open-cluster-management.io]
   resources: [manifestworks/status]
   verbs: [update, patch]
+# ManifestWorkReplicaSets are removed with their works whether or not their gate is on.
+- apiGroups: [work.open-cluster-management.io]
+  resources: [manifestworkreplicasets]
+  verbs: [get, list, watch, patch]
+- apiGroups: [work.open-cluster-management.io]
+  resources: [manifestworkreplicasets/status]
+  verbs: [patch]
 {{- end -}}
 
 {{- /* What the add-on manager may do. Kubernetes lets it make a Role only of
@@ -306,12 +313,6 @@
        whether their writers may do that is asked when they write them
        (hub-admission/5-manifestworks.yaml). */ -}}
 {{- define "hub-replicasets-rules" -}}
-- apiGroups: [work.open-cluster-management.io]
-  resources: [manifestworkreplicasets]
-  verbs: [get, list, watch, patch]
-- apiGroups: [work.open-cluster-management.io]
-  resources: [manifestworkreplicasets/status]
-  verbs: [patch]
 - apiGroups: [work.open-cluster-management.io]
   resources: [manifestworks]
   verbs: [get, list, watch, create, patch, delete, execute-as]

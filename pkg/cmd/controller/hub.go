@@ -133,17 +133,20 @@ func (f *hubFlags) run(cmd *cobra.Command) error {
 	return mgr.Start(ctx)
 }
 
-// setupWorks adds the controllers of ManifestWorks whose gates are on.
+// setupWorks adds the controllers of ManifestWorks. That of ManifestWorkReplicaSets
+// removes them whether or not its gate is on.
 func setupWorks(mgr manager.Manager, gates gates, c clock.PassiveClock) error {
 	if gates[feature.CleanUpCompletedManifestWork] {
 		if err := workhub.Setup(mgr, workhub.Config{Clock: c}); err != nil {
 			return fmt.Errorf("finished ManifestWorks: %w", err)
 		}
 	}
+	setup := replicaset.SetupRemoval
 	if gates[feature.ManifestWorkReplicaSet] {
-		if err := replicaset.Setup(mgr); err != nil {
-			return fmt.Errorf("ManifestWorkReplicaSets: %w", err)
-		}
+		setup = replicaset.Setup
+	}
+	if err := setup(mgr); err != nil {
+		return fmt.Errorf("ManifestWorkReplicaSets: %w", err)
 	}
 	return nil
 }

@@ -60,7 +60,8 @@ func (r *reconciler) ensure(ctx context.Context, set *workv1alpha1.ManifestWorkR
 		return work, nil
 	}
 	// The version: it may have lost the label since.
-	patch := client.MergeFromWithOptions(work.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	patch := client.MergeFromWithOptions(work, client.MergeFromWithOptimisticLock{})
+	work = work.DeepCopy()
 	maps.Copy(work.Labels, labels(set, placement))
 	set.Spec.ManifestWorkTemplate.DeepCopyInto(&work.Spec)
 	if err := r.client.Patch(ctx, work, patch, Owner); err != nil {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -30,7 +31,8 @@ type reconciler struct {
 	// client writes, and reads from the cache.
 	client client.Client
 	// live reads from the API server.
-	live client.Reader
+	live   client.Reader
+	events events.EventRecorder
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -40,7 +42,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !set.DeletionTimestamp.IsZero() {
-		return mergepatch.Settled(ctrl.Result{}, r.finalize(ctx, set))
+		// The last work that goes is an event.
+		_, err := r.finalize(ctx, set)
+		return mergepatch.Settled(ctrl.Result{}, err)
 	}
 	if controllerutil.AddFinalizer(set, workv1alpha1.ManifestWorkReplicaSetFinalizer) {
 		if err := r.writeFinalizers(ctx, set); err != nil {
@@ -55,17 +59,18 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *reconciler) deploy(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) (ctrl.Result, error) {
 	before := set.DeepCopy()
 	if problem := unlabelable(set); problem != "" {
-		report(set, state{problems: []string{problem}})
-		return ctrl.Result{}, r.writeStatus(ctx, set, before)
+		stuck := &state{problems: []string{problem}}
+		report(set, stuck)
+		return ctrl.Result{}, r.writeStatus(ctx, set, before, stuck)
 	}
 	found, err := r.survey(ctx, set)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	err = r.carry(ctx, set, &found)
-	report(set, found)
+	report(set, &found)
 	result := ctrl.Result{RequeueAfter: found.recheck()}
-	return result, errors.Join(err, r.writeStatus(ctx, set, before))
+	return result, errors.Join(err, r.writeStatus(ctx, set, before, &found))
 }
 
 // unlabelable is why works cannot have the labels that name their set and placement.
@@ -86,22 +91,23 @@ func unlabelable(set *workv1alpha1.ManifestWorkReplicaSet) string {
 // key is how the label of a work names its set.
 func key(set *workv1alpha1.ManifestWorkReplicaSet) string { return set.Namespace + "." + set.Name }
 
-// finalize deletes the works, and lets the set go: at once, or when they are gone.
-func (r *reconciler) finalize(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) error {
+// finalize deletes the works, and lets the set go: at once, or when they are gone. It
+// reports whether the set waits for them.
+func (r *reconciler) finalize(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) (waits bool, err error) {
 	if !controllerutil.ContainsFinalizer(set, workv1alpha1.ManifestWorkReplicaSetFinalizer) {
-		return nil
+		return false, nil
 	}
 	if unlabelable(set) == "" {
 		left, err := r.deleteAll(ctx, set)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if left > 0 && set.Spec.CascadeDeletionPolicy == workv1alpha1.Foreground {
-			return nil // The last work that goes is an event.
+			return true, nil
 		}
 	}
 	controllerutil.RemoveFinalizer(set, workv1alpha1.ManifestWorkReplicaSetFinalizer)
-	return client.IgnoreNotFound(r.writeFinalizers(ctx, set))
+	return false, client.IgnoreNotFound(r.writeFinalizers(ctx, set))
 }
 
 // deleteAll deletes all works of a set, and returns how many there still are. The cache

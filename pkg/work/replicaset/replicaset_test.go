@@ -11,15 +11,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -45,20 +48,31 @@ type env struct {
 	name string
 }
 
-// start starts a hub with the controller, which has the permissions of the hub
-// registration controller, in whose process it runs.
+// start starts a hub with the controller.
 func start(t *testing.T) client.Client {
+	t.Helper()
+	admin, connection := newHub(t)
+	controllers.Start(t, connection, options(), setup(replicaset.Setup))
+	return admin
+}
+
+// newHub starts a hub, and returns a connection to it with the permissions of the hub
+// registration controller, in whose process the controller runs.
+func newHub(t *testing.T) (client.Client, *rest.Config) {
 	t.Helper()
 	cp := controlplane.Start(t)
 	admin := cp.Client(t)
 	// With this gate the controller needs a permission for every work.
 	installation.Hub(t, admin, manifests.Hub{ReplicaSets: true, NilExecutorValidating: true})
-	connection := cp.ConfigFor(t, names.ServiceAccountUser(names.HubNamespace, names.HubRegistrationServiceAccount))
-	options := manager.Options{Cache: cache.Options{ByObject: hub.CacheObjects()}}
-	controllers.Start(t, connection, options, func(_ context.Context, mgr manager.Manager) error {
-		return replicaset.Setup(mgr)
-	})
-	return admin
+	return admin, cp.ConfigFor(t, names.ServiceAccountUser(names.HubNamespace, names.HubRegistrationServiceAccount))
+}
+
+func options() manager.Options {
+	return manager.Options{Cache: cache.Options{ByObject: hub.CacheObjects()}}
+}
+
+func setup(add func(manager.Manager) error) controllers.Setup {
+	return func(_ context.Context, mgr manager.Manager) error { return add(mgr) }
 }
 
 // TestReplicaSets runs the tests that share a hub.
@@ -77,6 +91,7 @@ func TestReplicaSets(t *testing.T) {
 		"names-that-are-too-long":      testNamesThatAreTooLong,
 		"refused-works":                testRefusedWorks,
 		"cascade-deletion":             testCascadeDeletion,
+		"leaving-clusters":             testLeavingClusters,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -230,6 +245,26 @@ func (e *env) expectSummary(t *testing.T, set *workv1alpha1.ManifestWorkReplicaS
 	})
 }
 
+// expectEvent waits for an event about a set.
+func (e *env) expectEvent(t *testing.T, set *workv1alpha1.ManifestWorkReplicaSet, kind, reason, text string) {
+	t.Helper()
+	await.Success(t, patience, "an event "+reason, func(ctx context.Context) error {
+		var list eventsv1.EventList
+		if err := e.admin.List(ctx, &list, client.InNamespace(set.Namespace)); err != nil {
+			return err
+		}
+		var others []string
+		for i := range list.Items {
+			it := &list.Items[i]
+			if it.Regarding.Name == set.Name && it.Type == kind && it.Reason == reason && strings.Contains(it.Note, text) {
+				return nil
+			}
+			others = append(others, it.Regarding.Name+": "+it.Type+" "+it.Reason+": "+it.Note)
+		}
+		return fmt.Errorf("there are %q", others)
+	})
+}
+
 func (e *env) expectGone(t *testing.T, object client.Object) {
 	t.Helper()
 	await.Success(t, patience, object.GetName()+" is gone", func(ctx context.Context) error {
@@ -276,6 +311,7 @@ func testWorksFollowDecisions(t *testing.T, e *env) {
 	e.ready(t, "c2")
 	e.expect(t, set, applied, metav1.ConditionTrue, "AsExpected")
 	e.expect(t, set, rolledOut, metav1.ConditionTrue, "Complete")
+	e.expectEvent(t, set, corev1.EventTypeNormal, "Complete", "2 of 2 clusters succeeded")
 	e.expectSummary(t, set, workv1alpha1.ManifestWorkReplicaSetSummary{Total: 2, DesiredTotal: 2, Applied: 2, Available: 2, Updated: 2})
 	if err := e.admin.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
 		t.Fatal(err)
@@ -374,6 +410,7 @@ func testPlacementsWithoutDecisions(t *testing.T, e *env) {
 	t.Helper()
 	set := e.create(t, e.set("", "p"))
 	e.expect(t, set, verified, metav1.ConditionFalse, "PlacementDecisionNotFound")
+	e.expectEvent(t, set, corev1.EventTypeWarning, "PlacementDecisionNotFound", "no PlacementDecision for p")
 	e.expect(t, set, applied, metav1.ConditionFalse, "NotAsExpected")
 	e.decide(t, "p", "c1")
 	e.expectWorks(t, set, "c1")
@@ -387,6 +424,7 @@ func testPlacementsWithoutDecisions(t *testing.T, e *env) {
 	e.expectWorks(t, set)
 	e.expect(t, set, verified, metav1.ConditionFalse, "PlacementDecisionEmpty")
 	e.expect(t, set, applied, metav1.ConditionFalse, "PlacementDecisionEmpty")
+	e.expectEvent(t, set, corev1.EventTypeWarning, "PlacementDecisionEmpty", "choose no cluster")
 }
 
 // testTwoPlacements: a cluster that both choose has one work, and keeps it as long as
@@ -471,6 +509,7 @@ func testRefusedWorks(t *testing.T, e *env) {
 	e.decide(t, "p", "unknown", "c1")
 	set := e.create(t, e.set("", "p"))
 	e.expectWorks(t, set, "c1")
+	e.expectEvent(t, set, corev1.EventTypeWarning, "NotAsExpected", "create ManifestWork unknown/")
 	e.expect(t, set, applied, metav1.ConditionFalse, "NotAsExpected", "create ManifestWork unknown/"+e.name+`: namespaces "unknown" not found`)
 }
 
@@ -504,6 +543,40 @@ func testCascadeDeletion(t *testing.T, e *env) {
 	}
 	change(t, e, installation.Work("c1", foreground.Name), func(w *workv1.ManifestWork) { w.Finalizers = nil })
 	e.expectGone(t, foreground)
+}
+
+// testLeavingClusters: a cluster that is being deleted gets no work, however long it is
+// chosen, and what it has goes with it.
+func testLeavingClusters(t *testing.T, e *env) {
+	t.Helper()
+	leaving := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "leaving", Finalizers: []string{names.FinalizerRegistration}}}
+	if err := e.admin.Create(t.Context(), leaving); err != nil {
+		t.Fatal(err)
+	}
+	namespaces(t, e.admin, leaving.Name)
+	e.decide(t, "p", "c1", leaving.Name)
+	set := e.create(t, e.set("", "p"))
+	e.expectWorks(t, set, "c1", leaving.Name)
+	if err := e.admin.Delete(t.Context(), leaving); err != nil {
+		t.Fatal(err)
+	}
+	// Anything that has the set looked at again.
+	e.ready(t, "c1")
+	e.expectSummary(t, set, workv1alpha1.ManifestWorkReplicaSetSummary{Total: 1, DesiredTotal: 1, Applied: 1, Available: 1, Updated: 1})
+	e.expectWorks(t, set, "c1", leaving.Name)
+	if err := e.admin.Delete(t.Context(), installation.Work(leaving.Name, e.name)); err != nil {
+		t.Fatal(err)
+	}
+	change(t, e, set, func(set *workv1alpha1.ManifestWorkReplicaSet) { set.Labels = map[string]string{"a": "b"} })
+	e.expectWorks(t, set, "c1")
+	await.Success(t, patience, "the other work is changed", func(ctx context.Context) error {
+		work := &workv1.ManifestWork{}
+		if err := e.admin.Get(ctx, client.ObjectKey{Namespace: "c1", Name: e.name}, work); err != nil || work.Labels["a"] == "b" {
+			return err
+		}
+		return fmt.Errorf("its labels are %q", work.Labels)
+	})
+	e.expectWorks(t, set, "c1")
 }
 
 // TestHubIsTakenApart: a set goes when the CRD of its works went before it.

@@ -3,8 +3,10 @@ package replicaset
 import (
 	"context"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,14 +29,16 @@ const Owner client.FieldOwner = "ocm.replicaset"
 // workers is how many ManifestWorkReplicaSets are worked on at a time.
 const workers = 4
 
+// settle is how long what becomes of works is gathered before their set is looked at: a
+// thousand works that become available are a few writes of its status.
+const settle = time.Second
+
 // Setup adds the controller to mgr, whose cache has the specs of ManifestWorks with the
 // label of a ManifestWorkReplicaSet.
 func Setup(mgr ctrl.Manager) error {
-	r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader()}
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("work.replicaset").
-		For(&workv1alpha1.ManifestWorkReplicaSet{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: watch.Updates(concerns)})).
-		Watches(&workv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(byWork), builder.WithPredicates(watch.News(), predicate.Funcs{
+	r := newReconciler(mgr)
+	return named(mgr, "work.replicaset").
+		Watches(&workv1.ManifestWork{}, gathered(), builder.WithPredicates(watch.News(), predicate.Funcs{
 			UpdateFunc: watch.Updates(progresses),
 		})).
 		Watches(&clusterv1beta1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(r.byDecision), builder.WithPredicates(watch.News())).
@@ -42,8 +46,24 @@ func Setup(mgr ctrl.Manager) error {
 		Watches(&clusterv1beta1.Placement{}, handler.EnqueueRequestsFromMapFunc(r.byPlacement), builder.WithPredicates(watch.News(), predicate.Funcs{
 			UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() },
 		})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: watch.Patience[reconcile.Request]()}).
 		Complete(r)
+}
+
+// SetupRemoval adds to mgr what is done while the feature gate is off: a set that is
+// deleted takes its works along, and any other one says that it is not followed.
+func SetupRemoval(mgr ctrl.Manager) error {
+	return named(mgr, "work.replicaset.removal").Complete(&remover{reconciler: newReconciler(mgr)})
+}
+
+func newReconciler(mgr ctrl.Manager) *reconciler {
+	return &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), events: mgr.GetEventRecorder("ocm-replicaset")}
+}
+
+func named(mgr ctrl.Manager, name string) *builder.Builder {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(name).
+		For(&workv1alpha1.ManifestWorkReplicaSet{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: watch.Updates(concerns)})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: watch.Patience[reconcile.Request]()})
 }
 
 // concerns reports whether a change of a set is one of what it is to be.
@@ -59,10 +79,27 @@ func progresses(before, after *workv1.ManifestWork) bool {
 		!equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
 }
 
-// byWork maps a work to the set that its label names. A namespace has no dot in its name.
-func byWork(_ context.Context, work client.Object) []reconcile.Request {
-	namespace, name, _ := strings.Cut(work.GetLabels()[workv1alpha1.ManifestWorkReplicaSetControllerNameLabelKey], ".")
-	return watch.Named(namespace, name)
+// queue is that of the controller.
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// gathered maps works to the sets that their labels name, before a change and after it,
+// a while later.
+func gathered() handler.EventHandler {
+	later := func(work client.Object, q queue) {
+		// A namespace has no dot in its name.
+		namespace, name, _ := strings.Cut(work.GetLabels()[workv1alpha1.ManifestWorkReplicaSetControllerNameLabelKey], ".")
+		for _, request := range watch.Named(namespace, name) {
+			q.AddAfter(request, settle)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { later(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			later(e.ObjectOld, q)
+			later(e.ObjectNew, q)
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { later(e.Object, q) },
+	}
 }
 
 func (r *reconciler) byDecision(ctx context.Context, decision client.Object) []reconcile.Request {

@@ -1,11 +1,13 @@
 package replicaset
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,13 +23,18 @@ import (
 const maxProblems = 3
 
 // report writes into the status of a set what there is of it.
-func report(set *workv1alpha1.ManifestWorkReplicaSet, s state) {
+func report(set *workv1alpha1.ManifestWorkReplicaSet, s *state) {
 	set.Status.Summary, set.Status.PlacementsSummary = workv1alpha1.ManifestWorkReplicaSetSummary{}, []workv1alpha1.PlacementSummary{}
 	for i := range s.placements {
 		summary := s.summarize(set, &s.placements[i])
 		set.Status.PlacementsSummary = append(set.Status.PlacementsSummary, summary)
 		add(&set.Status.Summary, summary.Summary)
 	}
+	conditions(set, s)
+}
+
+// conditions sets the conditions of a set.
+func conditions(set *workv1alpha1.ManifestWorkReplicaSet, s *state) {
 	verified := s.verified(set.Status.Summary)
 	for _, condition := range []metav1.Condition{verified, s.rolledOut(), s.applied(set.Status.Summary, verified.Reason)} {
 		condition.ObservedGeneration = set.Generation
@@ -147,8 +154,8 @@ func (s *state) applied(sum workv1alpha1.ManifestWorkReplicaSetSummary, verified
 	return no(kind, workv1alpha1.ReasonNotAsExpected, message)
 }
 
-// writeStatus writes the status if it is another one.
-func (r *reconciler) writeStatus(ctx context.Context, set, before *workv1alpha1.ManifestWorkReplicaSet) error {
+// writeStatus writes the status if it is another one, and records what is new.
+func (r *reconciler) writeStatus(ctx context.Context, set, before *workv1alpha1.ManifestWorkReplicaSet, s *state) error {
 	if equality.Semantic.DeepEqual(set.Status, before.Status) {
 		return nil
 	}
@@ -158,5 +165,30 @@ func (r *reconciler) writeStatus(ctx context.Context, set, before *workv1alpha1.
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}
+	r.record(set, before, len(s.problems) > 0)
 	return nil
+}
+
+// record records events for what the placements come to, the end of a rollout, and what
+// stands in the way. How far the agents are is none.
+func (r *reconciler) record(set, before *workv1alpha1.ManifestWorkReplicaSet, blocked bool) {
+	const most = 1000 // What the API server takes.
+	for _, c := range set.Status.Conditions {
+		kind := corev1.EventTypeNormal
+		if c.Status != metav1.ConditionTrue {
+			kind = corev1.EventTypeWarning
+		}
+		old := cmp.Or(apimeta.FindStatusCondition(before.Status.Conditions, c.Type), &metav1.Condition{})
+		turned := old.Status != c.Status || old.Reason != c.Reason
+		switch c.Type {
+		case workv1alpha1.ManifestWorkReplicaSetConditionPlacementVerified:
+		case workv1alpha1.ManifestWorkReplicaSetConditionPlacementRolledOut:
+			turned = turned && c.Status == metav1.ConditionTrue
+		default:
+			turned = blocked && old.Message != c.Message
+		}
+		if turned {
+			r.events.Eventf(set, nil, kind, c.Reason, c.Type, "%s", c.Message[:min(most, len(c.Message))])
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
@@ -23,10 +24,14 @@ import (
 // state is what there is of a set.
 type state struct {
 	placements []placement
-	// works are those of the clusters that are chosen, by cluster.
+	// works are those of the clusters that are chosen, by cluster. They are those of the
+	// cache, and not to be changed.
 	works map[string]*workv1.ManifestWork
 	// surplus are works that are not to be.
 	surplus []*workv1.ManifestWork
+	// leaving are clusters that are being deleted: what they have is removed with them, in
+	// its order.
+	leaving sets.Set[string]
 	// occupied are the clusters with a ManifestWork of that name that is not the set's.
 	occupied sets.Set[string]
 	// problems are what stands in the way, as sentences.
@@ -62,6 +67,10 @@ func (s *state) recheck() time.Duration {
 // survey finds out which clusters are chosen and how far their works are.
 func (r *reconciler) survey(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) (state, error) {
 	s := state{works: map[string]*workv1.ManifestWork{}, occupied: sets.New[string]()}
+	var err error
+	if s.leaving, err = r.leaving(ctx); err != nil {
+		return s, err
+	}
 	chosen, undecided := map[string]string{}, sets.New[string]()
 	for _, ref := range set.Spec.PlacementRefs {
 		var decisions clusterv1beta1.PlacementDecisionList
@@ -73,7 +82,7 @@ func (r *reconciler) survey(ctx context.Context, set *workv1alpha1.ManifestWorkR
 		if !p.decided {
 			undecided.Insert(ref.Name)
 		}
-		rollouts.Restrict(p.groups, func(cluster string) bool { return chosen[cluster] == "" })
+		rollouts.Restrict(p.groups, func(cluster string) bool { return chosen[cluster] == "" && !s.leaving.Has(cluster) })
 		for cluster := range p.groups.GetClusters() {
 			chosen[cluster] = ref.Name
 		}
@@ -90,16 +99,32 @@ func (r *reconciler) survey(ctx context.Context, set *workv1alpha1.ManifestWorkR
 	return s, nil
 }
 
+// leaving returns the clusters that are being deleted.
+func (r *reconciler) leaving(ctx context.Context) (sets.Set[string], error) {
+	var list clusterv1.ManagedClusterList
+	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list ManagedClusters: %w", err)
+	}
+	found := sets.New[string]()
+	for i := range list.Items {
+		if !list.Items[i].DeletionTimestamp.IsZero() {
+			found.Insert(list.Items[i].Name)
+		}
+	}
+	return found, nil
+}
+
 // sort separates the works of a set that are to be from those that are not.
 func (r *reconciler) sort(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, s *state, chosen map[string]string, undecided sets.Set[string]) error {
 	var list workv1.ManifestWorkList
-	if err := r.client.List(ctx, &list, ofSet(set)); err != nil {
+	if err := r.client.List(ctx, &list, ofSet(set), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list ManifestWorks: %w", err)
 	}
 	for i := range list.Items {
 		work := &list.Items[i]
 		by, kept := chosen[work.Namespace], s.works[work.Namespace]
 		switch {
+		case s.leaving.Has(work.Namespace):
 		case by == "" && undecided.Has(work.Labels[workv1alpha1.ManifestWorkReplicaSetPlacementNameLabelKey]):
 			// No decision is against it.
 		case by == "":
