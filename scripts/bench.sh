@@ -19,6 +19,7 @@ bench() {
 	bench Hub 1x ./bench/hub
 	bench AddOnHub 1x ./bench/addonhub
 	bench Work 1x ./bench/work
+	bench ReplicaSet 1x ./bench/replicaset
 	bench ImagePull 1x ./bench/imagepull
 	if [[ Renewals =~ ${BENCH:-.} ]]; then
 		BENCH_ACCOUNTS=10000 go test -run '^TestRenewalsSpread$' -v -count 1 ./bench/imagepull

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,6 +15,7 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
+	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
@@ -83,7 +85,7 @@ func (w *workScope) steps() []checks.Step {
 func (w *workScope) known(ctx context.Context) checks.Outcome {
 	err := w.client.Get(ctx, client.ObjectKey{Namespace: w.cluster, Name: w.name}, &w.work)
 	if install.Gone(err) {
-		return checks.Bad(w.env.Command("get works", "--clusters", w.cluster), "there is no ManifestWork %s in namespace %s", w.name, w.cluster)
+		return w.missing(ctx)
 	}
 	if err != nil {
 		return checks.Broken(err)
@@ -92,7 +94,36 @@ func (w *workScope) known(ctx context.Context) checks.Outcome {
 	if !w.work.DeletionTimestamp.IsZero() {
 		return checks.Bad("without an agent: "+w.env.Command("delete work", w.name, "--clusters", w.cluster, "--force"), "it is %s", w.report.Reason)
 	}
-	return checks.Good("%s", works.Sum(len(w.report.Manifests), "manifest"))
+	text := works.Sum(len(w.report.Manifests), "manifest")
+	if w.report.Owner != "" {
+		text += ", written for " + w.report.Owner
+	}
+	return checks.Good("%s", text)
+}
+
+// missing says that there is no such ManifestWork, and what a ManifestWorkReplicaSet that
+// may be meant to make it waits for.
+func (w *workScope) missing(ctx context.Context) checks.Outcome {
+	problem := fmt.Sprintf("there is no ManifestWork %s in namespace %s", w.name, w.cluster)
+	var list workv1alpha1.ManifestWorkReplicaSetList
+	if err := w.client.List(ctx, &list); err != nil && !install.Gone(err) && !apierrors.IsForbidden(err) {
+		return checks.Broken(err)
+	}
+	for i := range list.Items {
+		set := &list.Items[i]
+		if set.Name != w.name {
+			continue
+		}
+		problem += fmt.Sprintf("\nManifestWorkReplicaSet %s/%s", set.Namespace, set.Name)
+		state := "the hub has not looked at it: it needs the feature gate ManifestWorkReplicaSet"
+		for _, c := range set.Status.Conditions {
+			if state = c.Message; c.Status != metav1.ConditionTrue {
+				break
+			}
+		}
+		problem += ": " + cli.Printable(state)
+	}
+	return checks.Bad(w.env.Command("get works", "--clusters", w.cluster), "%s", problem)
 }
 
 // connected checks the cluster: its agents share one credential, so a cluster that is

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/works"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/delivery"
 )
 
@@ -20,9 +21,7 @@ type setResult struct {
 	Action    string `json:"action"`
 }
 
-func (r setResult) named() string {
-	return "manifestworkreplicaset.work.open-cluster-management.io/" + r.Namespace + "/" + r.Name
-}
+func (r setResult) named() string { return works.NamedSet(r.Namespace, r.Name) }
 
 // runSet delivers the work with a ManifestWorkReplicaSet.
 func (o *workOptions) runSet(ctx context.Context, hub delivery.Hub) error {

@@ -20,9 +20,12 @@ type workOptions struct {
 	wait     cli.Wait
 	name     string
 	clusters []string
-	orphan   bool
-	force    bool
-	yes      cli.Yes
+	// placement and set choose a ManifestWorkReplicaSet instead of clusters.
+	placement string
+	set       bool
+	orphan    bool
+	force     bool
+	yes       cli.Yes
 }
 
 func newWork(env cli.Env) *cobra.Command {
@@ -41,12 +44,19 @@ applied that change, so it needs an agent that is connected.
 
 With --force the ManifestWork is deleted without the agent, for a cluster that
 does not exist any more. An agent that comes back deletes the resources after
-its grace period for ManifestWorks that are gone, an hour by default.`,
+its grace period for ManifestWorks that are gone, an hour by default.
+
+The hub makes a ManifestWork of a ManifestWorkReplicaSet again, so the command
+refuses to delete one. With --placement and --replicaset, as in "create work",
+it deletes the ManifestWorkReplicaSet with all of its ManifestWorks.`,
 		Example: fmt.Sprintf(`  # Delete a ManifestWork, and wait until the agent has cleaned up
   %[1]s delete work app --clusters cluster1
 
   # Keep the resources on the managed cluster
-  %[1]s delete work app --clusters cluster1 --orphan`, env.Name),
+  %[1]s delete work app --clusters cluster1 --orphan
+
+  # Delete a ManifestWork with which the hub follows a placement, everywhere
+  %[1]s delete work app --placement default/app --replicaset`, env.Name),
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: works.CompleteNames(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -59,16 +69,23 @@ its grace period for ManifestWorks that are gone, an hour by default.`,
 	}
 	works.AddClustersFlag(env, cmd, &o.clusters, "Names of the clusters, separated by commas")
 	f := cmd.Flags()
+	f.StringVar(&o.placement, "placement", "", "Placement that the ManifestWorkReplicaSet follows, NAMESPACE/NAME")
+	f.BoolVar(&o.set, "replicaset", false, "Delete the ManifestWorkReplicaSet for --placement")
 	f.BoolVar(&o.orphan, "orphan", false, "Keep the resources on the managed clusters")
 	f.BoolVar(&o.force, "force", false, "Do not wait for the agent to clean up; the resources stay")
 	cli.AddYesFlag(f, &o.yes)
 	o.wait.AddTo(cmd, "Wait until the ManifestWork is gone")
 	env.Kube.AddDryRunFlag(cmd)
-	cmd.MarkFlagsMutuallyExclusive("orphan", "force")
+	cmd.MarkFlagsMutuallyExclusive("orphan", "force", "replicaset")
+	cmd.MarkFlagsMutuallyExclusive("clusters", "placement")
+	cmd.MarkFlagsRequiredTogether("placement", "replicaset")
 	return cmd
 }
 
 func (o *workOptions) validate() error {
+	if o.set {
+		return nil
+	}
 	if len(o.clusters) == 0 {
 		return cli.Usagef("name the clusters with --clusters")
 	}
@@ -82,12 +99,20 @@ func (o *workOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if o.set {
+		return o.runSet(ctx, hub)
+	}
 	found, missing, err := works.Read(ctx, o.env, hub.Client, o.name, o.clusters)
 	if err != nil {
 		return err
 	}
 	if missing != nil {
 		return o.gone(missing)
+	}
+	for i := range found {
+		if err := hub.RequireFree(ctx, &found[i]); err != nil {
+			return err
+		}
 	}
 	if err := o.confirm(found); err != nil {
 		return err

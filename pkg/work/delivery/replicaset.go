@@ -3,12 +3,16 @@ package delivery
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
 	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
@@ -21,6 +25,87 @@ type SetExistsError struct{ Set client.ObjectKey }
 // Error implements error.
 func (e *SetExistsError) Error() string {
 	return fmt.Sprintf("ManifestWorkReplicaSet %s exists with other manifests or another placement", e.Set)
+}
+
+// SetOwnsError says that a ManifestWorkReplicaSet makes a work, and would again.
+type SetOwnsError struct {
+	// Set is as it was read.
+	Set *workv1alpha1.ManifestWorkReplicaSet
+	// Work is on Cluster.
+	Work, Cluster string
+}
+
+// Error implements error.
+func (e *SetOwnsError) Error() string {
+	return fmt.Sprintf("ManifestWork %s on %s belongs to ManifestWorkReplicaSet %s, which would make it again",
+		e.Work, e.Cluster, client.ObjectKeyFromObject(e.Set))
+}
+
+// OtherPlacementError says that a ManifestWorkReplicaSet does not follow a placement.
+type OtherPlacementError struct{ Set, Placement client.ObjectKey }
+
+// Error implements error.
+func (e *OtherPlacementError) Error() string {
+	return fmt.Sprintf("ManifestWorkReplicaSet %s does not follow placement %s", e.Set, e.Placement)
+}
+
+// RequireFree returns a *SetOwnsError about a work of a ManifestWorkReplicaSet that is
+// not being deleted itself.
+func (h Hub) RequireFree(ctx context.Context, work *workv1.ManifestWork) error {
+	namespace, name, owned := strings.Cut(work.Labels[workv1alpha1.ManifestWorkReplicaSetControllerNameLabelKey], ".")
+	if !owned {
+		return nil
+	}
+	set := &workv1alpha1.ManifestWorkReplicaSet{}
+	err := h.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, set)
+	switch {
+	case apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("ManifestWorkReplicaSet %s/%s: %w", namespace, name, err)
+	case set.DeletionTimestamp.IsZero():
+		return &SetOwnsError{Set: set, Work: work.Name, Cluster: work.Namespace}
+	}
+	return nil
+}
+
+// FindSet returns the ManifestWorkReplicaSet called name that follows a placement, and
+// its ManifestWorks.
+func (h Hub) FindSet(ctx context.Context, name string, placement client.ObjectKey) (*workv1alpha1.ManifestWorkReplicaSet, []workv1.ManifestWork, error) {
+	set := &workv1alpha1.ManifestWorkReplicaSet{}
+	key := client.ObjectKey{Namespace: placement.Namespace, Name: name}
+	if err := h.Client.Get(ctx, key, set); err != nil {
+		return nil, nil, fmt.Errorf("ManifestWorkReplicaSet %s: %w", key, err)
+	}
+	if !slices.ContainsFunc(set.Spec.PlacementRefs, func(ref workv1alpha1.LocalPlacementReference) bool { return ref.Name == placement.Name }) {
+		return nil, nil, &OtherPlacementError{Set: key, Placement: placement}
+	}
+	var list workv1.ManifestWorkList
+	labels := client.MatchingLabels{workv1alpha1.ManifestWorkReplicaSetControllerNameLabelKey: key.Namespace + "." + key.Name}
+	if err := h.Client.List(ctx, &list, labels); err != nil {
+		return nil, nil, fmt.Errorf("ManifestWorks of ManifestWorkReplicaSet %s: %w", key, err)
+	}
+	return set, list.Items, nil
+}
+
+// DeleteSet deletes a ManifestWorkReplicaSet as it was read. The hub deletes its works.
+func (h Hub) DeleteSet(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) error {
+	err := h.Client.Delete(ctx, set.DeepCopy(), client.Preconditions{UID: &set.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("ManifestWorkReplicaSet %s: %w", client.ObjectKeyFromObject(set), err)
+	}
+	return nil
+}
+
+// AwaitSetGone waits until a ManifestWorkReplicaSet and its works are gone.
+func (h Hub) AwaitSetGone(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, works []workv1.ManifestWork, progress Progress) error {
+	waiter := &apply.Waiter{Client: h.Client, Clock: h.Clock}
+	waiter.Progress = func(object apply.Ref, message string) { progress(object.Namespace, message) }
+	targets := []apply.Target{{Object: set, Check: apply.Gone()}}
+	for i := range works {
+		targets = append(targets, apply.Target{Object: empty(works[i].Namespace, works[i].Name), Check: goneOrWhy})
+	}
+	return waiter.Wait(ctx, targets...)
 }
 
 // PlanSet returns the ManifestWorkReplicaSet, in the namespace of a placement, that

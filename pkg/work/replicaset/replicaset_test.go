@@ -579,21 +579,28 @@ func testLeavingClusters(t *testing.T, e *env) {
 	e.expectWorks(t, set, "c1")
 }
 
-// TestHubIsTakenApart: a set goes when the CRD of its works went before it.
+// TestHubIsTakenApart: whether or not the gate is on, the sets go with their CRD when the
+// CRD of the works went before it.
 func TestHubIsTakenApart(t *testing.T) {
 	t.Parallel()
-	e := &env{admin: start(t), name: "taken-apart"}
-	namespaces(t, e.admin, "c1", e.name)
-	e.decide(t, "p", "c1")
-	set := e.create(t, e.set("", "p"))
-	e.expectWorks(t, set, "c1")
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "manifestworks.work.open-cluster-management.io"}}
-	if err := e.admin.Delete(t.Context(), crd); err != nil {
-		t.Fatal(err)
+	for name, last := range map[string]func(manager.Manager) error{"gate-on": replicaset.Setup, "gate-off": replicaset.SetupRemoval} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			admin, connection := newHub(t)
+			e := &env{admin: admin, name: name}
+			stop := controllers.Start(t, connection, options(), setup(replicaset.Setup))
+			namespaces(t, admin, "c1", e.name)
+			e.decide(t, "p", "c1")
+			e.expectWorks(t, e.create(t, e.set("", "p")), "c1")
+			stop()
+			controllers.Start(t, connection, options(), setup(last))
+			for _, kind := range []string{"manifestworks", "manifestworkreplicasets"} {
+				crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: kind + ".work.open-cluster-management.io"}}
+				if err := admin.Delete(t.Context(), crd); err != nil {
+					t.Fatal(err)
+				}
+				e.expectGone(t, crd)
+			}
+		})
 	}
-	e.expectGone(t, crd)
-	if err := e.admin.Delete(t.Context(), set.DeepCopy()); err != nil {
-		t.Fatal(err)
-	}
-	e.expectGone(t, set)
 }

@@ -6,6 +6,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
+
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/delivery"
@@ -34,6 +36,12 @@ func Explain(env cli.Env, err error) error {
 	if exists, ok := errors.AsType[*delivery.SetExistsError](err); ok {
 		return cli.Blockedf("replace it with --overwrite; nothing was changed", "%v", exists)
 	}
+	if owned, ok := errors.AsType[*delivery.SetOwnsError](err); ok {
+		return cli.Blockedf(DeleteSet(env, owned.Set), "%v; nothing was changed", owned)
+	}
+	if other, ok := errors.AsType[*delivery.OtherPlacementError](err); ok {
+		return cli.Blockedf(env.Kubectl("get manifestworkreplicaset -o yaml -n", other.Set.Namespace, other.Set.Name), "%v; nothing was changed", other)
+	}
 	if owned, ok := errors.AsType[*delivery.OwnedError](err); ok {
 		return cli.Blockedf("choose another name, or change what it belongs to; nothing was changed", "%v", owned)
 	}
@@ -44,6 +52,14 @@ func Explain(env cli.Env, err error) error {
 		return &cli.Explained{Problem: "the ManifestWork was changed at the same time", Try: "run the command again", Cause: err}
 	}
 	return err
+}
+
+// DeleteSet is the command that deletes a ManifestWorkReplicaSet.
+func DeleteSet(env cli.Env, set *workv1alpha1.ManifestWorkReplicaSet) string {
+	if len(set.Spec.PlacementRefs) == 0 {
+		return env.Kubectl("delete manifestworkreplicaset -n", set.Namespace, set.Name)
+	}
+	return env.Command("delete work", set.Name, "--placement", set.Namespace+"/"+set.Spec.PlacementRefs[0].Name, "--replicaset")
 }
 
 // Unmet is what a wait that ended still waited for: the first works and their reasons.

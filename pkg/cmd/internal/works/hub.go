@@ -77,6 +77,11 @@ func Named(cluster, name string) string {
 	return "manifestwork.work.open-cluster-management.io/" + cluster + "/" + name
 }
 
+// NamedSet is how a ManifestWorkReplicaSet is called in output.
+func NamedSet(namespace, name string) string {
+	return "manifestworkreplicaset.work.open-cluster-management.io/" + namespace + "/" + name
+}
+
 // ValidateClusters is a usage error about the first name of a --clusters flag that is
 // none of a cluster. It sorts the names and drops repeated ones.
 func ValidateClusters(clusters *[]string) error {
