@@ -43,18 +43,18 @@ func TestInterrupted(t *testing.T) {
 	e := &env{admin: admin, name: "interrupted"}
 	namespaces(t, admin, "c1", "c2", "c3", e.name)
 	for n := 1; ; n++ {
-		l := &life{env: e, connection: connection, first: interrupt.After(n, ofWorks, strings.Contains), rest: interrupt.Count(strings.Contains)}
+		l := &life{env: e, connection: connection, first: interrupt.After(n, ofWorks, strings.Contains), next: interrupt.Count(strings.Contains)}
 		l.end = controllers.Run(t, wrapped(connection, l.first.Wrap), options(), patience, setup(replicaset.Setup))
 		l.run(t)
 		_ = l.end() // One that was cut off may want to try its last event again.
 		var made int
-		for _, write := range append(l.first.About(ofWorks), l.rest.About(ofWorks)...) {
+		for _, write := range append(l.first.About(ofWorks), l.next.About(ofWorks)...) {
 			if strings.HasPrefix(write, http.MethodPost) {
 				made++
 			}
 		}
 		if made != 3 {
-			t.Errorf("killed after write %d: %d works were made on 3 clusters: %q, then %q", n, made, l.first.About(ofWorks), l.rest.About(ofWorks))
+			t.Errorf("killed after write %d: %d works were made on 3 clusters: %q, then %q", n, made, l.first.About(ofWorks), l.next.About(ofWorks))
 		}
 		if l.cut {
 			continue
@@ -72,7 +72,7 @@ type life struct {
 	*env
 
 	connection  *rest.Config
-	first, rest *interrupt.Writes
+	first, next *interrupt.Writes
 	end         func() error
 	cut         bool
 }
@@ -85,7 +85,7 @@ func (l *life) reach(t *testing.T, state string, reached func(context.Context) (
 			return
 		}
 		_ = l.end()
-		l.end = controllers.Run(t, wrapped(l.connection, l.rest.Wrap), options(), patience, setup(replicaset.Setup))
+		l.end = controllers.Run(t, wrapped(l.connection, l.next.Wrap), options(), patience, setup(replicaset.Setup))
 	}
 	await.Condition(t, patience, state, reached)
 }

@@ -16,7 +16,7 @@ import (
 // the gate is off: nothing watches works then.
 const poll = 5 * time.Second
 
-// disabled is what a set is told while the gate is off.
+// disabled is what a set reports while the gate is off.
 const disabled = "the feature gate ManifestWorkReplicaSet of the hub is off, and the ManifestWorks stay as they are: " +
 	"enable it in spec.workConfiguration of the ClusterManager, or delete this ManifestWorkReplicaSet, which deletes them"
 
