@@ -104,26 +104,28 @@ func (w *workScope) known(ctx context.Context) checks.Outcome {
 // missing says that there is no such ManifestWork, and what a ManifestWorkReplicaSet that
 // may be meant to make it waits for.
 func (w *workScope) missing(ctx context.Context) checks.Outcome {
-	problem := fmt.Sprintf("there is no ManifestWork %s in namespace %s", w.name, w.cluster)
+	problems := []string{fmt.Sprintf("there is no ManifestWork %s in namespace %s", w.name, w.cluster)}
 	var list workv1alpha1.ManifestWorkReplicaSetList
 	if err := w.client.List(ctx, &list); err != nil && !install.Gone(err) && !apierrors.IsForbidden(err) {
 		return checks.Broken(err)
 	}
 	for i := range list.Items {
-		set := &list.Items[i]
-		if set.Name != w.name {
-			continue
+		if set := &list.Items[i]; set.Name == w.name {
+			problems = append(problems, fmt.Sprintf("ManifestWorkReplicaSet %s/%s: %s", set.Namespace, set.Name, cli.Printable(progress(set))))
 		}
-		problem += fmt.Sprintf("\nManifestWorkReplicaSet %s/%s", set.Namespace, set.Name)
-		state := "the hub has not looked at it: it needs the feature gate ManifestWorkReplicaSet"
-		for _, c := range set.Status.Conditions {
-			if state = c.Message; c.Status != metav1.ConditionTrue {
-				break
-			}
-		}
-		problem += ": " + cli.Printable(state)
 	}
-	return checks.Bad(w.env.Command("get works", "--clusters", w.cluster), "%s", problem)
+	return checks.Bad(w.env.Command("get works", "--clusters", w.cluster), "%s", strings.Join(problems, "\n"))
+}
+
+// progress is what a ManifestWorkReplicaSet waits for, or what it has come to.
+func progress(set *workv1alpha1.ManifestWorkReplicaSet) string {
+	state := "the hub has not looked at it: it needs the feature gate ManifestWorkReplicaSet"
+	for _, c := range set.Status.Conditions {
+		if state = c.Message; c.Status != metav1.ConditionTrue {
+			break
+		}
+	}
+	return state
 }
 
 // connected checks the cluster: its agents share one credential, so a cluster that is

@@ -102,6 +102,11 @@ func (o *workOptions) run(ctx context.Context) error {
 	if o.set {
 		return o.runSet(ctx, hub)
 	}
+	return o.runCopies(ctx, hub)
+}
+
+// runCopies deletes the copies of a work on clusters.
+func (o *workOptions) runCopies(ctx context.Context, hub delivery.Hub) error {
 	found, missing, err := works.Read(ctx, o.env, hub.Client, o.name, o.clusters)
 	if err != nil {
 		return err
@@ -109,10 +114,8 @@ func (o *workOptions) run(ctx context.Context) error {
 	if missing != nil {
 		return o.gone(missing)
 	}
-	for i := range found {
-		if err := hub.RequireFree(ctx, &found[i]); err != nil {
-			return err
-		}
+	if err := hub.RequireFree(ctx, found); err != nil {
+		return err
 	}
 	if err := o.confirm(found); err != nil {
 		return err

@@ -49,24 +49,36 @@ func (e *OtherPlacementError) Error() string {
 	return fmt.Sprintf("ManifestWorkReplicaSet %s does not follow placement %s", e.Set, e.Placement)
 }
 
-// RequireFree returns a *SetOwnsError about a work of a ManifestWorkReplicaSet that is
-// not being deleted itself.
-func (h Hub) RequireFree(ctx context.Context, work *workv1.ManifestWork) error {
+// RequireFree returns a *SetOwnsError if one of the works is that of a
+// ManifestWorkReplicaSet that is not being deleted itself.
+func (h Hub) RequireFree(ctx context.Context, works []workv1.ManifestWork) error {
+	for i := range works {
+		set, err := h.setOf(ctx, &works[i])
+		if err != nil {
+			return err
+		}
+		if set != nil && set.DeletionTimestamp.IsZero() {
+			return &SetOwnsError{Set: set, Work: works[i].Name, Cluster: works[i].Namespace}
+		}
+	}
+	return nil
+}
+
+// setOf returns the ManifestWorkReplicaSet that makes a work, nil without one.
+func (h Hub) setOf(ctx context.Context, work *workv1.ManifestWork) (*workv1alpha1.ManifestWorkReplicaSet, error) {
 	namespace, name, owned := strings.Cut(work.Labels[workv1alpha1.ManifestWorkReplicaSetControllerNameLabelKey], ".")
 	if !owned {
-		return nil
+		return nil, nil
 	}
 	set := &workv1alpha1.ManifestWorkReplicaSet{}
 	err := h.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, set)
-	switch {
-	case apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("ManifestWorkReplicaSet %s/%s: %w", namespace, name, err)
-	case set.DeletionTimestamp.IsZero():
-		return &SetOwnsError{Set: set, Work: work.Name, Cluster: work.Namespace}
+	if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
+		return nil, nil
 	}
-	return nil
+	if err != nil {
+		return nil, fmt.Errorf("ManifestWorkReplicaSet %s/%s: %w", namespace, name, err)
+	}
+	return set, nil
 }
 
 // FindSet returns the ManifestWorkReplicaSet called name that follows a placement, and

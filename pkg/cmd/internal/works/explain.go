@@ -33,6 +33,23 @@ func Explain(env cli.Env, err error) error {
 	if exists, ok := errors.AsType[*delivery.ExistsError](err); ok {
 		return cli.Blockedf("replace them with --overwrite; nothing was changed", "%v", exists)
 	}
+	if owned, ok := errors.AsType[*delivery.OwnedError](err); ok {
+		return cli.Blockedf("choose another name, or change what it belongs to; nothing was changed", "%v", owned)
+	}
+	if undecided, ok := errors.AsType[*delivery.NoDecisionError](err); ok {
+		return cli.Blockedf(env.Kubectl("get placementdecisions -n", undecided.Placement.Namespace), "%v", undecided)
+	}
+	if explained := explainSet(env, err); explained != nil {
+		return explained
+	}
+	if apierrors.IsConflict(err) {
+		return &cli.Explained{Problem: "the ManifestWork was changed at the same time", Try: "run the command again", Cause: err}
+	}
+	return err
+}
+
+// explainSet explains an error about a ManifestWorkReplicaSet; nil is for any other.
+func explainSet(env cli.Env, err error) error {
 	if exists, ok := errors.AsType[*delivery.SetExistsError](err); ok {
 		return cli.Blockedf("replace it with --overwrite; nothing was changed", "%v", exists)
 	}
@@ -42,16 +59,7 @@ func Explain(env cli.Env, err error) error {
 	if other, ok := errors.AsType[*delivery.OtherPlacementError](err); ok {
 		return cli.Blockedf(env.Kubectl("get manifestworkreplicaset -o yaml -n", other.Set.Namespace, other.Set.Name), "%v; nothing was changed", other)
 	}
-	if owned, ok := errors.AsType[*delivery.OwnedError](err); ok {
-		return cli.Blockedf("choose another name, or change what it belongs to; nothing was changed", "%v", owned)
-	}
-	if undecided, ok := errors.AsType[*delivery.NoDecisionError](err); ok {
-		return cli.Blockedf(env.Kubectl("get placementdecisions -n", undecided.Placement.Namespace), "%v", undecided)
-	}
-	if apierrors.IsConflict(err) {
-		return &cli.Explained{Problem: "the ManifestWork was changed at the same time", Try: "run the command again", Cause: err}
-	}
-	return err
+	return nil
 }
 
 // DeleteSet is the command that deletes a ManifestWorkReplicaSet.
