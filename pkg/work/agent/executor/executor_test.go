@@ -1,0 +1,238 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/executor"
+)
+
+const (
+	patience = 60 * time.Second
+	account  = "klusterlet-work-sa"
+)
+
+var plane *controlplane.ControlPlane
+
+func TestMain(m *testing.M) {
+	controlplane.Main(m, &plane)
+	if err := controlplane.Leaks(); err != nil {
+		panic(err)
+	}
+}
+
+// checker returns a checker with the permissions that join gives the work agent.
+func checker(t *testing.T) *executor.Checker {
+	t.Helper()
+	admin := plane.Client(t)
+	objs, err := manifests.RenderKlusterletWork(manifests.Klusterlet{
+		Name: "klusterlet", Namespace: names.AgentNamespace, Work: &manifests.WorkAgent{Permissions: names.WorkPermissionsAdmin},
+	})
+	installation.Some(t, admin, objs, err, "ClusterRole", "ClusterRoleBinding")
+	// A controller gathers the rules.
+	await.Condition(t, patience, "the agent may impersonate", func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               names.ServiceAccountUser(names.AgentNamespace, account),
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Resource: "serviceaccounts", Verb: "impersonate"},
+		}}
+		err := admin.Create(ctx, review)
+		return review.Status.Allowed, err
+	})
+	config := plane.ConfigForAccount(t, names.AgentNamespace, account)
+	return &executor.Checker{Reviews: plane.ClientFor(t, config), Config: config}
+}
+
+// allow binds rules to the ServiceAccount "executor" of a namespace, in that namespace.
+func allow(t *testing.T, namespace, name string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "executor"}}
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
+	installation.Create(t, plane.Client(t), &rbacv1.Role{ObjectMeta: meta, Rules: rules}, &rbacv1.RoleBinding{
+		ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+	})
+}
+
+// place creates a namespace.
+func place(t *testing.T, name string) string {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: name + "-"}}
+	if err := plane.Client(t).Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	return namespace.Name
+}
+
+func runAs(namespace string) *workv1.ManifestWorkExecutor {
+	return &workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{
+		Type:           workv1.ExecutorSubjectTypeServiceAccount,
+		ServiceAccount: &workv1.ManifestWorkSubjectServiceAccount{Namespace: namespace, Name: "executor"},
+	}}
+}
+
+// request is to apply a manifest in YAML, in which NS is the namespace.
+func request(t *testing.T, resource schema.GroupVersionResource, namespace, manifest string) executor.Request {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(manifest, "NS", namespace)), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	return executor.Request{Resource: resource, Manifest: object, Owned: true}
+}
+
+var (
+	configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
+	all        = []string{"get", "create", "update", "patch", "delete"}
+)
+
+const configMap = `{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: NS}}`
+
+// wants fails unless the answer is nil for empty words, and otherwise a denial with them.
+func wants(t *testing.T, what, words string, err error) {
+	t.Helper()
+	switch {
+	case words == "" && err != nil:
+		t.Errorf("%s: %v", what, err)
+	case words != "" && (!errors.Is(err, executor.ErrNotAllowed) || !strings.Contains(err.Error(), words)):
+		t.Errorf("%s: got %v, want %q", what, err, words)
+	}
+}
+
+// TestSubjects has executors that name no ServiceAccount: none at all permits everything.
+func TestSubjects(t *testing.T) {
+	t.Parallel()
+	c := checker(t)
+	r := request(t, configMaps, "default", configMap)
+	wants(t, "no executor", "", c.Check(t.Context(), nil, r))
+	user := runAs("default")
+	user.Subject.Type = "User"
+	wants(t, "a user", `executors of type "User" are unknown; use ServiceAccount`, c.Check(t.Context(), user, r))
+	unnamed := runAs("default")
+	unnamed.Subject.ServiceAccount = nil
+	wants(t, "no name", "names no ServiceAccount", c.Check(t.Context(), unnamed, r))
+}
+
+// TestVerbs takes one permission away after another.
+func TestVerbs(t *testing.T) {
+	t.Parallel()
+	c := checker(t)
+	for _, missing := range append([]string{""}, all...) {
+		namespace := place(t, "verbs")
+		var verbs []string
+		for _, verb := range all {
+			if verb != missing {
+				verbs = append(verbs, verb)
+			}
+		}
+		allow(t, namespace, "maps", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs})
+		r := request(t, configMaps, namespace, configMap)
+		words := ""
+		if missing != "" {
+			words = "the executor " + namespace + "/executor may not apply configmaps one in namespace " + namespace + ": it may not " + missing + " it"
+		}
+		wants(t, "without "+missing, words, c.Check(t.Context(), runAs(namespace), r))
+		if missing == "delete" {
+			r.Owned = false
+			wants(t, "an object that is orphaned", "", c.Check(t.Context(), runAs(namespace), r))
+		}
+		other := request(t, configMaps, "default", configMap)
+		wants(t, "another namespace", "in namespace default: it may not create it", c.Check(t.Context(), runAs(namespace), other))
+	}
+}
+
+// TestNames has permissions for one name only.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	c := checker(t)
+	namespace := place(t, "names")
+	allow(t, namespace, "one", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"one"}, Verbs: all})
+	wants(t, "the name", "", c.Check(t.Context(), runAs(namespace), request(t, configMaps, namespace, configMap)))
+	other := request(t, configMaps, namespace, strings.Replace(configMap, "one", "two", 1))
+	wants(t, "another name", "it may not create it", c.Check(t.Context(), runAs(namespace), other))
+}
+
+// TestEscalation has an executor that may write RBAC objects and read Pods, and lists what
+// these grant: Pods, and Secrets.
+func TestEscalation(t *testing.T) {
+	t.Parallel()
+	c, admin := checker(t), plane.Client(t)
+	namespace := place(t, "escalation")
+	rules := []rbacv1.PolicyRule{
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles", "rolebindings", "clusterroles", "clusterrolebindings"}, Verbs: all},
+		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}},
+	}
+	meta := metav1.ObjectMeta{Name: namespace}
+	installation.Create(t, admin, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: namespace},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "executor"}},
+	})
+	for name, resource := range map[string]string{"pods": "pods", "secrets": "secrets"} {
+		installation.Create(t, admin, &rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: namespace + "-" + name},
+			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"get"}}},
+		})
+	}
+	const (
+		head  = "{apiVersion: rbac.authorization.k8s.io/v1, kind: "
+		rule  = ", metadata: {name: NS-new, resourceVersion: '7', uid: x%s}, rules: [{apiGroups: [''], resources: [WHAT], verbs: [get]}]}"
+		bind  = ", metadata: {name: NS-new%s}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: NS-WHAT}, subjects: [{kind: User, name: u}]}"
+		local = ", namespace: NS"
+	)
+	for resource, manifest := range map[string]string{
+		"roles":               head + "Role" + strings.Replace(rule, "%s", local, 1),
+		"clusterroles":        head + "ClusterRole" + strings.Replace(rule, "%s", "", 1),
+		"rolebindings":        head + "RoleBinding" + strings.Replace(bind, "%s", local, 1),
+		"clusterrolebindings": head + "ClusterRoleBinding" + strings.Replace(bind, "%s", "", 1),
+	} {
+		for what, words := range map[string]string{"pods": "", "secrets": "it grants permissions that the executor does not have"} {
+			r := request(t, rbacv1.SchemeGroupVersion.WithResource(resource), namespace, strings.ReplaceAll(manifest, "WHAT", what))
+			before := r.Manifest.GetResourceVersion()
+			wants(t, resource+" with "+what, words, c.Check(t.Context(), runAs(namespace), r))
+			if before != r.Manifest.GetResourceVersion() {
+				t.Errorf("%s: the manifest was changed", resource)
+			}
+		}
+	}
+	// Nothing was written, and one that exists is compared as well.
+	existing := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace + "-new"}}
+	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(existing), existing); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("the Role exists: %v", err)
+	}
+	installation.Create(t, admin, existing)
+	for what, words := range map[string]string{"pods": "", "secrets": "it grants permissions that the executor does not have"} {
+		manifest := head + "Role" + strings.Replace(strings.ReplaceAll(rule, "WHAT", what), "%s", local, 1)
+		r := request(t, rbacv1.SchemeGroupVersion.WithResource("roles"), namespace, manifest)
+		wants(t, "an existing Role with "+what, words, c.Check(t.Context(), runAs(namespace), r))
+	}
+}
+
+// TestUnanswered has an API server that does not answer: that is no denial, and nothing may
+// be written.
+func TestUnanswered(t *testing.T) {
+	t.Parallel()
+	c := checker(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := c.Check(ctx, runAs("default"), request(t, configMaps, "default", configMap))
+	if err == nil || errors.Is(err, executor.ErrNotAllowed) {
+		t.Errorf("got %v", err)
+	}
+}
