@@ -59,9 +59,10 @@ func TestInterrupted(t *testing.T) {
 		if l.cut {
 			continue
 		}
-		// Two finalizers, 3 statuses, 3 works made, 2 changed and 3 deleted.
-		if least := 13; n <= least {
-			t.Errorf("a set takes %d writes, %d are counted: %q", least, n-1, l.first.About(ofWorks))
+		// Its finalizer twice, two statuses, 3 works made, 2 changed and 3 deleted. The set
+		// may be gone before the last write is seen to be cut off.
+		if least := 12; n < least {
+			t.Errorf("a set takes %d writes, and its controller was killed after %d: %q", least, n-1, l.first.About(ofWorks))
 		}
 		return
 	}
