@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"sync"
@@ -78,13 +79,7 @@ func TestTakeOver(t *testing.T) {
 		extendSet(t, hub, managed)
 		expectState(t, before, hub, managed)
 	})
-	t.Run("a second take-over finds nothing", func(t *testing.T) {
-		for _, command := range [][]string{{"init", "--context", "hub"}, {"join", "--context", cluster}} {
-			if out := f.must(t, append(command, "--take-over", "--dry-run")...); !strings.Contains(out, "nothing of OCM to take over") {
-				t.Errorf("%v: %s", command, out)
-			}
-		}
-	})
+	t.Run("a second take-over finds nothing", func(t *testing.T) { testNothingLeft(t, f) })
 	t.Run("the way back", func(t *testing.T) {
 		hubBack(t, hub, theirHub)
 		requests.expect(t)
@@ -120,6 +115,16 @@ func testPlan(t *testing.T, f *fleet) {
 	}
 	if r := f.run(t, "init", "--context", "hub"); r.code != 3 || !strings.Contains(r.stderr, "--take-over") {
 		t.Errorf("without the flag: %+v", r)
+	}
+}
+
+// testNothingLeft checks that there is no plan any more.
+func testNothingLeft(t *testing.T, f *fleet) {
+	t.Helper()
+	for _, command := range [][]string{{"init", "--context", "hub"}, {"join", "--context", cluster}} {
+		if out := f.must(t, append(command, "--take-over", "--dry-run")...); !strings.Contains(out, "nothing of OCM to take over") {
+			t.Errorf("%v: %s", command, out)
+		}
 	}
 }
 
@@ -267,41 +272,17 @@ func expectState(t *testing.T, before map[string]string, hub, managed client.Cli
 // state is what a take-over must leave as it is.
 func state(t *testing.T, hub, managed client.Client) map[string]string {
 	t.Helper()
-	out := map[string]string{}
+	out := map[string]string{"the set": setState(t, hub, managed)}
+	maps.Copy(out, deployed(t, managed))
 	read := func(c client.Client, key client.ObjectKey, obj client.Object) {
 		if err := c.Get(t.Context(), key, obj); err != nil {
 			t.Fatal(err)
 		}
 	}
-	app := client.ObjectKey{Namespace: "default", Name: "app"}
-	var d appsv1.Deployment
-	read(managed, app, &d)
-	out["the workload"] = fmt.Sprint(d.UID, " ", d.ResourceVersion)
-	var c corev1.ConfigMap
-	read(managed, app, &c)
-	out["its configuration"] = fmt.Sprint(c.UID, " ", c.ResourceVersion, " ", c.OwnerReferences)
-	var pods corev1.PodList
-	if err := managed.List(t.Context(), &pods, client.InNamespace("default")); err != nil {
-		t.Fatal(err)
-	}
-	for i := range pods.Items {
-		out["pod "+pods.Items[i].Name] = string(pods.Items[i].UID)
-	}
-	var applied workv1.AppliedManifestWorkList
-	if err := managed.List(t.Context(), &applied); err != nil {
-		t.Fatal(err)
-	}
-	for i := range applied.Items {
-		if w := &applied.Items[i]; w.Spec.ManifestWorkName == "app" || w.Spec.ManifestWorkName == set {
-			out["applied "+w.Name] = fmt.Sprint(w.UID, " ", w.Spec, " ", w.Status.EvictionStartTime)
-		}
-	}
-	out["the set"] = setState(t, hub, managed)
-	var secret corev1.Secret
+	var secret, ca corev1.Secret
 	read(managed, client.ObjectKey{Namespace: names.AgentNamespace, Name: names.HubKubeconfigSecret}, &secret)
 	out["the agent's identity"] = fmt.Sprint(string(secret.Data[names.KeyAgentName]), " ", string(secret.Data[names.KeyClusterName]), string(secret.Data[names.KeyKubeconfig]), secret.UID)
 	out["its certificate"] = string(secret.Data[names.KeyTLSCert])
-	var ca corev1.Secret
 	read(hub, client.ObjectKey{Namespace: names.HubNamespace, Name: "signer-secret"}, &ca)
 	out["the CA of the webhooks"] = string(ca.Data[corev1.TLSCertKey])
 	var k operatorv1.Klusterlet
@@ -310,6 +291,33 @@ func state(t *testing.T, hub, managed client.Client) map[string]string {
 	var mc clusterv1.ManagedCluster
 	read(hub, client.ObjectKey{Name: cluster}, &mc)
 	out["the cluster"] = fmt.Sprint(mc.UID, mc.Spec.HubAcceptsClient)
+	return out
+}
+
+// deployed is what works have on the managed cluster.
+func deployed(t *testing.T, managed client.Client) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	var d appsv1.Deployment
+	var c corev1.ConfigMap
+	var pods corev1.PodList
+	var applied workv1.AppliedManifestWorkList
+	app := client.ObjectKey{Namespace: "default", Name: "app"}
+	err := errors.Join(managed.Get(t.Context(), app, &d), managed.Get(t.Context(), app, &c),
+		managed.List(t.Context(), &pods, client.InNamespace("default")), managed.List(t.Context(), &applied))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out["the workload"] = fmt.Sprint(d.UID, " ", d.ResourceVersion)
+	out["its configuration"] = fmt.Sprint(c.UID, " ", c.ResourceVersion, " ", c.OwnerReferences)
+	for i := range pods.Items {
+		out["pod "+pods.Items[i].Name] = string(pods.Items[i].UID)
+	}
+	for i := range applied.Items {
+		if w := &applied.Items[i]; w.Spec.ManifestWorkName == "app" || w.Spec.ManifestWorkName == set {
+			out["applied "+w.Name] = fmt.Sprint(w.UID, " ", w.Spec, " ", w.Status.EvictionStartTime)
+		}
+	}
 	return out
 }
 
