@@ -2,7 +2,6 @@ package certificate
 
 import (
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/template/source"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 )
@@ -51,8 +51,11 @@ func vet(object *certificatesv1.CertificateSigningRequest, addOn *addonv1beta1.M
 			return nil, fmt.Errorf("the usage %q is not one of a client", usage)
 		}
 	}
-	request, err := parse(object.Spec.Request)
+	request, err := pemutil.ParseRequest(object.Spec.Request)
 	if err != nil {
+		return nil, err
+	}
+	if err := csr.VetKey(request.PublicKey); err != nil {
 		return nil, err
 	}
 	want := addonv1beta1.Subject{BaseSubject: source.Default(addOn)}
@@ -68,22 +71,10 @@ func vet(object *certificatesv1.CertificateSigningRequest, addOn *addonv1beta1.M
 	if !sets.New(request.Subject.OrganizationalUnit...).Equal(sets.New(want.OrganizationUnits...)) {
 		return nil, fmt.Errorf("the organizational units are %q and not %q", request.Subject.OrganizationalUnit, want.OrganizationUnits)
 	}
+	if n := len(request.Subject.Organization) + len(request.Subject.OrganizationalUnit) + 1; len(request.Subject.Names) != n {
+		return nil, errors.New("the subject has more than a common name, organizations and organizational units")
+	}
 	return request, alternativeNames(request, addOn.Name)
-}
-
-func parse(data []byte) (*x509.CertificateRequest, error) {
-	block, rest := pem.Decode(data)
-	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(rest) > 0 {
-		return nil, errors.New("the request is not one PEM block of type CERTIFICATE REQUEST")
-	}
-	request, err := x509.ParseCertificateRequest(block.Bytes)
-	if err != nil {
-		return nil, errors.New("the request is not a PKCS #10 certificate request")
-	}
-	if request.CheckSignature() != nil {
-		return nil, errors.New("the request is not signed with its own key")
-	}
-	return request, nil
 }
 
 // alternativeNames refuses names of others.

@@ -179,7 +179,7 @@ func (v *vetting) encoding() error {
 }
 
 func (v *vetting) key() error {
-	if err := vetKey(v.parsed.PublicKey); err != nil {
+	if err := VetKey(v.parsed.PublicKey); err != nil {
 		return err
 	}
 	fingerprint, err := pemutil.KeyFingerprint(v.parsed.PublicKey)
@@ -212,10 +212,10 @@ func (v *vetting) extensions() error {
 	return nil
 }
 
-// vetKey refuses keys that are too weak and kinds of keys that it does not know.
-// No curve is smaller than the ones that TLS 1.3 can authenticate a client with
-// (RFC 8446, 4.2.3).
-func vetKey(key crypto.PublicKey) error {
+// VetKey refuses keys that are too weak and kinds of keys that it does not know, with a
+// *RejectionError. No curve is smaller than the ones that TLS 1.3 can authenticate a
+// client with (RFC 8446, 4.2.3).
+func VetKey(key crypto.PublicKey) error {
 	switch key := key.(type) {
 	case *rsa.PublicKey:
 		if bits := key.N.BitLen(); bits < minRSABits {
