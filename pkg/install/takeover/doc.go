@@ -9,6 +9,7 @@
 // Its invariants: a controller of OCM has stopped before one of ours starts; a Service
 // that the API server calls has pods that answer at any time; a webhook configuration is
 // deleted after our admission policies exist and before its webhook stops. The package
-// deletes only what OCM's operator installed. It never touches a resource of users, a
-// credential, an AppliedManifestWork or a CRD with objects.
+// deletes only what OCM's operator installed, and Helm's record of the release that
+// installed that. It never touches a resource of users, a credential, an
+// AppliedManifestWork or a CRD with objects.
 package takeover
