@@ -45,6 +45,7 @@ func TestEKS(t *testing.T) {
 		t.FailNow()
 	}
 	e.hasten(t, "cluster1")
+	t.Run("a ManifestWork is applied", e.testWork)
 	t.Run("an add-on gets a token", e.testAddOn)
 	t.Run("the agents outlive tokens and sessions", e.testRenewal)
 	t.Run("a cluster's identity is good for that cluster alone", e.testIsolation)
@@ -119,6 +120,28 @@ func (e *eks) testThrottled(t *testing.T) {
 	throttled.Heal()
 	awaitCondition(t, hub, "cluster1", names.ConditionRegistrationGranted)
 	awaitCondition(t, hub, "cluster1", clusterv1.ManagedClusterConditionAvailable)
+}
+
+// testWork has the work agent, whose kubeconfig runs the AWS plugin, apply a ManifestWork,
+// change it and take it away.
+func (e *eks) testWork(t *testing.T) {
+	const cluster, name = "cluster2", "e2e-eks-work"
+	managed := e.client(t, cluster)
+	key := client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}
+	for _, color := range []string{"blue", "green"} {
+		manifest := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: default, name: %s}\ndata: {color: %s}\n", name, color)
+		// The command waits until the work is Applied and Available at this generation.
+		e.must(t, "create", "work", name, "--context", "hub", "--clusters", cluster, "-f", writeFile(t, []byte(manifest)), "--overwrite", "--wait")
+		var found corev1.ConfigMap
+		if err := managed.Get(t.Context(), key, &found); err != nil || found.Data["color"] != color {
+			t.Fatalf("want %s: %+v, %v", color, found.Data, err)
+		}
+	}
+	e.must(t, "check", "work", name, "--context", "hub", "--cluster", cluster)
+	e.must(t, "delete", "work", name, "--context", "hub", "--clusters", cluster, "--yes")
+	if err := managed.Get(t.Context(), key, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the ConfigMap of a deleted work: %v", err)
+	}
 }
 
 // testAddOn: a token needs no signer. TestMixedHub has a certificate.
