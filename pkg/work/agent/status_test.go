@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -170,7 +171,8 @@ func testAbandoned(t *testing.T, p *place) {
 		cut = writes.AwaitCut(t, patience, p.isRecorded(work))
 		stop()
 		for _, name := range []string{"one", "two"} {
-			if c, err := p.configMap(t.Context(), name); err != nil || c != nil && len(c.OwnerReferences) != 1 {
+			c, err := p.configMap(t.Context(), name)
+			if err != nil || c != nil && len(c.OwnerReferences) != 1 || !cut && slices.ContainsFunc(c.ManagedFields, appliesOwner) {
 				t.Errorf("after write %d: %v, %v", n, describe(c), err)
 			}
 		}
@@ -184,6 +186,12 @@ func testAbandoned(t *testing.T, p *place) {
 		p.finds(t, "two", missing)
 		stop()
 	}
+}
+
+// appliesOwner reports whether owner references are among the fields that a manager has
+// applied.
+func appliesOwner(m metav1.ManagedFieldsEntry) bool {
+	return m.Operation == metav1.ManagedFieldsOperationApply && strings.Contains(m.FieldsV1.GetRawString(), "f:ownerReferences")
 }
 
 // isRecorded reports whether all objects of a work are recorded, and that it was applied.
