@@ -57,7 +57,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 	if err := manager.Setup(ctx, mgr, config.Clock); err != nil {
 		return fmt.Errorf("add-on manager: %w", err)
 	}
-	templates := &template.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Configs: mgr.GetCache(), Clock: config.Clock}
+	deployed, err := template.NewMetrics(config.Metrics)
+	if err != nil {
+		return fmt.Errorf("add-on manager: %w", err)
+	}
+	templates := &template.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Configs: mgr.GetCache(), Clock: config.Clock, Metrics: deployed,
+	}
 	if err := templates.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("add-on manager: %w", err)
 	}

@@ -196,12 +196,23 @@ func testTokensOfOthers(t *testing.T, who identity) {
 // expectMetrics looks at how many identities are ready, and why others are not.
 func (e *env) expectMetrics(t *testing.T, ready float64, notReady map[string]string) {
 	t.Helper()
+	count, reasons := e.measure(t, "ocm_addon_token_infrastructure_ready", "ocm_addon_token_infrastructure_not_ready")
+	if count != ready {
+		t.Errorf("%v identities are ready, want %v", count, ready)
+	}
+	if diff := cmp.Diff(notReady, reasons); diff != "" {
+		t.Errorf("not ready (-want +got):\n%s", diff)
+	}
+}
+
+// measure returns a metric, -1 if there is none, and the reasons of another one by add-on.
+func (e *env) measure(t *testing.T, count, each string) (value float64, reasons map[string]string) {
+	t.Helper()
 	families, err := e.metrics.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := map[string]string{}
-	gauge := -1.0 // There is none.
+	value, reasons = -1, map[string]string{}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
 			labels := map[string]string{}
@@ -209,19 +220,14 @@ func (e *env) expectMetrics(t *testing.T, ready float64, notReady map[string]str
 				labels[label.GetName()] = label.GetValue()
 			}
 			switch family.GetName() {
-			case "ocm_addon_token_infrastructure_ready":
-				gauge = metric.GetGauge().GetValue()
-			case "ocm_addon_token_infrastructure_not_ready":
-				got[labels["cluster"]+"/"+labels["addon"]] = labels["reason"]
+			case count:
+				value = metric.GetGauge().GetValue()
+			case each:
+				reasons[labels["cluster"]+"/"+labels["addon"]] = labels["reason"]
 			}
 		}
 	}
-	if gauge != ready {
-		t.Errorf("%v identities are ready, want %v", gauge, ready)
-	}
-	if diff := cmp.Diff(notReady, got); diff != "" {
-		t.Errorf("not ready (-want +got):\n%s", diff)
-	}
+	return value, reasons
 }
 
 // expectEvents waits for warnings about add-ons, and for nothing about those

@@ -3,6 +3,7 @@ package addon_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -126,7 +127,7 @@ func (e *env) awaitComplete(t *testing.T, cluster, name string) {
 func TestTemplateRest(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	const role, name = "rest-role", "rest"
+	const role, name, most = "rest-role", "rest", 10
 	e.create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role}})
 	e.letBind(t, role)
 	e.template(t, name, fmt.Sprintf(kubeClient, `{"type":"CurrentCluster","currentCluster":{"clusterRoleName":"rest-role"}}`), agentManifest, hookManifest)
@@ -150,6 +151,14 @@ func TestTemplateRest(t *testing.T) {
 	if got := requests.about("/namespaces/done"); len(got) > 0 {
 		t.Errorf("without news it made the requests\n%s", strings.Join(got, "\n"))
 	}
+	if got := requests.about("/namespaces/last/"); len(got) > most {
+		t.Errorf("an add-on costs %d requests:\n%s", len(got), strings.Join(got, "\n"))
+	}
+	e.says(t, deployWork("last", name, 0), metav1.ConditionFalse, agentID)
+	eventually(t, "metrics", func(context.Context) (bool, error) {
+		deployed, not := e.measure(t, "ocm_addon_template_deployed", "ocm_addon_template_not_deployed")
+		return deployed == 2 && maps.Equal(not, map[string]string{"last/" + name: addonv1beta1.AddonManifestAppliedReasonManifestsApplyFailed}), nil
+	})
 }
 
 // requests are those of a client.

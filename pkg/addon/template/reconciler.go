@@ -21,6 +21,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonmetrics"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonpatch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonwork"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/template/render"
@@ -43,6 +44,8 @@ type Reconciler struct {
 	Configs client.Reader
 	// Clock dates conditions.
 	Clock clock.PassiveClock
+	// Metrics has the add-ons that are deployed.
+	Metrics *addonmetrics.Readiness
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -53,11 +56,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) error {
 	addOn, cluster := &addonv1beta1.ManagedClusterAddOn{}, &clusterv1.ManagedCluster{}
 	if err := r.Client.Get(ctx, key, addOn); apierrors.IsNotFound(err) {
+		r.Metrics.Forget(key)
 		return r.unbind(ctx, key, nil)
 	} else if err != nil {
 		return err
 	}
 	if ours, err := r.concerns(ctx, addOn); err != nil || !ours {
+		r.Metrics.Forget(key)
 		return err
 	}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: key.Namespace}, cluster); client.IgnoreNotFound(err) != nil {
@@ -119,6 +124,7 @@ func (r *Reconciler) deploy(ctx context.Context, addOn *addonv1beta1.ManagedClus
 	if rendered != nil {
 		applied = nil // Another try gives the same.
 	}
+	r.Metrics.Observe(client.ObjectKeyFromObject(addOn), deployed(status.Conditions))
 	return errors.Join(r.report(ctx, addOn, status), permitted, applied)
 }
 

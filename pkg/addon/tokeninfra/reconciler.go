@@ -19,6 +19,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonmetrics"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonpatch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/mergepatch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -42,7 +43,7 @@ type Reconciler struct {
 	// Events records events about changes; the condition reports the state.
 	Events events.EventRecorder
 	// Metrics counts what is ready and what is not.
-	Metrics *Metrics
+	Metrics *addonmetrics.Readiness
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -58,7 +59,7 @@ func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) er
 	addOn := &addonv1beta1.ManagedClusterAddOn{}
 	err := r.Client.Get(ctx, key, addOn)
 	if apierrors.IsNotFound(err) {
-		r.Metrics.forget(key)
+		r.Metrics.Forget(key)
 		return r.clear(ctx, key, r.Client)
 	} else if err != nil {
 		return err
@@ -75,7 +76,7 @@ func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) er
 	case retain:
 	}
 	if v.condition == nil {
-		r.Metrics.observe(key, condition(addOn))
+		r.Metrics.Observe(key, condition(addOn))
 		return nil
 	}
 	return r.report(ctx, addOn, *v.condition)
@@ -158,7 +159,7 @@ func (r *Reconciler) remove(ctx context.Context, addOn *addonv1beta1.ManagedClus
 	if why != nil {
 		return r.report(ctx, addOn, *why)
 	}
-	r.Metrics.forget(client.ObjectKeyFromObject(addOn))
+	r.Metrics.Forget(client.ObjectKeyFromObject(addOn))
 	return addonpatch.RemoveCondition(ctx, r.Client, Owner, addOn, names.ConditionTokenInfrastructureReady)
 }
 
@@ -181,7 +182,7 @@ func (r *Reconciler) clear(ctx context.Context, key types.NamespacedName, reader
 // of a user or explains why an add-on gets a new token.
 func (r *Reconciler) report(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, condition metav1.Condition) error {
 	before := apimeta.FindStatusCondition(addOn.Status.Conditions, condition.Type)
-	r.Metrics.observe(client.ObjectKeyFromObject(addOn), &condition)
+	r.Metrics.Observe(client.ObjectKeyFromObject(addOn), &condition)
 	changed, err := addonpatch.SetCondition(ctx, r.Client, Owner, addOn, r.Clock.Now(), condition)
 	if err != nil || !changed {
 		return err
