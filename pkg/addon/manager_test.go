@@ -451,3 +451,27 @@ func (e *env) hash(t *testing.T, name string) string {
 	}
 	return fmt.Sprintf("%x", sha256.Sum256(data))
 }
+
+// TestConditionsStayTogether: the add-on manager sets one condition of an add-on without
+// taking the other one away, which would make it write for ever.
+func TestConditionsStayTogether(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	writes := newWrites()
+	e.start(t, writes.Wrap)
+	e.create(t, fleet("a1"))
+	for _, cluster := range []string{"c1", "c2"} { // The second is done after what there was to do about the first.
+		e.cluster(t, cluster)
+		e.create(t, addOn(cluster, "a1"))
+		e.awaitConfigured(t, cluster, "a1", metav1.ConditionTrue, names.ReasonConfigurationsConfigured)
+		e.setCondition(t, cluster, "a1", addonv1beta1.ManagedClusterAddOnManifestApplied, "True")
+		e.awaitAddOn(t, cluster, "a1", "is Configured and Progressing", func(a *addonv1beta1.ManagedClusterAddOn) bool {
+			return apimeta.FindStatusCondition(a.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing) != nil &&
+				apimeta.FindStatusCondition(a.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionConfigured) != nil
+		})
+	}
+	// The owner, Configured, and Progressing.
+	if got := writes.About("c1"); len(got) > 3 {
+		t.Errorf("%d writes:\n%s", len(got), strings.Join(got, "\n"))
+	}
+}

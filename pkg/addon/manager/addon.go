@@ -177,21 +177,14 @@ func (a *AddOn) report(ctx context.Context, addOn *addonv1beta1.ManagedClusterAd
 
 // write writes what changed about the status of an add-on.
 func (a *AddOn) write(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, references []addonv1beta1.ConfigReference, wanted []metav1.Condition) error {
+	if equality.Semantic.DeepEqual(references, addOn.Status.ConfigReferences) {
+		_, err := addonpatch.SetConditions(ctx, a.Client, Owner, addOn, a.Clock.Now(), wanted...)
+		return err
+	}
 	conditions := slices.Clone(addOn.Status.Conditions)
-	var changed []metav1.Condition
 	for _, condition := range wanted {
 		condition.LastTransitionTime = metav1.NewTime(a.Clock.Now())
-		if apimeta.SetStatusCondition(&conditions, condition) {
-			changed = append(changed, condition)
-		}
-	}
-	same := equality.Semantic.DeepEqual(references, addOn.Status.ConfigReferences)
-	switch {
-	case same && len(changed) == 0:
-		return nil
-	case same && len(changed) == 1:
-		_, err := addonpatch.SetCondition(ctx, a.Client, Owner, addOn, a.Clock.Now(), changed[0])
-		return err
+		apimeta.SetStatusCondition(&conditions, condition)
 	}
 	return addonpatch.Status(ctx, a.Client, Owner, addOn, map[string]any{
 		"configReferences": references, "conditions": conditions,

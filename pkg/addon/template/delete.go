@@ -89,7 +89,7 @@ const withoutHook = "to delete the add-on without it, remove the finalizer " + a
 
 // waits says what the deletion of an add-on waits for.
 func (r *Reconciler) waits(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, message string) error {
-	_, err := addonpatch.SetCondition(ctx, r.Client, Owner, addOn, r.Clock.Now(), metav1.Condition{
+	_, err := addonpatch.SetConditions(ctx, r.Client, Owner, addOn, r.Clock.Now(), metav1.Condition{
 		Type: addonv1beta1.ManagedClusterAddOnHookManifestCompleted, Status: metav1.ConditionFalse,
 		Reason: names.ReasonHookNotCompleted, Message: message,
 	})

@@ -183,7 +183,7 @@ func (r *Reconciler) clear(ctx context.Context, key types.NamespacedName, reader
 func (r *Reconciler) report(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, condition metav1.Condition) error {
 	before := apimeta.FindStatusCondition(addOn.Status.Conditions, condition.Type)
 	r.Metrics.Observe(client.ObjectKeyFromObject(addOn), &condition)
-	changed, err := addonpatch.SetCondition(ctx, r.Client, Owner, addOn, r.Clock.Now(), condition)
+	changed, err := addonpatch.SetConditions(ctx, r.Client, Owner, addOn, r.Clock.Now(), condition)
 	if err != nil || !changed {
 		return err
 	}

@@ -20,21 +20,29 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/mergepatch"
 )
 
-// SetCondition sets one condition of an add-on and reports whether a write was needed.
-// It uses server-side apply, which does not conflict with the conditions of others.
-func SetCondition(ctx context.Context, c client.Client, owner client.FieldOwner, addOn *addonv1beta1.ManagedClusterAddOn,
-	now time.Time, want metav1.Condition,
+// SetConditions sets the conditions of an owner and reports whether a write was needed.
+// It uses server-side apply, which does not conflict with the conditions of others, and
+// removes those that the owner had set like this before and that are missing now.
+func SetConditions(ctx context.Context, c client.Client, owner client.FieldOwner, addOn *addonv1beta1.ManagedClusterAddOn,
+	now time.Time, want ...metav1.Condition,
 ) (changed bool, err error) {
 	conditions := slices.Clone(addOn.Status.Conditions)
-	want.LastTransitionTime = metav1.NewTime(now)
-	if !apimeta.SetStatusCondition(&conditions, want) {
+	for _, condition := range want {
+		condition.LastTransitionTime = metav1.NewTime(now)
+		changed = apimeta.SetStatusCondition(&conditions, condition) || changed
+	}
+	if !changed {
 		return false, nil
+	}
+	var applied []any
+	for _, condition := range want {
+		applied = append(applied, apimeta.FindStatusCondition(conditions, condition.Type))
 	}
 	body, err := json.Marshal(map[string]any{
 		"apiVersion": addonv1beta1.GroupVersion.String(),
 		"kind":       "ManagedClusterAddOn",
 		"metadata":   map[string]any{"namespace": addOn.Namespace, "name": addOn.Name, "uid": addOn.UID},
-		"status":     map[string]any{"conditions": []any{apimeta.FindStatusCondition(conditions, want.Type)}},
+		"status":     map[string]any{"conditions": applied},
 	})
 	if err != nil {
 		return false, err
@@ -46,7 +54,7 @@ func SetCondition(ctx context.Context, c client.Client, owner client.FieldOwner,
 		return err == nil, err
 	}
 	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("condition %s of add-on %s of cluster %s: %w", want.Type, addOn.Name, addOn.Namespace, err)
+		return false, fmt.Errorf("conditions of add-on %s of cluster %s: %w", addOn.Name, addOn.Namespace, err)
 	}
 	return true, nil
 }

@@ -46,7 +46,7 @@ func TestWritesNeedNoWebhook(t *testing.T) {
 	}
 	for _, kind := range []string{"Ours", "OursToo"} {
 		want := metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "R", Message: "m"}
-		if changed, err := addonpatch.SetCondition(t.Context(), admin, owner, read(), now, want); err != nil || !changed {
+		if changed, err := addonpatch.SetConditions(t.Context(), admin, owner, read(), now, want); err != nil || !changed {
 			t.Fatalf("%s: %t, %v", kind, changed, err)
 		}
 	}
