@@ -104,7 +104,7 @@ func reasons(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	values := map[string]string{}
-	for _, file := range strings.Fields(string(files)) {
+	for file := range strings.FieldsSeq(string(files)) {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
