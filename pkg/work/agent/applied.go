@@ -52,7 +52,7 @@ func (r *applied) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	var work workv1.AppliedManifestWork
 	err := r.managed.Get(ctx, req.NamespacedName, &work)
 	if apierrors.IsNotFound(err) {
-		r.gone(req.Name)
+		r.gone(ctx, req.Name)
 		return ctrl.Result{}, nil
 	}
 	if err != nil || work.Spec.AgentID != r.agentID() {
@@ -70,13 +70,18 @@ func (r *applied) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	return ctrl.Result{RequeueAfter: next}, err
 }
 
-// gone wakes the work that waits for the end of an AppliedManifestWork.
-func (r *applied) gone(name string) {
+// gone wakes the work that waits for the end of an AppliedManifestWork. One that is gone
+// as well waits for nothing: it would wake this controller, which would wake it, for ever.
+func (r *applied) gone(ctx context.Context, name string) {
 	r.inventory.Subscribe(name, nil)
-	if s := r.hub.session.Load(); s != nil {
-		if work, ok := strings.CutPrefix(name, names.AppliedManifestWork(s.hash, "")); ok {
-			r.works.add(r.config.Cluster, work)
-		}
+	s := r.hub.session.Load()
+	if s == nil {
+		return
+	}
+	work, ours := strings.CutPrefix(name, names.AppliedManifestWork(s.hash, ""))
+	key := client.ObjectKey{Namespace: r.config.Cluster, Name: work}
+	if ours && s.works.Get(ctx, key, &workv1.ManifestWork{}, client.UnsafeDisableDeepCopy) == nil {
+		r.works.add(key.Namespace, key.Name)
 	}
 }
 
