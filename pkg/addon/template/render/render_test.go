@@ -187,7 +187,7 @@ func FuzzValues(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value, text string) {
 		quoted, err := json.Marshal(text)
 		if err != nil {
-			t.Skip()
+			t.Fatal(err)
 		}
 		raw := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m"},"data":{"a":` + string(quoted) + `,"b":"{{V}}"}}`
 		v := render.Values{AddOn: "a", Cluster: "c"}
