@@ -71,7 +71,7 @@ func (r *applied) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 }
 
 // gone wakes the work that waits for the end of an AppliedManifestWork. One that is gone
-// as well waits for nothing: it would wake this controller, which would wake it, for ever.
+// as well waits for nothing: it and this controller would wake each other without an end.
 func (r *applied) gone(ctx context.Context, name string) {
 	r.inventory.Subscribe(name, nil)
 	s := r.hub.session.Load()
