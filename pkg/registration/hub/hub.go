@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/grant"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/event"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/orphan"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/record"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/sharedrole"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/lease"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/taint"
@@ -57,6 +58,9 @@ func DefaultCleanupResources() []schema.GroupVersionResource {
 
 // Setup adds the controllers to mgr, whose cache must have CacheOptions.
 func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
+	if err := record.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return fmt.Errorf("hub registration: %w", err)
+	}
 	c := mgr.GetClient()
 	drivers := make([]driver.Hub, len(config.Drivers))
 	for i, d := range config.Drivers {
@@ -72,10 +76,6 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 			AutoApprove: config.AutoApprove, CollectGarbage: config.ResourceCleanup,
 			Labels: config.Labels, Clock: config.Clock, Recorder: recorder("acceptance"),
 		},
-		&grant.Reconciler{
-			Client: c, Live: mgr.GetAPIReader(), Drivers: drivers,
-			Namespace: config.Namespace, Clock: config.Clock, Recorder: recorder("grant"),
-		},
 		&lease.Reconciler{Client: c, Clock: config.Clock, Recorder: recorder("lease")},
 		&taint.Reconciler{Client: c, Clock: config.Clock},
 		&featurelabel.Reconciler{Client: c, Clock: config.Clock},
@@ -89,7 +89,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 			return fmt.Errorf("hub registration: %w", err)
 		}
 	}
-	setups := []func(context.Context, ctrl.Manager) error{(&duplicate.Reconciler{Client: c, Clock: config.Clock}).SetupWithManager}
+	grants := &grant.Reconciler{
+		Client: c, Live: mgr.GetAPIReader(), Drivers: drivers,
+		Namespace: config.Namespace, Clock: config.Clock, Recorder: recorder("grant"),
+	}
+	setups := []func(context.Context, ctrl.Manager) error{
+		(&duplicate.Reconciler{Client: c, Clock: config.Clock}).SetupWithManager, grants.SetupWithManager,
+	}
 	for _, d := range config.Drivers {
 		setups = append(setups, d.Setup)
 	}

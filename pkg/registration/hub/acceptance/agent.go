@@ -7,7 +7,6 @@ import (
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
@@ -25,11 +24,15 @@ const recordAfter = 5 * time.Minute
 // identify it. Its permissions stay unchanged; package grant reports the problem.
 var errUndecided = errors.New("the registration annotations of the cluster are invalid")
 
+func (r *Reconciler) live() record.Reader { return record.Live(r.Live) }
+
+func (r *Reconciler) cached() record.Reader { return record.Cached(r.Client) }
+
 // grantee returns the subjects of the bindings of an accepted cluster: those of the
 // driver that grants its identity, or else its recorded agent. A cluster that
 // registers with such a driver has no recorded agent, and the approval of an
 // earlier agent is removed so that a later acceptance cannot use it.
-func (r *Reconciler) grantee(ctx context.Context, reader client.Reader, cluster *clusterv1.ManagedCluster) (grantee, error) {
+func (r *Reconciler) grantee(ctx context.Context, reader record.Reader, cluster *clusterv1.ManagedCluster) (grantee, error) {
 	_, plan, err := driver.Plan(r.Drivers, cluster)
 	switch {
 	case err != nil:
@@ -45,13 +48,13 @@ func (r *Reconciler) grantee(ctx context.Context, reader client.Reader, cluster 
 // agent returns the agent of a cluster that registers with certificates, as reader
 // sees it. The approval of a cluster that detached is removed, so that a later
 // acceptance cannot use it.
-func (r *Reconciler) agent(ctx context.Context, reader client.Reader, cluster *clusterv1.ManagedCluster) (record.Record, error) {
+func (r *Reconciler) agent(ctx context.Context, reader record.Reader, cluster *clusterv1.ManagedCluster) (record.Record, error) {
 	known, err := record.Of(ctx, reader, cluster.Name)
 	if err != nil {
 		return known, err
 	}
 	if cluster.Annotations[names.AnnotationLeft] != "" {
-		if err := known.Forget(ctx, r.Client, r.Live, cluster.Name); err != nil {
+		if err := known.Forget(ctx, r.Client, r.live(), cluster.Name); err != nil {
 			return known, err
 		}
 		known = record.Record{}
@@ -59,9 +62,9 @@ func (r *Reconciler) agent(ctx context.Context, reader client.Reader, cluster *c
 	// The cache may lack an approval from just before the acceptance, and a
 	// replaced agent must not regain access even for a moment.
 	if !known.Known() || !apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
-		reader = r.Live
+		reader = r.live()
 	}
-	requests, err := record.Requests(ctx, reader, cluster.Name)
+	requests, err := reader.Requests(ctx, cluster.Name)
 	if err != nil {
 		return known, err
 	}
@@ -79,7 +82,7 @@ func (r *Reconciler) recordAgent(ctx context.Context, cluster string) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	requests, err := record.Requests(ctx, r.Client, cluster)
+	requests, err := r.cached().Requests(ctx, cluster)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -95,10 +98,10 @@ func (r *Reconciler) recordAgent(ctx context.Context, cluster string) (ctrl.Resu
 
 // forget deletes the CSRs by which the agent of a cluster was approved, and returns
 // the record of the agent.
-func (r *Reconciler) forget(ctx context.Context, reader client.Reader, cluster string) (record.Record, error) {
+func (r *Reconciler) forget(ctx context.Context, reader record.Reader, cluster string) (record.Record, error) {
 	known, err := record.Of(ctx, reader, cluster)
 	if err != nil {
 		return known, err
 	}
-	return known, known.Forget(ctx, r.Client, r.Live, cluster)
+	return known, known.Forget(ctx, r.Client, r.live(), cluster)
 }

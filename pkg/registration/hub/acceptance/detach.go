@@ -42,7 +42,7 @@ func (r *Reconciler) detach(ctx context.Context, cluster *clusterv1.ManagedClust
 // those on its ManifestWorks, and counts the ManifestWorks. The bindings record the
 // agent, so the one that stays is created before the others are deleted.
 func (r *Reconciler) removeAccess(ctx context.Context, cluster *clusterv1.ManagedCluster) (works int, err error) {
-	known, err := r.forget(ctx, r.Live, cluster.Name)
+	known, err := r.forget(ctx, r.live(), cluster.Name)
 	if err != nil {
 		return 0, err
 	}
@@ -84,7 +84,7 @@ func (r *Reconciler) sweep(ctx context.Context, cluster string) error {
 	if errors.Is(err, names.ErrClusterName) {
 		return nil // Such a cluster is never accepted.
 	}
-	if _, err := r.forget(ctx, r.Live, cluster); err != nil {
+	if _, err := r.forget(ctx, r.live(), cluster); err != nil {
 		return err
 	}
 	if err := r.retireRBAC(ctx, r.Client, cluster); err != nil {

@@ -166,11 +166,7 @@ func (r *Reconciler) ensureResources(ctx context.Context, cluster *clusterv1.Man
 	if err := r.ensureNamespace(ctx, cluster); err != nil {
 		return false, err
 	}
-	who, err := r.grantee(ctx, r.Client, cluster)
-	if err == nil {
-		err = r.bind(ctx, cluster, who)
-	}
-	if err != nil && !errors.Is(err, errUndecided) {
+	if err := r.bind(ctx, cluster); err != nil && !errors.Is(err, errUndecided) {
 		return false, err
 	}
 	// A cluster that detached and was accepted again waits for its next agent.
@@ -182,16 +178,26 @@ func (r *Reconciler) ensureResources(ctx context.Context, cluster *clusterv1.Man
 
 // bind ensures the bindings of an accepted cluster. Before it writes any it reads
 // the grantee from the API server, because the cache may still show an earlier
-// cluster of the same name.
-func (r *Reconciler) bind(ctx context.Context, cluster *clusterv1.ManagedCluster, who grantee) error {
-	bound, err := r.bound(ctx, cluster.Name, who)
-	if err != nil {
-		return err
-	}
-	if !bound {
-		if who, err = r.grantee(ctx, r.Live, cluster); err != nil {
+// cluster of the same name. A cluster that is only being accepted has none to compare
+// with, so it is read there at once: the API server looks at the requests of all clusters
+// for one of them.
+func (r *Reconciler) bind(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
+	if apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
+		who, err := r.grantee(ctx, r.cached(), cluster)
+		if err != nil {
 			return err
 		}
+		bound, err := r.bound(ctx, cluster.Name, who)
+		if err != nil {
+			return err
+		}
+		if bound {
+			return r.ensureRBAC(ctx, cluster.Name, who)
+		}
+	}
+	who, err := r.grantee(ctx, r.live(), cluster)
+	if err != nil {
+		return err
 	}
 	return r.ensureRBAC(ctx, cluster.Name, who)
 }
@@ -215,7 +221,7 @@ func (r *Reconciler) restrict(ctx context.Context, cluster *clusterv1.ManagedClu
 	if err := validateName(cluster.Name); errors.Is(err, names.ErrClusterName) {
 		return nil // It was never granted access.
 	}
-	agent, err := r.agent(ctx, r.Live, cluster)
+	agent, err := r.agent(ctx, r.live(), cluster)
 	if err != nil {
 		return err
 	}

@@ -144,13 +144,12 @@ func (r *Reconciler) approveFirst(ctx context.Context, object *certificatesv1.Ce
 // an agent that lost its credential has left some, and an agent with a credential
 // renews its lease.
 func (r *Reconciler) conflicting(ctx context.Context, self string, request csr.Request) (string, error) {
-	var others certificatesv1.CertificateSigningRequestList
-	err := r.Client.List(ctx, &others, client.MatchingFields{indexCluster: request.Identity.Cluster}, client.UnsafeDisableDeepCopy)
+	others, err := record.Cached(r.Client).Requests(ctx, request.Identity.Cluster)
 	if err != nil {
 		return "", err
 	}
-	for i := range others.Items {
-		other := &others.Items[i]
+	for i := range others {
+		other := &others[i]
 		if other.Name == self || rejected(other) {
 			continue
 		}

@@ -17,31 +17,26 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/watch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/record"
 )
-
-// indexCluster finds the CSRs of a cluster in the cache.
-const indexCluster = "cluster"
 
 // Setup returns a function that adds the controller to the manager of a hub with the
 // csr driver. If autoApprove, the feature gate ManagedClusterAutoApproval, is
 // enabled, the first requests of users are approved.
 func Setup(autoApprove bool, users []string) func(context.Context, ctrl.Manager) error {
-	return func(ctx context.Context, mgr ctrl.Manager) error {
+	return func(_ context.Context, mgr ctrl.Manager) error {
 		r := &Reconciler{
 			Client: mgr.GetClient(), AutoApprove: autoApprove, Users: users,
 			Events: mgr.GetEventRecorder("ocm-csrapproval"),
 		}
-		return r.SetupWithManager(ctx, mgr)
+		return r.SetupWithManager(mgr)
 	}
 }
 
-// SetupWithManager starts the controller with mgr. It has one worker, so that two
-// requests for one name are evaluated one after the other.
-func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	label := func(object client.Object) []string { return []string{object.GetLabels()[names.LabelClusterName]} }
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &certificatesv1.CertificateSigningRequest{}, indexCluster, label); err != nil {
-		return err
-	}
+// SetupWithManager starts the controller with mgr, whose cache must have the index of
+// package record. It has one worker, so that two requests for one name are evaluated one
+// after the other.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.csrapproval").
 		For(&certificatesv1.CertificateSigningRequest{}).
@@ -78,15 +73,15 @@ func (r *Reconciler) pending(ctx context.Context, cluster client.Object) []recon
 }
 
 func (r *Reconciler) undecided(ctx context.Context, cluster string) []reconcile.Request {
-	var list certificatesv1.CertificateSigningRequestList
 	// A cache read fails only while the process stops.
-	if err := r.Client.List(ctx, &list, client.MatchingFields{indexCluster: cluster}, client.UnsafeDisableDeepCopy); err != nil {
+	found, err := record.Cached(r.Client).Requests(ctx, cluster)
+	if err != nil {
 		return nil
 	}
 	var requests []reconcile.Request
-	for i := range list.Items {
-		if !decided(&list.Items[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	for i := range found {
+		if !decided(&found[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&found[i])})
 		}
 	}
 	return requests

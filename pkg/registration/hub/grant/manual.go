@@ -34,7 +34,7 @@ func (m *Manual) Reconcile(ctx context.Context, cluster *clusterv1.ManagedCluste
 	if err != nil {
 		return "", err
 	}
-	known, others, err := partition(ctx, m.Client, m.Namespace, cluster.Name, wanted)
+	known, others, err := partition(ctx, store{Reader: m.Client}, m.Namespace, cluster.Name, wanted)
 	if err != nil {
 		return "", err
 	}

@@ -53,8 +53,8 @@ type Reconciler struct {
 	// Recorder records events.
 	Recorder event.Recorder
 
-	// records reads records from a cache.
-	records client.Reader
+	// records is the cache of the records.
+	records store
 }
 
 // failure is an error that a condition reports under a reason.
@@ -156,7 +156,7 @@ func (r *Reconciler) provide(ctx context.Context, cluster *clusterv1.ManagedClus
 func (r *Reconciler) ensureRecord(ctx context.Context, cluster *clusterv1.ManagedCluster, wanted record) (record, error) {
 	known, others, err := partition(ctx, r.records, r.Namespace, cluster.Name, &wanted)
 	if err == nil && known == nil {
-		known, others, err = partition(ctx, r.Live, r.Namespace, cluster.Name, &wanted)
+		known, others, err = partition(ctx, store{Reader: r.Live}, r.Namespace, cluster.Name, &wanted)
 	}
 	if err != nil {
 		return wanted, err

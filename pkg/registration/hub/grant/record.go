@@ -18,6 +18,7 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/labelindex"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
@@ -97,11 +98,22 @@ func (r record) same(other record) bool {
 // grantor returns the user who made a grant manually, empty if the hub made it.
 func (r record) grantor() string { return r.object.Annotations[names.AnnotationGrantedBy] }
 
+// store is where records are read from: an API server, or a cache that is indexed by
+// the label of the cluster.
+type store struct {
+	client.Reader
+
+	indexed bool
+}
+
 // list returns the records of a cluster in the namespace of a hub.
-func list(ctx context.Context, reader client.Reader, namespace, cluster string) ([]record, error) {
+func list(ctx context.Context, reader store, namespace, cluster string) ([]record, error) {
+	var ofCluster client.ListOption = client.MatchingLabels{names.LabelClusterName: cluster}
+	if reader.indexed {
+		ofCluster = labelindex.Is(names.LabelClusterName, cluster)
+	}
 	var found corev1.ConfigMapList
-	err := reader.List(ctx, &found, client.InNamespace(namespace),
-		client.MatchingLabels{names.LabelClusterName: cluster}, client.HasLabels{names.LabelGrant})
+	err := reader.List(ctx, &found, client.InNamespace(namespace), ofCluster, client.HasLabels{names.LabelGrant})
 	if err != nil {
 		return nil, fmt.Errorf("records of grants of cluster %s: %w", cluster, err)
 	}
@@ -116,7 +128,7 @@ func list(ctx context.Context, reader client.Reader, namespace, cluster string) 
 
 // partition returns the records of a cluster: the wanted one as it is stored, nil if
 // it is not, and the others. Wanted is nil if there should be none.
-func partition(ctx context.Context, reader client.Reader, namespace, cluster string, wanted *record) (known *record, others []record, err error) {
+func partition(ctx context.Context, reader store, namespace, cluster string, wanted *record) (known *record, others []record, err error) {
 	records, err := list(ctx, reader, namespace, cluster)
 	for _, r := range records {
 		if wanted != nil && r.same(*wanted) {

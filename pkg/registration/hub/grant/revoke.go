@@ -50,7 +50,7 @@ func (r *Reconciler) release(ctx context.Context, cluster *clusterv1.ManagedClus
 // revokeRecorded revokes every recorded grant of a cluster, removes its finalizer, and
 // reports whether there was a grant.
 func (r *Reconciler) revokeRecorded(ctx context.Context, cluster *clusterv1.ManagedCluster) (revoked bool, err error) {
-	records, err := list(ctx, r.Live, r.Namespace, cluster.Name)
+	records, err := list(ctx, store{Reader: r.Live}, r.Namespace, cluster.Name)
 	if err != nil {
 		return false, err
 	}
@@ -62,7 +62,7 @@ func (r *Reconciler) revokeRecorded(ctx context.Context, cluster *clusterv1.Mana
 
 // sweep revokes the recorded grants of a cluster whose ManagedCluster is gone.
 func (r *Reconciler) sweep(ctx context.Context, name string) error {
-	records, err := list(ctx, r.Live, r.Namespace, name)
+	records, err := list(ctx, store{Reader: r.Live}, r.Namespace, name)
 	if err == nil && len(records) == 0 {
 		return nil
 	}

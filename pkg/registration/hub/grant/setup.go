@@ -22,6 +22,7 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/labelindex"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/watch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
@@ -42,13 +43,22 @@ type recordCache struct{ cache.Cache }
 // GetCache lets the manager start the cache before the controllers.
 func (c recordCache) GetCache() cache.Cache { return c.Cache }
 
+// indexConflict finds the clusters that wait for an identifier.
+const indexConflict = "identifier-conflict"
+
 // SetupWithManager starts the controller with mgr.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	records, err := r.cache(mgr)
+	if err == nil {
+		err = labelindex.Add(ctx, records, &corev1.ConfigMap{}, names.LabelClusterName)
+	}
 	if err != nil {
 		return fmt.Errorf("cache of the records of grants: %w", err)
 	}
-	r.records = records
+	r.records = store{Reader: records, indexed: true}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &clusterv1.ManagedCluster{}, indexConflict, conflicts); err != nil {
+		return fmt.Errorf("index of the clusters that wait for an identifier: %w", err)
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.grant").
 		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{
@@ -109,23 +119,19 @@ func (r *Reconciler) changed(before, after *clusterv1.ManagedCluster) bool {
 		condition(before) != nil && condition(after) == nil
 }
 
+// conflicts is "true" for a cluster that waits for an identifier of another one.
+func conflicts(object client.Object) []string {
+	if cluster, ok := object.(*clusterv1.ManagedCluster); ok {
+		if c := condition(cluster); c != nil && c.Reason == names.ReasonIdentifierConflict {
+			return []string{"true"}
+		}
+	}
+	return nil
+}
+
 // affected returns the cluster of a changed record and the clusters that wait for an
 // identifier.
 func (r *Reconciler) affected(ctx context.Context, object client.Object) []reconcile.Request {
-	var requests []reconcile.Request
-	add := func(name string) {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Name: name}})
-	}
-	add(object.GetLabels()[names.LabelClusterName])
-	var clusters clusterv1.ManagedClusterList
-	// A cache read fails only while the process stops.
-	if err := r.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
-		return requests
-	}
-	for i := range clusters.Items {
-		if c := condition(&clusters.Items[i]); c != nil && c.Reason == names.ReasonIdentifierConflict {
-			add(clusters.Items[i].Name)
-		}
-	}
-	return requests
+	waiting := watch.Listed(ctx, r.Client, &clusterv1.ManagedClusterList{}, client.MatchingFields{indexConflict: "true"})
+	return append(watch.Named("", object.GetLabels()[names.LabelClusterName]), waiting...)
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/labelindex"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/rbac"
@@ -156,10 +157,32 @@ func Approved(request *certificatesv1.CertificateSigningRequest) (at time.Time, 
 	return at, ok
 }
 
+// Reader reads bindings and registration requests.
+type Reader struct {
+	client.Reader
+
+	indexed bool
+}
+
+// Live reads from the API server.
+func Live(server client.Reader) Reader { return Reader{Reader: server} }
+
+// Cached reads from a cache that has Index.
+func Cached(cache client.Reader) Reader { return Reader{Reader: cache, indexed: true} }
+
+// Index lets a cache find the registration requests of a cluster.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	return labelindex.Add(ctx, indexer, &certificatesv1.CertificateSigningRequest{}, names.LabelClusterName)
+}
+
 // Requests lists the registration requests of a cluster.
-func Requests(ctx context.Context, reader client.Reader, cluster string) ([]certificatesv1.CertificateSigningRequest, error) {
+func (r Reader) Requests(ctx context.Context, cluster string) ([]certificatesv1.CertificateSigningRequest, error) {
+	var ofCluster client.ListOption = client.MatchingLabels{names.LabelClusterName: cluster}
+	if r.indexed {
+		ofCluster = labelindex.Is(names.LabelClusterName, cluster)
+	}
 	var list certificatesv1.CertificateSigningRequestList
-	if err := reader.List(ctx, &list, client.MatchingLabels{names.LabelClusterName: cluster}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.List(ctx, &list, ofCluster, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("certificate requests of cluster %s: %w", cluster, err)
 	}
 	return list.Items, nil
@@ -167,11 +190,11 @@ func Requests(ctx context.Context, reader client.Reader, cluster string) ([]cert
 
 // Forget deletes the approved requests up to that of the record: they would count as
 // approval of the next cluster of the name. Later approvals belong to that cluster.
-func (r Record) Forget(ctx context.Context, c client.Client, reader client.Reader, cluster string) error {
+func (r Record) Forget(ctx context.Context, c client.Client, reader Reader, cluster string) error {
 	if !r.Known() {
 		return nil
 	}
-	requests, err := Requests(ctx, reader, cluster)
+	requests, err := reader.Requests(ctx, cluster)
 	if err != nil {
 		return err
 	}
