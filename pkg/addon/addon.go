@@ -64,14 +64,14 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 	templates := &template.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Configs: mgr.GetCache(), Clock: config.Clock, Metrics: deployed,
 	}
-	if err := templates.SetupWithManager(mgr); err != nil {
+	if err := templates.SetupWithManager(ctx, mgr); err != nil {
 		return fmt.Errorf("add-on manager: %w", err)
 	}
 	certificates := &certificate.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Configs: mgr.GetCache(), Clock: config.Clock, Namespace: config.Namespace,
 		Events: mgr.GetEventRecorder("ocm-addoncertificate"),
 	}
-	if err := certificates.SetupWithManager(mgr); err != nil {
+	if err := certificates.SetupWithManager(ctx, mgr); err != nil {
 		return fmt.Errorf("add-on manager: %w", err)
 	}
 	return nil

@@ -226,11 +226,11 @@ func (a *AddOn) strategy(ctx context.Context, cluster string, cma *addonv1beta1.
 		return nil, nil //nolint:nilnil // No placement is an answer.
 	}
 	for i, strategy := range slices.Backward(strategies) {
-		clusters, _, err := decided(ctx, a.Client, strategy.PlacementRef)
+		ours, err := chosen(ctx, a.Client, strategy.PlacementRef, cluster)
 		if err != nil {
 			return nil, err
 		}
-		if slices.Contains(clusters, cluster) {
+		if ours {
 			return &strategies[i], nil
 		}
 	}

@@ -6,12 +6,14 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/labelindex"
 )
 
 // kind is a kind of configuration.
@@ -122,6 +124,44 @@ func decided(ctx context.Context, reader client.Reader, ref addonv1beta1.Placeme
 func decisionsFor(ctx context.Context, reader client.Reader, ref addonv1beta1.PlacementRef) ([]clusterv1beta1.PlacementDecision, error) {
 	var decisions clusterv1beta1.PlacementDecisionList
 	err := reader.List(ctx, &decisions, client.UnsafeDisableDeepCopy, client.InNamespace(ref.Namespace),
-		client.MatchingLabels{clusterv1beta1.PlacementLabel: ref.Name})
+		labelindex.Is(clusterv1beta1.PlacementLabel, ref.Name))
 	return decisions.Items, err
+}
+
+// indexChosen is the cache's index of decisions by placement and cluster.
+const indexChosen = "placement/cluster"
+
+// chosen reports whether a cluster was chosen for a placement, without looking at those
+// of others.
+func chosen(ctx context.Context, reader client.Reader, ref addonv1beta1.PlacementRef, cluster string) (bool, error) {
+	var decisions clusterv1beta1.PlacementDecisionList
+	err := reader.List(ctx, &decisions, client.UnsafeDisableDeepCopy, client.InNamespace(ref.Namespace),
+		client.MatchingFields{indexChosen: ref.Name + "/" + cluster})
+	return len(decisions.Items) > 0, err
+}
+
+// indexDecisions lets decisionsFor and chosen find what they return.
+func indexDecisions(ctx context.Context, indexer client.FieldIndexer) error {
+	example := &clusterv1beta1.PlacementDecision{}
+	if err := labelindex.Add(ctx, indexer, example, clusterv1beta1.PlacementLabel); err != nil {
+		return err
+	}
+	return indexer.IndexField(ctx, example, indexChosen, func(object client.Object) []string {
+		var keys []string
+		for cluster := range clustersOf(object) {
+			keys = append(keys, object.GetLabels()[clusterv1beta1.PlacementLabel]+"/"+cluster)
+		}
+		return keys
+	})
+}
+
+// clustersOf returns the clusters of a decision.
+func clustersOf(object client.Object) sets.Set[string] {
+	clusters := sets.New[string]()
+	if decision, ok := object.(*clusterv1beta1.PlacementDecision); ok {
+		for _, d := range decision.Status.Decisions {
+			clusters.Insert(d.ClusterName)
+		}
+	}
+	return clusters
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -46,6 +47,10 @@ type Fleet struct {
 	Clock clock.PassiveClock
 	// AddOns configures the add-ons whose turn it is.
 	AddOns *AddOn
+
+	// sizes are how many add-ons ClusterManagementAddOns had when they were last looked
+	// at, by name.
+	sizes sync.Map
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -56,6 +61,7 @@ func (f *Fleet) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 func (f *Fleet) reconcile(ctx context.Context, name string) (ctrl.Result, error) {
 	cma := &addonv1beta1.ClusterManagementAddOn{}
 	if err := f.Client.Get(ctx, client.ObjectKey{Name: name}, cma); err != nil {
+		f.sizes.Delete(name)
 		return ctrl.Result{}, client.IgnoreNotFound(err) // Its add-ons are garbage by their owner reference.
 	}
 	if cma.DeletionTimestamp != nil {
@@ -65,6 +71,7 @@ func (f *Fleet) reconcile(ctx context.Context, name string) (ctrl.Result, error)
 	if err := f.Client.List(ctx, &existing, client.MatchingFields{indexName: name}, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, err
 	}
+	f.sizes.Store(name, len(existing.Items))
 	progress, err := f.report(ctx, cma, existing.Items)
 	if err != nil || len(placements(cma)) == 0 {
 		return ctrl.Result{}, err
@@ -288,8 +295,13 @@ func (f *Fleet) surplus(ctx context.Context, addOn client.Object) bool {
 	if err := f.Client.Get(ctx, client.ObjectKey{Name: addOn.GetName()}, cma); err != nil || !metav1.IsControlledBy(addOn, cma) {
 		return false
 	}
-	required, complete, err := f.required(ctx, cma)
-	return err == nil && complete && !required.Has(addOn.GetNamespace())
+	for _, strategy := range placements(cma) {
+		if ours, err := chosen(ctx, f.Client, strategy.PlacementRef, addOn.GetNamespace()); ours || err != nil {
+			return false
+		}
+	}
+	_, complete, err := f.required(ctx, cma)
+	return err == nil && complete
 }
 
 // each calls do for all items, several at a time, and continues after a failure.

@@ -46,6 +46,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, clk clock.PassiveClock) error 
 	if err != nil {
 		return fmt.Errorf("index of add-ons: %w", err)
 	}
+	if err := indexDecisions(ctx, mgr.GetFieldIndexer()); err != nil {
+		return fmt.Errorf("index of placement decisions: %w", err)
+	}
 	c := mgr.GetClient()
 	addOns := &AddOn{Client: c, Configs: mgr.GetCache(), Clock: clk}
 	if err := setupFleet(mgr, &Fleet{Client: c, Configs: mgr.GetCache(), Clock: clk, AddOns: addOns}); err != nil {
@@ -59,7 +62,7 @@ func setupFleet(mgr ctrl.Manager, f *Fleet) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("addon.fleet").
 		For(&addonv1beta1.ClusterManagementAddOn{}).
-		Watches(&clusterv1beta1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(l.fleetsByDecision), builder.WithPredicates(watch.News())).
+		Watches(&clusterv1beta1.PlacementDecision{}, f.gathered(l.fleetsByDecision), builder.WithPredicates(watch.News())).
 		Watches(addonconfig.Read(addonconfig.DeploymentConfigs()), handler.EnqueueRequestsFromMapFunc(l.fleetsByConfig), builder.WithPredicates(watch.News())).
 		Watches(addonconfig.Read(addonconfig.Templates()), handler.EnqueueRequestsFromMapFunc(l.fleetsByConfig), builder.WithPredicates(watch.News())).
 		// An add-on that went may have to be made again, a cluster that was
@@ -67,7 +70,7 @@ func setupFleet(mgr ctrl.Manager, f *Fleet) error {
 		// may let the next cluster have it.
 		Watches(&addonv1beta1.ManagedClusterAddOn{}, installed{EventHandler: handler.EnqueueRequestsFromMapFunc(named), f: f},
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: watch.Updates(advances)})).
-		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(l.fleets), builder.WithPredicates(predicate.Funcs{
+		Watches(&clusterv1.ManagedCluster{}, f.gathered(l.fleets), builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList && accepts(e.Object) },
 			UpdateFunc: func(e event.UpdateEvent) bool { return !accepts(e.ObjectOld) && accepts(e.ObjectNew) },
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
@@ -76,8 +79,43 @@ func setupFleet(mgr ctrl.Manager, f *Fleet) error {
 		Complete(f)
 }
 
-// settle is how long changes of add-ons are gathered before their rollout is looked at.
-const settle = 200 * time.Millisecond
+// What happens to one cluster is gathered for settle, and for settleEach of every add-on
+// that there is, before their ClusterManagementAddOn is looked at: that takes the longer
+// the more add-ons there are, and ten thousand clusters must not cause it ten thousand times.
+const (
+	settle     = 200 * time.Millisecond
+	settleEach = 200 * time.Microsecond
+)
+
+// gather has a ClusterManagementAddOn looked at a while later.
+func (f *Fleet) gather(name string, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	size, _ := f.sizes.Load(name)
+	n, _ := size.(int)
+	for _, request := range watch.Named("", name) {
+		queue.AddAfter(request, settle+time.Duration(n)*settleEach)
+	}
+}
+
+// gathered gathers the ClusterManagementAddOns that an object concerns.
+func (f *Fleet) gathered(concerned handler.MapFunc) handler.EventHandler {
+	later := func(ctx context.Context, object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		for _, request := range concerned(ctx, object) {
+			f.gather(request.Name, queue)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			later(ctx, e.Object, queue)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			later(ctx, e.ObjectOld, queue)
+			later(ctx, e.ObjectNew, queue)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			later(ctx, e.Object, queue)
+		},
+	}
+}
 
 // installed maps add-ons to their ClusterManagementAddOns. That one was made is no
 // news, unless no placement wants it by now: then the cache shows it too late.
@@ -94,19 +132,13 @@ func (h installed) Create(ctx context.Context, e event.CreateEvent, queue workqu
 	case h.f.surplus(ctx, e.Object):
 		h.EventHandler.Create(ctx, e, queue)
 	default:
-		h.gather(e.Object, queue)
+		h.f.gather(e.Object.GetName(), queue)
 	}
 }
 
 // Update implements handler.EventHandler.
 func (h installed) Update(_ context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	h.gather(e.ObjectNew, queue)
-}
-
-func (h installed) gather(addOn client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	for _, request := range watch.Named("", addOn.GetName()) {
-		queue.AddAfter(request, settle)
-	}
+	h.f.gather(e.ObjectNew.GetName(), queue)
 }
 
 // advances reports whether a change of an add-on can change how far a rollout is.
@@ -125,8 +157,10 @@ func setupAddOn(mgr ctrl.Manager, a *AddOn) error {
 			UpdateFunc: watch.Updates(concerns),
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).
-		Watches(&addonv1beta1.ClusterManagementAddOn{}, handler.EnqueueRequestsFromMapFunc(l.addOnsByFleet), builder.WithPredicates(watch.News())).
-		Watches(&clusterv1beta1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(l.addOnsByDecision), builder.WithPredicates(watch.News())).
+		Watches(&addonv1beta1.ClusterManagementAddOn{}, handler.EnqueueRequestsFromMapFunc(l.addOnsByFleet), builder.WithPredicates(watch.News(), predicate.Funcs{
+			UpdateFunc: watch.Updates(configures),
+		})).
+		Watches(&clusterv1beta1.PlacementDecision{}, l.chosenBy(), builder.WithPredicates(watch.News())).
 		Watches(addonconfig.Read(addonconfig.DeploymentConfigs()), handler.EnqueueRequestsFromMapFunc(l.addOnsByConfig), builder.WithPredicates(watch.News())).
 		Watches(addonconfig.Read(addonconfig.Templates()), handler.EnqueueRequestsFromMapFunc(l.addOnsByConfig), builder.WithPredicates(watch.News())).
 		Watches(&workv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(byWork), builder.WithPredicates(addonwork.Progress(), watch.News())).
@@ -158,6 +192,28 @@ func concerns(before, after *addonv1beta1.ManagedClusterAddOn) bool {
 		altered(before, after, addonv1beta1.ManagedClusterAddOnConditionProgressing) ||
 		deployed(before, addonv1beta1.ManagedClusterAddOnManifestApplied) != deployed(after, addonv1beta1.ManagedClusterAddOnManifestApplied) ||
 		deployed(before, addonv1beta1.ManagedClusterAddOnHostingManifestApplied) != deployed(after, addonv1beta1.ManagedClusterAddOnHostingManifestApplied)
+}
+
+// configures reports whether a change of a ClusterManagementAddOn can change what its
+// add-ons are to have. How far their rollout has come does not.
+func configures(before, after *addonv1beta1.ClusterManagementAddOn) bool {
+	return before.Generation != after.Generation || addonconfig.Managed(before) != addonconfig.Managed(after) ||
+		!equality.Semantic.DeepEqual(before.Status.DefaultConfigReferences, after.Status.DefaultConfigReferences) ||
+		!maps.EqualFunc(desired(before), desired(after), slices.Equal)
+}
+
+// desired returns the configurations that the placements of a ClusterManagementAddOn want.
+func desired(cma *addonv1beta1.ClusterManagementAddOn) map[addonv1beta1.PlacementRef][]config {
+	want := map[addonv1beta1.PlacementRef][]config{}
+	for _, p := range cma.Status.InstallProgressions {
+		for _, r := range p.ConfigReferences {
+			if r.DesiredConfig != nil {
+				want[p.PlacementRef] = append(want[p.PlacementRef],
+					config{kind: r.ConfigGroupResource, referent: r.DesiredConfig.ConfigReferent, hash: r.DesiredConfig.SpecHash})
+			}
+		}
+	}
+	return want
 }
 
 // altered reports whether a condition that was there was changed.
@@ -226,12 +282,31 @@ func (l lookup) addOnsByFleet(ctx context.Context, cma client.Object) []reconcil
 	return l.addOns(ctx, client.MatchingFields{indexName: cma.GetName()})
 }
 
-func (l lookup) addOnsByDecision(ctx context.Context, decision client.Object) []reconcile.Request {
-	var requests []reconcile.Request
-	for _, fleet := range l.fleetsByDecision(ctx, decision) {
-		requests = append(requests, l.addOns(ctx, client.MatchingFields{indexName: fleet.Name})...)
+// chosenBy maps a decision to the add-ons in the clusters that came or went with a change.
+func (l lookup) chosenBy() handler.EventHandler {
+	concerned := func(ctx context.Context, is, was client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		clusters := clustersOf(is)
+		if was != nil && was.GetLabels()[clusterv1beta1.PlacementLabel] == is.GetLabels()[clusterv1beta1.PlacementLabel] {
+			clusters = clusters.Difference(clustersOf(was))
+		}
+		for _, fleet := range l.fleetsByDecision(ctx, is) {
+			for cluster := range clusters {
+				queue.Add(watch.Named(cluster, fleet.Name)[0])
+			}
+		}
 	}
-	return requests
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			concerned(ctx, e.Object, nil, queue)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			concerned(ctx, e.ObjectOld, e.ObjectNew, queue)
+			concerned(ctx, e.ObjectNew, e.ObjectOld, queue)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			concerned(ctx, e.Object, nil, queue)
+		},
+	}
 }
 
 func (l lookup) addOnsByCluster(ctx context.Context, cluster client.Object) []reconcile.Request {

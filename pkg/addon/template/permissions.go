@@ -17,6 +17,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/labelindex"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
@@ -177,7 +178,8 @@ func explain(err error, want *rbacv1.RoleBinding) error {
 // unbind deletes the RoleBindings of an add-on that are not wanted.
 func (r *Reconciler) unbind(ctx context.Context, addOn types.NamespacedName, want []*rbacv1.RoleBinding) error {
 	var list rbacv1.RoleBindingList
-	if err := r.Client.List(ctx, &list, client.MatchingLabels(labelsOf(addOn)), client.UnsafeDisableDeepCopy); err != nil {
+	ofCluster := labelindex.Is(names.LabelAddOnCluster, addOn.Namespace)
+	if err := r.Client.List(ctx, &list, ofCluster, client.MatchingLabels(labelsOf(addOn)), client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
 	var errs []error

@@ -21,6 +21,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonwork"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/labelindex"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/watch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -28,8 +29,11 @@ import (
 // workers is how many add-ons are worked on at a time.
 const workers = 8
 
-// SetupWithManager starts the controller with mgr.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+// SetupWithManager starts the controller with mgr. ctx is that of the manager.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	if err := labelindex.Add(ctx, mgr.GetFieldIndexer(), &rbacv1.RoleBinding{}, names.LabelAddOnCluster); err != nil {
+		return err
+	}
 	byConfig := handler.EnqueueRequestsFromMapFunc(r.byConfig)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("addon.template").

@@ -26,6 +26,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/template/source"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/labelindex"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/mergepatch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/watch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -147,8 +148,11 @@ func (r *Reconciler) warn(object *certificatesv1.CertificateSigningRequest, reas
 	r.Events.Eventf(object, nil, corev1.EventTypeWarning, reason, "Approve", "%s", note[:min(most, len(note))])
 }
 
-// SetupWithManager starts the controller with mgr.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+// SetupWithManager starts the controller with mgr. ctx is that of the manager.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	if err := labelindex.Add(ctx, mgr.GetFieldIndexer(), &certificatesv1.CertificateSigningRequest{}, names.LabelClusterName); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("addon.certificate").
 		For(&certificatesv1.CertificateSigningRequest{}).
@@ -166,9 +170,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // requests finds the requests of an add-on that something is left to do about.
 func (r *Reconciler) requests(ctx context.Context, addOn client.Object) []reconcile.Request {
 	var list certificatesv1.CertificateSigningRequestList
-	selector := client.MatchingLabels{names.LabelAddOnName: addOn.GetName(), names.LabelClusterName: addOn.GetNamespace()}
+	ofCluster, ofAddOn := labelindex.Is(names.LabelClusterName, addOn.GetNamespace()), client.MatchingLabels{names.LabelAddOnName: addOn.GetName()}
 	// A cache read fails only while the process stops.
-	if r.Client.List(ctx, &list, selector, client.UnsafeDisableDeepCopy) != nil {
+	if r.Client.List(ctx, &list, ofCluster, ofAddOn, client.UnsafeDisableDeepCopy) != nil {
 		return nil
 	}
 	var requests []reconcile.Request
