@@ -99,6 +99,10 @@ mutants: localkube ## Change the code that decides and see its tests fail; below
 bench: build localkube ## Measure the budgets of docs/contributing/benchmarks.md
 	scripts/bench.sh
 
+.PHONY: bench-scale
+bench-scale: build localkube ## Measure how costs grow up to 10,000 clusters (takes hours)
+	scripts/bench.sh scale
+
 .PHONY: image
 image: ## Build the container image from the static binary (needs Docker)
 	scripts/build-image.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the benchmarks behind docs/contributing/benchmarks.md and keeps what they print in
-# bin/bench.txt. BENCH selects some of them by a regular expression.
+# bin/bench.txt; with the argument "scale" those behind its growth curves, in
+# bin/bench-scale.txt. BENCH selects some of them by a regular expression.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -8,9 +9,17 @@ mkdir -p bin
 # bench runs one benchmark of a package a number of times, unless BENCH leaves it out.
 bench() {
 	if [[ $1 =~ ${BENCH:-.} ]]; then
-		go test -run '^$' -bench "^Benchmark$1\$" -benchtime "$2" -timeout 60m "$3"
+		go test -run '^$' -bench "^Benchmark$1\$" -benchtime "$2" -timeout "${4:-60m}" "$3"
 	fi
 }
+if [[ ${1:-} == scale ]]; then
+	{
+		bench ScaleHub 1x ./bench/hub 3h
+		bench ScaleAddOns 1x ./bench/addonhub 5h
+		bench ScaleExtAuthz 1x ./bench/extauthz 3h
+	} | tee bin/bench-scale.txt
+	exit
+fi
 {
 	bench Start 20x ./bench
 	bench LocalUp 3x ./bench

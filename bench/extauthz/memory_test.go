@@ -84,7 +84,7 @@ func BenchmarkMemory(b *testing.B) {
 func fill(b *testing.B) *memory {
 	b.Helper()
 	cp := controlplane.Start(b)
-	tokens := populate(b, cp)
+	tokens := populate(b, cp, members, busy, identities)
 	address := "127.0.0.1:" + measure.FreePort(b)
 	unread := stalled(b)
 	process := measure.Start(b, binary, "extauthz", mintingHub(b, cp),
@@ -143,8 +143,8 @@ func mintingHub(b *testing.B, cp *controlplane.ControlPlane) string {
 }
 
 // populate makes the clusters, each with its keys and its rules, and returns
-// tokens of some of them.
-func populate(b *testing.B, cp *controlplane.ControlPlane) []string {
+// tokens of as many identities of each that is busy.
+func populate(b *testing.B, cp *controlplane.ControlPlane, members, busy, identities int) []string {
 	b.Helper()
 	admin := cp.Client(b)
 	installation.Hub(b, admin, manifests.Hub{TokenAuthorizer: &manifests.TokenAuthorizer{}})

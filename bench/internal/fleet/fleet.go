@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -58,8 +59,15 @@ func Each(b *testing.B, n int, do func(ctx context.Context, i int) error) {
 // path.
 func Kubeconfig(b *testing.B, hub *controlplane.ControlPlane, user string) string {
 	b.Helper()
+	return KubeconfigAt(b, hub, hub.URL, user)
+}
+
+// KubeconfigAt is Kubeconfig for an API server that is reached at another URL.
+func KubeconfigAt(b *testing.B, hub *controlplane.ControlPlane, url, user string) string {
+	b.Helper()
 	path := filepath.Join(b.TempDir(), "kubeconfig")
-	if err := os.WriteFile(path, hub.KubeconfigFor(b, user, "system:serviceaccounts"), 0o600); err != nil {
+	data := bytes.ReplaceAll(hub.KubeconfigFor(b, user, "system:serviceaccounts"), []byte(hub.URL), []byte(url))
+	if err := os.WriteFile(path, data, 0o600); err != nil {
 		b.Fatal(err)
 	}
 	return path

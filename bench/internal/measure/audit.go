@@ -50,7 +50,7 @@ func NewAudit(b *testing.B) Audit {
 
 // Args are the API server's arguments.
 func (a Audit) Args() []string {
-	return []string{"--audit-policy-file=" + a.policy, "--audit-log-path=" + a.log, "--audit-log-mode=batch", "--audit-log-batch-max-wait=1s"}
+	return []string{"--audit-policy-file=" + a.policy, "--audit-log-path=" + a.log, "--audit-log-mode=batch", "--audit-log-batch-max-wait=1s", "--audit-log-maxsize=10000"}
 }
 
 // entry is what is looked at of a request.

@@ -28,6 +28,8 @@ type Process struct {
 	cmd  *exec.Cmd
 	pid  int
 	peak atomic.Int64
+	// metricsPort and healthPort are of 127.0.0.1.
+	metricsPort, healthPort string
 }
 
 // Attach measures a running process until the benchmark ends.
@@ -61,15 +63,35 @@ func (p *Process) sample(ctx context.Context) {
 // until it leads and its cache is filled. It ends with the benchmark.
 func Start(b *testing.B, binary, role, kubeconfig string, flags ...string) *Process {
 	b.Helper()
+	p := Launch(b, binary, role, kubeconfig, flags...)
+	p.AwaitReady(b)
+	clock.RealClock{}.Sleep(5 * time.Second)
+	p.peak.Store(0)
+	return p
+}
+
+// AwaitReady waits until the process says that it is ready.
+func (p *Process) AwaitReady(b *testing.B) {
+	b.Helper()
 	var now clock.RealClock
-	port := FreePort(b)
+	for limit := now.Now().Add(settling); !ready(b, p.healthPort); now.Sleep(100 * time.Millisecond) {
+		if now.Now().After(limit) {
+			b.Fatalf("a process is not ready after %v", settling)
+		}
+	}
+}
+
+// Launch starts a role as Start does, and waits for nothing.
+func Launch(b *testing.B, binary, role, kubeconfig string, flags ...string) *Process {
+	b.Helper()
+	health, metrics := FreePort(b), FreePort(b)
 	log, err := os.Create(filepath.Join(b.TempDir(), role+".log"))
 	if err != nil {
 		b.Fatal(err)
 	}
 	args := append([]string{
 		"controller", role, "--kubeconfig=" + kubeconfig,
-		"--bind-address=127.0.0.1", "--health-port=" + port, "--metrics-port=0",
+		"--bind-address=127.0.0.1", "--health-port=" + health, "--metrics-port=" + metrics,
 		"--leader-election-namespace=open-cluster-management-hub",
 	}, flags...)
 	cmd := exec.Command(binary, args...) //nolint:noctx,gosec // It is stopped below.
@@ -87,14 +109,8 @@ func Start(b *testing.B, binary, role, kubeconfig string, flags ...string) *Proc
 		}
 		_ = log.Close()
 	})
-	for limit := now.Now().Add(time.Minute); !ready(b, port); now.Sleep(100 * time.Millisecond) {
-		if now.Now().After(limit) {
-			b.Fatalf("%s is not ready after a minute", role)
-		}
-	}
-	now.Sleep(5 * time.Second)
 	p := Attach(b, cmd.Process.Pid)
-	p.cmd = cmd
+	p.cmd, p.healthPort, p.metricsPort = cmd, health, metrics
 	return p
 }
 

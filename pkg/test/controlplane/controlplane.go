@@ -306,5 +306,15 @@ func (c *ControlPlane) StartProgram(tb testing.TB, program string) {
 	}
 }
 
+// PID is the process of a program.
+func (c *ControlPlane) PID(tb testing.TB, program string) int {
+	tb.Helper()
+	running := c.plane.Process(program)
+	if running == nil {
+		tb.Fatalf("%s does not run", program)
+	}
+	return running.PID()
+}
+
 // LogFile is where a program of the control plane writes its output.
 func (c *ControlPlane) LogFile(program string) string { return c.plane.LogFile(program) }
