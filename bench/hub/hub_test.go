@@ -2,14 +2,18 @@ package hub_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -92,26 +96,23 @@ func run(b *testing.B) *result {
 // bench is a hub with clusters that are not accepted yet.
 type bench struct {
 	cp       *controlplane.ControlPlane
-	admin    client.WithWatch
+	admin    client.Client
 	audit    measure.Audit
 	clusters int
 }
 
 func prepare(b *testing.B, clusters int) *bench {
 	b.Helper()
+	ctrl.SetLogger(klog.Background())
 	h := &bench{audit: measure.NewAudit(b), clusters: clusters}
 	h.cp = controlplane.Start(b, controlplane.WithAPIServerArgs(h.audit.Args()...))
-	admin, err := client.NewWithWatch(h.cp.Config(), client.Options{Scheme: scheme.New()})
-	if err != nil {
-		b.Fatal(err)
-	}
-	h.admin = admin
-	installation.Hub(b, admin, manifests.Hub{})
+	h.admin = h.cp.Client(b)
+	installation.Hub(b, h.admin, manifests.Hub{})
 	fleet.Each(b, clusters, func(ctx context.Context, i int) error {
-		return admin.Create(ctx, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: fleet.Name(i)}})
+		return h.admin.Create(ctx, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: fleet.Name(i)}})
 	})
 	for i := range clusters { // A cluster's rights are those of the agent whose CSR was approved.
-		installation.Agent(b, admin, fleet.Name(i), "agent")
+		installation.Agent(b, h.admin, fleet.Name(i), "agent")
 	}
 	return h
 }
@@ -119,12 +120,24 @@ func prepare(b *testing.B, clusters int) *bench {
 // accept accepts all clusters, and returns when the hub controller has.
 func (h *bench) accept(b *testing.B) {
 	b.Helper()
-	changes := make(chan watch.Event)
-	defer watchClusters(b, h.admin, changes)()
+	accepted, all := map[string]bool{}, make(chan struct{})
+	defer watchClusters(b, h.cp, func(cluster *clusterv1.ManagedCluster) {
+		before := len(accepted)
+		if apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
+			accepted[cluster.Name] = true
+		}
+		if before < len(accepted) && len(accepted) == h.clusters {
+			close(all)
+		}
+	})()
 	go fleet.Each(b, h.clusters, func(ctx context.Context, i int) error {
 		return h.admin.Patch(ctx, named(fleet.Name(i)), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"hubAcceptsClient":true}}`)))
 	})
-	awaitAccepted(b, changes, h.clusters)
+	select {
+	case <-all:
+	case <-now.After(time.Hour):
+		b.Fatal("not all clusters are accepted after an hour")
+	}
 }
 
 // join has all agents report that they have joined, and lets the hub note it.
@@ -138,40 +151,33 @@ func named(name string) *clusterv1.ManagedCluster {
 	return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// watchClusters sends every change of a cluster to changes until stop is called.
-func watchClusters(b *testing.B, admin client.WithWatch, changes chan<- watch.Event) (stop func()) {
+// watchClusters calls changed with every cluster that appears or changes, until stop.
+func watchClusters(b *testing.B, cp *controlplane.ControlPlane, changed func(*clusterv1.ManagedCluster)) (stop func()) {
 	b.Helper()
-	w, err := admin.Watch(b.Context(), &clusterv1.ManagedClusterList{})
+	objects, err := cache.New(cp.Config(), cache.Options{Scheme: scheme.New()})
 	if err != nil {
 		b.Fatal(err)
 	}
-	done := make(chan struct{})
-	go func() {
-		for event := range w.ResultChan() {
-			select {
-			case changes <- event:
-			case <-done:
-				return
-			}
+	ctx, cancel := context.WithCancel(b.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = objects.Start(ctx) })
+	source, err := objects.GetInformer(ctx, &clusterv1.ManagedCluster{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	handle := func(object any) {
+		if cluster, ok := object.(*clusterv1.ManagedCluster); ok {
+			changed(cluster)
 		}
-	}()
-	return func() { close(done); w.Stop() }
-}
-
-func awaitAccepted(b *testing.B, changes <-chan watch.Event, clusters int) {
-	b.Helper()
-	accepted := map[string]bool{}
-	limit := now.After(time.Hour)
-	for len(accepted) < clusters {
-		select {
-		case event := <-changes:
-			cluster, ok := event.Object.(*clusterv1.ManagedCluster)
-			if ok && apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
-				accepted[cluster.Name] = true
-			}
-		case <-limit:
-			b.Fatalf("%d of %d clusters accepted", len(accepted), clusters)
-		}
+	}
+	if _, err := source.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: handle, UpdateFunc: func(_, after any) { handle(after) },
+	}); err != nil {
+		b.Fatal(err)
+	}
+	return func() {
+		cancel()
+		running.Wait()
 	}
 }
 
