@@ -56,7 +56,8 @@ func (t *Table) Add(b *testing.B, size int, name string, cost float64) {
 	r.sizes, r.costs = append(r.sizes, float64(size)), append(r.costs, cost)
 }
 
-// Log prints the table.
+// Log prints the table, as far as it is known, into the results of a sub-benchmark: those of
+// one that has others are not printed.
 func (t *Table) Log(b *testing.B) {
 	b.Helper()
 	lines := []string{line("", t.sizes, "%d", "exponent")}
@@ -76,14 +77,19 @@ func line[N any](name string, values []N, format, last string) string {
 }
 
 // exponent is the slope of the line that fits the logarithms of cost and size best,
-// "-" where something costs nothing or there is one size only.
+// "-" where something costs nothing or there is one size only. A size of one does not
+// count: it shows what there is to pay without any growth.
 func (r *row) exponent() string {
 	var sumX, sumY, sumXX, sumXY float64
-	n := float64(len(r.costs))
+	var n float64
 	for i := range r.costs {
 		if r.costs[i] <= 0 {
 			return "-"
 		}
+		if r.sizes[i] <= 1 {
+			continue
+		}
+		n++
 		x, y := math.Log(r.sizes[i]), math.Log(r.costs[i])
 		sumX, sumY, sumXX, sumXY = sumX+x, sumY+y, sumXX+x*x, sumXY+x*y
 	}
