@@ -22,8 +22,8 @@ func BenchmarkScaleHub(b *testing.B) {
 			h.join(b)
 			p.Phase(b, "idle", func() { h.renewLeases(b) })
 			p.Restart(b, binary, "hub", "registration.acceptance", clusters)
-			table.Log(b)
 			b.ReportMetric(0, "ns/op")
 		})
 	}
+	table.Print(b)
 }

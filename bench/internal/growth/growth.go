@@ -38,7 +38,7 @@ type Table struct {
 
 type row struct{ sizes, costs []float64 }
 
-// Add reports a cost at a size, which is the benchmark's b, and keeps it for Log.
+// Add reports a cost at a size, which is the benchmark's b, and keeps it for Print.
 func (t *Table) Add(b *testing.B, size int, name string, cost float64) {
 	b.Helper()
 	b.ReportMetric(cost, name)
@@ -56,16 +56,18 @@ func (t *Table) Add(b *testing.B, size int, name string, cost float64) {
 	r.sizes, r.costs = append(r.sizes, float64(size)), append(r.costs, cost)
 }
 
-// Log prints the table, as far as it is known, into the results of a sub-benchmark: those of
-// one that has others are not printed.
-func (t *Table) Log(b *testing.B) {
+// Print prints the table behind the results: go test shows nothing that a benchmark logs
+// which has others, and ten lines of what another one does.
+func (t *Table) Print(b *testing.B) {
 	b.Helper()
 	lines := []string{line("", t.sizes, "%d", "exponent")}
 	for _, name := range t.names {
 		r := t.rows[name]
 		lines = append(lines, line(name, r.costs, "%.4g", r.exponent()))
 	}
-	b.Log("\n" + strings.Join(lines, "\n"))
+	if _, err := fmt.Fprintln(os.Stdout, strings.Join(lines, "\n")); err != nil {
+		b.Fatal(err)
+	}
 }
 
 func line[N any](name string, values []N, format, last string) string {
