@@ -83,6 +83,11 @@ e2e: build localkube e2e-addons e2e-registry aws-iam-authenticator ## Run the en
 	@scripts/install-build-tools.sh
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on -count=1 -timeout 20m $(TESTFLAGS) ./e2e/...
 
+# What takes long is a target of its own, and not part of make test.
+.PHONY: test-versions
+test-versions: build localkube e2e-addons e2e-registry aws-iam-authenticator ## Run the end-to-end suite on other Kubernetes releases (takes hours); CELLS="HUB:MANAGED ..."
+	scripts/test-versions.sh $(CELLS)
+
 .PHONY: e2e-kind
 e2e-kind: build ## Run the end-to-end suite on kind clusters (needs Docker and kind)
 	scripts/e2e-kind.sh
@@ -122,7 +127,7 @@ generate: ## Regenerate everything that is generated
 .PHONY: tidy
 tidy:
 	$(GO) mod tidy
-	cd cmd/localkube && $(GO) mod tidy
+	cd cmd/localkube && for mod in go.mod versions/*.mod; do $(GO) mod tidy -modfile=$$mod || exit 1; done
 	cd examples/heartbeat && $(GO) mod tidy
 	cd e2e/managedserviceaccount && $(GO) mod tidy
 	cd e2e/awsiamauthenticator && $(GO) mod tidy

@@ -1,20 +1,26 @@
 #!/usr/bin/env bash
-# Builds bin/localkube (and bin/kubectl, a link to it), unless it is there
-# already, built from the same sources by the same Go. The first build compiles
-# Kubernetes: about four minutes on two cores.
+# Builds bin/localkube (and bin/kubectl, a link to it), or, with a minor release such
+# as 1.30 as its argument, bin/localkube-1.30 from the versions in
+# cmd/localkube/versions/1.30.mod; unless it is there already, built from the same
+# sources by the same Go. The first build compiles Kubernetes: about four minutes on
+# two cores.
 set -euo pipefail
 
+release=${1:-}
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 src=$top/cmd/localkube
-out=$top/bin/localkube
-stamp=$top/bin/.localkube.stamp
+name=localkube${release:+-$release}
+out=$top/bin/$name
+stamp=$top/bin/.$name.stamp
+modules=${release:+versions/$release.mod}
+modules=${modules:-go.mod}
 
 cd "$src"
-version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
+version=$(go list -modfile="$modules" -m -f '{{.Version}}' k8s.io/kubernetes)
 want=$(
 	{
 		go version
-		sha256sum go.mod go.sum ./*.go
+		sha256sum "$modules" "${modules%.mod}.sum" ./*.go
 		sha256sum "$top/scripts/build-localkube.sh" | cut -d' ' -f1
 	} | sha256sum | cut -d' ' -f1
 )
@@ -35,9 +41,9 @@ for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
 done
 
 mkdir -p "$top/bin"
-echo "Building localkube (Kubernetes $version). This takes minutes when nothing is cached." >&2
+echo "Building $name (Kubernetes $version). This takes minutes when nothing is cached." >&2
 start=$SECONDS
-CGO_ENABLED=0 go build -trimpath -ldflags "${flags[*]}" -o "$out.new" . &
+CGO_ENABLED=0 go build -modfile="$modules" -trimpath -ldflags "${flags[*]}" -o "$out.new" . &
 build=$!
 trap 'kill "$build" 2>/dev/null || true; rm -f "$out.new"' EXIT
 while kill -0 "$build" 2>/dev/null; do
@@ -49,6 +55,6 @@ while kill -0 "$build" 2>/dev/null; do
 done
 wait "$build"
 mv "$out.new" "$out"
-ln -sfn localkube "$top/bin/kubectl"
+[ -n "$release" ] || ln -sfn localkube "$top/bin/kubectl"
 echo "$want" >"$stamp"
-echo "Built bin/localkube and bin/kubectl in $((SECONDS - start))s." >&2
+echo "Built bin/$name in $((SECONDS - start))s." >&2

@@ -238,6 +238,8 @@ func TestCheckKlusterlet(t *testing.T) {
 		want  wantFindings
 	}{
 		{name: "a new cluster", value: wanted},
+		{name: "an old cluster", value: wanted, facts: install.Facts{Kubernetes: v("1.22.0")}, want: wantFindings{warnings: []string{install.CheckVersion}}},
+		{name: "too old", value: wanted, facts: install.Facts{Kubernetes: v("1.21.9")}, want: wantFindings{fatal: []string{install.CheckVersion}}},
 		{name: "again", value: wanted, facts: install.Facts{Klusterlet: wanted.Over(nil)}, hub: onHub(true, "True")},
 		{
 			name: "under another name", value: install.Klusterlet{ClusterName: "c2", Bootstrap: []byte("x")},
@@ -251,7 +253,9 @@ func TestCheckKlusterlet(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			tc.facts.Kubernetes = v("1.22.0")
+			if tc.facts.Kubernetes == nil {
+				tc.facts.Kubernetes = v(install.TestedManaged)
+			}
 			got := found(install.CheckKlusterlet(tc.facts, tc.value, tc.hub))
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(wantFindings{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

@@ -17,14 +17,24 @@ import (
 
 // The oldest Kubernetes releases that hubs and managed clusters may run.
 const (
-	minHub     = "1.30.0" // ValidatingAdmissionPolicy
-	minManaged = "1.22.0"
+	OldestHub     = "1.30.0" // ValidatingAdmissionPolicy
+	OldestManaged = "1.22.0"
+	// TestedManaged is the oldest that managed clusters were tested with.
+	TestedManaged = "1.30.0"
 )
+
+// Untested says that a managed cluster is older than what was tested, or is "".
+func Untested(v *version.Version) string {
+	if v == nil || v.Major() == 0 || v.AtLeast(version.MustParseGeneric(TestedManaged)) {
+		return ""
+	}
+	return fmt.Sprintf("the cluster runs Kubernetes %s; managed clusters were tested with %s and newer", v, strings.TrimSuffix(TestedManaged, ".0"))
+}
 
 // checkHub checks whether the hub can be installed. It is pure and returns
 // every finding, not the first.
 func checkHub(f Facts, h Hub) []Finding {
-	findings := append(checkCommon(f, minHub, "a hub"), checkAWS(f, h)...)
+	findings := append(checkCommon(f, OldestHub, "a hub"), checkAWS(f, h)...)
 	if f.Manager == nil && f.Klusterlet != nil {
 		findings = append(findings, Finding{
 			Check: CheckClusterKind, Severity: Fatal,
@@ -94,7 +104,7 @@ const listedNames = 200
 
 // checkKlusterlet checks whether the agent can be installed.
 func checkKlusterlet(f Facts, k Klusterlet) []Finding {
-	findings := checkCommon(f, minManaged, "a managed cluster")
+	findings := append(checkCommon(f, OldestManaged, "a managed cluster"), checkTested(f)...)
 	live := f.Klusterlet
 	if live == nil && f.Manager != nil {
 		findings = append(findings, Finding{
@@ -121,6 +131,17 @@ func checkKlusterlet(f Facts, k Klusterlet) []Finding {
 	}
 	findings = append(findings, checkMode("Klusterlet", k.TakeOver.mode(live.Spec.DeployOption.Mode))...)
 	return append(findings, checkDeletion(live, "Klusterlet", "finish unjoin first")...)
+}
+
+// checkTested warns of a release that may work and was never run.
+func checkTested(f Facts) []Finding {
+	message := Untested(f.Kubernetes)
+	if message == "" || f.Kubernetes.LessThan(version.MustParseGeneric(OldestManaged)) {
+		return nil
+	}
+	return []Finding{{
+		Check: CheckVersion, Severity: Warning, Message: message, Try: "upgrade the cluster when you can",
+	}}
 }
 
 // checkOther refuses to install over what another product runs.

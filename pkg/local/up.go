@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,8 @@ type Options struct {
 	Managed int
 	// Localkube is the control plane's executable.
 	Localkube string
+	// HubLocalkube is the executable of the hub's control plane, if it is another.
+	HubLocalkube string
 	// Images maps image references to executables, by absolute paths.
 	Images map[string]string
 	// NoClientSigner starts a hub that signs no client certificates.
@@ -116,7 +119,10 @@ func (o Options) up(ctx context.Context, cluster clusterLayout) error {
 		Name: cluster.name(), Localkube: o.Localkube, Images: o.Images,
 		CertDuration: o.CertDuration, APIServerArgs: o.APIServerArgs,
 	}
-	want.NoClientSigner = o.NoClientSigner && cluster.name() == HubName
+	if cluster.name() == HubName {
+		want.Localkube = cmp.Or(o.HubLocalkube, o.Localkube)
+		want.NoClientSigner = o.NoClientSigner
+	}
 	pid, err := cluster.supervisor()
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/podproblem"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 )
@@ -108,6 +109,9 @@ func (s *scope) kubernetes(oldest string) func(context.Context) checks.Outcome {
 		v, err := version.ParseGeneric(info.GitVersion)
 		if err == nil && v.Major() > 0 && v.LessThan(version.MustParseGeneric(oldest)) {
 			return checks.Bad("upgrade the cluster", "Kubernetes %s is too old, %s is needed", info.GitVersion, oldest)
+		}
+		if untested := install.Untested(v); untested != "" {
+			return checks.Caution("upgrade the cluster when you can", "%s", untested)
 		}
 		return checks.Good("Kubernetes %s at %s", info.GitVersion, s.config.Host)
 	}

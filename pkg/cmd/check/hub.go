@@ -36,7 +36,7 @@ type hubScope struct {
 
 func (h *hubScope) steps() []checks.Step {
 	return []checks.Step{
-		{Name: "the API server answers and is new enough", Needed: true, Run: h.kubernetes("1.30.0")},
+		{Name: "the API server answers and is new enough", Needed: true, Run: h.kubernetes(install.OldestHub)},
 		{Name: "the hub is installed", Needed: true, Run: h.installed},
 		{Name: "the hub's operator runs", Run: h.operator},
 		{Name: "the hub's components are installed", Run: func(context.Context) checks.Outcome {

@@ -37,7 +37,7 @@ type agentScope struct {
 
 func (a *agentScope) steps() []checks.Step {
 	return []checks.Step{
-		{Name: "the API server answers and is new enough", Needed: true, Run: a.kubernetes("1.22.0")},
+		{Name: "the API server answers and is new enough", Needed: true, Run: a.kubernetes(install.OldestManaged)},
 		{Name: "the agent is installed", Needed: true, Run: a.installed},
 		{Name: "the agent's operator runs", Run: a.operator},
 		{Name: "the agent's objects are applied", Run: func(context.Context) checks.Outcome {

@@ -23,6 +23,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -70,7 +71,7 @@ what they lead to.`,
 
 func (t *tokenScope) steps() []checks.Step {
 	return []checks.Step{
-		{Name: "the API server answers and is new enough", Needed: true, Run: t.kubernetes("1.30.0")},
+		{Name: "the API server answers and is new enough", Needed: true, Run: t.kubernetes(install.OldestHub)},
 		{Name: "the hub is installed", Needed: true, Run: t.installed},
 		{Name: "the hub knows managed clusters", Needed: true, Run: t.served},
 		{Name: "the hub checks the keys of clusters", Run: t.deployment(names.HubNamespace, names.HubRegistrationDeployment(names.ClusterManagerName))},
@@ -88,7 +89,7 @@ func (t *tokenScope) steps() []checks.Step {
 // fileSteps are those for a token authorizer whose rules are in a file.
 func (t *tokenScope) fileSteps() []checks.Step {
 	return []checks.Step{
-		{Name: "the API server answers and is new enough", Needed: true, Run: t.kubernetes("1.30.0")},
+		{Name: "the API server answers and is new enough", Needed: true, Run: t.kubernetes(install.OldestHub)},
 		{Name: "its rules can be used", Needed: true, Run: t.usable},
 		{Name: "its rules are safe", Run: t.wise},
 		{Name: "the ServiceAccounts that rules lead to exist", Run: t.targets},

@@ -3,6 +3,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -22,6 +23,7 @@ type upOptions struct {
 	*command
 	managed       int
 	localkube     string
+	hubLocalkube  string
 	images        []string
 	noSigner      bool
 	certDuration  time.Duration
@@ -54,6 +56,7 @@ holds. This binary is the image ` + buildinfo.Image + ` in every version.`,
 	flags := cmd.Flags()
 	flags.IntVar(&o.managed, "managed", 2, "number of managed clusters")
 	flags.StringVar(&o.localkube, "localkube", "", "the localkube executable (default: $LOCALKUBE, next to this binary, on the PATH)")
+	flags.StringVar(&o.hubLocalkube, "hub-localkube", "", "the localkube executable of the hub, for a hub of another Kubernetes version (default: $HUB_LOCALKUBE, or that of the other clusters)")
 	flags.StringArrayVar(&o.images, "image", nil, "run an executable for an image, as IMAGE=FILE; can be repeated")
 	flags.BoolVar(&o.noSigner, "no-client-signer", false, "start a hub that signs no client certificates, as EKS does not")
 	flags.DurationVar(&o.certDuration, "certificate-lifetime", 0, "longest life of certificates that the clusters sign, to watch renewal (default one year)")
@@ -122,17 +125,17 @@ func (o *upOptions) options(dir string) (local.Options, error) {
 	if _, ok := images[buildinfo.Image]; !ok {
 		images[buildinfo.Image] = executable
 	}
-	explicit := o.localkube
-	if explicit == "" {
-		explicit = o.env.Getenv("LOCALKUBE")
+	localkube, err := local.FindLocalkube(cmp.Or(o.localkube, o.env.Getenv("LOCALKUBE")), executable)
+	if err != nil {
+		return local.Options{}, err
 	}
-	localkube, err := local.FindLocalkube(explicit, executable)
+	hubLocalkube, err := local.FindLocalkube(cmp.Or(o.hubLocalkube, o.env.Getenv("HUB_LOCALKUBE"), localkube), executable)
 	if err != nil {
 		return local.Options{}, err
 	}
 	return local.Options{
-		Dir: dir, Managed: o.managed, Localkube: localkube, Images: maps.Clone(images), NoClientSigner: o.noSigner,
-		CertDuration: o.certDuration, APIServerArgs: o.apiServerArgs,
+		Dir: dir, Managed: o.managed, Localkube: localkube, HubLocalkube: hubLocalkube,
+		Images: maps.Clone(images), NoClientSigner: o.noSigner, CertDuration: o.certDuration, APIServerArgs: o.apiServerArgs,
 		Supervisor: func(dir, cluster string) []string {
 			return []string{executable, "local", superviseName, "--dir", dir, "--cluster", cluster}
 		},

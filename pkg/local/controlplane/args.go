@@ -36,14 +36,12 @@ const (
 const etcdDir = "etcd"
 
 // disabledControllers make no sense here: there are no clouds, volumes or node
-// address ranges; for the endpoint controllers see the package documentation.
-const disabledControllers = "*,bootstrap-signer-controller,token-cleaner-controller," +
-	"-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller," +
-	"-persistentvolume-attach-detach-controller,-persistentvolume-binder-controller," +
-	"-persistentvolume-expander-controller,-ephemeral-volume-controller," +
-	"-persistentvolumeclaim-protection-controller,-persistentvolume-protection-controller," +
-	"-volumeattributesclass-protection-controller,-node-ipam-controller," +
-	"-horizontal-pod-autoscaler-controller"
+// address ranges; for the endpoint controllers see the package documentation. The
+// names are those before Kubernetes 1.28, which newer releases know as aliases.
+const disabledControllers = "*,bootstrapsigner,tokencleaner," +
+	"-endpoint,-endpointslice,-endpointslicemirroring," +
+	"-attachdetach,-persistentvolume-binder,-persistentvolume-expander,-ephemeral-volume," +
+	"-pvc-protection,-pv-protection,-nodeipam,-horizontalpodautoscaling"
 
 func (c *ControlPlane) pki(name string) string { return filepath.Join("pki", name) }
 
