@@ -88,6 +88,11 @@ e2e: build localkube e2e-addons e2e-registry aws-iam-authenticator ## Run the en
 test-versions: build localkube e2e-addons e2e-registry aws-iam-authenticator ## Run the end-to-end suite on other Kubernetes releases (takes hours); CELLS="HUB:MANAGED ..."
 	scripts/test-versions.sh $(CELLS)
 
+.PHONY: test-upgrade
+test-upgrade: build localkube examples ## Upgrade a fleet of the release before to this one and back; PREVIOUS=REVISION names another
+	scripts/build-previous.sh $(PREVIOUS)
+	$(GO) test -tags upgrade -count=1 -timeout 60m $(TESTFLAGS) ./e2e/upgrade
+
 .PHONY: e2e-kind
 e2e-kind: build ## Run the end-to-end suite on kind clusters (needs Docker and kind)
 	scripts/e2e-kind.sh
