@@ -113,9 +113,50 @@ bench: build localkube ## Measure the budgets of docs/contributing/benchmarks.md
 bench-scale: build localkube ## Measure how costs grow up to 10,000 clusters (takes hours)
 	scripts/bench.sh scale
 
+# What is packed is built with the commit that it is built from, and is under its
+# platform: bin/linux_amd64/kubectl-ocm. git is asked by go build, which knows what
+# has changed.
+PACKED := $(GO_BUILD) -buildvcs=auto
+VERSION := v$(shell sed -n 's/^const Version = "\(.*\)"$$/\1/p' pkg/helpers/buildinfo/buildinfo.go)
+SOURCE := https://$(shell sed -n 's/^module //p' go.mod)
+IMAGE ?= kubectl-ocm/kubectl-ocm:$(VERSION)
+IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
+comma := ,
+image_binaries = $(foreach p,$(subst $(comma), ,$(IMAGE_PLATFORMS)),$(BIN)/$(subst /,_,$(p))/$(1))
+
+# for-platform is the environment that builds what is in the directory of a platform.
+for-platform = $(foreach p,$(notdir $(@D)),GOOS=$(word 1,$(subst _, ,$(p))) GOARCH=$(word 2,$(subst _, ,$(p))))
+
+.PHONY: FORCE
+$(BIN)/%/kubectl-ocm: FORCE
+	$(for-platform) $(PACKED) -o $@ ./cmd/kubectl-ocm
+
+$(BIN)/%/heartbeat-addon: FORCE
+	cd examples/heartbeat && $(for-platform) $(PACKED) -o $@ .
+
+$(BIN)/%/msa: FORCE
+	cd e2e/managedserviceaccount && $(for-platform) $(PACKED) -o $@ $(MSA)/cmd
+
+PACK_IMAGE := cd release && $(GO) run . image -dir $(BIN) -platforms $(IMAGE_PLATFORMS)
+
 .PHONY: image
-image: ## Build the container image from the static binary (needs Docker)
-	scripts/build-image.sh
+image: $(call image_binaries,kubectl-ocm) ## Build the container image as bin/image.tar; PUSH=1 pushes it to the registry of IMAGE
+	$(PACK_IMAGE) -program kubectl-ocm -name $(IMAGE) -module .. -output $(BIN)/image.tar $(if $(PUSH),-push) \
+		-version $(VERSION) -source $(SOURCE) \
+		-summary "Cluster, add-on and workload identities for a fleet of Kubernetes clusters"
+
+# The add-ons of the end-to-end suite, by the names that their manifests and tests use.
+.PHONY: image-samples
+image-samples: $(call image_binaries,heartbeat-addon) $(call image_binaries,msa) ## Build the images of the sample add-ons as bin/*.tar
+	$(PACK_IMAGE) -program heartbeat-addon -name kubectl-ocm/heartbeat-addon -output $(BIN)/heartbeat-addon.tar \
+		-version $(VERSION) -source $(SOURCE) -summary "The sample add-on of kubectl ocm"
+	$(PACK_IMAGE) -program msa -name kubectl-ocm/managed-serviceaccount -output $(BIN)/msa.tar \
+		-source https://github.com/open-cluster-management-io/managed-serviceaccount \
+		-summary "managed-serviceaccount as it was released, for tests"
+
+.PHONY: test-release
+test-release: ## Test what packs images, with a registry
+	cd release && $(GO) test ./...
 
 .PHONY: install
 install: build ## Install the kubectl plugin under $(PREFIX)/bin; CLUSTERADM=1 adds clusteradm
@@ -137,11 +178,12 @@ tidy:
 	cd e2e/managedserviceaccount && $(GO) mod tidy
 	cd e2e/awsiamauthenticator && $(GO) mod tidy
 	cd e2e/registry && $(GO) mod tidy
+	cd release && $(GO) mod tidy
 
 .PHONY: lint
 lint: ## Run the linters
 	$(TOOL) golangci-lint run ./...
-	for module in examples/heartbeat e2e/registry; do \
+	for module in examples/heartbeat e2e/registry release; do \
 		(cd $$module && $(GO) tool -modfile=$(CURDIR)/scripts/go.tools.mod golangci-lint run --config $(CURDIR)/.golangci.yml ./...) || exit 1; \
 	done
 

@@ -27,10 +27,10 @@ delete_clusters() {
 trap delete_clusters EXIT
 
 image=kubectl-ocm:e2e
-IMAGE=$image scripts/build-image.sh
+make --no-print-directory image IMAGE=$image IMAGE_PLATFORMS=linux/amd64
 for name in "${clusters[@]}"; do
 	kind create cluster --name "$name" --wait 120s ${NODE_IMAGE:+--image "$NODE_IMAGE"}
-	kind load docker-image --name "$name" "$image"
+	kind load image-archive --name "$name" bin/image.tar
 	# The suite knows the clusters by the names that local clusters have.
 	kubectl config rename-context "kind-$name" "${name#ocm-e2e-}"
 done

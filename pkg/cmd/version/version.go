@@ -40,7 +40,9 @@ func New(env cli.Env) *cobra.Command {
 type release struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit,omitempty"`
-	Image   string `json:"image,omitempty"`
+	// Date is when the commit was made.
+	Date  string `json:"date,omitempty"`
+	Image string `json:"image,omitempty"`
 }
 
 // versions is the stable schema of the output.
@@ -54,7 +56,7 @@ type versions struct {
 }
 
 func (o *options) run(ctx context.Context) error {
-	v := versions{Client: release{Version: "v" + buildinfo.Version, Commit: buildinfo.Commit()}}
+	v := versions{Client: release{Version: "v" + buildinfo.Version, Commit: buildinfo.Commit(), Date: buildinfo.Date()}}
 	var err error
 	if !o.client {
 		err = o.server(ctx, &v)
@@ -136,6 +138,9 @@ func (o *options) print(v versions) error {
 		return o.out.Object(o.env.Out, v)
 	}
 	lines := []string{"Client: " + v.Client.Version}
+	if v.Client.Commit != "" {
+		lines = append(lines, "Commit: "+v.Client.Commit+" of "+v.Client.Date)
+	}
 	if v.Kubernetes != "" {
 		lines = append(lines, "Kubernetes: "+v.Kubernetes)
 	}

@@ -15,13 +15,20 @@ func DefaultImage() string { return Image + ":v" + Version }
 
 // Commit is the commit the binary was built from, or "" when the build had no
 // version control information.
-func Commit() string {
+func Commit() string { return setting("vcs.revision") }
+
+// Date is when that commit was made, by RFC 3339, or "". When the binary was built is
+// recorded nowhere, or two builds of one commit would differ.
+func Date() string { return setting("vcs.time") }
+
+// setting reads a setting of the build.
+func setting(key string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""
 	}
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
+		if s.Key == key {
 			return s.Value
 		}
 	}

@@ -1,0 +1,82 @@
+package sbom
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/package-url/packageurl-go"
+	"github.com/spdx/tools-golang/json"
+	"github.com/spdx/tools-golang/spdx/v2/common"
+	spdx "github.com/spdx/tools-golang/spdx/v2/v2_3"
+
+	"github.com/kubectl-ocm/kubectl-ocm/release/licences"
+	"github.com/kubectl-ocm/kubectl-ocm/release/program"
+)
+
+// MediaType of the documents.
+const MediaType = "application/spdx+json"
+
+// noAssertion is SPDX's word for what a document does not say.
+const noAssertion = "NOASSERTION"
+
+// Write returns the document of a program, whose version and licence are not in it.
+func Write(p program.Program, version, licence string, modules []licences.Module) ([]byte, error) {
+	content, err := os.ReadFile(p.Path)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(content)
+	own := describe("Program", licences.Module{Path: p.Info.Main.Path, Version: version, SPDX: licence})
+	own.PrimaryPackagePurpose = "APPLICATION"
+	own.PackageChecksums = []common.Checksum{{Algorithm: common.SHA256, Value: hex.EncodeToString(sum[:])}}
+	document := &spdx.Document{
+		SPDXVersion:       spdx.Version,
+		DataLicense:       spdx.DataLicense,
+		SPDXIdentifier:    "DOCUMENT",
+		DocumentName:      fmt.Sprintf("%s %s for %s", p.Name, version, p.Platform),
+		DocumentNamespace: fmt.Sprintf("https://%s/spdx/%s-%x", p.Info.Main.Path, p.Name, sum),
+		CreationInfo: &spdx.CreationInfo{
+			Created:  p.Time.Format(time.RFC3339),
+			Creators: []common.Creator{{CreatorType: "Tool", Creator: "kubectl-ocm-release"}},
+		},
+		Packages:      []*spdx.Package{own},
+		Relationships: []*spdx.Relationship{relate("DOCUMENT", "DESCRIBES", own.PackageSPDXIdentifier)},
+	}
+	for i, m := range modules {
+		module := describe(fmt.Sprintf("Module-%d", i+1), m)
+		document.Packages = append(document.Packages, module)
+		document.Relationships = append(document.Relationships, relate(own.PackageSPDXIdentifier, "DEPENDS_ON", module.PackageSPDXIdentifier))
+	}
+	var out bytes.Buffer
+	if err := json.Write(document, &out, json.Indent("  ")); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+func describe(id string, m licences.Module) *spdx.Package {
+	namespace, name := path.Split(m.Path)
+	address := packageurl.NewPackageURL(packageurl.TypeGolang, strings.TrimSuffix(namespace, "/"), name, m.Version, nil, "")
+	return &spdx.Package{
+		PackageName:               m.Path,
+		PackageSPDXIdentifier:     common.ElementID(id),
+		PackageVersion:            m.Version,
+		PackageDownloadLocation:   noAssertion,
+		PackageLicenseConcluded:   m.SPDX,
+		PackageLicenseDeclared:    m.SPDX,
+		PackageCopyrightText:      noAssertion,
+		PackageExternalReferences: []*spdx.PackageExternalReference{{Category: "PACKAGE-MANAGER", RefType: "purl", Locator: address.ToString()}},
+	}
+}
+
+func relate(a common.ElementID, relationship string, b common.ElementID) *spdx.Relationship {
+	return &spdx.Relationship{
+		RefA: common.DocElementID{ElementRefID: a}, Relationship: relationship, RefB: common.DocElementID{ElementRefID: b},
+	}
+}
