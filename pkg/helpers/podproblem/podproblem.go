@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,7 +38,7 @@ func Of(pod *corev1.Pod) string {
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return fmt.Sprintf("pod %s cannot be scheduled%s", pod.Name, because(c.Reason, c.Message))
+			return fmt.Sprintf("pod %s cannot be scheduled%s", pod.Name, because(c.Reason, fmt.Sprintf("%.*s", longestMessage, c.Message)))
 		}
 	}
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -70,15 +71,16 @@ func ofContainer(pod *corev1.Pod, status *corev1.ContainerStatus) string {
 	case slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, waiting.Reason):
 		return ""
 	case unpulled(status):
-		return fmt.Sprintf("pod %s cannot pull the image %s%s", pod.Name, imageOf(pod, status), because(waiting.Reason, waiting.Message))
+		reason, message := ofPull(waiting)
+		return fmt.Sprintf("pod %s cannot pull the image %s%s", pod.Name, imageOf(pod, status), because(reason, cause(message)))
 	case waiting.Reason == "CrashLoopBackOff":
 		reason, message := waiting.Reason, waiting.Message
 		if last := status.LastTerminationState.Terminated; last != nil {
 			reason, message = fmt.Sprintf("exit code %d", last.ExitCode), last.Message
 		}
-		return fmt.Sprintf("container %s of pod %s keeps crashing%s", status.Name, pod.Name, because(reason, message))
+		return fmt.Sprintf("container %s of pod %s keeps crashing%s", status.Name, pod.Name, because(reason, cause(message)))
 	}
-	return fmt.Sprintf("container %s of pod %s does not start%s", status.Name, pod.Name, because(waiting.Reason, waiting.Message))
+	return fmt.Sprintf("container %s of pod %s does not start%s", status.Name, pod.Name, because(waiting.Reason, cause(waiting.Message)))
 }
 
 // imageOf is the image that a container is to run: its status may name another
@@ -92,10 +94,31 @@ func imageOf(pod *corev1.Pod, status *corev1.ContainerStatus) string {
 	return status.Image
 }
 
+// ofPull is why an image cannot be pulled. Between two tries, a kubelet says that it backs
+// off, and then what it said before: the problem is the same one.
+func ofPull(waiting *corev1.ContainerStateWaiting) (reason, message string) {
+	if waiting.Reason == "ImagePullBackOff" {
+		if _, last, ok := strings.Cut(waiting.Message, ": ErrImagePull: "); ok {
+			return "ErrImagePull", last
+		}
+	}
+	return waiting.Reason, waiting.Message
+}
+
+// longestMessage bounds what a kubelet, and through it a container, says.
+const longestMessage = 300
+
+// cause is the end of a long message, where a chain of errors has the first one.
+func cause(message string) string {
+	if len(message) <= longestMessage {
+		return message
+	}
+	return "..." + strings.ToValidUTF8(message[len(message)-longestMessage:], "")
+}
+
 func because(reason, message string) string {
 	if message == "" {
 		return " (" + reason + ")"
 	}
-	// What a kubelet, and through it a container, says may be long.
-	return fmt.Sprintf(" (%s: %.300s)", reason, message)
+	return fmt.Sprintf(" (%s: %s)", reason, message)
 }

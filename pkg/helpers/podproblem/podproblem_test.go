@@ -1,6 +1,7 @@
 package podproblem_test
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -8,6 +9,9 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/podproblem"
 )
+
+const unknownRegistry = `failed to pull and unpack image "example.com/i:latest": failed to resolve reference "example.com/i:latest": ` +
+	`failed to do request: Head "https://example.com/v2/i/manifests/latest": dial tcp: lookup example.com on 172.18.0.1:53: no such host`
 
 func TestOf(t *testing.T) {
 	t.Parallel()
@@ -26,6 +30,23 @@ func TestOf(t *testing.T) {
 	}{
 		{name: "it is only starting", status: waiting("ContainerCreating", "")},
 		{name: "its image cannot be pulled", status: waiting("ErrImagePull", "not found"), want: "pod p cannot pull the image example.com/i (ErrImagePull: not found)", unpulled: true},
+		// As kubelet 1.36 has it with containerd 2.3.
+		{
+			name: "the registry of its image is unknown", status: waiting("ErrImagePull", unknownRegistry), unpulled: true,
+			want: "pod p cannot pull the image example.com/i (ErrImagePull: " + unknownRegistry + ")",
+		},
+		{
+			name: "it waits for the next try", status: waiting("ImagePullBackOff", `Back-off pulling image "example.com/i": ErrImagePull: `+unknownRegistry), unpulled: true,
+			want: "pod p cannot pull the image example.com/i (ErrImagePull: " + unknownRegistry + ")",
+		},
+		{
+			name: "it waits, with an older kubelet", status: waiting("ImagePullBackOff", `Back-off pulling image "example.com/i"`), unpulled: true,
+			want: `pod p cannot pull the image example.com/i (ImagePullBackOff: Back-off pulling image "example.com/i")`,
+		},
+		{
+			name: "the cause is at the end of a long message", status: waiting("ErrImagePull", strings.Repeat("x", 500)+": no such host"), unpulled: true,
+			want: "pod p cannot pull the image example.com/i (ErrImagePull: ..." + strings.Repeat("x", 286) + ": no such host)",
+		},
 		{name: "it crashes", status: crashing, want: "container c of pod p keeps crashing (exit code 3: no flag)"},
 		{name: "it does not start", status: waiting("CreateContainerConfigError", ""), want: "container c of pod p does not start (CreateContainerConfigError)"},
 		{
