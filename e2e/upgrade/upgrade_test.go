@@ -88,14 +88,14 @@ func (f *fleet) rollBack(t *testing.T, previous, current release) {
 		switch got := f.run(t, previous, args...); {
 		case got.code == 0:
 			f.expectWorking(t, "cluster1")
-		case got.code == 3 && slices.ContainsFunc(strings.Split(got.stderr, "\n"), isRefusal):
+		case got.code == 3 && slices.ContainsFunc(strings.Split(got.stderr, "\n"), refused):
 		default:
 			t.Errorf("%s %s: exit code %d\n%s%s", previous.image, args[0], got.code, got.stdout, got.stderr)
 		}
 	}
 }
 
-// isRefusal reports whether a line says why an older release is not installed.
-func isRefusal(line string) bool {
+// refused reports whether a line says why an older release is not installed.
+func refused(line string) bool {
 	return strings.Contains(line, "the installed release") && strings.Contains(line, "is newer than this one")
 }

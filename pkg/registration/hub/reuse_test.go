@@ -139,6 +139,22 @@ func TestReusedName(t *testing.T) {
 		join(t, "left", "new")
 		e.checkWorthless(t, "left", "old")
 	})
+	// What happens to the cluster meanwhile must not cost the next agent its approval.
+	t.Run("by one that left, whose next agent is approved before the cluster is accepted", func(t *testing.T) {
+		t.Parallel()
+		e.bare(t, "early")
+		join(t, "early", "old")
+		e.patch(t, "early", `{"metadata":{"annotations":{"`+names.AnnotationLeft+`":"true"}},"spec":{"hubAcceptsClient":false}}`)
+		e.awaitCondition(t, "early", clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, names.ReasonHubDenied)
+		e.approve(t, e.request(t, "early", "new"))
+		for range 2 { // Each has the hub look at the cluster, which still says that it left.
+			e.approve(t, e.request(t, "early", "newest"))
+		}
+		e.accept(t, "early")
+		e.awaitAccepted(t, "early")
+		e.awaitAgent(t, "early", "newest")
+		e.checkWorthless(t, "early", "old")
+	})
 	t.Run("by an agent that was installed again", func(t *testing.T) {
 		t.Parallel()
 		e.bare(t, "again")

@@ -7,6 +7,7 @@ import (
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
@@ -46,18 +47,20 @@ func (r *Reconciler) grantee(ctx context.Context, reader record.Reader, cluster 
 }
 
 // agent returns the agent of a cluster that registers with certificates, as reader
-// sees it. The approval of a cluster that detached is removed, so that a later
-// acceptance cannot use it.
+// sees it. A cluster that detached has none, and the approval of the agent that left is
+// removed, so that a later acceptance cannot use it.
 func (r *Reconciler) agent(ctx context.Context, reader record.Reader, cluster *clusterv1.ManagedCluster) (record.Record, error) {
 	known, err := record.Of(ctx, reader, cluster.Name)
 	if err != nil {
 		return known, err
 	}
 	if cluster.Annotations[names.AnnotationLeft] != "" {
-		if err := known.Forget(ctx, r.Client, r.live(), cluster.Name); err != nil {
+		if err := r.confirmLeft(ctx, cluster); err != nil {
 			return known, err
 		}
-		known = record.Record{}
+		// The next agent is recorded when the annotation is gone. Until then the record
+		// can only be of the agent that left, however often this is done.
+		return record.Record{}, known.Forget(ctx, r.Client, r.live(), cluster.Name)
 	}
 	// The cache may lack an approval from just before the acceptance, and a
 	// replaced agent must not regain access even for a moment.
@@ -69,6 +72,22 @@ func (r *Reconciler) agent(ctx context.Context, reader record.Reader, cluster *c
 		return known, err
 	}
 	return known.Elect(cluster.Name, requests), nil
+}
+
+// errStale is the error for a cluster that was accepted again after what the cache shows.
+var errStale = errors.New("the cached ManagedCluster is older than its acceptance")
+
+// confirmLeft makes sure of the API server's word that a cluster has detached. A cache
+// that is behind shows so of a cluster whose next agent may have been recorded.
+func (r *Reconciler) confirmLeft(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
+	var live clusterv1.ManagedCluster
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(cluster), &live); err != nil {
+		return err
+	}
+	if live.UID != cluster.UID || live.Annotations[names.AnnotationLeft] == "" {
+		return errStale
+	}
+	return nil
 }
 
 // recordAgent records an agent whose CSR was approved before its cluster is

@@ -166,14 +166,30 @@ func (r *Reconciler) ensureResources(ctx context.Context, cluster *clusterv1.Man
 	if err := r.ensureNamespace(ctx, cluster); err != nil {
 		return false, err
 	}
-	if err := r.bind(ctx, cluster); err != nil && !errors.Is(err, errUndecided) {
-		return false, err
-	}
-	// A cluster that detached and was accepted again waits for its next agent.
-	if err := clusterpatch.DropAnnotation(ctx, r.Client, Owner, cluster, names.AnnotationLeft); err != nil {
+	if err := r.ensureBindings(ctx, cluster); err != nil {
 		return false, err
 	}
 	return r.ensureLease(ctx, cluster.Name)
+}
+
+// ensureBindings ensures the bindings of an accepted cluster. One that detached waits for
+// its next agent: the agent that left loses them before the annotation goes, because
+// without it the record does not show which of the two agents it names.
+func (r *Reconciler) ensureBindings(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
+	bind := r.bind
+	if cluster.Annotations[names.AnnotationLeft] != "" {
+		bind = r.bindLive
+		if err := bind(ctx, cluster); err != nil && !errors.Is(err, errUndecided) {
+			return err
+		}
+		if err := clusterpatch.DropAnnotation(ctx, r.Client, Owner, cluster, names.AnnotationLeft); err != nil {
+			return err
+		}
+	}
+	if err := bind(ctx, cluster); !errors.Is(err, errUndecided) {
+		return err
+	}
+	return nil
 }
 
 // bind ensures the bindings of an accepted cluster. Before it writes any it reads
@@ -195,6 +211,11 @@ func (r *Reconciler) bind(ctx context.Context, cluster *clusterv1.ManagedCluster
 			return r.ensureRBAC(ctx, cluster.Name, who)
 		}
 	}
+	return r.bindLive(ctx, cluster)
+}
+
+// bindLive is bind with the grantee as the API server has it.
+func (r *Reconciler) bindLive(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
 	who, err := r.grantee(ctx, r.live(), cluster)
 	if err != nil {
 		return err
