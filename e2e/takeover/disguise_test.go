@@ -161,6 +161,7 @@ func adaptDeployment(t *testing.T, c client.Client, d *unstructured.Unstructured
 		secret := strings.TrimPrefix(service, "cluster-manager-") + "-webhook-serving-cert"
 		certify(t, c, secret, d.GetName())
 		container["ports"] = []any{map[string]any{"containerPort": int64(9443)}}
+		container["readinessProbe"] = map[string]any{"tcpSocket": map[string]any{"port": int64(9443)}, "periodSeconds": int64(1)}
 		container["volumeMounts"] = []any{map[string]any{"name": "certs", "mountPath": "/tmp/k8s-webhook-server/serving-certs", "readOnly": true}}
 		volumes := []any{map[string]any{"name": "certs", "secret": map[string]any{"secretName": secret}}}
 		_ = unstructured.SetNestedSlice(d.Object, volumes, "spec", "template", "spec", "volumes")

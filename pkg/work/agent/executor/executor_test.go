@@ -49,16 +49,19 @@ func checker(t *testing.T) *executor.Checker {
 	})
 	installation.Some(t, admin, objs, err, "ClusterRole", "ClusterRoleBinding")
 	// A controller gathers the rules.
-	await.Condition(t, patience, "the agent may impersonate", func(ctx context.Context) (bool, error) {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:               names.ServiceAccountUser(names.AgentNamespace, account),
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Resource: "serviceaccounts", Verb: "impersonate"},
-		}}
-		err := admin.Create(ctx, review)
-		return review.Status.Allowed, err
-	})
+	awaitAllowed(t, names.ServiceAccountUser(names.AgentNamespace, account), authorizationv1.ResourceAttributes{Resource: "serviceaccounts", Verb: "impersonate"})
 	config := plane.ConfigForAccount(t, names.AgentNamespace, account)
 	return &executor.Checker{Reviews: plane.ClientFor(t, config), Config: config}
+}
+
+// awaitAllowed waits until the API server, which watches RBAC objects, knows a permission.
+func awaitAllowed(t *testing.T, user string, permission authorizationv1.ResourceAttributes) {
+	t.Helper()
+	await.Condition(t, patience, user+" may "+permission.Verb+" "+permission.Resource, func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &permission}}
+		err := plane.Client(t).Create(ctx, review)
+		return review.Status.Allowed, err
+	})
 }
 
 // allow binds rules to the ServiceAccount "executor" of a namespace, in that namespace.
@@ -69,6 +72,11 @@ func allow(t *testing.T, namespace, name string, rules ...rbacv1.PolicyRule) {
 	installation.Create(t, plane.Client(t), &rbacv1.Role{ObjectMeta: meta, Rules: rules}, &rbacv1.RoleBinding{
 		ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
 	})
+	for _, rule := range rules {
+		awaitAllowed(t, names.ServiceAccountUser(namespace, "executor"), authorizationv1.ResourceAttributes{
+			Namespace: namespace, Group: rule.APIGroups[0], Resource: rule.Resources[0], Name: strings.Join(rule.ResourceNames, ""), Verb: rule.Verbs[0],
+		})
+	}
 }
 
 // place creates a namespace.
@@ -179,17 +187,19 @@ func TestEscalation(t *testing.T) {
 		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles", "rolebindings", "clusterroles", "clusterrolebindings"}, Verbs: all},
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}},
 	}
-	meta := metav1.ObjectMeta{Name: namespace}
-	installation.Create(t, admin, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: namespace},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "executor"}},
-	})
 	for name, resource := range map[string]string{"pods": "pods", "secrets": "secrets"} {
 		installation.Create(t, admin, &rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: namespace + "-" + name},
 			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"get"}}},
 		})
 	}
+	// The API server learns of ClusterRoles in their order: with the last it knows those above.
+	meta := metav1.ObjectMeta{Name: namespace}
+	installation.Create(t, admin, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: namespace},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "executor"}},
+	})
+	awaitAllowed(t, names.ServiceAccountUser(namespace, "executor"), authorizationv1.ResourceAttributes{Resource: "pods", Verb: "get"})
 	const (
 		head  = "{apiVersion: rbac.authorization.k8s.io/v1, kind: "
 		rule  = ", metadata: {name: NS-new, resourceVersion: '7', uid: x%s}, rules: [{apiGroups: [''], resources: [WHAT], verbs: [get]}]}"
