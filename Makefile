@@ -94,8 +94,12 @@ test-upgrade: build localkube examples ## Upgrade a fleet of the release before 
 	$(GO) test -tags upgrade -count=1 -timeout 60m $(TESTFLAGS) ./e2e/upgrade
 
 .PHONY: e2e-kind
-e2e-kind: build ## Run the end-to-end suite on kind clusters (needs Docker and kind)
-	scripts/e2e-kind.sh
+e2e-kind: build localkube e2e-addons e2e-registry ## Run the end-to-end suite, and what only real nodes show, on kind clusters (needs Docker)
+	$(MAKE) --no-print-directory image image-samples image-kubectl IMAGE_PLATFORMS=$(HOST_PLATFORM)
+	cd e2e/kind && $(GO_BUILD) -o $(BIN)/e2e-kind .
+	$(BIN)/e2e-kind --logs $(BIN)/e2e-kind-logs \
+		--archive $(BIN)/image.tar --archive $(BIN)/heartbeat-addon.tar --archive $(BIN)/msa.tar --archive $(BIN)/kubectl.tar \
+		scripts/e2e-kind.sh
 
 .PHONY: cover
 cover: ## Measure the test coverage of the module, end-to-end tests included; fail below 80 %
@@ -121,6 +125,7 @@ VERSION := v$(shell sed -n 's/^const Version = "\(.*\)"$$/\1/p' pkg/helpers/buil
 SOURCE := https://$(shell sed -n 's/^module //p' go.mod)
 IMAGE ?= kubectl-ocm/kubectl-ocm:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
+HOST_PLATFORM = linux/$(shell $(GO) env GOARCH)
 comma := ,
 image_binaries = $(foreach p,$(subst $(comma), ,$(IMAGE_PLATFORMS)),$(BIN)/$(subst /,_,$(p))/$(1))
 
@@ -150,9 +155,16 @@ image: $(call image_binaries,kubectl-ocm) ## Build the container image as bin/im
 image-samples: $(call image_binaries,heartbeat-addon) $(call image_binaries,msa) ## Build the images of the sample add-ons as bin/*.tar
 	$(PACK_IMAGE) -program heartbeat-addon -name kubectl-ocm/heartbeat-addon -output $(BIN)/heartbeat-addon.tar \
 		-version $(VERSION) -source $(SOURCE) -summary "The sample add-on of kubectl ocm"
-	$(PACK_IMAGE) -program msa -name kubectl-ocm/managed-serviceaccount -output $(BIN)/msa.tar \
+	$(PACK_IMAGE) -program msa -name kubectl-ocm/managed-serviceaccount:e2e -output $(BIN)/msa.tar \
 		-source https://github.com/open-cluster-management-io/managed-serviceaccount \
 		-summary "managed-serviceaccount as it was released, for tests"
+
+# A kubectl for Pods of the end-to-end suite: localkube is one, too.
+.PHONY: image-kubectl
+image-kubectl: localkube
+	install -D $(BIN)/localkube $(BIN)/$(subst /,_,$(IMAGE_PLATFORMS))/localkube
+	$(PACK_IMAGE) -program localkube -name kubectl-ocm/kubectl -output $(BIN)/kubectl.tar \
+		-source https://github.com/kubernetes/kubernetes -summary "kubectl, for tests"
 
 .PHONY: test-release
 test-release: ## Test what packs images, with a registry
@@ -179,11 +191,12 @@ tidy:
 	cd e2e/awsiamauthenticator && $(GO) mod tidy
 	cd e2e/registry && $(GO) mod tidy
 	cd release && $(GO) mod tidy
+	cd e2e/kind && $(GO) mod tidy
 
 .PHONY: lint
 lint: ## Run the linters
 	$(TOOL) golangci-lint run ./...
-	for module in examples/heartbeat e2e/registry release; do \
+	for module in examples/heartbeat e2e/registry e2e/kind release; do \
 		(cd $$module && $(GO) tool -modfile=$(CURDIR)/scripts/go.tools.mod golangci-lint run --config $(CURDIR)/.golangci.yml ./...) || exit 1; \
 	done
 

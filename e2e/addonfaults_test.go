@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -21,13 +20,9 @@ import (
 // alone, because everybody else needs the hub.
 func TestAddOnHubDown(t *testing.T) {
 	f := newFaults(t, "e2e-hubdown")
-	hubURL, err := url.Parse(fleet.config(t, "hub").Host)
-	if err != nil {
-		t.Fatal(err)
-	}
 	pods := agentPods(t, f.managed)
 	f.survives(t, func() {
-		kill(t, "--secure-port="+hubURL.Port())
+		killHub(t)
 		f.deleteSecret(t, f.managed)
 		if err := f.hub.Get(t.Context(), client.ObjectKeyFromObject(f.account), f.account.DeepCopy()); err == nil {
 			t.Error("the hub was there when the refresh began")
@@ -49,19 +44,19 @@ func TestAddOnKilled(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			killPods(t, f.hub, names.HubNamespace, "addon-manager")
+			killPods(t, "hub", names.HubNamespace, "addon-manager")
 		})
 	})
 	t.Run("agent before", func(t *testing.T) {
 		f.survives(t, func() {
-			killPods(t, f.managed, names.AgentNamespace, "registration-agent")
+			killPods(t, "cluster2", names.AgentNamespace, "registration-agent")
 			f.deleteSecret(t, f.managed)
 		})
 	})
 	t.Run("agent on the way", func(t *testing.T) {
 		f.survives(t, func() {
 			f.deleteSecret(t, f.managed)
-			killPods(t, f.managed, names.AgentNamespace, "registration-agent")
+			killPods(t, "cluster2", names.AgentNamespace, "registration-agent")
 		})
 	})
 	// Nothing is left that a kill wedged.
@@ -123,10 +118,10 @@ func (a *addOn) deleteSecret(t *testing.T, managed client.Client) {
 
 // killPods sends SIGKILL to the processes of the Pods that have part in their
 // name, which start again.
-func killPods(t *testing.T, c client.Client, namespace, part string) {
+func killPods(t *testing.T, cluster, namespace, part string) {
 	t.Helper()
 	var pods corev1.PodList
-	if err := c.List(t.Context(), &pods, client.InNamespace(namespace)); err != nil {
+	if err := fleet.client(t, cluster).List(t.Context(), &pods, client.InNamespace(namespace)); err != nil {
 		t.Fatal(err)
 	}
 	pods.Items = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
@@ -135,8 +130,8 @@ func killPods(t *testing.T, c client.Client, namespace, part string) {
 	if len(pods.Items) == 0 {
 		t.Fatalf("no Pod in %s is a %s", namespace, part)
 	}
-	for _, pod := range pods.Items {
-		kill(t, "--bind-address="+pod.Status.PodIP)
+	for i := range pods.Items {
+		killPod(t, cluster, &pods.Items[i])
 	}
 }
 

@@ -288,6 +288,7 @@ const longestBreak = 3 * time.Second
 // back, while an add-on sends heartbeats.
 func TestAddOnDriverSwitch(t *testing.T) {
 	t.Parallel()
+	fleet.needs(t, "cluster4")
 	a := installSample(t, "e2e-switch")
 	if err := fleet.joinCluster(t.Context(), "cluster4"); err != nil {
 		t.Fatal(err)

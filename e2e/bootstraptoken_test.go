@@ -10,17 +10,14 @@ import (
 // TestBootstrapToken joins with a Kubernetes bootstrap token, as clusteradm can.
 func TestBootstrapToken(t *testing.T) {
 	const name = "by-token"
+	fleet.needs(t, "cluster3")
 	hub := fleet.client(t, "hub")
-	fleet.must(t, append([]string{"init", "--context", "hub", "--wait", "--use-bootstrap-token"}, fleet.initFlags...)...)
+	fleet.must(t, "init", "--context", "hub", "--wait", "--use-bootstrap-token")
 	token := fleet.must(t, "get", "token", "--context", "hub", "--use-bootstrap-token", "-o", "jsonpath={.hub-token}")
 	config := fleet.config(t, "hub")
-	server := config.Host
-	if fleet.server != "" {
-		server = fleet.server
-	}
 	args := append([]string{
 		"join", "--context", "cluster3", "--cluster-name", name, "--hub-token-file", writeFile(t, []byte(strings.TrimSpace(token))),
-		"--hub-apiserver", server, "--ca-file", writeFile(t, config.CAData),
+		"--hub-apiserver", config.Host, "--ca-file", writeFile(t, config.CAData),
 	}, fleet.joinFlags...)
 	fleet.must(t, args...)
 	fleet.must(t, "accept", "--context", "hub", name, "--wait")

@@ -46,7 +46,7 @@ const foreignMapping = "- rolearn: arn:aws:iam::111111111111:role/node # ours, n
 func startEKS(t *testing.T, mode string, flags ...string) *eks {
 	t.Helper()
 	if fleet.dir == "" {
-		t.Skip("on kind nobody can tell the API server whom to ask about tokens")
+		t.Skip("EKS is made of API servers that start with flags of this test; the local clusters that do run with the suite on local clusters")
 	}
 	cloud := aws.Start(t)
 	hub := authenticator.New(t, cloud, aws.Cluster{ARN: eksARN("hub"), Issuer: "https://" + eksIssuer, AuthenticationMode: mode})

@@ -34,11 +34,11 @@ type environment struct {
 	kubeconfig string
 	// dir holds local clusters; empty on kind.
 	dir string
-	// initFlags and joinFlags are what the environment needs beyond a user's own.
-	initFlags, joinFlags []string
-	// server is the hub's address for managed clusters where it is not the one
-	// in kubeconfig.
-	server string
+	// host is where Pods on kind reach what a test serves; empty for local clusters,
+	// whose Pods have the network of the tests.
+	host string
+	// joinFlags are what the environment needs beyond a user's own.
+	joinFlags []string
 	// variables are what commands find in their environment besides.
 	variables []string
 }
@@ -139,6 +139,20 @@ func (e *environment) config(t *testing.T, contextName string) *rest.Config {
 	}
 	config.QPS = -1
 	return config
+}
+
+// needs skips a test where kind has fewer clusters than it takes.
+func (e *environment) needs(t *testing.T, contexts ...string) {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(e.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range contexts {
+		if config.Contexts[name] == nil && e.dir == "" {
+			t.Skipf("there is no %s; CLUSTERS says how many clusters kind creates", name)
+		}
+	}
 }
 
 // client is an administrator's client of a cluster.

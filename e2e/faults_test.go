@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,31 +29,27 @@ import (
 // TestKilled kills -9 every process of ours, and then the hub's API server.
 // Everything comes back by itself, nothing is lost, nothing piles up.
 func TestKilled(t *testing.T) {
-	if fleet.dir == "" {
-		t.Skip("only the Pods of local clusters are processes that a test can kill")
-	}
 	hub, managed := fleet.client(t, "hub"), fleet.client(t, "cluster2")
 	awaitCondition(t, hub, "cluster2", clusterv1.ManagedClusterConditionAvailable)
 	before := managedCluster(t, hub, "cluster2")
 
-	var pods []corev1.Pod
+	pods := map[string][]corev1.Pod{}
 	eventually(t, "the Pods of both operators, the hub's controllers and the agent, and no other", func(context.Context) error {
-		pods = append(ourPods(t, hub), ourPods(t, managed)...)
-		if want := replicas(t, hub) + replicas(t, managed); want < 4 || len(pods) != want {
-			return fmt.Errorf("there are %d, want %d", len(pods), want) // One may be on its way out.
+		pods["hub"], pods["cluster2"] = ourPods(t, hub), ourPods(t, managed)
+		found := len(pods["hub"]) + len(pods["cluster2"])
+		if want := replicas(t, hub) + replicas(t, managed); want < 4 || found != want {
+			return fmt.Errorf("there are %d, want %d", found, want) // One may be on its way out.
 		}
 		return nil
 	})
-	for _, pod := range pods {
-		kill(t, "--bind-address="+pod.Status.PodIP)
+	for cluster, its := range pods {
+		for i := range its {
+			killPod(t, cluster, &its[i])
+		}
 	}
 	awaitRestart(t, hub)
 	awaitRestart(t, managed)
-	hubURL, err := url.Parse(fleet.config(t, "hub").Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kill(t, "--secure-port="+hubURL.Port())
+	killHub(t)
 	killed := clock.RealClock{}.Now()
 
 	eventually(t, "the agent renews its lease again", func(ctx context.Context) error {
@@ -125,6 +123,44 @@ func awaitRestart(t *testing.T, c client.Client) {
 			}
 		}
 		return nil
+	})
+}
+
+// killHub sends SIGKILL to the hub's API server, which starts again.
+func killHub(t *testing.T) {
+	t.Helper()
+	if fleet.dir == "" {
+		killPods(t, "hub", metav1.NamespaceSystem, "kube-apiserver")
+		return
+	}
+	hubURL, err := url.Parse(fleet.config(t, "hub").Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kill(t, "--secure-port="+hubURL.Port())
+}
+
+// killPod sends SIGKILL to the process of a Pod, which starts again. On kind, the Pod's
+// node is a container.
+func killPod(t *testing.T, cluster string, pod *corev1.Pod) {
+	t.Helper()
+	if fleet.dir != "" {
+		kill(t, "--bind-address="+pod.Status.PodIP)
+		return
+	}
+	eventually(t, pod.Name+" on "+cluster+" is killed", func(ctx context.Context) error {
+		_, id, ok := strings.Cut(pod.Status.ContainerStatuses[0].ContainerID, "://")
+		if !ok {
+			return errors.New("it has no container")
+		}
+		const script = `kill -KILL "$(crictl inspect --output go-template --template '{{.info.pid}}' "$1")"`
+		out, err := exec.CommandContext(ctx, "docker", "exec", pod.Spec.NodeName, "sh", "-c", script, "kill", id).CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, out)
+			// The container may have ended by itself, for another one.
+			_ = fleet.client(t, cluster).Get(ctx, client.ObjectKeyFromObject(pod), pod)
+		}
+		return err
 	})
 }
 

@@ -38,6 +38,7 @@ import (
 // TestJoinStepByStep walks through the registration of a cluster that asks to join:
 // a subtest for each step, in their order.
 func TestJoinStepByStep(t *testing.T) {
+	fleet.needs(t, "cluster3")
 	j := &stepJoin{name: "step-by-step", hub: fleet.client(t, "hub"), managed: fleet.client(t, "cluster3")}
 	t.Cleanup(func() {
 		// Others join this cluster as well.
@@ -335,9 +336,6 @@ func TestRenewalStepByStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := leaf(t, managed, names.HubKubeconfigSecret)
-	if fleet.dir == "" {
-		t.Skip("only local clusters sign certificates that are short enough to watch a renewal")
-	}
 	watch := watchLease(t, "cluster1")
 	eventually(t, "the agent takes up the shorter lease", func(context.Context) error { return watch.pace(25 * time.Second) })
 

@@ -24,6 +24,7 @@ import (
 // TestUnjoin joins a cluster, takes it out from its own side and joins it again.
 func TestUnjoin(t *testing.T) {
 	const name = "leaver"
+	fleet.needs(t, "cluster3")
 	hub, managed := fleet.client(t, "hub"), fleet.client(t, "cluster3")
 	join := append([]string{"join", "--hub-context", "hub", "--context", "cluster3", "--cluster-name", name, "--wait"}, fleet.joinFlags...)
 	tokens := fleet.must(t, "token", "list", "--context", "hub", "-o", "name")

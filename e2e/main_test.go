@@ -68,12 +68,11 @@ func TestMain(m *testing.M) {
 // newEnvironment finds or starts the clusters.
 func newEnvironment(ctx context.Context) (*environment, func(), error) {
 	if os.Getenv("E2E_ENVIRONMENT") == "kind" {
-		image, server := os.Getenv("E2E_IMAGE"), os.Getenv("E2E_HUB_APISERVER")
 		return &environment{
 			kubeconfig: os.Getenv("KUBECONFIG"),
-			initFlags:  []string{"--image", image},
-			joinFlags:  []string{"--image", image},
-			server:     server,
+			host:       os.Getenv("E2E_HOST"),
+			// Pods know the hub by the name of its container, which the tests do not.
+			joinFlags: []string{"--hub-apiserver", os.Getenv("E2E_HUB_APISERVER"), "--skip-check=hub-address"},
 		}, func() {}, nil
 	}
 	return startLocal(ctx, "--managed", "4", "--certificate-lifetime", certificateLifetime.String(),
@@ -108,7 +107,7 @@ func startLocal(ctx context.Context, flags ...string) (*environment, func(), err
 
 // join makes the fleet.
 func (e *environment) join(ctx context.Context) error {
-	if err := do(ctx, e.kubeconfig, nil, append([]string{"init", "--context", "hub", "--wait", "--feature", "token-authorizer"}, e.initFlags...)...); err != nil {
+	if err := do(ctx, e.kubeconfig, nil, "init", "--context", "hub", "--wait", "--feature", "token-authorizer"); err != nil {
 		return err
 	}
 	if err := e.joinCluster(ctx, "cluster1", "--publish-issuer"); err != nil {
@@ -121,9 +120,6 @@ func (e *environment) join(ctx context.Context) error {
 // joinCluster joins a cluster under its context's name.
 func (e *environment) joinCluster(ctx context.Context, cluster string, flags ...string) error {
 	args := slices.Concat([]string{"join", "--hub-context", "hub", "--context", cluster, "--cluster-name", cluster, "--wait"}, e.joinFlags, flags)
-	if e.server != "" {
-		args = append(args, "--hub-apiserver", e.server)
-	}
 	return do(ctx, e.kubeconfig, nil, args...)
 }
 

@@ -26,6 +26,12 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
+// msaImage and msaTag are upstream's agent, which runs as a Pod on kind only.
+const (
+	msaImage = "kubectl-ocm/managed-serviceaccount"
+	msaTag   = "e2e"
+)
+
 // TestManagedServiceAccount runs upstream's managed-serviceaccount as it was
 // released, an add-on that nobody wrote for us.
 //
@@ -36,9 +42,6 @@ import (
 // AddOnTemplate, which our add-on manager makes the add-on from.
 func TestManagedServiceAccount(t *testing.T) {
 	t.Parallel()
-	if fleet.dir == "" {
-		t.Skip("only local clusters are reached from where the tests run")
-	}
 	a := &addOn{fleet: fleet, name: "managed-serviceaccount", hub: fleet.client(t, "hub")}
 	a.plant(t, "authentication.open-cluster-management.io_managedserviceaccounts.yaml", "hub-clusterrole.yaml")
 	eventually(t, "the hub serves ManagedServiceAccounts", func(ctx context.Context) error {
@@ -54,8 +57,8 @@ func TestManagedServiceAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = a.hub.Delete(context.WithoutCancel(t.Context()), definition) })
-		manager := exec.CommandContext(t.Context(), built("msa"), "manager", "--kubeconfig="+kubeconfigOf("hub"),
-			"--metrics-bind-address=0", "--health-probe-bind-address=0", "--agent-image-name=e2e-msa")
+		manager := exec.CommandContext(t.Context(), built("msa"), "manager", "--kubeconfig="+kubeconfigOf(t, "hub"),
+			"--metrics-bind-address=0", "--health-probe-bind-address=0", "--agent-image-name="+msaImage+":"+msaTag)
 		manager.Env = append(os.Environ(), "NAMESPACE=default")
 		start(t, manager)
 		// Its manifests bring the namespace, so it goes with them.
@@ -75,8 +78,8 @@ func TestManagedServiceAccount(t *testing.T) {
 	})
 }
 
-// plant applies files of the release to the hub until the end of the test. The template has
-// the agent's Pod run nowhere: no Pod of a local cluster could, see runServiceAccountAgent.
+// plant applies files of the release to the hub until the end of the test. On local
+// clusters, the template has the agent's Pod run nowhere, see runServiceAccountAgent.
 func (a *addOn) plant(t *testing.T, files ...string) {
 	t.Helper()
 	for _, file := range files {
@@ -106,9 +109,13 @@ func rendered(t *testing.T, name, text string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	replicas := "1"
+	if fleet.dir != "" {
+		replicas = "0"
+	}
 	var out strings.Builder
 	if err := chart.Execute(&out, map[string]any{
-		"Values": map[string]string{"hubDeployMode": "AddOnTemplate", "addOnTemplateName": name, "replicas": "0", "image": "e2e-msa", "tag": "none"},
+		"Values": map[string]string{"hubDeployMode": "AddOnTemplate", "addOnTemplateName": name, "replicas": replicas, "image": msaImage, "tag": msaTag},
 		"Chart":  map[string]string{"Version": "0.8.0"},
 	}); err != nil {
 		t.Fatal(err)
@@ -118,7 +125,7 @@ func rendered(t *testing.T, name, text string) string {
 
 // runServiceAccountAgent runs the add-on's agent with the credential that it gets on a
 // cluster. No Pod of a local cluster could: the agent listens on every address, and the
-// Pods have the network of the host.
+// Pods have the network of the host. On kind, its Pod runs.
 func (a *addOn) runServiceAccountAgent(t *testing.T, cluster, credential string) {
 	t.Helper()
 	managed := fleet.client(t, cluster)
@@ -129,6 +136,9 @@ func (a *addOn) runServiceAccountAgent(t *testing.T, cluster, credential string)
 		}
 		return err
 	})
+	if fleet.dir == "" {
+		return
+	}
 	// What a Pod would see of the Secret.
 	mount := t.TempDir()
 	for key, data := range secret.Data {
@@ -138,7 +148,7 @@ func (a *addOn) runServiceAccountAgent(t *testing.T, cluster, credential string)
 	}
 	hubKubeconfig := filepath.Join(mount, names.KeyKubeconfig)
 	agent := exec.CommandContext(t.Context(), built("msa"), "agent", "--cluster-name="+cluster,
-		"--kubeconfig="+hubKubeconfig, "--spoke-kubeconfig="+kubeconfigOf(cluster),
+		"--kubeconfig="+hubKubeconfig, "--spoke-kubeconfig="+kubeconfigOf(t, cluster),
 		"--lease-health-check=true", "--metrics-bind-address=0", "--health-probe-bind-address=0")
 	agent.Env = append(os.Environ(), "NAMESPACE="+a.agentNamespace(), "HUB_KUBECONFIG="+hubKubeconfig)
 	isolate(t, agent, address(t, "hub"), address(t, cluster))
@@ -184,9 +194,10 @@ func managedServiceAccounts() *unstructured.UnstructuredList {
 	return list
 }
 
-// kubeconfigOf is the administrator's kubeconfig of one local cluster.
-func kubeconfigOf(cluster string) string {
-	return filepath.Join(fleet.dir, "clusters", cluster, "kubeconfig")
+// kubeconfigOf is a file with the administrator's kubeconfig of one cluster.
+func kubeconfigOf(t *testing.T, cluster string) string {
+	t.Helper()
+	return writeFile(t, singleContext(t, cluster))
 }
 
 // address is where a cluster's API server listens.

@@ -40,6 +40,7 @@ const (
 // TestPullSecrets installs the image pull secret controller, opts in, pulls with
 // what it made, has the registry move, and uninstalls it.
 func TestPullSecrets(t *testing.T) {
+	fleet.needs(t, pullContext)
 	p := newPulls(t)
 	first := imageregistry.Serve(t, p.auth, p.images, pullAudience)
 	pushed, err := first.Push(t, p.token(t, pullNamespace, "builder", pullAudience), pullImage)
@@ -131,9 +132,7 @@ func (p *pulls) token(t *testing.T, namespace, account string, audiences ...stri
 // install installs the controller for a registry, or changes the registry.
 func (p *pulls) install(t *testing.T, registry *imageregistry.Server) {
 	t.Helper()
-	fleet.must(t, append([]string{
-		"pull-secrets", "install", "--context", pullContext, "--wait", "--registry", registry.Address, "--audience", pullAudience,
-	}, fleet.initFlags...)...)
+	fleet.must(t, "pull-secrets", "install", "--context", pullContext, "--wait", "--registry", registry.Address, "--audience", pullAudience)
 }
 
 func (p *pulls) pull(t *testing.T, registry *imageregistry.Server) (digest string, err error) {

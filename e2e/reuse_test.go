@@ -26,6 +26,7 @@ import (
 // cluster and joins another one under the same name: what was kept is worthless.
 func TestReusedName(t *testing.T) {
 	const name = "reused"
+	fleet.needs(t, "cluster3", "cluster4")
 	hub := fleet.client(t, "hub")
 	join := func(cluster string) {
 		t.Helper()

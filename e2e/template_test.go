@@ -31,9 +31,6 @@ import (
 // and leaves nothing.
 func TestTemplate(t *testing.T) {
 	t.Parallel()
-	if fleet.dir == "" {
-		t.Skip("only local clusters run the sample add-on without an image")
-	}
 	a := &addOn{fleet: fleet, name: "e2e-template", hub: fleet.client(t, "hub")}
 	manifest, err := os.ReadFile("../examples/heartbeat/deploy/template.yaml")
 	if err != nil {

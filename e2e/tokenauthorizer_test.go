@@ -21,9 +21,7 @@ import (
 // TestDeniedClusterWithConfiguredKeys: keys that an administrator configured are
 // worth what the hub thinks of the cluster, as published ones are.
 func TestDeniedClusterWithConfiguredKeys(t *testing.T) {
-	if fleet.dir == "" {
-		t.Skip("on kind, the Pods of the token authorizer and the proxy of the test cannot reach each other")
-	}
+	fleet.needs(t, "cluster3")
 	const cluster, namespace, target = "cluster3", "configured-keys", "configured-keys-workloads"
 	hub := fleet.client(t, "hub")
 	t.Cleanup(func() {

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,10 +42,8 @@ const kubectlImage = "kubectl-ocm/kubectl"
 // hub's API through a proxy that asks the authorizer as Envoy does.
 func TestTokenExchange(t *testing.T) {
 	t.Parallel()
-	if fleet.dir == "" {
-		t.Skip("on kind, the Pods of the token authorizer and the proxy of the test cannot reach each other")
-	}
 	x := &tokenExchange{hub: fleet.client(t, "hub"), clusters: []string{"cluster1", "cluster2"}, front: newHubProxy(t)}
+	x.address = toPods(t, x.front)
 	for _, step := range []struct {
 		name string
 		run  func(*testing.T)
@@ -65,8 +64,9 @@ func TestTokenExchange(t *testing.T) {
 type tokenExchange struct {
 	hub      client.Client
 	clusters []string
-	// front is the proxy.
-	front *httptest.Server
+	// front is the proxy, and address where Pods reach it.
+	front   *httptest.Server
+	address string
 }
 
 func (x *tokenExchange) published(t *testing.T) {
@@ -141,7 +141,7 @@ func (x *tokenExchange) pods(t *testing.T) {
 // runPod runs the Pod once and returns who it was to the hub.
 func (x *tokenExchange) runPod(ctx context.Context, t *testing.T, managed client.Client, cluster string) (string, error) {
 	t.Helper()
-	pod := whoAmIPod(x.front)
+	pod := whoAmIPod(x.front, x.address)
 	if err := managed.Create(ctx, pod); err != nil {
 		return "", err
 	}
@@ -161,8 +161,9 @@ func (x *tokenExchange) runPod(ctx context.Context, t *testing.T, managed client
 	return strings.TrimSpace(out), nil
 }
 
-// whoAmIPod asks the hub behind a proxy who it is, with a token that is mounted.
-func whoAmIPod(front *httptest.Server) *corev1.Pod {
+// whoAmIPod asks the hub behind a proxy, at an address, who it is, with a token that is
+// mounted. The proxy's certificate is not for the address.
+func whoAmIPod(front *httptest.Server, address string) *corev1.Pod {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw})
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -170,13 +171,14 @@ func whoAmIPod(front *httptest.Server) *corev1.Pod {
 			// It has no secret: the token is a file beside it.
 			Annotations: map[string]string{"kubeconfig": `{"apiVersion":"v1","kind":"Config","current-context":"hub",` +
 				`"contexts":[{"name":"hub","context":{"cluster":"hub","user":"me"}}],` +
-				`"clusters":[{"name":"hub","cluster":{"server":"` + front.URL + `","certificate-authority-data":"` + base64.StdEncoding.EncodeToString(ca) + `"}}],` +
+				`"clusters":[{"name":"hub","cluster":{"server":"https://` + address + `","tls-server-name":"example.com",` +
+				`"certificate-authority-data":"` + base64.StdEncoding.EncodeToString(ca) + `"}}],` +
 				`"users":[{"name":"me","user":{"tokenFile":"/etc/hub/token"}}]}`},
 		},
 		Spec: corev1.PodSpec{
 			ServiceAccountName: "web", RestartPolicy: corev1.RestartPolicyNever,
 			Containers: []corev1.Container{{
-				Name: "kubectl", Image: kubectlImage,
+				Name: "kubectl", Image: kubectlImage, ImagePullPolicy: corev1.PullNever,
 				Args:         []string{"kubectl", "--kubeconfig=/etc/hub/kubeconfig", "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"},
 				VolumeMounts: []corev1.VolumeMount{{Name: "hub", MountPath: "/etc/hub", ReadOnly: true}},
 			}},
@@ -235,6 +237,57 @@ func newHubProxy(t *testing.T) *httptest.Server {
 	}))
 }
 
+// toPods returns where Pods reach a server of the test.
+func toPods(t *testing.T, server *httptest.Server) string {
+	t.Helper()
+	local := server.Listener.Addr().String()
+	if fleet.host == "" {
+		return local
+	}
+	_, port, err := net.SplitHostPort(local)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := net.JoinHostPort(fleet.host, port)
+	stop, err := forward(t.Context(), "tcp", address, "tcp", local)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return address
+}
+
+// fromPod returns where the test reaches a port of a Pod of the hub. Pods on kind are
+// reached from their node only, which is a container; they do not listen on localhost,
+// where kubectl port-forward connects to.
+func fromPod(t *testing.T, pod *corev1.Pod, port int) string {
+	t.Helper()
+	address := net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(port))
+	if fleet.host == "" {
+		return address
+	}
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			in, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = in.Close() }()
+				command := exec.CommandContext(t.Context(), "docker", "exec", "-i", pod.Spec.NodeName, "socat", "-", "TCP:"+address)
+				command.Stdin, command.Stdout, command.WaitDelay = in, in, time.Second
+				_ = command.Run() // The client sees the connection end.
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
 // authorizerTLS is how a proxy knows the token authorizer.
 func authorizerTLS(t *testing.T) *tls.Config {
 	t.Helper()
@@ -256,7 +309,7 @@ func authorizerTLS(t *testing.T) *tls.Config {
 // authorizers are where the ready Pods of the token authorizer serve.
 func authorizers(t *testing.T) []string {
 	t.Helper()
-	var found []string
+	var found []*corev1.Pod
 	eventually(t, "two token authorizers", func(ctx context.Context) error {
 		var pods corev1.PodList
 		err := fleet.client(t, "hub").List(ctx, &pods, client.InNamespace(names.HubNamespace), client.MatchingLabels{"app": names.TokenAuthorizer})
@@ -266,15 +319,19 @@ func authorizers(t *testing.T) []string {
 		found = nil
 		for i := range pods.Items {
 			if ready(&pods.Items[i]) {
-				found = append(found, net.JoinHostPort(pods.Items[i].Status.PodIP, strconv.Itoa(names.TokenAuthorizerPort)))
+				found = append(found, &pods.Items[i])
 			}
 		}
 		if len(found) < 2 {
-			return fmt.Errorf("ready are %v", found)
+			return fmt.Errorf("%d are ready", len(found))
 		}
 		return nil
 	})
-	return found
+	var endpoints []string
+	for _, pod := range found {
+		endpoints = append(endpoints, fromPod(t, pod, names.TokenAuthorizerPort))
+	}
+	return endpoints
 }
 
 func ready(pod *corev1.Pod) bool {

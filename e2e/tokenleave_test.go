@@ -20,9 +20,7 @@ import (
 // TestTokenExchangeLeave has a cluster join, be denied, be accepted again and
 // leave. Its tokens are worth what the hub thinks of the cluster.
 func TestTokenExchangeLeave(t *testing.T) {
-	if fleet.dir == "" {
-		t.Skip("on kind, the Pods of the token authorizer and the proxy of the test cannot reach each other")
-	}
+	fleet.needs(t, "cluster3")
 	hub := fleet.client(t, "hub")
 	t.Cleanup(func() {
 		// Others join this cluster as well; it is gone already unless a step failed.
