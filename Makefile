@@ -136,6 +136,9 @@ for-platform = $(foreach p,$(notdir $(@D)),GOOS=$(word 1,$(subst _, ,$(p))) GOAR
 $(BIN)/%/kubectl-ocm: FORCE
 	$(for-platform) $(PACKED) -o $@ ./cmd/kubectl-ocm
 
+$(BIN)/%/kubectl-ocm.exe: FORCE
+	$(for-platform) $(PACKED) -o $@ ./cmd/kubectl-ocm
+
 $(BIN)/%/heartbeat-addon: FORCE
 	cd examples/heartbeat && $(for-platform) $(PACKED) -o $@ .
 
@@ -166,9 +169,19 @@ image-kubectl: localkube
 	$(PACK_IMAGE) -program localkube -name kubectl-ocm/kubectl -output $(BIN)/kubectl.tar \
 		-source https://github.com/kubernetes/kubernetes -summary "kubectl, for tests"
 
+RELEASE_PLATFORMS := linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64
+release_binaries = $(foreach p,$(subst $(comma), ,$(RELEASE_PLATFORMS)),$(BIN)/$(subst /,_,$(p))/kubectl-ocm$(if $(findstring windows,$(p)),.exe))
+
+.PHONY: release
+release: build $(release_binaries) ## Build archives, packages and what describes them in dist/
+	@scripts/release-pages.sh $(BIN)/pages
+	cd release && $(GO) run . dist -dir $(BIN) -platforms $(RELEASE_PLATFORMS) -pages $(BIN)/pages \
+		-version $(VERSION) -tag "$$(git tag --points-at HEAD 'v*')" -output $(CURDIR)/dist
+
 .PHONY: test-release
-test-release: ## Test what packs images, with a registry
+test-release: ## Test what packs images and packages, and install each package from archives
 	cd release && $(GO) test ./...
+	@scripts/test-release.sh
 
 .PHONY: install
 install: build ## Install the kubectl plugin under $(PREFIX)/bin; CLUSTERADM=1 adds clusteradm
@@ -206,4 +219,4 @@ verify: ## Regenerate, tidy and lint; fail when that changes a file
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf $(BIN)
+	rm -rf $(BIN) dist

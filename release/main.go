@@ -1,5 +1,5 @@
-// Command release packs the built programs: into a container image with image. The
-// Makefile runs it.
+// Command release packs the built programs: into a container image with image, and into
+// what users download and package managers install with dist. The Makefile runs it.
 package main
 
 import (
@@ -21,12 +21,14 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("name what to make: image")
+		return errors.New("name what to make: image or dist")
 	}
 	switch args[0] {
 	case "image":
 		return makeImage(ctx, args[1:])
+	case "dist":
+		return makeDist(ctx, args[1:])
 	default:
-		return fmt.Errorf("nothing is called %q; there is image", args[0])
+		return fmt.Errorf("nothing is called %q; there are image and dist", args[0])
 	}
 }

@@ -1,0 +1,2 @@
+// Package changelog reads the sections of a changelog in the format of Keep a Changelog.
+package changelog

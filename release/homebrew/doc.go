@@ -1,0 +1,2 @@
+// Package homebrew writes the formula by which Homebrew installs the plugin.
+package homebrew

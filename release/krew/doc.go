@@ -1,0 +1,2 @@
+// Package krew writes the manifest by which krew installs the plugin.
+package krew

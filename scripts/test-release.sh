@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Builds a release twice, from two clones in two directories, and expects the same
+# files. Then it installs the program from them: as a plugin with krew, and as a Debian
+# package. Needs dpkg, lintian and ruby, which Debian and Ubuntu have by these names.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+for tool in dpkg-deb lintian ruby; do
+	if ! command -v "$tool" >/dev/null; then
+		echo "Testing a release needs $tool; install dpkg, lintian and ruby." >&2
+		exit 1
+	fi
+done
+
+scratch=$(mktemp -d)
+trap 'chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
+
+step() { printf '\n--- %s\n' "$*"; }
+
+# The clones have no uncommitted changes, which a release refuses.
+step "building a release in two directories"
+for clone in first second/elsewhere; do
+	git clone --quiet --no-hardlinks . "$scratch/$clone"
+	make --no-print-directory -C "$scratch/$clone" release
+	make --no-print-directory -C "$scratch/$clone" image
+	(cd "$scratch/$clone" && sha256sum dist/* bin/image.tar) >"$scratch/$(basename "$clone").sums"
+done
+diff "$scratch/first.sums" "$scratch/elsewhere.sums"
+dist=$scratch/first/dist
+(cd "$dist" && sha256sum --check --quiet SHA256SUMS)
+version=$(basename "$dist"/kubectl-ocm_*_linux_amd64.tar.gz _linux_amd64.tar.gz)
+version=${version#kubectl-ocm_}
+commit=$(git rev-parse HEAD)
+
+# says expects of a command that it names the release and its commit.
+says() {
+	local output
+	output=$("$@")
+	echo "$output"
+	grep -qF "Client: $version" <<<"$output"
+	grep -qF "Commit: $commit" <<<"$output"
+}
+
+step "krew: validating the manifest"
+(cd release && go build -o "$scratch/tools/" sigs.k8s.io/krew/cmd/krew sigs.k8s.io/krew/cmd/validate-krew-manifest)
+"$scratch/tools/validate-krew-manifest" -skip-install -manifest "$dist/ocm.yaml"
+
+step "krew: installing from each archive"
+make --no-print-directory localkube
+# The kubectl of this tree, without the program that is built next to it.
+ln -s "$PWD/bin/kubectl" "$scratch/tools/kubectl"
+export KREW_ROOT=$scratch/krew KREW_NO_UPGRADE_CHECK=1
+for archive in "$dist"/kubectl-ocm_*.tar.gz "$dist"/kubectl-ocm_*.zip; do
+	platform=$(basename "$archive")
+	platform=${platform#"kubectl-ocm_${version}_"}
+	platform=${platform%.tar.gz} platform=${platform%.zip}
+	KREW_ROOT=$scratch/krew-$platform KREW_OS=${platform%_*} KREW_ARCH=${platform#*_} \
+		"$scratch/tools/krew" install --manifest="$dist/ocm.yaml" --archive="$archive" >/dev/null
+	test -s "$scratch/krew-$platform/store/ocm/$version/LICENSE"
+done
+"$scratch/tools/krew" install --manifest="$dist/ocm.yaml" --archive="$dist/kubectl-ocm_${version}_linux_amd64.tar.gz"
+says env PATH="$KREW_ROOT/bin:$scratch/tools" HOME="$scratch" kubectl ocm version --client
+
+step "Homebrew: reading the formula"
+ruby -c "$dist/kubectl-ocm.rb"
+
+step "Debian: installing the package"
+package=$(echo "$dist"/kubectl-ocm_*_amd64.deb)
+lintian --fail-on error,warning "$dist"/*.deb
+mkdir -p "$scratch/root/var/lib/dpkg"
+touch "$scratch/root/var/lib/dpkg/status"
+dpkg --root="$scratch/root" --force-not-root --force-script-chrootless --log="$scratch/dpkg.log" --install "$package"
+says "$scratch/root/usr/bin/kubectl-ocm" version --client
+PATH="$scratch/root/usr/bin:$scratch/tools:$PATH" kubectl __complete ocm join --cluster-na | grep -q -- --cluster-name
+test -s "$scratch/root/usr/share/man/man1/kubectl-ocm-join.1.gz"
+dpkg --root="$scratch/root" --force-not-root --force-script-chrootless --log="$scratch/dpkg.log" --purge kubectl-ocm
+test ! -e "$scratch/root/usr/bin/kubectl-ocm"
+
+step "everything is as it should be"
