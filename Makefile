@@ -208,6 +208,7 @@ tidy:
 
 .PHONY: lint
 lint: ## Run the linters
+	$(GO) tool -modfile=scripts/actionlint.mod actionlint -shellcheck= -pyflakes= .github/workflows/*.yaml
 	$(TOOL) golangci-lint run ./...
 	for module in examples/heartbeat e2e/registry e2e/kind release; do \
 		(cd $$module && $(GO) tool -modfile=$(CURDIR)/scripts/go.tools.mod golangci-lint run --config $(CURDIR)/.golangci.yml ./...) || exit 1; \
