@@ -161,8 +161,8 @@ func snapshot(
 			}
 			return rules[policy.AnyCluster]
 		}),
-		Clusters:    clusters,
-		Generations: keys.Generations(),
+		Clusters:   clusters,
+		Generation: keys.Generation,
 	}
 }
 

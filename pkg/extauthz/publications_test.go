@@ -112,12 +112,12 @@ func TestPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.finds(t, two, "", denial.UnknownKey)
-	generation := e.store.Generations()["cluster1"]
+	generation := e.store.Generation("cluster1")
 	if err := e.admin.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "cluster1"}}); err != nil {
 		t.Fatal(err)
 	}
 	e.finds(t, next, "", denial.UnknownIssuer)
-	if e.store.Generations()["cluster1"] == generation {
+	if e.store.Generation("cluster1") == generation {
 		t.Error("a cluster that left leaves the generation")
 	}
 	e.join(t, "cluster1")

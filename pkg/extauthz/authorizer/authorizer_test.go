@@ -343,7 +343,7 @@ func TestAClusterThatKeepsChanging(t *testing.T) {
 			verifier.change = func(left int) {
 				s := authorizer.Snapshot{Verifier: verifier, Clusters: map[string]*authorizer.Cluster{"c1": same}}
 				if tc.keys {
-					s.Generations = map[string]uint64{"c1": uint64(1 + left)}
+					s.Generation = func(string) uint64 { return uint64(1 + left) }
 				} else {
 					s.Clusters["c1"] = &authorizer.Cluster{Rules: generation(name(uint64(left))), Generation: uint64(left)}
 				}

@@ -59,9 +59,10 @@ type Snapshot struct {
 	// changes, the next Snapshot has the same pointer: with another one, decisions
 	// that are under way are made again.
 	Clusters map[string]*Cluster
-	// Generations are those of the clusters' keys, by name: one moves when a key of
-	// its cluster goes. Decisions under way are made again then.
-	Generations map[string]uint64
+	// Generation returns that of a cluster's keys, which moves when a key of the
+	// cluster goes. Decisions under way are made again then. Nil is for keys that
+	// never go.
+	Generation func(cluster string) uint64
 }
 
 // Cluster is what the identities of one cluster go through.
@@ -87,5 +88,12 @@ func (s *Snapshot) cluster(name string) *Cluster {
 // other as well.
 func (s *Snapshot) agrees(other *Snapshot, cluster string) bool {
 	return s == other ||
-		s != nil && s.cluster(cluster) == other.cluster(cluster) && s.Generations[cluster] == other.Generations[cluster]
+		s != nil && s.cluster(cluster) == other.cluster(cluster) && s.generation(cluster) == other.generation(cluster)
+}
+
+func (s *Snapshot) generation(cluster string) uint64 {
+	if s.Generation == nil {
+		return 0
+	}
+	return s.Generation(cluster)
 }

@@ -58,15 +58,16 @@ func Conflicts(clusters []Cluster) map[string][]SharedKeyError {
 
 // conflicting is Conflicts for keys that were read.
 func conflicting(clusters []Cluster, readings map[string]reading) map[string][]SharedKeyError {
-	var claims []claim
+	claims := make(map[string]*claim, len(clusters))
 	for _, cluster := range clusters {
 		set, err := pinned(readings[cluster.Name].set, cluster.Pins)
 		if err == nil {
-			claims = append(claims, claim{cluster: cluster.Name, issuer: cluster.Issuer, legacy: cluster.Legacy, keys: set.Keys, support: keytrust.Named})
+			claims[cluster.Name] = &claim{cluster: cluster.Name, issuer: cluster.Issuer, legacy: cluster.Legacy, keys: set.Keys, support: keytrust.Named}
 		}
 	}
-	_, refused := build(claims)
-	return refused
+	x := newIndex()
+	x.apply(claims)
+	return x.rejected()
 }
 
 // exclusive says whether a key would stand for two clusters.

@@ -8,13 +8,14 @@
 // no decision about an identity.
 //
 // Two clusters may have one and the same issuer (kubeadm, kind and k3s all
-// default to the same string): the index goes from issuer to key id to keys, and
-// the key that verifies names the cluster.
+// default to the same string): the index has all keys of an issuer and a key id, and
+// the one that verifies names the cluster.
 //
 // Lookups of known keys read one immutable View, without locks. Everything else
-// changes the state under one lock and replaces the View. A caller that configures the
-// clusters gets each View before it counts, so that keys and rules change in one
-// step.
+// changes the index under one lock and replaces the View. Views share what does not
+// change, so that a change costs what it concerns, in a fleet of any size. A caller
+// that configures the clusters gets each View before it counts, so that keys and
+// rules change in one step.
 //
 // Whose a key is when several clusters claim it, and which of the published keys
 // are proven, package keytrust decides.

@@ -77,7 +77,7 @@ func (s *Store) take(p *publication) error {
 	}
 	changed := before.proven.Issuer != p.proven.Issuer || !equalKeys(before.proven.Keys, p.proven.Keys)
 	if changed || before.seen.Cluster.Denied() != p.seen.Cluster.Denied() {
-		s.rebuildPublished()
+		s.updatePublished(cluster)
 	}
 	s.mu.Unlock()
 	if changed {
@@ -94,7 +94,7 @@ func (s *Store) complaint(cluster string) error {
 	if p := s.hub.members[cluster]; p != nil && p.err != nil {
 		return fmt.Errorf("cluster %s: %w", cluster, p.err)
 	}
-	if shared := s.refused[cluster]; len(shared) > 0 {
+	if shared := s.index.refused(cluster); len(shared) > 0 {
 		return &shared[0]
 	}
 	return nil
@@ -112,15 +112,15 @@ func (s *Store) Forget(cluster string) {
 	if s.members[cluster] == nil {
 		s.tally.forget(cluster)
 	}
-	s.rebuildPublished()
+	s.updatePublished(cluster)
 	s.log.Info("Dropped the keys of a cluster that the hub does not have any more", "cluster", cluster)
 }
 
-// rebuildPublished is rebuild after a change on the hub. At the beginning that is
+// updatePublished is update after a change on the hub. At the beginning that is
 // put off until HubSynced: once instead of a thousand times.
-func (s *Store) rebuildPublished() {
+func (s *Store) updatePublished(cluster string) {
 	if !s.hub.pending {
-		s.rebuild()
+		s.update(cluster)
 	}
 }
 
@@ -131,7 +131,7 @@ func (s *Store) HubSynced() {
 	defer s.mu.Unlock()
 	if s.hub.pending {
 		s.hub.pending = false
-		s.rebuild()
+		s.updateAll()
 	}
 }
 
@@ -147,12 +147,9 @@ func (h *hub) denied(cluster string) keytrust.Rejection {
 	return keytrust.Cluster{}.Denied()
 }
 
-// admits returns the entry under which the publication of cluster is taken. A
-// cluster with a source of its own needs none.
-func (h *hub) admits(cluster string, members map[string]*member) (Cluster, bool) {
-	if _, ok := members[cluster]; ok {
-		return Cluster{}, false
-	}
+// entry returns that under which the publication of cluster is taken, if it has no
+// source of its own.
+func (h *hub) entry(cluster string) (Cluster, bool) {
 	entry, ok := h.entries[cluster]
 	if !ok {
 		entry, ok = h.entries[Everyone]
@@ -176,22 +173,26 @@ func (p *publication) taken(entry Cluster) (jwk.Set, error) {
 	return set, err
 }
 
-func (h *hub) claims(members map[string]*member) []claim {
-	all := make([]claim, 0, len(h.members)+len(members))
-	for cluster, p := range h.members {
-		entry, ok := h.admits(cluster, members)
-		if !ok || p.proven.Issuer == "" {
-			continue
-		}
-		support := keytrust.Proven
-		if len(entry.Pins) > 0 {
-			support = keytrust.Named
-		}
-		if set, _ := p.taken(entry); len(set.Keys) > 0 {
-			all = append(all, claim{cluster: cluster, issuer: p.proven.Issuer, legacy: entry.Legacy, keys: set.Keys, support: support})
-		}
+// claim is what a cluster without a source of its own publishes, nil if nothing of
+// it is taken. Before the whole hub is known nothing is.
+func (h *hub) claim(cluster string) *claim {
+	p := h.members[cluster]
+	if p == nil || p.proven.Issuer == "" || h.pending {
+		return nil
 	}
-	return all
+	entry, ok := h.entry(cluster)
+	if !ok {
+		return nil
+	}
+	support := keytrust.Proven
+	if len(entry.Pins) > 0 {
+		support = keytrust.Named
+	}
+	set, _ := p.taken(entry)
+	if len(set.Keys) == 0 {
+		return nil
+	}
+	return &claim{cluster: cluster, issuer: p.proven.Issuer, legacy: entry.Legacy, keys: set.Keys, support: support}
 }
 
 func (h *hub) status(members map[string]*member) []Status {
@@ -206,8 +207,8 @@ func (h *hub) status(members map[string]*member) []Status {
 		}
 	}
 	for cluster, p := range h.members {
-		entry, ok := h.admits(cluster, members)
-		if !ok || !p.publishes() {
+		entry, ok := h.entry(cluster)
+		if !ok || !p.publishes() || members[cluster] != nil {
 			continue
 		}
 		set, err := p.taken(entry)

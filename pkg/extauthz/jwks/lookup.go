@@ -39,17 +39,10 @@ func (s *Store) Lookup(ctx context.Context, issuer, kid string) ([]Key, error) {
 // Lookup is that of the Store, for the keys of v. A key that v does not have yet
 // may come from a later View.
 func (v *View) Lookup(ctx context.Context, issuer, kid string) ([]Key, error) {
-	if keys := v.keys(issuer, kid); len(keys) > 0 {
+	if keys := v.find(issuer, kid); len(keys) > 0 {
 		return keys, nil
 	}
 	return v.store.search(ctx, issuer, kid)
-}
-
-func (v *View) keys(issuer, kid string) []Key {
-	if t := v.issuers[issuer]; t != nil {
-		return t.keys[kid]
-	}
-	return nil
 }
 
 // search is Lookup for a key that was not there a moment ago.
@@ -58,21 +51,20 @@ func (s *Store) search(ctx context.Context, issuer, kid string) ([]Key, error) {
 	// be read again for this caller.
 	begun := s.reads.Load()
 	snap := s.current.Load()
-	if keys := snap.keys(issuer, kid); len(keys) > 0 {
+	if keys := snap.find(issuer, kid); len(keys) > 0 {
 		return keys, nil
 	}
-	t, err := s.settled(snap, issuer, kid)
-	if err != nil {
+	if err := s.settled(snap, issuer, kid); err != nil {
 		return nil, err
 	}
-	for _, f := range s.ask(ctx, t, begun) {
+	for _, f := range s.ask(ctx, snap, issuer, begun) {
 		keys, err := s.await(ctx, f, issuer, kid)
 		if err != nil || len(keys) > 0 {
 			return keys, err
 		}
 	}
 	snap = s.current.Load()
-	if keys := snap.keys(issuer, kid); len(keys) > 0 {
+	if keys := snap.find(issuer, kid); len(keys) > 0 {
 		return keys, nil
 	}
 	if problem := s.problem(snap, issuer); problem != nil {
@@ -80,40 +72,39 @@ func (s *Store) search(ctx context.Context, issuer, kid string) ([]Key, error) {
 		return nil, problem
 	}
 	s.remember(issuer, kid, true, unknownFor)
-	return nil, s.unknown(t, issuer, kid)
+	return nil, s.unknown(snap, issuer, kid)
 }
 
-// settled refuses the keys about which nothing new can be learned, and returns
-// the trust in the issuer of the others.
-func (s *Store) settled(snap *View, issuer, kid string) (*trust, error) {
-	t := snap.issuers[issuer]
-	switch {
-	case t == nil && snap.pending:
-		return nil, unavailable("what clusters publish on the hub is not known yet")
-	case t == nil:
-		return nil, denial.New(denial.UnknownIssuer, "no cluster has the issuer %q", shown(issuer))
-	case t.shared[kid] != nil:
-		return nil, denial.New(denial.AmbiguousKey, "%w", t.shared[kid])
+// settled refuses the keys about which nothing new can be learned.
+func (s *Store) settled(snap *View, issuer, kid string) error {
+	known := snap.knows(issuer)
+	switch shared := snap.ambiguous(issuer, kid); {
+	case !known && snap.pending:
+		return unavailable("what clusters publish on the hub is not known yet")
+	case !known:
+		return denial.New(denial.UnknownIssuer, "no cluster has the issuer %q", shown(issuer))
+	case shared != nil:
+		return denial.New(denial.AmbiguousKey, "%w", shared)
 	case kid == "", len(kid) > maxIDBytes:
-		return nil, s.unknown(t, issuer, kid)
+		return s.unknown(snap, issuer, kid)
 	}
 	missed, ok := s.misses.Get(missID{issuer, kid})
 	if !ok {
-		return t, nil
+		return nil
 	}
 	if unknown, _ := missed.(bool); unknown {
-		return nil, s.unknown(t, issuer, kid)
+		return s.unknown(snap, issuer, kid)
 	}
-	return nil, unavailable("keys of issuer %q could not be read a moment ago", shown(issuer))
+	return unavailable("keys of issuer %q could not be read a moment ago", shown(issuer))
 }
 
-// ask has the sources of t read again that were not since begun, as far as their
-// limits allow, and returns what is under way.
-func (s *Store) ask(ctx context.Context, t *trust, begun uint64) []*flight {
+// ask has the sources of issuer read again that were not since begun, as far as
+// their limits allow, and returns what is under way.
+func (s *Store) ask(ctx context.Context, snap *View, issuer string, begun uint64) []*flight {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var flights []*flight
-	for _, m := range t.remotes {
+	for _, m := range snap.remotes.under(issuer) {
 		if s.members[m.config.Name] != m || m.read > begun {
 			continue
 		}
@@ -131,7 +122,7 @@ func (s *Store) ask(ctx context.Context, t *trust, begun uint64) []*flight {
 func (s *Store) await(ctx context.Context, f *flight, issuer, kid string) ([]Key, error) {
 	for {
 		snap := s.current.Load()
-		if keys := snap.keys(issuer, kid); len(keys) > 0 {
+		if keys := snap.find(issuer, kid); len(keys) > 0 {
 			return keys, nil
 		}
 		select {
@@ -149,16 +140,12 @@ func (s *Store) await(ctx context.Context, f *flight, issuer, kid string) ([]Key
 // problem returns why it is not known whether issuer has a key that is not
 // known, or nil if one can.
 func (s *Store) problem(snap *View, issuer string) error {
-	t := snap.issuers[issuer]
-	if t == nil {
-		return nil
-	}
-	if len(t.keyless) > 0 {
-		return unavailable("there are no keys of cluster %s", t.keyless[0])
+	if cluster := snap.keyless(issuer); cluster != "" {
+		return unavailable("there are no keys of cluster %s", cluster)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, m := range t.remotes {
+	for _, m := range snap.remotes.under(issuer) {
 		if m.err != nil {
 			return unavailable("the keys of cluster %s could not be refreshed: %w", m.config.Name, m.err)
 		}
@@ -167,10 +154,10 @@ func (s *Store) problem(snap *View, issuer string) error {
 }
 
 // unknown counts and returns the denial of a key id.
-func (s *Store) unknown(t *trust, issuer, kid string) error {
+func (s *Store) unknown(snap *View, issuer, kid string) error {
 	cluster := metric.UnknownCluster
-	if len(t.clusters) == 1 {
-		cluster = t.clusters[0]
+	if only, ok := snap.only(issuer); ok {
+		cluster = only
 	}
 	s.tally.missed.WithLabelValues(cluster).Inc()
 	return denial.New(denial.UnknownKey, "the issuer %q has no key %q: if the cluster's signing key is new, its key set must be published",

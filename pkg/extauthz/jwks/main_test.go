@@ -149,9 +149,9 @@ func candidate(tb testing.TB, name, iss string, keys ...*issuer.Key) keytrust.Ca
 // moved returns a function that reports whether the generation of a cluster has
 // moved since it was asked last.
 func (e *env) moved(cluster string) func() bool {
-	before := e.Generations()[cluster]
+	before := e.Generation(cluster)
 	return func() bool {
-		now := e.Generations()[cluster]
+		now := e.Generation(cluster)
 		defer func() { before = now }()
 		return now != before
 	}

@@ -100,8 +100,8 @@ func (m *member) abandon() {
 	}
 }
 
-func (m *member) claim() claim {
-	c := claim{cluster: m.config.Name, issuer: m.config.Issuer, legacy: m.config.Legacy, keys: m.set.Keys, support: m.config.support()}
+func (m *member) claim() *claim {
+	c := &claim{cluster: m.config.Name, issuer: m.config.Issuer, legacy: m.config.Legacy, keys: m.set.Keys, support: m.config.support()}
 	if m.config.Source.kind() != sourceInline {
 		c.source = m
 	}

@@ -122,7 +122,7 @@ func (s *Store) settle(m *member, r reading) {
 		changed = m.fail(r.err, s.clock.Now(), log)
 	}
 	if changed && s.members[m.config.Name] == m {
-		s.rebuild()
+		s.update(m.config.Name)
 	}
 }
 

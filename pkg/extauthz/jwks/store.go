@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 )
@@ -52,18 +53,16 @@ type Store struct {
 	mu      sync.Mutex
 	members map[string]*member
 	hub     hub
-	refused map[string][]SharedKeyError
+	index   *index
 	// publish is what Configure was given last.
 	publish func(*View)
-	// generation is the last that was given to a cluster.
-	generation uint64
-	stopped    bool
+	stopped bool
 }
 
 // New returns a Store that knows no cluster.
 func New(config Config) *Store {
 	s := &Store{
-		clock: config.Clock, log: config.Log, gone: config.Gone, tally: newTally(),
+		clock: config.Clock, log: config.Log, gone: config.Gone, tally: newTally(), index: newIndex(),
 		slots: make(chan struct{}, concurrency), wake: make(chan struct{}, 1),
 		hub: hub{decides: config.Hub, pending: config.Hub, members: make(map[string]*publication)},
 	}
@@ -74,12 +73,12 @@ func New(config Config) *Store {
 		s.log = logr.Discard()
 	}
 	s.misses = cache.NewLRUExpireCacheWithClock(maxMisses, s.clock)
-	s.current.Store(&View{store: s, pending: config.Hub, replaced: make(chan struct{})})
+	s.current.Store(s.view())
 	return s
 }
 
-// Generations are those of the current View.
-func (s *Store) Generations() map[string]uint64 { return s.current.Load().Generations() }
+// Generation is that of a cluster in the current View.
+func (s *Store) Generation(cluster string) uint64 { return s.current.Load().Generation(cluster) }
 
 // Configure replaces all clusters. Sources that stay the same keep their keys;
 // keys from a source that changed are dropped. An error changes nothing; it is a
@@ -119,42 +118,53 @@ func (s *Store) Configure(clusters []Cluster, publish func(*View)) error {
 		}
 	}
 	s.members, s.hub.entries, s.publish = members, entries, publish
-	s.rebuild()
+	s.updateAll()
 	s.nudge()
 	return nil
 }
 
-// rebuild makes the current View say what members and publications do. The
+// updateAll makes the current View say what members and publications do. The
 // caller holds the lock.
-func (s *Store) rebuild() {
-	claims := s.hub.claims(s.members)
-	for name, m := range s.members {
-		if s.hub.denied(name).Reason == "" {
-			claims = append(claims, m.claim())
-		}
+func (s *Store) updateAll() {
+	clusters := sets.KeySet(s.index.claims).Union(sets.KeySet(s.members)).Union(sets.KeySet(s.hub.members))
+	s.update(clusters.UnsortedList()...)
+}
+
+// update is updateAll if nothing has changed of other clusters.
+func (s *Store) update(clusters ...string) {
+	claims := make(map[string]*claim, len(clusters))
+	for _, cluster := range clusters {
+		claims[cluster] = s.claim(cluster)
 	}
-	slices.SortFunc(claims, func(a, b claim) int { return strings.Compare(a.cluster, b.cluster) })
-	before := s.current.Load()
-	after := &View{store: s, generations: make(map[string]uint64, len(claims)), pending: s.hub.pending, replaced: make(chan struct{})}
-	after.issuers, s.refused = build(claims)
-	moved := lost(before.issuers, after.issuers)
-	for _, c := range claims {
-		generation := before.generations[c.cluster]
-		if generation == 0 || moved[c.cluster] {
-			s.generation++
-			generation = s.generation
-		}
-		after.generations[c.cluster] = generation
-	}
+	gone := s.index.apply(claims)
+	before, after := s.current.Load(), s.view()
 	if s.publish != nil {
 		s.publish(after)
 	}
 	s.current.Store(after)
 	close(before.replaced)
-	for cluster := range before.generations {
-		if s.gone != nil && after.generations[cluster] == 0 {
+	for _, cluster := range gone {
+		if s.gone != nil {
 			s.gone(cluster)
 		}
+	}
+}
+
+// view is what is known now.
+func (s *Store) view() *View {
+	return &View{store: s, tables: s.index.copy(), pending: s.hub.pending, replaced: make(chan struct{})}
+}
+
+// claim is what a cluster brings to the index, nil for nothing.
+func (s *Store) claim(cluster string) *claim {
+	m := s.members[cluster]
+	switch {
+	case m == nil:
+		return s.hub.claim(cluster)
+	case s.hub.denied(cluster).Reason != "":
+		return nil
+	default:
+		return m.claim()
 	}
 }
 
@@ -182,7 +192,7 @@ func (s *Store) Status() []Status {
 	all = append(all, s.hub.status(s.members)...)
 	slices.SortFunc(all, func(a, b Status) int { return strings.Compare(a.Cluster, b.Cluster) })
 	for i := range all {
-		all[i].Shared = slices.Clone(s.refused[all[i].Cluster])
+		all[i].Shared = slices.Clone(s.index.refused(all[i].Cluster))
 		all[i].KeyIDs = slices.DeleteFunc(all[i].KeyIDs, func(id string) bool {
 			return slices.ContainsFunc(all[i].Shared, func(x SharedKeyError) bool { return x.KeyID == id })
 		})

@@ -38,7 +38,7 @@ func TestViews(t *testing.T) {
 	publish := func(configuration string) func(*jwks.View) {
 		return func(v *jwks.View) {
 			views[configuration] = append(views[configuration], v)
-			if now := e.Generations()["cluster1"]; now != 0 && now == v.Generations()["cluster1"] {
+			if now := e.Generation("cluster1"); now != 0 && now == v.Generation("cluster1") {
 				t.Errorf("%s: a View counted before it was published", configuration)
 			}
 		}
@@ -73,7 +73,7 @@ func TestViewsOfLaterChanges(t *testing.T) {
 	e.Forget("cluster1")
 	var known []bool
 	for _, v := range views {
-		known = append(known, v.Generations()["cluster1"] != 0)
+		known = append(known, v.Generation("cluster1") != 0)
 	}
 	if diff := cmp.Diff([]bool{false, false, true, false}, known); diff != "" {
 		t.Errorf("Views that have the cluster's key (-want +got):\n%s", diff)

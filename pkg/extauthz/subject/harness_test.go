@@ -33,13 +33,10 @@ const (
 type keyring struct {
 	mu         sync.Mutex
 	keys       map[string]map[string][]jwks.Key // By issuer and key id.
+	clusters   map[string]bool
 	generation atomic.Uint64
-	// generations are those of the clusters, as of the generation counted, so that
-	// asking for them allocates nothing, as with a key store.
-	generations map[string]uint64
-	counted     uint64
-	lookups     atomic.Int64
-	err         error
+	lookups    atomic.Int64
+	err        error
 }
 
 func (k *keyring) Lookup(_ context.Context, issuer, kid string) ([]jwks.Key, error) {
@@ -60,41 +57,33 @@ func (k *keyring) Lookup(_ context.Context, issuer, kid string) ([]jwks.Key, err
 	return keys, nil
 }
 
-// Generations has all clusters move together, but the one called "still".
-func (k *keyring) Generations() map[string]uint64 {
+// Generation has all clusters move together, but the one called "still".
+func (k *keyring) Generation(cluster string) uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := 1 + k.generation.Load()
-	if k.counted == now {
-		return k.generations
+	switch {
+	case !k.clusters[cluster]:
+		return 0
+	case cluster == "still":
+		return 1
+	default:
+		return 1 + k.generation.Load()
 	}
-	k.counted, k.generations = now, map[string]uint64{}
-	for _, kids := range k.keys {
-		for _, keys := range kids {
-			for _, key := range keys {
-				k.generations[key.Cluster] = now
-				if key.Cluster == "still" {
-					k.generations[key.Cluster] = 1
-				}
-			}
-		}
-	}
-	return k.generations
 }
 
 func (k *keyring) add(cluster, issuer string, keys ...jwk.Key) *keyring {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.keys == nil {
-		k.keys = map[string]map[string][]jwks.Key{}
+		k.keys, k.clusters = map[string]map[string][]jwks.Key{}, map[string]bool{}
 	}
+	k.clusters[cluster] = true
 	if k.keys[issuer] == nil {
 		k.keys[issuer] = map[string][]jwks.Key{}
 	}
 	for _, key := range keys {
 		k.keys[issuer][key.ID] = append(k.keys[issuer][key.ID], jwks.Key{Key: key, Cluster: cluster})
 	}
-	k.counted = 0
 	return k
 }
 

@@ -10,14 +10,15 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 )
 
-// Keys are the clusters' keys; a *jwks.View in production.
+// Keys are the clusters' keys at one moment; a *jwks.View in production. A
+// generation does not move in them: With replaces them.
 type Keys interface {
 	// Lookup returns the keys that issuer has under the id kid, whichever
 	// clusters they belong to. It fails with a denial.Error.
 	Lookup(ctx context.Context, issuer, kid string) ([]jwks.Key, error)
-	// Generations are those of the clusters with keys, by name: one moves
-	// whenever a key of its cluster goes. The map must not be changed.
-	Generations() map[string]uint64
+	// Generation returns that of a cluster, 0 for one without keys: it moves
+	// whenever a key of the cluster goes.
+	Generation(cluster string) uint64
 }
 
 // Verifier verifies subject tokens. It may be used by many goroutines.
@@ -60,10 +61,10 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
 	if denied := checkSize(token); denied != nil {
 		return Identity{}, denied
 	}
-	now, generations := v.clock.Now(), v.keys.Generations()
+	now := v.clock.Now()
 	sum := v.hasher.Sum(token)
 	if known := v.cache.get(sum); known != nil {
-		if known.good(now, generations[known.identity.Cluster]) && known.rules == v.rules(known.identity.Cluster) {
+		if known.good(now, v.keys.Generation(known.identity.Cluster)) && known.rules == v.rules(known.identity.Cluster) {
 			v.cache.stripe(sum).hits.Add(1)
 			return known.identity, nil
 		}
@@ -75,7 +76,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
 		return a.identity, denied
 	}
 	if len(token) <= maxCachedBytes {
-		v.cache.add(sum, newEntry(a, generations[a.identity.Cluster]), len(token))
+		v.cache.add(sum, newEntry(a, v.keys.Generation(a.identity.Cluster)), len(token))
 	}
 	return a.identity, nil
 }
