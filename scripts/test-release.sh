@@ -4,6 +4,8 @@
 # package. Needs dpkg, lintian and ruby, which Debian and Ubuntu have by these names.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# dpkg runs programs of these directories, which not every user's PATH has.
+PATH=$PATH:/usr/sbin:/sbin
 
 for tool in dpkg-deb lintian ruby; do
 	if ! command -v "$tool" >/dev/null; then
