@@ -5,5 +5,6 @@
 // through any more, as if the process had been killed with its last answer on
 // the way. It never changes a request, and never invents an answer.
 //
-// Its invariant: the write that a client is cut off after was sent.
+// Its invariant: the server made the write that a client is cut off after, unless it
+// could not be reached.
 package interrupt

@@ -87,12 +87,13 @@ func (w *Writes) about(subject string) []string {
 	return found
 }
 
-// note notes a write and reports which one it is, and whether it is the last.
+// note notes a write and reports which one it is, and whether it is the last if the server
+// does not refuse it. After one that was refused, a later one is beyond the n-th.
 func (w *Writes) note(write string) (index int, last bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.all = append(w.all, write)
-	return len(w.all) - 1, w.after > 0 && w.concerns(write, w.subject) && len(w.about(w.subject)) == w.after
+	return len(w.all) - 1, w.after > 0 && w.concerns(write, w.subject) && len(w.about(w.subject)) >= w.after
 }
 
 // refused forgets a write.
@@ -120,16 +121,17 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	index, last := t.note(req.Method + " " + req.URL.Path)
 	resp, err := t.next.RoundTrip(req)
+	if err == nil && resp.StatusCode >= http.StatusBadRequest {
+		t.refused(index)
+		return resp, nil
+	}
 	if last {
-		// Of two at the same time, the server may refuse one, and both were the last.
+		// Two at the same time were both the last.
 		t.once.Do(func() { close(t.cut) })
 		if err == nil {
 			_ = resp.Body.Close()
 		}
 		return nil, ErrCut
-	}
-	if err == nil && resp.StatusCode >= http.StatusBadRequest {
-		t.refused(index)
 	}
 	return resp, err
 }
