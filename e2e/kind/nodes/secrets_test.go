@@ -25,7 +25,7 @@ func TestSecretRefresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	apply(t, string(template))
-	apply(t, fmt.Sprintf("apiVersion: addon.open-cluster-management.io/v1beta1\nkind: ManagedClusterAddOn\nmetadata: {namespace: %s, name: %s}\n", cluster, addOn))
+	apply(t, fmt.Sprintf("apiVersion: addon.open-cluster-management.io/v1beta1\nkind: ManagedClusterAddOn\nmetadata: {namespace: %s, name: %s}\nspec: {}\n", cluster, addOn))
 	kubectl(t, hub, "wait", "configmap/"+addOn, "-n", cluster, "--for=create", "--timeout="+patience.String())
 	pods := addOnPods(t)
 	old := certificate(t)
