@@ -83,6 +83,9 @@ func (f *fleet) up(ctx context.Context) error {
 					return fmt.Errorf("creating the cluster %s: %w", name, err)
 				}
 			}
+			if err := f.reaches(name); err != nil {
+				return err
+			}
 			return f.load(name)
 		})
 	}
@@ -108,6 +111,22 @@ func (f *fleet) create(name string) error {
 		kind.CreateWithWaitForReady(readyTimeout),
 		kind.CreateWithRetain(true),
 	)
+}
+
+// reaches waits until CoreDNS runs, so Pods reach the API server. A node is ready before
+// that, and stays so where kube-proxy crashes.
+func (f *fleet) reaches(name string) error {
+	node, err := f.node(name)
+	if err != nil {
+		return err
+	}
+	output, err := kindexec.CombinedOutputLines(node.Command("kubectl", "--kubeconfig=/etc/kubernetes/admin.conf", "-n", "kube-system",
+		"rollout", "status", "deployment/coredns", "--timeout="+readyTimeout.String()))
+	if err != nil {
+		return fmt.Errorf("the Pods of the cluster %s do not reach its API server (several clusters need fs.inotify.max_user_instances of 512 or more): %w: %s",
+			name, err, strings.Join(output, " "))
+	}
+	return nil
 }
 
 // load puts the images into the one node of a cluster.
