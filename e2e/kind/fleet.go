@@ -83,7 +83,7 @@ func (f *fleet) up(ctx context.Context) error {
 					return fmt.Errorf("creating the cluster %s: %w", name, err)
 				}
 			}
-			if err := f.reaches(name); err != nil {
+			if err := f.awaitDNS(name); err != nil {
 				return err
 			}
 			return f.load(name)
@@ -113,9 +113,9 @@ func (f *fleet) create(name string) error {
 	)
 }
 
-// reaches waits until CoreDNS runs, so Pods reach the API server. A node is ready before
+// awaitDNS waits until CoreDNS runs, which needs Pods to reach the API server. A node is ready before
 // that, and stays so where kube-proxy crashes.
-func (f *fleet) reaches(name string) error {
+func (f *fleet) awaitDNS(name string) error {
 	node, err := f.node(name)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (f *fleet) reaches(name string) error {
 	output, err := kindexec.CombinedOutputLines(node.Command("kubectl", "--kubeconfig=/etc/kubernetes/admin.conf", "-n", "kube-system",
 		"rollout", "status", "deployment/coredns", "--timeout="+readyTimeout.String()))
 	if err != nil {
-		return fmt.Errorf("the Pods of the cluster %s do not reach its API server (several clusters need fs.inotify.max_user_instances of 512 or more): %w: %s",
+		return fmt.Errorf("the Pods of the cluster %s do not reach its API server; if kube-proxy has too many open files, run: sudo sysctl fs.inotify.max_user_instances=1024: %w: %s",
 			name, err, strings.Join(output, " "))
 	}
 	return nil
