@@ -101,6 +101,8 @@ spec:
             scheme: HTTP
           periodSeconds: 2
         resources: {{ json .Resources }}
+        # The status of the Pod has the last lines of a log that ends with an error.
+        terminationMessagePolicy: FallbackToLogsOnError
         securityContext:
           allowPrivilegeEscalation: false
           privileged: false

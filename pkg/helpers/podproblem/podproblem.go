@@ -76,7 +76,7 @@ func ofContainer(pod *corev1.Pod, status *corev1.ContainerStatus) string {
 	case waiting.Reason == "CrashLoopBackOff":
 		reason, message := waiting.Reason, waiting.Message
 		if last := status.LastTerminationState.Terminated; last != nil {
-			reason, message = fmt.Sprintf("exit code %d", last.ExitCode), last.Message
+			reason, message = fmt.Sprintf("exit code %d", last.ExitCode), lastLine(last.Message)
 		}
 		return fmt.Sprintf("container %s of pod %s keeps crashing%s", status.Name, pod.Name, because(reason, cause(message)))
 	}
@@ -114,6 +114,20 @@ func cause(message string) string {
 		return message
 	}
 	return "..." + strings.ToValidUTF8(message[len(message)-longestMessage:], "")
+}
+
+// lastLine is the last line of a message with those that are indented below it. The message
+// of a container whose terminationMessagePolicy is FallbackToLogsOnError is the end of its
+// log, where the line before the end may be about anything.
+func lastLine(message string) string {
+	lines := strings.Split(strings.TrimRight(message, "\n"), "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		if !strings.HasPrefix(lines[i], " ") && !strings.HasPrefix(lines[i], "\t") {
+			lines = lines[i:]
+			break
+		}
+	}
+	return strings.Join(strings.Fields(strings.Join(lines, " ")), " ")
 }
 
 func because(reason, message string) string {

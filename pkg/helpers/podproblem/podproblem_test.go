@@ -22,6 +22,8 @@ func TestOf(t *testing.T) {
 	}
 	crashing := waiting("CrashLoopBackOff", "back-off 10s")
 	crashing.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 3, Message: "no flag"}
+	logged := *crashing.DeepCopy()
+	logged.ContainerStatuses[0].LastTerminationState.Terminated.Message = "I1125 started\nError: the hub is unknown\n  Try: join\n"
 	for _, tc := range []struct {
 		name     string
 		status   corev1.PodStatus
@@ -48,6 +50,10 @@ func TestOf(t *testing.T) {
 			want: "pod p cannot pull the image example.com/i (ErrImagePull: ..." + strings.Repeat("x", 286) + ": no such host)",
 		},
 		{name: "it crashes", status: crashing, want: "container c of pod p keeps crashing (exit code 3: no flag)"},
+		{
+			name: "it crashes, and its message is the end of its log", status: logged,
+			want: "container c of pod p keeps crashing (exit code 3: Error: the hub is unknown Try: join)",
+		},
 		{name: "it does not start", status: waiting("CreateContainerConfigError", ""), want: "container c of pod p does not start (CreateContainerConfigError)"},
 		{
 			name: "it fits on no node", want: "pod p cannot be scheduled (Unschedulable: 0/1 nodes)",

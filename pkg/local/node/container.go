@@ -100,8 +100,9 @@ func (c *container) delay(now time.Time) time.Duration {
 	return c.backOff
 }
 
-// exited records the end of the container's process.
-func (c *container) exited(pod *corev1.Pod, id string, now time.Time) {
+// exited records the end of the container's process. The message is what its status says
+// about a process that failed.
+func (c *container) exited(pod *corev1.Pod, id, message string, now time.Time) {
 	c.cancel()
 	terminated := &corev1.ContainerStateTerminated{
 		Reason: "Completed", FinishedAt: metav1.NewTime(now), ContainerID: id,
@@ -120,7 +121,7 @@ func (c *container) exited(pod *corev1.Pod, id string, now time.Time) {
 		}
 	}
 	if terminated.ExitCode != 0 {
-		terminated.Reason = "Error"
+		terminated.Reason, terminated.Message = "Error", message
 	}
 	c.process = nil
 	c.ready, c.started = false, false

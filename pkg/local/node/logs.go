@@ -1,6 +1,8 @@
 package node
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,7 +11,10 @@ import (
 	"strconv"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/node/kubelet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/node/logfile"
 )
 
 // logs knows the logs of a Pod's containers: those of the latest start and of
@@ -63,4 +68,25 @@ func (l *logs) find(ref kubelet.LogRef) (kubelet.Log, error) {
 	over := make(chan struct{})
 	close(over)
 	return kubelet.Log{Path: path, Ended: over}, nil
+}
+
+// The most of a log that a kubelet puts into a status
+// (https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/).
+const (
+	messageLines = 80
+	messageBytes = 2048
+)
+
+// terminationMessage returns what the status of a container that failed says: the end of
+// its log, if its terminationMessagePolicy asks for that. No container has a file for it.
+func (w *worker) terminationMessage(ctx context.Context, spec *corev1.Container, path string) string {
+	if spec.TerminationMessagePolicy != corev1.TerminationMessageFallbackToLogsOnError {
+		return ""
+	}
+	var tail bytes.Buffer
+	if err := logfile.Read(ctx, &tail, path, logfile.Options{Tail: messageLines}, nil); err != nil {
+		w.node.config.Log.Info("A log could not be read", "error", err.Error())
+	}
+	message := tail.Bytes()
+	return string(bytes.ToValidUTF8(message[max(0, len(message)-messageBytes):], nil))
 }

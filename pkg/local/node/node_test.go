@@ -23,7 +23,7 @@ func TestRestartsAndLogs(t *testing.T) {
 	f.await(t, "pod", "it was restarted", func(pod *corev1.Pod) bool {
 		s := pod.Status.ContainerStatuses[0]
 		return s.RestartCount == 1 && s.LastTerminationState.Terminated != nil &&
-			s.LastTerminationState.Terminated.ExitCode == 3 && s.State.Running != nil
+			s.LastTerminationState.Terminated.ExitCode == 3 && s.LastTerminationState.Terminated.Message == "" && s.State.Running != nil
 	})
 	for want, options := range map[string]corev1.PodLogOptions{
 		"serving\n":           {},
@@ -35,10 +35,13 @@ func TestRestartsAndLogs(t *testing.T) {
 			return got == want, err
 		})
 	}
-	f.create(t, f.pod("loop", corev1.Container{Env: as("fail"), Args: []string{"x"}}))
+	f.create(t, f.pod("loop", corev1.Container{
+		Env: as("fail"), Args: []string{"x"}, TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+	}))
 	f.await(t, "loop", "it is in CrashLoopBackOff", func(pod *corev1.Pod) bool {
 		return len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].State.Waiting != nil &&
-			pod.Status.ContainerStatuses[0].State.Waiting.Reason == "CrashLoopBackOff"
+			pod.Status.ContainerStatuses[0].State.Waiting.Reason == "CrashLoopBackOff" &&
+			pod.Status.ContainerStatuses[0].LastTerminationState.Terminated.Message == "failing with [x]\n"
 	})
 	once := f.pod("once", corev1.Container{Env: as("fail")})
 	once.Spec.RestartPolicy = corev1.RestartPolicyNever

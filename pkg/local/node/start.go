@@ -146,9 +146,10 @@ func (w *worker) start(ctx context.Context, c *container) (reason string, err er
 		<-p.Done()
 		// All it has written is in the log before its end is visible.
 		<-ended
+		message := w.terminationMessage(ctx, c.spec, path)
 		w.post(ctx, func() {
 			if c.process == p {
-				c.exited(w.pod, w.id(c), w.node.config.Clock.Now())
+				c.exited(w.pod, w.id(c), message, w.node.config.Clock.Now())
 				if c.state.Waiting != nil {
 					w.node.events.Eventf(w.pod, corev1.EventTypeWarning, "BackOff", "Back-off restarting failed container %s", c.spec.Name)
 				}

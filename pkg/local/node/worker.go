@@ -239,7 +239,7 @@ func (w *worker) killAll(ctx context.Context, grace time.Duration) {
 	stopping.Wait()
 	for _, c := range w.containers() {
 		if c.process != nil {
-			c.exited(w.pod, w.id(c), w.node.config.Clock.Now())
+			c.exited(w.pod, w.id(c), "", w.node.config.Clock.Now())
 		}
 	}
 }
