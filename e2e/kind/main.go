@@ -91,15 +91,20 @@ func run(ctx context.Context, s settings) (err error) {
 	return execute(ctx, environment, s.command)
 }
 
-// execute runs the command. An interrupt reaches it from the terminal as well; it has a
-// while to clean up.
+// execute runs the command in a process group of its own. An interrupt reaches all of the
+// group: a shell that runs the tests would not pass it on. They have a while to clean up.
 func execute(ctx context.Context, environment, command []string) error {
 	c := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // Running it is what this is for.
 	c.Env = append(os.Environ(), environment...)
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
-	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGINT) }
 	c.WaitDelay = time.Minute
-	if err := c.Run(); err != nil {
+	err := c.Run()
+	if ctx.Err() != nil {
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // What has not ended by now.
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", strings.Join(command, " "), err)
 	}
 	return nil
