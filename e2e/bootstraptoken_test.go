@@ -11,6 +11,7 @@ import (
 func TestBootstrapToken(t *testing.T) {
 	const name = "by-token"
 	fleet.needs(t, "cluster3")
+	fleet.leave(t, "cluster3", name)
 	hub := fleet.client(t, "hub")
 	fleet.must(t, "init", "--context", "hub", "--wait", "--use-bootstrap-token")
 	token := fleet.must(t, "get", "token", "--context", "hub", "--use-bootstrap-token", "-o", "jsonpath={.hub-token}")

@@ -108,6 +108,22 @@ func (e *environment) must(t *testing.T, args ...string) string {
 	return r.stdout
 }
 
+// leave removes the agent from a managed cluster at the end of the test, also of one that
+// failed half-way: others join that cluster as well.
+func (e *environment) leave(t *testing.T, contextName, cluster string) {
+	t.Helper()
+	t.Cleanup(func() {
+		r, err := run(context.WithoutCancel(t.Context()), e.kubeconfig, nil,
+			"unjoin", "--yes", "--context", contextName, "--cluster-name", cluster, "--hub-context", "hub", "--force", "--wait")
+		if err != nil || r.code != 0 && r.code != codeNotFound {
+			t.Errorf("removing the agent: %v %v", err, r)
+		}
+	})
+}
+
+// codeNotFound is the exit code of a command that finds nothing to work on.
+const codeNotFound = 4
+
 // agentConfig is the connection to the hub that a managed cluster's agent has,
 // from the Secret that the agent keeps.
 func (e *environment) agentConfig(t *testing.T, cluster string) *rest.Config {

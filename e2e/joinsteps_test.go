@@ -40,13 +40,7 @@ import (
 func TestJoinStepByStep(t *testing.T) {
 	fleet.needs(t, "cluster3")
 	j := &stepJoin{name: "step-by-step", hub: fleet.client(t, "hub"), managed: fleet.client(t, "cluster3")}
-	t.Cleanup(func() {
-		// Others join this cluster as well.
-		r, err := run(context.WithoutCancel(t.Context()), fleet.kubeconfig, nil, "unjoin", "--yes", "--context", "cluster3", "--cluster-name", j.name, "--force", "--wait")
-		if err != nil || r.code != 0 {
-			t.Errorf("unjoin: %v %v", err, r)
-		}
-	})
+	fleet.leave(t, "cluster3", j.name)
 	token := strings.TrimSpace(fleet.must(t, "get", "token", "--context", "hub", "-o", "jsonpath={.hub-token}"))
 	hub := fleet.config(t, "hub")
 	args := append([]string{

@@ -27,6 +27,7 @@ func TestUnjoin(t *testing.T) {
 	fleet.needs(t, "cluster3")
 	hub, managed := fleet.client(t, "hub"), fleet.client(t, "cluster3")
 	join := append([]string{"join", "--hub-context", "hub", "--context", "cluster3", "--cluster-name", name, "--wait"}, fleet.joinFlags...)
+	fleet.leave(t, "cluster3", name)
 	tokens := fleet.must(t, "token", "list", "--context", "hub", "-o", "name")
 	joined := fleet.ocm(t, join...)
 	if joined.code != 0 || !strings.Contains(joined.stderr, "(lifetime ") {
@@ -74,7 +75,7 @@ func TestUnjoin(t *testing.T) {
 		}
 	})
 	t.Run("a second unjoin finds nothing and says so", func(t *testing.T) {
-		if r := fleet.ocm(t, "unjoin", "--yes", "--context", "cluster3", "--cluster-name", name); r.code != 4 {
+		if r := fleet.ocm(t, "unjoin", "--yes", "--context", "cluster3", "--cluster-name", name); r.code != codeNotFound {
 			t.Errorf("%v", r)
 		}
 	})

@@ -30,9 +30,7 @@ func TestReusedName(t *testing.T) {
 	hub := fleet.client(t, "hub")
 	join := func(cluster string) {
 		t.Helper()
-		t.Cleanup(func() {
-			_, _ = run(context.WithoutCancel(t.Context()), fleet.kubeconfig, nil, "unjoin", name, "--yes", "--context", cluster, "--hub-context", "hub", "--force", "--wait")
-		})
+		fleet.leave(t, cluster, name)
 		fleet.must(t, append([]string{"join", "--hub-context", "hub", "--context", cluster, "--cluster-name", name, "--wait"}, fleet.joinFlags...)...)
 		awaitCondition(t, hub, name, clusterv1.ManagedClusterConditionAvailable)
 	}

@@ -24,11 +24,9 @@ func TestDeniedClusterWithConfiguredKeys(t *testing.T) {
 	fleet.needs(t, "cluster3")
 	const cluster, namespace, target = "cluster3", "configured-keys", "configured-keys-workloads"
 	hub := fleet.client(t, "hub")
+	fleet.leave(t, cluster, cluster)
 	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		_ = hub.Delete(ctx, &v1alpha1.TokenExchangePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: v1alpha1.Name}})
-		// Others join this cluster as well.
-		_, _ = run(ctx, fleet.kubeconfig, nil, "unjoin", "--yes", "--context", cluster, "--cluster-name", cluster, "--hub-context", "hub", "--wait")
+		_ = hub.Delete(context.WithoutCancel(t.Context()), &v1alpha1.TokenExchangePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: v1alpha1.Name}})
 	})
 	if err := fleet.joinCluster(t.Context(), cluster, "--publish-issuer=false"); err != nil {
 		t.Fatal(err)

@@ -22,10 +22,7 @@ import (
 func TestTokenExchangeLeave(t *testing.T) {
 	fleet.needs(t, "cluster3")
 	hub := fleet.client(t, "hub")
-	t.Cleanup(func() {
-		// Others join this cluster as well; it is gone already unless a step failed.
-		_, _ = run(context.WithoutCancel(t.Context()), fleet.kubeconfig, nil, "unjoin", "--yes", "--context", "cluster3", "--cluster-name", "cluster3", "--force", "--wait")
-	})
+	fleet.leave(t, "cluster3", "cluster3")
 	if err := fleet.joinCluster(t.Context(), "cluster3", "--publish-issuer"); err != nil {
 		t.Fatal(err)
 	}
