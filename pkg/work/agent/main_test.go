@@ -80,6 +80,7 @@ func TestAgent(t *testing.T) {
 		"hidden":            testHidden,
 		"eviction":          testEviction,
 		"feedback":          testFeedback,
+		"unreported":        testUnreported,
 		"complete":          testComplete,
 		"requests":          testRequests,
 		"interrupted":       testInterrupted,

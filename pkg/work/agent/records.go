@@ -87,6 +87,16 @@ func (r *record) begin(owner types.UID, generation int64) {
 	}
 }
 
+// unreport forgets what was observed of objects at a time: it could not be reported, so the
+// next pass has to look again.
+func (r *record) unreport(at time.Time) {
+	for _, m := range r.marks {
+		if m.observed.Equal(at) {
+			m.version, m.observed = "", time.Time{}
+		}
+	}
+}
+
 // stale reports whether a cached object is older than our last write of it.
 func stale(cached, written string) bool {
 	if written == "" {

@@ -10,8 +10,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -68,6 +70,56 @@ func testFeedback(t *testing.T, p *place) {
 	if values := work.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values; len(values) != 0 {
 		t.Errorf("feedback without rules: %+v", values)
 	}
+}
+
+// testUnreported changes the status of an object while the hub refuses reports: it is
+// reported once the hub accepts them, though the object does not change again.
+func testUnreported(t *testing.T, p *place) {
+	t.Helper()
+	requests := &counter{}
+	p.connection.Wrap(requests.wrap)
+	p.start(t)
+	rules := []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
+	work := p.create(t, "app", pod, p.options(workv1.ManifestConfigOption{FeedbackRules: rules}))
+	p.reaches(t, work, "Applied=True", "Available=True")
+	p.permitReports(t, false)
+	before := len(requests.about("pods/once"))
+	p.enter(t, corev1.PodRunning)
+	await.Condition(t, patience, "the agent looks again after a report that failed", func(context.Context) (bool, error) {
+		return len(requests.about("pods/once")) >= before+2, nil
+	})
+	p.permitReports(t, true)
+	p.feeds(t, work, "PodPhase", string(corev1.PodRunning))
+}
+
+// permitReports has the hub accept or refuse the agent's reports.
+func (p *place) permitReports(t *testing.T, permitted bool) {
+	t.Helper()
+	role := &rbacv1.Role{}
+	await.Success(t, patience, "a change of the Role", func(ctx context.Context) error {
+		if err := p.hub.Get(ctx, client.ObjectKey{Namespace: p.cluster, Name: "work"}, role); err != nil {
+			return err
+		}
+		for i := range role.Rules {
+			if rule := &role.Rules[i]; strings.HasSuffix(rule.Resources[0], "/status") {
+				rule.Verbs = []string{"get"}
+				if permitted {
+					rule.Verbs = append(rule.Verbs, "patch")
+				}
+			}
+		}
+		return p.hub.Update(ctx, role)
+	})
+	await.Condition(t, patience, "the hub authorizes by it", func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: names.AgentUser(p.cluster, "test"), Groups: []string{names.ClusterGroup(p.cluster)},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: p.cluster, Verb: "patch", Group: workv1.GroupName, Resource: "manifestworks", Subresource: "status",
+			},
+		}}
+		err := p.hub.Create(ctx, review)
+		return review.Status.Allowed == permitted, err
+	})
 }
 
 // feeds waits until the first manifest of a work reports a value.

@@ -183,6 +183,9 @@ func (p *pass) run(ctx context.Context) error {
 	p.observe(ctx)
 	errRemove := p.recordApplied(ctx)
 	errReport := p.report(ctx)
+	if errReport != nil {
+		p.record.unreport(p.now)
+	}
 	p.backOff()
 	if err := errors.Join(errApply, errRemove, errReport); err != nil {
 		return err
