@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -26,6 +27,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
 )
 
@@ -134,6 +136,7 @@ func TestTemplates(t *testing.T) {
 		"split":       testSplit,
 		"permissions": testPermissions,
 		"tokens":      testTokenSubjects,
+		"switched":    testSwitchedSubjects,
 		"hook":        testHook,
 		"steps":       testSteps,
 		"others":      testOthersProgress,
@@ -392,6 +395,52 @@ func testTokenSubjects(t *testing.T, e *env, name string, _ *interrupt.Writes) {
 	token(account)
 	subjects(account)
 	e.awaitCondition(t, cluster, name, addonv1beta1.ManagedClusterAddOnRegistrationApplied, metav1.ConditionTrue, addonv1beta1.RegistrationAppliedSetPermissionApplied)
+}
+
+// testSwitchedSubjects: an add-on whose driver changes stays who it was until its Pods can
+// have the new credential.
+func testSwitchedSubjects(t *testing.T, e *env, name string, _ *interrupt.Writes) {
+	t.Helper()
+	const cluster, role = "switched-c1", "switched-role"
+	e.cluster(t, cluster)
+	e.create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role}})
+	e.letBind(t, role)
+	e.template(t, name, fmt.Sprintf(kubeClient, `{"type":"CurrentCluster","currentCluster":{"clusterRoleName":"switched-role"}}`), agentManifest)
+	e.create(t, fleet(name, templated), addOn(cluster, name))
+	e.binding(t, cluster, "open-cluster-management:switched:clusterrole:agent")
+	user, group, account := names.AddOnUser(cluster, name, name), names.AddOnClusterGroup(cluster, name), ownUser(cluster, name)
+	bound := func(want ...string) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("%v is bound", want), func(ctx context.Context) (bool, error) {
+			binding := e.binding(t, cluster, "open-cluster-management:switched:clusterrole:agent")
+			e.get(ctx, t, binding)
+			var got []string
+			for _, s := range binding.Subjects {
+				got = append(got, s.Name)
+			}
+			return slices.Equal(want, got), nil
+		})
+	}
+	declare := func(authType driver.AuthType, user string) {
+		e.status(t, cluster, name, fmt.Sprintf(`{"registrations":[{"type":"kubeClient","kubeClient":{"driver":%q,"subject":{"user":%q}}}]}`, authType, user))
+	}
+	bound(user, group)
+	declare(driver.Token, user) // The agent's first write.
+	declare(driver.Token, account)
+	bound(account, user, group)
+	const refreshed, rotated = names.ConditionTokenRefreshed, names.ConditionCertificateRotated
+	e.setConditionSince(t, cluster, name, refreshed, "True", driver.SwitchGrace-2*time.Second)
+	bound(account)
+	declare(driver.CSR, user)
+	bound(user, group, account)
+	// Of others, nothing stays.
+	binding := e.binding(t, cluster, "open-cluster-management:switched:clusterrole:agent")
+	e.merge(t, binding, `{"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"someone"}]}`)
+	bound(user, group)
+	e.merge(t, binding, fmt.Sprintf(`{"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":%q}]}`, account))
+	bound(user, group, account)
+	e.setCondition(t, cluster, name, rotated, "True")
+	bound(user, group)
 }
 
 // testHook: what has to run before an add-on is deleted runs, and the add-on stays until

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -14,21 +15,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
 )
 
 // declare writes an add-on's kubeClient registration, as an agent does.
-func (e *env) declare(t *testing.T, cluster, name, driver, user string) {
+func (e *env) declare(t *testing.T, cluster, name, authType, user string) {
 	t.Helper()
 	body := fmt.Sprintf(`{"status":{"registrations":[{"type":"customSigner","customSigner":{"signerName":"example.com/x"}},`+
-		`{"type":"kubeClient","kubeClient":{"driver":%q,"subject":{"user":%q}}}]}}`, driver, user)
-	if driver == "" {
+		`{"type":"kubeClient","kubeClient":{"driver":%q,"subject":{"user":%q}}}]}}`, authType, user)
+	if authType == "" {
 		body = `{"status":{"registrations":[]}}`
 	}
 	if err := e.admin.Status().Patch(t.Context(), addOn(cluster, name), client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
@@ -189,12 +192,21 @@ func testMade(t *testing.T, e *env, c string, writes *interrupt.Writes) {
 	}
 }
 
+// setCondition sets a condition of an add-on, as if it had become what it is an hour ago.
 func (e *env) setCondition(t *testing.T, cluster, name, kind, status string) {
 	t.Helper()
+	e.setConditionSince(t, cluster, name, kind, status, time.Hour)
+}
+
+func (e *env) setConditionSince(t *testing.T, cluster, name, kind, status string, ago time.Duration) {
+	t.Helper()
+	since := metav1.NewTime(clock.RealClock{}.Now().Add(-ago))
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // The add-on manager writes the status as well.
 		live := addOn(cluster, name)
 		e.get(t.Context(), t, live)
-		apimeta.SetStatusCondition(&live.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionStatus(status), Reason: "Test"})
+		apimeta.SetStatusCondition(&live.Status.Conditions, metav1.Condition{
+			Type: kind, Status: metav1.ConditionStatus(status), Reason: "Test", LastTransitionTime: since,
+		})
 		return e.admin.Status().Update(t.Context(), live)
 	})
 	if err != nil {
@@ -276,7 +288,13 @@ func testDriver(t *testing.T, e *env, c string, _ *interrupt.Writes) {
 	e.tokenAddOn(t, c, "marker") // By now the other was looked at.
 	e.awaitReady(t, c, "marker", c+"-marker-agent")
 	e.awaitInfrastructure(t, c, "a1", byOwn...)
-	e.setCondition(t, c, "a1", names.ConditionCertificateRotated, "True")
+	// Until the kubelet has refreshed the Secret in its Pods, they have the token.
+	e.setConditionSince(t, c, "a1", names.ConditionCertificateRotated, "True", 0)
+	e.tokenAddOn(t, c, "marker2")
+	e.awaitReady(t, c, "marker2", c+"-marker2-agent")
+	e.awaitInfrastructure(t, c, "a1", byOwn...)
+	e.setCondition(t, c, "a1", names.ConditionCertificateRotated, "False")
+	e.setConditionSince(t, c, "a1", names.ConditionCertificateRotated, "True", driver.SwitchGrace-2*time.Second)
 	e.awaitNoCondition(t, c, "a1")
 	e.awaitInfrastructure(t, c, "a1")
 	e.declare(t, c, "a1", "token", ownUser(c, "a1"))

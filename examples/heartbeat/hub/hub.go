@@ -2,7 +2,7 @@
 // what is written here is what makes this add-on this add-on: which subject
 // may do what, whose certificates are approved and how an agent is deployed.
 //
-// Nothing in here knows which driver a cluster's registration uses. The subject
+// Nothing in here depends on the driver that a cluster's registration uses. The subject
 // is taken from the add-on's status, where the cluster's agent and the framework
 // put it: a user and groups with driver csr, a ServiceAccount with driver token.
 package hub
@@ -12,6 +12,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
 	"text/template"
 	"time"
 
@@ -94,11 +95,21 @@ func (a *addOn) GetAgentAddonOptions() agent.AgentAddonOptions {
 }
 
 // bind binds the subject in the status to the ClusterRole in the cluster's namespace.
-// The framework calls it again when the subject changes.
+// The framework calls it again when the subject changes. The identities of both drivers are
+// bound as well: when a cluster changes its driver, Pods have the earlier credential until
+// the kubelet has put the new one into their volumes.
 func (a *addOn) bind(ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn) error {
 	subjects := utils.BuildSubjectsFromRegistration(addon, certificatesv1.KubeAPIServerClientSignerName)
 	if len(subjects) == 0 {
 		return &agent.SubjectNotReadyError{}
+	}
+	for _, s := range []rbacv1.Subject{
+		{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: fmt.Sprintf("system:open-cluster-management:cluster:%s:addon:%s", cluster.Name, a.AddOn)},
+		{Kind: rbacv1.ServiceAccountKind, Namespace: cluster.Name, Name: fmt.Sprintf("%s-%s-agent", cluster.Name, a.AddOn)},
+	} {
+		if !slices.Contains(subjects, s) {
+			subjects = append(subjects, s)
+		}
 	}
 	_, _, err := utils.ApplyRoleBinding(ctx, a.client.RbacV1(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,41 +35,82 @@ func subjects(addOn *addonv1beta1.ManagedClusterAddOn, registrations []addonv1be
 	if i < 0 {
 		return nil
 	}
-	subject := func(kind, name string) rbacv1.Subject {
-		return rbacv1.Subject{Kind: kind, APIGroup: rbacv1.GroupName, Name: name}
-	}
 	client := registrations[i].KubeClient
-	if client.Driver != string(driver.Token) {
-		return []rbacv1.Subject{
-			subject(rbacv1.UserKind, client.Subject.User), subject(rbacv1.GroupKind, names.AddOnClusterGroup(addOn.Namespace, addOn.Name)),
+	user, group := subject(rbacv1.UserKind, client.Subject.User), subject(rbacv1.GroupKind, names.AddOnClusterGroup(addOn.Namespace, addOn.Name))
+	switch {
+	// An agent that changes to tokens writes the driver first, and then the subject.
+	case client.Driver != string(driver.Token), certificateUser(addOn, user.Name):
+		return []rbacv1.Subject{user, group}
+	case tokenUser(addOn, user.Name):
+		return []rbacv1.Subject{user}
+	}
+	return nil
+}
+
+func subject(kind, name string) rbacv1.Subject {
+	return rbacv1.Subject{Kind: kind, APIGroup: rbacv1.GroupName, Name: name}
+}
+
+// certificateUser reports whether a user is the add-on's with driver csr.
+func certificateUser(addOn *addonv1beta1.ManagedClusterAddOn, user string) bool {
+	return strings.HasPrefix(user, names.AddOnUser(addOn.Namespace, addOn.Name, ""))
+}
+
+// tokenUser reports whether a user is the add-on's with driver token.
+func tokenUser(addOn *addonv1beta1.ManagedClusterAddOn, user string) bool {
+	namespace, account, ok := names.ParseServiceAccountUser(user)
+	return ok && namespace == addOn.Namespace && slices.Contains(names.AddOnServiceAccounts(namespace, addOn.Name), account)
+}
+
+// earlier returns those of the live subjects of a RoleBinding that an add-on, which is now
+// who, has for the driver that it had before, and how long: its Pods may still be them.
+func earlier(addOn *addonv1beta1.ManagedClusterAddOn, who, live []rbacv1.Subject, now time.Time) ([]rbacv1.Subject, time.Duration) {
+	if len(who) == 0 {
+		return nil, 0
+	}
+	stored := names.ConditionCertificateRotated
+	before := func(s rbacv1.Subject) bool { return tokenUser(addOn, s.Name) }
+	if tokenUser(addOn, who[0].Name) {
+		stored = names.ConditionTokenRefreshed
+		before = func(s rbacv1.Subject) bool {
+			return certificateUser(addOn, s.Name) || s == subject(rbacv1.GroupKind, names.AddOnClusterGroup(addOn.Namespace, addOn.Name))
 		}
 	}
-	namespace, account, ok := names.ParseServiceAccountUser(client.Subject.User)
-	if !ok || namespace != addOn.Namespace || !slices.Contains(names.AddOnServiceAccounts(addOn.Namespace, addOn.Name), account) {
-		return nil
+	left := driver.SwitchGraceLeft(apimeta.FindStatusCondition(addOn.Status.Conditions, stored), now)
+	var subjects []rbacv1.Subject
+	for _, s := range live {
+		if left > 0 && !slices.Contains(who, s) && before(s) {
+			subjects = append(subjects, s)
+		}
 	}
-	return []rbacv1.Subject{subject(rbacv1.UserKind, client.Subject.User)}
+	if len(subjects) == 0 {
+		return nil, 0
+	}
+	return subjects, left
 }
 
 // permit gives an add-on the permissions of its template, and takes away those that the
-// template no longer has.
-func (r *Reconciler) permit(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, template *addonv1alpha1.AddOnTemplateSpec, who []rbacv1.Subject) error {
+// template no longer has. It returns when to look again, 0 for never.
+func (r *Reconciler) permit(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, template *addonv1alpha1.AddOnTemplateSpec,
+	who []rbacv1.Subject,
+) (after time.Duration, err error) {
 	want, err := bindings(addOn, template, who)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var errs []error
 	for _, binding := range want {
-		errs = append(errs, r.bind(ctx, binding))
+		left, err := r.bind(ctx, addOn, binding)
+		after, errs = max(after, left), append(errs, err)
 	}
 	errs = append(errs, r.unbind(ctx, client.ObjectKeyFromObject(addOn), want))
 	if err := errors.Join(errs...); err != nil {
-		return err
+		return after, err
 	}
 	if len(who) == 0 && len(want) > 0 {
-		return errPending
+		return after, errPending
 	}
-	return nil
+	return after, nil
 }
 
 // bindings are the RoleBindings for the hubPermissions of a template.
@@ -125,27 +168,36 @@ func labelsOf(addOn types.NamespacedName) map[string]string {
 	}
 }
 
-// bind makes or repairs a RoleBinding. One without subjects is not made.
-func (r *Reconciler) bind(ctx context.Context, want *rbacv1.RoleBinding) error {
+// bind makes or repairs a RoleBinding of an add-on, and returns how long it also has
+// subjects of an earlier driver. One without subjects is not made.
+func (r *Reconciler) bind(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, want *rbacv1.RoleBinding) (left time.Duration, err error) {
 	live := &rbacv1.RoleBinding{}
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), live)
+	err = r.Client.Get(ctx, client.ObjectKeyFromObject(want), live)
 	switch {
 	case apierrors.IsNotFound(err) && len(want.Subjects) == 0:
-		return nil
+		return 0, nil
 	case apierrors.IsNotFound(err):
 		err = r.Client.Create(ctx, want, Owner)
 		if apierrors.IsAlreadyExists(err) {
-			return r.foreign(ctx, want)
+			return 0, r.foreign(ctx, want)
 		}
-		return explain(err, want)
+		return 0, explain(err, want)
 	case err != nil:
-		return err
+		return 0, err
 	case live.RoleRef != want.RoleRef:
 		// What it binds to cannot be changed. Its deletion is an event.
-		return r.remove(ctx, live)
-	case slices.Equal(live.Subjects, want.Subjects) && hasLabels(live, want.Labels):
-		return nil
+		return 0, r.remove(ctx, live)
 	}
+	still, left := earlier(addOn, want.Subjects, live.Subjects, r.Clock.Now())
+	want.Subjects = slices.Concat(want.Subjects, still)
+	if slices.Equal(live.Subjects, want.Subjects) && hasLabels(live, want.Labels) {
+		return left, nil
+	}
+	return left, r.rebind(ctx, live, want)
+}
+
+// rebind changes the subjects of a RoleBinding, and what the controller knows it by.
+func (r *Reconciler) rebind(ctx context.Context, live, want *rbacv1.RoleBinding) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": live.ResourceVersion, "labels": want.Labels, "ownerReferences": want.OwnerReferences},
 		"subjects": want.Subjects,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,29 +51,31 @@ type Reconciler struct {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	return mergepatch.Settled(ctrl.Result{}, r.reconcile(ctx, req.NamespacedName))
+	after, err := r.reconcile(ctx, req.NamespacedName)
+	return mergepatch.Settled(ctrl.Result{RequeueAfter: after}, err)
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) error {
+// reconcile returns when to look again if nothing changes, 0 for never.
+func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) (after time.Duration, err error) {
 	addOn, cluster := &addonv1beta1.ManagedClusterAddOn{}, &clusterv1.ManagedCluster{}
 	if err := r.Client.Get(ctx, key, addOn); apierrors.IsNotFound(err) {
 		r.Metrics.Forget(key)
-		return r.unbind(ctx, key, nil)
+		return 0, r.unbind(ctx, key, nil)
 	} else if err != nil {
-		return err
+		return 0, err
 	}
 	if ours, err := r.concerns(ctx, addOn); err != nil || !ours {
 		r.Metrics.Forget(key)
-		return err
+		return 0, err
 	}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: key.Namespace}, cluster); client.IgnoreNotFound(err) != nil {
-		return err
+		return 0, err
 	}
 	switch {
 	case addOn.DeletionTimestamp != nil:
-		return r.delete(ctx, addOn, cluster)
+		return 0, r.delete(ctx, addOn, cluster)
 	case cluster.DeletionTimestamp != nil || !cluster.Spec.HubAcceptsClient:
-		return nil // What it has goes with the cluster, if that does not exist either.
+		return 0, nil // What it has goes with the cluster, if that does not exist either.
 	}
 	return r.deploy(ctx, addOn, cluster)
 }
@@ -87,29 +90,29 @@ func (r *Reconciler) concerns(ctx context.Context, addOn *addonv1beta1.ManagedCl
 	return addonconfig.Managed(&cma) && addonconfig.Templated(&cma) || addOn.DeletionTimestamp != nil && hooked(addOn), nil
 }
 
-// deploy brings an add-on to what its template says.
-func (r *Reconciler) deploy(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster) error {
+// deploy brings an add-on to what its template says, and returns when to look again.
+func (r *Reconciler) deploy(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster) (after time.Duration, err error) {
 	status := addOn.Status.DeepCopy()
 	status.SupportedConfigs = []addonconfig.Kind{addonconfig.DeploymentConfigs(), addonconfig.Templates()}
 	from, err := source.Of(ctx, r.Configs, addOn)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if from == nil {
-		return r.report(ctx, addOn, status)
+		return 0, r.report(ctx, addOn, status)
 	}
 	live, err := r.works(ctx, addOn)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	d, rendered := r.render(addOn, cluster, from, live)
 	if rendered == nil && hooked(addOn) != (d.hook != nil) {
-		return r.finalize(ctx, addOn, d.finalizers()...) // An event.
+		return 0, r.finalize(ctx, addOn, d.finalizers()...) // An event.
 	}
 	status.Namespace = from.Namespace(addOn)
 	status.HealthCheck.Mode = addonv1beta1.HealthCheckModeCustomized
 	status.Registrations = source.Registrations(addOn, from.Template)
-	permitted := r.permit(ctx, addOn, from.Template, subjects(addOn, status.Registrations))
+	after, permitted := r.permit(ctx, addOn, from.Template, subjects(addOn, status.Registrations))
 	r.set(status, registrationApplied(len(status.Registrations) > 0, permitted))
 	if errors.Is(permitted, errPending) {
 		permitted = nil // The agent writes the subject, which is an event.
@@ -119,13 +122,16 @@ func (r *Reconciler) deploy(ctx context.Context, addOn *addonv1beta1.ManagedClus
 		applied = r.apply(ctx, live, d.works)
 	}
 	if err := r.evaluate(ctx, addOn, cluster, status, d, applied); err != nil {
-		return err
+		return 0, err
 	}
 	if rendered != nil {
 		applied = nil // Another try gives the same.
 	}
 	r.Metrics.Observe(client.ObjectKeyFromObject(addOn), deployed(status.Conditions))
-	return errors.Join(r.report(ctx, addOn, status), permitted, applied)
+	if err := errors.Join(r.report(ctx, addOn, status), permitted, applied); err != nil {
+		return 0, err
+	}
+	return after, nil
 }
 
 // render makes the works of an add-on that has those which are live.

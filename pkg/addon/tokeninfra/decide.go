@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,10 +36,12 @@ type decision struct {
 	// condition says why there is none; nil leaves the condition of a kept
 	// add-on alone, and takes that of a removed one away.
 	condition *metav1.Condition
+	// until is how long the decision holds if nothing changes; 0 is without an end.
+	until time.Duration
 }
 
-// decide returns the decision for an add-on. cluster is nil if it does not exist.
-func decide(addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster) decision {
+// decide returns the decision for an add-on at a time. cluster is nil if it does not exist.
+func decide(addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster, now time.Time) decision {
 	client := kubeClient(addOn)
 	switch {
 	case client == nil:
@@ -52,6 +55,9 @@ func decide(addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedC
 	case client.Driver == string(driver.CSR) && !certified(addOn):
 		// The add-on may still work with its token.
 		return decision{action: retain}
+	case client.Driver == string(driver.CSR) && condition(addOn) != nil && graceLeft(addOn, now) > 0:
+		// Its Pods may still have the token.
+		return decision{action: retain, until: graceLeft(addOn, now)}
 	case client.Driver != string(driver.Token):
 		return decision{action: remove}
 	case addOn.DeletionTimestamp != nil && condition(addOn) == nil:
@@ -74,6 +80,11 @@ func unaccepted(addOn *addonv1beta1.ManagedClusterAddOn, client *addonv1beta1.Ku
 // certified reports whether the agent has stored the certificates of an add-on.
 func certified(addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	return apimeta.IsStatusConditionTrue(addOn.Status.Conditions, names.ConditionCertificateRotated)
+}
+
+// graceLeft is how long Pods of an add-on that changed to certificates may still use tokens.
+func graceLeft(addOn *addonv1beta1.ManagedClusterAddOn, now time.Time) time.Duration {
+	return driver.SwitchGraceLeft(apimeta.FindStatusCondition(addOn.Status.Conditions, names.ConditionCertificateRotated), now)
 }
 
 func decideSubject(addOn *addonv1beta1.ManagedClusterAddOn, user string) decision {

@@ -38,7 +38,7 @@ type Reconciler struct {
 	// Live reads from the API server, where a stale answer would leave
 	// something behind or take something over.
 	Live client.Reader
-	// Clock dates conditions.
+	// Clock dates conditions, and says when a switch of the driver is over.
 	Clock clock.PassiveClock
 	// Events records events about changes; the condition reports the state.
 	Events events.EventRecorder
@@ -48,38 +48,39 @@ type Reconciler struct {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	err := r.reconcile(ctx, req.NamespacedName)
+	after, err := r.reconcile(ctx, req.NamespacedName)
 	if errors.Is(err, errTaken) { // The condition says so; what the other one does is not watched.
 		return ctrl.Result{RequeueAfter: takenDelay}, nil
 	}
-	return mergepatch.Settled(ctrl.Result{}, err)
+	return mergepatch.Settled(ctrl.Result{RequeueAfter: after}, err)
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) error {
+// reconcile returns when to look again if nothing changes, 0 for never.
+func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) (after time.Duration, err error) {
 	addOn := &addonv1beta1.ManagedClusterAddOn{}
-	err := r.Client.Get(ctx, key, addOn)
+	err = r.Client.Get(ctx, key, addOn)
 	if apierrors.IsNotFound(err) {
 		r.Metrics.Forget(key)
-		return r.clear(ctx, key, r.Client)
+		return 0, r.clear(ctx, key, r.Client)
 	} else if err != nil {
-		return err
+		return 0, err
 	}
 	v, err := r.decide(ctx, addOn)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	switch v.action {
 	case build:
-		return r.build(ctx, addOn, v.account)
+		return 0, r.build(ctx, addOn, v.account)
 	case remove:
-		return r.remove(ctx, addOn, v.condition)
+		return 0, r.remove(ctx, addOn, v.condition)
 	case retain:
 	}
 	if v.condition == nil {
 		r.Metrics.Observe(key, condition(addOn))
-		return nil
+		return v.until, nil
 	}
-	return r.report(ctx, addOn, *v.condition)
+	return 0, r.report(ctx, addOn, *v.condition)
 }
 
 // decide returns the decision for an add-on and the cluster that the cache has.
@@ -87,9 +88,9 @@ func (r *Reconciler) decide(ctx context.Context, addOn *addonv1beta1.ManagedClus
 	cluster := &clusterv1.ManagedCluster{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: addOn.Namespace}, cluster)
 	if apierrors.IsNotFound(err) {
-		return decide(addOn, nil), nil
+		return decide(addOn, nil, r.Clock.Now()), nil
 	}
-	return decide(addOn, cluster), err
+	return decide(addOn, cluster, r.Clock.Now()), err
 }
 
 // build creates missing objects, sets the condition, and then deletes the objects of an

@@ -96,13 +96,13 @@ func (h HubObjects) Orphans(now time.Time) []Orphan {
 	}
 	var out []Orphan
 	for _, obj := range h.Infrastructure {
-		out = append(out, unusedObject(obj, known)...)
+		out = append(out, unusedObject(obj, known, now)...)
 	}
 	for i := range h.Requests {
 		out = append(out, unusedRequest(&h.Requests[i], known, now)...)
 	}
 	for _, obj := range h.AddOns {
-		out = append(out, staleConditions(obj)...)
+		out = append(out, staleConditions(obj, now)...)
 	}
 	slices.SortStableFunc(out, func(a, b Orphan) int {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.AddOn, b.AddOn))
@@ -138,7 +138,7 @@ func tokenObjects(ctx context.Context, c client.Client) ([]client.Object, error)
 
 // unusedObject evaluates an object of the token driver. One whose name is not that
 // of its kind for its add-on belongs to another controller, even if labels say otherwise.
-func unusedObject(obj client.Object, known map[types.NamespacedName]*addonv1beta1.ManagedClusterAddOn) []Orphan {
+func unusedObject(obj client.Object, known map[types.NamespacedName]*addonv1beta1.ManagedClusterAddOn, now time.Time) []Orphan {
 	cluster, addOn := obj.GetNamespace(), obj.GetLabels()[names.LabelAddOnTokenName]
 	kind, ours := "", []string{names.AddOnTokenRole(addOn)}
 	switch obj.(type) {
@@ -149,7 +149,7 @@ func unusedObject(obj client.Object, known map[types.NamespacedName]*addonv1beta
 	case *rbacv1.RoleBinding:
 		kind = "RoleBinding"
 	}
-	why := whyUnused(known[types.NamespacedName{Namespace: cluster, Name: addOn}], kind, obj.GetName())
+	why := whyUnused(known[types.NamespacedName{Namespace: cluster, Name: addOn}], kind, obj.GetName(), now)
 	if !slices.Contains(ours, obj.GetName()) || !obj.GetDeletionTimestamp().IsZero() || why == "" {
 		return nil
 	}
@@ -158,7 +158,7 @@ func unusedObject(obj client.Object, known map[types.NamespacedName]*addonv1beta
 
 // whyUnused says why an add-on does not need an object of the token driver; ""
 // is that it does, or that it is not known yet.
-func whyUnused(addOn *addonv1beta1.ManagedClusterAddOn, kind, name string) string {
+func whyUnused(addOn *addonv1beta1.ManagedClusterAddOn, kind, name string, now time.Time) string {
 	if addOn == nil {
 		return "the add-on is gone"
 	}
@@ -169,7 +169,7 @@ func whyUnused(addOn *addonv1beta1.ManagedClusterAddOn, kind, name string) strin
 	case config == nil:
 		return "the add-on uses no kubeClient credential"
 	case config.Driver == string(driver.CSR):
-		if certified(addOn) {
+		if settled(addOn, now) {
 			return "the add-on uses certificates"
 		}
 		return "" // it may still use its token
@@ -216,9 +216,10 @@ func unusedRequest(obj *certificatesv1.CertificateSigningRequest, known map[type
 	return []Orphan{l}
 }
 
-// certified reports whether the agent has stored the certificates of an add-on.
-func certified(obj *addonv1beta1.ManagedClusterAddOn) bool {
-	return apimeta.IsStatusConditionTrue(obj.Status.Conditions, names.ConditionCertificateRotated)
+// settled reports whether an add-on with certificates has no Pods that still use a token.
+func settled(obj *addonv1beta1.ManagedClusterAddOn, now time.Time) bool {
+	stored := apimeta.FindStatusCondition(obj.Status.Conditions, names.ConditionCertificateRotated)
+	return driver.SwitchGraceLeft(stored, now) == 0
 }
 
 func usesTokens(obj *addonv1beta1.ManagedClusterAddOn) bool {
@@ -228,7 +229,7 @@ func usesTokens(obj *addonv1beta1.ManagedClusterAddOn) bool {
 
 // staleConditions returns the conditions about a driver that is not in use.
 // While a driver is not declared, nothing is known to be stale.
-func staleConditions(obj *addonv1beta1.ManagedClusterAddOn) []Orphan {
+func staleConditions(obj *addonv1beta1.ManagedClusterAddOn, now time.Time) []Orphan {
 	var (
 		stale []string
 		why   string
@@ -240,7 +241,7 @@ func staleConditions(obj *addonv1beta1.ManagedClusterAddOn) []Orphan {
 	switch {
 	case config != nil && config.Driver == string(driver.Token) && !signers:
 		stale, why = []string{names.ConditionCertificateRotated}, "the add-on uses no certificate"
-	case config != nil && config.Driver == string(driver.CSR) && certified(obj), config == nil && signers:
+	case config != nil && config.Driver == string(driver.CSR) && settled(obj, now), config == nil && signers:
 		stale = []string{names.ConditionTokenInfrastructureReady, names.ConditionAddOnTokenRefreshed, names.ConditionTokenRefreshed}
 		why = "the add-on uses no token"
 	}
