@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -301,9 +300,7 @@ func TestAddOnDriverSwitch(t *testing.T) {
 
 	for _, to := range []struct{ driver, credential string }{{"token", "token"}, {"csr", "certificate"}} {
 		start := clock.RealClock{}.Now()
-		// On kind, the command does not reach the hub by the name that agents use, and so
-		// cannot ask whether the add-on has registered.
-		fleet.must(t, "addon-auth", "set", "--context", "cluster4", "--driver", to.driver, "--wait="+strconv.FormatBool(fleet.host == ""))
+		fleet.must(t, "addon-auth", "set", "--context", "cluster4", "--driver", to.driver, "--wait")
 		first := a.awaitBeat(t, "cluster4", to.credential, before)
 		took := clock.RealClock{}.Since(start)
 		t.Logf("to %s in %v; the longest time without a heartbeat is %v, %d were refused",

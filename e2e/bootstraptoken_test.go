@@ -16,11 +16,8 @@ func TestBootstrapToken(t *testing.T) {
 	fleet.must(t, "init", "--context", "hub", "--wait", "--use-bootstrap-token")
 	token := fleet.must(t, "get", "token", "--context", "hub", "--use-bootstrap-token", "-o", "jsonpath={.hub-token}")
 	config := fleet.config(t, "hub")
-	args := append([]string{
-		"join", "--context", "cluster3", "--cluster-name", name, "--hub-token-file", writeFile(t, []byte(strings.TrimSpace(token))),
-		"--hub-apiserver", config.Host, "--ca-file", writeFile(t, config.CAData),
-	}, fleet.joinFlags...)
-	fleet.must(t, args...)
+	fleet.must(t, "join", "--context", "cluster3", "--cluster-name", name, "--hub-token-file", writeFile(t, []byte(strings.TrimSpace(token))),
+		"--hub-apiserver", config.Host, "--ca-file", writeFile(t, config.CAData))
 	fleet.must(t, "accept", "--context", "hub", name, "--wait")
 	awaitCondition(t, hub, name, clusterv1.ManagedClusterConditionAvailable)
 	fleet.must(t, "unjoin", name, "--yes", "--context", "cluster3", "--hub-context", "hub", "--wait")

@@ -10,10 +10,10 @@
 // One suite, two environments. By default it starts its own local clusters. With
 // E2E_ENVIRONMENT=kind it uses clusters in containers, which have the images already:
 //
-//	KUBECONFIG         has the contexts hub and cluster1 to cluster4; tests that
-//	                   need cluster3 or cluster4 are skipped where there is none
-//	E2E_HUB_APISERVER  is the hub's address for Pods of the managed clusters
-//	E2E_HOST           is where Pods reach what a test serves
+//	KUBECONFIG  has the contexts hub and cluster1 to cluster4, with addresses that Pods
+//	            reach as well; tests that need cluster3 or cluster4 are skipped where
+//	            there is none
+//	E2E_HOST    is where Pods reach what a test serves
 //
 // `make e2e-kind` creates them with the program in e2e/kind. Tests of what only nodes
 // show are there as well, in e2e/kind/nodes. What is about EKS runs on local clusters

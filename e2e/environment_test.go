@@ -37,8 +37,6 @@ type environment struct {
 	// host is where Pods on kind reach what a test serves; empty for local clusters,
 	// whose Pods have the network of the tests.
 	host string
-	// joinFlags are what the environment needs beyond a user's own.
-	joinFlags []string
 	// variables are what commands find in their environment besides.
 	variables []string
 }

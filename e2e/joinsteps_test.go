@@ -43,11 +43,8 @@ func TestJoinStepByStep(t *testing.T) {
 	fleet.leave(t, "cluster3", j.name)
 	token := strings.TrimSpace(fleet.must(t, "get", "token", "--context", "hub", "-o", "jsonpath={.hub-token}"))
 	hub := fleet.config(t, "hub")
-	args := append([]string{
-		"join", "--context", "cluster3", "--cluster-name", j.name, "--hub-token", token,
-		"--hub-apiserver", hub.Host, "--ca-file", writeFile(t, hub.CAData),
-	}, fleet.joinFlags...)
-	fleet.must(t, args...)
+	fleet.must(t, "join", "--context", "cluster3", "--cluster-name", j.name, "--hub-token", token,
+		"--hub-apiserver", hub.Host, "--ca-file", writeFile(t, hub.CAData))
 
 	for _, step := range []struct {
 		name string

@@ -26,7 +26,7 @@ func TestUnjoin(t *testing.T) {
 	const name = "leaver"
 	fleet.needs(t, "cluster3")
 	hub, managed := fleet.client(t, "hub"), fleet.client(t, "cluster3")
-	join := append([]string{"join", "--hub-context", "hub", "--context", "cluster3", "--cluster-name", name, "--wait"}, fleet.joinFlags...)
+	join := []string{"join", "--hub-context", "hub", "--context", "cluster3", "--cluster-name", name, "--wait"}
 	fleet.leave(t, "cluster3", name)
 	tokens := fleet.must(t, "token", "list", "--context", "hub", "-o", "name")
 	joined := fleet.ocm(t, join...)

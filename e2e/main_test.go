@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -71,8 +70,6 @@ func newEnvironment(ctx context.Context) (*environment, func(), error) {
 		return &environment{
 			kubeconfig: os.Getenv("KUBECONFIG"),
 			host:       os.Getenv("E2E_HOST"),
-			// Pods know the hub by the name of its container, which the tests do not.
-			joinFlags: []string{"--hub-apiserver", os.Getenv("E2E_HUB_APISERVER"), "--skip-check=hub-address"},
 		}, func() {}, nil
 	}
 	return startLocal(ctx, "--managed", "4", "--certificate-lifetime", certificateLifetime.String(),
@@ -119,8 +116,8 @@ func (e *environment) join(ctx context.Context) error {
 
 // joinCluster joins a cluster under its context's name.
 func (e *environment) joinCluster(ctx context.Context, cluster string, flags ...string) error {
-	args := slices.Concat([]string{"join", "--hub-context", "hub", "--context", cluster, "--cluster-name", cluster, "--wait"}, e.joinFlags, flags)
-	return do(ctx, e.kubeconfig, nil, args...)
+	args := []string{"join", "--hub-context", "hub", "--context", cluster, "--cluster-name", cluster, "--wait"}
+	return do(ctx, e.kubeconfig, nil, append(args, flags...)...)
 }
 
 // do runs the command and makes an unsuccessful end an error.

@@ -31,7 +31,7 @@ func TestReusedName(t *testing.T) {
 	join := func(cluster string) {
 		t.Helper()
 		fleet.leave(t, cluster, name)
-		fleet.must(t, append([]string{"join", "--hub-context", "hub", "--context", cluster, "--cluster-name", name, "--wait"}, fleet.joinFlags...)...)
+		fleet.must(t, "join", "--hub-context", "hub", "--context", cluster, "--cluster-name", name, "--wait")
 		awaitCondition(t, hub, name, clusterv1.ManagedClusterConditionAvailable)
 	}
 	join("cluster3")

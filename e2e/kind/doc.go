@@ -6,8 +6,8 @@
 //
 // It owns the clusters, the images in them, and what the command finds in its
 // environment: KUBECONFIG with the contexts hub, cluster1, cluster2 and so on, and
-// E2E_ENVIRONMENT, E2E_HUB_APISERVER and E2E_HOST, which e2e/doc.go explains. What runs on
-// the clusters is the command's business; nothing of the product is installed here.
+// E2E_ENVIRONMENT and E2E_HOST, which e2e/doc.go explains. What runs on the clusters is the
+// command's business; nothing of the product is installed here.
 //
 // These variables are for users:
 //

@@ -160,7 +160,9 @@ func (f *fleet) node(name string) (nodes.Node, error) {
 	return nodeutils.BootstrapControlPlaneNode(all)
 }
 
-// writeKubeconfig writes the contexts of all clusters into one file, under their names.
+// writeKubeconfig writes the contexts of all clusters into one file, under their names. The
+// API servers have the addresses of their nodes there, at which this machine and the Pods of
+// all clusters reach them: kind's own kubeconfig has a port of this machine.
 func (f *fleet) writeKubeconfig() error {
 	merged := clientcmdapi.NewConfig()
 	for _, name := range f.contexts {
@@ -172,9 +174,19 @@ func (f *fleet) writeKubeconfig() error {
 		if err != nil {
 			return err
 		}
+		node, err := f.node(name)
+		if err != nil {
+			return err
+		}
+		address, _, err := node.IP()
+		if err != nil {
+			return err
+		}
 		context := config.Contexts[config.CurrentContext]
+		cluster := config.Clusters[context.Cluster]
+		cluster.Server = fmt.Sprintf("https://%s:%d", address, apiServerPort)
 		merged.Contexts[name] = context
-		merged.Clusters[context.Cluster] = config.Clusters[context.Cluster]
+		merged.Clusters[context.Cluster] = cluster
 		merged.AuthInfos[context.AuthInfo] = config.AuthInfos[context.AuthInfo]
 	}
 	merged.CurrentContext = hubContext
@@ -199,7 +211,6 @@ func (f *fleet) environment() ([]string, error) {
 	return []string{
 		"E2E_ENVIRONMENT=kind",
 		"KUBECONFIG=" + f.kubeconfig(),
-		fmt.Sprintf("E2E_HUB_APISERVER=https://%s:%d", hub, apiServerPort),
 		"E2E_HOST=" + fields[2],
 	}, nil
 }

@@ -53,12 +53,10 @@ func join() error {
 	return nil
 }
 
-// joinCommand has the cluster join, or repairs or changes what join installed. Pods know
-// the hub by the name of its container, which the tests do not.
+// joinCommand has the cluster join, or repairs or changes what join installed.
 func joinCommand(flags ...string) []string {
 	return append([]string{
 		"kubectl-ocm", "join", "--hub-context", hub, "--context", cluster, "--cluster-name", cluster, "--wait",
-		"--hub-apiserver", os.Getenv("E2E_HUB_APISERVER"), "--skip-check=hub-address",
 	}, flags...)
 }
 
