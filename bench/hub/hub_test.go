@@ -10,6 +10,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -181,19 +182,22 @@ func watchClusters(b *testing.B, cp *controlplane.ControlPlane, changed func(*cl
 	}
 }
 
-// report is what an agent says once it has joined.
+// report is what an agent says once it has joined. The hub may still be at work on the
+// cluster.
 func report(ctx context.Context, admin client.Client, name string) error {
 	cluster := named(name)
-	if err := admin.Get(ctx, client.ObjectKeyFromObject(cluster), cluster); err != nil {
-		return err
-	}
-	for kind, reason := range map[string]string{
-		clusterv1.ManagedClusterConditionJoined:    names.ReasonJoined,
-		clusterv1.ManagedClusterConditionAvailable: names.ReasonAvailable,
-	} {
-		apimeta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason})
-	}
-	return admin.Status().Update(ctx, cluster)
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := admin.Get(ctx, client.ObjectKeyFromObject(cluster), cluster); err != nil {
+			return err
+		}
+		for kind, reason := range map[string]string{
+			clusterv1.ManagedClusterConditionJoined:    names.ReasonJoined,
+			clusterv1.ManagedClusterConditionAvailable: names.ReasonAvailable,
+		} {
+			apimeta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason})
+		}
+		return admin.Status().Update(ctx, cluster)
+	})
 }
 
 // renewLeases has all agents renew their leases once a minute, evenly, for a minute, and
