@@ -121,8 +121,8 @@ func cause(message string) string {
 // log, where the line before the end may be about anything.
 func lastLine(message string) string {
 	lines := strings.Split(strings.TrimRight(message, "\n"), "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
-		if !strings.HasPrefix(lines[i], " ") && !strings.HasPrefix(lines[i], "\t") {
+	for i, line := range slices.Backward(lines) {
+		if !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "\t") {
 			lines = lines[i:]
 			break
 		}

@@ -82,18 +82,18 @@ func testUnreported(t *testing.T, p *place) {
 	rules := []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
 	work := p.create(t, "app", pod, p.options(workv1.ManifestConfigOption{FeedbackRules: rules}))
 	p.reaches(t, work, "Applied=True", "Available=True")
-	p.permitReports(t, false)
+	p.permitReports(t)
 	before := len(requests.about("pods/once"))
 	p.enter(t, corev1.PodRunning)
 	await.Condition(t, patience, "the agent looks again after a report that failed", func(context.Context) (bool, error) {
 		return len(requests.about("pods/once")) >= before+2, nil
 	})
-	p.permitReports(t, true)
+	p.permitReports(t, "patch")
 	p.feeds(t, work, "PodPhase", string(corev1.PodRunning))
 }
 
-// permitReports has the hub accept or refuse the agent's reports.
-func (p *place) permitReports(t *testing.T, permitted bool) {
+// permitReports has the hub accept only these verbs of the agent's reports.
+func (p *place) permitReports(t *testing.T, verbs ...string) {
 	t.Helper()
 	role := &rbacv1.Role{}
 	await.Success(t, patience, "a change of the Role", func(ctx context.Context) error {
@@ -102,10 +102,7 @@ func (p *place) permitReports(t *testing.T, permitted bool) {
 		}
 		for i := range role.Rules {
 			if rule := &role.Rules[i]; strings.HasSuffix(rule.Resources[0], "/status") {
-				rule.Verbs = []string{"get"}
-				if permitted {
-					rule.Verbs = append(rule.Verbs, "patch")
-				}
+				rule.Verbs = append([]string{"get"}, verbs...)
 			}
 		}
 		return p.hub.Update(ctx, role)
@@ -118,7 +115,7 @@ func (p *place) permitReports(t *testing.T, permitted bool) {
 			},
 		}}
 		err := p.hub.Create(ctx, review)
-		return review.Status.Allowed == permitted, err
+		return review.Status.Allowed == slices.Contains(verbs, "patch"), err
 	})
 }
 
