@@ -69,11 +69,11 @@ func earlier(addOn *addonv1beta1.ManagedClusterAddOn, who, live []rbacv1.Subject
 		return nil, 0
 	}
 	stored := names.ConditionCertificateRotated
-	before := func(s rbacv1.Subject) bool { return tokenUser(addOn, s.Name) }
+	before := func(s rbacv1.Subject) bool { return s.Kind == rbacv1.UserKind && tokenUser(addOn, s.Name) }
 	if tokenUser(addOn, who[0].Name) {
 		stored = names.ConditionTokenRefreshed
 		before = func(s rbacv1.Subject) bool {
-			return certificateUser(addOn, s.Name) || s == subject(rbacv1.GroupKind, names.AddOnClusterGroup(addOn.Namespace, addOn.Name))
+			return s.Kind == rbacv1.UserKind && certificateUser(addOn, s.Name) || s == subject(rbacv1.GroupKind, names.AddOnClusterGroup(addOn.Namespace, addOn.Name))
 		}
 	}
 	left := driver.SwitchGraceLeft(apimeta.FindStatusCondition(addOn.Status.Conditions, stored), now)
