@@ -110,7 +110,10 @@ func prepare(b *testing.B, clusters int) *bench {
 	h.admin = h.cp.Client(b)
 	installation.Hub(b, h.admin, manifests.Hub{})
 	fleet.Each(b, clusters, func(ctx context.Context, i int) error {
-		return h.admin.Create(ctx, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: fleet.Name(i)}})
+		cluster := named(fleet.Name(i))
+		// Accepting many takes longer than the hub waits for a lease by default.
+		cluster.Spec.LeaseDurationSeconds = 3600
+		return h.admin.Create(ctx, cluster)
 	})
 	for i := range clusters { // A cluster's rights are those of the agent whose CSR was approved.
 		installation.Agent(b, h.admin, fleet.Name(i), "agent")

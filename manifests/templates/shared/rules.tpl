@@ -1,6 +1,6 @@
 {{- /* What the hub registration controller may do. It holds everything that it
-       grants to clusters, because it has neither escalate nor
-       bind; the operator holds it too, for the same reason. */ -}}
+       grants to clusters, because it has no escalate and binds these roles only;
+       the operator holds it too, for the same reason. */ -}}
 {{- define "hub-registration-rules" -}}
 # Clusters.
 - apiGroups: [cluster.open-cluster-management.io]
@@ -43,6 +43,12 @@
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [clusterroles, clusterrolebindings, roles, rolebindings]
   verbs: [get, list, watch, create, update, patch, delete]
+# It holds what these two permit. Without bind the API server finds that out for every
+# cluster, and goes through the ClusterRoleBindings of all clusters to do so.
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [clusterroles]
+  resourceNames: {{ json .Names.ClusterNamespaceRoles }}
+  verbs: [bind]
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [get, list, watch, create, update, patch]

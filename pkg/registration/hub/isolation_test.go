@@ -7,6 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/drivertest"
@@ -202,4 +205,22 @@ func title(t target) string {
 		return t.group + "/" + name
 	}
 	return name
+}
+
+// TestHubBindsSharedRoles: the hub controller may bind the two shared ClusterRoles without a
+// look at what they permit (here they do not exist), and no other that permits more than it.
+func TestHubBindsSharedRoles(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	hub := e.cp.ClientFor(t, e.connection(t, nil))
+	for role, allowed := range map[string]bool{names.ClusterRoleRegistration: true, names.ClusterRoleWork: true, "cluster-admin": false} {
+		err := hub.Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "binds-"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "somebody"}},
+		})
+		if allowed && err != nil || !allowed && !apierrors.IsForbidden(err) {
+			t.Errorf("bind %s: %v, want it allowed: %t", role, err, allowed)
+		}
+	}
 }

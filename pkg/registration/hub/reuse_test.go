@@ -356,6 +356,35 @@ func TestReusedNameSeenTooLate(t *testing.T) {
 	e.checkWorthless(t, "c1", "old")
 }
 
+// TestApprovalGoneBeforeAcceptance: an approved request that is deleted before its cluster
+// is accepted for the first time introduces nobody, though the cache still shows it, and the
+// next one does once the cache shows that.
+func TestApprovalGoneBeforeAcceptance(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.bare(t, "c1")
+	request := e.request(t, "c1", "old")
+	e.approve(t, request)
+	blind := blindfold.New(func(watch *http.Request) bool {
+		return strings.HasSuffix(watch.URL.Path, "/certificatesigningrequests")
+	})
+	e.start(t, defaults(), blind.Wrap)
+	e.bare(t, "marker", acceptedFromTheStart)
+	e.awaitAccepted(t, "marker")
+	if err := e.admin.Delete(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	e.accept(t, "c1")
+	e.awaitAccepted(t, "c1")
+	if got := e.has(t.Context(), t, "c1"); slices.Contains(got, "cluster role binding") {
+		t.Error("the agent of a deleted request has rights")
+	}
+	e.approve(t, e.request(t, "c1", "new"))
+	blind.Lift()
+	e.awaitAgent(t, "c1", "new")
+	e.checkWorthless(t, "c1", "old")
+}
+
 // TestApprovalsAreOrderedByOneClock: the agent that was approved last has the
 // rights although the controller, whose clock is ahead, approved the one before.
 func TestApprovalsAreOrderedByOneClock(t *testing.T) {

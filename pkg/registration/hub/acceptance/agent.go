@@ -50,6 +50,9 @@ func (r *Reconciler) grantee(ctx context.Context, reader record.Reader, cluster 
 // sees it. A cluster that detached has none, and the approval of the agent that left is
 // removed, so that a later acceptance cannot use it.
 func (r *Reconciler) agent(ctx context.Context, reader record.Reader, cluster *clusterv1.ManagedCluster) (record.Record, error) {
+	if elected, err := r.newcomer(ctx, cluster); err != nil || elected.Known() {
+		return elected, err
+	}
 	known, err := record.Of(ctx, reader, cluster.Name)
 	if err != nil {
 		return known, err
@@ -72,6 +75,30 @@ func (r *Reconciler) agent(ctx context.Context, reader record.Reader, cluster *c
 		return known, err
 	}
 	return known.Elect(cluster.Name, requests), nil
+}
+
+// newcomer returns the agent of a cluster that is accepted for the first time, if the cache
+// has its approval. No earlier agent could regain access, so that the API server need only
+// confirm the approval: it is spared the bindings of the cluster and a search of the requests
+// of all clusters. An approval that the cache lacks takes over when it arrives.
+func (r *Reconciler) newcomer(ctx context.Context, cluster *clusterv1.ManagedCluster) (record.Record, error) {
+	if apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil ||
+		cluster.Annotations[names.AnnotationLeft] != "" {
+		return record.Record{}, nil
+	}
+	known, err := record.Of(ctx, r.cached(), cluster.Name)
+	if err != nil {
+		return record.Record{}, err
+	}
+	confirmed, err := r.cached().Confirmed(ctx, r.Live, cluster.Name)
+	if err != nil {
+		return record.Record{}, err
+	}
+	elected := record.Record{}.Elect(cluster.Name, confirmed)
+	if known.Group || elected.Since.Before(known.Since) { // A request that is gone came later.
+		return record.Record{}, nil
+	}
+	return elected, nil
 }
 
 // errStale is the error for a cluster that was accepted again after what the cache shows.

@@ -10,6 +10,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
@@ -186,6 +187,31 @@ func (r Reader) Requests(ctx context.Context, cluster string) ([]certificatesv1.
 		return nil, fmt.Errorf("certificate requests of cluster %s: %w", cluster, err)
 	}
 	return list.Items, nil
+}
+
+// Confirmed returns the approved requests of a cluster that the Reader has, as server has
+// them now. It costs a request for each, where Requests of a Live reader has the API server
+// go through those of all clusters; an approval that the Reader lacks is missing.
+func (r Reader) Confirmed(ctx context.Context, server client.Reader, cluster string) ([]certificatesv1.CertificateSigningRequest, error) {
+	requests, err := r.Requests(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	var confirmed []certificatesv1.CertificateSigningRequest
+	for i := range requests {
+		if _, ok := Approved(&requests[i]); !ok {
+			continue
+		}
+		var current certificatesv1.CertificateSigningRequest
+		switch err := server.Get(ctx, client.ObjectKeyFromObject(&requests[i]), &current); {
+		case apierrors.IsNotFound(err): // The cache is late.
+		case err != nil:
+			return nil, fmt.Errorf("certificate request %s of cluster %s: %w", requests[i].Name, cluster, err)
+		default:
+			confirmed = append(confirmed, current)
+		}
+	}
+	return confirmed, nil
 }
 
 // Forget deletes the approved requests up to that of the record: they would count as
