@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -76,8 +77,14 @@ func (f *Fleet) reconcile(ctx context.Context, name string) (ctrl.Result, error)
 	if err != nil || len(placements(cma)) == 0 {
 		return ctrl.Result{}, err
 	}
+	made, err := f.install(ctx, cma, existing.Items)
+	if made {
+		// The order of a rollout is that of its clusters. The cache may show an add-on of a
+		// later one first, and says so when it has those that are missing.
+		return ctrl.Result{}, err
+	}
 	var result ctrl.Result
-	errs := []error{f.install(ctx, cma, existing.Items)}
+	errs := []error{err}
 	for _, r := range progress {
 		errs = append(errs, each(ctx, r.release, func(addOn *addonv1beta1.ManagedClusterAddOn) error {
 			return client.IgnoreNotFound(f.AddOns.release(ctx, addOn.DeepCopy(), cma))
@@ -252,11 +259,11 @@ func knownInstall(p addonv1beta1.InstallProgression) func(config) string {
 }
 
 // install makes the add-on in the clusters that were decided and deletes what it
-// made in others.
-func (f *Fleet) install(ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn, existing []addonv1beta1.ManagedClusterAddOn) error {
+// made in others. It reports whether there are add-ons now that are not among those existing.
+func (f *Fleet) install(ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn, existing []addonv1beta1.ManagedClusterAddOn) (bool, error) {
 	required, complete, err := f.required(ctx, cma)
 	if err != nil {
-		return err
+		return false, err
 	}
 	missing := required.Clone()
 	var surplus []*addonv1beta1.ManagedClusterAddOn
@@ -267,10 +274,18 @@ func (f *Fleet) install(ctx context.Context, cma *addonv1beta1.ClusterManagement
 			surplus = append(surplus, addOn)
 		}
 	}
-	return errors.Join(
-		each(ctx, sets.List(missing), func(cluster string) error { return f.create(ctx, cma, cluster) }),
+	var made atomic.Bool
+	err = errors.Join(
+		each(ctx, sets.List(missing), func(cluster string) error {
+			exists, err := f.create(ctx, cma, cluster)
+			if exists {
+				made.Store(true)
+			}
+			return err
+		}),
 		each(ctx, surplus, func(addOn *addonv1beta1.ManagedClusterAddOn) error { return f.remove(ctx, addOn) }),
 	)
+	return made.Load(), err
 }
 
 // required returns the clusters that were decided, and whether every placement has
@@ -312,14 +327,14 @@ func each[T any](ctx context.Context, items []T, do func(T) error) error {
 }
 
 // create makes the add-on of a cluster. One that is not accepted, or going, gets
-// none; its acceptance is an event.
-func (f *Fleet) create(ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn, name string) error {
+// none; its acceptance is an event. It reports whether there is one now.
+func (f *Fleet) create(ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn, name string) (exists bool, err error) {
 	var cluster clusterv1.ManagedCluster
 	if err := f.Client.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
-		return client.IgnoreNotFound(err)
+		return false, client.IgnoreNotFound(err)
 	}
 	if !cluster.Spec.HubAcceptsClient || cluster.DeletionTimestamp != nil {
-		return nil
+		return false, nil
 	}
 	annotations := map[string]string{}
 	for key, value := range inherited(nil, cluster.Annotations) {
@@ -329,15 +344,15 @@ func (f *Fleet) create(ctx context.Context, cma *addonv1beta1.ClusterManagementA
 		Namespace: name, Name: cma.Name, Annotations: annotations,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cma, kindOf("ClusterManagementAddOn"))},
 	}}
-	err := f.Client.Create(ctx, addOn, Owner)
+	err = f.Client.Create(ctx, addOn, Owner)
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
-		return nil
+		return true, nil
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return nil // The cluster is on its way out.
+		return false, nil // The cluster is on its way out.
 	}
 	// A cluster that was just accepted may have no namespace yet: it is tried again.
-	return fmt.Errorf("add-on %s of cluster %s: %w", cma.Name, name, err)
+	return false, fmt.Errorf("add-on %s of cluster %s: %w", cma.Name, name, err)
 }
 
 func (f *Fleet) remove(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) error {
