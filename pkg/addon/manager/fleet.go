@@ -79,8 +79,8 @@ func (f *Fleet) reconcile(ctx context.Context, name string) (ctrl.Result, error)
 	}
 	made, err := f.install(ctx, cma, existing.Items)
 	if made {
-		// The order of a rollout is that of its clusters. The cache may show an add-on of a
-		// later one first, and says so when it has those that are missing.
+		// A rollout takes its clusters in order, but the cache may show the add-on of a later
+		// one first. The events of the others reconcile again.
 		return ctrl.Result{}, err
 	}
 	var result ctrl.Result

@@ -194,8 +194,8 @@ func (r *Reconciler) ensureBindings(ctx context.Context, cluster *clusterv1.Mana
 
 // bind ensures the bindings of an accepted cluster. Before it writes any it reads
 // the grantee from the API server, because the cache may still show an earlier
-// cluster of the same name. A cluster that is only being accepted has none to compare
-// with, so it is read there at once.
+// cluster of the same name. A cluster that is only being accepted has no bindings to
+// compare with.
 func (r *Reconciler) bind(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
 	if apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
 		who, err := r.grantee(ctx, r.cached(), cluster)
