@@ -65,8 +65,8 @@ func nameView() named {
 		"DefaultExecutor": names.DefaultExecutor,
 		// Issuer is the ConfigMap that a cluster's agent publishes its issuer in.
 		"Issuer": names.IssuerConfigMap,
-		// ClusterNamespaceRoles are bound in the namespace of every cluster.
-		"ClusterNamespaceRoles": []string{names.ClusterRoleRegistration, names.ClusterRoleWork},
+		// SharedClusterRoles are bound in the namespace of every cluster.
+		"SharedClusterRoles": names.SharedClusterRoles(),
 		// RegistrationAnnotations are those that registration drivers decide by.
 		"RegistrationAnnotations": names.RegistrationAnnotations(),
 	}

@@ -3,6 +3,7 @@ package names
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -23,8 +24,7 @@ func ValidateClusterName(name string) error {
 	}
 	switch {
 	case ClusterGroup(name) == GroupManagedClusters,
-		ManagedClusterClusterRole(name) == ClusterRoleRegistration,
-		ManagedClusterClusterRole(name) == ClusterRoleWork:
+		slices.Contains(SharedClusterRoles(), ManagedClusterClusterRole(name)):
 		return fmt.Errorf("%w %q: the name is reserved", ErrClusterName, name)
 	}
 	return nil

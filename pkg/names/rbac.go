@@ -7,6 +7,9 @@ const (
 	ClusterRoleWork         = "open-cluster-management:managedcluster:work"
 )
 
+// SharedClusterRoles returns both shared ClusterRoles.
+func SharedClusterRoles() []string { return []string{ClusterRoleRegistration, ClusterRoleWork} }
+
 // ManagedClusterClusterRole is the ClusterRole, and its binding, that hold what
 // the agent of a cluster may do outside its namespace.
 // See docs/reference/wire-contract.md#cluster-role.

@@ -1,5 +1,5 @@
 {{- /* What the hub registration controller may do. It holds everything that it
-       grants to clusters, because it has no escalate and binds these roles only;
+       grants to clusters: it has no escalate, and bind for the two shared ClusterRoles only;
        the operator holds it too, for the same reason. */ -}}
 {{- define "hub-registration-rules" -}}
 # Clusters.
@@ -47,7 +47,7 @@
 # cluster, and goes through the ClusterRoleBindings of all clusters to do so.
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [clusterroles]
-  resourceNames: {{ json .Names.ClusterNamespaceRoles }}
+  resourceNames: {{ json .Names.SharedClusterRoles }}
   verbs: [bind]
 - apiGroups: [coordination.k8s.io]
   resources: [leases]

@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 // Reconciler creates and repairs the shared ClusterRoles, and deletes them with the
@@ -48,7 +50,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{}, Ensure(ctx, r.Client, r.Labels)
 }
 
-func shared(object client.Object) bool { return slices.Contains(Names(), object.GetName()) }
+func shared(object client.Object) bool {
+	return slices.Contains(names.SharedClusterRoles(), object.GetName())
+}
 
 // one maps every event to the same request.
 func one() handler.EventHandler {

@@ -20,12 +20,9 @@ import (
 // Owner is the field manager of the shared ClusterRoles.
 const Owner client.FieldOwner = "ocm.clusterrole"
 
-// Names are the names of the shared ClusterRoles.
-func Names() []string { return []string{names.ClusterRoleRegistration, names.ClusterRoleWork} }
-
 // Ensure creates or repairs the shared ClusterRoles.
 func Ensure(ctx context.Context, c client.Client, labels map[string]string) error {
-	for _, name := range Names() {
+	for _, name := range names.SharedClusterRoles() {
 		want := rbac.Role{Name: name, Labels: rbac.Labels("", labels), Rules: rules(name)}
 		if err := rbac.EnsureClusterRole(ctx, c, Owner, want); err != nil {
 			return err
@@ -36,7 +33,7 @@ func Ensure(ctx context.Context, c client.Client, labels map[string]string) erro
 
 // Remove deletes the shared ClusterRoles.
 func Remove(ctx context.Context, c client.Client) error {
-	for _, name := range Names() {
+	for _, name := range names.SharedClusterRoles() {
 		var role rbacv1.ClusterRole
 		err := c.Get(ctx, client.ObjectKey{Name: name}, &role)
 		if err == nil {
