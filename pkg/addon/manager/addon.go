@@ -182,6 +182,10 @@ func (a *AddOn) write(ctx context.Context, addOn *addonv1beta1.ManagedClusterAdd
 		return err
 	}
 	conditions := slices.Clone(addOn.Status.Conditions)
+	if !sameConfigs(references, addOn.Status.ConfigReferences) {
+		// How long the add-on has been without errors counts from when it got these.
+		apimeta.RemoveStatusCondition(&conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
+	}
 	for _, condition := range wanted {
 		condition.LastTransitionTime = metav1.NewTime(a.Clock.Now())
 		apimeta.SetStatusCondition(&conditions, condition)

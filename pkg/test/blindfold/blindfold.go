@@ -2,8 +2,10 @@ package blindfold
 
 import (
 	"bytes"
+	"encoding/binary"
 	"io"
 	"net/http"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -40,7 +42,14 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || query.Get("watch") == "" || !t.hides(req) {
 		return resp, err
 	}
-	resp.Body = &late{ReadCloser: resp.Body, lifted: t.lifted, ended: req.Context().Done(), listed: query.Get("sendInitialEvents") != "true"}
+	frames := lines
+	if strings.Contains(resp.Header.Get("Content-Type"), "protobuf") {
+		frames = lengthDelimited
+	}
+	resp.Body = &late{
+		ReadCloser: resp.Body, lifted: t.lifted, ended: req.Context().Done(), whole: frames,
+		listed: query.Get("sendInitialEvents") != "true",
+	}
 	return resp, nil
 }
 
@@ -51,7 +60,25 @@ type late struct {
 
 	lifted, ended <-chan struct{}
 	begun         []byte
-	listed        bool
+	// whole reports whether begun ends with an event: the client waits for the rest of one.
+	whole  func(begun []byte) bool
+	listed bool
+}
+
+// lines is how events are framed in JSON.
+func lines(begun []byte) bool { return bytes.HasSuffix(begun, []byte("\n")) }
+
+// lengthDelimited is how events are framed in protobuf.
+func lengthDelimited(begun []byte) bool {
+	const prefix = 4
+	for len(begun) >= prefix {
+		end := prefix + int(binary.BigEndian.Uint32(begun))
+		if end > len(begun) {
+			return false
+		}
+		begun = begun[end:]
+	}
+	return len(begun) == 0
 }
 
 // Read implements io.Reader.
@@ -65,6 +92,6 @@ func (l *late) Read(p []byte) (int, error) {
 	}
 	n, err := l.ReadCloser.Read(p)
 	l.begun = append(l.begun, p[:n]...)
-	l.listed = bytes.Contains(l.begun, []byte(metav1.InitialEventsAnnotationKey))
+	l.listed = bytes.Contains(l.begun, []byte(metav1.InitialEventsAnnotationKey)) && l.whole(l.begun)
 	return n, err
 }

@@ -21,8 +21,10 @@ import (
 )
 
 // SetConditions sets the conditions of an owner and reports whether a write was needed.
-// It uses server-side apply, which does not conflict with the conditions of others, and
-// removes those that the owner had set like this before and that are missing now.
+// It uses server-side apply, which leaves the conditions of others alone, and removes those
+// that the owner had set like this before and that are missing now. It changes nothing about
+// an add-on that changed since it was read, because when a condition changed last follows
+// from what was read.
 func SetConditions(ctx context.Context, c client.Client, owner client.FieldOwner, addOn *addonv1beta1.ManagedClusterAddOn,
 	now time.Time, want ...metav1.Condition,
 ) (changed bool, err error) {
@@ -41,7 +43,7 @@ func SetConditions(ctx context.Context, c client.Client, owner client.FieldOwner
 	body, err := json.Marshal(map[string]any{
 		"apiVersion": addonv1beta1.GroupVersion.String(),
 		"kind":       "ManagedClusterAddOn",
-		"metadata":   map[string]any{"namespace": addOn.Namespace, "name": addOn.Name, "uid": addOn.UID},
+		"metadata":   map[string]any{"namespace": addOn.Namespace, "name": addOn.Name, "uid": addOn.UID, "resourceVersion": addOn.ResourceVersion},
 		"status":     map[string]any{"conditions": applied},
 	})
 	if err != nil {
