@@ -2,9 +2,11 @@ package extauthz_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -94,6 +96,63 @@ func TestFromHub(t *testing.T) {
 	if err := w.observed.ready(nil); err != nil {
 		t.Errorf("not ready: %v", err)
 	}
+}
+
+// TestRulesDoNotWaitForConditions: a change of the rules is in force while the hub does
+// not take the conditions of those before.
+func TestRulesDoNotWaitForConditions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	admin := hub.Client(t)
+	installation.Hub(t, admin, manifests.Hub{TokenAuthorizer: &manifests.TokenAuthorizer{}})
+	var held heldStatus
+	w.wrap = held.wrap
+	w.start(t, extauthz.Source{FromHub: true}, manager.Options{Cache: extauthz.CacheOptions()})
+	await.Condition(t, patience, "the role serves", func(ctx context.Context) (bool, error) { return w.serving(ctx), nil })
+
+	cluster := "slow-" + w.namespace
+	installation.Create(t, admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
+	// Another replica may write the conditions of some of these first.
+	for rules := 1; held.waiting.Load() == 0; rules = rules%8 + 1 {
+		w.decidesBy(t, cluster, rules)
+	}
+	w.decidesBy(t, cluster, 9)
+}
+
+// heldStatus lets no write of a status through.
+type heldStatus struct{ waiting atomic.Int32 }
+
+func (h *heldStatus) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if !strings.HasSuffix(r.URL.Path, "/status") {
+			return next.RoundTrip(r)
+		}
+		h.waiting.Add(1)
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// decidesBy gives a cluster that many rules and waits until they are in force.
+func (w *world) decidesBy(t *testing.T, cluster string, rules int) {
+	t.Helper()
+	spec := v1alpha1.TokenExchangePolicySpec{
+		TokenRules: v1alpha1.TokenRules{Audiences: []string{audience}},
+		Issuer:     "https://" + cluster, Keys: &v1alpha1.Keys{JWKSURI: "https://" + cluster + "/keys"},
+	}
+	for i := range rules {
+		spec.Allow = append(spec.Allow, v1alpha1.Rule{
+			Namespaces: []string{fmt.Sprintf("app-%d", i)}, MapTo: v1alpha1.Mapping{Namespace: "apps", Name: "reader"},
+		})
+	}
+	allow(t, hub.Client(t), cluster, spec)
+	await.Condition(t, patience, fmt.Sprintf("%d rules are in force", rules), func(context.Context) (bool, error) {
+		return slices.ContainsFunc(w.status(t).Clusters, func(c extauthz.ClusterStatus) bool { return c.Name == cluster && c.Rules == rules }), nil
+	})
 }
 
 func exchangePolicy(cluster string) *v1alpha1.TokenExchangePolicy {

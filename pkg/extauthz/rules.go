@@ -21,10 +21,11 @@ import (
 // rules follows the rules on the hub: every TokenExchangePolicy, and the
 // TokenExchangeDefaults. It runs in every replica.
 type rules struct {
-	client  client.Client
-	options config.Options
-	changed func(*config.Config, error)
-	reports *reporter
+	client     client.Client
+	options    config.Options
+	changed    func(*config.Config, error)
+	reports    *reporter
+	conditions *conditions
 
 	// mu has the beginning and the controller take turns.
 	mu sync.Mutex
@@ -70,12 +71,7 @@ func (r *rules) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 	}
 	current := config.FromHub(objects, r.options)
 	r.changed(current, nil)
-	if err := r.reports.conditions(ctx, objects, current); apierrors.IsConflict(err) {
-		// Another replica was faster. What it wrote will be what we would.
-		return reconcile.Result{RequeueAfter: conflictDelay}, nil
-	} else if err != nil {
-		return reconcile.Result{}, err
-	}
+	r.conditions.follow(ctx, objects, current)
 	return reconcile.Result{}, nil
 }
 

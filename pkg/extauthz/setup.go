@@ -174,8 +174,11 @@ func (r *role) feed(mgr manager.Manager) ([]func(context.Context) error, error) 
 		}}, nil
 	default:
 		r.reports.client = mgr.GetClient()
-		objects := &rules{client: mgr.GetClient(), options: source.Options, changed: r.engine.changed, reports: r.reports}
-		if err := objects.follow(mgr); err != nil {
+		written := newConditions(mgr.GetClient())
+		objects := &rules{
+			client: mgr.GetClient(), options: source.Options, changed: r.engine.changed, reports: r.reports, conditions: written,
+		}
+		if err := errors.Join(written.add(mgr), objects.follow(mgr)); err != nil {
 			return nil, err
 		}
 		published := &publications{hub: mgr.GetCache(), store: r.store}

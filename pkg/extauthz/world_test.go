@@ -25,6 +25,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/transport"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -54,6 +55,8 @@ func TestMain(m *testing.M) { controlplane.Main(m, &hub) }
 // managed cluster and the hub both have.
 type world struct {
 	namespace string
+	// wrap, if set before start, is around the role's connection to the hub.
+	wrap transport.WrapperFunc
 
 	socket   string
 	stop     func()
@@ -133,6 +136,7 @@ func (w *world) start(t *testing.T, source extauthz.Source, options manager.Opti
 	w.socket = filepath.Join(t.TempDir(), "s")
 	w.metrics = prometheus.NewRegistry()
 	connection := hub.ConfigForAccount(t, names.HubNamespace, names.TokenAuthorizer)
+	connection.Wrap(w.wrap)
 	w.stop = controllers.Start(t, connection, options, func(ctx context.Context, mgr manager.Manager) error {
 		w.observed = &observed{Manager: mgr, handlers: map[string]http.Handler{}}
 		return extauthz.Setup(ctx, w.observed, extauthz.Config{
