@@ -2,6 +2,7 @@ package extauthz_test
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/bench/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/bench/internal/growth"
 	"github.com/kubectl-ocm/kubectl-ocm/bench/internal/measure"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
@@ -28,8 +30,9 @@ const (
 )
 
 // BenchmarkScaleExtAuthz tabulates what a token authorizer of a hub costs with ever more
-// clusters that publish keys and have rules: to start, at rest for a minute, for a token
-// that was never seen and for one that was, and for a cluster that changes its keys.
+// clusters that publish keys and have rules: to start, to write the conditions of each, at
+// rest for a minute, for a token that was never seen and for one that was, and for a cluster
+// that changes its keys.
 func BenchmarkScaleExtAuthz(b *testing.B) {
 	var table growth.Table
 	for _, clusters := range growth.Sizes(b, 1, 1000, 10000) {
@@ -61,7 +64,9 @@ func scale(b *testing.B, clusters int, add func(string, float64)) {
 		do()
 		add(name, float64((process.CPU(b)-before).Microseconds())/float64(n))
 	}
-	now.Sleep(30 * time.Second) // What is left of the start does not count as rest.
+	// What is left of the start does not count as rest.
+	spent("conditions-cpu-us", int64(clusters), func() { awaitConditions(b, cp.Client(b)) })
+	now.Sleep(5 * time.Second)
 	spent("rest-cpu-us", 1, func() { now.Sleep(time.Minute) })
 	add("rest-private-MiB", float64(process.PrivateKiB(b))/1024)
 	spent("cold-cpu-us", asking, func() { flood(b, address, tokens) })
@@ -71,6 +76,21 @@ func scale(b *testing.B, clusters int, add func(string, float64)) {
 	add("warm-cpu-us", float64((process.CPU(b)-before).Microseconds())/float64(warm.Requests))
 	spent("change-cpu-us", changes, func() { rotate(b, cp.Client(b), clusters) })
 	add("private-MiB", float64(process.PeakKiB(b))/1024)
+}
+
+// awaitConditions waits until every policy has conditions.
+func awaitConditions(b *testing.B, admin client.Client) {
+	b.Helper()
+	for {
+		var policies v1alpha1.TokenExchangePolicyList
+		if err := admin.List(b.Context(), &policies); err != nil {
+			b.Fatal(err)
+		}
+		if !slices.ContainsFunc(policies.Items, func(p v1alpha1.TokenExchangePolicy) bool { return len(p.Status.Conditions) == 0 }) {
+			return
+		}
+		now.Sleep(2 * time.Second)
+	}
 }
 
 // rotate has clusters publish other keys, one a second.
