@@ -76,12 +76,12 @@ demo-tokens: build localkube ## Start a hub and two managed clusters whose workl
 test: build localkube e2e-addons e2e-registry aws-iam-authenticator ## Run every test, the end-to-end suite on local clusters included
 	@scripts/install-build-tools.sh
 	@$(if $(COVER),rm -rf $(COVER) && mkdir -p $(COVER))
-	CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout 40m $(COVERAGE) $(COVERAGE_EXEC) $(TESTFLAGS) ./... $(COVERAGE_ARGS)
+	CGO_ENABLED=1 $(GO) test -race -shuffle=on -vet=off -timeout 40m $(COVERAGE) $(COVERAGE_EXEC) $(TESTFLAGS) ./... $(COVERAGE_ARGS)
 
 .PHONY: e2e
 e2e: build localkube e2e-addons e2e-registry aws-iam-authenticator ## Run the end-to-end suite on local clusters only
 	@scripts/install-build-tools.sh
-	CGO_ENABLED=1 $(GO) test -race -shuffle=on -count=1 -timeout 20m $(TESTFLAGS) ./e2e/...
+	CGO_ENABLED=1 $(GO) test -race -shuffle=on -vet=off -count=1 -timeout 20m $(TESTFLAGS) ./e2e/...
 
 # What takes long is a target of its own, and not part of make test.
 .PHONY: test-versions
