@@ -85,8 +85,8 @@ func TestRolloutKeepsTheOrder(t *testing.T) {
 	e.awaitTurn(t, "c3")
 }
 
-// TestSoakBeginsAnew: that a cluster had other configurations for long enough does not count.
-func TestSoakBeginsAnew(t *testing.T) {
+// TestSoakStartsAgain: that a cluster had other configurations for long enough does not count.
+func TestSoakStartsAgain(t *testing.T) {
 	t.Parallel()
 	const soak = time.Hour
 	e := newEnv(t)

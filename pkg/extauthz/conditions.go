@@ -46,8 +46,8 @@ type conditions struct {
 	outdated chan event.GenericEvent
 
 	mu sync.Mutex
-	// verdicts are those of the configuration in force.
-	verdicts map[types.NamespacedName]verdict
+	// results are those of the configuration in force.
+	results map[types.NamespacedName]result
 }
 
 func newConditions(hub client.Client) *conditions {
@@ -75,11 +75,11 @@ func (c *conditions) follow(ctx context.Context, objects config.Objects, current
 	for i := range current.Clusters {
 		clusters[current.Clusters[i].Name()] = &current.Clusters[i]
 	}
-	verdicts := make(map[types.NamespacedName]verdict, len(objects.Policies)+1)
+	results := make(map[types.NamespacedName]result, len(objects.Policies)+1)
 	var outdated []client.Object
-	judge := func(object client.Object, status *v1alpha1.TokenExchangeStatus, v verdict) {
+	judge := func(object client.Object, status *v1alpha1.TokenExchangeStatus, v result) {
 		v.uid, v.generation = object.GetUID(), object.GetGeneration()
-		verdicts[client.ObjectKeyFromObject(object)] = v
+		results[client.ObjectKeyFromObject(object)] = v
 		if v.update(status) {
 			outdated = append(outdated, object)
 		}
@@ -87,14 +87,14 @@ func (c *conditions) follow(ctx context.Context, objects config.Objects, current
 	for i := range objects.Policies {
 		p := &objects.Policies[i]
 		if cluster, ok := clusters[p.Namespace]; ok && p.Name == v1alpha1.Name {
-			judge(p, &p.Status, verdictOf(cluster))
+			judge(p, &p.Status, resultOf(cluster))
 		}
 	}
 	if d := objects.Defaults; d != nil {
-		judge(d, &d.Status, verdict{findings: current.Defaults, rules: len(d.Spec.Allow), invalid: v1alpha1.ReasonInvalid})
+		judge(d, &d.Status, result{findings: current.Defaults, rules: len(d.Spec.Allow), invalid: v1alpha1.ReasonInvalid})
 	}
 	c.mu.Lock()
-	c.verdicts = verdicts
+	c.results = results
 	c.mu.Unlock()
 	for _, object := range outdated {
 		select {
@@ -112,7 +112,7 @@ func (c *conditions) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	c.mu.Lock()
-	v := c.verdicts[req.NamespacedName]
+	v := c.results[req.NamespacedName]
 	c.mu.Unlock()
 	if v.uid != object.GetUID() || v.generation != object.GetGeneration() {
 		return reconcile.Result{}, nil // The configuration that is made of it has it come again.
@@ -129,8 +129,8 @@ func (c *conditions) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, err
 }
 
-// verdict is what a configuration makes of an object.
-type verdict struct {
+// result is what a configuration makes of an object.
+type result struct {
 	// uid and generation are those of the object that the configuration was made of.
 	uid        types.UID
 	generation int64
@@ -141,8 +141,8 @@ type verdict struct {
 	invalid string
 }
 
-func verdictOf(c *config.Cluster) verdict {
-	out := verdict{findings: c.Findings, invalid: v1alpha1.ReasonInvalid}
+func resultOf(c *config.Cluster) result {
+	out := result{findings: c.Findings, invalid: v1alpha1.ReasonInvalid}
 	if c.Conflicting {
 		out.invalid = v1alpha1.ReasonConflict
 	}
@@ -153,7 +153,7 @@ func verdictOf(c *config.Cluster) verdict {
 }
 
 // update brings a status up to date and reports whether it was not.
-func (v verdict) update(status *v1alpha1.TokenExchangeStatus) bool {
+func (v result) update(status *v1alpha1.TokenExchangeStatus) bool {
 	rules := int32(min(v.rules, 1<<10)) //nolint:gosec // bounded
 	changed := status.Rules != rules
 	status.Rules = rules
@@ -164,7 +164,7 @@ func (v verdict) update(status *v1alpha1.TokenExchangeStatus) bool {
 	return changed
 }
 
-func (v verdict) accepted() metav1.Condition {
+func (v result) accepted() metav1.Condition {
 	out := metav1.Condition{
 		Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAccepted,
 		Message: fmt.Sprintf("The token authorizer decides by %d rules", v.rules),
@@ -179,7 +179,7 @@ func (v verdict) accepted() metav1.Condition {
 	return out
 }
 
-func (v verdict) warnings() metav1.Condition {
+func (v result) warnings() metav1.Condition {
 	out := metav1.Condition{
 		Type: v1alpha1.ConditionWarnings, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNone, Message: "There is nothing to warn of",
 	}
@@ -190,7 +190,7 @@ func (v verdict) warnings() metav1.Condition {
 }
 
 // listed are the findings of a severity in one message, by their place in the object.
-func (v verdict) listed(severity policy.Severity) string {
+func (v result) listed(severity policy.Severity) string {
 	var parts []string
 	for _, f := range v.findings {
 		if f.Severity == severity {
