@@ -77,10 +77,10 @@ func (c *conditions) follow(ctx context.Context, objects config.Objects, current
 	}
 	results := make(map[types.NamespacedName]result, len(objects.Policies)+1)
 	var outdated []client.Object
-	judge := func(object client.Object, status *v1alpha1.TokenExchangeStatus, v result) {
-		v.uid, v.generation = object.GetUID(), object.GetGeneration()
-		results[client.ObjectKeyFromObject(object)] = v
-		if v.update(status) {
+	judge := func(object client.Object, status *v1alpha1.TokenExchangeStatus, r result) {
+		r.uid, r.generation = object.GetUID(), object.GetGeneration()
+		results[client.ObjectKeyFromObject(object)] = r
+		if r.update(status) {
 			outdated = append(outdated, object)
 		}
 	}
@@ -112,13 +112,13 @@ func (c *conditions) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	c.mu.Lock()
-	v := c.results[req.NamespacedName]
+	r := c.results[req.NamespacedName]
 	c.mu.Unlock()
-	if v.uid != object.GetUID() || v.generation != object.GetGeneration() {
+	if r.uid != object.GetUID() || r.generation != object.GetGeneration() {
 		return reconcile.Result{}, nil // The configuration that is made of it has it come again.
 	}
 	before := clone(object)
-	if !v.update(status) {
+	if !r.update(status) {
 		return reconcile.Result{}, nil
 	}
 	err := writeStatus(ctx, c.client, object, before)
@@ -153,46 +153,46 @@ func resultOf(c *config.Cluster) result {
 }
 
 // update brings a status up to date and reports whether it was not.
-func (v result) update(status *v1alpha1.TokenExchangeStatus) bool {
-	rules := int32(min(v.rules, 1<<10)) //nolint:gosec // bounded
+func (r result) update(status *v1alpha1.TokenExchangeStatus) bool {
+	rules := int32(min(r.rules, 1<<10)) //nolint:gosec // bounded
 	changed := status.Rules != rules
 	status.Rules = rules
-	for _, condition := range []metav1.Condition{v.accepted(), v.warnings()} {
-		condition.ObservedGeneration = v.generation
+	for _, condition := range []metav1.Condition{r.accepted(), r.warnings()} {
+		condition.ObservedGeneration = r.generation
 		changed = apimeta.SetStatusCondition(&status.Conditions, condition) || changed
 	}
 	return changed
 }
 
-func (v result) accepted() metav1.Condition {
+func (r result) accepted() metav1.Condition {
 	out := metav1.Condition{
 		Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAccepted,
-		Message: fmt.Sprintf("The token authorizer decides by %d rules", v.rules),
+		Message: fmt.Sprintf("The token authorizer decides by %d rules", r.rules),
 	}
-	if v.rules == 1 {
+	if r.rules == 1 {
 		out.Message = "The token authorizer decides by 1 rule"
 	}
-	if policy.Failed(v.findings) {
-		out.Status, out.Reason = metav1.ConditionFalse, v.invalid
-		out.Message = "Everything is denied: " + v.listed(policy.Error)
+	if policy.Failed(r.findings) {
+		out.Status, out.Reason = metav1.ConditionFalse, r.invalid
+		out.Message = "Everything is denied: " + r.listed(policy.Error)
 	}
 	return out
 }
 
-func (v result) warnings() metav1.Condition {
+func (r result) warnings() metav1.Condition {
 	out := metav1.Condition{
 		Type: v1alpha1.ConditionWarnings, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNone, Message: "There is nothing to warn of",
 	}
-	if text := v.listed(policy.Warning); text != "" {
+	if text := r.listed(policy.Warning); text != "" {
 		out.Status, out.Reason, out.Message = metav1.ConditionTrue, v1alpha1.ReasonRisky, text
 	}
 	return out
 }
 
 // listed are the findings of a severity in one message, by their place in the object.
-func (v result) listed(severity policy.Severity) string {
+func (r result) listed(severity policy.Severity) string {
 	var parts []string
-	for _, f := range v.findings {
+	for _, f := range r.findings {
 		if f.Severity == severity {
 			if _, place, ok := strings.Cut(f.Path, ": "); ok {
 				f.Path = place
