@@ -97,7 +97,11 @@ func codeLines(t *testing.T) []string {
 	t.Helper()
 	const mode = packages.NeedName | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports |
 		packages.NeedExportFile | packages.NeedFiles
-	loaded, err := packages.Load(&packages.Config{Mode: mode, Context: t.Context()}, "./...", "../names")
+	loaded, err := packages.Load(&packages.Config{
+		Mode: mode, Context: t.Context(),
+		// As make build compiles, so that nothing is compiled again.
+		BuildFlags: []string{"-trimpath", "-tags=grpcnotrace"}, Env: append(os.Environ(), "CGO_ENABLED=0"),
+	}, "./...", "../names")
 	if err != nil {
 		t.Fatal(err)
 	}
