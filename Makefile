@@ -72,6 +72,7 @@ demo-addon: build localkube examples ## Start a hub and two managed clusters wit
 demo-tokens: build localkube ## Start a hub and two managed clusters whose workloads become accounts of the hub
 	@scripts/demo-tokens.sh
 
+# make lint runs go vet, with more checks than go test has.
 .PHONY: test
 test: build localkube e2e-addons e2e-registry aws-iam-authenticator ## Run every test, the end-to-end suite on local clusters included
 	@scripts/install-build-tools.sh

@@ -132,10 +132,10 @@ func TestStaleConditions(t *testing.T) {
 	e.cluster(t, "c1")
 	e.create(t, addOn("c1", "a1"))
 	e.setCondition(t, "c1", "a1", "A", "False")
-	read := addOn("c1", "a1")
+	read, manager := addOn("c1", "a1"), e.cp.ClientFor(t, e.connection(t, nil))
 	e.get(t.Context(), t, read)
 	set := func(addOn *addonv1beta1.ManagedClusterAddOn, status metav1.ConditionStatus, message string) error {
-		_, err := addonpatch.SetConditions(t.Context(), e.admin, "ocm.test", addOn, clock.RealClock{}.Now(),
+		_, err := addonpatch.SetConditions(t.Context(), manager, "ocm.test", addOn, clock.RealClock{}.Now(),
 			metav1.Condition{Type: "A", Status: status, Reason: "R", Message: message})
 		return err
 	}

@@ -38,8 +38,8 @@ const (
 
 // conditions writes what the configuration in force makes of each object with rules
 // into its conditions. Replicas write the same; the resource version has them not
-// overwrite each other. A configuration never waits for the conditions of the one before:
-// with 10,000 policies they take a minute.
+// overwrite each other. A configuration never waits for the conditions of the one before,
+// which are a write for each policy.
 type conditions struct {
 	client client.Client
 	// outdated are the objects whose turn it is.
@@ -77,7 +77,7 @@ func (c *conditions) follow(ctx context.Context, objects config.Objects, current
 	}
 	results := make(map[types.NamespacedName]result, len(objects.Policies)+1)
 	var outdated []client.Object
-	judge := func(object client.Object, status *v1alpha1.TokenExchangeStatus, r result) {
+	evaluate := func(object client.Object, status *v1alpha1.TokenExchangeStatus, r result) {
 		r.uid, r.generation = object.GetUID(), object.GetGeneration()
 		results[client.ObjectKeyFromObject(object)] = r
 		if r.update(status) {
@@ -87,11 +87,11 @@ func (c *conditions) follow(ctx context.Context, objects config.Objects, current
 	for i := range objects.Policies {
 		p := &objects.Policies[i]
 		if cluster, ok := clusters[p.Namespace]; ok && p.Name == v1alpha1.Name {
-			judge(p, &p.Status, resultOf(cluster))
+			evaluate(p, &p.Status, resultOf(cluster))
 		}
 	}
 	if d := objects.Defaults; d != nil {
-		judge(d, &d.Status, result{findings: current.Defaults, rules: len(d.Spec.Allow), invalid: v1alpha1.ReasonInvalid})
+		evaluate(d, &d.Status, result{findings: current.Defaults, rules: len(d.Spec.Allow), invalid: v1alpha1.ReasonInvalid})
 	}
 	c.mu.Lock()
 	c.results = results

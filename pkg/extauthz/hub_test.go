@@ -113,29 +113,32 @@ func TestRulesDoNotWaitForConditions(t *testing.T) {
 	cluster := "slow-" + w.namespace
 	installation.Create(t, admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
 	// Another replica may write the conditions of some of these first.
-	for rules := 1; held.waiting.Load() == 0; rules = rules%8 + 1 {
+	for rules := 1; !held.waiting.Load(); rules = rules%8 + 1 {
 		w.decidesBy(t, cluster, rules)
 	}
 	w.decidesBy(t, cluster, 9)
 }
 
 // heldStatus lets no write of a status through.
-type heldStatus struct{ waiting atomic.Int32 }
-
-func (h *heldStatus) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if !strings.HasSuffix(r.URL.Path, "/status") {
-			return next.RoundTrip(r)
-		}
-		h.waiting.Add(1)
-		<-r.Context().Done()
-		return nil, r.Context().Err()
-	})
+type heldStatus struct {
+	waiting atomic.Bool
+	next    http.RoundTripper
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
+func (h *heldStatus) wrap(next http.RoundTripper) http.RoundTripper {
+	h.next = next
+	return h
+}
 
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+// RoundTrip implements http.RoundTripper.
+func (h *heldStatus) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !strings.HasSuffix(r.URL.Path, "/status") {
+		return h.next.RoundTrip(r)
+	}
+	h.waiting.Store(true)
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
 
 // decidesBy gives a cluster that many rules and waits until they are in force.
 func (w *world) decidesBy(t *testing.T, cluster string, rules int) {

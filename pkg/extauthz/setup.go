@@ -174,11 +174,11 @@ func (r *role) feed(mgr manager.Manager) ([]func(context.Context) error, error) 
 		}}, nil
 	default:
 		r.reports.client = mgr.GetClient()
-		written := newConditions(mgr.GetClient())
 		objects := &rules{
-			client: mgr.GetClient(), options: source.Options, changed: r.engine.changed, reports: r.reports, conditions: written,
+			client: mgr.GetClient(), options: source.Options, changed: r.engine.changed, reports: r.reports,
+			conditions: newConditions(mgr.GetClient()),
 		}
-		if err := errors.Join(written.add(mgr), objects.follow(mgr)); err != nil {
+		if err := errors.Join(objects.conditions.add(mgr), objects.follow(mgr)); err != nil {
 			return nil, err
 		}
 		published := &publications{hub: mgr.GetCache(), store: r.store}

@@ -2,12 +2,15 @@ package blindfold
 
 import (
 	"bytes"
-	"encoding/binary"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 )
 
 // Blindfold keeps watches silent until it is lifted.
@@ -42,12 +45,12 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || query.Get("watch") == "" || !t.hides(req) {
 		return resp, err
 	}
-	frames := lines
+	var framer runtime.Framer = json.Framer
 	if strings.Contains(resp.Header.Get("Content-Type"), "protobuf") {
-		frames = lengthDelimited
+		framer = protobuf.LengthDelimitedFramer
 	}
 	resp.Body = &late{
-		ReadCloser: resp.Body, lifted: t.lifted, ended: req.Context().Done(), whole: frames,
+		ReadCloser: resp.Body, lifted: t.lifted, ended: req.Context().Done(), framer: framer,
 		listed: query.Get("sendInitialEvents") != "true",
 	}
 	return resp, nil
@@ -60,25 +63,18 @@ type late struct {
 
 	lifted, ended <-chan struct{}
 	begun         []byte
-	// whole reports whether begun ends with an event: the client waits for the rest of one.
-	whole  func(begun []byte) bool
-	listed bool
+	framer        runtime.Framer
+	listed        bool
 }
 
-// lines is how events are framed in JSON.
-func lines(begun []byte) bool { return bytes.HasSuffix(begun, []byte("\n")) }
-
-// lengthDelimited is how events are framed in protobuf.
-func lengthDelimited(begun []byte) bool {
-	const prefix = 4
-	for len(begun) >= prefix {
-		end := prefix + int(binary.BigEndian.Uint32(begun))
-		if end > len(begun) {
-			return false
+// whole reports whether begun ends with an event: the client waits for the rest of one.
+func (l *late) whole() bool {
+	events, buffer := l.framer.NewFrameReader(io.NopCloser(bytes.NewReader(l.begun))), make([]byte, len(l.begun))
+	for {
+		if _, err := events.Read(buffer); err != nil {
+			return errors.Is(err, io.EOF)
 		}
-		begun = begun[end:]
 	}
-	return len(begun) == 0
 }
 
 // Read implements io.Reader.
@@ -92,6 +88,6 @@ func (l *late) Read(p []byte) (int, error) {
 	}
 	n, err := l.ReadCloser.Read(p)
 	l.begun = append(l.begun, p[:n]...)
-	l.listed = bytes.Contains(l.begun, []byte(metav1.InitialEventsAnnotationKey)) && l.whole(l.begun)
+	l.listed = bytes.Contains(l.begun, []byte(metav1.InitialEventsAnnotationKey)) && l.whole()
 	return n, err
 }
