@@ -24,7 +24,12 @@ func (l layout) lockDir() (release func(), err error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return func() { _ = f.Close() }, nil
+	return func() {
+		// A process that is being started right now has the file open until it executes
+		// its program, and with it the lock: closing our descriptor does not release it.
+		_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
+		_ = f.Close()
+	}, nil
 }
 
 // acquire makes this process the supervisor of a cluster until it ends. Locks
