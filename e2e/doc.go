@@ -4,8 +4,7 @@
 //
 // Its add-ons are programs of other modules: the sample add-on of
 // examples/heartbeat, and upstream's managed-serviceaccount as it was released.
-// `make e2e-addons` builds both. The registry that its clusters pull from is one as
-// well; `make e2e-registry` builds it.
+// The registry that its clusters pull from is one as well.
 //
 // One suite, two environments. By default it starts its own local clusters. With
 // E2E_ENVIRONMENT=kind it uses clusters in containers, which have the images already:

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"strconv"
@@ -41,6 +42,11 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
+		os.Exit(0)
+	}
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("left out: the suite needs local clusters")
 		os.Exit(0)
 	}
 	ctrl.SetLogger(klog.Background())

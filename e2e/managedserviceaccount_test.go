@@ -24,6 +24,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
 // msaImage and msaTag are upstream's agent, which runs as a Pod on kind only.
@@ -57,7 +58,7 @@ func TestManagedServiceAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = a.hub.Delete(context.WithoutCancel(t.Context()), definition) })
-		manager := exec.CommandContext(t.Context(), built("msa"), "manager", "--kubeconfig="+kubeconfigOf(t, "hub"),
+		manager := exec.CommandContext(t.Context(), controlplane.Program(t, "msa"), "manager", "--kubeconfig="+kubeconfigOf(t, "hub"),
 			"--metrics-bind-address=0", "--health-probe-bind-address=0", "--agent-image-name="+msaImage+":"+msaTag)
 		manager.Env = append(os.Environ(), "NAMESPACE=default")
 		start(t, manager)
@@ -83,7 +84,7 @@ func TestManagedServiceAccount(t *testing.T) {
 func (a *addOn) plant(t *testing.T, files ...string) {
 	t.Helper()
 	for _, file := range files {
-		manifest, err := os.ReadFile(filepath.Join(built("msa-deploy"), file))
+		manifest, err := os.ReadFile(filepath.Join(controlplane.Program(t, "msa")+"-deploy", file))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +148,7 @@ func (a *addOn) runServiceAccountAgent(t *testing.T, cluster, credential string)
 		}
 	}
 	hubKubeconfig := filepath.Join(mount, names.KeyKubeconfig)
-	agent := exec.CommandContext(t.Context(), built("msa"), "agent", "--cluster-name="+cluster,
+	agent := exec.CommandContext(t.Context(), controlplane.Program(t, "msa"), "agent", "--cluster-name="+cluster,
 		"--kubeconfig="+hubKubeconfig, "--spoke-kubeconfig="+kubeconfigOf(t, cluster),
 		"--lease-health-check=true", "--metrics-bind-address=0", "--health-probe-bind-address=0")
 	agent.Env = append(os.Environ(), "NAMESPACE="+a.agentNamespace(), "HUB_KUBECONFIG="+hubKubeconfig)

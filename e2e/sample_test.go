@@ -44,9 +44,8 @@ func (a *addOn) agentNamespace() string { return cmp.Or(a.namespace, addOnNamesp
 // beat is what the sample add-on reports to the hub.
 type beat struct {
 	sequence int
-	// refused counts those that the hub did not let in.
-	refused          int
-	longestGap       time.Duration
+	// missed counts those that failed, refused those of them that the hub did not let in.
+	missed, refused  int
 	user, credential string
 }
 
@@ -178,9 +177,9 @@ func (a *addOn) last(ctx context.Context, cluster string) (beat, error) {
 	}
 	sequence, err1 := strconv.Atoi(cm.Data["sequence"])
 	refused, err2 := strconv.Atoi(cm.Data["refused"])
-	gap, err3 := time.ParseDuration(cm.Data["longestGap"])
+	missed, err3 := strconv.Atoi(cm.Data["missed"])
 	return beat{
-		sequence: sequence, refused: refused, longestGap: gap,
+		sequence: sequence, missed: missed, refused: refused,
 		user: cm.Data["user"], credential: cm.Data["credential"],
 	}, errors.Join(err1, err2, err3)
 }

@@ -18,8 +18,8 @@ import (
 // was meant.
 func TestAcceptedByAnAPIServer(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
-	c, err := client.NewWithWatch(cp.Config(), client.Options{Scheme: scheme.New()})
+	cp := controlplane.Lease(t)
+	c, err := client.NewWithWatch(cp.Config(t), client.Options{Scheme: scheme.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

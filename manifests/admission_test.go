@@ -44,8 +44,8 @@ type admission struct {
 // newAdmission installs the policies and waits until they are in force.
 func newAdmission(t *testing.T) *admission {
 	t.Helper()
-	cp := controlplane.Start(t)
-	admin, err := client.NewWithWatch(cp.Config(), client.Options{Scheme: scheme.New()})
+	cp := controlplane.Lease(t)
+	admin, err := client.NewWithWatch(cp.Config(t), client.Options{Scheme: scheme.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

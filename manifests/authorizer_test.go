@@ -25,7 +25,7 @@ import (
 // what clusters publish about their keys, and nothing else that lies beside it.
 func TestTheTokenAuthorizerReadsOnlyKeys(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	admin := cp.Client(t)
 	installation.Hub(t, admin, manifests.Hub{TokenAuthorizer: &manifests.TokenAuthorizer{}})
 	if err := admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}); err != nil {

@@ -95,7 +95,7 @@ func enums() []enum {
 // every value but the known ones, so that a component need not guess.
 func TestUnknownValuesAreRefused(t *testing.T) {
 	t.Parallel()
-	admin := controlplane.Start(t).Client(t)
+	admin := controlplane.Lease(t).Client(t)
 	for _, render := range []func() ([]*unstructured.Unstructured, error){
 		golden()["hub-operator"], golden()["klusterlet-operator"], func() ([]*unstructured.Unstructured, error) { return manifests.RenderHubCRDs(tokenAuthorizer()) },
 	} {

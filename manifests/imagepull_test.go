@@ -15,7 +15,7 @@ import (
 // nothing anywhere else, and of ConfigMaps it reads one.
 func TestThePullSecretControllerStaysInItsNamespaces(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	admin := cp.Client(t)
 	objs, err := manifests.RenderImagePull(manifests.ImagePull{
 		Controller: manifests.Component{Pod: pod()},

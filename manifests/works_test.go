@@ -262,7 +262,7 @@ func replicaSet(name string, work *workv1.ManifestWork) *workv1alpha1.ManifestWo
 // TestReplicaSetsWithoutController: with the gate off nobody waits in vain.
 func TestReplicaSetsWithoutController(t *testing.T) {
 	t.Parallel()
-	admin := controlplane.Start(t).Client(t)
+	admin := controlplane.Lease(t).Client(t)
 	installation.Hub(t, admin, manifests.Hub{})
 	await.Success(t, patience, "a ManifestWorkReplicaSet is refused", func(ctx context.Context) error {
 		err := admin.Create(ctx, replicaSet("x", installation.Work("", "x")), client.DryRunAll)

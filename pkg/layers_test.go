@@ -70,10 +70,11 @@ var imports = map[string][]string{
 	"cmd/generate-cli-reference": {"pkg/cmd", "pkg/helpers/buildinfo"},
 
 	// Test support may use anything, and nothing but tests may use it.
-	"pkg/test": {"pkg", "manifests"},
-	"scripts":  {"pkg/names"},
-	"bench":    {"pkg", "manifests"},
-	"e2e":      {"pkg", "manifests"},
+	"pkg/test":         {"pkg", "manifests"},
+	"scripts":          {"pkg/names"},
+	"scripts/testpool": {"pkg/test/controlplane"},
+	"bench":            {"pkg", "manifests"},
+	"e2e":              {"pkg", "manifests"},
 }
 
 // siblings lists the trees whose direct children must not import each other,
@@ -181,7 +182,7 @@ func checkOurs(t *testing.T, from, to, tree string) {
 	if !within(to, slices.Concat(imports[tree], []string{tree})) {
 		t.Errorf("%s may not import %s", from, to)
 	}
-	if within(to, []string{"pkg/test"}) && !within(from, []string{"pkg/test", "bench", "e2e"}) {
+	if within(to, []string{"pkg/test"}) && !within(from, []string{"pkg/test", "bench", "e2e", "scripts/testpool"}) {
 		t.Errorf("%s may not import %s outside its tests", from, to)
 	}
 	if tree, ok := crosses(from, to); ok {

@@ -112,7 +112,7 @@ func run(b *testing.B) *result {
 
 // bench is a hub with accepted clusters, all of which a placement has chosen.
 type bench struct {
-	cp       *controlplane.ControlPlane
+	cp       *controlplane.Own
 	admin    client.Client
 	audit    measure.Audit
 	clusters int
@@ -193,7 +193,7 @@ func publish(b *testing.B, admin client.Client) {
 // agents does what the hub sides and the agents of all add-ons do: it writes a
 // registration with the driver and then the subject, and waits for the
 // identity. The function it returns waits until all have theirs.
-func agents(b *testing.B, cp *controlplane.ControlPlane, admin client.Client, clusters int) (ready func()) {
+func agents(b *testing.B, cp *controlplane.Own, admin client.Client, clusters int) (ready func()) {
 	b.Helper()
 	seen := make(chan *addonv1beta1.ManagedClusterAddOn, fleet.Parallel)
 	b.Cleanup(informer(b, cp, func(object any) {
@@ -241,9 +241,9 @@ func agents(b *testing.B, cp *controlplane.ControlPlane, admin client.Client, cl
 }
 
 // informer calls changed with every add-on that appears or changes, until stop.
-func informer(b *testing.B, cp *controlplane.ControlPlane, changed func(any)) (stop func()) {
+func informer(b *testing.B, cp *controlplane.Own, changed func(any)) (stop func()) {
 	b.Helper()
-	objects, err := cache.New(cp.Config(), cache.Options{Scheme: scheme.New()})
+	objects, err := cache.New(cp.Config(b), cache.Options{Scheme: scheme.New()})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -103,7 +103,7 @@ func run(b *testing.B, clusters int) *result {
 
 // prepare makes the workloads, the rights of the authorizer for their targets,
 // and their tokens. The hub is its own managed cluster here.
-func prepare(b *testing.B, cp *controlplane.ControlPlane) []string {
+func prepare(b *testing.B, cp *controlplane.Own) []string {
 	b.Helper()
 	c := cp.Client(b)
 	create := func(object client.Object) {
@@ -124,7 +124,7 @@ func prepare(b *testing.B, cp *controlplane.ControlPlane) []string {
 
 // configuration writes one with the hub as its own managed cluster, and others
 // beside it that have two keys each.
-func configuration(b *testing.B, cp *controlplane.ControlPlane, clusters int) string {
+func configuration(b *testing.B, cp *controlplane.Own, clusters int) string {
 	b.Helper()
 	entry := func(name string, keys []byte) map[string]any {
 		return map[string]any{

@@ -99,7 +99,7 @@ func fill(b *testing.B) *memory {
 // mintingHub is the kubeconfig of the token authorizer for a hub that makes tokens
 // at once, of the form and the size of an API server's: to sign them all would take it
 // minutes. Everything else is the API server's.
-func mintingHub(b *testing.B, cp *controlplane.ControlPlane) string {
+func mintingHub(b *testing.B, cp *controlplane.Own) string {
 	b.Helper()
 	config := cp.ConfigForAccount(b, names.HubNamespace, names.TokenAuthorizer)
 	transport, err := rest.TransportFor(config)
@@ -144,7 +144,7 @@ func mintingHub(b *testing.B, cp *controlplane.ControlPlane) string {
 
 // populate makes the clusters, each with its keys and its rules, and returns
 // tokens of as many identities of each that is busy.
-func populate(b *testing.B, cp *controlplane.ControlPlane, members, busy, identities int) []string {
+func populate(b *testing.B, cp *controlplane.Own, members, busy, identities int) []string {
 	b.Helper()
 	admin := cp.Client(b)
 	installation.Hub(b, admin, manifests.Hub{TokenAuthorizer: &manifests.TokenAuthorizer{}})

@@ -96,7 +96,7 @@ func run(b *testing.B) *result {
 
 // bench is a hub with clusters that are not accepted yet.
 type bench struct {
-	cp       *controlplane.ControlPlane
+	cp       *controlplane.Own
 	admin    client.Client
 	audit    measure.Audit
 	clusters int
@@ -156,9 +156,9 @@ func named(name string) *clusterv1.ManagedCluster {
 }
 
 // watchClusters calls changed with every cluster that appears or changes, until stop.
-func watchClusters(b *testing.B, cp *controlplane.ControlPlane, changed func(*clusterv1.ManagedCluster)) (stop func()) {
+func watchClusters(b *testing.B, cp *controlplane.Own, changed func(*clusterv1.ManagedCluster)) (stop func()) {
 	b.Helper()
-	objects, err := cache.New(cp.Config(), cache.Options{Scheme: scheme.New()})
+	objects, err := cache.New(cp.Config(b), cache.Options{Scheme: scheme.New()})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -185,9 +185,9 @@ func account(i int) *corev1.ServiceAccount {
 }
 
 // attached is closed when all ServiceAccounts list a pull secret.
-func attached(b *testing.B, cp *controlplane.ControlPlane) <-chan struct{} {
+func attached(b *testing.B, cp *controlplane.Own) <-chan struct{} {
 	b.Helper()
-	objects, err := cache.New(cp.Config(), cache.Options{Scheme: scheme.New()})
+	objects, err := cache.New(cp.Config(b), cache.Options{Scheme: scheme.New()})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -30,9 +30,9 @@ type changes struct {
 // changeAll changes one manifest of each work, each after the one before is Applied. The
 // time of a change begins before the write on the hub, and ends when a watch shows the
 // condition for the new generation.
-func changeAll(b *testing.B, hub *controlplane.ControlPlane, works int) changes {
+func changeAll(b *testing.B, hub *controlplane.Own, works int) changes {
 	b.Helper()
-	admin, err := client.NewWithWatch(hub.Config(), client.Options{Scheme: scheme.New()})
+	admin, err := client.NewWithWatch(hub.Config(b), client.Options{Scheme: scheme.New()})
 	if err != nil {
 		b.Fatal(err)
 	}

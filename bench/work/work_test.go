@@ -118,7 +118,7 @@ func difference(after, before measure.Requests) measure.Requests {
 }
 
 // prepare installs the CRDs, and the namespaces that the works need.
-func prepare(b *testing.B, hub, managed *controlplane.ControlPlane) client.Client {
+func prepare(b *testing.B, hub, managed *controlplane.Own) client.Client {
 	b.Helper()
 	admin := hub.Client(b)
 	crds, err := manifests.RenderHubCRDs(manifests.Hub{Name: names.ClusterManagerName, Namespace: names.HubNamespace})
@@ -135,7 +135,7 @@ func prepare(b *testing.B, hub, managed *controlplane.ControlPlane) client.Clien
 	return admin
 }
 
-func kubeconfig(b *testing.B, plane *controlplane.ControlPlane, name string) string {
+func kubeconfig(b *testing.B, plane *controlplane.Own, name string) string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), name)
 	if err := os.WriteFile(path, plane.KubeconfigFor(b, user, "system:masters"), 0o600); err != nil {

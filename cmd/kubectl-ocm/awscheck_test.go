@@ -538,7 +538,7 @@ func TestSilence(t *testing.T) {
 func TestCheckOrphans(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	file := filepath.Join(t.TempDir(), "hub.kubeconfig")
 	if err := os.WriteFile(file, cp.Kubeconfig(t, "hub"), 0o600); err != nil {
 		t.Fatal(err)
@@ -601,7 +601,7 @@ func TestCheckOrphans(t *testing.T) {
 func TestCheckOrphanedLines(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	file := filepath.Join(t.TempDir(), "hub.kubeconfig")
 	if err := os.WriteFile(file, cp.Kubeconfig(t, "hub"), 0o600); err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func newReaper(t *testing.T, cp *controlplane.ControlPlane) *reaper {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport, err := rest.TransportFor(cp.Config())
+	transport, err := rest.TransportFor(cp.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func (r *reaper) killAfterEveryWrite(t *testing.T, kubeconfig string, args ...st
 
 func TestKilledAfterEveryWrite(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	r := newReaper(t, cp)
 	kubeconfig := r.kubeconfig(t, cp.CAData)
 

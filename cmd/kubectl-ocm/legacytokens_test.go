@@ -27,7 +27,7 @@ import (
 // format, as verbose as can be, and looks for the token in what it prints.
 func TestLegacyTokensAreNeverPrinted(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	admin := cp.Client(t)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(kubeconfig, cp.Kubeconfig(t, "c1"), 0o600); err != nil {

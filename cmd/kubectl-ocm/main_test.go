@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -44,8 +45,41 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
 
+// TestMain puts the command that make build has built into the PATH, under all of its names.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"kubectl-ocm": main, "clusteradm": main, "kubectl_complete-ocm": main, names.CredentialProvider: main})
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("left out: the tests need what make build builds, and control planes")
+		os.Exit(0)
+	}
+	if err := install(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	m.Run()
+}
+
+// programs is the directory of the command. It has to outlive the tests of a binary
+// that is killed, so it stands next to the command itself.
+const programs = "../../bin/names"
+
+func install() error {
+	if _, err := exec.LookPath(filepath.Join(programs, "../kubectl-ocm")); err != nil {
+		return fmt.Errorf("%w; build it with: make build", err)
+	}
+	dir, err := filepath.Abs(programs)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, name := range []string{"kubectl-ocm", "clusteradm", "kubectl_complete-ocm", names.CredentialProvider} {
+		if err := os.Symlink("../kubectl-ocm", filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
 // TestScript runs the commands as a user would. Every script has its own
@@ -86,6 +120,9 @@ func setup(t *testing.T, env *testscript.Env) error {
 	}
 	env.Setenv("PATH", bin+string(os.PathListSeparator)+env.Getenv("PATH"))
 	env.Setenv("ROOT", root)
+	if dir := os.Getenv("GOCOVERDIR"); dir != "" {
+		env.Setenv("GOCOVERDIR", dir)
+	}
 	tb, ok := env.T().(testing.TB)
 	if !ok {
 		return fmt.Errorf("a %T cannot start control planes", env.T())
@@ -103,7 +140,7 @@ func setup(t *testing.T, env *testscript.Env) error {
 		if name == "nosigner" {
 			options = append(options, controlplane.WithoutSigner())
 		}
-		cp := controlplane.Start(tb, options...)
+		cp := controlplane.Lease(tb, options...)
 		file := filepath.Join(env.WorkDir, name+".kubeconfig")
 		if err := os.WriteFile(file, cp.Kubeconfig(tb, name), 0o600); err != nil {
 			return err

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
 // pages are run in one shell and on one set of clusters, as a reader would who
@@ -31,6 +33,7 @@ type block struct {
 
 func TestGuides(t *testing.T) {
 	t.Parallel()
+	controlplane.Localkube(t)
 	var run, cleanup []block
 	for _, page := range pages {
 		data, err := os.ReadFile(filepath.Join("../../docs", page))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
 // patience bounds every wait; it is far more than anything takes.
@@ -34,6 +35,7 @@ func images() []string {
 // start starts local clusters where the test binary is every image of OCM.
 func start(t *testing.T) *fleet {
 	t.Helper()
+	controlplane.Localkube(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ type front struct {
 func newFront(t *testing.T, authorizers []*authorizer, change func(*extauthzproxy.Config)) *front {
 	t.Helper()
 	f := &front{client: &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
-	config := extauthzproxy.Before(t, hub.Config(), extauthzproxy.Config{
+	config := extauthzproxy.Before(t, hub.Config(t), extauthzproxy.Config{
 		Timeout: time.Minute, StatusOnError: http.StatusServiceUnavailable,
 		EncodeRawHeaders: true,
 		Observe: func(o extauthzproxy.Observation) {

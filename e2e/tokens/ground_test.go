@@ -29,7 +29,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
@@ -46,31 +45,27 @@ const (
 	sharedIssuer = "https://kubernetes.default.svc.cluster.local"
 )
 
+// installing is done once.
+var installing sync.Once
+
 // installed puts onto the hub, once, what the operator would: the CRDs and the
 // rights of the token authorizer.
-var installed = sync.OnceValue(func() error {
-	ctx := context.Background() //nolint:forbidigo // it outlives the test that asks first
-	c, err := client.NewWithWatch(hub.Config(), client.Options{})
-	if err != nil {
-		return err
-	}
-	values := manifests.Hub{
-		Name: names.ClusterManagerName, Namespace: names.HubNamespace, DockerConfig: []byte("{}"),
-		TokenAuthorizer: &manifests.TokenAuthorizer{},
-	}
-	for _, render := range []func(manifests.Hub) ([]*unstructured.Unstructured, error){manifests.RenderHubCRDs, manifests.RenderHubBase} {
-		objs, err := render(values)
-		if err != nil {
-			return err
+func installed(t *testing.T) {
+	t.Helper()
+	installing.Do(func() {
+		values := manifests.Hub{
+			Name: names.ClusterManagerName, Namespace: names.HubNamespace, DockerConfig: []byte("{}"),
+			TokenAuthorizer: &manifests.TokenAuthorizer{},
 		}
-		for _, obj := range objs {
-			if _, err := (&apply.Applier{Client: c, FieldManager: "ocm.test"}).Apply(ctx, obj); err != nil {
-				return err
+		for _, render := range []func(manifests.Hub) ([]*unstructured.Unstructured, error){manifests.RenderHubCRDs, manifests.RenderHubBase} {
+			objs, err := render(values)
+			if err != nil {
+				t.Fatal(err)
 			}
+			installation.Apply(t, hub.Client(t), "ocm.test", objs)
 		}
-	}
-	return nil
-})
+	})
+}
 
 // cluster is a managed cluster: a control plane, and nothing of ours.
 type cluster struct {
@@ -81,7 +76,11 @@ type cluster struct {
 
 func newCluster(t *testing.T, options ...controlplane.Option) *cluster {
 	t.Helper()
-	cp := controlplane.Start(t, options...)
+	return newClusterOn(t, controlplane.Lease(t, options...))
+}
+
+func newClusterOn(t *testing.T, cp *controlplane.ControlPlane) *cluster {
+	t.Helper()
 	return &cluster{ControlPlane: cp, admin: cp.Client(t)}
 }
 
@@ -135,9 +134,7 @@ func binary() string { return filepath.Join("..", "..", "bin", "kubectl-ocm") }
 // wait until it is ready.
 func newAuthorizer(t *testing.T, args ...string) *authorizer {
 	t.Helper()
-	if err := installed(); err != nil {
-		t.Fatal(err)
-	}
+	installed(t)
 	kubeconfig := writeFile(t, "hub.kubeconfig", hub.KubeconfigFor(t, names.ServiceAccountUser(names.HubNamespace, names.TokenAuthorizer),
 		"system:serviceaccounts", "system:serviceaccounts:"+names.HubNamespace, "system:authenticated"))
 	ip := freeAddress(t)
@@ -295,20 +292,20 @@ func tail(log string) string {
 // the hub's audit log.
 func minted(t *testing.T, namespace, name string) int {
 	t.Helper()
-	data, err := os.ReadFile(auditLog)
+	data, err := os.ReadFile(hub.AuditLog())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
 	count := 0
 	for line := range strings.SplitSeq(string(data), "\n") {
 		var event struct {
-			ObjectRef      struct{ Namespace, Name string }
+			ObjectRef      struct{ Subresource, Namespace, Name string }
 			ResponseStatus struct{ Code int }
 		}
 		if json.Unmarshal([]byte(line), &event) != nil {
 			continue
 		}
-		if event.ObjectRef.Namespace == namespace && event.ObjectRef.Name == name && event.ResponseStatus.Code == http.StatusCreated {
+		if event.ObjectRef.Subresource == "token" && event.ObjectRef.Namespace == namespace && event.ObjectRef.Name == name && event.ResponseStatus.Code == http.StatusCreated {
 			count++
 		}
 	}

@@ -78,7 +78,8 @@ func TestRotation(t *testing.T) {
 	older, newer := newSigner(t), newSigner(t)
 	write(publics, older.public)
 	write(private, older.private)
-	c := newCluster(t, controlplane.WithAPIServerArgs("--service-account-key-file="+publics, "--service-account-signing-key-file="+private))
+	plane := controlplane.Start(t, controlplane.WithAPIServerArgs("--service-account-key-file="+publics, "--service-account-signing-key-file="+private))
+	c := newClusterOn(t, plane.ControlPlane)
 	target(t, "rotation", "reader")
 	kubeconfig := writeFile(t, "cluster.kubeconfig", c.Kubeconfig(t, "cluster"))
 	a := newAuthorizer(t, "--clusters-config="+writeFile(t, "clusters.yaml", []byte("clusters:"+
@@ -92,7 +93,7 @@ func TestRotation(t *testing.T) {
 	use(first)
 	f.becomes(t, first, user)
 	stop := f.load(t, 2, func() string { return *current.Load() }, user)
-	restart := func() { c.StopAPIServer(t); c.StartAPIServer(t) }
+	restart := func() { plane.StopAPIServer(t); plane.StartAPIServer(t) }
 
 	// 1. The new key is published beside the old one.
 	write(publics, older.public, newer.public)

@@ -19,7 +19,9 @@ import (
 // tokensmithWorld is what tokensmith's design describes: two workload clusters, with the issuers
 // of its "Configuration Example", and a management cluster, which is the hub.
 type tokensmithWorld struct {
-	c1, c2    *cluster
+	c1, c2 *cluster
+	// plane2 is the control plane of c2, which a test stops.
+	plane2    *controlplane.Own
 	namespace string
 	config    string
 }
@@ -29,8 +31,9 @@ type tokensmithWorld struct {
 // security section. Each subtest names the lines that it is about.
 func TestTokensmith(t *testing.T) {
 	t.Parallel()
+	plane := controlplane.Start(t, controlplane.WithIssuer("https://10.96.0.1"))
 	w := &tokensmithWorld{
-		c1: newCluster(t), c2: newCluster(t, controlplane.WithIssuer("https://10.96.0.1")),
+		c1: newCluster(t), c2: newClusterOn(t, plane.ControlPlane), plane2: plane,
 		namespace: "tokensmith",
 	}
 	target(t, w.namespace, "eso-sa")
@@ -123,9 +126,9 @@ func (w *tokensmithWorld) newMode(t *testing.T) {
 	t.Run("the health of the gRPC service", func(t *testing.T) { healthy(t, a) })
 	t.Run("Objective 2, Benefits: without any connection to the workload clusters", func(t *testing.T) {
 		token := w.c2.mint(t, w.namespace, "eso-sa")
-		w.c2.StopAPIServer(t)
+		w.plane2.StopAPIServer(t)
 		f.expect(t, token, user)
-		w.c2.StartAPIServer(t)
+		w.plane2.StartAPIServer(t)
 	})
 }
 
@@ -175,6 +178,12 @@ func (w *tokensmithWorld) precedence(t *testing.T) {
 
 func (w *tokensmithWorld) strict(t *testing.T) {
 	a := newAuthorizer(t, "--clusters-config="+w.config).ready(t)
+	await.Completion(t, patience, func(context.Context) string {
+		if strings.Contains(a.logged(), "Loaded the configuration") {
+			return ""
+		}
+		return "the configuration is not loaded yet"
+	})
 	if got := strings.Count(a.logged(), "has no policy"); got != 1 {
 		t.Errorf("the warning was given %d times:\n%s", got, tail(a.logged()))
 	}

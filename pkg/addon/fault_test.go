@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/blindfold"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
 )
 
@@ -172,7 +173,8 @@ func TestOrphans(t *testing.T) {
 // TestServerRestart kills the API server while identities are made.
 func TestServerRestart(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	own := controlplane.Start(t)
+	e := newEnvOn(t, own.ControlPlane)
 	e.start(t, nil)
 	const clusters = 20
 	for i := range clusters {
@@ -180,8 +182,8 @@ func TestServerRestart(t *testing.T) {
 		e.cluster(t, name)
 		e.tokenAddOn(t, name, "a1")
 	}
-	e.cp.StopAPIServer(t)
-	e.cp.StartAPIServer(t)
+	own.StopAPIServer(t)
+	own.StartAPIServer(t)
 	for i := range clusters {
 		name := fmt.Sprintf("c%02d", i)
 		e.awaitReady(t, name, "a1", name+"-a1-agent")

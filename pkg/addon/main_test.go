@@ -1,5 +1,6 @@
-// Package addon_test tests the controllers of package addon together, on one control
-// plane: they interact in the status of ManagedClusterAddOns.
+// Package addon_test tests the controllers of package addon together: they interact in
+// the status of ManagedClusterAddOns. Each test leases a control plane for itself,
+// because the controllers act on every add-on that they find.
 package addon_test
 
 import (
@@ -53,7 +54,11 @@ type env struct {
 
 func newEnv(t *testing.T) *env {
 	t.Helper()
-	cp := controlplane.Start(t)
+	return newEnvOn(t, controlplane.Lease(t))
+}
+
+func newEnvOn(t *testing.T, cp *controlplane.ControlPlane) *env {
+	t.Helper()
 	e := &env{cp: cp, admin: cp.Client(t)}
 	installation.Hub(t, e.admin, manifests.Hub{AddOnManager: &manifests.Component{}})
 	return e

@@ -30,7 +30,7 @@ var cp *controlplane.ControlPlane
 
 func live(t *testing.T, cp *controlplane.ControlPlane) client.WithWatch {
 	t.Helper()
-	c, err := client.NewWithWatch(cp.Config(), client.Options{Scheme: scheme.New()})
+	c, err := client.NewWithWatch(cp.Config(t), client.Options{Scheme: scheme.New()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +328,7 @@ func TestWaitEndsWhenReadingIsForbidden(t *testing.T) {
 func TestWaitSurvivesTheAPIServer(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.Start(t)
-	c := live(t, cp)
+	c := live(t, cp.ControlPlane)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	messages := make(chan string, 100)

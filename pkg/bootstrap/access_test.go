@@ -28,7 +28,7 @@ import (
 // is refused before an agent fails with it, and the error names that right.
 func TestATokenNeedsEveryRightOfAnAgent(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	admin := cp.Client(t)
 	crds, err := manifests.RenderHubCRDs(manifests.Hub{Name: names.ClusterManagerName, Namespace: names.HubNamespace})
 	installation.Some(t, admin, crds, err, installation.CRD)

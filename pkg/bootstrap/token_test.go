@@ -24,7 +24,7 @@ import (
 // TestTokens is one test on one control plane: the list of tokens is the hub's.
 func TestTokens(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	admin := cp.Client(t)
 	for _, obj := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.OperatorNamespace}},

@@ -22,7 +22,7 @@ const notFound = 4
 // and what to try is a command for the same cluster.
 func TestNotFound(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	admin := cp.Client(t)
 	installation.Hub(t, admin, manifests.Hub{AddOnManager: &manifests.Component{}})
 	installation.Create(t, admin, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "cluster1"}})
@@ -62,7 +62,7 @@ func TestNotFound(t *testing.T) {
 // nothing is said about its state.
 func TestNotReadIsNotNotAccepted(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	installation.Hub(t, cp.Client(t), manifests.Hub{})
 	r := ocm(t, "accept", "cluster1", "--kubeconfig", file(t, cp.KubeconfigFor(t, "stranger")))
 	if r.code != 1 || r.out != "" || !strings.Contains(r.err, "permission is missing") {

@@ -61,7 +61,7 @@ func ocm(t *testing.T, args ...string) ran {
 // clusteradm has made.
 func TestOthersHub(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	admin := cp.Client(t)
 	upstream.Hub(t, admin)
 	config := kubeconfig(t, cp)
@@ -86,7 +86,7 @@ func TestOthersHub(t *testing.T) {
 // clusteradm has made. The one with the hub's context must leave the hub alone.
 func TestOthersAgent(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	admin := cp.Client(t)
 	upstream.Klusterlet(t, admin, "cluster1")
 	config := kubeconfig(t, cp)
@@ -124,7 +124,7 @@ func expectNoAdvice(t *testing.T, r ran, commands ...string) {
 // TestOperatorsRefuseOthers starts our operators by hand.
 func TestOperatorsRefuseOthers(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	admin := cp.Client(t)
 	upstream.Hub(t, admin)
 	upstream.Klusterlet(t, admin, "cluster1")

@@ -55,7 +55,7 @@ func setPods(t *testing.T, admin client.Client, namespace string, runs func(imag
 // its old Pod still runs.
 func TestImageCannotBePulled(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	admin := cp.Client(t)
 	config := kubeconfig(t, cp)
 	const first, second = "registry.example/kubectl-ocm:v1", "registry.example/kubectl-ocm:v2"

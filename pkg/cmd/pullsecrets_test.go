@@ -20,7 +20,7 @@ import (
 // no controller is installed.
 func TestPullSecretsOfPreset(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	admin := cp.Client(t)
 	config := "--kubeconfig=" + kubeconfig(t, cp)
 	createPullSecrets(t, admin)

@@ -22,7 +22,7 @@ import (
 // noticed yet that its hub is gone.
 func TestSilentHubIsNotConnected(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	admin := cp.Client(t)
 	dead := bytes.ReplaceAll(cp.Kubeconfig(t, "hub"), []byte(cp.URL), []byte("https://127.0.0.1:1"))
 	objs, err := install.Klusterlet{ClusterName: "cluster1", Bootstrap: dead}.Render()

@@ -41,7 +41,7 @@ func TestNewMode(t *testing.T) {
 func TestLegacyMode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.startReady(t, extauthz.Source{Workload: hub.Config()})
+	w.startReady(t, extauthz.Source{Workload: hub.Config(t)})
 	w.becomes(t, w.token(t), w.user())
 	if status, _ := w.check(t.Context(), w.token(t)+"x"); status != http.StatusUnauthorized {
 		t.Errorf("a forged token: %d", status)
@@ -65,12 +65,12 @@ func TestSource(t *testing.T) {
 		want   string
 	}{
 		"none":             {extauthz.Source{}, "exactly one source"},
-		"two":              {extauthz.Source{File: open, Workload: hub.Config()}, "exactly one source"},
+		"two":              {extauthz.Source{File: open, Workload: hub.Config(t)}, "exactly one source"},
 		"a missing file":   {extauthz.Source{File: filepath.Join(dir, "none")}, "no such file"},
 		"a broken file":    {extauthz.Source{File: broken}, "nam"},
 		"strict, but open": {extauthz.Source{File: open, Options: config.Options{Strict: true}}, "no policy"},
 	} {
-		err := extauthz.Setup(t.Context(), nil, extauthz.Config{Source: tc.source, Hub: hub.Config(), Server: endpoints(t)})
+		err := extauthz.Setup(t.Context(), nil, extauthz.Config{Source: tc.source, Hub: hub.Config(t), Server: endpoints(t)})
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v", name, err)
 		}

@@ -38,7 +38,7 @@ type fed struct {
 // detached cluster count no more at once.
 func TestPublished(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	e := &fed{admin: cp.Client(t), store: jwks.New(jwks.Config{Hub: true})}
 	installation.Hub(t, e.admin, manifests.Hub{TokenAuthorizer: &manifests.TokenAuthorizer{}})
 	if err := e.store.Configure([]jwks.Cluster{{Name: jwks.Everyone, Source: jwks.Source{Hub: true}}}, nil); err != nil {

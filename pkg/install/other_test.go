@@ -23,16 +23,16 @@ import (
 
 func newRunner(t *testing.T, cp *controlplane.ControlPlane) *install.Runner {
 	t.Helper()
-	c, err := client.NewWithWatch(cp.Config(), client.Options{Scheme: scheme.New()})
+	c, err := client.NewWithWatch(cp.Config(t), client.Options{Scheme: scheme.New()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	disco, err := discovery.NewDiscoveryClientForConfig(cp.Config())
+	disco, err := discovery.NewDiscoveryClientForConfig(cp.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &install.Runner{
-		Client: c, Discovery: disco, Clock: clock.RealClock{}, Target: cp.Config().Host,
+		Client: c, Discovery: disco, Clock: clock.RealClock{}, Target: cp.Config(t).Host,
 		// What --force sets.
 		Skip: install.Checks(),
 		Step: func(ctx context.Context, _ string, fn func(context.Context, install.Say) error) error {
@@ -92,7 +92,7 @@ func named(obj client.Object) bool {
 // TestOthersHubIsRefused is about "clusteradm init" having been there first.
 func TestOthersHubIsRefused(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	r := newRunner(t, cp)
 	upstream.Hub(t, r.Client)
 	before := contents(t, r.Client)
@@ -122,7 +122,7 @@ func TestOthersHubIsRefused(t *testing.T) {
 // TestOthersAgentIsRefused is about "clusteradm join" having been there first.
 func TestOthersAgentIsRefused(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	r := newRunner(t, cp)
 	upstream.Klusterlet(t, r.Client, "cluster1")
 	before := contents(t, r.Client)
@@ -148,7 +148,7 @@ func TestOthersAgentIsRefused(t *testing.T) {
 // from a rendering, without any mark of ours.
 func TestOwnInstallationIsNoOther(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	r := newRunner(t, cp)
 	hub, info := install.Hub{}, bootstrap.ClusterInfo{Server: "https://hub.example"}
 	agent := install.Klusterlet{ClusterName: "cluster1", Bootstrap: []byte("{}")}

@@ -127,7 +127,7 @@ func cutOff(t *testing.T, cp *controlplane.ControlPlane, after int) (*install.Ru
 	writes := interrupt.After(after, "", func(write, _ string) bool {
 		return !strings.Contains(write, " /apis/authorization.k8s.io/") // Questions are no writes.
 	})
-	config := cp.Config()
+	config := cp.Config(t)
 	config.Wrap(writes.Wrap)
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme.New()})
 	if err != nil {

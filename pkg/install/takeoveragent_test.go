@@ -51,7 +51,7 @@ func TestTakeOverOfAnAgent(t *testing.T) {
 // replacedAgent returns what a cluster has after an agent of OCM was replaced there.
 func replacedAgent(t *testing.T, replace func(cp *controlplane.ControlPlane, run command, check func())) map[string]string {
 	t.Helper()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	c := cp.Client(t)
 	theirAgent(t, c)
 	before := untouched(t, c)

@@ -34,7 +34,7 @@ import (
 // theirHub is a hub of OCM that runs, with its operator, and what watches it.
 func theirHub(t *testing.T) (*controlplane.ControlPlane, *install.Runner) {
 	t.Helper()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	r := newRunner(t, cp)
 	r.Skip = nil
 	upstream.Hub(t, r.Client)

@@ -24,7 +24,7 @@ import (
 // newJoined returns a managed cluster on which join ran, and no operator.
 func newJoined(t *testing.T, work install.Work) *install.Runner {
 	t.Helper()
-	r := newRunner(t, controlplane.Start(t))
+	r := newRunner(t, controlplane.Lease(t))
 	crds, err := manifests.RenderKlusterletCRDs(manifests.Klusterlet{Name: names.KlusterletName, Version: "0.0.0"})
 	installation.Some(t, r.Client, crds, err, installation.CRD)
 	joinWith(t, r, work)
@@ -198,6 +198,7 @@ func workDeployment() *appsv1.Deployment {
 
 func update(t *testing.T, c client.Client, obj client.Object) {
 	t.Helper()
+	anyVersion(obj)
 	if err := c.Update(t.Context(), obj); err != nil {
 		t.Fatal(errors.Join(errors.New("update"), err))
 	}
@@ -205,7 +206,16 @@ func update(t *testing.T, c client.Client, obj client.Object) {
 
 func updateStatus(t *testing.T, c client.Client, obj client.Object) {
 	t.Helper()
+	anyVersion(obj)
 	if err := c.Status().Update(t.Context(), obj); err != nil {
 		t.Fatal(errors.Join(errors.New("update the status"), err))
+	}
+}
+
+// anyVersion has a Deployment written over what the Deployment controller of the control
+// plane has written since it was read.
+func anyVersion(obj client.Object) {
+	if _, ok := obj.(*appsv1.Deployment); ok {
+		obj.SetResourceVersion("")
 	}
 }

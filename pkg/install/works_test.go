@@ -30,7 +30,7 @@ import (
 // interrupted, and of the agent only the operator and what works applied is left.
 func newManaged(t *testing.T) *install.Runner {
 	t.Helper()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	r := newRunner(t, cp)
 	crds, err := manifests.RenderKlusterletCRDs(manifests.Klusterlet{Name: names.KlusterletName, Version: "0.0.0"})
 	installation.Some(t, r.Client, crds, err, installation.CRD)

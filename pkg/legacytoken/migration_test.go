@@ -54,7 +54,7 @@ func (e *env) run(t *testing.T, config imagepull.Config) {
 	config.Attach, config.RefreshQPS, config.Clock, config.Metrics = true, 1000, clock.RealClock{}, prometheus.NewRegistry()
 	options := imagepull.CacheOptions(config)
 	options.DefaultNamespaces = map[string]cache.Config{e.namespace: {}}
-	controllers.Start(t, plane.Config(), manager.Options{Cache: options}, func(ctx context.Context, mgr manager.Manager) error {
+	controllers.Start(t, plane.Config(t), manager.Options{Cache: options}, func(ctx context.Context, mgr manager.Manager) error {
 		return imagepull.Setup(ctx, mgr, config)
 	})
 }
@@ -291,7 +291,7 @@ func TestInterruptedMigration(t *testing.T) {
 	from, p := e.fed(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	m := e.migration(t, host)
-	direct, err := client.NewWithWatch(plane.Config(), client.Options{})
+	direct, err := client.NewWithWatch(plane.Config(t), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

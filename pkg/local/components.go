@@ -32,7 +32,7 @@ const readyPoll = 100 * time.Millisecond
 // admin is the administrator's client. It sends no request before the first one that
 // is asked of it.
 func (s *supervisor) admin() (client.Client, error) {
-	config, err := s.plane.ConfigFor(controlplane.AdminUser, controlplane.AdminGroup)
+	config, err := s.plane.Access().ConfigFor(controlplane.AdminUser, controlplane.AdminGroup)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (s *supervisor) node(ctx context.Context) error {
 }
 
 func (s *supervisor) newNode(addresses *node.Addresses) (*node.Node, error) {
-	config, err := s.plane.ConfigFor(node.UserName(s.spec.Name), node.Group)
+	config, err := s.plane.Access().ConfigFor(node.UserName(s.spec.Name), node.Group)
 	if err != nil {
 		return nil, err
 	}

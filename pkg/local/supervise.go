@@ -159,7 +159,7 @@ func (s *supervisor) start(ctx context.Context) error {
 		})
 	}
 	s.update(func(state *State) { state.URL = s.plane.URL() })
-	kubeconfig, err := s.plane.Kubeconfig(s.spec.Name, controlplane.AdminUser, controlplane.AdminGroup)
+	kubeconfig, err := s.plane.Access().Kubeconfig(s.spec.Name, controlplane.AdminUser, controlplane.AdminGroup)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func simple(namespace, name string) *appsv1.Deployment {
 // in what gives it away.
 func TestSeenByWhatRuns(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	c := cp.Client(t)
 	for _, namespace := range []string{names.OperatorNamespace, names.HubNamespace, "multicluster-engine", "somebody"} {
 		ns := &corev1.Namespace{}
@@ -155,7 +155,7 @@ func TestSeenByWhatRuns(t *testing.T) {
 // of it rejects every write.
 func TestLeftWebhooksAreSeen(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	c := cp.Client(t)
 	for _, obj := range upstream.WebhookConfigurations(t) {
 		if err := c.Create(t.Context(), obj); err != nil {
@@ -177,7 +177,7 @@ func TestLeftWebhooksAreSeen(t *testing.T) {
 // TestAgentsByNamespaces searches as an operator does.
 func TestAgentsByNamespaces(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	c := cp.Client(t)
 	upstream.Klusterlet(t, c, "cluster1")
 	for _, tc := range []struct {

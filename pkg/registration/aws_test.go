@@ -34,6 +34,8 @@ const issuer = "oidc.eks.us-west-2.amazonaws.com/id/MANAGED"
 type eksFleet struct {
 	*fleet
 
+	// plane is the hub's control plane.
+	plane   *controlplane.Own
 	account *aws.Cloud
 	pair    identity.Pair
 	// policy is what the role of the hub's controller may do.
@@ -68,7 +70,7 @@ func newBareEKSFleet(t *testing.T) *eksFleet {
 		Managed: awsarn.Cluster{Partition: "aws", Region: "us-west-2", Account: "222222222222", Name: "managed-0"},
 	}
 	eks := authenticator.StartHub(t, account, aws.Cluster{ARN: pair.Hub.String()})
-	managed := controlplane.Start(t, controlplane.WithIssuer("https://"+issuer))
+	managed := controlplane.Lease(t, controlplane.WithIssuer("https://"+issuer))
 	account.AddProvider(t, "aws", pair.Managed.Account, "https://"+issuer, managed.KeySet(t))
 	putRole(t, account, pair.RoleOfAgents(identity.Source{Issuer: issuer}, identity.AgentAccounts(namespace, names.KlusterletName)))
 	creatorRole, err := identity.CreatorRole(pair.Hub)
@@ -80,7 +82,7 @@ func newBareEKSFleet(t *testing.T) *eksFleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &eksFleet{fleet: newFleet(t, eks.ControlPlane, managed), account: account, pair: pair, policy: access}
+	return &eksFleet{fleet: newFleet(t, eks.ControlPlane, managed), plane: eks.Own, account: account, pair: pair, policy: access}
 }
 
 // startEKSHub starts the hub's controllers with AWS credentials.

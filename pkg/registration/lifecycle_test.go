@@ -169,7 +169,7 @@ func (f *fleet) lastSeen(t *testing.T) metav1.Time {
 // certificate, no file and no end, and depends on a service that fails.
 func TestLifeWithoutCertificate(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, controlplane.Start(t), controlplane.Start(t))
+	f := newFleet(t, controlplane.Lease(t), controlplane.Lease(t))
 	outside := drivertest.NewOutside()
 	outside.Break(id)
 	f.startHub(t, hub.Driver{Hub: &drivertest.FakeGranter{Outside: outside, Check: 200 * time.Millisecond}})

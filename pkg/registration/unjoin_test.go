@@ -76,9 +76,9 @@ func TestUnjoinFromElsewhere(t *testing.T) {
 	f.annotate(t, managed, account, `"arn:aws:iam::222222222222:role/other"`)
 	stays("AssumeRoleWithWebIdentity")
 	f.annotate(t, managed, account, "null")
-	f.hub.StopAPIServer(t)
+	f.plane.StopAPIServer(t)
 	stays("connection refused")
-	f.hub.StartAPIServer(t)
+	f.plane.StartAPIServer(t)
 	if !f.get(t).Spec.HubAcceptsClient {
 		t.Error("the hub does not accept the cluster any more")
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/servingcert"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/conversion"
 )
 
@@ -353,7 +354,8 @@ func (h *hub) agentInAlpha(t *testing.T) {
 // TestWhileTheWebhookIsDown uses the API when nobody converts.
 func TestWhileTheWebhookIsDown(t *testing.T) {
 	t.Parallel()
-	h := newHub(t, rules())
+	plane := controlplane.Start(t, controlplane.WithEgress())
+	h := newHubOn(t, plane.ControlPlane, rules())
 	stop := h.runWebhook(t)
 	for _, name := range []string{"kept", "deleted"} {
 		obj := addOn(alpha, name)
@@ -374,8 +376,8 @@ func TestWhileTheWebhookIsDown(t *testing.T) {
 		t.Error("an add-on is created in v1alpha1 without a webhook")
 	}
 	// An API server that starts without the webhook gets ready.
-	h.StopAPIServer(t)
-	h.StartAPIServer(t)
+	plane.StopAPIServer(t)
+	plane.StartAPIServer(t)
 	// v1beta1 goes on, also for what was written in v1alpha1.
 	obj := h.read(t, beta, "kept")
 	setNested(t, obj, "while-down", "status", "namespace")

@@ -63,11 +63,14 @@ type hub struct {
 // reaches Services as that of a local cluster does.
 func newHub(t *testing.T, rules servingcert.Rules) *hub {
 	t.Helper()
-	socket := filepath.Join(t.TempDir(), "egress")
+	return newHubOn(t, controlplane.Lease(t, controlplane.WithEgress()), rules)
+}
+
+func newHubOn(t *testing.T, cp *controlplane.ControlPlane, rules servingcert.Rules) *hub {
+	t.Helper()
 	var reader atomic.Pointer[client.Reader]
-	serveEgress(t, socket, &reader)
-	cp := controlplane.Start(t, controlplane.WithEgress(socket))
-	admin, err := client.NewWithWatch(cp.Config(), client.Options{Scheme: scheme.New()})
+	serveEgress(t, cp.EgressSocket(), &reader)
+	admin, err := client.NewWithWatch(cp.Config(t), client.Options{Scheme: scheme.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

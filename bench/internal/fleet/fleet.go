@@ -57,13 +57,13 @@ func Each(b *testing.B, n int, do func(ctx context.Context, i int) error) {
 
 // Kubeconfig writes the kubeconfig of a ServiceAccount's user and returns its
 // path.
-func Kubeconfig(b *testing.B, hub *controlplane.ControlPlane, user string) string {
+func Kubeconfig(b *testing.B, hub *controlplane.Own, user string) string {
 	b.Helper()
 	return KubeconfigAt(b, hub, hub.URL, user)
 }
 
 // KubeconfigAt is Kubeconfig for an API server that is reached at another URL.
-func KubeconfigAt(b *testing.B, hub *controlplane.ControlPlane, url, user string) string {
+func KubeconfigAt(b *testing.B, hub *controlplane.Own, url, user string) string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "kubeconfig")
 	data := bytes.ReplaceAll(hub.KubeconfigFor(b, user, "system:serviceaccounts"), []byte(hub.URL), []byte(url))

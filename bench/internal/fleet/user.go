@@ -22,9 +22,9 @@ func AsAgent(ctx context.Context, cluster string) context.Context {
 
 // Agents is a client for the requests of all agents, whose name is "agent": ten
 // thousand connections do not fit on a machine.
-func Agents(b *testing.B, hub *controlplane.ControlPlane) client.Client {
+func Agents(b *testing.B, hub *controlplane.Own) client.Client {
 	b.Helper()
-	config := hub.Config()
+	config := hub.Config(b)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return agents{next} })
 	return hub.ClientFor(b, config)
 }

@@ -28,7 +28,7 @@ type Point struct {
 
 // NewPoint returns the point of a size in a table. The process acts as user on an API
 // server that keeps an audit log.
-func NewPoint(b *testing.B, table *Table, size int, cp *controlplane.ControlPlane, audit measure.Audit, user string) *Point {
+func NewPoint(b *testing.B, table *Table, size int, cp *controlplane.Own, audit measure.Audit, user string) *Point {
 	b.Helper()
 	meter := measure.NewMeter(b, cp.URL)
 	return &Point{

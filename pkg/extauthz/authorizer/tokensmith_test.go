@@ -25,10 +25,10 @@ import (
 // "Token Validation Flow", under its third objective (the same namespace).
 func TestTokenExchangeFlow(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, controlplane.Start(t))
+	w := newWorld(t, controlplane.Lease(t))
 	flow(t, w, "c1")
 	// The fifth objective: the way with --workload-kubeconfig goes on.
-	verifier, err := review.NewTokenReview(w.managed.Config())
+	verifier, err := review.NewTokenReview(w.managed.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 // same issuer as kubeadm's have, in every way, and verifies tokens of theirs.
 func TestRealAPIServers(t *testing.T) {
 	t.Parallel()
-	one, two := controlplane.Start(t), controlplane.Start(t)
+	one, two := controlplane.Lease(t), controlplane.Lease(t)
 	kubeconfig, token := filepath.Join(t.TempDir(), "kubeconfig"), filepath.Join(t.TempDir(), "token")
 	// What a pod may: any ServiceAccount reads its own cluster's keys.
 	account := mint(t, one)
@@ -30,14 +30,14 @@ func TestRealAPIServers(t *testing.T) {
 	parsed, iss := parse(t, account)
 
 	discovery := func(cp *controlplane.ControlPlane, auth jwks.Auth) jwks.Source {
-		return jwks.Source{Discovery: &jwks.Discovery{URL: cp.URL}, CA: cp.Config().CAData, Auth: auth}
+		return jwks.Source{Discovery: &jwks.Discovery{URL: cp.URL}, CA: cp.Config(t).CAData, Auth: auth}
 	}
 	for name, test := range map[string]struct{ one, two jwks.Source }{
 		"discovery": {discovery(one, jwks.Auth{TokenFile: token}), jwks.Source{
 			Discovery: &jwks.Discovery{}, Auth: jwks.Auth{KubeconfigFile: kubeconfig},
 		}},
 		"URI": {
-			jwks.Source{URI: one.URL + issuer.KeysPath, CA: one.Config().CAData, Auth: jwks.Auth{TokenFile: token}},
+			jwks.Source{URI: one.URL + issuer.KeysPath, CA: one.Config(t).CAData, Auth: jwks.Auth{TokenFile: token}},
 			jwks.Source{URI: two.URL + issuer.KeysPath, Auth: jwks.Auth{KubeconfigFile: kubeconfig}},
 		},
 	} {

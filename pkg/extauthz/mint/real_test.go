@@ -305,7 +305,7 @@ func TestHubDown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e := run(t, mint.Config{Hub: hub.Config()}, settings("default"))
+	e := run(t, mint.Config{Hub: hub.Config(t)}, settings("default"))
 	exchanged := func(ctx context.Context, name string) (bool, error) {
 		r := ask("c1")
 		r.Target.Namespace, r.Target.Name = "default", name

@@ -97,7 +97,7 @@ func validatesMultipleClusters(t *testing.T) {
 	store := newStore(t, inline("east", issuer, east.KeySet(t)), inline("west", issuer, west.KeySet(t)))
 	for _, rules := range []*subject.Rules{openForm(), strict()} {
 		verifier := verifierOf(store, rules)
-		for cluster, cp := range map[string]*controlplane.ControlPlane{"east": east, "west": west} {
+		for cluster, cp := range map[string]*controlplane.ControlPlane{"east": east, "west": west.ControlPlane} {
 			w := newWorkload(t, cp)
 			got, err := verifier.Verify(t.Context(), w.token(t, ours()))
 			if err != nil {
@@ -109,7 +109,7 @@ func validatesMultipleClusters(t *testing.T) {
 		}
 	}
 	alone := verifierOf(newStore(t, inline("east", issuer, east.KeySet(t))), strict())
-	_, err := alone.Verify(t.Context(), newWorkload(t, west).token(t, ours()))
+	_, err := alone.Verify(t.Context(), newWorkload(t, west.ControlPlane).token(t, ours()))
 	wantReason(t, err, denial.UnknownKey)
 }
 

@@ -56,7 +56,7 @@ func TestTheKubeletReadsTheConfiguration(t *testing.T) {
 // with the permission, and not without.
 func TestNodesNeedThePermission(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	admin := cp.Client(t)
 	const node = "node-1"
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "app"}}

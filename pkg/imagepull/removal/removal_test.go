@@ -25,7 +25,7 @@ type world struct {
 
 func newWorld(t *testing.T) world {
 	t.Helper()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	return world{cp, cp.Client(t)}
 }
 
@@ -114,7 +114,7 @@ func TestNothingIsLeftAfterAKillAnywhere(t *testing.T) {
 	for n := 1; ; n++ {
 		accounts := []*corev1.ServiceAccount{w.account(t, "a"), w.account(t, "b")}
 		writes := interrupt.After(n, "", every)
-		config := w.Config()
+		config := w.Config(t)
 		config.Wrap(writes.Wrap)
 		killed := remove(t, w.ClientFor(t, config))
 		if killed != nil && !errors.Is(killed, interrupt.ErrCut) {

@@ -29,7 +29,7 @@ import (
 // served is the key set of the real API server.
 func served(t *testing.T) []map[string]any {
 	t.Helper()
-	source, err := publish.NewSource(plane.Config(), client.ObjectKey{})
+	source, err := publish.NewSource(plane.Config(t), client.ObjectKey{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestAForeignNamespaceProvesNothing(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "foreign")
 	config := p.config(t)
-	source, err := publish.NewSource(plane.Config(), client.ObjectKey{Namespace: "default", Name: "publisher"})
+	source, err := publish.NewSource(plane.Config(t), client.ObjectKey{Namespace: "default", Name: "publisher"})
 	if err != nil {
 		t.Fatal(err)
 	}

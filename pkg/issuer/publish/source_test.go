@@ -52,7 +52,7 @@ func read(t *testing.T, cp *controlplane.ControlPlane) (publish.Issuer, error) {
 	await.Success(t, patience, "the ServiceAccount", func(ctx context.Context) error {
 		return client.IgnoreAlreadyExists(admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}))
 	})
-	source, err := publish.NewSource(cp.Config(), account)
+	source, err := publish.NewSource(cp.Config(t), account)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestRealAPIServers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := read(t, controlplane.Start(t, controlplane.WithAPIServerArgs(tc.args...)))
+			got, err := read(t, controlplane.Start(t, controlplane.WithAPIServerArgs(tc.args...)).ControlPlane)
 			if tc.fails != "" {
 				if !errors.Is(err, publish.ErrSelfTest) || !strings.Contains(err.Error(), tc.fails) {
 					t.Errorf("got %+v, %v", got, err)

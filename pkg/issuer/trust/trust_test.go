@@ -226,7 +226,7 @@ func TestTrust(t *testing.T) {
 // cluster that is denied. The next one finishes.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t, controlplane.Start(t))
+	e := newEnv(t, controlplane.Lease(t))
 	const most = 2 // The deletion and the condition.
 	for n := 1; n <= most; n++ {
 		name := fmt.Sprint("interrupted", n)

@@ -28,7 +28,7 @@ const (
 // Sockets of etcd, relative to the state directory: the path of a Unix socket
 // may not be longer than 108 bytes, and every program runs in that directory.
 const (
-	etcdSocket     = "etcd.sock"
+	EtcdSocket     = "etcd.sock"
 	etcdPeerSocket = "etcd-peer.sock"
 )
 
@@ -49,7 +49,7 @@ func (c *ControlPlane) etcdArgs() []string {
 	return []string{
 		"--name=etcd",
 		"--data-dir=" + etcdDir,
-		"--listen-client-urls=unix://" + etcdSocket,
+		"--listen-client-urls=unix://" + EtcdSocket,
 		"--listen-peer-urls=unix://" + etcdPeerSocket,
 		// No client uses the advertised address, but the flags require one.
 		"--advertise-client-urls=http://localhost:2379",
@@ -72,7 +72,7 @@ func (c *ControlPlane) apiServerArgs() []string {
 		"--permit-port-sharing=true",
 		// There is one API server, and its loopback address is no valid endpoint.
 		"--endpoint-reconciler-type=none",
-		"--etcd-servers=unix://" + etcdSocket,
+		"--etcd-servers=unix://" + EtcdSocket,
 		"--client-ca-file=" + c.pki("ca.crt"),
 		"--tls-cert-file=" + c.pki("apiserver.crt"),
 		"--tls-private-key-file=" + c.pki("apiserver.key"),

@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/atomicfile"
 )
@@ -26,30 +27,44 @@ func (c *ControlPlane) Port() int { return c.port.port }
 // Authority is the cluster's certificate authority.
 func (c *ControlPlane) Authority() *Authority { return c.authority }
 
+// Access connects users to the cluster.
+func (c *ControlPlane) Access() Access {
+	return Access{URL: c.URL(), Authority: c.authority, Clock: c.clock}
+}
+
+// Access connects users to a cluster with client certificates that the cluster's
+// authority signs.
+type Access struct {
+	// URL is the address of the API server.
+	URL       string
+	Authority *Authority
+	Clock     clock.PassiveClock
+}
+
 // ConfigFor returns the connection of a user with the given groups, by a client
 // certificate made for this call. Client-side rate limiting is off.
-func (c *ControlPlane) ConfigFor(user string, groups ...string) (*rest.Config, error) {
-	cert, key, err := c.authority.Client(c.clock.Now(), user, groups...)
+func (a Access) ConfigFor(user string, groups ...string) (*rest.Config, error) {
+	cert, key, err := a.Authority.Client(a.Clock.Now(), user, groups...)
 	if err != nil {
 		return nil, err
 	}
 	return &rest.Config{
-		Host:            c.URL(),
+		Host:            a.URL,
 		QPS:             -1,
-		TLSClientConfig: rest.TLSClientConfig{CAData: c.authority.pem, CertData: cert, KeyData: key},
+		TLSClientConfig: rest.TLSClientConfig{CAData: a.Authority.pem, CertData: cert, KeyData: key},
 	}, nil
 }
 
 // Kubeconfig returns a kubeconfig for a user with the given groups, in which
 // cluster, user and context carry the name name.
-func (c *ControlPlane) Kubeconfig(name, user string, groups ...string) ([]byte, error) {
-	cert, key, err := c.authority.Client(c.clock.Now(), user, groups...)
+func (a Access) Kubeconfig(name, user string, groups ...string) ([]byte, error) {
+	cert, key, err := a.Authority.Client(a.Clock.Now(), user, groups...)
 	if err != nil {
 		return nil, err
 	}
 	data, err := clientcmd.Write(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{
-			name: {Server: c.URL(), CertificateAuthorityData: c.authority.pem},
+			name: {Server: a.URL, CertificateAuthorityData: a.Authority.pem},
 		},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{
 			name: {ClientCertificateData: cert, ClientKeyData: key},
@@ -64,7 +79,7 @@ func (c *ControlPlane) Kubeconfig(name, user string, groups ...string) ([]byte, 
 }
 
 func (c *ControlPlane) writeKubeconfig(program, user string) error {
-	data, err := c.Kubeconfig("local", user)
+	data, err := c.Access().Kubeconfig("local", user)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ var ErrEnded = errors.New("the program ended")
 // with the end of the log, when etcd or the API server ends or ctx is done
 // before.
 func (c *ControlPlane) WaitReady(ctx context.Context) error {
-	config, err := c.ConfigFor(AdminUser, AdminGroup)
+	config, err := c.Access().ConfigFor(AdminUser, AdminGroup)
 	if err != nil {
 		return err
 	}

@@ -180,7 +180,7 @@ func (f *fixture) get(t *testing.T, pod *corev1.Pod, path string) string {
 
 func logsOf(t *testing.T, pod *corev1.Pod, options corev1.PodLogOptions) (string, error) {
 	t.Helper()
-	clients, err := kubernetes.NewForConfig(cp.Config())
+	clients, err := kubernetes.NewForConfig(cp.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		entrypoint(os.Getenv(role))
 	default:
 		controlplane.Main(m, &cp, controlplane.WithScheduler())
-		if err := goleak.Find(); err != nil {
+		if err := goleak.Find(controlplane.Connections()); err != nil {
 			panic(err)
 		}
 	}

@@ -43,8 +43,8 @@ type hub struct {
 // newHub installs what init installs; the operator itself is run by the test.
 func newHub(t *testing.T) *hub {
 	t.Helper()
-	cp := controlplane.Start(t)
-	admin, err := client.NewWithWatch(cp.Config(), client.Options{Scheme: scheme.New()})
+	cp := controlplane.Lease(t)
+	admin, err := client.NewWithWatch(cp.Config(t), client.Options{Scheme: scheme.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

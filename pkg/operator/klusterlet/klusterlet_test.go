@@ -64,7 +64,7 @@ func start(t *testing.T, change func(*manifests.KlusterletOperator)) *cluster {
 // install does what join does.
 func install(t *testing.T, change func(*manifests.KlusterletOperator)) *cluster {
 	t.Helper()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	values := manifests.KlusterletOperator{
 		Version:  "0.1.0",
 		Operator: manifests.Pod{Image: "ours:v1", Replicas: 1},

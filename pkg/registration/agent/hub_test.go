@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -34,20 +33,23 @@ import (
 type hub struct {
 	*controlplane.ControlPlane
 	admin client.Client
-	audit string
 }
 
 func newHub(t *testing.T, options ...controlplane.Option) *hub {
 	t.Helper()
-	dir := t.TempDir()
-	policy := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived, ResponseStarted]\nrules: [{level: Metadata}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	h := &hub{audit: filepath.Join(dir, "audit.log")}
-	options = append(options, controlplane.WithAPIServerArgs("--audit-policy-file="+policy, "--audit-log-path="+h.audit))
-	h.ControlPlane = controlplane.Start(t, options...)
-	h.admin = h.Client(t)
+	return newHubOn(t, controlplane.Lease(t, append(options, controlplane.WithAuditLog())...))
+}
+
+// newMortalHub is a hub whose API server the test kills.
+func newMortalHub(t *testing.T, options ...controlplane.Option) (*hub, *controlplane.Own) {
+	t.Helper()
+	own := controlplane.Start(t, append(options, controlplane.WithAuditLog())...)
+	return newHubOn(t, own.ControlPlane), own
+}
+
+func newHubOn(t *testing.T, cp *controlplane.ControlPlane) *hub {
+	t.Helper()
+	h := &hub{ControlPlane: cp, admin: cp.Client(t)}
 	values := manifests.Hub{Name: names.ClusterManagerName, Namespace: names.HubNamespace, DockerConfig: []byte("{}")}
 	crds, err := manifests.RenderHubCRDs(values)
 	install(t, h.admin, slices.DeleteFunc(crds, func(o *unstructured.Unstructured) bool {
@@ -175,7 +177,7 @@ func (h *hub) csrs(t *testing.T, cluster string) []certificatesv1.CertificateSig
 // approve approves every undecided CSR of a cluster.
 func (h *hub) approve(t *testing.T, cluster string) {
 	t.Helper()
-	clients := kubernetes.NewForConfigOrDie(h.Config())
+	clients := kubernetes.NewForConfigOrDie(h.Config(t))
 	for _, c := range h.csrs(t, cluster) {
 		if len(c.Status.Conditions) > 0 {
 			continue
@@ -191,7 +193,7 @@ func (h *hub) approve(t *testing.T, cluster string) {
 // does: only those that the cluster's own identity asks for.
 func (h *hub) renewals(t *testing.T, cluster string) {
 	t.Helper()
-	clients := kubernetes.NewForConfigOrDie(h.Config())
+	clients := kubernetes.NewForConfigOrDie(h.Config(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	t.Cleanup(func() { cancel(); <-done })
@@ -255,7 +257,7 @@ type event struct {
 // events are the successful requests that the hub has answered so far.
 func (h *hub) events(t *testing.T) []event {
 	t.Helper()
-	f, err := os.Open(h.audit)
+	f, err := os.Open(h.AuditLog())
 	if err != nil {
 		t.Fatal(err)
 	}

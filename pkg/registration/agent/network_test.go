@@ -172,7 +172,7 @@ func testForbiddenAtFirst(t *testing.T, h *hub) {
 
 func newFront(t *testing.T, h *hub) *front {
 	t.Helper()
-	transport, err := rest.TransportFor(h.Config())
+	transport, err := rest.TransportFor(h.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // Klusterlet says so, and says when it is over.
 func TestHubOutage(t *testing.T) {
 	t.Parallel()
-	h := newHub(t)
+	h, plane := newMortalHub(t)
 	s := newSpoke(t, h, "hubless")
 	p := s.start(t)
 	h.join(t, p, "hubless")
@@ -31,9 +31,9 @@ func TestHubOutage(t *testing.T) {
 	p = s.start(t)
 	p.reaches(t, agent.Running)
 	s.klusterletSays(t, metav1.ConditionFalse, names.ReasonHubConnectionFunctional, "")
-	h.StopAPIServer(t)
+	plane.StopAPIServer(t)
 	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigError", "has been unreachable since")
-	h.StartAPIServer(t)
+	plane.StartAPIServer(t)
 	s.klusterletSays(t, metav1.ConditionFalse, names.ReasonHubConnectionFunctional, "")
 	p.reaches(t, agent.Running)
 }
@@ -44,7 +44,7 @@ func TestManagedOutage(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	own := controlplane.Start(t)
-	s := newSpokeOn(t, own, h, "outage")
+	s := newSpokeOn(t, own.ControlPlane, h, "outage")
 	s.config.HealthPeriod = time.Second
 	p := s.start(t)
 	h.join(t, p, "outage")

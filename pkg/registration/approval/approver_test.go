@@ -33,12 +33,12 @@ type hub struct {
 
 func newHub(t *testing.T) *hub {
 	t.Helper()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	h := &hub{Client: cp.Client(t)}
 	installation.Hub(t, h.Client, manifests.Hub{})
 	objs, err := manifests.RenderHubOperator(manifests.HubOperator{})
 	installation.Some(t, h.Client, objs, err, "ClusterRole", "ClusterRoleBinding")
-	config := rest.CopyConfig(cp.Config())
+	config := rest.CopyConfig(cp.Config(t))
 	config.Impersonate = rest.ImpersonationConfig{
 		UserName: names.BootstrapServiceAccountUser,
 		Groups:   []string{"system:authenticated", "system:serviceaccounts", "system:serviceaccounts:" + names.OperatorNamespace},

@@ -99,7 +99,7 @@ func TestDetach(t *testing.T) {
 		e.cluster(t, "hubside", acceptedFromTheStart)
 		e.awaitAccepted(t, "hubside")
 		e.work(t, "hubside", "w1", names.FinalizerManifestWork)
-		admin, err := client.NewWithWatch(e.cp.Config(), client.Options{Scheme: e.admin.Scheme()})
+		admin, err := client.NewWithWatch(e.cp.Config(t), client.Options{Scheme: e.admin.Scheme()})
 		if err != nil {
 			t.Fatal(err)
 		}

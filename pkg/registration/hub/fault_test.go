@@ -17,6 +17,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
 )
 
@@ -147,15 +148,16 @@ func (e *env) exists(t *testing.T, name string) bool {
 // TestServerRestart kills the API server in the middle of accepting clusters.
 func TestServerRestart(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	own := controlplane.Start(t)
+	e := newEnvOn(t, own.ControlPlane)
 	e.start(t, defaults(), nil)
 	clusters := make([]string, 30)
 	for i := range clusters {
 		clusters[i] = fmt.Sprintf("c%02d", i)
 		e.cluster(t, clusters[i], acceptedFromTheStart)
 	}
-	e.cp.StopAPIServer(t)
-	e.cp.StartAPIServer(t)
+	own.StopAPIServer(t)
+	own.StartAPIServer(t)
 	for _, name := range clusters {
 		e.awaitAccepted(t, name)
 		if diff := cmp.Diff(everything, e.has(t.Context(), t, name)); diff != "" {

@@ -1,7 +1,8 @@
 // Package hub_test tests the controllers of the hub together, as package hub sets
 // them up: most need the resources of another one, such as the namespace and the
-// bindings of acceptance, and a control plane per package would cost more time than
-// the tests. Tests of one package without an API server are in that package.
+// bindings of acceptance. Each test leases a control plane for itself, because the
+// controllers act on every cluster that they find. Tests of one package without an API
+// server are in that package.
 package hub_test
 
 import (
@@ -56,7 +57,11 @@ type env struct {
 
 func newEnv(t *testing.T) *env {
 	t.Helper()
-	cp := controlplane.Start(t)
+	return newEnvOn(t, controlplane.Lease(t))
+}
+
+func newEnvOn(t *testing.T, cp *controlplane.ControlPlane) *env {
+	t.Helper()
 	e := &env{cp: cp, admin: cp.Client(t)}
 	installation.Hub(t, e.admin, manifests.Hub{})
 	return e

@@ -37,7 +37,7 @@ func TestControlPlane(t *testing.T) {
 	if err := stranger.List(ctx, &corev1.SecretList{}); !apierrors.IsForbidden(err) {
 		t.Errorf("a user without rights lists secrets: got %v, want forbidden", err)
 	}
-	if life := issue(t, cp, "signed"); life == 0 || life > 8*time.Minute {
+	if life := issue(t, cp.ControlPlane, "signed"); life == 0 || life > 8*time.Minute {
 		t.Errorf("certificate life %v, want the configured one", life)
 	}
 
@@ -58,7 +58,7 @@ func TestControlPlane(t *testing.T) {
 
 func TestWithoutSigner(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t, controlplane.WithoutSigner())
+	cp := controlplane.Lease(t, controlplane.WithoutSigner())
 	// The controllers work, which takes longer than signing would.
 	c := cp.Client(t)
 	eventually(t, "the default service account", func(ctx context.Context) (bool, error) {
@@ -74,7 +74,7 @@ func TestWithoutSigner(t *testing.T) {
 // none was issued in a time in which a signer would have.
 func issue(t *testing.T, cp *controlplane.ControlPlane, name string) time.Duration {
 	t.Helper()
-	clients, err := kubernetes.NewForConfig(cp.Config())
+	clients, err := kubernetes.NewForConfig(cp.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

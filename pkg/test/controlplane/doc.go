@@ -1,30 +1,37 @@
 // Package controlplane gives tests a real Kubernetes control plane: etcd, API
-// server and controller manager, started in seconds, on ports that the system
-// picks, gone with the test.
+// server and controller manager, on ports that the system picks.
+//
+// A test that acts on the whole cluster, as most controllers do, leases one for itself:
 //
 //	func TestSomething(t *testing.T) {
-//		cp := controlplane.Start(t)
+//		cp := controlplane.Lease(t)
 //		c := cp.Client(t)                                       // admin, our scheme
 //		agent := cp.ConfigFor(t, "system:open-cluster-management:c1:a", "system:authenticated")
 //		...
 //	}
 //
-// or one for all tests of a package, each in a namespace of its own:
+// Tests that can live next to each other share one, each in a namespace of its own:
 //
 //	var cp *controlplane.ControlPlane
 //
 //	func TestMain(m *testing.M) { controlplane.Main(m, &cp) }
 //
+// Both come from the pool of the run and go back to it, where they are reset (package
+// pool). The pool serves at the socket in CONTROLPLANE_POOL, as make test and
+// "go run ./scripts/testpool COMMAND" have it; a test binary that is run alone has one of
+// its own.
+//
+// A test that kills a program of the control plane, or needs flags that only it can use,
+// starts one with Start. StopAPIServer (kill -9) and StartAPIServer keep the address; Kill
+// and StartProgram do the same for any program.
+//
 // Options: WithoutSigner (a hub that issues no client certificates),
 // WithCertDuration (short-lived certificates), WithScheduler,
-// WithIssuer (of ServiceAccounts' tokens), WithAPIServerArgs,
+// WithIssuer (of ServiceAccounts' tokens), WithAPIServerArgs, WithAuditLog,
 // WithEgress (the way of API server to webhooks behind Services).
 //
-// Faults: StopAPIServer (kill -9) and StartAPIServer keep the address; Kill and
-// StartProgram do the same for any program.
-//
-// Nothing survives: the processes die with the test binary, however that ends,
-// and a directory that a killed test left is removed by the next one.
+// Nothing survives: the processes die with the process that started them, however that
+// ends, and a directory that a killed one left is removed by the next one.
 //
 // The localkube binary is the file in the environment variable LOCALKUBE, or
 // bin/localkube under the module's root. A missing binary fails the test with

@@ -2,6 +2,12 @@ package controlplane
 
 import "go.uber.org/goleak"
 
+// Connections are goroutines that outlive tests on leased control planes: client-go keeps
+// its connections to API servers that run on.
+func Connections() goleak.Option {
+	return goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run")
+}
+
 // Leaks is an error if a goroutine of what a package tests outlives Main.
 // Connections that are kept open are of the tests' own clients.
 func Leaks() error {

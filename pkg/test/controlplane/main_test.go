@@ -28,7 +28,7 @@ func TestHeld(t *testing.T) {
 	if shared == nil {
 		return
 	}
-	fmt.Println(shared.LogFile(""))
+	fmt.Println(controlplane.Dir(shared))
 	switch os.Getenv(variable) {
 	case "panic":
 		panic("as the test wants")

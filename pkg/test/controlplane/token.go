@@ -52,7 +52,7 @@ func (c *ControlPlane) LegacyToken(tb testing.TB, namespace, account string) str
 // KeySet is the key set (JWKS) of those tokens, as the API server serves it.
 func (c *ControlPlane) KeySet(tb testing.TB) []byte {
 	tb.Helper()
-	clients, err := discovery.NewDiscoveryClientForConfig(c.Config())
+	clients, err := discovery.NewDiscoveryClientForConfig(c.Config(tb))
 	if err != nil {
 		tb.Fatal(err)
 	}

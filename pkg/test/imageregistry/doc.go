@@ -1,5 +1,5 @@
-// Package imageregistry runs a container registry and a client of it, which
-// `make e2e-registry` builds from e2e/registry.
+// Package imageregistry runs a container registry and a client of it, which the first
+// test that needs them builds from e2e/registry.
 //
 // It owns the registry's process, its certificate and the client's commands. The
 // registry takes a token of a ServiceAccount for the password: the ServiceAccounts

@@ -43,7 +43,7 @@ func Serve(tb testing.TB, kubeconfig []byte, images, audience string, flags ...s
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &Server{program: controlplane.Program(tb, "registry", "e2e-registry"), ca: filepath.Join(dir, local.AuthorityFile)}
+	s := &Server{program: controlplane.Program(tb, "registry"), ca: filepath.Join(dir, local.AuthorityFile)}
 	cmd := exec.Command(s.program, append([]string{ //nolint:noctx,gosec // It is our own, and stopped below.
 		"serve", "--dir", images, "--audience", audience,
 		"--cert", file(tb, cert), "--key", file(tb, key), "--kubeconfig", file(tb, kubeconfig),

@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 // releases, which patch, once with those of old ones, which update.
 func TestAgentOnOurHub(t *testing.T) {
 	t.Parallel()
-	ours, managed := controlplane.Start(t), controlplane.Start(t)
+	ours, managed := controlplane.Lease(t), controlplane.Lease(t)
 	admin := ours.Client(t)
 	installation.Hub(t, admin, manifests.Hub{})
 	startHub(t, ours)

@@ -144,7 +144,7 @@ func testCutFromHub(t *testing.T, p *place) {
 // and an object that both have.
 func TestTwoHubs(t *testing.T) {
 	t.Parallel()
-	managed, second := controlplane.Start(t), controlplane.Start(t)
+	managed, second := controlplane.Lease(t), controlplane.Lease(t)
 	a, b := newPlace(t, hub, managed, "two-hubs"), newPlace(t, second, managed, "two-hubs")
 	b.cluster, b.config.Cluster = a.cluster, a.cluster
 	installation.Create(t, b.hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.cluster}})
@@ -183,7 +183,7 @@ func TestTwoHubs(t *testing.T) {
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	ours, managed := controlplane.Start(t), controlplane.Start(t)
-	p := newPlace(t, ours, managed, "outage")
+	p := newPlace(t, ours.ControlPlane, managed.ControlPlane, "outage")
 	p.start(t)
 	work := p.create(t, "app", twoMaps)
 	p.reaches(t, work, "Applied=True", "Available=True")

@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 // namespace of its own there.
 func TestAgent(t *testing.T) {
 	t.Parallel()
-	managed := controlplane.Start(t)
+	managed := controlplane.Lease(t)
 	for name, test := range map[string]func(*testing.T, *place){
 		"applies":           testApplies,
 		"update":            testUpdate,

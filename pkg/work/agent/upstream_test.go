@@ -30,7 +30,7 @@ import (
 // OCM's agent on one cluster.
 func TestUpstream(t *testing.T) {
 	t.Parallel()
-	managed := controlplane.Start(t)
+	managed := controlplane.Lease(t)
 	for name, test := range map[string]func(*testing.T, *place){
 		"add-on":      testTheirAddOn,
 		"replica-set": testTheirReplicaSet,

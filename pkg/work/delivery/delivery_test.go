@@ -44,7 +44,7 @@ func newHub(t *testing.T) delivery.Hub {
 	t.Helper()
 	crds, err := manifests.RenderHubCRDs(manifests.Hub{Name: names.ClusterManagerName, Namespace: names.HubNamespace, Version: "0.0.0"})
 	installation.Some(t, cp.Client(t), crds, err, installation.CRD)
-	c, err := client.NewWithWatch(cp.Config(), client.Options{Scheme: scheme.New()})
+	c, err := client.NewWithWatch(cp.Config(t), client.Options{Scheme: scheme.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

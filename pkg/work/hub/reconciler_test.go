@@ -41,7 +41,7 @@ type env struct {
 
 func start(t *testing.T) *env {
 	t.Helper()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	e := &env{admin: cp.Client(t), clock: clocks.NewMoved(t)}
 	installation.Hub(t, e.admin, manifests.Hub{})
 	if err := e.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {

@@ -60,7 +60,7 @@ func start(t *testing.T) client.Client {
 // registration controller, in whose process the controller runs.
 func newHub(t *testing.T) (client.Client, *rest.Config) {
 	t.Helper()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	admin := cp.Client(t)
 	// With this gate the controller needs a permission for every work.
 	installation.Hub(t, admin, manifests.Hub{ReplicaSets: true, NilExecutorValidating: true})

@@ -176,7 +176,7 @@ func TestTheAPIServerTakes(t *testing.T) {
 // error.
 func installed(t *testing.T) client.Client {
 	t.Helper()
-	admin := controlplane.Start(t).Client(t)
+	admin := controlplane.Lease(t).Client(t)
 	objs, err := manifests.RenderHubCRDs(manifests.Hub{Namespace: "open-cluster-management-hub"})
 	var ours []*unstructured.Unstructured
 	for _, o := range objs {

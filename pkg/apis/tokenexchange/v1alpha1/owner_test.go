@@ -26,7 +26,7 @@ import (
 // cannot have other keys trusted, and cannot touch another cluster's rules.
 func TestAnOwnerEditsTheRulesOfOneClusterOnly(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	admin := cp.Client(t)
 	installation.Hub(t, admin, manifests.Hub{TokenAuthorizer: &manifests.TokenAuthorizer{}})
 	for _, name := range []string{"cluster1", "cluster2"} {
@@ -37,7 +37,7 @@ func TestAnOwnerEditsTheRulesOfOneClusterOnly(t *testing.T) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "open-cluster-management:token-exchange-policy-editor"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "owner"}},
 	})
-	as := rest.CopyConfig(cp.Config())
+	as := rest.CopyConfig(cp.Config(t))
 	as.Impersonate = rest.ImpersonationConfig{UserName: "owner", Groups: []string{"system:authenticated"}}
 	owner := cp.ClientFor(t, as)
 

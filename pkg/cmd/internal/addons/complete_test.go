@@ -26,7 +26,7 @@ import (
 // TestCompletion completes the names of add-ons and clusters on a real hub.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	admin := cp.Client(t)
 	installation.Hub(t, admin, manifests.Hub{AddOnManager: &manifests.Component{}})
 	for _, cluster := range []string{"cluster1", "cluster2", "other"} {

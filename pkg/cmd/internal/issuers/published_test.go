@@ -34,7 +34,7 @@ const kubernetes = "https://kubernetes.default.svc.cluster.local"
 // exchange explain uses as well, agree about each.
 func TestEverybodyDecidesAlike(t *testing.T) {
 	t.Parallel()
-	admin := controlplane.Start(t).Client(t)
+	admin := controlplane.Lease(t).Client(t)
 	installation.Hub(t, admin, manifests.Hub{})
 	f := &fleet{admin: admin, keys: map[string]*issuer.Key{}}
 	shared := issuer.NewKey(t, "ES256")

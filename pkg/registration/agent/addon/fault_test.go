@@ -184,7 +184,7 @@ func (d *declarations) count(auth string) int {
 // watchDrivers counts until the end of the test.
 func (f *fleet) watchDrivers(t *testing.T) *declarations {
 	t.Helper()
-	hub, err := client.NewWithWatch(f.plane.Config(), client.Options{Scheme: f.admin.Scheme()})
+	hub, err := client.NewWithWatch(f.plane.Config(t), client.Options{Scheme: f.admin.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -567,7 +567,7 @@ func (f *fleet) requests(t *testing.T, name string) []certificatesv1.Certificate
 // some.
 func (f *fleet) approve(t *testing.T, name string) {
 	t.Helper()
-	clients := kubernetes.NewForConfigOrDie(f.plane.Config())
+	clients := kubernetes.NewForConfigOrDie(f.plane.Config(t))
 	eventually(t, "a request to approve", func() error {
 		approved := 0
 		for _, c := range f.requests(t, name) {

@@ -87,7 +87,7 @@ func (f *fleet) noPending(t *testing.T) {
 // decide puts a condition on the add-on's first request.
 func (f *fleet) decide(t *testing.T, name string, kind certificatesv1.RequestConditionType) {
 	t.Helper()
-	clients := kubernetes.NewForConfigOrDie(plane.Config())
+	clients := kubernetes.NewForConfigOrDie(plane.Config(t))
 	eventually(t, "a request", func() error {
 		requests := f.requests(t, name)
 		if len(requests) == 0 {
@@ -121,7 +121,7 @@ func (f *fleet) sign(t *testing.T, c certificatesv1.CertificateSigningRequest) {
 		t.Fatal(err)
 	}
 	c.Status.Certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	if _, err := kubernetes.NewForConfigOrDie(plane.Config()).CertificatesV1().CertificateSigningRequests().UpdateStatus(t.Context(), &c, metav1.UpdateOptions{}); err != nil {
+	if _, err := kubernetes.NewForConfigOrDie(plane.Config(t)).CertificatesV1().CertificateSigningRequests().UpdateStatus(t.Context(), &c, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

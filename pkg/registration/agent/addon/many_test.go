@@ -171,7 +171,7 @@ func TestOutOfReach(t *testing.T) {
 func TestRestartedServers(t *testing.T) {
 	t.Parallel()
 	own := controlplane.Start(t)
-	f := newFleetOn(t, own, driver.Token)
+	f := newFleetOn(t, own.ControlPlane, driver.Token)
 	f.start(t)
 	good := f.withToken(t)
 	for range 2 {

@@ -53,7 +53,7 @@ type account struct {
 
 func newAccount(t *testing.T) *account {
 	t.Helper()
-	a := &account{cloud: aws.Start(t), managed: controlplane.Start(t, controlplane.WithIssuer("https://"+issuer))}
+	a := &account{cloud: aws.Start(t), managed: controlplane.Lease(t, controlplane.WithIssuer("https://"+issuer))}
 	a.hub = authenticator.StartHub(t, a.cloud, aws.Cluster{ARN: hubARN})
 	a.admin = a.hub.Client(t)
 	installation.Hub(t, a.admin, manifests.Hub{})
@@ -170,7 +170,7 @@ func TestConformance(t *testing.T) {
 			installation.Create(t, a.admin, cluster)
 			return agent
 		},
-		Hub:     a.hub.Config(),
+		Hub:     a.hub.Config(t),
 		Address: address,
 		User:    func(id driver.Identity) string { return names.ClusterUserAWS(id.Cluster) },
 		Grant: func(t *testing.T, id driver.Identity) {

@@ -138,7 +138,7 @@ func newEnv(t *testing.T, mode string) *env {
 	e.config = awsirsa.HubConfig{Cluster: e.hub, Tags: cloud.Tags{"team": "fleet"}, Mapping: awsirsa.MapAuto}
 	e.cloud.AddCluster(t, aws.Cluster{ARN: e.hub.String(), AuthenticationMode: mode})
 	e.aws = e.awsConfig(t, e.creator(t))
-	config := plane.Config()
+	config := plane.Config(t)
 	config.Wrap(e.network.through)
 	behind := plane.ClientFor(t, config)
 	e.store = awsauth.Store{Live: behind, Client: behind}

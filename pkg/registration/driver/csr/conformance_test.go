@@ -26,7 +26,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	admin := cp.Client(t)
 	for _, o := range []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "join"}, Rules: []rbacv1.PolicyRule{{
@@ -42,7 +42,7 @@ func TestConformance(t *testing.T) {
 		}
 	}
 	joiner := cp.ConfigFor(t, "joiner")
-	clients, err := kubernetes.NewForConfig(cp.Config())
+	clients, err := kubernetes.NewForConfig(cp.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 // data, an end, or writes of its own.
 func TestFakeAgent(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t)
+	cp := controlplane.Lease(t)
 	admin := cp.Client(t)
 	installation.Hub(t, admin, manifests.Hub{})
 	entry, err := kubeconfig.ParseHub(cp.KubeconfigFor(t, "fake-user"))
@@ -61,7 +61,7 @@ func TestFakeAgent(t *testing.T) {
 			installation.Create(t, admin, cluster)
 			return agent
 		},
-		Hub:     cp.Config(),
+		Hub:     cp.Config(t),
 		Address: entry,
 		User:    func(driver.Identity) string { return "fake-user" },
 		Grant: func(t *testing.T, id driver.Identity) {

@@ -394,7 +394,7 @@ func TestASlowHub(t *testing.T) {
 func TestAHubThatRestarts(t *testing.T) {
 	t.Parallel()
 	hub := controlplane.Start(t)
-	a := newAgentAt(t, hub, "restarts")
+	a := newAgentAt(t, hub.ControlPlane, "restarts")
 	first := a.obtain(t, 600)
 	hub.StopAPIServer(t)
 	_, err := a.driver(600).Obtain(t.Context(), a.agent, nil)
@@ -403,7 +403,7 @@ func TestAHubThatRestarts(t *testing.T) {
 		t.Errorf("with the hub down the token is judged as %v", err)
 	}
 	hub.StartAPIServer(t)
-	if _, err := whoAmI(t, hub, string(first.Data[names.KeyToken])); err != nil {
+	if _, err := whoAmI(t, hub.ControlPlane, string(first.Data[names.KeyToken])); err != nil {
 		t.Errorf("after its restart the hub does not take the token: %v", err)
 	}
 	a.obtain(t, 600)

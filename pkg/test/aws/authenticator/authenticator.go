@@ -54,7 +54,7 @@ type Authenticator struct {
 // Hub is a control plane whose API server asks an authenticator about tokens, as
 // that of an EKS cluster does.
 type Hub struct {
-	*controlplane.ControlPlane
+	*controlplane.Own
 
 	// Authenticator is what it asks.
 	Authenticator *Authenticator
@@ -67,14 +67,14 @@ func StartHub(tb testing.TB, cloud *aws.Cloud, cluster aws.Cluster, options ...c
 	a := New(tb, cloud, cluster)
 	cp := controlplane.Start(tb, append(options, controlplane.WithAPIServerArgs(a.APIServerArgs()...))...)
 	a.Serve(tb, cp.Kubeconfig(tb, "hub"))
-	return &Hub{ControlPlane: cp, Authenticator: a}
+	return &Hub{Own: cp, Authenticator: a}
 }
 
 // New prepares an authenticator, for an API server that is started next.
 func New(tb testing.TB, cloud *aws.Cloud, cluster aws.Cluster) *Authenticator {
 	tb.Helper()
 	a := &Authenticator{
-		cloud: cloud, cluster: cluster, binary: controlplane.Program(tb, program, program), dir: tb.TempDir(), group: process.NewGroup(),
+		cloud: cloud, cluster: cluster, binary: controlplane.Program(tb, program), dir: tb.TempDir(), group: process.NewGroup(),
 	}
 	a.WebhookFile = a.file(webhookFile)
 	tb.Cleanup(func() {

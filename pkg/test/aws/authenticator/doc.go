@@ -9,8 +9,8 @@
 // the role had when the entry was created, then the ConfigMap aws-auth in
 // kube-system.
 //
-// The program is bin/aws-iam-authenticator, which "make aws-iam-authenticator"
-// builds. A missing one fails the test with that command; it never skips.
+// The program is bin/aws-iam-authenticator, which the first test that needs it builds,
+// in minutes.
 //
 // Its invariant: the address that the API server knows stays, also while the
 // program does not run.

@@ -57,7 +57,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{cloud: aws.Start(t)}
 	w.hub = authenticator.StartHub(t, w.cloud, aws.Cluster{ARN: hubCluster})
-	w.managed = controlplane.Start(t, controlplane.WithIssuer(issuerURL))
+	w.managed = controlplane.Lease(t, controlplane.WithIssuer(issuerURL))
 	w.provider = w.cloud.AddProvider(t, "aws", managedAccount, issuerURL, w.managed.KeySet(t))
 	w.admin = newConfig(t, w.cloud, region)
 	key := w.cloud.AddAdmin(t, "aws", hubAccount)

@@ -63,7 +63,7 @@ func (n *notes) await(t *testing.T, subscriber string) {
 
 func start(t *testing.T, user string) (*inventory.Inventory, *notes) {
 	t.Helper()
-	config := plane.Config()
+	config := plane.Config(t)
 	if user != "" {
 		config = plane.ConfigFor(t, user)
 	}

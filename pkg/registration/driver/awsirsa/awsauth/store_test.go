@@ -16,7 +16,7 @@ import (
 // TestStore: a ConfigMap that is not there, or cannot be read, is left alone.
 func TestStore(t *testing.T) {
 	t.Parallel()
-	admin := controlplane.Start(t).Client(t)
+	admin := controlplane.Lease(t).Client(t)
 	store := awsauth.Store{Live: admin, Client: admin}
 	if err := store.Remove(t.Context(), role); err != nil {
 		t.Errorf("removed from nothing: %v", err)
