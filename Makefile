@@ -40,25 +40,10 @@ localkube: ## Build bin/localkube: etcd and the Kubernetes control plane for loc
 examples: ## Build the sample add-on: bin/heartbeat-addon
 	cd examples/heartbeat && $(GO_BUILD) -o $(BIN)/heartbeat-addon .
 
-# managed-serviceaccount is upstream's, unmodified, and for the end-to-end suite only.
-MSA := open-cluster-management.io/managed-serviceaccount
-.PHONY: e2e-addons
-e2e-addons: examples
-	cd e2e/managedserviceaccount && $(GO_BUILD) -o $(BIN)/msa $(MSA)/cmd
-	install -d $(BIN)/msa-deploy
-	cd "$$(cd e2e/managedserviceaccount && $(GO) list -m -f '{{.Dir}}' $(MSA))" && \
-		install -m 0644 charts/managed-serviceaccount/crds/*.yaml deploy/bases/hub-clusterrole.yaml \
-			deploy/bases/clustermanagementaddon.yaml deploy/bases/addon-manager-clusterrolebinding.yaml \
-			charts/managed-serviceaccount/templates/addontemplate.yaml $(BIN)/msa-deploy
-
-# A registry and a client, for the end-to-end suite of image pull secrets only.
-.PHONY: e2e-registry
-e2e-registry:
-	cd e2e/registry && $(GO_BUILD) -o $(BIN)/registry .
-
-.PHONY: aws-iam-authenticator
-aws-iam-authenticator: ## Build bin/aws-iam-authenticator: the token webhook of EKS, for tests
-	@scripts/build-aws-iam-authenticator.sh
+# Programs of others that only tests run. Tests build them when they need them.
+.PHONY: test-programs
+test-programs: ## Build the programs of others that tests run: aws-iam-authenticator, managed-serviceaccount, a registry
+	@for name in msa registry aws-iam-authenticator; do scripts/build-test-program.sh $$name || exit 1; done
 
 .PHONY: demo
 demo: build localkube ## Start a hub and two managed clusters, join them and deploy a workload
@@ -72,21 +57,53 @@ demo-addon: build localkube examples ## Start a hub and two managed clusters wit
 demo-tokens: build localkube ## Start a hub and two managed clusters whose workloads become accounts of the hub
 	@scripts/demo-tokens.sh
 
-# make lint runs go vet, with more checks than go test has.
+# Tests are compiled like the program, so that what make build has compiled is not
+# compiled again. make lint runs go vet, with more checks than go test has.
+TEST := -tags grpcnotrace -trimpath -ldflags "-s -w" -shuffle=on -vet=off
+# Many tests wait for a controller or a certificate: one package more than processors at
+# once. With more, agents of the end-to-end suite get too little time to renew their leases.
+WAITING := -p $(shell expr $$(nproc) + 1)
+TESTPOOL := $(GO) run ./scripts/testpool
+GOTESTSUM := $(GO) tool -modfile=$(CURDIR)/scripts/gotestsum.mod gotestsum
+EVENTS := $(BIN)/test-events.json
+RECORDED := $(BIN)/test-times
+PACKAGES ?= ./...
+
+.PHONY: unit
+unit: ## Run the tests that need no control plane, in two minutes
+	$(GO) test -short $(TEST) $(TESTFLAGS) $(PACKAGES)
+
 .PHONY: test
-test: build localkube e2e-addons e2e-registry aws-iam-authenticator ## Run every test, the end-to-end suite on local clusters included
-	@scripts/install-build-tools.sh
+test: build localkube examples ## Run every test, the end-to-end suite on local clusters included
 	@$(if $(COVER),rm -rf $(COVER) && mkdir -p $(COVER))
-	CGO_ENABLED=1 $(GO) test -race -shuffle=on -vet=off -timeout 40m $(COVERAGE) $(COVERAGE_EXEC) $(TESTFLAGS) ./... $(COVERAGE_ARGS)
+	@code=0; $(TESTPOOL) $(GOTESTSUM) --format pkgname --hide-summary=output --jsonfile $(EVENTS) -- \
+		$(WAITING) -count=1 -timeout 30m $(TEST) $(COVERAGE) $(COVERAGE_EXEC) $(TESTFLAGS) $(PACKAGES) $(COVERAGE_ARGS) || code=$$?; \
+	echo "The ten slowest tests:"; $(GOTESTSUM) tool slowest --num 10 --jsonfile $(EVENTS); exit $$code
+
+.PHONY: test-times
+test-times: build localkube examples test-programs ## Run every test and print what each package costs, as docs/contributing/testing.md has it
+	$(GO) build -o $(BIN)/testtimes ./scripts/testtimes
+	@rm -rf $(RECORDED) && mkdir -p $(RECORDED) && ln -s $(BIN)/localkube $(RECORDED)/localkube
+	-LOCALKUBE=$(BIN)/testtimes $(BIN)/testtimes exec $(RECORDED) $(TESTPOOL) $(GO) test -json $(WAITING) -count=1 -timeout 30m $(TEST) \
+		-exec '$(BIN)/testtimes exec $(RECORDED)' $(TESTFLAGS) $(PACKAGES) >$(RECORDED)/events.json
+	@$(BIN)/testtimes table $(RECORDED)
+
+# The packages whose code starts goroutines or shares memory between them; the others
+# have nothing that the race detector could find, and it makes everything slower.
+RACE ?= $(shell scripts/race-packages.sh)
+
+.PHONY: race
+race: build localkube examples ## Run the tests of what shares memory with the race detector; RACE=./... runs all
+	@scripts/install-build-tools.sh
+	CGO_ENABLED=1 $(TESTPOOL) $(GO) test -race $(WAITING) -count=1 -timeout 60m -shuffle=on -vet=off $(TESTFLAGS) $(RACE)
 
 .PHONY: e2e
-e2e: build localkube e2e-addons e2e-registry aws-iam-authenticator ## Run the end-to-end suite on local clusters only
-	@scripts/install-build-tools.sh
-	CGO_ENABLED=1 $(GO) test -race -shuffle=on -vet=off -count=1 -timeout 20m $(TESTFLAGS) ./e2e/...
+e2e: build localkube examples ## Run the end-to-end suite on local clusters only
+	$(MAKE) --no-print-directory test PACKAGES=./e2e/...
 
 # What takes long is a target of its own, and not part of make test.
 .PHONY: test-versions
-test-versions: build localkube e2e-addons e2e-registry aws-iam-authenticator ## Run the end-to-end suite on other Kubernetes releases (takes hours); CELLS="HUB:MANAGED ..."
+test-versions: build localkube examples ## Run the end-to-end suite on other Kubernetes releases (takes hours); CELLS="HUB:MANAGED ..."
 	scripts/test-versions.sh $(CELLS)
 
 .PHONY: test-upgrade
@@ -95,7 +112,7 @@ test-upgrade: build localkube examples ## Upgrade a fleet of the release before 
 	$(GO) test -tags upgrade -count=1 -timeout 60m $(TESTFLAGS) ./e2e/upgrade
 
 .PHONY: e2e-kind
-e2e-kind: build localkube e2e-addons e2e-registry ## Run the end-to-end suite, and what only real nodes show, on kind clusters (needs Docker)
+e2e-kind: build localkube examples test-programs ## Run the end-to-end suite, and what only real nodes show, on kind clusters (needs Docker)
 	$(MAKE) --no-print-directory image image-samples image-kubectl IMAGE_PLATFORMS=$(HOST_PLATFORM)
 	cd e2e/kind && $(GO_BUILD) -o $(BIN)/e2e-kind .
 	$(BIN)/e2e-kind --logs $(BIN)/e2e-kind-logs \
@@ -144,7 +161,7 @@ $(BIN)/%/heartbeat-addon: FORCE
 	cd examples/heartbeat && $(for-platform) $(PACKED) -o $@ .
 
 $(BIN)/%/msa: FORCE
-	cd e2e/managedserviceaccount && $(for-platform) $(PACKED) -o $@ $(MSA)/cmd
+	cd e2e/managedserviceaccount && $(for-platform) $(PACKED) -o $@ open-cluster-management.io/managed-serviceaccount/cmd
 
 PACK_IMAGE := cd release && $(GO) run . image -dir $(BIN) -platforms $(IMAGE_PLATFORMS)
 

@@ -1,0 +1,53 @@
+//go:build linux
+
+// Command testtimes records what each test binary of a run costs, and prints a table
+// of it. "make test-times" uses it.
+//
+//	testtimes exec DIR BINARY [ARGUMENTS]   the -exec of go test: runs one test binary
+//	testtimes table DIR                     prints what DIR has, as Markdown
+//
+// Started under the name of a program of the control plane, it counts that start and
+// then becomes the program: LOCALKUBE points to it while a run is recorded.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// programs are those of localkube that it is started as.
+var programs = []string{"etcd", apiServer, "kube-controller-manager", "kube-scheduler", "kubectl", "localkube"}
+
+const apiServer = "kube-apiserver"
+
+var errUsage = errors.New("usage: testtimes exec DIR BINARY [ARGUMENTS] | testtimes table DIR")
+
+func main() {
+	err := run(os.Args)
+	var code exitCode
+	switch {
+	case errors.As(err, &code):
+		os.Exit(int(code))
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	switch name := filepath.Base(args[0]); {
+	case slices.Contains(programs, name):
+		return become(name, args)
+	case len(args) > 1 && slices.Contains(programs, args[1]):
+		return become(args[1], args)
+	case len(args) > 3 && args[1] == "exec":
+		return record(args[2], args[3:])
+	case len(args) == 3 && args[1] == "table":
+		return printTable(os.Stdout, args[2])
+	default:
+		return errUsage
+	}
+}
