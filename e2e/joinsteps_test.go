@@ -327,18 +327,22 @@ func TestRenewalStepByStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := leaf(t, managed, names.HubKubeconfigSecret)
-	available := func() metav1.Time {
+	available := func(ctx context.Context) (metav1.Time, error) {
 		var cluster clusterv1.ManagedCluster
-		if err := hub.Get(t.Context(), client.ObjectKey{Name: "cluster1"}, &cluster); err != nil {
-			t.Fatal(err)
+		if err := hub.Get(ctx, client.ObjectKey{Name: "cluster1"}, &cluster); err != nil {
+			return metav1.Time{}, err
 		}
 		c := trueCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 		if c == nil {
-			t.Fatalf("the cluster is not available: %+v", cluster.Status.Conditions)
+			return metav1.Time{}, fmt.Errorf("the cluster is not available: %+v", cluster.Status.Conditions)
 		}
-		return c.LastTransitionTime
+		return c.LastTransitionTime, nil
 	}
-	since := available()
+	var since metav1.Time
+	eventually(t, "the cluster is available", func(ctx context.Context) (err error) {
+		since, err = available(ctx)
+		return err
+	})
 	watch := watchLease(t, "cluster1")
 	eventually(t, "the agent takes up the shorter lease", func(context.Context) error { return watch.pace(25 * time.Second) })
 
@@ -386,8 +390,8 @@ func TestRenewalStepByStep(t *testing.T) {
 			}
 			return nil
 		})
-		if now := available(); !now.Equal(&since) {
-			t.Errorf("the hub has found the cluster available since %v, and before since %v", now, since)
+		if now, err := available(t.Context()); err != nil || !now.Equal(&since) {
+			t.Errorf("the hub has found the cluster available since %v, and before since %v: %v", now, since, err)
 		}
 		if diff := cmp.Diff(pods, agentPods(t, managed)); diff != "" {
 			t.Errorf("the agent restarted (-before +after):\n%s", diff)
