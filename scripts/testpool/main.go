@@ -70,7 +70,7 @@ func report(err error) { fmt.Fprintln(os.Stderr, "testpool:", err) }
 // execute runs the command until it ends; on an interrupt, which the terminal sends to
 // it as well, it is given time to.
 func execute(ctx context.Context, env, command []string) error {
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // It is what the user asks for.
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, os.Stdin, os.Stdout, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	return cmd.Run()

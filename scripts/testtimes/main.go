@@ -18,8 +18,10 @@ import (
 	"slices"
 )
 
-// programs are those of localkube that it is started as.
-var programs = []string{"etcd", apiServer, "kube-controller-manager", "kube-scheduler", "kubectl", "localkube"}
+// isProgram says that a name is one of localkube that it is started as.
+func isProgram(name string) bool {
+	return slices.Contains([]string{"etcd", apiServer, "kube-controller-manager", "kube-scheduler", "kubectl", "localkube"}, name)
+}
 
 const apiServer = "kube-apiserver"
 
@@ -27,10 +29,10 @@ var errUsage = errors.New("usage: testtimes exec DIR BINARY [ARGUMENTS] | testti
 
 func main() {
 	err := run(os.Args)
-	var code exitCode
+	var exit exitError
 	switch {
-	case errors.As(err, &code):
-		os.Exit(int(code))
+	case errors.As(err, &exit):
+		os.Exit(int(exit))
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -39,9 +41,9 @@ func main() {
 
 func run(args []string) error {
 	switch name := filepath.Base(args[0]); {
-	case slices.Contains(programs, name):
+	case isProgram(name):
 		return become(name, args)
-	case len(args) > 1 && slices.Contains(programs, args[1]):
+	case len(args) > 1 && isProgram(args[1]):
 		return become(args[1], args)
 	case len(args) > 3 && args[1] == "exec":
 		return record(args[2], args[3:])

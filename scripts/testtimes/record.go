@@ -75,7 +75,7 @@ func record(dir string, command []string) error {
 		err = os.WriteFile(filepath.Join(own, costFile), data, 0o600)
 	}
 	if err == nil && status != 0 {
-		err = exitCode(status)
+		err = exitError(status)
 	}
 	return err
 }
@@ -98,10 +98,10 @@ func reap(pid int) (code int, err error) {
 	}
 }
 
-// exitCode is that of a test binary that failed.
-type exitCode int
+// exitError is the exit code of a test binary that failed.
+type exitError int
 
-func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // become counts the start of a program and executes it.
 func become(name string, args []string) error {
@@ -114,7 +114,7 @@ func become(name string, args []string) error {
 			return err
 		}
 	}
-	return syscall.Exec(filepath.Join(filepath.Dir(own), localkubeLink), args, os.Environ()) //nolint:gosec // The point of it.
+	return syscall.Exec(filepath.Join(filepath.Dir(own), localkubeLink), args, os.Environ())
 }
 
 func count(path string) error {

@@ -56,7 +56,7 @@ func Program(tb testing.TB, name string) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	build := exec.CommandContext(tb.Context(), filepath.Join(root, "scripts", "build-test-program.sh"), name)
+	build := exec.CommandContext(tb.Context(), filepath.Join(root, "scripts", "build-test-program.sh"), name) //nolint:gosec // a script of ours
 	if out, err := build.CombinedOutput(); err != nil {
 		tb.Fatalf("%v: %v\n%s", build, err, out)
 	}

@@ -59,7 +59,7 @@ func Start(ctx context.Context, binary string, configure ...func(*localplane.Con
 		err = os.WriteFile(filepath.Join(dir, AuditPolicy), []byte(auditPolicy), 0o600)
 	}
 	if err == nil {
-		err = p.ControlPlane.Start(ctx)
+		err = p.Start(ctx)
 	}
 	if err != nil {
 		p.Close()
