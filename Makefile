@@ -66,7 +66,8 @@ WAITING := -p $(shell expr $$(nproc) + 1)
 TESTPOOL := $(GO) run ./scripts/testpool
 GOTESTSUM := $(GO) tool -modfile=$(CURDIR)/scripts/gotestsum.mod gotestsum
 EVENTS := $(BIN)/test-events.json
-RECORDED := $(BIN)/test-times
+# The path is short, because tests make Unix sockets below it.
+RECORDED := $(or $(TMPDIR),/tmp)/ocm-times
 PACKAGES ?= ./...
 
 .PHONY: unit

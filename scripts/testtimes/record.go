@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -47,8 +48,12 @@ func record(dir string, command []string) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return err
 	}
+	path, err := exec.LookPath(command[0])
+	if err != nil {
+		return err
+	}
 	began := time.Now()
-	binary, err := os.StartProcess(command[0], command, &os.ProcAttr{
+	binary, err := os.StartProcess(path, command, &os.ProcAttr{
 		Env: append(os.Environ(), "TMPDIR="+own), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 	})
 	if err != nil {
