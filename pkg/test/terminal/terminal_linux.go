@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -95,28 +97,60 @@ func (t *Terminal) Resize(tb testing.TB, columns uint16) {
 	}
 }
 
-// still is how many looks in a row must find a command waiting before a person
-// types.
-const still = 5
-
-// Type types a text when the command has read all that came before. Prompts ask
-// where the cursor is and drop what is behind the answer in the same read, so
+// Type types a text when the command has read all that came before and waits for more.
+// Prompts ask where the cursor is and drop what is behind the answer in the same read, so
 // no user types that fast.
 func (t *Terminal) Type(tb testing.TB, text string) {
 	tb.Helper()
-	quiet := 0
 	await.Condition(tb, time.Minute, "the command waits for input", func(context.Context) (bool, error) {
-		unread, err := unix.IoctlGetInt(int(t.TTY.Fd()), unix.TIOCINQ)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if quiet++; unread > 0 || t.answered < strings.Count(t.text.String(), where) {
-			quiet = 0
+		before, idle, err := t.idle()
+		if err != nil || !idle || !t.isRead() {
+			return false, err
 		}
-		return quiet >= still, err
+		// It may have asked once more in between.
+		after, idle, err := t.idle()
+		return idle && before == after, err
 	})
 	if _, err := io.WriteString(t.person, text); err != nil {
 		tb.Fatal(err)
 	}
+}
+
+// idle says that both ends have read all that was written, and that every question was
+// answered. Answered counts those.
+func (t *Terminal) idle() (answered int, idle bool, err error) {
+	unread, err := unix.IoctlGetInt(int(t.TTY.Fd()), unix.TIOCINQ)
+	if err != nil {
+		return 0, false, err
+	}
+	unseen, err := unix.IoctlGetInt(int(t.person.Fd()), unix.TIOCINQ)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	asked := strings.Count(t.text.String(), where)
+	return t.answered, unread == 0 && unseen == 0 && t.answered == asked, err
+}
+
+// isRead says that a thread of a process is blocked in a read of the terminal.
+func (t *Terminal) isRead() bool {
+	threads, err := filepath.Glob("/proc/[0-9]*/task/[0-9]*/syscall")
+	if err != nil {
+		return false
+	}
+	for _, thread := range threads {
+		data, err := os.ReadFile(thread)
+		if err != nil {
+			continue // It has ended.
+		}
+		var number, fd uint64
+		if _, err := fmt.Sscanf(string(data), "%d 0x%x", &number, &fd); err != nil || number != unix.SYS_READ {
+			continue
+		}
+		file, err := os.Readlink(filepath.Join(filepath.Dir(thread), "fd", strconv.FormatUint(fd, 10)))
+		if err == nil && file == t.TTY.Name() {
+			return true
+		}
+	}
+	return false
 }
 
 // Written returns all that was written so far, and an echo of what was typed.
