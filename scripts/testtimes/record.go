@@ -52,9 +52,13 @@ func record(dir string, command []string) error {
 	if err != nil {
 		return err
 	}
+	// A run within a run has the variable already, and Go reads the first of two.
+	if err := os.Setenv("TMPDIR", own); err != nil {
+		return err
+	}
 	began := time.Now()
 	binary, err := os.StartProcess(path, command, &os.ProcAttr{
-		Env: append(os.Environ(), "TMPDIR="+own), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 	})
 	if err != nil {
 		return err

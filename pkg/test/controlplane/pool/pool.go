@@ -59,7 +59,7 @@ func New(binary string, report func(error)) *Pool {
 }
 
 // Lease returns a control plane with a configuration, whose directory and program the
-// pool sets. Nobody else has it until it is given to Release.
+// pool sets. It is the caller's alone until it is given to Release.
 func (p *Pool) Lease(config localplane.Config) (*Plane, error) {
 	key, err := json.Marshal(config)
 	if err != nil {
@@ -125,8 +125,7 @@ func (p *Pool) add(k *kind, plane *Plane) {
 	p.idle++
 }
 
-// Release takes back a control plane, whatever the holder has done to it. It is reset
-// in the background.
+// Release takes back a control plane in any state, and resets it in the background.
 func (p *Pool) Release(plane *Plane) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,7 +167,7 @@ func (p *Pool) shrink(this *kind) {
 	p.stopIdle(this)
 }
 
-// stopIdle stops a control plane that nobody waits for.
+// stopIdle stops an idle control plane, unless a caller of Lease is about to get it.
 func (p *Pool) stopIdle(k *kind) bool {
 	if len(k.ready) <= k.waiting || k.ready[0].plane == nil {
 		return false
