@@ -39,10 +39,6 @@ func record(dir string, command []string) error {
 	if err != nil {
 		return err
 	}
-	wd, err := os.Getwd()
-	if err != nil {
-		return err
-	}
 	// Local clusters run on when the command that started them has ended. Their processes
 	// become ours, so that what they used is counted as well.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -74,19 +70,28 @@ func record(dir string, command []string) error {
 	if err != nil {
 		return err
 	}
-	wall := time.Since(began)
+	err = writeCost(own, time.Since(began))
+	if err == nil && status != 0 {
+		err = exitError(status)
+	}
+	return err
+}
+
+// writeCost writes what the processes that were waited for have used.
+func writeCost(own string, wall time.Duration) error {
+	wd, err := os.Getwd()
+	if err != nil {
+		return err
+	}
 	var used unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &used); err != nil {
 		return err
 	}
 	data, err := json.Marshal(cost{Package: wd, Wall: wall, CPU: time.Duration(used.Utime.Nano() + used.Stime.Nano())})
-	if err == nil {
-		err = os.WriteFile(filepath.Join(own, costFile), data, 0o600)
+	if err != nil {
+		return err
 	}
-	if err == nil && status != 0 {
-		err = exitError(status)
-	}
-	return err
+	return os.WriteFile(filepath.Join(own, costFile), data, 0o600)
 }
 
 // reap waits for a process, and for all that become ours meanwhile.
