@@ -190,8 +190,12 @@ func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
+		err := check(ctx)
+		if err != nil && ctx.Err() != nil {
+			return false, nil // That patience is at its end says less than what was seen before.
+		}
+		last = err
+		return err == nil, nil
 	})
 	if err != nil {
 		t.Fatalf("%s: not within %v: %v", what, patience, last)
