@@ -60,9 +60,6 @@ demo-tokens: build localkube ## Start a hub and two managed clusters whose workl
 # Tests are compiled like the program, so that what make build has compiled is not
 # compiled again. make lint runs go vet, with more checks than go test has.
 TEST := -tags grpcnotrace -trimpath -ldflags "-s -w" -shuffle=on -vet=off
-# Many tests wait for a controller or a certificate: one package more than processors at
-# once. With more, agents of the end-to-end suite get too little time to renew their leases.
-WAITING := -p $(shell expr $$(nproc) + 1)
 TESTPOOL := $(GO) run ./scripts/testpool
 GOTESTSUM := $(GO) tool -modfile=$(CURDIR)/scripts/gotestsum.mod gotestsum
 EVENTS := $(BIN)/test-events.json
@@ -78,14 +75,14 @@ unit: ## Run the tests that need no control plane, in two minutes
 test: build localkube examples ## Run every test, the end-to-end suite on local clusters included
 	@$(if $(COVER),rm -rf $(COVER) && mkdir -p $(COVER))
 	@code=0; $(TESTPOOL) $(GOTESTSUM) --format pkgname --hide-summary=output --jsonfile $(EVENTS) -- \
-		$(WAITING) -count=1 -timeout 30m $(TEST) $(COVERAGE) $(COVERAGE_EXEC) $(TESTFLAGS) $(PACKAGES) $(COVERAGE_ARGS) || code=$$?; \
+		-count=1 -timeout 30m $(TEST) $(COVERAGE) $(COVERAGE_EXEC) $(TESTFLAGS) $(PACKAGES) $(COVERAGE_ARGS) || code=$$?; \
 	echo "The ten slowest tests:"; $(GOTESTSUM) tool slowest --num 10 --jsonfile $(EVENTS); exit $$code
 
 .PHONY: test-times
 test-times: build localkube examples test-programs ## Run every test and print what each package costs, as docs/contributing/testing.md has it
 	$(GO) build -o $(BIN)/testtimes ./scripts/testtimes
 	@rm -rf $(RECORDED) && mkdir -p $(RECORDED) && ln -s $(BIN)/localkube $(RECORDED)/localkube
-	-LOCALKUBE=$(BIN)/testtimes $(BIN)/testtimes exec $(RECORDED) $(TESTPOOL) $(GO) test -json $(WAITING) -count=1 -timeout 30m $(TEST) \
+	-LOCALKUBE=$(BIN)/testtimes $(BIN)/testtimes exec $(RECORDED) $(TESTPOOL) $(GO) test -json -count=1 -timeout 30m $(TEST) \
 		-exec '$(BIN)/testtimes exec $(RECORDED)' $(TESTFLAGS) $(PACKAGES) >$(RECORDED)/events.json
 	@$(BIN)/testtimes table $(RECORDED)
 
@@ -96,7 +93,7 @@ RACE ?= $(shell scripts/race-packages.sh)
 .PHONY: race
 race: build localkube examples ## Run the tests of what shares memory with the race detector; RACE=./... runs all
 	@scripts/install-build-tools.sh
-	CGO_ENABLED=1 $(TESTPOOL) $(GO) test -race $(WAITING) -count=1 -timeout 60m -shuffle=on -vet=off $(TESTFLAGS) $(RACE)
+	CGO_ENABLED=1 $(TESTPOOL) $(GO) test -race -count=1 -timeout 60m -shuffle=on -vet=off $(TESTFLAGS) $(RACE)
 
 .PHONY: e2e
 e2e: build localkube examples ## Run the end-to-end suite on local clusters only
