@@ -191,10 +191,9 @@ func eventually(t *testing.T, what string, check func(context.Context) error) {
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		err := check(ctx)
-		if err != nil && ctx.Err() != nil {
-			return false, nil // That patience is at its end says less than what was seen before.
+		if last == nil || ctx.Err() == nil { // That patience is at its end says less than what was seen before.
+			last = err
 		}
-		last = err
 		return err == nil, nil
 	})
 	if err != nil {
