@@ -37,6 +37,7 @@ func Static(hub kubeconfig.Hub, dir string) (*rest.Config, error) {
 	// The API server's priority and fairness limits us.
 	config.QPS = -1
 	config.UserAgent = userAgent
+	config.Wrap(newInterruptible)
 	return config, nil
 }
 
@@ -82,7 +83,7 @@ func New(hub kubeconfig.Hub, dir string, certificate func() (*tls.Certificate, e
 	})
 	c.config = &rest.Config{
 		Host: config.Host, APIPath: config.APIPath, QPS: config.QPS, UserAgent: config.UserAgent,
-		Transport: c.transport,
+		Transport: c.transport, WrapTransport: newInterruptible,
 	}
 	return c, nil
 }
