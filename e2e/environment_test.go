@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -248,4 +249,35 @@ func writeFile(t *testing.T, data []byte) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// keptLogs is where the logs of the clusters of a run that failed are kept until the
+// next one that fails.
+const keptLogs = "../bin/e2e-logs"
+
+// keepLogs copies what API servers, nodes and containers logged. On kind, the clusters
+// stay with KEEP=1.
+func (e *environment) keepLogs() error {
+	if e.dir == "" {
+		return nil
+	}
+	if err := os.RemoveAll(keptLogs); err != nil {
+		return err
+	}
+	clusters := os.DirFS(e.dir)
+	err := fs.WalkDir(clusters, ".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".log" {
+			return err
+		}
+		log, err := fs.ReadFile(clusters, path)
+		if err != nil {
+			return err
+		}
+		kept := filepath.Join(keptLogs, path)
+		return errors.Join(os.MkdirAll(filepath.Dir(kept), 0o700), os.WriteFile(kept, log, 0o600))
+	})
+	if err == nil {
+		fmt.Fprintln(os.Stderr, "the logs of the clusters are in", keptLogs)
+	}
+	return err
 }

@@ -67,7 +67,11 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "joining the clusters of the end-to-end suite:", err)
 		return
 	}
-	code = m.Run()
+	if code = m.Run(); code != 0 {
+		if err := e.keepLogs(); err != nil {
+			fmt.Fprintln(os.Stderr, "keeping the logs of the clusters:", err)
+		}
+	}
 }
 
 // newEnvironment finds or starts the clusters.

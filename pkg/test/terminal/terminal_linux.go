@@ -98,36 +98,32 @@ func (t *Terminal) Resize(tb testing.TB, columns uint16) {
 }
 
 // Type types a text when the command has read all that came before and waits for more.
-// Prompts ask where the cursor is and drop what is behind the answer in the same read, so
-// no user types that fast.
+// Prompts ask where the cursor is. They keep what is before the answer and drop what is
+// behind it in the same read, so no answer may be on its way when the text is written.
 func (t *Terminal) Type(tb testing.TB, text string) {
 	tb.Helper()
 	await.Condition(tb, time.Minute, "the command waits for input", func(context.Context) (bool, error) {
-		before, idle, err := t.idle()
-		if err != nil || !idle || !t.isRead() {
+		t.mu.Lock() // Nothing is answered meanwhile.
+		defer t.mu.Unlock()
+		if unread, err := t.unread(); err != nil || unread > 0 || !t.isRead() {
 			return false, err
 		}
-		// It may have asked once more in between.
-		after, idle, err := t.idle()
-		return idle && before == after, err
+		_, err := io.WriteString(t.person, text)
+		return err == nil, err
 	})
-	if _, err := io.WriteString(t.person, text); err != nil {
-		tb.Fatal(err)
-	}
 }
 
-// idle says that both ends have read all that was written, and that every question was
-// answered. Answered counts those.
-func (t *Terminal) idle() (answered int, idle bool, err error) {
-	unread, err := unix.IoctlGetInt(int(t.TTY.Fd()), unix.TIOCINQ)
-	if err != nil {
-		return 0, false, err
+// unread counts the bytes that the command has not read. The kernel hands over what is
+// written to a terminal some time later; poll does that at once (n_tty_poll).
+func (t *Terminal) unread() (int, error) {
+	err := error(unix.EINTR)
+	for errors.Is(err, unix.EINTR) {
+		_, err = unix.Poll([]unix.PollFd{{Fd: int32(t.TTY.Fd()), Events: unix.POLLIN}}, 0)
 	}
-	unseen, err := unix.IoctlGetInt(int(t.person.Fd()), unix.TIOCINQ)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	asked := strings.Count(t.text.String(), where)
-	return t.answered, unread == 0 && unseen == 0 && t.answered == asked, err
+	if err != nil {
+		return 0, err
+	}
+	return unix.IoctlGetInt(int(t.TTY.Fd()), unix.TIOCINQ)
 }
 
 // isRead says that a thread of a process is blocked in a read of the terminal.
