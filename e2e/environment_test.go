@@ -23,11 +23,12 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 )
 
 // patience bounds every wait. It is far more than anything takes, because a
 // busy machine must not make a test fail.
-const patience = 3 * time.Minute
+const patience = await.Patience
 
 // environment is where the suite runs.
 type environment struct {

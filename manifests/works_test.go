@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,7 +23,7 @@ import (
 )
 
 // patience is how long a rule may take until it is in force.
-const patience = time.Minute
+const patience = await.Patience
 
 // runningAs gives a work an executor.
 func runningAs(w *workv1.ManifestWork, namespace, name string) *workv1.ManifestWork {

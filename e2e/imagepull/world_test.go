@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	patience = 2 * time.Minute
+	patience = await.Patience
 	audience = "registry.example.com"
 	ttl      = 12 * time.Hour
 )

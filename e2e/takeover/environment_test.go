@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,7 +20,7 @@ import (
 )
 
 // patience bounds every wait; it is far more than anything takes.
-const patience = 4 * time.Minute
+const patience = await.Patience
 
 // fleet is a hub and a managed cluster.
 type fleet struct{ binary, dir, kubeconfig string }

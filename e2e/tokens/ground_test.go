@@ -37,7 +37,7 @@ import (
 
 const (
 	// patience bounds every wait: a busy machine must not make a test fail.
-	patience = 2 * time.Minute
+	patience = await.Patience
 	// audience is what workloads ask their tokens for.
 	audience = "https://hub.example.com"
 	// sharedIssuer is what kubeadm, kind, k3s and our control planes call

@@ -24,7 +24,7 @@ import (
 
 const (
 	// patience bounds every wait; it is far more than anything takes.
-	patience = 4 * time.Minute
+	patience = await.Patience
 	// certificateLifetime lets every agent renew while a test waits for it.
 	certificateLifetime = time.Minute
 	// clusters is how many managed clusters there are.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +17,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
-const patience = 2 * time.Minute
+const patience = await.Patience
 
 // setPods does what a kubelet would: Pods of an image run, or cannot be pulled.
 func setPods(t *testing.T, admin client.Client, namespace string, runs func(image string) bool) {

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 	"github.com/go-logr/logr"
@@ -43,7 +42,7 @@ import (
 const (
 	issuer   = "https://kubernetes.default.svc.cluster.local"
 	audience = "https://hub.example.com"
-	patience = 60 * time.Second
+	patience = await.Patience
 )
 
 // hub is a real hub, and stands for a managed cluster as well.

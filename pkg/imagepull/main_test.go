@@ -34,7 +34,7 @@ import (
 )
 
 const (
-	patience = 60 * time.Second
+	patience = await.Patience
 	host     = "registry.example.com"
 	audience = "registry"
 )

@@ -22,7 +22,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
-const patience = 60 * time.Second
+const patience = await.Patience
 
 // plane is shared: each test has a namespace of its own.
 var plane *controlplane.ControlPlane

@@ -18,12 +18,13 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
 const (
 	image    = "example.com/tests"
-	patience = 3 * time.Minute
+	patience = await.Patience
 )
 
 func options(t *testing.T, dir string, managed int) local.Options {

@@ -39,7 +39,7 @@ import (
 )
 
 const (
-	patience  = 90 * time.Second
+	patience  = await.Patience
 	cluster   = "c1"
 	id        = "id1"
 	namespace = "open-cluster-management-agent"

@@ -43,7 +43,7 @@ import (
 )
 
 const (
-	patience = 2 * time.Minute
+	patience = await.Patience
 	// tick is the time between the requests of a load.
 	tick = 50 * time.Millisecond
 )

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -27,7 +26,7 @@ import (
 	testissuer "github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
 )
 
-const patience = 60 * time.Second
+const patience = await.Patience
 
 var update = flag.Bool("update", false, "write the golden files")
 

@@ -22,7 +22,7 @@ import (
 // sharedIssuer is what kubeadm, kind and k3s call every cluster's issuer.
 const (
 	sharedIssuer = "https://kubernetes.default.svc.cluster.local"
-	patience     = 30 * time.Second
+	patience     = await.Patience
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, controlplane.Connections()) }

@@ -23,7 +23,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
-const patience = time.Minute
+const patience = await.Patience
 
 // counter counts the TokenRequests that leave for the hub.
 type counter struct {

@@ -16,7 +16,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +39,7 @@ const (
 	// apiAudience is what the API server calls itself.
 	apiAudience = "https://kubernetes.default.svc.cluster.local"
 
-	patience = 30 * time.Second
+	patience = await.Patience
 )
 
 // gate stands before the API server, counts the reviews, and answers in its

@@ -21,7 +21,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
-const patience = 60 * time.Second
+const patience = await.Patience
 
 var settings = kubelet.Settings{Registries: []string{"registry.example.com", "*.registry.example.com:5000"}, Audience: "https://registry.example.com", Username: "user"}
 

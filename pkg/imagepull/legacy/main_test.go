@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,7 +23,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
 )
 
-const patience = 60 * time.Second
+const patience = await.Patience
 
 var plane *controlplane.ControlPlane
 

@@ -37,7 +37,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
 )
 
-const patience = 60 * time.Second
+const patience = await.Patience
 
 // Paths of an API server.
 const (

@@ -36,7 +36,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
 )
 
-const patience = 60 * time.Second
+const patience = await.Patience
 
 // plane is the hub of every test, with what init installs.
 var plane *controlplane.ControlPlane

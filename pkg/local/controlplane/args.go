@@ -107,6 +107,8 @@ func (c *ControlPlane) controllerManagerArgs() []string {
 		"--root-ca-file=" + ca,
 		"--service-account-private-key-file=" + c.pki("sa.key"),
 		"--service-cluster-ip-range=" + serviceRange,
+		// A node that is silent is on a machine that is busy or was suspended.
+		"--node-monitor-grace-period=5m",
 		"--profiling=false",
 	}
 	signers := []string{"kubelet-serving", "kubelet-client", "legacy-unknown", "kube-apiserver-client"}

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -105,5 +106,30 @@ func TestNodeRestart(t *testing.T) {
 	eventually(t, "the end of the deleted Pod's directory", func(context.Context) (bool, error) {
 		_, err := os.Stat(filepath.Join(f.dir, "pods", string(goes.UID)))
 		return os.IsNotExist(err), nil
+	})
+}
+
+// TestNodeThatSeemedGone writes what the node lifecycle controller does when the lease of a
+// node is late. It leaves it to the node to say that this is over.
+func TestNodeThatSeemedGone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create(t, f.pod("pod", corev1.Container{Env: as("serve")}))
+	pod := f.await(t, "pod", "it is ready", ready)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: f.name}}
+	for object, patch := range map[client.Object]string{
+		node: `{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown"}]}}`,
+		pod:  `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`,
+	} {
+		if err := f.Status().Patch(t.Context(), object, client.RawPatch(types.StrategicMergePatchType, []byte(patch))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.await(t, "pod", "it is ready again", ready)
+	eventually(t, "the node to be ready again", func(ctx context.Context) (bool, error) {
+		err := f.Get(ctx, client.ObjectKeyFromObject(node), node)
+		return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		}), err
 	})
 }

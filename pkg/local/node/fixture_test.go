@@ -25,6 +25,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/node/kubelet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/node/sandbox"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/process"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
@@ -32,7 +33,7 @@ const (
 	// role says what the test binary does as the entrypoint of a container.
 	role     = "NODE_TEST_ROLE"
 	image    = "example.com/tests"
-	patience = 60 * time.Second
+	patience = await.Patience
 )
 
 var cp *controlplane.ControlPlane

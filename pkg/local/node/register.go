@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -44,13 +45,34 @@ func (n *Node) register(ctx context.Context) error {
 	if err := n.api.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
 		return err
 	}
+	return n.report(ctx, node)
+}
+
+// report writes the status of a Node that was just read.
+func (n *Node) report(ctx context.Context, node *corev1.Node) error {
 	before := node.DeepCopy()
 	node.Status = n.nodeStatus(before.Status.Conditions)
 	return n.api.Status().Patch(ctx, node, client.MergeFrom(before))
 }
 
-// nodeStatus is the whole status; it changes only with a restart, because what
-// says that the node lives is its lease.
+// contradict writes the status again if others have changed a condition. The node
+// lifecycle controller does when a lease is late, because the machine was busy or
+// suspended, and leaves it to the node to say that it is back.
+func (n *Node) contradict(ctx context.Context) error {
+	var node corev1.Node
+	if err := n.api.Get(ctx, client.ObjectKey{Name: n.config.Name}, &node); err != nil {
+		return err
+	}
+	for _, c := range n.nodeConditions(nil) {
+		found := slices.IndexFunc(node.Status.Conditions, func(now corev1.NodeCondition) bool { return now.Type == c.Type })
+		if found < 0 || node.Status.Conditions[found].Status != c.Status {
+			return n.report(ctx, &node)
+		}
+	}
+	return nil
+}
+
+// nodeStatus is the whole status. What says that the node lives is its lease.
 func (n *Node) nodeStatus(before []corev1.NodeCondition) corev1.NodeStatus {
 	resources := corev1.ResourceList{
 		corev1.ResourceCPU:              *resource.NewQuantity(int64(runtime.NumCPU()), resource.DecimalSI),
@@ -102,12 +124,16 @@ func (n *Node) nodeConditions(before []corev1.NodeCondition) []corev1.NodeCondit
 	}
 }
 
-// beat renews the node's lease until ctx is done.
+// beat renews the node's lease, and puts its status right, until ctx is done.
 func (n *Node) beat(ctx context.Context) {
 	for ctx.Err() == nil {
 		delay := heartbeat
-		if err := n.renewLease(ctx); err != nil {
-			n.config.Log.Info("The node's lease could not be renewed", "error", err.Error())
+		err := n.renewLease(ctx)
+		if err == nil {
+			err = n.contradict(ctx)
+		}
+		if err != nil {
+			n.config.Log.Info("The node could not tell that it is alive", "error", err.Error())
 			delay = leaseRetry
 		}
 		pause.For(ctx, n.config.Clock, delay)

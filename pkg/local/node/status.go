@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// publish writes the Pod's status if it differs from what was written last, and
-// reports whether the API server has it.
+// publish writes the Pod's status if it differs from what was written last, or others
+// have changed it, and reports whether the API server has it.
 func (w *worker) publish(ctx context.Context) bool {
 	if ended(w.pod) {
 		return true
 	}
 	status := w.status()
-	if w.published != nil && equality.Semantic.DeepEqual(*w.published, status) {
+	if w.published != nil && equality.Semantic.DeepEqual(*w.published, status) && !w.contradicted(status) {
 		return true
 	}
 	// The UID keeps the status of this Pod from a later one of the same name.
@@ -37,6 +37,17 @@ func (w *worker) publish(ctx context.Context) bool {
 	}
 	w.published = &status
 	return true
+}
+
+// contradicted reports whether the API server has another condition than the node says:
+// the node lifecycle controller marks Pods as not ready when their node seems gone. What
+// was written a moment ago is perhaps not seen yet; to write it again changes nothing.
+func (w *worker) contradicted(status corev1.PodStatus) bool {
+	return slices.ContainsFunc(w.pod.Status.Conditions, func(seen corev1.PodCondition) bool {
+		return slices.ContainsFunc(status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == seen.Type && c.Status != seen.Status
+		})
+	})
 }
 
 // status computes the whole status from what the worker knows.

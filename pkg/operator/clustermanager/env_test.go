@@ -31,7 +31,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
-const patience = 2 * time.Minute
+const patience = await.Patience
 
 // hub is a control plane with init's objects on it.
 type hub struct {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -40,7 +39,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
-const patience = 2 * time.Minute
+const patience = await.Patience
 
 // cluster is a managed cluster on which join has installed everything, with
 // the operator running under the rights that join gave it.

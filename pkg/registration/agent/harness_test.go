@@ -44,7 +44,7 @@ import (
 )
 
 // patience is far above what anything takes: the machine may be busy.
-const patience = 90 * time.Second
+const patience = await.Patience
 
 // managed is the managed cluster of every test; each test has its own agent
 // namespace on it.

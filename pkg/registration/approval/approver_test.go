@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -16,11 +15,12 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
-const patience = 60 * time.Second
+const patience = await.Patience
 
 // hub is the API server of a hub whose controllers do not run: what changes on it,
 // an Approver or the test has written, or the signer of certificates.

@@ -42,7 +42,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
 )
 
-const patience = 60 * time.Second
+const patience = await.Patience
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(klog.Background())

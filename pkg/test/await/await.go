@@ -9,6 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
+// Patience bounds the waits of tests. It is far above what anything takes, because the
+// machine may be busy: how long something takes is never what a test asserts.
+const Patience = 4 * time.Minute
+
 // interval is the time between two looks.
 const interval = 20 * time.Millisecond
 

@@ -116,9 +116,10 @@ func (t *Terminal) Type(tb testing.TB, text string) {
 // unread counts the bytes that the command has not read. The kernel hands over what is
 // written to a terminal some time later; poll does that at once (n_tty_poll).
 func (t *Terminal) unread() (int, error) {
+	fd := int32(t.TTY.Fd()) //nolint:gosec // The kernel's descriptors are ints.
 	err := error(unix.EINTR)
 	for errors.Is(err, unix.EINTR) {
-		_, err = unix.Poll([]unix.PollFd{{Fd: int32(t.TTY.Fd()), Events: unix.POLLIN}}, 0)
+		_, err = unix.Poll([]unix.PollFd{{Fd: fd, Events: unix.POLLIN}}, 0)
 	}
 	if err != nil {
 		return 0, err

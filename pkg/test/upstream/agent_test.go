@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +40,7 @@ import (
 )
 
 // patience is far above what anything takes: the machine may be busy.
-const patience = time.Minute
+const patience = await.Patience
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(klog.Background())

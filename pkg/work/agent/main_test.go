@@ -39,7 +39,7 @@ import (
 )
 
 // patience is far above what anything takes: the machine may be busy.
-const patience = 60 * time.Second
+const patience = await.Patience
 
 // hub is the hub of every test; each has a cluster of its own on it, also when tests are
 // repeated.

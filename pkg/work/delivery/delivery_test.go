@@ -7,7 +7,6 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -33,7 +32,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/delivery"
 )
 
-const patience = 60 * time.Second
+const patience = await.Patience
 
 var cp *controlplane.ControlPlane
 

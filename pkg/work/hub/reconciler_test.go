@@ -29,7 +29,7 @@ import (
 
 const (
 	namespace = "c1"
-	patience  = time.Minute
+	patience  = await.Patience
 )
 
 // env is a hub with works, and the controller under the rights of the hub

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -38,7 +37,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/replicaset"
 )
 
-const patience = time.Minute
+const patience = await.Patience
 
 // env is a hub with three clusters, and a namespace for the sets of one test.
 type env struct {

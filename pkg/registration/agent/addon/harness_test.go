@@ -49,7 +49,7 @@ import (
 )
 
 // patience is far above what anything takes: the machine may be busy.
-const patience = 2 * time.Minute
+const patience = await.Patience
 
 // plane is hub and managed cluster of every test at once: what an agent may do
 // here and there are the rights of two users. Each test has its own cluster.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -37,7 +36,7 @@ const (
 	managedAccount = "444455556666"
 	hubRegion      = "us-west-2"
 
-	patience = time.Minute
+	patience = await.Patience
 )
 
 var plane *controlplane.ControlPlane

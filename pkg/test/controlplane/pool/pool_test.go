@@ -5,7 +5,6 @@ import (
 	"net"
 	"path/filepath"
 	"testing"
-	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +24,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane/pool"
 )
 
-const patience = time.Minute
+const patience = await.Patience
 
 // TestReset does to a control plane what tests do, and worse, and has it back as new.
 func TestReset(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +26,7 @@ import (
 )
 
 const (
-	patience = 60 * time.Second
+	patience = await.Patience
 	account  = "klusterlet-work-sa"
 )
 

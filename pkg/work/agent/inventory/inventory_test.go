@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +18,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/inventory"
 )
 
-const patience = 60 * time.Second
+const patience = await.Patience
 
 var plane *controlplane.ControlPlane
 
