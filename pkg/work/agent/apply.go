@@ -124,10 +124,10 @@ func (p *pass) write(ctx context.Context, it *item, m *mark, before inventory.Ob
 	if it.err = p.check(ctx, it); it.err != nil {
 		return
 	}
-	after, err := p.agent.applier.Apply(ctx, p.request(it, before.UID != ""))
+	after, err := p.send(ctx, p.request(it, before.UID != ""))
 	p.agent.metrics.applied(err)
 	if err != nil {
-		p.failed(it, m, before, err)
+		p.failed(it, m, before, p.agent.checker.Explain(p.work.Spec.Executor, it.permission(), err))
 		return
 	}
 	if m.desired == it.desired && after.GetResourceVersion() != before.ResourceVersion {
@@ -143,9 +143,26 @@ func (p *pass) write(ctx context.Context, it *item, m *mark, before inventory.Ob
 func (p *pass) check(ctx context.Context, it *item) error {
 	if !it.checked {
 		it.checked = true
-		it.refused = p.agent.checker.Check(ctx, p.work.Spec.Executor, executor.Request{Resource: it.key.Resource, Manifest: it.Object, Owned: !it.orphan})
+		it.refused = p.agent.checker.Check(ctx, p.work.Spec.Executor, it.permission())
 	}
 	return it.refused
+}
+
+// permission is what the executor is asked for.
+func (it *item) permission() executor.Request {
+	return executor.Request{Resource: it.key.Resource, Manifest: it.Object, Owned: !it.orphan}
+}
+
+// send makes a request as the executor, if there is one.
+func (p *pass) send(ctx context.Context, r strategy.Request) (*unstructured.Unstructured, error) {
+	if p.applier == nil {
+		objects, err := p.agent.checker.Client(p.work.Spec.Executor, p.agent.applier.Client)
+		if err != nil {
+			return nil, err
+		}
+		p.applier = &strategy.Applier{Client: objects}
+	}
+	return p.applier.Apply(ctx, r)
 }
 
 // hidden reports whether the executor may not know what is in the object, which feedback
@@ -176,7 +193,7 @@ func (p *pass) failed(it *item, m *mark, object inventory.Object, err error) {
 func (p *pass) look(ctx context.Context, it *item, m *mark) {
 	request := p.request(it, true)
 	request.Update.Type = workv1.UpdateStrategyTypeReadOnly
-	object, err := p.agent.applier.Apply(ctx, request)
+	object, err := p.send(ctx, request)
 	if err != nil {
 		it.found.Conditions = []metav1.Condition{status.Available(it.meta, err)}
 		switch {

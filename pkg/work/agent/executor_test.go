@@ -4,9 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "open-cluster-management.io/api/work/v1"
 
@@ -66,11 +68,76 @@ kind: Role
 metadata: {name: same, namespace: NS}
 rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`, p.execute)
 	c := p.manifestReaches(t, work, 0, workv1.ManifestApplied, workv1.AppliedManifestFailed)
-	if !strings.Contains(c.Message, "grants permissions that the executor does not have") {
+	if !strings.Contains(c.Message, "is attempting to grant RBAC permissions not currently held") {
 		t.Error(c.Message)
 	}
 	p.manifestReaches(t, work, 1, workv1.ManifestApplied, workv1.AppliedManifestComplete)
 	p.reaches(t, work, "Applied=False", "Available=False")
+}
+
+// testTakenOver has an executor that ignores the role of an existing RoleBinding, which
+// grants more than the executor has: it may write a RoleBinding as its manifest says, but
+// not this one.
+func testTakenOver(t *testing.T, p *place) {
+	t.Helper()
+	every := []string{"get", "create", "update", "patch", "delete"}
+	p.allow(t, "mine", rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: every})
+	powerful := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.cluster, Name: "platform"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "admin"}},
+	}
+	installation.Create(t, p.managed, powerful)
+	p.start(t)
+	for name, strategyType := range map[string]workv1.UpdateStrategyType{"applied": workv1.UpdateStrategyTypeServerSideApply, "updated": workv1.UpdateStrategyTypeUpdate} {
+		work := p.create(t, name, `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: platform, namespace: NS}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: mine}
+subjects: [{kind: ServiceAccount, name: executor, namespace: NS}]`, p.execute, func(w *workv1.ManifestWork) {
+			update := &workv1.UpdateStrategy{Type: strategyType}
+			if strategyType == workv1.UpdateStrategyTypeServerSideApply {
+				update.ServerSideApply = &workv1.ServerSideApplyConfig{Force: true, IgnoreFields: []workv1.IgnoreField{
+					{Condition: workv1.IgnoreFieldsConditionOnSpokePresent, JSONPaths: []string{".roleRef"}},
+				}}
+			}
+			w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{
+				ResourceIdentifier: workv1.ResourceIdentifier{Group: rbacv1.GroupName, Resource: "rolebindings", Namespace: "*", Name: "*"}, UpdateStrategy: update,
+			}}
+		})
+		p.manifestReaches(t, work, 0, workv1.ManifestApplied, workv1.AppliedManifestFailed)
+	}
+	now := powerful.DeepCopy()
+	if err := p.managed.Get(t.Context(), client.ObjectKeyFromObject(powerful), now); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(powerful.Subjects, now.Subjects); diff != "" || now.RoleRef != powerful.RoleRef {
+		t.Errorf("%+v (-before +after)\n%s", now.RoleRef, diff)
+	}
+}
+
+// testMadeUp has fields to ignore that would make another object of the manifest.
+func testMadeUp(t *testing.T, p *place) {
+	t.Helper()
+	p.allow(t, "one", rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"one"}, Verbs: []string{"get", "create", "update", "patch", "delete"},
+	}, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}})
+	p.start(t)
+	for name, field := range map[string]workv1.IgnoreField{
+		"ended": {JQPathExpressions: []string{`.nothing) | .metadata.name = "pwned" | del(.nothing`}},
+		"set":   {JQPathExpressions: []string{`(.metadata.name |= "pwned")`}},
+		"name":  {JSONPointers: []string{"/metadata/name"}},
+		"kind":  {JSONPaths: []string{".kind"}},
+	} {
+		field.Condition = workv1.IgnoreFieldsConditionOnSpokePresent
+		work := p.create(t, name, oneMap, p.execute, strategy(workv1.UpdateStrategy{
+			Type: workv1.UpdateStrategyTypeServerSideApply, ServerSideApply: &workv1.ServerSideApplyConfig{Force: true, IgnoreFields: []workv1.IgnoreField{field}},
+		}))
+		p.manifestReaches(t, work, 0, workv1.ManifestApplied, workv1.AppliedManifestSSAIgnoreFieldError)
+	}
+	p.finds(t, "one", missing)
+	p.finds(t, "pwned", missing)
 }
 
 // testHidden has works that report what is in a Secret that their executor may not read:

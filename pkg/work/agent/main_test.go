@@ -77,6 +77,8 @@ func TestAgent(t *testing.T) {
 		"applied-deleted":   testAppliedDeleted,
 		"executor":          testExecutor,
 		"escalation":        testEscalation,
+		"taken-over":        testTakenOver,
+		"made-up":           testMadeUp,
 		"hidden":            testHidden,
 		"eviction":          testEviction,
 		"feedback":          testFeedback,

@@ -23,6 +23,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/watch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/inventory"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/strategy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/status"
 )
 
@@ -133,6 +134,8 @@ type pass struct {
 	// applied is nil while there is none.
 	applied *workv1.AppliedManifestWork
 	items   []*item
+	// applier writes as the executor; nil before the first request.
+	applier *strategy.Applier
 	// before is what was reported of the manifests.
 	before status.Index
 	// interests are what the work subscribes to.

@@ -45,6 +45,14 @@ func wellKnownPaths(kind schema.GroupVersionKind) []workv1.JsonPath {
 // a hundred.
 const maxPathLength = 1024
 
+// Follow returns what a path of the user leads to in an object, as a part of it, and nothing
+// if that is missing. It is an error if the path is more than one, or could lead to a part
+// many times.
+func Follow(obj *unstructured.Unstructured, path workv1.JsonPath) ([]reflect.Value, error) {
+	results, _, err := follow(obj, path)
+	return results, err
+}
+
 // follow returns what a path leads to in an object, nothing if that is missing. Results
 // of a path that is unordered come in another order each time.
 func follow(obj *unstructured.Unstructured, path workv1.JsonPath) (results []reflect.Value, unordered bool, err error) {

@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -41,22 +38,59 @@ type Request struct {
 	Owned bool
 }
 
-// Check returns nil if executor, which may be nil, permits the request.
+// Check returns nil if executor, which may be nil, has every permission that the request
+// may need, whatever strategy it has and whether the object exists.
 func (c *Checker) Check(ctx context.Context, executor *workv1.ManifestWorkExecutor, r Request) error {
 	if executor == nil {
 		return nil
 	}
-	subject := executor.Subject
-	if subject.Type != workv1.ExecutorSubjectTypeServiceAccount {
-		return fmt.Errorf("%w: executors of type %q are unknown; use %s", ErrNotAllowed, subject.Type, workv1.ExecutorSubjectTypeServiceAccount)
-	}
-	if subject.ServiceAccount == nil {
-		return fmt.Errorf("%w: the executor names no ServiceAccount", ErrNotAllowed)
-	}
-	if err := c.review(ctx, *subject.ServiceAccount, r); err != nil {
+	account, err := subject(*executor)
+	if err != nil {
 		return err
 	}
-	return c.checkEscalation(ctx, *subject.ServiceAccount, r)
+	return c.review(ctx, account, r)
+}
+
+// Client returns the client that objects are written and read with: the API server asks
+// for each request of it what executor may do, also what an RBAC object may grant, which an
+// access review cannot tell. It returns fallback without an executor. An executor that
+// Check refuses is an error.
+func (c *Checker) Client(executor *workv1.ManifestWorkExecutor, fallback dynamic.Interface) (dynamic.Interface, error) {
+	if executor == nil {
+		return fallback, nil
+	}
+	account, err := subject(*executor)
+	if err != nil {
+		return nil, err
+	}
+	config := rest.CopyConfig(c.Config)
+	config.Impersonate.UserName = names.ServiceAccountUser(account.Namespace, account.Name)
+	impersonating, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("prepare to impersonate the executor: %w", err)
+	}
+	return impersonating, nil
+}
+
+// Explain returns ErrNotAllowed, with the answer of the API server, in place of an error
+// that says that a request of Client is forbidden, and every other error as it is.
+func (c *Checker) Explain(executor *workv1.ManifestWorkExecutor, r Request, err error) error {
+	if executor == nil || executor.Subject.ServiceAccount == nil || !apierrors.IsForbidden(err) {
+		return err
+	}
+	return denial(*executor.Subject.ServiceAccount, r, err.Error())
+}
+
+// subject returns the ServiceAccount that an executor names.
+func subject(executor workv1.ManifestWorkExecutor) (workv1.ManifestWorkSubjectServiceAccount, error) {
+	switch s := executor.Subject; {
+	case s.Type != workv1.ExecutorSubjectTypeServiceAccount:
+		return workv1.ManifestWorkSubjectServiceAccount{}, fmt.Errorf("%w: executors of type %q are unknown; use %s", ErrNotAllowed, s.Type, workv1.ExecutorSubjectTypeServiceAccount)
+	case s.ServiceAccount == nil:
+		return workv1.ManifestWorkSubjectServiceAccount{}, fmt.Errorf("%w: the executor names no ServiceAccount", ErrNotAllowed)
+	default:
+		return *s.ServiceAccount, nil
+	}
 }
 
 // verbs are what the agent may do to an object. Deletion is part of the first check,
@@ -88,32 +122,6 @@ func (c *Checker) review(ctx context.Context, account workv1.ManifestWorkSubject
 		}
 	}
 	return nil
-}
-
-// checkEscalation has the API server compare the permissions that an RBAC object grants
-// with those of the executor, which an access review cannot. The API server does so
-// before it looks whether the object exists.
-func (c *Checker) checkEscalation(ctx context.Context, account workv1.ManifestWorkSubjectServiceAccount, r Request) error {
-	if r.Resource.Group != rbacv1.GroupName || !slices.Contains([]string{"roles", "rolebindings", "clusterroles", "clusterrolebindings"}, r.Resource.Resource) {
-		return nil
-	}
-	config := rest.CopyConfig(c.Config)
-	config.Impersonate.UserName = names.ServiceAccountUser(account.Namespace, account.Name)
-	executor, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("prepare to impersonate the executor: %w", err)
-	}
-	body := r.Manifest.DeepCopy()
-	body.SetResourceVersion("") // A create with one is invalid.
-	body.SetUID("")
-	_, err = executor.Resource(r.Resource).Namespace(body.GetNamespace()).Create(ctx, body, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	switch {
-	case err == nil, apierrors.IsAlreadyExists(err):
-		return nil
-	case apierrors.IsForbidden(err):
-		return denial(account, r, "it grants permissions that the executor does not have")
-	}
-	return fmt.Errorf("check what the object grants: %w", err)
 }
 
 func denial(account workv1.ManifestWorkSubjectServiceAccount, r Request, why string) error {

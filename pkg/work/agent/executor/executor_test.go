@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -176,8 +176,8 @@ func TestNames(t *testing.T) {
 	wants(t, "another name", "it may not create it", c.Check(t.Context(), runAs(namespace), other))
 }
 
-// TestEscalation has an executor that may write RBAC objects and read Pods, and lists what
-// these grant: Pods, and Secrets.
+// TestEscalation has an executor that may write RBAC objects and read Pods, and writes what
+// grants these: Pods, and Secrets. Access reviews allow both.
 func TestEscalation(t *testing.T) {
 	t.Parallel()
 	c, admin := checker(t), plane.Client(t)
@@ -201,8 +201,8 @@ func TestEscalation(t *testing.T) {
 	awaitAllowed(t, names.ServiceAccountUser(namespace, "executor"), authorizationv1.ResourceAttributes{Resource: "pods", Verb: "get"})
 	const (
 		head  = "{apiVersion: rbac.authorization.k8s.io/v1, kind: "
-		rule  = ", metadata: {name: NS-new, resourceVersion: '7', uid: x%s}, rules: [{apiGroups: [''], resources: [WHAT], verbs: [get]}]}"
-		bind  = ", metadata: {name: NS-new%s}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: NS-WHAT}, subjects: [{kind: User, name: u}]}"
+		rule  = ", metadata: {name: NS-WHAT-new%s}, rules: [{apiGroups: [''], resources: [WHAT], verbs: [get]}]}"
+		bind  = ", metadata: {name: NS-WHAT-new%s}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: NS-WHAT}, subjects: [{kind: User, name: u}]}"
 		local = ", namespace: NS"
 	)
 	for resource, manifest := range map[string]string{
@@ -211,26 +211,43 @@ func TestEscalation(t *testing.T) {
 		"rolebindings":        head + "RoleBinding" + strings.Replace(bind, "%s", local, 1),
 		"clusterrolebindings": head + "ClusterRoleBinding" + strings.Replace(bind, "%s", "", 1),
 	} {
-		for what, words := range map[string]string{"pods": "", "secrets": "it grants permissions that the executor does not have"} {
+		for what, words := range map[string]string{"pods": "", "secrets": "is attempting to grant RBAC permissions not currently held"} {
 			r := request(t, rbacv1.SchemeGroupVersion.WithResource(resource), namespace, strings.ReplaceAll(manifest, "WHAT", what))
-			before := r.Manifest.GetResourceVersion()
-			wants(t, resource+" with "+what, words, c.Check(t.Context(), runAs(namespace), r))
-			if before != r.Manifest.GetResourceVersion() {
-				t.Errorf("%s: the manifest was changed", resource)
-			}
+			wants(t, "the review of "+resource, "", c.Check(t.Context(), runAs(namespace), r))
+			wants(t, resource+" with "+what, words, write(t, c, namespace, r))
 		}
 	}
-	// Nothing was written, and one that exists is compared as well.
-	existing := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace + "-new"}}
-	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(existing), existing); client.IgnoreNotFound(err) != nil || err == nil {
-		t.Errorf("the Role exists: %v", err)
+}
+
+// write creates an object as the executor.
+func write(t *testing.T, c *executor.Checker, namespace string, r executor.Request) error {
+	t.Helper()
+	objects, err := c.Client(runAs(namespace), nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	installation.Create(t, admin, existing)
-	for what, words := range map[string]string{"pods": "", "secrets": "it grants permissions that the executor does not have"} {
-		manifest := head + "Role" + strings.Replace(strings.ReplaceAll(rule, "WHAT", what), "%s", local, 1)
-		r := request(t, rbacv1.SchemeGroupVersion.WithResource("roles"), namespace, manifest)
-		wants(t, "an existing Role with "+what, words, c.Check(t.Context(), runAs(namespace), r))
+	_, err = objects.Resource(r.Resource).Namespace(r.Manifest.GetNamespace()).Create(t.Context(), r.Manifest, metav1.CreateOptions{})
+	return c.Explain(runAs(namespace), r, err)
+}
+
+// TestClient has executors that Check refuses, and none.
+func TestClient(t *testing.T) {
+	t.Parallel()
+	c := checker(t)
+	user := runAs("default")
+	user.Subject.Type = "User"
+	_, err := c.Client(user, nil)
+	wants(t, "a user", "are unknown", err)
+	agent := dynamic.NewForConfigOrDie(c.Config)
+	if objects, err := c.Client(nil, agent); err != nil || objects != dynamic.Interface(agent) {
+		t.Errorf("without an executor: %v, %v", objects, err)
 	}
+	other := errors.New("other")
+	r := request(t, configMaps, "default", configMap)
+	if err := c.Explain(runAs("default"), r, other); !errors.Is(err, other) || errors.Is(err, executor.ErrNotAllowed) {
+		t.Errorf("another error became %v", err)
+	}
+	wants(t, "an executor without permissions", "cannot create resource", write(t, c, "default", r))
 }
 
 // TestUnanswered has an API server that does not answer: that is no denial, and nothing may

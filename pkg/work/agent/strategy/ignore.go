@@ -2,28 +2,28 @@ package strategy
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/itchyny/gojq"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/util/jsonpath"
 
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/status"
 )
 
-// jqTimeout bounds an expression, which may loop.
-const jqTimeout = time.Second
+// maxExpression is the largest length of a path or expression, in bytes. Those of real
+// fields are far shorter.
+const maxExpression = 1024
 
-// removeIgnored removes the fields that are ignored while the object exists.
+// removeIgnored removes the fields that are ignored while the object exists. Whatever is
+// ignored, the object keeps its kind, namespace and name: the permission to write it was
+// given for these.
 func removeIgnored(ctx context.Context, object *unstructured.Unstructured, fields []workv1.IgnoreField) error {
+	identity := identityOf(object)
 	for _, field := range fields {
 		if field.Condition == workv1.IgnoreFieldsConditionOnSpokeChange {
 			continue // They are part of the hash.
@@ -33,13 +33,32 @@ func removeIgnored(ctx context.Context, object *unstructured.Unstructured, field
 			remove func(context.Context, *unstructured.Unstructured, string) error
 		}{{field.JSONPaths, removeJSONPath}, {field.JSONPointers, removeJSONPointer}, {field.JQPathExpressions, removeJQ}} {
 			for _, path := range kind.paths {
-				if err := kind.remove(ctx, object, path); err != nil {
+				err := errTooLong
+				if len(path) <= maxExpression {
+					err = kind.remove(ctx, object, path)
+				}
+				if err == nil && identityOf(object) != identity {
+					err = errIdentity
+				}
+				if err != nil {
 					return &status.IgnoreFieldsError{Err: fmt.Errorf("the field to ignore %q: %w", path, err)}
 				}
 			}
 		}
 	}
 	return nil
+}
+
+var (
+	errTooLong  = fmt.Errorf("it is longer than %d bytes", maxExpression)
+	errIdentity = errors.New("apiVersion, kind, namespace and name cannot be ignored")
+)
+
+// identity is what makes an object this one and no other.
+type identity struct{ apiVersion, kind, namespace, name string }
+
+func identityOf(o *unstructured.Unstructured) identity {
+	return identity{o.GetAPIVersion(), o.GetKind(), o.GetNamespace(), o.GetName()}
 }
 
 // removeJSONPath removes the last key of a path from every map that the rest of the path
@@ -49,19 +68,13 @@ func removeJSONPath(_ context.Context, object *unstructured.Unstructured, path s
 	if !ok || key == "" {
 		return errors.New("it is no JSONPath of a field, such as .spec.replicas")
 	}
-	finder := jsonpath.New("ignoreFields").AllowMissingKeys(true)
-	if err := finder.Parse("{" + parents + "}"); err != nil {
-		return err
-	}
-	found, err := finder.FindResults(object.Object)
+	found, err := status.Follow(object, workv1.JsonPath{Name: "ignoreFields", Path: parents})
 	if err != nil {
 		return err
 	}
-	for _, values := range found {
-		for _, value := range values {
-			if parent, ok := reflect.TypeAssert[map[string]any](value); ok {
-				delete(parent, key)
-			}
+	for _, value := range found {
+		if parent, ok := reflect.TypeAssert[map[string]any](value); ok {
+			delete(parent, key)
 		}
 	}
 	return nil
@@ -116,54 +129,6 @@ func removeAt(value any, tokens []string, last string, unescape func(string) str
 		}
 		value[at] = removeAt(value[at], tokens[1:], last, unescape)
 		return value
-	}
-	return value
-}
-
-// removeJQ removes what a jq path expression selects.
-func removeJQ(ctx context.Context, object *unstructured.Unstructured, expression string) error {
-	query, err := gojq.Parse("del(" + expression + ")")
-	if err != nil {
-		return err
-	}
-	code, err := gojq.Compile(query)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, jqTimeout)
-	defer cancel()
-	results := code.RunWithContext(ctx, forJQ(object.Object))
-	result, ok := results.Next()
-	if err, failed := result.(error); failed {
-		return err
-	}
-	if _, more := results.Next(); !ok || more {
-		return errors.New("the expression does not select fields of one object")
-	}
-	reduced, err := json.Marshal(result)
-	if err != nil {
-		return err
-	}
-	return object.UnmarshalJSON(reduced)
-}
-
-// forJQ returns a copy of a value in the types that gojq knows.
-func forJQ(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		c := make(map[string]any, len(value))
-		for key, below := range value {
-			c[key] = forJQ(below)
-		}
-		return c
-	case []any:
-		c := make([]any, len(value))
-		for i, below := range value {
-			c[i] = forJQ(below)
-		}
-		return c
-	case int64:
-		return int(value)
 	}
 	return value
 }
