@@ -125,8 +125,9 @@ func condition(q *gojq.Query) bool {
 		return condition(q.Left) && condition(q.Right)
 	case gojq.OpEq, gojq.OpNe:
 		return plain(q.Left) && q.Left.Term != nil && pathTerm(q.Left.Term) && !iterates(q.Left.Term) && literal(q.Right)
+	default:
+		return false
 	}
-	return false
 }
 
 // literal reports whether a query is a string, a number, true, false or null.
@@ -139,8 +140,9 @@ func literal(q *gojq.Query) bool {
 		return true
 	case gojq.TermTypeString:
 		return len(q.Term.Str.Queries) == 0
+	default:
+		return false
 	}
-	return false
 }
 
 // forJQ returns a copy of a value in the types that gojq knows.
