@@ -133,7 +133,7 @@ func (n *Node) beat(ctx context.Context) {
 			err = n.contradict(ctx)
 		}
 		if err != nil {
-			n.config.Log.Info("The node could not tell that it is alive", "error", err.Error())
+			n.config.Log.Info("The node could not report that it is alive", "error", err.Error())
 			delay = leaseRetry
 		}
 		pause.For(ctx, n.config.Clock, delay)

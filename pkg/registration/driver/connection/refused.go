@@ -8,7 +8,7 @@ import (
 )
 
 // interruptible lets informers end while the hub refuses connections. The reflector
-// of client-go sleeps for up to a minute, whatever its context says, when a
+// of client-go sleeps for up to a minute, without looking at its context, when a
 // connection is refused to the streaming list that it begins with (KEP-3157). For any
 // other error it waits with its context. An agent whose hub moved would wait that
 // long before it connects to the new one.

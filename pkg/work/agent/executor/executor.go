@@ -39,7 +39,7 @@ type Request struct {
 }
 
 // Check returns nil if executor, which may be nil, has every permission that the request
-// may need, whatever strategy it has and whether the object exists.
+// may need with any strategy, and with an object that exists or does not.
 func (c *Checker) Check(ctx context.Context, executor *workv1.ManifestWorkExecutor, r Request) error {
 	if executor == nil {
 		return nil
@@ -53,7 +53,7 @@ func (c *Checker) Check(ctx context.Context, executor *workv1.ManifestWorkExecut
 
 // Client returns the client that objects are written and read with: the API server asks
 // for each request of it what executor may do, also what an RBAC object may grant, which an
-// access review cannot tell. It returns fallback without an executor. An executor that
+// access review does not look at. It returns fallback without an executor. An executor that
 // Check refuses is an error.
 func (c *Checker) Client(executor *workv1.ManifestWorkExecutor, fallback dynamic.Interface) (dynamic.Interface, error) {
 	if executor == nil {

@@ -19,9 +19,8 @@ import (
 // fields are far shorter.
 const maxExpression = 1024
 
-// removeIgnored removes the fields that are ignored while the object exists. Whatever is
-// ignored, the object keeps its kind, namespace and name: the permission to write it was
-// given for these.
+// removeIgnored removes the fields that are ignored while the object exists. The object
+// keeps its kind, namespace and name: the permission to write it was given for these.
 func removeIgnored(ctx context.Context, object *unstructured.Unstructured, fields []workv1.IgnoreField) error {
 	identity := identityOf(object)
 	for _, field := range fields {
