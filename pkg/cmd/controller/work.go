@@ -132,11 +132,15 @@ func (f *workFlags) run(cmd *cobra.Command) error {
 	return mgr.Start(cmd.Context())
 }
 
+// reviewInterval is how long an executor may have lost a permission before its works say so:
+// five reviews for each object of a work with an executor.
+const reviewInterval = 5 * time.Minute
+
 // config is what the agent needs to know of the flags.
 func (f *workFlags) config(cluster string, gates gates) agent.Config {
 	return agent.Config{
 		Cluster: cluster, AgentID: f.agentID, HubKubeconfig: f.hub,
-		StatusSyncInterval: f.sync, EvictionGracePeriod: f.eviction,
+		StatusSyncInterval: f.sync, ReviewInterval: reviewInterval, EvictionGracePeriod: f.eviction,
 		RawFeedback: gates[feature.RawFeedbackJsonString], MaxJSONRawLength: f.rawLimit,
 		MaxFeedbackWatch: f.watches, Workers: f.workers, Clock: clock.RealClock{}, Metrics: metrics.Registry,
 	}

@@ -102,6 +102,9 @@ func (p *pass) applyOne(ctx context.Context, it *item) {
 	}
 	object, exists := p.agent.inventory.Object(it.key)
 	m := p.mark(it.key)
+	if it.err = p.reviewAgain(ctx, it, m); it.err != nil {
+		return
+	}
 	repair := m.desired == it.desired
 	switch {
 	case m.settled(it.desired, object, exists) && p.agent.inventory.State(it.key.Resource) == inventory.Watched:
@@ -124,6 +127,7 @@ func (p *pass) write(ctx context.Context, it *item, m *mark, before inventory.Ob
 	if it.err = p.check(ctx, it); it.err != nil {
 		return
 	}
+	m.reviewed = p.now
 	after, err := p.send(ctx, p.request(it, before.UID != ""))
 	p.agent.metrics.applied(err)
 	if err != nil {
@@ -148,6 +152,34 @@ func (p *pass) check(ctx context.Context, it *item) error {
 	return it.refused
 }
 
+// reviewAgain asks for an executor that was asked for long ago: it may have lost its
+// permissions since.
+func (p *pass) reviewAgain(ctx context.Context, it *item, m *mark) error {
+	left, reviewed := p.nextReview(m)
+	if !reviewed {
+		return nil
+	}
+	if left > 0 {
+		p.wait(left)
+		return nil
+	}
+	if err := p.check(ctx, it); err != nil {
+		return err
+	}
+	m.reviewed = p.now
+	p.wait(p.agent.config.ReviewInterval)
+	return nil
+}
+
+// nextReview returns how long the last review of an object is good, and whether there was
+// one.
+func (p *pass) nextReview(m *mark) (left time.Duration, reviewed bool) {
+	if p.work.Spec.Executor == nil || m.reviewed.IsZero() {
+		return 0, false
+	}
+	return m.reviewed.Add(p.agent.config.ReviewInterval).Sub(p.now), true
+}
+
 // permission is what the executor is asked for.
 func (it *item) permission() executor.Request {
 	return executor.Request{Resource: it.key.Resource, Manifest: it.Object, Owned: !it.orphan}
@@ -166,9 +198,9 @@ func (p *pass) send(ctx context.Context, r strategy.Request) (*unstructured.Unst
 }
 
 // hidden reports whether the executor may not know what is in the object, which feedback
-// reports. It was asked when the object became as desired.
+// reports. It was asked for when the object became as desired, and is from time to time.
 func (p *pass) hidden(ctx context.Context, it *item, m *mark) bool {
-	return m.desired != it.desired && p.check(ctx, it) != nil
+	return it.refused != nil || m.desired != it.desired && p.check(ctx, it) != nil
 }
 
 // untouchable reports whether an object was created as desired and may be as it is now.

@@ -38,6 +38,9 @@ type Config struct {
 	// StatusSyncInterval is how often an object is read at most for its feedback and
 	// conditions, unless a work asks to watch it.
 	StatusSyncInterval time.Duration
+	// ReviewInterval is how often an executor is asked for again at least, although nothing
+	// is to be written.
+	ReviewInterval time.Duration
 	// EvictionGracePeriod is how long an AppliedManifestWork without a work stays.
 	EvictionGracePeriod time.Duration
 	// RawFeedback is the feature gate RawFeedbackJsonString, and MaxJSONRawLength how

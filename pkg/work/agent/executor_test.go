@@ -3,6 +3,7 @@ package agent_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -138,6 +139,43 @@ func testMadeUp(t *testing.T, p *place) {
 	}
 	p.finds(t, "one", missing)
 	p.finds(t, "pwned", missing)
+}
+
+// testLostPermissions takes the permissions of an executor away while nothing else happens:
+// the work says so, and no longer reports what is in the object.
+func testLostPermissions(t *testing.T, p *place) {
+	t.Helper()
+	every := []string{"get", "create", "update", "patch", "delete"}
+	p.allow(t, "maps", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: every})
+	p.config.ReviewInterval = 500 * time.Millisecond
+	p.start(t)
+	for name, strategyType := range map[string]workv1.UpdateStrategyType{
+		"created": workv1.UpdateStrategyTypeCreateOnly, "updated": workv1.UpdateStrategyTypeUpdate, "applied": workv1.UpdateStrategyTypeServerSideApply,
+	} {
+		work := p.create(t, name, strings.ReplaceAll(oneMap, "name: one", "name: "+name), p.execute, func(w *workv1.ManifestWork) {
+			w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{
+				ResourceIdentifier: workv1.ResourceIdentifier{Resource: "configmaps", Namespace: "*", Name: "*"},
+				UpdateStrategy:     &workv1.UpdateStrategy{Type: strategyType},
+				FeedbackRules:      []workv1.FeedbackRule{{Type: workv1.JSONPathsType, JsonPaths: []workv1.JsonPath{{Name: "key", Path: ".data.key"}}}},
+			}}
+		})
+		p.reaches(t, work, "Applied=True", "Available=True")
+		if values := work.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values; len(values) != 1 {
+			t.Errorf("%s: %+v", name, values)
+		}
+	}
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: p.cluster, Name: "maps"}}
+	if err := p.managed.Delete(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"created", "updated", "applied"} {
+		work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: p.cluster, Name: p.cluster + "-" + name}}
+		c := p.manifestReaches(t, work, 0, workv1.ManifestApplied, workv1.AppliedManifestFailed)
+		if !strings.Contains(c.Message, "it may not create it") {
+			t.Errorf("%s: %s", name, c.Message)
+		}
+		wantNoValues(t, work)
+	}
 }
 
 // testHidden has works that report what is in a Secret that their executor may not read:

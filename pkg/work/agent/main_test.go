@@ -79,6 +79,7 @@ func TestAgent(t *testing.T) {
 		"escalation":        testEscalation,
 		"taken-over":        testTakenOver,
 		"made-up":           testMadeUp,
+		"lost-permissions":  testLostPermissions,
 		"hidden":            testHidden,
 		"eviction":          testEviction,
 		"feedback":          testFeedback,
@@ -146,7 +147,7 @@ func newPlaceOn(t *testing.T, hub, managed *controlplane.ControlPlane, name stri
 	write(t, file, hub.KubeconfigFor(t, names.AgentUser(cluster, "test"), names.ClusterGroup(cluster)))
 	p.config = agent.Config{
 		Cluster: cluster, AgentID: "agent-" + cluster, HubKubeconfig: file,
-		StatusSyncInterval: 200 * time.Millisecond, EvictionGracePeriod: time.Hour,
+		StatusSyncInterval: 200 * time.Millisecond, ReviewInterval: time.Hour, EvictionGracePeriod: time.Hour,
 		MaxJSONRawLength: 1024, MaxFeedbackWatch: 50, Workers: 2, Clock: clock.RealClock{},
 	}
 	return p

@@ -116,6 +116,8 @@ type mark struct {
 	observed time.Time
 	// interval is how soon it may be looked at again.
 	interval time.Duration
+	// reviewed is when the executor was last found to have its permissions.
+	reviewed time.Time
 	// gap is the current least time between repairs.
 	gap      time.Duration
 	repaired time.Time

@@ -50,6 +50,9 @@ func (p *pass) observeOne(ctx context.Context, it *item) {
 		if !exists {
 			available(notFound(it.key))
 		}
+		if it.read() {
+			it.found.Conditions = append(it.found.Conditions, status.Withheld(it.refused))
+		}
 	case !exists:
 		p.look(ctx, it, m) // It was not applied, and may have existed before the subscription.
 		m.desired = 0

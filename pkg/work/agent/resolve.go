@@ -193,6 +193,12 @@ func (p *pass) unchanged() bool {
 		if !exists || object.Revision != m.revision {
 			return false
 		}
+		if left, reviewed := p.nextReview(m); reviewed {
+			if left <= 0 {
+				return false
+			}
+			p.wait(left)
+		}
 		if m.version == "" || m.version == object.ResourceVersion {
 			continue
 		}

@@ -149,6 +149,15 @@ func rawValue(encoded string) *workv1.FieldValue {
 	return &workv1.FieldValue{Type: workv1.JsonRaw, JsonRaw: &encoded}
 }
 
+// Withheld returns the condition StatusFeedbackSynced of an object that must not be
+// reported on, and why. Values that were reported before go with it.
+func Withheld(err error) metav1.Condition {
+	return bounded(metav1.Condition{
+		Type: names.ConditionStatusFeedbackSynced, Status: metav1.ConditionFalse, Reason: names.ReasonStatusFeedbackSyncFailed,
+		Message: fmt.Sprintf("Sync status feedback failed with error %v", err),
+	})
+}
+
 // feedbackSynced returns the condition StatusFeedbackSynced after Values returned err.
 func feedbackSynced(rules []workv1.FeedbackRule, err error) metav1.Condition {
 	condition := metav1.Condition{Type: names.ConditionStatusFeedbackSynced, Status: metav1.ConditionTrue, Reason: names.ReasonStatusFeedbackSynced}
@@ -156,8 +165,7 @@ func feedbackSynced(rules []workv1.FeedbackRule, err error) metav1.Condition {
 	case len(rules) == 0:
 		condition.Reason = names.ReasonNoStatusFeedback
 	case err != nil:
-		condition.Status, condition.Reason = metav1.ConditionFalse, names.ReasonStatusFeedbackSyncFailed
-		condition.Message = fmt.Sprintf("Sync status feedback failed with error %v", err)
+		return Withheld(err)
 	}
-	return bounded(condition)
+	return condition
 }
