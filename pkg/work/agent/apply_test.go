@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -271,8 +272,33 @@ metadata: {name: nowhere, namespace: NS-nowhere}
 apiVersion: v1
 kind: Service
 metadata: {name: bad, namespace: NS}
-spec: {ports: [{port: 100000}]}`)
-	p.manifestReaches(t, work, 0, workv1.ManifestApplied, workv1.AppliedManifestComplete)
+spec: {ports: [{port: 100000}]}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: NS-twice, namespace: first}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: NS-twice, namespace: second}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: twice, namespace: NS}
+spec: {maxReplicas: 1, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}
+---
+apiVersion: autoscaling/v1
+kind: HorizontalPodAutoscaler
+metadata: {name: twice, namespace: NS}
+spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}`)
+	for _, ordinal := range []int{0, 4, 6} {
+		p.manifestReaches(t, work, ordinal, workv1.ManifestApplied, workv1.AppliedManifestComplete)
+	}
+	for _, ordinal := range []int{5, 7} {
+		if c := p.manifestReaches(t, work, ordinal, workv1.ManifestApplied, workv1.AppliedManifestFailed); !strings.Contains(c.Message, "duplicate manifest for resource") {
+			t.Error(c.Message)
+		}
+	}
 	for _, ordinal := range []int{1, 2, 3} {
 		p.manifestReaches(t, work, ordinal, workv1.ManifestApplied, workv1.AppliedManifestFailed)
 	}

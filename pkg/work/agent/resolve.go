@@ -63,6 +63,7 @@ func (p *pass) resolve() {
 	p.items = make([]*item, len(manifests))
 	p.interests = nil
 	unknown := false
+	written := map[inventory.Key]bool{}
 	for i, m := range manifests {
 		it := &item{Manifest: m, err: m.Err}
 		p.items[i] = it
@@ -77,6 +78,9 @@ func (p *pass) resolve() {
 			continue
 		}
 		p.complete(it, mapping)
+		if it.err == nil && !unique(it.key, written) {
+			it.err = manifest.Duplicate(it.meta)
+		}
 		if it.err == nil {
 			p.interests = append(p.interests, inventory.Interest{Key: it.key, Status: it.read()})
 		}
@@ -90,6 +94,18 @@ func (p *pass) resolve() {
 		recorded = p.applied.Status.AppliedResources
 	}
 	p.subscribe(recorded)
+}
+
+// unique reports whether no earlier manifest of the work is about the same object, and
+// remembers this one. The texts of two manifests of one object may differ: in the version,
+// and in the namespace if the kind has none.
+func unique(key inventory.Key, written map[inventory.Key]bool) bool {
+	key.Resource.Version = ""
+	if written[key] {
+		return false
+	}
+	written[key] = true
+	return true
 }
 
 // subscribe subscribes to the objects of the work and to further ones that were applied

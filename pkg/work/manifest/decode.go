@@ -7,6 +7,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	workv1 "open-cluster-management.io/api/work/v1"
 )
@@ -65,11 +66,16 @@ func checkNames(object *unstructured.Unstructured, seen map[string]bool) error {
 	}
 	key := fmt.Sprintf("%s/%s/%s/%s", object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName())
 	if seen[key] {
-		return fmt.Errorf("duplicate manifest for resource %s/%s with resource type %s.%s",
-			object.GetNamespace(), object.GetName(), object.GetAPIVersion(), object.GetKind())
+		return Duplicate(Manifest{Object: object}.Meta(nil))
 	}
 	seen[key] = true
 	return nil
+}
+
+// Duplicate returns the error of a manifest whose object an earlier manifest is about.
+func Duplicate(meta workv1.ManifestResourceMeta) error {
+	apiVersion := schema.GroupVersion{Group: meta.Group, Version: meta.Version}
+	return fmt.Errorf("duplicate manifest for resource %s/%s with resource type %s.%s", meta.Namespace, meta.Name, apiVersion, meta.Kind)
 }
 
 // Meta returns how the status of a work refers to the manifest. Without a mapping,
