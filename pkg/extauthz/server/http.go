@@ -87,11 +87,8 @@ func (s *Server) serveAuthz(w http.ResponseWriter, r *http.Request, path string)
 	if h.requestID == "" {
 		h.requestID = rand.Text()
 	}
-	request := authorizer.Request{Token: h.token(), Origin: authorizer.Origin{
-		RequestID: h.requestID,
-		Method:    firstOf(r, r.Method, "X-Forwarded-Method", "X-Original-Method"),
-		Path:      pathOnly(firstOf(r, strings.TrimPrefix(path, strings.TrimSuffix(AuthzPath, "/")), "X-Forwarded-Uri", "X-Original-Uri")),
-	}}
+	request := authorizer.Request{Token: h.token(), Origin: origin(r, strings.TrimPrefix(path, strings.TrimSuffix(AuthzPath, "/")))}
+	request.Origin.RequestID = h.requestID
 	decision, denied := s.decide(r.Context(), request)
 	if denied == nil {
 		allow(&h, &decision).write(w)
@@ -100,14 +97,38 @@ func (s *Server) serveAuthz(w http.ResponseWriter, r *http.Request, path string)
 	s.config.Answers.deny(&h, h.requestID, &decision, denied).write(w)
 }
 
-// firstOf returns the first header that is set, or else.
-func firstOf(r *http.Request, otherwise string, names ...string) string {
+// origin is what the client asked its proxy for, as far as the proxy says it. Envoy
+// says it in the method and the path of its own request, nginx in headers of one name and
+// Traefik in those of another: behind one of them, the other's are the client's, who must
+// not choose what the audit log has.
+func origin(r *http.Request, path string) authorizer.Origin {
+	method := stated(r, "X-Forwarded-Method", "X-Original-Method")
+	uri := stated(r, "X-Forwarded-Uri", "X-Original-Uri")
+	if path != "" && path != "/" || method == nil && uri == nil {
+		return authorizer.Origin{Method: r.Method, Path: pathOnly(path)}
+	}
+	return authorizer.Origin{Method: only(method), Path: pathOnly(only(uri))}
+}
+
+// stated returns the values of headers that are set.
+func stated(r *http.Request, names ...string) []string {
+	var all []string
 	for _, name := range names {
-		if value := r.Header.Get(name); value != "" {
-			return value
+		for _, value := range r.Header.Values(name) {
+			if value != "" {
+				all = append(all, value)
+			}
 		}
 	}
-	return otherwise
+	return all
+}
+
+// only returns the one value, and nothing if there are several.
+func only(values []string) string {
+	if len(values) == 1 {
+		return values[0]
+	}
+	return ""
 }
 
 // write answers over HTTP.

@@ -39,6 +39,16 @@ func TestHTTP(t *testing.T) {
 			map[string]string{"X-Forwarded-Uri": "/apis?token=secret", "X-Forwarded-Method": "POST"},
 			authorizer.Origin{RequestID: "r1", Method: "POST", Path: "/apis"},
 		},
+		{
+			"Envoy, and a client's header", "DELETE", "/authz/api/v1/pods/x",
+			map[string]string{"X-Forwarded-Uri": "/harmless", "X-Forwarded-Method": "GET"},
+			authorizer.Origin{RequestID: "r1", Method: "DELETE", Path: "/api/v1/pods/x"},
+		},
+		{
+			"nginx, and a client's headers", "GET", "/authz/",
+			map[string]string{"X-Original-URI": "/apis", "X-Original-Method": "PATCH", "X-Forwarded-Uri": "/harmless", "X-Forwarded-Method": "GET"},
+			authorizer.Origin{RequestID: "r1"},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
