@@ -139,7 +139,8 @@ bench-scale: build localkube ## Measure how costs grow up to 10,000 clusters (ta
 PACKED := $(GO_BUILD) -buildvcs=auto
 VERSION := v$(shell sed -n 's/^const Version = "\(.*\)"$$/\1/p' pkg/helpers/buildinfo/buildinfo.go)
 SOURCE := https://$(shell sed -n 's/^module //p' go.mod)
-IMAGE ?= kubectl-ocm/kubectl-ocm:$(VERSION)
+IMAGE_REPOSITORY ?= kubectl-ocm/kubectl-ocm
+IMAGE ?= $(IMAGE_REPOSITORY):$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 HOST_PLATFORM = linux/$(shell $(GO) env GOARCH)
 comma := ,
