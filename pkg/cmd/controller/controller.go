@@ -37,6 +37,7 @@ func New() *cobra.Command {
 		newExtAuthz(),
 		newSpoke(),
 		newWork(),
+		newRules(),
 		newIssuer(),
 		newImagePull(),
 		newKlusterlet())

@@ -125,7 +125,11 @@ func (f *workFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := agent.Setup(mgr, f.config(cluster, gates)); err != nil {
+	config := f.config(cluster, gates)
+	evaluator := ruleProcesses()
+	defer evaluator.Close()
+	config.Rules = evaluator
+	if err := agent.Setup(mgr, config); err != nil {
 		return err
 	}
 	klog.FromContext(cmd.Context()).Info("Starting the work agent", "cluster", cluster, "agentID", f.agentID, "gates", gates)

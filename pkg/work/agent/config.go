@@ -50,6 +50,8 @@ type Config struct {
 	// MaxFeedbackWatch is how many objects may have the feedback type Watch; further
 	// ones are read as those with Poll.
 	MaxFeedbackWatch int
+	// Rules evaluates condition rules.
+	Rules status.Evaluator
 	// Workers is how many works are applied at the same time.
 	Workers int
 	Clock   clock.WithTicker
@@ -65,6 +67,9 @@ func (c Config) Validate() error {
 	}
 	if c.HubKubeconfig == "" {
 		err = errors.Join(err, errors.New("the hub kubeconfig is missing; set --workload-source-config"))
+	}
+	if c.Rules == nil {
+		err = errors.Join(err, errors.New("what evaluates condition rules is missing"))
 	}
 	if c.StatusSyncInterval <= 0 || c.EvictionGracePeriod < 0 || c.Workers <= 0 {
 		err = errors.Join(err, errors.New("the status sync interval and the number of workers must be positive, and the eviction grace period must not be negative"))
@@ -144,7 +149,7 @@ func newAgent(mgr manager.Manager, config Config) (*agent, error) {
 		managed:  cluster{mgr.GetClient(), mgr.GetAPIReader(), metadataClient, mgr.GetRESTMapper()},
 		applier:  &strategy.Applier{Client: objects},
 		checker:  &executor.Checker{Reviews: mgr.GetClient(), Config: connection},
-		observer: status.NewObserver(status.Limits{Raw: config.RawFeedback, MaxRawLength: int(config.MaxJSONRawLength)}),
+		observer: status.NewObserver(status.Limits{Raw: config.RawFeedback, MaxRawLength: int(config.MaxJSONRawLength)}, config.Rules),
 		slots:    &slots{most: config.MaxFeedbackWatch},
 		metrics:  metrics,
 	}

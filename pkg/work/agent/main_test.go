@@ -36,6 +36,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/status"
 )
 
 // patience is far above what anything takes: the machine may be busy.
@@ -148,7 +149,7 @@ func newPlaceOn(t *testing.T, hub, managed *controlplane.ControlPlane, name stri
 	p.config = agent.Config{
 		Cluster: cluster, AgentID: "agent-" + cluster, HubKubeconfig: file,
 		StatusSyncInterval: 200 * time.Millisecond, ReviewInterval: time.Hour, EvictionGracePeriod: time.Hour,
-		MaxJSONRawLength: 1024, MaxFeedbackWatch: 50, Workers: 2, Clock: clock.RealClock{},
+		MaxJSONRawLength: 1024, MaxFeedbackWatch: 50, Rules: status.NewRules(), Workers: 2, Clock: clock.RealClock{},
 	}
 	return p
 }

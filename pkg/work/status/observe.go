@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -26,13 +27,22 @@ type Observation struct {
 
 // Observer turns what was read into what is reported. It is safe for concurrent use.
 type Observer struct {
-	limits      Limits
-	expressions *expressions
+	limits Limits
+	rules  Evaluator
 }
 
-// NewObserver returns an observer whose feedback is limited.
-func NewObserver(limits Limits) *Observer {
-	return &Observer{limits: limits, expressions: newExpressions()}
+// Evaluator evaluates condition rules.
+type Evaluator interface {
+	// Evaluate returns the conditions that the rules set for an object, in their order.
+	// Errors are in the conditions, for users to see.
+	// See docs/reference/wire-contract.md#work-condition-rules.
+	Evaluate(ctx context.Context, obj *unstructured.Unstructured, rules []workv1.ConditionRule) []metav1.Condition
+}
+
+// NewObserver returns an observer whose feedback is limited, and whose rules are evaluated
+// by rules.
+func NewObserver(limits Limits, rules Evaluator) *Observer {
+	return &Observer{limits: limits, rules: rules}
 }
 
 // Observe returns the condition Available of a manifest and, if its object could be read,
@@ -49,7 +59,7 @@ func (o *Observer) Observe(ctx context.Context, seen Observation) workv1.Manifes
 	values, err := Values(seen.Object, seen.Options.Feedback, o.limits)
 	observed.StatusFeedbacks.Values = values
 	observed.Conditions = append(observed.Conditions, feedbackSynced(seen.Options.Feedback, err))
-	for _, condition := range o.evaluateRules(ctx, seen.Object, seen.Options.Conditions) {
+	for _, condition := range o.rules.Evaluate(ctx, seen.Object, seen.Options.Conditions) {
 		condition.ObservedGeneration = seen.Generation
 		setCondition(&observed.Conditions, condition)
 	}

@@ -15,12 +15,18 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// evaluateRules returns the conditions that the rules set for an object, in their order.
-// Their errors are in the conditions, for users to see.
-// See docs/reference/wire-contract.md#work-condition-rules.
-func (o *Observer) evaluateRules(ctx context.Context, obj *unstructured.Unstructured, rules []workv1.ConditionRule) []metav1.Condition {
+// Rules evaluates condition rules in the process that calls it. CEL stops an expression
+// that costs too much, but only between two of its steps, of which one can take any time
+// and memory. It is safe for concurrent use.
+type Rules struct{ expressions *expressions }
+
+// NewRules returns Rules.
+func NewRules() *Rules { return &Rules{newExpressions()} }
+
+// Evaluate implements Evaluator.
+func (r *Rules) Evaluate(ctx context.Context, obj *unstructured.Unstructured, rules []workv1.ConditionRule) []metav1.Condition {
 	var conditions []metav1.Condition
-	e := o.expressions.start(obj)
+	e := r.expressions.start(obj)
 	for _, rule := range rules {
 		if !settable(rule.Condition) {
 			continue
@@ -38,6 +44,28 @@ func (o *Observer) evaluateRules(ctx context.Context, obj *unstructured.Unstruct
 				Type: rule.Condition, Status: metav1.ConditionUnknown, Reason: workv1.ConditionRuleInvalid,
 				Message: fmt.Sprintf("unrecognized condition rule type %s", rule.Type),
 			})
+		}
+	}
+	return conditions
+}
+
+// TooExpensive returns the conditions of rules that were not evaluated because that takes
+// too much, as text says.
+func TooExpensive(rules []workv1.ConditionRule, text string) []metav1.Condition {
+	return failed(rules, expressionError(text))
+}
+
+// Unevaluated returns the conditions of rules that were not evaluated through no fault of
+// theirs.
+func Unevaluated(rules []workv1.ConditionRule, err error) []metav1.Condition {
+	return failed(rules, internalError(err))
+}
+
+func failed(rules []workv1.ConditionRule, err *ruleError) []metav1.Condition {
+	var conditions []metav1.Condition
+	for _, rule := range rules {
+		if settable(rule.Condition) {
+			conditions = append(conditions, bounded(metav1.Condition{Type: rule.Condition, Status: err.status, Reason: err.reason, Message: err.Error()}))
 		}
 	}
 	return conditions

@@ -20,7 +20,7 @@ import (
 
 // evaluate returns the conditions that rules set on an object.
 func evaluate(ctx context.Context, object *unstructured.Unstructured, rules ...workv1.ConditionRule) []metav1.Condition {
-	observed := status.NewObserver(status.Limits{}).Observe(ctx, status.Observation{
+	observed := status.NewObserver(status.Limits{}, status.NewRules()).Observe(ctx, status.Observation{
 		Meta: configMap(0, "a"), Object: object, Options: manifest.Options{Conditions: rules}, Generation: 7,
 	})
 	var set []metav1.Condition
@@ -204,7 +204,7 @@ func TestRulesSetNoConditionOfTheAgent(t *testing.T) {
 
 func TestRuleForAvailableReplacesThatCondition(t *testing.T) {
 	t.Parallel()
-	observed := status.NewObserver(status.Limits{}).Observe(t.Context(), status.Observation{
+	observed := status.NewObserver(status.Limits{}, status.NewRules()).Observe(t.Context(), status.Observation{
 		Meta: configMap(0, "a"), Object: parse(t, pod), Generation: 7,
 		Options: manifest.Options{Conditions: []workv1.ConditionRule{celRule("Available", `object.status.phase == "Succeeded"`)}},
 	})
@@ -269,7 +269,7 @@ func TestExpressionsAreLimited(t *testing.T) {
 
 func TestOneObserverForManyWorkers(t *testing.T) {
 	t.Parallel()
-	observer := status.NewObserver(status.Limits{})
+	observer := status.NewObserver(status.Limits{}, status.NewRules())
 	rule := celRule("Ready", `object.status.phase == "Running"`)
 	rule.MessageExpression = `object.status.phase`
 	seen := status.Observation{Meta: configMap(0, "a"), Object: parse(t, pod), Options: manifest.Options{Conditions: []workv1.ConditionRule{rule}}}
@@ -291,7 +291,7 @@ func TestOneObserverForManyWorkers(t *testing.T) {
 // expression: only the latter knows the result.
 func TestEqualTextIsEvaluatedWithItsVariables(t *testing.T) {
 	t.Parallel()
-	observer := status.NewObserver(status.Limits{})
+	observer := status.NewObserver(status.Limits{}, status.NewRules())
 	observe := func(rule workv1.ConditionRule) metav1.Condition {
 		options := manifest.Options{Conditions: []workv1.ConditionRule{rule}}
 		observed := observer.Observe(t.Context(), status.Observation{Meta: configMap(0, "a"), Object: parse(t, pod), Options: options})

@@ -39,7 +39,7 @@ func observed(t *testing.T, meta workv1.ManifestResourceMeta, text string, gener
 	} else {
 		seen.Object = parse(t, text)
 	}
-	found := status.NewObserver(status.Limits{}).Observe(t.Context(), seen)
+	found := status.NewObserver(status.Limits{}, status.NewRules()).Observe(t.Context(), seen)
 	found.Conditions = append(found.Conditions, status.Applied(nil, generation))
 	return found
 }
@@ -229,7 +229,7 @@ func TestFeedbackCondition(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			found := status.NewObserver(status.Limits{}).Observe(t.Context(), status.Observation{
+			found := status.NewObserver(status.Limits{}, status.NewRules()).Observe(t.Context(), status.Observation{
 				Meta: configMap(0, "a"), Object: parse(t, pod), Options: manifest.Options{Feedback: c.rules},
 			})
 			if line, _ := condition(found.Conditions, "StatusFeedbackSynced"); line != c.want {
