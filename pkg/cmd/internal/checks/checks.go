@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 )
 
 // Status is how a check ended.
@@ -104,7 +105,7 @@ func (r Report) print(w io.Writer) error {
 		lines := []string{fmt.Sprintf("%2d. %-8s %s", c.Number, c.Status, c.Name)}
 		if c.Message != "" {
 			for line := range strings.SplitSeq(c.Message, "\n") {
-				line = indent + cli.Printable(line)
+				line = indent + excerpt.Of(cli.Printable(line), cli.LongestMessage)
 				if r.folded {
 					line = cli.Fold(line, indent)
 				}

@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/utils/clock"
@@ -151,19 +149,6 @@ func cells(r rune) int {
 		return 2
 	}
 	return 1
-}
-
-// Printable makes a text one line without control characters. Conditions come
-// from other machines: they have several lines at times, and must not be able to
-// command the terminal.
-func Printable(text string) string {
-	text = strings.ReplaceAll(text, "\n", "; ")
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text)
 }
 
 func (s *step) say(format string, args ...any) {

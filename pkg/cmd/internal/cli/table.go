@@ -62,11 +62,11 @@ func PrintFound[T any](items []T, missing error, show func([]T) error) error {
 // PrintTable prints items as a table.
 func PrintTable[T any](w io.Writer, format Format, items []T, columns []Column[T]) error {
 	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	row := func(cell func(Column[T]) string) {
+	row := func(text func(Column[T]) string) {
 		var cells []string
 		for _, c := range columns {
 			if format == Wide || !c.Wide {
-				cells = append(cells, cell(c))
+				cells = append(cells, text(c))
 			}
 		}
 		_, _ = fmt.Fprintln(tw, strings.Join(cells, "\t"))
@@ -75,7 +75,7 @@ func PrintTable[T any](w io.Writer, format Format, items []T, columns []Column[T
 	for _, item := range items {
 		row(func(c Column[T]) string {
 			if v := c.Value(item); v != "" {
-				return Printable(v)
+				return tableCell(v)
 			}
 			return "-"
 		})

@@ -23,17 +23,17 @@ import (
 
 const (
 	// cpuTime is how much CPU time the rules of one object may take, and memory how many
-	// bytes beside those of a process that has done nothing.
+	// bytes more than a process has that has done nothing.
 	cpuTime = time.Second
 	memory  = 256 << 20
 	// patience is for a process that does nothing, which the limits do not end.
 	patience = time.Minute
 	// idle is how many processes are kept.
 	idle = 2
-	// refusal is how long rules that exceeded the limits are not evaluated, and refusals
+	// rejection is how long rules that exceeded the limits are not evaluated, and rejections
 	// how many of those are remembered.
-	refusal  = 10 * time.Minute
-	refusals = 1024
+	rejection  = 10 * time.Minute
+	rejections = 1024
 )
 
 // Processes evaluates rules. It is safe for concurrent use.
@@ -41,8 +41,8 @@ type Processes struct {
 	command func(context.Context) *exec.Cmd
 	clock   clock.PassiveClock
 	seed    maphash.Seed
-	// refused has the end of each refusal.
-	refused *lru.Cache
+	// rejected has the end of each rejection.
+	rejected *lru.Cache
 
 	mu     sync.Mutex
 	idle   []*process
@@ -52,7 +52,7 @@ type Processes struct {
 // New returns Processes that command starts: a program that calls Serve with its standard
 // input and output. None is started before the first rule, which most agents do not have.
 func New(command func(context.Context) *exec.Cmd, clk clock.PassiveClock) *Processes {
-	return &Processes{command: command, clock: clk, seed: maphash.MakeSeed(), refused: lru.New(refusals)}
+	return &Processes{command: command, clock: clk, seed: maphash.MakeSeed(), rejected: lru.New(rejections)}
 }
 
 // Close ends the processes. Evaluate starts none after it.
@@ -73,13 +73,13 @@ func (p *Processes) Evaluate(ctx context.Context, object *unstructured.Unstructu
 		return nil
 	}
 	key := p.digest(rules)
-	if end, ok := p.refused.Get(key); ok && end.(time.Time).After(p.clock.Now()) { //nolint:errcheck,forcetypeassert // Nothing else is in it.
+	if end, ok := p.rejected.Get(key); ok && end.(time.Time).After(p.clock.Now()) { //nolint:errcheck,forcetypeassert // Nothing else is in it.
 		return status.TooExpensive(rules, tooExpensive())
 	}
 	conditions, err := p.evaluate(ctx, request{object, rules})
 	switch {
 	case errors.Is(err, errLimit):
-		p.refused.Add(key, p.clock.Now().Add(refusal))
+		p.rejected.Add(key, p.clock.Now().Add(rejection))
 		return status.TooExpensive(rules, tooExpensive())
 	case err != nil:
 		return status.Unevaluated(rules, err)

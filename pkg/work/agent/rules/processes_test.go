@@ -89,7 +89,7 @@ var costly = map[string]string{
 }
 
 // TestLimits has rules that need too much: their process ends, others are answered by
-// another one, and they are not evaluated again before their refusal ends.
+// another one, and they are not evaluated again before their rejection ends.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for name, expression := range costly {
@@ -104,7 +104,7 @@ func TestLimits(t *testing.T) {
 				}
 			}
 			if n := w.started.Load(); n != 1 {
-				t.Errorf("%d processes for a rule that was refused once", n)
+				t.Errorf("%d processes for a rule that was rejected once", n)
 			}
 			if got := w.Evaluate(t.Context(), object(), rule("true")); got[0].Status != metav1.ConditionTrue {
 				t.Errorf("another rule: %+v", got)
@@ -113,7 +113,7 @@ func TestLimits(t *testing.T) {
 			w.Evaluate(t.Context(), object(), rule(expression))
 			// An idle process might have ended before: a second one decides.
 			if n := w.started.Load(); n != 3 {
-				t.Errorf("%d processes after the end of the refusal", n)
+				t.Errorf("%d processes after the end of the rejection", n)
 			}
 		})
 	}

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
+)
+
+const (
+	// longestCell is how many bytes of text from outside a table shows in one cell: an
+	// agent must not be able to make all rows unreadable with one of its own.
+	longestCell = 160
+	// LongestMessage is how many bytes of a condition or an event a report shows. The
+	// machine formats have the whole text.
+	LongestMessage = 2048
+)
+
+// Printable makes a text one line of characters that are seen. Text comes from other
+// machines: it has several lines at times, and must not be able to command the terminal,
+// turn the direction of what is read, or be invisible. Such characters are shown as their
+// escapes, \u202e for one.
+func Printable(text string) string {
+	text = strings.NewReplacer("\r\n", "; ", "\n", "; ", "\t", " ").Replace(strings.ToValidUTF8(text, "\ufffd"))
+	if !strings.ContainsFunc(text, unseen) {
+		return text
+	}
+	var out strings.Builder
+	for _, r := range text {
+		if unseen(r) {
+			out.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+			continue
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}
+
+// unseen reports whether a character is no letter, mark, number, symbol, punctuation or
+// plain space: the controls of a terminal and of bidirectional text, and what has no width.
+func unseen(r rune) bool { return r != ' ' && !strconv.IsPrint(r) }
+
+// tableCell is a text from outside in a table.
+func tableCell(text string) string { return excerpt.Of(Printable(text), longestCell) }

@@ -1,0 +1,47 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+)
+
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                         "",
+		"plain text, größe 大 🙂":    "plain text, größe 大 🙂",
+		"two\nlines\r\nand\ta tab": "two; lines; and a tab",
+		"\x1b[2Jgone":              `\x1b[2Jgone`,
+		"cluster\u202egnp.exe":     `cluster\u202egnp.exe`,
+		"a\u2066b\u2069c":          `a\u2066b\u2069c`,
+		"zero\u200bwidth\ufeff":    `zero\u200bwidth\ufeff`,
+		"\u0085\u00a0":             `\u0085\u00a0`,
+		"bytes \xff":               "bytes \ufffd",
+	} {
+		if got := cli.Printable(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestHostileCells prints a row of one agent between those of others.
+func TestHostileCells(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	rows := []string{"one", strings.Repeat("x", 5000) + "\x1b[31m", "a\u202eb", "two\nlines"}
+	columns := []cli.Column[string]{{Header: "name", Value: func(s string) string { return s }}, {Header: "end", Value: func(string) string { return "e" }}}
+	if err := cli.PrintTable(&out, "", rows, columns); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	if len(lines) != 1+len(rows) {
+		t.Fatalf("%d lines:\n%s", len(lines), out.String())
+	}
+	for _, line := range lines {
+		if len(line) > 200 || strings.ContainsAny(line, "\x1b\u202e") {
+			t.Errorf("%d bytes: %q", len(line), line)
+		}
+	}
+}
