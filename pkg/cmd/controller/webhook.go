@@ -23,9 +23,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/conversion"
 )
 
-// drain is how long the webhook serves on after the signal to stop: a Service
-// takes a moment to forget a pod.
-const drain = 3 * time.Second
+// drain is how long the webhook serves on after the signal to stop: a Service takes a moment
+// to forget a Pod, longer on a busy control plane, and a request that is sent to a Pod that
+// is gone fails. A Pod has 30 seconds to end.
+const drain = 10 * time.Second
 
 // webhookFlags are the flags of the webhook that converts add-ons.
 type webhookFlags struct {
