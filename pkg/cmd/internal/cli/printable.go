@@ -3,14 +3,14 @@ package cli
 import (
 	"strconv"
 	"strings"
-
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 )
 
 const (
-	// longestCell is how many bytes of text from outside a table shows in one cell: an
-	// agent must not be able to make all rows unreadable with one of its own.
-	longestCell = 160
+	// longestCell is how many bytes a table shows in one cell, and longestEnd in the last of
+	// a row. Every row is as wide as the widest, but for its last cell: an agent must not
+	// be able to make them all unreadable with one of its own.
+	longestCell = 128
+	longestEnd  = 1024
 	// LongestMessage is how many bytes of a condition or an event a report shows. The
 	// machine formats have the whole text.
 	LongestMessage = 2048
@@ -39,6 +39,3 @@ func Printable(text string) string {
 // unseen reports whether a character is no letter, mark, number, symbol, punctuation or
 // plain space: the controls of a terminal and of bidirectional text, and what has no width.
 func unseen(r rune) bool { return r != ' ' && !strconv.IsPrint(r) }
-
-// tableCell is a text from outside in a table.
-func tableCell(text string) string { return excerpt.Of(Printable(text), longestCell) }

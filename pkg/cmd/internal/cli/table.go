@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 )
 
 // Column is one column of a table over rows of T.
@@ -62,12 +64,17 @@ func PrintFound[T any](items []T, missing error, show func([]T) error) error {
 // PrintTable prints items as a table.
 func PrintTable[T any](w io.Writer, format Format, items []T, columns []Column[T]) error {
 	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	if format != Wide {
+		columns = slices.DeleteFunc(slices.Clone(columns), func(c Column[T]) bool { return c.Wide })
+	}
 	row := func(text func(Column[T]) string) {
-		var cells []string
-		for _, c := range columns {
-			if format == Wide || !c.Wide {
-				cells = append(cells, text(c))
+		cells := make([]string, len(columns))
+		for i, c := range columns {
+			longest := longestCell
+			if i == len(columns)-1 {
+				longest = longestEnd
 			}
+			cells[i] = excerpt.Of(text(c), longest)
 		}
 		_, _ = fmt.Fprintln(tw, strings.Join(cells, "\t"))
 	}
@@ -75,7 +82,7 @@ func PrintTable[T any](w io.Writer, format Format, items []T, columns []Column[T
 	for _, item := range items {
 		row(func(c Column[T]) string {
 			if v := c.Value(item); v != "" {
-				return tableCell(v)
+				return Printable(v)
 			}
 			return "-"
 		})
