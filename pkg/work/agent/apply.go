@@ -127,7 +127,7 @@ func (p *pass) write(ctx context.Context, it *item, m *mark, before inventory.Ob
 	if it.err = p.check(ctx, it); it.err != nil {
 		return
 	}
-	m.reviewed = p.now
+	p.reviewed(m)
 	after, err := p.send(ctx, p.request(it, before.UID != ""))
 	p.agent.metrics.applied(err)
 	if err != nil {
@@ -166,9 +166,17 @@ func (p *pass) reviewAgain(ctx context.Context, it *item, m *mark) error {
 	if err := p.check(ctx, it); err != nil {
 		return err
 	}
-	m.reviewed = p.now
-	p.wait(p.agent.config.ReviewInterval)
+	p.reviewed(m)
 	return nil
+}
+
+// reviewed remembers that the executor, if there is one, has its permissions, and has it
+// asked for again in time.
+func (p *pass) reviewed(m *mark) {
+	m.reviewed = p.now
+	if p.work.Spec.Executor != nil {
+		p.wait(p.agent.config.ReviewInterval)
+	}
 }
 
 // nextReview returns how long the last review of an object is good, and whether there was
