@@ -71,6 +71,9 @@ func (c Config) Validate() error {
 	if c.Rules == nil {
 		err = errors.Join(err, errors.New("what evaluates condition rules is missing"))
 	}
+	if c.ReviewInterval <= 0 { // Zero would review without a pause.
+		err = errors.Join(err, errors.New("the review interval must be positive"))
+	}
 	if c.StatusSyncInterval <= 0 || c.EvictionGracePeriod < 0 || c.Workers <= 0 {
 		err = errors.Join(err, errors.New("the status sync interval and the number of workers must be positive, and the eviction grace period must not be negative"))
 	}

@@ -167,7 +167,16 @@ const failed = 1
 // errLimit is why a process has ended that needed too much.
 var errLimit = errors.New("a limit was exceeded")
 
+// errClosed is why no process is started.
+var errClosed = errors.New("the agent stops")
+
 func (p *Processes) start(ctx context.Context) (*process, error) {
+	p.mu.Lock()
+	closed := p.closed
+	p.mu.Unlock()
+	if closed {
+		return nil, errClosed
+	}
 	cmd := p.command(context.WithoutCancel(ctx)) // It outlives the request.
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -152,4 +152,9 @@ func TestNoProcess(t *testing.T) {
 	if got := w.Evaluate(t.Context(), object(), rule("true")); got[0].Status != metav1.ConditionTrue {
 		t.Errorf("afterwards: %+v", got)
 	}
+	w.Close()
+	started := w.started.Load()
+	if got := w.Evaluate(t.Context(), object(), rule("true")); got[0].Reason != workv1.ConditionRuleInternalError || w.started.Load() != started {
+		t.Errorf("after Close: %+v, and %d processes after %d", got, w.started.Load(), started)
+	}
 }

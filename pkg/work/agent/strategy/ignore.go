@@ -49,7 +49,7 @@ func removeIgnored(ctx context.Context, object *unstructured.Unstructured, field
 }
 
 var (
-	errTooLong  = fmt.Errorf("it is longer than %d bytes", maxExpression)
+	errTooLong  = fmt.Errorf("it is longer than %d bytes; shorten it, or split it into several", maxExpression)
 	errIdentity = errors.New("apiVersion, kind, namespace and name cannot be ignored")
 )
 
