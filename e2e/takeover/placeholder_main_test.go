@@ -39,9 +39,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// drain is how long a webhook serves after it was told to stop, as real ones do for
-// requests on their way.
-const drain = 2 * time.Second
+// drain is how long a webhook serves after it was told to stop. A busy control plane takes
+// seconds until it no longer sends requests to a Pod that ends.
+const drain = 10 * time.Second
 
 // placeholder does nothing, or serves webhooks, until it is told to stop.
 func placeholder(args []string) error {
@@ -55,14 +55,15 @@ func placeholder(args []string) error {
 	server := &http.Server{
 		Addr: net.JoinHostPort(os.Getenv("POD_IP"), "9443"), Handler: http.HandlerFunc(answer), ReadHeaderTimeout: time.Minute,
 	}
+	answered := make(chan error, 1)
 	go func() {
 		<-ctx.Done()
 		time.Sleep(drain)
-		_ = server.Shutdown(context.Background())
+		answered <- server.Shutdown(context.Background())
 	}()
 	err := server.ListenAndServeTLS(filepath.Join(certs, "tls.crt"), filepath.Join(certs, "tls.key"))
 	if errors.Is(err, http.ErrServerClosed) {
-		return nil
+		return <-answered // Shutdown returns after the last answer, and this process ends then.
 	}
 	return err
 }
