@@ -7,14 +7,19 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -41,8 +46,9 @@ func (e *env) ask(t *testing.T, user string, groups []string, request *certifica
 	return request
 }
 
-// wants is the request of an add-on on a cluster.
-func wants(cluster, addOn, signer string) (*certificatesv1.CertificateSigningRequest, x509.CertificateRequest) {
+// wants is the request of an add-on on the cluster c1.
+func wants(addOn, signer string) (*certificatesv1.CertificateSigningRequest, x509.CertificateRequest) {
+	const cluster = "c1"
 	request := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: fmt.Sprintf("addon-%s-%s-", cluster, addOn),
 		Labels:       map[string]string{names.LabelClusterName: cluster, names.LabelAddOnName: addOn},
@@ -76,8 +82,16 @@ func newCertificateEnv(t *testing.T) *env {
 	})
 	e.template(t, "a", fmt.Sprintf(kubeClient, "")+`,{"type":"CustomSigner","customSigner":{"signerName":"`+signer+`","signingCA":{"name":"ca"}}}`, agentManifest)
 	e.create(t, fleet("a", templated))
+	// What the author of a template may not do: name the Secret and the signer of another
+	// add-on, or a signer of Kubernetes with a subject of choice.
+	e.template(t, "evil", `{"type":"CustomSigner","customSigner":{"signerName":"`+signer+`","signingCA":{"name":"ca"}}},`+
+		`{"type":"CustomSigner","customSigner":{"signerName":"kubernetes.io/kube-apiserver-client","subject":{"user":"admin","groups":["admins"]},"signingCA":{"name":"ca"}}}`, agentManifest)
+	e.create(t, fleet("evil", templated))
+	e.cluster(t, "c1")
+	e.cluster(t, "c10")
+	e.create(t, addOn("c1", "evil"))
+	e.awaitWork(t, deployWork("c1", "evil", 0), "is made", is)
 	for _, cluster := range []string{"c1", "c10"} {
-		e.cluster(t, cluster)
 		e.create(t, addOn(cluster, "a"))
 		e.awaitWork(t, deployWork(cluster, "a", 0), "is made", is)
 	}
@@ -109,7 +123,7 @@ func TestCertificates(t *testing.T) {
 	agent := names.AgentUser("c1", "agent")
 	refused := map[string]*certificatesv1.CertificateSigningRequest{}
 	refuse := func(why, user string, groups []string, change func(*certificatesv1.CertificateSigningRequest, *x509.CertificateRequest)) {
-		request, template := wants("c1", "a", certificatesv1.KubeAPIServerClientSignerName)
+		request, template := wants("a", certificatesv1.KubeAPIServerClientSignerName)
 		change(request, &template)
 		refused[why] = e.ask(t, user, groups, request, template)
 	}
@@ -131,10 +145,18 @@ func TestCertificates(t *testing.T) {
 		c.Labels[names.LabelAddOnName] = "b"
 	})
 
-	request, template := wants("c1", "a", certificatesv1.KubeAPIServerClientSignerName)
+	e.testSigner(t, agent)
+	evil, template := wants("evil", signer)
+	refused["a signer that another add-on was granted"] = e.ask(t, agent, own, evil, template)
+	e.awaitEvent(t, evil, "has not been granted")
+	evil, template = wants("evil", certificatesv1.KubeAPIServerClientSignerName)
+	template.Subject = pkix.Name{CommonName: "admin", Organization: []string{"admins"}}
+	refused["a subject of the template's choice on the hub"] = e.ask(t, agent, own, evil, template)
+
+	// One request is worked on at a time, and this one comes last.
+	request, template := wants("a", certificatesv1.KubeAPIServerClientSignerName)
 	request = e.ask(t, agent, agentGroups("c1"), request, template)
 	e.awaitRequest(t, request, "has a certificate", func() bool { return approved(request) && len(request.Status.Certificate) > 0 })
-	e.testSigner(t, agent)
 	for why, request := range refused {
 		e.get(t.Context(), t, request)
 		if len(request.Status.Conditions) > 0 {
@@ -143,8 +165,29 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
+// awaitEvent waits for an event of a request that stays as it was.
+func (e *env) awaitEvent(t *testing.T, request *certificatesv1.CertificateSigningRequest, part string) {
+	t.Helper()
+	var notes []string
+	eventually(t, "the reason is told", func(ctx context.Context) (bool, error) {
+		var list eventsv1.EventList
+		err := e.admin.List(ctx, &list)
+		notes = nil
+		for i := range list.Items {
+			if list.Items[i].Regarding.Name == request.Name {
+				notes = append(notes, list.Items[i].Note)
+			}
+		}
+		return slices.ContainsFunc(notes, func(note string) bool { return strings.Contains(note, part) }), err
+	}, func() any { return notes })
+	e.get(t.Context(), t, request)
+	if len(request.Status.Conditions) > 0 {
+		t.Errorf("%+v", request.Status.Conditions)
+	}
+}
+
 // testSigner: the signer of a template signs once somebody lets the add-on manager
-// approve, sign and read the key for it.
+// approve, sign and read the key for it, and grants it to the add-on.
 func (e *env) testSigner(t *testing.T, agent string) {
 	t.Helper()
 	key, keyPEM, err := pemutil.NewKey()
@@ -163,18 +206,18 @@ func (e *env) testSigner(t *testing.T, agent string) {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	meta := metav1.ObjectMeta{Namespace: names.HubNamespace, Name: "ca"}
 	e.create(t, &corev1.Secret{ObjectMeta: meta, Type: corev1.SecretTypeTLS, Data: map[string][]byte{corev1.TLSCertKey: authority, corev1.TLSPrivateKeyKey: keyPEM}})
-	request, template := wants("c1", "a", signer)
+	request, template := wants("a", signer)
 	request = e.ask(t, agent, agentGroups("c1"), request, template)
-	_, account, _ := names.ParseServiceAccountUser(e.user())
-	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: names.HubNamespace, Name: account}}
-	e.create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "signer"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{certificatesv1.GroupName}, Resources: []string{"signers"}, ResourceNames: []string{signer}, Verbs: []string{"approve", "sign"}},
-	}}, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "signer"}, Subjects: subjects,
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "signer"},
-	}, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"ca"}, Verbs: []string{"get"}},
-	}}, &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "ca"}})
+	e.permit(t, "", "signer", rbacv1.PolicyRule{
+		APIGroups: []string{certificatesv1.GroupName}, Resources: []string{"signers"}, ResourceNames: []string{signer}, Verbs: []string{"approve", "sign"},
+	})
+	e.permit(t, names.HubNamespace, "ca", rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"ca"}, Verbs: []string{"get"},
+	})
+	e.awaitEvent(t, request, `has not been granted: sign customsigners.addon.open-cluster-management.io "a:example.com/signer:ca" in namespace `+names.HubNamespace)
+	e.permit(t, names.HubNamespace, "grant", rbacv1.PolicyRule{
+		APIGroups: []string{addonv1beta1.GroupName}, Resources: []string{"customsigners"}, ResourceNames: []string{"a:" + signer + ":ca"}, Verbs: []string{"sign"},
+	})
 	e.awaitRequest(t, request, "is signed", func() bool { return approved(request) && len(request.Status.Certificate) > 0 })
 	block, _ := pem.Decode(request.Status.Certificate)
 	certificate, err := x509.ParseCertificate(block.Bytes)

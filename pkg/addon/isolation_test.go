@@ -294,6 +294,7 @@ func testStatusOfAgents(t *testing.T, who identity) {
 		subject(names.AddOnUser("c1", "a1", "a1"), names.AddOnGroup("a2")),
 		`{"conditions":[{"type":"TokenInfrastructureReady","status":"True","reason":"X","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}`,
 	}
+	refused = append(refused, decisions()...)
 	for _, status := range refused {
 		if err := patchStatus(t, agent, "c1", "a1", status); !apierrors.IsForbidden(err) {
 			t.Errorf("%s: %v", status, err)
@@ -304,11 +305,31 @@ func testStatusOfAgents(t *testing.T, who identity) {
 	}
 	// What the add-on's hub side configured may stay, and other things beside it change.
 	e.status(t, "c1", "a1", subject("custom-user", "custom-group"))
+	for _, status := range decisions() {
+		e.status(t, "c1", "a1", status)
+	}
+	if err := patchStatus(t, agent, "c1", "a1", `{"configReferences":null}`); !apierrors.IsForbidden(err) {
+		t.Errorf("without configurations: %v", err)
+	}
 	if err := patchStatus(t, agent, "c1", "a1", `{"conditions":[]}`); err != nil {
 		t.Errorf("beside a custom subject: %v", err)
 	}
 	if err := patchStatus(t, agent, "c1", "a1", subject("custom-user")); err != nil {
 		t.Errorf("a custom user without its groups: %v", err)
+	}
+}
+
+// decisions are what only the hub's side of an add-on decides: above all the template, which
+// names permissions and signers.
+func decisions() []string {
+	const other = `"group":"addon.open-cluster-management.io","resource":"addontemplates"`
+	return []string{
+		`{"configReferences":[{` + other + `,"desiredConfig":{"name":"high","specHash":"x"}}]}`,
+		`{"supportedConfigs":[{` + other + `}]}`,
+		`{"namespace":"kube-system"}`,
+		`{"healthCheck":{"mode":"Customized"}}`,
+		`{"addOnMeta":{"displayName":"high"}}`,
+		`{"relatedObjects":[{"group":"","resource":"secrets","name":"x"}]}`,
 	}
 }
 
@@ -377,15 +398,33 @@ func TestManagersLimits(t *testing.T) {
 	}
 }
 
+func namespaceOf(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
 // TestTemplateLimits: the roles that the add-on manager may bind it gives only to an
-// add-on on one cluster, by bindings that are the add-on's.
+// add-on on one cluster that was granted them, where they were granted, by bindings that
+// are the add-on's.
 func TestTemplateLimits(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.cluster(t, "c1")
-	const role = "limits-role"
-	e.create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role}})
-	e.letBind(t, role)
+	e.cluster(t, "c2")
+	const role, other = "limits-role", "limits-other"
+	for _, name := range []string{role, other} {
+		e.create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		e.create(t, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: name}})
+	}
+	e.letBind(t, role, "a1")
+	e.letBind(t, other, "a2")
+	// Nobody means to, but it can be granted everywhere.
+	for _, namespace := range []string{"kube-system", names.HubNamespace, "c2"} {
+		e.grant(t, namespace, role, "a1")
+	}
+	e.create(t, namespaceOf("open"), namespaceOf("openshift-monitoring"), namespaceOf("labelled"))
+	e.merge(t, namespaceOf("labelled"), `{"metadata":{"labels":{"open-cluster-management.io/cluster-name":"c1"}}}`)
+	e.grant(t, "openshift-monitoring", role, "a1")
+	e.grant(t, "labelled", role, "a1")
 	manager := e.cp.ClientFor(t, e.cp.ConfigFor(t, e.user()))
 	binding := func(namespace string, kind, who string, change func(*rbacv1.RoleBinding)) *rbacv1.RoleBinding {
 		b := &rbacv1.RoleBinding{
@@ -417,6 +456,16 @@ func TestTemplateLimits(t *testing.T) {
 		"no template": binding("default", "User", own, func(b *rbacv1.RoleBinding) {
 			delete(b.Labels, names.LabelAddOnTemplate)
 		}),
+		"a role that another add-on was granted": binding("c1", "User", own, func(b *rbacv1.RoleBinding) { b.RoleRef.Name = other }),
+		"a Role of the name of the ClusterRole": binding("c1", "User", own, func(b *rbacv1.RoleBinding) {
+			b.RoleRef.Kind, b.Name = "Role", names.AddOnTemplateBinding("a1", "Role")
+		}),
+		"a namespace without a grant":  binding("open", "User", own, nil),
+		"the namespace of the system":  binding("kube-system", "User", own, nil),
+		"one of OpenShift":             binding("openshift-monitoring", "User", own, nil),
+		"the namespace of the hub":     binding(names.HubNamespace, "User", own, nil),
+		"that of another cluster":      binding("c2", "User", own, nil),
+		"one with the cluster's label": binding("labelled", "User", own, nil),
 	} {
 		if err := manager.Create(t.Context(), object); !apierrors.IsForbidden(err) {
 			t.Errorf("%s: %v", what, err)

@@ -49,6 +49,7 @@ func TestTemplateResumes(t *testing.T) {
 	for n := 1; ; n++ {
 		l := &life{env: e, cluster: fmt.Sprintf("killed%02d", n), name: fmt.Sprintf("resumes%02d", n)}
 		l.writes = interrupt.After(n, l.cluster, inNamespace)
+		e.grant(t, "", role, l.name)
 		l.end = e.run(t, l.writes.Wrap)
 		l.live(t, role)
 		if l.stop == nil {
@@ -129,7 +130,7 @@ func TestTemplateRest(t *testing.T) {
 	e := newEnv(t)
 	const role, name, most = "rest-role", "rest", 10
 	e.create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role}})
-	e.letBind(t, role)
+	e.letBind(t, role, name)
 	e.template(t, name, fmt.Sprintf(kubeClient, `{"type":"CurrentCluster","currentCluster":{"clusterRoleName":"rest-role"}}`), agentManifest, hookManifest)
 	e.create(t, fleet(name, templated))
 	add := func(cluster string) {

@@ -282,16 +282,47 @@ func (e *env) binding(t *testing.T, namespace, name string) *rbacv1.RoleBinding 
 	return binding
 }
 
-// letBind lets the add-on manager bind a ClusterRole.
-func (e *env) letBind(t *testing.T, role string) {
+// letBind lets the add-on manager bind a ClusterRole for add-ons, in their cluster's
+// namespace and in the namespace default.
+func (e *env) letBind(t *testing.T, role string, addOns ...string) {
 	t.Helper()
-	meta := metav1.ObjectMeta{Name: "bind-" + role}
-	namespace, account, _ := names.ParseServiceAccountUser(e.user())
-	e.create(t, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{role}, Verbs: []string{"bind"}},
-	}}, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
+	e.permit(t, "", "bind-"+role, rbacv1.PolicyRule{
+		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{role}, Verbs: []string{"bind"},
+	})
+	for _, addOn := range addOns {
+		e.grant(t, "", role, addOn)
+		e.grant(t, "default", role, addOn)
+	}
+}
+
+// grant is an administrator's, of a ClusterRole to an add-on: in a namespace, or with none in
+// that of its cluster.
+func (e *env) grant(t *testing.T, namespace, role, addOn string) {
+	t.Helper()
+	resource := "hubpermissions/currentcluster"
+	if namespace != "" {
+		resource = "hubpermissions/singlenamespace"
+	}
+	e.permit(t, namespace, "grant-"+role+"-"+addOn, rbacv1.PolicyRule{
+		APIGroups: []string{addonv1beta1.GroupName}, Resources: []string{resource},
+		ResourceNames: []string{addOn + ":clusterrole:" + role}, Verbs: []string{"bind"},
+	})
+}
+
+// permit gives the add-on manager a permission, in a namespace or with none everywhere.
+func (e *env) permit(t *testing.T, namespace, name string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
+	home, account, _ := names.ParseServiceAccountUser(e.user())
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: account}}
+	if namespace == "" {
+		e.create(t, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: subjects,
+		})
+		return
+	}
+	e.create(t, &rbacv1.Role{ObjectMeta: meta, Rules: rules}, &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}, Subjects: subjects,
 	})
 }
 
@@ -332,7 +363,8 @@ func testPermissions(t *testing.T, e *env, name string, _ *interrupt.Writes) {
 	if got := e.bound(t, role); len(got) > 0 {
 		t.Errorf("a role that nobody lets the add-on manager bind is bound by %v", got)
 	}
-	e.letBind(t, role)
+	e.grant(t, "", role, "another")
+	e.letBind(t, role, name)
 	e.awaitCondition(t, cluster, name, addonv1beta1.ManagedClusterAddOnRegistrationApplied, metav1.ConditionTrue, addonv1beta1.RegistrationAppliedSetPermissionApplied)
 	subject := func(kind, name string) rbacv1.Subject {
 		return rbacv1.Subject{Kind: kind, APIGroup: rbacv1.GroupName, Name: name}
@@ -369,7 +401,7 @@ func testTokenSubjects(t *testing.T, e *env, name string, _ *interrupt.Writes) {
 	const cluster, role = "tokens-c1", "tokens-role"
 	e.cluster(t, cluster)
 	e.create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role}})
-	e.letBind(t, role)
+	e.letBind(t, role, name)
 	e.template(t, name, fmt.Sprintf(kubeClient, `{"type":"CurrentCluster","currentCluster":{"clusterRoleName":"tokens-role"}}`), agentManifest)
 	e.create(t, fleet(name, templated), addOn(cluster, name))
 	binding := e.binding(t, cluster, "open-cluster-management:tokens:clusterrole:agent")
@@ -404,7 +436,7 @@ func testSwitchedSubjects(t *testing.T, e *env, name string, _ *interrupt.Writes
 	const cluster, role = "switched-c1", "switched-role"
 	e.cluster(t, cluster)
 	e.create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role}})
-	e.letBind(t, role)
+	e.letBind(t, role, name)
 	e.template(t, name, fmt.Sprintf(kubeClient, `{"type":"CurrentCluster","currentCluster":{"clusterRoleName":"switched-role"}}`), agentManifest)
 	e.create(t, fleet(name, templated), addOn(cluster, name))
 	e.binding(t, cluster, "open-cluster-management:switched:clusterrole:agent")

@@ -314,3 +314,30 @@ func AddOnPreDeleteWork(addOn string) string { return "addon-" + addOn + "-pre-d
 func AddOnTemplateBinding(addOn, kind string) string {
 	return fmt.Sprintf("open-cluster-management:%s:%s:agent", addOn, strings.ToLower(kind))
 }
+
+// HubPermissionGrant is the name by which RBAC lets the addon-manager bind a role of the
+// given kind for one add-on: the verb bind on [ResourceHubPermissions].
+// See docs/adr/0020-grants-for-templates.md.
+func HubPermissionGrant(addOn, kind, role string) string {
+	return addOn + ":" + strings.ToLower(kind) + ":" + role
+}
+
+// CustomSignerGrant is the name by which RBAC lets the addon-manager sign for one add-on
+// with the Secret of a signer: the verb sign on [ResourceCustomSigners] in the namespace of
+// that Secret. See docs/adr/0020-grants-for-templates.md.
+func CustomSignerGrant(addOn, signer, secret string) string {
+	return addOn + ":" + signer + ":" + secret
+}
+
+// Resources of the add-on API group that exist in RBAC only. Permissions on them are
+// grants of what an AddOnTemplate may ask for.
+const (
+	// ResourceHubPermissions has a subresource for each type of hubPermissions.
+	ResourceHubPermissions = "hubpermissions"
+	// HubPermissionsCurrentCluster are those in the namespace of the add-on's cluster.
+	HubPermissionsCurrentCluster = "currentcluster"
+	// HubPermissionsSingleNamespace are those in another namespace, which the grant is in.
+	HubPermissionsSingleNamespace = "singlenamespace"
+	// ResourceCustomSigners are the signers of type CustomSigner.
+	ResourceCustomSigners = "customsigners"
+)

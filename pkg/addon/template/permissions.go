@@ -218,11 +218,26 @@ func hasLabels(object client.Object, want map[string]string) bool {
 }
 
 // explain says what to do about a role that the add-on manager may not bind: it may bind
-// only those that an administrator lets it bind.
+// only those that an administrator lets it bind, for this add-on and there. The API server
+// asks for the verb bind on the role, and admission for the grant.
 func explain(err error, want *rbacv1.RoleBinding) error {
-	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "not currently held") {
-		return fmt.Errorf("the add-on manager may not bind %s %s in namespace %s; grant its ServiceAccount %s the verb bind on it",
-			want.RoleRef.Kind, want.RoleRef.Name, want.Namespace, names.HubAddOnManagerServiceAccount)
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	const denied = "denied request: "
+	addOn, cluster := want.Labels[names.LabelAddOnTokenName], want.Labels[names.LabelAddOnCluster]
+	_, message, ofPolicy := strings.Cut(err.Error(), denied)
+	grant := names.HubPermissionGrant(addOn, want.RoleRef.Kind, want.RoleRef.Name)
+	switch {
+	case strings.Contains(err.Error(), "not currently held"), strings.Contains(message, grant):
+		scope := names.HubPermissionsSingleNamespace
+		if want.Namespace == cluster {
+			scope = names.HubPermissionsCurrentCluster
+		}
+		return fmt.Errorf("the add-on manager may not bind %s %s for the add-on %s in namespace %s; grant its ServiceAccount %s the verb bind on it and on %s/%s %q",
+			want.RoleRef.Kind, want.RoleRef.Name, addOn, want.Namespace, names.HubAddOnManagerServiceAccount, names.ResourceHubPermissions, scope, grant)
+	case ofPolicy:
+		return fmt.Errorf("%s %s in namespace %s: %s", want.RoleRef.Kind, want.RoleRef.Name, want.Namespace, message)
 	}
 	return err
 }

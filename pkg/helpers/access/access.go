@@ -15,11 +15,16 @@ type Right struct {
 	Resource schema.GroupResource
 	// Namespace is empty for all of them, and for cluster-scoped resources.
 	Namespace string
+	// Name is empty for all objects.
+	Name string
 }
 
-// String returns "create deployments.apps in namespace x".
+// String returns "create deployments.apps in namespace x", or "get secrets "y" in namespace x".
 func (r Right) String() string {
 	s := r.Verb + " " + r.Resource.String()
+	if r.Name != "" {
+		s += fmt.Sprintf(" %q", r.Name)
+	}
 	if r.Namespace != "" {
 		s += " in namespace " + r.Namespace
 	}
@@ -32,7 +37,7 @@ func Missing(ctx context.Context, c client.Client, rights []Right) ([]Right, err
 	for _, r := range rights {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Group: r.Resource.Group, Resource: r.Resource.Resource, Verb: r.Verb, Namespace: r.Namespace,
+				Group: r.Resource.Group, Resource: r.Resource.Resource, Verb: r.Verb, Namespace: r.Namespace, Name: r.Name,
 			},
 		}}
 		if err := c.Create(ctx, review); err != nil {

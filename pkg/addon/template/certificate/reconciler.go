@@ -1,8 +1,8 @@
 package certificate
 
 import (
-	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"strings"
 
@@ -73,25 +73,27 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) error {
 		r.warn(object, "AddOnCertificateRefused", "Not approved automatically: "+err.Error())
 		return nil //nolint:nilerr // The request stays as it is.
 	}
-	if !conditionOf(object, certificatesv1.CertificateApproved) {
-		return r.approve(ctx, object)
+	custom := registration.Type == addonv1alpha1.RegistrationTypeCustomSigner
+	if custom {
+		err = r.granted(ctx, addOn.Name, registration.CustomSigner)
 	}
-	if registration.Type != addonv1alpha1.RegistrationTypeCustomSigner {
+	if !conditionOf(object, certificatesv1.CertificateApproved) {
+		return r.approve(ctx, object, err)
+	}
+	if !custom {
 		return nil
 	}
-	ca := registration.CustomSigner.SigningCA
-	authority, err := r.authority(ctx, client.ObjectKey{Namespace: cmp.Or(ca.Namespace, r.Namespace), Name: ca.Name})
+	authority := &tls.Certificate{}
+	if err == nil {
+		authority, err = r.authority(ctx, r.secretOf(registration.CustomSigner))
+	}
 	if err == nil {
 		object.Status.Certificate, err = sign(authority, request, object.Spec.ExpirationSeconds, r.Clock.Now())
 	}
 	if err == nil {
 		err = r.Client.Status().Update(ctx, object, Owner)
 	}
-	if client.IgnoreNotFound(err) != nil {
-		r.warn(object, "AddOnCertificateNotSigned", "Not signed: "+err.Error())
-		return fmt.Errorf("signing of %s: %w", object.Name, err)
-	}
-	return nil
+	return r.retry(object, "AddOnCertificateNotSigned", "Not signed", err)
 }
 
 // open reports whether something is left to do about a request of an add-on.
@@ -129,18 +131,26 @@ func (r *Reconciler) registration(ctx context.Context, object *certificatesv1.Ce
 	return addOn, registrationFor(template, object.Spec.SignerName), nil
 }
 
-// approve approves a request.
+// approve approves a request unless something is refused.
 // See docs/reference/wire-contract.md#addon-csr.
-func (r *Reconciler) approve(ctx context.Context, object *certificatesv1.CertificateSigningRequest) error {
+func (r *Reconciler) approve(ctx context.Context, object *certificatesv1.CertificateSigningRequest, refused error) error {
+	if refused != nil {
+		return r.retry(object, "AddOnCertificateNotApproved", "Not approved", refused)
+	}
 	object.Status.Conditions = append(object.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
 		Reason: names.ReasonAutoApproved, Message: names.MessageAddOnAutoApproved,
 	})
-	if err := r.Client.SubResource("approval").Update(ctx, object, Owner); client.IgnoreNotFound(err) != nil {
-		r.warn(object, "AddOnCertificateNotApproved", "Not approved: "+err.Error())
-		return fmt.Errorf("approval of %s: %w", object.Name, err)
+	return r.retry(object, "AddOnCertificateNotApproved", "Not approved", r.Client.SubResource("approval").Update(ctx, object, Owner))
+}
+
+// retry records why nothing was done about a request, which is tried again.
+func (r *Reconciler) retry(object *certificatesv1.CertificateSigningRequest, reason, what string, err error) error {
+	if client.IgnoreNotFound(err) == nil {
+		return nil
 	}
-	return nil
+	r.warn(object, reason, what+": "+err.Error())
+	return fmt.Errorf("certificate request %s: %w", object.Name, err)
 }
 
 func (r *Reconciler) warn(object *certificatesv1.CertificateSigningRequest, reason, note string) {

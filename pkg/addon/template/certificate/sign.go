@@ -1,6 +1,7 @@
 package certificate
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -13,7 +14,14 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/access"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 const (
@@ -55,6 +63,26 @@ func sign(ca *tls.Certificate, request *x509.CertificateRequest, seconds *int32,
 		return nil, err
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+}
+
+// secretOf is where the key of a signer is.
+func (r *Reconciler) secretOf(signer *addonv1alpha1.CustomSignerRegistrationConfig) client.ObjectKey {
+	return client.ObjectKey{Namespace: cmp.Or(signer.SigningCA.Namespace, r.Namespace), Name: signer.SigningCA.Name}
+}
+
+// granted returns an error unless an administrator lets this add-on have this signer with
+// this Secret: the permissions that the add-on manager has for signers and Secrets are those
+// of all add-ons. See docs/adr/0020-grants-for-templates.md.
+func (r *Reconciler) granted(ctx context.Context, addOn string, signer *addonv1alpha1.CustomSignerRegistrationConfig) error {
+	secret := r.secretOf(signer)
+	missing, err := access.Missing(ctx, r.Client, []access.Right{{
+		Verb: "sign", Resource: schema.GroupResource{Group: addonv1beta1.GroupName, Resource: names.ResourceCustomSigners},
+		Namespace: secret.Namespace, Name: names.CustomSignerGrant(addOn, signer.SignerName, secret.Name),
+	}})
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return fmt.Errorf("the ServiceAccount %s has not been granted: %s", names.HubAddOnManagerServiceAccount, missing[0])
 }
 
 // authority reads the key of a signer.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -21,7 +22,9 @@ import (
 // authenticated is the group that agents of old versions ask for besides their own.
 const authenticated = "system:authenticated"
 
-// registrationFor returns the registration of a template that a signer is for.
+// registrationFor returns the registration of a template that a signer is for. A signer of
+// Kubernetes itself is no custom one: the hub's API server trusts the subjects that it
+// signs, and a template names any subject.
 func registrationFor(template *addonv1alpha1.AddOnTemplateSpec, signer string) *addonv1alpha1.RegistrationSpec {
 	for i := range template.Registration {
 		r := &template.Registration[i]
@@ -31,12 +34,19 @@ func registrationFor(template *addonv1alpha1.AddOnTemplateSpec, signer string) *
 				return r
 			}
 		case addonv1alpha1.RegistrationTypeCustomSigner:
-			if r.CustomSigner != nil && signer == r.CustomSigner.SignerName {
+			if r.CustomSigner != nil && signer == r.CustomSigner.SignerName && !reserved(signer) {
 				return r
 			}
 		}
 	}
 	return nil
+}
+
+// reserved reports whether a signer is Kubernetes' own.
+// See https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers.
+func reserved(signer string) bool {
+	domain, _, _ := strings.Cut(signer, "/")
+	return domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io") || domain == "k8s.io" || strings.HasSuffix(domain, ".k8s.io")
 }
 
 // vet returns the certificate request of an add-on, or says in one sentence why it is not
