@@ -137,7 +137,10 @@ func (a *admission) inForce(t *testing.T) {
 		"urls":       func() error { return nobody.Create(t.Context(), withURL(cluster("x"), "http://x"), client.DryRunAll) },
 		"acceptance": func() error { return nobody.Create(t.Context(), accepted(cluster("x")), client.DryRunAll) },
 		"sets":       func() error { return nobody.Create(t.Context(), inRedSet(cluster("x")), client.DryRunAll) },
-		"taints":     func() error { return patch(t.Context(), nobody, "probe", taintWithTime, client.DryRunAll) },
+		"joining": func() error {
+			return a.as(t, names.BootstrapServiceAccountUser).Create(t.Context(), inRedSet(cluster("x")), client.DryRunAll)
+		},
+		"taints": func() error { return patch(t.Context(), nobody, "probe", taintWithTime, client.DryRunAll) },
 		"registration": func() error {
 			return patch(t.Context(), nobody, "probe-accepted", registeredAs(names.AnnotationManagedClusterARN, `"a"`), client.DryRunAll)
 		},
@@ -206,6 +209,13 @@ func accepted(c *clusterv1.ManagedCluster) *clusterv1.ManagedCluster {
 
 func withURL(c *clusterv1.ManagedCluster, url string) *clusterv1.ManagedCluster {
 	c.Spec.ManagedClusterClientConfigs = append(c.Spec.ManagedClusterClientConfigs, clusterv1.ClientConfig{URL: url})
+	return c
+}
+
+// brought is a cluster with what it may want to bring.
+func brought(change func(*clusterv1.ManagedCluster)) *clusterv1.ManagedCluster {
+	c := cluster("join-2")
+	change(c)
 	return c
 }
 
@@ -366,7 +376,33 @@ func TestAdmission(t *testing.T) {
 		check(t, []attempt{
 			{"a plain cluster", "", create(joining, withURL(cluster("join-1"), "https://api.example"))},
 			{"an accepted cluster", "may not set hubAcceptsClient", create(joining, accepted(cluster("join-2")))},
-			{"a cluster in a set", "for each of: red", create(joining, inRedSet(cluster("join-2")))},
+			{"a cluster in a set", "may not set the labels " + clusterSetLabel, create(joining, inRedSet(cluster("join-2")))},
+			{"labels and annotations of its own", "", create(joining, brought(func(c *clusterv1.ManagedCluster) {
+				c.Name = "join-3"
+				c.Labels = map[string]string{"env": "prod", "example.com/tier": "x"}
+				c.Annotations = map[string]string{names.AnnotationClusterID: "x"}
+			}))},
+			{"the default set", "may not set the labels " + clusterSetLabel, create(joining, brought(func(c *clusterv1.ManagedCluster) {
+				c.Labels = map[string]string{clusterSetLabel: "default", "env": "prod"}
+			}))},
+			{"an add-on's label", "may not set the labels feature.open-cluster-management.io/addon-high", create(joining, brought(func(c *clusterv1.ManagedCluster) {
+				c.Labels = map[string]string{"feature.open-cluster-management.io/addon-high": "available"}
+			}))},
+			{"an annotation of the hub", "not open-cluster-management.io/image-registries", create(joining, brought(func(c *clusterv1.ManagedCluster) {
+				c.Annotations = map[string]string{"open-cluster-management.io/image-registries": "{}"}
+			}))},
+			{"a finalizer", "finalizers and owners", create(joining, brought(func(c *clusterv1.ManagedCluster) { c.Finalizers = []string{"example.com/hold"} }))},
+			{"an owner", "finalizers and owners", create(joining, brought(func(c *clusterv1.ManagedCluster) {
+				c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}}
+			}))},
+			{"a taint", "taints and the lease duration", create(joining, brought(func(c *clusterv1.ManagedCluster) {
+				c.Spec.Taints = []clusterv1.Taint{{Key: "k", Effect: clusterv1.TaintEffectNoSelect}}
+			}))},
+			{"a lease that never ends", "taints and the lease duration", create(joining, brought(func(c *clusterv1.ManagedCluster) { c.Spec.LeaseDurationSeconds = 2147483647 }))},
+			{"all of it by somebody who may change clusters", "", create(nobody, brought(func(c *clusterv1.ManagedCluster) {
+				c.Name, c.Labels, c.Finalizers = "join-4", map[string]string{clusterSetLabel: "default"}, []string{"example.com/hold"}
+				c.Spec.LeaseDurationSeconds = 30
+			}))},
 			{"a change of another cluster", "cannot patch resource", change(joining, "join-1", `{"metadata":{"labels":{"a":"b"}}}`)},
 		})
 	})

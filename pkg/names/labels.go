@@ -1,6 +1,9 @@
 package names
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Labels.
 // See docs/reference/wire-contract.md#labels.
@@ -143,3 +146,11 @@ const (
 // hub creates and the agent renews.
 // See docs/reference/wire-contract.md#lease.
 const ManagedClusterLease = "managed-cluster-lease"
+
+// LabelOfHub reports whether the hub alone sets a label of ManagedClusters: all of OCM's
+// domain are its own, and a joining cluster may not bring them.
+// See docs/reference/operators.md#admission-rules.
+func LabelOfHub(key string) bool {
+	domain, _, has := strings.Cut(key, "/")
+	return has && (domain == "open-cluster-management.io" || strings.HasSuffix(domain, ".open-cluster-management.io"))
+}

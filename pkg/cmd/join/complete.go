@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -219,6 +221,11 @@ func (r *registrationFlags) value() (install.Registration, error) {
 	}
 	if err := metav1validation.ValidateLabels(r.labels, nil).ToAggregate(); err != nil {
 		errs = append(errs, fmt.Errorf("--label: %w", err))
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.labels)) {
+		if names.LabelOfHub(key) {
+			errs = append(errs, fmt.Errorf("--label: %s is set on the hub only, when the cluster has joined", key))
+		}
 	}
 	var errDriver, errAddOns error
 	out.Driver, errDriver = r.clusterDriver()

@@ -316,7 +316,7 @@ func (c *cluster) testSpecChange(t *testing.T) {
 		k.Spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{
 			ClientCertExpirationSeconds: 3600,
 			ClusterAnnotations:          map[string]string{"agent.open-cluster-management.io/x": "1", "other/y": "2"},
-			ClusterLabels:               map[string]string{"example.com/env": "prod", "bad": "a/b"},
+			ClusterLabels:               map[string]string{"example.com/env": "prod", "bad": "a/b", "cluster.open-cluster-management.io/clusterset": "x"},
 			FeatureGates: []operatorv1.FeatureGate{
 				{Feature: "ClusterClaim", Mode: operatorv1.FeatureGateModeTypeDisable},
 				{Feature: "Nonsense", Mode: operatorv1.FeatureGateModeTypeEnable},
@@ -343,7 +343,7 @@ func (c *cluster) testSpecChange(t *testing.T) {
 				return fmt.Errorf("no %s in %s", want, args)
 			}
 		}
-		if strings.Contains(args, "other/y") || strings.Contains(args, "a/b") || strings.Contains(args, "Nonsense") {
+		if strings.Contains(args, "other/y") || strings.Contains(args, "a/b") || strings.Contains(args, "clusterset") || strings.Contains(args, "Nonsense") {
 			t.Fatalf("args: %s", args)
 		}
 		if pod.Containers[0].Image != "mirror/ours:v2" || pod.NodeSelector["disk"] != "ssd" || pod.PriorityClassName != "high" {
