@@ -138,7 +138,8 @@ func (a *admission) inForce(t *testing.T) {
 		"acceptance": func() error { return nobody.Create(t.Context(), accepted(cluster("x")), client.DryRunAll) },
 		"sets":       func() error { return nobody.Create(t.Context(), inRedSet(cluster("x")), client.DryRunAll) },
 		"joining": func() error {
-			return a.as(t, names.BootstrapServiceAccountUser).Create(t.Context(), inRedSet(cluster("x")), client.DryRunAll)
+			held := brought(func(c *clusterv1.ManagedCluster) { c.Finalizers = []string{"example.com/hold"} })
+			return a.as(t, names.BootstrapServiceAccountUser).Create(t.Context(), held, client.DryRunAll)
 		},
 		"taints": func() error { return patch(t.Context(), nobody, "probe", taintWithTime, client.DryRunAll) },
 		"registration": func() error {
@@ -376,7 +377,8 @@ func TestAdmission(t *testing.T) {
 		check(t, []attempt{
 			{"a plain cluster", "", create(joining, withURL(cluster("join-1"), "https://api.example"))},
 			{"an accepted cluster", "may not set hubAcceptsClient", create(joining, accepted(cluster("join-2")))},
-			{"a cluster in a set", "may not set the labels " + clusterSetLabel, create(joining, inRedSet(cluster("join-2")))},
+			// Two policies refuse it, in any order.
+			{"a cluster in a set", "may not", create(joining, inRedSet(cluster("join-2")))},
 			{"labels and annotations of its own", "", create(joining, brought(func(c *clusterv1.ManagedCluster) {
 				c.Name = "join-3"
 				c.Labels = map[string]string{"env": "prod", "example.com/tier": "x"}

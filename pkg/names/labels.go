@@ -147,10 +147,10 @@ const (
 // See docs/reference/wire-contract.md#lease.
 const ManagedClusterLease = "managed-cluster-lease"
 
-// LabelOfHub reports whether the hub alone sets a label of ManagedClusters: all of OCM's
-// domain are its own, and a joining cluster may not bring them.
+// OfHub reports whether a label, taint or finalizer of ManagedClusters is one that the hub
+// alone sets: all of OCM's domain are, and a joining cluster may not bring them.
 // See docs/reference/operators.md#admission-rules.
-func LabelOfHub(key string) bool {
+func OfHub(key string) bool {
 	domain, _, has := strings.Cut(key, "/")
 	return has && (domain == "open-cluster-management.io" || strings.HasSuffix(domain, ".open-cluster-management.io"))
 }

@@ -38,6 +38,15 @@ func (o *options) pending(ctx context.Context, r *approver.Runner) ([]string, er
 	waiting = append(waiting, eks...)
 	slices.Sort(waiting)
 	waiting = slices.Compact(waiting)
+	for _, name := range waiting {
+		f, err := r.Facts(ctx, name)
+		if err != nil {
+			return nil, approver.Explain(err)
+		}
+		if f.Cluster != nil {
+			r.Introduce(f.Cluster)
+		}
+	}
 	if len(waiting) == 0 {
 		o.env.Say("No cluster waits to be accepted.")
 	}

@@ -223,7 +223,7 @@ func (r *registrationFlags) value() (install.Registration, error) {
 		errs = append(errs, fmt.Errorf("--label: %w", err))
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.labels)) {
-		if names.LabelOfHub(key) {
+		if names.OfHub(key) {
 			errs = append(errs, fmt.Errorf("--label: %s is set on the hub only, when the cluster has joined", key))
 		}
 	}

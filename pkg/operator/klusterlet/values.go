@@ -134,7 +134,7 @@ func registrationArgs(k *operatorv1.Klusterlet, settings operand.GateSetting) []
 	for _, key := range slices.Sorted(maps.Keys(c.ClusterLabels)) {
 		// The agent would not start with one that no object can have, nor create a
 		// ManagedCluster with one of the hub's.
-		if len(metav1validation.ValidateLabels(map[string]string{key: c.ClusterLabels[key]}, nil)) == 0 && !names.LabelOfHub(key) {
+		if len(metav1validation.ValidateLabels(map[string]string{key: c.ClusterLabels[key]}, nil)) == 0 && !names.OfHub(key) {
 			args = append(args, "--cluster-labels="+operand.FlagPair(key, c.ClusterLabels[key]))
 		}
 	}

@@ -18,6 +18,8 @@ import (
 const (
 	// interval is the time between two reads of the hub while waiting.
 	interval = time.Second
+	// most is how much is printed of what a cluster brought.
+	most = 30
 	// patience is how long an Approver that is not to wait gives the hub for what
 	// usually comes within seconds.
 	patience = 15 * time.Second
@@ -66,6 +68,8 @@ type Approver struct {
 
 	// shown are the ARNs that were printed, by cluster.
 	shown map[string]string
+	// introduced are the clusters of which was printed what they brought.
+	introduced map[string]bool
 	// granted and revoked are the clusters that Hand has settled.
 	granted, revoked map[string]bool
 }
@@ -116,7 +120,7 @@ func (a *Approver) pass(ctx context.Context, name string, say Say) (Decision, er
 	if err := a.show(f); err != nil {
 		return Decision{}, err
 	}
-	a.announceWrites(name, d, say)
+	a.announceWrites(f, d, say)
 	switch a.DryRun {
 	case DryRunClient:
 		return Decision{}, nil
@@ -130,8 +134,29 @@ func (a *Approver) pass(ctx context.Context, name string, say Say) (Decision, er
 	return a.byHand(ctx, f, d)
 }
 
+// Introduce prints once what a cluster brought.
+func (a *Approver) Introduce(cluster *clusterv1.ManagedCluster) {
+	if a.introduced == nil {
+		a.introduced = map[string]bool{}
+	}
+	if a.introduced[cluster.Name] {
+		return
+	}
+	a.introduced[cluster.Name] = true
+	brought := Brought(cluster)
+	for _, line := range brought[:min(most, len(brought))] {
+		a.Say("%s: brings %s", cluster.Name, line)
+	}
+	if len(brought) > most {
+		a.Say("%s: brings %d more; see its ManagedCluster", cluster.Name, len(brought)-most)
+	}
+}
+
 // announceWrites prints what is about to be written.
-func (a *Approver) announceWrites(name string, d Decision, say Say) {
+func (a *Approver) announceWrites(f Facts, d Decision, say Say) {
+	if d.Accept != nil && *d.Accept {
+		a.Introduce(f.Cluster)
+	}
 	if d.Accept != nil {
 		say("setting hubAcceptsClient to %t", *d.Accept)
 	}
@@ -140,7 +165,7 @@ func (a *Approver) announceWrites(name string, d Decision, say Say) {
 	}
 	for _, req := range d.Approve {
 		// The administrator keeps this line: it says which key was accepted.
-		a.Say("%s: %s", name, req.Describe(a.Clock.Now()))
+		a.Say("%s: %s", f.Name, req.Describe(a.Clock.Now()))
 		say("approving request %s", req.Name)
 	}
 }

@@ -3,9 +3,14 @@ package approval_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -110,6 +115,8 @@ func TestApprover(t *testing.T) {
 		"out-of-time":   saysWhatItWaitedFor,
 		"dry-run":       writesNothingInADryRun,
 		"registered-by": reportsWhoRegistered,
+		"brought":       showsWhatAClusterBrings,
+		"discarded":     discardsWhatAClusterBrings,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -228,5 +235,80 @@ func reportsWhoRegistered(t *testing.T, h *hub) {
 	conditions := h.request(t, "registered-by", other.Name).Object.Status.Conditions
 	if len(conditions) != 0 {
 		t.Errorf("the other request has the conditions %v", conditions)
+	}
+}
+
+// laden is a cluster that brings all that one can, as one from before admission limited it.
+func laden(t *testing.T, h *hub, name string) {
+	t.Helper()
+	cluster := &clusterv1.ManagedCluster{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{"env": "prod"}, Finalizers: []string{"example.com/hold", names.FinalizerManifestWork},
+			Annotations: map[string]string{"open-cluster-management.io/image-registries": "a\u202eb", names.AnnotationClusterID: "id", "agent.open-cluster-management.io/x": "y"},
+		},
+		Spec: clusterv1.ManagedClusterSpec{
+			LeaseDurationSeconds: 7200, Taints: []clusterv1.Taint{{Key: "k", Value: "v", Effect: clusterv1.TaintEffectNoSelect}},
+			ManagedClusterClientConfigs: []clusterv1.ClientConfig{{URL: "https://api.example"}},
+		},
+	}
+	if err := h.Create(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		_ = h.Patch(context.WithoutCancel(t.Context()), cluster, patch)
+	})
+	h.register(t, name)
+}
+
+// showsWhatAClusterBrings: it is printed once, before the cluster is accepted with it.
+func showsWhatAClusterBrings(t *testing.T, h *hub) {
+	t.Helper()
+	laden(t, h, "brought")
+	a := h.approver(t, approval.Choice{})
+	var said []string
+	a.Say = func(format string, args ...any) {
+		if !strings.Contains(format, "brings") {
+			return
+		}
+		if h.cluster(t, "brought").Spec.HubAcceptsClient {
+			t.Error("it was accepted before")
+		}
+		said = append(said, fmt.Sprintf(format, args...))
+	}
+	if err := within(t, a, "brought"); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"brought: brings label env=prod",
+		`brought: brings annotation agent.open-cluster-management.io/x="y"`,
+		`brought: brings annotation open-cluster-management.io/image-registries="a\u202eb"`,
+		"brought: brings finalizer example.com/hold",
+		`brought: brings taint k="v":NoSelect`,
+		"brought: brings a lease of 7200 seconds",
+		"brought: brings API server https://api.example",
+	}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := h.cluster(t, "brought"); got.Labels["env"] != "prod" || len(got.Spec.Taints) != 1 {
+		t.Errorf("not as it was: %+v", got)
+	}
+}
+
+// discardsWhatAClusterBrings: what it registers by stays, and so does what is the hub's.
+func discardsWhatAClusterBrings(t *testing.T, h *hub) {
+	t.Helper()
+	laden(t, h, "discarded")
+	if err := within(t, h.approver(t, approval.Choice{Discard: true}), "discarded"); err != nil {
+		t.Fatal(err)
+	}
+	got := h.cluster(t, "discarded")
+	if !got.Spec.HubAcceptsClient {
+		t.Error("not accepted")
+	}
+	left := []string{`annotation agent.open-cluster-management.io/x="y"`, "API server https://api.example"}
+	if diff := cmp.Diff(left, approval.Brought(got)); diff != "" || !slices.Contains(got.Finalizers, names.FinalizerManifestWork) || got.Annotations[names.AnnotationClusterID] != "id" {
+		t.Errorf("finalizers %v, (-want +got):\n%s", got.Finalizers, diff)
 	}
 }

@@ -22,6 +22,8 @@ type Choice struct {
 	Requesters []string
 	// SkipCheck approves a request regardless of its requester.
 	SkipCheck bool
+	// Discard accepts the cluster without what it brought; see Brought.
+	Discard bool
 	// Deny denies the cluster instead.
 	Deny bool
 	// Register is how the cluster is to register.

@@ -30,6 +30,9 @@ func (a *Approver) accept(ctx context.Context, f Facts, d Decision) error {
 		cluster.Spec.HubAcceptsClient = *d.Accept
 		if *d.Accept {
 			delete(cluster.Annotations, names.AnnotationLeft)
+			if a.Choice.Discard {
+				discard(cluster)
+			}
 		}
 		if d.Change != nil {
 			maps.DeleteFunc(cluster.Annotations, func(key, _ string) bool { return registers(key) })
