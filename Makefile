@@ -60,6 +60,9 @@ demo-tokens: build localkube ## Start a hub and two managed clusters whose workl
 # Tests are compiled like the program, so that what make build has compiled is not
 # compiled again. make lint runs go vet, with more checks than go test has.
 TEST := -tags grpcnotrace -trimpath -ldflags "-s -w" -shuffle=on -vet=off
+# Packages wait more than they compute: for leases, certificates and Pods. One more at a
+# time than there are cores leaves no core to a package that waits.
+AT_ONCE := -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 TESTPOOL := $(GO) run ./scripts/testpool
 GOTESTSUM := $(GO) tool -modfile=$(CURDIR)/scripts/gotestsum.mod gotestsum
 EVENTS := $(BIN)/test-events.json
@@ -75,14 +78,14 @@ unit: ## Run the tests that need no control plane, in two minutes
 test: build localkube examples ## Run every test, the end-to-end suite on local clusters included
 	@$(if $(COVER),rm -rf $(COVER) && mkdir -p $(COVER))
 	@code=0; $(TESTPOOL) $(GOTESTSUM) --format pkgname --hide-summary=output --jsonfile $(EVENTS) -- \
-		-count=1 -timeout 30m $(TEST) $(COVERAGE) $(COVERAGE_EXEC) $(TESTFLAGS) $(PACKAGES) $(COVERAGE_ARGS) || code=$$?; \
+		-count=1 -timeout 30m $(AT_ONCE) $(TEST) $(COVERAGE) $(COVERAGE_EXEC) $(TESTFLAGS) $(PACKAGES) $(COVERAGE_ARGS) || code=$$?; \
 	echo "The ten slowest tests:"; $(GOTESTSUM) tool slowest --num 10 --jsonfile $(EVENTS); exit $$code
 
 .PHONY: test-times
 test-times: build localkube examples test-programs ## Run every test and print what each package costs, as docs/contributing/testing.md has it
 	$(GO) build -o $(BIN)/testtimes ./scripts/testtimes
 	@rm -rf $(RECORDED) && mkdir -p $(RECORDED) && ln -s $(BIN)/localkube $(RECORDED)/localkube
-	-LOCALKUBE=$(BIN)/testtimes $(BIN)/testtimes exec $(RECORDED) $(TESTPOOL) $(GO) test -json -count=1 -timeout 30m $(TEST) \
+	-LOCALKUBE=$(BIN)/testtimes $(BIN)/testtimes exec $(RECORDED) $(TESTPOOL) $(GO) test -json -count=1 -timeout 30m $(AT_ONCE) $(TEST) \
 		-exec '$(BIN)/testtimes exec $(RECORDED)' $(TESTFLAGS) $(PACKAGES) >$(RECORDED)/events.json
 	@$(BIN)/testtimes table $(RECORDED)
 
