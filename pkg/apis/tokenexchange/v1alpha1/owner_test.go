@@ -86,6 +86,28 @@ func TestAnOwnerEditsTheRulesOfOneClusterOnly(t *testing.T) {
 	forbidden("without the issuer", write(owner, "{allow: ["+given+"]}"))
 	forbidden("its deletion", owner.Delete(t.Context(), object(t, "cluster1", v1alpha1.Name, "{}")))
 
+	t.Log("While that rule leads elsewhere, nothing that it counts on is loosened.")
+	strict := "issuer: 'https://i', audiences: [a], maxTokenAge: 10m, clockSkew: 1s, requireBoundPod: true, allow: [" + given + "]"
+	if err := write(admin, "{"+strict+"}"); err != nil {
+		t.Fatal(err)
+	}
+	for what, change := range map[string][2]string{
+		"more audiences": {"audiences: [a]", "audiences: [a, b]"}, "any audience": {"audiences: [a], ", ""},
+		"older tokens": {"maxTokenAge: 10m", "maxTokenAge: 0s"}, "other clocks": {"clockSkew: 1s", "clockSkew: 5m"},
+		"tokens without a Pod": {"requireBoundPod: true", "requireBoundPod: false"}, "the default of Pods": {"requireBoundPod: true, ", ""},
+	} {
+		forbidden(what, write(owner, "{"+strings.Replace(strict, change[0], change[1], 1)+"}"))
+	}
+	if err := write(owner, "{"+strings.Replace(strict, given, given+", {mapTo: {namespace: cluster1, name: other}}", 1)+"}"); err != nil {
+		t.Error(err)
+	}
+	if err := write(admin, "{audiences: [a], allow: []}"); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(owner, "{audiences: [b], maxTokenAge: 2h, allow: []}"); err != nil {
+		t.Errorf("of rules that lead nowhere else: %v", err)
+	}
+
 	t.Log("Within a bound that an administrator sets the rules are the owner's.")
 	if err := write(admin, "{targetNamespaces: [cluster1-*]}"); err != nil {
 		t.Fatal(err)
