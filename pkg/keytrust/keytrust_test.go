@@ -53,6 +53,10 @@ func TestOnlyWhatIsProvenCounts(t *testing.T) {
 		"two audiences":                {key.Proof(t, kubernetes, self.Name, self.UID, claim("aud", []string{self.Audience(), "https://hub"})), false},
 		"a workload's token":           {key.Token(t, issuer.BoundClaims(kubernetes, "app", "web", time.Unix(0, 0))), false},
 		"a tenant's, for our audience": {key.Proof(t, kubernetes, self.Name, self.UID, claim("sub", names.ServiceAccountUser("tenant", "klusterlet-registration-sa"))), false},
+		"an add-on's":                  {key.Proof(t, kubernetes, self.Name, self.UID, claim("sub", names.ServiceAccountUser("open-cluster-management-agent-addon", "klusterlet-registration-sa"))), false},
+		"another's beside the agent":   {key.Proof(t, kubernetes, self.Name, self.UID, claim("sub", names.ServiceAccountUser("open-cluster-management-agent", "default"))), false},
+		"the work agent's":             {key.Proof(t, kubernetes, self.Name, self.UID, claim("sub", names.ServiceAccountUser("open-cluster-management-agent", "klusterlet-work-sa"))), false},
+		"a second agent's":             {key.Proof(t, kubernetes, self.Name, self.UID, claim("sub", names.ServiceAccountUser("open-cluster-management-two", "two-registration-sa"))), true},
 		"a person's":                   {key.Proof(t, kubernetes, self.Name, self.UID, claim("sub", "open-cluster-management-agent:x")), false},
 		"behind too much":              {strings.Repeat("x\n", 1000) + key.Proof(t, kubernetes, self.Name, self.UID), false},
 	} {

@@ -65,12 +65,18 @@ func proves(c Cluster, issuer string, keys map[string]*jwk.Key, text string) (st
 	return key.ID, key.Verify(token) == nil
 }
 
-// byAgent reports whether a token's subject is a ServiceAccount of a namespace
-// that is OCM's. Anyone may request a token with any audience for an own
-// ServiceAccount, so without this a tenant of one cluster could prove that
-// cluster's keys for another one.
+// byAgent reports whether a token's subject is a registration agent's.
 func byAgent(subject string) bool {
-	parts := strings.Split(subject, ":")
-	return len(parts) == 4 && strings.HasPrefix(parts[2], names.AgentNamespacePrefix) &&
-		subject == names.ServiceAccountUser(parts[2], parts[3])
+	namespace, account, ok := names.ParseServiceAccountUser(subject)
+	return ok && IsAgent(namespace, account)
+}
+
+// IsAgent reports whether a ServiceAccount of a cluster is one of its registration agent,
+// and so may prove keys: it is in a namespace of OCM's agents, not in that of add-ons, and
+// has the agent's name. A user of the cluster may request a token with any audience for a
+// ServiceAccount of a namespace of hers; if it counted, she could prove that cluster's keys
+// for another one.
+func IsAgent(namespace, account string) bool {
+	return strings.HasPrefix(namespace, names.AgentNamespacePrefix) && namespace != names.AddOnNamespace &&
+		strings.HasSuffix(account, names.RegistrationAgentServiceAccount(""))
 }

@@ -110,13 +110,13 @@ func newDialer(dial connrotation.DialFunc) *connrotation.Dialer {
 func (s *Source) Read(ctx context.Context) (Issuer, error) { return s.read(ctx, SelfTestAudience) }
 
 // errNamespace says that the hub would not accept the proofs of this agent.
-var errNamespace = fmt.Errorf("%w: the hub accepts only proofs by a ServiceAccount of a namespace that begins with %s",
-	ErrSelfTest, names.AgentNamespacePrefix)
+var errNamespace = fmt.Errorf("%w: the hub accepts only proofs by a ServiceAccount whose name ends with %s, of a namespace that begins with %s and is not that of add-ons",
+	ErrSelfTest, names.RegistrationAgentServiceAccount(""), names.AgentNamespacePrefix)
 
 // Prove is Read with a token that proves to the hub that cluster signs with the
 // key that was tested.
 func (s *Source) Prove(ctx context.Context, cluster keytrust.Cluster) (Issuer, error) {
-	if !strings.HasPrefix(s.Account.Namespace, names.AgentNamespacePrefix) {
+	if !keytrust.IsAgent(s.Account.Namespace, s.Account.Name) {
 		return Issuer{}, errNamespace
 	}
 	return s.read(ctx, cluster.Audience())
