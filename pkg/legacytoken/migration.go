@@ -1,10 +1,10 @@
 package legacytoken
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -151,8 +151,8 @@ func (m *Migration) unknownHosts(ctx context.Context, secret *corev1.Secret) ([]
 	return missing(slices.Concat(m.Hosts, managed)), err
 }
 
-// managedHosts returns the registries that all pull secrets of a kind have in common
-// which the controller keeps: what it stores tokens for. Those of other namespaces
+// managedHosts returns the registries that the pull secrets of a kind have in common which
+// the controller keeps: what it stores tokens for. Those of other namespaces
 // count as far as the user may list them.
 func (m *Migration) managedHosts(ctx context.Context, like *corev1.Secret) ([]string, error) {
 	for _, in := range []scope{{openShift(like), metav1.NamespaceAll}, {openShift(like), like.Namespace}} {
@@ -176,29 +176,43 @@ func (m *Migration) managedHosts(ctx context.Context, like *corev1.Secret) ([]st
 	return nil, nil
 }
 
-// listHosts reads the hosts that pull secrets with bound tokens have in common.
-func listHosts(ctx context.Context, reader client.Reader, in scope) (common []string, err error) {
+// listHosts reads the hosts that the pull secrets with bound tokens have in common, in more
+// than half of the namespaces that have such. A user of a namespace can make one that looks
+// like the controller's: it decides in that namespace at most. If the controller stores no
+// token for a host, the migration of a pull secret fails and is taken back.
+func listHosts(ctx context.Context, reader client.Reader, in scope) ([]string, error) {
 	selected := client.ListOption(client.MatchingLabels{names.LabelManagedBy: names.ManagedByImagePull})
 	if in.openShift {
 		selected = ofType(corev1.SecretTypeDockercfg)
 	}
-	first := true
-	var unread error
-	err = pages.Each(ctx, reader, &corev1.SecretList{}, func(secret *corev1.Secret) {
+	common := map[string][]string{}
+	err := pages.Each(ctx, reader, &corev1.SecretList{}, func(secret *corev1.Secret) {
 		if openShift(secret) != in.openShift || !bound(secret) {
 			return
 		}
 		config, err := readDockerConfig(secret)
 		if err != nil {
-			unread = err
-			return
+			return // No client can use it, so that it says nothing about the controller.
 		}
-		if first {
-			common, first = config.hosts(), false
+		if known, ok := common[secret.Namespace]; ok {
+			common[secret.Namespace] = slices.DeleteFunc(known, func(host string) bool { _, ok := config.auths[host]; return !ok })
+		} else {
+			common[secret.Namespace] = config.hosts()
 		}
-		common = slices.DeleteFunc(common, func(host string) bool { _, ok := config.auths[host]; return !ok })
 	}, selected, client.InNamespace(in.namespace))
-	return common, cmp.Or(err, unread)
+	return ofMost(common), err
+}
+
+// ofMost returns the hosts that more than half of the namespaces have.
+func ofMost(byNamespace map[string][]string) []string {
+	count := map[string]int{}
+	for _, hosts := range byNamespace {
+		for _, host := range hosts {
+			count[host]++
+		}
+	}
+	maps.DeleteFunc(count, func(_ string, n int) bool { return 2*n <= len(byNamespace) })
+	return slices.Sorted(maps.Keys(count))
 }
 
 // Migrate hands a pull secret over and waits until the controller has replaced the

@@ -327,8 +327,9 @@ func TestRefusedMigration(t *testing.T) {
 	}
 }
 
-// TestManagedHosts: what all pull secrets with bound tokens have in common is what the
-// controller writes; others say nothing about it.
+// TestManagedHosts: what the pull secrets with bound tokens of most namespaces have in
+// common is what the controller writes; others say nothing about it, and no user of one
+// namespace keeps those of others from a migration.
 func TestManagedHosts(t *testing.T) {
 	t.Parallel()
 	const other, third = "s.example.com", "t.example.com"
@@ -352,7 +353,9 @@ func TestManagedHosts(t *testing.T) {
 		"none":                      {},
 		"one":                       {[]client.Object{kept("a", "u1", "u1", host, other)}, []string{host, other}},
 		"all have it":               {[]client.Object{kept("a", "u1", "u1", host, other), kept("b", "u2", "u2", other)}, []string{other}},
-		"none in common":            {[]client.Object{kept("a", "u1", "u1", host), kept("b", "u2", "u2", other), kept("c", "u3", "u3", host)}, nil},
+		"none in common":            {[]client.Object{kept("a", "u1", "u1", host), kept("b", "u2", "u2", other), kept("c", "u3", "u3", third)}, nil},
+		"one that a user made":      {[]client.Object{kept("a", "u1", "u1", host), kept("b", "u2", "u2", other), kept("c", "u3", "u3", host)}, []string{host}},
+		"many in one namespace":     {[]client.Object{kept("a", "u1", "u1", host), kept("b", "u2", "u2", other), kept("b", "u3", "u3", other), kept("c", "u6", "u6", host)}, []string{host}},
 		"a token of another Secret": {[]client.Object{kept("a", "u1", "u1", host), kept("b", "u4", "u1", other)}, []string{host}},
 		"no pull secret of ours":    {[]client.Object{kept("a", "u1", "u1", host), unmarked}, []string{host}},
 	} {
