@@ -17,9 +17,9 @@ const defaultLease = 60
 
 // Brought describes what a cluster has besides its name, a line each: labels, annotations,
 // finalizers, owners, taints, a lease of its own duration, and the addresses of its API
-// server. It is nobody's on the hub until the cluster is accepted: the cluster chose it when
-// it registered, or an administrator who made the ManagedCluster did. What the hub's
-// controllers write is not among it.
+// server. Until the cluster is accepted, it is what the cluster chose when it registered, or
+// an administrator who made the ManagedCluster. What the hub's controllers write is not
+// among it.
 func Brought(cluster *clusterv1.ManagedCluster) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
