@@ -22,12 +22,12 @@ import (
 // TokenExchangeDefaults. It runs in every replica.
 type rules struct {
 	client     client.Client
-	options    config.Options
+	hub        config.Hub
 	changed    func(*config.Config, error)
 	reports    *reporter
 	conditions *conditions
 
-	// mu has the beginning and the controller take turns.
+	// mu has the beginning and the controller take turns, with hub.
 	mu sync.Mutex
 }
 
@@ -69,7 +69,7 @@ func (r *rules) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	current := config.FromHub(objects, r.options)
+	current := r.hub.Config(objects)
 	r.changed(current, nil)
 	r.conditions.follow(ctx, objects, current)
 	return reconcile.Result{}, nil

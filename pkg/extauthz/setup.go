@@ -175,7 +175,7 @@ func (r *role) feed(mgr manager.Manager) ([]func(context.Context) error, error) 
 	default:
 		r.reports.client = mgr.GetClient()
 		objects := &rules{
-			client: mgr.GetClient(), options: source.Options, changed: r.engine.changed, reports: r.reports,
+			client: mgr.GetClient(), hub: config.Hub{Options: source.Options}, changed: r.engine.changed, reports: r.reports,
 			conditions: newConditions(mgr.GetClient()),
 		}
 		if err := errors.Join(objects.conditions.add(mgr), objects.follow(mgr)); err != nil {

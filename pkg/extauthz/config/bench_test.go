@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
 )
 
@@ -48,5 +49,44 @@ func BenchmarkLint(b *testing.B) {
 		if findings := cfg.Lint(); len(findings) > 0 {
 			b.Fatal(findings[0])
 		}
+	}
+}
+
+// largest is a policy at the limits of its API, whose rules have to be compared in full.
+func largest() v1alpha1.TokenExchangePolicy {
+	const most = 64
+	p := allowed("largest", nil)
+	p.UID, p.Generation, p.Spec.Allow = "largest", 1, nil
+	patterns := func(prefix string) (all []string) {
+		for i := range most {
+			all = append(all, fmt.Sprintf("%s-%d-*", prefix, i))
+		}
+		return all
+	}
+	for i := range most {
+		p.Spec.TargetNamespaces = append(p.Spec.TargetNamespaces, fmt.Sprintf("n-%d-*", i))
+		p.Spec.Allow = append(p.Spec.Allow, v1alpha1.Rule{
+			Namespaces: patterns("n"), ServiceAccounts: patterns("s"), MapTo: v1alpha1.Mapping{Namespace: "{namespace}", Name: "{name}"},
+		})
+	}
+	return p
+}
+
+// BenchmarkHub is what a change costs when the hub has a policy of the largest size: of that
+// policy, and of another one.
+func BenchmarkHub(b *testing.B) {
+	for name, changed := range map[string]int{"largest": 0, "another": 1} {
+		b.Run(name, func(b *testing.B) {
+			another := allowed("another", nil)
+			another.UID, another.Generation = "another", 1
+			hub, objects := &config.Hub{}, config.Objects{Policies: []v1alpha1.TokenExchangePolicy{largest(), another}}
+			hub.Config(objects)
+			for b.Loop() {
+				objects.Policies[changed].Generation++
+				if hub.Config(objects).Clusters[1].Policy == nil {
+					b.Fatal("not made")
+				}
+			}
+		})
 	}
 }

@@ -191,6 +191,7 @@ func (c *building) finish() Cluster {
 	c.findings = append(c.findings, policy.LintOne(c.out.Spec)...)
 	if !policy.Failed(c.findings) {
 		c.out.Policy, _ = policy.Compile(c.out.Spec)
+		c.out.targets = policy.Namespaces([]policy.Spec{c.out.Spec})
 	}
 	c.out.Findings = c.findings
 	return c.out

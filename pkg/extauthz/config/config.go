@@ -59,6 +59,9 @@ type Cluster struct {
 	// Unkeyed is set when the configured keys cannot be used: the cluster has none.
 	// Conflicting is set when that is because another cluster has them too.
 	Unkeyed, Conflicting bool
+
+	// targets are the namespaces of the hub that Policy leads to, as far as it names them.
+	targets []string
 }
 
 // Name is the name of the cluster, or policy.AnyCluster.
@@ -95,10 +98,15 @@ func (c *Config) Lint() []policy.Finding {
 // Exchange returns what the exchange of tokens must know; generation is that of
 // the rules of all clusters.
 func (c *Config) Exchange(generation uint64) mint.Settings {
-	out := mint.Settings{Namespaces: policy.Namespaces(c.Specs()), Clusters: map[string]mint.ClusterSettings{}}
+	out := mint.Settings{Clusters: map[string]mint.ClusterSettings{}}
 	for i := range c.Clusters {
+		if c.Clusters[i].Policy != nil {
+			out.Namespaces = append(out.Namespaces, c.Clusters[i].targets...)
+		}
 		out.Clusters[c.Clusters[i].Name()] = mint.ClusterSettings{Generation: generation, Limits: c.Clusters[i].Limits}
 	}
+	slices.Sort(out.Namespaces)
+	out.Namespaces = slices.Compact(out.Namespaces)
 	return out
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
@@ -22,36 +24,43 @@ type Objects struct {
 // denies everything to its cluster and is no matter of any other's; its Findings
 // say what is wrong. Defaults that cannot be used may deny something, so nothing
 // is allowed.
-func FromHub(o Objects, opts Options) *Config {
-	out := &Config{}
+func FromHub(o Objects, opts Options) *Config { return (&Hub{Options: opts}).Config(o) }
+
+// Hub makes configurations of the objects on a hub, one after the other. What it made of a
+// policy it keeps until that or the defaults change: a policy of the largest size costs
+// seconds, which must not be spent for each change of another one. It is not safe for
+// concurrent use.
+type Hub struct {
+	Options Options
+
+	// defaults is what all of the rest was made with.
+	defaults version
+	builder  *builder
+	everyone Cluster
+	made     map[version]Cluster
+}
+
+// version is one of an object. The zero one is that of no object.
+type version struct {
+	uid        types.UID
+	generation int64
+}
+
+// Config is FromHub for objects that the API server sent.
+func (h *Hub) Config(o Objects) *Config {
 	spec := v1alpha1.TokenExchangeDefaultsSpec{}
+	var defaults version
 	if o.Defaults != nil {
-		spec = o.Defaults.Spec
+		spec, defaults = o.Defaults.Spec, version{o.Defaults.UID, o.Defaults.Generation}
 	}
-	b := newBuilder(opts, spec.TokenRules, spec.Deny)
-	everyone := b.everyone(spec)
-	out.Defaults = everyone.Findings
-	broken := policy.Failed(out.Defaults)
-	policies := slices.DeleteFunc(slices.Clone(o.Policies), func(p v1alpha1.TokenExchangePolicy) bool { return p.Name != v1alpha1.Name })
-	slices.SortFunc(policies, func(x, y v1alpha1.TokenExchangePolicy) int { return cmp.Compare(x.Namespace, y.Namespace) })
-	for i := range policies {
-		c := b.begin(policies[i].Namespace, PolicyPath(policies[i].Namespace))
-		c.policy(&policies[i].Spec)
-		if broken {
-			c.find(policy.Error, "", "fix it: "+everyone.Findings[0].String(), "the TokenExchangeDefaults cannot be used, so nothing is allowed")
-		}
-		out.Clusters = append(out.Clusters, c.finish())
+	if h.builder == nil || defaults != h.defaults {
+		h.defaults, h.builder, h.made = defaults, newBuilder(h.Options, spec.TokenRules, spec.Deny), nil
+		h.everyone = h.builder.everyone(spec)
 	}
-	conflicts := jwks.Conflicts(out.Keys())
-	for i := range out.Clusters {
-		c := &out.Clusters[i]
-		if shared := conflicts[c.Name()]; len(shared) > 0 {
-			c.Policy, c.Unkeyed, c.Conflicting = nil, true, true
-			c.Findings = append(c.Findings, conflict(c, shared))
-		}
-	}
+	out := &Config{Defaults: h.everyone.Findings, Clusters: h.clusters(o.Policies)}
+	out.separate()
 	if o.Defaults != nil && (len(spec.Allow) > 0 || len(spec.Audiences) > 0) {
-		out.Clusters = append(out.Clusters, everyone)
+		out.Clusters = append(out.Clusters, h.everyone)
 	}
 	for i := range out.Clusters {
 		out.Findings = append(out.Findings, out.Clusters[i].Findings...)
@@ -60,6 +69,38 @@ func FromHub(o Objects, opts Options) *Config {
 		out.Findings = append(out.Findings, out.Defaults...)
 	}
 	return out
+}
+
+// clusters makes the entries of clusters that have a policy.
+func (h *Hub) clusters(all []v1alpha1.TokenExchangePolicy) []Cluster {
+	policies := slices.DeleteFunc(slices.Clone(all), func(p v1alpha1.TokenExchangePolicy) bool { return p.Name != v1alpha1.Name })
+	slices.SortFunc(policies, func(x, y v1alpha1.TokenExchangePolicy) int { return cmp.Compare(x.Namespace, y.Namespace) })
+	clusters, made := make([]Cluster, 0, len(policies)), make(map[version]Cluster, len(policies))
+	for i := range policies {
+		now := version{policies[i].UID, policies[i].Generation}
+		entry, known := h.made[now]
+		if !known {
+			entry = h.builder.policy(&policies[i], h.everyone.Findings)
+		}
+		if now.uid != "" {
+			made[now] = entry
+		}
+		clusters = append(clusters, entry)
+	}
+	h.made = made
+	return clusters
+}
+
+// separate takes the keys away from clusters that have them in common.
+func (c *Config) separate() {
+	conflicts := jwks.Conflicts(c.Keys())
+	for i := range c.Clusters {
+		entry := &c.Clusters[i]
+		if shared := conflicts[entry.Name()]; len(shared) > 0 {
+			entry.Policy, entry.Unkeyed, entry.Conflicting = nil, true, true
+			entry.Findings = append(slices.Clip(entry.Findings), conflict(entry, shared))
+		}
+	}
 }
 
 // PolicyPath names the policy of a cluster in findings.
@@ -87,8 +128,18 @@ func (b *builder) everyone(spec v1alpha1.TokenExchangeDefaultsSpec) Cluster {
 	return made
 }
 
-// policy takes a policy over.
-func (c *building) policy(spec *v1alpha1.TokenExchangePolicySpec) {
+// policy is the entry of a cluster that has one. Defaults with errors make it deny all.
+func (b *builder) policy(object *v1alpha1.TokenExchangePolicy, defaults []policy.Finding) Cluster {
+	c := b.begin(object.Namespace, PolicyPath(object.Namespace))
+	c.spec(&object.Spec)
+	if policy.Failed(defaults) {
+		c.find(policy.Error, "", "fix it: "+defaults[0].String(), "the TokenExchangeDefaults cannot be used, so nothing is allowed")
+	}
+	return c.finish()
+}
+
+// spec takes a policy over.
+func (c *building) spec(spec *v1alpha1.TokenExchangePolicySpec) {
 	c.tokens(spec.TokenRules, spec.AcceptLegacyTokens)
 	c.out.Spec.Bound = spec.TargetNamespaces
 	c.rules(spec.Allow, spec.TokenRules)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
@@ -89,6 +90,42 @@ func TestOneBrokenObjectStopsNoOther(t *testing.T) {
 				t.Errorf("the key store: %v", err)
 			}
 		})
+	}
+}
+
+// TestAChangeCostsItsOwnPolicy: what was made of a policy stays until that, or the defaults,
+// change; and then it does not.
+func TestAChangeCostsItsOwnPolicy(t *testing.T) {
+	t.Parallel()
+	version := func(p v1alpha1.TokenExchangePolicy, generation int64) v1alpha1.TokenExchangePolicy {
+		p.UID, p.Generation = types.UID("uid-of-"+p.Namespace), generation
+		return p
+	}
+	deny := func(p *v1alpha1.TokenExchangePolicySpec) { p.Allow = nil }
+	hub := &config.Hub{}
+	objects := config.Objects{Policies: []v1alpha1.TokenExchangePolicy{version(allowed("c1", nil), 1), version(allowed("c2", nil), 1)}}
+	first := hub.Config(objects)
+	objects.Policies[1] = version(allowed("c2", deny), 2)
+	second := hub.Config(objects)
+	if first.Clusters[0].Policy != second.Clusters[0].Policy || !decide(second, "c1") {
+		t.Error("the policy that did not change was made again")
+	}
+	if decide(second, "c2") {
+		t.Error("the change has no effect")
+	}
+	objects.Policies[0].UID, objects.Policies[0].Spec.Allow = "another", nil
+	if decide(hub.Config(objects), "c1") {
+		t.Error("a policy that was made again, with the generation of the one before, has no effect")
+	}
+	objects.Policies[0] = version(allowed("c1", nil), 1)
+	objects.Defaults = &v1alpha1.TokenExchangeDefaults{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.Name, UID: "d", Generation: 1}}
+	objects.Defaults.Spec.Deny = []v1alpha1.Denial{{TargetNamespaces: []string{"edge"}}}
+	if !decide(hub.Config(config.Objects{Policies: objects.Policies}), "c1") || decide(hub.Config(objects), "c1") {
+		t.Error("the defaults have no effect")
+	}
+	objects.Defaults.Generation, objects.Defaults.Spec.Deny = 2, nil
+	if !decide(hub.Config(objects), "c1") {
+		t.Error("the defaults' change has no effect")
 	}
 }
 

@@ -91,21 +91,23 @@ func subset(a, b []string) bool {
 
 // deniedTargets finds rules that cannot lead anywhere.
 func (r *Rules) deniedTargets(c *rule, rep *report) {
+	open := map[string]bool{} // Namespaces within the bounds: a rule has up to 64 names in each.
 	for _, to := range c.reaches(r.cluster) {
 		switch {
 		case r.always(to):
 			rep.add(Error, "mapTo", "lead it to a namespace of your own", "ServiceAccount %s of the hub is denied to every rule", to)
 			return
-		case r.outside(to):
+		case !open[to.namespace] && r.outside(to):
 			rep.add(Warning, "mapTo", "change one of the two", "namespace %s is none of the policy's targetNamespaces, so the rule leads nowhere", to.namespace)
 			return
 		case r.listed(to):
 			rep.add(Warning, "mapTo", "lead it elsewhere", "ServiceAccount %s of the hub is on the deny list, so the rule leads nowhere", to)
 			return
-		case !c.boundless && !overlapAny([]string{to.namespace}, c.bound.patterns()):
+		case !open[to.namespace] && !c.boundless && !overlapAny([]string{to.namespace}, c.bound.patterns()):
 			rep.add(Warning, "target.namespaces", "add it there", "namespace %s is none of those that the rule names, so it leads nowhere", to.namespace)
 			return
 		}
+		open[to.namespace] = true
 	}
 }
 
@@ -131,7 +133,7 @@ func (r *Rules) outside(to reach) bool {
 func (r *Rules) shut(to reach) bool { return r.always(to) || r.listed(to) || r.outside(to) }
 
 func (d deny) covers(to reach) bool {
-	return covers(d.namespaces, compileGlobs([]string{to.namespace})) && covers(d.accounts, compileGlobs([]string{to.name}))
+	return d.namespaces.covers(to.namespace) && d.accounts.covers(to.name)
 }
 
 // merged finds different ServiceAccounts that become one.

@@ -129,16 +129,11 @@ func overlapAny(a, b []string) bool {
 // covers reports whether every name that g matches is matched by wide too. It
 // may say no where the answer is yes, never the other way.
 func covers(wide, g globs) bool {
-	if wide.unbounded() {
-		return true
-	}
-	for _, p := range g.patterns() {
-		// A star matches a star as any other character does.
-		if !wide.match(p) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(g.patterns(), func(p string) bool { return !wide.covers(p) })
 }
+
+// covers reports whether every name that a pattern matches is matched by g too, as covers
+// does: a star matches a star as any other character does.
+func (g globs) covers(pattern string) bool { return g.match(pattern) }
 
 func wild(pattern string) bool { return strings.Contains(pattern, everything) }
