@@ -27,10 +27,6 @@ import (
 // lookTimeout bounds the look for what no flag says.
 const lookTimeout = 5 * time.Second
 
-// minSeconds is the shortest life of a certificate that the API server gives
-// out.
-const minSeconds = 600
-
 // plan is what the flags ask for.
 type plan struct {
 	klusterlet install.Klusterlet
@@ -231,8 +227,8 @@ func (r *registrationFlags) value() (install.Registration, error) {
 	out.Driver, errDriver = r.clusterDriver()
 	out.AddOns, errAddOns = r.addOnDriver()
 	errs = append(errs, errDriver, errAddOns)
-	if r.certSeconds != 0 && r.certSeconds < minSeconds {
-		errs = append(errs, fmt.Errorf("--client-cert-expiration-seconds must be 0 or at least %d", minSeconds))
+	if r.certSeconds != 0 && r.certSeconds < driver.MinClientCertSeconds {
+		errs = append(errs, fmt.Errorf("--client-cert-expiration-seconds must be 0 or at least %d", driver.MinClientCertSeconds))
 	}
 	return out, errors.Join(errs...)
 }
