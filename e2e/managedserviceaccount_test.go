@@ -16,6 +16,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -72,6 +73,7 @@ func TestManagedServiceAccount(t *testing.T) {
 	})
 	t.Run("driver token", func(t *testing.T) {
 		a.plant(t, "addon-manager-clusterrolebinding.yaml", "addontemplate.yaml", "clustermanagementaddon.yaml")
+		a.grant(t, "managed-serviceaccount-addon-agent")
 		a.add(t, "cluster2")
 		a.awaitAgent(t, "cluster2")
 		a.runServiceAccountAgent(t, "cluster2", names.KeyToken)
@@ -94,6 +96,28 @@ func (a *addOn) plant(t *testing.T, files ...string) {
 			}
 			t.Cleanup(func() { _ = a.hub.Delete(context.WithoutCancel(t.Context()), obj) })
 		}
+	}
+}
+
+// grant lets the add-on's template bind a ClusterRole in the namespaces of clusters. The
+// release for OCM, which has no grants, gives the add-on manager the role itself instead.
+func (a *addOn) grant(t *testing.T, role string) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Name: "e2e-grant-" + a.name}
+	for _, obj := range []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{addonv1beta1.GroupName}, Resources: []string{"hubpermissions/currentcluster"},
+			ResourceNames: []string{a.name + ":clusterrole:" + role}, Verbs: []string{"bind"},
+		}}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: names.HubNamespace, Name: names.HubAddOnManagerServiceAccount}},
+		},
+	} {
+		if err := a.hub.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = a.hub.Delete(context.WithoutCancel(t.Context()), obj) })
 	}
 }
 

@@ -71,12 +71,13 @@ func byAgent(subject string) bool {
 	return ok && IsAgent(namespace, account)
 }
 
-// IsAgent reports whether a ServiceAccount of a cluster is one of its registration agent,
-// and so may prove keys: it is in a namespace of OCM's agents, not in that of add-ons, and
-// has the agent's name. A user of the cluster may request a token with any audience for a
+// IsAgent reports whether a ServiceAccount of a cluster may prove its keys: one in the
+// namespace of OCM's agents, and a registration agent in another namespace of OCM, but for
+// that of add-ons. A user of the cluster may request a token with any audience for a
 // ServiceAccount of a namespace of hers; if it counted, she could prove that cluster's keys
 // for another one.
 func IsAgent(namespace, account string) bool {
-	return strings.HasPrefix(namespace, names.AgentNamespacePrefix) && namespace != names.AddOnNamespace &&
-		strings.HasSuffix(account, names.RegistrationAgentServiceAccount(""))
+	return namespace == names.AgentNamespace ||
+		strings.HasPrefix(namespace, names.AgentNamespacePrefix) && namespace != names.AddOnNamespace &&
+			strings.HasSuffix(account, names.RegistrationAgentServiceAccount(""))
 }

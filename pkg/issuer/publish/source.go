@@ -110,8 +110,8 @@ func newDialer(dial connrotation.DialFunc) *connrotation.Dialer {
 func (s *Source) Read(ctx context.Context) (Issuer, error) { return s.read(ctx, SelfTestAudience) }
 
 // errNamespace says that the hub would not accept the proofs of this agent.
-var errNamespace = fmt.Errorf("%w: the hub accepts only proofs by a ServiceAccount whose name ends with %s, of a namespace that begins with %s and is not that of add-ons",
-	ErrSelfTest, names.RegistrationAgentServiceAccount(""), names.AgentNamespacePrefix)
+var errNamespace = fmt.Errorf("%w: the hub accepts only proofs by ServiceAccounts of the namespace %s, and by a ServiceAccount whose name ends with %s in another namespace that begins with %s and is not that of add-ons",
+	ErrSelfTest, names.AgentNamespace, names.RegistrationAgentServiceAccount(""), names.AgentNamespacePrefix)
 
 // Prove is Read with a token that proves to the hub that cluster signs with the
 // key that was tested.
