@@ -148,7 +148,7 @@ func TestCertificates(t *testing.T) {
 	e.testSigner(t, agent)
 	evil, template := wants("evil", signer)
 	refused["a signer that another add-on was granted"] = e.ask(t, agent, own, evil, template)
-	e.awaitEvent(t, evil, "has not been granted")
+	e.awaitEvent(t, evil, "may not use the signer")
 	evil, template = wants("evil", certificatesv1.KubeAPIServerClientSignerName)
 	template.Subject = pkix.Name{CommonName: "admin", Organization: []string{"admins"}}
 	refused["a subject of the template's choice on the hub"] = e.ask(t, agent, own, evil, template)
@@ -214,7 +214,7 @@ func (e *env) testSigner(t *testing.T, agent string) {
 	e.permit(t, names.HubNamespace, "ca", rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"ca"}, Verbs: []string{"get"},
 	})
-	e.awaitEvent(t, request, `has not been granted: sign customsigners.addon.open-cluster-management.io "a:example.com/signer:ca" in namespace `+names.HubNamespace)
+	e.awaitEvent(t, request, `let the ServiceAccount addon-manager-controller-sa sign customsigners.addon.open-cluster-management.io "a:example.com/signer:ca" in namespace `+names.HubNamespace)
 	e.permit(t, names.HubNamespace, "grant", rbacv1.PolicyRule{
 		APIGroups: []string{addonv1beta1.GroupName}, Resources: []string{"customsigners"}, ResourceNames: []string{"a:" + signer + ":ca"}, Verbs: []string{"sign"},
 	})

@@ -65,17 +65,17 @@ func proves(c Cluster, issuer string, keys map[string]*jwk.Key, text string) (st
 	return key.ID, key.Verify(token) == nil
 }
 
-// byAgent reports whether a token's subject is a registration agent's.
+// byAgent reports whether a token's subject may prove keys.
 func byAgent(subject string) bool {
 	namespace, account, ok := names.ParseServiceAccountUser(subject)
 	return ok && IsAgent(namespace, account)
 }
 
 // IsAgent reports whether a ServiceAccount of a cluster may prove its keys: one in the
-// namespace of OCM's agents, and a registration agent in another namespace of OCM, but for
-// that of add-ons. A user of the cluster may request a token with any audience for a
-// ServiceAccount of a namespace of hers; if it counted, she could prove that cluster's keys
-// for another one.
+// namespace of OCM's agents, or a registration agent in another namespace of OCM that is not
+// the add-ons'. Tenants of a cluster can request tokens with any audience for their own
+// ServiceAccounts: if those counted, a tenant could prove the cluster's keys for another
+// cluster.
 func IsAgent(namespace, account string) bool {
 	return namespace == names.AgentNamespace ||
 		strings.HasPrefix(namespace, names.AgentNamespacePrefix) && namespace != names.AddOnNamespace &&

@@ -151,9 +151,15 @@ func revert(live, before, handed map[string]string) (map[string]string, error) {
 // bound reports whether every credential in a pull secret is a token that is bound
 // to it.
 func bound(secret *corev1.Secret) bool {
+	_, ok := readBound(secret)
+	return ok
+}
+
+// readBound reads a pull secret of which bound is true.
+func readBound(secret *corev1.Secret) (dockerConfig, bool) {
 	config, err := readDockerConfig(secret)
 	if err != nil || len(config.auths) == 0 {
-		return false
+		return dockerConfig{}, false
 	}
 	for _, a := range config.auths {
 		var claims struct {
@@ -164,10 +170,10 @@ func bound(secret *corev1.Secret) bool {
 			} `json:"kubernetes.io"`
 		}
 		if jwk.UnverifiedClaims(a.password(), &claims) != nil || claims.Kubernetes.Secret.UID != string(secret.UID) {
-			return false
+			return dockerConfig{}, false
 		}
 	}
-	return true
+	return config, true
 }
 
 // keyOf is the namespaced name of a pull secret.

@@ -152,8 +152,8 @@ func (m *Migration) unknownHosts(ctx context.Context, secret *corev1.Secret) ([]
 }
 
 // managedHosts returns the registries that the pull secrets of a kind have in common which
-// the controller keeps: what it stores tokens for. Those of other namespaces
-// count as far as the user may list them.
+// the controller keeps: what it stores tokens for. Those of other namespaces count as far as
+// the user may list them.
 func (m *Migration) managedHosts(ctx context.Context, like *corev1.Secret) ([]string, error) {
 	for _, in := range []scope{{openShift(like), metav1.NamespaceAll}, {openShift(like), like.Namespace}} {
 		hosts, listed := m.known[in]
@@ -177,8 +177,8 @@ func (m *Migration) managedHosts(ctx context.Context, like *corev1.Secret) ([]st
 }
 
 // listHosts reads the hosts that the pull secrets with bound tokens have in common, in more
-// than half of the namespaces that have such. A user of a namespace can make one that looks
-// like the controller's: it decides in that namespace at most. If the controller stores no
+// than half of the namespaces that have such. A user of a namespace can create a Secret that
+// looks like the controller's: it decides for that namespace only. If the controller stores no
 // token for a host, the migration of a pull secret fails and is taken back.
 func listHosts(ctx context.Context, reader client.Reader, in scope) ([]string, error) {
 	selected := client.ListOption(client.MatchingLabels{names.LabelManagedBy: names.ManagedByImagePull})
@@ -187,12 +187,9 @@ func listHosts(ctx context.Context, reader client.Reader, in scope) ([]string, e
 	}
 	common := map[string][]string{}
 	err := pages.Each(ctx, reader, &corev1.SecretList{}, func(secret *corev1.Secret) {
-		if openShift(secret) != in.openShift || !bound(secret) {
+		config, ok := readBound(secret)
+		if openShift(secret) != in.openShift || !ok {
 			return
-		}
-		config, err := readDockerConfig(secret)
-		if err != nil {
-			return // No client can use it, so that it says nothing about the controller.
 		}
 		if known, ok := common[secret.Namespace]; ok {
 			common[secret.Namespace] = slices.DeleteFunc(known, func(host string) bool { _, ok := config.auths[host]; return !ok })

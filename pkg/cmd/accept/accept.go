@@ -52,9 +52,9 @@ managed cluster, join prints the same fingerprint. If two requesters or two keys
 request the same name, the command accepts none of them until you choose one
 with --fingerprint.
 
-It also prints what the ManagedCluster of a new cluster brings: labels that
-placements may choose it by, annotations, taints and the like. Accept it
-without them with --discard-settings.
+It also prints what the ManagedCluster of a new cluster brings, such as the
+labels that placements may choose it by. --discard-settings accepts the cluster
+without them. Annotations that the agent registers with stay.
 
 An EKS cluster that registers with AWS has no key: the command prints its ARN,
 its account and the IAM role that the hub will trust. --registration-auth
@@ -70,7 +70,7 @@ credentials, which are looked up as the AWS SDK does.`,
   # Accept all clusters whose requests do not conflict
   %[1]s accept --all-pending
 
-  # Accept it without the labels that it asks for
+  # Accept a cluster without the labels that it brings
   %[1]s accept cluster1 --discard-settings
 
   # Deny a cluster
@@ -107,7 +107,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	cli.AddYesFlag(set, &o.yes)
 	set.StringVar(&o.choice.Fingerprint, "fingerprint", "", "Fingerprint of the key to accept; conflicting requests are denied")
 	set.BoolVar(&o.choice.Deny, "deny", false, "Deny the requests and set hubAcceptsClient to false")
-	set.BoolVar(&o.choice.Discard, "discard-settings", false, "Remove the labels, annotations, taints, finalizers and lease duration that a cluster brings")
+	set.BoolVar(&o.choice.Discard, "discard-settings", false, "Remove all labels, annotations, taints, finalizers and the lease duration of the ManagedCluster")
 	set.StringSliceVar(&o.choice.Requesters, "requesters", nil, "Users whose requests are approved in addition to those of bootstrap identities")
 	set.BoolVar(&o.choice.SkipCheck, "skip-approve-check", false, "Approve the request regardless of the requester")
 	cli.NewEnum(&o.choice.Register.Driver, map[string]driver.AuthType{"aws-irsa": driver.AWSIRSA}, driver.CSR, driver.AWSIRSA).

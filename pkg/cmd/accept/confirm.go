@@ -38,19 +38,30 @@ func (o *options) pending(ctx context.Context, r *approver.Runner) ([]string, er
 	waiting = append(waiting, eks...)
 	slices.Sort(waiting)
 	waiting = slices.Compact(waiting)
-	for _, name := range waiting {
-		f, err := r.Facts(ctx, name)
-		if err != nil {
-			return nil, approver.Explain(err)
-		}
-		if f.Cluster != nil {
-			r.Introduce(f.Cluster)
-		}
+	if err := introduce(ctx, r, waiting); err != nil {
+		return nil, err
 	}
 	if len(waiting) == 0 {
 		o.env.Say("No cluster waits to be accepted.")
 	}
 	return waiting, nil
+}
+
+// introduce prints what the clusters bring that wait for a decision.
+func introduce(ctx context.Context, r *approver.Runner, waiting []string) error {
+	if len(waiting) == 0 {
+		return nil
+	}
+	var list clusterv1.ManagedClusterList
+	if err := r.Client.List(ctx, &list); err != nil {
+		return fmt.Errorf("clusters: %w", err)
+	}
+	for i := range list.Items {
+		if slices.Contains(waiting, list.Items[i].Name) {
+			r.Introduce(&list.Items[i])
+		}
+	}
+	return nil
 }
 
 // confirm asks before clusters are accepted that were not named, and before one

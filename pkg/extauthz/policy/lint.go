@@ -132,8 +132,9 @@ func (r *Rules) outside(to reach) bool {
 // shut reports whether to can never be reached.
 func (r *Rules) shut(to reach) bool { return r.always(to) || r.listed(to) || r.outside(to) }
 
+// covers is for patterns too: see the function of this name.
 func (d deny) covers(to reach) bool {
-	return d.namespaces.covers(to.namespace) && d.accounts.covers(to.name)
+	return d.namespaces.match(to.namespace) && d.accounts.match(to.name)
 }
 
 // merged finds different ServiceAccounts that become one.

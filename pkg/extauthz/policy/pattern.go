@@ -129,11 +129,8 @@ func overlapAny(a, b []string) bool {
 // covers reports whether every name that g matches is matched by wide too. It
 // may say no where the answer is yes, never the other way.
 func covers(wide, g globs) bool {
-	return !slices.ContainsFunc(g.patterns(), func(p string) bool { return !wide.covers(p) })
+	// A star matches a star as any other character does.
+	return !slices.ContainsFunc(g.patterns(), func(p string) bool { return !wide.match(p) })
 }
-
-// covers reports whether every name that a pattern matches is matched by g too, as covers
-// does: a star matches a star as any other character does.
-func (g globs) covers(pattern string) bool { return g.match(pattern) }
 
 func wild(pattern string) bool { return strings.Contains(pattern, everything) }

@@ -19,7 +19,8 @@ type Right struct {
 	Name string
 }
 
-// String returns "create deployments.apps in namespace x", or "get secrets "y" in namespace x".
+// String returns the right as a phrase: create deployments.apps in namespace x, or
+// get secrets "y" in namespace x.
 func (r Right) String() string {
 	s := r.Verb + " " + r.Resource.String()
 	if r.Name != "" {

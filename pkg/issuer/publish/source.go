@@ -109,15 +109,14 @@ func newDialer(dial connrotation.DialFunc) *connrotation.Dialer {
 // the cluster makes now verifies with one of the keys.
 func (s *Source) Read(ctx context.Context) (Issuer, error) { return s.read(ctx, SelfTestAudience) }
 
-// errNamespace says that the hub would not accept the proofs of this agent.
-var errNamespace = fmt.Errorf("%w: the hub accepts only proofs by ServiceAccounts of the namespace %s, and by a ServiceAccount whose name ends with %s in another namespace that begins with %s and is not that of add-ons",
-	ErrSelfTest, names.AgentNamespace, names.RegistrationAgentServiceAccount(""), names.AgentNamespacePrefix)
+// errAccount says that the hub would not accept the proofs of this agent.
+var errAccount = fmt.Errorf("%w: the hub accepts no proof by this ServiceAccount; run as one in the namespace %s", ErrSelfTest, names.AgentNamespace)
 
 // Prove is Read with a token that proves to the hub that cluster signs with the
 // key that was tested.
 func (s *Source) Prove(ctx context.Context, cluster keytrust.Cluster) (Issuer, error) {
 	if !keytrust.IsAgent(s.Account.Namespace, s.Account.Name) {
-		return Issuer{}, errNamespace
+		return Issuer{}, errAccount
 	}
 	return s.read(ctx, cluster.Audience())
 }

@@ -7,6 +7,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -69,7 +70,7 @@ type Approver struct {
 	// shown are the ARNs that were printed, by cluster.
 	shown map[string]string
 	// introduced are the clusters of which was printed what they brought.
-	introduced map[string]bool
+	introduced sets.Set[string]
 	// granted and revoked are the clusters that Hand has settled.
 	granted, revoked map[string]bool
 }
@@ -134,28 +135,37 @@ func (a *Approver) pass(ctx context.Context, name string, say Say) (Decision, er
 	return a.byHand(ctx, f, d)
 }
 
-// Introduce prints once what a cluster brought.
+// Introduce prints what a cluster brought, at most once for each cluster.
 func (a *Approver) Introduce(cluster *clusterv1.ManagedCluster) {
-	if a.introduced == nil {
-		a.introduced = map[string]bool{}
-	}
-	if a.introduced[cluster.Name] {
+	if !a.first(cluster.Name) {
 		return
 	}
-	a.introduced[cluster.Name] = true
 	brought := Brought(cluster)
 	for _, line := range brought[:min(most, len(brought))] {
 		a.Say("%s: brings %s", cluster.Name, line)
 	}
 	if len(brought) > most {
-		a.Say("%s: brings %d more; see its ManagedCluster", cluster.Name, len(brought)-most)
+		a.Say("%s: brings %d more; see the ManagedCluster", cluster.Name, len(brought)-most)
 	}
+}
+
+// first reports whether nothing was printed yet of what a cluster brought.
+func (a *Approver) first(cluster string) bool {
+	if a.introduced == nil {
+		a.introduced = sets.New[string]()
+	}
+	first := !a.introduced.Has(cluster)
+	a.introduced.Insert(cluster)
+	return first
 }
 
 // announceWrites prints what is about to be written.
 func (a *Approver) announceWrites(f Facts, d Decision, say Say) {
-	if d.Accept != nil && *d.Accept {
+	switch {
+	case d.Accept != nil && *d.Accept:
 		a.Introduce(f.Cluster)
+	case a.Choice.Discard && f.Cluster != nil && f.Cluster.Spec.HubAcceptsClient && a.first(f.Name):
+		a.Warn("%s: it was accepted before, so that its labels and other settings stay; change its ManagedCluster", f.Name)
 	}
 	if d.Accept != nil {
 		say("setting hubAcceptsClient to %t", *d.Accept)

@@ -286,7 +286,7 @@ func showsWhatAClusterBrings(t *testing.T, h *hub) {
 		"brought: brings finalizer example.com/hold",
 		`brought: brings taint k="v":NoSelect`,
 		"brought: brings a lease of 7200 seconds",
-		"brought: brings API server https://api.example",
+		`brought: brings API server "https://api.example"`,
 	}
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -307,7 +307,13 @@ func discardsWhatAClusterBrings(t *testing.T, h *hub) {
 	if !got.Spec.HubAcceptsClient {
 		t.Error("not accepted")
 	}
-	left := []string{`annotation agent.open-cluster-management.io/x="y"`, "API server https://api.example"}
+	var warned []string
+	again := h.approver(t, approval.Choice{Discard: true})
+	again.Warn = func(format string, args ...any) { warned = append(warned, fmt.Sprintf(format, args...)) }
+	if err := within(t, again, "discarded"); err != nil || len(warned) != 1 || !strings.Contains(warned[0], "it was accepted before") {
+		t.Errorf("of a cluster that is accepted: %v, %q", err, warned)
+	}
+	left := []string{`annotation agent.open-cluster-management.io/x="y"`, `API server "https://api.example"`}
 	if diff := cmp.Diff(left, approval.Brought(got)); diff != "" || !slices.Contains(got.Finalizers, names.FinalizerManifestWork) || got.Annotations[names.AnnotationClusterID] != "id" {
 		t.Errorf("finalizers %v, (-want +got):\n%s", got.Finalizers, diff)
 	}

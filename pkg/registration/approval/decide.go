@@ -22,7 +22,8 @@ type Choice struct {
 	Requesters []string
 	// SkipCheck approves a request regardless of its requester.
 	SkipCheck bool
-	// Discard accepts the cluster without what it brought; see Brought.
+	// Discard accepts the cluster without what Brought describes. One that is accepted
+	// already keeps it, with a warning.
 	Discard bool
 	// Deny denies the cluster instead.
 	Deny bool

@@ -2,7 +2,7 @@ package certificate
 
 import (
 	"context"
-	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"strings"
 
@@ -75,18 +75,24 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) error {
 	}
 	custom := registration.Type == addonv1alpha1.RegistrationTypeCustomSigner
 	if custom {
-		err = r.granted(ctx, addOn.Name, registration.CustomSigner)
+		if err := r.granted(ctx, addOn.Name, registration.CustomSigner); err != nil {
+			return r.retry(object, "AddOnCertificateNotGranted", "Not granted", err)
+		}
 	}
-	if !conditionOf(object, certificatesv1.CertificateApproved) {
-		return r.approve(ctx, object, err)
+	switch {
+	case !conditionOf(object, certificatesv1.CertificateApproved):
+		return r.approve(ctx, object)
+	case custom:
+		return r.sign(ctx, object, request, registration.CustomSigner)
 	}
-	if !custom {
-		return nil
-	}
-	authority := &tls.Certificate{}
-	if err == nil {
-		authority, err = r.authority(ctx, r.secretOf(registration.CustomSigner))
-	}
+	return nil
+}
+
+// sign signs a request that is approved.
+func (r *Reconciler) sign(ctx context.Context, object *certificatesv1.CertificateSigningRequest, request *x509.CertificateRequest,
+	signer *addonv1alpha1.CustomSignerRegistrationConfig,
+) error {
+	authority, err := r.authority(ctx, r.secretOf(signer))
 	if err == nil {
 		object.Status.Certificate, err = sign(authority, request, object.Spec.ExpirationSeconds, r.Clock.Now())
 	}
@@ -131,12 +137,9 @@ func (r *Reconciler) registration(ctx context.Context, object *certificatesv1.Ce
 	return addOn, registrationFor(template, object.Spec.SignerName), nil
 }
 
-// approve approves a request unless something is refused.
+// approve approves a request.
 // See docs/reference/wire-contract.md#addon-csr.
-func (r *Reconciler) approve(ctx context.Context, object *certificatesv1.CertificateSigningRequest, refused error) error {
-	if refused != nil {
-		return r.retry(object, "AddOnCertificateNotApproved", "Not approved", refused)
-	}
+func (r *Reconciler) approve(ctx context.Context, object *certificatesv1.CertificateSigningRequest) error {
 	object.Status.Conditions = append(object.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
 		Reason: names.ReasonAutoApproved, Message: names.MessageAddOnAutoApproved,
@@ -144,7 +147,8 @@ func (r *Reconciler) approve(ctx context.Context, object *certificatesv1.Certifi
 	return r.retry(object, "AddOnCertificateNotApproved", "Not approved", r.Client.SubResource("approval").Update(ctx, object, Owner))
 }
 
-// retry records why nothing was done about a request, which is tried again.
+// retry records why a step failed, and returns an error so that it is tried again; nil if it
+// did not fail, or the request is gone.
 func (r *Reconciler) retry(object *certificatesv1.CertificateSigningRequest, reason, what string, err error) error {
 	if client.IgnoreNotFound(err) == nil {
 		return nil

@@ -65,7 +65,7 @@ func sign(ca *tls.Certificate, request *x509.CertificateRequest, seconds *int32,
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
-// secretOf is where the key of a signer is.
+// secretOf names the Secret with the key of a signer.
 func (r *Reconciler) secretOf(signer *addonv1alpha1.CustomSignerRegistrationConfig) client.ObjectKey {
 	return client.ObjectKey{Namespace: cmp.Or(signer.SigningCA.Namespace, r.Namespace), Name: signer.SigningCA.Name}
 }
@@ -82,7 +82,7 @@ func (r *Reconciler) granted(ctx context.Context, addOn string, signer *addonv1a
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	return fmt.Errorf("the ServiceAccount %s has not been granted: %s", names.HubAddOnManagerServiceAccount, missing[0])
+	return fmt.Errorf("the add-on may not use the signer with this Secret; let the ServiceAccount %s %s", names.HubAddOnManagerServiceAccount, missing[0])
 }
 
 // authority reads the key of a signer.

@@ -115,6 +115,11 @@ func TestAnOwnerEditsTheRulesOfOneClusterOnly(t *testing.T) {
 	if err := write(owner, "{targetNamespaces: [cluster1-*], allow: [{namespaces: [app], mapTo: {namespace: cluster1-apps, name: x}}]}"); err != nil {
 		t.Error(err)
 	}
+	forbidden("other audiences of what the bound allows", write(owner, "{targetNamespaces: [cluster1-*], audiences: [b]}"))
+	if err := write(owner, "{targetNamespaces: [cluster1-*]}"); err != nil {
+		t.Errorf("without rules: %v", err)
+	}
+	forbidden("other audiences before the rules come back", write(owner, "{targetNamespaces: [cluster1-*], maxTokenAge: 0s}"))
 	forbidden("a wider bound", write(owner, "{targetNamespaces: [cluster1-*, cluster2-*]}"))
 	forbidden("no bound", write(owner, "{}"))
 }
