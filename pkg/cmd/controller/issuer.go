@@ -42,8 +42,8 @@ The kubeconfig's user needs, on the hub, get, list, watch, create, patch and
 delete of the ConfigMap ` + names.IssuerConfigMap + ` in the cluster's namespace and get of the
 ManagedCluster. Files that it names lie next to it and are read again when they
 change; it runs no program. The ServiceAccount needs, here, create of
-serviceaccounts/token of itself. The hub accepts its proof of the keys only if it
-is in the namespace ` + names.AgentNamespace + `.`,
+serviceaccounts/token of itself. The hub accepts its proof of the keys only if
+it is in the namespace ` + names.AgentNamespace + `.`,
 	})
 }
 
