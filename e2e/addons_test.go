@@ -297,13 +297,14 @@ func TestAddOnDriverSwitch(t *testing.T) {
 		first := a.awaitBeat(t, "cluster4", to.credential, before)
 		// However long the switch takes, the old credential serves until the new one is there.
 		if first.missed != before.missed || first.refused != before.refused {
-			t.Errorf("of %d heartbeats during the switch to %s, %d were missed and %d of them refused",
-				first.sequence-before.sequence, to.driver, first.missed-before.missed, first.refused-before.refused)
+			t.Errorf("of %d heartbeats during the switch to %s, %d were missed and %d of them refused: %s",
+				first.sequence-before.sequence, to.driver, first.missed-before.missed, first.refused-before.refused, first.failure)
 		}
 		later := first
 		later.sequence += 10
 		if later = a.awaitBeat(t, "cluster4", to.credential, later); later.missed != first.missed {
-			t.Errorf("%d heartbeats were missed after the switch to %s", later.missed-first.missed, to.driver)
+			t.Errorf("%d heartbeats were missed after the switch to %s, %d of them refused: %s",
+				later.missed-first.missed, to.driver, later.refused-first.refused, later.failure)
 		}
 		before = later
 		if to.driver == "token" {

@@ -44,8 +44,11 @@ func (a *addOn) agentNamespace() string { return cmp.Or(a.namespace, addOnNamesp
 // beat is what the sample add-on reports to the hub.
 type beat struct {
 	sequence int
-	// missed counts those that failed, refused those of them that the hub did not let in.
-	missed, refused  int
+	// missed counts those that failed, but for those that a busy hub did not answer in
+	// time, and refused those of them that the hub did not let in.
+	missed, refused int
+	// failure is why the last one that failed did.
+	failure          string
 	user, credential string
 }
 
@@ -178,10 +181,11 @@ func (a *addOn) last(ctx context.Context, cluster string) (beat, error) {
 	sequence, err1 := strconv.Atoi(cm.Data["sequence"])
 	refused, err2 := strconv.Atoi(cm.Data["refused"])
 	missed, err3 := strconv.Atoi(cm.Data["missed"])
+	slow, err4 := strconv.Atoi(cm.Data["slow"])
 	return beat{
-		sequence: sequence, missed: missed, refused: refused,
+		sequence: sequence, missed: missed - slow, refused: refused, failure: cm.Data["failure"],
 		user: cm.Data["user"], credential: cm.Data["credential"],
-	}, errors.Join(err1, err2, err3)
+	}, errors.Join(err1, err2, err3, err4)
 }
 
 // awaitBeat waits for a heartbeat with a credential of a kind, "certificate" or

@@ -72,9 +72,12 @@ type heart struct {
 	Options
 	clock clock.WithTicker
 	hub   connection
-	// sequence counts attempts, missed those that failed, refused those of them
-	// whose credential or rights were not good enough.
-	sequence, missed, refused int
+	// sequence counts attempts, missed those that failed, and of them refused those
+	// whose credential or rights were not good enough, and slow those that a busy hub
+	// did not answer in time.
+	sequence, missed, refused, slow int
+	// failure is why the last one that was missed failed.
+	failure string
 	// last is when the hub took a heartbeat, longest the most time between two.
 	last    time.Time
 	longest time.Duration
@@ -88,8 +91,12 @@ func (h *heart) beat(ctx context.Context) {
 	h.sequence++
 	if err := h.send(ctx); err != nil {
 		h.missed++
-		if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
+		h.failure = err.Error()
+		switch {
+		case apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err):
 			h.refused++
+		case errors.Is(err, context.DeadlineExceeded) || apierrors.IsTimeout(err):
+			h.slow++
 		}
 		slog.Error("no heartbeat", "sequence", h.sequence, "error", err)
 	}
@@ -109,6 +116,8 @@ func (h *heart) send(ctx context.Context) error {
 		"sequence":   strconv.Itoa(h.sequence),
 		"missed":     strconv.Itoa(h.missed),
 		"refused":    strconv.Itoa(h.refused),
+		"slow":       strconv.Itoa(h.slow),
+		"failure":    h.failure,
 		"longestGap": longest.String(),
 		"time":       now.UTC().Format(time.RFC3339Nano),
 		"user":       h.hub.user,

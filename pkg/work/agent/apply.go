@@ -128,17 +128,17 @@ func (p *pass) write(ctx context.Context, it *item, m *mark, before inventory.Ob
 		return
 	}
 	p.reviewed(m)
-	after, err := p.send(ctx, p.request(it, before.UID != ""))
+	result, err := p.send(ctx, p.request(it, before.UID != ""))
 	p.agent.metrics.applied(err)
 	if err != nil {
 		p.failed(it, m, before, p.agent.checker.Explain(p.work.Spec.Executor, it.permission(), err))
 		return
 	}
-	if m.desired == it.desired && after.GetResourceVersion() != before.ResourceVersion {
-		m.repair(p.now)
+	if m.desired == it.desired && result.Object.GetResourceVersion() != before.ResourceVersion {
+		m.repair(p.now, result.Contests)
 		p.agent.metrics.repairs.Inc()
 	}
-	p.note(ctx, it, m, after)
+	p.note(ctx, it, m, result.Object)
 	m.desired = it.desired
 }
 
@@ -194,11 +194,11 @@ func (it *item) permission() executor.Request {
 }
 
 // send makes a request as the executor, if there is one.
-func (p *pass) send(ctx context.Context, r strategy.Request) (*unstructured.Unstructured, error) {
+func (p *pass) send(ctx context.Context, r strategy.Request) (strategy.Result, error) {
 	if p.applier == nil {
 		objects, err := p.agent.checker.Client(p.work.Spec.Executor, p.agent.applier.Client)
 		if err != nil {
-			return nil, err
+			return strategy.Result{}, err
 		}
 		p.applier = &strategy.Applier{Client: objects}
 	}
@@ -233,7 +233,7 @@ func (p *pass) failed(it *item, m *mark, object inventory.Object, err error) {
 func (p *pass) look(ctx context.Context, it *item, m *mark) {
 	request := p.request(it, true)
 	request.Update.Type = workv1.UpdateStrategyTypeReadOnly
-	object, err := p.send(ctx, request)
+	result, err := p.send(ctx, request)
 	if err != nil {
 		it.found.Conditions = []metav1.Condition{status.Available(it.meta, err)}
 		switch {
@@ -245,7 +245,7 @@ func (p *pass) look(ctx context.Context, it *item, m *mark) {
 		}
 		return
 	}
-	p.note(ctx, it, m, object)
+	p.note(ctx, it, m, result.Object)
 	m.desired = it.desired
 }
 

@@ -79,7 +79,7 @@ func testUpdate(t *testing.T, p *place) {
 	p.reaches(t, work, "Applied=True", "Available=True")
 	p.edit(t, "one", `{"data":{"key":"other","more":"data"},"metadata":{"annotations":{"theirs":"stays"}}}`)
 	repaired := func(c *corev1.ConfigMap) bool {
-		return c != nil && len(c.Data) == 1 && c.Data["key"] == "value" && c.Annotations["theirs"] == "stays"
+		return c != nil && len(c.Data) == 2 && c.Data["key"] == "value" && c.Annotations["theirs"] == "stays"
 	}
 	p.finds(t, "one", repaired)
 	if err := p.managed.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.cluster, Name: "one"}}); err != nil {

@@ -64,6 +64,12 @@ func TestAgent(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *place){
 		"applies":           testApplies,
 		"update":            testUpdate,
+		"filled-in":         testFilledIn,
+		"left-manifest":     testLeftManifest,
+		"contested":         testContested,
+		"retained":          testRetained,
+		"two-managers":      testTwoManagers,
+		"odd-values":        testOddValues,
 		"create-only":       testCreateOnly,
 		"server-side-apply": testServerSideApply,
 		"ignore-fields":     testIgnoreFields,

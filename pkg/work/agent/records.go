@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/inventory"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/strategy"
 )
 
 // Repairs of an object that another writer keeps changing back are spread over time.
@@ -121,6 +122,8 @@ type mark struct {
 	// gap is the current least time between repairs.
 	gap      time.Duration
 	repaired time.Time
+	// contests are the fields that another writer has changed back after a repair.
+	contests []strategy.Contest
 }
 
 // lookAt returns when the status of the object may be looked at.
@@ -139,15 +142,27 @@ func (m *mark) repairAt() time.Time {
 	return m.repaired.Add(m.gap)
 }
 
-// repair records a repair.
-func (m *mark) repair(now time.Time) {
+// repair records a repair of the object, and which fields others had changed. After the
+// first one, they change back what was repaired.
+func (m *mark) repair(now time.Time, contests []strategy.Contest) {
 	switch {
 	case m.gap == 0 || now.Sub(m.repaired) > calm:
 		m.gap = firstRepair
+		m.contests = nil
 	default:
 		m.gap = min(2*m.gap, mostRepair)
+		m.contests = contests
 	}
 	m.repaired = now
+}
+
+// contestedFor returns how much longer it is reported that others change fields back; zero
+// or less for no longer.
+func (m *mark) contestedFor(now time.Time) time.Duration {
+	if len(m.contests) == 0 {
+		return 0
+	}
+	return m.repaired.Add(calm).Sub(now)
 }
 
 // slots are the objects whose feedback may be watched.

@@ -14,6 +14,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/inventory"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/strategy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/status"
 )
 
@@ -27,9 +28,24 @@ func (p *pass) observe(ctx context.Context) {
 			p.observeOne(ctx, it)
 		}
 		if !it.waits {
-			it.found.Conditions = append(it.found.Conditions, status.Applied(it.err, p.work.Generation))
+			it.found.Conditions = append(it.found.Conditions, status.Remark(status.Applied(it.err, p.work.Generation), p.contested(it)))
 		}
 	}
+}
+
+// contested returns what is to be reported about other writers of an object that is
+// applied; empty if there is nothing.
+func (p *pass) contested(it *item) string {
+	if it.err != nil || !it.mapped() {
+		return ""
+	}
+	m := p.mark(it.key)
+	left := m.contestedFor(p.now)
+	if left <= 0 {
+		return ""
+	}
+	p.within(left)
+	return strategy.Describe(m.contests)
 }
 
 // observeOne reports on an object that was not read while applying.

@@ -42,6 +42,14 @@ func Applied(err error, generation int64) metav1.Condition {
 	return bounded(condition)
 }
 
+// Remark returns a condition whose message also says remark, unless that is empty.
+func Remark(condition metav1.Condition, remark string) metav1.Condition {
+	if remark != "" {
+		condition.Message += "; " + remark
+	}
+	return bounded(condition)
+}
+
 // Available returns the condition Available of the manifest meta; err is why its object
 // could not be read, nil if it was.
 // See docs/reference/wire-contract.md#work-conditions.

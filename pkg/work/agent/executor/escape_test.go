@@ -180,7 +180,7 @@ func (w *world) attempt(t *testing.T, r strategy.Request) {
 	}
 	got, err := (&strategy.Applier{Client: objects}).Apply(t.Context(), r)
 	if err == nil && w.checker.Check(t.Context(), runAs(w.mine), permission) != nil {
-		t.Errorf("%s %s %s/%s was returned", r.Update.Type, got.GetKind(), got.GetNamespace(), got.GetName())
+		t.Errorf("%s %s %s/%s was returned", r.Update.Type, got.Object.GetKind(), got.Object.GetNamespace(), got.Object.GetName())
 	}
 	for what, object := range w.foreign {
 		if now := w.state(t, object); now != w.before[what] {

@@ -16,14 +16,17 @@ func RemoveIgnored(ctx context.Context, object *unstructured.Unstructured, field
 // SpecHash is specHash.
 func SpecHash(object *unstructured.Unstructured) string { return specHash(object) }
 
-// Merge is merge.
-func Merge(existing, desired map[string]string) map[string]string { return merge(existing, desired) }
-
 // Covers is covers.
 func Covers(existing, desired any) bool { return covers(existing, desired) }
 
-// Replacement is what a manifest replaces an existing object by.
-func Replacement(manifest, existing *unstructured.Unstructured) *unstructured.Unstructured {
+// Said is what a manifest says.
+func Said(manifest *unstructured.Unstructured) *unstructured.Unstructured {
 	o := operation{Request: Request{Manifest: manifest}}
-	return o.replacement(existing)
+	return o.said()
 }
+
+// Yield is yield.
+func Yield(body, existing *unstructured.Unstructured) { yield(body, existing) }
+
+// Contests is contests.
+func Contests(existing, body *unstructured.Unstructured) []Contest { return contests(existing, body) }

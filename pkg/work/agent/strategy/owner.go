@@ -41,38 +41,3 @@ func (o *operation) ensureOwner(ctx context.Context, existing *unstructured.Unst
 	}
 	return o.objects.Patch(ctx, existing.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: workv1.DefaultFieldManager})
 }
-
-// disown takes the owner references from the fields that a manager has applied. OCM's
-// work agent applies as the same manager without them: they would go with its first
-// request.
-func (o *operation) disown(ctx context.Context, applied *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
-	managers := applied.GetManagedFields()
-	i := slices.IndexFunc(managers, func(m metav1.ManagedFieldsEntry) bool {
-		return m.Manager == manager && m.Operation == metav1.ManagedFieldsOperationApply && m.Subresource == ""
-	})
-	if i < 0 || managers[i].FieldsV1 == nil {
-		return applied, nil
-	}
-	var fields map[string]any
-	if err := json.Unmarshal(managers[i].FieldsV1.GetRawBytes(), &fields); err != nil {
-		return nil, err
-	}
-	path := []string{"f:metadata", "f:ownerReferences"}
-	if _, found, err := unstructured.NestedFieldNoCopy(fields, path...); err != nil || !found {
-		return applied, err
-	}
-	unstructured.RemoveNestedField(fields, path...)
-	rest, err := json.Marshal(fields)
-	if err != nil {
-		return nil, err
-	}
-	managers[i].FieldsV1 = metav1.NewFieldsV1(string(rest))
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "replace", "path": "/metadata/managedFields", "value": managers},
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": applied.GetResourceVersion()},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return o.objects.Patch(ctx, applied.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: workv1.DefaultFieldManager})
-}

@@ -17,7 +17,7 @@ import (
 // serverSideApply applies the manifest as a field manager. Fields to ignore are applied
 // when the object is created; later the ones to ignore when present never are, and the
 // ones to ignore when changed only if the manifest changed.
-func (o *operation) serverSideApply(ctx context.Context) (*unstructured.Unstructured, error) {
+func (o *operation) serverSideApply(ctx context.Context) (Result, error) {
 	var config workv1.ServerSideApplyConfig
 	if o.Update.ServerSideApply != nil {
 		config = *o.Update.ServerSideApply
@@ -25,12 +25,12 @@ func (o *operation) serverSideApply(ctx context.Context) (*unstructured.Unstruct
 	body := clean(o.Manifest)
 	removeNullTimes(body.Object)
 	if len(config.IgnoreFields) == 0 {
-		return o.patch(ctx, body, config)
+		return o.applyAs(ctx, body, config)
 	}
 	reduced := o.Manifest.DeepCopy()
 	removeNullTimes(reduced.Object)
 	if err := removeIgnored(ctx, reduced, config.IgnoreFields); err != nil {
-		return nil, err
+		return Result{}, err
 	}
 	hash := specHash(reduced)
 	reduced = clean(reduced)
@@ -40,34 +40,72 @@ func (o *operation) serverSideApply(ctx context.Context) (*unstructured.Unstruct
 	existing, err := o.get(ctx)
 	switch {
 	case apierrors.IsNotFound(err):
-		return o.patch(ctx, body, config)
+		return o.applyAs(ctx, body, config)
 	case err != nil:
-		return nil, err
+		return Result{}, err
 	case existing.GetAnnotations()[workv1.ManifestConfigSpecHashAnnotationKey] == hash:
-		return o.ensureOwner(ctx, existing)
+		object, err := o.ensureOwner(ctx, existing)
+		return Result{Object: object}, err
 	}
-	return o.patch(ctx, reduced, config)
+	return o.applyAs(ctx, reduced, config)
 }
 
-// patch applies a body, and ensures the owner reference of the request. A new object has
+// applyAs applies a body, and ensures the owner reference of the request. A new object has
 // the reference from the beginning: else it would stay for good if the agent ended before
 // it added one, and the work was deleted meanwhile.
-func (o *operation) patch(ctx context.Context, body *unstructured.Unstructured, config workv1.ServerSideApplyConfig) (*unstructured.Unstructured, error) {
+func (o *operation) applyAs(ctx context.Context, body *unstructured.Unstructured, config workv1.ServerSideApplyConfig) (Result, error) {
 	options := metav1.ApplyOptions{FieldManager: cmp.Or(config.FieldManager, workv1.DefaultFieldManager), Force: config.Force}
 	if o.Owned && !o.Settled {
 		body.SetOwnerReferences([]metav1.OwnerReference{o.Owner})
 	}
-	applied, err := o.objects.Apply(ctx, body.GetName(), body, options)
+	var result Result
+	if o.Settled && config.Force { // Another writer may have made what is repaired.
+		existing, err := o.get(ctx)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return Result{}, err
+		}
+		if err == nil {
+			result.Contests = contests(existing, body)
+		}
+	}
+	applied, err := o.applyAdopting(ctx, body, options)
+	if err != nil {
+		return Result{}, err
+	}
+	if applied, err = o.ensureOwner(ctx, applied); err != nil {
+		return Result{}, err
+	}
+	result.Object, err = o.disown(ctx, applied, options.FieldManager)
+	return result, err
+}
+
+// applyAdopting applies a body, once more if the object has fields that work agents wrote
+// with another strategy or as another manager.
+func (o *operation) applyAdopting(ctx context.Context, body *unstructured.Unstructured, options metav1.ApplyOptions) (*unstructured.Unstructured, error) {
+	applied, err := o.apply(ctx, body, options)
+	refused := err
 	if apierrors.IsConflict(err) {
-		return nil, fmt.Errorf("%w: %w", ErrConflict, err)
+		applied, err = o.get(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if applied, err = o.ensureOwner(ctx, applied); err != nil {
+	adopted, err := o.adopt(ctx, applied, options.FieldManager)
+	if err != nil {
 		return nil, err
 	}
-	return o.disown(ctx, applied, options.FieldManager)
+	if adopted != applied {
+		applied, refused = o.apply(ctx, body, options)
+	}
+	if apierrors.IsConflict(refused) {
+		return nil, fmt.Errorf("%w: %w", ErrConflict, refused)
+	}
+	return applied, refused
+}
+
+// apply sends a server-side apply.
+func (o *operation) apply(ctx context.Context, body *unstructured.Unstructured, options metav1.ApplyOptions) (*unstructured.Unstructured, error) {
+	return o.objects.Apply(ctx, body.GetName(), body, options)
 }
 
 func annotate(object *unstructured.Unstructured, hash string) {

@@ -43,32 +43,41 @@ type Applier struct {
 // another manager. Only a change of either side resolves it.
 var ErrConflict = errors.New("conflict")
 
-// Apply applies a manifest and returns the object as it is then. With the strategy
-// ReadOnly it only reads the object.
-func (a *Applier) Apply(ctx context.Context, r Request) (*unstructured.Unstructured, error) {
+// Result is what became of a request.
+type Result struct {
+	// Object is the object as it is then.
+	Object *unstructured.Unstructured
+	// Contests are the fields that had another writer's values before, if the request has
+	// given them those of the manifest.
+	Contests []Contest
+}
+
+// Apply applies a manifest. With the strategy ReadOnly it only reads the object.
+func (a *Applier) Apply(ctx context.Context, r Request) (Result, error) {
 	o := operation{Request: r, objects: a.objects(r)}
 	run := o.update
 	switch r.Update.Type {
 	case workv1.UpdateStrategyTypeReadOnly:
-		return o.get(ctx)
+		object, err := o.get(ctx)
+		return Result{Object: object}, err
 	case workv1.UpdateStrategyTypeCreateOnly:
 		run = o.createOnly
 	case workv1.UpdateStrategyTypeServerSideApply:
 		run = o.serverSideApply
 	case workv1.UpdateStrategyTypeUpdate, "":
 	default:
-		return nil, fmt.Errorf("update strategy %q is unknown", r.Update.Type)
+		return Result{}, fmt.Errorf("update strategy %q is unknown", r.Update.Type)
 	}
-	var applied *unstructured.Unstructured
+	var result Result
 	var err error
 	for range attempts {
-		applied, err = run(ctx)
+		result, err = run(ctx)
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) || errors.Is(err, ErrConflict) {
-			return applied, err
+			return result, err
 		}
 		o.Missing = false // What another writer created or changed is read.
 	}
-	return applied, err
+	return result, err
 }
 
 // Release removes the owner reference from an object, if it has it.
@@ -113,12 +122,13 @@ func (o *operation) get(ctx context.Context) (*unstructured.Unstructured, error)
 }
 
 // createOnly creates the object, and leaves an existing one alone but for its owners.
-func (o *operation) createOnly(ctx context.Context) (*unstructured.Unstructured, error) {
+func (o *operation) createOnly(ctx context.Context) (Result, error) {
 	existing, err := o.createOrGet(ctx)
 	if err != nil {
-		return nil, err
+		return Result{}, err
 	}
-	return o.ensureOwner(ctx, existing)
+	object, err := o.ensureOwner(ctx, existing)
+	return Result{Object: object}, err
 }
 
 // createOrGet creates the object if it is missing.
@@ -135,8 +145,6 @@ func (o *operation) createOrGet(ctx context.Context) (*unstructured.Unstructured
 
 func (o *operation) create(ctx context.Context) (*unstructured.Unstructured, error) {
 	body := clean(o.Manifest)
-	body.SetLabels(merge(nil, body.GetLabels()))
-	body.SetAnnotations(merge(nil, body.GetAnnotations()))
 	body.SetOwnerReferences(o.owners(nil))
 	return o.objects.Create(ctx, body, metav1.CreateOptions{FieldManager: workv1.DefaultFieldManager})
 }

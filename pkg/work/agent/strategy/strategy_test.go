@@ -107,39 +107,67 @@ func TestSpecHash(t *testing.T) {
 	}
 }
 
-// TestMerge takes keys away that the manifest names with a dash.
-func TestMerge(t *testing.T) {
+// TestSaid leaves out what only an API server may say, and stores text as an API server does.
+func TestSaid(t *testing.T) {
 	t.Parallel()
-	got := strategy.Merge(map[string]string{"theirs": "x", "old": "x", "both": "x"}, map[string]string{"old-": "", "both": "y", "new": "z"})
-	if diff := cmp.Diff(map[string]string{"theirs": "x", "both": "y", "new": "z"}, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-}
-
-// TestReplacement keeps what controllers of the cluster filled in.
-func TestReplacement(t *testing.T) {
-	t.Parallel()
-	existing := object(t, `
-apiVersion: v1
-kind: Secret
-metadata: {name: one, uid: u, resourceVersion: "7", finalizers: [f]}
-data: {a: eA==, b: eA==}`)
 	manifest := object(t, `
 apiVersion: v1
 kind: Secret
-metadata: {name: one, resourceVersion: "1", labels: {l: "1"}}
+metadata: {name: one, resourceVersion: "1", creationTimestamp: null, ownerReferences: [], labels: {l: "1"}}
 stringData: {a: x}`)
 	want := object(t, `
 apiVersion: v1
 kind: Secret
-metadata: {name: one, uid: u, resourceVersion: "7", finalizers: [f], labels: {l: "1"}}
+metadata: {name: one, labels: {l: "1"}}
 data: {a: eA==}`)
-	if diff := cmp.Diff(want, strategy.Replacement(manifest, existing)); diff != "" {
+	if diff := cmp.Diff(want, strategy.Said(manifest)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	account := object(t, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, secrets: [{name: token}]}")
-	manifest = object(t, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}}")
-	if diff := cmp.Diff(account, strategy.Replacement(manifest, account)); diff != "" {
+}
+
+const managed = `
+apiVersion: example.com/v1
+kind: Thing
+metadata:
+  name: one
+  managedFields:
+  - {manager: work-agent, operation: Apply, fieldsV1: {"f:spec": {"f:mine": {}}}}
+  - {manager: filler, operation: Update, fieldsV1: {"f:spec": {"f:rules": {}, "f:map": {"f:a": {}}, "f:hooks": {'k:{"name":"h"}': {"f:ca": {}}}}}}
+  - {manager: scaler, operation: Update, subresource: scale, fieldsV1: {"f:spec": {"f:replicas": {}}}}
+  - {manager: observer, operation: Update, subresource: status, fieldsV1: {"f:status": {"f:phase": {}}}}
+spec: {mine: [x], rules: [y], map: {a: b}, hooks: [{name: other}, {name: h, ca: z}], replicas: 3}
+status: {phase: Ready}`
+
+// TestYield leaves to others what they have filled in, and nothing else.
+func TestYield(t *testing.T) {
+	t.Parallel()
+	body := object(t, `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: one}
+spec: {mine: [], rules: [], map: {}, hooks: [{name: h, ca: null, empty: {}}], replicas: 1}
+status: {phase: New}`)
+	want := object(t, `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: one}
+spec: {mine: [], hooks: [{name: h, empty: {}}], replicas: 1}`)
+	strategy.Yield(body, object(t, managed))
+	if diff := cmp.Diff(want, body); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestContests names the fields that others have given other values.
+func TestContests(t *testing.T) {
+	t.Parallel()
+	body := object(t, `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: one}
+spec: {mine: [z], rules: [y], hooks: [{name: h, ca: mine}], replicas: 1}`)
+	want := []strategy.Contest{{Field: `.spec.hooks[name="h"].ca`, Manager: "filler"}, {Field: ".spec.replicas", Manager: "scaler"}}
+	if diff := cmp.Diff(want, strategy.Contests(object(t, managed), body)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

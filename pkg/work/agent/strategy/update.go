@@ -3,92 +3,109 @@ package strategy
 import (
 	"context"
 	"encoding/base64"
-	"maps"
+	"encoding/json"
+	"slices"
 	"strings"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// update replaces the object by the manifest. Labels, annotations, owners and finalizers
-// of others stay.
-func (o *operation) update(ctx context.Context) (*unstructured.Unstructured, error) {
-	if o.Missing {
-		return o.create(ctx)
+// update applies the manifest, and takes its fields from other managers. What no manifest of
+// this object ever said stays; what an earlier one said and this one does not goes: the API
+// server keeps, in managedFields, what was applied last.
+// See docs/guides/works.md#what-is-applied.
+func (o *operation) update(ctx context.Context) (Result, error) {
+	if !o.Missing {
+		existing, err := o.get(ctx)
+		if err == nil {
+			return o.merge(ctx, existing)
+		}
+		if !apierrors.IsNotFound(err) {
+			return Result{}, err
+		}
 	}
-	existing, err := o.get(ctx)
-	if apierrors.IsNotFound(err) {
-		return o.create(ctx)
+	body := o.said()
+	body.SetOwnerReferences(o.owners(nil))
+	// Without force, an object that exists after all is a conflict, and is read.
+	created, err := o.apply(ctx, body, metav1.ApplyOptions{FieldManager: workv1.DefaultFieldManager})
+	if untyped(err) {
+		created, err = o.create(ctx)
 	}
+	return Result{Object: created}, err
+}
+
+// merge applies the manifest to an existing object.
+func (o *operation) merge(ctx context.Context, existing *unstructured.Unstructured) (Result, error) {
+	body := o.said()
+	if o.Settled && covers(content(existing), content(body)) {
+		object, err := o.ensureOwner(ctx, existing)
+		return Result{Object: object}, err
+	}
+	yield(body, existing)
+	result := Result{Contests: contests(existing, body)}
+	existing, err := o.adopt(ctx, existing, workv1.DefaultFieldManager)
+	if err != nil {
+		return Result{}, err
+	}
+	body.SetOwnerReferences(o.owners(o.works(existing)))
+	applied, err := o.apply(ctx, body, metav1.ApplyOptions{FieldManager: workv1.DefaultFieldManager, Force: true})
+	if apierrors.IsInvalid(err) || untyped(err) {
+		applied, err = o.lay(ctx, existing, body, err)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	result.Object, err = o.ensureOwner(ctx, applied)
+	return result, err
+}
+
+// lay lays the manifest over the object after the API server has refused to apply it. If it
+// may not let go of a field that it has set, such as the selector of a Job or the volume of
+// a claim, no field is taken away.
+func (o *operation) lay(ctx context.Context, existing, body *unstructured.Unstructured, refused error) (*unstructured.Unstructured, error) {
+	laid := body.DeepCopy()
+	unstructured.RemoveNestedField(laid.Object, "metadata", "ownerReferences")
+	if untyped(refused) {
+		takeAway(laid, existing)
+	}
+	patch, err := json.Marshal(laid.Object)
 	if err != nil {
 		return nil, err
 	}
-	body := o.replacement(existing)
-	if unchanged(existing, body, o.Settled) {
-		return existing, nil
-	}
-	updated, err := o.put(ctx, body)
-	if !apierrors.IsInvalid(err) {
-		return updated, err
-	}
-	// The server has set a field that cannot be taken away again, such as the selector
-	// of a Job or the volume of a claim.
-	content := body.Object
-	body.Object = existing.DeepCopy().Object
-	overlay(body.Object, content)
-	if apiequality.Semantic.DeepEqual(body.Object, existing.Object) {
-		return existing, nil
-	}
-	if updated, errMerged := o.put(ctx, body); errMerged == nil || !apierrors.IsInvalid(errMerged) {
-		return updated, errMerged
-	}
-	return nil, err
+	return o.objects.Patch(ctx, laid.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: workv1.DefaultFieldManager})
 }
 
-func (o *operation) put(ctx context.Context, body *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	return o.objects.Update(ctx, body, metav1.UpdateOptions{FieldManager: workv1.DefaultFieldManager})
+// untyped reports whether the API server has refused to apply a manifest that it would
+// create: a list has two items of one key, such as a variable of a container, or a field is
+// unknown. It answers that with status 500 and no reason.
+func untyped(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "failed to create typed patch object")
 }
 
-// replacement returns the manifest as an update of the existing object.
-func (o *operation) replacement(existing *unstructured.Unstructured) *unstructured.Unstructured {
-	body := o.Manifest.DeepCopy()
-	labels, annotations := body.GetLabels(), body.GetAnnotations()
-	// The rest of the metadata is the server's.
-	metadata, _, _ := unstructured.NestedFieldNoCopy(existing.Object, "metadata")
-	if m, ok := metadata.(map[string]any); ok {
-		body.Object["metadata"] = runtime.DeepCopyJSON(m)
-	}
-	body.SetManagedFields(nil)
-	body.SetLabels(merge(existing.GetLabels(), labels))
-	body.SetAnnotations(merge(existing.GetAnnotations(), annotations))
-	body.SetOwnerReferences(o.owners(existing.GetOwnerReferences()))
-	for _, field := range retained(body.GroupVersionKind().GroupKind()) {
-		value, ok := existing.Object[field]
-		if _, said := body.Object[field]; ok && !said {
-			body.Object[field] = runtime.DeepCopyJSONValue(value)
-		}
-	}
+// works returns the owner references that work agents have set: another work may have the
+// object, too, and its agent applies as the same manager.
+func (o *operation) works(existing *unstructured.Unstructured) []metav1.OwnerReference {
+	return slices.DeleteFunc(slices.Clone(existing.GetOwnerReferences()), func(r metav1.OwnerReference) bool {
+		return r.Kind != o.Owner.Kind || r.APIVersion != o.Owner.APIVersion
+	})
+}
+
+// said returns what the manifest says, as the API server would store it.
+func (o *operation) said() *unstructured.Unstructured {
+	body := clean(o.Manifest)
+	removeNullTimes(body.Object)
 	encodeStringData(body)
 	return body
 }
 
-// retained returns the fields that controllers of the cluster fill in: a manifest without
-// them does not take them away.
-func retained(kind schema.GroupKind) []string {
-	if kind == (schema.GroupKind{Kind: "ServiceAccount"}) {
-		return []string{"status", "secrets", "imagePullSecrets"}
-	}
-	return []string{"status"}
-}
-
 // encodeStringData does to a Secret what the API server does, so that it compares with
-// what the server stored.
+// what the server stored, and a key that left the manifest leaves the Secret.
 func encodeStringData(body *unstructured.Unstructured) {
 	text, ok, _ := unstructured.NestedStringMap(body.Object, "stringData")
 	if !ok || body.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
@@ -103,33 +120,4 @@ func encodeStringData(body *unstructured.Unstructured) {
 		data[key] = base64.StdEncoding.EncodeToString([]byte(value))
 	}
 	delete(body.Object, "stringData")
-}
-
-// merge adds the desired labels or annotations to existing ones. A desired key that ends
-// in "-" takes the key before the dash away.
-func merge(existing, desired map[string]string) map[string]string {
-	merged := maps.Clone(existing)
-	for key, value := range desired {
-		if removed, ok := strings.CutSuffix(key, "-"); ok {
-			delete(merged, removed)
-			continue
-		}
-		if merged == nil {
-			merged = map[string]string{}
-		}
-		merged[key] = value
-	}
-	return merged
-}
-
-// overlay sets the desired fields and leaves the others.
-func overlay(existing, desired map[string]any) {
-	for key, value := range desired {
-		below, ok := value.(map[string]any)
-		if before, had := existing[key].(map[string]any); ok && had && key != "metadata" {
-			overlay(before, below)
-			continue
-		}
-		existing[key] = value
-	}
 }
