@@ -83,6 +83,7 @@ spec:
     metadata: {labels: {app: web}}
     spec:
       automountServiceAccountToken: false
+      tolerations: []
       containers: [{name: web, image: "example.com/web:1"}]`
 
 // testFilledIn leaves what controllers filled in, also when the manifests change and when
@@ -104,7 +105,7 @@ func testFilledIn(t *testing.T, p *place) {
 		{"ConfigMap", "trusted", `[{"op":"add","path":"/data","value":{"ca":"x"}}]`, []string{"data"}},
 		{"Secret", "token", `[{"op":"add","path":"/data/token","value":"eA=="}]`, []string{"data"}},
 		{"ServiceAccount", "robot", `[{"op":"add","path":"/secrets","value":[{"name":"token"}]}]`, []string{"secrets"}},
-		{"Deployment", "web", `[{"op":"replace","path":"/spec/replicas","value":3},{"op":"add","path":"/spec/template/spec/containers/-","value":{"name":"injected","image":"example.com/proxy:1"}}]`, []string{"spec"}},
+		{"Deployment", "web", `[{"op":"replace","path":"/spec/replicas","value":3},{"op":"add","path":"/spec/template/spec/tolerations","value":[{"key":"filled","operator":"Exists"}]},{"op":"add","path":"/spec/template/spec/containers/-","value":{"name":"injected","image":"example.com/proxy:1"}}]`, []string{"spec"}},
 	}
 	want := map[string]any{}
 	for _, fill := range fills {
