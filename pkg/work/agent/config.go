@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -126,9 +127,10 @@ type agent struct {
 type cluster struct {
 	client.Client
 
-	live     client.Reader
-	metadata metadata.Interface
-	mapper   apimeta.RESTMapper
+	live      client.Reader
+	metadata  metadata.Interface
+	mapper    apimeta.RESTMapper
+	discovery discovery.DiscoveryInterface
 }
 
 func newAgent(mgr manager.Manager, config Config) (*agent, error) {
@@ -143,13 +145,17 @@ func newAgent(mgr manager.Manager, config Config) (*agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare to watch objects: %w", err)
 	}
+	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(connection, mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("prepare to find served versions: %w", err)
+	}
 	metrics, err := newMetrics(config.Metrics)
 	if err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	a := &agent{
 		config:   config,
-		managed:  cluster{mgr.GetClient(), mgr.GetAPIReader(), metadataClient, mgr.GetRESTMapper()},
+		managed:  cluster{mgr.GetClient(), mgr.GetAPIReader(), metadataClient, mgr.GetRESTMapper(), discoveryClient},
 		applier:  &strategy.Applier{Client: objects},
 		checker:  &executor.Checker{Reviews: mgr.GetClient(), Config: connection},
 		observer: status.NewObserver(status.Limits{Raw: config.RawFeedback, MaxRawLength: int(config.MaxJSONRawLength)}, config.Rules),

@@ -13,6 +13,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/strategy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/manifest"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/status"
 )
@@ -79,7 +80,12 @@ func (p *pass) releaseOrphans(ctx context.Context) error {
 	var errs []error
 	for _, resource := range resources {
 		if manifest.Orphaned(p.work, resource.ResourceIdentifier) {
-			errs = append(errs, p.agent.release(ctx, keyOf(resource), ownerOf(p.applied.UID)))
+			err := p.agent.inServedVersion(&resource, func() error {
+				return p.agent.release(ctx, keyOf(resource), ownerOf(p.applied.UID))
+			})
+			if !strategy.Gone(err) {
+				errs = append(errs, err)
+			}
 		}
 	}
 	return errors.Join(errs...)

@@ -70,6 +70,7 @@ func TestAgent(t *testing.T) {
 		"retained":          testRetained,
 		"two-managers":      testTwoManagers,
 		"odd-values":        testOddValues,
+		"served-version":    testServedVersion,
 		"create-only":       testCreateOnly,
 		"server-side-apply": testServerSideApply,
 		"ignore-fields":     testIgnoreFields,
@@ -169,22 +170,38 @@ func permit(t *testing.T, admin client.Client) {
 	})
 	installation.Create(t, admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.AgentNamespace}})
 	installation.Some(t, admin, objs, err, "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
-	installation.Create(t, admin, &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "test.example.com", Labels: map[string]string{"open-cluster-management.io/aggregate-to-work": "true"}},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"test.example.com"}, Resources: []string{"*"}, Verbs: []string{"*"}}},
-	})
+	aggregate(t, admin, "test.example.com")
 	// A controller gathers the rules.
-	for _, group := range []string{"", rbacv1.GroupName, "test.example.com"} {
-		await.Condition(t, patience, "permissions on "+group, func(ctx context.Context) (bool, error) {
-			resource := map[string]string{"": "configmaps", rbacv1.GroupName: "clusterroles", "test.example.com": "lates"}[group]
-			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User:               names.ServiceAccountUser(names.AgentNamespace, "klusterlet-work-sa"),
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Group: group, Resource: resource, Verb: "create"},
-			}}
-			err := admin.Create(ctx, review)
-			return review.Status.Allowed, err
-		})
-	}
+	awaitPermission(t, admin, "", "configmaps")
+	awaitPermission(t, admin, rbacv1.GroupName, "clusterroles")
+	awaitPermission(t, admin, "test.example.com", "lates")
+}
+
+// permitAll gives the agents the permissions that a user adds for a group of their own.
+func (p *place) permitAll(t *testing.T, group string) {
+	t.Helper()
+	aggregate(t, p.managed, group)
+	awaitPermission(t, p.managed, group, "all")
+}
+
+func aggregate(t *testing.T, admin client.Client, group string) {
+	t.Helper()
+	installation.Create(t, admin, &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: group, Labels: map[string]string{"open-cluster-management.io/aggregate-to-work": "true"}},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{"*"}, Verbs: []string{"*"}}},
+	})
+}
+
+func awaitPermission(t *testing.T, admin client.Client, group, resource string) {
+	t.Helper()
+	await.Condition(t, patience, "permissions on "+group, func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               names.ServiceAccountUser(names.AgentNamespace, "klusterlet-work-sa"),
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: group, Resource: resource, Verb: "create"},
+		}}
+		err := admin.Create(ctx, review)
+		return review.Status.Allowed, err
+	})
 }
 
 func only(objs []*unstructured.Unstructured, name string) []*unstructured.Unstructured {

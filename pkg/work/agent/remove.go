@@ -27,7 +27,15 @@ func (a *agent) remove(ctx context.Context, owner metav1.OwnerReference, resourc
 	var pending []workv1.AppliedManifestResourceMeta
 	var errs []error
 	for _, resource := range resources {
-		exists, err := a.removeOne(ctx, owner, resource)
+		var exists bool
+		err := a.inServedVersion(&resource, func() error {
+			var err error
+			exists, err = a.removeOne(ctx, owner, resource)
+			return err
+		})
+		if strategy.Gone(err) {
+			exists, err = false, nil
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("delete %s %s/%s: %w", resource.Resource, resource.Namespace, resource.Name, err))
 		}
@@ -67,7 +75,7 @@ func (a *agent) removeOne(ctx context.Context, owner metav1.OwnerReference, reso
 	}
 	// What is known may be old.
 	read, err := a.objects(key).Get(ctx, key.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if strategy.Gone(err) {
 		a.inventory.Forget(key, object.UID)
 		return false, nil
 	}
@@ -100,7 +108,7 @@ func (a *agent) removeKnown(ctx context.Context, owner metav1.OwnerReference, re
 		options.Preconditions.ResourceVersion = &version
 	}
 	err = a.objects(key).Delete(ctx, key.Name, options)
-	if apierrors.IsNotFound(err) {
+	if strategy.Gone(err) {
 		a.inventory.Forget(key, object.UID)
 		return false, nil
 	}
@@ -116,7 +124,7 @@ func (a *agent) removeKnown(ctx context.Context, owner metav1.OwnerReference, re
 // it, or a controller, has the same owner reference and was never part of a work.
 func (a *agent) wrote(ctx context.Context, key inventory.Key, uid types.UID) (bool, error) {
 	object, err := a.objects(key).Get(ctx, key.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if strategy.Gone(err) {
 		return false, nil
 	}
 	if err != nil {

@@ -87,7 +87,7 @@ func (a *Applier) Release(ctx context.Context, r Request) error {
 	var err error
 	for range attempts {
 		existing, errGet := o.get(ctx)
-		if apierrors.IsNotFound(errGet) {
+		if Gone(errGet) {
 			return nil
 		}
 		if errGet != nil {
@@ -97,11 +97,20 @@ func (a *Applier) Release(ctx context.Context, r Request) error {
 			break
 		}
 	}
-	if apierrors.IsNotFound(err) {
+	if Gone(err) {
 		return nil
 	}
 	return err
 }
+
+// Unserved reports whether an answer says that a version of a resource is not served, and
+// nothing of the object: the API server has no handler that knows its name.
+func Unserved(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// Gone reports whether an answer says that an object does not exist.
+func Gone(err error) bool { return apierrors.IsNotFound(err) && !Unserved(err) }
 
 func (a *Applier) objects(r Request) dynamic.ResourceInterface {
 	if namespace := r.Manifest.GetNamespace(); namespace != "" {
