@@ -23,6 +23,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/works"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/delivery"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/report"
 )
 
@@ -92,13 +93,27 @@ func (w *workScope) known(ctx context.Context) checks.Outcome {
 	}
 	w.report = report.Describe(&w.work)
 	if !w.work.DeletionTimestamp.IsZero() {
-		return checks.Bad("without an agent: "+w.env.Command("delete work", w.name, "--clusters", w.cluster, "--force"), "it is %s", w.report.Reason)
+		return w.deleting(ctx)
 	}
 	text := works.Sum(len(w.report.Manifests), "manifest")
 	if w.report.Owner != "" {
 		text += ", written for " + w.report.Owner
 	}
 	return checks.Good("%s", text)
+}
+
+// deleting says what the deletion of the ManifestWork waits for. Only without an agent it
+// can proceed by force: else objects would stay that the agent deletes.
+func (w *workScope) deleting(ctx context.Context) checks.Outcome {
+	hint := "on the managed cluster, end what holds the objects up: the agent continues at once"
+	away, err := delivery.AgentIsAway(ctx, w.client, w.cluster)
+	if err != nil {
+		return checks.Broken(err)
+	}
+	if away {
+		hint = "the agent is away; without it: " + w.env.Command("delete work", w.name, "--clusters", w.cluster, "--force")
+	}
+	return checks.Bad(hint, "it is %s", w.report.Reason)
 }
 
 // missing says that there is no such ManifestWork, and what a ManifestWorkReplicaSet that
@@ -171,6 +186,9 @@ func (w *workScope) applied(context.Context) checks.Outcome {
 	failed := w.report.NotApplied()
 	if refused := w.report.Refused(); len(refused) > 0 && len(refused) == len(failed) {
 		return checks.Skip("needs: its executor is allowed")
+	}
+	if notes := w.report.Notes; len(notes) > 0 && w.report.Applied == string(metav1.ConditionTrue) {
+		return checks.Caution(w.inspect(), "%s", strings.Join(notes, "\n"))
 	}
 	return w.state(w.report.Applied, failed)
 }

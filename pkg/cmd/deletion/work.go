@@ -3,6 +3,7 @@ package deletion
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -129,7 +130,7 @@ func (o *workOptions) runCopies(ctx context.Context, hub delivery.Hub) error {
 	if !o.wait.Enabled || o.env.Kube.DryRun() != cli.DryRunNone {
 		return o.print(found, "deleted")
 	}
-	if err := o.await(ctx, "the agents to clean up", hub.AwaitGone); err != nil {
+	if err := o.await(ctx, hub, "the agents to clean up", hub.AwaitGone); err != nil {
 		return err
 	}
 	return o.print(found, "deleted")
@@ -196,19 +197,32 @@ func (o *workOptions) orphanAll(ctx context.Context, hub delivery.Hub, found []w
 	if o.env.Kube.DryRun() != cli.DryRunNone {
 		return nil
 	}
-	return o.await(ctx, "the agents to orphan the resources", hub.AwaitOrphaned)
+	return o.await(ctx, hub, "the agents to orphan the resources", hub.AwaitOrphaned)
 }
 
 // await waits for all copies in a step of its own.
-func (o *workOptions) await(ctx context.Context, what string, wait func(context.Context, string, []string, delivery.Progress) error) error {
+func (o *workOptions) await(ctx context.Context, hub delivery.Hub, what string, wait func(context.Context, string, []string, delivery.Progress) error) error {
 	err := o.env.Progress().Step(ctx, "Waiting for "+what, func(ctx context.Context, say cli.Say) error {
 		return wait(ctx, o.name, o.clusters, func(cluster, message string) { say("%s: %s", cluster, message) })
 	})
 	if err == nil {
 		return nil
 	}
-	try := o.env.Command("check", "work", o.name, "--cluster", o.clusters[0]) + "; without an agent, use --force"
+	try := o.env.Command("check", "work", o.name, "--cluster", o.clusters[0]) + o.orForce(ctx, hub)
 	return o.wait.TimedOut(err, what+" ("+works.Unmet(err)+")", try)
+}
+
+// orForce offers --force if the agent of a cluster is away, and only then: an agent that is
+// there deletes what would stay.
+func (o *workOptions) orForce(ctx context.Context, hub delivery.Hub) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	for _, cluster := range o.clusters {
+		if away, err := delivery.AgentIsAway(ctx, hub.Client, cluster); err == nil && away {
+			return fmt.Sprintf("; the agent of %s is away: without it, use --force", cluster)
+		}
+	}
+	return ""
 }
 
 func (o *workOptions) print(found []workv1.ManifestWork, action string) error {

@@ -126,7 +126,7 @@ func (o *workOptions) columns() []cli.Column[report.Work] {
 		{Header: "owner", Wide: true, Value: func(w row) string { return w.Owner }},
 		{Header: "executor", Wide: true, Value: func(w row) string { return w.Executor }},
 		{Header: "feedback", Wide: true, Value: func(w row) string { return strings.Join(w.Feedback(), ",") }},
-		{Header: "why", Wide: true, Value: func(w row) string { return w.Reason }},
+		{Header: "why", Wide: true, Value: func(w row) string { return cmp.Or(w.Reason, strings.Join(w.Notes, "; ")) }},
 	}
 }
 

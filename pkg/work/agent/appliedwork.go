@@ -114,6 +114,9 @@ func (p *pass) recordApplied(ctx context.Context) error {
 	err = errors.Join(errDropped, err)
 	if len(pending) > 0 {
 		p.within(p.agent.removal(pending))
+		if p.holdUp = p.agent.blocked(ctx, pending); p.holdUp == "" {
+			p.within(blockedAfter)
+		}
 	}
 	resources := append(wanted, pending...)
 	slices.SortStableFunc(resources, byIdentifier)

@@ -24,7 +24,7 @@ func (p *pass) finalize(ctx context.Context) error {
 	if !slices.Contains(p.work.Finalizers, names.FinalizerManifestWork) {
 		return nil
 	}
-	if err := p.reportDeleting(ctx); err != nil {
+	if err := p.reportDeleting(ctx, p.heldUp(ctx)); err != nil {
 		return err
 	}
 	if p.applied == nil {
@@ -59,10 +59,23 @@ func (p *pass) letGo(ctx context.Context) error {
 	return client.IgnoreNotFound(p.patchFinalizers(ctx, finalizers))
 }
 
-func (p *pass) reportDeleting(ctx context.Context) error {
+// heldUp says what holds the deletion of what was applied up, and looks again in time.
+func (p *pass) heldUp(ctx context.Context) string {
+	if p.applied == nil || p.applied.DeletionTimestamp.IsZero() {
+		return ""
+	}
+	if left := p.applied.DeletionTimestamp.Add(blockedAfter).Sub(p.now); left > 0 {
+		p.wait(left)
+		return ""
+	}
+	p.wait(mostRemoval)
+	return p.agent.blocked(ctx, p.applied.Status.AppliedResources)
+}
+
+func (p *pass) reportDeleting(ctx context.Context, holdUp string) error {
 	wanted := p.work.Status
 	wanted.Conditions = slices.Clone(wanted.Conditions)
-	deleting := status.Deleting(p.work.Generation)
+	deleting := status.Remark(status.Deleting(p.work.Generation), holdUp)
 	deleting.LastTransitionTime = metav1.NewTime(p.now)
 	if !apimeta.SetStatusCondition(&wanted.Conditions, deleting) {
 		return nil

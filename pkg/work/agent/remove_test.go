@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,10 +44,26 @@ metadata: {name: three, namespace: NS}`)
 	p.finds(t, "three", missing)
 	p.finds(t, "two", func(c *corev1.ConfigMap) bool { return c.DeletionTimestamp != nil })
 	p.records(t, work, "one", "two")
+	p.holdsUp(t, work, workv1.WorkApplied, "ConfigMap "+p.cluster+"/two", "example.com/stay")
 	p.edit(t, "two", `{"metadata":{"finalizers":null}}`)
 	p.finds(t, "two", missing)
 	p.records(t, work, "one")
 	p.reaches(t, work, "Applied=True", "Available=True")
+}
+
+// holdsUp waits until a condition of the work names what holds a deletion up.
+func (p *place) holdsUp(t *testing.T, work *workv1.ManifestWork, condition string, names ...string) {
+	t.Helper()
+	await.Success(t, patience, fmt.Sprintf("%s names %v", condition, names), func(ctx context.Context) error {
+		if err := p.hub.Get(ctx, client.ObjectKeyFromObject(work), work); err != nil {
+			return err
+		}
+		c := apimeta.FindStatusCondition(work.Status.Conditions, condition)
+		if c == nil || c.Status != metav1.ConditionTrue || slices.ContainsFunc(names, func(n string) bool { return !strings.Contains(c.Message, n) }) {
+			return errors.New(show(work))
+		}
+		return nil
+	})
 }
 
 // records waits until the AppliedManifestWork records exactly these ConfigMaps.
@@ -97,6 +116,7 @@ func testForeground(t *testing.T, p *place) {
 	}
 	p.finds(t, "one", missing)
 	p.reaches(t, work, "Deleting=True")
+	p.holdsUp(t, work, workv1.WorkDeleting, "ConfigMap "+p.cluster+"/two", "example.com/stay")
 	p.edit(t, "two", `{"metadata":{"finalizers":null}}`)
 	p.gone(t, work)
 	p.finds(t, "two", missing)

@@ -7,6 +7,7 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -133,6 +134,9 @@ func (p *pass) report(ctx context.Context) error {
 	p.agent.metrics.report(p.work.Name, failing)
 	before, after := p.work.Status.Conditions, p.work.Status
 	status.Update(&after, p.work.Generation, found, metav1.NewTime(p.now))
+	if applied := apimeta.FindStatusCondition(after.Conditions, workv1.WorkApplied); applied != nil {
+		*applied = status.Remark(*applied, p.holdUp)
+	}
 	if err := p.patchStatus(ctx, after); err != nil {
 		return err
 	}

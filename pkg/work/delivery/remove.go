@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
@@ -66,6 +68,17 @@ func (h Hub) Release(ctx context.Context, key client.ObjectKey) error {
 		return fmt.Errorf("release ManifestWork %s on %s: %w", key.Name, key.Namespace, err)
 	}
 	return nil
+}
+
+// AgentIsAway reports whether the hub does not hear from the agents of a cluster, so that a
+// deletion can wait forever.
+func AgentIsAway(ctx context.Context, hub client.Reader, cluster string) (bool, error) {
+	managed := &clusterv1.ManagedCluster{}
+	err := hub.Get(ctx, client.ObjectKey{Name: cluster}, managed)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("ManagedCluster %s: %w", cluster, err)
+	}
+	return !apimeta.IsStatusConditionTrue(managed.Status.Conditions, clusterv1.ManagedClusterConditionAvailable), nil
 }
 
 // AwaitGone waits until works are gone.

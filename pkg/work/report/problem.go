@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 // refused begins what an agent reports about a manifest that the executor of the work
@@ -18,7 +20,7 @@ const refused = "not allowed"
 func (w Work) reason(work *workv1.ManifestWork) string {
 	switch {
 	case !work.DeletionTimestamp.IsZero():
-		return "being deleted: waits for " + strings.Join(work.Finalizers, ", ")
+		return "being deleted: " + deletionWaits(work)
 	case w.Applied == "":
 		return "the agent has not reported yet"
 	case !Observed(work):
@@ -29,6 +31,39 @@ func (w Work) reason(work *workv1.ManifestWork) string {
 		return "applied; the agent has not reported whether it is available"
 	case w.Available != string(metav1.ConditionTrue):
 		return first(w.NotAvailable(), w.unavailable(work))
+	}
+	return ""
+}
+
+// deletionWaits is what the agent reports about a deletion that takes long; before that, the
+// finalizers by which agents retain the work.
+func deletionWaits(work *workv1.ManifestWork) string {
+	if note := remark(work.Status.Conditions, workv1.WorkDeleting, names.MessageWorkDeleting); note != "" {
+		return note
+	}
+	return "waits for " + strings.Join(work.Finalizers, ", ")
+}
+
+// notes are the remarks of the agent about a work and manifests that are applied.
+func notes(work *workv1.ManifestWork) []string {
+	var found []string
+	if note := remark(work.Status.Conditions, workv1.WorkApplied, names.MessageWorkApplied); note != "" {
+		found = append(found, note)
+	}
+	for _, m := range work.Status.ResourceStatus.Manifests {
+		if note := remark(m.Conditions, workv1.ManifestApplied, names.MessageManifestApplied); note != "" {
+			found = append(found, strings.Join([]string{m.ResourceMeta.Kind, strings.TrimPrefix(m.ResourceMeta.Namespace+"/"+m.ResourceMeta.Name, "/")}, " ")+": "+note)
+		}
+	}
+	return found
+}
+
+// remark is what the message of a condition says after the usual text.
+func remark(conditions []metav1.Condition, kind, usual string) string {
+	if condition := apimeta.FindStatusCondition(conditions, kind); condition != nil {
+		if note, ok := strings.CutPrefix(condition.Message, usual+"; "); ok {
+			return note
+		}
 	}
 	return ""
 }

@@ -32,7 +32,10 @@ type Work struct {
 	// Owner is the object on the hub that the work was made for, as KIND/NAME.
 	Owner string `json:"owner,omitempty"`
 	// Reason is one sentence about what is missing; empty when nothing is.
-	Reason    string     `json:"reason,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Notes are what the agent remarks about a work that is applied: other writers of its
+	// objects, and objects that left it and are not deleted.
+	Notes     []string   `json:"notes,omitempty"`
 	Manifests []Manifest `json:"manifests"`
 	Created   time.Time  `json:"created"`
 }
@@ -89,6 +92,7 @@ func Describe(work *workv1.ManifestWork) Work {
 		Created:   work.CreationTimestamp.Time,
 	}
 	w.Reason = w.reason(work)
+	w.Notes = notes(work)
 	return w
 }
 

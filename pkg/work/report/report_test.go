@@ -101,6 +101,14 @@ func TestReason(t *testing.T) {
 			name: "it is being deleted", want: "being deleted: waits for f",
 			change: func(w *workv1.ManifestWork) {
 				w.DeletionTimestamp, w.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{"f"}
+				w.Status.Conditions = []metav1.Condition{condition(workv1.WorkDeleting, metav1.ConditionTrue, 2, names.MessageWorkDeleting)}
+			},
+		},
+		{
+			name: "its deletion is held up", want: "being deleted: waiting for ConfigMap ns/one",
+			change: func(w *workv1.ManifestWork) {
+				w.DeletionTimestamp, w.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{"f"}
+				w.Status.Conditions = []metav1.Condition{condition(workv1.WorkDeleting, metav1.ConditionTrue, 2, names.MessageWorkDeleting+"; waiting for ConfigMap ns/one")}
 			},
 		},
 	} {
@@ -111,6 +119,18 @@ func TestReason(t *testing.T) {
 				t.Errorf("got %q, ready %v; want %q", got.Reason, got.Ready(), tc.want)
 			}
 		})
+	}
+}
+
+// TestNotes has what the agent remarks about what is applied.
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	got := report.Describe(work(func(w *workv1.ManifestWork) {
+		w.Status.Conditions = []metav1.Condition{condition(workv1.WorkApplied, metav1.ConditionTrue, 2, names.MessageWorkApplied+"; waiting for ConfigMap ns/left")}
+		web(w, condition(workv1.ManifestApplied, metav1.ConditionTrue, 2, names.MessageManifestApplied+"; another writer"))
+	}))
+	if diff := cmp.Diff([]string{"waiting for ConfigMap ns/left", "Deployment ns/web: another writer"}, got.Notes); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
