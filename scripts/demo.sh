@@ -33,9 +33,6 @@ show kubectl ocm get clusters --context hub
 
 show kubectl ocm create work hello --context hub --clusters cluster1,cluster2 \
 	-f examples/hello --wait
-for cluster in cluster1 cluster2; do
-	kubectl --context "$cluster" rollout status deployment/hello -n hello --timeout 60s >/dev/null
-done
 show kubectl ocm get works --context hub
 show kubectl --context cluster1 get deployment hello -n hello
 

@@ -48,6 +48,21 @@ const (
 	ReasonStatusFeedbackSyncFailed = "StatusFeedbackSyncFailed"
 )
 
+// ConditionReady, on a ManifestWork and on manifests whose objects say so, says whether
+// what was applied is ready: OCM's condition Available says that objects exist.
+// See docs/reference/wire-contract.md#readiness.
+const (
+	ConditionReady          = "Ready"
+	ReasonResourceReady     = "ResourceReady"
+	ReasonResourceNotReady  = "ResourceNotReady"
+	ReasonResourceFinished  = "ResourceFinished"
+	MessageResourceFinished = "Resource has finished and is gone"
+
+	ReasonResourcesReady    = "ResourcesReady"
+	MessageResourcesReady   = "All resources are ready"
+	ReasonResourcesNotReady = "ResourcesNotReady"
+)
+
 // ReasonConditionRulePrefix begins the reason of every condition that a condition rule
 // sets, and of no other.
 // See docs/reference/wire-contract.md#work-condition-rules.

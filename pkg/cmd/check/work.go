@@ -43,7 +43,8 @@ func newWork(env cli.Env) *cobra.Command {
 		Use:   "work NAME --cluster CLUSTER",
 		Short: "Check one ManifestWork, on the hub",
 		Long: `Check one ManifestWork, on the hub: whether it reached the agent, its executor
-is allowed to apply the manifests, they are applied, and they are available.`,
+is allowed to apply the manifests, they are applied, and their resources are
+available and ready.`,
 		Example:           fmt.Sprintf(`  %[1]s check work app --cluster cluster1`, env.Name),
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: works.CompleteNames(env),
@@ -79,6 +80,7 @@ func (w *workScope) steps() []checks.Step {
 		{Name: "its executor is allowed", Run: w.allowed},
 		{Name: "its manifests are applied", Run: w.applied},
 		{Name: "its resources are available", Run: w.available},
+		{Name: "its resources are ready", Run: w.ready},
 		{Name: "its feedback is up to date", Run: w.feedback},
 	}
 }
@@ -198,6 +200,22 @@ func (w *workScope) available(context.Context) checks.Outcome {
 		return checks.Skip("needs: its manifests are applied")
 	}
 	return w.state(w.report.Available, w.report.NotAvailable())
+}
+
+// ready checks the workloads, and custom resources that say whether they are ready.
+func (w *workScope) ready(context.Context) checks.Outcome {
+	n, all := w.report.CountReady()
+	switch {
+	case w.report.Applied != string(metav1.ConditionTrue) || w.report.Available != string(metav1.ConditionTrue):
+		return checks.Skip("needs: its resources are available")
+	case w.report.Ready == "":
+		return checks.Skip("the agent does not report it")
+	case w.report.Ready == string(metav1.ConditionTrue) && all == 0:
+		return checks.Good("none says whether it is")
+	case w.report.Ready == string(metav1.ConditionTrue):
+		return checks.Good("%d of %d", n, all)
+	}
+	return w.state(w.report.Ready, w.report.NotReady())
 }
 
 // state checks a condition of the work, and names the manifests that keep it from True.

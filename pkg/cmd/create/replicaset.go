@@ -53,11 +53,11 @@ func (o *workOptions) printSet(r setResult) error {
 
 // awaitSet waits, if asked to, for the ManifestWorks of a set.
 func (o *workOptions) awaitSet(ctx context.Context, hub delivery.Hub, set *workv1alpha1.ManifestWorkReplicaSet) error {
-	if !o.wait.Enabled || o.env.Kube.DryRun() != cli.DryRunNone {
+	if o.stage == "" || o.env.Kube.DryRun() != cli.DryRunNone {
 		return nil
 	}
 	err := o.env.Progress().Step(ctx, "Waiting for the ManifestWorks of "+set.Name, func(ctx context.Context, say cli.Say) error {
-		return hub.AwaitSet(ctx, set, func(_, message string) { say("%s", message) })
+		return hub.AwaitSet(ctx, set, o.stage, func(_, message string) { say("%s", message) })
 	})
 	if err == nil {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
@@ -15,11 +16,14 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/works"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/delivery"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/report"
 )
 
 type workOptions struct {
-	env       cli.Env
-	out       *cli.Output
+	env cli.Env
+	out *cli.Output
+	// stage is what to wait for; empty for nothing.
+	stage     report.Stage
 	wait      cli.Wait
 	files     works.Files
 	delivery  delivery.Delivery
@@ -32,7 +36,7 @@ type workOptions struct {
 }
 
 func newWork(env cli.Env) *cobra.Command {
-	o := &workOptions{env: env, out: cli.NewOutput(cli.Text, cli.Name), files: works.NewFiles()}
+	o := &workOptions{env: env, out: cli.NewOutput(cli.Text, cli.Name), files: works.NewFiles(), wait: cli.Wait{Timeout: cli.Timeout(5 * time.Minute)}}
 	cmd := &cobra.Command{
 		Use:   "work NAME -f FILE",
 		Short: "Deploy manifests to managed clusters with a ManifestWork",
@@ -56,7 +60,7 @@ The command is idempotent. A ManifestWork with other manifests is replaced only
 with --overwrite, which also deletes the ManifestWork on clusters that the
 labels or the placement no longer choose. Nothing is changed if one of the
 clusters cannot get the ManifestWork.`,
-		Example: fmt.Sprintf(`  # Deploy the manifests of a folder, and wait until they are available
+		Example: fmt.Sprintf(`  # Deploy the manifests of a folder, and wait until they are ready
   %[1]s create work app --clusters cluster1 -f app/ --wait
 
   # Deploy to two of the clusters with a label
@@ -95,7 +99,9 @@ func (o *workOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.executor, "executor", "", "ServiceAccount of the managed clusters, NAMESPACE/NAME, with whose permissions the manifests are applied (default: those of the agent)")
 	f.BoolVar(&o.delivery.Overwrite, "overwrite", false, "Replace ManifestWorks that exist with other manifests")
 	cli.AddYesFlag(f, &o.yes)
-	o.wait.AddTo(cmd, "Wait until all manifests are applied and available")
+	stages := cli.NewEnum(&o.stage, map[string]report.Stage{"true": report.Ready, "false": ""}, report.Ready, report.Applied)
+	stages.AddTo(cmd, "wait", "", "How far to wait: until the resources are ready, or the manifests applied").NoOptDefVal = string(report.Ready)
+	o.wait.Timeout.AddTo(cmd)
 	o.out.AddTo(cmd)
 	o.env.Kube.AddDryRunFlag(cmd)
 	cmd.MarkFlagsMutuallyExclusive("clusters", "selector", "placement")
@@ -299,12 +305,12 @@ func (o *workOptions) sayLeft(targets delivery.Targets) {
 
 // await waits, if asked to, for all copies.
 func (o *workOptions) await(ctx context.Context, hub delivery.Hub, targets delivery.Targets) error {
-	if !o.wait.Enabled || o.env.Kube.DryRun() != cli.DryRunNone || len(targets.Clusters) == 0 {
+	if o.stage == "" || o.env.Kube.DryRun() != cli.DryRunNone || len(targets.Clusters) == 0 {
 		return nil
 	}
 	title := fmt.Sprintf("Waiting for %s on %s", o.delivery.Name, cli.Some(targets.Clusters, ", "))
 	err := o.env.Progress().Step(ctx, title, func(ctx context.Context, say cli.Say) error {
-		return hub.Await(ctx, o.delivery.Name, targets.Clusters, func(cluster, message string) { say("%s: %s", cluster, message) })
+		return hub.Await(ctx, o.delivery.Name, targets.Clusters, o.stage, func(cluster, message string) { say("%s: %s", cluster, message) })
 	})
 	if err == nil {
 		return nil

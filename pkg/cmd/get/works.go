@@ -122,12 +122,22 @@ func (o *workOptions) columns() []cli.Column[report.Work] {
 		{Header: "manifests", Value: func(w row) string { return strconv.Itoa(len(w.Manifests)) }},
 		{Header: "applied", Value: func(w row) string { return w.Applied }},
 		{Header: "available", Value: func(w row) string { return w.Available }},
+		{Header: "ready", Value: ready},
 		{Header: "age", Value: func(w row) string { return duration.ShortHumanDuration(now.Sub(w.Created)) }},
 		{Header: "owner", Wide: true, Value: func(w row) string { return w.Owner }},
 		{Header: "executor", Wide: true, Value: func(w row) string { return w.Executor }},
 		{Header: "feedback", Wide: true, Value: func(w row) string { return strings.Join(w.Feedback(), ",") }},
 		{Header: "why", Wide: true, Value: func(w row) string { return cmp.Or(w.Reason, strings.Join(w.Notes, "; ")) }},
 	}
+}
+
+// ready is how many of the resources that say whether they are ready are so.
+func ready(w report.Work) string {
+	n, all := w.CountReady()
+	if all == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", n, all)
 }
 
 // workTree is the works of each cluster with the fields that clusteradm shows, and
@@ -139,20 +149,28 @@ func workTree(list []report.Work) []node {
 			clusters = append(clusters, node{text: "<" + w.Cluster + ">"})
 		}
 		last := &clusters[len(clusters)-1]
-		last.below = append(last.below, node{text: "<" + w.Name + ">", below: []node{
-			leaf("Number of Manifests", strconv.Itoa(len(w.Manifests))),
-			leaf("Applied", w.Applied),
-			leaf("Available", w.Available),
-			{text: "<Resources>", below: resources(w)},
-		}})
+		last.below = append(last.below, node{text: "<" + w.Name + ">", below: slices.Concat(
+			[]node{leaf("Number of Manifests", strconv.Itoa(len(w.Manifests)))},
+			states(w.Applied, w.Available, w.Ready),
+			[]node{{text: "<Resources>", below: resources(w)}},
+		)})
 	}
 	return clusters
+}
+
+// states are what clusteradm shows, and what only our agents report.
+func states(applied, available, ready string) []node {
+	list := []node{leaf("Applied", applied), leaf("Available", available)}
+	if ready != "" {
+		list = append(list, leaf("Ready", ready))
+	}
+	return list
 }
 
 func resources(w report.Work) []node {
 	var list []node
 	for _, m := range w.Manifests {
-		below := []node{leaf("Applied", m.Applied), leaf("Available", m.Available)}
+		below := states(m.Applied, m.Available, m.Ready)
 		for _, v := range m.Feedback {
 			below = append(below, leaf(v.Name, v.Value))
 		}

@@ -108,7 +108,7 @@ func (p *pass) applyOne(ctx context.Context, it *item) {
 	repair := m.desired == it.desired
 	switch {
 	case m.settled(it.desired, object, exists) && p.agent.inventory.State(it.key.Resource) == inventory.Watched:
-	case p.completed(it):
+	case p.done(it, exists):
 		if !p.hidden(ctx, it, m) {
 			p.look(ctx, it, m)
 		}
@@ -237,6 +237,8 @@ func (p *pass) look(ctx context.Context, it *item, m *mark) {
 	if err != nil {
 		it.found.Conditions = []metav1.Condition{status.Available(it.meta, err)}
 		switch {
+		case apierrors.IsNotFound(err) && p.done(it, false):
+			it.found.Conditions = []metav1.Condition{status.AvailableOnceFinished()}
 		case apierrors.IsNotFound(err):
 		case apierrors.IsForbidden(err):
 			p.refuse(denialInterval)
@@ -260,6 +262,7 @@ func (p *pass) note(ctx context.Context, it *item, m *mark, object *unstructured
 	it.found = p.agent.observer.Observe(ctx, status.Observation{
 		Meta: it.meta, Object: object, Options: it.options, Generation: p.work.Generation,
 	})
+	p.explainUnready(ctx, it, m, object)
 }
 
 // mark returns what is remembered of an object.
@@ -275,6 +278,12 @@ func (p *pass) mark(key inventory.Key) *mark {
 // completed reports whether a manifest is complete, and with it what is applied of it.
 func (p *pass) completed(it *item) bool {
 	return apimeta.IsStatusConditionTrue(p.work.Status.Conditions, workv1.WorkComplete) || p.before.Completed(it.meta)
+}
+
+// done reports whether nothing of a manifest is applied any more: it is complete, or its
+// object has finished, in this generation of the work, and is gone.
+func (p *pass) done(it *item, exists bool) bool {
+	return p.completed(it) || !exists && p.before.Finished(it.meta, p.work.Generation)
 }
 
 // settledBefore reports whether the manifest was applied before, by this process or

@@ -72,11 +72,11 @@ func (a *agent) blockedOne(ctx context.Context, resource workv1.AppliedManifestR
 	if a.config.Clock.Since(since.Time) < blockedAfter {
 		return ""
 	}
-	return fmt.Sprintf("%s since %s: %s", name, since.UTC().Format(time.RFC3339), holds(object))
+	return fmt.Sprintf("%s since %s: %s", name, since.UTC().Format(time.RFC3339), waitsFor(object))
 }
 
-// holds says what an object that is being deleted waits for.
-func holds(object *unstructured.Unstructured) string {
+// waitsFor says what an object that is being deleted waits for.
+func waitsFor(object *unstructured.Unstructured) string {
 	if finalizers := object.GetFinalizers(); len(finalizers) > 0 {
 		return "its finalizers are " + strings.Join(finalizers, ", ")
 	}

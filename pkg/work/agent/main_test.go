@@ -93,6 +93,9 @@ func TestAgent(t *testing.T) {
 		"feedback":          testFeedback,
 		"unreported":        testUnreported,
 		"complete":          testComplete,
+		"ready":             testReady,
+		"ready-custom":      testReadyCustom,
+		"finished":          testFinished,
 		"requests":          testRequests,
 		"interrupted":       testInterrupted,
 		"abandoned":         testAbandoned,
@@ -303,6 +306,25 @@ func (p *place) manifestReaches(t *testing.T, work *workv1.ManifestWork, ordinal
 		}
 		found = *c
 		return nil
+	})
+	return found
+}
+
+// says waits until a condition of a manifest contains a text, and returns it.
+func (p *place) says(t *testing.T, work *workv1.ManifestWork, kind, text string) metav1.Condition {
+	t.Helper()
+	var found metav1.Condition
+	await.Success(t, patience, kind+" says "+text, func(ctx context.Context) error {
+		if err := p.hub.Get(ctx, client.ObjectKeyFromObject(work), work); err != nil {
+			return err
+		}
+		for _, m := range work.Status.ResourceStatus.Manifests {
+			if c := apimeta.FindStatusCondition(m.Conditions, kind); c != nil && strings.Contains(c.Message, text) {
+				found = *c
+				return nil
+			}
+		}
+		return errors.New(show(work))
 	})
 	return found
 }

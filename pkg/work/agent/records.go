@@ -115,8 +115,9 @@ type mark struct {
 	// version is the object's when its status was looked at, at observed.
 	version  string
 	observed time.Time
-	// interval is how soon it may be looked at again.
-	interval time.Duration
+	// interval is how soon it may be looked at again after a change, and recheck how soon
+	// without one; zero for never.
+	interval, recheck time.Duration
 	// reviewed is when the executor was last found to have its permissions.
 	reviewed time.Time
 	// gap is the current least time between repairs.
@@ -126,8 +127,14 @@ type mark struct {
 	contests []strategy.Contest
 }
 
-// lookAt returns when the status of the object may be looked at.
-func (m *mark) lookAt() time.Time { return m.observed.Add(m.interval) }
+// lookAt returns when the status of the object, which has a version now, is to be looked at;
+// false for never.
+func (m *mark) lookAt(version string) (time.Time, bool) {
+	if m.version != version {
+		return m.observed.Add(m.interval), true
+	}
+	return m.observed.Add(m.recheck), m.recheck > 0
+}
 
 // settled reports whether nothing needs to be done to an object.
 func (m *mark) settled(desired uint64, object inventory.Object, exists bool) bool {

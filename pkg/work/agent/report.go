@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -63,13 +64,7 @@ func (p *pass) observeOne(ctx context.Context, it *item) {
 		available(notFound(it.key))
 	case p.hidden(ctx, it, m):
 		p.within(denialInterval)
-		available(nil)
-		if !exists {
-			available(notFound(it.key))
-		}
-		if it.read() {
-			it.found.Conditions = append(it.found.Conditions, status.Withheld(it.refused))
-		}
+		it.found.Conditions = p.withheld(it)
 	case !exists:
 		p.look(ctx, it, m) // It was not applied, and may have existed before the subscription.
 		m.desired = 0
@@ -82,24 +77,44 @@ func (p *pass) observeOne(ctx context.Context, it *item) {
 	}
 }
 
+// withheld are the conditions of an object that the executor may not know.
+func (p *pass) withheld(it *item) []metav1.Condition {
+	if _, exists := p.agent.inventory.Object(it.key); !exists {
+		return []metav1.Condition{status.Available(it.meta, notFound(it.key))}
+	}
+	found := []metav1.Condition{status.Available(it.meta, nil)}
+	if it.asked() {
+		found = append(found, status.Withheld(it.refused))
+	}
+	if it.mayBeReady() {
+		found = append(found, status.Unread(it.refused, p.work.Generation))
+	}
+	return found
+}
+
 // due reports whether an object must be read for feedback and conditions. If that is too
 // soon, the work is looked at again.
 func (p *pass) due(it *item, m *mark, object inventory.Object) bool {
 	if !it.read() {
 		return p.record.seen != p.work.Generation && p.ruled(it) // What is reported by rules goes.
 	}
-	if m.version == object.ResourceVersion {
+	at, due := m.lookAt(object.ResourceVersion)
+	if !due {
 		return false
 	}
-	if left := m.lookAt().Sub(p.now); left > 0 {
+	if left := at.Sub(p.now); left > 0 {
 		p.wait(left)
 		return false
 	}
 	return true
 }
 
-// interval is how often the status of an object is read at most.
+// interval is how often the status of an object is read at most. What Kubernetes deletes
+// when it has finished is read whenever it changes: later there is nothing to see.
 func (p *pass) interval(it *item) time.Duration {
+	if _, short, _ := unstructured.NestedFieldNoCopy(it.Object.Object, "spec", "ttlSecondsAfterFinished"); short {
+		return 0
+	}
 	polled := p.agent.config.StatusSyncInterval
 	if it.options.Scrape != workv1.FeedbackWatchType {
 		p.agent.slots.free(it.key)

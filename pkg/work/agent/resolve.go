@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/strategy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/manifest"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/status"
 )
 
 const (
@@ -51,7 +52,13 @@ type item struct {
 func (it *item) mapped() bool { return it.key.Resource.Resource != "" }
 
 // read reports whether the status of the object matters.
-func (it *item) read() bool { return len(it.options.Feedback) > 0 || len(it.options.Conditions) > 0 }
+func (it *item) read() bool { return it.asked() || it.mayBeReady() }
+
+// asked reports whether the work asks for something in the status.
+func (it *item) asked() bool { return len(it.options.Feedback) > 0 || len(it.options.Conditions) > 0 }
+
+// mayBeReady reports whether the object may say whether it is ready.
+func (it *item) mayBeReady() bool { return status.MayBeReady(it.Object.GroupVersionKind().GroupKind()) }
 
 // readOnly reports whether the manifest is never applied.
 func (it *item) readOnly() bool { return it.options.Update.Type == workv1.UpdateStrategyTypeReadOnly }
@@ -215,10 +222,11 @@ func (p *pass) unchanged() bool {
 			}
 			p.wait(left)
 		}
-		if m.version == "" || m.version == object.ResourceVersion {
+		at, due := m.lookAt(object.ResourceVersion)
+		if m.version == "" || !due {
 			continue
 		}
-		left := m.lookAt().Sub(p.now)
+		left := at.Sub(p.now)
 		if left <= 0 {
 			return false
 		}

@@ -157,7 +157,8 @@ func testComplete(t *testing.T, p *place) {
 	if err := p.managed.Delete(t.Context(), once, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
-	p.reaches(t, work, "Complete=True", "Available=False")
+	p.says(t, work, workv1.ManifestAvailable, names.MessageResourceFinished)
+	p.reaches(t, work, "Complete=True", "Available=True", "Ready=True")
 }
 
 // testRequests counts the requests that applying costs, and what comes after.

@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,7 +79,7 @@ func testTheirAddOn(t *testing.T, p *place) {
 	p.values(t, work, map[string]string{"Replicas": "1"})
 	hook := p.create(t, "addon-web-pre-delete", hookJob, ofAddOn, feedback("batch", "jobs", p.cluster, "hook"))
 	p.reaches(t, hook, "Applied=True", "Available=True")
-	p.finishPod(t, "hook")
+	p.endPod(t, "hook", corev1.PodSucceeded)
 	p.values(t, hook, map[string]string{"JobComplete": "True"})
 	for _, w := range []*workv1.ManifestWork{hook, work} {
 		if err := p.hub.Delete(t.Context(), w); err != nil {
@@ -130,20 +131,10 @@ func (p *place) values(t *testing.T, work *workv1.ManifestWork, wanted map[strin
 	})
 }
 
-// finishPod ends the Pod of a Job, as a kubelet does.
-func (p *place) finishPod(t *testing.T, job string) {
+// endPod ends the Pod of a Job in a phase, as a kubelet does.
+func (p *place) endPod(t *testing.T, job string, phase corev1.PodPhase) {
 	t.Helper()
-	await.Success(t, patience, "the Pod of "+job, func(ctx context.Context) error {
-		var pods corev1.PodList
-		if err := p.managed.List(ctx, &pods, client.InNamespace(p.cluster), client.MatchingLabels{"batch.kubernetes.io/job-name": job}); err != nil {
-			return err
-		}
-		if len(pods.Items) == 0 {
-			return errors.New("there is none")
-		}
-		pods.Items[0].Status.Phase = corev1.PodSucceeded
-		return p.managed.Status().Update(ctx, &pods.Items[0])
-	})
+	p.updatePods(t, client.MatchingLabels{"batch.kubernetes.io/job-name": job}, func(s *corev1.PodStatus) { s.Phase = phase })
 }
 
 // neverRefused checks that a webhook has reviewed the agent's writes, and allowed all.
@@ -399,6 +390,16 @@ func (p *place) state(t *testing.T, work *workv1.ManifestWork) map[string]string
 	if err := p.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
 		t.Fatal(err)
 	}
-	state["status"] = show(work)
+	state["status"] = show(withoutReady(work))
 	return state
+}
+
+// withoutReady is a work without what OCM's agent does not report, and ours adds.
+func withoutReady(work *workv1.ManifestWork) *workv1.ManifestWork {
+	work = work.DeepCopy()
+	apimeta.RemoveStatusCondition(&work.Status.Conditions, names.ConditionReady)
+	for i := range work.Status.ResourceStatus.Manifests {
+		apimeta.RemoveStatusCondition(&work.Status.ResourceStatus.Manifests[i].Conditions, names.ConditionReady)
+	}
+	return work
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/delivery"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/report"
 )
 
 const patience = await.Patience
@@ -281,12 +282,12 @@ func TestAwait(t *testing.T) {
 	actions(t, hub, delivered("awaited", "1"), delivery.Choice{Clusters: []string{"await"}})
 	key := client.ObjectKey{Namespace: "await", Name: "awaited"}
 	ctx, cancel := context.WithCancel(t.Context())
-	err := hub.Await(ctx, key.Name, []string{key.Namespace}, func(string, string) { cancel() })
+	err := hub.Await(ctx, key.Name, []string{key.Namespace}, report.Ready, func(string, string) { cancel() })
 	if waited, ok := errors.AsType[*apply.WaitError](err); !ok || waited.Unmet[0].Message != "the agent has not reported yet" {
 		t.Errorf("got %v", err)
 	}
 	reportApplied(t, hub.Client, key)
-	if err := hub.Await(t.Context(), key.Name, []string{key.Namespace}, nil); err != nil {
+	if err := hub.Await(t.Context(), key.Name, []string{key.Namespace}, report.Ready, nil); err != nil {
 		t.Error(err)
 	}
 }

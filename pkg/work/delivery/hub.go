@@ -32,12 +32,12 @@ type Progress func(cluster, message string)
 // errMalformed is of an object that is no ManifestWork, which an API server never sends.
 var errMalformed = errors.New("it is no ManifestWork")
 
-// Await waits until the copies of a work are applied and available, or until ctx ends.
+// Await waits until the copies of a work have come as far as a stage, or until ctx ends.
 // Only a copy that is gone ends the wait early: agents retry everything else.
-func (h Hub) Await(ctx context.Context, name string, clusters []string, progress Progress) error {
+func (h Hub) Await(ctx context.Context, name string, clusters []string, stage report.Stage, progress Progress) error {
 	return h.wait(ctx, name, clusters, progress, func(work *workv1.ManifestWork) apply.Result {
 		w := report.Describe(work)
-		return apply.Result{Done: w.Ready(), Message: w.Reason}
+		return apply.Result{Done: w.Reached(stage), Message: w.Reason}
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/report"
 )
 
 // SetExistsError says that there is a ManifestWorkReplicaSet of that name with other
@@ -92,12 +93,18 @@ func (h Hub) FindSet(ctx context.Context, name string, placement client.ObjectKe
 	if !slices.ContainsFunc(set.Spec.PlacementRefs, func(ref workv1alpha1.LocalPlacementReference) bool { return ref.Name == placement.Name }) {
 		return nil, nil, &OtherPlacementError{Set: key, Placement: placement}
 	}
+	works, err := h.worksOf(ctx, key)
+	return set, works, err
+}
+
+// worksOf returns the ManifestWorks of a ManifestWorkReplicaSet.
+func (h Hub) worksOf(ctx context.Context, set client.ObjectKey) ([]workv1.ManifestWork, error) {
 	var list workv1.ManifestWorkList
-	labels := client.MatchingLabels{workv1alpha1.ManifestWorkReplicaSetControllerNameLabelKey: key.Namespace + "." + key.Name}
+	labels := client.MatchingLabels{workv1alpha1.ManifestWorkReplicaSetControllerNameLabelKey: set.Namespace + "." + set.Name}
 	if err := h.Client.List(ctx, &list, labels); err != nil {
-		return nil, nil, fmt.Errorf("ManifestWorks of ManifestWorkReplicaSet %s: %w", key, err)
+		return nil, fmt.Errorf("ManifestWorks of ManifestWorkReplicaSet %s: %w", set, err)
 	}
-	return set, list.Items, nil
+	return list.Items, nil
 }
 
 // DeleteSet deletes a ManifestWorkReplicaSet as it was read. The hub deletes its works.
@@ -169,11 +176,22 @@ func (h Hub) CarrySet(ctx context.Context, set *workv1alpha1.ManifestWorkReplica
 	return nil
 }
 
-// AwaitSet waits until all ManifestWorks of a set are applied and available, or until
-// ctx ends.
-func (h Hub) AwaitSet(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, progress Progress) error {
+// AwaitSet waits until a set is rolled out and all its ManifestWorks have come as far as a
+// stage, or until ctx ends.
+func (h Hub) AwaitSet(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, stage report.Stage, progress Progress) error {
 	waiter := &apply.Waiter{Client: h.Client, Clock: h.Clock}
 	waiter.Progress = func(object apply.Ref, message string) { progress(object.Namespace+"/"+object.Name, message) }
 	rolled := apply.Condition(workv1alpha1.ManifestWorkReplicaSetConditionPlacementRolledOut, string(metav1.ConditionTrue))
-	return waiter.Wait(ctx, apply.Target{Object: set, Check: rolled})
+	if err := waiter.Wait(ctx, apply.Target{Object: set, Check: rolled}); err != nil {
+		return err
+	}
+	works, err := h.worksOf(ctx, client.ObjectKeyFromObject(set))
+	if err != nil {
+		return err
+	}
+	clusters := make([]string, len(works))
+	for i := range works {
+		clusters[i] = works[i].Namespace
+	}
+	return h.Await(ctx, set.Name, clusters, stage, progress)
 }

@@ -19,7 +19,7 @@ const refused = "not allowed"
 // reason is the first thing that is missing on the way of a work.
 func (w Work) reason(work *workv1.ManifestWork) string {
 	switch {
-	case !work.DeletionTimestamp.IsZero():
+	case w.Deleting:
 		return "being deleted: " + deletionWaits(work)
 	case w.Applied == "":
 		return "the agent has not reported yet"
@@ -31,6 +31,8 @@ func (w Work) reason(work *workv1.ManifestWork) string {
 		return "applied; the agent has not reported whether it is available"
 	case w.Available != string(metav1.ConditionTrue):
 		return first(w.NotAvailable(), w.unavailable(work))
+	case w.Ready != "" && w.Ready != string(metav1.ConditionTrue):
+		return first(w.NotReady(), message(work.Status.Conditions, names.ConditionReady))
 	}
 	return ""
 }
@@ -85,6 +87,11 @@ func (w Work) NotApplied() []Manifest {
 // NotAvailable are the manifests of which the agent reports that they are not available.
 func (w Work) NotAvailable() []Manifest {
 	return w.without(func(m Manifest) string { return m.Available })
+}
+
+// NotReady are the manifests of which the agent reports that their resources are not ready.
+func (w Work) NotReady() []Manifest {
+	return w.without(func(m Manifest) string { return m.Ready })
 }
 
 // Refused are the manifests that the executor of the work may not apply.

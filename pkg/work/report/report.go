@@ -13,6 +13,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/manifest"
 )
 
@@ -24,6 +25,8 @@ type Work struct {
 	// which is also that of a condition about an earlier generation, or empty.
 	Applied   string `json:"applied,omitempty"`
 	Available string `json:"available,omitempty"`
+	// Ready is that of the condition Ready, which agents of OCM do not report.
+	Ready string `json:"ready,omitempty"`
 	// Executor is the ServiceAccount of the managed cluster, NAMESPACE/NAME, that
 	// must be allowed to apply the manifests.
 	Executor string `json:"executor,omitempty"`
@@ -38,6 +41,8 @@ type Work struct {
 	Notes     []string   `json:"notes,omitempty"`
 	Manifests []Manifest `json:"manifests"`
 	Created   time.Time  `json:"created"`
+	// Deleting is true while the work is being deleted.
+	Deleting bool `json:"deleting,omitempty"`
 }
 
 // Manifest is the stable schema of one manifest of a ManifestWork.
@@ -48,9 +53,11 @@ type Manifest struct {
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
-	// Applied and Available are as in Work.
+	// Applied, Available and Ready are as in Work; Ready is empty for resources that do not
+	// say whether they are ready.
 	Applied   string `json:"applied,omitempty"`
 	Available string `json:"available,omitempty"`
+	Ready     string `json:"ready,omitempty"`
 	// Message is what the agent reports about the condition that is not True.
 	Message string `json:"message,omitempty"`
 	// Feedback are the values that were read from the resource, by name.
@@ -85,19 +92,47 @@ func Describe(work *workv1.ManifestWork) Work {
 		Cluster: work.Namespace, Name: work.Name,
 		Applied:   state(work, workv1.WorkApplied),
 		Available: state(work, workv1.WorkAvailable),
+		Ready:     state(work, names.ConditionReady),
 		Executor:  executor(work),
 		Deletion:  deletion(work),
 		Owner:     Owner(work),
 		Manifests: manifests(work),
 		Created:   work.CreationTimestamp.Time,
+		Deleting:  !work.DeletionTimestamp.IsZero(),
 	}
 	w.Reason = w.reason(work)
 	w.Notes = notes(work)
 	return w
 }
 
-// Ready reports whether the last change of the work is applied and available.
-func (w Work) Ready() bool { return w.Reason == "" }
+// Stage is how far a work has come.
+type Stage string
+
+const (
+	// Applied means that all manifests are applied.
+	Applied Stage = "applied"
+	// Ready means that their resources are also there, and ready where they say whether
+	// they are. Of an agent of OCM it is known only that they are there.
+	Ready Stage = "ready"
+)
+
+// Reached reports whether the last change of the work has come as far as a stage.
+func (w Work) Reached(stage Stage) bool {
+	return w.Reason == "" || stage == Applied && w.Applied == string(metav1.ConditionTrue) && !w.Deleting
+}
+
+// CountReady returns how many resources are ready, and how many say whether they are.
+func (w Work) CountReady() (ready, all int) {
+	for _, m := range w.Manifests {
+		if m.Ready != "" {
+			all++
+		}
+		if m.Ready == string(metav1.ConditionTrue) {
+			ready++
+		}
+	}
+	return ready, all
+}
 
 // Observed reports whether the agent has acted on the last change of a work.
 func Observed(work *workv1.ManifestWork) bool {
@@ -185,12 +220,14 @@ func (m Manifest) isAbout(meta workv1.ManifestResourceMeta) bool {
 }
 
 func (m *Manifest) add(status *workv1.ManifestCondition) {
-	for kind, target := range map[string]*string{workv1.ManifestApplied: &m.Applied, workv1.ManifestAvailable: &m.Available} {
+	for kind, target := range map[string]*string{
+		workv1.ManifestApplied: &m.Applied, workv1.ManifestAvailable: &m.Available, names.ConditionReady: &m.Ready,
+	} {
 		if condition := apimeta.FindStatusCondition(status.Conditions, kind); condition != nil {
 			*target = string(condition.Status)
 		}
 	}
-	m.Message = strings.TrimPrefix(message(status.Conditions, workv1.ManifestApplied, workv1.ManifestAvailable), failed)
+	m.Message = strings.TrimPrefix(message(status.Conditions, workv1.ManifestApplied, workv1.ManifestAvailable, names.ConditionReady), failed)
 	for _, value := range status.StatusFeedbacks.Values {
 		m.Feedback = append(m.Feedback, Value{Name: value.Name, Value: text(value.Value)})
 	}

@@ -115,8 +115,8 @@ func TestReason(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			got := report.Describe(work(tc.change))
-			if got.Reason != tc.want || got.Ready() != (tc.want == "") {
-				t.Errorf("got %q, ready %v; want %q", got.Reason, got.Ready(), tc.want)
+			if got.Reason != tc.want || got.Reached(report.Ready) != (tc.want == "") {
+				t.Errorf("got %q, ready %v; want %q", got.Reason, got.Reached(report.Ready), tc.want)
 			}
 		})
 	}

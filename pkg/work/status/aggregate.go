@@ -34,7 +34,7 @@ func (t *tally) add(c metav1.Condition) {
 }
 
 // aggregate returns the conditions of a work that follow from those of its manifests:
-// Applied, Available, and one for each type that a condition rule set.
+// Applied, Available, Ready, and one for each type that a condition rule set.
 func aggregate(manifests []workv1.ManifestCondition, generation int64) []metav1.Condition {
 	tallies := map[string]tally{workv1.WorkAvailable: {}}
 	for i := range manifests {
@@ -53,6 +53,9 @@ func aggregate(manifests []workv1.ManifestCondition, generation int64) []metav1.
 			continue
 		}
 		conditions = append(conditions, aggregateRules(kind, tallies[kind]))
+	}
+	if _, ruled := tallies[names.ConditionReady]; !ruled {
+		conditions = append(conditions, readyWork(manifests))
 	}
 	for i := range conditions {
 		conditions[i].ObservedGeneration = generation

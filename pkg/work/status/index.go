@@ -4,6 +4,8 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 // Index finds the entries of manifests in the status of a work.
@@ -42,6 +44,14 @@ func (i Index) Find(meta workv1.ManifestResourceMeta) (workv1.ManifestCondition,
 		return workv1.ManifestCondition{}, false
 	}
 	return *i.moved[meta], true
+}
+
+// Finished reports whether the object of a manifest finished in a generation of the work:
+// it does not run again if it goes.
+func (i Index) Finished(meta workv1.ManifestResourceMeta, generation int64) bool {
+	entry, _ := i.Find(meta)
+	ready := apimeta.FindStatusCondition(entry.Conditions, names.ConditionReady)
+	return ready != nil && ready.Reason == names.ReasonResourceFinished && ready.ObservedGeneration == generation
 }
 
 // Completed reports whether a manifest is complete: nothing of it is applied any more.

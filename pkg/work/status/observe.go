@@ -46,8 +46,8 @@ func NewObserver(limits Limits, rules Evaluator) *Observer {
 }
 
 // Observe returns the condition Available of a manifest and, if its object could be read,
-// its feedback with the condition StatusFeedbackSynced and the conditions that condition
-// rules set. A rule for Available replaces that condition. The caller adds Applied, which
+// the condition Ready, its feedback with the condition StatusFeedbackSynced and the
+// conditions that condition rules set. A rule for Available or Ready replaces that condition. The caller adds Applied, which
 // an object does not show.
 func (o *Observer) Observe(ctx context.Context, seen Observation) workv1.ManifestCondition {
 	observed := workv1.ManifestCondition{ResourceMeta: seen.Meta}
@@ -59,6 +59,9 @@ func (o *Observer) Observe(ctx context.Context, seen Observation) workv1.Manifes
 	values, err := Values(seen.Object, seen.Options.Feedback, o.limits)
 	observed.StatusFeedbacks.Values = values
 	observed.Conditions = append(observed.Conditions, feedbackSynced(seen.Options.Feedback, err))
+	if ready, says := Ready(seen.Object, seen.Generation); says {
+		observed.Conditions = append(observed.Conditions, ready)
+	}
 	for _, condition := range o.rules.Evaluate(ctx, seen.Object, seen.Options.Conditions) {
 		condition.ObservedGeneration = seen.Generation
 		setCondition(&observed.Conditions, condition)

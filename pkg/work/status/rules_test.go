@@ -211,6 +211,7 @@ func TestRuleForAvailableReplacesThatCondition(t *testing.T) {
 	want := []metav1.Condition{
 		{Type: "Available", Status: "False", Reason: "ConditionRuleEvaluated", Message: "Manifest is not Available", ObservedGeneration: 7},
 		{Type: "StatusFeedbackSynced", Status: "True", Reason: "NoStatusFeedbackSynced"},
+		{Type: "Ready", Status: "True", Reason: "ResourceReady", Message: "Pod is Ready", ObservedGeneration: 7},
 	}
 	if diff := cmp.Diff(want, observed.Conditions); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -50,6 +50,9 @@ func merge(old, found workv1.ManifestCondition, generation int64, now metav1.Tim
 			apimeta.RemoveStatusCondition(&conditions, names.ConditionStatusFeedbackSynced)
 		}
 	}
+	if outdatesReady(found) {
+		conditions = slices.DeleteFunc(conditions, func(c metav1.Condition) bool { return c.Type == names.ConditionReady && !SetByRule(c) })
+	}
 	for _, condition := range found.Conditions {
 		condition.LastTransitionTime = now
 		apimeta.SetStatusCondition(&conditions, condition)
@@ -59,6 +62,14 @@ func merge(old, found workv1.ManifestCondition, generation int64, now metav1.Tim
 	}
 	merged.Conditions = conditions
 	return merged
+}
+
+// outdatesReady reports whether an object does not say any more that it is ready: it was
+// read, or is gone.
+func outdatesReady(found workv1.ManifestCondition) bool {
+	seen := apimeta.FindStatusCondition(found.Conditions, names.ConditionStatusFeedbackSynced) != nil ||
+		apimeta.IsStatusConditionFalse(found.Conditions, workv1.ManifestAvailable)
+	return seen && apimeta.FindStatusCondition(found.Conditions, names.ConditionReady) == nil
 }
 
 // withoutStaleRules removes the conditions of rules of an earlier generation of the

@@ -278,15 +278,15 @@ func TestConditionsOfRemovedRulesGo(t *testing.T) {
 	t.Parallel()
 	const object = "{apiVersion: v1, kind: Pod, status: {phase: Running}}"
 	var work workv1.ManifestWorkStatus
-	status.Update(&work, 7, []workv1.ManifestCondition{observed(t, configMap(0, "a"), object, 7, celRule("Ready", "true"), celRule("Complete", "true"))}, at(1))
+	status.Update(&work, 7, []workv1.ManifestCondition{observed(t, configMap(0, "a"), object, 7, celRule("Warm", "true"), celRule("Complete", "true"))}, at(1))
 	work.Conditions = append(work.Conditions, metav1.Condition{Type: "Other", Reason: "Elsewhere", ObservedGeneration: 1})
 	status.Update(&work, 8, []workv1.ManifestCondition{observed(t, configMap(0, "a"), object, 8, celRule("Complete", "true"))}, at(2))
-	for kind, want := range map[string]bool{"Ready": false, "Complete": true, "Applied": true, "Available": true, "Other": true} {
+	for kind, want := range map[string]bool{"Warm": false, "Complete": true, "Applied": true, "Available": true, "Other": true} {
 		if got := apimeta.FindStatusCondition(work.Conditions, kind) != nil; got != want {
 			t.Errorf("the work has %s: %v", kind, got)
 		}
 	}
-	for kind, want := range map[string]bool{"Ready": false, "Complete": true, "Applied": true, "StatusFeedbackSynced": true} {
+	for kind, want := range map[string]bool{"Warm": false, "Complete": true, "Applied": true, "StatusFeedbackSynced": true} {
 		if got := apimeta.FindStatusCondition(work.ResourceStatus.Manifests[0].Conditions, kind) != nil; got != want {
 			t.Errorf("the manifest has %s: %v", kind, got)
 		}
