@@ -53,7 +53,13 @@ func placeholder(args []string) error {
 	}
 	const certs = "/tmp/k8s-webhook-server/serving-certs"
 	server := &http.Server{
-		Addr: net.JoinHostPort(os.Getenv("POD_IP"), "9443"), Handler: http.HandlerFunc(answer), ReadHeaderTimeout: time.Minute,
+		Addr: net.JoinHostPort(os.Getenv("POD_IP"), "9443"), ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if ctx.Err() != nil { // No connection is idle at the end, when a request could meet its close.
+				w.Header().Set("Connection", "close")
+			}
+			answer(w, req)
+		}),
 	}
 	answered := make(chan error, 1)
 	go func() {

@@ -3,6 +3,7 @@ package install
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -177,13 +178,53 @@ func (r *Runner) agentNamespace(ctx context.Context) (string, error) {
 	return namespaceOf(live), nil
 }
 
-// AwaitJoined waits until the agents work with the credential of the hub.
+// AwaitJoined waits until the agents work with a credential of the hub that the agent
+// bootstraps at. What the agent reported with that of an earlier hub does not count.
 func (r *Runner) AwaitJoined(ctx context.Context) error {
+	if err := r.Step(ctx, "Waiting for the credential", r.awaitCredential); err != nil {
+		return err
+	}
 	connected := apply.Target{Object: named(names.KlusterletName), Check: apply.Condition(names.ConditionHubConnectionDegraded, "False")}
 	if err := r.await(ctx, "Waiting for the hub to accept the cluster", connected); err != nil {
 		return err
 	}
 	return r.awaitWork(ctx)
+}
+
+func (r *Runner) awaitCredential(ctx context.Context, _ Say) error {
+	namespace, err := r.agentNamespace(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		stored, err := r.credentialHere(ctx, namespace)
+		if err != nil || stored != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-r.Clock.After(pollInterval):
+		}
+	}
+}
+
+// credentialHere returns the agent's credential if it is for the hub of its bootstrap
+// kubeconfig, and nil otherwise.
+func (r *Runner) credentialHere(ctx context.Context, namespace string) (map[string][]byte, error) {
+	stored, err := r.secret(ctx, namespace, names.HubKubeconfigSecret)
+	if err != nil || len(stored[names.KeyKubeconfig]) == 0 {
+		return nil, err
+	}
+	bootstrap, err := r.StoredBootstrap(ctx)
+	if err != nil && !errors.Is(err, kubeconfig.ErrInvalid) { // The agent does without.
+		return nil, err
+	}
+	hub, err := kubeconfig.ParseHub(stored[names.KeyKubeconfig])
+	if err != nil || bootstrap != nil && !hub.SameServer(*bootstrap) {
+		return nil, nil //nolint:nilerr,nilnil // The agent replaces it.
+	}
+	return stored, nil
 }
 
 // AwaitKey waits until the agent has made the key that it asks the hub to
@@ -254,7 +295,7 @@ func (r *Runner) key(ctx context.Context, done <-chan struct{}) (fingerprint str
 		if key, err := r.pendingKey(ctx, namespace); err != nil || key != "" {
 			return key, err
 		}
-		issued, err := r.secret(ctx, namespace, names.HubKubeconfigSecret)
+		issued, err := r.credentialHere(ctx, namespace)
 		if err != nil || len(issued[names.KeyTLSCert]) > 0 {
 			return "", err
 		}

@@ -6,17 +6,23 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
@@ -134,6 +140,7 @@ func TestJoinWaitsForTheWorkAgent(t *testing.T) {
 			updateStatus(t, r.Client, agent)
 		},
 	}
+	storeCredential(t, r, "https://hub.example.com")
 	said := watchProgress(r)
 	done := make(chan error, 1)
 	go func() { done <- r.AwaitJoined(t.Context()) }()
@@ -160,6 +167,71 @@ func TestJoinWaitsForTheWorkAgent(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestJoinWaitsForThisHub: what the agent has of a hub that it leaves, the key included,
+// is no success at the next one.
+func TestJoinWaitsForThisHub(t *testing.T) {
+	t.Parallel()
+	r := newJoined(t, install.Work{Enabled: new(false)})
+	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
+	r.Clock = clock
+	report(t, r)
+	storeCredential(t, r, "https://first.example.com")
+	again := install.Klusterlet{ClusterName: "cluster1", Bootstrap: encodeHub(t, "https://second.example.com")}
+	if _, err := r.Join(t.Context(), again, nil); err != nil {
+		t.Fatal(err)
+	}
+	report(t, r)
+	for what, wait := range map[string]func() error{
+		"the credential": func() error { return r.AwaitJoined(t.Context()) },
+		"the key":        func() error { _, err := r.AwaitKey(t.Context()); return err },
+	} {
+		storeCredential(t, r, "https://first.example.com")
+		done := make(chan error, 1)
+		go func() { done <- wait() }()
+		for range 3 {
+			await.Condition(t, await.Patience, "it waits", func(context.Context) (bool, error) { return clock.HasWaiters() || len(done) > 0, nil })
+			clock.Step(time.Minute)
+		}
+		if len(done) > 0 {
+			t.Errorf("%s: that of the first hub counts: %v", what, <-done)
+			continue
+		}
+		storeCredential(t, r, "https://second.example.com")
+		await.Condition(t, await.Patience, "the wait ends", func(context.Context) (bool, error) {
+			clock.Step(time.Minute)
+			return len(done) > 0, nil
+		})
+		if err := <-done; err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func encodeHub(t *testing.T, server string) []byte {
+	t.Helper()
+	data, err := kubeconfig.Hub{ClusterName: "hub", Cluster: clientcmdapi.Cluster{Server: server}}.EncodeBootstrap()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// storeCredential stores a credential of a hub, as the agent does.
+func storeCredential(t *testing.T, r *install.Runner, server string) {
+	t.Helper()
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: names.AgentNamespace, Name: names.HubKubeconfigSecret},
+		Data:       map[string][]byte{names.KeyKubeconfig: encodeHub(t, server), names.KeyTLSCert: []byte("certificate")},
+	}
+	err := r.Client.Create(t.Context(), secret)
+	if apierrors.IsAlreadyExists(err) {
+		err = r.Client.Update(t.Context(), secret)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -4,6 +4,10 @@ import (
 	"context"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -31,18 +35,33 @@ func (o *options) awaitChange(ctx context.Context, hub *hub, name string) error 
 	if !o.changes(hub) || hub.client == nil {
 		return nil
 	}
-	return o.env.Progress().Step(ctx, "Waiting for the hub to change how the cluster registers", func(ctx context.Context, _ cli.Say) error {
-		for {
-			if cluster := hub.look(ctx, name); cluster != nil {
-				hub.cluster = cluster
-			}
-			if !o.changes(hub) {
-				return nil
-			}
+	return o.awaitOnHub(ctx, hub, name, "Waiting for the hub to change how the cluster registers", func(cluster *clusterv1.ManagedCluster) bool {
+		if cluster != nil {
+			hub.cluster = cluster
+		}
+		return !o.changes(hub)
+	})
+}
+
+// awaitAvailable waits until the hub shows the cluster as joined and available: what
+// follows in a script looks there. A hub that does not let itself be asked is not.
+func (o *options) awaitAvailable(ctx context.Context, hub *hub, name string) error {
+	return o.awaitOnHub(ctx, hub, name, "Waiting for the hub to show the cluster as available", func(cluster *clusterv1.ManagedCluster) bool {
+		return cluster == nil || apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined) &&
+			apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	})
+}
+
+// awaitOnHub waits until done holds of the cluster on the hub, which is nil if it cannot
+// be read.
+func (o *options) awaitOnHub(ctx context.Context, hub *hub, name, title string, done func(*clusterv1.ManagedCluster) bool) error {
+	return o.env.Progress().Step(ctx, title, func(ctx context.Context, _ cli.Say) error {
+		for !done(hub.look(ctx, name)) {
 			if !pause.For(ctx, o.env.Clock, changeInterval) {
 				return ctx.Err()
 			}
 		}
+		return nil
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -15,8 +16,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 )
 
 // tolerableSkew is how far clocks may differ without trouble.
@@ -134,6 +137,31 @@ func (o *options) checkToken(ctx context.Context, p *plan, h *hub, found bootstr
 	h.server = found.Cluster.Server
 	p.klusterlet.Bootstrap, err = found.Bootstrap(p.token.Secret()).EncodeBootstrap()
 	return err
+}
+
+// requireSameHub refuses to take a cluster from the hub that it has joined, unless that is
+// asked for.
+func (o *options) requireSameHub(ctx context.Context, p plan, runner *install.Runner) error {
+	installed, err := runner.Klusterlet(ctx)
+	if o.changeHub || err != nil || installed == nil {
+		return err
+	}
+	if pair, ok := identity.OfKlusterlet(installed); ok && pair.Hub.String() == o.registration.hubARN {
+		return nil // The ARN is the hub's, at any address.
+	}
+	to, err := kubeconfig.ParseHub(p.klusterlet.Bootstrap)
+	if err != nil {
+		return fmt.Errorf("bootstrap kubeconfig: %w", err)
+	}
+	left, err := runner.Departure(ctx, to, func(config *rest.Config) (client.Client, error) { return cli.NewClient(o.env.Kube.Guard(config)) })
+	if err != nil || left == nil {
+		return err
+	}
+	problem := fmt.Sprintf("this cluster has joined the hub %s as %q; %s does not accept its credential, so it is another hub", left.Hub, left.Cluster, to.Cluster.Server)
+	if left.Works > 0 {
+		problem += fmt.Sprintf(". By default the agent deletes the %d resources of %d ManifestWorks of the first an hour after the change", left.Resources, left.Works)
+	}
+	return cli.Blockedf(fmt.Sprintf("to keep them, first run %s; to leave that hub, add --change-hub", o.env.Command("unjoin", "--works", "orphan")), "%s", problem)
 }
 
 // unusable reports whether a token is expired or revoked.

@@ -23,6 +23,7 @@ type options struct {
 	preflight    flags.Preflight
 	file         string
 	refresh      bool
+	changeHub    bool
 	takeOver     fleet.TakeOverFlags
 	out          *cli.Output
 }
@@ -84,7 +85,8 @@ agent out.
 
 The command verifies the hub before it sends the token: with --ca-file, with
 --hub-ca-hash, or with the root certificates of this system. It is idempotent:
-a second run repairs the agent and keeps settings that no flag changes.
+a second run repairs the agent and keeps settings that no flag changes. A
+cluster that has joined leaves its hub for another one only with --change-hub.
 
 An agent of OCM is left alone unless --take-over is given. That replaces it in
 place, with its name, its hub and its credential, so that it needs no token.`,
@@ -127,6 +129,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	o.env.Kube.AddDryRunFlag(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&o.refresh, "refresh", false, "Give an installed agent a new token, CA or address of the hub")
+	f.BoolVar(&o.changeHub, "change-hub", false, "Let a cluster that has joined a hub leave it for another one")
 	f.StringVar(&o.file, "output-file", "", "File to write the objects to, as YAML")
 	o.preflight.AddForceTo(cmd)
 	o.takeOver.AddTo(cmd, "the agent")

@@ -77,7 +77,10 @@ func (o *options) run(ctx context.Context, p plan) error {
 
 // install brings the agent to what the plan wants.
 func (o *options) install(ctx context.Context, p plan, runner *install.Runner, hub *hub) error {
-	var err error
+	err := o.requireSameHub(ctx, p, runner)
+	if err != nil {
+		return err
+	}
 	if p.klusterlet.ExternalServer, err = fleet.ExternalServer(ctx, runner.Client); err != nil {
 		return err
 	}
@@ -187,6 +190,9 @@ func (o *options) finish(ctx context.Context, p plan, runner *install.Runner, hu
 	}
 	if err := runner.AwaitJoined(ctx); err != nil {
 		return o.timedOut(err, p, hub, "the hub to accept the cluster")
+	}
+	if err := o.awaitAvailable(ctx, hub, name); err != nil {
+		return o.timedOut(err, p, hub, "the hub to show the cluster as available")
 	}
 	if cluster := hub.look(ctx, name); cluster != nil && cluster.Annotations[names.AnnotationAutoAccepted] != "" {
 		o.env.Say("The hub accepted the cluster by itself at %s.", cluster.Annotations[names.AnnotationAutoAccepted])

@@ -48,7 +48,7 @@ func custom(kind schema.GroupKind) bool {
 func Ready(object *unstructured.Unstructured, generation int64) (metav1.Condition, bool) {
 	condition := metav1.Condition{Type: names.ConditionReady, Status: metav1.ConditionFalse, ObservedGeneration: generation}
 	kind := object.GroupVersionKind().GroupKind()
-	if says := builtIn(kind) || custom(kind) && judged(object); !says {
+	if says := builtIn(kind) || custom(kind) && evaluable(object); !says {
 		return condition, false
 	}
 	finished := Finished(object)
@@ -76,9 +76,9 @@ func Ready(object *unstructured.Unstructured, generation int64) (metav1.Conditio
 	return bounded(condition), true
 }
 
-// judged reports whether the controller of a custom resource says how it is: with the
+// evaluable reports whether the controller of a custom resource says how it is: with the
 // conditions, or the generation, that kstatus goes by.
-func judged(object *unstructured.Unstructured) bool {
+func evaluable(object *unstructured.Unstructured) bool {
 	if _, ok, _ := unstructured.NestedFieldNoCopy(object.Object, "status", "observedGeneration"); ok {
 		return true
 	}

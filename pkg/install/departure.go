@@ -1,0 +1,97 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// Departure is what a cluster that joins another hub leaves.
+type Departure struct {
+	// Hub is the address of the hub that the cluster has joined, and Cluster its name there.
+	Hub, Cluster string
+	// Works is how many ManifestWorks of that hub are applied, and Resources how many
+	// objects they own. The next hub's work agent deletes these after its grace period.
+	Works, Resources int
+}
+
+// Departure returns what the installed agent leaves when it joins the hub of a verified
+// kubeconfig; nil if that is nothing: the cluster has joined none, or its credential has
+// expired, or that hub accepts its credential, and is the same one at another address.
+func (r *Runner) Departure(ctx context.Context, to kubeconfig.Hub, connect func(*rest.Config) (client.Client, error)) (*Departure, error) {
+	agent, err := r.NamedAgent(ctx, names.KlusterletName)
+	if errors.Is(err, ErrNoAgent) || Gone(err) {
+		return nil, nil //nolint:nilnil // nothing is left
+	}
+	if err != nil || agent.Hub == nil || agent.Hub.Cluster.Server == to.Cluster.Server {
+		return nil, err
+	}
+	left, err := r.left(ctx, agent)
+	if err != nil || left {
+		return nil, err
+	}
+	if accepts(ctx, agent, to, connect) {
+		return nil, nil //nolint:nilnil // nothing is left
+	}
+	d := &Departure{Hub: agent.Hub.Cluster.Server, Cluster: agent.Cluster()}
+	return d, r.countWorks(ctx, d)
+}
+
+// left reports whether the credential of an agent is of no use any more: the hub
+// has detached the cluster, or it has expired.
+func (r *Runner) left(ctx context.Context, a Agent) (bool, error) {
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: a.Namespace(), Name: names.HubKubeconfigSecret}
+	if err := r.Client.Get(ctx, key, secret); err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	if _, detached := secret.Annotations[names.AnnotationDetached]; detached {
+		return true, nil
+	}
+	certs, err := pemutil.ParseCertificates(secret.Data[names.KeyTLSCert])
+	return err == nil && certs[0].NotAfter.Before(r.Clock.Now()), nil
+}
+
+// accepts reports whether a hub knows the cluster by the credential of its agent. The hub
+// was verified, and sees no key: a client certificate only proves that there is one. What
+// else would be sent, such as the token of a cloud, is not for another hub.
+func accepts(ctx context.Context, a Agent, hub kubeconfig.Hub, connect func(*rest.Config) (client.Client, error)) bool {
+	stored, err := a.Hub.Contained(a.Data)
+	if err != nil || len(stored.User.ClientCertificateData) == 0 || stored.User.Exec != nil || stored.User.Token != "" {
+		return false
+	}
+	stored.Cluster = hub.Cluster
+	config, err := stored.Config()
+	if err != nil {
+		return false
+	}
+	c, err := connect(config)
+	return err == nil && c.Get(ctx, client.ObjectKey{Name: a.Cluster()}, &clusterv1.ManagedCluster{}) == nil
+}
+
+// countWorks counts what is applied of the hub that is left.
+func (r *Runner) countWorks(ctx context.Context, d *Departure) error {
+	var list workv1.AppliedManifestWorkList
+	if err := r.Client.List(ctx, &list); err != nil && !Gone(err) {
+		return fmt.Errorf("AppliedManifestWorks: %w", err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Spec.HubHash == names.HubHash(d.Hub) {
+			d.Works++
+			d.Resources += len(list.Items[i].Status.AppliedResources)
+		}
+	}
+	return nil
+}
