@@ -78,14 +78,14 @@ unit: ## Run the tests that need no control plane, in two minutes
 test: build localkube examples ## Run every test, the end-to-end suite on local clusters included
 	@$(if $(COVER),rm -rf $(COVER) && mkdir -p $(COVER))
 	@code=0; $(TESTPOOL) $(GOTESTSUM) --format pkgname --hide-summary=output --jsonfile $(EVENTS) -- \
-		-count=1 -timeout 30m $(AT_ONCE) $(TEST) $(COVERAGE) $(COVERAGE_EXEC) $(TESTFLAGS) $(PACKAGES) $(COVERAGE_ARGS) || code=$$?; \
+		-count=1 -timeout 60m $(AT_ONCE) $(TEST) $(COVERAGE) $(COVERAGE_EXEC) $(TESTFLAGS) $(PACKAGES) $(COVERAGE_ARGS) || code=$$?; \
 	echo "The ten slowest tests:"; $(GOTESTSUM) tool slowest --num 10 --jsonfile $(EVENTS); exit $$code
 
 .PHONY: test-times
 test-times: build localkube examples test-programs ## Run every test and print what each package costs, as docs/contributing/testing.md has it
 	$(GO) build -o $(BIN)/testtimes ./scripts/testtimes
 	@rm -rf $(RECORDED) && mkdir -p $(RECORDED) && ln -s $(BIN)/localkube $(RECORDED)/localkube
-	-LOCALKUBE=$(BIN)/testtimes $(BIN)/testtimes exec $(RECORDED) $(TESTPOOL) $(GO) test -json -count=1 -timeout 30m $(AT_ONCE) $(TEST) \
+	-LOCALKUBE=$(BIN)/testtimes $(BIN)/testtimes exec $(RECORDED) $(TESTPOOL) $(GO) test -json -count=1 -timeout 60m $(AT_ONCE) $(TEST) \
 		-exec '$(BIN)/testtimes exec $(RECORDED)' $(TESTFLAGS) $(PACKAGES) >$(RECORDED)/events.json
 	@$(BIN)/testtimes table $(RECORDED)
 

@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
 // certificateLifetime is how long certificates of the suite's hub are good, so
@@ -92,7 +94,12 @@ func startLocal(ctx context.Context, flags ...string) (*environment, func(), err
 	if err != nil {
 		return nil, nil, err
 	}
+	release, err := controlplane.Guard(binary(), "local", "down", "--dir", dir)
+	if err != nil {
+		return nil, nil, err
+	}
 	stop := func() {
+		defer release()
 		// Everything is bound to the directory, also what a failed start left.
 		r, err := run(context.WithoutCancel(ctx), "", nil, "local", "down", "--dir", dir)
 		if err != nil || r.code != 0 {

@@ -4,22 +4,22 @@
 # when they need one.
 #
 # The first build of aws-iam-authenticator takes minutes: it compiles one package at a
-# time and yields to everything else, because a client of EC2 that it brings along alone
-# takes 2.7 GB of memory in the compiler.
+# time, because a client of EC2 that it brings along alone takes 2.7 GB of memory in the
+# compiler. It has its full share of the processors: tests wait for it.
 set -euo pipefail
 
 name=${1:?usage: build-test-program.sh NAME}
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 out=$top/bin/$name
 stamp=$top/bin/.$name.stamp
-yield=() flags=() ldflags="-s -w -buildid="
+flags=() ldflags="-s -w -buildid="
 
 case $name in
 aws-iam-authenticator)
 	src=$top/e2e/awsiamauthenticator
 	module=sigs.k8s.io/aws-iam-authenticator
 	package=$module/cmd/aws-iam-authenticator
-	yield=(nice -n 19) flags=(-p 1)
+	flags=(-p 1)
 	;;
 msa) # managed-serviceaccount is upstream's, unmodified.
 	src=$top/e2e/managedserviceaccount
@@ -58,7 +58,7 @@ start=$SECONDS
 if [ "$name" = aws-iam-authenticator ]; then
 	ldflags+=" -X $module/pkg.Version=$(go list -m -f '{{.Version}}' "$module")"
 fi
-CGO_ENABLED=0 "${yield[@]}" go build "${flags[@]}" -tags grpcnotrace -trimpath -ldflags "$ldflags" -o "$out" "$package"
+CGO_ENABLED=0 go build "${flags[@]}" -tags grpcnotrace -trimpath -ldflags "$ldflags" -o "$out" "$package"
 if [ "$name" = msa ]; then
 	files=$(go list -m -f '{{.Dir}}' "$module")
 	install -d "$top/bin/msa-deploy"

@@ -44,7 +44,12 @@ func start(t *testing.T) *fleet {
 		t.Fatal(err)
 	}
 	f := &fleet{binary: binary, dir: t.TempDir()}
+	release, err := controlplane.Guard(f.binary, "local", "down", "--dir", f.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
+		defer release()
 		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), f.binary, "local", "down", "--dir", f.dir)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("taking the clusters down: %v: %s", err, out)

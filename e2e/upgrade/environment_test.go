@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
 const (
@@ -63,7 +64,12 @@ type fleet struct{ dir, kubeconfig string }
 func start(t *testing.T, previous, current release) *fleet {
 	t.Helper()
 	f := &fleet{dir: t.TempDir()}
+	release, err := controlplane.Guard(current.binary, "local", "down", "--dir", f.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
+		defer release()
 		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), current.binary, "local", "down", "--dir", f.dir)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("taking the clusters down: %v: %s", err, out)

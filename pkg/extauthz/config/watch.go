@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -28,14 +30,14 @@ const (
 // the caller's goroutine; later calls come one at a time. The directory is
 // watched and not the file, because a ConfigMap's mount replaces a link there.
 func Watch(ctx context.Context, c clock.WithTicker, path string, opts Options, changed func(*Config, error)) error {
-	events, err := fsnotify.NewWatcher()
+	events, err := newNotifier()
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", path, err)
 	}
-	defer func() { _ = events.Close() }()
+	defer func() { _ = events.close() }()
 	// A missing directory is reported by the first reading.
 	dir := filepath.Dir(path)
-	watching := events.Add(dir) == nil
+	watching := events.add(dir) == nil
 	w := watcher{path: path, opts: opts, changed: changed}
 	w.look()
 	ticker := c.NewTicker(poll)
@@ -45,12 +47,12 @@ func Watch(ctx context.Context, c clock.WithTicker, path string, opts Options, c
 		select {
 		case <-ctx.Done():
 			return nil
-		case _, ok := <-events.Events:
+		case _, ok := <-events.changes:
 			if !ok {
 				return nil
 			}
 			quiet = c.After(debounce)
-		case _, ok := <-events.Errors: // The next poll makes up for what was lost.
+		case _, ok := <-events.errors: // The next poll makes up for what was lost.
 			if !ok {
 				return nil
 			}
@@ -60,11 +62,32 @@ func Watch(ctx context.Context, c clock.WithTicker, path string, opts Options, c
 		case <-ticker.C():
 			// The directory itself may be new.
 			if !watching {
-				watching = events.Add(dir) == nil
+				watching = events.add(dir) == nil
 			}
 			w.look()
 		}
 	}
+}
+
+// notifier reports changes in directories.
+type notifier struct {
+	changes <-chan fsnotify.Event
+	errors  <-chan error
+	add     func(dir string) error
+	close   func() error
+}
+
+// newNotifier returns a notifier. Where others have used up the watches that a user of the
+// node may have, it reports nothing: the file is polled, and the server starts.
+func newNotifier() (notifier, error) {
+	w, err := fsnotify.NewWatcher()
+	if errors.Is(err, syscall.EMFILE) {
+		return notifier{add: func(string) error { return err }, close: func() error { return nil }}, nil
+	}
+	if err != nil {
+		return notifier{}, err
+	}
+	return notifier{changes: w.Events, errors: w.Errors, add: w.Add, close: w.Close}, nil
 }
 
 type watcher struct {

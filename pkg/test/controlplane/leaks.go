@@ -14,6 +14,8 @@ func Leaks() error {
 	return goleak.Find(
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
 		goleak.IgnoreAnyFunction("internal/poll.runtime_pollWait"),
+		// It ends 15 seconds after a connection whose server is gone was to be used.
+		goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*ClientConn).Ping"),
 		goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"),
 		goleak.IgnoreAnyFunction("github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane.Main.func1"),
 	)

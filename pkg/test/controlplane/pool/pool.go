@@ -15,8 +15,8 @@ const (
 	startTimeout = 5 * time.Minute
 	resetTimeout = 2 * time.Minute
 	// maxIdle is how many control planes wait for a lease. One at rest takes 2 % of a
-	// processor and 400 MB.
-	maxIdle = 8
+	// processor, 400 MB, and 7 of the 128 inotify instances that a user has by default.
+	maxIdle = 5
 )
 
 // Pool leases control planes. It starts one when all that it has of a kind are leased.
