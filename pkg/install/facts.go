@@ -33,8 +33,9 @@ type Facts struct {
 	Manager *operatorv1.ClusterManager
 	// AWSClusters are the clusters that have AWS roles by the live hub.
 	AWSClusters []string
-	// Klusterlet is the live Klusterlet, if any.
+	// Klusterlet is the live Klusterlet, if any; Hidden says that we may not read it.
 	Klusterlet *operatorv1.Klusterlet
+	Hidden     bool
 	// Release is the release of ours that last wrote the operator's CRD; empty
 	// when there is none, or when it is upstream's.
 	Release string
@@ -65,7 +66,7 @@ func (r *Runner) gather(ctx context.Context, objs []client.Object, crd string, o
 	if f.AWSClusters, err = awsClusters(ctx, c, f.Manager); err != nil {
 		return f, err
 	}
-	if f.Klusterlet, err = liveKlusterlet(ctx, c); err != nil {
+	if f.Klusterlet, f.Hidden, err = getReadable(ctx, c, client.ObjectKey{Name: names.KlusterletName}, &operatorv1.Klusterlet{}); err != nil {
 		return f, err
 	}
 	if f.Release, err = release(ctx, c, crd); err != nil {
@@ -124,15 +125,22 @@ func liveKlusterlet(ctx context.Context, c client.Client) (*operatorv1.Klusterle
 
 // getLive reads an object, and returns nil if it is absent.
 func getLive[T client.Object](ctx context.Context, c client.Client, key client.ObjectKey, obj T) (T, error) {
+	live, _, err := getReadable(ctx, c, key, obj)
+	return live, err
+}
+
+// getReadable is getLive for callers to whom it matters whether the object is absent, or
+// hidden: we may not read it.
+func getReadable[T client.Object](ctx context.Context, c client.Client, key client.ObjectKey, obj T) (live T, hidden bool, err error) {
 	var none T
-	err := c.Get(ctx, key, obj)
-	switch {
+	switch err := c.Get(ctx, key, obj); {
 	case err == nil:
-		return obj, nil
+		return obj, false, nil
 	case absent(err):
-		return none, nil
+		return none, apierrors.IsForbidden(err), nil
+	default:
+		return none, false, fmt.Errorf("get %s: %w", strings.TrimPrefix(key.String(), "/"), err)
 	}
-	return none, fmt.Errorf("get %s: %w", strings.TrimPrefix(key.String(), "/"), err)
 }
 
 func release(ctx context.Context, c client.Client, name string) (string, error) {

@@ -337,6 +337,13 @@ func checkName(f Facts, k Klusterlet, onHub *clusterv1.ManagedCluster) []Finding
 	if onHub == nil || own || !onHub.Spec.HubAcceptsClient {
 		return nil
 	}
+	if f.Hidden {
+		return []Finding{{
+			Check: CheckClusterName, Severity: Warning,
+			Message: fmt.Sprintf("the hub knows a cluster %q already; whether it is this one is not known, because the Klusterlet of this cluster cannot be read", k.ClusterName),
+			Try:     "run the command with permission to get klusterlets",
+		}}
+	}
 	finding := Finding{
 		Check: CheckClusterName, Severity: Warning,
 		Message: fmt.Sprintf("the hub knows a cluster %q already", k.ClusterName),
@@ -355,6 +362,13 @@ func checkName(f Facts, k Klusterlet, onHub *clusterv1.ManagedCluster) []Finding
 // Klusterlet returns the Klusterlet of the installed agent, nil if there is none.
 func (r *Runner) Klusterlet(ctx context.Context) (*operatorv1.Klusterlet, error) {
 	return liveKlusterlet(ctx, r.Client)
+}
+
+// Hidden reports whether we may not read the Klusterlet, so that it is not known whether
+// there is an agent.
+func (r *Runner) Hidden(ctx context.Context) (bool, error) {
+	_, hidden, err := getReadable(ctx, r.Client, client.ObjectKey{Name: names.KlusterletName}, &operatorv1.Klusterlet{})
+	return hidden, err
 }
 
 // ClusterName returns the name under which this cluster has joined, or asked

@@ -248,6 +248,8 @@ func TestCheckKlusterlet(t *testing.T) {
 		{name: "a hub", value: wanted, facts: install.Facts{Manager: install.Hub{}.Over(nil)}, want: wantFindings{fatal: []string{install.CheckClusterKind}}},
 		{name: "a name that is in use", value: wanted, hub: onHub(true, "True"), want: wantFindings{fatal: []string{install.CheckClusterName}}},
 		{name: "a name whose cluster is lost", value: wanted, hub: onHub(true, "Unknown"), want: wantFindings{warnings: []string{install.CheckClusterName}}},
+		{name: "a name that may be our own", value: wanted, facts: install.Facts{Hidden: true}, hub: onHub(true, "True"), want: wantFindings{warnings: []string{install.CheckClusterName}}},
+		{name: "a refresh of what cannot be read", value: install.Klusterlet{ClusterName: "c1"}, facts: install.Facts{Hidden: true}},
 		{name: "a name whose cluster has left", value: wanted, hub: onHub(false, "True")},
 		{name: "nothing to refresh", value: install.Klusterlet{ClusterName: "c1"}, want: wantFindings{fatal: []string{install.CheckExisting}}},
 	} {

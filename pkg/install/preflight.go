@@ -114,7 +114,7 @@ func checkKlusterlet(f Facts, k Klusterlet) []Finding {
 		})
 	}
 	if live == nil {
-		if len(k.Bootstrap) == 0 {
+		if len(k.Bootstrap) == 0 && !f.Hidden {
 			findings = append(findings, Finding{
 				Check: CheckExisting, Severity: Fatal,
 				Message: "the cluster has no Klusterlet to change", Try: "join it with a token first",

@@ -88,9 +88,16 @@ func (r *Runner) checkWorkRole(ctx context.Context, role string) ([]Finding, err
 	if role == "" {
 		return nil, nil
 	}
-	live, err := getLive(ctx, r.Client, client.ObjectKey{Name: role}, &rbacv1.ClusterRole{})
+	live, hidden, err := getReadable(ctx, r.Client, client.ObjectKey{Name: role}, &rbacv1.ClusterRole{})
 	if err != nil || live != nil {
 		return nil, err
+	}
+	if hidden {
+		return []Finding{{
+			Check: CheckWork, Severity: Warning,
+			Message: fmt.Sprintf("whether the ClusterRole %q exists is not known: it cannot be read", role),
+			Try:     "run the command with permission to get clusterroles",
+		}}, nil
 	}
 	return []Finding{{
 		Check: CheckWork, Severity: Warning,

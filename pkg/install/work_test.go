@@ -10,16 +10,20 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
@@ -168,6 +172,45 @@ func TestJoinWaitsForTheWorkAgent(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestJoinWithFewPermissions: what cannot be read is not claimed to be missing, or to be
+// another cluster's.
+func TestJoinWithFewPermissions(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.Lease(t)
+	crds, err := manifests.RenderKlusterletCRDs(manifests.Klusterlet{Name: names.KlusterletName, Version: "0.0.0"})
+	admin := newRunner(t, cp)
+	installation.Some(t, admin.Client, crds, err, installation.CRD)
+	joinWith(t, admin, install.Work{})
+	r := newRunner(t, cp)
+	config := rest.CopyConfig(cp.Config(t))
+	config.Impersonate = rest.ImpersonationConfig{UserName: "few", Groups: []string{"system:authenticated"}}
+	if r.Client, err = client.NewWithWatch(config, client.Options{Scheme: scheme.New()}); err != nil {
+		t.Fatal(err)
+	}
+	installation.Create(t, admin.Client,
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "few"}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"list"}},
+		}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "few"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "few"},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "few"}},
+		})
+	onHub := &clusterv1.ManagedCluster{Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}, Status: clusterv1.ManagedClusterStatus{
+		Conditions: []metav1.Condition{{Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue}},
+	}}
+	r.Skip = nil
+	await.Success(t, await.Patience, "the answer", func(ctx context.Context) error {
+		_, err := r.Join(ctx, install.Klusterlet{ClusterName: "cluster1", Bootstrap: []byte("{}"), Work: install.Work{Permissions: "nosuch"}}, onHub)
+		if err == nil || !strings.Contains(err.Error(), "klusterlets") {
+			return fmt.Errorf("the permission is not named: %w", err)
+		}
+		if strings.Contains(err.Error(), "is taken") || strings.Contains(err.Error(), "does not exist") {
+			t.Errorf("claims what it cannot know: %v", err)
+		}
+		return nil
+	})
 }
 
 // TestJoinWaitsForThisHub: what the agent has of a hub that it leaves, the key included,

@@ -2,11 +2,13 @@ package check
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
@@ -180,21 +182,36 @@ func (a *agentScope) bootstrap(ctx context.Context) checks.Outcome {
 	return checks.Good("%s", a.hub.Cluster.Server)
 }
 
-// reach verifies the hub from this machine, which is a hint only: the agent's
-// pods may see another network.
+// reach verifies the hub from this machine. That it does not answer is a hint only, unless
+// the agent says so as well: the agent's pods may see another network.
 func (a *agentScope) reach(ctx context.Context) checks.Outcome {
 	_, err := bootstrap.Discover(ctx, bootstrap.Endpoint{
 		Server: a.hub.Cluster.Server, CA: a.hub.Cluster.CertificateAuthorityData, ProxyURL: a.hub.Cluster.ProxyURL,
 	})
 	if err != nil {
 		a.silent = true
-		explained := cli.Explain(err)
-		return checks.Caution(cli.HintOf(explained), "from this machine: %v", explained)
+		return a.unreached(err)
 	}
 	if reason := bootstrap.LocalOnly(a.hub.Cluster.Server); reason != "" {
 		return checks.Caution("join with an address that the agent's pods can reach", "from this machine; but %s", reason)
 	}
 	return checks.Good("from this machine")
+}
+
+// unreached says why the hub could not be verified. The hints of join name flags that this
+// command lacks.
+func (a *agentScope) unreached(err error) checks.Outcome {
+	explained := cli.Explain(err)
+	problem, ok := errors.AsType[*bootstrap.Error](err)
+	if !ok {
+		return checks.Caution(cli.HintOf(explained), "from this machine: %v", explained)
+	}
+	refresh := "if the hub has a new address or CA: " + a.fix(a.env.Command("join --refresh --hub-apiserver", a.hub.Cluster.Server, "--ca-file FILE"))
+	lost := apimeta.IsStatusConditionTrue(a.klusterlet.Status.Conditions, names.ConditionHubConnectionDegraded)
+	if problem.Kind == bootstrap.Unreachable && !lost {
+		return checks.Caution("check the firewall and the proxy of this machine; "+refresh, "from this machine: %v", explained)
+	}
+	return checks.Bad(refresh, "from this machine: %v", explained)
 }
 
 // connected says what the agent reports. It reports an outage after about half

@@ -144,6 +144,9 @@ func (o *options) complement(ctx context.Context, runner *install.Runner, p *pla
 		return err
 	}
 	if name == "" {
+		if hidden, err := runner.Hidden(ctx); hidden || err != nil {
+			return errors.Join(err, cli.Blockedf("run the command with permission to get klusterlets", "whether there is an agent on this cluster is not known: the Klusterlet cannot be read"))
+		}
 		return cli.NotFoundf("join it first, without --refresh", "there is no agent on this cluster to refresh")
 	}
 	p.klusterlet.ClusterName = cmp.Or(p.klusterlet.ClusterName, name)
