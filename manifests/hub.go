@@ -14,7 +14,7 @@ func RenderHubOperator(values HubOperator) ([]*unstructured.Unstructured, error)
 	if err != nil {
 		return nil, err
 	}
-	rendered, err := render("hub-operator", values, operatorArgs("clustermanager", values.Operator.Image))
+	rendered, err := render("hub-operator", values, operatorArgs("clustermanager", values.Operator.Image, values.SyncLabels))
 	return append(objs, rendered...), err
 }
 
@@ -76,8 +76,12 @@ func RenderHubRuntime(values Hub) ([]*unstructured.Unstructured, error) {
 
 // operatorArgs returns the arguments of an operator, with its own image, which the
 // components run as well.
-func operatorArgs(role, image string) []string {
-	return roleArgs(role, []string{"--image=" + image})
+func operatorArgs(role, image string, syncLabels bool) []string {
+	args := []string{"--image=" + image}
+	if syncLabels {
+		args = append(args, ArgSyncLabels)
+	}
+	return roleArgs(role, args)
 }
 
 // roleArgs are the arguments of a role of our binary. Each pod binds to its own

@@ -19,7 +19,7 @@ func RenderKlusterletOperator(values KlusterletOperator) ([]*unstructured.Unstru
 	if err != nil {
 		return nil, err
 	}
-	rendered, err := render("klusterlet-operator", values, operatorArgs("klusterlet", values.Operator.Image))
+	rendered, err := render("klusterlet-operator", values, operatorArgs("klusterlet", values.Operator.Image, values.SyncLabels))
 	return append(objs, rendered...), err
 }
 

@@ -28,6 +28,9 @@ type Pod struct {
 	HostAliases []corev1.HostAlias
 }
 
+// ArgSyncLabels is the argument of an operator that copies the labels of its resource.
+const ArgSyncLabels = "--enable-sync-labels"
+
 // HubOperator is the values of what init installs.
 type HubOperator struct {
 	// SkipNamespace leaves the operator namespace to the user.
@@ -36,6 +39,8 @@ type HubOperator struct {
 	Version string
 	// Operator is the operator's own pods.
 	Operator Pod
+	// SyncLabels has the operator copy its resource's labels onto what it applies.
+	SyncLabels bool
 	// DockerConfig is the .dockerconfigjson of the image pull secret; nil is an empty one.
 	DockerConfig []byte
 	// BootstrapToken, if set, is the secret part (16 characters) of a
@@ -58,6 +63,8 @@ type KlusterletOperator struct {
 	Version string
 	// Operator is the operator's own pods.
 	Operator Pod
+	// SyncLabels has the operator copy its resource's labels onto what it applies.
+	SyncLabels bool
 	// DockerConfig is the .dockerconfigjson of the image pull secret; nil is an empty one.
 	DockerConfig []byte
 	// Name is the Klusterlet's name; empty means names.KlusterletName.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +42,16 @@ type live struct {
 	cleanup *Cleanup
 	// replicas is the number of pods of the hub's operator; zero is one.
 	replicas int32
+	// syncLabels are the operators, by name, that copy the labels of their resources.
+	syncLabels map[string]bool
+}
+
+// copiesLabels reports whether an operator is to copy the labels of its resource.
+func (l live) copiesLabels(w Workload, operator string) bool {
+	if w.SyncLabels != nil {
+		return *w.SyncLabels
+	}
+	return l.syncLabels[operator]
 }
 
 // objects returns what a hub consists of, in the order in which it is applied.
@@ -52,6 +63,7 @@ func (h Hub) objects(l live, info bootstrap.ClusterInfo) ([]client.Object, error
 		SkipNamespace: h.KeepNamespace,
 		Version:       buildinfo.Version,
 		Operator:      operatorPod(cm.Spec.RegistrationImagePullSpec, max(l.replicas, 1), cm.Spec.ResourceRequirement, cm.Spec.NodePlacement),
+		SyncLabels:    l.copiesLabels(h.Workload, names.ClusterManagerOperator),
 		DockerConfig:  firstSet(h.PullCredentials, l.pull),
 		AWSAuth:       hubspec.UsesAWSAuth(cm),
 		Spec:          cm.Spec,
@@ -228,8 +240,26 @@ func (r *Runner) live(ctx context.Context) (live, error) {
 	if l.cleanup, err = r.liveCleanup(ctx); err != nil {
 		return l, err
 	}
+	if l.syncLabels, err = r.labelCopiers(ctx); err != nil {
+		return l, err
+	}
 	l.replicas, err = r.replicas(ctx)
 	return l, err
+}
+
+// labelCopiers are the operators that run with the argument to copy labels.
+func (r *Runner) labelCopiers(ctx context.Context) (map[string]bool, error) {
+	copiers := map[string]bool{}
+	for _, name := range []string{names.ClusterManagerOperator, names.KlusterletOperator} {
+		d, err := getLive(ctx, r.Client, client.ObjectKey{Namespace: names.OperatorNamespace, Name: name}, &appsv1.Deployment{})
+		if err != nil {
+			return nil, err
+		}
+		copiers[name] = d != nil && slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+			return slices.Contains(c.Args, manifests.ArgSyncLabels)
+		})
+	}
+	return copiers, nil
 }
 
 // liveInfo reads the published cluster-info, if there is one.

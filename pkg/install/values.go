@@ -52,6 +52,9 @@ type Workload struct {
 	Placement *operatorv1.NodePlacement
 	// KeepNamespace leaves creating the operator's namespace to the user.
 	KeepNamespace bool
+	// SyncLabels has the operator copy its resource's labels onto what it applies; nil
+	// keeps.
+	SyncLabels *bool
 }
 
 // Cleanup is the opt-in job that deletes clusters that left the hub.

@@ -100,6 +100,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	o.addFeatures(cmd)
 	o.gates.AddTo(cmd)
 	o.workload.AddTo(cmd)
+	o.workload.AddOperatorTo(cmd)
 	o.wait.AddTo(cmd, "wait until the hub works")
 	o.out.AddTo(cmd)
 	o.env.Kube.AddDryRunFlag(cmd)
@@ -111,7 +112,6 @@ func (o *options) addFlags(cmd *cobra.Command) {
 		"bundle-version-overrides": "there is one image, and its version is this command's",
 		"singleton":                "it was removed upstream",
 		"singleton-name":           "it was removed upstream",
-		"enable-sync-labels":       "labels are not copied yet",
 	}, map[string]string{
 		"cluster-manager-values-file": "there is no Helm chart; use the flags, or edit the output of --dry-run=client",
 	})

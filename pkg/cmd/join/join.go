@@ -125,6 +125,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	o.work.addTo(cmd)
 	o.gates.AddTo(cmd)
 	o.workload.AddTo(cmd)
+	o.workload.AddOperatorTo(cmd)
 	o.wait.AddTo(cmd, "Wait until the hub has accepted the cluster")
 	o.env.Kube.AddDryRunFlag(cmd)
 	f := cmd.Flags()
@@ -141,7 +142,6 @@ func (o *options) addFlags(cmd *cobra.Command) {
 		"bundle-version":                         "there is one image, and its version is this command's",
 		"bundle-version-overrides":               "there is one image, and its version is this command's",
 		"singleton":                              "registration and works have one pod each; --no-work leaves one out",
-		"enable-sync-labels":                     "labels are not copied yet",
 		"force-internal-endpoint-lookup-managed": "it belongs to hosted mode",
 	}, map[string]string{
 		"klusterlet-values-file":     "there is no Helm chart; use the flags, or edit the output of --dry-run=client",

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -29,7 +30,12 @@ type Workload struct {
 	nodeSelector    map[string]string
 	tolerations     []string
 	createNamespace bool
+	syncLabels      bool
+	// flags say whether those about an operator were given; nil if there are none.
+	flags *pflag.FlagSet
 }
+
+const flagSyncLabels = "enable-sync-labels"
 
 // AddTo registers the flags.
 func (w *Workload) AddTo(cmd *cobra.Command) {
@@ -49,9 +55,18 @@ func (w *Workload) AddTo(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("image-pull-credential-file")
 }
 
+// AddOperatorTo registers the flags about what an operator applies.
+func (w *Workload) AddOperatorTo(cmd *cobra.Command) {
+	w.flags = cmd.Flags()
+	w.flags.BoolVar(&w.syncLabels, flagSyncLabels, false, "copy the labels of the operator's resource onto what it applies")
+}
+
 // Value returns what the flags say, and a usage error for what they cannot mean.
 func (w *Workload) Value() (install.Workload, error) {
 	out := install.Workload{Image: w.image, Registry: w.registry, KeepNamespace: !w.createNamespace}
+	if w.flags != nil && w.flags.Changed(flagSyncLabels) {
+		out.SyncLabels = &w.syncLabels
+	}
 	var errs []error
 	for flag, value := range map[string]string{"image": w.image, "image-registry": w.registry} {
 		if strings.ContainsAny(value, " \t\n") || strings.Contains(value, "://") {
