@@ -14,7 +14,7 @@ func RenderHubOperator(values HubOperator) ([]*unstructured.Unstructured, error)
 	if err != nil {
 		return nil, err
 	}
-	rendered, err := render("hub-operator", values, operatorArgs("clustermanager", values.Operator.Image, values.SyncLabels))
+	rendered, err := render("hub-operator", values, operatorArgs("clustermanager", values.Operator.Image, values.OperatorFlags...))
 	return append(objs, rendered...), err
 }
 
@@ -76,12 +76,8 @@ func RenderHubRuntime(values Hub) ([]*unstructured.Unstructured, error) {
 
 // operatorArgs returns the arguments of an operator, with its own image, which the
 // components run as well.
-func operatorArgs(role, image string, syncLabels bool) []string {
-	args := []string{"--image=" + image}
-	if syncLabels {
-		args = append(args, ArgSyncLabels)
-	}
-	return roleArgs(role, args)
+func operatorArgs(role, image string, flags ...string) []string {
+	return roleArgs(role, append([]string{"--image=" + image}, flags...))
 }
 
 // roleArgs are the arguments of a role of our binary. Each pod binds to its own

@@ -19,7 +19,7 @@ func RenderKlusterletOperator(values KlusterletOperator) ([]*unstructured.Unstru
 	if err != nil {
 		return nil, err
 	}
-	rendered, err := render("klusterlet-operator", values, operatorArgs("klusterlet", values.Operator.Image, values.SyncLabels))
+	rendered, err := render("klusterlet-operator", values, operatorArgs("klusterlet", values.Operator.Image, values.OperatorFlags...))
 	return append(objs, rendered...), err
 }
 

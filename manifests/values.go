@@ -39,8 +39,8 @@ type HubOperator struct {
 	Version string
 	// Operator is the operator's own pods.
 	Operator Pod
-	// SyncLabels has the operator copy its resource's labels onto what it applies.
-	SyncLabels bool
+	// OperatorFlags are further flags of the operator, such as ArgSyncLabels.
+	OperatorFlags []string
 	// DockerConfig is the .dockerconfigjson of the image pull secret; nil is an empty one.
 	DockerConfig []byte
 	// BootstrapToken, if set, is the secret part (16 characters) of a
@@ -63,8 +63,8 @@ type KlusterletOperator struct {
 	Version string
 	// Operator is the operator's own pods.
 	Operator Pod
-	// SyncLabels has the operator copy its resource's labels onto what it applies.
-	SyncLabels bool
+	// OperatorFlags are further flags of the operator, such as ArgSyncLabels.
+	OperatorFlags []string
 	// DockerConfig is the .dockerconfigjson of the image pull secret; nil is an empty one.
 	DockerConfig []byte
 	// Name is the Klusterlet's name; empty means names.KlusterletName.

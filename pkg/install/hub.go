@@ -46,12 +46,16 @@ type live struct {
 	syncLabels map[string]bool
 }
 
-// copiesLabels reports whether an operator is to copy the labels of its resource.
-func (l live) copiesLabels(w Workload, operator string) bool {
+// operatorFlags are the flags of an operator that are not always set.
+func (l live) operatorFlags(w Workload, operator string) []string {
+	copies := l.syncLabels[operator]
 	if w.SyncLabels != nil {
-		return *w.SyncLabels
+		copies = *w.SyncLabels
 	}
-	return l.syncLabels[operator]
+	if copies {
+		return []string{manifests.ArgSyncLabels}
+	}
+	return nil
 }
 
 // objects returns what a hub consists of, in the order in which it is applied.
@@ -63,7 +67,7 @@ func (h Hub) objects(l live, info bootstrap.ClusterInfo) ([]client.Object, error
 		SkipNamespace: h.KeepNamespace,
 		Version:       buildinfo.Version,
 		Operator:      operatorPod(cm.Spec.RegistrationImagePullSpec, max(l.replicas, 1), cm.Spec.ResourceRequirement, cm.Spec.NodePlacement),
-		SyncLabels:    l.copiesLabels(h.Workload, names.ClusterManagerOperator),
+		OperatorFlags: l.operatorFlags(h.Workload, names.ClusterManagerOperator),
 		DockerConfig:  firstSet(h.PullCredentials, l.pull),
 		AWSAuth:       hubspec.UsesAWSAuth(cm),
 		Spec:          cm.Spec,

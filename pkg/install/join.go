@@ -42,7 +42,7 @@ func (k Klusterlet) objects(l live) ([]client.Object, error) {
 		Version:       buildinfo.Version,
 		Operator: operatorPod(klusterlet.Spec.RegistrationImagePullSpec, 1,
 			klusterlet.Spec.ResourceRequirement, klusterlet.Spec.NodePlacement),
-		SyncLabels:          l.copiesLabels(k.Workload, names.KlusterletOperator),
+		OperatorFlags:       l.operatorFlags(k.Workload, names.KlusterletOperator),
 		DockerConfig:        firstSet(k.PullCredentials, l.pull),
 		BootstrapKubeconfig: k.Bootstrap,
 		Spec:                klusterlet.Spec,

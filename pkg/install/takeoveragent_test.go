@@ -89,7 +89,7 @@ func theirAgent(t *testing.T, c client.Client) {
 	upstream.Operate(t, c, names.KlusterletOperator, []client.Object{single})
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: names.AgentNamespace, Name: names.HubKubeconfigSecret},
-		Data:       map[string][]byte{names.KeyKubeconfig: []byte("{}"), names.KeyClusterName: []byte("cluster1"), names.KeyAgentName: []byte("a1")},
+		Data:       map[string][]byte{names.KeyKubeconfig: encodeHub(t, "https://hub.example.com"), names.KeyClusterName: []byte("cluster1"), names.KeyAgentName: []byte("a1")},
 	}
 	if err := c.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
