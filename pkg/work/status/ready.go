@@ -42,7 +42,8 @@ func custom(kind schema.GroupKind) bool {
 }
 
 // Ready returns the condition Ready of an object by the rules of kstatus, and false if the
-// object does not say whether it is ready. Unlike there, a Job is ready when it has finished.
+// object does not say whether it is ready. Unlike there, a Job is ready when it is complete,
+// and a Pod that has failed is not.
 // See docs/reference/wire-contract.md#readiness and
 // https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md.
 func Ready(object *unstructured.Unstructured, generation int64) (metav1.Condition, bool) {
@@ -51,6 +52,24 @@ func Ready(object *unstructured.Unstructured, generation int64) (metav1.Conditio
 	if says := builtIn(kind) || custom(kind) && evaluable(object); !says {
 		return condition, false
 	}
+	ready, message, err := isReady(object)
+	condition.Message, condition.Reason = message, names.ReasonResourceNotReady
+	switch {
+	case err != nil:
+		condition.Status, condition.Message = metav1.ConditionUnknown, fmt.Sprintf("The status of the resource cannot be read: %v", err)
+	case Finished(object):
+		condition.Reason = names.ReasonResourceFinished
+	case ready:
+		condition.Reason = names.ReasonResourceReady
+	}
+	if ready {
+		condition.Status = metav1.ConditionTrue
+	}
+	return bounded(condition), true
+}
+
+// isReady reports whether an object is ready, and what its status says about it.
+func isReady(object *unstructured.Unstructured) (ready bool, message string, err error) {
 	finished := Finished(object)
 	if finished { // Its deletion, which can have begun, is not what it says.
 		object = &unstructured.Unstructured{Object: maps.Clone(object.Object)}
@@ -58,22 +77,16 @@ func Ready(object *unstructured.Unstructured, generation int64) (metav1.Conditio
 	}
 	result, err := status.Compute(object)
 	if err != nil {
-		condition.Status, condition.Reason = metav1.ConditionUnknown, names.ReasonResourceNotReady
-		condition.Message = fmt.Sprintf("The status of the resource cannot be read: %v", err)
-		return bounded(condition), true
+		return false, "", err
 	}
-	condition.Message = result.Message
-	switch {
-	case finished && result.Status == status.CurrentStatus:
-		condition.Status, condition.Reason = metav1.ConditionTrue, names.ReasonResourceFinished
-	case finished:
-		condition.Reason = names.ReasonResourceFinished
-	case result.Status == status.CurrentStatus && kind.Kind != "Job":
-		condition.Status, condition.Reason = metav1.ConditionTrue, names.ReasonResourceReady
-	default:
-		condition.Reason = names.ReasonResourceNotReady
+	ready = result.Status == status.CurrentStatus
+	switch object.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Group: "batch", Kind: "Job"}:
+		ready = ready && finished
+	case schema.GroupKind{Kind: "Pod"}:
+		ready = ready && phase(object) != "Failed"
 	}
-	return bounded(condition), true
+	return ready, result.Message, nil
 }
 
 // evaluable reports whether the controller of a custom resource says how it is: with the
@@ -90,7 +103,8 @@ func evaluable(object *unstructured.Unstructured) bool {
 }
 
 // Finished reports whether an object has done, or failed, what it is there for once: a Job
-// with its condition Complete or Failed, and a Pod in such a phase.
+// with its condition Complete or Failed, and a Pod in such a phase, unless it was evicted
+// and is to run always.
 func Finished(object *unstructured.Unstructured) bool {
 	switch object.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Group: "batch", Kind: "Job"}:
@@ -100,10 +114,15 @@ func Finished(object *unstructured.Unstructured) bool {
 			return slices.Contains([]any{"Complete", "Failed"}, fields["type"]) && fields["status"] == string(metav1.ConditionTrue)
 		})
 	case schema.GroupKind{Kind: "Pod"}:
-		phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
-		return phase == "Succeeded" || phase == "Failed"
+		policy, _, _ := unstructured.NestedString(object.Object, "spec", "restartPolicy")
+		return slices.Contains([]string{"OnFailure", "Never"}, policy) && slices.Contains([]string{"Succeeded", "Failed"}, phase(object))
 	}
 	return false
+}
+
+func phase(object *unstructured.Unstructured) string {
+	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
+	return phase
 }
 
 // Unread returns the condition Ready of an object that may be ready but could not be read;
