@@ -2,11 +2,9 @@ package install
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,6 +14,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 )
 
 // Departure is what a cluster that joins another hub leaves.
@@ -28,40 +27,47 @@ type Departure struct {
 }
 
 // Departure returns what the installed agent leaves when it joins the hub of a verified
-// kubeconfig; nil if that is nothing: the cluster has joined none, or its credential has
-// expired, or that hub accepts its credential, and is the same one at another address.
-func (r *Runner) Departure(ctx context.Context, to kubeconfig.Hub, connect func(*rest.Config) (client.Client, error)) (*Departure, error) {
-	agent, err := r.NamedAgent(ctx, names.KlusterletName)
-	if errors.Is(err, ErrNoAgent) || Gone(err) {
+// kubeconfig; nil if that is nothing: the cluster has joined none, its hub has detached it,
+// its credential has expired, or that hub accepts the credential, and is the same one at
+// another address. The ARN identifies the hub for agents that register with an IAM role.
+func (r *Runner) Departure(ctx context.Context, to kubeconfig.Hub, arn string, connect func(*rest.Config) (client.Client, error)) (*Departure, error) {
+	agent, err := r.credentialed(ctx)
+	if err != nil || agent == nil || agent.Hub.Cluster.Server == to.Cluster.Server {
+		return nil, err
+	}
+	if pair, ok := identity.OfKlusterlet(agent.Klusterlet); ok && pair.Hub.String() == arn {
 		return nil, nil //nolint:nilnil // nothing is left
 	}
-	if err != nil || agent.Hub == nil || agent.Hub.Cluster.Server == to.Cluster.Server {
-		return nil, err
-	}
-	left, err := r.left(ctx, agent)
-	if err != nil || left {
-		return nil, err
-	}
-	if accepts(ctx, agent, to, connect) {
+	if accepts(ctx, *agent, to, connect) {
 		return nil, nil //nolint:nilnil // nothing is left
 	}
 	d := &Departure{Hub: agent.Hub.Cluster.Server, Cluster: agent.Cluster()}
 	return d, r.countWorks(ctx, d)
 }
 
-// left reports whether the credential of an agent is of no use any more: the hub
-// has detached the cluster, or it has expired.
-func (r *Runner) left(ctx context.Context, a Agent) (bool, error) {
-	secret := &corev1.Secret{}
-	key := client.ObjectKey{Namespace: a.Namespace(), Name: names.HubKubeconfigSecret}
-	if err := r.Client.Get(ctx, key, secret); err != nil {
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+// credentialed returns the agent if it has a credential of a hub that has not detached the
+// cluster, and that has not expired; nil otherwise, or if we may not read it.
+func (r *Runner) credentialed(ctx context.Context) (*Agent, error) {
+	klusterlet, err := liveKlusterlet(ctx, r.Client)
+	if err != nil || klusterlet == nil {
+		return nil, err
+	}
+	key := client.ObjectKey{Namespace: namespaceOf(klusterlet), Name: names.HubKubeconfigSecret}
+	secret, err := getLive(ctx, r.Client, key, &corev1.Secret{})
+	if err != nil || secret == nil || len(secret.Data[names.KeyKubeconfig]) == 0 {
+		return nil, err
 	}
 	if _, detached := secret.Annotations[names.AnnotationDetached]; detached {
-		return true, nil
+		return nil, nil //nolint:nilnil // the credential is of no use
 	}
-	certs, err := pemutil.ParseCertificates(secret.Data[names.KeyTLSCert])
-	return err == nil && certs[0].NotAfter.Before(r.Clock.Now()), nil
+	if certs, err := pemutil.ParseCertificates(secret.Data[names.KeyTLSCert]); err == nil && certs[0].NotAfter.Before(r.Clock.Now()) {
+		return nil, nil //nolint:nilnil // the credential is of no use
+	}
+	hub, err := kubeconfig.ParseHub(secret.Data[names.KeyKubeconfig])
+	if err != nil {
+		return nil, nil //nolint:nilerr,nilnil // the agent replaces it
+	}
+	return &Agent{Klusterlet: klusterlet, Hub: &hub, Data: secret.Data}, nil
 }
 
 // accepts reports whether a hub knows the cluster by the credential of its agent. The hub

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -35,8 +36,8 @@ func (o *options) awaitChange(ctx context.Context, hub *hub, name string) error 
 	if !o.changes(hub) || hub.client == nil {
 		return nil
 	}
-	return o.awaitOnHub(ctx, hub, name, "Waiting for the hub to change how the cluster registers", func(cluster *clusterv1.ManagedCluster) bool {
-		if cluster != nil {
+	return o.awaitOnHub(ctx, hub, name, "Waiting for the hub to change how the cluster registers", func(cluster *clusterv1.ManagedCluster, err error) bool {
+		if err == nil {
 			hub.cluster = cluster
 		}
 		return !o.changes(hub)
@@ -44,19 +45,24 @@ func (o *options) awaitChange(ctx context.Context, hub *hub, name string) error 
 }
 
 // awaitAvailable waits until the hub shows the cluster as joined and available: what
-// follows in a script looks there. A hub that does not let itself be asked is not.
+// follows in a script looks there. A hub that cannot be reached from here, or that the
+// bootstrap token may not ask any more, is not waited for.
 func (o *options) awaitAvailable(ctx context.Context, hub *hub, name string) error {
-	return o.awaitOnHub(ctx, hub, name, "Waiting for the hub to show the cluster as available", func(cluster *clusterv1.ManagedCluster) bool {
-		return cluster == nil || apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined) &&
-			apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	if hub.client == nil {
+		return nil
+	}
+	return o.awaitOnHub(ctx, hub, name, "Waiting for the hub to show the cluster as available", func(cluster *clusterv1.ManagedCluster, err error) bool {
+		return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) ||
+			apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined) &&
+				apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	})
 }
 
-// awaitOnHub waits until done holds of the cluster on the hub, which is nil if it cannot
-// be read.
-func (o *options) awaitOnHub(ctx context.Context, hub *hub, name, title string, done func(*clusterv1.ManagedCluster) bool) error {
+// awaitOnHub waits until done holds of the cluster on the hub, which is empty if it could
+// not be read.
+func (o *options) awaitOnHub(ctx context.Context, hub *hub, name, title string, done func(*clusterv1.ManagedCluster, error) bool) error {
 	return o.env.Progress().Step(ctx, title, func(ctx context.Context, _ cli.Say) error {
-		for !done(hub.look(ctx, name)) {
+		for !done(hub.read(ctx, name)) {
 			if !pause.For(ctx, o.env.Clock, changeInterval) {
 				return ctx.Err()
 			}

@@ -19,7 +19,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 )
 
 // tolerableSkew is how far clocks may differ without trouble.
@@ -142,26 +141,25 @@ func (o *options) checkToken(ctx context.Context, p *plan, h *hub, found bootstr
 // requireSameHub refuses to take a cluster from the hub that it has joined, unless that is
 // asked for.
 func (o *options) requireSameHub(ctx context.Context, p plan, runner *install.Runner) error {
-	installed, err := runner.Klusterlet(ctx)
-	if o.changeHub || err != nil || installed == nil {
-		return err
-	}
-	if pair, ok := identity.OfKlusterlet(installed); ok && pair.Hub.String() == o.registration.hubARN {
-		return nil // The ARN is the hub's, at any address.
+	if o.changeHub {
+		return nil
 	}
 	to, err := kubeconfig.ParseHub(p.klusterlet.Bootstrap)
 	if err != nil {
 		return fmt.Errorf("bootstrap kubeconfig: %w", err)
 	}
-	left, err := runner.Departure(ctx, to, func(config *rest.Config) (client.Client, error) { return cli.NewClient(o.env.Kube.Guard(config)) })
+	connect := func(config *rest.Config) (client.Client, error) { return cli.NewClient(o.env.Kube.Guard(config)) }
+	left, err := runner.Departure(ctx, to, o.registration.hubARN, connect)
 	if err != nil || left == nil {
 		return err
 	}
 	problem := fmt.Sprintf("this cluster has joined the hub %s as %q; %s does not accept its credential, so it is another hub", left.Hub, left.Cluster, to.Cluster.Server)
+	try := "to leave the first hub, add --change-hub"
 	if left.Works > 0 {
-		problem += fmt.Sprintf(". By default the agent deletes the %d resources of %d ManifestWorks of the first an hour after the change", left.Resources, left.Works)
+		problem += fmt.Sprintf(". An hour after the change, the agent deletes the %d resources of %d ManifestWorks of the first hub", left.Resources, left.Works)
+		try = fmt.Sprintf("to keep the resources, run first: %s; %s", o.env.Command("unjoin", "--works", "orphan"), try)
 	}
-	return cli.Blockedf(fmt.Sprintf("to keep them, first run %s; to leave that hub, add --change-hub", o.env.Command("unjoin", "--works", "orphan")), "%s", problem)
+	return cli.Blockedf(try, "%s", problem)
 }
 
 // unusable reports whether a token is expired or revoked.

@@ -348,9 +348,15 @@ func (h *hub) look(ctx context.Context, name string) *clusterv1.ManagedCluster {
 	if h.client == nil {
 		return nil // the hub cannot be reached from here
 	}
-	cluster := &clusterv1.ManagedCluster{}
-	if err := h.client.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
+	cluster, err := h.read(ctx, name)
+	if err != nil {
 		return nil
 	}
 	return cluster
+}
+
+// read reads the cluster on a hub that can be reached from here.
+func (h *hub) read(ctx context.Context, name string) (*clusterv1.ManagedCluster, error) {
+	cluster := &clusterv1.ManagedCluster{}
+	return cluster, h.client.Get(ctx, client.ObjectKey{Name: name}, cluster)
 }

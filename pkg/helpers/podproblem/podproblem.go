@@ -30,6 +30,8 @@ func OfDeployment(ctx context.Context, reader client.Reader, d *appsv1.Deploymen
 	return "", nil
 }
 
+const cannotPull = " cannot pull the image "
+
 // Of returns what keeps a Pod from running, and "" if nothing does or if it is
 // only starting.
 func Of(pod *corev1.Pod) string {
@@ -62,6 +64,14 @@ func unpulled(status *corev1.ContainerStatus) bool {
 	}, waiting.Reason)
 }
 
+// Same reports whether two problems are one in other words: of an image that cannot be
+// pulled, a kubelet says why, and between two tries that it backs off.
+func Same(a, b string) bool {
+	headA, _, _ := strings.Cut(a, " (")
+	headB, _, _ := strings.Cut(b, " (")
+	return a == b || headA == headB && strings.Contains(headA, cannotPull)
+}
+
 func ofContainer(pod *corev1.Pod, status *corev1.ContainerStatus) string {
 	waiting := status.State.Waiting
 	if waiting == nil {
@@ -72,7 +82,7 @@ func ofContainer(pod *corev1.Pod, status *corev1.ContainerStatus) string {
 		return ""
 	case unpulled(status):
 		reason, message := ofPull(waiting)
-		return fmt.Sprintf("pod %s cannot pull the image %s%s", pod.Name, imageOf(pod, status), because(reason, cause(message)))
+		return fmt.Sprintf("pod %s"+cannotPull+"%s%s", pod.Name, imageOf(pod, status), because(reason, cause(message)))
 	case waiting.Reason == "CrashLoopBackOff":
 		reason, message := waiting.Reason, waiting.Message
 		if last := status.LastTerminationState.Terminated; last != nil {

@@ -79,3 +79,23 @@ func TestOf(t *testing.T) {
 		})
 	}
 }
+
+func TestSame(t *testing.T) {
+	t.Parallel()
+	const pull = "pod a cannot pull the image example.com/web:1 (ErrImagePull: not found)"
+	for other, want := range map[string]bool{
+		pull: true,
+		"pod a cannot pull the image example.com/web:1 (ImagePullBackOff: Back-off pulling image)": true,
+		"pod a cannot pull the image example.com/web:2 (ErrImagePull: not found)":                  false,
+		"pod b cannot pull the image example.com/web:1 (ErrImagePull: not found)":                  false,
+		"container main of pod a keeps crashing (exit code 1)":                                     false,
+		"": false,
+	} {
+		if got := podproblem.Same(pull, other); got != want {
+			t.Errorf("%q: %v", other, got)
+		}
+	}
+	if podproblem.Same("container main of pod a keeps crashing (exit code 1)", "container main of pod a keeps crashing (exit code 137)") {
+		t.Error("another exit code is news")
+	}
+}

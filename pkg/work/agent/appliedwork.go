@@ -114,9 +114,9 @@ func (p *pass) recordApplied(ctx context.Context) error {
 	err = errors.Join(errDropped, err)
 	if len(pending) > 0 {
 		p.within(p.agent.removal(pending))
-		if p.holdUp = p.agent.blocked(ctx, pending); p.holdUp == "" {
-			p.within(blockedAfter)
-		}
+		p.findHoldUp(ctx, pending)
+	} else {
+		p.record.holdUp = holdUp{}
 	}
 	resources := append(wanted, pending...)
 	slices.SortStableFunc(resources, byIdentifier)
@@ -131,6 +131,19 @@ func (p *pass) recordApplied(ctx context.Context) error {
 	p.applied, p.record.applied = after, after.ResourceVersion
 	p.subscribe(resources)
 	return err
+}
+
+// findHoldUp finds out what holds the deletion of objects up that left the work, not more
+// often than every blockedAfter: each deletion that ends is a pass.
+func (p *pass) findHoldUp(ctx context.Context, pending []workv1.AppliedManifestResourceMeta) {
+	next := p.record.holdUp.at.Add(blockedAfter)
+	if !next.After(p.now) {
+		p.record.holdUp = holdUp{text: p.agent.blocked(ctx, pending), at: p.now}
+		next = p.now.Add(blockedAfter)
+	}
+	if p.record.holdUp.text == "" {
+		p.within(next.Sub(p.now))
+	}
 }
 
 // present returns the objects of the work that exist. Those of kinds that cannot be

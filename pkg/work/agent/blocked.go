@@ -9,89 +9,123 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/dynamic"
 
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/strategy"
 )
 
 const (
-	// blockedAfter is how long deletions take before it is reported what holds them up.
+	// blockedAfter is how long deletions take before it is reported what holds them up, and
+	// how soon that is looked at again.
 	blockedAfter = 5 * time.Second
-	// mostBlocked is how many objects are named.
-	mostBlocked = 3
+	// mostBlocked is how many objects are named, and mostLookedAt how many are looked at
+	// for that: of thousands, most are deleted while it is asked what holds them up.
+	mostBlocked  = 3
+	mostLookedAt = 20
 )
 
 // blocked says which of the objects that are to be deleted are held up, and by what; empty
 // if none are, or not for long.
 func (a *agent) blocked(ctx context.Context, pending []workv1.AppliedManifestResourceMeta) string {
 	var found []string
-	for i := range pending {
-		if len(found) == mostBlocked {
-			found = append(found, fmt.Sprintf("%d more objects", len(pending)-i))
+	looked := 0
+	for _, resource := range pending {
+		key := keyOf(resource)
+		if _, known := a.inventory.Object(key); !known && a.inventory.State(key.Resource) == inventory.Watched {
+			continue // It is gone.
+		}
+		if looked++; len(found) == mostBlocked || looked > mostLookedAt {
 			break
 		}
-		if text := a.blockedOne(ctx, pending[i]); text != "" {
+		if text := a.blockedOne(ctx, resource); text != "" {
 			found = append(found, text)
 		}
 	}
 	if len(found) == 0 {
 		return ""
 	}
-	return "waiting for the deletion of " + strings.Join(found, ", of ")
+	text := "waiting for the deletion of " + strings.Join(found, ", of ")
+	if len(found) == mostBlocked && len(pending) > mostBlocked {
+		text += " and of others"
+	}
+	return text
 }
 
 func (a *agent) blockedOne(ctx context.Context, resource workv1.AppliedManifestResourceMeta) string {
-	key := keyOf(resource)
-	var objects dynamic.ResourceInterface = a.applier.Client.Resource(key.Resource)
-	if key.Namespace != "" {
-		objects = a.applier.Client.Resource(key.Resource).Namespace(key.Namespace)
+	name := resource.Resource
+	if kind, err := a.managed.mapper.KindFor(keyOf(resource).Resource); err == nil {
+		name = kind.Kind
 	}
-	name := strings.TrimPrefix(key.Namespace+"/"+key.Name, "/")
-	object, err := objects.Get(ctx, key.Name, metav1.GetOptions{})
+	name += " " + strings.TrimPrefix(resource.Namespace+"/"+resource.Name, "/")
+	text := ""
+	err := a.inServedVersion(&resource, func() error {
+		var err error
+		text, err = a.holdUp(ctx, keyOf(resource), resource.UID)
+		return err
+	})
 	switch {
-	case strategy.Gone(err) || err == nil && string(object.GetUID()) != resource.UID:
+	case err != nil && !strategy.Gone(err):
+		return fmt.Sprintf("%s, which cannot be read: %v", name, err)
+	case text == "":
 		return ""
-	case err != nil:
-		return fmt.Sprintf("%s %s, which cannot be read: %v", resource.Resource, name, err)
 	}
-	name = object.GetKind() + " " + name
-	since := object.GetDeletionTimestamp()
+	return name + text
+}
+
+// holdUp says since when an object is being deleted and what it waits for, or why it cannot
+// be; empty if it is gone, another one, or not being deleted for long.
+func (a *agent) holdUp(ctx context.Context, key inventory.Key, uid string) (string, error) {
+	object, err := a.objects(key).Get(ctx, key.Name, metav1.GetOptions{})
+	if err != nil || string(object.UID) != uid {
+		return "", err
+	}
+	since := object.DeletionTimestamp
 	if since == nil {
 		// A dry run is refused for the same reason as the deletion.
-		uid := object.GetUID()
-		err := objects.Delete(ctx, key.Name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}, Preconditions: &metav1.Preconditions{UID: &uid}})
+		err := a.objects(key).Delete(ctx, key.Name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}, Preconditions: &metav1.Preconditions{UID: &object.UID}})
 		if err == nil || strategy.Gone(err) {
-			return ""
+			return "", nil
 		}
-		return fmt.Sprintf("%s, which is refused: %v", name, err)
+		return fmt.Sprintf(", which is refused: %v", err), nil
 	}
 	if a.config.Clock.Since(since.Time) < blockedAfter {
-		return ""
+		return "", nil
 	}
-	return fmt.Sprintf("%s since %s: %s", name, since.UTC().Format(time.RFC3339), waitsFor(object))
+	return fmt.Sprintf(" since %s: %s", since.UTC().Format(time.RFC3339), a.waitsFor(ctx, key, object)), nil
 }
 
 // waitsFor says what an object that is being deleted waits for.
-func waitsFor(object *unstructured.Unstructured) string {
-	if finalizers := object.GetFinalizers(); len(finalizers) > 0 {
-		return "its finalizers are " + strings.Join(finalizers, ", ")
+func (a *agent) waitsFor(ctx context.Context, key inventory.Key, object *metav1.PartialObjectMetadata) string {
+	if len(object.Finalizers) > 0 {
+		return "its finalizers are " + strings.Join(object.Finalizers, ", ")
 	}
-	namespace := &corev1.Namespace{}
-	if object.GetKind() == "Namespace" && runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, namespace) == nil {
-		var why []string
-		for _, c := range namespace.Status.Conditions {
-			if c.Status == corev1.ConditionTrue && c.Message != "" {
-				why = append(why, strings.TrimSuffix(c.Message, "."))
-			}
-		}
-		slices.Sort(why)
-		if len(why) > 0 {
-			return strings.Join(why, "; ")
+	if key.Resource.GroupResource() == corev1.Resource("namespaces") {
+		if why := a.namespaceWaitsFor(ctx, key); why != "" {
+			return why
 		}
 	}
 	return "its API server has not deleted it yet"
+}
+
+// namespaceWaitsFor is what the status of a namespace says about its deletion.
+func (a *agent) namespaceWaitsFor(ctx context.Context, key inventory.Key) string {
+	object, err := a.applier.Client.Resource(key.Resource).Get(ctx, key.Name, metav1.GetOptions{})
+	if err != nil {
+		return ""
+	}
+	namespace := &corev1.Namespace{}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, namespace) != nil {
+		return ""
+	}
+	var why []string
+	for _, c := range namespace.Status.Conditions {
+		if c.Status == corev1.ConditionTrue && c.Message != "" {
+			why = append(why, strings.TrimSuffix(c.Message, "."))
+		}
+	}
+	slices.Sort(why)
+	return strings.Join(why, "; ")
 }

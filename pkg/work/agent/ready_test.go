@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -60,6 +61,8 @@ func running(s *corev1.PodStatus) {
 // not ready, for the reason of its Pod, and is ready when that runs.
 func testReady(t *testing.T, p *place) {
 	t.Helper()
+	requests := &counter{}
+	p.connection.Wrap(requests.wrap)
 	p.start(t)
 	work := p.create(t, "app", strings.Replace(webDeployment, "replicas: 0", "replicas: 1", 1)+"\n---"+oneMap)
 	p.reaches(t, work, "Applied=True", "Available=True", "Ready=False")
@@ -70,30 +73,25 @@ func testReady(t *testing.T, p *place) {
 		t.Errorf("%+v", c)
 	}
 	p.reaches(t, work, "Ready=False")
-	if m := work.Status.ResourceStatus.Manifests; len(m) != 2 || hasCondition(m[1], names.ConditionReady) {
+	if m := work.Status.ResourceStatus.Manifests; len(m) != 2 || apimeta.FindStatusCondition(m[1].Conditions, names.ConditionReady) != nil {
 		t.Errorf("a ConfigMap says whether it is ready: %s", show(work))
 	}
 	// Between two tries the kubelet backs off, and says it in other words: no news.
 	version := work.ResourceVersion
-	p.updatePods(t, web, waiting("ImagePullBackOff", `Back-off pulling image "registry.example.com/web": ErrImagePull: not found`))
+	p.updatePods(t, web, waiting("ImagePullBackOff", `Back-off pulling image "registry.example.com/web"`))
+	looks := func() int { return len(requests.about("GET /api/v1/namespaces/" + p.cluster + "/pods")) }
+	before := looks()
+	await.Condition(t, patience, "the agent looks at the Pods again, and reports", func(context.Context) (bool, error) { return looks() > before+1, nil })
+	p.reaches(t, work, "Ready=False")
+	if work.ResourceVersion != version {
+		t.Errorf("the same problem was reported again: %s", show(work))
+	}
 	p.updatePods(t, web, running)
 	p.reaches(t, work, "Applied=True", "Available=True", "Ready=True")
-	if work.ResourceVersion == version {
-		t.Error("nothing was reported")
-	}
 	p.change(t, work, func(w *workv1.ManifestWork) {
 		w.Spec.Workload.Manifests = p.manifests(t, strings.TrimPrefix(oneMap, "\n"))
 	})
 	p.reaches(t, work, "Ready=True")
-}
-
-func hasCondition(m workv1.ManifestCondition, kind string) bool {
-	for _, c := range m.Conditions {
-		if c.Type == kind {
-			return true
-		}
-	}
-	return false
 }
 
 // testReadyCustom has a custom resource whose controller says that it is not ready, and then

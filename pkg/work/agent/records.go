@@ -69,7 +69,15 @@ type record struct {
 	seen, quiet int64
 	// denials counts the passes in a row in which the API server refused something.
 	denials int
-	marks   map[inventory.Key]*mark
+	// holdUp is what holds the deletion of objects up that left the work.
+	holdUp holdUp
+	marks  map[inventory.Key]*mark
+}
+
+// holdUp is what held deletions up at a time; empty for nothing.
+type holdUp struct {
+	text string
+	at   time.Time
 }
 
 // begin forgets the objects if their owner is another one, and what was observed of them
@@ -118,6 +126,8 @@ type mark struct {
 	// interval is how soon it may be looked at again after a change, and recheck how soon
 	// without one; zero for never.
 	interval, recheck time.Duration
+	// explained is when it was last found out why the object is not ready.
+	explained time.Time
 	// reviewed is when the executor was last found to have its permissions.
 	reviewed time.Time
 	// gap is the current least time between repairs.

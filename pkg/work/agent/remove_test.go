@@ -52,14 +52,14 @@ metadata: {name: three, namespace: NS}`)
 }
 
 // holdsUp waits until a condition of the work names what holds a deletion up.
-func (p *place) holdsUp(t *testing.T, work *workv1.ManifestWork, condition string, names ...string) {
+func (p *place) holdsUp(t *testing.T, work *workv1.ManifestWork, condition string, parts ...string) {
 	t.Helper()
-	await.Success(t, patience, fmt.Sprintf("%s names %v", condition, names), func(ctx context.Context) error {
+	await.Success(t, patience, fmt.Sprintf("%s names %v", condition, parts), func(ctx context.Context) error {
 		if err := p.hub.Get(ctx, client.ObjectKeyFromObject(work), work); err != nil {
 			return err
 		}
 		c := apimeta.FindStatusCondition(work.Status.Conditions, condition)
-		if c == nil || c.Status != metav1.ConditionTrue || slices.ContainsFunc(names, func(n string) bool { return !strings.Contains(c.Message, n) }) {
+		if c == nil || c.Status != metav1.ConditionTrue || slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(c.Message, part) }) {
 			return errors.New(show(work))
 		}
 		return nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -109,10 +110,11 @@ func (p *pass) due(it *item, m *mark, object inventory.Object) bool {
 	return true
 }
 
-// interval is how often the status of an object is read at most. What Kubernetes deletes
-// when it has finished is read whenever it changes: later there is nothing to see.
+// interval is how often the status of an object is read at most. A Job that Kubernetes
+// deletes when it has finished is read whenever it changes: later there is nothing to see.
 func (p *pass) interval(it *item) time.Duration {
-	if _, short, _ := unstructured.NestedFieldNoCopy(it.Object.Object, "spec", "ttlSecondsAfterFinished"); short {
+	_, short, _ := unstructured.NestedFieldNoCopy(it.Object.Object, "spec", "ttlSecondsAfterFinished")
+	if short && it.key.Resource.GroupResource() == batchv1.Resource("jobs") {
 		return 0
 	}
 	polled := p.agent.config.StatusSyncInterval
@@ -150,7 +152,7 @@ func (p *pass) report(ctx context.Context) error {
 	before, after := p.work.Status.Conditions, p.work.Status
 	status.Update(&after, p.work.Generation, found, metav1.NewTime(p.now))
 	if applied := apimeta.FindStatusCondition(after.Conditions, workv1.WorkApplied); applied != nil {
-		*applied = status.Remark(*applied, p.holdUp)
+		*applied = status.Remark(*applied, p.record.holdUp.text)
 	}
 	if err := p.patchStatus(ctx, after); err != nil {
 		return err

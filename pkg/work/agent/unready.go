@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -21,39 +20,51 @@ const mostPods = 50
 
 // explainUnready has what is reported of an object that is not ready name the problem of its
 // Pods, and the object looked at again: that problem comes and goes without a change of it.
+// That the object becomes ready is read soon; how far it has come is reported as often as
+// every other status.
 func (p *pass) explainUnready(ctx context.Context, it *item, m *mark, object *unstructured.Unstructured) {
-	recheck := time.Duration(0)
-	defer func() { m.recheck = recheck }()
+	last := m.recheck
+	m.recheck = 0
 	ready := apimeta.FindStatusCondition(it.found.Conditions, names.ConditionReady)
 	if ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason != names.ReasonResourceNotReady {
 		return
 	}
-	recheck = p.agent.config.StatusSyncInterval
+	m.interval, m.recheck = min(m.interval, watchInterval), p.agent.config.StatusSyncInterval
 	entry, _ := p.before.Find(it.meta)
 	before := apimeta.FindStatusCondition(entry.Conditions, names.ConditionReady)
-	if before != nil && before.Status == metav1.ConditionFalse { // It is not only starting.
+	switch {
+	case before == nil || before.Status != metav1.ConditionFalse: // It is only starting.
+		m.explained = p.now
+	case p.now.Before(m.explained.Add(p.agent.config.StatusSyncInterval)):
+		ready.Message = before.Message
+	default:
+		m.explained = p.now
 		*ready = status.Remark(*ready, p.podProblem(ctx, object, ready.Message, before.Message))
+		if before.Message == ready.Message {
+			m.recheck = min(max(2*last, m.recheck), mostRepair)
+		}
 	}
-	if before != nil && before.Message == ready.Message {
-		recheck = min(max(2*m.recheck, recheck), mostRepair)
-	}
-	p.wait(recheck)
+	p.wait(m.recheck)
 }
 
-// podProblem returns the problem of the first Pod of an object that has one. A container
-// that keeps crashing runs in between: until the object says something else than text, what
-// was reported before holds.
+// podProblem returns the problem of the first Pod of an object that has one. While the
+// object says the same, text, the problem in the message before still stands: a container
+// that keeps crashing runs in between, and other words for a problem are no news.
 func (p *pass) podProblem(ctx context.Context, object *unstructured.Unstructured, text, before string) string {
+	last, same := strings.CutPrefix(before, text+"; ")
+	if !same {
+		last = ""
+	}
 	for _, pod := range p.pods(ctx, object) {
-		if problem := podproblem.Of(&pod); problem != "" {
+		switch problem := podproblem.Of(&pod); {
+		case problem == "":
+		case podproblem.Same(problem, last):
+			return last
+		default:
 			return problem
 		}
 	}
-	problem, _ := strings.CutPrefix(before, text+"; ")
-	if problem == before {
-		return ""
-	}
-	return problem
+	return last
 }
 
 // pods are the Pods of a workload: a Pod itself, or those that its selector selects. There

@@ -145,8 +145,6 @@ type pass struct {
 	next time.Duration
 	// unfinished is true if more than reading a status is left to do then.
 	unfinished bool
-	// holdUp is what holds the deletion of objects up that left the work; empty for nothing.
-	holdUp string
 	// refused is how soon what the API server refused must be tried again; zero for never.
 	refused time.Duration
 }

@@ -54,7 +54,8 @@ func notes(work *workv1.ManifestWork) []string {
 	}
 	for _, m := range work.Status.ResourceStatus.Manifests {
 		if note := remark(m.Conditions, workv1.ManifestApplied, names.MessageManifestApplied); note != "" {
-			found = append(found, strings.Join([]string{m.ResourceMeta.Kind, strings.TrimPrefix(m.ResourceMeta.Namespace+"/"+m.ResourceMeta.Name, "/")}, " ")+": "+note)
+			about := Manifest{Ordinal: int(m.ResourceMeta.Ordinal), Kind: m.ResourceMeta.Kind, Namespace: m.ResourceMeta.Namespace, Name: m.ResourceMeta.Name}
+			found = append(found, about.String()+": "+note)
 		}
 	}
 	return found

@@ -47,8 +47,8 @@ func NewObserver(limits Limits, rules Evaluator) *Observer {
 
 // Observe returns the condition Available of a manifest and, if its object could be read,
 // the condition Ready, its feedback with the condition StatusFeedbackSynced and the
-// conditions that condition rules set. A rule for Available or Ready replaces that condition. The caller adds Applied, which
-// an object does not show.
+// conditions that condition rules set. A rule for Available or Ready replaces that
+// condition. The caller adds Applied, which an object does not show.
 func (o *Observer) Observe(ctx context.Context, seen Observation) workv1.ManifestCondition {
 	observed := workv1.ManifestCondition{ResourceMeta: seen.Meta}
 	available := Available(seen.Meta, seen.Err)

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
+	kstatus "sigs.k8s.io/cli-utils/pkg/kstatus/status"
 
 	workv1 "open-cluster-management.io/api/work/v1"
 
@@ -75,11 +75,11 @@ func isReady(object *unstructured.Unstructured) (ready bool, message string, err
 		object = &unstructured.Unstructured{Object: maps.Clone(object.Object)}
 		object.Object["metadata"] = map[string]any{}
 	}
-	result, err := status.Compute(object)
+	result, err := kstatus.Compute(object)
 	if err != nil {
 		return false, "", err
 	}
-	ready = result.Status == status.CurrentStatus
+	ready = result.Status == kstatus.CurrentStatus
 	switch object.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Group: "batch", Kind: "Job"}:
 		ready = ready && finished
@@ -98,7 +98,7 @@ func evaluable(object *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(c any) bool {
 		fields, _ := c.(map[string]any)
-		return slices.Contains([]any{"Ready", string(status.ConditionReconciling), string(status.ConditionStalled)}, fields["type"])
+		return slices.Contains([]any{"Ready", string(kstatus.ConditionReconciling), string(kstatus.ConditionStalled)}, fields["type"])
 	})
 }
 
