@@ -39,8 +39,25 @@ func Start(tb testing.TB, options ...Option) *Own {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(o.plane.Close)
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			o.explainDead(tb)
+		}
+		o.plane.Close()
+	})
 	return o
+}
+
+// explainDead prints the last words of the programs that ended by themselves.
+func (o *Own) explainDead(tb testing.TB) {
+	tb.Helper()
+	for _, program := range o.plane.Programs() {
+		if running := o.plane.Process(program); running != nil {
+			if status, ended := running.Status(); ended {
+				tb.Logf("%s ended by itself (%v):\n%s", program, status, controlplane.Tail(o.LogFile(program)))
+			}
+		}
+	}
 }
 
 func start(ctx context.Context, options []Option) (*Own, error) {

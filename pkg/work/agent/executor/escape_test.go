@@ -28,6 +28,9 @@ type world struct {
 	// delete, by what they are.
 	foreign map[string]client.Object
 	before  map[string]string
+	// owner is who the objects of works belong to. It exists: the garbage collector deletes
+	// the objects of owners that do not.
+	owner metav1.OwnerReference
 }
 
 // kinds are what manifests may be.
@@ -52,6 +55,11 @@ func newWorld(t *testing.T) *world {
 	w := &world{
 		admin: plane.Client(t), checker: checker(t), mine: place(t, "mine"), theirs: place(t, "theirs"), before: map[string]string{},
 	}
+	namespace := &corev1.Namespace{}
+	if err := w.admin.Get(t.Context(), client.ObjectKey{Name: w.mine}, namespace); err != nil {
+		t.Fatal(err)
+	}
+	w.owner = metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: namespace.Name, UID: namespace.UID}
 	every := []string{"get", "create", "update", "patch", "delete"}
 	allow(t, w.mine, "mine",
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: every},
@@ -135,7 +143,7 @@ func FuzzEscape(f *testing.F) {
 		}
 		w.attempt(t, strategy.Request{
 			Resource: kinds[int(kind)%len(kinds)].resource, Manifest: object, Owned: true,
-			Owner: metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "1"},
+			Owner: w.owner,
 			Update: workv1.UpdateStrategy{
 				Type:            updates[int(update)%len(updates)],
 				ServerSideApply: &workv1.ServerSideApplyConfig{Force: force, IgnoreFields: []workv1.IgnoreField{field}},
