@@ -11,16 +11,16 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 )
 
@@ -42,24 +42,25 @@ const (
 // which are a write for each policy.
 type conditions struct {
 	client client.Client
-	// outdated are the objects whose turn it is.
-	outdated chan event.GenericEvent
+	// keys is what is known of the keys of a cluster with a source of its own.
+	keys func(cluster string) (jwks.Status, bool)
 
 	mu sync.Mutex
 	// results are those of the configuration in force.
 	results map[types.NamespacedName]result
+	// queue takes the objects whose turn it is, and early are those from before it runs.
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	early []reconcile.Request
 }
 
-func newConditions(hub client.Client) *conditions {
-	return &conditions{client: hub, outdated: make(chan event.GenericEvent)}
-}
+func newConditions(keys func(string) (jwks.Status, bool)) *conditions { return &conditions{keys: keys} }
 
 // add adds the controller to mgr.
 func (c *conditions) add(mgr ctrl.Manager) error {
 	everywhere := false
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("extauthz.conditions").
-		WatchesRawSource(source.Channel(c.outdated, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Func(c.begin)).
 		WithOptions(controller.Options{NeedLeaderElection: &everywhere, MaxConcurrentReconciles: conditionWriters}).
 		Complete(c)
 	if err != nil {
@@ -68,20 +69,50 @@ func (c *conditions) add(mgr ctrl.Manager) error {
 	return nil
 }
 
+// begin takes over the queue of the controller.
+func (c *conditions) begin(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queue = queue
+	for _, request := range c.early {
+		queue.Add(request)
+	}
+	c.early = nil
+	return nil
+}
+
+// outdate has an object get its conditions. It does not wait.
+func (c *conditions) outdate(object types.NamespacedName) {
+	request := reconcile.Request{NamespacedName: object}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.queue == nil {
+		c.early = append(c.early, request)
+		return
+	}
+	c.queue.Add(request)
+}
+
+// policyOf is the policy of a cluster.
+func policyOf(cluster string) types.NamespacedName {
+	return types.NamespacedName{Namespace: cluster, Name: v1alpha1.Name}
+}
+
 // follow has the conditions follow a configuration that was made of objects, whose
 // status it changes.
-func (c *conditions) follow(ctx context.Context, objects config.Objects, current *config.Config) {
+func (c *conditions) follow(objects config.Objects, current *config.Config) {
 	clusters := make(map[string]*config.Cluster, len(current.Clusters))
 	for i := range current.Clusters {
 		clusters[current.Clusters[i].Name()] = &current.Clusters[i]
 	}
 	results := make(map[types.NamespacedName]result, len(objects.Policies)+1)
-	var outdated []client.Object
+	var outdated []types.NamespacedName
 	evaluate := func(object client.Object, status *v1alpha1.TokenExchangeStatus, r result) {
 		r.uid, r.generation = object.GetUID(), object.GetGeneration()
-		results[client.ObjectKeyFromObject(object)] = r
-		if r.update(status) {
-			outdated = append(outdated, object)
+		key := client.ObjectKeyFromObject(object)
+		results[key] = r
+		if c.update(key, r, status) {
+			outdated = append(outdated, key)
 		}
 	}
 	for i := range objects.Policies {
@@ -97,12 +128,51 @@ func (c *conditions) follow(ctx context.Context, objects config.Objects, current
 	c.results = results
 	c.mu.Unlock()
 	for _, object := range outdated {
-		select {
-		case c.outdated <- event.GenericEvent{Object: object}:
-		case <-ctx.Done():
-			return
-		}
+		c.outdate(object)
 	}
+}
+
+// update brings a status up to date and reports whether it was not.
+func (c *conditions) update(object types.NamespacedName, r result, status *v1alpha1.TokenExchangeStatus) bool {
+	changed := r.update(status)
+	if !r.fetched {
+		return apimeta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionKeysLoaded) || changed
+	}
+	known, ok := c.keys(object.Namespace)
+	if !ok || !known.Tried {
+		return changed // The source is read at this moment.
+	}
+	loaded := keysLoaded(known)
+	loaded.ObservedGeneration = r.generation
+	last := apimeta.FindStatusCondition(status.Conditions, loaded.Type)
+	if last != nil && last.ObservedGeneration == r.generation && last.Reason == loaded.Reason && known.Err != nil {
+		return changed // The same failure may have other words, such as the port of a connection.
+	}
+	return apimeta.SetStatusCondition(&status.Conditions, loaded) || changed
+}
+
+// keysLoaded is ConditionKeysLoaded of keys whose source was read.
+func keysLoaded(known jwks.Status) metav1.Condition {
+	out := metav1.Condition{Type: v1alpha1.ConditionKeysLoaded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonKeysUnavailable}
+	switch {
+	case len(known.KeyIDs) > 0 && known.Err == nil:
+		out.Status, out.Reason = metav1.ConditionTrue, v1alpha1.ReasonKeysLoaded
+		out.Message = fmt.Sprintf("The token authorizer has %d keys", len(known.KeyIDs))
+		if len(known.KeyIDs) == 1 {
+			out.Message = "The token authorizer has 1 key"
+		}
+	case len(known.KeyIDs) > 0:
+		out.Status, out.Reason = metav1.ConditionTrue, v1alpha1.ReasonKeysKept
+		out.Message = fmt.Sprintf("The keys of %s are used: %v", known.LastSuccess.UTC().Format(time.RFC3339), known.Err)
+	case len(known.Shared) > 0:
+		out.Reason, out.Message = v1alpha1.ReasonConflict, "Everything is denied: "+known.Shared[0].Error()
+	case known.Err != nil:
+		out.Message = "Everything is denied: " + known.Err.Error()
+	default:
+		out.Message = "Everything is denied: the source has no key that can be used. " + strings.Join(known.Ignored, "; ")
+	}
+	out.Message = bounded(out.Message, "")
+	return out
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -118,7 +188,7 @@ func (c *conditions) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil // The configuration that is made of it has it come again.
 	}
 	before := clone(object)
-	if !r.update(status) {
+	if !c.update(req.NamespacedName, r, status) {
 		return reconcile.Result{}, nil
 	}
 	err := writeStatus(ctx, c.client, object, before)
@@ -139,10 +209,13 @@ type result struct {
 	rules int
 	// invalid is the reason of the condition if it is False.
 	invalid string
+	// fetched is set if the keys are fetched from a URL.
+	fetched bool
 }
 
 func resultOf(c *config.Cluster) result {
-	out := result{findings: c.Findings, invalid: v1alpha1.ReasonInvalid}
+	keys := c.Keys.Source
+	out := result{findings: c.Findings, invalid: v1alpha1.ReasonInvalid, fetched: !c.Unkeyed && (keys.URI != "" || keys.Discovery != nil)}
 	if c.Conflicting {
 		out.invalid = v1alpha1.ReasonConflict
 	}
@@ -200,9 +273,13 @@ func (r result) listed(severity policy.Severity) string {
 			parts = append(parts, f.String())
 		}
 	}
-	text := strings.Join(parts, ". ")
+	return bounded(strings.Join(parts, ". "), " (kubectl ocm exchange policy lint shows all)")
+}
+
+// bounded is a message that is not too long for a condition, and says where the rest is.
+func bounded(text, rest string) string {
 	if len(text) > maxMessage {
-		text = strings.ToValidUTF8(text[:maxMessage], "") + "... (kubectl ocm exchange policy lint shows all)"
+		text = strings.ToValidUTF8(text[:maxMessage], "") + "..." + rest
 	}
 	return text
 }

@@ -23,9 +23,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
+	testissuer "github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
 )
 
 // TestFromHub: the keys that a cluster publishes count while it is accepted, the
@@ -117,6 +119,45 @@ func TestRulesDoNotWaitForConditions(t *testing.T) {
 		w.decidesBy(t, cluster, rules)
 	}
 	w.decidesBy(t, cluster, 9)
+}
+
+// TestKeysLoaded: the condition of a policy whose keys are fetched says whether the token
+// authorizer has them, in every state of the source, and goes with the source.
+func TestKeysLoaded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	admin := hub.Client(t)
+	installation.Hub(t, admin, manifests.Hub{TokenAuthorizer: &manifests.TokenAuthorizer{}})
+	w.start(t, extauthz.Source{FromHub: true}, manager.Options{Cache: extauthz.CacheOptions()})
+	cluster := "fetched-" + w.namespace
+	installation.Create(t, admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
+
+	provider := testissuer.NewProvider(t, testissuer.NewKey(t, jwk.ES256))
+	provider.Answer(http.NotFound)
+	spec := v1alpha1.TokenExchangePolicySpec{
+		Issuer: "https://issuer.example", Keys: &v1alpha1.Keys{JWKSURI: provider.URL + testissuer.KeysPath, CA: string(provider.CA)},
+		TokenRules: v1alpha1.TokenRules{Audiences: []string{audience}},
+	}
+	allow(t, admin, cluster, spec)
+	condition := func(status metav1.ConditionStatus, reason, message string) {
+		t.Helper()
+		says(t, cluster, metav1.Condition{Type: v1alpha1.ConditionKeysLoaded, Status: status, Reason: reason, Message: message})
+	}
+	condition(metav1.ConditionFalse, v1alpha1.ReasonKeysUnavailable, "404 Not Found")
+	provider.Answer(nil)
+	provider.ServeData([]byte(`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"ed","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`))
+	spec.Keys.JWKSURI += "?again" // Asked at once, and not after a delay.
+	allow(t, admin, cluster, spec)
+	condition(metav1.ConditionFalse, v1alpha1.ReasonKeysUnavailable, `"OKP" is not supported`)
+	provider.Serve(t, testissuer.NewKey(t, jwk.ES256))
+	condition(metav1.ConditionTrue, v1alpha1.ReasonKeysLoaded, "1 key")
+	allow(t, admin, cluster, v1alpha1.TokenExchangePolicySpec{TokenRules: spec.TokenRules})
+	says(t, cluster, metav1.Condition{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAccepted})
+	await.Condition(t, patience, "the condition goes", func(ctx context.Context) (bool, error) {
+		object := exchangePolicy(cluster)
+		err := admin.Get(ctx, client.ObjectKeyFromObject(object), object)
+		return err == nil && apimeta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionKeysLoaded) == nil, err
+	})
 }
 
 // heldStatus lets no write of a status through.

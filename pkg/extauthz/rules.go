@@ -71,7 +71,7 @@ func (r *rules) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 	}
 	current := r.hub.Config(objects)
 	r.changed(current, nil)
-	r.conditions.follow(ctx, objects, current)
+	r.conditions.follow(objects, current)
 	return reconcile.Result{}, nil
 }
 

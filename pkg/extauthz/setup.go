@@ -114,6 +114,7 @@ type role struct {
 	server     *server.Server
 	engine     *engine
 	reports    *reporter
+	conditions *conditions
 }
 
 func newRole(c Config) (*role, error) {
@@ -125,7 +126,9 @@ func newRole(c Config) (*role, error) {
 		Hub: c.Source.FromHub, Clock: c.Clock, Log: c.Log.WithName("keys"),
 		// The issued tokens of a cluster go with its keys.
 		Gone: func(cluster string) { r.minter.EvictCluster(cluster) },
+		Read: func(cluster string) { r.conditions.outdate(policyOf(cluster)) },
 	})
+	r.conditions = newConditions(r.store.StatusOf)
 	var err error
 	if r.minter, err = mint.New(mint.Config{
 		Hub: c.Hub, Clock: c.Clock, Log: c.Log.WithName("exchange"), Metrics: c.Metrics,
@@ -173,10 +176,10 @@ func (r *role) feed(mgr manager.Manager) ([]func(context.Context) error, error) 
 			return config.Watch(ctx, r.config.Clock, source.File, source.Options, r.engine.changed)
 		}}, nil
 	default:
-		r.reports.client = mgr.GetClient()
+		r.reports.client, r.conditions.client = mgr.GetClient(), mgr.GetClient()
 		objects := &rules{
 			client: mgr.GetClient(), hub: config.Hub{Options: source.Options}, changed: r.engine.changed, reports: r.reports,
-			conditions: newConditions(mgr.GetClient()),
+			conditions: r.conditions,
 		}
 		if err := errors.Join(objects.conditions.add(mgr), objects.follow(mgr)); err != nil {
 			return nil, err

@@ -15,6 +15,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/issuer/publish"
 )
 
@@ -48,7 +50,8 @@ gives no rights; exchange allow does.
 Without --issuer they are read from the cluster that --context names, once, and
 tried on a token that the cluster makes; the hub is then --hub-context, or the
 kubeconfig's current context. Keys that were read once end with the cluster's
-next key rotation. Where a provider serves the keys, take them from there.`,
+next key rotation. Where a provider serves the keys, take them from there: the
+command reads them once, and the token authorizer again as they change.`,
 		Example: fmt.Sprintf(`  # Read the cluster's own issuer and keys
   %[1]s issuer add cluster1 --context cluster1 --hub-context hub
 
@@ -159,6 +162,9 @@ func (o *addOptions) run(ctx context.Context) error {
 func (o *addOptions) trust(ctx context.Context) (string, *v1alpha1.Keys, error) {
 	if o.given.issuer != "" {
 		keys, err := o.given.keys()
+		if err == nil {
+			err = o.try(ctx, keys)
+		}
 		return o.given.issuer, keys, err
 	}
 	issuer, err := o.read(ctx)
@@ -208,6 +214,35 @@ func (g *given) keys() (*v1alpha1.Keys, error) {
 	}
 	keys.JWKS, err = keySet(set.JSON)
 	return keys, err
+}
+
+// try reads keys that a server serves. What it answers now it would answer to the token
+// authorizer too.
+func (o *addOptions) try(ctx context.Context, keys *v1alpha1.Keys) error {
+	if keys.JWKS != nil {
+		return nil
+	}
+	source := jwks.Source{URI: keys.JWKSURI, CA: []byte(keys.CA)}
+	if keys.Discovery != nil {
+		source.Discovery = &jwks.Discovery{}
+	}
+	var set jwk.Set
+	err := o.env.Progress().Step(ctx, "Reading the keys", func(ctx context.Context, _ cli.Say) (err error) {
+		set, err = jwks.Try(ctx, jwks.Cluster{Name: o.cluster, Issuer: o.given.issuer, Source: source})
+		if jwks.Unreachable(err) {
+			o.env.Warn("the keys cannot be read from this machine: %v. The token authorizer has to reach them; see what it says with: %s",
+				err, o.rules.Command(o.env, "issuer list"))
+			return nil
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return cli.Blockedf("correct --issuer, --jwks-uri or --issuer-ca-file", "the keys of cluster %s cannot be read: %v", o.cluster, err)
+	case len(set.Keys) > 0:
+		o.env.Say("Read %d key(s) of issuer %s.", len(set.Keys), o.given.issuer)
+	}
+	return nil
 }
 
 // read asks the cluster, with a self-test where that is possible.

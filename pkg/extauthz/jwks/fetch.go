@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -41,6 +42,25 @@ func readFile(name string) reading {
 		err = fmt.Errorf("key file %s: %w", name, err)
 	}
 	return reading{set: set, err: err}
+}
+
+// Try reads the source of a cluster once, from this machine, as a Store would.
+func Try(ctx context.Context, cluster Cluster) (jwk.Set, error) {
+	if err := cluster.Check(); err != nil {
+		return jwk.Set{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	r := fetch(ctx, cluster)
+	return r.set, r.err
+}
+
+// Unreachable reports whether a source could not be read because its server was not reached.
+// From another machine it may be.
+func Unreachable(err error) bool {
+	var dial *net.OpError
+	var name *net.DNSError
+	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, &name) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // fetch reads a key set from a server.

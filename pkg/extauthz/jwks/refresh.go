@@ -112,6 +112,7 @@ func (s *Store) settle(m *member, r reading) {
 	if r.err == nil {
 		r.set, r.err = pinned(r.set, m.config.Pins)
 	}
+	news := !m.tried || (m.err == nil) != (r.err == nil)
 	m.tried = true
 	s.tally.refreshed(m.config.Name, r.err)
 	log := s.log.WithValues("cluster", m.config.Name, "source", m.config.Source.kind())
@@ -121,8 +122,14 @@ func (s *Store) settle(m *member, r reading) {
 	} else {
 		changed = m.fail(r.err, s.clock.Now(), log)
 	}
-	if changed && s.members[m.config.Name] == m {
+	if s.members[m.config.Name] != m {
+		return // Configure is about to take it.
+	}
+	if changed {
 		s.update(m.config.Name)
+	}
+	if s.noticed != nil && (news || changed) {
+		s.noticed(m.config.Name)
 	}
 }
 

@@ -29,6 +29,10 @@ type Config struct {
 	// Gone is called, under the lock of the Store, with each cluster of which no
 	// key counts any more; nil for no call. It must not call the Store.
 	Gone func(cluster string)
+	// Read is called, under the lock of the Store, with each cluster whose source was read
+	// with another outcome than before: other keys, or an error and none before, or the
+	// other way around. It must not call the Store; nil for no call.
+	Read func(cluster string)
 	// Clock is nil for the real one.
 	Clock clock.Clock
 	// Log gets what happens to keys.
@@ -41,6 +45,7 @@ type Store struct {
 	log     logr.Logger
 	current atomic.Pointer[View]
 	gone    func(cluster string)
+	noticed func(cluster string)
 	misses  *cache.LRUExpireCache
 	tally   tally
 	// reads counts the reads of sources.
@@ -62,7 +67,7 @@ type Store struct {
 // New returns a Store that knows no cluster.
 func New(config Config) *Store {
 	s := &Store{
-		clock: config.Clock, log: config.Log, gone: config.Gone, tally: newTally(), index: newIndex(),
+		clock: config.Clock, log: config.Log, gone: config.Gone, noticed: config.Read, tally: newTally(), index: newIndex(),
 		slots: make(chan struct{}, concurrency), wake: make(chan struct{}, 1),
 		hub: hub{decides: config.Hub, pending: config.Hub, members: make(map[string]*publication)},
 	}
@@ -192,12 +197,30 @@ func (s *Store) Status() []Status {
 	all = append(all, s.hub.status(s.members)...)
 	slices.SortFunc(all, func(a, b Status) int { return strings.Compare(a.Cluster, b.Cluster) })
 	for i := range all {
-		all[i].Shared = slices.Clone(s.index.refused(all[i].Cluster))
-		all[i].KeyIDs = slices.DeleteFunc(all[i].KeyIDs, func(id string) bool {
-			return slices.ContainsFunc(all[i].Shared, func(x SharedKeyError) bool { return x.KeyID == id })
-		})
+		s.withoutShared(&all[i])
 	}
 	return all
+}
+
+// StatusOf is Status for one cluster with a source of its own; false if there is none.
+func (s *Store) StatusOf(cluster string) (Status, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, ok := s.members[cluster]
+	if !ok {
+		return Status{}, false
+	}
+	status := m.status()
+	s.withoutShared(&status)
+	return status, true
+}
+
+// withoutShared takes out the keys that are refused because other clusters have them too.
+func (s *Store) withoutShared(status *Status) {
+	status.Shared = slices.Clone(s.index.refused(status.Cluster))
+	status.KeyIDs = slices.DeleteFunc(status.KeyIDs, func(id string) bool {
+		return slices.ContainsFunc(status.Shared, func(x SharedKeyError) bool { return x.KeyID == id })
+	})
 }
 
 // jitter spreads what would happen at the same time: d, give or take a tenth.

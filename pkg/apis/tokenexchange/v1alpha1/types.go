@@ -342,6 +342,20 @@ const (
 	ConditionWarnings = "Warnings"
 )
 
+// ConditionKeysLoaded reports, on a policy whose keys are fetched from a URL, whether the
+// token authorizer has them.
+const ConditionKeysLoaded = "KeysLoaded"
+
+// Reasons of ConditionKeysLoaded, with ReasonConflict.
+const (
+	// ReasonKeysLoaded: the keys were read the last time that the source was asked.
+	ReasonKeysLoaded = "Loaded"
+	// ReasonKeysKept: they were not, and those of before are used until they are too old.
+	ReasonKeysKept = "RefreshFailed"
+	// ReasonKeysUnavailable: there are none, and everything is denied.
+	ReasonKeysUnavailable = "KeysUnavailable"
+)
+
 // Reasons of ConditionAccepted.
 const (
 	// ReasonAccepted: the rules are in force.
@@ -362,7 +376,7 @@ const (
 
 // TokenExchangeStatus is what the token authorizer makes of an object.
 type TokenExchangeStatus struct {
-	// conditions are Accepted and Warnings.
+	// conditions are Accepted and Warnings, and KeysLoaded for keys that are fetched.
 	//
 	// +optional
 	// +listType=map

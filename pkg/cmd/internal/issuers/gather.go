@@ -7,8 +7,11 @@ import (
 	"slices"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
@@ -19,7 +22,8 @@ import (
 
 // Gather returns the issuers of all clusters by name: what is published on the
 // hub, unless hub is nil, and what c configures, unless that is nil. A cluster
-// with configured keys is trusted by those alone.
+// with configured keys is trusted by those alone. With a hub, c is made of the rules there,
+// and keys that are fetched are trusted if the token authorizer has them.
 func Gather(ctx context.Context, hub client.Reader, c *config.Config) ([]Issuer, error) {
 	byCluster := map[string]Issuer{}
 	if hub != nil {
@@ -37,6 +41,11 @@ func Gather(ctx context.Context, hub client.Reader, c *config.Config) ([]Issuer,
 			unpublished = "its agent publishes the keys on the hub, which was not asked"
 		}
 		configure(byCluster, c, unpublished)
+	}
+	if hub != nil && c != nil {
+		if err := loaded(ctx, hub, byCluster); err != nil {
+			return nil, err
+		}
 	}
 	list := make([]Issuer, 0, len(byCluster))
 	for _, issuer := range byCluster {
@@ -149,6 +158,29 @@ func configured(entry *config.Cluster) Issuer {
 	}
 	issuer.setKeys(set)
 	return issuer
+}
+
+// loaded puts what the token authorizer says of keys that it fetches over what is configured.
+func loaded(ctx context.Context, hub client.Reader, byCluster map[string]Issuer) error {
+	var policies v1alpha1.TokenExchangePolicyList
+	if err := hub.List(ctx, &policies); err != nil {
+		return fmt.Errorf("token exchange policies: %w", err)
+	}
+	for i := range policies.Items {
+		p := &policies.Items[i]
+		issuer, ok := byCluster[p.Namespace]
+		if !ok || p.Name != v1alpha1.Name || issuer.Source != SourceURI && issuer.Source != SourceDiscovery {
+			continue
+		}
+		keys := apimeta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionKeysLoaded)
+		if keys == nil || keys.ObservedGeneration != p.Generation {
+			issuer.Trusted, issuer.Reason, issuer.Message = false, ReasonNotLoaded, "no token authorizer has read its keys yet"
+		} else {
+			issuer.Trusted, issuer.Reason, issuer.Message = keys.Status == metav1.ConditionTrue, keys.Reason, keys.Message
+		}
+		byCluster[p.Namespace] = issuer
+	}
+	return nil
 }
 
 // unusable says why the keys of an entry do not count.

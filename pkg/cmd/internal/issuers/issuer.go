@@ -32,6 +32,8 @@ const (
 	ReasonIssuerDiffers = "IssuerDiffers"
 	// ReasonKeysInvalid: configured keys cannot be used.
 	ReasonKeysInvalid = "KeysInvalid"
+	// ReasonNotLoaded: no token authorizer has read the configured source of keys yet.
+	ReasonNotLoaded = "NotLoaded"
 )
 
 // Key is the stable schema of a public key.
