@@ -214,6 +214,27 @@ func (e *env) setConditionSince(t *testing.T, cluster, name, kind, status string
 	}
 }
 
+// setMessage has the agent say that the add-on a1 lacks certificates.
+func (e *env) setMessage(t *testing.T, cluster, message string) {
+	t.Helper()
+	e.setCondition(t, cluster, "a1", names.ConditionCertificateRotated, "False")
+	e.changeCondition(t, cluster, names.ConditionCertificateRotated, func(c *metav1.Condition) { c.Message = message })
+}
+
+// changeCondition changes a condition of the add-on a1.
+func (e *env) changeCondition(t *testing.T, cluster, kind string, change func(*metav1.Condition)) {
+	t.Helper()
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // The add-on manager writes the status as well.
+		live := addOn(cluster, "a1")
+		e.get(t.Context(), t, live)
+		change(apimeta.FindStatusCondition(live.Status.Conditions, kind))
+		return e.admin.Status().Update(t.Context(), live)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func testRepaired(t *testing.T, e *env, c string, _ *interrupt.Writes) {
 	t.Helper()
 	e.tokenAddOn(t, c, "a1")
@@ -295,6 +316,27 @@ func testDriver(t *testing.T, e *env, c string, _ *interrupt.Writes) {
 	e.awaitInfrastructure(t, c, "a1", byOwn...)
 	e.setCondition(t, c, "a1", names.ConditionCertificateRotated, "False")
 	e.setConditionSince(t, c, "a1", names.ConditionCertificateRotated, "True", driver.SwitchGrace-2*time.Second)
+	e.awaitNoCondition(t, c, "a1")
+	e.awaitInfrastructure(t, c, "a1")
+	e.declare(t, c, "a1", "token", ownUser(c, "a1"))
+	e.awaitReady(t, c, "a1", c+"-a1-agent")
+	// Another registration has no certificate, which says nothing about this one.
+	e.setMessage(t, c, "kubeClient: waiting; example.com/x: waiting")
+	e.declare(t, c, "a1", "csr", names.AddOnUser(c, "a1", "a1"))
+	e.tokenAddOn(t, c, "marker3")
+	e.awaitReady(t, c, "marker3", c+"-marker3-agent")
+	e.awaitInfrastructure(t, c, "a1", byOwn...)
+	e.setMessage(t, c, "example.com/x: waiting")
+	e.awaitAddOn(t, c, "a1", "waits for Pods that may have the token", func(a *addonv1beta1.ManagedClusterAddOn) bool {
+		condition := apimeta.FindStatusCondition(a.Status.Conditions, names.ConditionTokenInfrastructureReady)
+		return condition != nil && condition.Reason == names.ReasonTokensRetained
+	})
+	e.awaitInfrastructure(t, c, "a1", byOwn...)
+	e.changeCondition(t, c, names.ConditionTokenInfrastructureReady, func(condition *metav1.Condition) {
+		condition.LastTransitionTime = metav1.NewTime(condition.LastTransitionTime.Add(-driver.SwitchGrace))
+	})
+	e.setMessage(t, c, "kubeClient: waiting") // So that it is looked at again.
+	e.setMessage(t, c, "example.com/x: waiting")
 	e.awaitNoCondition(t, c, "a1")
 	e.awaitInfrastructure(t, c, "a1")
 	e.declare(t, c, "a1", "token", ownUser(c, "a1"))

@@ -67,6 +67,8 @@ const (
 	// ReasonWaitingForSubject: the agent has removed its ServiceAccount from the
 	// status and has not set another.
 	ReasonWaitingForSubject = "WaitingForSubject"
+	// ReasonTokensRetained: the add-on has a certificate, and its Pods may still have the token.
+	ReasonTokensRetained = "TokensRetained"
 	// ConditionAddOnTokenRefreshed is our name of the condition that the
 	// agent sets, ConditionTokenRefreshed upstream's; both are written, with
 	// equal content.

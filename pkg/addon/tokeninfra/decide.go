@@ -52,12 +52,8 @@ func decide(addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedC
 		// The agent has not set the driver yet, or the registrations were reset: the
 		// agent sets it again.
 		return decision{action: retain}
-	case client.Driver == string(driver.CSR) && !certified(addOn):
-		// The add-on may still work with its token.
-		return decision{action: retain}
-	case client.Driver == string(driver.CSR) && condition(addOn) != nil && graceLeft(addOn, now) > 0:
-		// Its Pods may still have the token.
-		return decision{action: retain, until: graceLeft(addOn, now)}
+	case client.Driver == string(driver.CSR):
+		return decideCertified(addOn, now)
 	case client.Driver != string(driver.Token):
 		return decision{action: remove}
 	case addOn.DeletionTimestamp != nil && condition(addOn) == nil:
@@ -77,14 +73,58 @@ func unaccepted(addOn *addonv1beta1.ManagedClusterAddOn, client *addonv1beta1.Ku
 	return v
 }
 
-// certified reports whether the agent has stored the certificates of an add-on.
-func certified(addOn *addonv1beta1.ManagedClusterAddOn) bool {
-	return apimeta.IsStatusConditionTrue(addOn.Status.Conditions, names.ConditionCertificateRotated)
+// decideCertified is the decision for an add-on with driver csr. Until the agent has stored
+// the certificate, the add-on may work with its token, and for a while its Pods may still
+// have that.
+func decideCertified(addOn *addonv1beta1.ManagedClusterAddOn, now time.Time) decision {
+	switch {
+	case !certified(addOn):
+		return decision{action: retain}
+	case condition(addOn) == nil:
+		return decision{action: remove}
+	}
+	v := decision{action: retain}
+	stored := apimeta.FindStatusCondition(addOn.Status.Conditions, names.ConditionCertificateRotated)
+	if stored.Status != metav1.ConditionTrue {
+		// Nothing says since when the add-on has it, so that we have to remember.
+		v.condition = notReady(names.ReasonTokensRetained, "The add-on has a certificate; its ServiceAccount is removed within minutes")
+		stored = retained(addOn, now)
+	}
+	if v.until = driver.SwitchGraceLeft(stored, now); v.until > 0 {
+		return v
+	}
+	return decision{action: remove}
 }
 
-// graceLeft is how long Pods of an add-on that changed to certificates may still use tokens.
-func graceLeft(addOn *addonv1beta1.ManagedClusterAddOn, now time.Time) time.Duration {
-	return driver.SwitchGraceLeft(apimeta.FindStatusCondition(addOn.Status.Conditions, names.ConditionCertificateRotated), now)
+// certified reports whether the agent has stored the certificate of the kubeClient
+// registration. The condition is about all certificates of an add-on.
+func certified(addOn *addonv1beta1.ManagedClusterAddOn) bool {
+	stored := apimeta.FindStatusCondition(addOn.Status.Conditions, names.ConditionCertificateRotated)
+	return stored != nil && (stored.Status == metav1.ConditionTrue || othersFail(addOn, stored.Message))
+}
+
+// othersFail reports whether the condition about all certificates of an add-on is False for
+// others than that of the kubeClient registration.
+func othersFail(addOn *addonv1beta1.ManagedClusterAddOn, message string) bool {
+	if _, mine := driver.SummaryPart(message, string(addonv1beta1.KubeClient)); mine {
+		return false
+	}
+	return slices.ContainsFunc(addOn.Status.Registrations, func(r addonv1beta1.RegistrationConfig) bool {
+		if r.CustomSigner == nil {
+			return false
+		}
+		_, found := driver.SummaryPart(message, r.CustomSigner.SignerName)
+		return found
+	})
+}
+
+// retained is a condition that is True since this controller has seen the certificate.
+func retained(addOn *addonv1beta1.ManagedClusterAddOn, now time.Time) *metav1.Condition {
+	since := metav1.NewTime(now)
+	if c := condition(addOn); c.Reason == names.ReasonTokensRetained {
+		since = c.LastTransitionTime
+	}
+	return &metav1.Condition{Status: metav1.ConditionTrue, LastTransitionTime: since}
 }
 
 func decideSubject(addOn *addonv1beta1.ManagedClusterAddOn, user string) decision {

@@ -80,7 +80,7 @@ func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) (a
 		r.Metrics.Observe(key, condition(addOn))
 		return v.until, nil
 	}
-	return 0, r.report(ctx, addOn, *v.condition)
+	return v.until, r.report(ctx, addOn, *v.condition)
 }
 
 // decide returns the decision for an add-on and the cluster that the cache has.

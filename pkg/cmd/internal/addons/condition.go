@@ -42,7 +42,7 @@ func (r *Registration) own(c *metav1.Condition, all []addonv1beta1.RegistrationC
 	if c == nil {
 		return nil
 	}
-	mine, found := part(c.Message, r.Label())
+	mine, found := driver.SummaryPart(c.Message, r.Label())
 	if found {
 		out := c.DeepCopy()
 		out.Message = mine
@@ -53,32 +53,11 @@ func (r *Registration) own(c *metav1.Condition, all []addonv1beta1.RegistrationC
 		if other.CustomSigner != nil {
 			label = other.CustomSigner.SignerName
 		}
-		if _, found := part(c.Message, label); found {
+		if _, found := driver.SummaryPart(c.Message, label); found {
 			return &metav1.Condition{Type: c.Type, Status: metav1.ConditionTrue, LastTransitionTime: c.LastTransitionTime}
 		}
 	}
 	return c
-}
-
-// part returns what follows a label in a summary, up to the next label.
-func part(message, label string) (string, bool) {
-	rest, found := strings.CutPrefix(message, label+": ")
-	if !found {
-		if _, rest, found = strings.Cut(message, "; "+label+": "); !found {
-			return "", false
-		}
-	}
-	// A label has no spaces, and none of our sentences one word before a colon.
-	for i := 0; ; {
-		j := strings.Index(rest[i:], "; ")
-		if j < 0 {
-			return rest, true
-		}
-		i += j + len("; ")
-		if word, _, ok := strings.Cut(rest[i:], ": "); ok && !strings.Contains(word, " ") {
-			return rest[:i-len("; ")], true
-		}
-	}
 }
 
 // TokenCondition returns the condition about an add-on's token. Both names of
