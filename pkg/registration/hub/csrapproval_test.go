@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -192,7 +191,7 @@ func TestFirstRequests(t *testing.T) {
 	e.awaitApproved(t, newRegistration(t, "c2").submit(t, as("listed")))
 	e.checkUndecided(t, "a second key", otherKey)
 	e.checkUndecided(t, "a second requester", otherUser)
-	e.awaitEvent(t, corev1.NamespaceDefault, "RegistrationRivalry", "registers cluster c1")
+	e.awaitEvent(t, "RegistrationRivalry", "registers cluster c1")
 
 	// A live agent has the name, though no request of it is left.
 	e.bare(t, "c3")
@@ -202,7 +201,7 @@ func TestFirstRequests(t *testing.T) {
 	}
 	e.patchAvailable(t, "c3", metav1.ConditionTrue)
 	late := newRegistration(t, "c3").submit(t, as("listed"))
-	e.awaitEvent(t, corev1.NamespaceDefault, "RegistrationRivalry", "is running")
+	e.awaitEvent(t, "RegistrationRivalry", "is running")
 	e.checkUndecided(t, "a name in use", late)
 	// The agent itself says False: its API server is ill, and it is alive.
 	e.patchAvailable(t, "c3", metav1.ConditionFalse)
@@ -245,7 +244,7 @@ func TestConflictingFirstRequests(t *testing.T) {
 		t.Parallel()
 		e.approve(t, newRegistration(t, "taken").submit(t, as("unlisted")))
 		late := newRegistration(t, "taken").submit(t, as("listed"))
-		e.awaitEvent(t, corev1.NamespaceDefault, "RegistrationRivalry", "registers cluster taken")
+		e.awaitEvent(t, "RegistrationRivalry", "registers cluster taken")
 		e.checkUndecided(t, "a name that is taken", late)
 	})
 	t.Run("an agent's renewals do not stop it after its loss", func(t *testing.T) {
@@ -276,10 +275,10 @@ func TestConflictingFirstRequests(t *testing.T) {
 			e.patchAvailable(t, name, metav1.ConditionTrue)
 			first := newRegistration(t, name).submit(t, as("listed"))
 			second := newRegistration(t, name).submit(t, as("listed"))
-			e.awaitEvent(t, corev1.NamespaceDefault, "RegistrationRivalry", "the agent of cluster "+name+" is running")
+			e.awaitEvent(t, "RegistrationRivalry", "the agent of cluster "+name+" is running")
 			e.patchAvailable(t, name, metav1.ConditionUnknown)
 			third := newRegistration(t, name).submit(t, as("listed")) // By its event the others were looked at.
-			e.awaitEvent(t, corev1.NamespaceDefault, "RegistrationRivalry", " registers cluster "+name)
+			e.awaitEvent(t, "RegistrationRivalry", " registers cluster "+name)
 			e.checkUndecided(t, "the first of three", first)
 			resolve(t, second)
 			resolve(t, third)

@@ -58,7 +58,7 @@ func TestDetach(t *testing.T) {
 		})
 		e.release(t, "dead", "w2")
 		e.awaitGone(t, e.named("dead"))
-		e.awaitEvent(t, "dead", "ForcedDetach", "w1, w2")
+		e.describes(t, "dead", "ForcedDetach", "w1, w2")
 		e.awaitPlace(t, "dead", "lease", "namespace")
 	})
 	t.Run("a denied cluster can be deleted", func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestDetach(t *testing.T) {
 		e.awaitCondition(t, "gone", clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, names.ReasonHubDenied)
 		e.delete(t, "gone")
 		e.awaitGone(t, e.named("gone"))
-		e.awaitEvent(t, "gone", "ForcedDetach", "w1")
+		e.describes(t, "gone", "ForcedDetach", "w1")
 		e.awaitPlace(t, "gone", "lease", "namespace")
 	})
 	t.Run("a cluster that left and is back is not released", func(t *testing.T) {
@@ -277,11 +277,27 @@ func (e *env) awaitPlace(t *testing.T, cluster string, want ...string) {
 	}, func() any { return got })
 }
 
-func (e *env) awaitEvent(t *testing.T, namespace, reason, text string) {
+// describes waits for an event about a ManagedCluster that kubectl describe finds, by the
+// fields that it searches for.
+func (e *env) describes(t *testing.T, cluster, reason, text string) {
+	t.Helper()
+	var found corev1.EventList
+	eventually(t, "event "+reason, func(ctx context.Context) (bool, error) {
+		err := e.admin.List(ctx, &found, client.MatchingFields{
+			"involvedObject.kind": "ManagedCluster", "involvedObject.name": cluster, "involvedObject.namespace": "",
+		})
+		return slices.ContainsFunc(found.Items, func(event corev1.Event) bool {
+			return event.Reason == reason && strings.Contains(event.Message, text)
+		}), err
+	}, func() any { return found.Items })
+}
+
+// awaitEvent waits for an event about something that has no namespace.
+func (e *env) awaitEvent(t *testing.T, reason, text string) {
 	t.Helper()
 	var events corev1.EventList
 	eventually(t, "event "+reason, func(ctx context.Context) (bool, error) {
-		if err := e.admin.List(ctx, &events, client.InNamespace(namespace)); err != nil {
+		if err := e.admin.List(ctx, &events, client.InNamespace(metav1.NamespaceDefault)); err != nil {
 			return false, err
 		}
 		return slices.ContainsFunc(events.Items, func(event corev1.Event) bool {
@@ -351,7 +367,7 @@ func TestDetachWithoutCleanup(t *testing.T) {
 	}
 	e.patch(t, "c1", `{"metadata":{"annotations":{"`+names.AnnotationForceDetach+`":"true"}}}`)
 	e.awaitGone(t, e.named("c1"))
-	e.awaitEvent(t, "c1", "ForcedDetach", "w1")
+	e.describes(t, "c1", "ForcedDetach", "w1")
 	addOn := &addonv1beta1.ManagedClusterAddOn{}
 	if err := e.admin.Get(t.Context(), client.ObjectKey{Namespace: "c1", Name: "a1"}, addOn); err != nil {
 		t.Errorf("the add-on, which nobody cleans up: %v", err)

@@ -171,7 +171,7 @@ func TestGrants(t *testing.T) {
 			t.Errorf("message %q", messageOf(cluster))
 		}
 		e.awaitAccepted(t, "twin-2")
-		e.awaitEvent(t, "twin-1", names.ReasonIdentifierConflict, "twin-2")
+		e.describes(t, "twin-1", names.ReasonIdentifierConflict, "twin-2")
 		if diff := cmp.Diff(granted("twin-1", "twin"), under(outside, "twin")); diff != "" {
 			t.Errorf("outside (-want +got):\n%s", diff)
 		}
@@ -380,7 +380,7 @@ func TestGrantsOfAnAbsentHub(t *testing.T) {
 	e.accept(t, "moved")
 
 	stop = e.start(t, defaults(), nil) // Without the driver.
-	e.awaitEvent(t, metav1.NamespaceDefault, names.ReasonDriverNotEnabled, "cluster swept")
+	e.awaitEvent(t, names.ReasonDriverNotEnabled, "cluster swept")
 	e.delete(t, "orphan")
 	cluster := e.awaitGrant(t, "orphan", metav1.ConditionFalse, names.ReasonDriverNotEnabled)
 	e.awaitGrant(t, "kept", metav1.ConditionFalse, names.ReasonDriverNotEnabled)
@@ -389,7 +389,7 @@ func TestGrantsOfAnAbsentHub(t *testing.T) {
 	}
 	e.patch(t, "orphan", `{"metadata":{"annotations":{"`+names.AnnotationAbandonGrants+`":"true"}}}`)
 	e.awaitGone(t, e.named("orphan"))
-	e.awaitEvent(t, "orphan", "GrantAbandoned", "role=role/orphan")
+	e.describes(t, "orphan", "GrantAbandoned", "role=role/orphan")
 	if diff := cmp.Diff(granted("orphan", "orphan"), under(outside, "orphan")); diff != "" {
 		t.Errorf("what a person removes (-want +got):\n%s", diff)
 	}
@@ -417,7 +417,7 @@ func TestDriversAdmit(t *testing.T) {
 	e.bare(t, "other", registeredAs("manual-1"))
 	e.bare(t, "known", registeredAs("auto-1"))
 	e.awaitGranted(t, "known")
-	e.awaitEvent(t, metav1.NamespaceDefault, "ManagedClusterNotAutoApproved", `the identifier manual-1 does not begin with "auto-"`)
+	e.awaitEvent(t, "ManagedClusterNotAutoApproved", `the identifier manual-1 does not begin with "auto-"`)
 	// It is looked at again, then a marker behind it.
 	for _, value := range []string{`"false"`, `null`} {
 		e.patch(t, "other", `{"metadata":{"annotations":{"`+names.AnnotationForceDetach+`":`+value+`}}}`)

@@ -108,7 +108,7 @@ func TestLeases(t *testing.T) {
 			t.Errorf("message %q", condition.Message)
 		}
 		e.awaitTaints(t, "silent", clusterv1.ManagedClusterTaintUnreachable)
-		e.awaitEvent(t, "silent", "AvailableUnknown", names.MessageLeaseUpdateStopped)
+		e.describes(t, "silent", "AvailableUnknown", names.MessageLeaseUpdateStopped)
 		// It is not silent again before the test has seen that it was believed.
 		err := e.admin.Patch(t.Context(), e.named("silent"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"leaseDurationSeconds":3600}}`)))
 		if err != nil {

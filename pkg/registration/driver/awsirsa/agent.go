@@ -178,8 +178,10 @@ func (a *Agent) Obtain(ctx context.Context, hub client.Client, _ driver.Data) (d
 	return step, nil
 }
 
-// announced reports whether the hub derives the roles from this EKS cluster.
+// announced reports whether the hub derives the roles from this EKS cluster, whichever
+// spelling of the annotation names it. The suffix may be missing, as for the hub.
 func (a *Agent) announced(cluster *clusterv1.ManagedCluster) bool {
-	return cluster.Annotations[names.AnnotationManagedClusterARN] == a.config.Pair.Managed.String() &&
-		cluster.Annotations[names.AnnotationManagedClusterRoleSuffix] == a.config.Pair.Identifier()
+	arn, _, err := AnnouncedARN(cluster)
+	suffix, suffixed := cluster.Annotations[names.AnnotationManagedClusterRoleSuffix]
+	return err == nil && arn == a.config.Pair.Managed.String() && (!suffixed || suffix == a.config.Pair.Identifier())
 }

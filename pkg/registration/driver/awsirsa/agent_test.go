@@ -6,14 +6,17 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
@@ -58,6 +61,37 @@ func TestDecorate(t *testing.T) {
 	awsirsa.NewAgent(config()).Decorate(cluster)
 	if cluster.Annotations[names.AnnotationManagedClusterARN] != clusterARN || cluster.Annotations[names.AnnotationManagedClusterRoleSuffix] != suffix {
 		t.Errorf("the annotations are %v", cluster.Annotations)
+	}
+}
+
+// TestAnnounced: whichever spelling of the annotation names the cluster, the agent reads it
+// as the hub does.
+func TestAnnounced(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		want        bool
+	}{
+		"ours":           {map[string]string{names.AnnotationManagedClusterARN: clusterARN, names.AnnotationManagedClusterRoleSuffix: suffix}, true},
+		"bare":           {map[string]string{names.AnnotationEKSManagedClusterARNBare: clusterARN}, true},
+		"prefixed":       {map[string]string{names.AnnotationEKSManagedClusterARN: clusterARN}, true},
+		"none":           {nil, false},
+		"another":        {map[string]string{names.AnnotationManagedClusterARN: clusterARN + "0"}, false},
+		"two":            {map[string]string{names.AnnotationManagedClusterARN: clusterARN, names.AnnotationEKSManagedClusterARNBare: clusterARN + "0"}, false},
+		"another suffix": {map[string]string{names.AnnotationManagedClusterARN: clusterARN, names.AnnotationManagedClusterRoleSuffix: "x"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := &clusterv1.ManagedCluster{
+				ObjectMeta: metav1.ObjectMeta{Name: "c1", Annotations: tc.annotations}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+				Status: clusterv1.ManagedClusterStatus{Conditions: []metav1.Condition{{Type: clusterv1.ManagedClusterConditionHubAccepted, Status: metav1.ConditionTrue}}},
+			}
+			hub := fake.NewClientBuilder().WithScheme(scheme.New()).WithObjects(cluster).Build()
+			step, err := awsirsa.NewAgent(config()).Obtain(t.Context(), hub, nil)
+			if err != nil || (step.Issued != nil) != tc.want {
+				t.Errorf("%+v, %v", step, err)
+			}
+		})
 	}
 }
 

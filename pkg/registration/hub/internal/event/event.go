@@ -2,7 +2,6 @@ package event
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -30,14 +29,13 @@ func (r Recorder) Warning(cluster *clusterv1.ManagedCluster, reason, action, not
 }
 
 func (r Recorder) write(cluster *clusterv1.ManagedCluster, kind, reason, action, note string) {
+	// Without a namespace, as the object has none: otherwise kubectl describe does not find
+	// the event, which the API server has in the namespace default.
 	regarding := &corev1.ObjectReference{
 		APIVersion: clusterv1.GroupVersion.String(),
 		Kind:       "ManagedCluster",
 		Name:       cluster.Name,
 		UID:        cluster.UID,
-	}
-	if apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil {
-		regarding.Namespace = cluster.Name
 	}
 	r.Events.Eventf(regarding, nil, kind, reason, action, "%s", excerpt.Of(note, longest))
 }
