@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -35,8 +36,10 @@ type Outcome struct {
 
 // Result is the stable schema of one check.
 type Result struct {
-	Number int    `json:"number"`
-	Name   string `json:"name"`
+	Number int `json:"number"`
+	// ID names the check in scripts.
+	ID   string `json:"id"`
+	Name string `json:"name"`
 	Outcome
 }
 
@@ -69,15 +72,24 @@ type Step struct {
 	Run    func(context.Context) Outcome
 }
 
+// identifier is the id of a check: its name with dashes between the words.
+func identifier(name string) string {
+	word := func(r rune) bool { return r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	return strings.ToLower(strings.Join(strings.FieldsFunc(strings.ReplaceAll(name, "'", ""), word), "-"))
+}
+
+// needs begins the message of a check that was skipped because another one failed.
+const needs = "needs: "
+
 // Run makes the checks in order.
 func Run(ctx context.Context, target string, steps []Step) Report {
 	r := Report{Kind: "CheckReport", Target: target, OK: true}
 	broken := ""
 	for i, s := range steps {
-		res := Result{Number: i + 1, Name: s.Name}
+		res := Result{Number: i + 1, ID: identifier(s.Name), Name: s.Name}
 		switch {
 		case broken != "":
-			res.Outcome = Skip("needs: %s", broken)
+			res.Outcome = Skip(needs+"%s", broken)
 		case ctx.Err() != nil:
 			res.Status, res.Message = Unknown, "the command ended before this check"
 		default:
@@ -98,28 +110,67 @@ func Run(ctx context.Context, target string, steps []Step) Report {
 // indent is where messages begin.
 const indent = "             "
 
-// print prints the report as text. What to try is never folded: it may be a
-// command, which a shell takes in one line only.
-func (r Report) print(w io.Writer) error {
-	for _, c := range r.Checks {
-		lines := []string{fmt.Sprintf("%2d. %-8s %s", c.Number, c.Status, c.Name)}
-		if c.Message != "" {
-			for line := range strings.SplitSeq(c.Message, "\n") {
-				line = indent + excerpt.Of(cli.Printable(line), cli.LongestMessage)
-				if r.folded {
-					line = cli.Fold(line, indent)
-				}
-				lines = append(lines, line)
-			}
+// print writes the report as text. Checks that were skipped for one reason are one entry, and
+// the last line counts all.
+func (r Report) print(w io.Writer, style style) error {
+	for i := 0; i < len(r.Checks); {
+		c := r.Checks[i]
+		same := alike(r.Checks[i:])
+		if same > 1 {
+			c.Name = fmt.Sprintf("%s, and %d more checks", c.Name, same-1)
 		}
-		if c.Try != "" {
-			lines = append(lines, indent+"try: "+strings.ReplaceAll(c.Try, "\n", "\n"+indent))
-		}
-		if _, err := fmt.Fprintln(w, strings.Join(lines, "\n")); err != nil {
+		if _, err := fmt.Fprintln(w, strings.Join(r.lines(c, style), "\n")); err != nil {
 			return err
 		}
+		i += same
 	}
-	return nil
+	_, err := fmt.Fprintln(w, r.summary())
+	return err
+}
+
+// alike is how many checks from the first on are skipped for one reason, at least 1: checks
+// that need others were skipped for the reason of the first.
+func alike(list []Result) int {
+	n := 1
+	for n < len(list) && list[0].Status == Skipped && list[n].Status == Skipped &&
+		(list[n].Message == list[0].Message || strings.HasPrefix(list[0].Message, needs) && strings.HasPrefix(list[n].Message, needs)) {
+		n++
+	}
+	return n
+}
+
+// lines are those of one check. What to try is never folded: it may be a command, which a
+// shell takes in one line only.
+func (r Report) lines(c Result, style style) []string {
+	lines := []string{fmt.Sprintf("%2d. %s %s", c.Number, style.status(c.Status), c.Name)}
+	if c.Message != "" {
+		for line := range strings.SplitSeq(c.Message, "\n") {
+			line = indent + excerpt.Of(cli.Printable(line), cli.LongestMessage)
+			if r.folded || style.terminal {
+				line = cli.Fold(line, indent)
+			}
+			lines = append(lines, line)
+		}
+	}
+	if c.Try != "" {
+		lines = append(lines, indent+"try: "+strings.ReplaceAll(c.Try, "\n", "\n"+indent))
+	}
+	return lines
+}
+
+// summary counts the checks by their status.
+func (r Report) summary() string {
+	count := map[Status]int{}
+	for _, c := range r.Checks {
+		count[c.Status]++
+	}
+	var parts []string
+	for _, status := range []Status{OK, Warning, Failed, Unknown, Skipped} {
+		if n := count[status]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, status))
+		}
+	}
+	return fmt.Sprintf("%d checks: %s", len(r.Checks), strings.Join(parts, ", "))
 }
 
 // Complete has a command make checks and print their report, and turns failures into
@@ -134,7 +185,7 @@ func Complete(env cli.Env, cmd *cobra.Command, report func(cmd *cobra.Command, a
 		if out.Machine() {
 			err = out.Object(env.Out, r)
 		} else {
-			err = r.print(env.Out)
+			err = r.print(env.Out, styleOf(env))
 		}
 		if err != nil {
 			return err

@@ -1,0 +1,34 @@
+package checks
+
+import (
+	"fmt"
+
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+)
+
+// style is how a report looks where it is printed.
+type style struct {
+	// terminal folds messages, colored shows the status in color as well.
+	terminal, colored bool
+}
+
+// styleOf is the style for stdout, with colors where kubectl would use them: on a terminal
+// that is not dumb, unless NO_COLOR is set.
+func styleOf(env cli.Env) style {
+	return style{terminal: printers.IsTerminal(env.Out), colored: printers.AllowsColorOutput(env.Out)}
+}
+
+// width is that of the column with the status.
+const width = 8
+
+// status is the status in its column.
+func (s style) status(status Status) string {
+	text := fmt.Sprintf("%-*s", width, status)
+	code, ok := map[Status]int{OK: 32, Warning: 33, Failed: 31, Unknown: 35, Skipped: 2}[status]
+	if !s.colored || !ok {
+		return text
+	}
+	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", code, text)
+}
