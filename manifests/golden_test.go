@@ -9,9 +9,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
@@ -271,6 +273,43 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestMemoryLimit: the work agent, which evaluates what others wrote, has a memory limit that
+// is never below its request; one that is given stays.
+func TestMemoryLimit(t *testing.T) {
+	t.Parallel()
+	memory := func(size string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(size)}
+	}
+	for name, tc := range map[string]struct {
+		given corev1.ResourceRequirements
+		want  string
+	}{
+		"nothing":         {want: "1Gi"},
+		"a request":       {given: corev1.ResourceRequirements{Requests: memory("16Mi")}, want: "1Gi"},
+		"a large request": {given: corev1.ResourceRequirements{Requests: memory("3Gi")}, want: "3Gi"},
+		"a limit":         {given: corev1.ResourceRequirements{Limits: memory("100Mi")}, want: "100Mi"},
+	} {
+		v := klusterlet()
+		v.Work.Pod.Resources = tc.given
+		objs, err := manifests.RenderKlusterletWork(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, obj := range objs {
+			if obj.GetKind() != "Deployment" {
+				continue
+			}
+			var d appsv1.Deployment
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &d); err != nil {
+				t.Fatal(err)
+			}
+			if got := d.Spec.Template.Spec.Containers[0].Resources.Limits.Memory(); got.Cmp(resource.MustParse(tc.want)) != 0 {
+				t.Errorf("%s: the limit is %v, want %s", name, got, tc.want)
+			}
+		}
+	}
+}
+
 func TestValuesCannotChangeTheShape(t *testing.T) {
 	t.Parallel()
 	evil := "x\"\nkind: Secret\n---\nkind: Namespace"
@@ -287,8 +326,11 @@ func TestValuesCannotChangeTheShape(t *testing.T) {
 	if len(objs) != len(plain) {
 		t.Fatalf("%d objects, want %d", len(objs), len(plain))
 	}
-	last := objs[len(objs)-1]
-	if name, _, err := unstructured.NestedString(last.Object, "spec", "clusterName"); err != nil || name != evil {
+	i := slices.IndexFunc(objs, func(obj *unstructured.Unstructured) bool { return obj.GetKind() == "Klusterlet" })
+	if i < 0 {
+		t.Fatal("there is no Klusterlet")
+	}
+	if name, _, err := unstructured.NestedString(objs[i].Object, "spec", "clusterName"); err != nil || name != evil {
 		t.Errorf("cluster name %q, %v", name, err)
 	}
 }

@@ -7,7 +7,8 @@ import (
 )
 
 // RenderKlusterletOperator returns what join installs, in the order in which it
-// can be applied: the CRD of the Klusterlet first and the Klusterlet last.
+// can be applied: the CRD of the Klusterlet first. The bootstrap kubeconfig comes after the
+// Klusterlet: an agent that it makes register asks for what the Klusterlet says.
 func RenderKlusterletOperator(values KlusterletOperator) ([]*unstructured.Unstructured, error) {
 	if values.Spec.Namespace == "" {
 		return nil, errNamespace

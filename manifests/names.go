@@ -123,6 +123,26 @@ const servingCertPath = "/etc/serving-cert"
 // with a thousand clusters and all that it keeps at its bounds (BenchmarkMemory).
 const tokenAuthorizerMemory = "512Mi"
 
+// workAgentMemory is what no fleet needs that was measured, and what a node can spare: rules
+// and manifests of others are evaluated in this Pod.
+const workAgentMemory = "1Gi"
+
+// limited is a pod with a limit of its memory if it has none: most, or what it requests if
+// that is more.
+func limited(pod Pod, most string) Pod {
+	if _, ok := pod.Resources.Limits[corev1.ResourceMemory]; ok {
+		return pod
+	}
+	limit := resource.MustParse(most)
+	if request, ok := pod.Resources.Requests[corev1.ResourceMemory]; ok && request.Cmp(limit) > 0 {
+		limit = request
+	}
+	limits := corev1.ResourceList{corev1.ResourceMemory: limit}
+	maps.Copy(limits, pod.Resources.Limits)
+	pod.Resources.Limits = limits
+	return pod
+}
+
 // newTokenAuthorizerView is called by the templates.
 func newTokenAuthorizerView(values TokenAuthorizer) podView {
 	args := append([]string{
@@ -137,14 +157,7 @@ func newTokenAuthorizerView(values TokenAuthorizer) podView {
 	if values.TokenService {
 		args = append(args, "--sts")
 	}
-	pod := values.Pod
-	if _, ok := pod.Resources.Limits[corev1.ResourceMemory]; !ok {
-		pod.Resources.Limits = maps.Clone(pod.Resources.Limits)
-		if pod.Resources.Limits == nil {
-			pod.Resources.Limits = corev1.ResourceList{}
-		}
-		pod.Resources.Limits[corev1.ResourceMemory] = resource.MustParse(tokenAuthorizerMemory)
-	}
+	pod := limited(values.Pod, tokenAuthorizerMemory)
 	view := newPodView(pod, names.TokenAuthorizer, names.TokenAuthorizer, names.TokenAuthorizer, roleArgs("extauthz", args))
 	view.Ports = []portView{{Name: "grpc", Port: names.TokenAuthorizerPort}, {Name: "http", Port: names.TokenAuthorizerHTTPPort}}
 	view.TLSSecret = values.TLSSecret
@@ -159,6 +172,9 @@ func newPodView(pod Pod, app, container, serviceAccount string, args []string) p
 	port := 0
 	if serviceAccount == names.HubAddOnWebhookServiceAccount {
 		port = names.AddOnWebhookPort
+	}
+	if app == names.AppWorkAgent {
+		pod = limited(pod, workAgentMemory)
 	}
 	return podView{
 		Pod: pod, App: app, Container: container, ServiceAccount: serviceAccount, Args: args,

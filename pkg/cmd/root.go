@@ -62,9 +62,6 @@ clusters.`,
 		},
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
-	if env.Name == cli.Clusteradm {
-		root.Use = env.Name + " COMMAND"
-	}
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
 	root.SetErr(env.ErrOut)
@@ -79,6 +76,10 @@ clusters.`,
 		root.AddCommand(s.cmd)
 	}
 	root.AddCommand(absent(env)...)
+	if env.Name == cli.Clusteradm {
+		root.Use = env.Name + " COMMAND"
+		asClusteradm(root)
+	}
 	cli.CompleteContexts(env, root)
 	return root
 }

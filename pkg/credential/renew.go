@@ -16,6 +16,19 @@ type RenewalPolicy struct {
 	// Latest leaves. Of a short life it takes at most half, or a new credential
 	// would be due at once.
 	MinLeft time.Duration
+	// MaxLife, if set, is the lifetime that is asked for. A credential that lives longer was
+	// asked for with another setting, and is due at once; if it was obtained with this one,
+	// its issuer gives what it likes, and it is renewed as if it had this lifetime.
+	MaxLife time.Duration
+}
+
+// Backdating is how much earlier than at its issue a credential may begin to be valid: the
+// signer of Kubernetes dates certificates back by this.
+const Backdating = 5 * time.Minute
+
+// tooLong reports whether a credential lives longer than what is asked for.
+func (p RenewalPolicy) tooLong(v Validity) bool {
+	return p.MaxLife > 0 && v.Lifetime() > p.MaxLife+Backdating
 }
 
 // Certificates are renewed with 20 to 25 % of their life left.
@@ -45,6 +58,9 @@ func (p RenewalPolicy) latest(life time.Duration) float64 {
 // NotAfter; a credential without a lifetime is due at once. For one that has no
 // end there is no such time, and the rules do not look at what is returned.
 func RenewAt(v Validity, p RenewalPolicy, seed string) time.Time {
+	if p.tooLong(v) {
+		return v.NotBefore
+	}
 	life := v.Lifetime()
 	if life <= 0 {
 		return v.NotBefore
@@ -59,6 +75,9 @@ func RenewAt(v Validity, p RenewalPolicy, seed string) time.Time {
 // and every renewal would be due at once. It is never before half of the time
 // in which the credential could be used.
 func RenewObtained(v Validity, p RenewalPolicy, seed string, obtained time.Time) time.Time {
+	if p.tooLong(v) {
+		v.NotAfter = v.NotBefore.Add(p.MaxLife)
+	}
 	at := RenewAt(v, p, seed)
 	if v.Unlimited {
 		return at

@@ -116,6 +116,33 @@ func TestRenewObtained(t *testing.T) {
 	}
 }
 
+// TestMaxLife: a credential that lives longer than what is asked for is due at once, unless
+// the issuer gave it just now. Then it is renewed as if it had the lifetime that is asked for.
+func TestMaxLife(t *testing.T) {
+	t.Parallel()
+	issued := time.Unix(1_000_000, 0)
+	policy := credential.Certificates()
+	policy.MaxLife = time.Hour
+	for _, tc := range []struct {
+		life             time.Duration
+		earliest, latest time.Duration
+		obtainedEarliest time.Duration
+		obtainedLatest   time.Duration
+	}{
+		{life: 365 * 24 * time.Hour, obtainedEarliest: 40 * time.Minute, obtainedLatest: 43 * time.Minute},
+		{life: time.Hour, earliest: 43*time.Minute + 45*time.Second, latest: 47 * time.Minute, obtainedEarliest: 43*time.Minute + 45*time.Second, obtainedLatest: 47 * time.Minute},
+		{life: 30 * time.Minute, earliest: 21 * time.Minute, latest: 23 * time.Minute, obtainedEarliest: 21 * time.Minute, obtainedLatest: 23 * time.Minute},
+	} {
+		v := credential.Validity{NotBefore: issued.Add(-credential.Backdating), NotAfter: issued.Add(tc.life)}
+		if wait := credential.RenewAt(v, policy, "seed").Sub(issued); max(wait, 0) < tc.earliest || wait > tc.latest {
+			t.Errorf("a life of %v is renewed after %v", tc.life, wait)
+		}
+		if wait := credential.RenewObtained(v, policy, "seed", issued).Sub(issued); wait < tc.obtainedEarliest || wait > tc.obtainedLatest {
+			t.Errorf("a life of %v that was given just now is renewed after %v", tc.life, wait)
+		}
+	}
+}
+
 func FuzzBackoff(f *testing.F) {
 	f.Add(1, "a")
 	f.Add(100_000, "b")

@@ -240,28 +240,36 @@ func (r *Runner) AwaitKey(ctx context.Context) (fingerprint string, err error) {
 	return fingerprint, err
 }
 
-// OwnKey returns a function that returns the fingerprint of the agent's key: known, or,
-// if that is empty, the one of the key that the agent creates; "" until then. Once
-// found, it stays: the pending key is deleted when the hub has issued its certificate.
+// OwnKey returns a function that returns the fingerprint of the key that the agent asks
+// the hub to certify now; "" until there is one. An agent that is given another bootstrap
+// kubeconfig makes another key. When the hub has issued the certificate, the agent deletes
+// its pending key, and the function returns the last one that it saw, at first known.
 func (r *Runner) OwnKey(known string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
-		if known != "" {
-			return known, nil
-		}
 		namespace, err := r.agentNamespace(ctx)
 		if err != nil {
 			return "", err
 		}
-		known, err = r.pendingKey(ctx, namespace)
+		now, err := r.pendingKey(ctx, namespace)
+		known = cmp.Or(now, known)
 		return known, err
 	}
 }
 
-// pendingKey returns the fingerprint of the key that waits for a certificate, or "".
+// pendingKey returns the fingerprint of the key that waits for a certificate, or "". A key
+// for another hub, or another address of the hub, than that of the bootstrap kubeconfig is
+// one that the agent is about to replace.
 func (r *Runner) pendingKey(ctx context.Context, namespace string) (fingerprint string, err error) {
 	pending, err := r.secret(ctx, namespace, names.PendingCredentialSecret)
 	if err != nil {
 		return "", err
+	}
+	bootstrap, err := r.StoredBootstrap(ctx)
+	if err != nil && !errors.Is(err, kubeconfig.ErrInvalid) {
+		return "", err
+	}
+	if hub := string(pending[names.KeyPendingHub]); bootstrap != nil && hub != "" && bootstrap.Digest() != hub {
+		return "", nil
 	}
 	key, err := pemutil.ParseKey(pending[names.KeyTLSKey])
 	if err != nil {

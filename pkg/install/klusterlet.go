@@ -8,6 +8,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
+// DefaultCertificateSeconds is the lifetime that a new agent asks for of its client
+// certificate: 90 days. The signer of Kubernetes gives a year when nothing is asked for.
+const DefaultCertificateSeconds = 90 * 24 * 60 * 60
+
 // klusterlet returns the Klusterlet that is wanted. live may be nil.
 func (k Klusterlet) klusterlet(live *operatorv1.Klusterlet) *operatorv1.Klusterlet {
 	out := named(names.KlusterletName)
@@ -17,6 +21,7 @@ func (k Klusterlet) klusterlet(live *operatorv1.Klusterlet) *operatorv1.Klusterl
 	} else {
 		out.Spec.DeployOption.Mode = operatorv1.InstallModeDefault
 		out.Spec.Namespace = names.AgentNamespace
+		out.Spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{ClientCertExpirationSeconds: DefaultCertificateSeconds}
 	}
 	image := k.TakeOver.image(k.Workload, out.Spec.RegistrationImagePullSpec)
 	out.Spec.RegistrationImagePullSpec = image
@@ -70,8 +75,8 @@ func (r Registration) fill(spec *operatorv1.KlusterletSpec) {
 	if r.AddOns != nil {
 		c.AddOnKubeClientRegistrationDriver = r.AddOns
 	}
-	if r.CertificateSeconds > 0 {
-		c.ClientCertExpirationSeconds = r.CertificateSeconds
+	if r.CertificateSeconds != nil {
+		c.ClientCertExpirationSeconds = *r.CertificateSeconds
 	}
 	agentGates(spec, r.FeatureGates)
 	c.ClusterAnnotations = mergeMap(c.ClusterAnnotations, r.Annotations)

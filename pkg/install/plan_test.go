@@ -109,7 +109,7 @@ func TestKlusterletKeepsWhatIsLive(t *testing.T) {
 	live := install.Klusterlet{
 		ClusterName: "c1", ExternalServer: "https://c1",
 		Registration: install.Registration{
-			CertificateSeconds: 3600, Labels: map[string]string{"a": "b"},
+			CertificateSeconds: new(int32(3600)), Labels: map[string]string{"a": "b"},
 			AddOns: &operatorv1.AddOnRegistrationDriver{AuthType: "token"},
 		},
 	}.Over(nil)

@@ -105,8 +105,9 @@ type Registration struct {
 	Driver *operatorv1.RegistrationDriver
 	// AddOns is how add-ons authenticate; nil keeps.
 	AddOns *operatorv1.AddOnRegistrationDriver
-	// CertificateSeconds is the wanted life of the client certificate.
-	CertificateSeconds int32
+	// CertificateSeconds is the lifetime to ask for of the client certificate; 0 leaves it to
+	// the hub, and nil leaves it as it is, or DefaultCertificateSeconds for a new agent.
+	CertificateSeconds *int32
 	FeatureGates       []operatorv1.FeatureGate
 	Annotations        map[string]string
 	Labels             map[string]string

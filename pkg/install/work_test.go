@@ -23,6 +23,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -253,6 +254,56 @@ func TestJoinWaitsForThisHub(t *testing.T) {
 	}
 }
 
+// TestOwnKey: the key that counts is the one that the agent asks the present hub for, and
+// the last one that was seen when it asks for none.
+func TestOwnKey(t *testing.T) {
+	t.Parallel()
+	r := newJoined(t, install.Work{Enabled: new(false)})
+	ask := func(server string) string {
+		t.Helper()
+		key, encoded, err := pemutil.NewKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		hub, err := kubeconfig.ParseHub(encodeHub(t, server))
+		if err != nil {
+			t.Fatal(err)
+		}
+		storeSecret(t, r, names.PendingCredentialSecret, map[string][]byte{names.KeyPendingHub: []byte(hub.Digest()), names.KeyTLSKey: encoded})
+		fingerprint, err := pemutil.KeyFingerprint(key.Public())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fingerprint
+	}
+	join := func(server string) {
+		t.Helper()
+		if _, err := r.Join(t.Context(), install.Klusterlet{ClusterName: "cluster1", Bootstrap: encodeHub(t, server)}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := r.OwnKey("known")
+	expect := func(when, want string) {
+		t.Helper()
+		if got, err := own(t.Context()); err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", when, got, err, want)
+		}
+	}
+	join("https://first.example.com")
+	expect("without a request", "known")
+	first := ask("https://first.example.com")
+	expect("with a request", first)
+	join("https://second.example.com")
+	own = r.OwnKey("")
+	expect("with a request of another address", "")
+	second := ask("https://second.example.com")
+	expect("with a request of this address", second)
+	third := ask("https://second.example.com")
+	expect("with a newer key", third)
+	ask("https://first.example.com")
+	expect("once the key is replaced", third)
+}
+
 func encodeHub(t *testing.T, server string) []byte {
 	t.Helper()
 	data, err := kubeconfig.Hub{ClusterName: "hub", Cluster: clientcmdapi.Cluster{Server: server}}.EncodeBootstrap()
@@ -265,10 +316,13 @@ func encodeHub(t *testing.T, server string) []byte {
 // storeCredential stores a credential of a hub, as the agent does.
 func storeCredential(t *testing.T, r *install.Runner, server string) {
 	t.Helper()
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: names.AgentNamespace, Name: names.HubKubeconfigSecret},
-		Data:       map[string][]byte{names.KeyKubeconfig: encodeHub(t, server), names.KeyTLSCert: []byte("certificate")},
-	}
+	storeSecret(t, r, names.HubKubeconfigSecret, map[string][]byte{names.KeyKubeconfig: encodeHub(t, server), names.KeyTLSCert: []byte("certificate")})
+}
+
+// storeSecret stores a Secret of the agent.
+func storeSecret(t *testing.T, r *install.Runner, name string, data map[string][]byte) {
+	t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: names.AgentNamespace, Name: name}, Data: data}
 	err := r.Client.Create(t.Context(), secret)
 	if apierrors.IsAlreadyExists(err) {
 		err = r.Client.Update(t.Context(), secret)

@@ -37,6 +37,9 @@ const (
 	KeyTLSKey      = "tls.key"
 	KeyClusterName = "cluster-name"
 	KeyAgentName   = "agent-name"
+	// KeyPendingHub is the kubeconfig.Hub.Digest of the hub that the data in
+	// PendingCredentialSecret are for.
+	KeyPendingHub = "hub"
 )
 
 // Names inside the kubeconfigs that agents and add-ons are given.

@@ -8,6 +8,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,7 +34,10 @@ type clusterScope struct {
 
 func (c *clusterScope) steps(ctx context.Context) []checks.Step {
 	var announced []checks.Step
-	issued := []checks.Step{{Name: "a credential was issued", Run: c.issued}}
+	issued := []checks.Step{
+		{Name: "a credential was issued", Run: c.issued},
+		{Name: "one agent has its permissions", Run: c.recorded},
+	}
 	if c.byAWS(ctx) {
 		announced = []checks.Step{{Name: "its EKS cluster is announced", Run: c.announced}}
 		issued = []checks.Step{
@@ -130,7 +134,30 @@ func (c *clusterScope) issued(context.Context) checks.Outcome {
 	if apimeta.IsStatusConditionTrue(c.cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined) {
 		return checks.Good("some time ago")
 	}
-	return checks.Bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "the agent has not asked for one")
+	try := c.env.Elsewhere("check spoke")
+	if c.cluster.Spec.HubAcceptsClient {
+		try = c.env.Elsewhere("join --refresh --hub-token-file FILE") // Its agent is from before the ManagedCluster, which was restored.
+	}
+	return checks.Bad("on the managed cluster: "+try, "the agent has not asked for one")
+}
+
+// recorded checks whom the hub gives the permissions of the cluster: the agent whose request
+// was approved last. Certificates of other agent names are worth nothing.
+func (c *clusterScope) recorded(ctx context.Context) checks.Outcome {
+	var binding rbacv1.ClusterRoleBinding
+	err := c.client.Get(ctx, client.ObjectKey{Name: names.ManagedClusterClusterRole(c.name)}, &binding)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return checks.Broken(err)
+	case err != nil || len(binding.Subjects) == 0:
+		return checks.Bad("on the managed cluster: "+c.env.Elsewhere("join --refresh --hub-token-file FILE"),
+			"no agent has them: the hub has approved no request since the ManagedCluster was created")
+	}
+	agent := binding.Annotations[names.AnnotationAcceptedAgent]
+	if agent == "" {
+		return checks.Caution("on the managed cluster: "+c.env.Elsewhere("join --rotate"), "every certificate that was issued to the cluster has them")
+	}
+	return checks.Good("agent %s, since %s", agent, binding.Annotations[names.AnnotationAcceptedAgentAt])
 }
 
 // reported checks a condition that is true once the agent works.

@@ -12,12 +12,13 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 )
 
-// defaultLimit is the lifetime from which on a credential is worth naming. What
-// OCM and most signers give by default, a year, is longer.
-const defaultLimit = 90 * 24 * time.Hour
+// defaultLimit is the lifetime from which on a credential is worth naming: longer than what
+// join asks for. What OCM and most signers give by default, a year, is.
+const defaultLimit = install.DefaultCertificateSeconds * time.Second
 
 // limit is the longest lifetime of a credential that no check names.
 type limit time.Duration
@@ -26,7 +27,9 @@ func (l *limit) addTo(cmd *cobra.Command) {
 	cmd.Flags().DurationVar((*time.Duration)(l), "max-lifetime", defaultLimit, "name credentials with a longer lifetime; 0 names none")
 }
 
-func (l limit) exceededBy(life time.Duration) bool { return l > 0 && life > time.Duration(l) }
+func (l limit) exceededBy(life time.Duration) bool {
+	return l > 0 && life > time.Duration(l)+credential.Backdating
+}
 
 // result warns about the credentials that live longer than the limit.
 func (l limit) result(long []string, try string) checks.Outcome {

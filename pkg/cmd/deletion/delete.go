@@ -10,8 +10,8 @@ import (
 func New(env cli.Env) *cobra.Command {
 	return cli.Parent("delete", "Delete workloads from managed clusters",
 		newWork(env),
-		cli.Absent("cluster", "clusters are detached", env.Command("unjoin", "CLUSTER", "--side=hub")),
-		cli.Absent("clusterset", "cluster sets are not in this release", "kubectl delete managedclusterset NAME"),
-		cli.Absent("token", "tokens are revoked", env.Command("token", "revoke", "ID")),
+		cli.Absent("cluster", "clusters are detached", env.Command("unjoin", "CLUSTER", "--side=hub"), "clusters"),
+		cli.Absent("clusterset", "cluster sets are not in this release", "kubectl delete managedclusterset NAME", "clustersets"),
+		cli.Absent("token", "tokens are revoked", env.Command("token", "revoke", "ID"), "tokens"),
 	)
 }

@@ -17,7 +17,7 @@ func New(env cli.Env) *cobra.Command {
 		newToken(env),
 		newHubInfo(env),
 		newKlusterletInfo(env),
-		cli.Absent("clustersets", "cluster sets are not in this release", env.Command("get", "clusters", "-l", "KEY=VALUE")),
-		cli.Absent("placements", "placements are not shown by this release", "kubectl get placements -A"),
+		cli.Absent("clustersets", "cluster sets are not in this release", env.Command("get", "clusters", "-l", "KEY=VALUE"), "clusterset"),
+		cli.Absent("placements", "placements are not shown by this release", "kubectl get placements -A", "placement"),
 	)
 }

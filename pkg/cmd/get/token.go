@@ -19,6 +19,9 @@ const (
 	commandFormat cli.Format = "command"
 )
 
+// placeholder stands for the token that a dry run does not create.
+const placeholder = "<token>"
+
 type tokenOptions struct {
 	env     cli.Env
 	out     *cli.Output
@@ -43,6 +46,7 @@ output of -o token to a file and join with --hub-token-file.`,
 		"print the Kubernetes bootstrap token that init --use-bootstrap-token created")
 	cmd.Flags().StringVar(&o.cluster, "cluster-name", "", "fill this name into the join command")
 	o.out.AddTo(cmd)
+	env.Kube.AddDryRunFlag(cmd)
 	return cmd
 }
 
@@ -67,6 +71,10 @@ func (o *tokenOptions) run(ctx context.Context) error {
 		return err
 	}
 	o.join.Warn(ctx, o.env, &address)
+	if o.env.Kube.DryRun() != cli.DryRunNone {
+		o.env.Say("No token was created%s.", o.env.Kube.DryRunSuffix())
+		return o.print(fleet.JoinCommand{Name: o.env.Name, Token: placeholder, Hub: address, Cluster: o.cluster}, bootstrap.Token{})
+	}
 	token, err := o.join.Token(ctx, o.env, c)
 	if err != nil {
 		return err

@@ -113,6 +113,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 		"singleton":                "it was removed upstream",
 		"singleton-name":           "it was removed upstream",
 	}, map[string]string{
+		"grpc-server": flags.NoGRPC, "grpc-endpoint-type": flags.NoGRPC, "auto-approved-grpc-identities": flags.NoGRPC,
 		"cluster-manager-values-file": "there is no Helm chart; use the flags, or edit the output of --dry-run=client",
 	})
 }
@@ -126,7 +127,7 @@ func (o *options) addFeatures(cmd *cobra.Command) {
 
 func (d *driverFlags) addTo(cmd *cobra.Command) {
 	cli.NewEnumSlice(&d.names, map[string]driver.AuthType{"aws-irsa": driver.AWSIRSA}, driver.CSR, driver.AWSIRSA).
-		AddTo(cmd, flagDrivers, "", "how clusters may register: csr, awsirsa (also aws-irsa) or both (also --registration-drivers)")
+		Without("grpc", flags.NoGRPC).AddTo(cmd, flagDrivers, "", "how clusters may register: csr, awsirsa (also aws-irsa) or both (also --registration-drivers)")
 	cli.AliasFlag(cmd, "registration-drivers", flagDrivers)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&d.csrUsers, "auto-approved-csr-identities", nil, "users whose requests are approved without a person")

@@ -2,6 +2,7 @@ package join
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
 )
 
 // changeInterval is how often the hub is asked whether a change was made.
@@ -25,9 +27,9 @@ func (o *options) changes(hub *hub) bool {
 	if hub.cluster == nil {
 		return false
 	}
-	announced := hub.cluster.Annotations
-	return o.registration.driver == driver.CSR && !names.SameRegistration(announced, nil) ||
-		o.registration.driver == driver.AWSIRSA && announced[names.AnnotationManagedClusterARN] != o.registration.managedARN
+	arn, _, err := awsirsa.AnnouncedARN(hub.cluster)
+	return o.registration.driver == driver.CSR && !names.SameRegistration(hub.cluster.Annotations, nil) ||
+		o.registration.driver == driver.AWSIRSA && (err != nil || arn != o.registration.managedARN)
 }
 
 // awaitChange waits until an administrator has changed how the hub knows the
@@ -55,6 +57,21 @@ func (o *options) awaitAvailable(ctx context.Context, hub *hub, name string) err
 		return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) ||
 			apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined) &&
 				apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	})
+}
+
+// awaitRequest waits until the hub has the ManagedCluster, and the request for the agent's
+// key; an agent without a key requests nothing.
+func (o *options) awaitRequest(ctx context.Context, hub *hub, name, key string) error {
+	if hub.client == nil {
+		return nil
+	}
+	return o.awaitOnHub(ctx, hub, name, "Waiting for the request on the hub", func(_ *clusterv1.ManagedCluster, err error) bool {
+		if err != nil || key == "" {
+			return err == nil
+		}
+		requests, err := approval.Requests(ctx, hub.client, name)
+		return err == nil && slices.ContainsFunc(requests, func(r approval.Request) bool { return r.Fingerprint == key })
 	})
 }
 

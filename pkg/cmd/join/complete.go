@@ -42,6 +42,7 @@ type plan struct {
 // the cluster. It reports all mistakes at once, and prompts for missing values on a
 // terminal.
 func (o *options) complete(cmd *cobra.Command) (plan, error) {
+	o.refresh = o.refresh || o.rotate
 	p := plan{oneShot: o.hub.oneShot()}
 	if err := o.ask(cmd.Context()); err != nil {
 		return p, err
@@ -60,6 +61,9 @@ func (o *options) complete(cmd *cobra.Command) (plan, error) {
 	p.klusterlet.ClusterName = o.registration.cluster
 	p.klusterlet.Work, err = o.work.value(cmd)
 	collect(err)
+	if cmd.Flags().Changed(flagCertSeconds) {
+		p.klusterlet.Registration.CertificateSeconds = &o.registration.certSeconds
+	}
 	if cmd.Flags().Changed(flagPublishIssuer) {
 		p.klusterlet.PublishIssuer = &o.registration.publishIssuer
 	}
@@ -203,7 +207,7 @@ func (o *options) endpoint() (bootstrap.Endpoint, error) {
 
 func (r *registrationFlags) value() (install.Registration, error) {
 	var errs []error
-	out := install.Registration{CertificateSeconds: r.certSeconds, Labels: r.labels, Annotations: map[string]string{}}
+	out := install.Registration{Labels: r.labels, Annotations: map[string]string{}}
 	for key, value := range r.annotations {
 		if !strings.HasPrefix(key, names.AnnotationAgentPrefix) {
 			key = names.AnnotationAgentPrefix + key

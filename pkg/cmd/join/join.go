@@ -23,6 +23,7 @@ type options struct {
 	preflight    flags.Preflight
 	file         string
 	refresh      bool
+	rotate       bool
 	changeHub    bool
 	takeOver     fleet.TakeOverFlags
 	out          *cli.Output
@@ -66,7 +67,11 @@ const (
 	addOnToken addOnAuth = "token"
 )
 
-const flagPublishIssuer = "publish-issuer"
+// Flags that change an installed agent only if they are given.
+const (
+	flagPublishIssuer = "publish-issuer"
+	flagCertSeconds   = "client-cert-expiration-seconds"
+)
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
@@ -88,6 +93,11 @@ The command verifies the hub before it sends the token: with --ca-file, with
 a second run repairs the agent and keeps settings that no flag changes. A
 cluster that has joined leaves its hub for another one only with --change-hub.
 
+--rotate is for a credential that leaked. Once the hub has accepted the new key,
+the agent that the certificate names has no permissions on the hub. Until it
+expires, the certificate still proves the groups of the cluster, and what you
+granted to these. Credentials of add-ons stay; see addon-auth rotate.
+
 An agent of OCM is left alone unless --take-over is given. That replaces it in
 place, with its name, its hub and its credential, so that it needs no token.`,
 		Example: fmt.Sprintf(`  # Join with the token and the CA hash that the hub printed
@@ -103,7 +113,10 @@ place, with its name, its hub and its credential, so that it needs no token.`,
 
   # Give an agent a new token, CA or address of its hub
   %[1]s join --refresh --hub-token-file - --ca-file ca.pem \
-      --hub-apiserver https://new.example.com:6443`, env.Name),
+      --hub-apiserver https://new.example.com:6443
+
+  # Replace a credential that leaked, and accept the new one
+  %[1]s join --rotate --hub-context hub --context cluster1`, env.Name),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := o.complete(cmd)
 			if err != nil {
@@ -130,13 +143,13 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	o.env.Kube.AddDryRunFlag(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&o.refresh, "refresh", false, "Give an installed agent a new token, CA or address of the hub")
+	f.BoolVar(&o.rotate, "rotate", false, "Register an installed agent again, under another agent name and with another key")
 	f.BoolVar(&o.changeHub, "change-hub", false, "Let a cluster that has joined a hub leave it for another one")
 	f.StringVar(&o.file, "output-file", "", "File to write the objects to, as YAML")
 	o.preflight.AddForceTo(cmd)
 	o.takeOver.AddTo(cmd, "the agent")
 	o.out.AddTo(cmd)
 	cli.AliasFlag(cmd, "spoke-context", "context")
-	later := "hosted mode is not supported in this release"
 	capi := "importing from Cluster API is not supported in this release"
 	flags.AddCompat(cmd, map[string]string{
 		"bundle-version":                         "there is one image, and its version is this command's",
@@ -145,11 +158,12 @@ func (o *options) addFlags(cmd *cobra.Command) {
 		"force-internal-endpoint-lookup-managed": "it belongs to hosted mode",
 	}, map[string]string{
 		"klusterlet-values-file":     "there is no Helm chart; use the flags, or edit the output of --dry-run=client",
-		"managed-cluster-kubeconfig": later,
-		"capi-import":                capi, "capi-cluster-name": capi, "capi-kubeconfig": capi,
+		"managed-cluster-kubeconfig": flags.NoHosted,
+		"grpc-server":                flags.NoGRPC, "grpc-ca-file": flags.NoGRPC,
+		"capi-import": capi, "capi-cluster-name": capi, "capi-kubeconfig": capi,
 	})
 	mode := "default"
-	cli.NewEnum(&mode, nil, "default").AddTo(cmd, "mode", "m", "Deployment mode of the agent").Hidden = true
+	cli.NewEnum(&mode, nil, "default").Without("hosted", flags.NoHosted).AddTo(cmd, "mode", "m", "Deployment mode of the agent").Hidden = true
 }
 
 func (h *hubFlags) addTo(cmd *cobra.Command) {
@@ -177,13 +191,13 @@ func (r *registrationFlags) addTo(cmd *cobra.Command) {
 	f.StringVar(&r.cluster, "cluster-name", "", "Name of the managed cluster")
 	r.driver = ""
 	cli.NewEnum(&r.driver, map[string]driver.AuthType{"aws-irsa": driver.AWSIRSA}, driver.CSR, driver.AWSIRSA).
-		AddTo(cmd, "registration-auth", "", "Registration driver of the cluster (default csr)")
+		Without("grpc", flags.NoGRPC).AddTo(cmd, "registration-auth", "", "Registration driver of the cluster (default csr)")
 	cli.AliasFlag(cmd, "registration-drivers", "registration-auth")
 	cli.NewEnum(&r.addOns, nil, addOnCSR, addOnToken).
 		AddTo(cmd, "addon-kubeclient-registration-auth", "", "Registration driver of add-ons (default csr)")
 	cli.AliasFlag(cmd, "addon-auth", "addon-kubeclient-registration-auth")
 	f.Int64Var(&r.addOnSeconds, "addon-token-expiration-seconds", 0, "Lifetime of add-on tokens; 0 means one year")
-	f.Int32Var(&r.certSeconds, "client-cert-expiration-seconds", 0, "Lifetime of the client certificate; 0 means the default of the hub")
+	f.Int32Var(&r.certSeconds, flagCertSeconds, 0, "Lifetime of the client certificate; 0 leaves it to the hub (default 90 days for a new cluster)")
 	f.StringToStringVar(&r.annotations, "klusterlet-annotation", nil, "Annotations of the ManagedCluster, as key=value")
 	cli.AliasFlag(cmd, "annotation", "klusterlet-annotation")
 	f.StringToStringVar(&r.labels, "label", nil, "Labels of the new ManagedCluster, as key=value")

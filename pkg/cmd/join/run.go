@@ -94,6 +94,8 @@ func (o *options) install(ctx context.Context, p plan, runner *install.Runner, h
 	switch {
 	case o.env.Kube.DryRun() != cli.DryRunNone:
 		return nil
+	case o.rotate:
+		return runner.DropCredential(ctx)
 	case outcome.Changes.Changed():
 		return o.sayWorkPermissions(ctx, runner)
 	}
@@ -120,7 +122,7 @@ func (o *options) revoke(ctx context.Context, p plan, hub *hub) error {
 func (o *options) keepDriver(ctx context.Context, runner *install.Runner) error {
 	r := &o.registration
 	if r.driver != "" {
-		return nil
+		return o.checkRotate()
 	}
 	installed, err := runner.Klusterlet(ctx)
 	if err != nil || installed == nil {
@@ -128,11 +130,19 @@ func (o *options) keepDriver(ctx context.Context, runner *install.Runner) error 
 	}
 	if pair, ok := identity.OfKlusterlet(installed); ok {
 		r.driver, r.hubARN, r.managedARN = driver.AWSIRSA, pair.Hub.String(), pair.Managed.String()
-		return nil
+		return o.checkRotate()
 	}
 	// A driver that there is not is the operator's to report.
 	if c := installed.Spec.RegistrationConfiguration; c == nil || c.RegistrationDriver.AuthType == "" || c.RegistrationDriver.AuthType == string(driver.CSR) {
 		r.driver = driver.CSR
+	}
+	return nil
+}
+
+// checkRotate refuses to rotate what is no certificate.
+func (o *options) checkRotate() error {
+	if o.rotate && o.registration.driver == driver.AWSIRSA {
+		return cli.Usagef("--rotate is for client certificates: this cluster registers with an IAM role, whose sessions last an hour")
 	}
 	return nil
 }
@@ -175,7 +185,7 @@ func (o *options) complement(ctx context.Context, runner *install.Runner, p *pla
 	return nil
 }
 
-// finish waits, and accepts where that was asked for.
+// finish waits for the agent, and then for the hub.
 func (o *options) finish(ctx context.Context, p plan, runner *install.Runner, hub *hub) error {
 	name := p.klusterlet.ClusterName
 	if !o.wait.Enabled && !p.oneShot {
@@ -188,6 +198,20 @@ func (o *options) finish(ctx context.Context, p plan, runner *install.Runner, hu
 	if err != nil {
 		return o.timedOut(err, p, hub, "the agent to ask for a certificate")
 	}
+	if o.env.Name != cli.Clusteradm || p.oneShot {
+		return o.join(ctx, p, runner, hub, key, own)
+	}
+	// Scripts for clusteradm accept the cluster after join has ended.
+	if err := o.awaitRequest(ctx, hub, name, key); err != nil {
+		return o.timedOut(err, p, hub, "the agent's request on the hub")
+	}
+	return o.sayAccept(o.acceptArgs(hub, name, key))
+}
+
+// join waits until the cluster has joined, and accepts it where that was asked for. key is
+// the one that the agent registers with, and own returns the current one.
+func (o *options) join(ctx context.Context, p plan, runner *install.Runner, hub *hub, key string, own func(context.Context) (string, error)) error {
+	name := p.klusterlet.ClusterName
 	if err := o.acceptOrAwait(ctx, p, hub, key, own); err != nil {
 		return err
 	}
@@ -203,7 +227,7 @@ func (o *options) finish(ctx context.Context, p plan, runner *install.Runner, hu
 	if err := o.lifetimes(ctx, runner); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(o.env.Out, "Cluster %s has joined the hub %s.\n", name, hub.server)
+	_, err := fmt.Fprintf(o.env.Out, "Cluster %s has joined the hub %s.\n", name, hub.server)
 	return err
 }
 
@@ -214,7 +238,7 @@ func (o *options) acceptOrAwait(ctx context.Context, p plan, hub *hub, key strin
 	if p.oneShot {
 		return o.accept(ctx, hub, name, own)
 	}
-	if o.changes(hub) || key != "" && !hub.accepted(ctx, name) {
+	if o.changes(hub) || key != "" && (o.rotate || !hub.accepted(ctx, name)) {
 		if key != "" {
 			o.env.Say("The agent registers with the key %s.", key)
 		}
@@ -283,6 +307,11 @@ func (o *options) next(ctx context.Context, runner *install.Runner, hub *hub, na
 			o.env.Say("The key of the agent is shown by: %s", o.env.Command("check", "spoke"))
 		}
 	}
+	return o.sayAccept(accept)
+}
+
+// sayAccept prints the command that accepts the cluster, on the hub.
+func (o *options) sayAccept(accept []string) error {
 	_, err := fmt.Fprintf(o.env.Out, `Please log onto the hub cluster and run the following command:
 
     %s

@@ -23,7 +23,7 @@ func (o *options) takeOverOf(cmd *cobra.Command) (*install.TakeOver, error) {
 		return nil, err
 	}
 	for _, name := range []string{
-		"refresh", "hub-token", "hub-token-file", "hub-apiserver", "ca-file", "hub-ca-hash", "proxy-url", "proxy-ca-file",
+		"refresh", "rotate", "hub-token", "hub-token-file", "hub-apiserver", "ca-file", "hub-ca-hash", "proxy-url", "proxy-ca-file",
 		"force-internal-endpoint-lookup", "hub-context", "hub-kubeconfig", "registration-auth", "output-file",
 	} {
 		if cmd.Flags().Changed(name) {

@@ -515,7 +515,7 @@ func testDetached(t *testing.T, h *hub) {
 		t.Fatal(err)
 	}
 	p.reaches(t, agent.Rejected)
-	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigUnauthorized", "run kubectl ocm join on this cluster with a new token")
+	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigUnauthorized", "run kubectl ocm join --refresh on this cluster with a new token")
 	p.stop()
 	p = s.start(t)
 	p.reaches(t, agent.Rejected)

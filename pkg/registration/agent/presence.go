@@ -85,7 +85,7 @@ func (a *Agent) checkPresence(ctx context.Context, name string, bootstrap kubeco
 	gone := apierrors.IsNotFound(err)
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return unauthorized(Registered, waiting+fmt.Sprintf("; if the hub has no ManagedCluster %s, or accepts another agent of it, run kubectl ocm join on this cluster with a new token", name)), nil
+		return a.withoutBootstrap(ctx, name, bootstrap), nil
 	case err != nil && !gone:
 		return unauthorized(Registered, waiting), nil
 	case !cluster.DeletionTimestamp.IsZero():
@@ -108,8 +108,18 @@ func (a *Agent) checkPresence(ctx context.Context, name string, bootstrap kubeco
 	return unauthorized(Registered, fmt.Sprintf("the hub accepts %s, but this agent has no permissions yet or another agent has them; this agent requests a new credential unless it gets them within %v", name, presenceRecheck)), errSuperseded
 }
 
+// withoutBootstrap is the report of an agent that cannot see whether the hub has accepted
+// its cluster, or has forgotten it: the hub rejects its bootstrap credential too.
+func (a *Agent) withoutBootstrap(ctx context.Context, name string, bootstrap kubeconfig.Hub) Report {
+	if detached, err := a.store.detached(ctx, bootstrap); err == nil && detached {
+		return unauthorized(Rejected, detachedMessage(name))
+	}
+	return unauthorized(Registered, waitingForAcceptance(name)+
+		"; if that finds no request of this cluster, run kubectl ocm join --refresh on this cluster with a new token")
+}
+
 func detachedMessage(cluster string) string {
-	return fmt.Sprintf("the hub detached %s; to join again, run kubectl ocm join on this cluster with a new token, or remove the agent with kubectl ocm unjoin", cluster)
+	return fmt.Sprintf("the hub detached %s; to join again, run kubectl ocm join --refresh on this cluster with a new token, or remove the agent with kubectl ocm unjoin", cluster)
 }
 
 func readAsBootstrap(ctx context.Context, hub kubeconfig.Hub, dir, name string) (*clusterv1.ManagedCluster, error) {

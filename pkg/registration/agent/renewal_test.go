@@ -20,6 +20,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
@@ -34,6 +36,7 @@ func TestRenewal(t *testing.T) {
 		"a crash anywhere in a renewal loses nothing":                 testRenewalCrashes,
 		"moves to another hub with the bootstrap kubeconfig":          testOtherHub,
 		"reports a failing renewal on the hub":                        testRenewalDenied,
+		"a shorter lifetime replaces the certificate once":            testShorterLifetime,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -96,6 +99,34 @@ func testRenewals(t *testing.T, h *hub) {
 	// The watch goes on as well.
 	h.deny(t, "renews")
 	p.reaches(t, agent.Rejected)
+}
+
+// testShorterLifetime starts an agent again that is to ask for a shorter lifetime than that
+// of its certificate.
+func testShorterLifetime(t *testing.T, h *hub) {
+	t.Helper()
+	s := newSpoke(t, h, "shorter")
+	p := s.start(t)
+	h.join(t, p, "shorter")
+	h.renewals(t, "shorter")
+	p.reaches(t, agent.Running)
+	p.stop()
+	long := s.certificate(t, names.HubKubeconfigSecret)
+	s.config.NewDriver = func(id driver.Identity) driver.Agent {
+		return csr.NewAgent(csr.AgentConfig{Identity: id, ExpirationSeconds: 3600, Clock: s.config.Clock})
+	}
+	for range 2 { // The second start finds what it is to ask for.
+		p = s.start(t)
+		eventually(t, "the shorter certificate", func() (bool, error) {
+			short := s.certificate(t, names.HubKubeconfigSecret)
+			return short.NotAfter.Before(long.NotAfter.Add(-time.Hour)), nil
+		})
+		p.reaches(t, agent.Running)
+		p.stop()
+	}
+	if n := len(h.csrs(t, "shorter")); n != 2 {
+		t.Errorf("%d CSRs, want the first and one renewal", n)
+	}
 }
 
 // testExpired starts an agent that was away until its certificate had expired.

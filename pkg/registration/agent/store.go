@@ -21,12 +21,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-const (
-	// keyPendingHub identifies the hub that pending data is for.
-	keyPendingHub = "hub"
-	// keyPendingPurpose is the purpose of the request.
-	keyPendingPurpose = "purpose"
-)
+// keyPendingPurpose is the key of the purpose of a pending request.
+const keyPendingPurpose = "purpose"
 
 // purpose is what a request is for.
 type purpose string
@@ -146,10 +142,10 @@ func (s *store) annotate(ctx context.Context, name, key, value string) error {
 // pending returns the stored pending data for hub and a purpose, nil if there is none.
 func (s *store) pending(ctx context.Context, hub kubeconfig.Hub, p purpose) (driver.Data, error) {
 	data, err := s.get(ctx, names.PendingCredentialSecret)
-	if err != nil || string(data[keyPendingHub]) != hub.Digest() || !p.matches(data) {
+	if err != nil || string(data[names.KeyPendingHub]) != hub.Digest() || !p.matches(data) {
 		return nil, err // The request was created on another hub or for another purpose.
 	}
-	delete(data, keyPendingHub)
+	delete(data, names.KeyPendingHub)
 	delete(data, keyPendingPurpose)
 	return data, nil
 }
@@ -157,7 +153,7 @@ func (s *store) pending(ctx context.Context, hub kubeconfig.Hub, p purpose) (dri
 // setPending stores pending data for hub.
 func (s *store) setPending(ctx context.Context, hub kubeconfig.Hub, p purpose, data driver.Data) error {
 	data = maps.Clone(data)
-	data[keyPendingHub] = []byte(hub.Digest())
+	data[names.KeyPendingHub] = []byte(hub.Digest())
 	data[keyPendingPurpose] = []byte(p)
 	return s.write(ctx, names.PendingCredentialSecret, func(driver.Data) driver.Data { return data })
 }

@@ -7,7 +7,6 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -69,8 +68,8 @@ type Approver struct {
 
 	// shown are the ARNs that were printed, by cluster.
 	shown map[string]string
-	// introduced are the clusters of which was printed what they brought.
-	introduced sets.Set[string]
+	// introduced is what clusters brought, by name, once it was printed.
+	introduced map[string][]string
 	// granted and revoked are the clusters that Hand has settled.
 	granted, revoked map[string]bool
 }
@@ -103,11 +102,13 @@ func (a *Approver) Run(ctx context.Context, name string, say Say) error {
 // pass reads the hub once, writes what can be written now, and returns what the
 // cluster lacks then.
 func (a *Approver) pass(ctx context.Context, name string, say Say) (Decision, error) {
-	choice, err := a.choice(ctx)
+	f, err := a.Facts(ctx, name)
 	if err != nil {
 		return Decision{}, err
 	}
-	f, err := a.Facts(ctx, name)
+	// After the requests: an agent stores its key before it requests a certificate for it.
+	// A newer request of the agent is then never taken for that of another one.
+	choice, err := a.choice(ctx)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -137,10 +138,10 @@ func (a *Approver) pass(ctx context.Context, name string, say Say) (Decision, er
 
 // Introduce prints what a cluster brought, at most once for each cluster.
 func (a *Approver) Introduce(cluster *clusterv1.ManagedCluster) {
-	if !a.first(cluster.Name) {
+	brought := Brought(cluster)
+	if !a.first(cluster.Name, brought) {
 		return
 	}
-	brought := Brought(cluster)
 	for _, line := range brought[:min(most, len(brought))] {
 		a.Say("%s: brings %s", cluster.Name, line)
 	}
@@ -150,21 +151,27 @@ func (a *Approver) Introduce(cluster *clusterv1.ManagedCluster) {
 }
 
 // first reports whether nothing was printed yet of what a cluster brought.
-func (a *Approver) first(cluster string) bool {
+func (a *Approver) first(cluster string, brought []string) bool {
 	if a.introduced == nil {
-		a.introduced = sets.New[string]()
+		a.introduced = map[string][]string{}
 	}
-	first := !a.introduced.Has(cluster)
-	a.introduced.Insert(cluster)
-	return first
+	_, printed := a.introduced[cluster]
+	if !printed {
+		a.introduced[cluster] = brought
+	}
+	return !printed
 }
+
+// Introduced returns what Brought described of a cluster before it was accepted, nothing of
+// one that was accepted before.
+func (a *Approver) Introduced(cluster string) []string { return a.introduced[cluster] }
 
 // announceWrites prints what is about to be written.
 func (a *Approver) announceWrites(f Facts, d Decision, say Say) {
 	switch {
 	case d.Accept != nil && *d.Accept:
 		a.Introduce(f.Cluster)
-	case a.Choice.Discard && f.Cluster != nil && f.Cluster.Spec.HubAcceptsClient && a.first(f.Name):
+	case a.Choice.Discard && f.Cluster != nil && f.Cluster.Spec.HubAcceptsClient && a.first(f.Name, nil):
 		a.Warn("%s: it was accepted before, so that its labels and other settings stay; change its ManagedCluster", f.Name)
 	}
 	if d.Accept != nil {

@@ -9,15 +9,18 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
@@ -30,7 +33,7 @@ const patience = await.Patience
 // hub is the API server of a hub whose controllers do not run: what changes on it,
 // an Approver or the test has written, or the signer of certificates.
 type hub struct {
-	client.Client
+	client.WithWatch
 
 	// bootstrap is the client of an agent that has no credential yet.
 	bootstrap client.Client
@@ -39,10 +42,14 @@ type hub struct {
 func newHub(t *testing.T) *hub {
 	t.Helper()
 	cp := controlplane.Lease(t)
-	h := &hub{Client: cp.Client(t)}
-	installation.Hub(t, h.Client, manifests.Hub{})
+	admin, err := client.NewWithWatch(cp.Config(t), client.Options{Scheme: scheme.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hub{WithWatch: admin}
+	installation.Hub(t, admin, manifests.Hub{})
 	objs, err := manifests.RenderHubOperator(manifests.HubOperator{})
-	installation.Some(t, h.Client, objs, err, "ClusterRole", "ClusterRoleBinding")
+	installation.Some(t, admin, objs, err, "ClusterRole", "ClusterRoleBinding")
 	config := rest.CopyConfig(cp.Config(t))
 	config.Impersonate = rest.ImpersonationConfig{
 		UserName: names.BootstrapServiceAccountUser,
@@ -58,7 +65,7 @@ func newHub(t *testing.T) *hub {
 func (h *hub) approver(t *testing.T, choice approval.Choice) *approval.Approver {
 	t.Helper()
 	return &approval.Approver{
-		Client: h.Client, Clock: clock.RealClock{}, Name: "test", Choice: choice, Wait: true, Say: t.Logf, Warn: t.Logf,
+		Client: h.WithWatch, Clock: clock.RealClock{}, Name: "test", Choice: choice, Wait: true, Say: t.Logf, Warn: t.Logf,
 	}
 }
 
@@ -74,7 +81,7 @@ func (h *hub) register(t *testing.T, name string) approval.Request {
 
 func (h *hub) request(t *testing.T, cluster, name string) approval.Request {
 	t.Helper()
-	requests, err := approval.Requests(t.Context(), h.Client, cluster)
+	requests, err := approval.Requests(t.Context(), h.WithWatch, cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,6 +124,7 @@ func TestApprover(t *testing.T) {
 		"registered-by": reportsWhoRegistered,
 		"brought":       showsWhatAClusterBrings,
 		"discarded":     discardsWhatAClusterBrings,
+		"present-key":   approvesThePresentKey,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -218,12 +226,41 @@ func writesNothingInADryRun(t *testing.T, h *hub) {
 	}
 }
 
+// approvesThePresentKey is about an agent that makes another key, as for another address of
+// the hub, and requests a certificate for it while an Approver decides on the first.
+func approvesThePresentKey(t *testing.T, h *hub) {
+	t.Helper()
+	first := h.register(t, "present-key")
+	var second approval.Request
+	present := first.Fingerprint
+	a := h.approver(t, approval.Choice{})
+	a.Client = interceptor.NewClient(h.WithWatch, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, ok := list.(*certificatesv1.CertificateSigningRequestList); ok && second.Name == "" {
+				second = h.register(t, "present-key")
+				present = second.Fingerprint
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+	a.Own = func(context.Context) (string, error) { return present, nil }
+	if err := within(t, a, "present-key"); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.request(t, "present-key", second.Name).State; got != approval.Issued {
+		t.Errorf("the request of the agent's present key is %s", got)
+	}
+	if got := h.request(t, "present-key", first.Name).State; got != approval.Denied {
+		t.Errorf("the request of the key that it has no more is %s", got)
+	}
+}
+
 // reportsWhoRegistered reads who made a request from what the API server
 // authenticated.
 func reportsWhoRegistered(t *testing.T, h *hub) {
 	t.Helper()
 	agent := h.register(t, "registered-by")
-	other := installation.Request(t, h.Client, "registered-by", "agent")
+	other := installation.Request(t, h.WithWatch, "registered-by", "agent")
 	stranger := h.request(t, "registered-by", other.Name)
 	if !agent.Bootstrap || agent.Requester != names.BootstrapServiceAccountUser || stranger.Bootstrap || stranger.Rejection != "" {
 		t.Errorf("the agent's %+v, the stranger's %+v", agent, stranger)
@@ -290,6 +327,14 @@ func showsWhatAClusterBrings(t *testing.T, h *hub) {
 	}
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for i, line := range a.Introduced("brought") {
+		if want[i] != "brought: brings "+line {
+			t.Errorf("%q is not what was printed", line)
+		}
+	}
+	if len(a.Introduced("brought")) != len(want) {
+		t.Errorf("got %q", a.Introduced("brought"))
 	}
 	if got := h.cluster(t, "brought"); got.Labels["env"] != "prod" || len(got.Spec.Taints) != 1 {
 		t.Errorf("not as it was: %+v", got)

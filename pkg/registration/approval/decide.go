@@ -304,7 +304,12 @@ func missingRequest(f Facts, c Choice) string {
 			reasons = append(reasons, fmt.Sprintf("request %s is from %s, which is no bootstrap identity (--requesters)", r.Name, r.Requester))
 		}
 	}
-	if len(reasons) == 0 {
+	switch {
+	case len(reasons) > 0:
+	case f.Cluster.Spec.HubAcceptsClient:
+		// Restored from a backup, for example: its agent has a certificate of the past.
+		return "the cluster to request a certificate; on the managed cluster, run join --refresh with a new token"
+	default:
 		return "the cluster to request a certificate"
 	}
 	return strings.Join(reasons, "; ")

@@ -44,6 +44,8 @@ type Result struct {
 	Cluster  string             `json:"cluster"`
 	Accepted bool               `json:"accepted"`
 	Requests []approval.Request `json:"requests"`
+	// Brought is what the cluster brought when it was accepted, a line each.
+	Brought []string `json:"brought,omitempty"`
 	// Known is set if the hub has the cluster or a request for it.
 	Known bool `json:"-"`
 }
@@ -121,6 +123,7 @@ func (r *Runner) result(ctx context.Context, name string, err error) (Result, er
 	if readErr != nil {
 		return res, errors.Join(err, Explain(readErr))
 	}
+	res.Brought = r.Introduced(name)
 	res.Requests, res.Known = f.Requests, f.Cluster != nil || len(f.Requests) > 0
 	res.Accepted = f.Cluster != nil && f.Cluster.Spec.HubAcceptsClient
 	if err == nil {

@@ -42,10 +42,10 @@ func Parent(use, short string, children ...*cobra.Command) *cobra.Command {
 
 // Absent returns a command of clusteradm that this program does not have. It is
 // not shown in help; with any arguments it is a usage error that says
-// what to use instead.
-func Absent(name, problem, try string) *cobra.Command {
+// what to use instead. Aliases are its other names.
+func Absent(name, problem, try string, aliases ...string) *cobra.Command {
 	return &cobra.Command{
-		Use: name, Hidden: true, DisableFlagParsing: true,
+		Use: name, Aliases: aliases, Hidden: true, DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return &Explained{Problem: cmd.CommandPath() + " is not available: " + problem, Try: try, Code: CodeUsage}
 		},

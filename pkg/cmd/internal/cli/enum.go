@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,8 @@ type Enum[T ~string] struct {
 	target  *T
 	valid   []T
 	aliases map[string]T
+	// absent says of choices of clusteradm why they are none here.
+	absent map[string]string
 }
 
 var _ pflag.Value = (*Enum[string])(nil)
@@ -23,6 +26,12 @@ var _ pflag.Value = (*Enum[string])(nil)
 // shown nor completed.
 func NewEnum[T ~string](target *T, aliases map[string]T, valid ...T) *Enum[T] {
 	return &Enum[T]{target: target, valid: valid, aliases: aliases}
+}
+
+// Without refuses a choice that clusteradm has, for a reason.
+func (e *Enum[T]) Without(choice, why string) *Enum[T] {
+	e.absent = map[string]string{choice: why}
+	return e
 }
 
 // String implements pflag.Value.
@@ -51,6 +60,9 @@ func (e *Enum[T]) parse(s string) (T, error) {
 	}
 	if slices.Contains(e.valid, T(s)) {
 		return T(s), nil
+	}
+	if why, ok := e.absent[s]; ok {
+		return "", errors.New(why)
 	}
 	return "", fmt.Errorf("must be one of %s", strings.Join(e.choices(), ", "))
 }
@@ -81,6 +93,12 @@ var _ pflag.Value = (*EnumSlice[string])(nil)
 // the list starts empty.
 func NewEnumSlice[T ~string](target *[]T, aliases map[string]T, valid ...T) *EnumSlice[T] {
 	return &EnumSlice[T]{target: target, enum: Enum[T]{valid: valid, aliases: aliases}}
+}
+
+// Without is that of Enum.
+func (e *EnumSlice[T]) Without(choice, why string) *EnumSlice[T] {
+	e.enum.Without(choice, why)
+	return e
 }
 
 // String implements pflag.Value.

@@ -11,6 +11,12 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 )
 
+// NoGRPC says why registration over gRPC is refused.
+const NoGRPC = "registration over gRPC is not in this release; clusters register with csr or awsirsa"
+
+// NoHosted says why agents outside of their cluster are refused.
+const NoHosted = "hosted mode is not in this release; run join with a context of the managed cluster"
+
 // AddCompat registers flags of clusteradm or OCM that mean nothing here, each with
 // the sentence that is said when it is set. They are hidden. An ignored one is taken
 // with a warning, so that old scripts run; a refused one would change the outcome and
@@ -38,7 +44,7 @@ func AddCompat(cmd *cobra.Command, ignored, refused map[string]string) {
 
 func silent(name string) *pflag.Flag {
 	flag := &pflag.Flag{Name: name, Usage: "not used", Value: &anything{}, Hidden: true}
-	if slices.Contains([]string{"singleton", "capi-import"}, name) {
+	if slices.Contains([]string{"singleton", "capi-import", "force-internal-endpoint-lookup-managed"}, name) {
 		flag.NoOptDefVal = "true"
 	}
 	return flag

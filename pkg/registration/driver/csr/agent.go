@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -11,6 +12,7 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
@@ -62,6 +64,14 @@ func waitsForHubSigner(name string) string {
 
 // Decorate implements driver.Agent: this driver needs nothing on the hub.
 func (a *Agent) Decorate(*clusterv1.ManagedCluster) {}
+
+// Renewal implements driver.Credential: a shorter lifetime that is asked for replaces the
+// certificate. Those of add-ons have the lifetime that their signers give.
+func (a *Agent) Renewal() credential.RenewalPolicy {
+	policy := a.requester.Renewal()
+	policy.MaxLife = time.Duration(a.wanted.expirationSeconds) * time.Second
+	return policy
+}
 
 // Report implements driver.Credential.
 func (a *Agent) Report() driver.Report {
