@@ -152,6 +152,7 @@ func TestCertificates(t *testing.T) {
 	evil, template = wants("evil", certificatesv1.KubeAPIServerClientSignerName)
 	template.Subject = pkix.Name{CommonName: "admin", Organization: []string{"admins"}}
 	refused["a subject of the template's choice on the hub"] = e.ask(t, agent, own, evil, template)
+	e.awaitEvent(t, evil, "is a signer of Kubernetes, which an AddOnTemplate cannot use as a custom one")
 
 	// One request is worked on at a time, and this one comes last.
 	request, template := wants("a", certificatesv1.KubeAPIServerClientSignerName)

@@ -22,10 +22,8 @@ import (
 // authenticated is the group that agents of old versions ask for besides their own.
 const authenticated = "system:authenticated"
 
-// registrationFor returns the registration of a template that a signer is for. A signer of
-// Kubernetes itself is no custom one: the hub's API server trusts the subjects that it
-// signs, and a template names any subject.
-func registrationFor(template *addonv1alpha1.AddOnTemplateSpec, signer string) *addonv1alpha1.RegistrationSpec {
+// registrationFor returns the registration of a template that a signer is for.
+func registrationFor(template *addonv1alpha1.AddOnTemplateSpec, signer string) (found *addonv1alpha1.RegistrationSpec) {
 	for i := range template.Registration {
 		r := &template.Registration[i]
 		switch r.Type {
@@ -34,12 +32,12 @@ func registrationFor(template *addonv1alpha1.AddOnTemplateSpec, signer string) *
 				return r
 			}
 		case addonv1alpha1.RegistrationTypeCustomSigner:
-			if r.CustomSigner != nil && signer == r.CustomSigner.SignerName && !reserved(signer) {
-				return r
+			if r.CustomSigner != nil && signer == r.CustomSigner.SignerName {
+				found = r
 			}
 		}
 	}
-	return nil
+	return found
 }
 
 // reserved reports whether a signer is Kubernetes' own.
@@ -69,7 +67,11 @@ func vet(object *certificatesv1.CertificateSigningRequest, addOn *addonv1beta1.M
 		return nil, err
 	}
 	want := addonv1beta1.Subject{BaseSubject: source.Default(addOn)}
-	if registration.CustomSigner != nil && registration.Type == addonv1alpha1.RegistrationTypeCustomSigner {
+	if registration.Type == addonv1alpha1.RegistrationTypeCustomSigner {
+		// The hub's API server trusts what these signers sign, and a template names any subject.
+		if reserved(object.Spec.SignerName) {
+			return nil, fmt.Errorf("%s is a signer of Kubernetes, which an AddOnTemplate cannot use as a custom one", object.Spec.SignerName)
+		}
 		want = source.Subject(addOn, registration.CustomSigner)
 	}
 	if request.Subject.CommonName != want.User {
