@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
 
@@ -23,9 +24,10 @@ import (
 // minutes, and one round writes few objects.
 func TestReplicasCountTogetherAndWriteSeldom(t *testing.T) {
 	t.Parallel()
-	admin := hub.Client(t)
+	plane := controlplane.Lease(t) // Other tests' roles write conditions, and a report that meets one waits for its next turn.
+	admin := plane.Client(t)
 	installation.Hub(t, admin, manifests.Hub{TokenAuthorizer: &manifests.TokenAuthorizer{}})
-	rights := hub.ClientFor(t, hub.ConfigForAccount(t, names.HubNamespace, names.TokenAuthorizer))
+	rights := plane.ClientFor(t, plane.ConfigForAccount(t, names.HubNamespace, names.TokenAuthorizer))
 	clock := clocktesting.NewFakeClock(realclock.RealClock{}.Now())
 	one, two := extauthz.NewReporter(rights, clock), extauthz.NewReporter(rights, clock)
 	clusters := make([]string, extauthz.MaxReports+5)
