@@ -8,7 +8,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 )
 
-// asClusteradm registers what every command of clusteradm has on those that have it not:
+// asClusteradm registers what every command of clusteradm has on those that lack it:
 // --timeout, which bounds the command, and --dry-run on commands that write nothing.
 func asClusteradm(cmd *cobra.Command) {
 	for _, child := range cmd.Commands() {

@@ -66,6 +66,7 @@ clusters.`,
 	root.SetOut(env.Out)
 	root.SetErr(env.ErrOut)
 	root.SetUsageFunc(usage)
+	root.SetFlagErrorFunc(cli.UnknownFlag)
 	root.AddGroup(cli.Groups()...)
 	env.Kube.AddFlags(root.PersistentFlags())
 	addVerbosity(root.PersistentFlags())

@@ -67,7 +67,7 @@ func (c *clusterScope) steps(ctx context.Context) []checks.Step {
 func (c *clusterScope) known(ctx context.Context) checks.Outcome {
 	err := c.client.Get(ctx, client.ObjectKey{Name: c.name}, &c.cluster)
 	if install.Gone(err) {
-		return checks.Bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "there is no ManagedCluster %s: its agent has not reached the hub", c.name)
+		return checks.Bad(fleet.NearCluster(ctx, c.client, c.name, "on the managed cluster: "+c.env.Elsewhere("check spoke")), "there is no ManagedCluster %s: its agent has not reached the hub", c.name)
 	}
 	if err != nil {
 		return checks.Broken(err)

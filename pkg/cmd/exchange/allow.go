@@ -163,8 +163,7 @@ func (o *allowOptions) known(ctx context.Context, source *rules.Source, cluster 
 	}
 	err := source.Hub().Get(ctx, client.ObjectKey{Name: cluster}, &clusterv1.ManagedCluster{})
 	if apierrors.IsNotFound(err) {
-		return cli.NotFoundf("see them with: "+o.env.Command("get clusters"),
-			"the hub knows no cluster %q", cluster)
+		return fleet.UnknownCluster(ctx, source.Hub(), cluster, "see them with: "+o.env.Command("get clusters"))
 	}
 	if apierrors.IsForbidden(err) {
 		return nil // The hub says whether the cluster has a namespace.

@@ -78,7 +78,7 @@ func (o *clusterOptions) run(ctx context.Context) error {
 		return slices.ContainsFunc(clusters, func(c fleet.Cluster) bool { return c.Name == name })
 	})
 	if len(missing) > 0 {
-		err = cli.NotFoundf("", "the hub knows no cluster %s", strings.Join(missing, ", "))
+		err = cli.NotFoundf(fleet.NearCluster(ctx, c, missing[0], ""), "the hub knows no cluster %s", strings.Join(missing, ", "))
 	}
 	return cli.PrintFound(clusters, err, o.print)
 }

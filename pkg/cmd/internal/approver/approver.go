@@ -12,6 +12,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 )
 
@@ -61,13 +62,13 @@ func (r *Runner) One(ctx context.Context, name string) (Result, error) {
 			say(format+r.env.Kube.DryRunSuffix(), args...)
 		})
 	})
-	return r.result(context.WithoutCancel(ctx), name, r.explain(err, name))
+	return r.result(context.WithoutCancel(ctx), name, r.explain(ctx, err, name))
 }
 
 // explain says what stands in the way of a cluster, and what to do about it.
-func (r *Runner) explain(err error, name string) error {
+func (r *Runner) explain(ctx context.Context, err error, name string) error {
 	if awaited, ok := errors.AsType[*approval.AwaitError](err); ok {
-		return r.explainAwaited(awaited, name)
+		return r.explainAwaited(ctx, awaited, name)
 	}
 	if unauthorized, ok := errors.AsType[*approval.UnauthorizedError](err); ok {
 		return cli.Blockedf(
@@ -79,7 +80,7 @@ func (r *Runner) explain(err error, name string) error {
 
 // explainAwaited says what a cluster lacks, for a run that did not wait and for one
 // whose time was over.
-func (r *Runner) explainAwaited(err *approval.AwaitError, name string) error {
+func (r *Runner) explainAwaited(ctx context.Context, err *approval.AwaitError, name string) error {
 	try := fmt.Sprintf("see %s, or wait with --wait", r.env.CommandAt(r.hub, "check cluster", name))
 	switch {
 	case err.Awaited == approval.AwaitsGrant && r.Hand == nil:
@@ -94,7 +95,7 @@ func (r *Runner) explainAwaited(err *approval.AwaitError, name string) error {
 		r.env.Say("The hub does not report yet whether it granted an identity to %s. See it with: %s", name, r.env.CommandAt(r.hub, "check cluster", name))
 		return nil
 	case err.Awaited == approval.AwaitsRegistration:
-		return cli.NotFoundf("run join on it first, or give --wait", "the hub knows no cluster %s", name)
+		return fleet.UnknownCluster(ctx, r.Client, name, "run join on it first, or give --wait")
 	case err.Awaited == approval.AwaitsRevocation:
 		return &cli.Explained{Problem: fmt.Sprintf("cluster %s is denied; waiting for %s", name, err.Waiting), Try: try}
 	}

@@ -69,11 +69,6 @@ func NamespacedName(text string) (name types.NamespacedName, ok bool) {
 	return name, ok && name.Namespace != "" && name.Name != "" && !strings.Contains(name.Name, "/")
 }
 
-// UnknownCommand is the usage error about a subcommand that cmd does not have.
-func UnknownCommand(cmd *cobra.Command, name string) error {
-	return Usagef("%q is not a command of %q", name, cmd.CommandPath())
-}
-
 const aliasAnnotation = "flag-alias/"
 
 // AliasFlag makes alias another spelling of the flag called name. Both set the
