@@ -36,25 +36,13 @@ func TestReusedName(t *testing.T) {
 	}
 	join("cluster3")
 	first := keepAgent(t, "cluster3")
-	for what, do := range first.deeds(t, name) {
-		eventually(t, "while it is the agent, it may "+what, func(ctx context.Context) error { return do(ctx, first.identity) })
-		if err := do(t.Context(), first.certified); err != nil && !apierrors.IsUnauthorized(err) {
-			t.Errorf("with its kubeconfig, it may not %s: %v", what, err)
-		}
-	}
+	first.works(t, name)
 	fleet.must(t, "unjoin", name, "--yes", "--context", "cluster3", "--hub-context", "hub", "--wait")
 	join("cluster4")
 	second := keepAgent(t, "cluster4")
 
-	for what, do := range first.deeds(t, name) {
-		eventually(t, "the first agent may not "+what, func(ctx context.Context) error { return wantForbidden(do(ctx, first.identity)) })
-		if err := do(t.Context(), first.certified); !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
-			t.Errorf("with its kubeconfig, the first agent may %s: %v", what, err)
-		}
-	}
-	for what, do := range second.deeds(t, name) {
-		eventually(t, "the agent of the name may "+what, func(ctx context.Context) error { return do(ctx, second.identity) })
-	}
+	first.isWorthless(t, name)
+	second.works(t, name)
 }
 
 // keptAgent is what somebody has who keeps an agent's hub kubeconfig.
@@ -78,6 +66,29 @@ func keepAgent(t *testing.T, cluster string) keptAgent {
 	impersonated.Impersonate = rest.ImpersonationConfig{UserName: k.user, Groups: append([]string{"system:authenticated"}, k.groups...)}
 	k.certified, k.identity = client.NewDryRunClient(newClient(t, config)), client.NewDryRunClient(newClient(t, impersonated))
 	return k
+}
+
+// works waits until the agent may do all that an agent does, also with its kubeconfig unless
+// that has expired.
+func (k keptAgent) works(t *testing.T, cluster string) {
+	t.Helper()
+	for what, do := range k.deeds(t, cluster) {
+		eventually(t, k.user+" may "+what, func(ctx context.Context) error { return do(ctx, k.identity) })
+		if err := do(t.Context(), k.certified); err != nil && !apierrors.IsUnauthorized(err) {
+			t.Errorf("with its kubeconfig, %s may not %s: %v", k.user, what, err)
+		}
+	}
+}
+
+// isWorthless waits until the agent may do nothing, and shows that its kubeconfig is of no use.
+func (k keptAgent) isWorthless(t *testing.T, cluster string) {
+	t.Helper()
+	for what, do := range k.deeds(t, cluster) {
+		eventually(t, k.user+" may not "+what, func(ctx context.Context) error { return wantForbidden(do(ctx, k.identity)) })
+		if err := do(t.Context(), k.certified); !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
+			t.Errorf("with its kubeconfig, %s may %s: %v", k.user, what, err)
+		}
+	}
 }
 
 // deeds are what an agent does on the hub, tried without effect.

@@ -122,12 +122,15 @@ func newRole(c Config) (*role, error) {
 		c.Warn = func(message string) { c.Log.Info("Warning: " + message) }
 	}
 	r := &role{config: c, reports: newReporter(c.Clock)}
-	r.store = jwks.New(jwks.Config{
+	keys := jwks.Config{
 		Hub: c.Source.FromHub, Clock: c.Clock, Log: c.Log.WithName("keys"),
 		// The issued tokens of a cluster go with its keys.
 		Gone: func(cluster string) { r.minter.EvictCluster(cluster) },
-		Read: func(cluster string) { r.conditions.outdate(policyOf(cluster)) },
-	})
+	}
+	if c.Source.FromHub { // A file has no conditions.
+		keys.Read = func(cluster string) { r.conditions.outdate(policyOf(cluster)) }
+	}
+	r.store = jwks.New(keys)
 	r.conditions = newConditions(r.store.StatusOf)
 	var err error
 	if r.minter, err = mint.New(mint.Config{

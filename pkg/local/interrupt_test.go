@@ -16,6 +16,7 @@ import (
 func TestInterruptedStart(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "clusters")
+	opts := options(t, dir, 0)
 	hub := filepath.Join(dir, "clusters", "hub")
 	t.Cleanup(func() {
 		if _, err := local.Down(context.WithoutCancel(t.Context()), dir, clock.RealClock{}); err != nil {
@@ -26,7 +27,7 @@ func TestInterruptedStart(t *testing.T) {
 		"state.json", "control-plane/pki/sa.key", "control-plane/etcd", "control-plane/etcd/member/wal", "kubeconfig", "node/pods",
 	} {
 		done := make(chan error, 1)
-		go func() { done <- local.Up(t.Context(), options(t, dir, 0)) }()
+		go func() { done <- local.Up(t.Context(), opts) }()
 		eventually(t, step, func(context.Context) (bool, error) {
 			_, err := os.Stat(filepath.Join(hub, step))
 			return err == nil, nil
@@ -40,7 +41,7 @@ func TestInterruptedStart(t *testing.T) {
 			t.Errorf("up, killed at %s: %v", step, err)
 		}
 	}
-	up(t, options(t, dir, 0))
+	up(t, opts)
 	if s := status(t, dir)["hub"]; s.Phase != local.Running {
 		t.Errorf("after all: %+v", s)
 	}

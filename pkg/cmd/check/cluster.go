@@ -155,7 +155,7 @@ func (c *clusterScope) recorded(ctx context.Context) checks.Outcome {
 	}
 	agent := binding.Annotations[names.AnnotationAcceptedAgent]
 	if agent == "" {
-		return checks.Caution("on the managed cluster: "+c.env.Elsewhere("join --rotate"), "every certificate that was issued to the cluster has them")
+		return checks.Caution("on the managed cluster: "+c.env.Elsewhere("join --rotate --hub-token-file FILE"), "every certificate that was issued to the cluster has them")
 	}
 	return checks.Good("agent %s, since %s", agent, binding.Annotations[names.AnnotationAcceptedAgentAt])
 }

@@ -87,8 +87,18 @@ func (o *options) keepsHub() bool { return o.refresh || o.takeOver.Enabled }
 
 // ask fills in what no flag gave. A refresh or a take-over keeps what is not given.
 func (o *options) ask(ctx context.Context) error {
-	if err := o.readToken(); err != nil || o.keepsHub() {
+	if err := o.readToken(); err != nil {
 		return err
+	}
+	if o.rotate && !o.hub.oneShot() && o.hub.token == "" {
+		// The one that the agent has may end before the hub accepts the new key.
+		return &cli.Explained{
+			Problem: "--rotate needs a bootstrap token, which the agent uses until the hub has accepted its new key",
+			Try:     "on the hub: " + o.env.Elsewhere("get token -o token") + "; give it with --hub-token-file, or give --hub-context instead", Code: cli.CodeUsage,
+		}
+	}
+	if o.keepsHub() {
+		return nil
 	}
 	if o.registration.cluster == "" {
 		o.registration.cluster = o.openShiftID(ctx)

@@ -122,7 +122,7 @@ func (o *options) checkToken(ctx context.Context, p *plan, h *hub, found bootstr
 		if err := h.know(ctx, p.klusterlet.ClusterName); err != nil {
 			return err
 		}
-	case p.storedToken && !o.rotate && unusable(err):
+	case p.storedToken && unusable(err):
 		o.env.Warn("the stored bootstrap token is kept, but %v. An agent that has lost its credential needs a new one: give --hub-token-file.", err)
 		h.client = nil
 	default:

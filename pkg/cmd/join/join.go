@@ -93,10 +93,12 @@ The command verifies the hub before it sends the token: with --ca-file, with
 a second run repairs the agent and keeps settings that no flag changes. A
 cluster that has joined leaves its hub for another one only with --change-hub.
 
---rotate is for a credential that leaked. Once the hub has accepted the new key,
-the agent that the certificate names has no permissions on the hub. Until it
-expires, the certificate still proves the groups of the cluster, and what you
-granted to these. Credentials of add-ons stay; see addon-auth rotate.
+--rotate is for a credential that leaked. The agent gives up its certificate and
+registers again under another name, which the hub has to accept; until then the
+cluster has no connection. After that, the name in the certificate that leaked
+has no permissions on the hub. The certificate is in the group of the cluster
+until it expires, with what you granted to that group. Credentials of add-ons
+stay; see addon-auth rotate.
 
 An agent of OCM is left alone unless --take-over is given. That replaces it in
 place, with its name, its hub and its credential, so that it needs no token.`,

@@ -95,6 +95,7 @@ func (o *options) install(ctx context.Context, p plan, runner *install.Runner, h
 	case o.env.Kube.DryRun() != cli.DryRunNone:
 		return nil
 	case o.rotate:
+		o.env.Say("The agent gives up its certificate. The cluster has no connection until the hub accepts the new key.")
 		return runner.DropCredential(ctx)
 	case outcome.Changes.Changed():
 		return o.sayWorkPermissions(ctx, runner)

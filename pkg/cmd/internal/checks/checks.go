@@ -158,12 +158,18 @@ func (r Report) lines(c Result, style style) []string {
 	return lines
 }
 
-// summary counts the checks by their status.
-func (r Report) summary() string {
+// count is how many checks have each status.
+func (r Report) count() map[Status]int {
 	count := map[Status]int{}
 	for _, c := range r.Checks {
 		count[c.Status]++
 	}
+	return count
+}
+
+// summary is a line with how many checks have each status.
+func (r Report) summary() string {
+	count := r.count()
 	var parts []string
 	for _, status := range []Status{OK, Warning, Failed, Unknown, Skipped} {
 		if n := count[status]; n > 0 {
@@ -198,10 +204,7 @@ func Complete(env cli.Env, cmd *cobra.Command, report func(cmd *cobra.Command, a
 
 // failure is the error about checks that did not succeed, nil if there are none.
 func (r Report) failure() error {
-	count := map[Status]int{}
-	for _, c := range r.Checks {
-		count[c.Status]++
-	}
+	count := r.count()
 	var parts []string
 	if n := count[Failed]; n > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %d checks failed", n, len(r.Checks)))

@@ -14,9 +14,9 @@ const most = 3
 // distance is how many letters a word may differ by from the one that was meant.
 const distance = 2
 
-// Nearest returns those of words that a user may have meant by another one, by the measure
+// nearest returns those of words that a user may have meant by another one, by the measure
 // that cobra has for commands.
-func Nearest(typed string, words []string) []string {
+func nearest(typed string, words []string) []string {
 	all := &cobra.Command{SuggestionsMinimumDistance: distance}
 	for _, word := range words {
 		all.AddCommand(&cobra.Command{Use: word, Run: func(*cobra.Command, []string) {}})
@@ -27,7 +27,7 @@ func Nearest(typed string, words []string) []string {
 // DidYouMean is what to try where a word is unknown: a question, or otherwise if no word is
 // near.
 func DidYouMean(typed string, words []string, otherwise string) string {
-	near := Nearest(typed, words)
+	near := nearest(typed, words)
 	if len(near) == 0 {
 		return otherwise
 	}

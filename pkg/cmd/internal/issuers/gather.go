@@ -108,7 +108,7 @@ func configure(byCluster map[string]Issuer, c *config.Config, unpublished string
 		}
 		issuer := byCluster[entry.Name()]
 		if !entry.Keys.Source.Hub {
-			issuer = configured(entry)
+			issuer = unlessDenied(issuer, configured(entry))
 		} else if issuer.Cluster == "" {
 			issuer = Issuer{Cluster: entry.Name(), Issuer: entry.Keys.Issuer, Source: SourceHub, Reason: ReasonNotPublished, Message: unpublished}
 		}
@@ -119,6 +119,15 @@ func configure(byCluster map[string]Issuer, c *config.Config, unpublished string
 		issuer.Audiences = entry.Token.Audiences
 		byCluster[entry.Name()] = issuer
 	}
+}
+
+// unlessDenied is an issuer of a configuration, untrusted if the hub denies the cluster: then
+// no key counts for it, an administrator's included.
+func unlessDenied(published, issuer Issuer) Issuer {
+	if published.Reason == names.ReasonClusterNotAccepted {
+		issuer.Trusted, issuer.Reason, issuer.Message = false, published.Reason, published.Message
+	}
+	return issuer
 }
 
 // configured is a cluster whose keys an administrator named.
@@ -169,7 +178,8 @@ func loaded(ctx context.Context, hub client.Reader, byCluster map[string]Issuer)
 	for i := range policies.Items {
 		p := &policies.Items[i]
 		issuer, ok := byCluster[p.Namespace]
-		if !ok || p.Name != v1alpha1.Name || issuer.Source != SourceURI && issuer.Source != SourceDiscovery {
+		if !ok || p.Name != v1alpha1.Name || issuer.Source != SourceURI && issuer.Source != SourceDiscovery ||
+			issuer.Reason == names.ReasonClusterNotAccepted {
 			continue
 		}
 		keys := apimeta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionKeysLoaded)

@@ -17,7 +17,10 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/issuers"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
@@ -89,6 +92,54 @@ func TestEverybodyDecidesAlike(t *testing.T) {
 		if counts := f.names(t.Context(), store, cluster) == ""; counts != (reason == "") {
 			t.Errorf("the authorizer takes a token of %s: %v; %s", cluster, counts, f.names(t.Context(), store, cluster))
 		}
+	}
+}
+
+// TestConfiguredKeys: keys that are fetched are trusted when the token authorizer has them, and
+// no key is of a cluster that the hub denies.
+func TestConfiguredKeys(t *testing.T) {
+	t.Parallel()
+	admin := controlplane.Lease(t).Client(t)
+	installation.Hub(t, admin, manifests.Hub{TokenAuthorizer: &manifests.TokenAuthorizer{}})
+	f := &fleet{admin: admin, keys: map[string]*issuer.Key{}}
+	fetched := func(cluster string, accepted bool, keys *metav1.Condition) {
+		t.Helper()
+		f.add(t, keytrust.Cluster{Name: cluster, Accepted: accepted, Joined: true}, nil)
+		p := &v1alpha1.TokenExchangePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: v1alpha1.Name}}
+		p.Spec.Issuer, p.Spec.Keys, p.Spec.Audiences = "https://"+cluster, &v1alpha1.Keys{JWKSURI: "https://" + cluster + "/keys"}, []string{"hub"}
+		installation.Create(t, admin, p)
+		if keys == nil {
+			return
+		}
+		keys.Type, keys.LastTransitionTime = v1alpha1.ConditionKeysLoaded, metav1.Now()
+		p.Status.Conditions = []metav1.Condition{*keys}
+		if err := admin.Status().Update(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fetched("loaded", true, &metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonKeysLoaded, ObservedGeneration: 1})
+	fetched("missing", true, &metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonKeysUnavailable, ObservedGeneration: 1})
+	fetched("outdated", true, &metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonKeysLoaded})
+	fetched("new", true, nil)
+	fetched("denied", false, &metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonKeysLoaded, ObservedGeneration: 1})
+	objects, err := extauthz.Objects(t.Context(), admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := issuers.Gather(t.Context(), admin, config.FromHub(objects, config.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, i := range list {
+		got[i.Cluster] = fmt.Sprintf("%t %s", i.Trusted, i.Reason)
+	}
+	want := map[string]string{
+		"loaded": "true Loaded", "missing": "false KeysUnavailable", "outdated": "false NotLoaded", "new": "false NotLoaded",
+		"denied": "false " + names.ReasonClusterNotAccepted,
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
