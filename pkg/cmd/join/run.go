@@ -27,7 +27,7 @@ const (
 	// keyPatience is how long a join that was not asked to wait looks for the
 	// agent's key. An agent whose image is there makes it within seconds.
 	keyPatience = 20 * time.Second
-	// revokePatience bounds the revocation of a token.
+	// revokePatience bounds the revocation of a token when the time of the command is up.
 	revokePatience = 15 * time.Second
 )
 
@@ -109,9 +109,13 @@ func (o *options) revoke(ctx context.Context, p plan, hub *hub) error {
 	if !p.oneShot || p.token.ID == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokePatience)
-	defer cancel()
-	err := bootstrap.Tokens{Client: hub.admin, Clock: o.env.Clock}.Revoke(ctx, p.token.ID)
+	tokens := bootstrap.Tokens{Client: hub.admin, Clock: o.env.Clock}
+	err := tokens.Revoke(ctx, p.token.ID)
+	if ctx.Err() != nil {
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokePatience)
+		defer cancel()
+		err = tokens.Revoke(late, p.token.ID)
+	}
 	if err != nil && !errors.Is(err, bootstrap.ErrNoToken) {
 		return fmt.Errorf("the bootstrap token is still valid until %s: %w", p.token.Expires.UTC().Format(time.RFC3339), err)
 	}
