@@ -85,6 +85,8 @@ func (c *ControlPlane) apiServerArgs() []string {
 		"--service-account-signing-key-file=" + c.pki("sa.key"),
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
+		// Its finalizers are removed by controllers that do not run here.
+		"--disable-admission-plugins=StorageObjectInUseProtection",
 		"--enable-bootstrap-token-auth=true",
 		"--service-cluster-ip-range=" + serviceRange,
 		"--allow-privileged=true",

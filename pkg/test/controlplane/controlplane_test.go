@@ -13,6 +13,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -36,6 +37,22 @@ func TestControlPlane(t *testing.T) {
 	stranger := cp.ClientFor(t, cp.ConfigFor(t, "alice", "people"))
 	if err := stranger.List(ctx, &corev1.SecretList{}); !apierrors.IsForbidden(err) {
 		t.Errorf("a user without rights lists secrets: got %v, want forbidden", err)
+	}
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kept", Name: "claim"},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}
+	if err := admin.Create(ctx, claim); err != nil {
+		t.Fatalf("admin creates a PersistentVolumeClaim: %v", err)
+	}
+	if err := admin.Delete(ctx, claim); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Get(ctx, client.ObjectKeyFromObject(claim), claim); !apierrors.IsNotFound(err) {
+		t.Errorf("a deleted PersistentVolumeClaim stays with %v: no controller here removes that (%v)", claim.Finalizers, err)
 	}
 	if life := issue(t, cp.ControlPlane, "signed"); life == 0 || life > 8*time.Minute {
 		t.Errorf("certificate life %v, want the configured one", life)
