@@ -35,7 +35,9 @@ a gap, and wait until it has.
 
 The request is an annotation on the Secret, so it is not lost when the
 controller restarts, and repeating it changes nothing. A Secret gets at most one
-token a minute, and all of them at most --refresh-qps tokens a second.`,
+token a minute, so that a writer that changes it again and again does not flood
+the API server: a refresh soon after another one takes up to a minute. All
+Secrets get at most --refresh-qps tokens a second.`,
 		Example: fmt.Sprintf(`  # One ServiceAccount
   %[1]s pull-secrets refresh shop/app
 
