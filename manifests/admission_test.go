@@ -628,6 +628,12 @@ func (a *admission) confined(t *testing.T, name, user string, groups ...string) 
 		{name + ": its second name", "that the hub sets: ClusterIDConflict", func(ctx context.Context) error {
 			return patchStatus(ctx, agent, "c1", `{"status":{"conditions":[{"type":"ClusterIDConflict","status":"False","reason":"JoinedOnce","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
 		}},
+		{name + ": its overdue lease", "that the hub sets: LeaseOverdue", func(ctx context.Context) error {
+			return patchStatus(ctx, agent, "c1", `{"status":{"conditions":[{"type":"LeaseOverdue","status":"False","reason":"LeaseRenewed","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
+		}},
+		{name + ": its overdue certificate", "that the hub sets: CredentialOverdue", func(ctx context.Context) error {
+			return patchStatus(ctx, agent, "c1", `{"status":{"conditions":[{"type":"CredentialOverdue","status":"False","reason":"CredentialRenewed","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
+		}},
 		{name + ": its grant", "that the hub sets: RegistrationGranted", func(ctx context.Context) error {
 			return patchStatus(ctx, agent, "c1", `{"status":{"conditions":[{"type":"RegistrationGranted","status":"True","reason":"Granted","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
 		}},

@@ -35,6 +35,18 @@ const (
 	ConditionClusterIDConflict = "ClusterIDConflict"
 	ReasonJoinedTwice          = "JoinedUnderSeveralNames"
 	ReasonJoinedOnce           = "JoinedOnce"
+	// ConditionLeaseOverdue is True while the agent has missed a renewal of its lease. A
+	// cluster whose agent never did has no such condition.
+	ConditionLeaseOverdue = "LeaseOverdue"
+	ReasonLeaseNotRenewed = "LeaseNotRenewed"
+	ReasonLeaseRenewed    = "LeaseRenewed"
+	// ConditionCredentialOverdue is True while the agent's certificate should have been
+	// renewed. A cluster of which that was never so has no such condition.
+	ConditionCredentialOverdue = "CredentialOverdue"
+	ReasonCredentialNotRenewed = "CredentialNotRenewed"
+	ReasonCredentialEnding     = "CredentialEnding"
+	ReasonCredentialExpired    = "CredentialExpired"
+	ReasonCredentialRenewed    = "CredentialRenewed"
 )
 
 // ConditionRegistrationGranted reports whether the objects outside the hub's API that

@@ -20,10 +20,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/klusterlet"
 )
 
-// soon is when a credential that ends should have been renewed: the shortest
-// that there is lives ten minutes, of which the last two are for retries.
-const soon = time.Minute
-
 // registered checks that every add-on of the cluster has what it asks for.
 func (c *clusterScope) registered(ctx context.Context) checks.Outcome {
 	if err := addons.RequireHub(c.env, c.client); err != nil {
@@ -38,7 +34,7 @@ func (c *clusterScope) registered(ctx context.Context) checks.Outcome {
 	for _, a := range c.addOns {
 		for _, r := range a.Rows() {
 			count++
-			if r.State != addons.Ready && r.State != addons.Expired && r.Reason != addons.ReasonDeleting {
+			if r.State != addons.Ready && r.State != addons.Overdue && r.State != addons.Expired && r.Reason != addons.ReasonDeleting {
 				open = append(open, fmt.Sprintf("%s: %s (%s)", strings.TrimSuffix(r.AddOn+"/"+r.SignerName, "/"), r.Message, r.Reason))
 			}
 		}
@@ -52,20 +48,24 @@ func (c *clusterScope) registered(ctx context.Context) checks.Outcome {
 	return checks.Good("%d registrations", count)
 }
 
-// lasting checks that no add-on's credential has ended or is about to.
+// lasting checks that the agent renews the credentials of its add-ons in time.
 func (c *clusterScope) lasting(context.Context) checks.Outcome {
-	now := c.env.Clock.Now()
-	var ending []string
+	var late []string
+	failed := false
 	for _, a := range c.addOns {
 		for _, r := range a.Registrations {
-			if r.Expires == nil || now.Add(soon).Before(*r.Expires) {
-				continue
+			if r.State == addons.Overdue || r.State == addons.Expired {
+				late = append(late, r.AddOn+": "+r.Message)
+				failed = failed || r.Reason != addons.ReasonNotRenewed
 			}
-			ending = append(ending, fmt.Sprintf("%s ends at %s", r.AddOn, r.Expires.UTC().Format(time.RFC3339)))
 		}
 	}
-	if len(ending) > 0 {
-		return checks.Bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "%s", strings.Join(ending, "\n"))
+	try := "on the managed cluster: " + c.env.Elsewhere("check spoke")
+	switch {
+	case failed:
+		return checks.Bad(try, "%s", strings.Join(late, "\n"))
+	case len(late) > 0:
+		return checks.Caution(try, "%s", strings.Join(late, "\n"))
 	}
 	return checks.Good("")
 }
@@ -94,8 +94,7 @@ func (h *hubScope) addOnWebhook(ctx context.Context) checks.Outcome {
 	return checks.Good("%s", c.Message)
 }
 
-// addOns checks the add-ons of all clusters; one that is not well is no problem
-// of the hub.
+// addOns checks the add-ons of all clusters. An expired credential locks an add-on out.
 func (h *hubScope) addOns(ctx context.Context) checks.Outcome {
 	if err := addons.RequireHub(h.env, h.client); err != nil {
 		return checks.Good("this hub serves no add-ons")
@@ -104,16 +103,27 @@ func (h *hubScope) addOns(ctx context.Context) checks.Outcome {
 	if err != nil {
 		return checks.Broken(err)
 	}
-	var open []string
+	var expired, open []string
 	for _, a := range list {
-		if a.State != addons.Ready && a.Reason != addons.ReasonDeleting {
-			open = append(open, a.Cluster+"/"+a.Name)
+		switch {
+		case a.Reason == addons.ReasonDeleting, a.State == addons.Ready:
+		case a.State == addons.Expired:
+			expired = append(expired, a.Cluster+"/"+a.Name)
+		default:
+			open = append(open, fmt.Sprintf("%s/%s (%s)", a.Cluster, a.Name, a.Reason))
 		}
 	}
+	text := fmt.Sprintf("%d add-ons", len(list))
 	if len(open) > 0 {
-		return checks.Caution(h.env.Command("addon-auth status"), "%d of %d wait: %s", len(open), len(list), cli.Some(open, ", "))
+		text += fmt.Sprintf("\n%d wait or fail: %s", len(open), cli.Some(open, ", "))
 	}
-	return checks.Good("%d add-ons", len(list))
+	switch {
+	case len(expired) > 0:
+		return checks.Bad(h.env.Command("addon-auth status"), "%s\n%d with an expired credential: %s", text, len(expired), cli.Some(expired, ", "))
+	case len(open) > 0:
+		return checks.Caution(h.env.Command("addon-auth status"), "%s", text)
+	}
+	return checks.Good("%s", text)
 }
 
 // addOnDriver checks how the Klusterlet wants add-ons to authenticate.

@@ -18,9 +18,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
 )
 
 type clusterScope struct {
@@ -56,9 +58,9 @@ func (c *clusterScope) steps(ctx context.Context) []checks.Step {
 		{Name: "the agent renews its lease", Run: c.lease},
 		{Name: "the clocks agree", Run: c.clocks},
 		{Name: "the cluster is available", Run: c.reported(clusterv1.ManagedClusterConditionAvailable)},
-		{Name: "its credential does not expire soon", Run: c.expiry},
+		{Name: "its credential is renewed in time", Run: c.expiry},
 		{Name: "its add-ons have credentials", Run: c.registered},
-		{Name: "their credentials do not expire soon", Run: c.lasting},
+		{Name: "their credentials are renewed in time", Run: c.lasting},
 		{Name: "the keys of its tokens are trusted", Run: c.issuer},
 		{Name: "its credentials are short-lived", Run: c.lifetimes},
 	})
@@ -167,8 +169,12 @@ func (c *clusterScope) reported(kind string) func(context.Context) checks.Outcom
 	}
 }
 
-// leases that were renewed longer ago than this many durations count as lost.
-const graceFactor = 5
+// Leases that were renewed longer ago than this many durations are overdue, or count as
+// lost.
+const (
+	overdueFactor = 2
+	graceFactor   = 5
+)
 
 func (c *clusterScope) lease(ctx context.Context) checks.Outcome {
 	var lease coordinationv1.Lease
@@ -178,10 +184,13 @@ func (c *clusterScope) lease(ctx context.Context) checks.Outcome {
 	if lease.Spec.RenewTime == nil {
 		return checks.Bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "it was never renewed")
 	}
-	grace := time.Duration(max(c.cluster.Spec.LeaseDurationSeconds, 1)) * time.Second * graceFactor
+	period := time.Duration(max(c.cluster.Spec.LeaseDurationSeconds, 1)) * time.Second
 	ago := c.env.Clock.Now().Sub(lease.Spec.RenewTime.Time).Round(time.Second)
-	if ago > grace {
-		return checks.Bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "last renewed %s ago; %s is allowed", ago, grace)
+	switch {
+	case ago > period*graceFactor:
+		return checks.Bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "last renewed %s ago; %s is allowed", ago, period*graceFactor)
+	case ago > period*overdueFactor:
+		return checks.Caution("on the managed cluster: "+c.env.Elsewhere("check spoke"), "overdue: last renewed %s ago; the agent is to do so every %s", ago, period)
 	}
 	return checks.Good("%s ago", ago)
 }
@@ -194,14 +203,30 @@ func (c *clusterScope) clocks(context.Context) checks.Outcome {
 	return checks.Good("")
 }
 
+// expiry checks that the agent's certificate is renewed in time. What is not known is not well.
 func (c *clusterScope) expiry(context.Context) checks.Outcome {
-	expires, known := fleet.CredentialExpiry(c.cluster.Status.Conditions)
+	spoke := "on the managed cluster: " + c.env.Elsewhere("check spoke")
+	if awsirsa.Announces(&c.cluster) {
+		return checks.Good("it uses its IAM role")
+	}
+	rotated := apimeta.FindStatusCondition(c.cluster.Status.Conditions, names.ConditionCertificateRotated)
+	if rotated != nil && rotated.Status == metav1.ConditionFalse {
+		return checks.Caution(spoke, "the agent could not renew it: %s", rotated.Message)
+	}
+	certificate, known := fleet.Certificate(&c.cluster, c.requests)
 	if !known {
-		return checks.Good("the agent has not reported when it ends")
+		return checks.Caution(spoke, "the agent does not report when its certificate expires")
 	}
-	now := c.env.Clock.Now()
-	if !now.Before(expires) {
-		return checks.Bad("on the managed cluster: "+c.env.Elsewhere("join --refresh --hub-token-file FILE"), "it expired at %s", expires.UTC().Format(time.RFC3339))
+	end := credential.Timestamp(certificate.NotAfter)
+	at, _ := credential.Certificates().Standing(certificate, c.env.Clock.Now())
+	switch at {
+	case credential.Ended:
+		return checks.Bad("on the managed cluster: "+c.env.Elsewhere("join --refresh --hub-token-file FILE"), "it expired at %s", end)
+	case credential.Ending:
+		return checks.Bad(spoke, "the agent does not renew it, and it expires at %s", end)
+	case credential.Overdue:
+		return checks.Caution(spoke, "overdue: the agent should have renewed it; it expires at %s", end)
+	case credential.Current:
 	}
-	return checks.Good("until %s", expires.UTC().Format(time.RFC3339))
+	return checks.Good("until %s", end)
 }

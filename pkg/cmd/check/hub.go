@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,11 +17,13 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/census"
 )
 
 const signerPatience = 10 * time.Second
@@ -180,19 +183,42 @@ func (h *hubScope) clusters(ctx context.Context) checks.Outcome {
 	if err := h.client.List(ctx, &list); err != nil {
 		return checks.Broken(err)
 	}
-	waiting, unwell := 0, 0
+	byState := map[census.State][]string{}
 	for i := range list.Items {
-		c := fleet.Describe(&list.Items[i], nil)
-		switch {
-		case !c.Accepted:
-			waiting++
-		case c.Available != "True":
-			unwell++
-		}
+		state := census.Of(&list.Items[i])
+		byState[state] = append(byState[state], list.Items[i].Name)
 	}
-	text := fmt.Sprintf("%d clusters, %d of them not accepted, %d not available", len(list.Items), waiting, unwell)
-	if unwell > 0 {
-		return checks.Caution(h.env.Command("get clusters -o wide")+"; "+h.env.Command("check cluster NAME"), "%s", text)
+	lines, failed := describeStates(byState)
+	lines = slices.Insert(lines, 0, fmt.Sprintf("%d clusters, %d of them ready", len(list.Items), len(byState[census.Ready])))
+	text, try := strings.Join(lines, "\n"), h.env.Command("get clusters -o wide")+"; "+h.env.Command("check cluster NAME")
+	switch {
+	case failed:
+		return checks.Bad(try, "%s", text)
+	case len(lines) > 1:
+		return checks.Caution(try, "%s", text)
 	}
 	return checks.Good("%s", text)
+}
+
+// describeStates names the clusters that are not well, and reports whether one is lost.
+// Those that were denied, or are being deleted, are so by the will of an administrator.
+func describeStates(byState map[census.State][]string) (lines []string, failed bool) {
+	for _, s := range []struct {
+		state census.State
+		text  string
+		lost  bool
+	}{
+		{census.Expired, "with an expired certificate", true},
+		{census.Unknown, "with a silent agent", true},
+		{census.Unavailable, "not available", true},
+		{census.Overdue, "with an overdue lease or certificate", false},
+		{census.Joining, "accepted, not joined", false},
+		{census.Pending, "waiting to be accepted", false},
+	} {
+		if found := byState[s.state]; len(found) > 0 {
+			lines = append(lines, fmt.Sprintf("%d %s: %s", len(found), s.text, cli.Some(found, ", ")))
+			failed = failed || s.lost
+		}
+	}
+	return lines, failed
 }

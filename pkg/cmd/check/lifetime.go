@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
 )
 
 // defaultLimit is the lifetime from which on a credential is worth naming: longer than what
@@ -43,9 +44,13 @@ func (l limit) result(long []string, try string) checks.Outcome {
 func (c *clusterScope) lifetimes(context.Context) checks.Outcome {
 	var long []string
 	try := ""
-	if life, ok := fleet.CredentialLifetime(c.cluster.Status.Conditions); ok && c.limit.exceededBy(life) {
-		long = append(long, "the cluster's certificate ("+cli.Lifetime(life)+")")
+	certificate, known := fleet.Certificate(&c.cluster, c.requests)
+	switch {
+	case known && c.limit.exceededBy(certificate.Lifetime()):
+		long = append(long, "the cluster's certificate ("+cli.Lifetime(certificate.Lifetime())+")")
 		try = "on the managed cluster: " + c.env.Elsewhere("join --refresh --client-cert-expiration-seconds SECONDS")
+	case !known && !awsirsa.Announces(&c.cluster) && c.limit > 0:
+		return checks.Caution("on the managed cluster: "+c.env.Elsewhere("check spoke"), "the agent does not report how long its certificate lives")
 	}
 	for _, a := range c.addOns {
 		for _, r := range a.Registrations {

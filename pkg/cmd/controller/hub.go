@@ -29,6 +29,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/census"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/csrapproval"
 	workhub "github.com/kubectl-ocm/kubectl-ocm/pkg/work/hub"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/replicaset"
@@ -122,6 +123,9 @@ func (f *hubFlags) run(cmd *cobra.Command) error {
 	ctx := cmd.Context()
 	if err := hub.Setup(ctx, mgr, config); err != nil {
 		return err
+	}
+	if err := metrics.Registry.Register(census.Collector{Clusters: mgr.GetClient()}); err != nil {
+		return fmt.Errorf("metrics of clusters: %w", err)
 	}
 	if err := trust.Setup(ctx, mgr, trust.Config{Clock: config.Clock, Metrics: metrics.Registry}); err != nil {
 		return fmt.Errorf("trust of issuers: %w", err)

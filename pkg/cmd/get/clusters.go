@@ -151,6 +151,7 @@ func (o *clusterOptions) columns() []cli.Column[fleet.Cluster] {
 		{Header: "accepted", Value: func(c fleet.Cluster) string { return cli.YesNo(c.Accepted) }},
 		{Header: "joined", Value: func(c fleet.Cluster) string { return cli.YesNo(c.Joined) }},
 		{Header: "available", Value: func(c fleet.Cluster) string { return c.Available }},
+		{Header: "state", Value: func(c fleet.Cluster) string { return string(c.State) }},
 		{Header: "clusterset", Value: func(c fleet.Cluster) string { return c.ClusterSet }},
 		{Header: "cpu", Value: func(c fleet.Cluster) string { return c.CPU }},
 		{Header: "memory", Value: func(c fleet.Cluster) string { return c.Memory }},

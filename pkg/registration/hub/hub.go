@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/acceptance"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/duplicate"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/expiry"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/featurelabel"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/gc"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/grant"
@@ -77,6 +78,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 			Labels: config.Labels, Clock: config.Clock, Recorder: recorder("acceptance"),
 		},
 		&lease.Reconciler{Client: c, Clock: config.Clock, Recorder: recorder("lease")},
+		&expiry.Reconciler{Client: c, Clock: config.Clock, Recorder: recorder("expiry")},
 		&taint.Reconciler{Client: c, Clock: config.Clock},
 		&featurelabel.Reconciler{Client: c, Clock: config.Clock},
 		&gc.Reconciler{

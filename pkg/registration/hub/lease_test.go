@@ -102,6 +102,7 @@ func TestLeases(t *testing.T) {
 		e.patchAvailable(t, "silent", metav1.ConditionTrue)
 		e.addOn(t, "silent")
 		e.awaitFeature(t, "silent", "a1", names.FeatureUnreachable)
+		e.awaitCondition(t, "silent", names.ConditionLeaseOverdue, metav1.ConditionTrue, names.ReasonLeaseNotRenewed)
 		cluster := e.awaitCondition(t, "silent", clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown, names.ReasonLeaseUpdateStopped)
 		condition := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 		if condition.Message != names.MessageLeaseUpdateStopped {
@@ -115,6 +116,7 @@ func TestLeases(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.renew(t, e.agent(t, "silent"), "silent", clock.RealClock{}.Now())
+		e.awaitCondition(t, "silent", names.ConditionLeaseOverdue, metav1.ConditionFalse, names.ReasonLeaseRenewed)
 		e.patchAvailable(t, "silent", metav1.ConditionTrue)
 		e.awaitTaints(t, "silent")
 		e.patchAvailable(t, "silent", metav1.ConditionFalse)

@@ -10,9 +10,10 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 )
 
 // credential is what the agent says of the registration; nil is nothing yet.
@@ -102,7 +103,8 @@ func (r *Registration) dates(c *metav1.Condition) {
 // certificate.
 func expiryOf(c *metav1.Condition) (time.Time, bool) {
 	if c.Type == names.ConditionCertificateRotated {
-		return fleet.CredentialExpiry([]metav1.Condition{*c})
+		certificate, ok := csr.Reported([]metav1.Condition{*c})
+		return certificate.NotAfter, ok
 	}
 	return timeAfter(c.Message, "expires at ")
 }
@@ -118,6 +120,27 @@ func refreshOf(c *metav1.Condition) (time.Time, bool) {
 		return c.LastTransitionTime.UTC(), true
 	}
 	return time.Time{}, false
+}
+
+// standing is how far the credential that a condition reports is in its life at now. OCM's
+// agent does not report when it obtained a token.
+func standing(c *metav1.Condition, now time.Time) (credential.Standing, credential.Validity) {
+	if c.Type == names.ConditionCertificateRotated {
+		certificate, known := csr.Reported([]metav1.Condition{*c})
+		if !known {
+			return credential.Current, certificate
+		}
+		at, _ := credential.Certificates().Standing(certificate, now)
+		return at, certificate
+	}
+	start, okStart := refreshOf(c)
+	end, okEnd := expiryOf(c)
+	token := credential.Validity{NotBefore: start, NotAfter: end}
+	if !okStart || !okEnd {
+		return credential.Current, token
+	}
+	at, _ := credential.Tokens().Standing(token, now)
+	return at, token
 }
 
 func timeAfter(message, words string) (time.Time, bool) {

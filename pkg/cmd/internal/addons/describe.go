@@ -32,6 +32,8 @@ const (
 	ReasonRequestNotApproved    = "RequestNotApproved"
 	ReasonRequestNotIssued      = "RequestNotIssued"
 	ReasonExpired               = "Expired"
+	ReasonNotRenewed            = "NotRenewed"
+	ReasonEnding                = "Ending"
 	ReasonRotationRequested     = "RotationRequested"
 )
 
@@ -146,8 +148,27 @@ func evaluate(r *Registration, obj *addonv1beta1.ManagedClusterAddOn, reported *
 	case r.Driver == string(driver.Token) && !infrastructure(r, obj):
 	case reported == nil:
 		missing(r, open)
-	case !rotating(r, obj):
-		permissions(r, obj)
+	default:
+		present(r, obj, reported, now)
+	}
+}
+
+// present says what a registration waits for that has a credential.
+func present(r *Registration, obj *addonv1beta1.ManagedClusterAddOn, reported *metav1.Condition, now time.Time) {
+	if !rotating(r, obj) && !unpermitted(r, obj) {
+		late(r, reported, now)
+	}
+}
+
+// late says so when a credential should have been renewed.
+func late(r *Registration, reported *metav1.Condition, now time.Time) {
+	at, validity := standing(reported, now)
+	switch at {
+	case credential.Overdue:
+		r.wait(Overdue, ReasonNotRenewed, "the cluster's agent should have renewed it; it expires at "+credential.Timestamp(validity.NotAfter))
+	case credential.Ending:
+		r.wait(Overdue, ReasonEnding, "the cluster's agent does not renew it; it expires at "+credential.Timestamp(validity.NotAfter))
+	case credential.Current, credential.Ended:
 	}
 }
 
@@ -172,12 +193,14 @@ func hostedElsewhere(obj *addonv1beta1.ManagedClusterAddOn) *metav1.Condition {
 	return nil
 }
 
-// permissions says so when the add-on hub controller could not grant what it wants.
-func permissions(r *Registration, obj *addonv1beta1.ManagedClusterAddOn) {
+// unpermitted reports whether the add-on hub controller could not grant what it wants.
+func unpermitted(r *Registration, obj *addonv1beta1.ManagedClusterAddOn) bool {
 	applied := apimeta.FindStatusCondition(obj.Status.Conditions, addonv1beta1.ManagedClusterAddOnRegistrationApplied)
-	if applied != nil && applied.Status == metav1.ConditionFalse {
-		r.wait(Failing, applied.Reason, "has a credential, but no permissions: "+sentence(applied.Message))
+	if applied == nil || applied.Status != metav1.ConditionFalse {
+		return false
 	}
+	r.wait(Failing, applied.Reason, "has a credential, but no permissions: "+sentence(applied.Message))
+	return true
 }
 
 // infrastructure reports whether the hub has made what a token is issued for.

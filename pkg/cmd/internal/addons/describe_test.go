@@ -71,6 +71,8 @@ func TestReasons(t *testing.T) {
 	rotate := addOn(list(kube("token", tokenUser)), ready(), refreshed(goodToken))
 	rotate.Status.Conditions[1].LastTransitionTime = metav1.NewTime(time.Date(2029, 12, 1, 0, 0, 0, 0, time.UTC))
 	rotate.Annotations = map[string]string{names.AnnotationRotate: "2029-12-31T00:00:00Z"}
+	overdue := addOn(list(kube("token", tokenUser)), ready(), refreshed("expires at 2030-03-01T00:00:00Z"))
+	overdue.Status.Conditions[1].LastTransitionTime = metav1.NewTime(time.Date(2029, 3, 1, 0, 0, 0, 0, time.UTC))
 	answered := rotate.DeepCopy()
 	answered.Annotations[names.AnnotationRotate] = "2029-11-30T00:00:00Z"
 	for name, tc := range map[string]struct {
@@ -96,7 +98,10 @@ func TestReasons(t *testing.T) {
 		"rotation answered":      {answered, addons.Ready, ""},
 		"no certificate":         {addOn(list(kube("csr", "u"))), addons.Waiting, addons.ReasonCertificateMissing},
 		"certificate":            {addOn(list(kube("csr", "u")), rotated(goodCertificate)), addons.Ready, ""},
-		"certificate ended":      {addOn(list(kube("csr", "u")), rotated("from 2028-01-01T00:00:00Z to 2029-01-01T00:00:00Z")), addons.Expired, addons.ReasonExpired},
+		"certificate ended":      {addOn(list(kube("csr", "u")), rotated("starting from 2028-01-01T00:00:00Z to 2029-01-01T00:00:00Z")), addons.Expired, addons.ReasonExpired},
+		"certificate overdue":    {addOn(list(kube("csr", "u")), rotated("starting from 2029-03-01T00:00:00Z to 2030-03-01T00:00:00Z")), addons.Overdue, addons.ReasonNotRenewed},
+		"certificate ending":     {addOn(list(kube("csr", "u")), rotated("starting from 2029-01-10T00:00:00Z to 2030-01-10T00:00:00Z")), addons.Overdue, addons.ReasonEnding},
+		"token overdue":          {overdue, addons.Overdue, addons.ReasonNotRenewed},
 		"request not approved":   {addOn(list(kube("csr", "u")), says("ClusterCertificateRotated", "False", "CSRRequested", "x")), addons.Waiting, "CSRRequested"},
 		"no permissions":         {addOn(list(kube("csr", "u")), rotated(goodCertificate), says("RegistrationApplied", "False", "SetPermissionFailed", "x")), addons.Failing, "SetPermissionFailed"},
 		"deleted":                {deleted, addons.Waiting, addons.ReasonDeleting},

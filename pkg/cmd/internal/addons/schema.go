@@ -16,6 +16,7 @@ const (
 	Ready   State = "Ready"
 	Waiting State = "Waiting" // another actor has to act, nothing went wrong
 	Failing State = "Failing" // an attempt failed
+	Overdue State = "Overdue" // the credential should have been renewed
 	Expired State = "Expired"
 )
 

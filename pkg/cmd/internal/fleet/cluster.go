@@ -11,29 +11,35 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/census"
 )
 
 // Cluster is the stable schema of a managed cluster in the machine formats.
 type Cluster struct {
-	Name       string `json:"name"`
-	Accepted   bool   `json:"accepted"`
-	Joined     bool   `json:"joined"`
-	Available  string `json:"available"`
-	ClusterSet string `json:"clusterSet,omitempty"`
-	CPU        string `json:"cpu,omitempty"`
-	Memory     string `json:"memory,omitempty"`
-	Version    string `json:"kubernetesVersion,omitempty"`
+	Name string `json:"name"`
+	// State sums up the rest.
+	State      census.State `json:"state"`
+	Accepted   bool         `json:"accepted"`
+	Joined     bool         `json:"joined"`
+	Available  string       `json:"available"`
+	ClusterSet string       `json:"clusterSet,omitempty"`
+	CPU        string       `json:"cpu,omitempty"`
+	Memory     string       `json:"memory,omitempty"`
+	Version    string       `json:"kubernetesVersion,omitempty"`
 	// Auth is how the cluster authenticates to the hub.
 	Auth string `json:"auth"`
 	// ARN is the EKS cluster that it registers as, by AWS IAM, and RoleARN the role
 	// that the hub recorded for it.
 	ARN     string `json:"managedClusterARN,omitempty"`
 	RoleARN string `json:"roleARN,omitempty"`
-	// CredentialExpires is when the agent's certificate ends, as the agent says.
+	// CredentialExpires is when the agent's certificate ends.
 	CredentialExpires *time.Time `json:"credentialExpires,omitempty"`
 	Created           time.Time  `json:"created"`
 	// Key is the fingerprint of the key that the hub last issued a certificate
@@ -49,7 +55,7 @@ type Cluster struct {
 // Describe sums up a cluster. requests are those of this cluster.
 func Describe(obj *clusterv1.ManagedCluster, requests []approval.Request) Cluster {
 	c := Cluster{
-		Name: obj.Name, Accepted: obj.Spec.HubAcceptsClient,
+		Name: obj.Name, State: census.Of(obj), Accepted: obj.Spec.HubAcceptsClient,
 		Joined:     apimeta.IsStatusConditionTrue(obj.Status.Conditions, clusterv1.ManagedClusterConditionJoined),
 		Available:  status(obj.Status.Conditions, clusterv1.ManagedClusterConditionAvailable),
 		ClusterSet: obj.Labels[names.LabelClusterSet],
@@ -64,8 +70,8 @@ func Describe(obj *clusterv1.ManagedCluster, requests []approval.Request) Cluste
 		c.Auth = string(driver.AWSIRSA)
 		c.ARN, _, _ = awsirsa.AnnouncedARN(obj) // The hub reports two that differ.
 	}
-	if expires, ok := CredentialExpiry(obj.Status.Conditions); ok {
-		c.CredentialExpires = &expires
+	if certificate, ok := Certificate(obj, requests); ok {
+		c.CredentialExpires = &certificate.NotAfter
 	}
 	for _, r := range requests {
 		if r.State != approval.Issued && !r.Renewal {
@@ -144,6 +150,16 @@ func reason(obj *clusterv1.ManagedCluster, open []approval.Request, conflict str
 	case available.Status != metav1.ConditionTrue:
 		return available.Message
 	}
+	return late(conditions)
+}
+
+// late says what the agent of an available cluster is late with.
+func late(conditions []metav1.Condition) string {
+	for _, kind := range []string{names.ConditionCredentialOverdue, names.ConditionLeaseOverdue} {
+		if c := apimeta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
+			return c.Message
+		}
+	}
 	return ""
 }
 
@@ -160,39 +176,17 @@ func notJoined(open []approval.Request) string {
 	return "accepted; waits for the agent to use its credential"
 }
 
-// CredentialLifetime reads how long the agent's certificate is valid in all from
-// the same condition as CredentialExpiry.
-func CredentialLifetime(conditions []metav1.Condition) (time.Duration, bool) {
-	end, ok := CredentialExpiry(conditions)
-	if !ok {
-		return 0, false
-	}
-	message := apimeta.FindStatusCondition(conditions, names.ConditionCertificateRotated).Message
-	_, dates, _ := strings.Cut(message, " from ")
-	at, _, _ := strings.Cut(dates, " to ")
-	start, ok := parseTime(at)
-	return end.Sub(start), ok
-}
-
-func parseTime(at string) (time.Time, bool) {
-	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05 -0700 MST"} {
-		if t, err := time.Parse(layout, strings.TrimSpace(at)); err == nil {
-			return t, true
+// Certificate is the validity of the agent's certificate: of the one that the hub issued
+// last while the request is still there, else as the agent reports it. requests are those
+// of the cluster.
+func Certificate(cluster *clusterv1.ManagedCluster, requests []approval.Request) (credential.Validity, bool) {
+	for _, r := range slices.Backward(requests) {
+		if r.State != approval.Issued || r.Object == nil {
+			continue
+		}
+		if certs, err := pemutil.ParseCertificates(r.Object.Status.Certificate); err == nil {
+			return credential.Validity{NotBefore: certs[0].NotBefore, NotAfter: certs[0].NotAfter}, true
 		}
 	}
-	return time.Time{}, false
-}
-
-// CredentialExpiry reads the end of the agent's certificate from the condition
-// that the agent keeps.
-func CredentialExpiry(conditions []metav1.Condition) (time.Time, bool) {
-	c := apimeta.FindStatusCondition(conditions, names.ConditionCertificateRotated)
-	if c == nil || c.Status != metav1.ConditionTrue {
-		return time.Time{}, false
-	}
-	_, at, ok := strings.Cut(c.Message, " to ")
-	if !ok {
-		return time.Time{}, false
-	}
-	return parseTime(at)
+	return csr.Reported(cluster.Status.Conditions)
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 )
 
@@ -91,23 +90,6 @@ func TestDescribeNamesTheAcceptedKey(t *testing.T) {
 	}
 	if got := fleet.Describe(cluster(false), requests); got.Key != "" {
 		t.Errorf("a cluster that is not accepted has the key %q", got.Key)
-	}
-}
-
-func TestCredentialExpiry(t *testing.T) {
-	t.Parallel()
-	from, to := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)
-	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05 -0700 MST"} {
-		message := "client certificate rotated starting from " + from.Format(layout) + " to " + to.Format(layout)
-		got, ok := fleet.CredentialExpiry([]metav1.Condition{condition(names.ConditionCertificateRotated, metav1.ConditionTrue, message)})
-		if !ok || !got.Equal(to) {
-			t.Errorf("%q: %s, %v", message, got, ok)
-		}
-	}
-	for _, message := range []string{"", "rotated", "from x to y"} {
-		if got, ok := fleet.CredentialExpiry([]metav1.Condition{condition(names.ConditionCertificateRotated, metav1.ConditionTrue, message)}); ok {
-			t.Errorf("%q: %s", message, got)
-		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/mergepatch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/clusterpatch"
@@ -73,17 +74,31 @@ func (r *Reconciler) evaluate(ctx context.Context, cluster *clusterv1.ManagedClu
 	if !known || !heartbeat.renewed.Equal(before.renewed) {
 		want = append(want, clockConditions(cluster, heartbeat.renewed, now, known)...)
 	}
-	remaining := since.Add(period).Sub(now)
+	remaining, missed := since.Add(period).Sub(now), since.Add(grace.Overdue(cluster)).Sub(now)
+	switch {
+	case missed <= 0:
+		want = append(want, overdue(cluster, heartbeat.renewed))
+	case known && !heartbeat.renewed.Equal(before.renewed) && isTrue(cluster, names.ConditionLeaseOverdue):
+		want = append(want, renewed())
+	}
 	if remaining <= 0 {
 		want = append(want, unknown())
 	}
 	if err := r.write(ctx, cluster, want...); err != nil {
 		return ctrl.Result{}, err
 	}
-	if remaining > 0 && apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionClockSynced) {
+	if missed <= 0 {
+		r.heartbeats.steady(cluster.Name, 0) // The next renewal ends LeaseOverdue.
+		return ctrl.Result{RequeueAfter: max(remaining, 0)}, nil
+	}
+	if isTrue(cluster, clusterv1.ManagedClusterConditionClockSynced) && !isTrue(cluster, names.ConditionLeaseOverdue) {
 		r.heartbeats.steady(cluster.Name, period)
 	}
-	return ctrl.Result{RequeueAfter: max(remaining, 0)}, nil
+	return ctrl.Result{RequeueAfter: missed}, nil
+}
+
+func isTrue(cluster *clusterv1.ManagedCluster, kind string) bool {
+	return apimeta.IsStatusConditionTrue(cluster.Status.Conditions, kind)
 }
 
 // write sets the conditions whose status differs. A different message alone is not
@@ -99,15 +114,34 @@ func (r *Reconciler) write(ctx context.Context, cluster *clusterv1.ManagedCluste
 		return client.IgnoreNotFound(err)
 	}
 	for _, condition := range changed {
-		switch condition.Status {
-		case metav1.ConditionUnknown:
+		switch {
+		case condition.Status == metav1.ConditionUnknown:
 			r.Recorder.Warning(cluster, "AvailableUnknown", "CheckLease", condition.Message)
-		case metav1.ConditionFalse:
+		case condition.Reason == names.ReasonClockOutOfSync, condition.Reason == names.ReasonLeaseNotRenewed:
 			r.Recorder.Warning(cluster, condition.Reason, "CheckLease", condition.Message)
-		case metav1.ConditionTrue:
 		}
 	}
 	return nil
+}
+
+// overdue is the condition of a cluster whose agent missed a renewal of its lease.
+func overdue(cluster *clusterv1.ManagedCluster, last time.Time) metav1.Condition {
+	when := "it never did"
+	if !last.IsZero() {
+		when = "it did so last at " + credential.Timestamp(last) + ", by its own clock"
+	}
+	return metav1.Condition{
+		Type: names.ConditionLeaseOverdue, Status: metav1.ConditionTrue, Reason: names.ReasonLeaseNotRenewed,
+		Message: fmt.Sprintf("The agent is to renew its lease every %s; %s", grace.Duration(cluster), when),
+	}
+}
+
+// renewed is the condition of a cluster whose agent renews its lease again.
+func renewed() metav1.Condition {
+	return metav1.Condition{
+		Type: names.ConditionLeaseOverdue, Status: metav1.ConditionFalse, Reason: names.ReasonLeaseRenewed,
+		Message: "The agent renews its lease",
+	}
 }
 
 // unknown is the condition of a cluster whose agent stopped renewing its lease.

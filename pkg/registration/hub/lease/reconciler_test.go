@@ -22,7 +22,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/lease"
 )
 
-const grace = 5 * time.Minute
+const (
+	grace = 5 * time.Minute
+	// missed is how long after a renewal the next one was missed.
+	missed = 2 * time.Minute
+)
 
 // hub is one process of the hub over what the API server holds, with a clock
 // that only the test moves. The tests with real time are in package hub.
@@ -99,7 +103,7 @@ func TestSilenceIsCountedFromWhatTheHubSaw(t *testing.T) {
 	t.Parallel()
 	h := newHub()
 	h.wait(time.Hour) // Whatever the lease says: the hub has only just looked.
-	if again := h.look(t); again != grace {
+	if again := h.look(t); again != missed {
 		t.Errorf("looks again after %v", again)
 	}
 	h.wait(grace - time.Second)
@@ -118,7 +122,7 @@ func TestAnySignOfLifeCounts(t *testing.T) {
 	h.look(t)
 	h.wait(grace - time.Second)
 	h.renew(t, -time.Hour) // The clock is wrong, the agent is alive.
-	if again := h.look(t); again != grace {
+	if again := h.look(t); again != missed {
 		t.Errorf("after a renewal: looks again after %v", again)
 	}
 	h.wait(grace)
@@ -137,7 +141,7 @@ func TestAnySignOfLifeCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The agent's status may come before its lease: that must not be taken back.
-	if again := h.look(t); again != grace || h.status(t, clusterv1.ManagedClusterConditionAvailable) != metav1.ConditionTrue {
+	if again := h.look(t); again != missed || h.status(t, clusterv1.ManagedClusterConditionAvailable) != metav1.ConditionTrue {
 		t.Errorf("looks again after %v, available %s", again, h.status(t, clusterv1.ManagedClusterConditionAvailable))
 	}
 }
@@ -153,6 +157,44 @@ func TestRestartRetainsConditions(t *testing.T) {
 	if got := h.status(t, clusterv1.ManagedClusterConditionAvailable); got != metav1.ConditionUnknown {
 		t.Errorf("available %s", got)
 	}
+}
+
+// TestMissedRenewal: an agent is overdue from the renewal on that it missed until the next
+// one, whoever looks in between.
+func TestMissedRenewal(t *testing.T) {
+	t.Parallel()
+	h := newHub()
+	want := func(when string, status metav1.ConditionStatus) {
+		t.Helper()
+		if got := h.status(t, names.ConditionLeaseOverdue); got != status {
+			t.Errorf("%s: overdue %q, not %q", when, got, status)
+		}
+	}
+	h.look(t)
+	h.wait(time.Minute)
+	h.renew(t, 0)
+	h.look(t)
+	h.wait(missed - time.Second)
+	if again := h.look(t); again != time.Second {
+		t.Errorf("looks again after %v", again)
+	}
+	want("in time", "")
+	h.wait(time.Second)
+	if again := h.look(t); again != grace-missed {
+		t.Errorf("overdue, looks again after %v", again)
+	}
+	want("after a missed renewal", metav1.ConditionTrue)
+	h.restart()
+	h.look(t)
+	h.wait(time.Second)
+	h.look(t)
+	want("after a restart of the hub", metav1.ConditionTrue)
+	h.wait(grace)
+	h.look(t)
+	want("when the agent is lost", metav1.ConditionTrue)
+	h.renew(t, 0)
+	h.look(t)
+	want("after a renewal", metav1.ConditionFalse)
 }
 
 func TestClocks(t *testing.T) {
