@@ -71,11 +71,14 @@ const (
 // TokenInfo describes a bootstrap token and does not contain it.
 type TokenInfo struct {
 	ID      string     `json:"id"`
-	Kind    TokenKind  `json:"kind"`
+	Kind    TokenKind  `json:"type"`
 	User    string     `json:"user"`
 	Created time.Time  `json:"created"`
 	Expires *time.Time `json:"expires,omitempty"`
 	Expired bool       `json:"expired"`
+
+	// Secret is what the token is revoked by.
+	Secret client.ObjectKey `json:"-"`
 }
 
 // Tokens creates, lists and revokes the bootstrap tokens of a hub.
@@ -180,6 +183,7 @@ func (t Tokens) List(ctx context.Context) ([]TokenInfo, error) {
 	for i := range stored {
 		infos = append(infos, TokenInfo{
 			ID: stored[i].Name, Kind: SecretToken, User: names.BootstrapServiceAccountUser, Created: stored[i].CreationTimestamp.Time,
+			Secret: client.ObjectKeyFromObject(&stored[i]),
 		})
 	}
 	slices.SortFunc(infos, func(a, b TokenInfo) int {
@@ -204,31 +208,22 @@ func (t Tokens) Bootstrap(ctx context.Context) (Token, error) {
 	return ParseToken(string(newest.Data[bootstrapTokenID]) + "." + string(newest.Data[bootstrapTokenSecret]))
 }
 
-// Revoke revokes a token; API servers cache successful authentications for a few
-// seconds. An unknown id is ErrNoToken.
-func (t Tokens) Revoke(ctx context.Context, id string) error {
+// Revoke revokes a token by its id or the name of its Secret; API servers cache
+// successful authentications for a few seconds. What is unknown is ErrNoToken.
+func (t Tokens) Revoke(ctx context.Context, id string) (TokenInfo, error) {
 	infos, err := t.List(ctx)
 	if err != nil {
-		return err
+		return TokenInfo{}, err
 	}
-	i := slices.IndexFunc(infos, func(info TokenInfo) bool { return info.ID == id })
+	i := slices.IndexFunc(infos, func(info TokenInfo) bool { return info.ID == id || info.Secret.Name == id })
 	if i < 0 {
-		return fmt.Errorf("%w: %s", ErrNoToken, id)
+		return TokenInfo{}, fmt.Errorf("%w: %s", ErrNoToken, id)
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Namespace: names.OperatorNamespace, Name: names.JoinTokenSecretPrefix + id,
-	}}
-	switch infos[i].Kind {
-	case BootstrapToken:
-		secret.Namespace, secret.Name = metav1.NamespaceSystem, names.BootstrapTokenSecretPrefix+id
-	case SecretToken:
-		secret.Name = id
-	case ServiceAccountToken:
-	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: infos[i].Secret.Namespace, Name: infos[i].Secret.Name}}
 	if err := client.IgnoreNotFound(t.Client.Delete(ctx, secret)); err != nil {
-		return fmt.Errorf("revoke bootstrap token %s: %w", id, err)
+		return infos[i], fmt.Errorf("revoke bootstrap token %s: %w", id, err)
 	}
-	return nil
+	return infos[i], nil
 }
 
 func (t Tokens) anchors(ctx context.Context) ([]corev1.Secret, error) {
@@ -280,6 +275,7 @@ func (t Tokens) info(anchor *corev1.Secret) TokenInfo {
 		Kind:    ServiceAccountToken,
 		User:    names.BootstrapServiceAccountUser,
 		Created: anchor.CreationTimestamp.Time,
+		Secret:  client.ObjectKeyFromObject(anchor),
 	}
 	info.expire(anchor.Annotations[names.AnnotationTokenExpires], t.Clock.Now())
 	return info
@@ -289,7 +285,7 @@ func (t Tokens) bootstrapInfo(secret *corev1.Secret) TokenInfo {
 	id := string(secret.Data[bootstrapTokenID])
 	info := TokenInfo{
 		ID: id, Kind: BootstrapToken, User: "system:bootstrap:" + id,
-		Created: secret.CreationTimestamp.Time,
+		Created: secret.CreationTimestamp.Time, Secret: client.ObjectKeyFromObject(secret),
 	}
 	info.expire(string(secret.Data[bootstrapTokenExpiry]), t.Clock.Now())
 	return info

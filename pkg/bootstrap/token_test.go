@@ -99,10 +99,10 @@ func try(t *testing.T, cp *controlplane.ControlPlane, token bootstrap.Token) err
 
 func revoke(t *testing.T, cp *controlplane.ControlPlane, tokens bootstrap.Tokens, one, two bootstrap.Token) {
 	t.Helper()
-	if err := tokens.Revoke(t.Context(), one.ID); err != nil {
+	if _, err := tokens.Revoke(t.Context(), one.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := tokens.Revoke(t.Context(), one.ID); !errors.Is(err, bootstrap.ErrNoToken) {
+	if _, err := tokens.Revoke(t.Context(), one.ID); !errors.Is(err, bootstrap.ErrNoToken) {
 		t.Errorf("revoking twice: %v", err)
 	}
 	// The API server remembers a good answer for some seconds.

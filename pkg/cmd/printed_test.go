@@ -29,9 +29,9 @@ func printedTypes(p *packages.Package) []types.Type {
 			switch called := p.TypesInfo.Uses[name]; {
 			case called == nil || called.Pkg() == nil || !strings.HasSuffix(called.Pkg().Path(), "/pkg/cmd/internal/cli"):
 			case called.Name() == "Object":
-				out = append(out, p.TypesInfo.TypeOf(call.Args[1]))
+				out = append(out, p.TypesInfo.TypeOf(call.Args[2]))
 			case called.Name() == "PrintList":
-				out = append(out, p.TypesInfo.Instances[name].TypeArgs.At(0))
+				out = append(out, types.Unalias(p.TypesInfo.Instances[name].TypeArgs.At(0)))
 			}
 			return true
 		})

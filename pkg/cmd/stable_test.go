@@ -116,9 +116,16 @@ func codeLines(t *testing.T) []string {
 		}
 		for _, printed := range printedTypes(p) {
 			out = append(out, keys("json "+typeName(printed)+" ", printed, nil)...)
+			out = append(out, keys("json "+typeName(printed)+" ", header(loaded), nil)...)
 		}
 	}
 	return out
+}
+
+// header is the type whose keys every document and item begins with.
+func header(loaded []*packages.Package) types.Type {
+	i := slices.IndexFunc(loaded, func(p *packages.Package) bool { return strings.HasSuffix(p.PkgPath, "/pkg/cmd/internal/cli") })
+	return loaded[i].Types.Scope().Lookup("Header").Type()
 }
 
 // nameLines are the values of the constants of pkg/names.

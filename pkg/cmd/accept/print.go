@@ -1,10 +1,13 @@
 package accept
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/approver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 )
 
@@ -19,7 +22,9 @@ func (o *options) print(results []approver.Result) error {
 		return nil
 	}
 	if o.out.Format != cli.TableFmt {
-		return cli.PrintList(o.env.Out, o.out, "AcceptResultList", results, func(r approver.Result) string { return "managedcluster/" + r.Cluster }, nil)
+		return cli.PrintList(o.env.Out, o.out, cli.Kind[approver.Result]{Name: "AcceptResult", Ref: func(r approver.Result) cli.Ref {
+			return fleet.ClusterRef(r.Cluster, time.Time{})
+		}}, results, nil)
 	}
 	var rows []row
 	for _, r := range results {

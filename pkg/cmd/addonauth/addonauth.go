@@ -1,7 +1,6 @@
 package addonauth
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -52,9 +51,4 @@ func (s *selection) filter() (addons.Filter, error) {
 	slices.Sort(f.Names)
 	f.Clusters, f.Names = slices.Compact(f.Clusters), slices.Compact(f.Names)
 	return f, nil
-}
-
-// fullName is what -o name prints of a registration or an add-on.
-func fullName(cluster, addOn string) string {
-	return fmt.Sprintf("managedclusteraddon.addon.open-cluster-management.io/%s/%s", cluster, addOn)
 }

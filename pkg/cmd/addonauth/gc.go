@@ -92,7 +92,7 @@ func (o *gcOptions) remove(ctx context.Context, c client.Client, found []addons.
 
 func (o *gcOptions) print(found []addons.Orphan) error {
 	type row = addons.Orphan
-	return cli.PrintList(o.env.Out, o.out, "AddOnLeftoverList", found, row.String, []cli.Column[row]{
+	return cli.PrintList(o.env.Out, o.out, cli.Kind[row]{Name: "AddOnLeftover", Ref: row.Ref}, found, []cli.Column[row]{
 		{Header: "kind", Value: func(l row) string { return l.Kind }},
 		{Header: "namespace", Value: func(l row) string { return l.Namespace }},
 		{Header: "name", Value: func(l row) string { return l.Name }},

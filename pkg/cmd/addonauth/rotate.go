@@ -21,13 +21,14 @@ import (
 )
 
 type rotateOptions struct {
-	env  cli.Env
-	wait cli.Wait
+	env     cli.Env
+	changes *cli.Changes
+	wait    cli.Wait
 	selection
 }
 
 func newRotate(env cli.Env) *cobra.Command {
-	o := &rotateOptions{env: env}
+	o := &rotateOptions{env: env, changes: cli.NewChanges(env)}
 	cmd := &cobra.Command{
 		Use:   "rotate --addon ADDON",
 		Short: "Rotate the credentials of add-ons, on the hub",
@@ -46,10 +47,11 @@ made again, and the agent obtains a token of the new one.`,
 
   # On one
   %[1]s addon-auth rotate --addon addon1 --cluster cluster1`, env.Name),
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.changes.End(o.run(cmd.Context())) },
 	}
 	o.addTo(env, cmd)
 	o.wait.AddTo(cmd, "wait until the new credentials are there")
+	o.changes.AddTo(cmd)
 	env.Kube.AddDryRunFlag(cmd)
 	return cmd
 }
@@ -149,8 +151,7 @@ func (o *rotateOptions) annotate(ctx context.Context, c client.Client, a addons.
 	if _, refused := errors.AsType[*cli.WriteRefusedError](err); err != nil && !refused {
 		return fmt.Errorf("add-on %s on %s: %w", a.Name, a.Cluster, err)
 	}
-	_, err = fmt.Fprintf(o.env.Out, "%s rotation requested%s\n", fullName(a.Cluster, a.Name), o.env.Kube.DryRunSuffix())
-	return err
+	return o.changes.Add(a.Ref(), "rotation requested")
 }
 
 // await waits until every credential is another one than before.

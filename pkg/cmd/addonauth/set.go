@@ -22,6 +22,7 @@ import (
 
 type setOptions struct {
 	env        cli.Env
+	changes    *cli.Changes
 	wait       cli.Wait
 	agent      fleet.AgentFlags
 	driver     driver.AuthType
@@ -30,7 +31,7 @@ type setOptions struct {
 }
 
 func newSet(env cli.Env) *cobra.Command {
-	o := &setOptions{env: env, wait: cli.Wait{Enabled: true}}
+	o := &setOptions{env: env, changes: cli.NewChanges(env), wait: cli.Wait{Enabled: true}}
 	cmd := &cobra.Command{
 		Use:   "set --driver csr|token",
 		Short: "Change how a cluster's add-ons authenticate, on the managed cluster",
@@ -51,7 +52,7 @@ certificates. Tokens that exist keep their lifetime until they are refreshed;
 			if err := o.validate(); err != nil {
 				return err
 			}
-			return o.run(cmd.Context())
+			return o.changes.End(o.run(cmd.Context()))
 		},
 	}
 	cli.NewEnum(&o.driver, nil, driver.CSR, driver.Token).AddTo(cmd, "driver", "", "csr for client certificates, token for ServiceAccount tokens")
@@ -60,6 +61,7 @@ certificates. Tokens that exist keep their lifetime until they are refreshed;
 	cli.AliasFlag(cmd, "addon-token-expiration-seconds", "expiration-seconds")
 	o.agent.AddTo(cmd)
 	o.wait.AddTo(cmd, "Wait until every add-on has registered again")
+	o.changes.AddTo(cmd)
 	env.Kube.AddDryRunFlag(cmd)
 	return cmd
 }
@@ -120,9 +122,9 @@ func (o *setOptions) desired(now operatorv1.AddOnRegistrationDriver) (operatorv1
 
 func (o *setOptions) change(ctx context.Context, runner *install.Runner, agent install.Agent, want operatorv1.AddOnRegistrationDriver) error {
 	if apiequality.Semantic.DeepEqual(agent.AddOnDriver(), want) {
-		return fleet.SayUnchanged(o.env, agent)
+		return fleet.AddUnchanged(o.changes, agent)
 	}
-	return fleet.SayConfigured(o.env, agent, runner.SetAddOnDriver(ctx, agent, &want))
+	return fleet.AddConfigured(o.changes, agent, runner.SetAddOnDriver(ctx, agent, &want))
 }
 
 // warnAboutGate says so when the agent does not look at add-ons at all.

@@ -69,8 +69,7 @@ func (o *statusOptions) print(list []addons.AddOn) error {
 		o.env.Say("No add-ons found. One is installed by a ManagedClusterAddOn in the namespace of a cluster.")
 		return nil
 	}
-	err := cli.PrintList(o.env.Out, o.out, "AddOnRegistrationList", rows,
-		func(r addons.Registration) string { return fullName(r.Cluster, r.AddOn) }, o.columns())
+	err := cli.PrintList(o.env.Out, o.out, cli.Kind[addons.Registration]{Name: "AddOnRegistration", Ref: addons.Registration.Ref}, rows, o.columns())
 	if o.out.Format == cli.TableFmt {
 		o.explain(rows)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
@@ -42,7 +43,9 @@ func write(w io.Writer, out *cli.Output, roles []identity.Role) error {
 	case cli.TableFmt:
 		return overview(w, roles)
 	default:
-		return cli.PrintList(w, out, "AWSRoleList", provision.Describe(roles), func(d provision.Description) string { return "role/" + d.Name }, nil)
+		return cli.PrintList(w, out, cli.Kind[provision.Description]{Name: "AWSRole", Ref: func(d provision.Description) cli.Ref {
+			return cli.RefTo("role", "", d.Name, time.Time{})
+		}}, provision.Describe(roles), nil)
 	}
 }
 

@@ -12,31 +12,34 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 type options struct {
-	env   cli.Env
-	wait  cli.Wait
-	force bool
-	purge bool
-	yes   cli.Yes
+	changes *cli.Changes
+	env     cli.Env
+	wait    cli.Wait
+	force   bool
+	purge   bool
+	yes     cli.Yes
 }
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	o := &options{env: env}
+	o := &options{env: env, changes: cli.NewChanges(env)}
 	cmd := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove the hub from a cluster",
 		Long: `Remove the hub from a cluster, the opposite of init. A hub that has clusters is
 not removed; take them out with unjoin first.`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.changes.End(o.run(cmd.Context())) },
 	}
 	cmd.Flags().BoolVar(&o.force, "force", false, "remove the hub although it has clusters")
 	cmd.Flags().BoolVar(&o.purge, "purge-operator", true, "remove the operator as well")
 	cli.AddYesFlag(cmd.Flags(), &o.yes)
 	o.wait.AddTo(cmd, "has no effect: the command always waits")
 	cmd.Flags().Lookup("wait").Hidden = true
+	o.changes.AddTo(cmd)
 	env.Kube.AddDryRunFlag(cmd)
 	flags.AddCompat(cmd, map[string]string{"name": "a cluster has one hub"},
 		map[string]string{"output-file": "use --dry-run=server to see whether it is possible"})
@@ -61,6 +64,7 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	removal := install.Removal{Force: o.force, Purge: o.purge}
+	o.changes.Note(fleet.HubRef(names.ClusterManagerName), "deleted")
 	if o.env.Kube.DryRun() == cli.DryRunClient {
 		return o.plan(ctx, runner, hub, removal)
 	}
@@ -71,8 +75,7 @@ func (o *options) run(ctx context.Context) error {
 	if o.env.Kube.DryRun() != cli.DryRunNone {
 		text = "Nothing was removed" + o.env.Kube.DryRunSuffix() + "."
 	}
-	_, err = fmt.Fprintln(o.env.Out, text)
-	return err
+	return o.changes.Print(text)
 }
 
 // confirm asks before the hub is removed, and says what goes with its clusters.
@@ -98,7 +101,7 @@ func (o *options) plan(ctx context.Context, runner *install.Runner, hub install.
 	if err != nil {
 		return o.explain(err)
 	}
-	return o.env.PrintPlan(lines...)
+	return o.changes.Plan(lines...)
 }
 
 // explain says what stands in the way.

@@ -21,7 +21,7 @@ type setResult struct {
 	Action    string `json:"action"`
 }
 
-func (r setResult) named() string { return works.NamedSet(r.Namespace, r.Name) }
+func (r setResult) ref() cli.Ref { return works.SetRef(r.Namespace, r.Name) }
 
 // runSet delivers the work with a ManifestWorkReplicaSet.
 func (o *workOptions) runSet(ctx context.Context, hub delivery.Hub) error {
@@ -45,9 +45,9 @@ func (o *workOptions) runSet(ctx context.Context, hub delivery.Hub) error {
 
 func (o *workOptions) printSet(r setResult) error {
 	if o.out.Format != cli.Text {
-		return cli.PrintList(o.env.Out, o.out, "WorkSetResultList", []setResult{r}, setResult.named, nil)
+		return cli.PrintList(o.env.Out, o.out, cli.Kind[setResult]{Name: "WorkSetResult", Ref: setResult.ref}, []setResult{r}, nil)
 	}
-	_, err := fmt.Fprintf(o.env.Out, "%s %s%s\n", r.named(), r.Action, o.env.Kube.DryRunSuffix())
+	_, err := fmt.Fprintf(o.env.Out, "%s %s%s\n", r.ref().Full(), r.Action, o.env.Kube.DryRunSuffix())
 	return err
 }
 

@@ -248,7 +248,7 @@ func (o *workOptions) preview(steps []delivery.Step) error {
 	var objects []client.Object
 	for _, step := range steps {
 		if step.Action == delivery.Remove {
-			o.env.Say("%s would be deleted", works.Named(step.Work.Namespace, step.Work.Name))
+			o.env.Say("%s would be deleted", works.Ref(step.Work.Namespace, step.Work.Name, time.Time{}).Full())
 			continue
 		}
 		step.Work.ManagedFields = nil
@@ -263,6 +263,8 @@ type result struct {
 	Name    string `json:"name"`
 	Action  string `json:"action"`
 }
+
+func (r result) ref() cli.Ref { return works.Ref(r.Cluster, r.Name, time.Time{}) }
 
 // carry makes the changes and prints each; what was done before one that fails is
 // printed as well.
@@ -284,10 +286,10 @@ func (o *workOptions) carry(ctx context.Context, hub delivery.Hub, steps []deliv
 
 func (o *workOptions) print(results []result) error {
 	if o.out.Format != cli.Text {
-		return cli.PrintList(o.env.Out, o.out, "WorkResultList", results, func(r result) string { return works.Named(r.Cluster, r.Name) }, nil)
+		return cli.PrintList(o.env.Out, o.out, cli.Kind[result]{Name: "WorkResult", Ref: result.ref}, results, nil)
 	}
 	for _, r := range results {
-		if _, err := fmt.Fprintf(o.env.Out, "%s %s%s\n", works.Named(r.Cluster, r.Name), r.Action, o.env.Kube.DryRunSuffix()); err != nil {
+		if _, err := fmt.Fprintf(o.env.Out, "%s %s%s\n", r.ref().Full(), r.Action, o.env.Kube.DryRunSuffix()); err != nil {
 			return err
 		}
 	}

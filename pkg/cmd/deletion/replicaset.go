@@ -41,8 +41,7 @@ func (o *workOptions) runSet(ctx context.Context, hub delivery.Hub) error {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(o.env.Out, "%s deleted%s\n", works.NamedSet(set.Namespace, set.Name), o.env.Kube.DryRunSuffix())
-	return err
+	return o.changes.Add(works.SetRef(set.Namespace, set.Name), "deleted")
 }
 
 // confirmSet says what is lost.

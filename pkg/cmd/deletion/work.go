@@ -18,6 +18,7 @@ import (
 
 type workOptions struct {
 	env      cli.Env
+	changes  *cli.Changes
 	wait     cli.Wait
 	name     string
 	clusters []string
@@ -30,7 +31,7 @@ type workOptions struct {
 }
 
 func newWork(env cli.Env) *cobra.Command {
-	o := &workOptions{env: env, wait: cli.Wait{Enabled: true}}
+	o := &workOptions{env: env, changes: cli.NewChanges(env), wait: cli.Wait{Enabled: true}}
 	cmd := &cobra.Command{
 		Use:   "work NAME",
 		Short: "Delete a ManifestWork and what it deployed",
@@ -65,7 +66,7 @@ it deletes the ManifestWorkReplicaSet with all of its ManifestWorks.`,
 			if err := o.validate(); err != nil {
 				return err
 			}
-			return works.Explain(env, o.run(cmd.Context()))
+			return o.changes.End(works.Explain(env, o.run(cmd.Context())))
 		},
 	}
 	works.AddClustersFlag(env, cmd, &o.clusters, "Names of the clusters, separated by commas")
@@ -76,6 +77,7 @@ it deletes the ManifestWorkReplicaSet with all of its ManifestWorks.`,
 	f.BoolVar(&o.force, "force", false, "Do not wait for the agent to clean up; the resources stay")
 	cli.AddYesFlag(f, &o.yes)
 	o.wait.AddTo(cmd, "Wait until the ManifestWork is gone")
+	o.changes.AddTo(cmd)
 	env.Kube.AddDryRunFlag(cmd)
 	cmd.MarkFlagsMutuallyExclusive("orphan", "force", "replicaset")
 	cmd.MarkFlagsMutuallyExclusive("clusters", "placement")
@@ -142,8 +144,7 @@ func (o *workOptions) gone(missing error) error {
 	if o.env.Name != cli.Clusteradm {
 		return missing
 	}
-	_, err := fmt.Fprintf(o.env.Out, "work %s not found or is already deleted\n", o.name)
-	return err
+	return o.changes.Print(fmt.Sprintf("work %s not found or is already deleted", o.name))
 }
 
 // confirm says what is lost.
@@ -227,7 +228,7 @@ func (o *workOptions) orForce(ctx context.Context, hub delivery.Hub) string {
 
 func (o *workOptions) print(found []workv1.ManifestWork, action string) error {
 	for i := range found {
-		if _, err := fmt.Fprintf(o.env.Out, "%s %s%s\n", works.Named(found[i].Namespace, found[i].Name), action, o.env.Kube.DryRunSuffix()); err != nil {
+		if err := o.changes.Add(works.Ref(found[i].Namespace, found[i].Name, found[i].CreationTimestamp.Time), action); err != nil {
 			return err
 		}
 	}

@@ -24,6 +24,7 @@ import (
 )
 
 type allowOptions struct {
+	changes    *cli.Changes
 	env        cli.Env
 	rules      rules.Flags
 	to         string
@@ -35,7 +36,7 @@ type allowOptions struct {
 }
 
 func newAllow(env cli.Env) *cobra.Command {
-	o := &allowOptions{env: env}
+	o := &allowOptions{env: env, changes: cli.NewChanges(env)}
 	cmd := &cobra.Command{
 		Use:   "allow CLUSTER NAMESPACE/NAME... --to ACCOUNT",
 		Short: "Allow ServiceAccounts of a cluster to act as one of the hub",
@@ -58,7 +59,9 @@ cluster's own or the default one, unless --audience names another.`,
   # Print the object as it would be
   %[1]s exchange allow cluster1 ci/bot --to builds/cluster1-bot --dry-run`, env.Name),
 		Args: cobra.MinimumNArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0], args[1:]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.changes.End(o.run(cmd.Context(), args[0], args[1:]))
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.to, "to", "", "the ServiceAccount of the hub, as NAMESPACE/NAME or a template of it, or \"same\"")
@@ -70,6 +73,7 @@ cluster's own or the default one, unless --audience names another.`,
 	flags.DurationVar(&o.expiration, "expiration", 0, "lifetime of the issued token, 10m or more; 1h by default")
 	flags.BoolVar(&o.force, "force-conflicts", false, "take the rules over from another field manager")
 	_ = cmd.MarkFlagRequired("to")
+	o.changes.AddTo(cmd)
 	env.Kube.AddDryRunFlag(cmd)
 	clusters := fleet.CompleteClusters(env)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -99,6 +103,7 @@ func (o *allowOptions) run(ctx context.Context, cluster string, accounts []strin
 	case err != nil:
 		return err
 	case !change.Changed():
+		o.changes.Note(change.Ref(), cli.Unchanged)
 		o.env.Say("The rules allow it already.")
 		return nil
 	}
@@ -193,7 +198,11 @@ func (o *allowOptions) report(change rules.Change, cluster string) error {
 			}
 		}
 	}
+	o.changes.Note(change.Ref(), "configured")
 	if o.env.Kube.DryRun() != cli.DryRunNone {
+		if !o.changes.Text() {
+			return nil
+		}
 		return o.print(change.Object)
 	}
 	o.env.Say("Written to %s of the hub.", name(change.Object))

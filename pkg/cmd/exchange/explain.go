@@ -201,7 +201,7 @@ func (o *explainOptions) explain(ctx context.Context, k *known, token string, do
 func (o *explainOptions) report(e *explanation, source *rules.Source) error {
 	var err error
 	if o.out.Machine() {
-		err = o.out.Object(o.env.Out, e)
+		err = o.out.Object(o.env.Out, cli.Header{Kind: explanationKind}, e)
 	} else {
 		err = e.print(o.env.Out)
 	}

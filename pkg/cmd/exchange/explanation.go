@@ -23,6 +23,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
 )
 
+// explanationKind is the kind of an explanation in the machine formats.
+const explanationKind = "TokenExchangeExplanation"
+
 // explanation is the stable schema of what "explain" prints.
 type explanation struct {
 	Allowed bool `json:"allowed"`

@@ -60,7 +60,7 @@ func (o *lintOptions) run(ctx context.Context) error {
 		return err
 	}
 	if o.out.Machine() {
-		err = o.out.Object(o.env.Out, cli.List[policy.Finding]{Kind: "PolicyFindingList", Items: append([]policy.Finding{}, findings...)})
+		err = cli.PrintList(o.env.Out, o.out, cli.Kind[policy.Finding]{Name: "PolicyFinding"}, findings, nil)
 	} else {
 		err = o.print(findings)
 	}

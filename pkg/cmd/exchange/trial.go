@@ -130,7 +130,7 @@ func (t *trial) known(ctx context.Context) (*known, error) {
 // print prints the steps.
 func (t *trial) print() error {
 	if t.chain.out.Machine() {
-		return t.chain.out.Object(t.env.Out, t.made)
+		return t.chain.out.Object(t.env.Out, cli.Header{Kind: explanationKind}, t.made)
 	}
 	_, err := fmt.Fprint(t.env.Out, t.made.table())
 	return err

@@ -74,9 +74,7 @@ func (o *addOnOptions) print(list []addons.AddOn) error {
 		o.env.Say("No add-ons found.")
 		return nil
 	}
-	return cli.PrintList(o.env.Out, o.out, "AddOnList", list, func(a addons.AddOn) string {
-		return fmt.Sprintf("managedclusteraddon.addon.open-cluster-management.io/%s/%s", a.Cluster, a.Name)
-	}, o.columns())
+	return cli.PrintList(o.env.Out, o.out, cli.Kind[addons.AddOn]{Name: "AddOn", Ref: addons.AddOn.Ref}, list, o.columns())
 }
 
 func (o *addOnOptions) columns() []cli.Column[addons.AddOn] {

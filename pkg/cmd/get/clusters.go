@@ -140,8 +140,7 @@ func (o *clusterOptions) print(clusters []fleet.Cluster) error {
 		o.env.Say("No clusters found.")
 		return nil
 	}
-	return cli.PrintList(o.env.Out, o.out, "ClusterList", clusters,
-		func(c fleet.Cluster) string { return "managedcluster.cluster.open-cluster-management.io/" + c.Name }, o.columns())
+	return cli.PrintList(o.env.Out, o.out, cli.Kind[fleet.Cluster]{Name: "Cluster", Ref: fleet.Cluster.Ref}, clusters, o.columns())
 }
 
 func (o *clusterOptions) columns() []cli.Column[fleet.Cluster] {

@@ -41,7 +41,7 @@ type condition struct {
 
 // info is the stable schema of an installation.
 type info struct {
-	Kind       string      `json:"kind"`
+	Kind       string      `json:"-"`
 	Name       string      `json:"name"`
 	Cluster    string      `json:"clusterName,omitempty"`
 	Conditions []condition `json:"conditions"`
@@ -95,7 +95,7 @@ func newInfo(env cli.Env, name, short string, read func(context.Context, client.
 				return err
 			}
 			if out.Machine() {
-				return out.Object(env.Out, i)
+				return out.Object(env.Out, cli.Header{Kind: i.Kind, Metadata: &cli.Metadata{Name: i.Name}}, i)
 			}
 			return i.print(env)
 		},

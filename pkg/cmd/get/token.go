@@ -95,7 +95,7 @@ func (o *tokenOptions) print(command fleet.JoinCommand, token bootstrap.Token) e
 			o.env.Say("The token is valid until %s.", token.Expires.UTC().Format(time.RFC3339))
 		}
 	default:
-		err = o.out.Object(o.env.Out, command.Info(token))
+		err = o.out.Object(o.env.Out, cli.Header{Kind: fleet.JoinInfoKind}, command.Info(token))
 	}
 	return err
 }

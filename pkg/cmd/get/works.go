@@ -110,7 +110,13 @@ func (o *workOptions) print(list []report.Work) error {
 		o.env.Say("No ManifestWorks found.")
 		return nil
 	}
-	return cli.PrintList(o.env.Out, o.out, works.ListKind, list, func(w report.Work) string { return works.Named(w.Cluster, w.Name) }, o.columns())
+	return cli.PrintList(o.env.Out, o.out, cli.Kind[report.Work]{Name: "Work", Ref: workRef}, list, o.columns())
+}
+
+func workRef(w report.Work) cli.Ref {
+	ref := works.Ref(w.Cluster, w.Name, w.Created)
+	ref.Labels = w.Labels
+	return ref
 }
 
 func (o *workOptions) columns() []cli.Column[report.Work] {

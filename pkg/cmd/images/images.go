@@ -3,6 +3,8 @@
 package images
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
@@ -27,7 +29,7 @@ func New(env cli.Env) *cobra.Command {
 				Image: install.Workload{Registry: registry}.DefaultImage(),
 				Use:   []string{"operators", "hub components", "token authorizer", "agents", "cleanup job"},
 			}}
-			return cli.PrintList(env.Out, out, "ImageList", items, func(i image) string { return i.Image },
+			return cli.PrintList(env.Out, out, cli.Kind[image]{Name: "Image", Ref: func(i image) cli.Ref { return cli.RefTo("", "", i.Image, time.Time{}) }}, items,
 				[]cli.Column[image]{{Header: "image", Value: func(i image) string { return i.Image }}})
 		},
 	}

@@ -17,6 +17,7 @@ import (
 type options struct {
 	env      cli.Env
 	out      *cli.Output
+	changes  *cli.Changes
 	wait     cli.Wait
 	workload flags.Workload
 	gates    *flags.Gates
@@ -48,7 +49,8 @@ type cleanupFlags struct {
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	o := &options{env: env, out: cli.NewOutput(cli.Text), gates: flags.NewGates(install.HubFeatures())}
+	o := &options{env: env, out: cli.NewOutput(cli.Text, cli.Name), gates: flags.NewGates(install.HubFeatures())}
+	o.changes = cli.ChangesFor(env, o.out)
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Initialize a hub",
@@ -84,7 +86,11 @@ older installation is brought to this release. A hub of OCM is left alone unless
 			if err != nil {
 				return err
 			}
-			return o.run(cmd.Context(), values)
+			err = o.run(cmd.Context(), values)
+			if o.out.Machine() { // They have the join command.
+				return err
+			}
+			return o.changes.End(err)
 		},
 	}
 	o.addFlags(cmd)

@@ -78,6 +78,9 @@ func (o *options) finish(ctx context.Context, config *rest.Config, c client.Clie
 	if replaced != "" {
 		return o.sayReplaced(replaced)
 	}
+	if o.out.Format == cli.Name && o.joinFile == "" {
+		return nil // A token that nothing shows is of no use.
+	}
 	return o.printJoin(ctx, c, address)
 }
 
@@ -85,8 +88,7 @@ func (o *options) finish(ctx context.Context, config *rest.Config, c client.Clie
 func (o *options) sayReplaced(what string) error {
 	o.env.Say("The agents of OCM keep working with this hub. Replace them one by one:")
 	o.env.Say("    %s", o.env.Elsewhere("join --take-over"))
-	_, err := fmt.Fprintf(o.env.Out, "This release runs the hub, instead of %s.\n", what)
-	return err
+	return o.changes.Print(fmt.Sprintf("This release runs the hub, instead of %s.", what))
 }
 
 // install brings the hub to what the flags want, and returns what it replaced.
@@ -101,6 +103,7 @@ func (o *options) install(ctx context.Context, runner *install.Runner, h install
 		}
 	}
 	outcome, err := runner.Init(ctx, h, info)
+	fleet.NoteApplied(o.changes, outcome.Changes)
 	if err != nil {
 		waiting := install.Unmet(err)
 		if waiting == "" {
@@ -185,16 +188,15 @@ func (o *options) printJoin(ctx context.Context, c client.Client, address fleet.
 		}
 	}
 	if o.out.Machine() {
-		return o.out.Object(o.env.Out, command.Info(token))
+		return o.out.Object(o.env.Out, cli.Header{Kind: fleet.JoinInfoKind}, command.Info(token))
 	}
-	_, err = fmt.Fprintf(o.env.Out, `%s
+	err = o.changes.Print(fmt.Sprintf(`%s
 
 You can now register cluster(s) to the hub control plane. Log onto those cluster(s) and run the following command:
 
     %s
 
-Replace <cluster_name> with a cluster name of your choice. For example, cluster1.
-`, o.seen(), command)
+Replace <cluster_name> with a cluster name of your choice. For example, cluster1.`, o.seen(), command))
 	if !token.Expires.IsZero() {
 		o.env.Say("The token is valid until %s. Create another with: %s", token.Expires.UTC().Format(time.RFC3339), o.env.Command("get token"))
 	}

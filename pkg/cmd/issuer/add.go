@@ -21,6 +21,7 @@ import (
 )
 
 type addOptions struct {
+	changes *cli.Changes
 	env     cli.Env
 	rules   rules.Flags
 	force   bool
@@ -40,7 +41,7 @@ type given struct {
 }
 
 func newAdd(env cli.Env) *cobra.Command {
-	o := &addOptions{env: env}
+	o := &addOptions{env: env, changes: cli.NewChanges(env)}
 	cmd := &cobra.Command{
 		Use:   "add CLUSTER",
 		Short: "Trust the tokens of a cluster whose agent does not publish its keys",
@@ -65,7 +66,7 @@ command reads them once, and the token authorizer again as they change.`,
 			if err := o.complete(); err != nil {
 				return err
 			}
-			return o.run(cmd.Context())
+			return o.changes.End(o.run(cmd.Context()))
 		},
 	}
 	f := cmd.Flags()
@@ -79,6 +80,7 @@ command reads them once, and the token authorizer again as they change.`,
 	f.StringVar(&o.given.caFile, "issuer-ca-file", "", "file with the CA certificate of --jwks-uri or --discovery")
 	cmd.MarkFlagsMutuallyExclusive("jwks-file", "jwks-uri", "discovery")
 	f.BoolVar(&o.force, "force-conflicts", false, "take the issuer and keys over from another field manager")
+	o.changes.AddTo(cmd)
 	env.Kube.AddDryRunFlag(cmd)
 	return cmd
 }
@@ -148,10 +150,9 @@ func (o *addOptions) run(ctx context.Context) error {
 		return err
 	}
 	if !change.Changed() {
-		_, err = fmt.Fprintf(o.env.Out, "cluster %s unchanged\n", o.cluster)
-		return err
+		return o.changes.AddLine(change.Ref(), cli.Unchanged, "cluster "+o.cluster+" unchanged")
 	}
-	if _, err := fmt.Fprintf(o.env.Out, "cluster %s added to the token exchange%s\n", o.cluster, o.env.Kube.DryRunSuffix()); err != nil {
+	if err := o.changes.AddLine(change.Ref(), "configured", "cluster "+o.cluster+" added to the token exchange"); err != nil {
 		return err
 	}
 	o.env.Say("Its workloads may do nothing yet. Allow some with: %s", o.env.Command("exchange allow", o.cluster, "NAMESPACE/NAME --to ..."))

@@ -5,14 +5,19 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/issuers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
 )
+
+// issuerKind is the kind of an issuer in the machine formats.
+const issuerKind = "Issuer"
 
 type listOptions struct {
 	env   cli.Env
@@ -52,11 +57,21 @@ func (o *listOptions) run(ctx context.Context) error {
 		o.env.Say("No issuers found. A managed cluster publishes its own with: %s", o.env.Elsewhere("issuer publish"))
 		return nil
 	}
-	err = cli.PrintList(o.env.Out, o.out, "IssuerList", known.list, func(i issuers.Issuer) string { return i.Cluster }, o.columns())
+	err = cli.PrintList(o.env.Out, o.out, o.kind(), known.list, o.columns())
 	if o.out.Format == cli.TableFmt {
 		o.explain(known.list)
 	}
 	return err
+}
+
+// kind is what is listed. A file may be about clusters that the hub does not know.
+func (o *listOptions) kind() cli.Kind[issuers.Issuer] {
+	return cli.Kind[issuers.Issuer]{Name: issuerKind, Ref: func(i issuers.Issuer) cli.Ref {
+		if o.rules.File != "" {
+			return cli.RefTo("", "", i.Cluster, time.Time{})
+		}
+		return fleet.ClusterRef(i.Cluster, time.Time{})
+	}}
 }
 
 func (o *listOptions) columns() []cli.Column[issuers.Issuer] {

@@ -16,14 +16,15 @@ import (
 )
 
 type publishOptions struct {
-	env   cli.Env
-	wait  cli.Wait
-	agent fleet.AgentFlags
-	off   bool
+	env     cli.Env
+	changes *cli.Changes
+	wait    cli.Wait
+	agent   fleet.AgentFlags
+	off     bool
 }
 
 func newPublish(env cli.Env) *cobra.Command {
-	o := &publishOptions{env: env, wait: cli.Wait{Enabled: true}}
+	o := &publishOptions{env: env, changes: cli.NewChanges(env), wait: cli.Wait{Enabled: true}}
 	cmd := &cobra.Command{
 		Use:   "publish",
 		Short: "Publish the cluster's token issuer, on the managed cluster",
@@ -39,11 +40,12 @@ this cluster whose keys are not in the token authorizer's configuration.`,
 
   # Off
   %[1]s issuer publish --context cluster1 --off`, env.Name),
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.changes.End(o.run(cmd.Context())) },
 	}
 	cmd.Flags().BoolVar(&o.off, "off", false, "stop, and take back what was published")
 	o.agent.AddTo(cmd)
 	o.wait.AddTo(cmd, "wait until the hub holds the keys, or none with --off")
+	o.changes.AddTo(cmd)
 	env.Kube.AddDryRunFlag(cmd)
 	return cmd
 }
@@ -67,9 +69,9 @@ func (o *publishOptions) run(ctx context.Context) error {
 func (o *publishOptions) change(ctx context.Context, runner *install.Runner, agent install.Agent) error {
 	publishes, said := agent.PublishesIssuer()
 	if (publishes && !o.off) || (o.off && said && !publishes) {
-		return fleet.SayUnchanged(o.env, agent)
+		return fleet.AddUnchanged(o.changes, agent)
 	}
-	return fleet.SayConfigured(o.env, agent, runner.SetPublishIssuer(ctx, agent, !o.off))
+	return fleet.AddConfigured(o.changes, agent, runner.SetPublishIssuer(ctx, agent, !o.off))
 }
 
 func (o *publishOptions) await(ctx context.Context, runner *install.Runner, agent install.Agent) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -19,12 +20,13 @@ import (
 
 type removeOptions struct {
 	env       cli.Env
+	changes   *cli.Changes
 	published bool
 	yes       cli.Yes
 }
 
 func newRemove(env cli.Env) *cobra.Command {
-	o := &removeOptions{env: env}
+	o := &removeOptions{env: env, changes: cli.NewChanges(env)}
 	cmd := &cobra.Command{
 		Use:     "remove CLUSTER",
 		Aliases: []string{"rm", "delete"},
@@ -38,10 +40,11 @@ that still publishes writes it again: switch it off with issuer publish --off on
 the managed cluster, or deny the cluster.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: fleet.CompleteClusters(env),
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.changes.End(o.run(cmd.Context(), args[0])) },
 	}
 	cmd.Flags().BoolVar(&o.published, "published", false, "also delete what the cluster's agent published")
 	cli.AddYesFlag(cmd.Flags(), &o.yes)
+	o.changes.AddTo(cmd)
 	env.Kube.AddDryRunFlag(cmd)
 	return cmd
 }
@@ -59,7 +62,7 @@ func (o *removeOptions) run(ctx context.Context, cluster string) error {
 		return err
 	}
 	if removed {
-		if _, err := fmt.Fprintf(o.env.Out, "cluster %s removed from the token exchange%s\n", cluster, o.env.Kube.DryRunSuffix()); err != nil {
+		if err := o.changes.AddLine(rules.PolicyRef(cluster), "deleted", "cluster "+cluster+" removed from the token exchange"); err != nil {
 			return err
 		}
 	}
@@ -102,8 +105,7 @@ func (o *removeOptions) withdraw(ctx context.Context, hub client.Client, cluster
 		if _, refused := errors.AsType[*cli.WriteRefusedError](err); err != nil && !refused {
 			return true, err
 		}
-		_, err = fmt.Fprintf(o.env.Out, "what cluster %s published was deleted%s\n", cluster, o.env.Kube.DryRunSuffix())
-		return true, err
+		return true, o.changes.AddLine(cli.RefTo("configmap", m.Namespace, m.Name, time.Time{}), "deleted", "what cluster "+cluster+" published was deleted")
 	}
 	return false, nil
 }

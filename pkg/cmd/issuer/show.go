@@ -45,15 +45,9 @@ func (o *showOptions) run(ctx context.Context, cluster string) error {
 		return err
 	}
 	if o.out.Machine() {
-		return o.out.Object(o.env.Out, document{"Issuer", issuer})
+		return o.out.Object(o.env.Out, cli.Header{Kind: issuerKind, Metadata: &cli.Metadata{Name: issuer.Cluster}}, issuer)
 	}
 	return o.print(issuer)
-}
-
-// document is an issuer in the machine formats.
-type document struct {
-	Kind string `json:"kind"`
-	issuers.Issuer
 }
 
 func (o *showOptions) print(issuer issuers.Issuer) error {

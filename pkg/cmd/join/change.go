@@ -21,9 +21,9 @@ import (
 // changeInterval is how often the hub is asked whether a change was made.
 const changeInterval = time.Second
 
-// changes reports whether the cluster registers with another driver, as far as the
+// changesDriver reports whether the cluster registers with another driver, as far as the
 // hub knows. Only an administrator of the hub can change that.
-func (o *options) changes(hub *hub) bool {
+func (o *options) changesDriver(hub *hub) bool {
 	if hub.cluster == nil {
 		return false
 	}
@@ -35,14 +35,14 @@ func (o *options) changes(hub *hub) bool {
 // awaitChange waits until an administrator has changed how the hub knows the
 // cluster. What the agent reports before is about its earlier credential.
 func (o *options) awaitChange(ctx context.Context, hub *hub, name string) error {
-	if !o.changes(hub) || hub.client == nil {
+	if !o.changesDriver(hub) || hub.client == nil {
 		return nil
 	}
 	return o.awaitOnHub(ctx, hub, name, "Waiting for the hub to change how the cluster registers", func(cluster *clusterv1.ManagedCluster, err error) bool {
 		if err == nil {
 			hub.cluster = cluster
 		}
-		return !o.changes(hub)
+		return !o.changesDriver(hub)
 	})
 }
 
@@ -92,7 +92,7 @@ func (o *options) awaitOnHub(ctx context.Context, hub *hub, name, title string, 
 // zero value unless that is a change.
 func (o *options) register(hub *hub) approval.Register {
 	switch {
-	case !o.changes(hub):
+	case !o.changesDriver(hub):
 		return approval.Register{}
 	case o.registration.driver == driver.AWSIRSA:
 		return approval.Register{Driver: driver.AWSIRSA, Managed: o.registration.managedARN}

@@ -27,6 +27,7 @@ type options struct {
 	changeHub    bool
 	takeOver     fleet.TakeOverFlags
 	out          *cli.Output
+	changes      *cli.Changes
 }
 
 // hubFlags are the address of the hub, how to verify it and the bootstrap token.
@@ -75,7 +76,8 @@ const (
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	o := &options{env: env, out: cli.NewOutput(cli.Text), gates: flags.NewGates(install.AgentFeatures())}
+	o := &options{env: env, out: cli.NewOutput(cli.Text, cli.Name), gates: flags.NewGates(install.AgentFeatures())}
+	o.changes = cli.ChangesFor(env, o.out)
 	cmd := &cobra.Command{
 		Use:   "join",
 		Short: "Register a cluster with a hub",
@@ -127,7 +129,7 @@ place, with its name, its hub and its credential, so that it needs no token.`,
 			if p.klusterlet.TakeOver != nil {
 				return o.replace(cmd.Context(), p.klusterlet)
 			}
-			return o.run(cmd.Context(), p)
+			return o.changes.End(o.run(cmd.Context(), p))
 		},
 	}
 	o.addFlags(cmd)

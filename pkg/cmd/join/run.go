@@ -88,6 +88,7 @@ func (o *options) install(ctx context.Context, p plan, runner *install.Runner, h
 		return err
 	}
 	outcome, err := runner.Join(ctx, p.klusterlet, hub.cluster)
+	fleet.NoteApplied(o.changes, outcome.Changes)
 	if err != nil {
 		return o.timedOut(fleet.Explain(err), p, hub, "the agent's objects")
 	}
@@ -110,11 +111,11 @@ func (o *options) revoke(ctx context.Context, p plan, hub *hub) error {
 		return nil
 	}
 	tokens := bootstrap.Tokens{Client: hub.admin, Clock: o.env.Clock}
-	err := tokens.Revoke(ctx, p.token.ID)
+	_, err := tokens.Revoke(ctx, p.token.ID)
 	if ctx.Err() != nil {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokePatience)
 		defer cancel()
-		err = tokens.Revoke(late, p.token.ID)
+		_, err = tokens.Revoke(late, p.token.ID)
 	}
 	if err != nil && !errors.Is(err, bootstrap.ErrNoToken) {
 		return fmt.Errorf("the bootstrap token is still valid until %s: %w", p.token.Expires.UTC().Format(time.RFC3339), err)
@@ -232,8 +233,7 @@ func (o *options) join(ctx context.Context, p plan, runner *install.Runner, hub 
 	if err := o.lifetimes(ctx, runner); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(o.env.Out, "Cluster %s has joined the hub %s.\n", name, hub.server)
-	return err
+	return o.changes.Print(fmt.Sprintf("Cluster %s has joined the hub %s.", name, hub.server))
 }
 
 // acceptOrAwait accepts the cluster if the hub's administrator runs the command, and
@@ -243,7 +243,7 @@ func (o *options) acceptOrAwait(ctx context.Context, p plan, hub *hub, key strin
 	if p.oneShot {
 		return o.accept(ctx, hub, name, own)
 	}
-	if o.changes(hub) || key != "" && (o.rotate || !hub.accepted(ctx, name)) {
+	if o.changesDriver(hub) || key != "" && (o.rotate || !hub.accepted(ctx, name)) {
 		if key != "" {
 			o.env.Say("The agent registers with the key %s.", key)
 		}
@@ -317,13 +317,11 @@ func (o *options) next(ctx context.Context, runner *install.Runner, hub *hub, na
 
 // sayAccept prints the command that accepts the cluster, on the hub.
 func (o *options) sayAccept(accept []string) error {
-	_, err := fmt.Fprintf(o.env.Out, `Please log onto the hub cluster and run the following command:
+	return o.changes.Print(fmt.Sprintf(`Please log onto the hub cluster and run the following command:
 
     %s
 
-This is not needed when the ManagedClusterAutoApproval feature is enabled
-`, o.onHub(accept...))
-	return err
+This is not needed when the ManagedClusterAutoApproval feature is enabled`, o.onHub(accept...)))
 }
 
 func (o *options) timedOut(err error, p plan, hub *hub, waiting string) error {

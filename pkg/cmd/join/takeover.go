@@ -2,7 +2,6 @@ package join
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -17,9 +16,6 @@ import (
 func (o *options) takeOverOf(cmd *cobra.Command) (*install.TakeOver, error) {
 	wanted, err := o.takeOver.Value()
 	if wanted == nil {
-		if o.out.Machine() {
-			return nil, cli.Usagef("--output is the format of the plan: it needs --take-over and --dry-run")
-		}
 		return nil, err
 	}
 	for _, name := range []string{
@@ -49,7 +45,13 @@ func (o *options) replace(ctx context.Context, k install.Klusterlet) error {
 		}
 		return fleet.PrintTakeOver(o.env, o.out, plan)
 	}
-	if _, err := runner.Join(ctx, k, nil); err != nil {
+	return o.changes.End(o.takeOverNow(ctx, runner, k))
+}
+
+func (o *options) takeOverNow(ctx context.Context, runner *install.Runner, k install.Klusterlet) error {
+	outcome, err := runner.Join(ctx, k, nil)
+	fleet.NoteApplied(o.changes, outcome.Changes)
+	if err != nil {
 		waiting := install.Unmet(err)
 		if waiting == "" {
 			waiting = "the agent"
@@ -63,6 +65,5 @@ func (o *options) replace(ctx context.Context, k install.Klusterlet) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(o.env.Out, "This release runs the agent of cluster %s.\n", name)
-	return err
+	return o.changes.Print("This release runs the agent of cluster " + name + ".")
 }

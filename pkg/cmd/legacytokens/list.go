@@ -34,8 +34,7 @@ several are true, the first one is shown:
   manual             a user made the Secret, and no use is known
   unused             a controller made the Secret, and no use is known
 
--o wide and -o json add the evidence, -o name prints NAMESPACE/NAME. Tokens are
-never printed.
+-o wide and -o json add the evidence. Tokens are never printed.
 
 The exit code is 3 if a legacy token is listed, 0 if none is.`,
 		Example: fmt.Sprintf(`  # All legacy tokens of the cluster, and why they have their verdict
@@ -59,11 +58,13 @@ func (o *listOptions) run(ctx context.Context) error {
 		o.env.Say("No legacy tokens found %s.", o.where())
 		return nil
 	}
-	if err := cli.PrintList(o.env.Out, o.out, "LegacyTokenList", inventory.Tokens, (*legacytoken.Token).String, o.columns()); err != nil {
+	if err := cli.PrintList(o.env.Out, o.out, cli.Kind[*legacytoken.Token]{Name: "LegacyToken", Ref: ref}, inventory.Tokens, o.columns()); err != nil {
 		return err
 	}
 	return o.left(len(inventory.Tokens))
 }
+
+func ref(t *legacytoken.Token) cli.Ref { return cli.RefTo("secret", t.Namespace, t.Name, t.Created) }
 
 // left is the error of a list that is not empty.
 func (o *listOptions) left(count int) error {

@@ -67,7 +67,7 @@ func (o *migrateOptions) pullSecrets(ctx context.Context, _ *legacytoken.Invento
 		o.migration = &legacytoken.Migration{Client: o.cluster, Hosts: o.hosts, Patience: time.Duration(o.timeout)}
 	}
 	if len(t.PullSecrets) == 0 {
-		return []item{{name: t.String(), plan: legacytoken.Plan{Reason: "it feeds no pull secret"}}}, nil
+		return []item{{namespace: t.Namespace, name: t.Name, plan: legacytoken.Plan{Reason: "it feeds no pull secret"}}}, nil
 	}
 	var items []item
 	for _, p := range t.PullSecrets {
@@ -75,7 +75,7 @@ func (o *migrateOptions) pullSecrets(ctx context.Context, _ *legacytoken.Invento
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, item{name: p.String(), plan: plan, act: func(ctx context.Context) error { return o.migrate(ctx, t, p) }})
+		items = append(items, item{namespace: p.Namespace, name: p.Name, plan: plan, act: func(ctx context.Context) error { return o.migrate(ctx, t, p) }})
 	}
 	return items, nil
 }

@@ -25,7 +25,7 @@ func (f *forcedVerb) addTo(cmd *cobra.Command, usage string) {
 
 // itself is the item of a command that changes the token Secret itself.
 func itself(t *legacytoken.Token, plan legacytoken.Plan, act func(context.Context) error) ([]item, error) {
-	return []item{{name: t.String(), plan: plan, act: act}}, nil
+	return []item{{namespace: t.Namespace, name: t.Name, plan: plan, act: act}}, nil
 }
 
 func newQuarantine(env cli.Env) *cobra.Command {

@@ -22,6 +22,9 @@ import (
 // recent is how many days ago a use counts as recent, by default.
 const recent = 30
 
+// secretType is what -o name puts before the name of a Secret.
+const secretType = "secret"
+
 // selection says which legacy tokens a command is about.
 type selection struct {
 	env       cli.Env
@@ -79,6 +82,9 @@ func (s *selection) parse(args []string) error {
 
 func (s *selection) parseName(arg string) (types.NamespacedName, error) {
 	namespace, name, ok := strings.Cut(arg, "/")
+	if namespace == secretType {
+		ok, arg = false, name
+	}
 	if !ok {
 		namespace, name = "", arg
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,16 +14,19 @@ import (
 
 // item is a Secret that a command may change.
 type item struct {
-	name string
-	plan legacytoken.Plan
+	namespace, name string
+	plan            legacytoken.Plan
 	// act changes it.
 	act func(context.Context) error
 }
+
+func (i item) String() string { return i.namespace + "/" + i.name }
 
 // verb is a command that changes Secrets.
 type verb struct {
 	selection
 
+	changes *cli.Changes
 	// ready checks what a command needs of the cluster; nil means nothing.
 	ready func() error
 	// done says in a word what happened to a Secret.
@@ -39,12 +43,14 @@ func (v *verb) addTo(cmd *cobra.Command) {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.Flags().BoolVar(&v.all, "all", false, "all legacy tokens, as far as the other flags select them")
+	v.changes = cli.NewChanges(v.env)
+	v.changes.AddTo(cmd)
 	v.env.Kube.AddPreviewFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := v.parse(args); err != nil {
 			return err
 		}
-		return v.run(cmd.Context())
+		return v.changes.End(v.run(cmd.Context()))
 	}
 }
 
@@ -97,14 +103,12 @@ func (v *verb) step(ctx context.Context, i item) (legacytoken.Action, error) {
 	}
 	switch step {
 	case legacytoken.ActionApply:
-		_, err := fmt.Fprintf(v.env.Out, "secret %s %s%s\n", i.name, v.done, v.env.Kube.DryRunSuffix())
-		return step, err
+		return step, v.changes.AddLine(cli.RefTo("secret", i.namespace, i.name, time.Time{}), v.done, "secret "+i.String()+" "+v.done)
 	case legacytoken.ActionReject:
-		v.env.Say("%s", cli.Fold(fmt.Sprintf("secret %s not %s: %s", i.name, v.done, reason), "  "))
+		v.env.Say("%s", cli.Fold(fmt.Sprintf("secret %s not %s: %s", i, v.done, reason), "  "))
 	case legacytoken.ActionNone:
 		if !v.all { // Those that were named are answered for.
-			_, err := fmt.Fprintf(v.env.Out, "secret %s unchanged: %s\n", i.name, reason)
-			return step, err
+			return step, v.changes.AddLine(cli.RefTo("secret", i.namespace, i.name, time.Time{}), cli.Unchanged, "secret "+i.String()+" unchanged: "+reason)
 		}
 	}
 	return step, nil

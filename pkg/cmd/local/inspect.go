@@ -73,8 +73,10 @@ func (c *command) status() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				name := func(s local.ClusterStatus) string { return "cluster/" + s.Name }
-				return cli.PrintList(c.env.Out, out, "LocalClusterList", statuses, name, c.columns())
+				kind := cli.Kind[local.ClusterStatus]{Name: "LocalCluster", Ref: func(s local.ClusterStatus) cli.Ref {
+					return cli.RefTo("cluster", "", s.Name, s.StartedAt)
+				}}
+				return cli.PrintList(c.env.Out, out, kind, statuses, c.columns())
 			})
 		},
 	}

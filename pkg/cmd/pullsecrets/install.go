@@ -18,6 +18,7 @@ import (
 )
 
 type installOptions struct {
+	changes  *cli.Changes
 	env      cli.Env
 	wait     cli.Wait
 	workload flags.Workload
@@ -27,7 +28,7 @@ type installOptions struct {
 }
 
 func newInstall(env cli.Env) *cobra.Command {
-	o := &installOptions{env: env}
+	o := &installOptions{env: env, changes: cli.NewChanges(env)}
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Install the image pull secret controller",
@@ -48,11 +49,12 @@ rest. A list, such as --registry, is replaced as a whole.`,
   # See what would be installed
   %[1]s pull-secrets install --registry registry.example.com \
       --audience registry.example.com --dry-run=client`, env.Name),
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.changes.End(o.run(cmd.Context())) },
 	}
 	o.pull.AddTo(cmd)
 	o.workload.AddTo(cmd)
 	o.wait.AddTo(cmd, "wait until the controller is ready")
+	o.changes.AddTo(cmd)
 	env.Kube.AddDryRunFlag(cmd)
 	o.preflight.AddTo(cmd)
 	return cmd
@@ -81,6 +83,7 @@ func (o *installOptions) run(ctx context.Context) error {
 		return err
 	}
 	outcome, err := runner.InstallPullSecrets(ctx, wanted)
+	fleet.NoteApplied(o.changes, outcome.Changes)
 	if err != nil {
 		return o.explain(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -114,8 +115,14 @@ func (o *listOptions) run(ctx context.Context) error {
 		o.env.Say("  %s", o.env.Kubectl("annotate namespace NAMESPACE", names.AnnotationPullSecret+"=true"))
 		return nil
 	}
-	return cli.PrintList(o.env.Out, o.out, "PullSecretList", found.Secrets,
-		func(p inventory.PullSecret) string { return "secret/" + p.Name }, o.columns())
+	return cli.PrintList(o.env.Out, o.out, cli.Kind[inventory.PullSecret]{Name: "PullSecret", Ref: ref}, found.Secrets, o.columns())
+}
+
+// secretType is the type of Secrets in output.
+const secretType = "secret"
+
+func ref(p inventory.PullSecret) cli.Ref {
+	return cli.RefTo(secretType, p.Namespace, p.Name, time.Time{})
 }
 
 func (o *listOptions) columns() []cli.Column[inventory.PullSecret] {

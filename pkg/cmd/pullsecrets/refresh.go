@@ -20,13 +20,14 @@ import (
 const refreshInterval = time.Second
 
 type refreshOptions struct {
-	env  cli.Env
-	wait cli.Wait
-	all  bool
+	env     cli.Env
+	changes *cli.Changes
+	wait    cli.Wait
+	all     bool
 }
 
 func newRefresh(env cli.Env) *cobra.Command {
-	o := &refreshOptions{env: env, wait: cli.Wait{Enabled: true}}
+	o := &refreshOptions{env: env, changes: cli.NewChanges(env), wait: cli.Wait{Enabled: true}}
 	cmd := &cobra.Command{
 		Use:   "refresh NAMESPACE/SERVICEACCOUNT... | --all",
 		Short: "Have the controller replace tokens now",
@@ -44,10 +45,11 @@ Secrets get at most --refresh-qps tokens a second.`,
   # All, after the registry stopped accepting older tokens
   %[1]s pull-secrets refresh --all --timeout 30m`, env.Name),
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return o.changes.End(o.run(cmd.Context(), args)) },
 	}
 	cmd.Flags().BoolVar(&o.all, "all", false, "All pull secrets")
 	o.wait.AddTo(cmd, "wait until the tokens are replaced")
+	o.changes.AddTo(cmd)
 	env.Kube.AddDryRunFlag(cmd)
 	return cmd
 }
@@ -73,7 +75,7 @@ func (o *refreshOptions) run(ctx context.Context, args []string) error {
 		}
 	}
 	if o.env.Kube.DryRun() != cli.DryRunNone || !o.wait.Enabled {
-		return o.print(chosen, "requested"+o.env.Kube.DryRunSuffix())
+		return o.print(chosen, "requested")
 	}
 	if err := o.await(ctx, c, chosen); err != nil {
 		return o.wait.TimedOut(err, "the controller to replace the tokens; the request stays", "see whether it works: "+o.env.Command("pull-secrets check"))
@@ -185,7 +187,7 @@ func (o *refreshOptions) refreshed(ctx context.Context, c client.Client, before 
 
 func (o *refreshOptions) print(chosen []inventory.PullSecret, what string) error {
 	for _, secret := range chosen {
-		if _, err := fmt.Fprintf(o.env.Out, "secret %s/%s %s\n", secret.Namespace, secret.Name, what); err != nil {
+		if err := o.changes.AddLine(ref(secret), what, fmt.Sprintf("secret %s/%s %s", secret.Namespace, secret.Name, what)); err != nil {
 			return err
 		}
 	}

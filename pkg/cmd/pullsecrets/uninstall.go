@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -15,9 +17,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/legacy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/removal"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 type uninstallOptions struct {
+	changes     *cli.Changes
 	env         cli.Env
 	wait        cli.Wait
 	yes         cli.Yes
@@ -29,7 +33,7 @@ type uninstallOptions struct {
 }
 
 func newUninstall(env cli.Env) *cobra.Command {
-	o := &uninstallOptions{env: env}
+	o := &uninstallOptions{env: env, changes: cli.NewChanges(env)}
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Remove the image pull secret controller and what it made",
@@ -48,7 +52,7 @@ It can be run again at any time, and continues where it was interrupted.`,
   %[1]s pull-secrets uninstall --keep-secrets
   kubectl rollout restart deployment -n shop
   %[1]s pull-secrets uninstall`, env.Name),
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.changes.End(o.run(cmd.Context())) },
 	}
 	cmd.Flags().BoolVar(&o.force, "force", false, "delete pull secrets although Pods name them")
 	cmd.Flags().BoolVar(&o.keepSecrets, "keep-secrets", false, "leave the pull secrets, whose tokens expire")
@@ -57,6 +61,7 @@ It can be run again at any time, and continues where it was interrupted.`,
 	cli.AddYesFlag(cmd.Flags(), &o.yes)
 	o.wait.AddTo(cmd, "has no effect: the command always waits")
 	cmd.Flags().Lookup("wait").Hidden = true
+	o.changes.AddTo(cmd)
 	env.Kube.AddDryRunFlag(cmd)
 	return cmd
 }
@@ -90,6 +95,7 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 	if err := o.env.Confirm(o.yes, fmt.Sprintf("Remove the image pull secret controller of context %s (%s)?", name, server)); err != nil {
 		return err
 	}
+	o.note(left)
 	if o.env.Kube.DryRun() != cli.DryRunNone {
 		return o.plan(ctx, runner, left, held)
 	}
@@ -97,6 +103,17 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 		return o.wait.TimedOut(err, "the image pull secret controller to be removed", "run the command again; it continues")
 	}
 	return o.done(ctx, runner, left)
+}
+
+// note notes what is deleted: the controller, and its pull secrets.
+func (o *uninstallOptions) note(left removal.Left) {
+	o.changes.Note(cli.RefToKind(appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind(), names.ImagePullNamespace, names.ImagePullDeployment), "deleted")
+	if o.keepSecrets {
+		return
+	}
+	for i := range left.Secrets {
+		o.changes.Note(cli.RefTo(secretType, left.Secrets[i].Namespace, left.Secrets[i].Name, time.Time{}), "deleted")
+	}
 }
 
 // find looks for the pull secrets that are to be removed.
@@ -189,12 +206,12 @@ func (o *uninstallOptions) plan(ctx context.Context, runner *install.Runner, lef
 	for _, obj := range installed {
 		lines = append(lines, runner.Describe(obj)+" deleted")
 	}
-	return o.env.PrintPlan(lines...)
+	return o.changes.Plan(lines...)
 }
 
 // done says what was removed, and what is left to do.
 func (o *uninstallOptions) done(ctx context.Context, runner *install.Runner, left removal.Left) error {
-	if _, err := fmt.Fprintln(o.env.Out, "The image pull secret controller was removed."); err != nil {
+	if err := o.changes.Print("The image pull secret controller was removed."); err != nil {
 		return err
 	}
 	if o.keepSecrets && len(left.Secrets) > 0 {

@@ -40,11 +40,16 @@ func newList(env cli.Env) *cobra.Command {
 				env.Say("No bootstrap tokens found.")
 				return nil
 			}
-			return cli.PrintList(env.Out, out, "JoinTokenList", infos, func(i bootstrap.TokenInfo) string { return "token/" + i.ID }, columns(env))
+			return cli.PrintList(env.Out, out, cli.Kind[bootstrap.TokenInfo]{Name: "JoinToken", Ref: ref}, infos, columns(env))
 		},
 	}
 	out.AddTo(cmd)
 	return cmd
+}
+
+// ref is the Secret that a token is revoked by.
+func ref(i bootstrap.TokenInfo) cli.Ref {
+	return cli.RefTo("secret", i.Secret.Namespace, i.Secret.Name, i.Created)
 }
 
 func columns(env cli.Env) []cli.Column[bootstrap.TokenInfo] {
@@ -68,6 +73,7 @@ func columns(env cli.Env) []cli.Column[bootstrap.TokenInfo] {
 
 func newRevoke(env cli.Env) *cobra.Command {
 	var yes cli.Yes
+	changes := cli.NewChanges(env)
 	cmd := &cobra.Command{
 		Use:     "revoke ID...",
 		Aliases: []string{"delete"},
@@ -78,14 +84,17 @@ remembers an answer. Clusters that joined with them are not affected.`,
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return complete(cmd.Context(), env), cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: func(cmd *cobra.Command, ids []string) error { return revoke(cmd.Context(), env, ids, yes) },
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			return changes.End(revoke(cmd.Context(), env, changes, ids, yes))
+		},
 	}
 	cli.AddYesFlag(cmd.Flags(), &yes)
+	changes.AddTo(cmd)
 	env.Kube.AddDryRunFlag(cmd)
 	return cmd
 }
 
-func revoke(ctx context.Context, env cli.Env, ids []string, yes cli.Yes) error {
+func revoke(ctx context.Context, env cli.Env, changes *cli.Changes, ids []string, yes cli.Yes) error {
 	tokens, err := open(env)
 	if err != nil {
 		return err
@@ -95,7 +104,7 @@ func revoke(ctx context.Context, env cli.Env, ids []string, yes cli.Yes) error {
 		return err
 	}
 	for _, id := range ids {
-		err := tokens.Revoke(ctx, id)
+		info, err := tokens.Revoke(ctx, strings.TrimPrefix(id, "secret/"))
 		var refused *cli.WriteRefusedError
 		switch {
 		case errors.Is(err, bootstrap.ErrNoToken):
@@ -104,7 +113,7 @@ func revoke(ctx context.Context, env cli.Env, ids []string, yes cli.Yes) error {
 		case err != nil:
 			return err
 		}
-		if _, err := fmt.Fprintf(env.Out, "token/%s revoked%s\n", id, env.Kube.DryRunSuffix()); err != nil {
+		if err := changes.AddLine(ref(info), "revoked", "token/"+info.ID+" revoked"); err != nil {
 			return err
 		}
 	}

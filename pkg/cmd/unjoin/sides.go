@@ -38,6 +38,9 @@ func (o *options) leave(ctx context.Context) error {
 	if err := o.confirmLeaving(agent); err != nil {
 		return err
 	}
+	if agent.Klusterlet != nil {
+		o.changes.Note(fleet.KlusterletRef(agent.Klusterlet.Name), "deleted")
+	}
 	leaving := install.Removal{Force: o.force, Purge: o.purge, Works: o.works}
 	if o.env.Kube.DryRun() == cli.DryRunClient {
 		return o.plan(ctx, runner, agent, leaving)
@@ -84,7 +87,7 @@ func (o *options) plan(ctx context.Context, runner *install.Runner, agent instal
 	if o.side == both && agent.Hub != nil {
 		lines = append([]string{"on the hub " + agent.Hub.Cluster.Server + ": hubAcceptsClient of " + o.cluster + " set to false"}, lines...)
 	}
-	return o.env.PrintPlan(lines...)
+	return o.changes.Plan(lines...)
 }
 
 // noAgent distinguishes a wrong name or context from a cluster that never joined.
@@ -196,7 +199,7 @@ func (o *options) planDetaching(ctx context.Context, hub client.Client) error {
 	if err := hub.Get(ctx, client.ObjectKey{Name: o.cluster}, cluster); err != nil {
 		return o.unknown(err)
 	}
-	return o.env.PrintPlan("on the hub: managedcluster.cluster.open-cluster-management.io/" + o.cluster)
+	return o.changes.Plan("on the hub: " + fleet.ClusterRef(o.cluster, time.Time{}).String())
 }
 
 // detach cleans up the hub, as its administrator.
@@ -214,6 +217,7 @@ func (o *options) detach(ctx context.Context, admin cli.Context) error {
 			return o.unknown(err)
 		}
 	}
+	o.changes.Note(fleet.ClusterRef(o.cluster, time.Time{}), "deleted")
 	if o.env.Kube.DryRun() == cli.DryRunClient {
 		return o.planDetaching(ctx, runner.Client)
 	}

@@ -24,6 +24,7 @@ const (
 )
 
 type options struct {
+	changes *cli.Changes
 	env     cli.Env
 	wait    cli.Wait
 	cluster string
@@ -39,7 +40,7 @@ type options struct {
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	o := &options{env: env, side: both}
+	o := &options{env: env, changes: cli.NewChanges(env), side: both}
 	cmd := &cobra.Command{
 		Use:   "unjoin [CLUSTER]",
 		Short: "Detach a cluster from the hub",
@@ -75,7 +76,7 @@ is no such cluster, and 124 when the time was over.`,
 			if err := o.complete(args); err != nil {
 				return err
 			}
-			return o.run(cmd.Context())
+			return o.changes.End(o.run(cmd.Context()))
 		},
 	}
 	f := cmd.Flags()
@@ -89,6 +90,7 @@ is no such cluster, and 124 when the time was over.`,
 	f.BoolVar(&o.purge, "purge-operator", true, "remove the operator as well")
 	cli.AddYesFlag(f, &o.yes)
 	o.wait.AddTo(cmd, "wait until the hub has cleaned up as well")
+	o.changes.AddTo(cmd)
 	env.Kube.AddDryRunFlag(cmd)
 	cli.AliasFlag(cmd, "spoke-context", "context")
 	flags.AddCompat(cmd, nil, map[string]string{"output-file": "use --dry-run to see what would happen"})
@@ -153,8 +155,7 @@ func (o *options) done() error {
 	case o.left:
 		text = fmt.Sprintf("Applied resources have been deleted during the %s joined stage. The cluster has left the hub.", o.cluster)
 	}
-	_, err := fmt.Fprintln(o.env.Out, text)
-	return err
+	return o.changes.Print(text)
 }
 
 // explain says what stands in the way.

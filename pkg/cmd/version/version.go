@@ -135,7 +135,7 @@ func skew(what, installed string) string {
 
 func (o *options) print(v versions) error {
 	if o.out.Machine() {
-		return o.out.Object(o.env.Out, v)
+		return o.out.Object(o.env.Out, cli.Header{Kind: "Versions"}, v)
 	}
 	lines := []string{"Client: " + v.Client.Version}
 	if v.Client.Commit != "" {

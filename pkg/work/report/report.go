@@ -43,6 +43,8 @@ type Work struct {
 	Created   time.Time  `json:"created"`
 	// Deleting is true while the work is being deleted.
 	Deleting bool `json:"deleting,omitempty"`
+	// Labels are those of the ManifestWork.
+	Labels map[string]string `json:"-"`
 }
 
 // Manifest is the stable schema of one manifest of a ManifestWork.
@@ -99,6 +101,7 @@ func Describe(work *workv1.ManifestWork) Work {
 		Manifests: manifests(work),
 		Created:   work.CreationTimestamp.Time,
 		Deleting:  !work.DeletionTimestamp.IsZero(),
+		Labels:    work.Labels,
 	}
 	w.Reason = w.reason(work)
 	w.Notes = notes(work)

@@ -28,7 +28,8 @@ const settledFor = time.Hour
 
 // Orphan is the stable schema of an object that an earlier driver left.
 type Orphan struct {
-	Kind      string `json:"kind"`
+	// Kind is that of the object.
+	Kind      string `json:"object"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Cluster   string `json:"cluster"`

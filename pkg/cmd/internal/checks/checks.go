@@ -46,7 +46,7 @@ type Result struct {
 // Report is the stable schema of all checks. It is OK if none failed and none is
 // unknown.
 type Report struct {
-	Kind   string   `json:"kind"`
+	Kind   string   `json:"-"`
 	Target string   `json:"target"`
 	OK     bool     `json:"ok"`
 	Checks []Result `json:"checks"`
@@ -189,7 +189,7 @@ func Complete(env cli.Env, cmd *cobra.Command, report func(cmd *cobra.Command, a
 			return err
 		}
 		if out.Machine() {
-			err = out.Object(env.Out, r)
+			err = out.Object(env.Out, cli.Header{Kind: r.Kind}, r)
 		} else {
 			err = r.print(env.Out, styleOf(env))
 		}

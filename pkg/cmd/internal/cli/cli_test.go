@@ -176,6 +176,28 @@ type item struct {
 	Note string `json:"note"`
 }
 
+// itemKind has items stand for objects of a namespace.
+var itemKind = cli.Kind[item]{Name: "Item", Ref: func(i item) cli.Ref { return cli.RefTo("item.example.com", "ns", i.Name, time.Time{}) }}
+
+const listYAML = `apiVersion: cli.open-cluster-management.io/v1
+items:
+- apiVersion: cli.open-cluster-management.io/v1
+  kind: Item
+  metadata:
+    name: a
+    namespace: ns
+  name: a
+  note: <1>
+- apiVersion: cli.open-cluster-management.io/v1
+  kind: Item
+  metadata:
+    name: b
+    namespace: ns
+  name: b
+  note: ""
+kind: ItemList
+`
+
 func TestPrintList(t *testing.T) {
 	t.Parallel()
 	items := []item{{"a", "<1>"}, {"b", ""}}
@@ -186,8 +208,8 @@ func TestPrintList(t *testing.T) {
 	for format, want := range map[string]string{
 		"table":                     "NAME\na\nb\n",
 		"wide":                      "NAME  NOTE\na     <1>\nb     -\n",
-		"name":                      "item/a\nitem/b\n",
-		"yaml":                      "items:\n- name: a\n  note: <1>\n- name: b\n  note: \"\"\nkind: ItemList\n",
+		"name":                      "item.example.com/a\nitem.example.com/b\n",
+		"yaml":                      listYAML,
 		"jsonpath={.items[0].note}": "<1>",
 		"jsonpath=.items[*].name":   "a b",
 		"jsonpath={.items[":         "",
@@ -195,6 +217,7 @@ func TestPrintList(t *testing.T) {
 
 		"go-template={{range .items}}{{.name}};{{end}}": "a;b;",
 		"go-template={{.nosuch}}":                       "<no value>",
+		"jsonpath={.items[0].metadata.name}{.nosuch}":   "a",
 		"go-template={{range":                           "",
 
 		"custom-columns=N:.name,WHAT:{.note},X:nosuch": "N  WHAT  X\na  <1>   <none>\nb        <none>\n",
@@ -206,7 +229,7 @@ func TestPrintList(t *testing.T) {
 		var printed bytes.Buffer
 		err := out.Set(format)
 		if err == nil {
-			err = cli.PrintList(&printed, out, "ItemList", items, func(i item) string { return "item/" + i.Name }, columns)
+			err = cli.PrintList(&printed, out, itemKind, items, columns)
 		}
 		if (err != nil) != (want == "") || want != "" && printed.String() != want {
 			t.Errorf("%s: %q, %v", format, printed.String(), err)
@@ -214,7 +237,7 @@ func TestPrintList(t *testing.T) {
 	}
 	var printed bytes.Buffer
 	out := cli.ListOutput()
-	if err := errors.Join(out.Set("json"), cli.PrintList(&printed, out, "ItemList", []item(nil), nil, columns)); err != nil {
+	if err := errors.Join(out.Set("json"), cli.PrintList(&printed, out, itemKind, nil, columns)); err != nil {
 		t.Fatal(err)
 	}
 	var list map[string]any

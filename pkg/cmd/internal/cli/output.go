@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -94,8 +92,8 @@ func (o *Output) Set(s string) error {
 	}
 }
 
-// newPrinter returns the printer of a machine format. A field that an object does
-// not have is an error in a JSONPath, so that a script notices a wrong path.
+// newPrinter returns the printer of a machine format. What an object does not have is
+// empty in a template, as kubectl has it.
 func newPrinter(format string) (printers.ResourcePrinter, error) {
 	if spec, ok := strings.CutPrefix(format, customColumnsPrefix); ok {
 		return newCustomColumns(spec)
@@ -103,11 +101,9 @@ func newPrinter(format string) (printers.ResourcePrinter, error) {
 	if path, ok := strings.CutPrefix(format, jsonPathPrefix); ok {
 		format = jsonPathPrefix + braced(path)
 	}
-	templates := genericclioptions.NewKubeTemplatePrintFlags()
-	templates.JSONPathPrintFlags.AllowMissingKeys = new(false)
 	flags := genericclioptions.PrintFlags{
 		JSONYamlPrintFlags:   genericclioptions.NewJSONYamlPrintFlags(),
-		TemplatePrinterFlags: templates,
+		TemplatePrinterFlags: genericclioptions.NewKubeTemplatePrintFlags(),
 		OutputFormat:         &format,
 	}
 	return flags.ToPrinter()
@@ -116,13 +112,18 @@ func newPrinter(format string) (printers.ResourcePrinter, error) {
 // Machine reports whether the format is made for programs.
 func (o *Output) Machine() bool { return o.printer != nil }
 
-// Object prints v in a machine format.
-func (o *Output) Object(w io.Writer, v any) error {
-	object, err := document(v)
+// Object prints v as a document in a machine format.
+func (o *Output) Object(w io.Writer, h Header, v any) error {
+	data, err := withHeader(h, v)
 	if err != nil {
 		return err
 	}
-	if err := o.printer.PrintObj(object, w); err != nil {
+	return o.document(w, data)
+}
+
+// document prints JSON in a machine format.
+func (o *Output) document(w io.Writer, data []byte) error {
+	if err := o.printer.PrintObj(&runtime.Unknown{Raw: data}, w); err != nil {
 		// What follows is the whole object, in which there may be a token.
 		problem, _, _ := strings.Cut(err.Error(), " Printing more information")
 		return Usagef("%s", problem)
@@ -132,21 +133,9 @@ func (o *Output) Object(w io.Writer, v any) error {
 
 // PrintJSON prints v as JSON.
 func PrintJSON(w io.Writer, v any) error {
-	object, err := document(v)
+	data, err := encode(v)
 	if err != nil {
 		return err
 	}
-	return (&printers.JSONPrinter{}).PrintObj(object, w)
-}
-
-// document returns a value as an object that the printers take. It keeps <, > and
-// &: the output is read on terminals and put into shells, not into HTML.
-func document(v any) (*runtime.Unknown, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		return nil, fmt.Errorf("encode output: %w", err)
-	}
-	return &runtime.Unknown{Raw: bytes.TrimSpace(out.Bytes())}, nil
+	return (&printers.JSONPrinter{}).PrintObj(&runtime.Unknown{Raw: data}, w)
 }

@@ -63,16 +63,6 @@ func (e Env) Say(format string, args ...any) {
 	_, _ = fmt.Fprintf(e.ErrOut, before+format+"\n", args...)
 }
 
-// PrintPlan prints what a dry run would do.
-func (e Env) PrintPlan(lines ...string) error {
-	for _, line := range lines {
-		if _, err := fmt.Fprintln(e.Out, line+e.Kube.DryRunSuffix()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Warn prints a line that a person should not miss.
 func (e Env) Warn(format string, args ...any) {
 	e.Say("Warning: "+format, args...)

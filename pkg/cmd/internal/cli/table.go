@@ -23,24 +23,18 @@ type Column[T any] struct {
 	Value func(T) string
 }
 
-// List is the stable schema of a printed list in the machine formats.
-type List[T any] struct {
-	Kind  string `json:"kind"`
-	Items []T    `json:"items"`
-}
-
-// PrintList prints items in the format of o. name is what -o name prints of an
-// item; kind is the kind of the list in the machine formats.
-func PrintList[T any](w io.Writer, o *Output, kind string, items []T, name func(T) string, columns []Column[T]) error {
+// PrintList prints items of a kind in the format of o.
+func PrintList[T any](w io.Writer, o *Output, kind Kind[T], items []T, columns []Column[T]) error {
 	switch {
 	case o.Machine():
-		if items == nil {
-			items = []T{}
+		data, err := kind.list(items)
+		if err != nil {
+			return err
 		}
-		return o.Object(w, List[T]{Kind: kind, Items: items})
+		return o.document(w, data)
 	case o.Format == Name:
 		for _, item := range items {
-			if _, err := fmt.Fprintln(w, name(item)); err != nil {
+			if _, err := fmt.Fprintln(w, kind.Ref(item)); err != nil {
 				return err
 			}
 		}

@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,22 +68,16 @@ func AddOnTokenLifetime(agent install.Agent) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// SayUnchanged says that an agent's Klusterlet is as it should be.
-func SayUnchanged(env cli.Env, agent install.Agent) error {
-	_, err := fmt.Fprintf(env.Out, "%s unchanged\n", klusterlet(agent))
-	return err
+// AddUnchanged notes that an agent's Klusterlet is as it should be.
+func AddUnchanged(changes *cli.Changes, agent install.Agent) error {
+	return changes.Add(KlusterletRef(agent.Klusterlet.Name), cli.Unchanged)
 }
 
-// SayConfigured says that an agent's Klusterlet was changed, unless the change
+// AddConfigured notes that an agent's Klusterlet was changed, unless the change
 // ended with err. One that a dry run held back is none that failed.
-func SayConfigured(env cli.Env, agent install.Agent, err error) error {
+func AddConfigured(changes *cli.Changes, agent install.Agent, err error) error {
 	if _, refused := errors.AsType[*cli.WriteRefusedError](err); err != nil && !refused {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Out, "%s configured%s\n", klusterlet(agent), env.Kube.DryRunSuffix())
-	return err
-}
-
-func klusterlet(agent install.Agent) string {
-	return "klusterlet.operator.open-cluster-management.io/" + agent.Klusterlet.Name
+	return changes.Add(KlusterletRef(agent.Klusterlet.Name), "configured")
 }

@@ -115,6 +115,9 @@ func (f *JoinFlags) Token(ctx context.Context, env cli.Env, c client.Client) (bo
 	return token, err
 }
 
+// JoinInfoKind is the kind of a JoinInfo in the machine formats.
+const JoinInfoKind = "JoinCommand"
+
 // JoinInfo is the stable schema of a join command in the machine formats. The
 // first two keys are clusteradm's.
 type JoinInfo struct {

@@ -49,7 +49,7 @@ const width = 80
 // would not start.
 func PrintTakeOver(env cli.Env, out *cli.Output, plan takeover.Plan) error {
 	if out.Machine() {
-		if err := out.Object(env.Out, plan); err != nil {
+		if err := out.Object(env.Out, cli.Header{Kind: "TakeOverPlan"}, plan); err != nil {
 			return err
 		}
 	} else if err := writePlan(env.Out, plan); err != nil {

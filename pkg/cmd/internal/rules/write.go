@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,6 +38,21 @@ type Change struct {
 	Object, Before client.Object
 	// Config is with the change.
 	Config *config.Config
+}
+
+// Ref is the object that is changed.
+func (c Change) Ref() cli.Ref { return ref(c.Object.GetNamespace()) }
+
+// PolicyRef refers to the policy of a cluster in output.
+func PolicyRef(cluster string) cli.Ref { return ref(cluster) }
+
+// ref refers to the policy in a namespace, or without one to the defaults.
+func ref(namespace string) cli.Ref {
+	kind := schema.GroupKind{Group: v1alpha1.GroupName, Kind: "TokenExchangePolicy"}
+	if namespace == "" {
+		kind.Kind = "TokenExchangeDefaults"
+	}
+	return cli.RefToKind(kind, namespace, v1alpha1.Name)
 }
 
 // Changed reports whether the change is one.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,9 +20,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/delivery"
 )
-
-// ListKind is the kind of a list of works in the machine formats.
-const ListKind = "WorkList"
 
 // Hub returns the hub that the connection flags choose, if it serves ManifestWorks.
 func Hub(env cli.Env) (delivery.Hub, error) {
@@ -72,14 +70,14 @@ func NotFound(env cli.Env, name string, clusters []string) error {
 	return cli.NotFoundf("list the ManifestWorks with: "+env.Command("get works"), "no ManifestWork %s on %s", name, strings.Join(clusters, ", "))
 }
 
-// Named is how a work on a cluster is called in output.
-func Named(cluster, name string) string {
-	return "manifestwork.work.open-cluster-management.io/" + cluster + "/" + name
+// Ref refers to a work on a cluster in output.
+func Ref(cluster, name string, created time.Time) cli.Ref {
+	return cli.RefTo("manifestwork.work.open-cluster-management.io", cluster, name, created)
 }
 
-// NamedSet is how a ManifestWorkReplicaSet is called in output.
-func NamedSet(namespace, name string) string {
-	return "manifestworkreplicaset.work.open-cluster-management.io/" + namespace + "/" + name
+// SetRef refers to a ManifestWorkReplicaSet in output.
+func SetRef(namespace, name string) cli.Ref {
+	return cli.RefTo("manifestworkreplicaset.work.open-cluster-management.io", namespace, name, time.Time{})
 }
 
 // ValidateClusters is a usage error about the first name of a --clusters flag that is

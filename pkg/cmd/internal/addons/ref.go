@@ -1,0 +1,41 @@
+package addons
+
+import (
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+)
+
+// Ref refers to an add-on of a cluster in output.
+func Ref(cluster, name string, created time.Time) cli.Ref {
+	return cli.RefTo("managedclusteraddon.addon.open-cluster-management.io", cluster, name, created)
+}
+
+// Ref is the ManagedClusterAddOn.
+func (a AddOn) Ref() cli.Ref {
+	ref := Ref(a.Cluster, a.Name, a.Created)
+	if a.Object != nil {
+		ref.Labels = a.Object.Labels
+	}
+	return ref
+}
+
+// Ref is the ManagedClusterAddOn of a registration.
+func (r Registration) Ref() cli.Ref { return Ref(r.Cluster, r.AddOn, time.Time{}) }
+
+// Ref is the object that is left over, or that has a condition too many.
+func (l Orphan) Ref() cli.Ref {
+	group := map[string]string{
+		"Role": rbacv1.GroupName, "RoleBinding": rbacv1.GroupName,
+		"CertificateSigningRequest": certificatesv1.GroupName, "ManagedClusterAddOn": addonv1beta1.GroupName,
+	}[l.Kind]
+	ref := cli.RefToKind(schema.GroupKind{Group: group, Kind: l.Kind}, l.Namespace, l.Name)
+	ref.Labels = l.Object.GetLabels()
+	return ref
+}
