@@ -30,11 +30,10 @@ func (o *workOptions) runSet(ctx context.Context, hub delivery.Hub) error {
 		return err
 	}
 	if o.env.Kube.DryRun() == cli.DryRunClient {
-		if !o.out.Machine() {
-			set.ManagedFields = nil
-			return fleet.PrintObjects(o.env.Out, []client.Object{set})
-		}
-	} else if err := hub.CarrySet(ctx, set, action); err != nil {
+		set.ManagedFields = nil
+		return fleet.PrintObjects(o.env.Out, o.out, []client.Object{set})
+	}
+	if err := hub.CarrySet(ctx, set, action); err != nil {
 		return err
 	}
 	if err := o.printSet(setResult{Namespace: set.Namespace, Name: set.Name, Action: string(action)}); err != nil {

@@ -72,8 +72,9 @@ clusters cannot get the ManifestWork.`,
   # Have the hub follow the placement
   %[1]s create work app --placement default/app --replicaset -f app/
 
-  # Look at the ManifestWork without creating it
-  %[1]s create work app --clusters cluster1 -f app/ --dry-run`, env.Name),
+  # Put the ManifestWork into a repository; no hub is needed for that
+  %[1]s create work app --clusters cluster1 -f app/ \
+      --dry-run=client > app.yaml`, env.Name),
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: works.CompleteNames(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -167,6 +168,9 @@ func (o *workOptions) namespaced(flag string, target *client.ObjectKey) error {
 }
 
 func (o *workOptions) run(ctx context.Context) error {
+	if o.env.Kube.DryRun() == cli.DryRunClient && len(o.choice.Clusters) > 0 {
+		return fleet.PrintObjects(o.env.Out, o.out, o.delivery.Render(o.choice.Clusters))
+	}
 	ctx, cancel := o.wait.Context(ctx)
 	defer cancel()
 	hub, err := works.Hub(o.env)
@@ -198,7 +202,7 @@ func (o *workOptions) runCopies(ctx context.Context, hub delivery.Hub) error {
 	if err := o.confirm(steps); err != nil {
 		return err
 	}
-	if o.env.Kube.DryRun() == cli.DryRunClient && !o.out.Machine() {
+	if o.env.Kube.DryRun() == cli.DryRunClient {
 		return o.preview(steps)
 	}
 	if err := o.carry(ctx, hub, steps); err != nil {
@@ -254,7 +258,7 @@ func (o *workOptions) preview(steps []delivery.Step) error {
 		step.Work.ManagedFields = nil
 		objects = append(objects, step.Work)
 	}
-	return fleet.PrintObjects(o.env.Out, objects)
+	return fleet.PrintObjects(o.env.Out, o.out, objects)
 }
 
 // result is the stable schema of what the command did to one copy.
@@ -274,10 +278,8 @@ func (o *workOptions) carry(ctx context.Context, hub delivery.Hub, steps []deliv
 		failed  error
 	)
 	for _, step := range steps {
-		if o.env.Kube.DryRun() != cli.DryRunClient {
-			if failed = hub.Carry(ctx, step); failed != nil {
-				break
-			}
+		if failed = hub.Carry(ctx, step); failed != nil {
+			break
 		}
 		results = append(results, result{Cluster: step.Work.Namespace, Name: step.Work.Name, Action: string(step.Action)})
 	}

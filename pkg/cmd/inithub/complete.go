@@ -34,6 +34,10 @@ func (o *options) complete(cmd *cobra.Command) (install.Hub, error) {
 	collect(err)
 	collect(o.join.CheckServer())
 	collect(o.join.CheckTTL())
+	collect(o.rendering.Check(o.env))
+	if o.noToken && o.out.Machine() && o.env.Kube.DryRun() == cli.DryRunNone {
+		collect(errors.New("--output prints the join command, which --no-token leaves out: choose one"))
+	}
 	h.Features = o.features
 	for _, feature := range h.Features.On {
 		if slices.Contains(h.Features.Off, feature) {

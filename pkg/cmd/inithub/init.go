@@ -15,19 +15,20 @@ import (
 )
 
 type options struct {
-	env      cli.Env
-	out      *cli.Output
-	changes  *cli.Changes
-	wait     cli.Wait
-	workload flags.Workload
-	gates    *flags.Gates
-	drivers  driverFlags
-	join     fleet.JoinFlags
-	cleanup  cleanupFlags
-	features install.FeatureChoice
-	file     string
+	env       cli.Env
+	out       *cli.Output
+	changes   *cli.Changes
+	wait      cli.Wait
+	workload  flags.Workload
+	gates     *flags.Gates
+	drivers   driverFlags
+	join      fleet.JoinFlags
+	cleanup   cleanupFlags
+	features  install.FeatureChoice
+	rendering fleet.Rendering
 	// joinFile is where the join command goes as well.
 	joinFile string
+	noToken  bool
 
 	preflight flags.Preflight
 	takeOver  fleet.TakeOverFlags
@@ -76,8 +77,8 @@ older installation is brought to this release. A hub of OCM is left alone unless
   %[1]s init --take-over --dry-run
   %[1]s init --take-over
 
-  # See what would be installed
-  %[1]s init --dry-run=client > hub.yaml`, env.Name),
+  # Put what would be installed into a repository, without Secrets
+  %[1]s init --dry-run=client --skip-secret > hub.yaml`, env.Name),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.ask(); err != nil {
 				return err
@@ -102,6 +103,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	o.join.AddTo(cmd, "address of the hub that managed clusters can reach; it is remembered",
 		"print a Kubernetes bootstrap token, which does not expire, instead of a ServiceAccount token")
 	cmd.Flags().StringVar(&o.joinFile, "output-join-command-file", "", "write the join command to this file, as a script that takes the cluster name")
+	cmd.Flags().BoolVar(&o.noToken, "no-token", false, "make no bootstrap token, and print no join command")
 	o.cleanup.addTo(cmd)
 	o.addFeatures(cmd)
 	o.gates.AddTo(cmd)
@@ -110,9 +112,11 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	o.wait.AddTo(cmd, "wait until the hub works")
 	o.out.AddTo(cmd)
 	o.env.Kube.AddDryRunFlag(cmd)
-	cmd.Flags().StringVar(&o.file, "output-file", "", "write the objects as YAML to this file as well")
+	o.rendering.AddTo(cmd)
 	o.preflight.AddForceTo(cmd)
 	o.takeOver.AddTo(cmd, "the hub")
+	cmd.MarkFlagsMutuallyExclusive("no-token", "output-join-command-file")
+	cmd.MarkFlagsMutuallyExclusive("no-token", "use-bootstrap-token")
 	flags.AddCompat(cmd, map[string]string{
 		"bundle-version":           "there is one image, and its version is this command's",
 		"bundle-version-overrides": "there is one image, and its version is this command's",

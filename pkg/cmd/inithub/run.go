@@ -93,14 +93,12 @@ func (o *options) sayReplaced(what string) error {
 
 // install brings the hub to what the flags want, and returns what it replaced.
 func (o *options) install(ctx context.Context, runner *install.Runner, h install.Hub, info bootstrap.ClusterInfo) (replaced string, err error) {
-	if o.file != "" {
-		objs, err := h.Render(info)
-		if err != nil {
-			return "", err
-		}
-		if err := fleet.WriteObjects(o.env, o.file, objs); err != nil {
-			return "", err
-		}
+	objs, err := h.Render(info)
+	if err != nil {
+		return "", err
+	}
+	if err := o.rendering.Write(objs); err != nil {
+		return "", err
 	}
 	outcome, err := runner.Init(ctx, h, info)
 	fleet.NoteApplied(o.changes, outcome.Changes)
@@ -110,6 +108,9 @@ func (o *options) install(ctx context.Context, runner *install.Runner, h install
 			waiting = "the hub"
 		}
 		return "", o.wait.TimedOut(fleet.Explain(err), waiting, "see what is wrong with: "+o.env.Command("check hub"))
+	}
+	if !outcome.Changes.Changed() && o.env.Kube.DryRun() == cli.DryRunNone {
+		o.env.Say("The hub is up to date; nothing was changed.")
 	}
 	return outcome.Replaced, nil
 }
@@ -128,7 +129,7 @@ func (o *options) render(h install.Hub) error {
 	if err != nil {
 		return err
 	}
-	return fleet.WriteObjects(o.env, o.file, objs)
+	return o.rendering.Print(o.env, o.out, objs)
 }
 
 // selfTest asks the hub for a worthless certificate, unless clusters register in
@@ -174,6 +175,10 @@ func (o *options) adviseSigner(hub fleet.Address) {
 }
 
 func (o *options) printJoin(ctx context.Context, c client.Client, address fleet.Address) error {
+	if o.noToken {
+		o.env.Say("When a cluster is to join, print the command with: %s", o.env.Command("get token"))
+		return o.changes.Print(o.seen())
+	}
 	address.Probe(ctx)
 	token, err := o.join.Token(ctx, o.env, c)
 	if err != nil {

@@ -69,7 +69,8 @@ func (o *options) complete(cmd *cobra.Command) (plan, error) {
 	}
 	p.endpoint, err = o.endpoint()
 	collect(err)
-	if o.hub.token != "" || !p.oneShot && !o.keepsHub() {
+	collect(o.rendering.Check(o.env))
+	if o.hub.token != "" || !p.oneShot && !o.keepsHub() && !o.rendering.SkipSecrets {
 		p.token, err = bootstrap.ParseToken(o.hub.token)
 		collect(err)
 	}
@@ -134,7 +135,7 @@ func (o *options) questions(pin *string) []cli.Question {
 	if o.registration.cluster == "" {
 		questions = append(questions, cli.Question{Flag: "cluster-name", Text: "Name of this cluster on the hub:", Answer: &o.registration.cluster})
 	}
-	if o.hub.oneShot() {
+	if o.hub.oneShot() || o.rendering.SkipSecrets {
 		return questions
 	}
 	if o.hub.server == "" {
@@ -180,7 +181,7 @@ func (o *options) endpoint() (bootstrap.Endpoint, error) {
 	h := &o.hub
 	e := bootstrap.Endpoint{Server: h.server, ProxyURL: h.proxyURL}
 	var errs []error
-	if h.server != "" || !h.oneShot() && !o.keepsHub() {
+	if h.server != "" || !h.oneShot() && !o.keepsHub() && !o.rendering.SkipSecrets {
 		u, err := bootstrap.ParseServer(h.server)
 		if err != nil {
 			errs = append(errs, err)

@@ -1,6 +1,7 @@
 package join
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -21,7 +22,7 @@ type options struct {
 	registration registrationFlags
 	work         workFlags
 	preflight    flags.Preflight
-	file         string
+	rendering    fleet.Rendering
 	refresh      bool
 	rotate       bool
 	changeHub    bool
@@ -126,14 +127,22 @@ place, with its name, its hub and its credential, so that it needs no token.`,
 			if err != nil {
 				return err
 			}
-			if p.klusterlet.TakeOver != nil {
-				return o.replace(cmd.Context(), p.klusterlet)
-			}
-			return o.changes.End(o.run(cmd.Context(), p))
+			return o.act(cmd.Context(), p)
 		},
 	}
 	o.addFlags(cmd)
 	return cmd
+}
+
+// act takes the agent of OCM over, renders a new one, or installs one.
+func (o *options) act(ctx context.Context, p plan) error {
+	switch {
+	case p.klusterlet.TakeOver != nil:
+		return o.replace(ctx, p.klusterlet)
+	case o.env.Kube.DryRun() == cli.DryRunClient:
+		return o.render(ctx, p)
+	}
+	return o.changes.End(o.run(ctx, p))
 }
 
 func (o *options) addFlags(cmd *cobra.Command) {
@@ -149,7 +158,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.refresh, "refresh", false, "Give an installed agent a new token, CA or address of the hub")
 	f.BoolVar(&o.rotate, "rotate", false, "Register an installed agent again, under another agent name and with another key")
 	f.BoolVar(&o.changeHub, "change-hub", false, "Let a cluster that has joined a hub leave it for another one")
-	f.StringVar(&o.file, "output-file", "", "File to write the objects to, as YAML")
+	o.rendering.AddTo(cmd)
 	o.preflight.AddForceTo(cmd)
 	o.takeOver.AddTo(cmd, "the agent")
 	o.out.AddTo(cmd)

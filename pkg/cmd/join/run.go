@@ -34,9 +34,6 @@ const (
 func (o *options) run(ctx context.Context, p plan) error {
 	ctx, cancel := o.wait.Context(ctx)
 	defer cancel()
-	if o.env.Kube.DryRun() == cli.DryRunClient {
-		return o.render(ctx, p)
-	}
 	runner, err := fleet.NewRunner(o.env, o.env.Kube)
 	if err != nil {
 		return err
@@ -343,30 +340,32 @@ func (o *options) onHub(args ...string) string {
 }
 
 // render prints what a new agent consists of, without a managed cluster. The
-// hub is contacted only to find a CA that is pinned by its hash.
+// hub is contacted only to find a CA that is pinned by its hash. The address of the hub is in
+// a Secret.
 func (o *options) render(ctx context.Context, p plan) error {
+	ctx, cancel := o.wait.Context(ctx)
+	defer cancel()
 	if p.oneShot {
-		return cli.Usagef("--dry-run=client makes no token, so it needs --hub-token and --hub-apiserver instead of --hub-context")
+		return cli.Usagef("--dry-run=client makes no token, so it needs --hub-token and --hub-apiserver instead of --hub-context, or --skip-secret alone")
 	}
-	if err := o.offline(ctx, &p); err != nil {
+	if o.rendering.SkipSecrets {
+		o.env.Say("The agent registers when its namespace has a Secret %s with a kubeconfig of the hub.", names.BootstrapHubKubeconfigSecret)
+	} else if err := o.offline(ctx, &p); err != nil {
 		return fleet.Explain(err)
 	}
 	objs, err := p.klusterlet.Render()
 	if err != nil {
 		return err
 	}
-	return fleet.WriteObjects(o.env, o.file, objs)
+	return o.rendering.Print(o.env, o.out, objs)
 }
 
 func (o *options) writeFile(k install.Klusterlet) error {
-	if o.file == "" {
-		return nil
-	}
 	objs, err := k.Render()
 	if err != nil {
 		return err
 	}
-	return fleet.WriteObjects(o.env, o.file, objs)
+	return o.rendering.Write(objs)
 }
 
 // accepted reports whether the hub has accepted the cluster already.

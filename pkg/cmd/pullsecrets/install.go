@@ -18,6 +18,7 @@ import (
 )
 
 type installOptions struct {
+	out      *cli.Output
 	changes  *cli.Changes
 	env      cli.Env
 	wait     cli.Wait
@@ -28,7 +29,8 @@ type installOptions struct {
 }
 
 func newInstall(env cli.Env) *cobra.Command {
-	o := &installOptions{env: env, changes: cli.NewChanges(env)}
+	out := cli.NewOutput(cli.Text, cli.Name)
+	o := &installOptions{env: env, out: out, changes: cli.ChangesFor(env, out)}
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Install the image pull secret controller",
@@ -49,7 +51,12 @@ rest. A list, such as --registry, is replaced as a whole.`,
   # See what would be installed
   %[1]s pull-secrets install --registry registry.example.com \
       --audience registry.example.com --dry-run=client`, env.Name),
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.changes.End(o.run(cmd.Context())) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if env.Kube.DryRun() == cli.DryRunClient {
+				return o.render()
+			}
+			return o.changes.End(o.run(cmd.Context()))
+		},
 	}
 	o.pull.AddTo(cmd)
 	o.workload.AddTo(cmd)
@@ -63,9 +70,6 @@ rest. A list, such as --registry, is replaced as a whole.`,
 func (o *installOptions) run(ctx context.Context) error {
 	ctx, cancel := o.wait.Context(ctx)
 	defer cancel()
-	if o.env.Kube.DryRun() == cli.DryRunClient {
-		return o.render()
-	}
 	runner, err := fleet.NewRunner(o.env, o.env.Kube)
 	if err != nil {
 		return err
@@ -116,7 +120,7 @@ func (o *installOptions) render() error {
 	if err != nil {
 		return err
 	}
-	return fleet.PrintObjects(o.env.Out, objs)
+	return fleet.PrintObjects(o.env.Out, o.out, objs)
 }
 
 func (o *installOptions) explain(err error) error {

@@ -83,6 +83,15 @@ func (d Delivery) Validate() error {
 	return invalid
 }
 
+// Render returns the copies for clusters that have none, without a look at the hub.
+func (d Delivery) Render(clusters []string) []client.Object {
+	copies := make([]client.Object, len(clusters))
+	for i, cluster := range clusters {
+		copies[i] = d.copyFor(cluster)
+	}
+	return copies
+}
+
 // copyFor returns the copy for a cluster that has none.
 func (d Delivery) copyFor(cluster string) *workv1.ManifestWork {
 	work := empty(cluster, d.Name)

@@ -23,6 +23,8 @@ const (
 	TableFmt Format = "table"
 	Wide     Format = "wide"
 	Name     Format = "name"
+	// YAML is a machine format that some commands print as a stream of documents.
+	YAML Format = "yaml"
 )
 
 const (
@@ -115,6 +117,16 @@ func (o *Output) Machine() bool { return o.printer != nil }
 // Object prints v as a document in a machine format.
 func (o *Output) Object(w io.Writer, h Header, v any) error {
 	data, err := withHeader(h, v)
+	if err != nil {
+		return err
+	}
+	return o.document(w, data)
+}
+
+// Manifests prints objects of the API as the List of them that kubectl takes, in a machine
+// format.
+func (o *Output) Manifests(w io.Writer, objects any) error {
+	data, err := encode(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
 	if err != nil {
 		return err
 	}

@@ -1,19 +1,14 @@
 package fleet
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
-	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/discovery"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 )
 
@@ -56,28 +51,4 @@ func Explain(err error) error {
 		return &cli.Explained{Problem: contact.Problem, Try: contact.Try, Code: cli.CodeBlocked, Cause: contact.Cause}
 	}
 	return err
-}
-
-// PrintObjects prints objects as a YAML stream that kubectl can apply.
-func PrintObjects(w io.Writer, objs []client.Object) error {
-	printer := printers.NewTypeSetter(scheme.New()).ToPrinter(&printers.YAMLPrinter{})
-	for _, obj := range objs {
-		if err := printer.PrintObj(obj, w); err != nil {
-			return fmt.Errorf("encode %s: %w", obj.GetName(), err)
-		}
-	}
-	return nil
-}
-
-// WriteObjects writes objects to a file that only its owner reads, since there may
-// be credentials among them; without a file it prints them.
-func WriteObjects(env cli.Env, file string, objs []client.Object) error {
-	if file == "" {
-		return PrintObjects(env.Out, objs)
-	}
-	var out bytes.Buffer
-	if err := PrintObjects(&out, objs); err != nil {
-		return err
-	}
-	return cli.WriteSecretFile(file, out.Bytes())
 }
