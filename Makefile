@@ -6,9 +6,14 @@ PREFIX ?= $(HOME)/.local
 GO ?= go
 export CGO_ENABLED ?= 0
 
+# The image that a release is published as, without a tag, is compiled into the program.
+# Without one, the program installs only where --image names an image, and on local clusters.
+IMAGE_REPOSITORY ?=
+PUBLISHED = $(if $(IMAGE_REPOSITORY),-X github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo.repository=$(IMAGE_REPOSITORY))
+
 # -trimpath and an empty build id make two builds of one tree the same;
 # grpcnotrace leaves out pages of gRPC's that nobody serves here, and html/template.
-GO_BUILD := $(GO) build -tags grpcnotrace -trimpath -ldflags "-s -w -buildid="
+GO_BUILD = $(GO) build -tags grpcnotrace -trimpath -ldflags "-s -w -buildid= $(PUBLISHED)"
 
 # With COVER=DIR the tests and the programs that they start count there which
 # statements run; scripts/cover.sh reads it. go test would have the programs count
@@ -112,9 +117,11 @@ test-upgrade: build localkube examples ## Upgrade a fleet of the release before 
 	scripts/build-previous.sh $(PREVIOUS)
 	$(GO) test -tags upgrade -count=1 -timeout 60m $(TESTFLAGS) ./e2e/upgrade
 
+# Every node has the image under this name, as if it had been pulled.
 .PHONY: e2e-kind
+e2e-kind: IMAGE_REPOSITORY = localhost/kubectl-ocm
 e2e-kind: build localkube examples test-programs ## Run the end-to-end suite, and what only real nodes show, on kind clusters (needs Docker)
-	$(MAKE) --no-print-directory image image-samples image-kubectl IMAGE_PLATFORMS=$(HOST_PLATFORM)
+	$(MAKE) --no-print-directory image image-samples image-kubectl IMAGE_PLATFORMS=$(HOST_PLATFORM) IMAGE_REPOSITORY=$(IMAGE_REPOSITORY)
 	cd e2e/kind && $(GO_BUILD) -o $(BIN)/e2e-kind .
 	$(BIN)/e2e-kind --logs $(BIN)/e2e-kind-logs \
 		--archive $(BIN)/image.tar --archive $(BIN)/heartbeat-addon.tar --archive $(BIN)/msa.tar --archive $(BIN)/kubectl.tar \
@@ -139,11 +146,10 @@ bench-scale: build localkube ## Measure how costs grow up to 10,000 clusters (ta
 # What is packed is built with the commit that it is built from, and is under its
 # platform: bin/linux_amd64/kubectl-ocm. git is asked by go build, which knows what
 # has changed.
-PACKED := $(GO_BUILD) -buildvcs=auto
+PACKED = $(GO_BUILD) -buildvcs=auto
 VERSION := v$(shell sed -n 's/^const Version = "\(.*\)"$$/\1/p' pkg/helpers/buildinfo/buildinfo.go)
 SOURCE := https://$(shell sed -n 's/^module //p' go.mod)
-IMAGE_REPOSITORY ?= kubectl-ocm/kubectl-ocm
-IMAGE ?= $(IMAGE_REPOSITORY):$(VERSION)
+IMAGE ?= $(or $(IMAGE_REPOSITORY),localhost/kubectl-ocm):$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 HOST_PLATFORM = linux/$(shell $(GO) env GOARCH)
 comma := ,
@@ -193,10 +199,10 @@ RELEASE_PLATFORMS := linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/a
 release_binaries = $(foreach p,$(subst $(comma), ,$(RELEASE_PLATFORMS)),$(BIN)/$(subst /,_,$(p))/kubectl-ocm$(if $(findstring windows,$(p)),.exe))
 
 .PHONY: release
-release: build $(release_binaries) ## Build archives, packages and what describes them in dist/
-	@scripts/release-pages.sh $(BIN)/pages
+release: build $(release_binaries) image ## Build archives, packages, the image and what describes them in dist/
+	@LDFLAGS="$(PUBLISHED)" scripts/release-pages.sh $(BIN)/pages
 	cd release && $(GO) run . dist -dir $(BIN) -platforms $(RELEASE_PLATFORMS) -pages $(BIN)/pages \
-		-version $(VERSION) -tag "$$(git tag --points-at HEAD 'v*')" -output $(CURDIR)/dist
+		-image $(BIN)/image.tar -repository "$(IMAGE_REPOSITORY)" -version $(VERSION) -tag "$$(git tag --points-at HEAD 'v*')" -output $(CURDIR)/dist
 
 .PHONY: test-release
 test-release: ## Test what packs images and packages, and install each package from archives

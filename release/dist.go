@@ -35,10 +35,13 @@ const (
 type dist struct {
 	dir, platforms string
 	// pages is the directory of the manual pages and completions.
-	pages   string
-	tag     string
-	out     string
-	release asset.Release
+	pages string
+	// image is the archive of the container image, and repository its name without a tag,
+	// which is compiled into the programs.
+	image, repository string
+	tag               string
+	out               string
+	release           asset.Release
 }
 
 func parseDist(args []string) (*dist, error) {
@@ -47,17 +50,22 @@ func parseDist(args []string) (*dist, error) {
 	flags.StringVar(&d.dir, "dir", "", "Directory of the programs, which are OS_ARCH/PROGRAM in it")
 	flags.StringVar(&d.platforms, "platforms", "", "Platforms to pack")
 	flags.StringVar(&d.pages, "pages", "", "Directory of the manual pages and completions")
+	flags.StringVar(&d.image, "image", "", "Archive of the container image")
+	flags.StringVar(&d.repository, "repository", "", "Name of the container image without a tag, as it is compiled into the programs")
 	flags.StringVar(&d.release.Version, "version", "", "Version of the program, with a leading v")
 	flags.StringVar(&d.tag, "tag", "", "Tag of the commit, if it has one")
 	flags.StringVar(&d.out, "output", "", "Directory to write to; what is in it is deleted")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
-	if d.dir == "" || d.platforms == "" || d.pages == "" || d.release.Version == "" || d.out == "" {
-		return nil, errors.New("dist needs -dir, -platforms, -pages, -version and -output")
+	if d.dir == "" || d.platforms == "" || d.pages == "" || d.image == "" || d.release.Version == "" || d.out == "" {
+		return nil, errors.New("dist needs -dir, -platforms, -pages, -image, -version and -output")
 	}
 	if d.tag != "" && d.tag != d.release.Version {
 		return nil, fmt.Errorf("the commit has the tag %s, and the program is %s; tag the commit whose version it is", d.tag, d.release.Version)
+	}
+	if d.tag != "" && d.repository == "" {
+		return nil, errors.New("a release names its container image; set IMAGE_REPOSITORY to the name without a tag, as in registry.example.com/kubectl-ocm")
 	}
 	return &d, nil
 }
@@ -84,6 +92,9 @@ func makeDist(ctx context.Context, args []string) error {
 		if err := d.pack(ctx, p); err != nil {
 			return fmt.Errorf("packing %s for %s: %w", p.Name, p.Platform, err)
 		}
+	}
+	if err := d.saveImage(); err != nil {
+		return err
 	}
 	if err := d.describe(); err != nil {
 		return err
@@ -162,6 +173,12 @@ func (d *dist) archive(name string, p program.Program, files []archive.File) err
 		Program: p, File: name, SHA256: fmt.Sprintf("%x", sha256.Sum256(content.Bytes())),
 	})
 	return d.write(name, content.Bytes())
+}
+
+// saveImage writes the archive of the container image.
+func (d *dist) saveImage() error {
+	name := fmt.Sprintf("%s_%s_image.tar", product, d.release.Version)
+	return archive.File{Name: name, Mode: archive.Plain, Path: d.image}.Save(d.out)
 }
 
 // describe writes what package managers and users read about the release.

@@ -10,7 +10,7 @@ export SOURCE_DATE_EPOCH
 
 rm -rf "$dir"
 mkdir -p "$dir/completions"
-go run ./cmd/generate-cli-reference -man "$dir/man/man1"
+go run -ldflags "${LDFLAGS:-}" ./cmd/generate-cli-reference -man "$dir/man/man1"
 bin/kubectl-ocm completion bash >"$dir/completions/kubectl-ocm.bash"
 bin/kubectl-ocm completion zsh >"$dir/completions/_kubectl-ocm"
 bin/kubectl-ocm completion fish >"$dir/completions/kubectl-ocm.fish"

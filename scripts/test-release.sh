@@ -19,13 +19,13 @@ trap 'chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
 
 step() { printf '\n--- %s\n' "$*"; }
 
+export IMAGE_REPOSITORY=registry.example.com/kubectl-ocm
 # The clones have no uncommitted changes, which a release refuses.
 step "building a release in two directories"
 for clone in first second/elsewhere; do
 	git clone --quiet --no-hardlinks . "$scratch/$clone"
 	make --no-print-directory -C "$scratch/$clone" release
-	make --no-print-directory -C "$scratch/$clone" image
-	(cd "$scratch/$clone" && sha256sum dist/* bin/image.tar) >"$scratch/$(basename "$clone").sums"
+	(cd "$scratch/$clone" && sha256sum dist/*) >"$scratch/$(basename "$clone").sums"
 done
 diff "$scratch/first.sums" "$scratch/elsewhere.sums"
 dist=$scratch/first/dist
@@ -42,6 +42,10 @@ says() {
 	grep -qF "Client: $version" <<<"$output"
 	grep -qF "Commit: $commit" <<<"$output"
 }
+
+step "the image: its name in the program and in the archive"
+test "$("$scratch/first/bin/kubectl-ocm" images -o name)" = "$IMAGE_REPOSITORY:$version"
+tar -xOf "$dist/kubectl-ocm_${version}_image.tar" index.json | grep -F "\"$IMAGE_REPOSITORY:$version\""
 
 step "krew: validating the manifest"
 (cd release && go build -o "$scratch/tools/" sigs.k8s.io/krew/cmd/krew sigs.k8s.io/krew/cmd/validate-krew-manifest)

@@ -43,6 +43,8 @@ type Facts struct {
 	Missing []access.Right
 	// Terminating are namespaces that we need and that are being deleted.
 	Terminating []string
+	// Pulls is true if nodes pull images, as all but those of local clusters do.
+	Pulls bool
 	// Other is what another product runs in the place of what is to be installed.
 	Other *origin.Installation
 }
@@ -88,6 +90,9 @@ func gatherCommon(ctx context.Context, c client.Client, disco discovery.ServerVe
 		return f, fmt.Errorf("version of the cluster: %w", err)
 	}
 	if f.Missing, err = missing(ctx, c, append(permissions(c, objs), more...)); err != nil {
+		return f, err
+	}
+	if f.Pulls, err = pulls(ctx, c); err != nil {
 		return f, err
 	}
 	f.Terminating, err = terminating(ctx, c, objs)

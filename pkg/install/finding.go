@@ -41,6 +41,7 @@ const (
 	CheckDriver      = "registration-driver"
 	CheckNamespaces  = "namespaces"
 	CheckWork        = "work-permissions"
+	CheckImage       = "image"
 )
 
 // CheckOther is about installations of other products. It cannot be skipped:
@@ -55,7 +56,7 @@ const CheckChanges = "changes"
 func Checks() []string {
 	return []string{
 		CheckVersion, CheckPermissions, CheckClusterKind, CheckExisting, CheckDowngrade,
-		CheckTerminating, CheckClusterName, CheckHubAddress, CheckDriver, CheckNamespaces, CheckWork,
+		CheckTerminating, CheckClusterName, CheckHubAddress, CheckDriver, CheckNamespaces, CheckWork, CheckImage,
 	}
 }
 

@@ -210,6 +210,8 @@ func TestCheckHub(t *testing.T) {
 		{name: "a managed cluster", facts: install.Facts{Kubernetes: v("1.36.0"), Klusterlet: install.Klusterlet{}.Over(nil)}, want: wantFindings{fatal: []string{install.CheckClusterKind}}},
 		{name: "a hub that is a managed cluster too", facts: install.Facts{Kubernetes: v("1.36.0"), Klusterlet: install.Klusterlet{}.Over(nil), Manager: install.Hub{}.Over(nil)}},
 		{name: "another mode", facts: install.Facts{Kubernetes: v("1.36.0"), Manager: hosted}, want: wantFindings{fatal: []string{install.CheckExisting}}},
+		{name: "no image to pull", facts: install.Facts{Kubernetes: v("1.36.0"), Pulls: true}, want: wantFindings{fatal: []string{install.CheckImage}}},
+		{name: "an image that runs already", facts: install.Facts{Kubernetes: v("1.36.0"), Pulls: true, Manager: install.Hub{}.Over(nil)}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -251,6 +253,12 @@ func TestCheckKlusterlet(t *testing.T) {
 		{name: "a name that may be our own", value: wanted, facts: install.Facts{Hidden: true}, hub: onHub(true, "True"), want: wantFindings{warnings: []string{install.CheckClusterName}}},
 		{name: "a refresh of what cannot be read", value: install.Klusterlet{ClusterName: "c1"}, facts: install.Facts{Hidden: true}},
 		{name: "a name whose cluster has left", value: wanted, hub: onHub(false, "True")},
+		{name: "no image to pull", value: wanted, facts: install.Facts{Pulls: true}, want: wantFindings{fatal: []string{install.CheckImage}}},
+		{name: "an image that runs already", value: wanted, facts: install.Facts{Pulls: true, Klusterlet: wanted.Over(nil)}},
+		{
+			name: "an image that the user names", facts: install.Facts{Pulls: true},
+			value: install.Klusterlet{ClusterName: "c1", Bootstrap: []byte("x"), Workload: install.Workload{Image: buildinfo.DefaultImage()}},
+		},
 		{name: "nothing to refresh", value: install.Klusterlet{ClusterName: "c1"}, want: wantFindings{fatal: []string{install.CheckExisting}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package install
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
@@ -34,7 +35,12 @@ func Untested(v *version.Version) string {
 // checkHub checks whether the hub can be installed. It is pure and returns
 // every finding, not the first.
 func checkHub(f Facts, h Hub) []Finding {
-	findings := append(checkCommon(f, OldestHub, "a hub"), checkAWS(f, h)...)
+	live := ""
+	if f.Manager != nil {
+		live = f.Manager.Spec.RegistrationImagePullSpec
+	}
+	findings := slices.Concat(checkCommon(f, OldestHub, "a hub"), checkAWS(f, h),
+		h.checkImage(f, h.TakeOver.image(h.Workload, live), live))
 	if f.Manager == nil && f.Klusterlet != nil {
 		findings = append(findings, Finding{
 			Check: CheckClusterKind, Severity: Fatal,
@@ -104,8 +110,12 @@ const listedNames = 200
 
 // checkKlusterlet checks whether the agent can be installed.
 func checkKlusterlet(f Facts, k Klusterlet) []Finding {
-	findings := append(checkCommon(f, OldestManaged, "a managed cluster"), checkTested(f)...)
-	live := f.Klusterlet
+	live, image := f.Klusterlet, ""
+	if live != nil {
+		image = live.Spec.RegistrationImagePullSpec
+	}
+	findings := slices.Concat(checkCommon(f, OldestManaged, "a managed cluster"), checkTested(f),
+		k.checkImage(f, k.TakeOver.image(k.Workload, image), image))
 	if live == nil && f.Manager != nil {
 		findings = append(findings, Finding{
 			Check: CheckClusterKind, Severity: Fatal,

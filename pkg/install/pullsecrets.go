@@ -57,18 +57,22 @@ func (p PullSecrets) pod(live *appsv1.Deployment) manifests.Pod {
 		Replicas: pullSecretReplicas, Resources: manifests.Resources(p.Resources),
 		NodeSelector: before.NodeSelector, Tolerations: before.Tolerations,
 	}
-	image := ""
-	if len(before.Containers) > 0 {
-		image = before.Containers[0].Image
-		if p.Resources == nil {
-			pod.Resources = before.Containers[0].Resources
-		}
+	if len(before.Containers) > 0 && p.Resources == nil {
+		pod.Resources = before.Containers[0].Resources
 	}
-	pod.Image = p.image(image)
+	pod.Image = p.image(containerImage(live))
 	if p.Placement != nil {
 		pod.NodeSelector, pod.Tolerations = p.Placement.NodeSelector, p.Placement.Tolerations
 	}
 	return pod
+}
+
+// containerImage is the image that a live Deployment runs, "" if there is none.
+func containerImage(live *appsv1.Deployment) string {
+	if live == nil || len(live.Spec.Template.Spec.Containers) == 0 {
+		return ""
+	}
+	return live.Spec.Template.Spec.Containers[0].Image
 }
 
 // PullSecretsArgs returns the arguments of the installed controller, none if there

@@ -21,7 +21,12 @@ func (r *Runner) checkPullSecrets(ctx context.Context, p PullSecrets, objs []cli
 	if err != nil {
 		return nil, err
 	}
-	findings := checkCommon(facts, minPullSecrets, "the image pull secret controller")
+	live, err := r.pullSecretsDeployment(ctx)
+	if err != nil {
+		return nil, err
+	}
+	findings := append(checkCommon(facts, minPullSecrets, "the image pull secret controller"),
+		p.checkImage(facts, p.pod(live).Image, containerImage(live))...)
 	for _, judge := range []func(context.Context, PullSecrets, []client.Object) ([]Finding, error){r.checkForeign, r.checkNamespaces, r.checkLeftBehind} {
 		found, err := judge(ctx, p, objs)
 		if err != nil {

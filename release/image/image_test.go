@@ -72,6 +72,7 @@ func TestArchive(t *testing.T) {
 	for _, test := range []struct{ name, containerd, tag string }{
 		{name: "kubectl-ocm/hello:v1", containerd: "docker.io/kubectl-ocm/hello:v1", tag: "v1"},
 		{name: "kubectl-ocm/hello", containerd: "docker.io/kubectl-ocm/hello:latest", tag: "latest"},
+		{name: "localhost/hello:v1", containerd: "localhost/hello:v1", tag: "v1"},
 		{name: "registry.example.com/ocm:v2", containerd: "registry.example.com/ocm:v2", tag: "v2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -57,11 +58,15 @@ func Name(text string) (name.Reference, error) {
 func names(reference name.Reference) map[string]string {
 	repository := reference.Context()
 	host := repository.RegistryStr()
-	if host == "" || host == name.DefaultRegistry {
-		host = "docker.io"
+	switch {
+	case strings.HasPrefix(repository.RepositoryStr(), "localhost/"): // A host without a dot, to all but this parser.
+	case host == "" || host == name.DefaultRegistry:
+		host = "docker.io/"
+	default:
+		host += "/"
 	}
 	return map[string]string{
-		"io.containerd.image.name":          host + "/" + repository.RepositoryStr() + ":" + reference.Identifier(),
+		"io.containerd.image.name":          host + repository.RepositoryStr() + ":" + reference.Identifier(),
 		"org.opencontainers.image.ref.name": reference.Identifier(),
 	}
 }

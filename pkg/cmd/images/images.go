@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 )
 
@@ -25,6 +26,9 @@ func New(env cli.Env) *cobra.Command {
 		Use:   "images",
 		Short: "List the container images that are used",
 		RunE: func(*cobra.Command, []string) error {
+			if registry == "" && !buildinfo.Published() {
+				env.Warn("no container image was published for this build: build it with \"make image\", and name it with --image of init and join")
+			}
 			items := []image{{
 				Image: install.Workload{Registry: registry}.DefaultImage(),
 				Use:   []string{"operators", "hub components", "token authorizer", "agents", "cleanup job"},

@@ -40,7 +40,8 @@ func (c *command) up() *cobra.Command {
 again repairs what a crash has left, and adds clusters when --managed is larger.
 
 An image is an executable on this machine: its entrypoint, and all that it
-holds. This binary is the image ` + buildinfo.Image + ` in every version.`,
+holds. This binary is the image of its release in every version, as
+"` + c.env.Name + ` images" prints it.`,
 		Example: `  # A hub and two managed clusters
   ` + c.env.Name + ` local up
 
@@ -122,8 +123,10 @@ func (o *upOptions) options(dir string) (local.Options, error) {
 		return local.Options{}, err
 	}
 	executable := argv[0]
-	if _, ok := images[buildinfo.Image]; !ok {
-		images[buildinfo.Image] = executable
+	for _, image := range []string{buildinfo.LocalRepository, buildinfo.Repository()} {
+		if _, ok := images[image]; !ok {
+			images[image] = executable
+		}
 	}
 	localkube, err := local.FindLocalkube(cmp.Or(o.localkube, o.env.Getenv("LOCALKUBE")), executable)
 	if err != nil {

@@ -1,17 +1,32 @@
 package buildinfo
 
-import "runtime/debug"
+import (
+	"cmp"
+	"runtime/debug"
+)
 
 // Version is the release this tree is, without a leading v. It is a constant,
 // so that two builds of one tree are the same to the byte.
 const Version = "0.1.0"
 
-// Image is the name of our image without a tag.
-const Image = "kubectl-ocm/kubectl-ocm"
+// LocalRepository is the image without a tag of a build that no image was published for.
+// No registry has it: local clusters run the program in its place, and other nodes need
+// it loaded.
+const LocalRepository = "localhost/kubectl-ocm"
+
+// repository is the name of the published image without a tag. The build of a release
+// sets it, with IMAGE_REPOSITORY of the Makefile.
+var repository string //nolint:gochecknoglobals // The linker sets variables only.
+
+// Published reports whether an image was published for this build.
+func Published() bool { return repository != "" }
+
+// Repository is the name of the image without a tag.
+func Repository() string { return cmp.Or(repository, LocalRepository) }
 
 // DefaultImage is the image that this release's manifests run unless the user
 // names another one.
-func DefaultImage() string { return Image + ":v" + Version }
+func DefaultImage() string { return Repository() + ":v" + Version }
 
 // Commit is the commit the binary was built from, or "" when the build had no
 // version control information.

@@ -15,7 +15,7 @@ func TestVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := buildinfo.DefaultImage(), buildinfo.Image+":v"+parsed.String(); got != want {
+	if got, want := buildinfo.DefaultImage(), buildinfo.LocalRepository+":v"+parsed.String(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
