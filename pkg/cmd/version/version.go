@@ -9,8 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
@@ -86,22 +89,24 @@ func (o *options) server(ctx context.Context, v *versions) error {
 		return err
 	}
 	v.Kubernetes = info.GitVersion
-	if v.Hub, err = installed(ctx, c, names.ClusterManagerOperator); err != nil {
+	if v.Hub, err = installed(ctx, c, names.ClusterManagerOperator, "clustermanagers"); err != nil {
 		return err
 	}
-	if v.Agent, err = installed(ctx, c, names.KlusterletOperator); err != nil {
+	if v.Agent, err = installed(ctx, c, names.KlusterletOperator, "klusterlets"); err != nil {
 		return err
 	}
-	for what, side := range map[string]*release{"hub": v.Hub, "agent": v.Agent} {
-		if side != nil && v.Skew == "" {
-			v.Skew = skew(what, side.Version)
-		}
+	if v.Hub != nil {
+		v.Skew = skew("hub", v.Hub.Version)
+	}
+	if v.Agent != nil && v.Skew == "" {
+		v.Skew = skew("agent", v.Agent.Version)
 	}
 	return nil
 }
 
-// installed reads the release of an operator off its image.
-func installed(ctx context.Context, c client.Client, operator string) (*release, error) {
+// installed returns the release of an operator: that of its image's tag, or, where the tag
+// is one of the user's own or a digest, that of the CRD that init or join wrote with it.
+func installed(ctx context.Context, c client.Client, operator, resource string) (*release, error) {
 	var d appsv1.Deployment
 	err := c.Get(ctx, client.ObjectKey{Namespace: names.OperatorNamespace, Name: operator}, &d)
 	if err != nil || len(d.Spec.Template.Spec.Containers) == 0 {
@@ -111,6 +116,16 @@ func installed(ctx context.Context, c client.Client, operator string) (*release,
 	r := &release{Version: "unknown", Image: image}
 	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") && !strings.Contains(image, "@") {
 		r.Version = image[i+1:]
+	}
+	if _, err := version.ParseGeneric(r.Version); err == nil {
+		return r, nil
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := c.Get(ctx, client.ObjectKey{Name: resource + "." + operatorv1.GroupName}, &crd); err != nil {
+		return r, client.IgnoreNotFound(err)
+	}
+	if written := crd.Annotations[names.AnnotationVersion]; written != "" {
+		r.Version = "v" + strings.TrimPrefix(written, "v")
 	}
 	return r, nil
 }
@@ -126,7 +141,7 @@ func skew(what, installed string) string {
 	distance := int(ours.Minor()) - int(theirs.Minor())
 	switch {
 	case ours.LessThan(theirs):
-		return fmt.Sprintf("the %s is newer than this command: install release %s of it", what, installed)
+		return fmt.Sprintf("the %s is newer than this command: install the command of %s", what, buildinfo.ReleasePage(theirs.String()))
 	case ours.Major() != theirs.Major() || distance > 1:
 		return fmt.Sprintf("the %s is more than one minor release behind this command: upgrade it release by release", what)
 	}

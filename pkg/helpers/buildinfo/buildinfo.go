@@ -28,6 +28,11 @@ func Repository() string { return cmp.Or(repository, LocalRepository) }
 // names another one.
 func DefaultImage() string { return Repository() + ":v" + Version }
 
+// ReleasePage is where the files of a release are, whose version has no leading v.
+func ReleasePage(version string) string {
+	return "https://github.com/kubectl-ocm/kubectl-ocm/releases/tag/v" + version
+}
+
 // Commit is the commit the binary was built from, or "" when the build had no
 // version control information.
 func Commit() string { return setting("vcs.revision") }
