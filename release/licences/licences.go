@@ -3,6 +3,7 @@ package licences
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -16,8 +17,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/release/program"
 )
 
-// StandardLibrary is the module path that Go's standard library is listed under.
-const StandardLibrary = "std"
+// StandardLibrary is the module path that Go's standard library is listed under: scanners
+// of vulnerabilities know it by this name.
+const StandardLibrary = "stdlib"
 
 // Module is a module that is linked, with its licence as an SPDX expression and the
 // texts, which are named MODULE/FILE.
@@ -25,6 +27,10 @@ type Module struct {
 	Path, Version string
 	SPDX          string
 	Texts         []archive.File
+	// Direct is true if the program's own module imports packages of the module, and
+	// Requires are the paths of the other modules that its own packages import, sorted.
+	Direct   bool
+	Requires []string
 }
 
 // Texts are the texts of all modules, for a directory of their own.
@@ -68,8 +74,11 @@ func Collect(ctx context.Context, dir string, p program.Program) ([]Module, erro
 			return nil, err
 		}
 	}
+	required := edges(packages, goroot)
 	var modules []Module
 	for _, m := range versions(p) {
+		m.Direct = required[p.Info.Main.Path][m.Path]
+		m.Requires = slices.Sorted(maps.Keys(required[m.Path]))
 		module, err := describe(m, found[m.Path])
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", m.Path, m.Version, err)
@@ -81,9 +90,15 @@ func Collect(ctx context.Context, dir string, p program.Program) ([]Module, erro
 
 // versions are the modules of a program as it names them itself.
 func versions(p program.Program) []Module {
-	modules := []Module{{Path: StandardLibrary, Version: p.Info.GoVersion}}
+	// The toolchain's version may be followed by the names of experiments.
+	release, _, _ := strings.Cut(strings.TrimPrefix(p.Info.GoVersion, "go"), " ")
+	modules := []Module{{Path: StandardLibrary, Version: release}}
 	for _, m := range p.Info.Deps {
-		modules = append(modules, Module{Path: m.Path, Version: m.Version})
+		version := m.Version
+		if m.Replace != nil && m.Replace.Version != "" {
+			version = m.Replace.Version
+		}
+		modules = append(modules, Module{Path: m.Path, Version: version})
 	}
 	slices.SortFunc(modules, func(a, b Module) int { return strings.Compare(a.Path, b.Path) })
 	return modules

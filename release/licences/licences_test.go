@@ -26,7 +26,7 @@ func TestCollect(t *testing.T) {
 		"linked/LICENSE":             apache(t),
 		"linked/NOTICE":              "Linked is made by somebody.\n",
 		"linked/copied/LICENSE.txt":  standard(t),
-		"linked/copied/copied.go":    "package copied\n\nfunc F() {}\n",
+		"linked/copied/copied.go":    "package copied\n\nimport \"os\"\n\nfunc F() { os.Exit(0) }\n",
 		"linked/licence.go":          "package linked\n",
 		"linked/unused/LICENSE":      proprietary,
 		"linked/unused/unused.go":    "package unused\n",
@@ -39,18 +39,20 @@ func TestCollect(t *testing.T) {
 	type summary struct {
 		Path, SPDX string
 		Texts      []string
+		Direct     bool
+		Requires   []string
 	}
 	var got []summary
 	for _, module := range modules {
-		s := summary{Path: module.Path, SPDX: module.SPDX}
+		s := summary{Path: module.Path, SPDX: module.SPDX, Direct: module.Direct, Requires: module.Requires}
 		for _, text := range module.Texts {
 			s.Texts = append(s.Texts, text.Name)
 		}
 		got = append(got, s)
 	}
 	want := []summary{
-		{Path: "example.com/linked", SPDX: "Apache-2.0 AND BSD-3-Clause", Texts: []string{"example.com/linked/LICENSE", "example.com/linked/NOTICE", "example.com/linked/copied/LICENSE.txt"}},
-		{Path: "std", SPDX: "BSD-3-Clause", Texts: []string{"std/LICENSE", "std/PATENTS"}},
+		{Path: "example.com/linked", SPDX: "Apache-2.0 AND BSD-3-Clause", Texts: []string{"example.com/linked/LICENSE", "example.com/linked/NOTICE", "example.com/linked/copied/LICENSE.txt"}, Direct: true, Requires: []string{"stdlib"}},
+		{Path: "stdlib", SPDX: "BSD-3-Clause", Texts: []string{"stdlib/LICENSE", "stdlib/PATENTS"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -16,9 +16,11 @@ import (
 
 // linkedPackage is what go list says about a package.
 type linkedPackage struct {
-	Dir      string
-	Standard bool
-	Module   *struct{ Path, Dir string }
+	ImportPath string
+	Dir        string
+	Standard   bool
+	Module     *struct{ Path, Dir string }
+	Imports    []string
 }
 
 // module returns the path and the directory of the module of a package, which of the
@@ -30,6 +32,28 @@ func (p linkedPackage) module(goroot string) (name, dir string) {
 	return p.Module.Path, p.Module.Dir
 }
 
+// edges are the modules that each module imports packages of.
+func edges(packages []linkedPackage, goroot string) map[string]map[string]bool {
+	modules := map[string]string{}
+	for _, pkg := range packages {
+		modules[pkg.ImportPath], _ = pkg.module(goroot)
+	}
+	required := map[string]map[string]bool{}
+	for _, pkg := range packages {
+		from := modules[pkg.ImportPath]
+		if required[from] == nil {
+			required[from] = map[string]bool{}
+		}
+		for _, imported := range pkg.Imports {
+			// "C" and "unsafe" are in no module.
+			if to := modules[imported]; to != "" && to != from {
+				required[from][to] = true
+			}
+		}
+	}
+	return required
+}
+
 // goroot is the directory of Go. What go list calls the root of a package is another for
 // some packages of the standard library.
 func goroot(ctx context.Context) (string, error) {
@@ -39,7 +63,7 @@ func goroot(ctx context.Context) (string, error) {
 
 // linked lists the packages of a program, by the settings that it was built with.
 func linked(ctx context.Context, dir string, p program.Program) ([]linkedPackage, error) {
-	args := []string{"list", "-deps", "-json=Dir,Standard,Module"}
+	args := []string{"list", "-deps", "-json=ImportPath,Dir,Standard,Module,Imports"}
 	environment := append(os.Environ(), "GOOS="+p.Platform.OS, "GOARCH="+p.Platform.Arch)
 	for _, setting := range p.Info.Settings {
 		switch setting.Key {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,10 +49,21 @@ func Write(p program.Program, version, licence string, modules []licences.Module
 		Packages:      []*spdx.Package{own},
 		Relationships: []*spdx.Relationship{relate("DOCUMENT", "DESCRIBES", own.PackageSPDXIdentifier)},
 	}
+	ids := map[string]common.ElementID{}
 	for i, m := range modules {
 		module := describe(fmt.Sprintf("Module-%d", i+1), m)
+		ids[m.Path] = module.PackageSPDXIdentifier
 		document.Packages = append(document.Packages, module)
-		document.Relationships = append(document.Relationships, relate(own.PackageSPDXIdentifier, "DEPENDS_ON", module.PackageSPDXIdentifier))
+	}
+	for _, m := range modules {
+		if m.Direct {
+			document.Relationships = append(document.Relationships, relate(own.PackageSPDXIdentifier, "DEPENDS_ON", ids[m.Path]))
+		}
+	}
+	for _, m := range modules {
+		for _, required := range m.Requires {
+			document.Relationships = append(document.Relationships, relate(ids[m.Path], "DEPENDS_ON", ids[required]))
+		}
 	}
 	var out bytes.Buffer
 	if err := json.Write(document, &out, json.Indent("  ")); err != nil {
@@ -67,12 +79,26 @@ func describe(id string, m licences.Module) *spdx.Package {
 		PackageName:               m.Path,
 		PackageSPDXIdentifier:     common.ElementID(id),
 		PackageVersion:            m.Version,
+		PackageSupplier:           &common.Supplier{SupplierType: "Organization", Supplier: supplier(m.Path)},
 		PackageDownloadLocation:   noAssertion,
 		PackageLicenseConcluded:   m.SPDX,
 		PackageLicenseDeclared:    m.SPDX,
 		PackageCopyrightText:      noAssertion,
 		PackageExternalReferences: []*spdx.PackageExternalReference{{Category: "PACKAGE-MANAGER", RefType: "purl", Locator: address.ToString()}},
 	}
+}
+
+// supplier is who a module comes from: the account at a code host that its path begins
+// with, or else the domain.
+func supplier(module string) string {
+	if module == licences.StandardLibrary {
+		return "The Go Authors"
+	}
+	parts := strings.Split(module, "/")
+	if len(parts) > 1 && slices.Contains([]string{"github.com", "gitlab.com", "bitbucket.org"}, parts[0]) {
+		return strings.Join(parts[:2], "/")
+	}
+	return parts[0]
 }
 
 func relate(a common.ElementID, relationship string, b common.ElementID) *spdx.Relationship {
