@@ -162,6 +162,9 @@ for-platform = $(foreach p,$(notdir $(@D)),GOOS=$(word 1,$(subst _, ,$(p))) GOAR
 $(BIN)/%/kubectl-ocm: FORCE
 	$(for-platform) $(PACKED) -o $@ ./cmd/kubectl-ocm
 
+$(BIN)/%/localkube: FORCE
+	@scripts/build-localkube.sh $(notdir $(@D))
+
 $(BIN)/%/kubectl-ocm.exe: FORCE
 	$(for-platform) $(PACKED) -o $@ ./cmd/kubectl-ocm
 
@@ -195,27 +198,49 @@ image-kubectl: localkube
 	$(PACK_IMAGE) -program localkube -name kubectl-ocm/kubectl -output $(BIN)/kubectl.tar \
 		-source https://github.com/kubernetes/kubernetes -summary "kubectl, for tests"
 
-RELEASE_PLATFORMS := linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64
+RELEASE_IMAGE_PLATFORMS := linux/amd64,linux/arm64,linux/ppc64le,linux/s390x
+RELEASE_PLATFORMS := $(RELEASE_IMAGE_PLATFORMS),darwin/amd64,darwin/arm64,windows/amd64,windows/arm64
+# Who maintains the Debian packages.
+MAINTAINER ?= kubectl-ocm maintainers <kubectl-ocm@users.noreply.github.com>
 release_binaries = $(foreach p,$(subst $(comma), ,$(RELEASE_PLATFORMS)),$(BIN)/$(subst /,_,$(p))/kubectl-ocm$(if $(findstring windows,$(p)),.exe))
 
+.PHONY: release-image
+release-image: ## Build the container image of a release for all its platforms; PUSH=1 pushes it
+	@$(MAKE) --no-print-directory image IMAGE_PLATFORMS=$(RELEASE_IMAGE_PLATFORMS)
+
 .PHONY: release
-release: build $(release_binaries) image ## Build archives, packages, the image and what describes them in dist/
+release: build $(release_binaries) $(BIN)/linux_amd64/localkube $(BIN)/linux_arm64/localkube release-image ## Build archives, packages, the image and what describes them in dist/
 	@LDFLAGS="$(PUBLISHED)" scripts/release-pages.sh $(BIN)/pages
 	cd release && $(GO) run . dist -dir $(BIN) -platforms $(RELEASE_PLATFORMS) -pages $(BIN)/pages \
-		-image $(BIN)/image.tar -repository "$(IMAGE_REPOSITORY)" -version $(VERSION) -tag "$$(git tag --points-at HEAD 'v*')" -output $(CURDIR)/dist
+		-image $(BIN)/image.tar -repository "$(IMAGE_REPOSITORY)" -version $(VERSION) -source $(SOURCE) \
+		-maintainer "$(MAINTAINER)" -tag "$$(git tag --points-at HEAD 'v*')" -output $(CURDIR)/dist
 
 .PHONY: test-release
 test-release: ## Test what packs images and packages, and install each package from archives
 	cd release && $(GO) test ./...
 	@scripts/test-release.sh
 
+# What make install writes, below PREFIX.
+INSTALLED = bin/kubectl-ocm bin/kubectl_complete-ocm share/bash-completion/completions/kubectl-ocm \
+	share/zsh/site-functions/_kubectl-ocm share/fish/vendor_completions.d/kubectl-ocm.fish
+
 .PHONY: install
-install: build ## Install the kubectl plugin under $(PREFIX)/bin; CLUSTERADM=1 adds clusteradm
-	install -d $(PREFIX)/bin
+install: build ## Install the kubectl plugin with manual pages and completions under $(PREFIX); CLUSTERADM=1 adds clusteradm
+	@LDFLAGS="$(PUBLISHED)" scripts/release-pages.sh $(BIN)/pages
+	install -d $(PREFIX)/share/man/man1 $(addprefix $(PREFIX)/,$(dir $(INSTALLED)))
 	install -m 0755 $(BIN)/kubectl-ocm $(PREFIX)/bin/kubectl-ocm
 	ln -sf kubectl-ocm $(PREFIX)/bin/kubectl_complete-ocm
+	install -m 0644 $(BIN)/pages/man/man1/*.1 $(PREFIX)/share/man/man1
+	install -m 0644 $(BIN)/pages/completions/kubectl-ocm.bash $(PREFIX)/share/bash-completion/completions/kubectl-ocm
+	install -m 0644 $(BIN)/pages/completions/_kubectl-ocm $(PREFIX)/share/zsh/site-functions/_kubectl-ocm
+	install -m 0644 $(BIN)/pages/completions/kubectl-ocm.fish $(PREFIX)/share/fish/vendor_completions.d/kubectl-ocm.fish
 	@if [ -n "$(CLUSTERADM)" ]; then ln -sf kubectl-ocm $(PREFIX)/bin/clusteradm; fi
-	@command -v kubectl-ocm >/dev/null || echo "Add $(PREFIX)/bin to your PATH."
+	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) echo 'Add it to your PATH: export PATH=$(PREFIX)/bin:$$PATH' ;; esac
+
+.PHONY: uninstall
+uninstall: ## Remove what make install has installed under $(PREFIX)
+	rm -f $(addprefix $(PREFIX)/,$(INSTALLED)) $(PREFIX)/share/man/man1/kubectl-ocm.1 $(PREFIX)/share/man/man1/kubectl-ocm-*.1
+	@if [ "$$(readlink $(PREFIX)/bin/clusteradm)" = kubectl-ocm ]; then rm $(PREFIX)/bin/clusteradm; fi
 
 .PHONY: generate
 generate: ## Regenerate everything that is generated

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/mail"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -24,12 +26,59 @@ import (
 )
 
 const (
-	// product is the program that is released, and licence its licence.
+	// product is what is released, and licence its licence.
 	product = "kubectl-ocm"
 	licence = "Apache-2.0"
-	// root is the directory of its module.
+	// root is the directory of the repository.
 	root = ".."
 )
+
+// item is a program of the release, with what is packed next to it.
+type item struct {
+	// name is that of its packages and archives.
+	name    string
+	program string
+	// module is the directory of its module.
+	module string
+	// debian describes its package.
+	debian debian.Package
+	// extras are further files of its archives.
+	extras func(program.Program) ([]archive.File, error)
+}
+
+// command is the plugin, which is also the controllers.
+func (d *dist) command() item {
+	return item{
+		name: product, program: product, module: root, extras: d.pagesOf,
+		debian: debian.Package{
+			Summary: "identities for a fleet of Kubernetes clusters",
+			Description: ` Manages cluster, add-on and workload identities for a fleet of Kubernetes
+ clusters, on the APIs of Open Cluster Management. It is the kubectl plugin
+ "kubectl ocm" and has the commands and flags of clusteradm.`,
+			Relations: []string{"Enhances: kubectl", "Suggests: " + product + "-localkube"},
+			Programs:  "usr/bin/",
+		},
+	}
+}
+
+// controlPlane is the control plane of local clusters, which run on Linux only.
+func controlPlane() item {
+	return item{
+		name: product + "-localkube", program: "localkube", module: filepath.Join(root, "cmd/localkube"),
+		extras: func(program.Program) ([]archive.File, error) { return nil, nil },
+		debian: debian.Package{
+			Summary: "Kubernetes control plane for local clusters of kubectl-ocm",
+			Description: ` One program that is etcd, kube-apiserver, kube-controller-manager,
+ kube-scheduler and kubectl. "kubectl ocm local up" runs clusters with it, to
+ try the product out and to test add-ons.`,
+			Relations: []string{"Enhances: " + product},
+			Programs:  "usr/libexec/" + product + "/",
+		},
+	}
+}
+
+// localPlatforms are the platforms of the control plane of local clusters.
+const localPlatforms = "linux/amd64,linux/arm64"
 
 // dist is a release that is being made.
 type dist struct {
@@ -39,6 +88,7 @@ type dist struct {
 	// image is the archive of the container image, and repository its name without a tag,
 	// which is compiled into the programs.
 	image, repository string
+	maintainer        string
 	tag               string
 	out               string
 	release           asset.Release
@@ -52,31 +102,37 @@ func parseDist(args []string) (*dist, error) {
 	flags.StringVar(&d.pages, "pages", "", "Directory of the manual pages and completions")
 	flags.StringVar(&d.image, "image", "", "Archive of the container image")
 	flags.StringVar(&d.repository, "repository", "", "Name of the container image without a tag, as it is compiled into the programs")
+	flags.StringVar(&d.maintainer, "maintainer", "", "Name and address of who maintains the packages, as NAME <ADDRESS>")
+	flags.StringVar(&d.release.Source, "source", "", "Address of the project")
 	flags.StringVar(&d.release.Version, "version", "", "Version of the program, with a leading v")
 	flags.StringVar(&d.tag, "tag", "", "Tag of the commit, if it has one")
 	flags.StringVar(&d.out, "output", "", "Directory to write to; what is in it is deleted")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
-	if d.dir == "" || d.platforms == "" || d.pages == "" || d.image == "" || d.release.Version == "" || d.out == "" {
-		return nil, errors.New("dist needs -dir, -platforms, -pages, -image, -version and -output")
+	return &d, d.check()
+}
+
+// check refuses what cannot be released.
+func (d *dist) check() error {
+	if slices.Contains([]string{d.dir, d.platforms, d.pages, d.image, d.release.Version, d.release.Source, d.out}, "") {
+		return errors.New("dist needs -dir, -platforms, -pages, -image, -source, -version and -output")
+	}
+	if _, err := mail.ParseAddress(d.maintainer); err != nil {
+		return fmt.Errorf("-maintainer %q is no name with an address: %w", d.maintainer, err)
 	}
 	if d.tag != "" && d.tag != d.release.Version {
-		return nil, fmt.Errorf("the commit has the tag %s, and the program is %s; tag the commit whose version it is", d.tag, d.release.Version)
+		return fmt.Errorf("the commit has the tag %s, and the program is %s; tag the commit whose version it is", d.tag, d.release.Version)
 	}
 	if d.tag != "" && d.repository == "" {
-		return nil, errors.New("a release names its container image; set IMAGE_REPOSITORY to the name without a tag, as in registry.example.com/kubectl-ocm")
+		return errors.New("a release names its container image; set IMAGE_REPOSITORY to the name without a tag, as in registry.example.com/kubectl-ocm")
 	}
-	return &d, nil
+	return nil
 }
 
 // makeDist writes the files of a release.
 func makeDist(ctx context.Context, args []string) error {
 	d, err := parseDist(args)
-	if err != nil {
-		return err
-	}
-	programs, err := openAll(d.dir, product, d.platforms)
 	if err != nil {
 		return err
 	}
@@ -88,10 +144,13 @@ func makeDist(ctx context.Context, args []string) error {
 	if err := os.MkdirAll(d.out, 0o755); err != nil { //nolint:gosec // What is published is read by everybody.
 		return err
 	}
-	for _, p := range programs {
-		if err := d.pack(ctx, p); err != nil {
-			return fmt.Errorf("packing %s for %s: %w", p.Name, p.Platform, err)
-		}
+	commands, err := d.packAll(ctx, d.command(), d.platforms)
+	if err != nil {
+		return err
+	}
+	d.release.Archives = commands
+	if _, err := d.packAll(ctx, controlPlane(), localPlatforms); err != nil {
+		return err
 	}
 	if err := d.saveImage(); err != nil {
 		return err
@@ -102,64 +161,84 @@ func makeDist(ctx context.Context, args []string) error {
 	return d.sum()
 }
 
-// pack writes what there is for one platform: the archive, the bill of materials, and
-// for Linux the Debian package.
-func (d *dist) pack(ctx context.Context, p program.Program) error {
-	if p.Revision == "" || p.Modified {
-		return errors.New("it is not built from a commit; commit what has changed and build it again")
-	}
-	d.release.Source = "https://" + p.Info.Main.Path
-	modules, err := licences.Collect(ctx, root, p)
-	if err != nil {
-		return err
-	}
-	files, err := d.files(p, modules)
-	if err != nil {
-		return err
-	}
-	name := fmt.Sprintf("%s_%s_%s_%s", p.Name, d.release.Version, p.Platform.OS, p.Platform.Arch)
-	if err := d.archive(name, p, files); err != nil {
-		return err
-	}
-	document, err := sbom.Write(p, d.release.Version, licence, modules)
-	if err != nil {
-		return err
-	}
-	if err := d.write(name+".spdx.json", document); err != nil {
-		return err
-	}
-	if p.Platform.OS != "linux" {
-		return nil
-	}
-	return debian.Package{
-		Program: p, Version: strings.TrimPrefix(d.release.Version, "v"), Homepage: d.release.Source,
-		Maintainer: product + " maintainers <maintainers@kubectl-ocm.example.com>", Files: files,
-	}.Build(ctx, d.out)
-}
-
-// files are the files of an archive.
-func (d *dist) files(p program.Program, modules []licences.Module) ([]archive.File, error) {
-	files, err := archive.Files(d.pages)
+// packAll packs an item for each of the platforms, and returns the archives.
+func (d *dist) packAll(ctx context.Context, of item, platforms string) ([]asset.Archive, error) {
+	programs, err := openAll(d.dir, of.program, platforms)
 	if err != nil {
 		return nil, err
 	}
-	files = append(files, licences.Texts(modules)...)
-	if p.Platform.OS != "windows" {
-		files = append(files, archive.File{Name: "kubectl_complete-ocm", Mode: archive.Executable, Data: []byte(completer)})
+	var archives []asset.Archive
+	for _, p := range programs {
+		packed, err := d.pack(ctx, of, p)
+		if err != nil {
+			return nil, fmt.Errorf("packing %s for %s: %w", p.Name, p.Platform, err)
+		}
+		archives = append(archives, packed)
 	}
-	return append(files,
+	return archives, nil
+}
+
+// pack writes what there is for one platform: the archive, the bill of materials, and
+// for Linux the Debian package.
+func (d *dist) pack(ctx context.Context, of item, p program.Program) (asset.Archive, error) {
+	if p.Revision == "" || p.Modified {
+		return asset.Archive{}, errors.New("it is not built from a commit; commit what has changed and build it again")
+	}
+	modules, err := licences.Collect(ctx, of.module, p)
+	if err != nil {
+		return asset.Archive{}, err
+	}
+	files, err := of.files(p, modules)
+	if err != nil {
+		return asset.Archive{}, err
+	}
+	name := fmt.Sprintf("%s_%s_%s_%s", of.name, d.release.Version, p.Platform.OS, p.Platform.Arch)
+	packed, err := d.archive(name, p, files)
+	if err != nil {
+		return asset.Archive{}, err
+	}
+	document, err := sbom.Write(p, d.release.Version, licence, modules)
+	if err != nil {
+		return asset.Archive{}, err
+	}
+	if err := d.write(name+".spdx.json", document); err != nil {
+		return asset.Archive{}, err
+	}
+	if p.Platform.OS != "linux" {
+		return packed, nil
+	}
+	deb := of.debian
+	deb.Name, deb.Program, deb.Files = of.name, p, files
+	deb.Version, deb.Homepage = strings.TrimPrefix(d.release.Version, "v"), d.release.Source
+	deb.Maintainer = d.maintainer
+	return packed, deb.Build(ctx, d.out)
+}
+
+// files are the files of an archive.
+func (i item) files(p program.Program, modules []licences.Module) ([]archive.File, error) {
+	files, err := i.extras(p)
+	return append(slices.Concat(files, licences.Texts(modules)),
 		archive.File{Name: "LICENSE", Mode: archive.Plain, Path: filepath.Join(root, "LICENSE")},
 		archive.File{Name: p.File(), Mode: archive.Executable, Path: p.Path},
-	), nil
+	), err
+}
+
+// pagesOf are the manual pages and completions of the command.
+func (d *dist) pagesOf(p program.Program) ([]archive.File, error) {
+	files, err := archive.Files(d.pages)
+	return append(files, completer(p.Platform)), err
 }
 
 // completer is the program that kubectl asks for completions of the plugin's arguments.
-const completer = `#!/bin/sh
-exec kubectl-ocm __complete "$@"
-`
+func completer(platform program.Platform) archive.File {
+	if platform.OS == "windows" {
+		return archive.File{Name: "kubectl_complete-ocm.bat", Mode: archive.Executable, Data: []byte("@kubectl-ocm.exe __complete %*\r\n")}
+	}
+	return archive.File{Name: "kubectl_complete-ocm", Mode: archive.Executable, Data: []byte("#!/bin/sh\nexec kubectl-ocm __complete \"$@\"\n")}
+}
 
 // archive writes the archive in the format that is usual on its system.
-func (d *dist) archive(name string, p program.Program, files []archive.File) error {
+func (d *dist) archive(name string, p program.Program, files []archive.File) (asset.Archive, error) {
 	write, extension := archive.TarGzip, ".tar.gz"
 	if p.Platform.OS == "windows" {
 		write, extension = archive.Zip, ".zip"
@@ -167,12 +246,10 @@ func (d *dist) archive(name string, p program.Program, files []archive.File) err
 	name += extension
 	var content bytes.Buffer
 	if err := write(&content, p.Time, files); err != nil {
-		return err
+		return asset.Archive{}, err
 	}
-	d.release.Archives = append(d.release.Archives, asset.Archive{
-		Program: p, File: name, SHA256: fmt.Sprintf("%x", sha256.Sum256(content.Bytes())),
-	})
-	return d.write(name, content.Bytes())
+	packed := asset.Archive{Program: p, File: name, SHA256: fmt.Sprintf("%x", sha256.Sum256(content.Bytes()))}
+	return packed, d.write(name, content.Bytes())
 }
 
 // saveImage writes the archive of the container image.

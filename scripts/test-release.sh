@@ -67,19 +67,42 @@ done
 "$scratch/tools/krew" install --manifest="$dist/ocm.yaml" --archive="$dist/kubectl-ocm_${version}_linux_amd64.tar.gz"
 says env PATH="$KREW_ROOT/bin:$scratch/tools" HOME="$scratch" kubectl ocm version --client
 
+step "krew: completions"
+lines=$(sed -n "/^printf '#!/,/^chmod/p" docs/guides/install.md)
+mkdir -p "$scratch/home"
+ln -s "$KREW_ROOT" "$scratch/home/.krew"
+HOME=$scratch/home sh -euc "$lines"
+PATH="$KREW_ROOT/bin:$scratch/tools:/usr/bin:/bin" kubectl __complete ocm join --cluster-na | grep -q -- --cluster-name
+
+step "make install and uninstall"
+prefix=$scratch/home/prefix
+make --no-print-directory install CLUSTERADM=1 PREFIX="$prefix"
+says "$prefix/bin/clusteradm" version --client
+test -s "$prefix/share/man/man1/kubectl-ocm-join.1"
+test -s "$prefix/share/bash-completion/completions/kubectl-ocm"
+make --no-print-directory uninstall PREFIX="$prefix"
+test -z "$(find "$prefix" -type f -o -type l)"
+
 step "Homebrew: reading the formula"
 ruby -c "$dist/kubectl-ocm.rb"
 
-step "Debian: installing the package"
+step "Debian: installing the packages"
 package=$(echo "$dist"/kubectl-ocm_*_amd64.deb)
+localkube=$(echo "$dist"/kubectl-ocm-localkube_*_amd64.deb)
 lintian --fail-on error,warning "$dist"/*.deb
 mkdir -p "$scratch/root/var/lib/dpkg"
 touch "$scratch/root/var/lib/dpkg/status"
-dpkg --root="$scratch/root" --force-not-root --force-script-chrootless --log="$scratch/dpkg.log" --install "$package"
+dpkg --root="$scratch/root" --force-not-root --force-script-chrootless --log="$scratch/dpkg.log" --install "$package" "$localkube"
 says "$scratch/root/usr/bin/kubectl-ocm" version --client
 PATH="$scratch/root/usr/bin:$scratch/tools:$PATH" kubectl __complete ocm join --cluster-na | grep -q -- --cluster-name
 test -s "$scratch/root/usr/share/man/man1/kubectl-ocm-join.1.gz"
-dpkg --root="$scratch/root" --force-not-root --force-script-chrootless --log="$scratch/dpkg.log" --purge kubectl-ocm
+# No checkout and no Go: the package alone starts a hub, and installs it.
+alone() { env -i PATH="$scratch/root/usr/bin:/usr/bin:/bin" HOME="$scratch/home" "$@"; }
+trap 'alone kubectl-ocm local down >/dev/null 2>&1; chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
+alone kubectl-ocm local up --managed 0
+alone kubectl-ocm init --kubeconfig "$(alone kubectl-ocm local kubeconfig --path)" --context hub --wait >/dev/null
+alone kubectl-ocm local down
+dpkg --root="$scratch/root" --force-not-root --force-script-chrootless --log="$scratch/dpkg.log" --purge kubectl-ocm kubectl-ocm-localkube
 test ! -e "$scratch/root/usr/bin/kubectl-ocm"
 
 step "everything is as it should be"

@@ -66,19 +66,32 @@ func TestPreflight(t *testing.T) {
 
 func TestFindLocalkube(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	self := filepath.Join(dir, "kubectl-ocm")
-	_, err := local.FindLocalkube(filepath.Join(dir, "none"), self)
+	dir, home := t.TempDir(), t.TempDir()
+	self := filepath.Join(dir, "bin", "kubectl-ocm")
+	find := func(explicit string) (string, error) {
+		return local.FindLocalkube(explicit, self, func(name string) string { return map[string]string{"HOME": home}[name] })
+	}
+	_, err := find(filepath.Join(dir, "none"))
 	var problem *local.HintedError
-	if !errors.Is(err, localplane.ErrNotBuilt) || !errors.As(err, &problem) || !strings.Contains(problem.Hint(), "make localkube") {
+	if !errors.Is(err, localplane.ErrNotBuilt) || !errors.As(err, &problem) || !strings.Contains(problem.Hint(), "kubectl-ocm-localkube") ||
+		!strings.Contains(problem.Hint(), "make localkube") {
 		t.Errorf("a missing binary: %v", err)
 	}
-	beside := filepath.Join(dir, "localkube")
-	if err := os.WriteFile(beside, nil, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := local.FindLocalkube("", self); err != nil || got != beside {
-		t.Errorf("found %q, %v, want the one beside the binary", got, err)
+	// From the last place to the first.
+	for _, place := range []string{
+		filepath.Join(home, ".local/libexec/kubectl-ocm/localkube"),
+		filepath.Join(dir, "libexec/kubectl-ocm/localkube"),
+		filepath.Join(dir, "bin/localkube"),
+	} {
+		if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(place, nil, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := find(""); err != nil || got != place {
+			t.Errorf("found %q, %v, want %q", got, err, place)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/controlplane"
 )
@@ -239,16 +240,30 @@ func (o Options) failure(cluster clusterLayout, state State) error {
 		"; if the state was damaged, take the clusters down and up again"}
 }
 
-// FindLocalkube returns the control plane's executable: explicit if it is not
-// "", else the one next to our own executable, else one on the PATH.
-func FindLocalkube(explicit, self string) (string, error) {
-	candidates := []string{filepath.Join(filepath.Dir(self), "localkube")}
-	if found, err := exec.LookPath("localkube"); err == nil {
+// localkube is the file name of the control plane's executable.
+const localkube = "localkube"
+
+// FindLocalkube returns the control plane's executable: explicit if it is not "", else
+// the first that exists of these: next to our own executable, in the directories where
+// archives and packages have it, on the PATH.
+func FindLocalkube(explicit, self string, getenv func(string) string) (string, error) {
+	candidates := []string{filepath.Join(filepath.Dir(self), localkube)}
+	prefixes := []string{filepath.Join(filepath.Dir(self), ".."), "/usr/local", "/usr"}
+	if home := getenv("HOME"); home != "" {
+		prefixes = slices.Insert(prefixes, 1, filepath.Join(home, ".local"))
+	}
+	for _, prefix := range prefixes {
+		if path := filepath.Join(prefix, "libexec", productDir, localkube); !slices.Contains(candidates, path) {
+			candidates = append(candidates, path)
+		}
+	}
+	if found, err := exec.LookPath(localkube); err == nil {
 		candidates = append(candidates, found)
 	}
 	path, err := controlplane.FindBinary(explicit, candidates...)
 	if err != nil {
-		return "", &HintedError{Err: err, Todo: "run: make localkube, or name the file with --localkube or LOCALKUBE"}
+		return "", &HintedError{Err: err, Todo: fmt.Sprintf("install kubectl-ocm-localkube, a package and an archive of %s; in a checkout, run: make localkube; "+
+			"or name the file with --localkube or LOCALKUBE", buildinfo.ReleasePage(buildinfo.Version))}
 	}
 	return path, nil
 }

@@ -16,7 +16,16 @@ import (
 
 // Package is the Debian package of a program.
 type Package struct {
+	// Name is that of the package.
+	Name    string
 	Program program.Program
+	// Summary is the description in a line, and Description in a paragraph of lines that
+	// begin with a space.
+	Summary, Description string
+	// Relations are further fields about other packages, each in a line.
+	Relations []string
+	// Programs is the directory of the programs on a system, such as usr/bin/.
+	Programs string
 	// Version has no leading v.
 	Version, Homepage string
 	// Maintainer is a name and an address.
@@ -29,9 +38,13 @@ type Package struct {
 // before the release: 0.2.0~rc.1 for 0.2.0-rc.1.
 func (p Package) DebianVersion() string { return strings.Replace(p.Version, "-", "~", 1) }
 
-// Architecture is Debian's name for the processor. For those that there are packages for
-// it is Go's.
-func (p Package) Architecture() string { return p.Program.Platform.Arch }
+// Architecture is Debian's name for the processor, which for most is Go's.
+func (p Package) Architecture() string {
+	if p.Program.Platform.Arch == "ppc64le" {
+		return "ppc64el"
+	}
+	return p.Program.Platform.Arch
+}
 
 // Date is the date of the changelog's entry.
 func (p Package) Date() string { return p.Program.Time.Format("Mon, 02 Jan 2006 15:04:05 -0700") }

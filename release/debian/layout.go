@@ -45,7 +45,7 @@ func (p Package) layout() ([]archive.File, error) {
 
 // installed returns the files that are installed.
 func (p Package) installed() ([]archive.File, error) {
-	documents := "usr/share/doc/" + p.Program.Name + "/"
+	documents := "usr/share/doc/" + p.Name + "/"
 	var files []archive.File
 	for _, file := range p.Files {
 		place, err := p.place(file, documents)
@@ -57,7 +57,7 @@ func (p Package) installed() ([]archive.File, error) {
 	for name, place := range map[string]string{
 		"copyright": documents + "copyright",
 		"changelog": documents + "changelog.gz",
-		"overrides": "usr/share/lintian/overrides/" + p.Program.Name,
+		"overrides": "usr/share/lintian/overrides/" + p.Name,
 	} {
 		file, err := p.render(name, 0)
 		if err != nil {
@@ -75,10 +75,10 @@ func (p Package) installed() ([]archive.File, error) {
 
 // place gives a file of the archive its place on a system, if it has one there.
 func (p Package) place(file archive.File, documents string) ([]archive.File, error) {
-	name := p.Program.Name
+	name := p.Name
 	switch directory, base := path.Split(file.Name); {
 	case directory == "" && file.Mode == archive.Executable:
-		file.Name = "usr/bin/" + base
+		file.Name = p.Programs + base
 	case directory == "man/man1/":
 		file.Name = "usr/share/man/man1/" + base + ".gz"
 	case file.Name == "completions/"+name+".bash":

@@ -56,7 +56,7 @@ holds. This binary is the image of its release in every version, as
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&o.managed, "managed", 2, "number of managed clusters")
-	flags.StringVar(&o.localkube, "localkube", "", "the localkube executable (default: $LOCALKUBE, next to this binary, on the PATH)")
+	flags.StringVar(&o.localkube, "localkube", "", "the localkube executable (default: $LOCALKUBE, or the first that exists: next to this binary, ../libexec/kubectl-ocm/localkube from there and in ~/.local, /usr/local and /usr, on the PATH)")
 	flags.StringVar(&o.hubLocalkube, "hub-localkube", "", "the localkube executable of the hub, for a hub of another Kubernetes version (default: $HUB_LOCALKUBE, or that of the other clusters)")
 	flags.StringArrayVar(&o.images, "image", nil, "run an executable for an image, as IMAGE=FILE; can be repeated")
 	flags.BoolVar(&o.noSigner, "no-client-signer", false, "start a hub that signs no client certificates, as EKS does not")
@@ -128,11 +128,11 @@ func (o *upOptions) options(dir string) (local.Options, error) {
 			images[image] = executable
 		}
 	}
-	localkube, err := local.FindLocalkube(cmp.Or(o.localkube, o.env.Getenv("LOCALKUBE")), executable)
+	localkube, err := local.FindLocalkube(cmp.Or(o.localkube, o.env.Getenv("LOCALKUBE")), executable, o.env.Getenv)
 	if err != nil {
 		return local.Options{}, err
 	}
-	hubLocalkube, err := local.FindLocalkube(cmp.Or(o.hubLocalkube, o.env.Getenv("HUB_LOCALKUBE"), localkube), executable)
+	hubLocalkube, err := local.FindLocalkube(cmp.Or(o.hubLocalkube, o.env.Getenv("HUB_LOCALKUBE"), localkube), executable, o.env.Getenv)
 	if err != nil {
 		return local.Options{}, err
 	}

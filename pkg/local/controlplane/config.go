@@ -35,7 +35,7 @@ type Config struct {
 }
 
 // ErrNotBuilt says that the localkube binary is missing.
-var ErrNotBuilt = errors.New("localkube is not built")
+var ErrNotBuilt = errors.New("localkube, the control plane of local clusters, is not installed")
 
 // FindBinary returns the localkube executable: explicit when it is not "", else
 // the first of candidates that exists. The error wraps ErrNotBuilt.
