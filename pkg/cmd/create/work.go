@@ -186,6 +186,10 @@ func (o *workOptions) run(ctx context.Context) error {
 // runCopies delivers the work with one ManifestWork per cluster.
 func (o *workOptions) runCopies(ctx context.Context, hub delivery.Hub) error {
 	targets, err := hub.Choose(ctx, o.delivery.Name, o.choice)
+	if clusters, ok := errors.AsType[*delivery.ClustersError](err); ok && clusters.Unknown {
+		near := fleet.NearCluster(ctx, hub.Client, clusters.Clusters[0], "list the clusters with: "+o.env.Command("get clusters"))
+		return cli.NotFoundf(near, "%v", clusters)
+	}
 	if err != nil {
 		return err
 	}

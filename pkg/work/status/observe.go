@@ -8,6 +8,7 @@ import (
 
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/manifest"
 )
 
@@ -48,7 +49,7 @@ func NewObserver(limits Limits, rules Evaluator) *Observer {
 // Observe returns the condition Available of a manifest and, if its object could be read,
 // the condition Ready, its feedback with the condition StatusFeedbackSynced and the
 // conditions that condition rules set. A rule for Available or Ready replaces that
-// condition. The caller adds Applied, which an object does not show.
+// condition, but for Ready of what has finished. The caller adds Applied, which an object does not show.
 func (o *Observer) Observe(ctx context.Context, seen Observation) workv1.ManifestCondition {
 	observed := workv1.ManifestCondition{ResourceMeta: seen.Meta}
 	available := Available(seen.Meta, seen.Err)
@@ -63,6 +64,9 @@ func (o *Observer) Observe(ctx context.Context, seen Observation) workv1.Manifes
 		observed.Conditions = append(observed.Conditions, ready)
 	}
 	for _, condition := range o.rules.Evaluate(ctx, seen.Object, seen.Options.Conditions) {
+		if condition.Type == names.ConditionReady && Finished(seen.Object) {
+			continue // By what is reported then, it does not run again when it goes.
+		}
 		condition.ObservedGeneration = seen.Generation
 		setCondition(&observed.Conditions, condition)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -215,6 +216,26 @@ func TestRuleForAvailableReplacesThatCondition(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, observed.Conditions); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestRuleForReadyUntilItFinished: a rule says when a Job is ready while it runs. That it has
+// finished is reported in any case, or it would run again when it is deleted.
+func TestRuleForReadyUntilItFinished(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ status, want string }{
+		"runs":     {"{active: 1}", "True ConditionRuleEvaluated"},
+		"complete": {"{conditions: [{type: Complete, status: 'True'}]}", "True ResourceFinished"},
+		"failed":   {"{conditions: [{type: Failed, status: 'True'}]}", "False ResourceFinished"},
+	} {
+		observed := status.NewObserver(status.Limits{}, status.NewRules()).Observe(t.Context(), status.Observation{
+			Meta: configMap(0, "a"), Object: parse(t, "apiVersion: batch/v1\nkind: Job\nstatus: "+tc.status), Generation: 7,
+			Options: manifest.Options{Conditions: []workv1.ConditionRule{celRule("Ready", "true")}},
+		})
+		ready := apimeta.FindStatusCondition(observed.Conditions, "Ready")
+		if ready == nil || string(ready.Status)+" "+ready.Reason != tc.want {
+			t.Errorf("a Job that %s: %+v", name, ready)
+		}
 	}
 }
 

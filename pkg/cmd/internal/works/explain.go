@@ -19,9 +19,6 @@ func Explain(env cli.Env, err error) error {
 		return nil
 	}
 	if clusters, ok := errors.AsType[*delivery.ClustersError](err); ok {
-		if clusters.Unknown {
-			return cli.NotFoundf("list the clusters with: "+env.Command("get clusters"), "%v", clusters)
-		}
 		return cli.Blockedf(env.Command("accept", strings.Join(clusters.Clusters, " ")), "%v", clusters)
 	}
 	if invalid, ok := errors.AsType[*delivery.InvalidError](err); ok {
