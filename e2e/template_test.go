@@ -51,7 +51,7 @@ func TestTemplate(t *testing.T) {
 	token := a.awaitBeat(t, "cluster2", "token", beat{})
 	account := names.AddOnServiceAccount("cluster2", a.name)
 	for user, want := range map[string]string{
-		csr.user:   names.AddOnUser("cluster1", a.name, a.name),
+		csr.user:   names.AddOnUser("cluster1", a.name, a.name+"-agent"),
 		token.user: names.ServiceAccountUser("cluster2", account),
 	} {
 		if user != want {

@@ -56,7 +56,7 @@ func wants(addOn, signer string) (*certificatesv1.CertificateSigningRequest, x50
 	request.Spec.SignerName = signer
 	return request, x509.CertificateRequest{
 		Subject: pkix.Name{
-			CommonName:   names.AddOnUser(cluster, addOn, addOn),
+			CommonName:   names.AddOnUser(cluster, addOn, addOn+"-agent"),
 			Organization: []string{names.AddOnClusterGroup(cluster, addOn), names.AddOnGroup(addOn)},
 		},
 		DNSNames: []string{names.AddOnDNSName(addOn)},

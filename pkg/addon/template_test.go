@@ -141,6 +141,8 @@ func TestTemplates(t *testing.T) {
 		"steps":       testSteps,
 		"others":      testOthersProgress,
 		"heartbeat":   testExample,
+		"namespaces":  testInstallNamespace,
+		"taken":       testTakenOver,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -181,7 +183,7 @@ func testDeployed(t *testing.T, e *env, name string, writes *interrupt.Writes) {
 	e.awaitCondition(t, cluster, name, addonv1beta1.ManagedClusterAddOnConditionAvailable, metav1.ConditionTrue, addonv1beta1.AddonAvailableReasonProbeAvailable)
 	e.awaitCondition(t, cluster, name, addonv1beta1.ManagedClusterAddOnConditionProgressing, metav1.ConditionFalse, addonv1beta1.ProgressingReasonCompleted)
 	e.get(t.Context(), t, found)
-	wantSubject := addonv1beta1.BaseSubject{User: names.AddOnUser(cluster, name, name), Groups: []string{names.AddOnClusterGroup(cluster, name), names.AddOnGroup(name)}}
+	wantSubject := addonv1beta1.BaseSubject{User: names.AddOnUser(cluster, name, name+"-agent"), Groups: []string{names.AddOnClusterGroup(cluster, name), names.AddOnGroup(name)}}
 	if diff := cmp.Diff([]addonv1beta1.RegistrationConfig{{Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{
 		Subject: addonv1beta1.KubeClientSubject{BaseSubject: wantSubject},
 	}}}, found.Status.Registrations); diff != "" {
@@ -369,7 +371,7 @@ func testPermissions(t *testing.T, e *env, name string, _ *interrupt.Writes) {
 	subject := func(kind, name string) rbacv1.Subject {
 		return rbacv1.Subject{Kind: kind, APIGroup: rbacv1.GroupName, Name: name}
 	}
-	want := []rbacv1.Subject{subject(rbacv1.UserKind, names.AddOnUser(cluster, name, name)), subject(rbacv1.GroupKind, names.AddOnClusterGroup(cluster, name))}
+	want := []rbacv1.Subject{subject(rbacv1.UserKind, names.AddOnUser(cluster, name, name+"-agent")), subject(rbacv1.GroupKind, names.AddOnClusterGroup(cluster, name))}
 	for _, binding := range []*rbacv1.RoleBinding{
 		e.binding(t, cluster, "open-cluster-management:permissions:clusterrole:agent"),
 		e.binding(t, "default", "open-cluster-management:permissions:clusterrole:agent:permissions-c1"),
@@ -440,7 +442,7 @@ func testSwitchedSubjects(t *testing.T, e *env, name string, _ *interrupt.Writes
 	e.template(t, name, fmt.Sprintf(kubeClient, `{"type":"CurrentCluster","currentCluster":{"clusterRoleName":"switched-role"}}`), agentManifest)
 	e.create(t, fleet(name, templated), addOn(cluster, name))
 	e.binding(t, cluster, "open-cluster-management:switched:clusterrole:agent")
-	user, group, account := names.AddOnUser(cluster, name, name), names.AddOnClusterGroup(cluster, name), ownUser(cluster, name)
+	user, group, account := names.AddOnUser(cluster, name, name+"-agent"), names.AddOnClusterGroup(cluster, name), ownUser(cluster, name)
 	bound := func(want ...string) {
 		t.Helper()
 		eventually(t, fmt.Sprintf("%v is bound", want), func(ctx context.Context) (bool, error) {

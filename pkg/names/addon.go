@@ -194,6 +194,11 @@ func AddOnUser(cluster, addOn, agent string) string {
 	return AddOnClusterGroup(cluster, addOn) + ":agent:" + agent
 }
 
+// AddOnTemplateAgent is the agent's name of an add-on that is made from an AddOnTemplate,
+// in [AddOnUser].
+// See docs/reference/wire-contract.md#addon-user.
+func AddOnTemplateAgent(addOn string) string { return addOn + "-agent" }
+
 // AddOnClusterGroup is the group of one add-on on one cluster.
 func AddOnClusterGroup(cluster, addOn string) string {
 	return userPrefix + "cluster:" + cluster + ":addon:" + addOn

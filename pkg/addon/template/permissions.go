@@ -162,10 +162,9 @@ func bindingFor(addOn *addonv1beta1.ManagedClusterAddOn, permission addonv1alpha
 
 // labelsOf are the labels of the RoleBindings of an add-on.
 func labelsOf(addOn types.NamespacedName) map[string]string {
-	return map[string]string{
-		names.LabelAddOnName: addOn.Name, names.LabelAddOnTemplate: "",
-		names.LabelAddOnTokenName: addOn.Name, names.LabelAddOnCluster: addOn.Namespace,
-	}
+	all := upstreamLabels(addOn.Name)
+	all[names.LabelAddOnTokenName], all[names.LabelAddOnCluster] = addOn.Name, addOn.Namespace
+	return all
 }
 
 // bind makes or repairs a RoleBinding of an add-on, and returns how long it also has
@@ -179,7 +178,7 @@ func (r *Reconciler) bind(ctx context.Context, addOn *addonv1beta1.ManagedCluste
 	case apierrors.IsNotFound(err):
 		err = r.Client.Create(ctx, want, Owner)
 		if apierrors.IsAlreadyExists(err) {
-			return 0, r.foreign(ctx, want)
+			return 0, r.adopt(ctx, want)
 		}
 		return 0, explain(err, want)
 	case err != nil:
@@ -194,6 +193,33 @@ func (r *Reconciler) bind(ctx context.Context, addOn *addonv1beta1.ManagedCluste
 		return left, nil
 	}
 	return left, r.rebind(ctx, live, want)
+}
+
+// adopt takes over a RoleBinding that is not in the cache: one that OCM made for the add-on
+// lacks our labels. OCM also binds a group of the add-on on all clusters, which goes.
+func (r *Reconciler) adopt(ctx context.Context, want *rbacv1.RoleBinding) error {
+	live := &rbacv1.RoleBinding{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(want), live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	switch {
+	case hasLabels(live, want.Labels):
+		return nil // It is in the cache soon.
+	case !hasLabels(live, upstreamLabels(want.Labels[names.LabelAddOnName])):
+		return fmt.Errorf("RoleBinding %s exists and lacks the labels of the add-on; delete it", client.ObjectKeyFromObject(want))
+	case live.RoleRef != want.RoleRef:
+		if err := r.remove(ctx, live); err != nil {
+			return err
+		}
+		return explain(r.Client.Create(ctx, want, Owner), want)
+	}
+	return r.rebind(ctx, live, want)
+}
+
+// upstreamLabels are those that OCM gives to the RoleBindings of an add-on.
+// See docs/reference/wire-contract.md#addon-templates.
+func upstreamLabels(addOn string) map[string]string {
+	return map[string]string{names.LabelAddOnName: addOn, names.LabelAddOnTemplate: ""}
 }
 
 // rebind changes the subjects of a RoleBinding, and what the controller knows it by.

@@ -109,7 +109,7 @@ func (r *Reconciler) deploy(ctx context.Context, addOn *addonv1beta1.ManagedClus
 	if rendered == nil && hooked(addOn) != (d.hook != nil) {
 		return 0, r.finalize(ctx, addOn, d.finalizers()...) // An event.
 	}
-	status.Namespace = from.Namespace(addOn)
+	status.Namespace = from.Namespace()
 	status.HealthCheck.Mode = addonv1beta1.HealthCheckModeCustomized
 	status.Registrations = source.Registrations(addOn, from.Template)
 	after, permitted := r.permit(ctx, addOn, from.Template, subjects(addOn, status.Registrations))
@@ -143,7 +143,7 @@ func (r *Reconciler) render(addOn *addonv1beta1.ManagedClusterAddOn, cluster *cl
 		return deployment{}, err
 	}
 	objects, err := render.Objects(from.Template, render.Values{
-		AddOn: addOn.Name, Cluster: addOn.Namespace, Namespace: from.Namespace(addOn), Config: from.Config, Registries: registries,
+		AddOn: addOn.Name, Cluster: addOn.Namespace, Namespace: from.Namespace(), Config: from.Config, Registries: registries,
 	})
 	if err != nil {
 		return deployment{}, err

@@ -9,9 +9,12 @@ import (
 	"fmt"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,23 +62,46 @@ func Digest(work *workv1.ManifestWork) {
 	}
 }
 
-// digest is a JSON string: the hash of a manifest, regardless of the order of keys, and
-// the name of its object. A cache transforms some objects twice: what is a string is a
+// digest is a JSON string: the hash of a manifest, regardless of the order of keys and of
+// fields that have no value, and the name of its object. A cache transforms some objects twice: what is a string is a
 // digest already, because a manifest is an object.
 func digest(m workv1.Manifest) []byte {
 	raw := m.Raw
 	if bytes.HasPrefix(raw, []byte(`"`)) {
 		return raw
 	}
-	var content any
+	var content map[string]any
 	if json.Unmarshal(raw, &content) == nil {
-		if sorted, err := json.Marshal(content); err == nil {
+		if sorted, err := json.Marshal(plain(content)); err == nil {
 			raw = sorted
 		}
 	}
 	sum := sha256.Sum256(raw)
 	quoted, _ := json.Marshal(hex.EncodeToString(sum[:]) + " " + Object(m)) //nolint:errchkjson // A string is always encoded.
 	return quoted
+}
+
+// plain returns an object without what its encoding adds that has no value, such as an empty
+// status or strategy of a Deployment: OCM's works have that and ours do not, by which they
+// would look changed after a take-over.
+func plain(object map[string]any) map[string]any {
+	var typed any
+	switch (&unstructured.Unstructured{Object: object}).GroupVersionKind() {
+	case appsv1.SchemeGroupVersion.WithKind("Deployment"):
+		typed = &appsv1.Deployment{}
+	case appsv1.SchemeGroupVersion.WithKind("DaemonSet"):
+		typed = &appsv1.DaemonSet{}
+	default:
+		return object
+	}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(object, typed) != nil {
+		return object
+	}
+	same, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err != nil {
+		return object
+	}
+	return same
 }
 
 // Object names the object of a manifest, or of its digest; "" if that is not known. The

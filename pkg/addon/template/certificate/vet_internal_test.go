@@ -71,7 +71,7 @@ func TestVet(t *testing.T) {
 			t.Parallel()
 			a := &asked{object: &certificatesv1.CertificateSigningRequest{}, template: &x509.CertificateRequest{
 				Subject: pkix.Name{
-					CommonName:   names.AddOnUser("c1", "a", "a"),
+					CommonName:   names.AddOnUser("c1", "a", "a-agent"),
 					Organization: []string{names.AddOnClusterGroup("c1", "a"), names.AddOnGroup("a")},
 				},
 				DNSNames: []string{names.AddOnDNSName("a")},

@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
 	"strings"
 
@@ -13,8 +12,9 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
 
-// Names of the variables that every template can use, which the containers of its
-// workloads have in their environment as well.
+// Names of the variables that templates can use, which the containers of their workloads
+// have in their environment as well. That of the namespace exists only where the
+// AddOnDeploymentConfig sets it.
 // See docs/reference/wire-contract.md#addon-templates.
 const (
 	variableCluster       = "CLUSTER_NAME"
@@ -75,8 +75,13 @@ func variablesOf(spec *addonv1alpha1.AddOnTemplateSpec, values Values) (preset [
 		all[v.Name] = v.Value
 	}
 	// Variables of a configuration do not override these two.
-	maps.Copy(all, map[string]string{variableCluster: values.Cluster, variableNamespace: values.Namespace})
-	for _, name := range []string{variableHubKubeconfig, variableCluster, variableNamespace} {
+	presets := []string{variableHubKubeconfig, variableCluster}
+	all[variableCluster] = values.Cluster
+	if values.Config.AgentInstallNamespace != "" {
+		presets = append(presets, variableNamespace)
+		all[variableNamespace] = values.Config.AgentInstallNamespace
+	}
+	for _, name := range presets {
 		if value, ok := all[name]; ok {
 			preset = append(preset, variable{name, value})
 		}

@@ -2,7 +2,6 @@ package render_test
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 
@@ -21,7 +20,7 @@ import (
 
 const (
 	workload = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"{{NAME}}","namespace":"{{INSTALL_NAMESPACE}}"},"spec":{"template":{"spec":{
-		"initContainers":[{"name":"i","image":"registry.example.com/a/i:1"}],
+		"initContainers":[{"name":"i","image":"registry.example.com/a/i:1","args":["{{CLUSTER_NAME}}"]}],
 		"containers":[{"name":"c","image":"registry.example.com/a/b:1","args":["--cluster={{ CLUSTER_NAME }}"],"env":[{"name":"CLUSTER_NAME","value":"mine"},{"name":"E","value":"1"}]}]}}}}`
 	configMap = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m","namespace":"other"},"data":{"{{NAME}}":"{{ $labels.x }} {{UNKNOWN}}|{{NAME}}"}}`
 	binding   = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"b"},"subjects":[{"kind":"ServiceAccount","name":"s","namespace":"x"},{"kind":"Group","name":"g"}]}`
@@ -73,7 +72,7 @@ func pod(t *testing.T, object *unstructured.Unstructured) corev1.PodSpec {
 func TestVariables(t *testing.T) {
 	t.Parallel()
 	got := objects(t, template(workload, configMap), values(nil))
-	if got[0].GetName() != `v"},` || got[0].GetNamespace() != "n" {
+	if got[0].GetName() != `v"},` || got[0].GetNamespace() != "" {
 		t.Errorf("a value changed the structure: %v", got[0].Object["metadata"])
 	}
 	data, _, _ := unstructured.NestedStringMap(got[1].Object, "data")
@@ -88,10 +87,35 @@ func TestVariables(t *testing.T) {
 		{Name: "E", Value: "1"},
 		{Name: "HUB_KUBECONFIG", Value: "/managed/hub-kubeconfig/kubeconfig"},
 		{Name: "CLUSTER_NAME", Value: "c1"},
-		{Name: "INSTALL_NAMESPACE", Value: "n"},
 	}
 	if diff := cmp.Diff(want, c.Env); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+	// Only a configured namespace is a variable, which a configuration does not override.
+	configured := objects(t, template(workload), values(func(c *addonv1beta1.AddOnDeploymentConfigSpec) {
+		c.AgentInstallNamespace = "moved"
+		c.CustomizedVariables = append(c.CustomizedVariables, addonv1beta1.CustomizedVariable{Name: "INSTALL_NAMESPACE", Value: "other"})
+	}))[0]
+	want = append(want, corev1.EnvVar{Name: "INSTALL_NAMESPACE", Value: "moved"})
+	if diff := cmp.Diff(want, pod(t, configured).Containers[0].Env); diff != "" {
+		t.Errorf("environment with a namespace (-want +got):\n%s", diff)
+	}
+}
+
+// TestInitContainersStay: as in OCM, only containers get variables, credentials, mirrors and
+// resources.
+func TestInitContainersStay(t *testing.T) {
+	t.Parallel()
+	got := pod(t, objects(t, template(workload), values(func(c *addonv1beta1.AddOnDeploymentConfigSpec) {
+		c.Registries = []addonv1beta1.ImageMirror{{Mirror: "mirror.example.com"}}
+		c.ResourceRequirements = []addonv1beta1.ContainerResourceRequirements{{
+			ContainerID: "*:*:*", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+		}}
+		c.ProxyConfig = addonv1beta1.ProxyConfig{HTTPSProxy: "https://p", CABundle: []byte("pem")}
+	}))[0]).InitContainers
+	want := []corev1.Container{{Name: "i", Image: "registry.example.com/a/i:1", Args: []string{"c1"}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("init containers (-want +got):\n%s", diff)
 	}
 }
 
@@ -105,7 +129,7 @@ func TestCredentialsAreMounted(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"hub-kubeconfig": "a-hub-kubeconfig", "cert-example-com-s-x": "a-example.com-s.x-client-cert"}, got); diff != "" {
 		t.Errorf("volumes (-want +got):\n%s", diff)
 	}
-	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+	for _, c := range spec.Containers {
 		var paths []string
 		for _, m := range c.VolumeMounts {
 			paths = append(paths, m.Name+" "+m.MountPath)
@@ -134,9 +158,8 @@ func TestDeploymentConfig(t *testing.T) {
 	if len(spec.Tolerations) != 1 || spec.NodeSelector != nil {
 		t.Errorf("placement %v %v", spec.Tolerations, spec.NodeSelector)
 	}
-	if i, c := spec.InitContainers[0], spec.Containers[0]; i.Image != "mirror.example.com/i:1" || c.Image != "mirror.example.com/b:1" ||
-		i.Resources.Limits.Cpu().String() != "1" || c.Resources.Limits.Cpu().String() != "2" {
-		t.Errorf("%s %v, %s %v", i.Image, i.Resources, c.Image, c.Resources)
+	if c := spec.Containers[0]; c.Image != "mirror.example.com/b:1" || c.Resources.Limits.Cpu().String() != "2" {
+		t.Errorf("%s %v", c.Image, c.Resources)
 	}
 	var env []string
 	for _, e := range spec.Containers[0].Env {

@@ -70,17 +70,15 @@ func decorate(object *unstructured.Unstructured, spec *addonv1alpha1.AddOnTempla
 	return unstructured.SetNestedMap(object.Object, changed, "spec", "template", "spec")
 }
 
-// each calls do for all containers of a pod.
+// each calls do for the containers of a pod. As in OCM, init containers stay as they are in
+// the template: a take-over would otherwise restart the pods.
 func each(pod *corev1.PodSpec, do func(*corev1.Container)) {
-	for i := range pod.InitContainers {
-		do(&pod.InitContainers[i])
-	}
 	for i := range pod.Containers {
 		do(&pod.Containers[i])
 	}
 }
 
-// environment gives all containers the variables, in place of theirs of the same names.
+// environment gives containers the variables, in place of theirs of the same names.
 func environment(pod *corev1.PodSpec, variables []variable) {
 	each(pod, func(c *corev1.Container) {
 		for _, v := range variables {
@@ -114,7 +112,7 @@ func mountSecret(pod *corev1.PodSpec, volume, secret, path string) {
 	}})
 }
 
-// mount gives all containers a volume. One of that name that the template has stays.
+// mount gives containers a volume. One of that name that the template has stays.
 func mount(pod *corev1.PodSpec, path string, volume corev1.Volume) {
 	if !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == volume.Name }) {
 		pod.Volumes = append(pod.Volumes, volume)
@@ -164,7 +162,7 @@ func mirrored(image string, mirrors []addonv1beta1.ImageMirror) string {
 	return result
 }
 
-// proxy sets the variables of the proxy in all containers, and mounts the certificates
+// proxy sets the variables of the proxy in containers, and mounts the certificates
 // that it is verified with.
 func proxy(pod *corev1.PodSpec, values Values) {
 	config := values.Config.ProxyConfig

@@ -45,9 +45,13 @@ func kubeClient(addOn *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.KubeClien
 // See docs/reference/wire-contract.md#addon-user.
 func Default(addOn *addonv1beta1.ManagedClusterAddOn) addonv1beta1.BaseSubject {
 	return addonv1beta1.BaseSubject{
-		User:   names.AddOnUser(addOn.Namespace, addOn.Name, addOn.Name),
+		User:   defaultUser(addOn),
 		Groups: []string{names.AddOnClusterGroup(addOn.Namespace, addOn.Name), names.AddOnGroup(addOn.Name)},
 	}
+}
+
+func defaultUser(addOn *addonv1beta1.ManagedClusterAddOn) string {
+	return names.AddOnUser(addOn.Namespace, addOn.Name, names.AddOnTemplateAgent(addOn.Name))
 }
 
 // Subject is the subject of the certificate that a signer of the template issues.
@@ -57,7 +61,7 @@ func Subject(addOn *addonv1beta1.ManagedClusterAddOn, signer *addonv1alpha1.Cust
 	}
 	return addonv1beta1.Subject{
 		BaseSubject: addonv1beta1.BaseSubject{
-			User: cmp.Or(signer.Subject.User, names.AddOnUser(addOn.Namespace, addOn.Name, addOn.Name)), Groups: signer.Subject.Groups,
+			User: cmp.Or(signer.Subject.User, defaultUser(addOn)), Groups: signer.Subject.Groups,
 		},
 		OrganizationUnits: signer.Subject.OrganizationUnits,
 	}

@@ -3,9 +3,12 @@ package source
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,9 +27,26 @@ type Source struct {
 	Config addonv1beta1.AddOnDeploymentConfigSpec
 }
 
-// Namespace is where the agent is installed.
-func (s *Source) Namespace(addOn *addonv1beta1.ManagedClusterAddOn) string {
-	return cmp.Or(s.Config.AgentInstallNamespace, addOn.Annotations[names.AnnotationInstallNamespace], names.AddOnNamespace)
+// Namespace is where the agent is installed: its Pods find their credentials there. The
+// annotation for v1alpha1's installNamespace has no effect.
+// See docs/reference/wire-contract.md#addon-templates.
+func (s *Source) Namespace() string {
+	return cmp.Or(s.Config.AgentInstallNamespace, s.namespaceOf("Deployment"), s.namespaceOf("DaemonSet"), names.AddOnNamespace)
+}
+
+// namespaceOf returns the namespace of the first workload of a kind in the template, "" if
+// there is none.
+func (s *Source) namespaceOf(kind string) string {
+	for _, m := range s.Template.AgentSpec.Workload.Manifests {
+		var object metav1.PartialObjectMetadata
+		if json.Unmarshal(m.Raw, &object) != nil {
+			continue // Rendering it reports the error.
+		}
+		if gvk := object.GroupVersionKind(); gvk.Group == appsv1.GroupName && gvk.Kind == kind {
+			return object.Namespace
+		}
+	}
+	return ""
 }
 
 // Of returns what an add-on is made from, nil as long as its status names no template or
