@@ -13,28 +13,27 @@ import (
 )
 
 // printedTypes are the types that a package prints as JSON: arguments of
-// Output.Object, and items of cli.PrintList.
+// Output.Object, and the items of each cli.Kind.
 func printedTypes(p *packages.Package) []types.Type {
+	ours := func(name *ast.Ident, called string) bool {
+		object := p.TypesInfo.Uses[name]
+		return object != nil && object.Name() == called && object.Pkg() != nil && strings.HasSuffix(object.Pkg().Path(), "/pkg/cmd/internal/cli")
+	}
 	var out []types.Type
 	for _, file := range p.Syntax {
 		ast.Inspect(file, func(n ast.Node) bool {
-			call, ok := n.(*ast.CallExpr)
-			if !ok {
-				return true
-			}
-			name := calledName(call.Fun)
-			if name == nil {
-				return true
-			}
-			switch called := p.TypesInfo.Uses[name]; {
-			case called == nil || called.Pkg() == nil || !strings.HasSuffix(called.Pkg().Path(), "/pkg/cmd/internal/cli"):
-			case called.Name() == "Object":
-				out = append(out, p.TypesInfo.TypeOf(call.Args[2]))
-			case called.Name() == "PrintList":
-				out = append(out, types.Unalias(p.TypesInfo.Instances[name].TypeArgs.At(0)))
+			if call, ok := n.(*ast.CallExpr); ok {
+				if name := calledName(call.Fun); name != nil && ours(name, "Object") {
+					out = append(out, p.TypesInfo.TypeOf(call.Args[2]))
+				}
 			}
 			return true
 		})
+	}
+	for name, instance := range p.TypesInfo.Instances {
+		if ours(name, "Kind") {
+			out = append(out, types.Unalias(instance.TypeArgs.At(0)))
+		}
 	}
 	// The type parameter of a generic function is printed by those that call it.
 	return slices.DeleteFunc(out, generic)

@@ -35,7 +35,7 @@ func (o *options) print(results []approver.Result) error {
 			rows = append(rows, row{Result: r})
 		}
 	}
-	return cli.PrintTable(o.env.Out, cli.TableFmt, rows, o.columns())
+	return cli.PrintTable(o.env.Out, rows, o.columns())
 }
 
 func (o *options) columns() []cli.Column[row] {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
@@ -89,7 +88,7 @@ func (o *statusOptions) columns() []cli.Column[addons.Registration] {
 			if r.Refreshed == nil {
 				return ""
 			}
-			return duration.ShortHumanDuration(max(now.Sub(*r.Refreshed), 0)) + " ago"
+			return cli.Age(*r.Refreshed, now) + " ago"
 		}},
 		{Header: "lifetime", Value: func(r row) string {
 			if r.Lifetime() == 0 {
@@ -107,7 +106,7 @@ func (o *statusOptions) columns() []cli.Column[addons.Registration] {
 			return r.Namespace + "/" + r.Secret
 		}},
 		{Header: "reason", Wide: true, Value: func(r row) string { return r.Reason }},
-		{Header: "message", Wide: true, Value: func(r row) string { return r.Message }},
+		{Header: "message", Wide: true, Rest: true, Value: func(r row) string { return r.Message }},
 	}
 }
 

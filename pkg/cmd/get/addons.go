@@ -5,26 +5,28 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/works"
 )
 
 type addOnOptions struct {
 	env    cli.Env
-	out    *cli.Output
+	list   cli.Lister[addons.AddOn]
 	filter addons.Filter
 }
 
 func newAddOns(env cli.Env) *cobra.Command {
-	o := &addOnOptions{
-		env: env,
-		out: cli.NewOutput(cli.TableFmt, cli.Wide, treeFormat, cli.Name),
+	o := &addOnOptions{env: env}
+	o.list = cli.Lister[addons.AddOn]{
+		Env: env, Out: cli.ListOutput(treeFormat), Columns: addOnColumns(env), None: "No add-ons found.",
+		Kind:    cli.Kind[addons.AddOn]{Name: "AddOn", Ref: addons.AddOn.Ref},
+		Objects: schema.GroupVersion(addonv1beta1.GroupVersion).WithKind("ManagedClusterAddOn"),
+		Draw:    func(list []addons.AddOn) error { return printTree(env.Out, addOnTree(list)) },
 	}
 	cmd := &cobra.Command{
 		Use:     "addons [ADDON...]",
@@ -42,59 +44,62 @@ func newAddOns(env cli.Env) *cobra.Command {
 			return o.run(cmd.Context())
 		},
 	}
-	cmd.Flags().StringSliceVarP(&o.filter.Clusters, "clusters", "c", nil, "only these clusters, separated by commas")
-	cli.AliasFlag(cmd, "cluster", "clusters")
-	_ = cmd.RegisterFlagCompletionFunc("clusters", fleet.CompleteClusters(env))
-	o.out.AddTo(cmd)
+	works.AddNamespaceFlags(env, cmd, &o.filter.Clusters, "Only these clusters, separated by commas")
+	o.list.AddTo(cmd, "Only add-ons with these labels")
 	return cmd
 }
 
 func (o *addOnOptions) run(ctx context.Context) error {
-	for _, name := range o.filter.Clusters {
-		if err := names.ValidateClusterName(name); err != nil {
-			return cli.Usagef("--clusters: %v", err)
+	if err := works.ValidateClusters(&o.filter.Clusters); err != nil {
+		return err
+	}
+	selector, err := o.list.Selector()
+	if err != nil {
+		return err
+	}
+	o.filter.Selector = selector
+	c, err := o.env.Kube.Client()
+	if err != nil {
+		return err
+	}
+	if err := addons.RequireHub(o.env, c); err != nil {
+		return err
+	}
+	return o.list.Run(ctx, c, only(o.filter.Clusters), func(ctx context.Context, key cli.Key) ([]addons.AddOn, error, error) {
+		list, err := addons.List(ctx, o.env, c, o.filter.At(key))
+		if err != nil {
+			return nil, nil, err
 		}
-	}
-	c, err := addons.Hub(o.env)
-	if err != nil {
-		return err
-	}
-	list, err := addons.List(ctx, o.env, c, o.filter)
-	if err != nil {
-		return err
-	}
-	return cli.PrintFound(list, o.filter.Missing(o.env, list), o.print)
+		return list, o.filter.Missing(o.env, list), nil
+	})
 }
 
-func (o *addOnOptions) print(list []addons.AddOn) error {
-	switch {
-	case o.out.Format == treeFormat:
-		return printTree(o.env.Out, addOnTree(list))
-	case len(list) == 0 && !o.out.Machine():
-		o.env.Say("No add-ons found.")
-		return nil
+// only is the namespace of what is on one cluster, and empty for several.
+func only(clusters []string) string {
+	if len(clusters) == 1 {
+		return clusters[0]
 	}
-	return cli.PrintList(o.env.Out, o.out, cli.Kind[addons.AddOn]{Name: "AddOn", Ref: addons.AddOn.Ref}, list, o.columns())
+	return ""
 }
 
-func (o *addOnOptions) columns() []cli.Column[addons.AddOn] {
-	now := o.env.Clock.Now()
+func addOnColumns(env cli.Env) []cli.Column[addons.AddOn] {
+	now := env.Now
 	type row = addons.AddOn
 	return []cli.Column[row]{
 		{Header: "cluster", Value: func(a row) string { return a.Cluster }},
 		{Header: "name", Value: func(a row) string { return a.Name }},
 		{Header: "available", Value: func(a row) string { return a.Available }},
 		{Header: "driver", Value: func(a row) string { return a.Driver }},
-		{Header: "expires", Value: func(a row) string { return cli.Until(a.Expires, now) }},
+		{Header: "expires", Value: func(a row) string { return cli.Until(a.Expires, now()) }},
 		{Header: "refreshed", Wide: true, Value: func(a row) string {
 			if a.Refreshed == nil {
 				return ""
 			}
-			return duration.ShortHumanDuration(max(now.Sub(*a.Refreshed), 0)) + " ago"
+			return cli.Age(*a.Refreshed, now()) + " ago"
 		}},
-		{Header: "waiting", Value: func(a row) string { return a.Reason }},
-		{Header: "age", Wide: true, Value: func(a row) string { return duration.ShortHumanDuration(now.Sub(a.Created)) }},
-		{Header: "why", Wide: true, Value: func(a row) string { return a.Message }},
+		{Header: "age", Value: func(a row) string { return cli.Age(a.Created, now()) }},
+		{Header: "reason", Value: func(a row) string { return a.Reason }},
+		{Header: "message", Wide: true, Rest: true, Value: func(a row) string { return a.Message }},
 	}
 }
 

@@ -3,13 +3,15 @@ package get
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -17,30 +19,37 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/eks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 )
 
 type clusterOptions struct {
-	env      cli.Env
-	out      *cli.Output
-	names    []string
-	set      string
-	selector string
-	pending  bool
+	env     cli.Env
+	list    cli.Lister[fleet.Cluster]
+	names   []string
+	set     string
+	pending bool
 }
 
 func newClusters(env cli.Env) *cobra.Command {
-	o := &clusterOptions{
-		env: env,
-		out: cli.NewOutput(cli.TableFmt, cli.Wide, treeFormat, cli.Name),
+	o := &clusterOptions{env: env}
+	o.list = cli.Lister[fleet.Cluster]{
+		Env: env, Out: cli.ListOutput(treeFormat), Columns: clusterColumns(env), None: "No clusters found.",
+		Kind:    cli.Kind[fleet.Cluster]{Name: "Cluster", Ref: fleet.Cluster.Ref},
+		Objects: schema.GroupVersion(clusterv1.GroupVersion).WithKind("ManagedCluster"),
+		Draw:    func(clusters []fleet.Cluster) error { return printTree(env.Out, clusterTree(clusters)) },
 	}
 	cmd := &cobra.Command{
 		Use:     "clusters [CLUSTER...]",
 		Aliases: []string{"cluster", "managedclusters", "managedcluster"},
 		Short:   "Show the managed clusters of the hub",
-		Example: fmt.Sprintf(`  # Who waits to be accepted, and with which key
-  %[1]s get clusters --pending -o wide
+		Example: fmt.Sprintf(`  # Which clusters are not available, and why
+  %[1]s get clusters -o wide
+
+  # Who waits to be accepted, and with which key
+  %[1]s get clusters --pending \
+      -o 'custom-columns=NAME:.metadata.name,KEY:.requests[*].fingerprint'
 
   # When does the credential of cluster1 end
   %[1]s get clusters cluster1 -o 'jsonpath={.items[0].credentialExpires}'`, env.Name),
@@ -52,16 +61,15 @@ func newClusters(env cli.Env) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&o.set, "clusterset", "", "only clusters of this cluster set")
-	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "only clusters with these labels")
 	cmd.Flags().BoolVar(&o.pending, "pending", false, "only clusters that wait to be accepted")
-	o.out.AddTo(cmd)
+	o.list.AddTo(cmd, "only clusters with these labels")
 	return cmd
 }
 
 func (o *clusterOptions) run(ctx context.Context) error {
-	selector, err := labels.Parse(o.selector)
+	selector, err := o.list.Selector()
 	if err != nil {
-		return cli.Usagef("--selector: %v", err)
+		return err
 	}
 	c, err := o.env.Kube.Client()
 	if err != nil {
@@ -70,25 +78,33 @@ func (o *clusterOptions) run(ctx context.Context) error {
 	if err := fleet.RequireHub(o.env, c); err != nil {
 		return err
 	}
-	clusters, err := o.clusters(ctx, c, selector)
-	if err != nil {
-		return err
-	}
-	missing := slices.DeleteFunc(slices.Clone(o.names), func(name string) bool {
-		return slices.ContainsFunc(clusters, func(c fleet.Cluster) bool { return c.Name == name })
+	return o.list.Run(ctx, c, "", func(ctx context.Context, key cli.Key) ([]fleet.Cluster, error, error) {
+		clusters, err := o.clusters(ctx, c, selector, key.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		return clusters, o.missing(ctx, c, clusters), nil
 	})
-	if len(missing) > 0 {
-		err = cli.NotFoundf(fleet.NearCluster(ctx, c, missing[0], ""), "the hub knows no cluster %s", strings.Join(missing, ", "))
-	}
-	return cli.PrintFound(clusters, err, o.print)
 }
 
-func (o *clusterOptions) clusters(ctx context.Context, c client.Client, selector labels.Selector) ([]fleet.Cluster, error) {
+// missing is the error about clusters that were named and are not there.
+func (o *clusterOptions) missing(ctx context.Context, c client.Client, clusters []fleet.Cluster) error {
+	without := slices.DeleteFunc(slices.Clone(o.names), func(name string) bool {
+		return slices.ContainsFunc(clusters, func(c fleet.Cluster) bool { return c.Name == name })
+	})
+	if len(without) == 0 {
+		return nil
+	}
+	return cli.NotFoundf(fleet.NearCluster(ctx, c, without[0], ""), "the hub knows no cluster %s", strings.Join(without, ", "))
+}
+
+// clusters reads the wanted clusters, or of these the one called name.
+func (o *clusterOptions) clusters(ctx context.Context, c client.Client, selector labels.Selector, name string) ([]fleet.Cluster, error) {
 	var list clusterv1.ManagedClusterList
-	if err := c.List(ctx, &list, client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	if err := c.List(ctx, &list, client.MatchingLabelsSelector{Selector: selector}, cli.Named(name)); err != nil {
 		return nil, fmt.Errorf("clusters: %w", err)
 	}
-	requests, err := approval.Requests(ctx, c, "")
+	requests, err := approval.Requests(ctx, c, name)
 	if err != nil {
 		// The list is worth having without the right to read requests.
 		o.env.Warn("requests are not shown: %v", err)
@@ -101,7 +117,9 @@ func (o *clusterOptions) clusters(ctx context.Context, c client.Client, selector
 			clusters = append(clusters, fleet.Describe(obj, own))
 		}
 	}
-	o.addRoles(ctx, c, clusters)
+	if o.list.Out.Machine() { // Tables have no room for them.
+		o.addRoles(ctx, c, clusters)
+	}
 	return clusters, nil
 }
 
@@ -128,60 +146,72 @@ func (o *clusterOptions) matches(obj *clusterv1.ManagedCluster) bool {
 		(!o.pending || !obj.Spec.HubAcceptsClient)
 }
 
-func (o *clusterOptions) print(clusters []fleet.Cluster) error {
-	switch {
-	case o.out.Format == treeFormat:
-		nodes := make([]node, len(clusters))
-		for i, c := range clusters {
-			nodes[i] = tree(c)
-		}
-		return printTree(o.env.Out, nodes)
-	case len(clusters) == 0 && !o.out.Machine():
-		o.env.Say("No clusters found.")
-		return nil
+func clusterColumns(env cli.Env) []cli.Column[fleet.Cluster] {
+	now := env.Now
+	type row = fleet.Cluster
+	return []cli.Column[row]{
+		{Header: "name", Value: func(c row) string { return c.Name }},
+		{Header: "accepted", Value: func(c row) string { return cli.YesNo(c.Accepted) }},
+		{Header: "joined", Value: func(c row) string { return cli.YesNo(c.Joined) }},
+		{Header: "available", Value: func(c row) string { return c.Available }},
+		{Header: "state", Value: func(c row) string { return string(c.State) }},
+		{Header: "version", Value: func(c row) string { return c.Version }},
+		{Header: "clusterset", Wide: true, Value: func(c row) string { return c.ClusterSet }},
+		{Header: "cpu", Wide: true, Value: func(c row) string { return c.CPU }},
+		{Header: "memory", Wide: true, Value: func(c row) string { return gibibytes(c.Memory) }},
+		{Header: "auth", Wide: true, Value: func(c row) string { return c.Auth }},
+		{Header: "eks cluster", Wide: true, Value: func(c row) string { return eksCluster(c.ARN) }},
+		{Header: "cred-expires", Wide: true, Value: func(c row) string { return cli.Until(c.CredentialExpires, now()) }},
+		{Header: "keys", Wide: true, Value: keys},
+		{Header: "age", Value: func(c row) string { return cli.Age(c.Created, now()) }},
+		{Header: "reason", Rest: true, Value: func(c row) string { return c.Reason }},
 	}
-	return cli.PrintList(o.env.Out, o.out, cli.Kind[fleet.Cluster]{Name: "Cluster", Ref: fleet.Cluster.Ref}, clusters, o.columns())
 }
 
-func (o *clusterOptions) columns() []cli.Column[fleet.Cluster] {
-	now := o.env.Clock.Now()
-	return []cli.Column[fleet.Cluster]{
-		{Header: "name", Value: func(c fleet.Cluster) string { return c.Name }},
-		{Header: "accepted", Value: func(c fleet.Cluster) string { return cli.YesNo(c.Accepted) }},
-		{Header: "joined", Value: func(c fleet.Cluster) string { return cli.YesNo(c.Joined) }},
-		{Header: "available", Value: func(c fleet.Cluster) string { return c.Available }},
-		{Header: "state", Value: func(c fleet.Cluster) string { return string(c.State) }},
-		{Header: "clusterset", Value: func(c fleet.Cluster) string { return c.ClusterSet }},
-		{Header: "cpu", Value: func(c fleet.Cluster) string { return c.CPU }},
-		{Header: "memory", Value: func(c fleet.Cluster) string { return c.Memory }},
-		{Header: "version", Value: func(c fleet.Cluster) string { return c.Version }},
-		{Header: "age", Wide: true, Value: func(c fleet.Cluster) string { return duration.ShortHumanDuration(now.Sub(c.Created)) }},
-		{Header: "auth", Wide: true, Value: func(c fleet.Cluster) string { return c.Auth }},
-		{Header: "arn", Wide: true, Value: func(c fleet.Cluster) string { return c.ARN }},
-		{Header: "role", Wide: true, Value: func(c fleet.Cluster) string { return c.RoleARN }},
-		{Header: "cred-expires", Wide: true, Value: func(c fleet.Cluster) string { return cli.Until(c.CredentialExpires, now) }},
-		{Header: "keys", Wide: true, Value: keys},
-		{Header: "reason", Wide: true, Value: func(c fleet.Cluster) string { return c.Reason }},
+// gibibytes is a quantity of memory in Gi, with one decimal at most.
+func gibibytes(text string) string {
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return text
 	}
+	return strconv.FormatFloat(math.Round(q.AsApproximateFloat64()/(1<<30)*10)/10, 'f', -1, 64) + "Gi"
+}
+
+// eksCluster is the account, the region and the name in the ARN of an EKS cluster.
+func eksCluster(text string) string {
+	arn, err := awsarn.ParseCluster(text)
+	if err != nil {
+		return text
+	}
+	return arn.Account + "/" + arn.Region + "/" + arn.Name
 }
 
 // keys is the key of the cluster's credential, or those that wait for a decision
-// while it has none.
+// while it has none. The machine formats have the whole fingerprints.
 func keys(c fleet.Cluster) string {
+	list := c.PendingKeys()
 	if c.Key != "" {
-		return c.Key
+		list = []string{c.Key}
 	}
-	return strings.Join(c.PendingKeys(), ",")
+	short := make([]string, len(list))
+	for i, key := range list {
+		short[i] = cli.Short(key)
+	}
+	return strings.Join(short, ",")
 }
 
-// tree is the cluster as clusteradm shows it.
-func tree(c fleet.Cluster) node {
-	return node{text: "<" + c.Name + ">", below: []node{
-		leaf("Accepted", strconv.FormatBool(c.Accepted)),
-		leaf("Available", c.Available),
-		leaf("ClusterSet", c.ClusterSet),
-		leaf("KubernetesVersion", c.Version),
-		leaf("Capacity.Cpu", c.CPU),
-		leaf("Capacity.Memory", c.Memory),
-	}}
+// clusterTree is the clusters as clusteradm shows them.
+func clusterTree(clusters []fleet.Cluster) []node {
+	nodes := make([]node, len(clusters))
+	for i, c := range clusters {
+		nodes[i] = node{text: "<" + c.Name + ">", below: []node{
+			leaf("Accepted", strconv.FormatBool(c.Accepted)),
+			leaf("Available", c.Available),
+			leaf("ClusterSet", c.ClusterSet),
+			leaf("KubernetesVersion", c.Version),
+			leaf("Capacity.Cpu", c.CPU),
+			leaf("Capacity.Memory", c.Memory),
+		}}
+	}
+	return nodes
 }

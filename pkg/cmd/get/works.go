@@ -9,25 +9,33 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/works"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/report"
 )
 
 type workOptions struct {
 	env      cli.Env
-	out      *cli.Output
+	list     cli.Lister[report.Work]
 	names    []string
 	clusters []string
 }
 
 func newWorks(env cli.Env) *cobra.Command {
-	o := &workOptions{env: env, out: cli.NewOutput(cli.TableFmt, cli.Wide, treeFormat, cli.Name)}
+	o := &workOptions{env: env}
+	o.list = cli.Lister[report.Work]{
+		Env: env, Out: cli.ListOutput(treeFormat), Columns: workColumns(env), None: "No ManifestWorks found.",
+		Kind:    cli.Kind[report.Work]{Name: "Work", Ref: workRef},
+		Objects: schema.GroupVersion(workv1.GroupVersion).WithKind("ManifestWork"),
+		Draw:    func(list []report.Work) error { return printTree(env.Out, workTree(list)) },
+	}
 	cmd := &cobra.Command{
 		Use:     "works [WORK...]",
 		Aliases: []string{"work", "manifestworks", "manifestwork"},
@@ -36,7 +44,10 @@ func newWorks(env cli.Env) *cobra.Command {
   %[1]s get works -o wide
 
   # Every manifest of one ManifestWork, with its feedback
-  %[1]s get works app --clusters cluster1 -o tree`, env.Name),
+  %[1]s get works app --clusters cluster1 -o tree
+
+  # What becomes of a ManifestWork on all clusters
+  %[1]s get works app --watch`, env.Name),
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: works.CompleteNames(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -44,8 +55,8 @@ func newWorks(env cli.Env) *cobra.Command {
 			return o.run(cmd.Context())
 		},
 	}
-	works.AddClustersFlag(env, cmd, &o.clusters, "Only these clusters, separated by commas")
-	o.out.AddTo(cmd)
+	works.AddNamespaceFlags(env, cmd, &o.clusters, "Only these clusters, separated by commas")
+	o.list.AddTo(cmd, "Only ManifestWorks with these labels")
 	return cmd
 }
 
@@ -53,27 +64,42 @@ func (o *workOptions) run(ctx context.Context) error {
 	if err := works.ValidateClusters(&o.clusters); err != nil {
 		return err
 	}
-	hub, err := works.Hub(o.env)
+	selector, err := o.list.Selector()
 	if err != nil {
 		return err
 	}
-	list, err := o.list(ctx, hub.Client)
+	c, err := o.env.Kube.Client()
 	if err != nil {
 		return err
 	}
-	return cli.PrintFound(list, o.missing(list), o.print)
+	if err := works.Require(o.env, c); err != nil {
+		return err
+	}
+	return o.list.Run(ctx, c, only(o.clusters), func(ctx context.Context, key cli.Key) ([]report.Work, error, error) {
+		list, err := o.works(ctx, c, selector, key)
+		if err != nil {
+			return nil, nil, err
+		}
+		return list, o.missing(list), nil
+	})
 }
 
-// list reads the works of the wanted clusters, of each in one request.
-func (o *workOptions) list(ctx context.Context, c client.Reader) ([]report.Work, error) {
+// works reads the works of the wanted clusters, of each in one request, or the one that key
+// names.
+func (o *workOptions) works(ctx context.Context, c client.Reader, selector labels.Selector, key cli.Key) ([]report.Work, error) {
 	namespaces := o.clusters
-	if len(namespaces) == 0 {
+	switch {
+	case key.Namespace != "" && len(o.clusters) > 0 && !slices.Contains(o.clusters, key.Namespace):
+		return nil, nil
+	case key.Namespace != "":
+		namespaces = []string{key.Namespace}
+	case len(namespaces) == 0:
 		namespaces = []string{""}
 	}
 	list := []report.Work{}
 	for _, namespace := range namespaces {
 		var found workv1.ManifestWorkList
-		if err := c.List(ctx, &found, client.InNamespace(namespace)); err != nil {
+		if err := c.List(ctx, &found, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}, cli.Named(key.Name)); err != nil {
 			return nil, fmt.Errorf("ManifestWorks: %w", err)
 		}
 		for i := range found.Items {
@@ -102,40 +128,32 @@ func (o *workOptions) missing(list []report.Work) error {
 	return nil
 }
 
-func (o *workOptions) print(list []report.Work) error {
-	switch {
-	case o.out.Format == treeFormat:
-		return printTree(o.env.Out, workTree(list))
-	case len(list) == 0 && !o.out.Machine():
-		o.env.Say("No ManifestWorks found.")
-		return nil
-	}
-	return cli.PrintList(o.env.Out, o.out, cli.Kind[report.Work]{Name: "Work", Ref: workRef}, list, o.columns())
-}
-
 func workRef(w report.Work) cli.Ref {
 	ref := works.Ref(w.Cluster, w.Name, w.Created)
 	ref.Labels = w.Labels
 	return ref
 }
 
-func (o *workOptions) columns() []cli.Column[report.Work] {
+func workColumns(env cli.Env) []cli.Column[report.Work] {
 	type row = report.Work
-	now := o.env.Clock.Now()
+	now := env.Now
 	return []cli.Column[row]{
 		{Header: "cluster", Value: func(w row) string { return w.Cluster }},
 		{Header: "name", Value: func(w row) string { return w.Name }},
-		{Header: "manifests", Value: func(w row) string { return strconv.Itoa(len(w.Manifests)) }},
+		{Header: "manifests", Wide: true, Value: func(w row) string { return strconv.Itoa(len(w.Manifests)) }},
 		{Header: "applied", Value: func(w row) string { return w.Applied }},
 		{Header: "available", Value: func(w row) string { return w.Available }},
 		{Header: "ready", Value: ready},
-		{Header: "age", Value: func(w row) string { return duration.ShortHumanDuration(now.Sub(w.Created)) }},
 		{Header: "owner", Wide: true, Value: func(w row) string { return w.Owner }},
 		{Header: "executor", Wide: true, Value: func(w row) string { return w.Executor }},
-		{Header: "feedback", Wide: true, Value: func(w row) string { return strings.Join(w.Feedback(), ",") }},
-		{Header: "why", Wide: true, Value: func(w row) string { return cmp.Or(w.Reason, strings.Join(w.Notes, "; ")) }},
+		{Header: "feedback", Wide: true, Value: func(w row) string { return excerpt.Of(strings.Join(w.Feedback(), ","), longestFeedback) }},
+		{Header: "age", Value: func(w row) string { return cli.Age(w.Created, now()) }},
+		{Header: "reason", Rest: true, Value: func(w row) string { return cmp.Or(w.Reason, strings.Join(w.Notes, "; ")) }},
 	}
 }
+
+// longestFeedback is how much of the feedback a table shows; -o tree has all of it.
+const longestFeedback = 40
 
 // ready is how many of the resources that say whether they are ready are so.
 func ready(w report.Work) string {

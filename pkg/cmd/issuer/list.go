@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
@@ -79,9 +78,9 @@ func (o *listOptions) columns() []cli.Column[issuers.Issuer] {
 	now := o.env.Clock.Now()
 	return []cli.Column[row]{
 		{Header: "cluster", Value: func(i row) string { return i.Cluster }},
-		{Header: "issuer", Value: func(i row) string { return i.Issuer }},
+		{Header: "issuer", Rest: true, Value: func(i row) string { return i.Issuer }},
 		{Header: "source", Value: func(i row) string { return i.Source }},
-		{Header: "keys", Value: func(i row) string {
+		{Header: "keys", Wide: true, Value: func(i row) string {
 			if len(i.Keys) == 0 {
 				return ""
 			}
@@ -91,14 +90,14 @@ func (o *listOptions) columns() []cli.Column[issuers.Issuer] {
 			if i.PublishedAt == nil {
 				return ""
 			}
-			return duration.ShortHumanDuration(max(now.Sub(*i.PublishedAt), 0))
+			return cli.Age(*i.PublishedAt, now)
 		}},
 		{Header: "trusted", Value: func(i row) string { return cli.YesNo(i.Trusted) }},
 		{Header: "reason", Value: func(i row) string { return i.Reason }},
 		{Header: "key ids", Wide: true, Value: func(i row) string { return strings.Join(ids(i), ",") }},
 		{Header: "audiences", Wide: true, Value: func(i row) string { return strings.Join(i.Audiences, ",") }},
 		{Header: "location", Wide: true, Value: func(i row) string { return i.Location }},
-		{Header: "message", Wide: true, Value: func(i row) string { return i.Message }},
+		{Header: "message", Wide: true, Rest: true, Value: func(i row) string { return i.Message }},
 	}
 }
 
@@ -114,7 +113,7 @@ func (o *listOptions) explain(list []issuers.Issuer) {
 func ids(issuer issuers.Issuer) []string {
 	out := make([]string, len(issuer.Keys))
 	for i, key := range issuer.Keys {
-		out[i] = key.ID
+		out[i] = cli.Short(key.ID)
 	}
 	return out
 }

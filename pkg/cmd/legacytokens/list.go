@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/legacytoken"
@@ -84,9 +83,9 @@ func (o *listOptions) columns() []cli.Column[*legacytoken.Token] {
 		{Header: "namespace", Value: func(t row) string { return t.Namespace }},
 		{Header: "name", Value: func(t row) string { return t.Name }},
 		{Header: "serviceaccount", Value: func(t row) string { return t.ServiceAccount }},
-		{Header: "age", Value: func(t row) string { return duration.ShortHumanDuration(max(now.Sub(t.Created), 0)) }},
+		{Header: "age", Value: func(t row) string { return cli.Age(t.Created, now) }},
 		{Header: "last used", Value: func(t row) string { return t.LastUsed }},
 		{Header: "verdict", Value: func(t row) string { return string(t.Assessment) }},
-		{Header: "evidence", Wide: true, Value: func(t row) string { return strings.Join(t.Evidence, "; ") }},
+		{Header: "evidence", Wide: true, Rest: true, Value: func(t row) string { return strings.Join(t.Evidence, "; ") }},
 	}
 }

@@ -141,10 +141,19 @@ func (o *listOptions) columns() []cli.Column[inventory.PullSecret] {
 		{Header: "listed", Value: func(p row) string { return cli.YesNo(p.Listed) }},
 		{Header: "pods", Wide: true, Value: func(p row) string { return strconv.Itoa(p.Pods) }},
 		{Header: "audiences", Wide: true, Value: func(p row) string { return strings.Join(p.Audiences, ",") }},
-		{Header: "key ids", Wide: true, Value: func(p row) string { return strings.Join(p.KeyIDs, ",") }},
+		{Header: "key ids", Wide: true, Value: func(p row) string { return short(p.KeyIDs) }},
 		{Header: "username", Wide: true, Value: func(p row) string { return strings.Join(p.Usernames, ",") }},
-		{Header: "message", Wide: true, Value: func(p row) string { return p.Message }},
+		{Header: "message", Wide: true, Rest: true, Value: func(p row) string { return p.Message }},
 	}...)
+}
+
+// short are ids as a table shows them.
+func short(ids []string) string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = cli.Short(id)
+	}
+	return strings.Join(out, ",")
 }
 
 // hosts are the registries of a pull secret, only the first of them where the table

@@ -56,8 +56,7 @@ func columns(env cli.Env) []cli.Column[bootstrap.TokenInfo] {
 	now := env.Clock.Now()
 	return []cli.Column[bootstrap.TokenInfo]{
 		{Header: "id", Value: func(i bootstrap.TokenInfo) string { return i.ID }},
-		{Header: "kind", Value: func(i bootstrap.TokenInfo) string { return string(i.Kind) }},
-		{Header: "age", Value: func(i bootstrap.TokenInfo) string { return duration.ShortHumanDuration(now.Sub(i.Created)) }},
+		{Header: "type", Value: func(i bootstrap.TokenInfo) string { return string(i.Kind) }},
 		{Header: "expires", Value: func(i bootstrap.TokenInfo) string {
 			switch {
 			case i.Expired:
@@ -68,6 +67,7 @@ func columns(env cli.Env) []cli.Column[bootstrap.TokenInfo] {
 			return "in " + duration.ShortHumanDuration(i.Expires.Sub(now))
 		}},
 		{Header: "user", Wide: true, Value: func(i bootstrap.TokenInfo) string { return i.User }},
+		{Header: "age", Value: func(i bootstrap.TokenInfo) string { return cli.Age(i.Created, now) }},
 	}
 }
 

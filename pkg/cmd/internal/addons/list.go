@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,6 +25,18 @@ import (
 type Filter struct {
 	Clusters []string
 	Names    []string
+	// Selector is what the labels must match; nil matches all.
+	Selector labels.Selector
+
+	// at is the only one; zero for any.
+	at client.ObjectKey
+}
+
+// At chooses the add-on of a namespace and name among those that the filter chooses, and
+// with the zero key all of them.
+func (f Filter) At(key client.ObjectKey) Filter {
+	f.at = key
+	return f
 }
 
 func (f Filter) matches(obj *addonv1beta1.ManagedClusterAddOn) bool {
@@ -60,10 +73,16 @@ func Objects(ctx context.Context, c client.Client, f Filter) ([]*addonv1beta1.Ma
 		list    addonv1beta1.ManagedClusterAddOnList
 		options []client.ListOption
 	)
-	if len(f.Clusters) == 1 {
+	switch {
+	case f.at.Namespace != "":
+		options = append(options, client.InNamespace(f.at.Namespace))
+	case len(f.Clusters) == 1:
 		options = append(options, client.InNamespace(f.Clusters[0]))
 	}
-	if err := c.List(ctx, &list, options...); err != nil {
+	if f.Selector != nil {
+		options = append(options, client.MatchingLabelsSelector{Selector: f.Selector})
+	}
+	if err := c.List(ctx, &list, append(options, cli.Named(f.at.Name))...); err != nil {
 		return nil, fmt.Errorf("add-ons: %w", err)
 	}
 	var out []*addonv1beta1.ManagedClusterAddOn

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -300,5 +301,79 @@ func TestTakenPort(t *testing.T) {
 	want := "the address " + taken.Addr().String() + " cannot be listened on"
 	if got := cli.Explain(fmt.Errorf("health: %w", err)); got == nil || !strings.Contains(got.Error(), want) {
 		t.Errorf("got %v, want %q", got, want)
+	}
+}
+
+// TestTablesFit: a default table fits 80 columns and a wide one 160, whatever the sentence
+// in it, and a wide table has no column without a value.
+func TestTablesFit(t *testing.T) {
+	t.Parallel()
+	items := []item{{"cluster1", strings.Repeat("é is wrong; ", 40)}, {"cluster2", ""}}
+	columns := []cli.Column[item]{
+		{Header: "name", Value: func(i item) string { return i.Name }},
+		{Header: "nothing", Wide: true, Value: func(item) string { return "" }},
+		{Header: "some", Wide: true, Value: func(i item) string { return strings.TrimPrefix(i.Name, "cluster2") }},
+		{Header: "age", Value: func(item) string { return "5m" }},
+		{Header: "reason", Rest: true, Value: func(i item) string { return i.Note }},
+	}
+	for format, want := range map[string]struct {
+		header string
+		width  int
+	}{
+		"table": {"NAME AGE REASON", 80},
+		"wide":  {"NAME SOME AGE REASON", 160},
+	} {
+		lines := strings.Split(printed(t, format, items, columns, nil), "\n")
+		if got := strings.Join(strings.Fields(lines[0]), " "); got != want.header {
+			t.Errorf("%s: header %q, want %q", format, got, want.header)
+		}
+		if got := utf8.RuneCountInString(lines[1]); got > want.width || got < want.width-10 || !strings.HasSuffix(lines[1], "...") {
+			t.Errorf("%s: %d columns, want %d: %q", format, got, want.width, lines[1])
+		}
+	}
+}
+
+// printed is what a command prints of items with flags.
+func printed(t *testing.T, format string, items []item, columns []cli.Column[item], flags map[string]string) string {
+	t.Helper()
+	var text bytes.Buffer
+	out, cmd := cli.ListOutput(), &cobra.Command{}
+	out.AddTo(cmd)
+	if err := cmd.Flags().Set("output", format); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range flags {
+		if err := cmd.Flags().Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cli.PrintList(&text, out, itemKind, items, columns); err != nil {
+		return "error: " + err.Error()
+	}
+	return text.String()
+}
+
+func TestListsSort(t *testing.T) {
+	t.Parallel()
+	items := []item{{"b", "10Gi"}, {"c", "512Mi"}, {"a", "9Gi"}}
+	for by, want := range map[string]string{
+		".metadata.name": "item.example.com/a\nitem.example.com/b\nitem.example.com/c\n",
+		"{.note}":        "item.example.com/c\nitem.example.com/a\nitem.example.com/b\n",
+		"name":           "item.example.com/a\nitem.example.com/b\nitem.example.com/c\n",
+		".nosuch":        "error: --sort-by: no item has the field .nosuch",
+	} {
+		if got := printed(t, "name", items, nil, map[string]string{"sort-by": by}); got != want {
+			t.Errorf("%s: %q, want %q", by, got, want)
+		}
+	}
+}
+
+func TestListsWithoutHeaders(t *testing.T) {
+	t.Parallel()
+	columns := []cli.Column[item]{{Header: "name", Value: func(i item) string { return i.Name }}}
+	for _, format := range []string{"table", "custom-columns=N:.name"} {
+		if got := printed(t, format, []item{{"a", ""}}, columns, map[string]string{"no-headers": "true"}); got != "a\n" {
+			t.Errorf("%s: %q", format, got)
+		}
 	}
 }

@@ -16,11 +16,17 @@ import (
 // the binary and doubles the time that a command needs to start.
 type customColumns struct {
 	headers []string
-	paths   []*jsonpath.JSONPath
+	// noHeaders is --no-headers, and printed that the headers were.
+	noHeaders *bool
+	printed   bool
+	paths     []*jsonpath.JSONPath
 }
 
-func newCustomColumns(spec string) (*customColumns, error) {
-	c := &customColumns{}
+// noValue is shown where an item has no value.
+const noValue = "<none>"
+
+func newCustomColumns(spec string, noHeaders *bool) (*customColumns, error) {
+	c := &customColumns{noHeaders: noHeaders}
 	for column := range strings.SplitSeq(spec, ",") {
 		header, expression, ok := strings.Cut(column, ":")
 		if !ok || header == "" || expression == "" {
@@ -55,7 +61,10 @@ func (c *customColumns) PrintObj(object runtime.Object, w io.Writer) error {
 		list.Items = []any{single}
 	}
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, strings.Join(c.headers, "\t"))
+	if !c.printed && !*c.noHeaders {
+		_, _ = fmt.Fprintln(table, strings.Join(c.headers, "\t"))
+	}
+	c.printed = true
 	for _, item := range list.Items {
 		cells := make([]string, len(c.paths))
 		for i, path := range c.paths {
@@ -80,7 +89,7 @@ func cell(path *jsonpath.JSONPath, item any) (string, error) {
 		}
 	}
 	if len(values) == 0 {
-		return "<none>", nil
+		return noValue, nil
 	}
 	return strings.Join(values, ","), nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -28,6 +29,9 @@ type Env struct {
 	// Kube holds the connection flags of the tree; cmd.New fills it.
 	Kube *Kube
 }
+
+// Now is the time when it is called.
+func (e Env) Now() time.Time { return e.Clock.Now() }
 
 // Interactive reports whether a person can be asked: both ends are a terminal.
 func (e Env) Interactive() bool { return printers.IsTerminal(e.In) && printers.IsTerminal(e.ErrOut) }

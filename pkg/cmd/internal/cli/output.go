@@ -40,6 +40,10 @@ type Output struct {
 	own    []Format
 	// printer prints a machine format; nil for the formats of the command.
 	printer printers.ResourcePrinter
+	// list says that the command prints a list, with kubectl's flags for it.
+	list                  bool
+	noHeaders, showLabels bool
+	sortBy                string
 }
 
 var _ pflag.Value = (*Output)(nil)
@@ -48,12 +52,22 @@ var _ pflag.Value = (*Output)(nil)
 // which is the default, and every machine format.
 func NewOutput(own ...Format) *Output { return &Output{Format: own[0], own: own} }
 
-// ListOutput is the output flag of a command that prints a list of objects.
-func ListOutput() *Output { return NewOutput(TableFmt, Wide, Name) }
+// ListOutput is the output flag of a command that prints a list of objects, and its
+// further formats.
+func ListOutput(further ...Format) *Output {
+	o := NewOutput(append([]Format{TableFmt, Wide, Name}, further...)...)
+	o.list = true
+	return o
+}
 
 // AddTo registers -o on a command.
 func (o *Output) AddTo(cmd *cobra.Command) {
 	addValue(cmd, o, o.choices("="), "output", "o", "Output format"+oneOf(o.choices("=...")))
+	if !o.list {
+		return
+	}
+	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Do not print the headers of a table")
+	cmd.Flags().StringVar(&o.sortBy, "sort-by", "", "Sort the items by a field, a JSONPath such as .metadata.creationTimestamp")
 }
 
 // choices are the valid formats; those that need a template are followed by it.
@@ -81,7 +95,7 @@ func (o *Output) Set(s string) error {
 		o.Format, o.printer = Format(s), nil
 		return nil
 	}
-	printer, err := newPrinter(s)
+	printer, err := newPrinter(s, &o.noHeaders)
 	name, _, templated := strings.Cut(s, "=")
 	switch {
 	case err == nil:
@@ -96,9 +110,9 @@ func (o *Output) Set(s string) error {
 
 // newPrinter returns the printer of a machine format. What an object does not have is
 // empty in a template, as kubectl has it.
-func newPrinter(format string) (printers.ResourcePrinter, error) {
+func newPrinter(format string, noHeaders *bool) (printers.ResourcePrinter, error) {
 	if spec, ok := strings.CutPrefix(format, customColumnsPrefix); ok {
-		return newCustomColumns(spec)
+		return newCustomColumns(spec, noHeaders)
 	}
 	if path, ok := strings.CutPrefix(format, jsonPathPrefix); ok {
 		format = jsonPathPrefix + braced(path)

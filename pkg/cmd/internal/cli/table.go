@@ -5,42 +5,31 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
-
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 )
 
 // Column is one column of a table over rows of T.
 type Column[T any] struct {
 	// Header is printed in capitals.
 	Header string
-	// Wide columns are shown with -o wide only.
+	// Wide columns are shown with -o wide only, and only if a row has a value.
 	Wide bool
+	// Rest is what the other columns leave of a line: for the sentence that says what
+	// is wrong. Of several, the last is.
+	Rest bool
 	// Value is the cell; empty is shown as a dash.
 	Value func(T) string
 }
 
 // PrintList prints items of a kind in the format of o.
 func PrintList[T any](w io.Writer, o *Output, kind Kind[T], items []T, columns []Column[T]) error {
-	switch {
-	case o.Machine():
-		data, err := kind.list(items)
-		if err != nil {
-			return err
-		}
-		return o.document(w, data)
-	case o.Format == Name:
-		for _, item := range items {
-			if _, err := fmt.Fprintln(w, kind.Ref(item)); err != nil {
-				return err
-			}
-		}
-		return nil
+	items, err := kind.sorted(items, o.sortBy)
+	if err != nil {
+		return err
 	}
-	return PrintTable(w, o.Format, items, columns)
+	return (&printer[T]{writer: w, out: o, kind: kind, columns: columns}).list(items)
 }
 
 // PrintFound prints those of the objects that were asked for which are there, and
@@ -56,32 +45,16 @@ func PrintFound[T any](items []T, missing error, show func([]T) error) error {
 }
 
 // PrintTable prints items as a table.
-func PrintTable[T any](w io.Writer, format Format, items []T, columns []Column[T]) error {
-	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	if format != Wide {
-		columns = slices.DeleteFunc(slices.Clone(columns), func(c Column[T]) bool { return c.Wide })
+func PrintTable[T any](w io.Writer, items []T, columns []Column[T]) error {
+	return (&table[T]{out: w, columns: columns, width: widthOf(w, Columns)}).print(items)
+}
+
+// Age is how long ago something was, in a table; empty when that is unknown.
+func Age(at, now time.Time) string {
+	if at.IsZero() {
+		return ""
 	}
-	row := func(text func(Column[T]) string) {
-		cells := make([]string, len(columns))
-		for i, c := range columns {
-			longest := longestCell
-			if i == len(columns)-1 {
-				longest = longestEnd
-			}
-			cells[i] = excerpt.Of(text(c), longest)
-		}
-		_, _ = fmt.Fprintln(tw, strings.Join(cells, "\t"))
-	}
-	row(func(c Column[T]) string { return strings.ToUpper(c.Header) })
-	for _, item := range items {
-		row(func(c Column[T]) string {
-			if v := c.Value(item); v != "" {
-				return Printable(v)
-			}
-			return "-"
-		})
-	}
-	return tw.Flush()
+	return duration.ShortHumanDuration(max(now.Sub(at), 0))
 }
 
 // Until is the time that is left, in a table: empty when the end is unknown.

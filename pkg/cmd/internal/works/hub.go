@@ -100,6 +100,17 @@ func AddClustersFlag(env cli.Env, cmd *cobra.Command, clusters *[]string, usage 
 	_ = cmd.RegisterFlagCompletionFunc("clusters", fleet.CompleteClusters(env))
 }
 
+// AddNamespaceFlags registers --clusters, and what kubectl's users type for the namespaces
+// of clusters.
+func AddNamespaceFlags(env cli.Env, cmd *cobra.Command, clusters *[]string, usage string) {
+	AddClustersFlag(env, cmd, clusters, usage)
+	f := cmd.Flags()
+	f.StringSliceVarP(clusters, "namespace", "n", nil, "The same as --clusters: the namespace of a cluster has its name")
+	f.BoolP("all-namespaces", "A", false, "All clusters; the default")
+	_ = cmd.RegisterFlagCompletionFunc("namespace", fleet.CompleteClusters(env))
+	cmd.MarkFlagsMutuallyExclusive("clusters", "namespace", "all-namespaces")
+}
+
 // CompleteNames completes the names of works.
 func CompleteNames(env cli.Env) cobra.CompletionFunc {
 	return cli.CompleteObjects(env, func() client.ObjectList { return &workv1.ManifestWorkList{} })

@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/kubectl/pkg/util/term"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
+)
+
+const (
+	// wideColumns is the width of a table with -o wide.
+	wideColumns = 160
+	// leastRest is what a table leaves for a column that takes the rest of the line.
+	leastRest = 24
+	// gap is between two columns.
+	gap = "  "
+)
+
+// table prints rows. Rows that follow later are aligned with those before, as kubectl
+// aligns what it watches.
+type table[T any] struct {
+	out       io.Writer
+	columns   []Column[T]
+	width     int
+	noHeaders bool
+
+	widths []int
+}
+
+// print prints rows, the first time below the headers.
+func (t *table[T]) print(items []T) error {
+	var rows [][]string
+	if t.widths == nil {
+		t.widths = make([]int, len(t.columns))
+		if !t.noHeaders {
+			rows = append(rows, t.row(func(c Column[T]) string { return strings.ToUpper(c.Header) }))
+		}
+	}
+	for _, item := range items {
+		rows = append(rows, t.row(func(c Column[T]) string {
+			if v := c.Value(item); v != "" {
+				return Printable(v)
+			}
+			return "-"
+		}))
+	}
+	t.fit(rows)
+	var text strings.Builder
+	for _, row := range rows {
+		for i, cell := range row[:len(row)-1] {
+			text.WriteString(cell + strings.Repeat(" ", t.widths[i]-utf8.RuneCountInString(cell)) + gap)
+		}
+		text.WriteString(row[len(row)-1] + "\n")
+	}
+	_, err := io.WriteString(t.out, text.String())
+	return err
+}
+
+func (t *table[T]) row(text func(Column[T]) string) []string {
+	cells := make([]string, len(t.columns))
+	for i, c := range t.columns {
+		longest := longestCell
+		if i == len(t.columns)-1 {
+			longest = longestEnd
+		}
+		cells[i] = excerpt.Of(text(c), longest)
+	}
+	return cells
+}
+
+// fit widens the columns to what rows need, and cuts what takes the rest of a line.
+func (t *table[T]) fit(rows [][]string) {
+	rest, used := -1, 0
+	for i, c := range t.columns {
+		if c.Rest {
+			rest = i
+		}
+	}
+	for i := range t.columns {
+		if i == rest {
+			continue
+		}
+		for _, row := range rows {
+			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(row[i]))
+		}
+		used += t.widths[i] + len(gap)
+	}
+	if rest < 0 {
+		return
+	}
+	for _, row := range rows {
+		row[rest] = cut(row[rest], max(t.width-used, leastRest))
+		t.widths[rest] = max(t.widths[rest], utf8.RuneCountInString(row[rest]))
+	}
+}
+
+// shown are the columns of a format: without the wide ones, or with those that have a
+// value.
+func shown[T any](columns []Column[T], format Format, items []T) []Column[T] {
+	return slices.DeleteFunc(slices.Clone(columns), func(c Column[T]) bool {
+		empty := func(item T) bool { return c.Value(item) == "" }
+		none := len(items) > 0 && !slices.ContainsFunc(items, func(item T) bool { return !empty(item) })
+		return c.Wide && (format != Wide || none)
+	})
+}
+
+// Short is the beginning of a fingerprint or a key id, enough to distinguish it in a table.
+func Short(id string) string {
+	const shown = 8
+	prefix := ""
+	if kind, rest, ok := strings.Cut(id, ":"); ok {
+		prefix, id = kind+":", rest
+	}
+	return prefix + excerpt.Of(id, shown)
+}
+
+// widthOf is how wide lines to a stream may be: least, or a terminal that is wider.
+func widthOf(stream io.Writer, least int) int {
+	if size := (term.TTY{Out: stream}).GetSize(); size != nil {
+		return max(least, int(size.Width))
+	}
+	return least
+}
+
+// labelsColumn is what --show-labels adds.
+func labelsColumn[T any](kind Kind[T]) Column[T] {
+	return Column[T]{Header: "labels", Value: func(item T) string {
+		var list []string
+		for key, value := range kind.Ref(item).Labels {
+			list = append(list, fmt.Sprintf("%s=%s", key, value))
+		}
+		slices.Sort(list)
+		return strings.Join(list, ",")
+	}}
+}

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/util/jsonpath"
+)
+
+// printer prints items of a kind: a list, or items as they change.
+type printer[T any] struct {
+	writer  io.Writer
+	out     *Output
+	kind    Kind[T]
+	columns []Column[T]
+
+	// table is that of the rows so far.
+	table *table[T]
+}
+
+// list prints items as a list.
+func (p *printer[T]) list(items []T) error {
+	if !p.out.Machine() {
+		return p.rows(items)
+	}
+	data, err := p.kind.list(items)
+	if err != nil {
+		return err
+	}
+	return p.out.document(p.writer, data)
+}
+
+// each prints items one by one.
+func (p *printer[T]) each(items []T) error {
+	if !p.out.Machine() {
+		return p.rows(items)
+	}
+	for _, item := range items {
+		data, err := p.kind.item(item)
+		if err != nil {
+			return err
+		}
+		if err := p.out.document(p.writer, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rows prints a line for each item.
+func (p *printer[T]) rows(items []T) error {
+	if p.out.Format == Name {
+		for _, item := range items {
+			if _, err := fmt.Fprintln(p.writer, p.kind.Ref(item)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if p.table == nil {
+		columns, width := shown(p.columns, p.out.Format, items), Columns
+		if p.out.showLabels {
+			columns = append(columns, labelsColumn(p.kind))
+		}
+		if p.out.Format == Wide {
+			width = wideColumns
+		}
+		p.table = &table[T]{out: p.writer, columns: columns, width: widthOf(p.writer, width), noHeaders: p.out.noHeaders}
+	}
+	return p.table.print(items)
+}
+
+// sorted returns items in the order of what --sort-by names of each.
+func (k Kind[T]) sorted(items []T, by string) ([]T, error) {
+	if by == "" || len(items) == 0 {
+		return items, nil
+	}
+	path := jsonpath.New("sort-by").AllowMissingKeys(true)
+	if err := path.Parse(braced(by)); err != nil {
+		return nil, Usagef("--sort-by: %v", err)
+	}
+	type keyed struct {
+		item T
+		key  string
+	}
+	list, found := make([]keyed, len(items)), false
+	for i, item := range items {
+		key, err := k.value(path, item)
+		if err != nil {
+			return nil, Usagef("--sort-by: %v", err)
+		}
+		list[i] = keyed{item, key}
+		found = found || key != ""
+	}
+	if !found {
+		return nil, Usagef("--sort-by: no item has the field %s", by)
+	}
+	slices.SortStableFunc(list, func(a, b keyed) int { return compare(a.key, b.key) })
+	out := make([]T, len(list))
+	for i := range list {
+		out[i] = list[i].item
+	}
+	return out, nil
+}
+
+// value is what a path finds in an item; empty for nothing.
+func (k Kind[T]) value(path *jsonpath.JSONPath, item T) (string, error) {
+	data, err := k.item(item)
+	if err != nil {
+		return "", err
+	}
+	var document any
+	if err := json.Unmarshal(data, &document); err != nil {
+		return "", err
+	}
+	found, err := cell(path, document)
+	if found == noValue {
+		found = ""
+	}
+	return found, err
+}
+
+// compare orders numbers and quantities by their size, and other values as text.
+func compare(a, b string) int {
+	x, errX := resource.ParseQuantity(a)
+	y, errY := resource.ParseQuantity(b)
+	if errX == nil && errY == nil {
+		return x.Cmp(y)
+	}
+	return cmp.Compare(a, b)
+}
