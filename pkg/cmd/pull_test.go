@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +21,7 @@ import (
 const patience = await.Patience
 
 // setPods does what a kubelet would: Pods of an image run, or cannot be pulled.
-func setPods(t *testing.T, admin client.Client, namespace string, runs func(image string) bool) {
+func setPods(t *testing.T, admin client.Client, namespace, reason string, runs func(image string) bool) {
 	t.Helper()
 	await.Success(t, patience, "every Pod has a status", func(ctx context.Context) error {
 		var pods corev1.PodList
@@ -36,7 +37,7 @@ func setPods(t *testing.T, admin client.Client, namespace string, runs func(imag
 				pod.Status.Phase = corev1.PodPending
 				pod.Status.Conditions = nil
 				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: c.Name, State: corev1.ContainerState{
-					Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "no such host"},
+					Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "no such host"},
 				}}}
 			}
 			if err := admin.Status().Update(ctx, pod); err != nil {
@@ -68,7 +69,7 @@ func TestImageCannotBePulled(t *testing.T) {
 	awaitOperator := func(done func(*appsv1.Deployment) bool) {
 		t.Helper()
 		await.Success(t, patience, "the operator's Deployment follows", func(ctx context.Context) error {
-			setPods(t, admin, names.OperatorNamespace, func(image string) bool { return image == first })
+			setPods(t, admin, names.OperatorNamespace, "ErrImagePull", func(image string) bool { return image == first })
 			var d appsv1.Deployment
 			if err := admin.Get(ctx, key, &d); err != nil || done(&d) {
 				return err
@@ -82,7 +83,7 @@ func TestImageCannotBePulled(t *testing.T) {
 	awaitOperator(func(d *appsv1.Deployment) bool {
 		return d.Spec.Template.Spec.Containers[0].Image == second && d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == 1
 	})
-	setPods(t, admin, names.OperatorNamespace, func(image string) bool { return image == first })
+	setPods(t, admin, names.OperatorNamespace, "ErrImagePull", func(image string) bool { return image == first })
 	const reason = "cannot pull the image " + second + " (ErrImagePull: no such host)"
 	r := <-ended
 	if !strings.Contains(r.err, reason) { // The machine is busy: its time was over before that.
@@ -94,5 +95,19 @@ func TestImageCannotBePulled(t *testing.T) {
 	r = ocm(t, "check", "hub", "--self-test=false", "--kubeconfig="+config)
 	if !strings.Contains(r.out, "failed   the hub's operator runs") || !strings.Contains(r.out, reason) {
 		t.Errorf("check hub does not fail with %q: %s", reason, r.out)
+	}
+
+	// With the second failed pull, init ends, and says what helps.
+	go func() { ended <- initialize(second, "--wait", "--timeout="+patience.String()) }()
+	for i := 0; ; i++ {
+		setPods(t, admin, names.OperatorNamespace, []string{"ErrImagePull", "ImagePullBackOff"}[i%2], func(image string) bool { return image == first })
+		select {
+		case r = <-ended:
+			if r.code != 1 || !strings.Contains(r.err, reason) || !strings.Contains(r.err, "--image") || !strings.Contains(r.err, "kind load") {
+				t.Errorf("init: exit code %d: %s", r.code, r.err)
+			}
+			return
+		case <-time.After(2 * time.Second): // Longer than init takes from one look to the next.
+		}
 	}
 }

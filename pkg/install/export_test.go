@@ -1,6 +1,7 @@
 package install
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -43,3 +44,12 @@ func CheckKlusterlet(f Facts, k Klusterlet, onHub *clusterv1.ManagedCluster) []F
 
 // Sift separates warnings from what is fatal.
 func Sift(findings []Finding, skip ...string) ([]Finding, error) { return sift(findings, skip) }
+
+// GivesUp reports whether a wait ends when a Pod reports these reasons one after the other.
+func GivesUp(pods ...*corev1.Pod) bool {
+	var p pulls
+	for _, pod := range pods {
+		p = p.next(pod)
+	}
+	return p.failed >= enoughPulls
+}

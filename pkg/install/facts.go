@@ -92,7 +92,7 @@ func gatherCommon(ctx context.Context, c client.Client, disco discovery.ServerVe
 	if f.Missing, err = missing(ctx, c, append(permissions(c, objs), more...)); err != nil {
 		return f, err
 	}
-	if f.Pulls, err = pulls(ctx, c); err != nil {
+	if f.Pulls, err = pullsImages(ctx, c); err != nil {
 		return f, err
 	}
 	f.Terminating, err = terminating(ctx, c, objs)

@@ -69,9 +69,9 @@ func (w Workload) checkImage(f Facts, image, live string) []Finding {
 // localRuntime is the container runtime of local clusters, which run executables for images.
 const localRuntime = "local://"
 
-// pulls reports whether the cluster has nodes that pull images. It is false where there
+// pullsImages reports whether the cluster has nodes that pull images. It is false where there
 // are no nodes yet, or they may not be read.
-func pulls(ctx context.Context, c client.Client) (bool, error) {
+func pullsImages(ctx context.Context, c client.Client) (bool, error) {
 	var nodes corev1.NodeList
 	if err := c.List(ctx, &nodes, client.Limit(1)); err != nil && !apierrors.IsForbidden(err) {
 		return false, fmt.Errorf("nodes: %w", err)

@@ -88,7 +88,7 @@ func (r *Runner) await(ctx context.Context, title string, targets ...apply.Targe
 		return nil
 	}
 	return r.Step(ctx, title, func(ctx context.Context, say Say) error {
-		pods := r.lookAtPods(ctx, say, targets)
+		ctx, pods := r.lookAtPods(ctx, say, targets)
 		err := r.waiter(say).Wait(ctx, targets...)
 		return pods.explain(err)
 	})

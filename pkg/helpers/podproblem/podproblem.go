@@ -14,20 +14,26 @@ import (
 // OfDeployment returns the problem of the first Pod of a Deployment that has
 // one, and "" if none has.
 func OfDeployment(ctx context.Context, reader client.Reader, d *appsv1.Deployment) (string, error) {
+	pods, err := Pods(ctx, reader, d)
+	for i := range pods {
+		if problem := Of(&pods[i]); problem != "" {
+			return problem, nil
+		}
+	}
+	return "", err
+}
+
+// Pods returns the Pods of a Deployment.
+func Pods(ctx context.Context, reader client.Reader, d *appsv1.Deployment) ([]corev1.Pod, error) {
 	if d.Spec.Selector == nil {
-		return "", nil
+		return nil, nil
 	}
 	var pods corev1.PodList
 	err := reader.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels))
 	if err != nil {
-		return "", fmt.Errorf("pods of deployment %s/%s: %w", d.Namespace, d.Name, err)
+		return nil, fmt.Errorf("pods of deployment %s/%s: %w", d.Namespace, d.Name, err)
 	}
-	for i := range pods.Items {
-		if problem := Of(&pods.Items[i]); problem != "" {
-			return problem, nil
-		}
-	}
-	return "", nil
+	return pods.Items, nil
 }
 
 const cannotPull = " cannot pull the image "
@@ -52,9 +58,17 @@ func Of(pod *corev1.Pod) string {
 }
 
 // Unpulled reports whether an image of a Pod cannot be pulled.
-func Unpulled(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses),
-		func(status corev1.ContainerStatus) bool { return unpulled(&status) })
+func Unpulled(pod *corev1.Pod) bool { return PullReason(pod) != "" }
+
+// PullReason is why the first image of a Pod that cannot be pulled was not, in the word of
+// the kubelet, and "" if all were pulled.
+func PullReason(pod *corev1.Pod) string {
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if unpulled(&status) {
+			return status.State.Waiting.Reason
+		}
+	}
+	return ""
 }
 
 func unpulled(status *corev1.ContainerStatus) bool {
