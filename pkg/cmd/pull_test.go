@@ -4,10 +4,10 @@ package cmd_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -99,15 +99,19 @@ func TestImageCannotBePulled(t *testing.T) {
 
 	// With the second failed pull, init ends, and says what helps.
 	go func() { ended <- initialize(second, "--wait", "--timeout="+patience.String()) }()
-	for i := 0; ; i++ {
-		setPods(t, admin, names.OperatorNamespace, []string{"ErrImagePull", "ImagePullBackOff"}[i%2], func(image string) bool { return image == first })
+	failing := false
+	await.Success(t, patience, "init ends", func(context.Context) error {
+		failing = !failing
+		pull := map[bool]string{true: "ErrImagePull", false: "ImagePullBackOff"}[failing]
+		setPods(t, admin, names.OperatorNamespace, pull, func(image string) bool { return image == first })
 		select {
 		case r = <-ended:
-			if r.code != 1 || !strings.Contains(r.err, reason) || !strings.Contains(r.err, "--image") || !strings.Contains(r.err, "kind load") {
-				t.Errorf("init: exit code %d: %s", r.code, r.err)
-			}
-			return
-		case <-time.After(2 * time.Second): // Longer than init takes from one look to the next.
+			return nil
+		default:
+			return errors.New("it waits")
 		}
+	})
+	if r.code != 1 || !strings.Contains(r.err, reason) || !strings.Contains(r.err, "--image") || !strings.Contains(r.err, "kind load") {
+		t.Errorf("init: exit code %d: %s", r.code, r.err)
 	}
 }
