@@ -86,14 +86,14 @@ func TokenCondition(conditions []metav1.Condition) *metav1.Condition {
 }
 
 // dates fills in from when to when the credential is good.
-func (r *Registration) dates(c *metav1.Condition) {
+func (r *Registration) dates(c *metav1.Condition, now time.Time) {
 	if c == nil {
 		return
 	}
 	if t, ok := expiryOf(c); ok {
 		r.Expires = &t
 	}
-	if t, ok := refreshOf(c); ok {
+	if t, ok := refreshOf(c, now); ok {
 		r.Refreshed = &t
 	}
 }
@@ -112,9 +112,9 @@ func expiryOf(c *metav1.Condition) (time.Time, bool) {
 // refreshOf reads when a credential was obtained. Of a token our agent says it
 // in the time of the condition, which an agent of OCM moves only when a token
 // follows a failure; ours is known by the condition that only it writes.
-func refreshOf(c *metav1.Condition) (time.Time, bool) {
+func refreshOf(c *metav1.Condition, now time.Time) (time.Time, bool) {
 	if t, ok := timeAfter(c.Message, "starting from "); ok {
-		return t, true
+		return issueOf(t, c.LastTransitionTime.UTC(), now), true
 	}
 	if c.Type == names.ConditionAddOnTokenRefreshed && c.Status == metav1.ConditionTrue && !c.LastTransitionTime.IsZero() {
 		return c.LastTransitionTime.UTC(), true
@@ -133,7 +133,7 @@ func standing(c *metav1.Condition, now time.Time) (credential.Standing, credenti
 		at, _ := credential.Certificates().Standing(certificate, now)
 		return at, certificate
 	}
-	start, okStart := refreshOf(c)
+	start, okStart := refreshOf(c, now)
 	end, okEnd := expiryOf(c)
 	token := credential.Validity{NotBefore: start, NotAfter: end}
 	if !okStart || !okEnd {
@@ -141,6 +141,18 @@ func standing(c *metav1.Condition, now time.Time) (credential.Standing, credenti
 	}
 	at, _ := credential.Tokens().Standing(token, now)
 	return at, token
+}
+
+// issueOf is when a certificate was issued that begins to be valid at start: later by
+// credential.Backdating, unless the agent had it before that, or it is not that late yet.
+func issueOf(start, reported, now time.Time) time.Time {
+	issued := start.Add(credential.Backdating)
+	for _, known := range []time.Time{reported, now} {
+		if known.After(start) && known.Before(issued) {
+			issued = known
+		}
+	}
+	return issued
 }
 
 func timeAfter(message, words string) (time.Time, bool) {

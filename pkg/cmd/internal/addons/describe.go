@@ -120,7 +120,7 @@ func describe(obj *addonv1beta1.ManagedClusterAddOn, config *addonv1beta1.Regist
 		r.Secret = names.AddOnSignerSecret(obj.Name, s.SignerName)
 	}
 	reported := r.credential(obj)
-	r.dates(reported)
+	r.dates(reported, facts.Now)
 	open := openRequest(&r, facts.Requests)
 	if open != nil {
 		r.OpenRequest = open.Name

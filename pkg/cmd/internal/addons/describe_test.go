@@ -1,6 +1,7 @@
 package addons_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -192,5 +194,28 @@ func TestTheLastTokenConditionCounts(t *testing.T) {
 	theirs.LastTransitionTime = metav1.Time{}
 	if got := addons.TokenCondition([]metav1.Condition{ours, theirs}); got.Type != ours.Type {
 		t.Errorf("got %s, but the other one is about a newer token", got.Type)
+	}
+}
+
+// TestRefreshed: a certificate that begins to be valid before it is issued was obtained when
+// it was issued.
+func TestRefreshed(t *testing.T) {
+	t.Parallel()
+	start := now().Add(-credential.Backdating)
+	for name, tc := range map[string]struct{ start, reported, want time.Time }{
+		"just now":                    {start: start, reported: now(), want: now()},
+		"renewed just now":            {start: start, reported: now().Add(-time.Hour), want: now()},
+		"an hour ago":                 {start: start.Add(-time.Hour), reported: now().Add(-time.Hour), want: now().Add(-time.Hour)},
+		"a signer that backdates not": {start: now().Add(-time.Minute), reported: now().Add(-50 * time.Second), want: now().Add(-50 * time.Second)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			condition := rotated(fmt.Sprintf(names.MessageCertificateRotated, credential.Timestamp(tc.start), "2031-01-01T00:00:00Z"))
+			condition.LastTransitionTime = metav1.NewTime(tc.reported)
+			got := addons.Describe(addOn(list(kube("csr", "u")), condition), addons.Facts{Now: now()})
+			if got.Refreshed == nil || !got.Refreshed.Equal(tc.want) {
+				t.Errorf("got %v, want %v", got.Refreshed, tc.want)
+			}
+		})
 	}
 }
