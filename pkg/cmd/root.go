@@ -43,7 +43,9 @@ type Streams = genericiooptions.IOStreams
 
 // New returns the command tree of one call.
 func New(env Env) *cobra.Command {
-	env.Kube = cli.NewKube()
+	if env.Kube == nil {
+		env.Kube = cli.NewKube()
+	}
 	root := &cobra.Command{
 		Use:   "kubectl-ocm COMMAND",
 		Short: "Manage the identities of a fleet of Kubernetes clusters",
@@ -66,7 +68,7 @@ clusters.`,
 	root.SetOut(env.Out)
 	root.SetErr(env.ErrOut)
 	root.SetUsageFunc(usage)
-	root.SetFlagErrorFunc(cli.UnknownFlag)
+	root.SetFlagErrorFunc(cli.FlagError)
 	root.AddGroup(cli.Groups()...)
 	env.Kube.AddFlags(root.PersistentFlags())
 	addVerbosity(root.PersistentFlags())
@@ -81,6 +83,7 @@ clusters.`,
 		root.Use = env.Name + " COMMAND"
 		asClusteradm(root)
 	}
+	cli.Durations(root)
 	cli.CompleteContexts(env, root)
 	return root
 }
@@ -135,15 +138,17 @@ type verbosity struct{ pflag.Value }
 
 // Set implements pflag.Value.
 func (v verbosity) Set(s string) error {
-	if level, err := strconv.Atoi(s); err == nil && level > maxVerbosity {
-		s = strconv.Itoa(maxVerbosity)
+	level, err := strconv.Atoi(s)
+	if err != nil {
+		return errors.New("is not a whole number")
 	}
-	return v.Value.Set(s)
+	return v.Value.Set(strconv.Itoa(min(level, maxVerbosity)))
 }
 
 // Execute runs the command that args name and returns the exit code. Errors go
 // to env.ErrOut as one sentence and, where there is one, a line with what to do.
 func Execute(ctx context.Context, env Env, args []string) cli.Code {
+	env.Kube = cli.NewKube()
 	root := New(env) //nolint:contextcheck // commands get the context when they run
 	root.SetArgs(args)
 	started := prepare(root)
@@ -176,6 +181,9 @@ func prepare(root *cobra.Command) (started *bool) {
 		if cmd.Args == nil && !cmd.DisableFlagParsing {
 			cmd.Args = cobra.NoArgs
 		}
+		if cmd.Args != nil {
+			cmd.Args = cli.Args(cmd.Args)
+		}
 		if run := cmd.RunE; run != nil {
 			cmd.RunE = func(cmd *cobra.Command, args []string) error {
 				*started = true
@@ -192,7 +200,7 @@ func prepare(root *cobra.Command) (started *bool) {
 
 func report(env Env, cmd *cobra.Command, err error, code cli.Code) {
 	if code == cli.CodeInterrupted {
-		_, _ = fmt.Fprintln(env.ErrOut, "Interrupted. It is safe to run the command again.")
+		_, _ = fmt.Fprintln(env.ErrOut, env.Kube.Interrupted(cmd))
 		return
 	}
 	// Several errors are one per line; the preflight report is indented already.

@@ -4,11 +4,13 @@ package cmd_test
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
@@ -45,5 +47,42 @@ func TestHelpFitsATerminal(t *testing.T) {
 	walk(root)
 	if read < 80 {
 		t.Errorf("only %d commands have help", read)
+	}
+}
+
+// TestMistakesReadPlainly gives every flag of every command a value that it cannot have: no
+// word of the libraries that find it reaches the user.
+func TestMistakesReadPlainly(t *testing.T) {
+	t.Parallel()
+	raw := regexp.MustCompile(`strconv|parsing|invalid (argument|syntax)|arg\(s\)|\btime: `)
+	tried := 0
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Value.Set("@@") == nil || c.DisableFlagParsing {
+				return
+			}
+			tried++
+			var out bytes.Buffer
+			args := append(strings.Fields(c.CommandPath())[2:], "--"+f.Name+"=@@")
+			code := cmd.Execute(t.Context(), silentEnv(&out), args)
+			if text := out.String(); code != 2 || raw.MatchString(text) || !strings.HasPrefix(text, "Error: --"+f.Name+": \"@@\" ") {
+				t.Errorf("%s: code %d, %s", strings.Join(args, " "), code, text)
+			}
+		})
+		for _, child := range c.Commands() {
+			walk(child)
+		}
+	}
+	walk(cmd.New(silentEnv(&bytes.Buffer{})))
+	if tried < 100 {
+		t.Errorf("only %d flags were tried", tried)
+	}
+}
+
+func silentEnv(out *bytes.Buffer) cmd.Env {
+	return cmd.Env{
+		IOStreams: genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: out}, Name: "kubectl ocm", Clock: clock.RealClock{},
+		Getenv: func(string) string { return "" },
 	}
 }

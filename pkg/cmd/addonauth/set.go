@@ -43,7 +43,7 @@ until every add-on has registered again. Custom signers always use
 certificates. Tokens that exist keep their lifetime until they are refreshed;
 "addon-auth rotate" on the hub replaces them at once.`,
 		Example: fmt.Sprintf(`  # Tokens of a day
-  %[1]s addon-auth set --driver token --expiration-seconds 86400
+  %[1]s addon-auth set --driver token --expiration-seconds 24h
 
   # Back to certificates
   %[1]s addon-auth set --driver csr`, env.Name),
@@ -57,7 +57,7 @@ certificates. Tokens that exist keep their lifetime until they are refreshed;
 	}
 	cli.NewEnum(&o.driver, nil, driver.CSR, driver.Token).AddTo(cmd, "driver", "", "csr for client certificates, token for ServiceAccount tokens")
 	cli.AliasFlag(cmd, "addon-kubeclient-registration-auth", "driver")
-	cmd.Flags().Int64Var(&o.seconds, "expiration-seconds", 0, "how long tokens are good; 0 is a year, the hub may issue shorter ones")
+	cmd.Flags().Int64Var(&o.seconds, "expiration-seconds", 0, "Lifetime of tokens, as a duration or in seconds; 0 means one year, the hub may issue shorter ones")
 	cli.AliasFlag(cmd, "addon-token-expiration-seconds", "expiration-seconds")
 	o.agent.AddTo(cmd)
 	o.wait.AddTo(cmd, "Wait until every add-on has registered again")

@@ -37,6 +37,7 @@ func (f *extAuthzSource) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.fromHub, "from-hub", false, "take the rules from the TokenExchangePolicies on the hub, and the keys that managed clusters publish there")
 	flags.BoolVar(&f.strict, "strict", false, "refuse a file in tokensmith's form, which has no policy")
 	flags.IntVar(&f.expiration, "token-expiration", int(policy.DefaultExpiration/time.Second), "seconds that issued tokens live where no rule says otherwise; at least 600")
+	cli.Seconds(flags.Lookup("token-expiration"))
 	flags.StringVar(&f.workload, "workload-kubeconfig", "", "kubeconfig of the one cluster that is asked about every token by TokenReview")
 	// It is reported at the start, with what to do instead.
 	flags.Lookup("workload-kubeconfig").Usage += " (deprecated)"

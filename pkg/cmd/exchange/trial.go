@@ -17,7 +17,9 @@ type trial struct {
 	env cli.Env
 	hub cli.Context
 	// chain has the hub's environment.
-	chain    explainOptions
+	chain   explainOptions
+	account string
+	// as is what --service-account was called, which is kubectl's flag for another thing.
 	as       string
 	audience string
 	server   string
@@ -28,7 +30,7 @@ type trial struct {
 func newTest(env cli.Env) *cobra.Command {
 	t := &trial{env: env, chain: explainOptions{out: cli.NewOutput(cli.Text)}, made: &explanation{}}
 	cmd := &cobra.Command{
-		Use:   "test --context CONTEXT --as NAMESPACE/NAME",
+		Use:   "test --service-account NAMESPACE/NAME",
 		Short: "Test an exchange with a token of a workload",
 		Long: `Try an exchange. A token is minted for a ServiceAccount of a managed cluster and
 goes through the same chain as in the token authorizer, with the rules and the
@@ -41,15 +43,19 @@ asked instead, as a proxy would ask it.
 
 --context is the managed cluster; the hub is the kubeconfig's current context
 unless --hub-context names it. It exits with 3 when the exchange is refused.`,
-		Example: fmt.Sprintf(`  %[1]s exchange test --context cluster1 --hub-context hub --as app/web
+		Example: fmt.Sprintf(`  %[1]s exchange test --context cluster1 --hub-context hub \\
+      --service-account app/web
 
   # Through a running token authorizer
-  %[1]s exchange test --context cluster1 --as app/web \
+  %[1]s exchange test --context cluster1 --service-account app/web \
       --server https://token-authorizer.example.com:9002 --ca-file ca.crt`, env.Name),
 		RunE: func(cmd *cobra.Command, _ []string) error { return t.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&t.as, "as", "", "the workload's ServiceAccount on the managed cluster, as NAMESPACE/NAME")
+	flags.StringVar(&t.account, "service-account", "", "the workload's ServiceAccount on the managed cluster, as NAMESPACE/NAME")
+	flags.StringVar(&t.as, "as", "", "deprecated: use --service-account")
+	flags.Lookup("as").Hidden = true
+	cmd.MarkFlagsMutuallyExclusive("service-account", "as")
 	flags.StringVar(&t.hub.Name, "hub-context", "", "kubeconfig context of the hub; the current one if not given")
 	flags.StringVar(&t.hub.Kubeconfig, "hub-kubeconfig", "", "kubeconfig of the hub, if it is another one")
 	flags.StringVar(&t.audience, "audience", "", "audience of the minted token; the first that the configuration demands if not given")
@@ -83,8 +89,12 @@ func (t *trial) run(ctx context.Context) error {
 
 func (t *trial) complete() error {
 	var problems []error
-	if _, ok := cli.NamespacedName(t.as); !ok {
-		problems = append(problems, cli.Usagef("--as: %q is not the NAMESPACE/NAME of a ServiceAccount of the managed cluster", t.as))
+	if t.as != "" {
+		t.env.Warn("--as is deprecated, because it impersonates with other commands: use --service-account")
+		t.account = t.as
+	}
+	if _, ok := cli.NamespacedName(t.account); !ok {
+		problems = append(problems, cli.Usagef("--service-account: %q is not the NAMESPACE/NAME of a ServiceAccount of the managed cluster", t.account))
 	}
 	if _, managed := t.env.Kube.Target(); t.hub.Kubeconfig == "" {
 		if _, hub := t.env.Kube.At(t.hub).Target(); managed == hub {

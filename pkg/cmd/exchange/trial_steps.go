@@ -41,7 +41,7 @@ func (t *trial) subjectToken(ctx context.Context, k *known, managed *rest.Config
 	if t.audience != "" {
 		audience = t.audience
 	}
-	t.made.step("mint", nil, fmt.Sprintf("a token of %s for %s, at %s", t.as, audience, managed.Host))
+	t.made.step("mint", nil, fmt.Sprintf("a token of %s for %s, at %s", t.account, audience, managed.Host))
 	return token, nil
 }
 
@@ -73,10 +73,10 @@ func (t *trial) mint(ctx context.Context, managed *rest.Config, audience string)
 	if audience != "" {
 		request.Spec.Audiences = []string{audience}
 	}
-	account, _ := cli.NamespacedName(t.as)
+	account, _ := cli.NamespacedName(t.account)
 	in := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}
 	if err = c.SubResource("token").Create(ctx, in, request); apierrors.IsNotFound(err) {
-		return "", cli.NotFoundf("name one that exists with --as", "the managed cluster at %s has no ServiceAccount %s", managed.Host, t.as)
+		return "", cli.NotFoundf("name one that exists with --service-account", "the managed cluster at %s has no ServiceAccount %s", managed.Host, t.account)
 	}
 	return request.Status.Token, err
 }

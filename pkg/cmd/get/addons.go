@@ -26,7 +26,7 @@ func newAddOns(env cli.Env) *cobra.Command {
 		Env: env, Out: cli.ListOutput(treeFormat), Columns: addOnColumns(env), None: "No add-ons found.",
 		Kind:    cli.Kind[addons.AddOn]{Name: "AddOn", Ref: addons.AddOn.Ref},
 		Objects: schema.GroupVersion(addonv1beta1.GroupVersion).WithKind("ManagedClusterAddOn"),
-		Draw:    func(list []addons.AddOn) error { return printTree(env.Out, addOnTree(list)) },
+		Draw:    func(list []addons.AddOn) error { return printTree(env, addOnTree(list)) },
 	}
 	cmd := &cobra.Command{
 		Use:     "addons [ADDON...]",

@@ -38,7 +38,7 @@ func newClusters(env cli.Env) *cobra.Command {
 		Env: env, Out: cli.ListOutput(treeFormat), Columns: clusterColumns(env), None: "No clusters found.",
 		Kind:    cli.Kind[fleet.Cluster]{Name: "Cluster", Ref: fleet.Cluster.Ref},
 		Objects: schema.GroupVersion(clusterv1.GroupVersion).WithKind("ManagedCluster"),
-		Draw:    func(clusters []fleet.Cluster) error { return printTree(env.Out, clusterTree(clusters)) },
+		Draw:    func(clusters []fleet.Cluster) error { return printTree(env, clusterTree(clusters)) },
 	}
 	cmd := &cobra.Command{
 		Use:     "clusters [CLUSTER...]",

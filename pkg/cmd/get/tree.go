@@ -20,23 +20,30 @@ type node struct {
 // leaf is a line with a name and a value.
 func leaf(name, value string) node { return node{text: "<" + name + "> " + value} }
 
+// branches are what a tree is drawn with: before a line, and before those below it.
+type branches struct{ twig, stem, lastTwig, lastStem string }
+
 // printTree prints a tree of clusters.
-func printTree(w io.Writer, clusters []node) error {
+func printTree(env cli.Env, clusters []node) error {
+	lines := branches{"├── ", "│   ", "└── ", "    "}
+	if env.ASCII() {
+		lines = branches{"|-- ", "|   ", "`-- ", "    "}
+	}
 	var b strings.Builder
 	b.WriteString("<ManagedCluster>\n")
-	draw(&b, "", clusters)
-	_, err := io.WriteString(w, b.String())
+	lines.draw(&b, "", clusters)
+	_, err := io.WriteString(env.Out, b.String())
 	return err
 }
 
 // draw draws nodes behind what belongs to the nodes above them.
-func draw(b *strings.Builder, stem string, nodes []node) {
+func (l branches) draw(b *strings.Builder, stem string, nodes []node) {
 	for i, n := range nodes {
-		twig, below := "├── ", "│   "
+		twig, below := l.twig, l.stem
 		if i == len(nodes)-1 {
-			twig, below = "└── ", "    "
+			twig, below = l.lastTwig, l.lastStem
 		}
 		_, _ = fmt.Fprintln(b, strings.TrimRight(stem+twig+cli.Printable(n.text), " "))
-		draw(b, stem+below, n.below)
+		l.draw(b, stem+below, n.below)
 	}
 }

@@ -34,7 +34,7 @@ func newWorks(env cli.Env) *cobra.Command {
 		Env: env, Out: cli.ListOutput(treeFormat), Columns: workColumns(env), None: "No ManifestWorks found.",
 		Kind:    cli.Kind[report.Work]{Name: "Work", Ref: workRef},
 		Objects: schema.GroupVersion(workv1.GroupVersion).WithKind("ManifestWork"),
-		Draw:    func(list []report.Work) error { return printTree(env.Out, workTree(list)) },
+		Draw:    func(list []report.Work) error { return printTree(env, workTree(list)) },
 	}
 	cmd := &cobra.Command{
 		Use:     "works [WORK...]",

@@ -209,8 +209,8 @@ func (r *registrationFlags) addTo(cmd *cobra.Command) {
 	cli.NewEnum(&r.addOns, nil, addOnCSR, addOnToken).
 		AddTo(cmd, "addon-kubeclient-registration-auth", "", "Registration driver of add-ons (default csr)")
 	cli.AliasFlag(cmd, "addon-auth", "addon-kubeclient-registration-auth")
-	f.Int64Var(&r.addOnSeconds, "addon-token-expiration-seconds", 0, "Lifetime of add-on tokens; 0 means one year")
-	f.Int32Var(&r.certSeconds, flagCertSeconds, 0, "Lifetime of the client certificate; 0 leaves it to the hub (default 90 days for a new cluster)")
+	f.Int64Var(&r.addOnSeconds, "addon-token-expiration-seconds", 0, "Lifetime of add-on tokens, as a duration or in seconds; 0 means one year")
+	f.Int32Var(&r.certSeconds, flagCertSeconds, 0, "Lifetime of the client certificate, as a duration or in seconds; 0 leaves it to the hub (default 90 days for a new cluster)")
 	f.StringToStringVar(&r.annotations, "klusterlet-annotation", nil, "Annotations of the ManagedCluster, as key=value")
 	cli.AliasFlag(cmd, "annotation", "klusterlet-annotation")
 	f.StringToStringVar(&r.labels, "label", nil, "Labels of the new ManagedCluster, as key=value")

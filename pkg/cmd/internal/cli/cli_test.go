@@ -377,3 +377,32 @@ func TestListsWithoutHeaders(t *testing.T) {
 		}
 	}
 }
+
+// TestDurationsAndSeconds: what lasts takes seconds and durations, whatever its flag is.
+func TestDurationsAndSeconds(t *testing.T) {
+	t.Parallel()
+	var (
+		life    time.Duration
+		seconds int64
+		short   int32
+	)
+	child := &cobra.Command{Use: "child"}
+	child.Flags().DurationVar(&life, "life", 0, "")
+	child.Flags().Int64Var(&seconds, "token-seconds", 0, "")
+	child.Flags().Int32Var(&short, "cert-seconds", 0, "")
+	root := &cobra.Command{Use: "root"}
+	root.AddCommand(child)
+	cli.Durations(root)
+	for flag, values := range map[string]map[string]string{
+		"life":          {"90": "1m30s", "24h": "24h0m0s", "0": "0s", "soon": "", "1.5": ""},
+		"token-seconds": {"90": "90", "24h": "86400", "0": "0", "-90s": "-90", "1500ms": "", "soon": ""},
+		"cert-seconds":  {"90": "90", "24h": "86400", "900000h": ""},
+	} {
+		for text, want := range values {
+			err := child.Flags().Set(flag, text)
+			if got := child.Flags().Lookup(flag).Value.String(); (err != nil) != (want == "") || err == nil && got != want {
+				t.Errorf("--%s=%s: %s, %v", flag, text, got, err)
+			}
+		}
+	}
+}

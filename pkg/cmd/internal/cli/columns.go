@@ -32,8 +32,8 @@ func newCustomColumns(spec string, noHeaders *bool) (*customColumns, error) {
 		if !ok || header == "" || expression == "" {
 			return nil, fmt.Errorf("%q is not HEADER:JSONPATH", column)
 		}
-		path := jsonpath.New(header).AllowMissingKeys(true)
-		if err := path.Parse(braced(expression)); err != nil {
+		path, err := fieldPath(expression)
+		if err != nil {
 			return nil, err
 		}
 		c.headers, c.paths = append(c.headers, header), append(c.paths, path)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"io"
 	"time"
 
@@ -35,6 +36,23 @@ func (e Env) Now() time.Time { return e.Clock.Now() }
 
 // Interactive reports whether a person can be asked: both ends are a terminal.
 func (e Env) Interactive() bool { return printers.IsTerminal(e.In) && printers.IsTerminal(e.ErrOut) }
+
+// animated reports whether lines on stderr may be drawn over: on a terminal that is not
+// dumb.
+func (e Env) animated() bool { return printers.IsTerminal(e.ErrOut) && e.env("TERM") != "dumb" }
+
+// ASCII reports whether the locale asks for plain ASCII: it is C or POSIX, by name.
+func (e Env) ASCII() bool {
+	locale := cmp.Or(e.env("LC_ALL"), e.env("LC_CTYPE"), e.env("LANG"))
+	return locale == "C" || locale == "POSIX"
+}
+
+func (e Env) env(name string) string {
+	if e.Getenv == nil {
+		return ""
+	}
+	return e.Getenv(name)
+}
 
 // terminalWidth is how many columns a terminal has now, or the default where it
 // does not say.

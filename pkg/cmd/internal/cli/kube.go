@@ -24,11 +24,12 @@ import (
 type Kube struct {
 	flags  *genericclioptions.ConfigFlags
 	dryRun DryRun
+	trail  *trail
 }
 
 // NewKube returns the settings of a tree before its flags are parsed.
 func NewKube() *Kube {
-	k := &Kube{dryRun: DryRunNone}
+	k := &Kube{dryRun: DryRunNone, trail: &trail{}}
 	k.flags = k.connection()
 	return k
 }
@@ -100,7 +101,7 @@ type Context struct {
 // Context is the current one of the kubeconfig. The other connection flags belong
 // to the cluster that --context names and are not used for it.
 func (k *Kube) At(other Context) *Kube {
-	chosen := &Kube{dryRun: k.dryRun}
+	chosen := &Kube{dryRun: k.dryRun, trail: k.trail}
 	chosen.flags = chosen.connection()
 	chosen.flags.Timeout, chosen.flags.Context = k.flags.Timeout, &other.Name
 	chosen.flags.KubeConfig = new(cmp.Or(other.Kubeconfig, *k.flags.KubeConfig))
@@ -149,6 +150,7 @@ func (k *Kube) Guard(config *rest.Config) *rest.Config {
 	config.UserAgent = "kubectl-ocm/" + buildinfo.Version
 	// The API server's priority and fairness limits us better than we could.
 	config.QPS = -1
+	config.Wrap(k.trail.watch)
 	if k.dryRun != DryRunNone {
 		mode := k.dryRun
 		// The transport has to read the bodies of deletions.

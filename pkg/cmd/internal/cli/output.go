@@ -43,7 +43,7 @@ type Output struct {
 	// list says that the command prints a list, with kubectl's flags for it.
 	list                  bool
 	noHeaders, showLabels bool
-	sortBy                string
+	sortBy                sortBy
 }
 
 var _ pflag.Value = (*Output)(nil)
@@ -67,7 +67,7 @@ func (o *Output) AddTo(cmd *cobra.Command) {
 		return
 	}
 	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Do not print the headers of a table")
-	cmd.Flags().StringVar(&o.sortBy, "sort-by", "", "Sort the items by a field, a JSONPath such as .metadata.creationTimestamp")
+	cmd.Flags().Var(&o.sortBy, "sort-by", "Sort the items by a field, a JSONPath such as .metadata.creationTimestamp")
 }
 
 // choices are the valid formats; those that need a template are followed by it.

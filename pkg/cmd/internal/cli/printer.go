@@ -75,13 +75,13 @@ func (p *printer[T]) rows(items []T) error {
 }
 
 // sorted returns items in the order of what --sort-by names of each.
-func (k Kind[T]) sorted(items []T, by string) ([]T, error) {
+func (k Kind[T]) sorted(items []T, by sortBy) ([]T, error) {
 	if by == "" || len(items) == 0 {
 		return items, nil
 	}
-	path := jsonpath.New("sort-by").AllowMissingKeys(true)
-	if err := path.Parse(braced(by)); err != nil {
-		return nil, Usagef("--sort-by: %v", err)
+	path, err := fieldPath(string(by))
+	if err != nil {
+		return nil, err
 	}
 	type keyed struct {
 		item T
@@ -105,6 +105,12 @@ func (k Kind[T]) sorted(items []T, by string) ([]T, error) {
 		out[i] = list[i].item
 	}
 	return out, nil
+}
+
+// fieldPath reads the path of a field.
+func fieldPath(text string) (*jsonpath.JSONPath, error) {
+	path := jsonpath.New(text).AllowMissingKeys(true)
+	return path, path.Parse(braced(text))
 }
 
 // value is what a path finds in an item; empty for nothing.

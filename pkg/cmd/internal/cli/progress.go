@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/utils/clock"
 )
 
@@ -28,13 +27,14 @@ type Progress struct {
 	clock clock.WithTicker
 	// suffix says that nothing takes place.
 	suffix string
+	trail  *trail
 }
 
 // Progress returns the progress of this command.
 func (e Env) Progress() *Progress {
-	p := &Progress{out: e.ErrOut, tty: printers.IsTerminal(e.ErrOut), clock: e.Clock}
+	p := &Progress{out: e.ErrOut, tty: e.animated(), clock: e.Clock}
 	if e.Kube != nil {
-		p.suffix = e.Kube.DryRunSuffix()
+		p.suffix, p.trail = e.Kube.DryRunSuffix(), e.Kube.trail
 	}
 	return p
 }
@@ -50,13 +50,16 @@ func (p *Progress) Step(ctx context.Context, title string, fn func(context.Conte
 	s.begin()
 	err := fn(ctx, s.say)
 	s.end(err)
+	if ctx.Err() != nil {
+		p.trail.stop(title)
+	}
 	return err
 }
 
 // Say prints a line of talk.
 func (e Env) Say(format string, args ...any) {
 	before := ""
-	if printers.IsTerminal(e.ErrOut) {
+	if e.animated() {
 		// A step may be drawn in this line; it draws itself again below.
 		before = eraseLine
 	}

@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/AlecAivazis/survey/v2"
@@ -38,10 +42,31 @@ func (e Env) Ask(questions ...Question) error {
 		if q.Secret {
 			prompt = &survey.Password{Message: q.Text}
 		}
+		if !q.Secret && !e.animated() {
+			if err := e.plainly(q); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := survey.AskOne(prompt, q.Answer, opts...); err != nil {
 			return interrupted(err)
 		}
 	}
+	return nil
+}
+
+// plainly asks on a terminal that can only print.
+func (e Env) plainly(q Question) error {
+	initial := ""
+	if q.Initial != "" {
+		initial = " (" + q.Initial + ")"
+	}
+	_, _ = fmt.Fprint(e.ErrOut, q.Text+initial+" ")
+	line, err := bufio.NewReader(e.In).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("prompt: %w", err)
+	}
+	*q.Answer = cmp.Or(strings.TrimSpace(line), q.Initial)
 	return nil
 }
 
@@ -83,12 +108,22 @@ func (e Env) Confirm(yes Yes, question string) error {
 	if !ok {
 		return &Explained{Problem: "this needs a confirmation: " + question, Try: "confirm it with --yes", Code: CodeUsage}
 	}
-	var answer bool
-	err := survey.AskOne(&survey.Confirm{Message: question}, &answer, opts...)
+	answer, err := e.confirmed(question, opts)
 	if err == nil && !answer {
 		return Blockedf("", "not confirmed; nothing was changed")
 	}
 	return interrupted(err)
+}
+
+// confirmed asks on a terminal.
+func (e Env) confirmed(question string, opts []survey.AskOpt) (yes bool, err error) {
+	if e.animated() {
+		err = survey.AskOne(&survey.Confirm{Message: question}, &yes, opts...)
+		return yes, err
+	}
+	var text string
+	err = e.plainly(Question{Text: question + " (y/N)", Answer: &text})
+	return slices.Contains([]string{"y", "yes"}, strings.ToLower(text)), err
 }
 
 func (e Env) survey() ([]survey.AskOpt, bool) {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // most is how many words are suggested.
@@ -43,22 +42,6 @@ func UnknownCommand(cmd *cobra.Command, name string) error {
 		}
 	}
 	return unknown(Usagef("%q is not a command of %q", name, cmd.CommandPath()), name, known)
-}
-
-// UnknownFlag adds the flag that may have been meant to the error about one that cmd does not
-// have.
-func UnknownFlag(cmd *cobra.Command, err error) error {
-	missing, ok := errors.AsType[*pflag.NotExistError](err)
-	if !ok || missing.GetSpecifiedShortnames() != "" {
-		return err
-	}
-	var known []string
-	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		if !flag.Hidden {
-			known = append(known, "--"+flag.Name)
-		}
-	})
-	return unknown(Usagef("%v", err), "--"+missing.GetSpecifiedName(), known)
 }
 
 // unknown adds what may have been meant to a usage error.

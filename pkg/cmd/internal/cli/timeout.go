@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,12 +24,12 @@ func (t *Timeout) Type() string { return "duration" }
 
 // Set implements pflag.Value.
 func (t *Timeout) Set(s string) error {
-	d, err := time.ParseDuration(s)
-	if seconds, atoiErr := strconv.Atoi(s); atoiErr == nil {
-		d, err = time.Duration(seconds)*time.Second, nil
+	d, err := parseDuration(s)
+	if err == nil && d < 0 {
+		err = errNoDuration
 	}
-	if err != nil || d < 0 {
-		return errors.New("must be a duration such as 90s or 5m")
+	if err != nil {
+		return err
 	}
 	*t = Timeout(d)
 	return nil
