@@ -155,7 +155,7 @@ func clusterColumns(env cli.Env) []cli.Column[fleet.Cluster] {
 		{Header: "joined", Value: func(c row) string { return cli.YesNo(c.Joined) }},
 		{Header: "available", Value: func(c row) string { return c.Available }},
 		{Header: "state", Value: func(c row) string { return string(c.State) }},
-		{Header: "version", Value: func(c row) string { return c.Version }},
+		{Header: "version", Wide: true, Value: func(c row) string { return c.Version }},
 		{Header: "clusterset", Wide: true, Value: func(c row) string { return c.ClusterSet }},
 		{Header: "cpu", Wide: true, Value: func(c row) string { return c.CPU }},
 		{Header: "memory", Wide: true, Value: func(c row) string { return gibibytes(c.Memory) }},
