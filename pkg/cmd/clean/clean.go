@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +22,9 @@ type options struct {
 	wait    cli.Wait
 	force   bool
 	purge   bool
-	yes     cli.Yes
+	// all purges what the hub leaves, too.
+	all bool
+	yes cli.Yes
 }
 
 // New returns the command.
@@ -31,11 +34,15 @@ func New(env cli.Env) *cobra.Command {
 		Use:   "clean",
 		Short: "Remove the hub from a cluster",
 		Long: `Remove the hub from a cluster, the opposite of init. A hub that has clusters is
-not removed; take them out with unjoin first.`,
+not removed; take them out with unjoin first.
+
+The namespaces of clusters that left stay, as they can hold objects that the hub
+did not create. The command lists what stays; --purge deletes it.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.changes.End(o.run(cmd.Context())) },
 	}
 	cmd.Flags().BoolVar(&o.force, "force", false, "remove the hub although it has clusters")
 	cmd.Flags().BoolVar(&o.purge, "purge-operator", true, "remove the operator as well")
+	cmd.Flags().BoolVar(&o.all, "purge", false, "Delete also what otherwise stays: the namespaces of clusters, with all that is in them, and shared CRDs")
 	cli.AddYesFlag(cmd.Flags(), &o.yes)
 	o.wait.AddTo(cmd, "has no effect: the command always waits")
 	cmd.Flags().Lookup("wait").Hidden = true
@@ -55,6 +62,9 @@ func (o *options) run(ctx context.Context) error {
 	}
 	hub, err := runner.FindHub(ctx)
 	if errors.Is(err, install.ErrNoHub) {
+		if remains, listErr := runner.HubRemains(ctx, ""); listErr == nil && o.all && len(remains) > 0 {
+			return o.late(ctx, runner)
+		}
 		return cli.NotFoundf("check that --context names the hub", "%v", err)
 	}
 	if err != nil {
@@ -71,11 +81,46 @@ func (o *options) run(ctx context.Context) error {
 	if err := o.explain(runner.Clean(ctx, hub, removal)); err != nil {
 		return err
 	}
+	if err := o.remains(ctx, runner); err != nil {
+		return err
+	}
 	text := "The multicluster hub control plane has been clean up successfully!"
 	if o.env.Kube.DryRun() != cli.DryRunNone {
 		text = "Nothing was removed" + o.env.Kube.DryRunSuffix() + "."
 	}
 	return o.changes.Print(text)
+}
+
+// late deletes what an earlier run left.
+func (o *options) late(ctx context.Context, runner *install.Runner) error {
+	name, server := o.env.Kube.Target()
+	if err := o.env.Confirm(o.yes, fmt.Sprintf("The hub of context %s (%s) is removed already.%s", name, server, purged)); err != nil {
+		return err
+	}
+	if o.env.Kube.DryRun() == cli.DryRunClient {
+		lines, err := o.purgePlan(ctx, runner, nil)
+		if err != nil {
+			return err
+		}
+		return o.changes.Plan(lines...)
+	}
+	return o.remains(ctx, runner)
+}
+
+// remains names what stays on the cluster, or deletes it.
+func (o *options) remains(ctx context.Context, runner *install.Runner) error {
+	if o.env.Kube.DryRun() != cli.DryRunNone {
+		return nil
+	}
+	remains, err := runner.HubRemains(ctx, "")
+	if err != nil {
+		return err
+	}
+	if o.all {
+		return o.explain(runner.Purge(ctx, remains))
+	}
+	fleet.SayRemains(o.env, runner, remains)
+	return nil
 }
 
 // confirm asks before the hub is removed, and says what goes with its clusters.
@@ -92,6 +137,9 @@ func (o *options) confirm(ctx context.Context, runner *install.Runner, hub insta
 			question += " Connected agents delete what the ManifestWorks deployed."
 		}
 	}
+	if o.all {
+		question += purged
+	}
 	return o.env.Confirm(o.yes, question)
 }
 
@@ -101,7 +149,26 @@ func (o *options) plan(ctx context.Context, runner *install.Runner, hub install.
 	if err != nil {
 		return o.explain(err)
 	}
+	if o.all {
+		if lines, err = o.purgePlan(ctx, runner, lines); err != nil {
+			return err
+		}
+	}
 	return o.changes.Plan(lines...)
+}
+
+// purged says what --purge deletes besides.
+const purged = " The namespaces of its clusters are deleted with all that is in them, and shared CRDs with their objects."
+
+// purgePlan adds what --purge deletes to a plan.
+func (o *options) purgePlan(ctx context.Context, runner *install.Runner, lines []string) ([]string, error) {
+	remains, err := runner.HubRemains(ctx, "")
+	for _, remain := range remains {
+		if line := runner.Describe(remain.Object); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines, err
 }
 
 // explain says what stands in the way.

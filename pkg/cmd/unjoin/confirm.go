@@ -28,6 +28,7 @@ func (o *options) confirmLeaving(agent install.Agent) error {
 		name, _ := o.env.Kube.Of(o.admin).Target()
 		question += fmt.Sprintf(" The hub (context %s) deletes the cluster.", name)
 	}
+	question += o.purged()
 	return o.env.Confirm(o.yes, question)
 }
 
@@ -78,8 +79,16 @@ func (o *options) confirmDetaching(ctx context.Context, c client.Client, admin c
 		state = "that is not available"
 	}
 	name, server := o.env.Kube.Of(admin).Target()
-	return o.env.Confirm(o.yes, fmt.Sprintf("Delete cluster %s, %s, from the hub (context %s, %s)? Its credentials, %s and %s are lost.%s",
-		o.cluster, state, name, server, works, addOns, o.deployed(cluster, works)))
+	return o.env.Confirm(o.yes, fmt.Sprintf("Delete cluster %s, %s, from the hub (context %s, %s)? Its credentials, %s and %s are lost.%s%s",
+		o.cluster, state, name, server, works, addOns, o.deployed(cluster, works), o.purged()))
+}
+
+// purged says what --purge deletes besides.
+func (o *options) purged() string {
+	if !o.all {
+		return ""
+	}
+	return " What otherwise stays is deleted: the namespace of the cluster on the hub, with all that is in it, and the CRDs of the agent on the managed cluster."
 }
 
 // deployed says what becomes on the managed cluster of what ManifestWorks deployed.

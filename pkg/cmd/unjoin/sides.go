@@ -32,6 +32,9 @@ func (o *options) leave(ctx context.Context) error {
 		return err
 	}
 	agent, err := o.find(ctx, runner)
+	if cli.ExitCode(err) == cli.CodeNotFound && o.all {
+		return o.late(ctx, runner, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -50,6 +53,11 @@ func (o *options) leave(ctx context.Context) error {
 			return err
 		}
 	}
+	return o.remove(ctx, runner, agent, leaving)
+}
+
+// remove removes the agent, and names what stays.
+func (o *options) remove(ctx context.Context, runner *install.Runner, agent install.Agent, leaving install.Removal) error {
 	left, err := runner.Leave(ctx, agent, leaving)
 	for _, what := range left {
 		o.env.Warn("left behind: %s", what)
@@ -57,6 +65,35 @@ func (o *options) leave(ctx context.Context) error {
 	if err != nil {
 		return o.blocked(err, "the agent to be removed")
 	}
+	if !o.purge || o.env.Kube.DryRun() != cli.DryRunNone {
+		return nil
+	}
+	remains, err := runner.AgentRemains(ctx)
+	return o.settle(ctx, runner, remains, err)
+}
+
+// late deletes what an earlier run left on the managed cluster, or returns that there is no
+// agent.
+func (o *options) late(ctx context.Context, runner *install.Runner, noAgent error) error {
+	remains, err := runner.AgentRemains(ctx)
+	if err != nil || len(remains) == 0 {
+		return errors.Join(err, noAgent)
+	}
+	if err := o.env.Confirm(o.yes, "The agent is removed already."+o.purged()); err != nil {
+		return err
+	}
+	return o.settle(ctx, runner, remains, nil)
+}
+
+// settle names what stays on a side, or deletes it.
+func (o *options) settle(ctx context.Context, runner *install.Runner, remains []install.Remain, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case o.all:
+		return o.blocked(runner.Purge(ctx, remains), "what stays to be deleted")
+	}
+	fleet.SayRemains(o.env, runner, remains)
 	return nil
 }
 
@@ -199,7 +236,11 @@ func (o *options) planDetaching(ctx context.Context, hub client.Client) error {
 	if err := hub.Get(ctx, client.ObjectKey{Name: o.cluster}, cluster); err != nil {
 		return o.unknown(err)
 	}
-	return o.changes.Plan("on the hub: " + fleet.ClusterRef(o.cluster, time.Time{}).String())
+	lines := []string{"on the hub: " + fleet.ClusterRef(o.cluster, time.Time{}).String()}
+	if o.all {
+		lines = append(lines, "on the hub: namespace/"+o.cluster)
+	}
+	return o.changes.Plan(lines...)
 }
 
 // detach cleans up the hub, as its administrator.
@@ -208,12 +249,13 @@ func (o *options) detach(ctx context.Context, admin cli.Context) error {
 	if err != nil {
 		return err
 	}
-	runner.Wait = o.wait.Enabled
+	// The namespace of a cluster is deleted when the hub is done with it.
+	runner.Wait = o.wait.Enabled || o.all
 	if err := fleet.RequireHub(o.env, runner.Client); err != nil {
 		return err
 	}
 	if o.side == hub {
-		if err := o.confirmDetaching(ctx, runner.Client, admin); err != nil {
+		if err := o.confirmDetaching(ctx, runner.Client, admin); err != nil && (!o.all || !apierrors.IsNotFound(err)) {
 			return o.unknown(err)
 		}
 	}
@@ -221,11 +263,27 @@ func (o *options) detach(ctx context.Context, admin cli.Context) error {
 	if o.env.Kube.DryRun() == cli.DryRunClient {
 		return o.planDetaching(ctx, runner.Client)
 	}
-	if err = runner.Detach(ctx, o.cluster, install.Removal{Force: o.force}); apierrors.IsNotFound(err) {
+	return o.delete(ctx, runner)
+}
+
+// delete deletes the cluster on the hub, and names what stays of it.
+func (o *options) delete(ctx context.Context, runner *install.Runner) error {
+	err := runner.Detach(ctx, o.cluster, install.Removal{Force: o.force})
+	gone := apierrors.IsNotFound(err)
+	o.left = err == nil
+	if err != nil && (!gone || !o.all) || o.env.Kube.DryRun() != cli.DryRunNone {
+		return o.blocked(o.unknown(err), "the hub to remove the cluster")
+	}
+	remains, listErr := runner.HubRemains(ctx, o.cluster)
+	if gone && len(remains) == 0 {
 		return o.unknown(err)
 	}
-	o.left = err == nil
-	return o.blocked(err, "the hub to remove the cluster")
+	if gone && o.side == hub {
+		if err := o.env.Confirm(o.yes, "The hub has deleted the cluster "+o.cluster+" already."+o.purged()); err != nil {
+			return err
+		}
+	}
+	return o.settle(ctx, runner, remains, listErr)
 }
 
 // unknown explains that the hub has no such cluster, if err says so.

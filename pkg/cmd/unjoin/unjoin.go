@@ -32,7 +32,9 @@ type options struct {
 	admin   cli.Context
 	force   bool
 	purge   bool
-	works   install.Fate
+	// all deletes also what otherwise stays.
+	all   bool
+	works install.Fate
 	// left says that the hub knows that the cluster has left.
 	left bool
 	yes  cli.Yes
@@ -55,6 +57,10 @@ While ManifestWorks own resources on the cluster, nothing is removed until you
 say what becomes of them: --works=delete deletes them with the agent, and
 --works=orphan keeps them, owned by no ManifestWork. The command lists them
 before it asks. A run that was interrupted is completed by the next one.
+
+Some objects stay: the namespace of the cluster on the hub, as it can hold
+objects that the hub did not create, and two CRDs on the managed cluster. The
+command lists what stays; --purge deletes it.
 
 It ends with 0 when all is removed, 3 when something is in the way, 4 when there
 is no such cluster, and 124 when the time was over.`,
@@ -88,6 +94,7 @@ is no such cluster, and 124 when the time was over.`,
 		AddTo(cmd, "works", "", "What becomes of the resources of ManifestWorks (--force orphans them)")
 	f.BoolVar(&o.force, "force", false, "Continue although ManifestWorks remain, the hub cannot be reached, or the agent or operator is gone")
 	f.BoolVar(&o.purge, "purge-operator", true, "remove the operator as well")
+	f.BoolVar(&o.all, "purge", false, "Delete also what otherwise stays: the namespace of the cluster on the hub, with all that is in it, and CRDs on the managed cluster")
 	cli.AddYesFlag(f, &o.yes)
 	o.wait.AddTo(cmd, "wait until the hub has cleaned up as well")
 	o.changes.AddTo(cmd)
