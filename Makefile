@@ -122,10 +122,11 @@ test-upgrade: build localkube examples ## Upgrade a fleet of the release before 
 e2e-kind: IMAGE_REPOSITORY = localhost/kubectl-ocm
 e2e-kind: build localkube examples test-programs ## Run the end-to-end suite, and what only real nodes show, on kind clusters (needs Docker)
 	$(MAKE) --no-print-directory image image-samples image-kubectl IMAGE_PLATFORMS=$(HOST_PLATFORM) IMAGE_REPOSITORY=$(IMAGE_REPOSITORY)
-	cd e2e/kind && $(GO_BUILD) -o $(BIN)/e2e-kind .
+	cd e2e/kind && $(GO_BUILD) -o $(BIN)/e2e-kind . && $(GO_BUILD) -o $(BIN)/kind sigs.k8s.io/kind
 	$(BIN)/e2e-kind --logs $(BIN)/e2e-kind-logs \
 		--archive $(BIN)/image.tar --archive $(BIN)/heartbeat-addon.tar --archive $(BIN)/msa.tar --archive $(BIN)/kubectl.tar \
 		scripts/e2e-kind.sh
+	E2E_ENVIRONMENT=kind $(GOTESTSUM) --format testname -- -count=1 -timeout 30m -run TestKind ./e2e/guides
 
 .PHONY: cover
 cover: ## Measure the test coverage of the module, end-to-end tests included; fail below 80 %

@@ -147,14 +147,32 @@ func (e *environment) agentConfig(t *testing.T, cluster string) *rest.Config {
 // config is the administrator's connection to a cluster.
 func (e *environment) config(t *testing.T, contextName string) *rest.Config {
 	t.Helper()
+	config, err := e.load(contextName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// load reads the administrator's connection to a cluster.
+func (e *environment) load(contextName string) (*rest.Config, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: e.kubeconfig},
 		&clientcmd.ConfigOverrides{CurrentContext: contextName}).ClientConfig()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	config.QPS = -1
-	return config
+	return config, nil
+}
+
+// connect is an administrator's client of a cluster, outside of a test.
+func (e *environment) connect(contextName string) (client.Client, error) {
+	config, err := e.load(contextName)
+	if err != nil {
+		return nil, err
+	}
+	return client.New(config, client.Options{Scheme: scheme.New()})
 }
 
 // needs skips a test where kind has fewer clusters than it takes.

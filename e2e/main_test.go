@@ -11,9 +11,12 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
@@ -127,8 +130,39 @@ func (e *environment) join(ctx context.Context) error {
 	if err := e.joinCluster(ctx, "cluster1", "--publish-issuer"); err != nil {
 		return err
 	}
+	if err := e.forgetBeats(ctx); err != nil {
+		return err
+	}
 	return e.joinCluster(ctx, "cluster2", "--publish-issuer",
 		"--addon-kubeclient-registration-auth", "token", "--addon-token-expiration-seconds", strconv.Itoa(tokenLifetime))
+}
+
+// forgetBeats deletes the heartbeats that a run before on the same clusters has left: tests
+// would count them.
+func (e *environment) forgetBeats(ctx context.Context) error {
+	hub, err := e.connect("hub")
+	if err != nil {
+		return err
+	}
+	var namespaces corev1.NamespaceList
+	if err := hub.List(ctx, &namespaces, client.HasLabels{names.LabelClusterName}); err != nil {
+		return err
+	}
+	for i := range namespaces.Items {
+		var beats corev1.ConfigMapList
+		if err := hub.List(ctx, &beats, client.InNamespace(namespaces.Items[i].Name)); err != nil {
+			return err
+		}
+		for j := range beats.Items {
+			if beats.Items[j].Data["sequence"] == "" {
+				continue
+			}
+			if err := hub.Delete(ctx, &beats.Items[j]); client.IgnoreNotFound(err) != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // joinCluster joins a cluster under its context's name.

@@ -34,6 +34,21 @@ type block struct {
 func TestGuides(t *testing.T) {
 	t.Parallel()
 	controlplane.Localkube(t)
+	follow(t, pages...)
+}
+
+// TestKind creates kind clusters of its own. make e2e-kind runs it.
+func TestKind(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("E2E_ENVIRONMENT") != "kind" {
+		t.Skip("it needs Docker, kind and images: make e2e-kind")
+	}
+	follow(t, "guides/kind.md")
+}
+
+// follow runs the commands of pages, and at the end those that clean up.
+func follow(t *testing.T, pages ...string) {
+	t.Helper()
 	var run, cleanup []block
 	for _, page := range pages {
 		data, err := os.ReadFile(filepath.Join("../../docs", page))
@@ -110,7 +125,7 @@ type shell struct {
 // its own.
 func newShell(t *testing.T) *shell {
 	t.Helper()
-	bin, data := t.TempDir(), t.TempDir()
+	bin, data, home := t.TempDir(), t.TempDir(), t.TempDir()
 	s := &shell{work: t.TempDir(), out: t.TempDir(), state: filepath.Join(t.TempDir(), "state")}
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -120,13 +135,15 @@ func newShell(t *testing.T) *shell {
 		filepath.Join(bin, "kubectl-ocm"): "bin/kubectl-ocm",
 		filepath.Join(bin, "clusteradm"):  "bin/kubectl-ocm",
 		filepath.Join(bin, "kubectl"):     "bin/kubectl",
+		filepath.Join(bin, "kind"):        "bin/kind",
 		filepath.Join(s.work, "examples"): "examples",
+		filepath.Join(s.work, "bin"):      "bin",
 	} {
 		if err := os.Symlink(filepath.Join(root, target), name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "XDG_DATA_HOME="+data,
+	s.env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "XDG_DATA_HOME="+data, "HOME="+home,
 		"LOCALKUBE="+filepath.Join(root, "bin/localkube"), "KUBECONFIG=")
 	return s
 }

@@ -66,6 +66,9 @@ func parse(args []string) (settings, error) {
 
 // run creates the clusters, runs the command and deletes the clusters.
 func run(ctx context.Context, s settings) (err error) {
+	if err := checkInotify(inotifyLimit, s.managed+1); err != nil {
+		return err
+	}
 	f, err := newFleet(s)
 	if err != nil {
 		return err
