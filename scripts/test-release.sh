@@ -77,7 +77,7 @@ PATH="$KREW_ROOT/bin:$scratch/tools:/usr/bin:/bin" kubectl __complete ocm join -
 step "make install and uninstall"
 prefix=$scratch/home/prefix
 make --no-print-directory install CLUSTERADM=1 PREFIX="$prefix"
-says "$prefix/bin/clusteradm" version --client
+"$prefix/bin/clusteradm" version --client | grep -qF "Client: $version"
 test -s "$prefix/share/man/man1/kubectl-ocm-join.1"
 test -s "$prefix/share/bash-completion/completions/kubectl-ocm"
 make --no-print-directory uninstall PREFIX="$prefix"
