@@ -107,6 +107,10 @@ func versions(p program.Program) []Module {
 // isText matches the names of files that have a licence, or what it asks to pass on.
 var isText = regexp.MustCompile(`(?i)^(un)?(licen[cs]e|copying|notice|patents)([.-].*)?$`)
 
+// aboutOthers are the extensions of files that are programs, or about documentation, which
+// is not linked.
+func aboutOthers() []string { return []string{".go", ".docs"} }
+
 // texts adds the licence files of a directory and of those above it up to the root of
 // its module, by path: a package that was taken from elsewhere has a licence of its own.
 func texts(root, dir string, found map[string]string) error {
@@ -119,7 +123,7 @@ func texts(root, dir string, found map[string]string) error {
 			return err
 		}
 		for _, entry := range entries {
-			if entry.Type().IsRegular() && isText.MatchString(entry.Name()) && filepath.Ext(entry.Name()) != ".go" {
+			if entry.Type().IsRegular() && isText.MatchString(entry.Name()) && !slices.Contains(aboutOthers(), filepath.Ext(entry.Name())) {
 				file := filepath.Join(dir, entry.Name())
 				name, err := filepath.Rel(root, file)
 				if err != nil {

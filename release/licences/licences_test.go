@@ -28,6 +28,7 @@ func TestCollect(t *testing.T) {
 		"linked/copied/LICENSE.txt":  standard(t),
 		"linked/copied/copied.go":    "package copied\n\nimport \"os\"\n\nfunc F() { os.Exit(0) }\n",
 		"linked/licence.go":          "package linked\n",
+		"linked/LICENSE.docs":        proprietary,
 		"linked/unused/LICENSE":      proprietary,
 		"linked/unused/unused.go":    "package unused\n",
 		"linked/copied/licensed.txt": proprietary,
