@@ -41,9 +41,9 @@ func TestMixedHub(t *testing.T) {
 		e.hasten(t, cluster)
 	}
 	t.Run("the hub shows who registered how", func(t *testing.T) {
-		wide := e.must(t, "get", "clusters", "--context", "hub", "-o", "wide")
-		if !strings.Contains(wide, eksARN("cluster1")) || strings.Contains(wide, eksARN("cluster2")) {
-			t.Errorf("it shows\n%s", wide)
+		shown := e.must(t, "get", "clusters", "--context", "hub", "-o", "yaml")
+		if !strings.Contains(shown, eksARN("cluster1")) || strings.Contains(shown, eksARN("cluster2")) {
+			t.Errorf("it shows\n%s", shown)
 		}
 	})
 	t.Run("an add-on of a cluster with an AWS identity gets a certificate", e.testCertificate)

@@ -6,8 +6,10 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -103,17 +105,26 @@ func (o *gcOptions) print(found []addons.Orphan) error {
 // remove removes what was looked at, and nothing that has changed since.
 func remove(ctx context.Context, c client.Client, l addons.Orphan) error {
 	if addOn, ok := l.Object.(*addonv1beta1.ManagedClusterAddOn); ok {
-		live := addOn.DeepCopy()
-		base := client.MergeFromWithOptions(addOn.DeepCopy(), client.MergeFromWithOptimisticLock{})
-		apimeta.RemoveStatusCondition(&live.Status.Conditions, l.Condition)
-		err := c.Status().Patch(ctx, live, base, client.FieldOwner(install.FieldManager))
-		if err == nil {
-			*addOn = *live // Another of its conditions may be left over.
-		}
-		return changed(err)
+		return changed(retry.RetryOnConflict(retry.DefaultRetry, func() error { return removeCondition(ctx, c, addOn, l.Condition) }))
 	}
 	uid, version := l.Object.GetUID(), l.Object.GetResourceVersion()
 	return changed(c.Delete(ctx, l.Object, client.Preconditions{UID: &uid, ResourceVersion: &version}))
+}
+
+// removeCondition removes a condition from the status, which the cluster's agent writes as
+// well. A condition that is not as it was looked at is left alone.
+func removeCondition(ctx context.Context, c client.Client, seen *addonv1beta1.ManagedClusterAddOn, kind string) error {
+	live := &addonv1beta1.ManagedClusterAddOn{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(seen), live); err != nil {
+		return err
+	}
+	was, now := apimeta.FindStatusCondition(seen.Status.Conditions, kind), apimeta.FindStatusCondition(live.Status.Conditions, kind)
+	if now == nil || live.UID != seen.UID || !apiequality.Semantic.DeepEqual(was, now) {
+		return nil
+	}
+	base := client.MergeFromWithOptions(live.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	apimeta.RemoveStatusCondition(&live.Status.Conditions, kind)
+	return c.Status().Patch(ctx, live, base, client.FieldOwner(install.FieldManager))
 }
 
 // changed explains that another client was faster.

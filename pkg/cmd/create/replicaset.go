@@ -33,7 +33,7 @@ func (o *workOptions) runSet(ctx context.Context, hub delivery.Hub) error {
 		set.ManagedFields = nil
 		return fleet.PrintObjects(o.env.Out, o.out, []client.Object{set})
 	}
-	if err := hub.CarrySet(ctx, set, action); err != nil {
+	if err := hub.CarrySet(ctx, o.delivery, set, action); err != nil {
 		return err
 	}
 	if err := o.printSet(setResult{Namespace: set.Namespace, Name: set.Name, Action: string(action)}); err != nil {

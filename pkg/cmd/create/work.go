@@ -282,10 +282,11 @@ func (o *workOptions) carry(ctx context.Context, hub delivery.Hub, steps []deliv
 		failed  error
 	)
 	for _, step := range steps {
-		if failed = hub.Carry(ctx, step); failed != nil {
+		var action delivery.Action
+		if action, failed = hub.Carry(ctx, o.delivery, step); failed != nil {
 			break
 		}
-		results = append(results, result{Cluster: step.Work.Namespace, Name: step.Work.Name, Action: string(step.Action)})
+		results = append(results, result{Cluster: step.Work.Namespace, Name: step.Work.Name, Action: string(action)})
 	}
 	return errors.Join(o.print(results), failed)
 }

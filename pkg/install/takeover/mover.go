@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
@@ -86,6 +87,10 @@ func (m *Mover) delete(ctx context.Context, obj client.Object, propagation metav
 // release takes the version off a CRD, as OCM's operator does with CRDs that it leaves
 // to others.
 func (m *Mover) release(ctx context.Context, crdName string) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return m.releaseOnce(ctx, crdName) })
+}
+
+func (m *Mover) releaseOnce(ctx context.Context, crdName string) error {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(crdKind())
 	if err := m.Client.Get(ctx, client.ObjectKey{Name: crdName}, live); err != nil {

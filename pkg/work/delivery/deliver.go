@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -187,9 +188,40 @@ func same(a, b *workv1.ManifestWork) bool {
 	return true
 }
 
-// Carry makes the change of one step. A copy that was changed since it was planned is a
-// conflict.
-func (h Hub) Carry(ctx context.Context, step Step) error {
+// Carry makes the change of one step, and returns what was done. For a copy that another
+// client has changed since, such as its agent, the step is planned again.
+func (h Hub) Carry(ctx context.Context, d Delivery, step Step) (Action, error) {
+	planned := true
+	err := retry.OnError(retry.DefaultRetry, contended, func() error {
+		if !planned {
+			var err error
+			if step, err = h.planAgain(ctx, d, step); err != nil {
+				return err
+			}
+		}
+		planned = false
+		return h.carry(ctx, step)
+	})
+	return step.Action, err
+}
+
+// contended reports whether another client has changed the object.
+func contended(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+
+// planAgain plans a step for what its cluster has now.
+func (h Hub) planAgain(ctx context.Context, d Delivery, step Step) (Step, error) {
+	targets := Targets{Clusters: []string{step.Work.Namespace}}
+	if step.Action == Remove {
+		targets = Targets{Left: targets.Clusters}
+	}
+	steps, err := h.Plan(ctx, d, targets)
+	if err != nil || len(steps) == 0 {
+		return Step{Action: Unchanged, Work: step.Work}, err
+	}
+	return steps[0], nil
+}
+
+func (h Hub) carry(ctx context.Context, step Step) error {
 	var err error
 	work := step.Work.DeepCopy()
 	switch step.Action {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -92,10 +93,11 @@ func actions(t *testing.T, hub delivery.Hub, d delivery.Delivery, choice deliver
 	}
 	done := map[string]delivery.Action{}
 	for _, step := range steps {
-		if err := hub.Carry(t.Context(), step); err != nil {
+		action, err := hub.Carry(t.Context(), d, step)
+		if err != nil {
 			t.Fatal(err)
 		}
-		done[step.Work.Namespace] = step.Action
+		done[step.Work.Namespace] = action
 	}
 	return done
 }
@@ -323,4 +325,50 @@ func TestRelease(t *testing.T) {
 	await.Success(t, patience, "the work is gone", func(ctx context.Context) error {
 		return hub.AwaitGone(ctx, key.Name, []string{key.Namespace}, func(string, string) {})
 	})
+}
+
+// TestCarryAfterAnotherWrite: what agents and other clients write between the plan and the
+// change neither fails nor is lost.
+func TestCarryAfterAnotherWrite(t *testing.T) {
+	t.Parallel()
+	hub := newHub(t)
+	for _, name := range []string{"busy1", "busy2", "busy3"} {
+		addCluster(t, hub.Client, name, "busy", metav1.ConditionTrue)
+	}
+	d := delivered("busy", "old")
+	actions(t, hub, d, delivery.Choice{Clusters: []string{"busy1", "busy2"}})
+	d = delivered("busy", "new")
+	d.Overwrite = true
+	steps, err := hub.Plan(t.Context(), d, delivery.Targets{Clusters: []string{"busy1", "busy3"}, Left: []string{"busy2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const finalizer = "example.com/agent"
+	for _, name := range []string{"busy1", "busy2"} {
+		live := &workv1.ManifestWork{}
+		if err := hub.Client.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "busy"}, live); err != nil {
+			t.Fatal(err)
+		}
+		before := live.DeepCopy()
+		live.Finalizers = append(live.Finalizers, finalizer)
+		if err := hub.Client.Patch(t.Context(), live, client.MergeFrom(before)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	actions(t, hub, delivered("busy", "new"), delivery.Choice{Clusters: []string{"busy3"}})
+
+	want := map[string]delivery.Action{"busy1": delivery.Change, "busy2": delivery.Remove, "busy3": delivery.Unchanged}
+	for _, step := range steps {
+		action, err := hub.Carry(t.Context(), d, step)
+		if cluster := step.Work.Namespace; err != nil || action != want[cluster] {
+			t.Errorf("%s: %s, %v", cluster, action, err)
+		}
+	}
+	live := &workv1.ManifestWork{}
+	if err := hub.Client.Get(t.Context(), client.ObjectKey{Namespace: "busy1", Name: "busy"}, live); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(live.Spec.Workload.Manifests[0].Raw); !strings.Contains(got, "new") || !slices.Contains(live.Finalizers, finalizer) {
+		t.Errorf("finalizers %v, %s", live.Finalizers, got)
+	}
 }

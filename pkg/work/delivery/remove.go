@@ -7,6 +7,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -55,6 +56,10 @@ func (h Hub) Delete(ctx context.Context, work *workv1.ManifestWork) error {
 // Release takes the finalizer of the agent from a work that is being deleted. Nothing
 // that the agent applied is deleted by that.
 func (h Hub) Release(ctx context.Context, key client.ObjectKey) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return h.release(ctx, key) })
+}
+
+func (h Hub) release(ctx context.Context, key client.ObjectKey) error {
 	live := &workv1.ManifestWork{}
 	if err := h.Client.Get(ctx, key, live); err != nil {
 		return client.IgnoreNotFound(err)

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
@@ -160,8 +161,25 @@ func (h Hub) PlanSet(ctx context.Context, d Delivery, placement client.ObjectKey
 	return want, Change, nil
 }
 
-// CarrySet makes the change of a ManifestWorkReplicaSet.
-func (h Hub) CarrySet(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, action Action) error {
+// CarrySet makes the change of a ManifestWorkReplicaSet. For one that another client has
+// changed since, such as the hub, the change is planned again.
+func (h Hub) CarrySet(ctx context.Context, d Delivery, set *workv1alpha1.ManifestWorkReplicaSet, action Action) error {
+	planned := true
+	return retry.OnError(retry.DefaultRetry, contended, func() error {
+		if !planned {
+			live, now, err := h.PlanSet(ctx, d, client.ObjectKey{Namespace: set.Namespace, Name: set.Spec.PlacementRefs[0].Name})
+			if err != nil {
+				return err
+			}
+			live.DeepCopyInto(set)
+			action = now
+		}
+		planned = false
+		return h.carrySet(ctx, set, action)
+	})
+}
+
+func (h Hub) carrySet(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, action Action) error {
 	var err error
 	switch action {
 	case Create:
