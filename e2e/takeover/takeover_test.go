@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -49,9 +50,11 @@ func TestTakeOver(t *testing.T) {
 	awaitApplied(t, hub, "app")
 	createSet(t, hub)
 	createAddOn(t, hub)
+	createTemplate(t, hub, managed)
 
 	theirHub := disguise(t, hub, names.ClusterManagerOperator, names.HubNamespace, names.LabelCreatedByClusterManager, withWorkController(t, upstream.HubObjects(t)))
 	theirAgent := disguise(t, managed, names.KlusterletOperator, names.AgentNamespace, names.LabelCreatedByKlusterlet, upstream.KlusterletObjects(t, cluster))
+	disguiseTemplate(t, hub, managed)
 	operate(t, hub, names.ClusterManagerOperator, theirHub)
 	operate(t, managed, names.KlusterletOperator, theirAgent)
 	before := state(t, hub, managed)
@@ -59,8 +62,10 @@ func TestTakeOver(t *testing.T) {
 
 	t.Run("the plan is printed and nothing is written", func(t *testing.T) { testPlan(t, f) })
 	t.Run("the hub", func(t *testing.T) {
-		f.interrupted(t, func() { expectState(t, before, hub, managed) }, "init", "--context", "hub", "--take-over", "--accept-changes", "placements")
+		f.interrupted(t, func() { expectState(t, before, hub, managed) }, "init", "--context", "hub", "--take-over", "--accept-changes", "addon-templates,placements")
 		requests.expect(t)
+		awaitUngranted(t, hub)
+		expectState(t, before, hub, managed)
 		if found, err := origin.Hub(t.Context(), hub); err != nil || found != nil {
 			t.Errorf("left: %v, %v", found, err)
 		}
@@ -79,6 +84,7 @@ func TestTakeOver(t *testing.T) {
 		extendSet(t, hub, managed)
 		expectState(t, before, hub, managed)
 	})
+	t.Run("the commands of the guide succeed", func(t *testing.T) { testGuide(t, f) })
 	t.Run("a second take-over finds nothing", func(t *testing.T) { testNothingLeft(t, f) })
 	t.Run("the way back", func(t *testing.T) {
 		hubBack(t, hub, theirHub)
@@ -91,10 +97,11 @@ func TestTakeOver(t *testing.T) {
 // testPlan checks the dry runs.
 func testPlan(t *testing.T, f *fleet) {
 	t.Helper()
-	if r := f.run(t, "init", "--context", "hub", "--take-over"); r.code != 3 || !strings.Contains(r.stderr, "--accept-changes=placements") {
+	if r := f.run(t, "init", "--context", "hub", "--take-over"); r.code != 3 || !strings.Contains(r.stderr, "--accept-changes=addon-templates,placements") ||
+		!strings.Contains(r.stderr, `bind on hubpermissions/currentcluster "templated:clusterrole:templated-role"`) {
 		t.Errorf("without accepting: %+v", r)
 	}
-	text := f.must(t, "init", "--context", "hub", "--take-over", "--accept-changes", "placements", "--dry-run")
+	text := f.must(t, "init", "--context", "hub", "--take-over", "--accept-changes", "placements,addon-templates", "--dry-run")
 	for line := range strings.Lines(text) {
 		if len(strings.TrimSuffix(line, "\n")) > 80 && len(strings.Fields(line)) > 3 {
 			t.Errorf("too wide: %s", line)
@@ -115,6 +122,26 @@ func testPlan(t *testing.T, f *fleet) {
 	}
 	if r := f.run(t, "init", "--context", "hub"); r.code != 3 || !strings.Contains(r.stderr, "--take-over") {
 		t.Errorf("without the flag: %+v", r)
+	}
+}
+
+// testGuide runs what docs/guides/migrate-from-ocm.md has a user run after a take-over.
+func testGuide(t *testing.T, f *fleet) {
+	t.Helper()
+	guide, err := os.ReadFile("../../docs/guides/migrate-from-ocm.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(guide), "\n## After it\n")
+	_, block, _ := strings.Cut(after, "```\n")
+	block, _, _ = strings.Cut(block, "```")
+	for line := range strings.Lines(block) {
+		args, found := strings.CutPrefix(strings.TrimSpace(line), "kubectl ocm ")
+		if !found {
+			t.Errorf("not a command: %s", line)
+			continue
+		}
+		f.must(t, strings.Fields(args)...)
 	}
 }
 
@@ -274,6 +301,7 @@ func state(t *testing.T, hub, managed client.Client) map[string]string {
 	t.Helper()
 	out := map[string]string{"the set": setState(t, hub, managed)}
 	maps.Copy(out, deployed(t, managed))
+	maps.Copy(out, templateState(t, hub, managed))
 	read := func(c client.Client, key client.ObjectKey, obj client.Object) {
 		if err := c.Get(t.Context(), key, obj); err != nil {
 			t.Fatal(err)

@@ -209,6 +209,9 @@ func (e *env) testSigner(t *testing.T, agent string) {
 	e.create(t, &corev1.Secret{ObjectMeta: meta, Type: corev1.SecretTypeTLS, Data: map[string][]byte{corev1.TLSCertKey: authority, corev1.TLSPrivateKeyKey: keyPEM}})
 	request, template := wants("a", signer)
 	request = e.ask(t, agent, agentGroups("c1"), request, template)
+	e.awaitEvent(t, request, `sign customsigners.addon.open-cluster-management.io "a:example.com/signer:ca" in namespace open-cluster-management-hub, `+
+		`and approve signers.certificates.k8s.io "example.com/signer", and sign signers.certificates.k8s.io "example.com/signer", `+
+		`and get secrets "ca" in namespace open-cluster-management-hub`)
 	e.permit(t, "", "signer", rbacv1.PolicyRule{
 		APIGroups: []string{certificatesv1.GroupName}, Resources: []string{"signers"}, ResourceNames: []string{signer}, Verbs: []string{"approve", "sign"},
 	})

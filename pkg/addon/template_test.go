@@ -358,8 +358,14 @@ func testPermissions(t *testing.T, e *env, name string, _ *interrupt.Writes) {
 	e.template(t, name, fmt.Sprintf(kubeClient, current+","+single), agentManifest)
 	e.create(t, fleet(name, templated), addOn(cluster, name))
 	refused := e.awaitCondition(t, cluster, name, addonv1beta1.ManagedClusterAddOnRegistrationApplied, metav1.ConditionFalse, addonv1beta1.RegistrationAppliedSetPermissionFailed)
-	if !strings.Contains(refused.Message, "grant its ServiceAccount addon-manager-controller-sa the verb bind on it") {
-		t.Errorf("message %q", refused.Message)
+	for _, part := range []string{
+		`let its ServiceAccount addon-manager-controller-sa bind clusterroles.rbac.authorization.k8s.io "permissions-role" in namespace permissions-c1, ` +
+			`and bind hubpermissions/currentcluster.addon.open-cluster-management.io "permissions:clusterrole:permissions-role"`,
+		`bind hubpermissions/singlenamespace.addon.open-cluster-management.io "permissions:clusterrole:permissions-role" in namespace default`,
+	} {
+		if !strings.Contains(refused.Message, part) {
+			t.Errorf("no %s in %q", part, refused.Message)
+		}
 	}
 	e.awaitWork(t, deployWork(cluster, name, 0), "is made without waiting", is)
 	if got := e.bound(t, role); len(got) > 0 {

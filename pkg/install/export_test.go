@@ -1,6 +1,8 @@
 package install
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,6 +17,12 @@ import (
 // ObjectsOver returns what a hub would consist of over a live one.
 func (h Hub) ObjectsOver(cm *operatorv1.ClusterManager, info bootstrap.ClusterInfo) ([]client.Object, error) {
 	return h.objects(live{manager: cm}, info)
+}
+
+// HubObjects returns what Init would apply over what is there.
+func (r *Runner) HubObjects(ctx context.Context, h Hub, info bootstrap.ClusterInfo) ([]client.Object, error) {
+	p, err := r.prepareHub(ctx, h, info)
+	return p.objs, err
 }
 
 // Over returns the Klusterlet over a live one.

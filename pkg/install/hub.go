@@ -260,7 +260,7 @@ func (r *Runner) labelCopiers(ctx context.Context) (map[string]bool, error) {
 			return nil, err
 		}
 		copiers[name] = d != nil && slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
-			return slices.Contains(c.Args, manifests.ArgSyncLabels)
+			return slices.Contains(c.Args, manifests.ArgSyncLabels) || slices.Contains(c.Args, manifests.ArgSyncLabels+"=true")
 		})
 	}
 	return copiers, nil

@@ -13,12 +13,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/access"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/labelindex"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
@@ -176,6 +178,9 @@ func (r *Reconciler) bind(ctx context.Context, addOn *addonv1beta1.ManagedCluste
 	case apierrors.IsNotFound(err) && len(want.Subjects) == 0:
 		return 0, nil
 	case apierrors.IsNotFound(err):
+		if err := r.granted(ctx, want); err != nil {
+			return 0, err
+		}
 		err = r.Client.Create(ctx, want, Owner)
 		if apierrors.IsAlreadyExists(err) {
 			return 0, r.adopt(ctx, want)
@@ -192,7 +197,49 @@ func (r *Reconciler) bind(ctx context.Context, addOn *addonv1beta1.ManagedCluste
 	if slices.Equal(live.Subjects, want.Subjects) && hasLabels(live, want.Labels) {
 		return left, nil
 	}
+	if err := r.granted(ctx, want); err != nil {
+		return left, err
+	}
 	return left, r.rebind(ctx, live, want)
+}
+
+// permissions are what the add-on manager needs to write a RoleBinding: what RBAC asks for,
+// unless it has all that the role allows, and the grant to the add-on.
+// See docs/adr/0020-grants-for-templates.md.
+func permissions(want *rbacv1.RoleBinding) (role, grant access.Right) {
+	scope, namespace := names.HubPermissionsSingleNamespace, want.Namespace
+	if want.Namespace == want.Labels[names.LabelAddOnCluster] {
+		scope, namespace = names.HubPermissionsCurrentCluster, ""
+	}
+	role = access.Right{
+		Verb: "bind", Resource: schema.GroupResource{Group: rbacv1.GroupName, Resource: strings.ToLower(want.RoleRef.Kind) + "s"},
+		Namespace: want.Namespace, Name: want.RoleRef.Name,
+	}
+	return role, access.Right{
+		Verb: "bind", Resource: schema.GroupResource{Group: addonv1beta1.GroupName, Resource: names.ResourceHubPermissions + "/" + scope},
+		Namespace: namespace, Name: names.HubPermissionGrant(want.Labels[names.LabelAddOnTokenName], want.RoleRef.Kind, want.RoleRef.Name),
+	}
+}
+
+// granted returns an error that names all that is missing unless the add-on is granted a
+// role. Admission asks as well, but not yet when the add-on manager starts with the policy.
+func (r *Reconciler) granted(ctx context.Context, want *rbacv1.RoleBinding) error {
+	role, grant := permissions(want)
+	missing, err := access.Missing(ctx, r.Client, []access.Right{role, grant})
+	if err != nil || !slices.Contains(missing, grant) {
+		return err
+	}
+	return lacks(want, missing)
+}
+
+// lacks says which permissions the add-on manager lacks for a RoleBinding.
+func lacks(want *rbacv1.RoleBinding, missing []access.Right) error {
+	words := make([]string, len(missing))
+	for i, right := range missing {
+		words[i] = right.String()
+	}
+	return fmt.Errorf("the add-on manager may not bind %s %s for the add-on %s in namespace %s; let its ServiceAccount %s %s",
+		want.RoleRef.Kind, want.RoleRef.Name, want.Labels[names.LabelAddOnTokenName], want.Namespace, names.HubAddOnManagerServiceAccount, strings.Join(words, ", and "))
 }
 
 // adopt takes over a RoleBinding that is not in the cache: one that OCM made for the add-on
@@ -251,17 +298,13 @@ func explain(err error, want *rbacv1.RoleBinding) error {
 		return err
 	}
 	const denied = "denied request: "
-	addOn, cluster := want.Labels[names.LabelAddOnTokenName], want.Labels[names.LabelAddOnCluster]
+	role, grant := permissions(want)
 	_, message, ofPolicy := strings.Cut(err.Error(), denied)
-	grant := names.HubPermissionGrant(addOn, want.RoleRef.Kind, want.RoleRef.Name)
 	switch {
-	case strings.Contains(err.Error(), "not currently held"), strings.Contains(message, grant):
-		scope := names.HubPermissionsSingleNamespace
-		if want.Namespace == cluster {
-			scope = names.HubPermissionsCurrentCluster
-		}
-		return fmt.Errorf("the add-on manager may not bind %s %s for the add-on %s in namespace %s; grant its ServiceAccount %s the verb bind on it and on %s/%s %q",
-			want.RoleRef.Kind, want.RoleRef.Name, addOn, want.Namespace, names.HubAddOnManagerServiceAccount, names.ResourceHubPermissions, scope, grant)
+	case strings.Contains(err.Error(), "not currently held"):
+		return lacks(want, []access.Right{role})
+	case strings.Contains(message, grant.Name):
+		return lacks(want, []access.Right{grant})
 	case ofPolicy:
 		return fmt.Errorf("%s %s in namespace %s: %s", want.RoleRef.Kind, want.RoleRef.Name, want.Namespace, message)
 	}

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -11,7 +12,8 @@ import (
 
 // Right is a permission, as an access review asks for it.
 type Right struct {
-	Verb     string
+	Verb string
+	// Resource may have a subresource, after a slash.
 	Resource schema.GroupResource
 	// Namespace is empty for all of them, and for cluster-scoped resources.
 	Namespace string
@@ -36,9 +38,10 @@ func (r Right) String() string {
 func Missing(ctx context.Context, c client.Client, rights []Right) ([]Right, error) {
 	var missing []Right
 	for _, r := range rights {
+		resource, subresource, _ := strings.Cut(r.Resource.Resource, "/")
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Group: r.Resource.Group, Resource: r.Resource.Resource, Verb: r.Verb, Namespace: r.Namespace, Name: r.Name,
+				Group: r.Resource.Group, Resource: resource, Subresource: subresource, Verb: r.Verb, Namespace: r.Namespace, Name: r.Name,
 			},
 		}}
 		if err := c.Create(ctx, review); err != nil {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/component-base/featuregate"
 	strictjson "sigs.k8s.io/json"
 
+	"open-cluster-management.io/api/feature"
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -116,19 +117,37 @@ func agentChanges(spec *operatorv1.KlusterletSpec) []Change {
 	return changes
 }
 
-// gates are the gates that are asked for and not implemented.
+// gates are the gates that are asked for and not implemented. A gate that OCM enables by
+// default was not asked for, nor was the one of the placement controller's debug server,
+// which is enabled when OCM's chart is installed with its defaults.
 func gates(asked []operatorv1.FeatureGate, implemented []featuregate.Feature) []Change {
 	var changes []Change
 	for _, gate := range asked {
-		known := slices.Contains(implemented, featuregate.Feature(gate.Feature))
+		known := slices.Contains(implemented, featuregate.Feature(gate.Feature)) || byDefault(featuregate.Feature(gate.Feature))
 		changes = append(changes, applying(candidate{!known && gate.Mode == operatorv1.FeatureGateModeTypeEnable, gate.Feature, "this feature gate has no effect"})...)
 	}
 	return changes
 }
 
-// rates are limits of requests, which only the API server sets here.
+// byDefault reports whether an installation of OCM has a gate without anyone's choice.
+func byDefault(gate featuregate.Feature) bool {
+	return feature.DefaultHubRegistrationFeatureGates[gate].Default || feature.DefaultSpokeRegistrationFeatureGates[gate].Default ||
+		gate == feature.PlacementDebugServer
+}
+
+// Defaults of the CRD of Klusterlets.
+const (
+	defaultQPS   = 50
+	defaultBurst = 100
+)
+
+// rates are limits of requests, which only the API server sets here: pairs of QPS and burst.
 func rates(of string, limits ...int32) []Change {
-	set := slices.ContainsFunc(limits, func(n int32) bool { return n != 0 })
+	set := false
+	for i, n := range limits {
+		usual := []int32{defaultQPS, defaultBurst}[i%2]
+		set = set || n != 0 && n != usual
+	}
 	return applying(candidate{set, of + ".kubeAPIQPS", "kubeAPIQPS and kubeAPIBurst have no effect: the API server limits the agent"})
 }
 
@@ -154,6 +173,11 @@ func (s *Survey) users() []Change {
 	placements, clusterSets := s.Users["Placement"], s.Users["ManagedClusterSet"]
 	return applying(
 		candidate{
+			len(s.Grants) > 0 && s.runs("/addon"), "addon-templates",
+			"add-ons made from AddOnTemplates keep what OCM bound and issued, and get new permissions and certificates only when the ServiceAccount " +
+				names.HubAddOnManagerServiceAccount + " is granted: " + strings.Join(s.Grants, "; "),
+		},
+		candidate{
 			placements > 0 && s.runs("/placement"), "placements",
 			fmt.Sprintf("there is no placement controller: the decisions of %d Placements stay as they are", placements),
 		},
@@ -178,7 +202,7 @@ func (s *Survey) runs(program string) bool {
 }
 
 // flags are the flags of the operator that ours is installed without. A flag with its
-// default is none.
+// default is none, nor is enable-sync-labels, which ours keeps.
 func (s *Survey) flags() []Change {
 	if s.Found == nil {
 		return nil
@@ -187,7 +211,7 @@ func (s *Survey) flags() []Change {
 	for _, d := range s.Found.Operators {
 		for _, arg := range d.Args {
 			name, value, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
-			meant := slices.Contains([]string{"enable-sync-labels", "deployment-replicas", "skip-remove-crds", "disable-default-addon-namespace"}, name)
+			meant := slices.Contains([]string{"deployment-replicas", "skip-remove-crds", "disable-default-addon-namespace"}, name)
 			set := strings.HasPrefix(arg, "--") && value != "false" && value != "0"
 			changes = append(changes, applying(candidate{meant && set, name, "our operator runs without the flag " + arg + " of OCM's; add it to the Deployment " + path.Join(d.Namespace, d.Name)})...)
 		}

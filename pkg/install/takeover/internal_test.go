@@ -50,6 +50,27 @@ func TestChanges(t *testing.T) {
 			spec: `{workConfiguration: {featureGates: [{feature: ExecutorValidatingCaches, mode: Enable}, {feature: RawFeedbackJsonString, mode: Enable}]}}`,
 		},
 		{
+			name: "defaults of the CRD", kind: "Klusterlet",
+			spec: `{registrationConfiguration: {kubeAPIQPS: 50, kubeAPIBurst: 100}, workConfiguration: {kubeAPIQPS: 50, kubeAPIBurst: 100, hubKubeAPIQPS: 50, hubKubeAPIBurst: 100}}`,
+		},
+		{
+			name: "gates that OCM enables by default", kind: "ClusterManager",
+			spec: `{registrationConfiguration: {featureGates: [{feature: DefaultClusterSet, mode: Enable}]}, placementConfiguration: {featureGates: [{feature: PlacementDebugServer, mode: Enable}]}}`,
+		},
+		{
+			name: "limits that someone set", kind: "Klusterlet",
+			spec: `{registrationConfiguration: {kubeAPIQPS: 50, kubeAPIBurst: 50}, workConfiguration: {hubKubeAPIQPS: 100}}`,
+			want: []string{"registrationConfiguration.kubeAPIQPS", "workConfiguration.kubeAPIQPS"},
+		},
+		{
+			name: "what AddOnTemplates need", kind: "ClusterManager", spec: `{}`,
+			change: func(s *Survey) {
+				s.Grants = []string{"one", "two"}
+				s.Found.Components = []origin.Deployment{{Args: []string{"/addon", "manager"}}}
+			},
+			want: []string{"addon-templates"},
+		},
+		{
 			name: "gates that are not", kind: "ClusterManager",
 			spec: `{registrationConfiguration: {featureGates: [{feature: ClusterImporter, mode: Enable}]}, workConfiguration: {featureGates: [{feature: CloudEventsDrivers, mode: Enable}, {feature: ManifestWorkReplicaSet, mode: Enable}], workDriver: grpc}}`,
 			want: []string{"CloudEventsDrivers", "ClusterImporter", "workDriver"},
@@ -72,12 +93,12 @@ func TestChanges(t *testing.T) {
 			name: "placements and a flag", kind: "ClusterManager", spec: `{}`,
 			change: func(s *Survey) {
 				s.Users["Placement"] = 3
-				s.Found.Operators = []origin.Deployment{{Args: []string{"/registration-operator", "hub", "--enable-sync-labels", "--deployment-replicas=0"}}}
+				s.Found.Operators = []origin.Deployment{{Args: []string{"/registration-operator", "hub", "--enable-sync-labels", "--deployment-replicas=3"}}}
 				s.Found.Components = []origin.Deployment{
 					{Args: []string{"/placement", "controller"}}, {Args: []string{"/work", "manager"}}, {Args: []string{"/work", "webhook-server"}},
 				}
 			},
-			want: []string{"enable-sync-labels", "placements"},
+			want: []string{"deployment-replicas", "placements"},
 		},
 		{
 			name: "cluster sets of users", kind: "ClusterManager", spec: `{}`,

@@ -30,6 +30,8 @@ type Survey struct {
 	// Users counts objects of users that a component of OCM serves which we do not
 	// have, by resource.
 	Users map[string]int
+	// Grants are what our add-on manager needs for the AddOnTemplates that there are.
+	Grants []string
 	// Left are objects that OCM's operator applied and ours did not.
 	Left []client.Object
 	// Helm are the Secrets in which Helm keeps the releases that installed OCM.
@@ -73,6 +75,9 @@ func SurveyHub(ctx context.Context, reader client.Reader, ours []*unstructured.U
 			return nil, err
 		}
 		s.Users[kind] = len(slices.DeleteFunc(objs, madeByOCM))
+	}
+	if err := s.readTemplates(ctx, reader); err != nil {
+		return nil, err
 	}
 	return s, s.read(ctx, reader)
 }

@@ -25,10 +25,11 @@ func removable() []client.ObjectList {
 	}
 }
 
-// certificates are the Secrets that OCM's webhooks served with and ours does not use.
+// certificates are the Secrets that OCM's webhooks and the debug server of placements served
+// with and ours do not use.
 // See docs/reference/wire-contract.md#webhook-certificates.
 func certificates() []string {
-	return []string{"registration-webhook-serving-cert", "work-webhook-serving-cert"}
+	return []string{"registration-webhook-serving-cert", "work-webhook-serving-cert", "placement-debug-serving-cert"}
 }
 
 // unused returns what OCM's operator applied and ours did not. Before ours has run,

@@ -52,7 +52,7 @@ func NewAddOn(config AddOnConfig) *AddOn {
 		expirationSeconds: config.ExpirationSeconds,
 		words: words{
 			approve: func(name, fingerprint string) string {
-				return fmt.Sprintf("waiting for the hub controller of add-on %s to approve CertificateSigningRequest %s (key fingerprint %s); check that the controller runs on the hub", config.AddOn, name, fingerprint)
+				return fmt.Sprintf("waiting for the hub controller of add-on %s to approve CertificateSigningRequest %s (key fingerprint %s); check on the hub that the controller runs, or, for an add-on made from an AddOnTemplate, the events of the request", config.AddOn, name, fingerprint)
 			},
 			sign: waitsForHubSigner,
 		},
@@ -61,7 +61,7 @@ func NewAddOn(config AddOnConfig) *AddOn {
 		w.signer = custom.SignerName
 		w.user, w.groups, w.units = custom.Subject.User, sorted(custom.Subject.Groups), sorted(custom.Subject.OrganizationUnits)
 		w.words.sign = func(name string) string {
-			return fmt.Sprintf("CertificateSigningRequest %s is approved and waits for the signer %s of the hub controller of add-on %s", name, custom.SignerName, config.AddOn)
+			return fmt.Sprintf("CertificateSigningRequest %s is approved and waits for the signer %s of the hub controller of add-on %s; for an add-on made from an AddOnTemplate, events of the request name what the addon-manager lacks", name, custom.SignerName, config.AddOn)
 		}
 	} else {
 		subject := declared.KubeClient.Subject
