@@ -82,6 +82,37 @@ func TestOthersHub(t *testing.T) {
 	}
 }
 
+// TestOthersAreNamed: version and the info commands say that an installation is OCM's, and
+// which release of OCM, and advise against nothing.
+func TestOthersAreNamed(t *testing.T) {
+	t.Parallel()
+	cp := controlplane.Lease(t)
+	admin := cp.Client(t)
+	upstream.Hub(t, admin)
+	upstream.Klusterlet(t, admin, "cluster1")
+	config := kubeconfig(t, cp)
+	for _, tc := range []struct {
+		args  []string
+		parts []string
+	}{
+		{[]string{"version"}, []string{"Hub: v1.3.1 of OCM", "Agent: v1.3.1 of OCM"}},
+		{[]string{"version", "-o=json"}, []string{`"product": "OCM"`, `"version": "v1.3.1"`}},
+		{[]string{"get", "hub-info"}, []string{"Product: OCM v1.3.1", upstream.OperatorImage, "open-cluster-management-hub/cluster-manager-placement-controller"}},
+		{[]string{"get", "hub-info", "-o=json"}, []string{`"product": "OCM v1.3.1"`, `"cluster-manager-registration-webhook"`}},
+		{[]string{"get", "klusterlet-info"}, []string{"Product: OCM v1.3.1", upstream.WorkAgent}},
+	} {
+		r := ocm(t, append(tc.args, "--kubeconfig="+config)...)
+		if r.code != 0 || strings.Contains(r.out+r.err, "newer than this command") || strings.Contains(r.out, "skew") {
+			t.Errorf("%v: exit code %d: %s%s", tc.args, r.code, r.out, r.err)
+		}
+		for _, part := range tc.parts {
+			if !strings.Contains(r.out, part) {
+				t.Errorf("%v: no %q in %s", tc.args, part, r.out)
+			}
+		}
+	}
+}
+
 // TestOthersAgent runs those of a managed cluster against an agent that
 // clusteradm has made. The one with the hub's context must leave the hub alone.
 func TestOthersAgent(t *testing.T) {

@@ -40,6 +40,14 @@ func (i *Installation) Version() string {
 	return ""
 }
 
+// Product is its name with its release, such as "OCM v1.3.1"; empty for nothing.
+func (i *Installation) Product() string {
+	if i == nil {
+		return ""
+	}
+	return strings.TrimSpace("OCM " + i.Version())
+}
+
 // String names what was found.
 func (i *Installation) String() string {
 	if !i.Runs() {

@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 )
 
 // component is the stable schema of one Deployment.
@@ -41,8 +42,10 @@ type condition struct {
 
 // info is the stable schema of an installation.
 type info struct {
-	Kind       string      `json:"-"`
-	Name       string      `json:"name"`
+	Kind string `json:"-"`
+	Name string `json:"name"`
+	// Product is what runs where that is not this one.
+	Product    string      `json:"product,omitempty"`
 	Cluster    string      `json:"clusterName,omitempty"`
 	Conditions []condition `json:"conditions"`
 	Operator   *component  `json:"operator,omitempty"`
@@ -60,7 +63,11 @@ func newHubInfo(env cli.Env) *cobra.Command {
 			return info{}, notInstalled(err, "ClusterManager", env.Command("init"))
 		}
 		i := info{Kind: "HubInfo", Name: manager.Name, Conditions: conditions(manager.Status.Conditions)}
-		return i, i.fill(ctx, c, names.ClusterManagerOperator, manager.Status.RelatedResources)
+		found, err := origin.Hub(ctx, c)
+		if err != nil {
+			return info{}, err
+		}
+		return i, i.fill(ctx, c, names.ClusterManagerOperator, manager.Status.RelatedResources, found)
 	})
 }
 
@@ -77,7 +84,11 @@ func newKlusterletInfo(env cli.Env) *cobra.Command {
 			Kind: "KlusterletInfo", Name: klusterlet.Name, Cluster: klusterlet.Spec.ClusterName,
 			Conditions: conditions(klusterlet.Status.Conditions),
 		}
-		return i, i.fill(ctx, c, names.KlusterletOperator, klusterlet.Status.RelatedResources)
+		found, err := origin.Agent(ctx, c)
+		if err != nil {
+			return info{}, err
+		}
+		return i, i.fill(ctx, c, names.KlusterletOperator, klusterlet.Status.RelatedResources, found)
 	})
 }
 
@@ -119,18 +130,16 @@ func conditions(list []metav1.Condition) []condition {
 	return out
 }
 
-// fill reads the Deployments and CRDs that an operator made.
-func (i *info) fill(ctx context.Context, c client.Client, operator string, related []operatorv1.RelatedResourceMeta) error {
+// fill reads the Deployments and CRDs that an operator made, and what another product runs.
+func (i *info) fill(ctx context.Context, c client.Client, operator string, related []operatorv1.RelatedResourceMeta, other *origin.Installation) error {
+	i.Product = other.Product()
 	deployed, err := deployment(ctx, c, names.OperatorNamespace, operator)
 	if err != nil {
 		return err
 	}
 	i.Operator = deployed
 	i.Components = []component{}
-	for _, r := range related {
-		if r.Resource != "deployments" {
-			continue
-		}
+	for _, r := range deployments(related, other) {
 		deployed, err := deployment(ctx, c, r.Namespace, r.Name)
 		if err != nil {
 			return err
@@ -140,6 +149,25 @@ func (i *info) fill(ctx context.Context, c client.Client, operator string, relat
 		}
 	}
 	return i.fillCRDs(ctx, c)
+}
+
+// deployments are those in the status of an operator's resource, and those of another product.
+func deployments(related []operatorv1.RelatedResourceMeta, other *origin.Installation) []client.ObjectKey {
+	var keys []client.ObjectKey
+	for _, r := range related {
+		if r.Resource == "deployments" {
+			keys = append(keys, client.ObjectKey{Namespace: r.Namespace, Name: r.Name})
+		}
+	}
+	if other == nil {
+		return keys
+	}
+	for _, d := range other.Components {
+		if key := (client.ObjectKey{Namespace: d.Namespace, Name: d.Name}); !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 func (i *info) fillCRDs(ctx context.Context, c client.Client) error {
@@ -179,6 +207,9 @@ func deployment(ctx context.Context, c client.Client, namespace, name string) (*
 func (i info) print(env cli.Env) error {
 	var b strings.Builder
 	_, _ = fmt.Fprintf(&b, "%s: %s\n", strings.TrimSuffix(i.Kind, "Info"), i.Name)
+	if i.Product != "" {
+		_, _ = fmt.Fprintf(&b, "Product: %s\n", i.Product)
+	}
 	if i.Cluster != "" {
 		_, _ = fmt.Fprintf(&b, "Cluster name: %s\n", i.Cluster)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 )
 
 type options struct {
@@ -46,6 +47,8 @@ type release struct {
 	// Date is when the commit was made.
 	Date  string `json:"date,omitempty"`
 	Image string `json:"image,omitempty"`
+	// Product is "OCM" where that runs and not this product.
+	Product string `json:"product,omitempty"`
 }
 
 // versions is the stable schema of the output.
@@ -95,11 +98,13 @@ func (o *options) server(ctx context.Context, v *versions) error {
 	if v.Agent, err = installed(ctx, c, names.KlusterletOperator, "klusterlets"); err != nil {
 		return err
 	}
-	if v.Hub != nil {
-		v.Skew = skew("hub", v.Hub.Version)
-	}
-	if v.Agent != nil && v.Skew == "" {
-		v.Skew = skew("agent", v.Agent.Version)
+	for _, side := range []struct {
+		what string
+		*release
+	}{{"hub", v.Hub}, {"agent", v.Agent}} {
+		if side.release != nil && side.Product == "" && v.Skew == "" {
+			v.Skew = skew(side.what, side.Version)
+		}
 	}
 	return nil
 }
@@ -116,6 +121,10 @@ func installed(ctx context.Context, c client.Client, operator, resource string) 
 	r := &release{Version: "unknown", Image: image}
 	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") && !strings.Contains(image, "@") {
 		r.Version = image[i+1:]
+	}
+	if origin.Theirs(&d.Spec.Template.Spec) {
+		r.Product = "OCM"
+		return r, nil
 	}
 	if _, err := version.ParseGeneric(r.Version); err == nil {
 		return r, nil
@@ -163,9 +172,14 @@ func (o *options) print(v versions) error {
 		name string
 		r    *release
 	}{{"Hub", v.Hub}, {"Agent", v.Agent}} {
-		if side.r != nil {
-			lines = append(lines, side.name+": "+side.r.Version)
+		if side.r == nil {
+			continue
 		}
+		line := side.name + ": " + side.r.Version
+		if side.r.Product != "" {
+			line += " of " + side.r.Product
+		}
+		lines = append(lines, line)
 	}
 	_, err := fmt.Fprintln(o.env.Out, strings.Join(lines, "\n"))
 	return err
