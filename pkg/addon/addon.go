@@ -20,6 +20,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonindex"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonwork"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/manager"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/template"
@@ -49,6 +50,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 		Events: mgr.GetEventRecorder("ocm-addon-tokeninfra"), Metrics: metrics,
 	}
 	if err := infrastructure.SetupWithManager(ctx, mgr); err != nil {
+		return fmt.Errorf("add-on manager: %w", err)
+	}
+	if err := addonindex.Add(ctx, mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("add-on manager: %w", err)
 	}
 	if err := addonwork.Index(ctx, mgr.GetFieldIndexer()); err != nil {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonconfig"
@@ -187,4 +188,37 @@ func testTakenOver(t *testing.T, e *env, name string, writes *interrupt.Writes) 
 	}
 	e.delete(t, found)
 	eventually(t, "the binding is gone", func(ctx context.Context) (bool, error) { return !e.exists(ctx, t, binding), nil })
+}
+
+// testSharedByOCM: the one RoleBinding of OCM in a namespace that the clusters share stays
+// until every cluster has one of its own, and goes then.
+func testSharedByOCM(t *testing.T, e *env, name string, _ *interrupt.Writes) {
+	t.Helper()
+	const role = "shared-role"
+	clusters := []string{"shared-c1", "shared-c2"}
+	e.create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role}})
+	e.letBind(t, role, name)
+	permission := fmt.Sprintf(`{"type":"SingleNamespace","singleNamespace":{"namespace":"default","roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":%q}}}`, role)
+	e.template(t, name, fmt.Sprintf(kubeClient, permission), workloadIn("Deployment", "own"))
+	last := addOn(clusters[1], name)
+	shared := bindingOfOCM(last, role, addonv1beta1.BaseSubject{
+		User: names.AddOnUser(last.Namespace, name, name+"-agent"), Groups: []string{names.AddOnClusterGroup(last.Namespace, name), names.AddOnGroup(name)},
+	})
+	shared.Namespace, shared.OwnerReferences = "default", nil
+	e.cluster(t, clusters[0])
+	e.cluster(t, clusters[1], func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false })
+	e.create(t, shared, addOn(clusters[0], name), last, fleet(name, templated))
+	e.awaitCondition(t, clusters[0], name, addonv1beta1.ManagedClusterAddOnRegistrationApplied, metav1.ConditionTrue, addonv1beta1.RegistrationAppliedSetPermissionApplied)
+	e.binding(t, "default", shared.Name+":"+clusters[0])
+	uid := shared.UID
+	e.get(t.Context(), t, shared)
+	if len(shared.Subjects) != 3 || shared.UID != uid {
+		t.Errorf("OCM's RoleBinding changed while a cluster needs it: %+v", shared)
+	}
+	e.merge(t, managedCluster(clusters[1]), `{"spec":{"hubAcceptsClient":true}}`)
+	e.binding(t, "default", shared.Name+":"+clusters[1])
+	eventually(t, "OCM's RoleBinding is gone", func(ctx context.Context) (bool, error) { return !e.exists(ctx, t, shared), nil })
+	for _, cluster := range clusters {
+		e.binding(t, "default", shared.Name+":"+cluster)
+	}
 }

@@ -143,6 +143,7 @@ func TestTemplates(t *testing.T) {
 		"heartbeat":   testExample,
 		"namespaces":  testInstallNamespace,
 		"taken":       testTakenOver,
+		"shared":      testSharedByOCM,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

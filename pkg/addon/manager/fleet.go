@@ -22,6 +22,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonindex"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/mergepatch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/rollouts"
 )
@@ -32,9 +33,6 @@ const Owner client.FieldOwner = "ocm.addonmanager"
 // installers is how many add-ons of one ClusterManagementAddOn are made or
 // deleted at a time.
 const installers = 8
-
-// indexName is the cache's index of add-ons by name.
-const indexName = "metadata.name"
 
 // Fleet installs the add-ons of a ClusterManagementAddOn, and rolls their configurations
 // out.
@@ -69,7 +67,7 @@ func (f *Fleet) reconcile(ctx context.Context, name string) (ctrl.Result, error)
 		return ctrl.Result{}, nil
 	}
 	var existing addonv1beta1.ManagedClusterAddOnList
-	if err := f.Client.List(ctx, &existing, client.MatchingFields{indexName: name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := f.Client.List(ctx, &existing, addonindex.Named(name), client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, err
 	}
 	f.sizes.Store(name, len(existing.Items))

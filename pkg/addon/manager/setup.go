@@ -28,6 +28,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonindex"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonwork"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/watch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -39,13 +40,8 @@ const (
 	addOnWorkers = 8
 )
 
-// Setup adds both controllers to mgr.
+// Setup adds both controllers to mgr, whose cache has the index of package addonindex.
 func Setup(ctx context.Context, mgr ctrl.Manager, clk clock.PassiveClock) error {
-	err := mgr.GetFieldIndexer().IndexField(ctx, &addonv1beta1.ManagedClusterAddOn{}, indexName,
-		func(object client.Object) []string { return []string{object.GetName()} })
-	if err != nil {
-		return fmt.Errorf("index of add-ons: %w", err)
-	}
 	if err := indexDecisions(ctx, mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("index of placement decisions: %w", err)
 	}
@@ -279,7 +275,7 @@ func (l lookup) fleetsByDecision(ctx context.Context, decision client.Object) []
 }
 
 func (l lookup) addOnsByFleet(ctx context.Context, cma client.Object) []reconcile.Request {
-	return l.addOns(ctx, client.MatchingFields{indexName: cma.GetName()})
+	return l.addOns(ctx, addonindex.Named(cma.GetName()))
 }
 
 // chosenBy maps a decision to the add-ons in the clusters that came or went with a change.

@@ -20,6 +20,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonindex"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/access"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/labelindex"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -103,6 +104,9 @@ func (r *Reconciler) permit(ctx context.Context, addOn *addonv1beta1.ManagedClus
 	var errs []error
 	for _, binding := range want {
 		left, err := r.bind(ctx, addOn, binding)
+		if err == nil && binding.Namespace != addOn.Namespace {
+			err = r.supersede(ctx, addOn.Name, binding)
+		}
 		after, errs = max(after, left), append(errs, err)
 	}
 	errs = append(errs, r.unbind(ctx, client.ObjectKeyFromObject(addOn), want))
@@ -255,12 +259,42 @@ func (r *Reconciler) adopt(ctx context.Context, want *rbacv1.RoleBinding) error 
 	case !hasLabels(live, upstreamLabels(want.Labels[names.LabelAddOnName])):
 		return fmt.Errorf("RoleBinding %s exists and lacks the labels of the add-on; delete it", client.ObjectKeyFromObject(want))
 	case live.RoleRef != want.RoleRef:
-		if err := r.remove(ctx, live); err != nil {
-			return err
-		}
-		return explain(r.Client.Create(ctx, want, Owner), want)
+		return fmt.Errorf("RoleBinding %s of OCM binds %s %s; delete it", client.ObjectKeyFromObject(want), live.RoleRef.Kind, live.RoleRef.Name)
 	}
 	return r.rebind(ctx, live, want)
+}
+
+// supersede adopts the one RoleBinding that OCM made in a namespace for the add-on on all
+// clusters once all of them have one of their own. It has the labels of one cluster then,
+// whose add-on does not want it, which deletes it.
+func (r *Reconciler) supersede(ctx context.Context, addOn string, want *rbacv1.RoleBinding) error {
+	name := names.AddOnTemplateBinding(addOn, want.RoleRef.Kind)
+	key := client.ObjectKey{Namespace: want.Namespace, Name: name}
+	if _, done := r.superseded.Load(key); done {
+		return nil
+	}
+	var all addonv1beta1.ManagedClusterAddOnList
+	if err := r.Client.List(ctx, &all, addonindex.Named(addOn), client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	for i := range all.Items {
+		own := client.ObjectKey{Namespace: key.Namespace, Name: name + ":" + all.Items[i].Namespace}
+		if err := r.Client.Get(ctx, own, &rbacv1.RoleBinding{}); err != nil {
+			return client.IgnoreNotFound(err) // That cluster may still need OCM's.
+		}
+	}
+	live := &rbacv1.RoleBinding{}
+	err := r.Live.Get(ctx, key, live)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if err == nil && hasLabels(live, upstreamLabels(addOn)) && live.RoleRef == want.RoleRef {
+		if err := r.rebind(ctx, live, want); err != nil {
+			return err
+		}
+	}
+	r.superseded.Store(key, true)
+	return nil
 }
 
 // upstreamLabels are those that OCM gives to the RoleBindings of an add-on.

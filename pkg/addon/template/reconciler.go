@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -47,6 +48,10 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Metrics has the add-ons that are deployed.
 	Metrics *addonmetrics.Readiness
+
+	// superseded are the RoleBindings of OCM that no add-on needs any more, or that never
+	// were, by key.
+	superseded sync.Map
 }
 
 // Reconcile implements reconcile.Reconciler.
