@@ -48,7 +48,7 @@ fi
 mkdir -p "$(dirname "$out")"
 echo "Building $name (Kubernetes $version). This takes minutes when nothing is cached." >&2
 start=$SECONDS
-CGO_ENABLED=0 go build -modfile="$modules" -trimpath -ldflags "${flags[*]}" -o "$out.new" . &
+CGO_ENABLED=0 go build ${platform:+-buildvcs=auto} -modfile="$modules" -trimpath -ldflags "${flags[*]}" -o "$out.new" . &
 build=$!
 trap 'kill "$build" 2>/dev/null || true; rm -f "$out.new"' EXIT
 while kill -0 "$build" 2>/dev/null; do
