@@ -80,13 +80,36 @@ type Kind[T any] struct {
 	Ref  func(T) Ref
 }
 
+// kind is a Kind without its type: what prints is compiled once, and not for each type.
+type kind struct {
+	name string
+	ref  func(any) Ref
+}
+
+func (k Kind[T]) plain() kind {
+	out := kind{name: k.Name}
+	if k.Ref != nil {
+		out.ref = func(item any) Ref { return k.Ref(item.(T)) } //nolint:errcheck // plainItems made it of one
+	}
+	return out
+}
+
+// plainItems are items without their type.
+func plainItems[T any](items []T) []any {
+	out := make([]any, len(items))
+	for i, item := range items {
+		out[i] = item
+	}
+	return out
+}
+
 // list returns items as a document.
-func (k Kind[T]) list(items []T) ([]byte, error) {
+func (k kind) list(items []any) ([]byte, error) {
 	list := struct {
 		Header
 
 		Items []json.RawMessage `json:"items"`
-	}{Header{APIVersion: names.CLIVersion, Kind: k.Name + "List"}, make([]json.RawMessage, len(items))}
+	}{Header{APIVersion: names.CLIVersion, Kind: k.name + "List"}, make([]json.RawMessage, len(items))}
 	for i, item := range items {
 		var err error
 		if list.Items[i], err = k.item(item); err != nil {
@@ -97,10 +120,10 @@ func (k Kind[T]) list(items []T) ([]byte, error) {
 }
 
 // item returns one item as a document.
-func (k Kind[T]) item(item T) (json.RawMessage, error) {
-	header := Header{Kind: k.Name}
-	if k.Ref != nil {
-		header.Metadata = new(k.Ref(item).Metadata)
+func (k kind) item(item any) (json.RawMessage, error) {
+	header := Header{Kind: k.name}
+	if k.ref != nil {
+		header.Metadata = new(k.ref(item).Metadata)
 	}
 	return withHeader(header, item)
 }

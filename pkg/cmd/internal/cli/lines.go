@@ -21,11 +21,22 @@ const (
 	gap = "  "
 )
 
+// column is a Column without its type.
+type column = Column[any]
+
+func plainColumns[T any](columns []Column[T]) []column {
+	out := make([]column, len(columns))
+	for i, c := range columns {
+		out[i] = column{Header: c.Header, Wide: c.Wide, Rest: c.Rest, Value: func(item any) string { return c.Value(item.(T)) }} //nolint:errcheck // as in plain
+	}
+	return out
+}
+
 // table prints rows. Rows that follow later are aligned with those before, as kubectl
 // aligns what it watches.
-type table[T any] struct {
+type table struct {
 	out       io.Writer
-	columns   []Column[T]
+	columns   []column
 	width     int
 	noHeaders bool
 
@@ -33,16 +44,16 @@ type table[T any] struct {
 }
 
 // print prints rows, the first time below the headers.
-func (t *table[T]) print(items []T) error {
+func (t *table) print(items []any) error {
 	var rows [][]string
 	if t.widths == nil {
 		t.widths = make([]int, len(t.columns))
 		if !t.noHeaders {
-			rows = append(rows, t.row(func(c Column[T]) string { return strings.ToUpper(c.Header) }))
+			rows = append(rows, t.row(func(c column) string { return strings.ToUpper(c.Header) }))
 		}
 	}
 	for _, item := range items {
-		rows = append(rows, t.row(func(c Column[T]) string {
+		rows = append(rows, t.row(func(c column) string {
 			if v := c.Value(item); v != "" {
 				return Printable(v)
 			}
@@ -61,7 +72,7 @@ func (t *table[T]) print(items []T) error {
 	return err
 }
 
-func (t *table[T]) row(text func(Column[T]) string) []string {
+func (t *table) row(text func(column) string) []string {
 	cells := make([]string, len(t.columns))
 	for i, c := range t.columns {
 		longest := longestCell
@@ -74,7 +85,7 @@ func (t *table[T]) row(text func(Column[T]) string) []string {
 }
 
 // fit widens the columns to what rows need, and cuts what takes the rest of a line.
-func (t *table[T]) fit(rows [][]string) {
+func (t *table) fit(rows [][]string) {
 	rest, used := -1, 0
 	for i, c := range t.columns {
 		if c.Rest {
@@ -101,10 +112,10 @@ func (t *table[T]) fit(rows [][]string) {
 
 // shown are the columns of a format: without the wide ones, or with those that have a
 // value.
-func shown[T any](columns []Column[T], format Format, items []T) []Column[T] {
-	return slices.DeleteFunc(slices.Clone(columns), func(c Column[T]) bool {
-		empty := func(item T) bool { return c.Value(item) == "" }
-		none := len(items) > 0 && !slices.ContainsFunc(items, func(item T) bool { return !empty(item) })
+func shown(columns []column, format Format, items []any) []column {
+	return slices.DeleteFunc(slices.Clone(columns), func(c column) bool {
+		empty := func(item any) bool { return c.Value(item) == "" }
+		none := len(items) > 0 && !slices.ContainsFunc(items, func(item any) bool { return !empty(item) })
 		return c.Wide && (format != Wide || none)
 	})
 }
@@ -128,10 +139,10 @@ func widthOf(stream io.Writer, least int) int {
 }
 
 // labelsColumn is what --show-labels adds.
-func labelsColumn[T any](kind Kind[T]) Column[T] {
-	return Column[T]{Header: "labels", Value: func(item T) string {
+func labelsColumn(k kind) column {
+	return column{Header: "labels", Value: func(item any) string {
 		var list []string
-		for key, value := range kind.Ref(item).Labels {
+		for key, value := range k.ref(item).Labels {
 			list = append(list, fmt.Sprintf("%s=%s", key, value))
 		}
 		slices.Sort(list)

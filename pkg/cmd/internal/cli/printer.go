@@ -12,18 +12,18 @@ import (
 )
 
 // printer prints items of a kind: a list, or items as they change.
-type printer[T any] struct {
+type printer struct {
 	writer  io.Writer
 	out     *Output
-	kind    Kind[T]
-	columns []Column[T]
+	kind    kind
+	columns []column
 
 	// table is that of the rows so far.
-	table *table[T]
+	table *table
 }
 
 // list prints items as a list.
-func (p *printer[T]) list(items []T) error {
+func (p *printer) list(items []any) error {
 	if !p.out.Machine() {
 		return p.rows(items)
 	}
@@ -35,7 +35,7 @@ func (p *printer[T]) list(items []T) error {
 }
 
 // each prints items one by one.
-func (p *printer[T]) each(items []T) error {
+func (p *printer) each(items []any) error {
 	if !p.out.Machine() {
 		return p.rows(items)
 	}
@@ -52,10 +52,10 @@ func (p *printer[T]) each(items []T) error {
 }
 
 // rows prints a line for each item.
-func (p *printer[T]) rows(items []T) error {
+func (p *printer) rows(items []any) error {
 	if p.out.Format == Name {
 		for _, item := range items {
-			if _, err := fmt.Fprintln(p.writer, p.kind.Ref(item)); err != nil {
+			if _, err := fmt.Fprintln(p.writer, p.kind.ref(item)); err != nil {
 				return err
 			}
 		}
@@ -69,13 +69,13 @@ func (p *printer[T]) rows(items []T) error {
 		if p.out.Format == Wide {
 			width = wideColumns
 		}
-		p.table = &table[T]{out: p.writer, columns: columns, width: widthOf(p.writer, width), noHeaders: p.out.noHeaders}
+		p.table = &table{out: p.writer, columns: columns, width: widthOf(p.writer, width), noHeaders: p.out.noHeaders}
 	}
 	return p.table.print(items)
 }
 
 // sorted returns items in the order of what --sort-by names of each.
-func (k Kind[T]) sorted(items []T, by sortBy) ([]T, error) {
+func (k kind) sorted(items []any, by sortBy) ([]any, error) {
 	if by == "" || len(items) == 0 {
 		return items, nil
 	}
@@ -84,7 +84,7 @@ func (k Kind[T]) sorted(items []T, by sortBy) ([]T, error) {
 		return nil, err
 	}
 	type keyed struct {
-		item T
+		item any
 		key  string
 	}
 	list, found := make([]keyed, len(items)), false
@@ -100,7 +100,7 @@ func (k Kind[T]) sorted(items []T, by sortBy) ([]T, error) {
 		return nil, Usagef("--sort-by: no item has the field %s", by)
 	}
 	slices.SortStableFunc(list, func(a, b keyed) int { return compare(a.key, b.key) })
-	out := make([]T, len(list))
+	out := make([]any, len(list))
 	for i := range list {
 		out[i] = list[i].item
 	}
@@ -114,7 +114,7 @@ func fieldPath(text string) (*jsonpath.JSONPath, error) {
 }
 
 // value is what a path finds in an item; empty for nothing.
-func (k Kind[T]) value(path *jsonpath.JSONPath, item T) (string, error) {
+func (k kind) value(path *jsonpath.JSONPath, item any) (string, error) {
 	data, err := k.item(item)
 	if err != nil {
 		return "", err

@@ -25,11 +25,12 @@ type Column[T any] struct {
 
 // PrintList prints items of a kind in the format of o.
 func PrintList[T any](w io.Writer, o *Output, kind Kind[T], items []T, columns []Column[T]) error {
-	items, err := kind.sorted(items, o.sortBy)
+	plain := kind.plain()
+	sorted, err := plain.sorted(plainItems(items), o.sortBy)
 	if err != nil {
 		return err
 	}
-	return (&printer[T]{writer: w, out: o, kind: kind, columns: columns}).list(items)
+	return (&printer{writer: w, out: o, kind: plain, columns: plainColumns(columns)}).list(sorted)
 }
 
 // PrintFound prints those of the objects that were asked for which are there, and
@@ -46,7 +47,7 @@ func PrintFound[T any](items []T, missing error, show func([]T) error) error {
 
 // PrintTable prints items as a table.
 func PrintTable[T any](w io.Writer, items []T, columns []Column[T]) error {
-	return (&table[T]{out: w, columns: columns, width: widthOf(w, Columns)}).print(items)
+	return (&table{out: w, columns: plainColumns(columns), width: widthOf(w, Columns)}).print(plainItems(items))
 }
 
 // Age is how long ago something was, in a table; empty when that is unknown.

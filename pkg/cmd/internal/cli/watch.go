@@ -106,18 +106,42 @@ func (l *Lister[T]) follow(ctx context.Context, c client.WithWatch, namespace st
 	if l.drawn() {
 		return Usagef("--watch prints rows: it has no meaning with -o %s", l.Out.Format)
 	}
-	f := follower[T]{
-		lister: l, read: read, last: map[Key]document[T]{},
-		printer: printer[T]{writer: l.Env.Out, out: l.Out, kind: l.Kind, columns: l.Columns},
-	}
 	selector, err := l.Selector()
 	if err != nil {
 		return err
 	}
-	options := []client.ListOption{client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}}
+	f := follower{
+		env: l.Env, objects: l.Objects, last: map[Key]document{}, kind: l.Kind.plain(), sortBy: l.Out.sortBy,
+		read: func(ctx context.Context, key Key) ([]any, error, error) {
+			items, missing, err := read(ctx, key)
+			return plainItems(items), missing, err
+		},
+	}
+	f.printer = printer{writer: l.Env.Out, out: l.Out, kind: f.kind, columns: plainColumns(l.Columns)}
+	return f.run(ctx, c, []client.ListOption{client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}})
+}
+
+// document is an item as it was printed.
+type document struct {
+	item any
+	data []byte
+}
+
+// follower prints items when they differ from what it printed last.
+type follower struct {
+	env     Env
+	objects schema.GroupVersionKind
+	kind    kind
+	sortBy  sortBy
+	read    Reading[any]
+	printer printer
+	last    map[Key]document
+}
+
+func (f *follower) run(ctx context.Context, c client.WithWatch, options []client.ListOption) error {
 	for {
 		// What changes while the items are read is read again.
-		list := l.objects()
+		list := f.list()
 		if err := c.List(ctx, list, append(options, client.Limit(1))...); err != nil {
 			return err
 		}
@@ -130,33 +154,19 @@ func (l *Lister[T]) follow(ctx context.Context, c client.WithWatch, namespace st
 	}
 }
 
-// objects is a list of the metadata of the objects.
-func (l *Lister[T]) objects() *metav1.PartialObjectMetadataList {
+// list is a list of the metadata of the objects.
+func (f *follower) list() *metav1.PartialObjectMetadataList {
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(l.Objects.GroupVersion().WithKind(l.Objects.Kind + "List"))
+	list.SetGroupVersionKind(f.objects.GroupVersion().WithKind(f.objects.Kind + "List"))
 	return list
-}
-
-// document is an item as it was printed.
-type document[T any] struct {
-	item T
-	data []byte
-}
-
-// follower prints items when they differ from what it printed last.
-type follower[T any] struct {
-	lister  *Lister[T]
-	read    Reading[T]
-	printer printer[T]
-	last    map[Key]document[T]
 }
 
 // events prints what changes after a version, and returns when the server has forgotten
 // it. A watch that ends is resumed where it ended.
-func (f *follower[T]) events(ctx context.Context, c client.WithWatch, version string, options []client.ListOption) error {
+func (f *follower) events(ctx context.Context, c client.WithWatch, version string, options []client.ListOption) error {
 	silent := false
 	for ctx.Err() == nil {
-		w, err := c.Watch(ctx, f.lister.objects(), append(options, &client.ListOptions{
+		w, err := c.Watch(ctx, f.list(), append(options, &client.ListOptions{
 			Raw: &metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true},
 		})...)
 		if err == nil {
@@ -171,10 +181,10 @@ func (f *follower[T]) events(ctx context.Context, c client.WithWatch, version st
 		case final(err):
 			return err
 		case !silent:
-			f.lister.Env.Warn("the watch is interrupted, and is resumed as soon as possible: %v", err)
+			f.env.Warn("the watch is interrupted, and is resumed as soon as possible: %v", err)
 			silent = true
 		}
-		if !pause.For(ctx, f.lister.Env.Clock, retryWatch) {
+		if !pause.For(ctx, f.env.Clock, retryWatch) {
 			break
 		}
 	}
@@ -183,7 +193,7 @@ func (f *follower[T]) events(ctx context.Context, c client.WithWatch, version st
 
 // drain prints what a watch reports, until it ends, and returns the version that it came
 // to.
-func (f *follower[T]) drain(ctx context.Context, w watch.Interface, version string) (string, error) {
+func (f *follower) drain(ctx context.Context, w watch.Interface, version string) (string, error) {
 	for event := range w.ResultChan() {
 		if event.Type == watch.Error {
 			return version, apierrors.FromObject(event.Object)
@@ -204,7 +214,7 @@ func (f *follower[T]) drain(ctx context.Context, w watch.Interface, version stri
 
 // changed reads an object, or with the zero Key all, and prints the items that are not as
 // they were. One that is gone is printed as it was last.
-func (f *follower[T]) changed(ctx context.Context, key Key) error {
+func (f *follower) changed(ctx context.Context, key Key) error {
 	items, missing, err := f.read(ctx, key)
 	if err != nil {
 		return err
@@ -212,21 +222,21 @@ func (f *follower[T]) changed(ctx context.Context, key Key) error {
 	if missing != nil && key == (Key{}) {
 		return missing
 	}
-	if items, err = f.lister.Kind.sorted(items, f.lister.Out.sortBy); err != nil && key == (Key{}) {
+	if items, err = f.kind.sorted(items, f.sortBy); err != nil && key == (Key{}) {
 		return err
 	}
-	var differ []T
+	var differ []any
 	for _, item := range items {
-		ref := f.lister.Kind.Ref(item)
+		ref := f.kind.ref(item)
 		own := Key{Namespace: ref.Namespace, Name: ref.Name}
-		data, err := f.lister.Kind.item(item)
+		data, err := f.kind.item(item)
 		if err != nil {
 			return err
 		}
 		if !bytes.Equal(f.last[own].data, data) {
 			differ = append(differ, item)
 		}
-		f.last[own] = document[T]{item, data}
+		f.last[own] = document{item, data}
 	}
 	if gone, known := f.last[key]; known && len(items) == 0 {
 		differ = append(differ, gone.item)
