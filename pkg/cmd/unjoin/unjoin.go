@@ -85,6 +85,11 @@ is no such cluster, and 124 when the time was over.`,
 			return o.changes.End(o.run(cmd.Context()))
 		},
 	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+func (o *options) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.cluster, "cluster-name", "", "name of the cluster on the hub")
 	cli.NewEnum(&o.side, nil, both, hub, spoke).AddTo(cmd, "side", "", "which side to clean up")
@@ -98,11 +103,10 @@ is no such cluster, and 124 when the time was over.`,
 	cli.AddYesFlag(f, &o.yes)
 	o.wait.AddTo(cmd, "wait until the hub has cleaned up as well")
 	o.changes.AddTo(cmd)
-	env.Kube.AddDryRunFlag(cmd)
+	o.env.Kube.AddDryRunFlag(cmd)
 	cli.AliasFlag(cmd, "spoke-context", "context")
 	flags.AddCompat(cmd, nil, map[string]string{"output-file": "use --dry-run to see what would happen"})
-	_ = cmd.RegisterFlagCompletionFunc("cluster-name", fleet.CompleteClusters(env))
-	return cmd
+	_ = cmd.RegisterFlagCompletionFunc("cluster-name", fleet.CompleteClusters(o.env))
 }
 
 func (o *options) complete(args []string) error {
