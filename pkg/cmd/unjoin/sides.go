@@ -234,7 +234,7 @@ func (o *options) awaitDenial(ctx context.Context, c client.Client, say cli.Say)
 func (o *options) planDetaching(ctx context.Context, hub client.Client) error {
 	cluster := &clusterv1.ManagedCluster{}
 	if err := hub.Get(ctx, client.ObjectKey{Name: o.cluster}, cluster); err != nil {
-		return o.unknown(err)
+		return o.unknown(ctx, hub, err)
 	}
 	lines := []string{"on the hub: " + fleet.ClusterRef(o.cluster, time.Time{}).String()}
 	if o.all {
@@ -256,7 +256,7 @@ func (o *options) detach(ctx context.Context, admin cli.Context) error {
 	}
 	if o.side == hub {
 		if err := o.confirmDetaching(ctx, runner.Client, admin); err != nil && (!o.all || !apierrors.IsNotFound(err)) {
-			return o.unknown(err)
+			return o.unknown(ctx, runner.Client, err)
 		}
 	}
 	o.changes.Note(fleet.ClusterRef(o.cluster, time.Time{}), "deleted")
@@ -272,11 +272,11 @@ func (o *options) delete(ctx context.Context, runner *install.Runner) error {
 	gone := apierrors.IsNotFound(err)
 	o.left = err == nil
 	if err != nil && (!gone || !o.all) || o.env.Kube.DryRun() != cli.DryRunNone {
-		return o.blocked(o.unknown(err), "the hub to remove the cluster")
+		return o.blocked(o.unknown(ctx, runner.Client, err), "the hub to remove the cluster")
 	}
 	remains, listErr := runner.HubRemains(ctx, o.cluster)
 	if gone && len(remains) == 0 {
-		return o.unknown(err)
+		return o.unknown(ctx, runner.Client, err)
 	}
 	if gone && o.side == hub {
 		if err := o.env.Confirm(o.yes, "The hub has deleted the cluster "+o.cluster+" already."+o.purged()); err != nil {
@@ -287,9 +287,9 @@ func (o *options) delete(ctx context.Context, runner *install.Runner) error {
 }
 
 // unknown explains that the hub has no such cluster, if err says so.
-func (o *options) unknown(err error) error {
+func (o *options) unknown(ctx context.Context, hub client.Reader, err error) error {
 	if apierrors.IsNotFound(err) {
-		return cli.NotFoundf("list the clusters with: "+o.env.CommandAt(o.admin, "get clusters"), "the hub knows no cluster %s", o.cluster)
+		return fleet.UnknownCluster(ctx, hub, o.cluster, "list the clusters with: "+o.env.CommandAt(o.admin, "get clusters"))
 	}
 	return err
 }
