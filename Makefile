@@ -126,7 +126,7 @@ e2e-kind: build localkube examples test-programs ## Run the end-to-end suite, an
 	$(BIN)/e2e-kind --logs $(BIN)/e2e-kind-logs \
 		--archive $(BIN)/image.tar --archive $(BIN)/heartbeat-addon.tar --archive $(BIN)/msa.tar --archive $(BIN)/kubectl.tar \
 		scripts/e2e-kind.sh
-	E2E_ENVIRONMENT=kind $(GOTESTSUM) --format testname -- -count=1 -timeout 30m -run TestKind ./e2e/guides
+	$(GOTESTSUM) --format testname -- -tags kind -count=1 -timeout 30m -run TestKind ./e2e/guides
 
 .PHONY: cover
 cover: ## Measure the test coverage of the module, end-to-end tests included; fail below 80 %

@@ -37,15 +37,6 @@ func TestGuides(t *testing.T) {
 	follow(t, pages...)
 }
 
-// TestKind creates kind clusters of its own. make e2e-kind runs it.
-func TestKind(t *testing.T) {
-	t.Parallel()
-	if os.Getenv("E2E_ENVIRONMENT") != "kind" {
-		t.Skip("it needs Docker, kind and images: make e2e-kind")
-	}
-	follow(t, "guides/kind.md")
-}
-
 // follow runs the commands of pages, and at the end those that clean up.
 func follow(t *testing.T, pages ...string) {
 	t.Helper()
