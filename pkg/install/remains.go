@@ -58,6 +58,9 @@ func (r *Runner) HubRemains(ctx context.Context, cluster string) ([]Remain, erro
 	}
 	var remains []Remain
 	for _, namespace := range namespaces {
+		if namespace.GetLabels()[names.LabelClusterName] != namespace.GetName() {
+			continue // The hub did not make it: a cluster's namespace has its name.
+		}
 		remains = append(remains, Remain{namespace, "it can hold objects that the hub did not create"})
 	}
 	if cluster != "" {

@@ -117,8 +117,8 @@ func agentChanges(spec *operatorv1.KlusterletSpec) []Change {
 	return changes
 }
 
-// gates are the gates that are asked for and not implemented. A gate that OCM enables by
-// default was not asked for, nor was the one of the placement controller's debug server,
+// gates are the feature gates that an administrator enabled and that this product lacks. A
+// gate that OCM enables by default was no choice, nor was the one of the placement controller's debug server,
 // which is enabled when OCM's chart is installed with its defaults.
 func gates(asked []operatorv1.FeatureGate, implemented []featuregate.Feature) []Change {
 	var changes []Change

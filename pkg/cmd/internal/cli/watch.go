@@ -162,7 +162,8 @@ func (f *follower) list() *metav1.PartialObjectMetadataList {
 }
 
 // events prints what changes after a version, and returns when the server has forgotten
-// it. A watch that ends is resumed where it ended.
+// it. A watch that ends is resumed where it ended. client-go's RetryWatcher logs what is
+// wrong and has no limit; here the user reads it, and a missing permission is the end.
 func (f *follower) events(ctx context.Context, c client.WithWatch, version string, options []client.ListOption) error {
 	silent := false
 	for ctx.Err() == nil {

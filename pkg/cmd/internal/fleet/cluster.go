@@ -177,9 +177,12 @@ func notJoined(open []approval.Request) string {
 }
 
 // Certificate is the validity of the agent's certificate: of the one that the hub issued
-// last while the request is still there, else as the agent reports it. requests are those
-// of the cluster.
+// last while the request is still there, else as the agent reports it. A cluster that
+// registers by AWS IAM has none. requests are those of the cluster.
 func Certificate(cluster *clusterv1.ManagedCluster, requests []approval.Request) (credential.Validity, bool) {
+	if awsirsa.Announces(cluster) {
+		return credential.Validity{}, false
+	}
 	for _, r := range slices.Backward(requests) {
 		if r.State != approval.Issued || r.Object == nil {
 			continue

@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/watch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/clusterpatch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/event"
@@ -47,7 +48,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 func relevant(before, after *clusterv1.ManagedCluster) bool {
 	was, knew := csr.Reported(before.Status.Conditions)
 	is, knows := csr.Reported(after.Status.Conditions)
-	return was != is || knew != knows ||
+	return was != is || knew != knows || awsirsa.Announces(before) != awsirsa.Announces(after) ||
 		apimeta.IsStatusConditionTrue(before.Status.Conditions, names.ConditionCredentialOverdue) !=
 			apimeta.IsStatusConditionTrue(after.Status.Conditions, names.ConditionCredentialOverdue)
 }
@@ -58,10 +59,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, cluster *clusterv1.ManagedCluster) (ctrl.Result, error) {
+	if awsirsa.Announces(cluster) {
+		// It has no certificate. What an agent reported of an earlier one stays in its status.
+		return ctrl.Result{}, clusterpatch.DropCondition(ctx, r.Client, Owner, cluster, names.ConditionCredentialOverdue)
+	}
 	certificate, known := csr.Reported(cluster.Status.Conditions)
 	if !known {
-		// The agent holds none, registers by another driver, or reports a failed renewal:
-		// what was said before stays true.
+		// The agent holds none, or could not renew it: what was said before stays true.
 		return ctrl.Result{}, nil
 	}
 	now := r.Clock.Now()

@@ -78,9 +78,25 @@ func TestCredentialOverdue(t *testing.T) {
 		t.Fatal(err)
 	}
 	look(101*time.Hour, names.ReasonCredentialExpired, 0)
+	cluster.Annotations = map[string]string{names.AnnotationManagedClusterARN: "arn:aws:eks:eu-west-1:111111111111:cluster/c1"}
+	if err := c.Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	look(101*time.Hour, "", 0) // It registers with an IAM role now.
+	cluster.Annotations = nil
+	if err := c.Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	look(101*time.Hour, "", 0)
 	report(cluster, start.Add(101*time.Hour), life)
 	if err := c.Status().Update(t.Context(), cluster); err != nil {
 		t.Fatal(err)
 	}
-	look(101*time.Hour, names.ReasonCredentialRenewed, 80*time.Hour+time.Minute)
+	look(101*time.Hour, "", 80*time.Hour+time.Minute)
+	look(190*time.Hour, names.ReasonCredentialNotRenewed, time.Hour)
+	report(cluster, start.Add(190*time.Hour), life)
+	if err := c.Status().Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	look(190*time.Hour, names.ReasonCredentialRenewed, 80*time.Hour+time.Minute)
 }
