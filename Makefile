@@ -82,7 +82,7 @@ unit: ## Run the tests that need no control plane, in two minutes
 .PHONY: test
 test: build localkube examples ## Run every test, the end-to-end suite on local clusters included
 	@$(if $(COVER),rm -rf $(COVER) && mkdir -p $(COVER))
-	@code=0; $(TESTPOOL) $(GOTESTSUM) --format pkgname --hide-summary=output --jsonfile $(EVENTS) -- \
+	@code=0; $(TESTPOOL) $(GOTESTSUM) --format pkgname-and-test-fails --hide-summary=output --jsonfile $(EVENTS) -- \
 		-count=1 -timeout 60m $(AT_ONCE) $(TEST) $(COVERAGE) $(COVERAGE_EXEC) $(TESTFLAGS) $(PACKAGES) $(COVERAGE_ARGS) || code=$$?; \
 	echo "The ten slowest tests:"; $(GOTESTSUM) tool slowest --num 10 --jsonfile $(EVENTS); exit $$code
 

@@ -68,8 +68,9 @@ func testReady(t *testing.T, p *place) {
 	p.reaches(t, work, "Applied=True", "Available=True", "Ready=False")
 	web := client.MatchingLabels{"app": "web"}
 	p.updatePods(t, web, waiting("ErrImagePull", "not found"))
-	c := p.says(t, work, names.ConditionReady, "cannot pull the image registry.example.com/web (ErrImagePull: not found)")
-	if c.Reason != names.ReasonResourceNotReady {
+	// The Deployment counts its Pods step by step; that they are not available comes last.
+	c := p.says(t, work, names.ConditionReady, "Available: 0/1; pod web-")
+	if c.Reason != names.ReasonResourceNotReady || !strings.HasSuffix(c.Message, " cannot pull the image registry.example.com/web (ErrImagePull: not found)") {
 		t.Errorf("%+v", c)
 	}
 	p.reaches(t, work, "Ready=False")
