@@ -316,7 +316,7 @@ func (j *stepJoin) step12(t *testing.T) {
 	}
 }
 
-// TestRenewalStepByStep walks through the renewal of a client certificate of two
+// TestRenewalStepByStep walks through the renewal of a client certificate that lives for
 // minutes, while the lease is watched.
 func TestRenewalStepByStep(t *testing.T) {
 	t.Parallel()

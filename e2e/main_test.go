@@ -20,9 +20,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
-// certificateLifetime is how long certificates of the suite's hub are good, so
-// that every agent renews several times while the tests run.
-const certificateLifetime = 2 * time.Minute
+// certificateLifetime is how long certificates of the suite's hub are good. Every agent
+// renews several times while the tests run, and half of it, which an agent has left when
+// it renews, outlasts a start of the hub's API server on a busy machine.
+const certificateLifetime = 4 * time.Minute
 
 // tokenLifetime is how many seconds tokens of cluster2's add-ons are good; the
 // API server grants no less.
