@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +98,7 @@ func TestScript(t *testing.T) {
 			"issued":   cmdIssued,
 			"snapshot": cmdSnapshot,
 			"code":     cmdCode,
+			"harmless": cmdHarmless,
 			"timeout":  cmdTimeout,
 			"terminal": cmdTerminal,
 		},
@@ -326,6 +328,21 @@ func cmdCode(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	if code := exitCode(ts, args[1:]); code != args[0] {
 		ts.Fatalf("%v ended with %s, not with exit code %s", args[1:], code, args[0])
+	}
+}
+
+// cmdHarmless runs a command, however it ends, whose output must hold nothing but characters
+// that are seen and ends of lines: "harmless COMMAND...".
+func cmdHarmless(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) == 0 {
+		ts.Fatalf("usage: harmless command...")
+	}
+	code := exitCode(ts, args)
+	for _, stream := range []string{"stdout", "stderr"} {
+		text := ts.ReadFile(stream)
+		if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }); i >= 0 {
+			ts.Fatalf("%v (exit code %s) prints %q to %s", args, code, text[max(0, i-40):min(len(text), i+40)], stream)
+		}
 	}
 }
 

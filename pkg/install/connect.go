@@ -76,7 +76,7 @@ func (r *Runner) webIdentity(ctx context.Context, a Agent, pair identity.Pair) (
 // bootstrap kubeconfig shows. A cloud provider that denies an identity does not say
 // whose decision that is.
 func (r *Runner) Resigned(ctx context.Context, cluster string, connect func(*rest.Config) (client.Client, error)) (bool, error) {
-	bootstrap, err := r.StoredBootstrap(ctx)
+	bootstrap, err := StoredBootstrap(ctx, r.Client)
 	if err != nil || bootstrap == nil {
 		return false, err
 	}

@@ -225,12 +225,12 @@ func (r *Runner) live(ctx context.Context) (live, error) {
 	if l.klusterlet, err = liveKlusterlet(ctx, r.Client); err != nil {
 		return l, err
 	}
-	pull, err := r.secret(ctx, names.OperatorNamespace, names.ImagePullSecret)
+	pull, err := secretData(ctx, r.Client, names.OperatorNamespace, names.ImagePullSecret)
 	if err != nil {
 		return l, err
 	}
 	l.pull = pull[corev1.DockerConfigJsonKey]
-	token, err := r.secret(ctx, metav1.NamespaceSystem, names.BootstrapTokenSecret)
+	token, err := secretData(ctx, r.Client, metav1.NamespaceSystem, names.BootstrapTokenSecret)
 	if err != nil {
 		return l, err
 	}
@@ -276,9 +276,10 @@ func ownedByUs(obj client.Object) bool {
 	return apply.AppliedBy(obj, FieldManager)
 }
 
-func (r *Runner) secret(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+// secretData is what a Secret holds, nothing where there is none or it may not be read.
+func secretData(ctx context.Context, c client.Reader, namespace, name string) (map[string][]byte, error) {
 	var secret corev1.Secret
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &secret)
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &secret)
 	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("secret %s: %w", name, err)
 	}

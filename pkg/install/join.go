@@ -213,11 +213,11 @@ func (r *Runner) awaitCredential(ctx context.Context, _ Say) error {
 // credentialHere returns the agent's credential if it is for the hub of its bootstrap
 // kubeconfig, and nil otherwise.
 func (r *Runner) credentialHere(ctx context.Context, namespace string) (map[string][]byte, error) {
-	stored, err := r.secret(ctx, namespace, names.HubKubeconfigSecret)
+	stored, err := secretData(ctx, r.Client, namespace, names.HubKubeconfigSecret)
 	if err != nil || len(stored[names.KeyKubeconfig]) == 0 {
 		return nil, err
 	}
-	bootstrap, err := r.StoredBootstrap(ctx)
+	bootstrap, err := StoredBootstrap(ctx, r.Client)
 	if err != nil && !errors.Is(err, kubeconfig.ErrInvalid) { // The agent does without.
 		return nil, err
 	}
@@ -260,11 +260,11 @@ func (r *Runner) OwnKey(known string) func(context.Context) (string, error) {
 // for another hub, or another address of the hub, than that of the bootstrap kubeconfig is
 // one that the agent is about to replace.
 func (r *Runner) pendingKey(ctx context.Context, namespace string) (fingerprint string, err error) {
-	pending, err := r.secret(ctx, namespace, names.PendingCredentialSecret)
+	pending, err := secretData(ctx, r.Client, namespace, names.PendingCredentialSecret)
 	if err != nil {
 		return "", err
 	}
-	bootstrap, err := r.StoredBootstrap(ctx)
+	bootstrap, err := StoredBootstrap(ctx, r.Client)
 	if err != nil && !errors.Is(err, kubeconfig.ErrInvalid) {
 		return "", err
 	}
@@ -318,12 +318,12 @@ func (r *Runner) key(ctx context.Context, done <-chan struct{}) (fingerprint str
 
 // StoredBootstrap returns the bootstrap kubeconfig of the installed agent; nil
 // when there is none.
-func (r *Runner) StoredBootstrap(ctx context.Context) (*kubeconfig.Hub, error) {
-	live, err := liveKlusterlet(ctx, r.Client)
+func StoredBootstrap(ctx context.Context, c client.Client) (*kubeconfig.Hub, error) {
+	live, err := liveKlusterlet(ctx, c)
 	if err != nil || live == nil {
 		return nil, err
 	}
-	data, err := r.secret(ctx, namespaceOf(live), names.BootstrapHubKubeconfigSecret)
+	data, err := secretData(ctx, c, namespaceOf(live), names.BootstrapHubKubeconfigSecret)
 	if err != nil || len(data[names.KeyKubeconfig]) == 0 {
 		return nil, err
 	}

@@ -87,13 +87,13 @@ func (r *Runner) clusterName(ctx context.Context, k *operatorv1.Klusterlet) (str
 	if k.Spec.ClusterName != "" {
 		return k.Spec.ClusterName, nil
 	}
-	data, err := r.secret(ctx, namespaceOf(k), names.HubKubeconfigSecret)
+	data, err := secretData(ctx, r.Client, namespaceOf(k), names.HubKubeconfigSecret)
 	return string(data[names.KeyClusterName]), err
 }
 
 // credential reads the hub kubeconfig of the agent, if there is one.
 func (r *Runner) credential(ctx context.Context, a *Agent) error {
-	data, err := r.secret(ctx, namespaceOf(a.Klusterlet), names.HubKubeconfigSecret)
+	data, err := secretData(ctx, r.Client, namespaceOf(a.Klusterlet), names.HubKubeconfigSecret)
 	if err != nil || len(data[names.KeyKubeconfig]) == 0 {
 		return err
 	}

@@ -125,7 +125,7 @@ func (r *Runner) pullSecretsObjects(ctx context.Context, p PullSecrets) ([]clien
 	if err != nil {
 		return nil, err
 	}
-	pull, err := r.secret(ctx, names.ImagePullNamespace, names.ImagePullSecret)
+	pull, err := secretData(ctx, r.Client, names.ImagePullNamespace, names.ImagePullSecret)
 	if err != nil {
 		return nil, err
 	}

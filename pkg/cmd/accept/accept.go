@@ -196,7 +196,7 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := fleet.RequireHub(o.env, c); err != nil {
+	if err := fleet.RequireHub(ctx, o.env, c); err != nil {
 		return err
 	}
 	r := approver.New(o.env, c, o.wait, cli.Context{})

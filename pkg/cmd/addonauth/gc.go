@@ -56,7 +56,7 @@ func (o *gcOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := addons.Hub(o.env)
+	c, err := addons.Hub(ctx, o.env)
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func (o *rbacOptions) run(ctx context.Context) error {
 
 // grants looks up whom the add-on is on each cluster.
 func (o *rbacOptions) grants(ctx context.Context, filter addons.Filter) ([]grant, error) {
-	c, err := addons.Hub(o.env)
+	c, err := addons.Hub(ctx, o.env)
 	if err != nil {
 		return nil, err
 	}

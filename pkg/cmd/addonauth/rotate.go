@@ -100,7 +100,7 @@ func (o *rotateOptions) waits() bool {
 
 // find returns the add-ons; all that were named have to be there.
 func (o *rotateOptions) find(ctx context.Context, c client.Client, filter addons.Filter) ([]addons.AddOn, error) {
-	if err := addons.RequireHub(o.env, c); err != nil {
+	if err := addons.RequireHub(ctx, o.env, c); err != nil {
 		return nil, err
 	}
 	found, err := addons.List(ctx, o.env, c, filter)

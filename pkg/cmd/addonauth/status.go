@@ -48,7 +48,7 @@ func (o *statusOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := addons.Hub(o.env)
+	c, err := addons.Hub(ctx, o.env)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (o *statusOptions) explain(rows []addons.Registration) {
 		if label != "" {
 			label = " (" + label + ")"
 		}
-		o.env.Say("%s", cli.Fold(fmt.Sprintf("%s/%s%s: %s: %s", r.Cluster, r.AddOn, label, r.Reason, r.Message), "  "))
+		o.env.Say("%s", cli.Fold(fmt.Sprintf("%s/%s%s: %s: %s", r.Cluster, r.AddOn, label, r.Reason, cli.Printable(r.Message)), "  "))
 	}
 }
 

@@ -86,7 +86,7 @@ func (i *inspection) orphanedLines(ctx context.Context) checks.Outcome {
 	if !i.described.ConfigMap {
 		return checks.Skip("EKS does not read aws-auth with the authenticationMode %s", i.described.Mode)
 	}
-	c, err := i.openHub()
+	c, err := i.openHub(ctx)
 	if err != nil {
 		return checks.Skip("the lines of aws-auth are unknown: %v", err)
 	}
@@ -149,7 +149,7 @@ func (i *inspection) madeByHub(ctx context.Context, arn awsarn.Role, ifGone bool
 func (i *inspection) usedRoles(ctx context.Context) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, hubTimeout)
 	defer cancel()
-	c, err := i.openHub()
+	c, err := i.openHub(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (i *inspection) usedRoles(ctx context.Context) (map[string]bool, error) {
 
 // openHub returns a client of the hub, if the kubeconfig leads to it: compared with
 // the clusters of another hub, every role would be orphaned.
-func (i *inspection) openHub() (client.Client, error) {
+func (i *inspection) openHub(ctx context.Context) (client.Client, error) {
 	if i.described == nil {
 		return nil, errors.New("EKS did not describe the hub")
 	}
@@ -199,5 +199,5 @@ func (i *inspection) openHub() (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c, fleet.RequireHub(i.env, c)
+	return c, fleet.RequireHub(ctx, i.env, c)
 }

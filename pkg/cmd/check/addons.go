@@ -22,7 +22,7 @@ import (
 
 // registered checks that every add-on of the cluster has what it asks for.
 func (c *clusterScope) registered(ctx context.Context) checks.Outcome {
-	if err := addons.RequireHub(c.env, c.client); err != nil {
+	if err := addons.RequireHub(ctx, c.env, c.client); err != nil {
 		return checks.Good("this hub serves no add-ons")
 	}
 	var err error
@@ -96,7 +96,7 @@ func (h *hubScope) addOnWebhook(ctx context.Context) checks.Outcome {
 
 // addOns checks the add-ons of all clusters. An expired credential locks an add-on out.
 func (h *hubScope) addOns(ctx context.Context) checks.Outcome {
-	if err := addons.RequireHub(h.env, h.client); err != nil {
+	if err := addons.RequireHub(ctx, h.env, h.client); err != nil {
 		return checks.Good("this hub serves no add-ons")
 	}
 	list, err := addons.List(ctx, h.env, h.client, addons.Filter{})

@@ -88,7 +88,7 @@ func newCluster(env cli.Env) *cobra.Command {
 	}
 	longest.addTo(cmd)
 	return newCheck(env, cmd, func(ctx context.Context, s *scope, args []string) (string, []checks.Step, error) {
-		if err := fleet.RequireHub(env, s.client); err != nil {
+		if err := fleet.RequireHub(ctx, env, s.client); err != nil {
 			return "", nil, err
 		}
 		c := &clusterScope{scope: s, name: args[0], limit: longest}

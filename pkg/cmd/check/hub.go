@@ -108,8 +108,8 @@ func (h *hubScope) tokenAuthorizer(ctx context.Context) checks.Outcome {
 	return h.deployment(names.HubNamespace, names.TokenAuthorizer)(ctx)
 }
 
-func (h *hubScope) served(context.Context) checks.Outcome {
-	if err := fleet.RequireHub(h.env, h.client); err != nil {
+func (h *hubScope) served(ctx context.Context) checks.Outcome {
+	if err := fleet.RequireHub(ctx, h.env, h.client); err != nil {
 		return checks.Broken(err)
 	}
 	return checks.Good("")

@@ -109,7 +109,7 @@ func (t *tokenScope) authorizer(ctx context.Context) checks.Outcome {
 func (t *tokenScope) usable(ctx context.Context) checks.Outcome {
 	lint := t.flags.Command(t.env, "exchange policy lint")
 	var err error
-	if t.source, err = t.flags.Open(t.env); err != nil {
+	if t.source, err = t.flags.Open(ctx, t.env); err != nil {
 		return checks.Broken(err)
 	}
 	opts := t.source.Options()

@@ -52,8 +52,8 @@ available and ready.`,
 	cmd.Flags().StringVar(&cluster, "cluster", "", "Name of the cluster")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", fleet.CompleteClusters(env))
 	cmd.PreRunE = func(*cobra.Command, []string) error { return validateCluster(cluster) }
-	return newCheck(env, cmd, func(_ context.Context, s *scope, args []string) (string, []checks.Step, error) {
-		if err := works.Require(env, s.client); err != nil {
+	return newCheck(env, cmd, func(ctx context.Context, s *scope, args []string) (string, []checks.Step, error) {
+		if err := works.Require(ctx, env, s.client); err != nil {
 			return "", nil, err
 		}
 		w := &workScope{scope: s, name: args[0], cluster: cluster}

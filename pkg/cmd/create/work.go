@@ -173,7 +173,7 @@ func (o *workOptions) run(ctx context.Context) error {
 	}
 	ctx, cancel := o.wait.Context(ctx)
 	defer cancel()
-	hub, err := works.Hub(o.env)
+	hub, err := works.Hub(ctx, o.env)
 	if err != nil {
 		return err
 	}

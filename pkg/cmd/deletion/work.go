@@ -98,7 +98,7 @@ func (o *workOptions) validate() error {
 func (o *workOptions) run(ctx context.Context) error {
 	ctx, cancel := o.wait.Context(ctx)
 	defer cancel()
-	hub, err := works.Hub(o.env)
+	hub, err := works.Hub(ctx, o.env)
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func (o *allowOptions) run(ctx context.Context, cluster string, accounts []strin
 	if err != nil {
 		return err
 	}
-	source, err := o.rules.Open(o.env)
+	source, err := o.rules.Open(ctx, o.env)
 	if err != nil {
 		return err
 	}

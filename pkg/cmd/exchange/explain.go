@@ -110,7 +110,7 @@ func (k *known) dry(ctx context.Context, e *explanation, r mint.Request) (mint.T
 
 // known reads it.
 func (o *explainOptions) known(ctx context.Context) (*known, error) {
-	source, err := o.rules.Open(o.env)
+	source, err := o.rules.Open(ctx, o.env)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ its cluster, and a file that has one is not loaded. Warnings are loaded.`,
 }
 
 func (o *lintOptions) run(ctx context.Context) error {
-	source, err := o.rules.Open(o.env)
+	source, err := o.rules.Open(ctx, o.env)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (o *rbacOptions) run(ctx context.Context) error {
 		return cli.Usagef("--service-account: %q is not NAMESPACE/NAME", o.self)
 	}
 	self := policy.Account(account)
-	source, err := o.rules.Open(o.env)
+	source, err := o.rules.Open(ctx, o.env)
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func (o *addOnOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := addons.RequireHub(o.env, c); err != nil {
+	if err := addons.RequireHub(ctx, o.env, c); err != nil {
 		return err
 	}
 	return o.list.Run(ctx, c, only(o.filter.Clusters), func(ctx context.Context, key cli.Key) ([]addons.AddOn, error, error) {

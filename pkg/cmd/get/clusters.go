@@ -75,7 +75,7 @@ func (o *clusterOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := fleet.RequireHub(o.env, c); err != nil {
+	if err := fleet.RequireHub(ctx, o.env, c); err != nil {
 		return err
 	}
 	return o.list.Run(ctx, c, "", func(ctx context.Context, key cli.Key) ([]fleet.Cluster, error, error) {

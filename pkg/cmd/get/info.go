@@ -55,7 +55,7 @@ type info struct {
 
 func newHubInfo(env cli.Env) *cobra.Command {
 	return newInfo(env, "hub-info", "Show what is installed on the hub", func(ctx context.Context, c client.Client) (info, error) {
-		if err := fleet.RequireInit(env, c); err != nil {
+		if err := fleet.RequireInit(ctx, env, c); err != nil {
 			return info{}, err
 		}
 		var manager operatorv1.ClusterManager

@@ -63,7 +63,7 @@ func (o *tokenOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := fleet.RequireInit(o.env, c); err != nil {
+	if err := fleet.RequireInit(ctx, o.env, c); err != nil {
 		return err
 	}
 	address, err := fleet.HubAddress(ctx, config, c, o.join.Server)

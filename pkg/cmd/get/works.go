@@ -72,7 +72,7 @@ func (o *workOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := works.Require(o.env, c); err != nil {
+	if err := works.Require(ctx, o.env, c); err != nil {
 		return err
 	}
 	return o.list.Run(ctx, c, only(o.clusters), func(ctx context.Context, key cli.Key) ([]report.Work, error, error) {

@@ -140,7 +140,7 @@ func (o *addOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	source, err := o.rules.Open(o.env)
+	source, err := o.rules.Open(ctx, o.env)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ type known struct {
 // gather reads the rules that flags choose and, unless those are a file's, what the
 // clusters publish.
 func gather(ctx context.Context, env cli.Env, flags rules.Flags) (known, error) {
-	source, err := flags.Open(env)
+	source, err := flags.Open(ctx, env)
 	if err != nil {
 		return known{}, err
 	}

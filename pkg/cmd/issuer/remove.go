@@ -50,7 +50,7 @@ the managed cluster, or deny the cluster.`,
 }
 
 func (o *removeOptions) run(ctx context.Context, cluster string) error {
-	source, err := (&rules.Flags{}).Open(o.env)
+	source, err := (&rules.Flags{}).Open(ctx, o.env)
 	if err != nil {
 		return err
 	}

@@ -166,7 +166,7 @@ func (o *options) complement(ctx context.Context, runner *install.Runner, p *pla
 	if p.oneShot {
 		return nil
 	}
-	stored, err := runner.StoredBootstrap(ctx)
+	stored, err := install.StoredBootstrap(ctx, runner.Client)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func newList(env cli.Env) *cobra.Command {
 		Use:   "list",
 		Short: "List the bootstrap tokens of the hub",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			tokens, err := open(env)
+			tokens, err := open(cmd.Context(), env)
 			if err != nil {
 				return err
 			}
@@ -95,7 +95,7 @@ remembers an answer. Clusters that joined with them are not affected.`,
 }
 
 func revoke(ctx context.Context, env cli.Env, changes *cli.Changes, ids []string, yes cli.Yes) error {
-	tokens, err := open(env)
+	tokens, err := open(ctx, env)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func revoke(ctx context.Context, env cli.Env, changes *cli.Changes, ids []string
 }
 
 func complete(ctx context.Context, env cli.Env) []cobra.Completion {
-	tokens, err := open(env)
+	tokens, err := open(ctx, env)
 	if err != nil {
 		return nil
 	}
@@ -136,12 +136,12 @@ func complete(ctx context.Context, env cli.Env) []cobra.Completion {
 	return ids
 }
 
-func open(env cli.Env) (bootstrap.Tokens, error) {
+func open(ctx context.Context, env cli.Env) (bootstrap.Tokens, error) {
 	c, err := env.Kube.Client()
 	if err != nil {
 		return bootstrap.Tokens{}, err
 	}
-	if err := fleet.RequireInit(env, c); err != nil {
+	if err := fleet.RequireInit(ctx, env, c); err != nil {
 		return bootstrap.Tokens{}, err
 	}
 	return bootstrap.Tokens{Client: client.Client(c), Clock: env.Clock}, nil

@@ -251,7 +251,7 @@ func (o *options) detach(ctx context.Context, admin cli.Context) error {
 	}
 	// The namespace of a cluster is deleted when the hub is done with it.
 	runner.Wait = o.wait.Enabled || o.all
-	if err := fleet.RequireHub(o.env, runner.Client); err != nil {
+	if err := fleet.RequireHub(ctx, o.env, runner.Client); err != nil {
 		return err
 	}
 	if o.side == hub {

@@ -46,17 +46,17 @@ func (f Filter) matches(obj *addonv1beta1.ManagedClusterAddOn) bool {
 
 // Hub returns a client of the hub that the command's connection flags name. It is
 // an error if that is no hub, or none that knows add-ons.
-func Hub(env cli.Env) (client.Client, error) {
+func Hub(ctx context.Context, env cli.Env) (client.Client, error) {
 	c, err := env.Kube.Client()
 	if err != nil {
 		return nil, err
 	}
-	return c, RequireHub(env, c)
+	return c, RequireHub(ctx, env, c)
 }
 
 // RequireHub is an error unless the cluster is a hub that knows add-ons.
-func RequireHub(env cli.Env, c client.Client) error {
-	if err := fleet.RequireHub(env, c); err != nil {
+func RequireHub(ctx context.Context, env cli.Env, c client.Client) error {
+	if err := fleet.RequireHub(ctx, env, c); err != nil {
 		return err
 	}
 	_, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: addonv1beta1.GroupName, Kind: "ManagedClusterAddOn"}, "v1beta1")

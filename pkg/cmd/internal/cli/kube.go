@@ -3,8 +3,10 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -210,4 +212,21 @@ func (k *Kube) Target() (contextName, server string) {
 		}
 	}
 	return contextName, server
+}
+
+// ContextsOf are the names, quoted for a shell, of the contexts of the kubeconfig that lead
+// to a server by the same URL.
+func (k *Kube) ContextsOf(server string) []string {
+	raw, err := k.Loader().RawConfig()
+	if err != nil {
+		return nil
+	}
+	var found []string
+	for _, name := range slices.Sorted(maps.Keys(raw.Contexts)) {
+		cluster, ok := raw.Clusters[raw.Contexts[name].Cluster]
+		if ok && strings.TrimSuffix(cluster.Server, "/") == strings.TrimSuffix(server, "/") {
+			found = append(found, Quoted(name))
+		}
+	}
+	return found
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,14 +57,18 @@ func (p *Progress) Step(ctx context.Context, title string, fn func(context.Conte
 	return err
 }
 
-// Say prints a line of talk.
+// Say prints a line of talk, or several: what it says of others is text, as Printable has it.
 func (e Env) Say(format string, args ...any) {
 	before := ""
 	if e.animated() {
 		// A step may be drawn in this line; it draws itself again below.
 		before = eraseLine
 	}
-	_, _ = fmt.Fprintf(e.ErrOut, before+format+"\n", args...)
+	lines := strings.Split(fmt.Sprintf(format, args...), "\n")
+	for i := range lines {
+		lines[i] = Printable(lines[i])
+	}
+	_, _ = fmt.Fprintln(e.ErrOut, before+strings.Join(lines, "\n"))
 }
 
 // Warn prints a line that a person should not miss.

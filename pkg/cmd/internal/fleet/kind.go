@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -15,28 +16,49 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 // RequireHub is an error unless the cluster is a hub that knows managed clusters.
-func RequireHub(env cli.Env, c client.Client) error {
+func RequireHub(ctx context.Context, env cli.Env, c client.Client) error {
 	served, err := serves(c, schema.GroupVersionKind{Group: clusterv1.GroupName, Version: "v1", Kind: "ManagedCluster"})
 	if served || err != nil {
 		return err
 	}
-	if err := RequireInit(env, c); err != nil {
+	if err := RequireInit(ctx, env, c); err != nil {
 		return err
 	}
 	return cli.Blockedf("wait for it with: "+env.Command("init --wait")+", or see what is wrong with: "+env.Command("check hub"), "the hub is not ready: its operator has not installed the APIs yet")
 }
 
-// RequireInit is an error unless init was run on the cluster.
-func RequireInit(env cli.Env, c client.Client) error {
+// RequireInit is an error unless init was run on the cluster. On a managed cluster it
+// names the contexts of the kubeconfig that lead to its hub.
+func RequireInit(ctx context.Context, env cli.Env, c client.Client) error {
 	hub, err := IsHub(c)
 	if hub || err != nil {
 		return err
 	}
-	return wrongCluster(env, c, "a hub", "run "+env.Command("init")+" first, or choose the hub with --context")
+	managed, err := IsManaged(c)
+	if !managed || err != nil {
+		return wrongCluster(env, "a hub", "", "run "+env.Command("init")+" first, or choose the hub with --context")
+	}
+	try := "choose the hub with --context"
+	if contexts := hubContexts(ctx, env, c); len(contexts) > 0 {
+		try = "choose its hub with --context " + strings.Join(contexts, ", or with --context ")
+	}
+	return wrongCluster(env, "a hub", "; it is a managed cluster", try)
+}
+
+// hubContexts are the contexts of the kubeconfig whose server is the address at which the
+// agent of a managed cluster joined its hub. Who may not read that address, which is in a
+// Secret, gets none.
+func hubContexts(ctx context.Context, env cli.Env, c client.Client) []string {
+	bootstrap, err := install.StoredBootstrap(ctx, c)
+	if err != nil || bootstrap == nil {
+		return nil
+	}
+	return env.Kube.ContextsOf(bootstrap.Cluster.Server)
 }
 
 // RequireManaged is an error unless the cluster is a managed cluster.
@@ -45,7 +67,11 @@ func RequireManaged(env cli.Env, c client.Client) error {
 	if served || err != nil {
 		return err
 	}
-	return wrongCluster(env, c, "a managed cluster", "run "+env.Command("join")+" first, or choose the managed cluster with --context")
+	is := ""
+	if hub, err := IsHub(c); err == nil && hub {
+		is = "; it is a hub"
+	}
+	return wrongCluster(env, "a managed cluster", is, "run "+env.Command("join")+" first, or choose the managed cluster with --context")
 }
 
 // IsHub reports whether the cluster serves what only a hub serves.
@@ -58,16 +84,9 @@ func IsManaged(c client.Client) (bool, error) {
 	return serves(c, operatorKind("Klusterlet"))
 }
 
-// wrongCluster names the cluster and what it is instead.
-func wrongCluster(env cli.Env, c client.Client, wanted, try string) error {
+// wrongCluster names the cluster and what it is instead, if that is known.
+func wrongCluster(env cli.Env, wanted, is, try string) error {
 	name, server := env.Kube.Target()
-	is := ""
-	if hub, err := IsHub(c); err == nil && hub && wanted != "a hub" {
-		is = "; it is a hub"
-	}
-	if managed, err := IsManaged(c); err == nil && managed && wanted == "a hub" {
-		is = "; it is a managed cluster"
-	}
 	return cli.Blockedf(try, "the cluster of context %q (%s) is not %s%s", name, server, wanted, is)
 }
 

@@ -58,7 +58,7 @@ type Source struct {
 
 // Open returns the source that the flags choose. Without a file, the cluster of
 // the connection flags must be a hub.
-func (f *Flags) Open(env cli.Env) (*Source, error) {
+func (f *Flags) Open(ctx context.Context, env cli.Env) (*Source, error) {
 	if f.File != "" {
 		return &Source{env: env, file: f.File}, nil
 	}
@@ -66,7 +66,7 @@ func (f *Flags) Open(env cli.Env) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Source{env: env, hub: hub}, fleet.RequireHub(env, hub)
+	return &Source{env: env, hub: hub}, fleet.RequireHub(ctx, env, hub)
 }
 
 // String names the source.

@@ -22,17 +22,17 @@ import (
 )
 
 // Hub returns the hub that the connection flags choose, if it serves ManifestWorks.
-func Hub(env cli.Env) (delivery.Hub, error) {
+func Hub(ctx context.Context, env cli.Env) (delivery.Hub, error) {
 	c, err := env.Kube.Client()
 	if err != nil {
 		return delivery.Hub{}, err
 	}
-	return delivery.Hub{Client: c, Clock: env.Clock}, Require(env, c)
+	return delivery.Hub{Client: c, Clock: env.Clock}, Require(ctx, env, c)
 }
 
 // Require is an error unless the cluster is a hub that serves ManifestWorks.
-func Require(env cli.Env, c client.Client) error {
-	if err := fleet.RequireHub(env, c); err != nil {
+func Require(ctx context.Context, env cli.Env, c client.Client) error {
+	if err := fleet.RequireHub(ctx, env, c); err != nil {
 		return err
 	}
 	kind := schema.GroupVersion(workv1.GroupVersion).WithKind("ManifestWork")
