@@ -219,7 +219,11 @@ func (o *options) join(ctx context.Context, p plan, runner *install.Runner, hub 
 		return err
 	}
 	if err := runner.AwaitJoined(ctx); err != nil {
-		return o.timedOut(err, p, hub, "the hub to accept the cluster")
+		waiting := "the hub to accept the cluster"
+		if p.oneShot { // It has.
+			waiting = "the agent to connect with its credential"
+		}
+		return o.timedOut(err, p, hub, waiting)
 	}
 	if err := o.awaitAvailable(ctx, hub, name); err != nil {
 		return o.timedOut(err, p, hub, "the hub to show the cluster as available")

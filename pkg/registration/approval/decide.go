@@ -135,11 +135,22 @@ func Decide(f Facts, c Choice) (Decision, error) {
 // relevant returns the requests to decide on: none while all are from others than
 // the agent that is to be accepted.
 func (c Choice) relevant(requests []Request) []Request {
-	own := func(r Request) bool { return matches(r.Fingerprint, c.Fingerprint) }
-	if c.Own && !slices.ContainsFunc(requests, own) {
+	if c.Own && !c.heard(requests) {
 		return nil
 	}
 	return requests
+}
+
+// heard reports whether a request has the key that was chosen.
+func (c Choice) heard(requests []Request) bool {
+	return slices.ContainsFunc(requests, func(r Request) bool { return matches(r.Fingerprint, c.Fingerprint) })
+}
+
+// unheard reports whether the agent that is to be accepted has a key, and no request for it
+// yet: it stores the key first. That the cluster has joined is then about the credential
+// that it had before, which it may have given up.
+func (c Choice) unheard(requests []Request) bool {
+	return c.Own && c.Fingerprint != "" && !c.heard(requests)
 }
 
 // settle approves the pending requests of the chosen candidates, and denies the
@@ -194,7 +205,7 @@ func issuedTo(f Facts, candidates []candidate) bool {
 
 // finish adds whether the cluster is to be accepted and what it lacks then.
 func (d Decision) finish(f Facts, c Choice, candidates []candidate) Decision {
-	issued := issuedTo(f, candidates)
+	issued := issuedTo(f, candidates) && !c.unheard(f.Requests)
 	switch {
 	case len(d.Approve) > 0, len(candidates) > 0 && !issued:
 		// Also if an older request with the same key was issued: the agent
@@ -306,6 +317,8 @@ func missingRequest(f Facts, c Choice) string {
 	}
 	switch {
 	case len(reasons) > 0:
+	case c.unheard(f.Requests):
+		return "the agent to request a certificate for its key " + c.Fingerprint
 	case f.Cluster.Spec.HubAcceptsClient:
 		// Restored from a backup, for example: its agent has a certificate of the past.
 		return "the cluster to request a certificate; on the managed cluster, run join --refresh with a new token"

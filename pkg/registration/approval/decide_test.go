@@ -267,6 +267,16 @@ func TestDecide(t *testing.T) {
 			requests: []approval.Request{request("a", keyA, approval.Pending)}, choice: approval.Choice{Own: true},
 		},
 		{
+			// It gave up its credential, with join --rotate, and has stored another key.
+			name: "an agent with a key is not done before its request", cluster: cluster(joined, accepted),
+			requests: []approval.Request{request("a", keyA, approval.Issued)}, choice: approval.Choice{Own: true, Fingerprint: keyB},
+			want: want{waiting: true},
+		},
+		{
+			name: "an agent whose certificate is issued is done", cluster: cluster(joined, accepted),
+			requests: []approval.Request{request("a", keyA, approval.Issued)}, choice: approval.Choice{Own: true, Fingerprint: keyA},
+		},
+		{
 			name: "the fingerprint chooses and conflicting requests are denied", cluster: cluster(),
 			requests: []approval.Request{request("a", keyA, approval.Pending), request("b", keyB, approval.Pending)},
 			choice:   approval.Choice{Fingerprint: keyB},
