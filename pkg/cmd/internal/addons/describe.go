@@ -86,7 +86,9 @@ func (a AddOn) Rows() []Registration {
 	if len(a.Registrations) > 0 {
 		return a.Registrations
 	}
-	return []Registration{unregistered(a.Object)}
+	r := unregistered(a.Object)
+	r.Message = a.Message // It may say more.
+	return []Registration{r}
 }
 
 func unregistered(obj *addonv1beta1.ManagedClusterAddOn) Registration {

@@ -35,6 +35,19 @@ func NewReconciler(ctx context.Context, mgr ctrl.Manager, config Config) (*Recon
 // UnknownCondition is the condition of a registration of which nothing is known.
 func UnknownCondition() metav1.Condition { return (&item{}).condition() }
 
+// Undone is a status that another writer undoes each time.
+type Undone struct{ memory *addOnMemory }
+
+// NewUndone returns one that was never written.
+func NewUndone() Undone { return Undone{newMemory().of("one")} }
+
+// Write writes the status at a time, and returns how long to wait then before it is written
+// again.
+func (u Undone) Write(now time.Time) time.Duration {
+	u.memory.record([]string{"status"}, now)
+	return u.memory.conflictDelay([]string{"status"}, conflictsBeforeBackoff, now)
+}
+
 // Observed is a Reconciler of which a test can see when it has nothing to do.
 type Observed struct {
 	*Reconciler
