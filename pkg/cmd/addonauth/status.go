@@ -52,7 +52,7 @@ func (o *statusOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	list, err := addons.List(ctx, o.env, c, filter)
+	list, err := addons.ListExplained(ctx, o.env, c, filter)
 	if err != nil {
 		return err
 	}

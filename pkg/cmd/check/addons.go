@@ -26,7 +26,7 @@ func (c *clusterScope) registered(ctx context.Context) checks.Outcome {
 		return checks.Good("this hub serves no add-ons")
 	}
 	var err error
-	if c.addOns, err = addons.List(ctx, c.env, c.client, addons.Filter{Clusters: []string{c.name}}); err != nil {
+	if c.addOns, err = addons.ListExplained(ctx, c.env, c.client, addons.Filter{Clusters: []string{c.name}}); err != nil {
 		return checks.Broken(err)
 	}
 	var open []string

@@ -220,7 +220,7 @@ func (o *options) join(ctx context.Context, p plan, runner *install.Runner, hub 
 	}
 	if err := runner.AwaitJoined(ctx); err != nil {
 		waiting := "the hub to accept the cluster"
-		if p.oneShot { // It has.
+		if p.oneShot { // The command has accepted it.
 			waiting = "the agent to connect with its credential"
 		}
 		return o.timedOut(err, p, hub, waiting)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -125,6 +126,7 @@ func TestApprover(t *testing.T) {
 		"brought":       showsWhatAClusterBrings,
 		"discarded":     discardsWhatAClusterBrings,
 		"present-key":   approvesThePresentKey,
+		"given-up":      awaitsTheRequest,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -361,5 +363,43 @@ func discardsWhatAClusterBrings(t *testing.T, h *hub) {
 	left := []string{`annotation agent.open-cluster-management.io/x="y"`, `API server "https://api.example"`}
 	if diff := cmp.Diff(left, approval.Brought(got)); diff != "" || !slices.Contains(got.Finalizers, names.FinalizerManifestWork) || got.Annotations[names.AnnotationClusterID] != "id" {
 		t.Errorf("finalizers %v, (-want +got):\n%s", got.Finalizers, diff)
+	}
+}
+
+// awaitsTheRequest is about an agent that has joined, gives up its certificate and has stored
+// its next key, but has not yet made the request, as after join --rotate.
+func awaitsTheRequest(t *testing.T, h *hub) {
+	t.Helper()
+	const name = "given-up"
+	h.register(t, name)
+	if err := within(t, h.approver(t, approval.Choice{}), name); err != nil {
+		t.Fatal(err)
+	}
+	cluster := h.cluster(t, name)
+	apimeta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
+		Type: clusterv1.ManagedClusterConditionJoined, Status: metav1.ConditionTrue, Reason: "ManagedClusterJoined",
+	})
+	if err := h.Status().Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	next := h.register(t, name)
+	first := true
+	a := h.approver(t, approval.Choice{})
+	a.Client = interceptor.NewClient(h.WithWatch, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			err := c.List(ctx, list, opts...)
+			if requests, ok := list.(*certificatesv1.CertificateSigningRequestList); ok && first {
+				first = false // The Approver was faster than the request.
+				requests.Items = slices.DeleteFunc(requests.Items, func(r certificatesv1.CertificateSigningRequest) bool { return r.Name == next.Name })
+			}
+			return err
+		},
+	})
+	a.Own = func(context.Context) (string, error) { return next.Fingerprint, nil }
+	if err := within(t, a, name); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.request(t, name, next.Name).State; got != approval.Issued {
+		t.Errorf("the request of the next key is %s", got)
 	}
 }

@@ -135,22 +135,22 @@ func Decide(f Facts, c Choice) (Decision, error) {
 // relevant returns the requests to decide on: none while all are from others than
 // the agent that is to be accepted.
 func (c Choice) relevant(requests []Request) []Request {
-	if c.Own && !c.heard(requests) {
+	if c.Own && !c.requested(requests) {
 		return nil
 	}
 	return requests
 }
 
-// heard reports whether a request has the key that was chosen.
-func (c Choice) heard(requests []Request) bool {
+// requested reports whether one of the requests has the chosen key.
+func (c Choice) requested(requests []Request) bool {
 	return slices.ContainsFunc(requests, func(r Request) bool { return matches(r.Fingerprint, c.Fingerprint) })
 }
 
-// unheard reports whether the agent that is to be accepted has a key, and no request for it
-// yet: it stores the key first. That the cluster has joined is then about the credential
-// that it had before, which it may have given up.
-func (c Choice) unheard(requests []Request) bool {
-	return c.Own && c.Fingerprint != "" && !c.heard(requests)
+// unrequested reports whether the agent that is to be accepted has a key and no request for
+// it yet: an agent stores its key before it makes the request. That the cluster has joined is
+// then about an earlier credential, which the agent may have given up.
+func (c Choice) unrequested(requests []Request) bool {
+	return c.Own && c.Fingerprint != "" && !c.requested(requests)
 }
 
 // settle approves the pending requests of the chosen candidates, and denies the
@@ -205,7 +205,7 @@ func issuedTo(f Facts, candidates []candidate) bool {
 
 // finish adds whether the cluster is to be accepted and what it lacks then.
 func (d Decision) finish(f Facts, c Choice, candidates []candidate) Decision {
-	issued := issuedTo(f, candidates) && !c.unheard(f.Requests)
+	issued := issuedTo(f, candidates) && !c.unrequested(f.Requests)
 	switch {
 	case len(d.Approve) > 0, len(candidates) > 0 && !issued:
 		// Also if an older request with the same key was issued: the agent
@@ -317,7 +317,7 @@ func missingRequest(f Facts, c Choice) string {
 	}
 	switch {
 	case len(reasons) > 0:
-	case c.unheard(f.Requests):
+	case c.unrequested(f.Requests):
 		return "the agent to request a certificate for its key " + c.Fingerprint
 	case f.Cluster.Spec.HubAcceptsClient:
 		// Restored from a backup, for example: its agent has a certificate of the past.

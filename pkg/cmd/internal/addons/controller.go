@@ -9,72 +9,85 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pages"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/podproblem"
 )
 
-// explainUnregistered adds, to the message of each add-on without registrations, what keeps
-// its hub controller from running. No object says which Deployment that is: by convention its
-// name is that of the add-on, or begins with it and a hyphen. Without permission to read
-// Deployments or Pods the messages stay as they are.
+// ListExplained is List, and the message of each add-on without registrations says what keeps
+// its hub controller from running, if that is known. It reads all Deployments of the hub when
+// there is such an add-on, so it is for commands that list once. Without permission to read
+// Deployments or Pods the messages are those of List. See docs/guides/addons.md.
+func ListExplained(ctx context.Context, env cli.Env, c client.Client, f Filter) ([]AddOn, error) {
+	list, err := List(ctx, env, c, f)
+	if err != nil {
+		return nil, err
+	}
+	if err := explainUnregistered(ctx, c, list); err != nil && !apierrors.IsForbidden(err) {
+		env.Warn("why hub controllers of add-ons do not run is not shown: %v", err)
+	}
+	return list, nil
+}
+
 func explainUnregistered(ctx context.Context, c client.Client, list []AddOn) error {
-	problems := map[string]string{}
-	for i := range list {
-		if list[i].Reason == ReasonNoRegistration {
-			problems[list[i].Name] = ""
+	controllers := map[string][]*appsv1.Deployment{}
+	for _, a := range list {
+		if a.Reason == ReasonNoRegistration {
+			controllers[a.Name] = nil
 		}
 	}
-	if len(problems) == 0 {
+	if len(controllers) == 0 {
 		return nil
 	}
-	if err := controllerProblems(ctx, c, problems); err != nil {
-		if apierrors.IsForbidden(err) {
-			return nil
+	err := pages.Each(ctx, c, &appsv1.DeploymentList{}, func(d *appsv1.Deployment) {
+		for addOn := range controllers {
+			if mayControl(d, addOn) {
+				controllers[addOn] = append(controllers[addOn], d.DeepCopy())
+			}
 		}
-		return fmt.Errorf("hub controllers of add-ons: %w", err)
+	})
+	if err != nil {
+		return err
 	}
-	for i := range list {
-		if problem := problems[list[i].Name]; problem != "" && list[i].Reason == ReasonNoRegistration {
+	problems := map[string]string{}
+	for addOn, found := range controllers {
+		if problems[addOn], err = controllerProblem(ctx, c, found); err != nil {
+			return err
+		}
+	}
+	for i, a := range list {
+		if problem := problems[a.Name]; problem != "" && a.Reason == ReasonNoRegistration {
 			list[i].Message += "; " + problem
 		}
 	}
 	return nil
 }
 
-// controllerProblems sets the value for each add-on whose hub controller does not run.
-func controllerProblems(ctx context.Context, c client.Client, problems map[string]string) error {
-	var down []*appsv1.Deployment
-	err := pages.Each(ctx, c, &appsv1.DeploymentList{}, func(d *appsv1.Deployment) {
-		if d.Status.AvailableReplicas == 0 {
-			down = append(down, d.DeepCopy())
-		}
-	})
-	if err != nil {
-		return err
-	}
-	for addOn := range problems {
-		for _, d := range down {
-			if d.Name != addOn && !strings.HasPrefix(d.Name, addOn+"-") {
-				continue
-			}
-			problem, err := controllerProblem(ctx, c, d)
-			if err != nil {
-				return err
-			}
-			if problem != "" {
-				problems[addOn] = fmt.Sprintf("Deployment %s in namespace %s: %s", d.Name, d.Namespace, problem)
-				break
-			}
-		}
-	}
-	return nil
+// mayControl reports whether a Deployment may be the hub controller of an add-on. No object
+// says which one is: by convention its name is the add-on's, or begins with it and a hyphen.
+func mayControl(d *appsv1.Deployment, addOn string) bool {
+	return d.Name == addOn || strings.HasPrefix(d.Name, addOn+"-")
 }
 
-// controllerProblem is why a Deployment without available replicas has none; empty for one
-// that is only starting.
-func controllerProblem(ctx context.Context, c client.Client, d *appsv1.Deployment) (string, error) {
-	if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
-		return "it is scaled to 0", nil
+// controllerProblem returns why none of the Deployments has a replica that runs, and "" if one
+// has, or if all are only starting.
+func controllerProblem(ctx context.Context, c client.Client, found []*appsv1.Deployment) (string, error) {
+	for _, d := range found {
+		if d.Status.AvailableReplicas > 0 {
+			return "", nil
+		}
 	}
-	return podproblem.OfDeployment(ctx, c, d)
+	for _, d := range found {
+		problem := "it is scaled to 0"
+		if d.Spec.Replicas == nil || *d.Spec.Replicas > 0 {
+			var err error
+			if problem, err = podproblem.OfDeployment(ctx, c, d); err != nil {
+				return "", err
+			}
+		}
+		if problem != "" {
+			return fmt.Sprintf("Deployment %s in namespace %s: %s", d.Name, d.Namespace, problem), nil
+		}
+	}
+	return "", nil
 }

@@ -114,9 +114,6 @@ func List(ctx context.Context, env cli.Env, c client.Client, f Filter) ([]AddOn,
 	for i, obj := range objs {
 		out[i] = Describe(obj, facts)
 	}
-	if err := explainUnregistered(ctx, c, out); err != nil {
-		env.Warn("%v", err)
-	}
 	return out, nil
 }
 
