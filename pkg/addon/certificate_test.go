@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
@@ -149,6 +150,10 @@ func TestCertificates(t *testing.T) {
 	evil, template := wants("evil", signer)
 	refused["a signer that another add-on was granted"] = e.ask(t, agent, own, evil, template)
 	e.awaitEvent(t, evil, "may not use the signer")
+	told := e.awaitCondition(t, "c1", "evil", names.ConditionCustomSignersGranted, metav1.ConditionFalse, names.ReasonSignerNotGranted)
+	if !strings.Contains(told.Message, `"evil:example.com/signer:ca"`) || strings.Contains(told.Message, `"evil:kubernetes.io`) || !strings.Contains(told.Message, "is a signer of Kubernetes") {
+		t.Errorf("the condition tells to grant a signer of Kubernetes, or not the other one: %s", told.Message)
+	}
 	evil, template = wants("evil", certificatesv1.KubeAPIServerClientSignerName)
 	template.Subject = pkix.Name{CommonName: "admin", Organization: []string{"admins"}}
 	refused["a subject of the template's choice on the hub"] = e.ask(t, agent, own, evil, template)
@@ -164,6 +169,11 @@ func TestCertificates(t *testing.T) {
 			t.Errorf("%s: %+v", why, request.Status.Conditions)
 		}
 	}
+
+	e.template(t, "a", fmt.Sprintf(kubeClient, ""), agentManifest)
+	e.awaitAddOn(t, "c1", "a", "has no condition about signers that its template lacks", func(a *addonv1beta1.ManagedClusterAddOn) bool {
+		return apimeta.FindStatusCondition(a.Status.Conditions, names.ConditionCustomSignersGranted) == nil
+	})
 }
 
 // awaitEvent waits for an event of a request that stays as it was.
@@ -209,9 +219,14 @@ func (e *env) testSigner(t *testing.T, agent string) {
 	e.create(t, &corev1.Secret{ObjectMeta: meta, Type: corev1.SecretTypeTLS, Data: map[string][]byte{corev1.TLSCertKey: authority, corev1.TLSPrivateKeyKey: keyPEM}})
 	request, template := wants("a", signer)
 	request = e.ask(t, agent, agentGroups("c1"), request, template)
-	e.awaitEvent(t, request, `sign customsigners.addon.open-cluster-management.io "a:example.com/signer:ca" in namespace open-cluster-management-hub, `+
-		`and approve signers.certificates.k8s.io "example.com/signer", and sign signers.certificates.k8s.io "example.com/signer", `+
-		`and get secrets "ca" in namespace open-cluster-management-hub`)
+	const all = `sign customsigners.addon.open-cluster-management.io "a:example.com/signer:ca" in namespace open-cluster-management-hub, ` +
+		`and approve signers.certificates.k8s.io "example.com/signer", and sign signers.certificates.k8s.io "example.com/signer", ` +
+		`and get secrets "ca" in namespace open-cluster-management-hub`
+	e.awaitEvent(t, request, all)
+	refused := e.awaitCondition(t, "c1", "a", names.ConditionCustomSignersGranted, metav1.ConditionFalse, names.ReasonSignerNotGranted)
+	if !strings.Contains(refused.Message, all) {
+		t.Errorf("the condition does not name what is missing: %s", refused.Message)
+	}
 	e.permit(t, "", "signer", rbacv1.PolicyRule{
 		APIGroups: []string{certificatesv1.GroupName}, Resources: []string{"signers"}, ResourceNames: []string{signer}, Verbs: []string{"approve", "sign"},
 	})
@@ -223,6 +238,7 @@ func (e *env) testSigner(t *testing.T, agent string) {
 		APIGroups: []string{addonv1beta1.GroupName}, Resources: []string{"customsigners"}, ResourceNames: []string{"a:" + signer + ":ca"}, Verbs: []string{"sign"},
 	})
 	e.awaitRequest(t, request, "is signed", func() bool { return approved(request) && len(request.Status.Certificate) > 0 })
+	e.awaitCondition(t, "c1", "a", names.ConditionCustomSignersGranted, metav1.ConditionTrue, names.ReasonSignersGranted)
 	block, _ := pem.Decode(request.Status.Certificate)
 	certificate, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {

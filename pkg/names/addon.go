@@ -286,6 +286,11 @@ func CredentialConditions() []string {
 // See docs/reference/wire-contract.md#addon-templates.
 const LabelAddOnTemplate = "open-cluster-management.io/addon-template-name"
 
+// ResourceAddOnTemplates are the AddOnTemplates, of which the configReferences of an add-on
+// have one if it is made from it.
+// See docs/reference/wire-contract.md#addon-templates.
+const ResourceAddOnTemplates = "addontemplates"
+
 // LabelAddOnCluster names the cluster whose add-on a RoleBinding of an AddOnTemplate is
 // for, which can be in any namespace. It is ours.
 const LabelAddOnCluster = "addon.open-cluster-management.io/cluster"
@@ -303,6 +308,15 @@ const (
 	MessageManifestsApplyFailed   = "failed to apply the manifests of addon"
 	MessageAddOnAutoApproved      = "Auto approving addon agent certificate."
 	MessageNoManifests            = "no manifest need to apply"
+)
+
+// The condition of an add-on made from an AddOnTemplate that says whether it may use the
+// custom signers of its template. It is ours, and is there once the add-on was denied one.
+// See docs/adr/0020-grants-for-templates.md.
+const (
+	ConditionCustomSignersGranted = "CustomSignersGranted"
+	ReasonSignersGranted          = "SignersGranted"
+	ReasonSignerNotGranted        = "SignerNotGranted"
 )
 
 // AddOnDeployWork is the n-th ManifestWork that deploys an add-on, from 0.

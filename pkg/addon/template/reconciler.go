@@ -117,6 +117,9 @@ func (r *Reconciler) deploy(ctx context.Context, addOn *addonv1beta1.ManagedClus
 	status.Namespace = from.Namespace()
 	status.HealthCheck.Mode = addonv1beta1.HealthCheckModeCustomized
 	status.Registrations = source.Registrations(addOn, from.Template)
+	if !slices.ContainsFunc(status.Registrations, func(r addonv1beta1.RegistrationConfig) bool { return r.Type == addonv1beta1.CustomSigner }) {
+		apimeta.RemoveStatusCondition(&status.Conditions, names.ConditionCustomSignersGranted)
+	}
 	after, permitted := r.permit(ctx, addOn, from.Template, subjects(addOn, status.Registrations))
 	r.set(status, registrationApplied(len(status.Registrations) > 0, permitted))
 	if errors.Is(permitted, errPending) {

@@ -41,7 +41,7 @@ const (
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	o := &options{env: env, out: cli.NewOutput(cli.TableFmt, cli.Name), whose: ofHub}
+	o := &options{env: env, out: cli.NewOutput(cli.TableFmt, cli.Wide, cli.Name), whose: ofHub}
 	cmd := &cobra.Command{
 		Use:   "accept [CLUSTER...]",
 		Short: "Accept or deny clusters that request to join the hub",

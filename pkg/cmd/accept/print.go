@@ -21,7 +21,7 @@ func (o *options) print(results []approver.Result) error {
 	if len(results) == 0 {
 		return nil
 	}
-	if o.out.Format != cli.TableFmt {
+	if o.out.Format != cli.TableFmt && o.out.Format != cli.Wide {
 		return cli.PrintList(o.env.Out, o.out, cli.Kind[approver.Result]{Name: "AcceptResult", Ref: func(r approver.Result) cli.Ref {
 			return fleet.ClusterRef(r.Cluster, time.Time{})
 		}}, results, nil)
@@ -35,7 +35,7 @@ func (o *options) print(results []approver.Result) error {
 			rows = append(rows, row{Result: r})
 		}
 	}
-	return cli.PrintTable(o.env.Out, rows, o.columns())
+	return cli.PrintTable(o.env.Out, o.out, rows, o.columns())
 }
 
 func (o *options) columns() []cli.Column[row] {
@@ -49,7 +49,12 @@ func (o *options) columns() []cli.Column[row] {
 			}
 			return duration.ShortHumanDuration(o.env.Clock.Since(r.request.Created))
 		}},
-		{Header: "fingerprint", Value: func(r row) string { return r.request.Fingerprint }},
-		{Header: "requester", Value: func(r row) string { return r.request.Requester }},
+		{Header: "fingerprint", Value: func(r row) string {
+			if o.out.Format == cli.Wide {
+				return r.request.Fingerprint
+			}
+			return cli.Short(r.request.Fingerprint)
+		}},
+		{Header: "requester", Wide: true, Value: func(r row) string { return r.request.Requester }},
 	}
 }

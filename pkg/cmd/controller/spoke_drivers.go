@@ -57,7 +57,7 @@ func (f *spokeAddOnFlags) config(cluster spokeDriverFlags) (*agent.AddOns, error
 			if auth == driver.Token && registration.Type == addonv1beta1.KubeClient {
 				return token.NewAddOn(token.Config{Cluster: cluster, AddOn: addOn, Registration: registration, ExpirationSeconds: seconds, Clock: clock.RealClock{}})
 			}
-			return csr.NewAddOn(csr.AddOnConfig{Cluster: cluster, AddOn: addOn.Name, Registration: registration, ExpirationSeconds: expiration, Clock: clock.RealClock{}})
+			return csr.NewAddOn(csr.AddOnConfig{Cluster: cluster, AddOn: addOn, Registration: registration, ExpirationSeconds: expiration, Clock: clock.RealClock{}})
 		},
 	}, nil
 }

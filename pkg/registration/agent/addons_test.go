@@ -66,7 +66,7 @@ func (s *spoke) withAddOns(t *testing.T, auth driver.AuthType) {
 	s.config.AddOns = &agent.AddOns{
 		NewDriver: func(cluster string, addOn *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig) driver.AddOn {
 			if auth == driver.CSR || registration.Type == addonv1beta1.CustomSigner {
-				return csr.NewAddOn(csr.AddOnConfig{Cluster: cluster, AddOn: addOn.Name, Registration: registration, Clock: s.config.Clock})
+				return csr.NewAddOn(csr.AddOnConfig{Cluster: cluster, AddOn: addOn, Registration: registration, Clock: s.config.Clock})
 			}
 			return token.NewAddOn(token.Config{Cluster: cluster, AddOn: addOn, Registration: registration, ExpirationSeconds: tokenSeconds, Clock: s.config.Clock})
 		},

@@ -26,7 +26,9 @@ func DeploymentConfigs() Kind {
 }
 
 // Templates is the kind of AddOnTemplates.
-func Templates() Kind { return Kind{Group: addonv1beta1.GroupName, Resource: "addontemplates"} }
+func Templates() Kind {
+	return Kind{Group: addonv1beta1.GroupName, Resource: names.ResourceAddOnTemplates}
+}
 
 // Read returns an empty object to read a configuration of a kind into, nil for a kind
 // that only the add-on's own manager knows. It has the fields that a user wrote, without

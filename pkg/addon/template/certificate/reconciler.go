@@ -64,9 +64,13 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) error {
 	if !open(object) {
 		return nil
 	}
-	addOn, registration, err := r.registration(ctx, object)
-	if err != nil || registration == nil {
+	addOn, template, err := r.template(ctx, object)
+	if err != nil || template == nil {
 		return err
+	}
+	registration := registrationFor(template, object.Spec.SignerName)
+	if registration == nil {
+		return nil
 	}
 	request, err := vet(object, addOn, registration)
 	if err != nil {
@@ -75,7 +79,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) error {
 	}
 	custom := registration.Type == addonv1alpha1.RegistrationTypeCustomSigner
 	if custom {
-		if err := r.granted(ctx, addOn.Name, registration.CustomSigner); err != nil {
+		if err := r.authorize(ctx, addOn, template, registration.CustomSigner); err != nil {
 			return r.retry(object, "AddOnCertificateNotGranted", "Not granted", err)
 		}
 	}
@@ -111,9 +115,9 @@ func open(object *certificatesv1.CertificateSigningRequest) bool {
 	return object.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName || !conditionOf(object, certificatesv1.CertificateApproved)
 }
 
-// registration returns the add-on that a request is for, and the registration of its
-// template; none if that is not this package's business.
-func (r *Reconciler) registration(ctx context.Context, object *certificatesv1.CertificateSigningRequest) (*addonv1beta1.ManagedClusterAddOn, *addonv1alpha1.RegistrationSpec, error) {
+// template returns the add-on that a request is for, and its template; none if that is not
+// this package's business.
+func (r *Reconciler) template(ctx context.Context, object *certificatesv1.CertificateSigningRequest) (*addonv1beta1.ManagedClusterAddOn, *addonv1alpha1.AddOnTemplateSpec, error) {
 	addOn, cma, cluster := &addonv1beta1.ManagedClusterAddOn{}, &addonv1beta1.ClusterManagementAddOn{}, &clusterv1.ManagedCluster{}
 	name, clusterName := object.Labels[names.LabelAddOnName], object.Labels[names.LabelClusterName]
 	for key, into := range map[client.ObjectKey]client.Object{
@@ -131,10 +135,7 @@ func (r *Reconciler) registration(ctx context.Context, object *certificatesv1.Ce
 		return nil, nil, nil
 	}
 	template, err := source.Template(ctx, r.Configs, addOn)
-	if err != nil || template == nil {
-		return nil, nil, err
-	}
-	return addOn, registrationFor(template, object.Spec.SignerName), nil
+	return addOn, template, err
 }
 
 // approve approves a request.

@@ -47,6 +47,10 @@ func reserved(signer string) bool {
 	return domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io") || domain == "k8s.io" || strings.HasSuffix(domain, ".k8s.io")
 }
 
+func errReserved(signer string) error {
+	return fmt.Errorf("%s is a signer of Kubernetes, which an AddOnTemplate cannot use as a custom one", signer)
+}
+
 // vet returns the certificate request of an add-on, or says in one sentence why it is not
 // one that the add-on may make.
 func vet(object *certificatesv1.CertificateSigningRequest, addOn *addonv1beta1.ManagedClusterAddOn, registration *addonv1alpha1.RegistrationSpec) (*x509.CertificateRequest, error) {
@@ -70,7 +74,7 @@ func vet(object *certificatesv1.CertificateSigningRequest, addOn *addonv1beta1.M
 	if registration.Type == addonv1alpha1.RegistrationTypeCustomSigner {
 		// The hub's API server trusts what these signers sign, and a template names any subject.
 		if reserved(object.Spec.SignerName) {
-			return nil, fmt.Errorf("%s is a signer of Kubernetes, which an AddOnTemplate cannot use as a custom one", object.Spec.SignerName)
+			return nil, errReserved(object.Spec.SignerName)
 		}
 		want = source.Subject(addOn, registration.CustomSigner)
 	}

@@ -135,12 +135,8 @@ func describe(obj *addonv1beta1.ManagedClusterAddOn, config *addonv1beta1.Regist
 // the order in which they have to happen. Where the agent says it, its words
 // are taken.
 func evaluate(r *Registration, obj *addonv1beta1.ManagedClusterAddOn, reported *metav1.Condition, now time.Time, open *certificatesv1.CertificateSigningRequest) {
-	elsewhere := hostedElsewhere(obj)
 	switch {
-	case !obj.DeletionTimestamp.IsZero():
-		r.wait(Waiting, ReasonDeleting, deleting(obj))
-	case elsewhere != nil:
-		r.wait(Failing, elsewhere.Reason, sentence(elsewhere.Message))
+	case blocked(r, obj):
 	case r.Expires != nil && !now.Before(*r.Expires):
 		r.wait(Expired, ReasonExpired, "expired at "+credential.Timestamp(*r.Expires)+"; the cluster's agent has not renewed it")
 	case reported != nil && reported.Status != metav1.ConditionTrue:
@@ -153,6 +149,23 @@ func evaluate(r *Registration, obj *addonv1beta1.ManagedClusterAddOn, reported *
 	default:
 		present(r, obj, reported, now)
 	}
+}
+
+// blocked reports whether the add-on gets no credential for a reason that its agent cannot
+// remove.
+func blocked(r *Registration, obj *addonv1beta1.ManagedClusterAddOn) bool {
+	elsewhere, granted := hostedElsewhere(obj), apimeta.FindStatusCondition(obj.Status.Conditions, names.ConditionCustomSignersGranted)
+	switch {
+	case !obj.DeletionTimestamp.IsZero():
+		r.wait(Waiting, ReasonDeleting, deleting(obj))
+	case elsewhere != nil:
+		r.wait(Failing, elsewhere.Reason, sentence(elsewhere.Message))
+	case r.SignerName != "" && granted != nil && granted.Status == metav1.ConditionFalse:
+		r.wait(Failing, granted.Reason, sentence(granted.Message))
+	default:
+		return false
+	}
+	return true
 }
 
 // present says what a registration waits for that has a credential.

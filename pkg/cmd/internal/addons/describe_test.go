@@ -106,6 +106,8 @@ func TestReasons(t *testing.T) {
 		"token overdue":          {overdue, addons.Overdue, addons.ReasonNotRenewed},
 		"request not approved":   {addOn(list(kube("csr", "u")), says("ClusterCertificateRotated", "False", "CSRRequested", "x")), addons.Waiting, "CSRRequested"},
 		"no permissions":         {addOn(list(kube("csr", "u")), rotated(goodCertificate), says("RegistrationApplied", "False", "SetPermissionFailed", "x")), addons.Failing, "SetPermissionFailed"},
+		"signer not granted":     {addOn(list(custom()), rotated(goodCertificate), says("CustomSignersGranted", "False", "SignerNotGranted", "x")), addons.Failing, "SignerNotGranted"},
+		"another's signer":       {addOn(list(kube("csr", "u")), rotated(goodCertificate), says("CustomSignersGranted", "False", "SignerNotGranted", "x")), addons.Ready, ""},
 		"deleted":                {deleted, addons.Waiting, addons.ReasonDeleting},
 		"the old driver's words": {addOn(list(kube("token", tokenUser)), ready(), rotated(goodCertificate)), addons.Waiting, addons.ReasonTokenMissing},
 	} {

@@ -32,7 +32,7 @@ func TestHostileCells(t *testing.T) {
 	var out strings.Builder
 	rows := []string{"one", strings.Repeat("x", 5000) + "\x1b[31m", "a\u202eb", "two\nlines"}
 	columns := []cli.Column[string]{{Header: "name", Value: func(s string) string { return s }}, {Header: "end", Value: func(string) string { return "e" }}}
-	if err := cli.PrintTable(&out, rows, columns); err != nil {
+	if err := cli.PrintTable(&out, cli.NewOutput(cli.TableFmt), rows, columns); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")

@@ -45,9 +45,9 @@ func PrintFound[T any](items []T, missing error, show func([]T) error) error {
 	return missing
 }
 
-// PrintTable prints items as a table.
-func PrintTable[T any](w io.Writer, items []T, columns []Column[T]) error {
-	return (&table{out: w, columns: plainColumns(columns), width: widthOf(w, Columns)}).print(plainItems(items))
+// PrintTable prints items as a table, in the format TableFmt or Wide of o.
+func PrintTable[T any](w io.Writer, o *Output, items []T, columns []Column[T]) error {
+	return (&printer{writer: w, out: o, columns: plainColumns(columns)}).rows(plainItems(items))
 }
 
 // Age is how long ago something was, in a table; empty when that is unknown.

@@ -149,7 +149,7 @@ func (f *fleet) use(kubeClient driver.AuthType) {
 		if kubeClient == driver.Token && registration.Type == addonv1beta1.KubeClient {
 			return token.NewAddOn(token.Config{Cluster: f.cluster, AddOn: addOn, Registration: registration, ExpirationSeconds: f.secondsOfTokens, Clock: clock.RealClock{}})
 		}
-		return csr.NewAddOn(csr.AddOnConfig{Cluster: f.cluster, AddOn: addOn.Name, Registration: registration, Clock: clock.RealClock{}})
+		return csr.NewAddOn(csr.AddOnConfig{Cluster: f.cluster, AddOn: addOn, Registration: registration, Clock: clock.RealClock{}})
 	}
 }
 

@@ -15,9 +15,10 @@ import (
 
 // AddOnConfig is what an AddOn asks for.
 type AddOnConfig struct {
-	// Cluster and AddOn name whose registration it is.
+	// Cluster is the ManagedCluster's name, and that of its namespace on the hub.
 	Cluster string
-	AddOn   string
+	// AddOn is the add-on as last seen on the hub. It is not changed.
+	AddOn *addonv1beta1.ManagedClusterAddOn
 	// Registration is a registration in the add-on's status, of either type.
 	Registration addonv1beta1.RegistrationConfig
 	// ExpirationSeconds is the requested lifetime; 0 leaves it to the signer.
@@ -28,8 +29,8 @@ type AddOnConfig struct {
 
 // AddOn obtains client certificates for one registration of an add-on, for the hub's
 // API server (kubeClient) or for servers that trust the add-on's own signer
-// (customSigner). The add-on's hub controller approves its CSRs, not the registration
-// controllers.
+// (customSigner). The add-on's hub controller approves its CSRs, or the add-on manager if
+// it is made from an AddOnTemplate; the registration controllers do not.
 type AddOn struct {
 	requester
 
@@ -40,19 +41,19 @@ var _ driver.AddOn = (*AddOn)(nil)
 
 // NewAddOn returns the driver for config.
 func NewAddOn(config AddOnConfig) *AddOn {
-	declared := declare(config)
+	declared, decider := declare(config), deciderOf(config.AddOn)
 	w := wanted{
-		owner:    fmt.Sprintf("add-on %s of %s", config.AddOn, config.Cluster),
-		dnsNames: []string{names.AddOnDNSName(config.AddOn)},
-		prefix:   fmt.Sprintf("addon-%s-%s", config.Cluster, config.AddOn),
+		owner:    fmt.Sprintf("add-on %s of %s", config.AddOn.Name, config.Cluster),
+		dnsNames: []string{names.AddOnDNSName(config.AddOn.Name)},
+		prefix:   fmt.Sprintf("addon-%s-%s", config.Cluster, config.AddOn.Name),
 		labels: map[string]string{
 			names.LabelClusterName: config.Cluster,
-			names.LabelAddOnName:   config.AddOn,
+			names.LabelAddOnName:   config.AddOn.Name,
 		},
 		expirationSeconds: config.ExpirationSeconds,
 		words: words{
 			approve: func(name, fingerprint string) string {
-				return fmt.Sprintf("waiting for the hub controller of add-on %s to approve CertificateSigningRequest %s (key fingerprint %s); check on the hub that the controller runs, or, for an add-on made from an AddOnTemplate, the events of the request", config.AddOn, name, fingerprint)
+				return fmt.Sprintf("waiting for %s to approve CertificateSigningRequest %s (key fingerprint %s); %s", decider.who, name, fingerprint, decider.hint)
 			},
 			sign: waitsForHubSigner,
 		},
@@ -61,7 +62,7 @@ func NewAddOn(config AddOnConfig) *AddOn {
 		w.signer = custom.SignerName
 		w.user, w.groups, w.units = custom.Subject.User, sorted(custom.Subject.Groups), sorted(custom.Subject.OrganizationUnits)
 		w.words.sign = func(name string) string {
-			return fmt.Sprintf("CertificateSigningRequest %s is approved and waits for the signer %s of the hub controller of add-on %s; for an add-on made from an AddOnTemplate, events of the request name what the addon-manager lacks", name, custom.SignerName, config.AddOn)
+			return fmt.Sprintf("CertificateSigningRequest %s is approved, and waits for %s to sign it for the signer %s; %s", name, decider.who, custom.SignerName, decider.hint)
 		}
 	} else {
 		subject := declared.KubeClient.Subject
@@ -70,6 +71,23 @@ func NewAddOn(config AddOnConfig) *AddOn {
 	}
 	w.distinction = slices.Concat([]string{"", w.signer}, w.units)
 	return &AddOn{declared: declared, requester: requester{wanted: w, clock: config.Clock}}
+}
+
+// decider is the component of the hub that decides about the requests of an add-on.
+type decider struct {
+	who string
+	// hint says where to look while it does not decide.
+	hint string
+}
+
+func deciderOf(addOn *addonv1beta1.ManagedClusterAddOn) decider {
+	templated := slices.ContainsFunc(addOn.Status.ConfigReferences, func(r addonv1beta1.ConfigReference) bool {
+		return r.Group == addonv1beta1.GroupName && r.Resource == names.ResourceAddOnTemplates
+	})
+	if templated {
+		return decider{"the add-on manager of the hub", "events of the request, and the condition " + names.ConditionCustomSignersGranted + ", say what it lacks"}
+	}
+	return decider{"the hub controller of add-on " + addOn.Name, "check on the hub that the controller runs"}
 }
 
 // Declare implements driver.AddOn: driver csr for a kubeClient registration, and the
@@ -88,7 +106,7 @@ func (a *AddOn) Report() driver.Report {
 // See docs/reference/wire-contract.md#addon-user.
 func declare(config AddOnConfig) addonv1beta1.RegistrationConfig {
 	declared := *config.Registration.DeepCopy()
-	defaultUser := names.AddOnUser(config.Cluster, config.AddOn, config.AddOn)
+	defaultUser := names.AddOnUser(config.Cluster, config.AddOn.Name, config.AddOn.Name)
 	if declared.Type == addonv1beta1.CustomSigner {
 		if declared.CustomSigner == nil {
 			declared.CustomSigner = &addonv1beta1.CustomSignerConfig{}
@@ -108,7 +126,7 @@ func declare(config AddOnConfig) addonv1beta1.RegistrationConfig {
 		subject.User = defaultUser
 	}
 	if len(subject.Groups) == 0 {
-		subject.Groups = []string{names.AddOnClusterGroup(config.Cluster, config.AddOn), names.AddOnGroup(config.AddOn)}
+		subject.Groups = []string{names.AddOnClusterGroup(config.Cluster, config.AddOn.Name), names.AddOnGroup(config.AddOn.Name)}
 	}
 	return declared
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,8 +53,12 @@ func newAddOnWorld(registration addonv1beta1.RegistrationConfig) *addOnWorld {
 	return w
 }
 
+func addOn(name string) *addonv1beta1.ManagedClusterAddOn {
+	return &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: name}}
+}
+
 func (w *addOnWorld) restart(registration addonv1beta1.RegistrationConfig) {
-	w.driver = csr.NewAddOn(csr.AddOnConfig{Cluster: "cluster1", AddOn: "a", Registration: registration, ExpirationSeconds: 3600, Clock: w.clock})
+	w.driver = csr.NewAddOn(csr.AddOnConfig{Cluster: "cluster1", AddOn: addOn("a"), Registration: registration, ExpirationSeconds: 3600, Clock: w.clock})
 }
 
 // step takes steps until one waits or is done.
@@ -170,7 +175,7 @@ func TestAddOnAsksOncePerSubject(t *testing.T) {
 func TestAddOnNamesThatAreLong(t *testing.T) {
 	t.Parallel()
 	w := newAddOnWorld(kubeClient("csr", ""))
-	w.driver = csr.NewAddOn(csr.AddOnConfig{Cluster: "cluster1", AddOn: strings.Repeat("a.", 126) + "a", Registration: kubeClient("csr", ""), Clock: w.clock})
+	w.driver = csr.NewAddOn(csr.AddOnConfig{Cluster: "cluster1", AddOn: addOn(strings.Repeat("a.", 126) + "a"), Registration: kubeClient("csr", ""), Clock: w.clock})
 	w.step(t)
 	if got := w.csrs(t)[0].Name; len(got) > 253 || strings.Contains(got, ".-") {
 		t.Errorf("it would be refused as a name: %s", got)
@@ -288,4 +293,25 @@ func TestAddOnRefused(t *testing.T) {
 	if err := w.hub.List(t.Context(), &list, client.MatchingLabels{names.LabelAddOnName: "a"}); err != nil || len(list.Items) != 2 {
 		t.Errorf("%d requests of the add-on, %v", len(list.Items), err)
 	}
+}
+
+// TestAddOnOfTemplateNamesTheAddOnManager: no hub controller of such an add-on exists.
+func TestAddOnOfTemplateNamesTheAddOnManager(t *testing.T) {
+	t.Parallel()
+	w := newAddOnWorld(customSigner("me", nil, nil))
+	made := addOn("a")
+	made.Status.ConfigReferences = []addonv1beta1.ConfigReference{{ConfigGroupResource: addonv1beta1.ConfigGroupResource{
+		Group: "addon.open-cluster-management.io", Resource: "addontemplates",
+	}}}
+	w.driver = csr.NewAddOn(csr.AddOnConfig{Cluster: "cluster1", AddOn: made, Registration: customSigner("me", nil, nil), Clock: w.clock})
+	waits := func(reason, what string) {
+		t.Helper()
+		got := w.step(t).Waiting
+		if got.Reason != reason || !strings.Contains(got.Message, what) || !strings.Contains(got.Message, "CustomSignersGranted") {
+			t.Errorf("%s: %+v", reason, got)
+		}
+	}
+	waits(csr.ReasonRequested, "the add-on manager of the hub to approve CertificateSigningRequest addon-cluster1-a-")
+	w.decide(t, w.csrs(t)[0].Name, certificatesv1.CertificateApproved, nil)
+	waits(csr.ReasonApproved, "the add-on manager of the hub to sign it for the signer "+signer)
 }

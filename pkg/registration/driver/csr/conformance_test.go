@@ -91,7 +91,7 @@ func TestConformance(t *testing.T) {
 			drivertest.RunAddOn(t, drivertest.AddOnSuite{
 				New: func(addOn *addonv1beta1.ManagedClusterAddOn) driver.AddOn {
 					return csr.NewAddOn(csr.AddOnConfig{
-						Cluster: addOn.Namespace, AddOn: addOn.Name, Registration: addOn.Status.Registrations[0], ExpirationSeconds: 3600, Clock: clock.RealClock{},
+						Cluster: addOn.Namespace, AddOn: addOn, Registration: addOn.Status.Registrations[0], ExpirationSeconds: 3600, Clock: clock.RealClock{},
 					})
 				},
 				Registration: registration,
