@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,9 +27,9 @@ type acceptance struct {
 	end   context.CancelCauseFunc
 	// unsynced is true while the hub reports the clock out of sync.
 	unsynced bool
-	// detaching is true once the ManagedCluster was being deleted: it may be gone
-	// before the reconciler reads it.
-	detaching atomic.Bool
+	// detaching is the ManagedCluster that was seen while it was being deleted, nil for
+	// none: it may be gone, and another one there, before the reconciler reads it.
+	detaching atomic.Pointer[types.UID]
 }
 
 func (r *acceptance) setup(mgr ctrl.Manager, own reconcile.Request) error {
@@ -46,7 +47,7 @@ func (r *acceptance) setup(mgr ctrl.Manager, own reconcile.Request) error {
 // observe passes every event, and records the deletion of the ManagedCluster.
 func (r *acceptance) observe(cluster client.Object) bool {
 	if !cluster.GetDeletionTimestamp().IsZero() {
-		r.detaching.Store(true)
+		r.detaching.Store(new(cluster.GetUID()))
 	}
 	return true
 }
@@ -55,12 +56,15 @@ func (r *acceptance) observe(cluster client.Object) bool {
 func (r *acceptance) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var cluster clusterv1.ManagedCluster
 	err := r.hub.Get(ctx, req.NamespacedName, &cluster)
-	if client.IgnoreNotFound(err) == nil && r.detaching.Load() {
+	detaching := r.detaching.Load()
+	if client.IgnoreNotFound(err) == nil && detaching != nil {
 		if err := r.noteDetached(ctx); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
-	if apierrors.IsNotFound(err) {
+	// The permissions of this agent go with the ManagedCluster that it registered.
+	replaced := err == nil && detaching != nil && *detaching != cluster.UID
+	if apierrors.IsNotFound(err) || replaced {
 		r.end(errVanished)
 		return ctrl.Result{}, nil
 	}

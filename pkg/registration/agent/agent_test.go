@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -84,6 +87,7 @@ func TestAgent(t *testing.T) {
 		"lends its connection to extensions":          testExtension,
 		"registers again when the hub lost it":        testForgotten,
 		"stays away when the hub detached it":         testDetached,
+		"leaves a ManagedCluster that replaces its":   testReplaced,
 		"keeps its credential until a hub answers":    testNoAnswer,
 		"tries a refused credential again":            testRefusedForATime,
 		"registers again when the hub forgot its CA":  testUnknownCredential,
@@ -526,6 +530,66 @@ func testDetached(t *testing.T, h *hub) {
 	p.reaches(t, agent.Requested)
 	h.join(t, p, "detached")
 	p.reaches(t, agent.Running)
+}
+
+// valve delays writes to a Secret until it is opened.
+type valve struct {
+	secret        string
+	arrived, open chan struct{}
+	once          *sync.Once
+	next          http.RoundTripper
+}
+
+func (v valve) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPut && path.Base(r.URL.Path) == v.secret {
+		v.once.Do(func() { close(v.arrived) })
+		<-v.open
+	}
+	return v.next.RoundTrip(r)
+}
+
+// testReplaced deletes the ManagedCluster of an agent and creates one of the same name, as
+// from a backup, before the agent has looked again. It has no permissions then, and must
+// not wait silently until its certificate ends.
+func testReplaced(t *testing.T, h *hub) {
+	t.Helper()
+	const name = "replaced"
+	s := newSpoke(t, h, name)
+	p := s.start(t)
+	h.join(t, p, name)
+	p.reaches(t, agent.Running)
+	p.stop()
+	delayed := valve{secret: names.HubKubeconfigSecret, arrived: make(chan struct{}), open: make(chan struct{}), once: &sync.Once{}}
+	s.wrap = func(next http.RoundTripper) http.RoundTripper { delayed.next = next; return delayed }
+	p = s.start(t)
+	p.reaches(t, agent.Running)
+
+	mc := h.cluster(t, name)
+	mc.Finalizers = []string{"example.com/cleanup"}
+	if err := h.admin.Update(t.Context(), mc); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.admin.Delete(t.Context(), mc); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-delayed.arrived: // The agent is about to store that it was detached.
+	case <-after(patience):
+		t.Fatal("the agent does not note the deletion")
+	}
+	h.supersede(t, name)
+	if err := h.admin.Get(t.Context(), client.ObjectKeyFromObject(mc), mc); err != nil {
+		t.Fatal(err)
+	}
+	mc.Finalizers = nil
+	if err := h.admin.Update(t.Context(), mc); err != nil {
+		t.Fatal(err)
+	}
+	create(t, h.admin, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}})
+	h.decide(t, name, true, metav1.Condition{Status: metav1.ConditionTrue, Reason: names.ReasonHubAccepted, Message: names.MessageHubAccepted})
+	close(delayed.open)
+	p.reaches(t, agent.Rejected)
+	s.klusterletSays(t, metav1.ConditionTrue, "BootstrapSecretFunctional,HubKubeConfigUnauthorized", "run kubectl ocm join --refresh on this cluster with a new token")
 }
 
 // testNoAnswer gives the agent a new address at which nobody answers for a

@@ -92,6 +92,8 @@ type spoke struct {
 	admin     client.Client
 	// logger is the agent's; by default there is one in verbose tests only.
 	logger logr.Logger
+	// wrap is for the requests of the agent to the managed cluster, nil for none.
+	wrap func(http.RoundTripper) http.RoundTripper
 }
 
 // newSpoke prepares an agent namespace with the RBAC of our manifests, and a
@@ -258,6 +260,9 @@ func (s *spoke) startUntil(t *testing.T, writes int) *process {
 	restConfig.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return mortal{p.crash, next}
 	})
+	if s.wrap != nil {
+		restConfig.Wrap(s.wrap)
+	}
 	logger := s.logger
 	if logger.IsZero() && testing.Verbose() {
 		logger = testLogger(t)

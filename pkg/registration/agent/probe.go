@@ -49,7 +49,7 @@ func (c *connected) probe(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			if apierrors.IsForbidden(err) && !c.acceptance.detaching.Load() {
+			if apierrors.IsForbidden(err) && c.acceptance.detaching.Load() == nil {
 				c.end(errVanished)
 				return
 			}

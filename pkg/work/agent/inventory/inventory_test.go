@@ -137,15 +137,21 @@ func TestOwned(t *testing.T) {
 	i, _ := start(t, "")
 	admin := plane.Client(t)
 	owner := metav1.OwnerReference{APIVersion: "work.open-cluster-management.io/v1", Kind: inventory.OwnerKind, Name: "a", UID: "some-uid"}
-	for name, owners := range map[string][]metav1.OwnerReference{"owned": {owner}, "free": nil} {
-		if err := admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, OwnerReferences: owners}}); err != nil {
+	for _, object := range []metav1.ObjectMeta{{Name: "free"}, {Name: "owned", OwnerReferences: []metav1.OwnerReference{owner}}} {
+		object.Namespace = "default"
+		if err := admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: object}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	i.Subscribe("one", []inventory.Interest{{Key: key("other")}})
 	reaches(t, i, inventory.Watched)
-	owned := i.Owned("some-uid")
-	if _, ok := owned[key("owned")]; !ok || len(owned) != 1 {
+	// The first list is from the API server's cache, which may lack what was created a moment
+	// ago. Events are in order: with the second object, the first was seen.
+	await.Condition(t, patience, "the owned object", func(context.Context) (bool, error) {
+		_, ok := i.Owned("some-uid")[key("owned")]
+		return ok, nil
+	})
+	if owned := i.Owned("some-uid"); len(owned) != 1 {
 		t.Errorf("owned: %v", owned)
 	}
 	if _, ok := i.Object(key("free")); ok {
