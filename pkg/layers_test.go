@@ -23,7 +23,7 @@ const module = "github.com/kubectl-ocm/kubectl-ocm/"
 var (
 	leaves   = []string{"pkg/names", "pkg/apis", "pkg/helpers"}
 	pure     = slices.Concat(leaves, []string{"pkg/apply", "pkg/credential", "pkg/keytrust", "manifests"})
-	contract = slices.Concat(pure, []string{"pkg/origin", "pkg/registration/driver", "pkg/bootstrap"})
+	contract = slices.Concat(pure, []string{"pkg/hubclient", "pkg/origin", "pkg/registration/driver", "pkg/bootstrap"})
 )
 
 // imports is the dependency map of the module. A package may import its own
@@ -41,7 +41,8 @@ var imports = map[string][]string{
 	"pkg/keytrust":   leaves,
 	"pkg/origin":     slices.Concat(leaves, []string{"pkg/apply"}),
 
-	"pkg/registration/driver": pure,
+	"pkg/hubclient":           leaves,
+	"pkg/registration/driver": slices.Concat(pure, []string{"pkg/hubclient"}),
 	"pkg/bootstrap":           pure,
 
 	"pkg/install":          contract,
@@ -78,15 +79,11 @@ var imports = map[string][]string{
 }
 
 // siblings lists the trees whose direct children must not import each other,
-// an internal directory and what is in shared aside: that is where they meet.
+// an internal directory aside: that is where they meet.
 var siblings = []string{
 	"pkg/cmd/", "pkg/operator/", "pkg/registration/driver/", "pkg/registration/hub/", "pkg/helpers/", "pkg/addon/",
 	"pkg/imagepull/",
 }
-
-// shared are children that their siblings may import: the drivers build on one way
-// to reach a hub.
-var shared = []string{"pkg/registration/driver/connection"}
 
 // owners confines a third-party dependency to the packages that wrap it; an
 // empty list forbids it.
@@ -139,14 +136,13 @@ func TestLayers(t *testing.T) {
 func TestAgentKnowsNoDriver(t *testing.T) {
 	t.Parallel()
 	const agent = "pkg/registration/agent"
-	allowed := []string{"pkg/registration/driver/connection"}
 	for _, p := range listPackages(t) {
 		if !within(strings.TrimPrefix(p.ImportPath, module), []string{agent}) {
 			continue
 		}
 		for _, imp := range p.Imports {
 			to := strings.TrimPrefix(imp, module)
-			if strings.HasPrefix(to, "pkg/registration/driver/") && !slices.Contains(allowed, to) {
+			if strings.HasPrefix(to, "pkg/registration/driver/") {
 				t.Errorf("%s may not import %s", p.ImportPath, to)
 			}
 		}
@@ -257,9 +253,6 @@ func entryFor(path string) (tree string, ok bool) {
 // children must not know each other. The drivers' conformance suite is theirs
 // in common.
 func crosses(from, to string) (tree string, ok bool) {
-	if slices.Contains(shared, to) {
-		return "", false
-	}
 	for _, tree := range siblings {
 		a, okA := strings.CutPrefix(from, tree)
 		b, okB := strings.CutPrefix(to, tree)

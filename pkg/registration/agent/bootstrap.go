@@ -14,8 +14,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/hubclient"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/connection"
 )
 
 const (
@@ -65,7 +65,7 @@ func bootstrapTrouble(hub *kubeconfig.Hub, err error) Condition {
 }
 
 func (a *Agent) register(ctx context.Context, s *snapshot, report Report) error {
-	config, err := connection.Static(*s.bootstrap, a.store.bootstrapDir())
+	config, err := hubclient.Static(*s.bootstrap, a.store.bootstrapDir(), userAgent)
 	if err != nil {
 		return err
 	}

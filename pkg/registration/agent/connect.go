@@ -165,6 +165,7 @@ func (c *connected) run(ctx context.Context) error {
 func (c *connected) manager() (manager.Manager, error) {
 	own := fields.OneTermEqualSelector("metadata.name", c.snapshot.identity.Cluster)
 	connection := c.conn.Config()
+	connection.UserAgent = userAgent
 	connection.Wrap(func(next http.RoundTripper) http.RoundTripper { return alarm{next, c.unanswered} })
 	inner, err := ctrl.NewManager(connection, manager.Options{
 		Scheme:                 scheme.New(),

@@ -27,9 +27,14 @@ import (
 // without one, for example after a restore of the hub.
 const stepRecheck = 5 * time.Minute
 
+// userAgent names the agent in the hub's audit log.
+const userAgent = "kubectl-ocm/registration-agent"
+
 // newHubClient returns a client for the hub that reads from the API server and can
 // watch.
 func newHubClient(config *rest.Config) (client.WithWatch, error) {
+	config = rest.CopyConfig(config)
+	config.UserAgent = userAgent
 	s := scheme.New()
 	hub, err := client.NewWithWatch(config, client.Options{Scheme: s, Mapper: hubMapper()})
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/hubclient"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/connection"
 )
 
 // presence checks whether the hub still has the ManagedCluster of an agent that may
@@ -125,7 +125,7 @@ func detachedMessage(cluster string) string {
 func readAsBootstrap(ctx context.Context, hub kubeconfig.Hub, dir, name string) (*clusterv1.ManagedCluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	config, err := connection.Static(hub, dir)
+	config, err := hubclient.Static(hub, dir, userAgent)
 	if err != nil {
 		return nil, err
 	}

@@ -27,8 +27,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/hubclient"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/connection"
 )
 
 // fileInterval is how often the hub kubeconfig is read.
@@ -90,11 +90,10 @@ func (l *link) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	address, err := connection.Static(hub, filepath.Dir(file))
+	address, err := hubclient.Static(hub, filepath.Dir(file), userAgent)
 	if err != nil {
 		return err
 	}
-	address.UserAgent = userAgent
 	inner, err := l.manager(ctx, address)
 	if err != nil {
 		return err

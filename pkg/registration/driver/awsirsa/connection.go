@@ -6,14 +6,14 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/hubclient"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/ststoken"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/connection"
 )
 
 // conn is a connection whose requests carry tokens that are signed when needed.
 type conn struct {
-	*connection.Conn
+	*hubclient.Conn
 
 	agent  *Agent
 	source *ststoken.Source
@@ -33,7 +33,7 @@ func (a *Agent) Open(hub kubeconfig.Hub, dir string, stored driver.Data) (driver
 	if err != nil {
 		return nil, err
 	}
-	base, err := connection.New(hub, dir, nil)
+	base, err := hubclient.New(hub, dir, nil)
 	if err != nil {
 		return nil, err
 	}

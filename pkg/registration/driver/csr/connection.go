@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/hubclient"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/connection"
 )
 
 // errNoCertificate says that a connection was used before it had a certificate.
@@ -16,7 +16,7 @@ var errNoCertificate = errors.New("no client certificate yet")
 
 // conn is a connection with a client certificate held in memory.
 type conn struct {
-	*connection.Conn
+	*hubclient.Conn
 
 	certificate atomic.Pointer[tls.Certificate]
 }
@@ -25,7 +25,7 @@ type conn struct {
 func (a *Agent) Open(hub kubeconfig.Hub, dir string, stored driver.Data) (driver.Connection, error) {
 	c := &conn{}
 	var err error
-	c.Conn, err = connection.New(hub, dir, func() (*tls.Certificate, error) {
+	c.Conn, err = hubclient.New(hub, dir, func() (*tls.Certificate, error) {
 		if current := c.certificate.Load(); current != nil {
 			return current, nil
 		}

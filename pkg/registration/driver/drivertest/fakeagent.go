@@ -18,9 +18,9 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/hubclient"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/connection"
 )
 
 // fakePlugin is the credential plugin of the fake driver's kubeconfigs. There is no
@@ -125,7 +125,7 @@ func (a *FakeAgent) Open(hub kubeconfig.Hub, dir string, stored driver.Data) (dr
 	if _, err := a.Inspect(stored); err != nil {
 		return nil, err
 	}
-	base, err := connection.New(hub, dir, func() (*tls.Certificate, error) { return &a.Certificate, nil })
+	base, err := hubclient.New(hub, dir, func() (*tls.Certificate, error) { return &a.Certificate, nil })
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (a *FakeAgent) Open(hub kubeconfig.Hub, dir string, stored driver.Data) (dr
 
 // fakeConnection asks the service before each request.
 type fakeConnection struct {
-	*connection.Conn
+	*hubclient.Conn
 
 	agent *FakeAgent
 }

@@ -1,4 +1,4 @@
-package connection
+package hubclient
 
 import (
 	"crypto/tls"
@@ -16,13 +16,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 )
 
-// userAgent names us in the hub's audit log.
-const userAgent = "kubectl-ocm/registration-agent"
-
 // Static returns the client configuration of a kubeconfig whose credential does
 // not change and which lies in dir with the files that it names. Other files are
 // refused, and credential plugins are not run, see kubeconfig.Hub.Mounted.
-func Static(hub kubeconfig.Hub, dir string) (*rest.Config, error) {
+// userAgent names the caller in the hub's audit log.
+func Static(hub kubeconfig.Hub, dir, userAgent string) (*rest.Config, error) {
 	if server, err := url.Parse(hub.Cluster.Server); err != nil || server.Scheme != "https" || hub.Cluster.InsecureSkipTLSVerify {
 		return nil, fmt.Errorf("%w: it does not verify the hub; use an https URL and a certificate authority", kubeconfig.ErrInvalid)
 	}
@@ -54,7 +52,7 @@ type Conn struct {
 // shows none.
 func New(hub kubeconfig.Hub, dir string, certificate func() (*tls.Certificate, error)) (*Conn, error) {
 	hub.User = clientcmdapi.AuthInfo{}
-	config, err := Static(hub, dir)
+	config, err := Static(hub, dir, "")
 	if err != nil {
 		return nil, err
 	}
@@ -82,13 +80,14 @@ func New(hub kubeconfig.Hub, dir string, certificate func() (*tls.Certificate, e
 		DialContext:         c.dialer.DialContext,
 	})
 	c.config = &rest.Config{
-		Host: config.Host, APIPath: config.APIPath, QPS: config.QPS, UserAgent: config.UserAgent,
+		Host: config.Host, APIPath: config.APIPath, QPS: config.QPS,
 		Transport: c.transport, WrapTransport: newInterruptible,
 	}
 	return c, nil
 }
 
-// Config returns the client configuration. Clients made from it survive Reset.
+// Config returns the client configuration, without a user agent. Clients made from it
+// survive Reset.
 func (c *Conn) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
 // Reset closes every network connection; the next request opens a new one. A

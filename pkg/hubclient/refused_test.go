@@ -1,4 +1,4 @@
-package connection_test
+package hubclient_test
 
 import (
 	"strings"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/connection"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/hubclient"
 )
 
 // TestRefusedConnections has a hub that refuses connections: informers must see
@@ -24,12 +24,12 @@ func TestRefusedConnections(t *testing.T) {
 	authority := pemutil.EncodeCertificate(closed.Certificate().Raw)
 	closed.Close()
 	hub := kubeconfig.Hub{ClusterName: "hub", Cluster: clientcmdapi.Cluster{Server: closed.URL, CertificateAuthorityData: authority}}
-	conn, err := connection.New(hub, "", nil)
+	conn, err := hubclient.New(hub, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	static, err := connection.Static(hub, t.TempDir())
+	static, err := hubclient.Static(hub, t.TempDir(), "test")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package connection_test
+package hubclient_test
 
 import (
 	"crypto/rand"
@@ -21,7 +21,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/connection"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/hubclient"
 )
 
 // TestVerifiesTheHub has a server behind another certificate authority than the
@@ -41,7 +41,7 @@ func TestVerifiesTheHub(t *testing.T) {
 			hub := kubeconfig.Hub{ClusterName: "hub", Cluster: clientcmdapi.Cluster{
 				Server: mine.URL, CertificateAuthorityData: pemutil.EncodeCertificate(tc.authority.Certificate().Raw),
 			}}
-			conn, err := connection.New(hub, "", nil)
+			conn, err := hubclient.New(hub, "", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +108,7 @@ func TestRefusesUnverifiedHubs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			hub := kubeconfig.Hub{ClusterName: "hub", Cluster: cluster, User: clientcmdapi.AuthInfo{Token: "secret"}}
-			if _, err := connection.Static(hub, ""); !errors.Is(err, kubeconfig.ErrInvalid) || strings.Contains(err.Error(), "secret") {
+			if _, err := hubclient.Static(hub, "", "test"); !errors.Is(err, kubeconfig.ErrInvalid) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -125,7 +125,7 @@ func TestStaticResolvesRelativeFiles(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config, err := connection.Static(hub, dir)
+	config, err := hubclient.Static(hub, dir, "test")
 	if err != nil || config.BearerTokenFile != filepath.Join(dir, "token") {
 		t.Errorf("got %+v, %v", config, err)
 	}
@@ -137,11 +137,11 @@ func TestStaticRunsNoProgram(t *testing.T) {
 	t.Parallel()
 	hub := kubeconfig.Hub{Cluster: clientcmdapi.Cluster{Server: "https://hub.example.com"}}
 	hub.User.Exec = &clientcmdapi.ExecConfig{APIVersion: "client.authentication.k8s.io/v1", Command: "sh", InteractiveMode: clientcmdapi.NeverExecInteractiveMode}
-	if _, err := connection.Static(hub, t.TempDir()); err == nil || !strings.Contains(err.Error(), `it runs the program "sh"`) {
+	if _, err := hubclient.Static(hub, t.TempDir(), "test"); err == nil || !strings.Contains(err.Error(), `it runs the program "sh"`) {
 		t.Errorf("got %v", err)
 	}
 	hub.User = clientcmdapi.AuthInfo{TokenFile: "/etc/passwd"}
-	if _, err := connection.Static(hub, t.TempDir()); err == nil || !strings.Contains(err.Error(), `"/etc/passwd"`) {
+	if _, err := hubclient.Static(hub, t.TempDir(), "test"); err == nil || !strings.Contains(err.Error(), `"/etc/passwd"`) {
 		t.Errorf("got %v", err)
 	}
 }
