@@ -189,7 +189,7 @@ func (r *Reconciler) bind(ctx context.Context, addOn *addonv1beta1.ManagedCluste
 		if apierrors.IsAlreadyExists(err) {
 			return 0, r.adopt(ctx, want)
 		}
-		return 0, explain(err, want)
+		return 0, r.explain(ctx, err, want)
 	case err != nil:
 		return 0, err
 	case live.RoleRef != want.RoleRef:
@@ -312,7 +312,7 @@ func (r *Reconciler) rebind(ctx context.Context, live, want *rbacv1.RoleBinding)
 	if err != nil {
 		return err
 	}
-	return explain(r.Client.Patch(ctx, live.DeepCopy(), client.RawPatch(types.MergePatchType, patch), Owner), want)
+	return r.explain(ctx, r.Client.Patch(ctx, live.DeepCopy(), client.RawPatch(types.MergePatchType, patch), Owner), want)
 }
 
 func hasLabels(object client.Object, want map[string]string) bool {
@@ -324,25 +324,19 @@ func hasLabels(object client.Object, want map[string]string) bool {
 	return true
 }
 
-// explain says what to do about a role that the add-on manager may not bind: it may bind
-// only those that an administrator lets it bind, for this add-on and there. The API server
-// asks for the verb bind on the role, and admission for the grant.
-func explain(err error, want *rbacv1.RoleBinding) error {
+// explain says what to do about a RoleBinding that the API server or admission denies the
+// add-on manager. An administrator can grant what is missing; if nothing is, the namespace or
+// the role is one that no template gets, and the answer says so.
+func (r *Reconciler) explain(ctx context.Context, err error, want *rbacv1.RoleBinding) error {
 	if !apierrors.IsForbidden(err) {
 		return err
 	}
-	const denied = "denied request: "
 	role, grant := permissions(want)
-	_, message, ofPolicy := strings.Cut(err.Error(), denied)
-	switch {
-	case strings.Contains(err.Error(), "not currently held"):
-		return lacks(want, []access.Right{role})
-	case strings.Contains(message, grant.Name):
-		return lacks(want, []access.Right{grant})
-	case ofPolicy:
-		return fmt.Errorf("%s %s in namespace %s: %s", want.RoleRef.Kind, want.RoleRef.Name, want.Namespace, message)
+	missing, failed := access.Missing(ctx, r.Client, []access.Right{role, grant})
+	if failed == nil && len(missing) > 0 {
+		return lacks(want, missing)
 	}
-	return err
+	return fmt.Errorf("%s %s in namespace %s: %w", want.RoleRef.Kind, want.RoleRef.Name, want.Namespace, err)
 }
 
 // unbind deletes the RoleBindings of an add-on that are not wanted.

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +23,6 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonmetrics"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonpatch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonwork"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/template/render"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/template/source"
@@ -97,49 +95,20 @@ func (r *Reconciler) concerns(ctx context.Context, addOn *addonv1beta1.ManagedCl
 
 // deploy brings an add-on to what its template says, and returns when to look again.
 func (r *Reconciler) deploy(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster) (after time.Duration, err error) {
-	status := addOn.Status.DeepCopy()
-	status.SupportedConfigs = []addonconfig.Kind{addonconfig.DeploymentConfigs(), addonconfig.Templates()}
-	from, err := source.Of(ctx, r.Configs, addOn)
-	if err != nil {
+	p := &pass{addOn: addOn, cluster: cluster, status: addOn.Status.DeepCopy()}
+	for _, phase := range []func(context.Context, *pass) error{r.read, r.plan, r.register, r.applyWorks, r.evaluate, r.measure} {
+		err := phase(ctx, p)
+		if errors.Is(err, errDone) {
+			return 0, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	if err := errors.Join(append(p.retry, r.report(ctx, p))...); err != nil {
 		return 0, err
 	}
-	if from == nil {
-		return 0, r.report(ctx, addOn, status)
-	}
-	live, err := r.works(ctx, addOn)
-	if err != nil {
-		return 0, err
-	}
-	d, rendered := r.render(addOn, cluster, from, live)
-	if rendered == nil && hooked(addOn) != (d.hook != nil) {
-		return 0, r.finalize(ctx, addOn, d.finalizers()...) // An event.
-	}
-	status.Namespace = from.Namespace()
-	status.HealthCheck.Mode = addonv1beta1.HealthCheckModeCustomized
-	status.Registrations = source.Registrations(addOn, from.Template)
-	if !slices.ContainsFunc(status.Registrations, func(r addonv1beta1.RegistrationConfig) bool { return r.Type == addonv1beta1.CustomSigner }) {
-		apimeta.RemoveStatusCondition(&status.Conditions, names.ConditionCustomSignersGranted)
-	}
-	after, permitted := r.permit(ctx, addOn, from.Template, subjects(addOn, status.Registrations))
-	r.set(status, registrationApplied(len(status.Registrations) > 0, permitted))
-	if errors.Is(permitted, errPending) {
-		permitted = nil // The agent writes the subject, which is an event.
-	}
-	applied := rendered
-	if rendered == nil {
-		applied = r.apply(ctx, live, d.works)
-	}
-	if err := r.evaluate(ctx, addOn, cluster, status, d, applied); err != nil {
-		return 0, err
-	}
-	if rendered != nil {
-		applied = nil // Another try gives the same.
-	}
-	r.Metrics.Observe(client.ObjectKeyFromObject(addOn), deployed(status.Conditions))
-	if err := errors.Join(r.report(ctx, addOn, status), permitted, applied); err != nil {
-		return 0, err
-	}
-	return after, nil
+	return p.after, nil
 }
 
 // render makes the works of an add-on that has those which are live.
@@ -246,36 +215,6 @@ func (r *Reconciler) repair(ctx context.Context, live, want *workv1.ManifestWork
 	return client.IgnoreNotFound(r.Client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, patch), Owner))
 }
 
-// evaluate sets the conditions about the works and the health of an add-on.
-func (r *Reconciler) evaluate(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster,
-	status *addonv1beta1.ManagedClusterAddOnStatus, d deployment, failure error,
-) error {
-	if failure != nil {
-		if apierrors.IsConflict(failure) {
-			return failure
-		}
-		r.set(status, metav1.Condition{
-			Type: addonv1beta1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionFalse,
-			Reason: addonv1beta1.AddonManifestAppliedReasonWorkApplyFailed, Message: fmt.Sprintf("failed to apply manifestWork: %v", failure),
-		})
-		return nil
-	}
-	works, err := r.works(ctx, addOn)
-	if err != nil {
-		return err
-	}
-	if condition := manifestApplied(len(d.works), works); condition != nil {
-		r.set(status, *condition)
-	} else if kind := addonv1beta1.ManagedClusterAddOnManifestApplied; apimeta.IsStatusConditionFalse(status.Conditions, kind) {
-		apimeta.RemoveStatusCondition(&status.Conditions, kind)
-	}
-	// Where the hub does not hear from the cluster, the registration controller says so.
-	if heard(cluster) && apimeta.FindStatusCondition(status.Conditions, addonv1beta1.ManagedClusterAddOnManifestApplied) != nil {
-		r.set(status, available(addOn.Name, works, d.workloads))
-	}
-	return nil
-}
-
 func heard(cluster *clusterv1.ManagedCluster) bool {
 	condition := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	return condition == nil || condition.Status != metav1.ConditionUnknown
@@ -284,24 +223,4 @@ func heard(cluster *clusterv1.ManagedCluster) bool {
 func (r *Reconciler) set(status *addonv1beta1.ManagedClusterAddOnStatus, condition metav1.Condition) {
 	condition.LastTransitionTime = metav1.NewTime(r.Clock.Now())
 	apimeta.SetStatusCondition(&status.Conditions, condition)
-}
-
-// report writes what changed about the status of an add-on.
-func (r *Reconciler) report(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, want *addonv1beta1.ManagedClusterAddOnStatus) error {
-	fields := map[string]any{}
-	for field, pair := range map[string][2]any{
-		"supportedConfigs": {addOn.Status.SupportedConfigs, want.SupportedConfigs},
-		"registrations":    {addOn.Status.Registrations, want.Registrations},
-		"namespace":        {addOn.Status.Namespace, want.Namespace},
-		"healthCheck":      {addOn.Status.HealthCheck, want.HealthCheck},
-		"conditions":       {addOn.Status.Conditions, want.Conditions},
-	} {
-		if !equality.Semantic.DeepEqual(pair[0], pair[1]) {
-			fields[field] = pair[1]
-		}
-	}
-	if len(fields) == 0 {
-		return nil
-	}
-	return addonpatch.Status(ctx, r.Client, Owner, addOn, fields)
 }

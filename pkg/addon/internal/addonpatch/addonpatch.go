@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,7 +50,9 @@ func SetConditions(ctx context.Context, c client.Client, owner client.FieldOwner
 	}
 	patch := client.RawPatch(types.ApplyPatchType, body)
 	err = c.Status().Patch(ctx, bare(addOn), patch, owner, client.ForceOwnership)
-	if needsWebhook(err) {
+	// Where a client of v1alpha1 owns fields, the API server converts the object to find out who
+	// owns what, and fails while the conversion webhook is down. A merge needs no conversion.
+	if apierrors.IsInternalError(err) {
 		err := Status(ctx, c, owner, addOn, map[string]any{"conditions": conditions})
 		return err == nil, err
 	}
@@ -59,13 +60,6 @@ func SetConditions(ctx context.Context, c client.Client, owner client.FieldOwner
 		return false, fmt.Errorf("conditions of add-on %s of cluster %s: %w", addOn.Name, addOn.Namespace, err)
 	}
 	return true, nil
-}
-
-// needsWebhook reports whether the API server could not apply because the
-// conversion webhook is down. Where a client of v1alpha1 owns fields it converts
-// the object to find out who owns what. A merge needs none of that.
-func needsWebhook(err error) bool {
-	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "conversion webhook")
 }
 
 // RemoveCondition removes a condition, regardless of its owner.
