@@ -24,8 +24,11 @@ import (
 
 // engine turns configurations into what requests go through.
 type engine struct {
-	role    *role
-	reloads *reloads
+	config     Config
+	store      *jwks.Store
+	minter     *mint.Minter
+	authorizer *authorizer.Authorizer
+	reloads    *reloads
 	// verifier remembers tokens across configurations.
 	verifier *subject.Verifier
 	// settled is set once the role was ready.
@@ -67,11 +70,11 @@ func originOf(c *config.Cluster) origin {
 	return out
 }
 
-func newEngine(r *role) (*engine, error) {
-	counted, err := newReloads(r.config.Metrics)
+func newEngine(c Config, store *jwks.Store, minter *mint.Minter, chain *authorizer.Authorizer) (*engine, error) {
+	counted, err := newReloads(c.Metrics)
 	e := &engine{
-		role: r, reloads: counted, entries: map[string]*entry{},
-		verifier: subject.NewVerifier(nil, nil, r.config.Clock), // It gets keys with the first configuration.
+		config: c, store: store, minter: minter, authorizer: chain, reloads: counted, entries: map[string]*entry{},
+		verifier: subject.NewVerifier(nil, nil, c.Clock), // It gets keys with the first configuration.
 	}
 	return e, errors.Join(err, e.remembered("hit", func(hits, _ uint64) uint64 { return hits }),
 		e.remembered("miss", func(_, misses uint64) uint64 { return misses }))
@@ -79,7 +82,7 @@ func newEngine(r *role) (*engine, error) {
 
 // remembered registers a metric of the tokens that are remembered as verified.
 func (e *engine) remembered(event string, of func(hits, misses uint64) uint64) error {
-	_, err := metric.Register(e.role.config.Metrics, prometheus.NewCounterFunc(prometheus.CounterOpts{
+	_, err := metric.Register(e.config.Metrics, prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: metric.Prefix + "verify_cache", Help: "Whether a subject token was known as verified.",
 		ConstLabels: prometheus.Labels{"event": event},
 	}, func() float64 { return float64(of(e.verifier.Counts())) }))
@@ -106,7 +109,7 @@ func (e *engine) loaded() error {
 func (e *engine) changed(c *config.Config, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	log, now := e.role.config.Log, e.role.config.Clock.Now()
+	log, now := e.config.Log, e.config.Clock.Now()
 	if err == nil {
 		err = e.apply(c)
 	}
@@ -118,7 +121,7 @@ func (e *engine) changed(c *config.Config, err error) {
 	}
 	for _, warning := range c.Warnings {
 		if e.current == nil || !slices.Contains(e.current.Warnings, warning) {
-			e.role.config.Warn(warning)
+			e.config.Warn(warning)
 		}
 	}
 	e.current, e.at = c, now
@@ -140,13 +143,13 @@ func (e *engine) apply(c *config.Config) error {
 		limits.Generation = made.cluster.Generation
 		settings.Clusters[name] = limits
 	}
-	publish := func(keys *jwks.View) { e.role.authorizer.Swap(snapshot(e.verifier, keys, rules, clusters)) }
-	if err := e.role.store.Configure(e.keys(c), publish); err != nil {
+	publish := func(keys *jwks.View) { e.authorizer.Swap(snapshot(e.verifier, keys, rules, clusters)) }
+	if err := e.store.Configure(e.keys(c), publish); err != nil {
 		return err
 	}
 	e.entries = entries
 	// Afterwards, so that tokens minted under the rules before go as well.
-	e.role.minter.Configure(settings)
+	e.minter.Configure(settings)
 	return nil
 }
 
@@ -168,7 +171,7 @@ func snapshot(
 
 // keys are where the keys of all clusters come from.
 func (e *engine) keys(c *config.Config) []jwks.Cluster {
-	if e.role.config.Source.FromHub {
+	if e.config.Source.FromHub {
 		return withEveryone(c.Keys())
 	}
 	return c.Keys()
@@ -220,7 +223,7 @@ func (e *engine) entry(before *entry, from *config.Cluster) (*entry, error) {
 		made.reviewer = before.reviewer
 	default:
 		var err error
-		if made.reviewer, err = review.New(of.review, e.role.config.Clock); err != nil {
+		if made.reviewer, err = review.New(of.review, e.config.Clock); err != nil {
 			return nil, err
 		}
 	}
@@ -243,16 +246,16 @@ func (e *engine) review(source Source) error {
 	if rules == nil {
 		return errors.New("the rules of the workload cluster cannot be used")
 	}
-	e.role.authorizer.Swap(authorizer.Snapshot{
+	e.authorizer.Swap(authorizer.Snapshot{
 		Verifier: verifier,
 		Clusters: map[string]*authorizer.Cluster{review.WorkloadCluster: {Rules: rules, Generation: 1}},
 	})
-	e.role.minter.Configure(mint.Settings{
+	e.minter.Configure(mint.Settings{
 		Clusters: map[string]mint.ClusterSettings{review.WorkloadCluster: {Generation: 1}},
 	})
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.current, e.at = &config.Config{Open: true}, e.role.config.Clock.Now()
+	e.current, e.at = &config.Config{Open: true}, e.config.Clock.Now()
 	e.reloads.count(nil, e.at)
 	return nil
 }

@@ -154,7 +154,7 @@ func newRole(c Config) (*role, error) {
 	if _, err = metric.Register(c.Metrics, r.store.Metrics()); err != nil {
 		return nil, err
 	}
-	if r.engine, err = newEngine(r); err != nil {
+	if r.engine, err = newEngine(c, r.store, r.minter, r.authorizer); err != nil {
 		return nil, err
 	}
 	c.Server.Authorizer, c.Server.Clock, c.Server.Log = r.authorizer, c.Clock, c.Log.WithName("server")
@@ -200,7 +200,7 @@ func (r *role) expose(mgr manager.Manager) error {
 	if err := mgr.AddReadyzCheck("extauthz", r.check); err != nil {
 		return err
 	}
-	status := &status{role: r}
+	status := &status{config: r.config, store: r.store, minter: r.minter, engine: r.engine, check: r.check}
 	for path, handler := range map[string]http.HandlerFunc{
 		"/clusters": status.serveClusters,
 		"/readyz":   status.serveReady,

@@ -79,7 +79,12 @@ type ForbiddenStatus struct {
 
 // status serves what the role reports about itself.
 type status struct {
-	role *role
+	config Config
+	store  *jwks.Store
+	minter *mint.Minter
+	engine *engine
+	// check returns why the role is not ready, nil if it is.
+	check func(*http.Request) error
 }
 
 // serveClusters serves Status as JSON.
@@ -139,28 +144,28 @@ func (t *Status) verbose() string {
 
 func (s *status) status(request *http.Request) Status {
 	out := Status{Clusters: []ClusterStatus{}, Targets: []TargetStatus{}}
-	if err := s.role.check(request); err != nil {
+	if err := s.check(request); err != nil {
 		out.Waiting = err.Error()
 	} else {
 		out.Ready = true
 	}
-	now := s.role.config.Clock.Now()
+	now := s.config.Clock.Now()
 	rules := s.configuration(&out)
 	requests := s.requests()
-	for _, known := range s.role.store.Status() {
+	for _, known := range s.store.Status() {
 		cluster := clusterStatus(known, now)
 		cluster.Rules = rules(known.Cluster)
 		cluster.Requests = requests[known.Cluster]
 		out.Clusters = append(out.Clusters, cluster)
 	}
-	for _, known := range s.role.minter.Status() {
+	for _, known := range s.minter.Status() {
 		target := TargetStatus{Namespace: known.Namespace, Synced: known.Synced}
 		if known.Err != nil {
 			target.Error = explainTarget(known)
 		}
 		out.Targets = append(out.Targets, target)
 	}
-	forbidden := s.role.minter.Forbidden()
+	forbidden := s.minter.Forbidden()
 	for _, target := range slices.Sorted(maps.Keys(forbidden)) {
 		out.Forbidden = append(out.Forbidden, ForbiddenStatus{Target: target, Error: forbidden[target]})
 	}
@@ -176,7 +181,7 @@ func explainTarget(n mint.NamespaceStatus) string {
 // configuration describes the configuration in force, and returns how many
 // rules a cluster has under it.
 func (s *status) configuration(out *Status) (rules func(cluster string) int) {
-	engine, source := s.role.engine, s.role.config.Source
+	engine, source := s.engine, s.config.Source
 	switch {
 	case source.File != "":
 		out.Configuration.Source = source.File
@@ -229,12 +234,12 @@ func clusterStatus(known jwks.Status, now time.Time) ClusterStatus {
 // requests counts the decisions about each cluster, by the metrics.
 func (s *status) requests() map[string]map[string]int64 {
 	out := map[string]map[string]int64{}
-	if s.role.config.Metrics == nil {
+	if s.config.Metrics == nil {
 		return out
 	}
-	families, err := s.role.config.Metrics.Gather()
+	families, err := s.config.Metrics.Gather()
 	if err != nil { // What could be gathered is shown.
-		s.role.config.Log.V(1).Info("Gathered only some metrics", "problem", err.Error())
+		s.config.Log.V(1).Info("Gathered only some metrics", "problem", err.Error())
 	}
 	for _, family := range families {
 		if family.GetName() != metric.Prefix+"requests_total" {

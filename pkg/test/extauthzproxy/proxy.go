@@ -12,13 +12,13 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
-	"github.com/google/uuid"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
+	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
 // DefaultTimeout is how long Envoy waits for an answer by default.
@@ -140,7 +140,7 @@ func (p *Proxy) Close() error { return p.conn.Close() }
 // ServeHTTP asks the authorizer and forwards the request, or answers it.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("X-Request-Id") == "" {
-		r.Header.Set("X-Request-Id", uuid.NewString())
+		r.Header.Set("X-Request-Id", string(uuid.NewUUID()))
 	}
 	request := p.checkRequest(r, strconv.FormatUint(rand.Uint64(), 10), time.Now()) //nolint:gosec,forbidigo // a stream's number, at its time
 	response, err := p.check(r.Context(), request)

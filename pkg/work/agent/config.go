@@ -101,7 +101,7 @@ func Setup(mgr manager.Manager, config Config) error {
 	if err := mgr.Add(manager.RunnableFunc(a.inventory.Start)); err != nil {
 		return fmt.Errorf("add the inventory: %w", err)
 	}
-	if err := (&applied{agent: a}).setup(mgr); err != nil {
+	if err := (&evictor{agent: a}).setup(mgr); err != nil {
 		return err
 	}
 	return mgr.Add(&link{agent: a})

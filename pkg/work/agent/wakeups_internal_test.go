@@ -43,7 +43,7 @@ func TestGone(t *testing.T) {
 			a.hub.session.Store(&session{hash: "h", works: test.hub})
 			a.works.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 			defer a.works.queue.ShutDown()
-			(&applied{a}).gone(t.Context(), names.AppliedManifestWork("h", "app"))
+			(&evictor{a}).gone(t.Context(), names.AppliedManifestWork("h", "app"))
 			if got := a.works.queue.Len(); got != test.want {
 				t.Errorf("%d requests, want %d", got, test.want)
 			}

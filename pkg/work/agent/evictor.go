@@ -29,11 +29,11 @@ const (
 	never = 100 * 365 * 24 * time.Hour
 )
 
-// applied deletes AppliedManifestWorks with what they own, also while the hub cannot be
+// evictor deletes AppliedManifestWorks with what they own, also while the hub cannot be
 // reached, and evicts those without a work.
-type applied struct{ *agent }
+type evictor struct{ *agent }
 
-func (r *applied) setup(mgr ctrl.Manager) error {
+func (r *evictor) setup(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("work.appliedmanifestwork").
 		For(&workv1.AppliedManifestWork{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: watch.Updates(concernsApplied)})).
@@ -48,7 +48,7 @@ func concernsApplied(before, after *workv1.AppliedManifestWork) bool {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *applied) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (r *evictor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var work workv1.AppliedManifestWork
 	err := r.managed.Get(ctx, req.NamespacedName, &work)
 	if apierrors.IsNotFound(err) {
@@ -72,7 +72,7 @@ func (r *applied) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 
 // gone wakes the work that waits for the end of an AppliedManifestWork. One that is gone
 // as well waits for nothing: it and this controller would wake each other without an end.
-func (r *applied) gone(ctx context.Context, name string) {
+func (r *evictor) gone(ctx context.Context, name string) {
 	r.inventory.Subscribe(name, nil)
 	s := r.hub.session.Load()
 	if s == nil {
@@ -86,7 +86,7 @@ func (r *applied) gone(ctx context.Context, name string) {
 }
 
 // finalize deletes what an AppliedManifestWork owns, and lets it go when that is gone.
-func (r *applied) finalize(ctx context.Context, work *workv1.AppliedManifestWork) (time.Duration, error) {
+func (r *evictor) finalize(ctx context.Context, work *workv1.AppliedManifestWork) (time.Duration, error) {
 	if !slices.Contains(work.Finalizers, names.FinalizerAppliedManifestWork) {
 		return 0, nil
 	}
@@ -109,7 +109,7 @@ func (r *applied) finalize(ctx context.Context, work *workv1.AppliedManifestWork
 }
 
 // subscribe has the inventory wake the controller when an object is gone.
-func (r *applied) subscribe(work *workv1.AppliedManifestWork) {
+func (r *evictor) subscribe(work *workv1.AppliedManifestWork) {
 	interests := make([]inventory.Interest, len(work.Status.AppliedResources))
 	for i, resource := range work.Status.AppliedResources {
 		interests[i] = inventory.Interest{Key: keyOf(resource)}
@@ -119,7 +119,7 @@ func (r *applied) subscribe(work *workv1.AppliedManifestWork) {
 
 // evict deletes an AppliedManifestWork that has had no work on the hub for the grace
 // period. Without a connection to the hub it decides nothing.
-func (r *applied) evict(ctx context.Context, work *workv1.AppliedManifestWork) (time.Duration, error) {
+func (r *evictor) evict(ctx context.Context, work *workv1.AppliedManifestWork) (time.Duration, error) {
 	s := r.hub.session.Load()
 	if s == nil || r.config.EvictionGracePeriod >= never {
 		return 0, nil
@@ -146,7 +146,7 @@ func (r *applied) evict(ctx context.Context, work *workv1.AppliedManifestWork) (
 }
 
 // hasWork reports whether the hub has the work of an AppliedManifestWork.
-func (r *applied) hasWork(ctx context.Context, s *session, work *workv1.AppliedManifestWork) (bool, error) {
+func (r *evictor) hasWork(ctx context.Context, s *session, work *workv1.AppliedManifestWork) (bool, error) {
 	if work.Spec.HubHash != s.hash {
 		return false, nil
 	}
@@ -158,7 +158,7 @@ func (r *applied) hasWork(ctx context.Context, s *session, work *workv1.AppliedM
 	return err == nil, err
 }
 
-func (r *applied) patchEviction(ctx context.Context, work *workv1.AppliedManifestWork, start *metav1.Time) error {
+func (r *evictor) patchEviction(ctx context.Context, work *workv1.AppliedManifestWork, start *metav1.Time) error {
 	after := work.DeepCopy()
 	after.Status.EvictionStartTime = start
 	return r.managed.Status().Patch(ctx, after, client.MergeFromWithOptions(work, client.MergeFromWithOptimisticLock{}))
