@@ -159,8 +159,11 @@ func (e *exchangeWorld) killed(t *testing.T) {
 	both := []*authorizer{newAuthorizer(t, "--clusters-config="+config).ready(t), newAuthorizer(t, "--clusters-config="+config).ready(t)}
 	f := newFront(t, both, func(c *extauthzproxy.Config) { c.Retry = true })
 	token := e.c.mint(t, "app", "web", audience)
-	for range 4 { // Both know it.
-		f.expect(t, token, serviceAccount("killed", "reader"))
+	for _, a := range both { // The proxy may need several tries to connect to one.
+		await.Completion(t, patience, func(ctx context.Context) string {
+			f.whoAmI(ctx, token)
+			return a.unasked(ctx)
+		})
 	}
 	stop := f.load(t, 8, func() string { return token }, serviceAccount("killed", "reader"))
 	for _, a := range both {
