@@ -74,7 +74,7 @@ func (f *addOnFleet) begin(b *testing.B) {
 	f.run(b, "join", "--hub-context", "hub", "--context", "cluster1", "--cluster-name", "cluster1",
 		"--addon-kubeclient-registration-auth", "token", "--wait")
 	f.hub, f.managed = f.client(b, "hub"), f.client(b, "cluster1")
-	f.agent = measure.Attach(b, f.processID(b, "controller", "spoke"))
+	f.agent = measure.Attach(b, f.processID(b, "controller", "agent"))
 	now.Sleep(10 * time.Second) // What follows a join is no part of it.
 }
 

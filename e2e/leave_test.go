@@ -41,7 +41,7 @@ func TestUnjoin(t *testing.T) {
 		}
 	})
 	t.Run("checks name a credential that lives longer than a limit", func(t *testing.T) {
-		for _, args := range [][]string{{"check", "cluster", name, "--context", "hub"}, {"check", "spoke", "--context", "cluster3"}} {
+		for _, args := range [][]string{{"check", "cluster", name, "--context", "hub"}, {"check", "agent", "--context", "cluster3"}} {
 			const long = "longer than 1m: the cluster's certificate ("
 			if r := fleet.ocm(t, append(args, "--max-lifetime", "1m")...); !strings.Contains(r.stdout, long) {
 				t.Errorf("%v does not say %q: %v", args, long, r)
@@ -93,7 +93,7 @@ func TestUnjoin(t *testing.T) {
 			}
 			return wantGone(hub.Get(ctx, client.ObjectKey{Name: names.ManagedClusterClusterRole(name)}, &rbacv1.ClusterRole{}))
 		})
-		fleet.must(t, "unjoin", "--yes", "--context", "cluster3", "--cluster-name", name, "--side", "spoke", "--force", "--wait")
+		fleet.must(t, "unjoin", "--yes", "--context", "cluster3", "--cluster-name", name, "--side", "managed", "--force", "--wait")
 	})
 }
 

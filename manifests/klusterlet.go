@@ -39,7 +39,7 @@ func RenderKlusterletBase(values Klusterlet) ([]*unstructured.Unstructured, erro
 
 // RenderKlusterletRuntime returns the Deployment of the registration agent.
 func RenderKlusterletRuntime(values Klusterlet) ([]*unstructured.Unstructured, error) {
-	objs, err := render("klusterlet-runtime", values, roleArgs("spoke", values.RegistrationArgs))
+	objs, err := render("klusterlet-runtime", values, roleArgs("agent", values.RegistrationArgs))
 	return label(objs, values.Labels), err
 }
 

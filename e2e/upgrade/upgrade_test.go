@@ -75,7 +75,7 @@ func (f *fleet) manage(t *testing.T, r release, members ...string) {
 		}
 		f.must(t, r, "accept", "--context", "hub", cluster)
 		f.must(t, r, "check", "cluster", cluster, "--context", "hub")
-		f.must(t, r, "check", "spoke", "--context", cluster)
+		f.must(t, r, "check", "agent", "--context", cluster)
 	}
 	f.must(t, r, "check", "hub", "--context", "hub")
 }

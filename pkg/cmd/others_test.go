@@ -132,7 +132,7 @@ func TestOthersAgent(t *testing.T) {
 			t.Errorf("%v: exit code %d: %s", args, r.code, r.err)
 		}
 	}
-	r := ocm(t, "check", "spoke", "--kubeconfig="+config)
+	r := ocm(t, "check", "agent", "--kubeconfig="+config)
 	expectNoAdvice(t, r, "init", "join", "unjoin")
 	if !strings.Contains(r.out, upstream.OperatorImage) {
 		t.Errorf("it does not say whose the agent is: %s", r.out)

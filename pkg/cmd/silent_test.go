@@ -43,7 +43,7 @@ func TestSilentHubIsNotConnected(t *testing.T) {
 	if err := admin.Status().Update(t.Context(), klusterlet); err != nil {
 		t.Fatal(err)
 	}
-	r := ocm(t, "check", "spoke", "--kubeconfig="+kubeconfig(t, cp))
+	r := ocm(t, "check", "agent", "--kubeconfig="+kubeconfig(t, cp))
 	if !strings.Contains(r.out, "warning  the agent is connected to the hub") {
 		t.Errorf("exit code %d: %s", r.code, r.out)
 	}

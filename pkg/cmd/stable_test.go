@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 )
 
 var update = flag.Bool("update", false, "add what is new to testdata/stable.txt")
@@ -69,25 +70,32 @@ func lines(text string) func(yield func(string) bool) {
 	}
 }
 
-// flagLines are the commands and the flags that help shows.
+// flagLines are the commands and the flags that help shows, also under the old names of
+// commands.
 func flagLines() []string {
 	root := cmd.New(cmd.Env{Name: "kubectl ocm", Clock: clock.RealClock{}, Getenv: func(string) string { return "" }})
 	var out []string
-	var walk func(*cobra.Command)
-	walk = func(c *cobra.Command) {
-		out = append(out, "command "+c.CommandPath())
+	var walk func(path string, c *cobra.Command)
+	walk = func(path string, c *cobra.Command) {
+		out = append(out, "command "+path)
 		c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
 			if !f.Hidden && f.Name != "help" {
-				out = append(out, fmt.Sprintf("flag %s --%s %s", c.CommandPath(), f.Name, f.Value.Type()))
+				out = append(out, fmt.Sprintf("flag %s --%s %s", path, f.Name, f.Value.Type()))
 			}
 		})
 		for _, child := range c.Commands() {
-			if child.IsAvailableCommand() {
-				walk(child)
+			if !child.IsAvailableCommand() {
+				continue
+			}
+			walk(path+" "+child.Name(), child)
+			for _, name := range child.Aliases {
+				if !slices.Contains(cli.Aliases(child), name) {
+					walk(path+" "+name, child)
+				}
 			}
 		}
 	}
-	walk(root)
+	walk(root.CommandPath(), root)
 	return out
 }
 

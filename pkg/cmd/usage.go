@@ -23,8 +23,8 @@ func usage(cmd *cobra.Command) error {
 		_, _ = fmt.Fprintf(&text, "\n%s\n"+format+"\n", append([]any{title}, args...)...)
 	}
 	_, _ = fmt.Fprintf(&text, "Usage:\n  %s\n", cmd.UseLine())
-	if len(cmd.Aliases) > 0 {
-		section("Aliases:", "  %s", strings.Join(cmd.Aliases, ", "))
+	if aliases := cli.Aliases(cmd); len(aliases) > 0 {
+		section("Aliases:", "  %s", strings.Join(aliases, ", "))
 	}
 	if cmd.HasExample() {
 		section("Examples:", "%s", cmd.Example)

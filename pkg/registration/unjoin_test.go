@@ -63,7 +63,7 @@ func TestUnjoinFromElsewhere(t *testing.T) {
 		t.Helper()
 		code, printed := f.run(t, f.managed, append([]string{"unjoin", cluster, "--yes"}, args...)...)
 		text := strings.Join(strings.Fields(printed), " ")
-		for _, words := range []string{why, "nothing was removed", "unjoin " + cluster + " --side=spoke", "unjoin " + cluster + " --side=hub"} {
+		for _, words := range []string{why, "nothing was removed", "unjoin " + cluster + " --side=managed", "unjoin " + cluster + " --side=hub"} {
 			if code != 3 || !strings.Contains(text, words) {
 				t.Errorf("it ended with %d, without %q:\n%s", code, words, printed)
 			}

@@ -75,7 +75,7 @@ func TestPausedHub(t *testing.T) {
 	resume := pause(t, node(t, hub))
 	// What hangs is noticed later than what is refused.
 	eventually(t, "check finds that the agent does not reach the hub", func() error {
-		out, err := run(t.Context(), "kubectl-ocm", "check", "spoke", "--context", cluster)
+		out, err := run(t.Context(), "kubectl-ocm", "check", "agent", "--context", cluster)
 		if err == nil || !strings.Contains(out, "HubConnectionDegraded") {
 			return fmt.Errorf("it does not: %s", out)
 		}

@@ -29,7 +29,7 @@ const hubPatience = 20 * time.Second
 func (o *setOptions) await(ctx context.Context, runner *install.Runner, agent install.Agent, want operatorv1.AddOnRegistrationDriver) error {
 	if err := runner.AwaitFlags(ctx, agent, flagsMissing(want)); err != nil {
 		return o.wait.TimedOut(err, "the agent to run with its new flags: "+err.Error(),
-			"see what is wrong with: "+o.env.Command("check spoke")+"; the Klusterlet is changed already")
+			"see what is wrong with: "+o.env.Command("check agent")+"; the Klusterlet is changed already")
 	}
 	if agent.Hub == nil {
 		o.env.Say("The hub has given this cluster no credential yet; its add-ons register when it has.")

@@ -60,7 +60,7 @@ func (c *clusterScope) lasting(context.Context) checks.Outcome {
 			}
 		}
 	}
-	try := "on the managed cluster: " + c.env.Elsewhere("check spoke")
+	try := "on the managed cluster: " + c.env.Elsewhere("check agent")
 	switch {
 	case failed:
 		return checks.Bad(try, "%s", strings.Join(late, "\n"))

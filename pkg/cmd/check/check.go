@@ -26,7 +26,7 @@ import (
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
 	return cli.Parent("check", "Diagnose hubs, clusters, add-ons, ManifestWorks and tokens",
-		newHub(env), newSpoke(env), newCluster(env), newWork(env), newTokens(env))
+		newHub(env), newAgent(env), newCluster(env), newWork(env), newTokens(env))
 }
 
 // scope is what the checks of one call share.
@@ -64,13 +64,14 @@ func newHub(env cli.Env) *cobra.Command {
 	})
 }
 
-func newSpoke(env cli.Env) *cobra.Command {
+func newAgent(env cli.Env) *cobra.Command {
 	var longest limit
 	cmd := &cobra.Command{
-		Use:     "spoke",
-		Aliases: []string{"klusterlet", "agent"},
+		Use:     "agent",
+		Aliases: []string{"klusterlet"},
 		Short:   "Check a managed cluster, on the managed cluster",
 	}
+	cli.OldName(cmd, "spoke")
 	longest.addTo(cmd)
 	return newCheck(env, cmd, func(_ context.Context, s *scope, _ []string) (string, []checks.Step, error) {
 		a := &agentScope{scope: s, limit: longest}

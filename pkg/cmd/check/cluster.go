@@ -69,7 +69,7 @@ func (c *clusterScope) steps(ctx context.Context) []checks.Step {
 func (c *clusterScope) known(ctx context.Context) checks.Outcome {
 	err := c.client.Get(ctx, client.ObjectKey{Name: c.name}, &c.cluster)
 	if install.Gone(err) {
-		return checks.Bad(fleet.NearCluster(ctx, c.client, c.name, "on the managed cluster: "+c.env.Elsewhere("check spoke")), "there is no ManagedCluster %s: its agent has not reached the hub", c.name)
+		return checks.Bad(fleet.NearCluster(ctx, c.client, c.name, "on the managed cluster: "+c.env.Elsewhere("check agent")), "there is no ManagedCluster %s: its agent has not reached the hub", c.name)
 	}
 	if err != nil {
 		return checks.Broken(err)
@@ -136,7 +136,7 @@ func (c *clusterScope) issued(context.Context) checks.Outcome {
 	if apimeta.IsStatusConditionTrue(c.cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined) {
 		return checks.Good("some time ago")
 	}
-	try := c.env.Elsewhere("check spoke")
+	try := c.env.Elsewhere("check agent")
 	if c.cluster.Spec.HubAcceptsClient {
 		try = c.env.Elsewhere("join --refresh --hub-token-file FILE") // Its agent is from before the ManagedCluster, which was restored.
 	}
@@ -165,7 +165,7 @@ func (c *clusterScope) recorded(ctx context.Context) checks.Outcome {
 // reported checks a condition that is true once the agent works.
 func (c *clusterScope) reported(kind string) func(context.Context) checks.Outcome {
 	return func(context.Context) checks.Outcome {
-		return condition(c.cluster.Status.Conditions, kind, metav1.ConditionTrue, "on the managed cluster: "+c.env.Elsewhere("check spoke"))
+		return condition(c.cluster.Status.Conditions, kind, metav1.ConditionTrue, "on the managed cluster: "+c.env.Elsewhere("check agent"))
 	}
 }
 
@@ -182,15 +182,15 @@ func (c *clusterScope) lease(ctx context.Context) checks.Outcome {
 		return checks.Bad(c.env.Command("check hub"), "%v", err)
 	}
 	if lease.Spec.RenewTime == nil {
-		return checks.Bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "it was never renewed")
+		return checks.Bad("on the managed cluster: "+c.env.Elsewhere("check agent"), "it was never renewed")
 	}
 	period := time.Duration(max(c.cluster.Spec.LeaseDurationSeconds, 1)) * time.Second
 	ago := c.env.Clock.Now().Sub(lease.Spec.RenewTime.Time).Round(time.Second)
 	switch {
 	case ago > period*graceFactor:
-		return checks.Bad("on the managed cluster: "+c.env.Elsewhere("check spoke"), "last renewed %s ago; %s is allowed", ago, period*graceFactor)
+		return checks.Bad("on the managed cluster: "+c.env.Elsewhere("check agent"), "last renewed %s ago; %s is allowed", ago, period*graceFactor)
 	case ago > period*overdueFactor:
-		return checks.Caution("on the managed cluster: "+c.env.Elsewhere("check spoke"), "overdue: last renewed %s ago; the agent is to do so every %s", ago, period)
+		return checks.Caution("on the managed cluster: "+c.env.Elsewhere("check agent"), "overdue: last renewed %s ago; the agent is to do so every %s", ago, period)
 	}
 	return checks.Good("%s ago", ago)
 }
@@ -205,7 +205,7 @@ func (c *clusterScope) clocks(context.Context) checks.Outcome {
 
 // expiry checks that the agent's certificate is renewed in time. What is not known is not well.
 func (c *clusterScope) expiry(context.Context) checks.Outcome {
-	spoke := "on the managed cluster: " + c.env.Elsewhere("check spoke")
+	spoke := "on the managed cluster: " + c.env.Elsewhere("check agent")
 	if awsirsa.Announces(&c.cluster) {
 		return checks.Good("it uses its IAM role")
 	}

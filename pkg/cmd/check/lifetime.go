@@ -50,7 +50,7 @@ func (c *clusterScope) lifetimes(context.Context) checks.Outcome {
 		long = append(long, "the cluster's certificate ("+cli.Lifetime(certificate.Lifetime())+")")
 		try = "on the managed cluster: " + c.env.Elsewhere("join --refresh --client-cert-expiration-seconds SECONDS")
 	case !known && !awsirsa.Announces(&c.cluster) && c.limit > 0:
-		return checks.Caution("on the managed cluster: "+c.env.Elsewhere("check spoke"), "the agent does not report how long its certificate lives")
+		return checks.Caution("on the managed cluster: "+c.env.Elsewhere("check agent"), "the agent does not report how long its certificate lives")
 	}
 	for _, a := range c.addOns {
 		for _, r := range a.Registrations {

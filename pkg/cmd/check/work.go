@@ -162,7 +162,7 @@ func (w *workScope) connected(ctx context.Context) checks.Outcome {
 // reached checks whether the agent has acted on the last change. Its finalizer is the
 // first thing that it writes.
 func (w *workScope) reached(context.Context) checks.Outcome {
-	onCluster := "on the managed cluster: " + w.env.Elsewhere("check spoke")
+	onCluster := "on the managed cluster: " + w.env.Elsewhere("check agent")
 	switch {
 	case w.report.Applied == "" && !controllerutil.ContainsFinalizer(&w.work, names.FinalizerManifestWork):
 		return checks.Bad(onCluster, "no work agent has seen it")

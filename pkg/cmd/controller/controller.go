@@ -35,7 +35,7 @@ func New() *cobra.Command {
 		newCleanup(),
 		newAddOnManager(),
 		newExtAuthz(),
-		newSpoke(),
+		newAgent(),
 		newWork(),
 		newRules(),
 		newIssuer(),

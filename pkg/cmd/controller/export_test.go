@@ -18,8 +18,8 @@ func Sparing(lock resourcelock.Interface, every time.Duration, c clock.PassiveCl
 	return &sparingLock{Interface: lock, every: every, clock: c}
 }
 
-// SpokeGate returns whether the settings leave a gate of the agent on.
-func SpokeGate(name featuregate.Feature, settings ...string) (bool, error) {
+// AgentGate returns whether the settings leave a gate of the agent on.
+func AgentGate(name featuregate.Feature, settings ...string) (bool, error) {
 	gates, err := parseGates(feature.DefaultSpokeRegistrationFeatureGates, settings)
 	return gates[name], errors.Join(err, gates.without(feature.MultipleHubs))
 }

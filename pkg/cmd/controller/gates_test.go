@@ -10,7 +10,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/controller"
 )
 
-func TestSpokeGates(t *testing.T) {
+func TestAgentGates(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name     string
@@ -24,7 +24,7 @@ func TestSpokeGates(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			if claims, err := controller.SpokeGate(feature.ClusterClaim, tc.settings...); err != nil || claims != tc.claims {
+			if claims, err := controller.AgentGate(feature.ClusterClaim, tc.settings...); err != nil || claims != tc.claims {
 				t.Errorf("got %v, %v", claims, err)
 			}
 		})

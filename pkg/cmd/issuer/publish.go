@@ -98,7 +98,7 @@ func (o *publishOptions) await(ctx context.Context, runner *install.Runner, agen
 		if unmet := install.Unmet(err); unmet != "" {
 			waiting += " (" + strings.TrimSpace(unmet) + ")"
 		}
-		return o.wait.TimedOut(err, waiting, "see what is wrong with: "+o.env.Command("check spoke"))
+		return o.wait.TimedOut(err, waiting, "see what is wrong with: "+o.env.Command("check agent"))
 	}
 	return err
 }

@@ -310,7 +310,7 @@ func (o *options) next(ctx context.Context, runner *install.Runner, hub *hub, na
 			o.env.Say("The agent registers with the key %s.", key)
 			accept = o.acceptArgs(hub, name, key)
 		default:
-			o.env.Say("The key of the agent is shown by: %s", o.env.Command("check", "spoke"))
+			o.env.Say("The key of the agent is shown by: %s", o.env.Command("check", "agent"))
 		}
 	}
 	return o.sayAccept(accept)
@@ -332,7 +332,7 @@ func (o *options) timedOut(err error, p plan, hub *hub, waiting string) error {
 	if unmet := install.Unmet(err); unmet != "" {
 		waiting += " (" + unmet + ")"
 	}
-	return o.wait.TimedOut(err, waiting, fmt.Sprintf("on the hub: %s; here: %s", o.onHub(o.acceptArgs(hub, p.klusterlet.ClusterName, "")...), o.env.Command("check", "spoke")))
+	return o.wait.TimedOut(err, waiting, fmt.Sprintf("on the hub: %s; here: %s", o.onHub(o.acceptArgs(hub, p.klusterlet.ClusterName, "")...), o.env.Command("check", "agent")))
 }
 
 // onHub is a command for the hub, with its context if that is known.

@@ -56,7 +56,7 @@ func (o *options) takeOverNow(ctx context.Context, runner *install.Runner, k ins
 		if waiting == "" {
 			waiting = "the agent"
 		}
-		return o.wait.TimedOut(fleet.Explain(err), waiting, "see what is wrong with: "+o.env.Command("check spoke")+"; then run the command again")
+		return o.wait.TimedOut(fleet.Explain(err), waiting, "see what is wrong with: "+o.env.Command("check agent")+"; then run the command again")
 	}
 	if err := o.sayWorkPermissions(ctx, runner); err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 func (o *options) confirmLeaving(agent install.Agent) error {
 	name, server := o.env.Kube.Target()
 	question := fmt.Sprintf("Detach cluster %s and remove its agent from context %s (%s)?", o.cluster, name, server)
-	if o.side == spoke {
+	if o.side == managed {
 		question = fmt.Sprintf("Remove the agent of cluster %s from context %s (%s)? The hub is not informed.", o.cluster, name, server)
 	}
 	question += o.loss(agent)

@@ -195,7 +195,7 @@ func (o *options) unlessResigned(ctx context.Context, runner *install.Runner, er
 
 // here is the command that cleans up on the managed cluster alone.
 func (o *options) here() string {
-	args := []string{"unjoin", o.cluster, "--side=spoke"}
+	args := []string{"unjoin", o.cluster, "--side=managed"}
 	if o.works != "" {
 		args = append(args, "--works="+string(o.works))
 	}

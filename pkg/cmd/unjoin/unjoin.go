@@ -18,9 +18,9 @@ import (
 type side string
 
 const (
-	both  side = "both"
-	hub   side = "hub"
-	spoke side = "spoke"
+	both    side = "both"
+	hub     side = "hub"
+	managed side = "managed"
 )
 
 type options struct {
@@ -92,7 +92,7 @@ is no such cluster, and 124 when the time was over.`,
 func (o *options) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.cluster, "cluster-name", "", "name of the cluster on the hub")
-	cli.NewEnum(&o.side, nil, both, hub, spoke).AddTo(cmd, "side", "", "which side to clean up")
+	cli.NewEnum(&o.side, map[string]side{"spoke": managed}, both, hub, managed).AddTo(cmd, "side", "", "which side to clean up")
 	f.StringVar(&o.admin.Name, "hub-context", "", "kubeconfig context of the hub's administrator")
 	f.StringVar(&o.admin.Kubeconfig, "hub-kubeconfig", "", "kubeconfig file of the hub's administrator, if it is another one")
 	cli.NewEnum(&o.works, nil, install.DeleteResources, install.OrphanResources).
@@ -124,8 +124,8 @@ func (o *options) complete(args []string) error {
 	if err := names.ValidateClusterName(o.cluster); err != nil {
 		return cli.Usagef("%v", err)
 	}
-	if o.side == spoke && o.admin != (cli.Context{}) {
-		return cli.Usagef("--hub-context has no meaning with --side=spoke")
+	if o.side == managed && o.admin != (cli.Context{}) {
+		return cli.Usagef("--hub-context has no meaning with --side=managed")
 	}
 	if o.side == hub && o.works != "" {
 		return cli.Usagef("--works is about the managed cluster and has no meaning with --side=hub")
@@ -140,7 +140,7 @@ func (o *options) run(ctx context.Context) error {
 	switch o.side {
 	case hub:
 		err = o.detach(ctx, o.admin)
-	case both, spoke:
+	case both, managed:
 		err = o.leave(ctx)
 		if err == nil && o.side == both && o.admin != (cli.Context{}) {
 			err = o.detach(ctx, o.admin)

@@ -227,7 +227,7 @@ func TestKlusterletLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"controller", "spoke", "--bind-address=$(POD_IP)", "--klusterlet-name=klusterlet",
+		"controller", "agent", "--bind-address=$(POD_IP)", "--klusterlet-name=klusterlet",
 		"--spoke-cluster-name=c1", "--bootstrap-kubeconfig=/spoke/bootstrap/kubeconfig",
 	}
 	if diff := cmp.Diff(want, d.Spec.Template.Spec.Containers[0].Args); diff != "" {

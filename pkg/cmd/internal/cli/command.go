@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -50,6 +51,22 @@ func Absent(name, problem, try string, aliases ...string) *cobra.Command {
 			return &Explained{Problem: cmd.CommandPath() + " is not available: " + problem, Try: try, Code: CodeUsage}
 		},
 	}
+}
+
+const oldNameAnnotation = "old-name"
+
+// OldName lets a command be called by the name that it had before. Help does not show it.
+func OldName(cmd *cobra.Command, name string) {
+	cmd.Aliases = append(cmd.Aliases, name)
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[oldNameAnnotation] = name
+}
+
+// Aliases returns the names of a command that help shows besides its own.
+func Aliases(cmd *cobra.Command) []string {
+	return slices.DeleteFunc(slices.Clone(cmd.Aliases), func(name string) bool { return name == cmd.Annotations[oldNameAnnotation] })
 }
 
 // LinuxOnly returns a command that other systems than Linux do not have: with

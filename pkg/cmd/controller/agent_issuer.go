@@ -19,17 +19,17 @@ import (
 // false, it takes back what an agent before it published.
 const flagPublishIssuer = "publish-issuer"
 
-// spokeIssuerFlags choose whether the agent publishes the cluster's issuer.
-type spokeIssuerFlags struct {
+// agentIssuerFlags choose whether the agent publishes the cluster's issuer.
+type agentIssuerFlags struct {
 	publish bool
 }
 
-func (f *spokeIssuerFlags) addFlags(flags *pflag.FlagSet) {
+func (f *agentIssuerFlags) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.publish, flagPublishIssuer, false, "show the hub the issuer and the public keys of this cluster's tokens; =false takes back what was shown")
 }
 
 // extensions add the publisher to the agent's hub connection.
-func (f *spokeIssuerFlags) extensions(flags *pflag.FlagSet, mgr ctrl.Manager, registration agent.Config) ([]agent.Extension, error) {
+func (f *agentIssuerFlags) extensions(flags *pflag.FlagSet, mgr ctrl.Manager, registration agent.Config) ([]agent.Extension, error) {
 	if !flags.Changed(flagPublishIssuer) {
 		return nil, nil
 	}

@@ -19,32 +19,35 @@ import (
 
 	"open-cluster-management.io/api/feature"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/status"
 )
 
-// spokeFlags are the flags of the registration agent.
-type spokeFlags struct {
+// agentFlags are the flags of the registration agent.
+type agentFlags struct {
 	common    common
 	agent     agent.Config
 	claims    status.ClaimRules
 	namespace string
 	gates     []string
-	driver    spokeDriverFlags
-	addOns    spokeAddOnFlags
-	issuer    spokeIssuerFlags
+	driver    agentDriverFlags
+	addOns    agentAddOnFlags
+	issuer    agentIssuerFlags
 }
 
-func newSpoke() *cobra.Command {
-	return newRole(&spokeFlags{common: newPatient()}, &cobra.Command{
-		Use:   "spoke",
+func newAgent() *cobra.Command {
+	cmd := newRole(&agentFlags{common: newPatient()}, &cobra.Command{
+		Use:   "agent",
 		Short: "Register this cluster with a hub and report its status there",
 	})
+	cli.OldName(cmd, "spoke")
+	return cmd
 }
 
-func (f *spokeFlags) addFlags(cmd *cobra.Command) {
+func (f *agentFlags) addFlags(cmd *cobra.Command) {
 	f.common.addFlags(cmd)
 	set := cmd.Flags()
 	a := &f.agent
@@ -81,7 +84,7 @@ func (f *spokeFlags) addFlags(cmd *cobra.Command) {
 }
 
 // config turns flags into values, without the network.
-func (f *spokeFlags) config() (agent.Config, error) {
+func (f *agentFlags) config() (agent.Config, error) {
 	c := f.agent
 	c.Namespace = cmp.Or(f.namespace, os.Getenv("POD_NAMESPACE"), names.AgentNamespace)
 	c.Clock = clock.RealClock{}
@@ -105,7 +108,7 @@ func (f *spokeFlags) config() (agent.Config, error) {
 	return c, errors.Join(err, c.Validate())
 }
 
-func (f *spokeFlags) run(cmd *cobra.Command) error {
+func (f *agentFlags) run(cmd *cobra.Command) error {
 	config, err := f.config()
 	if err != nil {
 		return err

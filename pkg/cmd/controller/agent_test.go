@@ -54,7 +54,7 @@ func TestSpokeRefusesBadFlags(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			cmd := controller.New()
-			cmd.SetArgs(append([]string{"spoke", "--kubeconfig=/does/not/exist"}, tc.args...))
+			cmd.SetArgs(append([]string{"agent", "--kubeconfig=/does/not/exist"}, tc.args...))
 			cmd.SetOut(io.Discard)
 			cmd.SetErr(io.Discard)
 			err := cmd.ExecuteContext(t.Context())

@@ -26,20 +26,20 @@ const (
 	minTokenSeconds     = 600
 )
 
-// spokeAddOnFlags choose how add-ons get their credentials.
-type spokeAddOnFlags struct {
+// agentAddOnFlags choose how add-ons get their credentials.
+type agentAddOnFlags struct {
 	driver       string
 	tokenSeconds int64
 }
 
-func (f *spokeAddOnFlags) addFlags(flags *pflag.FlagSet) {
+func (f *agentAddOnFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.driver, "addon-kubeclient-registration-auth", "", "how add-ons get their credential for the hub's API server, csr or token; empty means csr")
 	flags.Int64Var(&f.tokenSeconds, "addon-token-expiration-seconds", 0, fmt.Sprintf("life of add-ons' tokens to ask for, at least %d; 0 means %d, a year", minTokenSeconds, defaultTokenSeconds))
 }
 
 // config turns the flags into values. The certificates of add-ons are asked for
 // with the life of the agent's own.
-func (f *spokeAddOnFlags) config(cluster spokeDriverFlags) (*agent.AddOns, error) {
+func (f *agentAddOnFlags) config(cluster agentDriverFlags) (*agent.AddOns, error) {
 	auth, err := driver.ParseAddOnAuthType(f.driver)
 	if err != nil {
 		return nil, fmt.Errorf("--addon-kubeclient-registration-auth: %w", err)
@@ -63,27 +63,27 @@ func (f *spokeAddOnFlags) config(cluster spokeDriverFlags) (*agent.AddOns, error
 }
 
 // advice is what the log should say about the flags, or empty.
-func (f *spokeAddOnFlags) advice() string {
+func (f *agentAddOnFlags) advice() string {
 	if f.tokenSeconds == 0 || f.tokenSeconds >= advisedTokenSeconds {
 		return ""
 	}
 	return fmt.Sprintf("The tokens of add-ons live for %d seconds only, which is meant for tests: set --addon-token-expiration-seconds to %d or more", f.tokenSeconds, advisedTokenSeconds)
 }
 
-// spokeAWSFlags are OCM's flags of the awsirsa driver.
-type spokeAWSFlags struct {
+// agentAWSFlags are OCM's flags of the awsirsa driver.
+type agentAWSFlags struct {
 	hub, managed string
 	suffix       string
 }
 
-func (f *spokeAWSFlags) addFlags(set *pflag.FlagSet) {
+func (f *agentAWSFlags) addFlags(set *pflag.FlagSet) {
 	set.StringVar(&f.hub, flags.HubARN, "", "with awsirsa, ARN of the hub's EKS cluster")
 	set.StringVar(&f.managed, flags.ManagedARN, "", "with awsirsa, ARN of this EKS cluster")
 	set.StringVar(&f.suffix, "managed-cluster-role-suffix", "", "with awsirsa, the identifier of both clusters in the names of their IAM roles; empty means to compute it")
 }
 
 // constructor returns what makes the driver.
-func (f *spokeAWSFlags) constructor() (func(driver.Identity) driver.Agent, error) {
+func (f *agentAWSFlags) constructor() (func(driver.Identity) driver.Agent, error) {
 	pair, err := flags.Pair(f.hub, f.managed)
 	if err != nil {
 		return nil, err
@@ -96,15 +96,15 @@ func (f *spokeAWSFlags) constructor() (func(driver.Identity) driver.Agent, error
 	}, nil
 }
 
-// spokeDriverFlags choose how the agent gets its credential.
-type spokeDriverFlags struct {
+// agentDriverFlags choose how the agent gets its credential.
+type agentDriverFlags struct {
 	name              string
 	expirationSeconds int32
-	aws               spokeAWSFlags
+	aws               agentAWSFlags
 }
 
 // constructor returns what makes the driver that was asked for.
-func (f *spokeDriverFlags) constructor() (func(driver.Identity) driver.Agent, error) {
+func (f *agentDriverFlags) constructor() (func(driver.Identity) driver.Agent, error) {
 	kind, err := driver.ParseAuthType(f.name)
 	if err != nil {
 		return nil, fmt.Errorf("--registration-auth: %w", err)
