@@ -165,6 +165,7 @@ func (e *exchangeWorld) killed(t *testing.T) {
 			return a.unasked(ctx)
 		})
 	}
+	f.expect(t, token, serviceAccount("killed", "reader"))
 	stop := f.load(t, 8, func() string { return token }, serviceAccount("killed", "reader"))
 	for _, a := range both {
 		a.kill()

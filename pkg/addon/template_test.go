@@ -135,6 +135,7 @@ func TestTemplates(t *testing.T) {
 		"unready":     testUnready,
 		"split":       testSplit,
 		"permissions": testPermissions,
+		"ungrantable": testUngrantable,
 		"tokens":      testTokenSubjects,
 		"switched":    testSwitchedSubjects,
 		"hook":        testHook,
@@ -401,6 +402,25 @@ func testPermissions(t *testing.T, e *env, name string, _ *interrupt.Writes) {
 		}
 		return len(list.Items) == 0, nil
 	})
+}
+
+// testUngrantable: an administrator is not told to grant what admission denies anyway.
+func testUngrantable(t *testing.T, e *env, name string, _ *interrupt.Writes) {
+	t.Helper()
+	const cluster, other = "ungrantable-c1", "ungrantable-c2"
+	e.cluster(t, cluster)
+	e.cluster(t, other)
+	permission := func(namespace string) string {
+		return `{"type":"SingleNamespace","singleNamespace":{"namespace":"` + namespace + `","roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"}}}`
+	}
+	e.template(t, name, fmt.Sprintf(kubeClient, permission("kube-system")+","+permission(other)), agentManifest)
+	e.create(t, fleet(name, templated), addOn(cluster, name))
+	refused := e.awaitCondition(t, cluster, name, addonv1beta1.ManagedClusterAddOnRegistrationApplied, metav1.ConditionFalse, addonv1beta1.RegistrationAppliedSetPermissionFailed)
+	for _, namespace := range []string{"kube-system", other} {
+		if !strings.Contains(refused.Message, "no permission in namespace "+namespace+",") || strings.Contains(refused.Message, "let its ServiceAccount") {
+			t.Errorf("%s: %s", namespace, refused.Message)
+		}
+	}
 }
 
 // testTokenSubjects: of an add-on that registers with tokens, only a ServiceAccount of

@@ -1,6 +1,7 @@
 package template
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/internal/addonindex"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/access"
@@ -233,17 +235,30 @@ func (r *Reconciler) granted(ctx context.Context, want *rbacv1.RoleBinding) erro
 	if err != nil || !slices.Contains(missing, grant) {
 		return err
 	}
-	return lacks(want, missing)
+	return cmp.Or(r.grantable(ctx, want), lacks(want, missing))
+}
+
+// grantable returns an error for a namespace in which no grant has effect, because admission
+// denies the RoleBinding there anyway.
+// See docs/adr/0020-grants-for-templates.md.
+func (r *Reconciler) grantable(ctx context.Context, want *rbacv1.RoleBinding) error {
+	if want.Namespace == want.Labels[names.LabelAddOnCluster] {
+		return nil
+	}
+	of := func(prefix string) bool { return strings.HasPrefix(want.Namespace, prefix) }
+	if !slices.ContainsFunc([]string{"kube-", "openshift-", "open-cluster-management"}, of) {
+		err := r.Client.Get(ctx, client.ObjectKey{Name: want.Namespace}, &clusterv1.ManagedCluster{})
+		if err != nil {
+			return client.IgnoreNotFound(err)
+		}
+	}
+	return fmt.Errorf("an AddOnTemplate gets no permission in namespace %s, which is one of the system or of another cluster; name one of your own in its hubPermissions", want.Namespace)
 }
 
 // lacks says which permissions the add-on manager lacks for a RoleBinding.
 func lacks(want *rbacv1.RoleBinding, missing []access.Right) error {
-	words := make([]string, len(missing))
-	for i, right := range missing {
-		words[i] = right.String()
-	}
 	return fmt.Errorf("the add-on manager may not bind %s %s for the add-on %s in namespace %s; let its ServiceAccount %s %s",
-		want.RoleRef.Kind, want.RoleRef.Name, want.Labels[names.LabelAddOnTokenName], want.Namespace, names.HubAddOnManagerServiceAccount, strings.Join(words, ", and "))
+		want.RoleRef.Kind, want.RoleRef.Name, want.Labels[names.LabelAddOnTokenName], want.Namespace, names.HubAddOnManagerServiceAccount, access.Phrase(missing))
 }
 
 // adopt takes over a RoleBinding that is not in the cache: one that OCM made for the add-on

@@ -12,9 +12,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/controller"
 )
 
-// TestSpokeRefusesBadFlags checks that a bad value is named before anything is
+// TestAgentRefusesBadFlags checks that a bad value is named before anything is
 // connected to, all of them at once.
-func TestSpokeRefusesBadFlags(t *testing.T) {
+func TestAgentRefusesBadFlags(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name  string

@@ -34,6 +34,16 @@ func (r Right) String() string {
 	return s
 }
 
+// Phrase joins rights in a sentence that grants them: get secrets "y" in namespace x, and
+// list pods in namespace x.
+func Phrase(rights []Right) string {
+	words := make([]string, len(rights))
+	for i, right := range rights {
+		words[i] = right.String()
+	}
+	return strings.Join(words, ", and ")
+}
+
 // Missing returns those of the rights that the user of c lacks.
 func Missing(ctx context.Context, c client.Client, rights []Right) ([]Right, error) {
 	var missing []Right

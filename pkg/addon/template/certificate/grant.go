@@ -85,12 +85,8 @@ func (r *Reconciler) condition(ctx context.Context, addOn string, template *addo
 
 // denial says who has to be granted what before an add-on may use a signer.
 func denial(signer *addonv1alpha1.CustomSignerRegistrationConfig, missing []access.Right) error {
-	words := make([]string, len(missing))
-	for i, right := range missing {
-		words[i] = right.String()
-	}
 	return fmt.Errorf("the add-on may not use the signer %s with the Secret %s; let the ServiceAccount %s %s",
-		signer.SignerName, signer.SigningCA.Name, names.HubAddOnManagerServiceAccount, strings.Join(words, ", and "))
+		signer.SignerName, signer.SigningCA.Name, names.HubAddOnManagerServiceAccount, access.Phrase(missing))
 }
 
 // missing returns what an add-on lacks to use a signer with its Secret; nothing if an

@@ -41,7 +41,7 @@ var _ driver.AddOn = (*AddOn)(nil)
 
 // NewAddOn returns the driver for config.
 func NewAddOn(config AddOnConfig) *AddOn {
-	declared, decider := declare(config), deciderOf(config.AddOn)
+	declared, decider := declare(config), deciderOf(config)
 	w := wanted{
 		owner:    fmt.Sprintf("add-on %s of %s", config.AddOn.Name, config.Cluster),
 		dnsNames: []string{names.AddOnDNSName(config.AddOn.Name)},
@@ -80,14 +80,17 @@ type decider struct {
 	hint string
 }
 
-func deciderOf(addOn *addonv1beta1.ManagedClusterAddOn) decider {
-	templated := slices.ContainsFunc(addOn.Status.ConfigReferences, func(r addonv1beta1.ConfigReference) bool {
+func deciderOf(config AddOnConfig) decider {
+	templated := slices.ContainsFunc(config.AddOn.Status.ConfigReferences, func(r addonv1beta1.ConfigReference) bool {
 		return r.Group == addonv1beta1.GroupName && r.Resource == names.ResourceAddOnTemplates
 	})
-	if templated {
-		return decider{"the add-on manager of the hub", "events of the request, and the condition " + names.ConditionCustomSignersGranted + ", say what it lacks"}
+	switch {
+	case !templated:
+		return decider{"the hub controller of add-on " + config.AddOn.Name, "check on the hub that the controller runs"}
+	case config.Registration.Type == addonv1beta1.CustomSigner:
+		return decider{"the add-on manager of the hub", "the condition " + names.ConditionCustomSignersGranted + " and events of the request say what it lacks"}
 	}
-	return decider{"the hub controller of add-on " + addOn.Name, "check on the hub that the controller runs"}
+	return decider{"the add-on manager of the hub", "events of the request say why it does not"}
 }
 
 // Declare implements driver.AddOn: driver csr for a kubeClient registration, and the
