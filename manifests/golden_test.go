@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -99,6 +100,11 @@ func imagePull() manifests.ImagePull {
 	}}
 }
 
+// systemRules are what the driver awsirsa needs in kube-system.
+func systemRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"aws-auth"}, Verbs: []string{"get", "update"}}}
+}
+
 type renderFunc func() ([]*unstructured.Unstructured, error)
 
 // golden is every way of rendering, by the golden file's name. The CRDs are not
@@ -121,7 +127,7 @@ func golden() map[string]renderFunc {
 		},
 		"hub-operator-aws": func() ([]*unstructured.Unstructured, error) {
 			v := hubOperator()
-			v.AWSAuth = true
+			v.System = systemRules()
 			v.Spec.RegistrationConfiguration = &operatorv1.RegistrationHubConfiguration{
 				RegistrationDrivers: []operatorv1.RegistrationDriverHub{{
 					AuthType: "awsirsa", AwsIrsa: &operatorv1.AwsIrsaConfig{HubClusterArn: "arn:aws-us-gov:eks:us-gov-west-1:123456789012:cluster/hub"},
@@ -182,7 +188,7 @@ func golden() map[string]renderFunc {
 		"hub-base-aws": func() ([]*unstructured.Unstructured, error) {
 			v := hub()
 			v.AddOnManager = nil
-			v.AWSAuth = true
+			v.System = systemRules()
 			v.RegistrationAnnotations = map[string]string{"eks.amazonaws.com/role-arn": "arn:aws-us-gov:iam::123456789012:role/hub_managed-cluster-identity-creator"}
 			return manifests.RenderHubBase(v)
 		},

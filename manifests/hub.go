@@ -68,7 +68,7 @@ func RenderHubAdmission(values Hub) ([]*unstructured.Unstructured, error) {
 
 // RenderHubRuntime returns the Deployments of the hub.
 func RenderHubRuntime(values Hub) ([]*unstructured.Unstructured, error) {
-	// EKS reads the annotations of a ServiceAccount when a pod is created.
+	// A cloud provider reads the annotations of a ServiceAccount when a pod is created.
 	values.Registration.Annotations = values.RegistrationAnnotations
 	objs, err := render("hub-runtime", values, roleArgs("hub", values.RegistrationArgs))
 	return label(objs, values.Labels), err

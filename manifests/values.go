@@ -2,6 +2,7 @@ package manifests
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
@@ -47,8 +48,8 @@ type HubOperator struct {
 	// Kubernetes bootstrap token that clusters join with. Empty means that
 	// they join with tokens of the bootstrap ServiceAccount.
 	BootstrapToken string
-	// AWSAuth lets the operator grant what Hub.AWSAuth does.
-	AWSAuth bool
+	// System are the permissions in kube-system that the operator grants, as in Hub.System.
+	System []rbacv1.PolicyRule
 	// Spec is the spec of the ClusterManager.
 	Spec operatorv1.ClusterManagerSpec
 	// Labels are the labels of the ClusterManager.
@@ -97,9 +98,8 @@ type Hub struct {
 	RegistrationArgs []string
 	// RegistrationAnnotations are the annotations of its ServiceAccount.
 	RegistrationAnnotations map[string]string
-	// AWSAuth lets the registration controller map IAM roles in the ConfigMap
-	// aws-auth of an EKS hub, which hubs without access entries need.
-	AWSAuth bool
+	// System are permissions in kube-system that registration drivers need.
+	System []rbacv1.PolicyRule
 	// AddOnManager is the add-on manager; nil leaves it out.
 	AddOnManager *Component
 	// AddOnWebhook is the pods of the webhook that converts add-ons.

@@ -45,6 +45,9 @@ var imports = map[string][]string{
 	"pkg/registration/driver": slices.Concat(pure, []string{"pkg/hubclient"}),
 	"pkg/bootstrap":           pure,
 
+	// The catalog names every driver, for those who pass it on.
+	"pkg/registration/drivers": contract,
+
 	"pkg/install":          contract,
 	"pkg/operator":         contract,
 	"pkg/registration/hub": contract,

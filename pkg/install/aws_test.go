@@ -10,7 +10,9 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 const (
@@ -20,11 +22,11 @@ const (
 
 // eksHub is a hub whose clusters register by AWS IAM.
 func eksHub(spec hubspec.Spec) install.Hub {
-	return install.Hub{AWS: spec, Drivers: []operatorv1.RegistrationDriverHub{{AuthType: "awsirsa"}}}
+	return install.Hub{Catalog: drivers.All(), Drivers: []driver.HubSettings{{Driver: spec.Driver(), Annotations: spec.Annotations()}}}
 }
 
 func csrHub() install.Hub {
-	return install.Hub{Drivers: []operatorv1.RegistrationDriverHub{{AuthType: "csr"}}}
+	return install.Hub{Catalog: drivers.All(), Drivers: []driver.HubSettings{{Driver: operatorv1.RegistrationDriverHub{AuthType: "csr"}}}}
 }
 
 // TestAWSSettingsAreKept: what is not said again stays, the annotations too, and
@@ -35,7 +37,7 @@ func TestAWSSettingsAreKept(t *testing.T) {
 		Cluster: hubARN, Approved: []string{"a"}, Tags: []string{"k=v"}, Mapping: "aws-auth", Creator: creatorRole, PodIdentity: "true",
 	}
 	live := eksHub(full).Over(nil)
-	for name, hub := range map[string]install.Hub{"nothing said": {}, "the driver": eksHub(hubspec.Spec{}), "the same": eksHub(full)} {
+	for name, hub := range map[string]install.Hub{"nothing said": {Catalog: drivers.All()}, "the driver": eksHub(hubspec.Spec{}), "the same": eksHub(full)} {
 		if diff := cmp.Diff(live, hub.Over(live)); diff != "" {
 			t.Errorf("%s (-live +got):\n%s", name, diff)
 		}
@@ -60,15 +62,15 @@ func TestDriversAreKept(t *testing.T) {
 		return operatorv1.RegistrationDriverHub{AuthType: "csr", CSR: &operatorv1.CSRConfig{AutoApprovedIdentities: names}}
 	}
 	aws := hubspec.Spec{Cluster: hubARN}
-	live := install.Hub{Drivers: []operatorv1.RegistrationDriverHub{users("alice")}}.Over(nil)
-	added := both()
-	added.AWS = aws
+	live := install.Hub{Catalog: drivers.All(), Drivers: []driver.HubSettings{{Driver: users("alice")}}}.Over(nil)
+	added := eksHub(aws)
+	added.Drivers = append(added.Drivers, csrHub().Drivers...)
 	live = added.Over(live)
 	want := []operatorv1.RegistrationDriverHub{aws.Driver(), users("alice")}
 	if diff := cmp.Diff(want, live.Spec.RegistrationConfiguration.RegistrationDrivers); diff != "" {
 		t.Errorf("awsirsa was added (-want +got):\n%s", diff)
 	}
-	live = install.Hub{KeepDrivers: true, Drivers: []operatorv1.RegistrationDriverHub{users("bob")}}.Over(live)
+	live = install.Hub{Catalog: drivers.All(), KeepDrivers: true, Drivers: []driver.HubSettings{{Driver: users("bob")}}}.Over(live)
 	want = []operatorv1.RegistrationDriverHub{users("bob"), aws.Driver()}
 	if diff := cmp.Diff(want, live.Spec.RegistrationConfiguration.RegistrationDrivers); diff != "" {
 		t.Errorf("users were changed (-want +got):\n%s", diff)
@@ -81,18 +83,18 @@ func TestCheckAWS(t *testing.T) {
 	t.Parallel()
 	const other = "arn:aws:eks:eu-west-1:210987654321:cluster/hub"
 	live := eksHub(hubspec.Spec{Cluster: hubARN, Creator: creatorRole}).Over(nil)
-	clusters := []string{"c1", "c2"}
+	clusters := map[driver.AuthType][]string{"awsirsa": {"c1", "c2"}}
 	for name, tc := range map[string]struct {
 		facts install.Facts
 		hub   install.Hub
 		want  bool
 	}{
 		"a new hub":                        {hub: eksHub(hubspec.Spec{Cluster: hubARN})},
-		"nothing changes":                  {facts: install.Facts{Manager: live, AWSClusters: clusters}},
-		"csr in addition":                  {facts: install.Facts{Manager: live, AWSClusters: clusters}, hub: both()},
-		"the driver goes":                  {facts: install.Facts{Manager: live, AWSClusters: clusters}, hub: csrHub(), want: true},
+		"nothing changes":                  {facts: install.Facts{Manager: live, Granted: clusters}},
+		"csr in addition":                  {facts: install.Facts{Manager: live, Granted: clusters}, hub: both()},
+		"the driver goes":                  {facts: install.Facts{Manager: live, Granted: clusters}, hub: csrHub(), want: true},
 		"the driver goes, nobody needs it": {facts: install.Facts{Manager: live}, hub: csrHub()},
-		"another hub":                      {facts: install.Facts{Manager: live, AWSClusters: clusters}, hub: eksHub(hubspec.Spec{Cluster: hubARN + "2"}), want: true},
+		"another hub":                      {facts: install.Facts{Manager: live, Granted: clusters}, hub: eksHub(hubspec.Spec{Cluster: hubARN + "2"}), want: true},
 		"another account than the role's":  {facts: install.Facts{Manager: live}, hub: eksHub(hubspec.Spec{Cluster: other}), want: true},
 	} {
 		got := slices.ContainsFunc(install.CheckChange(tc.facts, tc.hub), func(f install.Finding) bool {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 )
 
 // clusterManager returns the desired ClusterManager. live may be nil.
@@ -34,28 +33,41 @@ func (h Hub) clusterManager(live *operatorv1.ClusterManager) *operatorv1.Cluster
 		cm.Spec.NodePlacement = *h.Placement.DeepCopy()
 	}
 	h.registration(&cm.Spec)
-	h.registerByAWS(cm, live)
+	h.registerBy(cm, live)
 	return cm
 }
 
-// registerByAWS fills the part about registration by AWS IAM, if the hub has that
-// driver.
-func (h Hub) registerByAWS(cm, live *operatorv1.ClusterManager) {
-	if _, ok := hubspec.Of(cm); !ok {
-		return
-	}
-	wanted := h.AWS
-	if live != nil {
-		before, _ := hubspec.Of(live)
-		wanted = h.AWS.Over(before)
-	}
-	drivers := cm.Spec.RegistrationConfiguration.RegistrationDrivers
-	for i := range drivers {
-		if drivers[i].AuthType == string(driver.AWSIRSA) {
-			drivers[i] = wanted.Driver()
+// registerBy fills in the drivers by which clusters register, with their settings. A
+// driver that is not known here is kept, for the operator to report.
+func (h Hub) registerBy(cm, live *operatorv1.ClusterManager) {
+	before := cm.Spec.RegistrationConfiguration.RegistrationDrivers
+	wanted := slices.Clone(h.Drivers)
+	for _, old := range before {
+		said := slices.ContainsFunc(wanted, func(s driver.HubSettings) bool { return s.Driver.AuthType == old.AuthType })
+		if !said && (h.KeepDrivers || h.Drivers == nil) {
+			wanted = append(wanted, driver.HubSettings{Driver: old})
 		}
 	}
-	maps.Copy(cm.Annotations, wanted.Annotations())
+	var drivers []operatorv1.RegistrationDriverHub
+	for _, settings := range wanted {
+		if setup, err := h.Catalog.Parse(settings.Driver.AuthType); err == nil {
+			settings = setup.Retain(settings, h.liveSettings(live, setup.Type()))
+		}
+		drivers = append(drivers, settings.Driver)
+		maps.Copy(cm.Annotations, settings.Annotations)
+	}
+	cm.Spec.RegistrationConfiguration.RegistrationDrivers = drivers
+}
+
+// liveSettings returns the settings that a hub has for a driver, none if it does not have
+// the driver.
+func (h Hub) liveSettings(live *operatorv1.ClusterManager, kind driver.AuthType) driver.HubSettings {
+	for _, e := range h.Catalog.Of(live) {
+		if e.Type() == kind {
+			return e.Settings
+		}
+	}
+	return driver.HubSettings{}
 }
 
 // annotations returns the annotations of the ClusterManager.
@@ -84,25 +96,6 @@ func (h Hub) registration(spec *operatorv1.ClusterManagerSpec) {
 		}
 	}
 	hubGates(spec, h.FeatureGates)
-	if h.Drivers != nil {
-		c.RegistrationDrivers = h.driversOver(c.RegistrationDrivers)
-	}
-}
-
-// driversOver returns the wanted drivers. A csr driver that is not said more about
-// keeps what the live one has.
-func (h Hub) driversOver(live []operatorv1.RegistrationDriverHub) []operatorv1.RegistrationDriverHub {
-	wanted := slices.Clone(h.Drivers)
-	for _, old := range live {
-		i := slices.IndexFunc(wanted, func(d operatorv1.RegistrationDriverHub) bool { return d.AuthType == old.AuthType })
-		switch {
-		case i < 0 && h.KeepDrivers:
-			wanted = append(wanted, old)
-		case i >= 0 && wanted[i].CSR == nil:
-			wanted[i].CSR = old.CSR
-		}
-	}
-	return wanted
 }
 
 // mergeGates sets gates by name and keeps the others.

@@ -14,7 +14,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 )
 
 // Departure is what a cluster that joins another hub leaves.
@@ -29,13 +28,13 @@ type Departure struct {
 // Departure returns what the installed agent leaves when it joins the hub of a verified
 // kubeconfig; nil if that is nothing: the cluster has joined none, its hub has detached it,
 // its credential has expired, or that hub accepts the credential, and is the same one at
-// another address. The ARN identifies the hub for agents that register with an IAM role.
-func (r *Runner) Departure(ctx context.Context, to kubeconfig.Hub, arn string, connect func(*rest.Config) (client.Client, error)) (*Departure, error) {
+// another address. id is how the driver of the agent identifies that hub, empty if it does not.
+func (r *Runner) Departure(ctx context.Context, to kubeconfig.Hub, id string, connect func(*rest.Config) (client.Client, error)) (*Departure, error) {
 	agent, err := r.credentialed(ctx)
 	if err != nil || agent == nil || agent.Hub.Cluster.Server == to.Cluster.Server {
 		return nil, err
 	}
-	if pair, ok := identity.OfKlusterlet(agent.Klusterlet); ok && pair.Hub.String() == arn {
+	if setup, settings := r.driverOf(agent.Klusterlet); setup != nil && id != "" && setup.HubID(settings) == id {
 		return nil, nil //nolint:nilnil // nothing is left
 	}
 	if accepts(ctx, *agent, to, connect) {

@@ -22,7 +22,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 )
 
 // Facts are all that the checks depend on.
@@ -31,8 +30,8 @@ type Facts struct {
 	Kubernetes *version.Version
 	// Manager is the live ClusterManager, if any.
 	Manager *operatorv1.ClusterManager
-	// AWSClusters are the clusters that have AWS roles by the live hub.
-	AWSClusters []string
+	// Granted are the clusters to which a driver of the live hub has granted something.
+	Granted map[driver.AuthType][]string
 	// Klusterlet is the live Klusterlet, if any; Hidden says that we may not read it.
 	Klusterlet *operatorv1.Klusterlet
 	Hidden     bool
@@ -63,9 +62,6 @@ func (r *Runner) gather(ctx context.Context, objs []client.Object, crd string, o
 		return f, err
 	}
 	if f.Manager, err = liveManager(ctx, c); err != nil {
-		return f, err
-	}
-	if f.AWSClusters, err = awsClusters(ctx, c, f.Manager); err != nil {
 		return f, err
 	}
 	if f.Klusterlet, f.Hidden, err = getReadable(ctx, c, client.ObjectKey{Name: names.KlusterletName}, &operatorv1.Klusterlet{}); err != nil {
@@ -99,19 +95,20 @@ func gatherCommon(ctx context.Context, c client.Client, disco discovery.ServerVe
 	return f, err
 }
 
-// awsClusters returns the clusters that have AWS roles by a live hub.
-func awsClusters(ctx context.Context, c client.Client, manager *operatorv1.ClusterManager) ([]string, error) {
-	if manager == nil {
-		return nil, nil
+// granted returns the clusters to which the drivers of a live hub have granted something.
+func granted(ctx context.Context, c client.Client, manager *operatorv1.ClusterManager, drivers driver.Catalog) (map[driver.AuthType][]string, error) {
+	clusters := map[driver.AuthType][]string{}
+	for _, e := range drivers.Of(manager) {
+		if e.Grants().HubFlag == "" {
+			continue
+		}
+		found, err := driver.GrantedClusters(ctx, c, names.HubNamespace, e.Type())
+		if err != nil && !absent(err) { // The operator looks too.
+			return nil, err
+		}
+		clusters[e.Type()] = found
 	}
-	if _, ok := hubspec.Of(manager); !ok {
-		return nil, nil
-	}
-	clusters, err := driver.GrantedClusters(ctx, c, names.HubNamespace, driver.AWSIRSA)
-	if absent(err) {
-		return nil, nil // The operator looks too.
-	}
-	return clusters, err
+	return clusters, nil
 }
 
 // absent reports whether an object or its whole kind does not exist. What we

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +23,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/takeover"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
 // crdClusterManagers is the CRD of the hub's operator.
@@ -69,7 +70,7 @@ func (h Hub) objects(l live, info bootstrap.ClusterInfo) ([]client.Object, error
 		Operator:      operatorPod(cm.Spec.RegistrationImagePullSpec, max(l.replicas, 1), cm.Spec.ResourceRequirement, cm.Spec.NodePlacement),
 		OperatorFlags: l.operatorFlags(h.Workload, names.ClusterManagerOperator),
 		DockerConfig:  firstSet(h.PullCredentials, l.pull),
-		AWSAuth:       hubspec.UsesAWSAuth(cm),
+		System:        h.system(cm),
 		Spec:          cm.Spec,
 	}
 	if h.BootstrapToken {
@@ -101,7 +102,19 @@ func (h Hub) objects(l live, info bootstrap.ClusterInfo) ([]client.Object, error
 
 // unchanged reports whether the live ClusterManager needs no change.
 func (h Hub) unchanged(wanted, live *operatorv1.ClusterManager) bool {
-	return live != nil && apiequality.Semantic.DeepEqual(wanted.Spec, live.Spec) && h.Server == "" && h.Features.empty() && len(h.AWS.Annotations()) == 0
+	return live != nil && apiequality.Semantic.DeepEqual(wanted.Spec, live.Spec) &&
+		h.Server == "" && h.Features.empty() &&
+		!slices.ContainsFunc(h.Drivers, func(s driver.HubSettings) bool { return len(s.Annotations) > 0 })
+}
+
+// system returns what the drivers of a hub need in kube-system. Drivers with settings that
+// cannot work need nothing there: the preflight reports them.
+func (h Hub) system(cm *operatorv1.ClusterManager) []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+	for _, e := range h.Catalog.Of(cm) {
+		rules = append(rules, e.HubRuntime(e.Settings).System...)
+	}
+	return rules
 }
 
 // cleanup returns the desired cleanup job: the live one by default, so that an
@@ -168,6 +181,9 @@ func (r *Runner) prepareHub(ctx context.Context, h Hub, info bootstrap.ClusterIn
 	}
 	facts, err := r.gather(ctx, p.objs, crdClusterManagers, origin.Hub, h.TakeOver.rights()...)
 	if err != nil {
+		return p, err
+	}
+	if facts.Granted, err = granted(ctx, r.Client, facts.Manager, h.Catalog); err != nil {
 		return p, err
 	}
 	if h.TakeOver != nil {

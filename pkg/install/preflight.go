@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
 // The oldest Kubernetes releases that hubs and managed clusters may run.
@@ -39,7 +39,7 @@ func checkHub(f Facts, h Hub) []Finding {
 	if f.Manager != nil {
 		live = f.Manager.Spec.RegistrationImagePullSpec
 	}
-	findings := slices.Concat(checkCommon(f, OldestHub, "a hub"), checkAWS(f, h),
+	findings := slices.Concat(checkCommon(f, OldestHub, "a hub"), checkDrivers(f, h),
 		h.checkImage(f, h.TakeOver.image(h.Workload, live), live))
 	if f.Manager == nil && f.Klusterlet != nil {
 		findings = append(findings, Finding{
@@ -77,32 +77,44 @@ func checkDeletion(live client.Object, kind, try string) []Finding {
 	}}
 }
 
-// checkAWS checks how clusters will register by AWS IAM, with what the flags leave as
-// it is.
-func checkAWS(f Facts, h Hub) []Finding {
-	wanted, registers := hubspec.Of(h.clusterManager(f.Manager))
-	if registers {
-		if err := wanted.Validate(hubspec.FieldNames()); err != nil {
-			return []Finding{{
+// checkDrivers checks how clusters will register, with what the flags leave as it is.
+func checkDrivers(f Facts, h Hub) []Finding {
+	wanted := h.clusterManager(f.Manager)
+	var findings []Finding
+	for _, e := range h.Catalog.Of(wanted) {
+		if err := e.ValidateHub(e.Settings); err != nil {
+			findings = append(findings, Finding{
 				Check: CheckDriver, Severity: Fatal,
-				Message: "the hub cannot register clusters by AWS IAM: " + strings.ReplaceAll(err.Error(), "\n", "; "),
+				Message: fmt.Sprintf("the hub cannot register clusters by the driver %s: %s", e.Type(), strings.ReplaceAll(err.Error(), "\n", "; ")),
 				Try:     "set it right with the flags of init",
-			}}
+			})
 		}
 	}
-	if f.Manager == nil || len(f.AWSClusters) == 0 {
-		return nil
+	if len(findings) > 0 {
+		return findings
 	}
-	before, registered := hubspec.Of(f.Manager)
-	if !registered || registers && wanted.Cluster == before.Cluster {
-		return nil
+	for _, e := range h.Catalog.Of(f.Manager) {
+		grants, clusters := e.Grants(), f.Granted[e.Type()]
+		before := grants.Hub(e.Settings)
+		if len(clusters) == 0 || h.registersAs(wanted, e, before) {
+			continue
+		}
+		findings = append(findings, Finding{
+			Check: CheckDriver, Severity: Fatal,
+			Message: fmt.Sprintf("clusters have %s by the driver %s of the hub %s: %s; they would lose the hub, and their %s would stay",
+				grants.Kind, e.Type(), before, excerpt.Of(strings.Join(clusters, ", "), listedNames), grants.Kind),
+			Try: "join them again with another driver, or deny or delete them, and then change the driver",
+		})
 	}
-	return []Finding{{
-		Check: CheckDriver, Severity: Fatal,
-		Message: fmt.Sprintf("clusters have AWS roles by the driver awsirsa of the hub %s: %s; they would lose the hub, and their roles would stay in AWS",
-			before.Cluster, excerpt.Of(strings.Join(f.AWSClusters, ", "), listedNames)),
-		Try: "join them again with csr, or deny or delete them, and then change the driver",
-	}}
+	return findings
+}
+
+// registersAs reports whether a ClusterManager enables a driver for which the hub is the
+// same as before.
+func (h Hub) registersAs(wanted *operatorv1.ClusterManager, old driver.Enabled, before string) bool {
+	return slices.ContainsFunc(h.Catalog.Of(wanted), func(e driver.Enabled) bool {
+		return e.Type() == old.Type() && e.Grants().Hub(e.Settings) == before
+	})
 }
 
 // listedNames is how many characters of a list of names a finding has.

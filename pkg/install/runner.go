@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
 // FieldManager owns what init and join apply.
@@ -28,7 +29,9 @@ type Runner struct {
 	Client    client.WithWatch
 	Discovery discovery.ServerVersionInterface
 	Clock     clock.Clock
-	Step      Step
+	// Drivers are the registration drivers that there are.
+	Drivers driver.Catalog
+	Step    Step
 	// Target names the cluster in messages.
 	Target string
 	// DryRun says that Client's writes change nothing: nothing is waited for.

@@ -26,6 +26,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/klusterlet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
@@ -109,14 +110,14 @@ func runOperator(t *testing.T, cp *controlplane.ControlPlane, c client.Client, o
 func setUpHub(mgr manager.Manager) error {
 	return clustermanager.Setup(mgr, clustermanager.Config{
 		Namespace: names.OperatorNamespace, Image: ours, Version: buildinfo.Version, Replicas: 1,
-		ControlPlane: labels.Everything(), Clock: clock.RealClock{},
+		ControlPlane: labels.Everything(), Drivers: drivers.All(), Clock: clock.RealClock{},
 	})
 }
 
 func setUpAgent(mgr manager.Manager) error {
 	return klusterlet.Setup(mgr, klusterlet.Config{
 		Namespace: names.OperatorNamespace, Image: ours, Version: buildinfo.Version, Replicas: 1,
-		ControlPlane: labels.Everything(), Clock: clock.RealClock{},
+		ControlPlane: labels.Everything(), Drivers: drivers.All(), Clock: clock.RealClock{},
 	})
 }
 

@@ -6,7 +6,7 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
 // Hub describes a hub. A zero field retains the live value, or is the default on a
@@ -16,13 +16,13 @@ type Hub struct {
 	Workload
 	// Server is the address under which managed clusters reach the hub.
 	Server string
-	// Drivers are the registration drivers; the order does not matter.
-	Drivers []operatorv1.RegistrationDriverHub
+	// Catalog are the registration drivers that there are.
+	Catalog driver.Catalog
+	// Drivers are the registration drivers of the hub; the order does not matter. What
+	// their settings leave out keeps what is live. Nil keeps the live drivers.
+	Drivers []driver.HubSettings
 	// KeepDrivers keeps the live drivers that Drivers does not name.
 	KeepDrivers bool
-	// AWS is how clusters register by AWS IAM, if Drivers names that driver. A part
-	// that is empty keeps what is live.
-	AWS hubspec.Spec
 	// FeatureGates are set in addition to the live ones.
 	FeatureGates []operatorv1.FeatureGate
 	// Features are the optional parts.

@@ -29,6 +29,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/setup"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/drivertest"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub"
@@ -64,7 +65,7 @@ type fleet struct {
 func newFleet(t *testing.T, onHub, onManaged *controlplane.ControlPlane) *fleet {
 	t.Helper()
 	f := &fleet{hub: onHub, managed: onManaged, admin: onHub.Client(t)}
-	installation.Hub(t, f.admin, manifests.Hub{AWSAuth: true})
+	installation.Hub(t, f.admin, manifests.Hub{System: setup.Setup{}.HubRuntime(driver.HubSettings{}).System})
 	operator, err := manifests.RenderHubOperator(manifests.HubOperator{BootstrapToken: "0123456789abcdef"})
 	if err != nil {
 		t.Fatal(err)

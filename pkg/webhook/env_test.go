@@ -34,6 +34,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/egress"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/servingcert"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
@@ -148,7 +149,7 @@ func (h *hub) runOperator(t *testing.T, rules servingcert.Rules) {
 		return errors.Join(
 			clustermanager.Setup(mgr, clustermanager.Config{
 				Namespace: names.OperatorNamespace, Image: "operator:v1", Version: "1.0.0", Replicas: 1,
-				ControlPlane: labels.Everything(), Clock: clock.RealClock{},
+				ControlPlane: labels.Everything(), Drivers: drivers.All(), Clock: clock.RealClock{},
 			}),
 			servingcert.Setup(mgr, servingcert.Config{
 				Name: "webhook.servingcert", Namespace: names.HubNamespace, Objects: servingcert.WebhookObjects(),

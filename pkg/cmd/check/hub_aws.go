@@ -83,7 +83,7 @@ func (h *hubScope) awsRole(ctx context.Context, role string) checks.Outcome {
 
 // awsAuth checks the ConfigMap aws-auth where roles may be mapped by it.
 func (h *hubScope) awsAuth(ctx context.Context, spec hubspec.Spec) checks.Outcome {
-	if !hubspec.UsesAWSAuth(&h.manager) || h.other != nil {
+	if !spec.UsesAWSAuth() || h.other != nil {
 		return checks.Good("")
 	}
 	err := awsauth.Store{Live: h.client}.Check(ctx)

@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/servingcert"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/webhook/conversion"
 )
@@ -56,6 +57,7 @@ func (f *clusterManagerFlags) run(cmd *cobra.Command) error {
 		SkipRemoveCRDs: f.skipRemoveCRDs,
 		Replicas:       f.operator.replicas,
 		ControlPlane:   selector,
+		Drivers:        drivers.All(),
 		Clock:          clock.RealClock{},
 	})
 	if err != nil {

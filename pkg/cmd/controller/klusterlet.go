@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/klusterlet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 // klusterletFlags are the flags of the operator on a managed cluster.
@@ -55,6 +56,7 @@ func (f *klusterletFlags) run(cmd *cobra.Command) error {
 		SkipAddOnNamespace: f.skipAddOnNamespace,
 		Replicas:           f.operator.replicas,
 		ControlPlane:       selector,
+		Drivers:            drivers.All(),
 		Clock:              clock.RealClock{},
 	})
 	if err != nil {

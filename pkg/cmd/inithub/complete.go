@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 // complete turns the flags into values, without any network. All mistakes are
@@ -27,11 +28,10 @@ func (o *options) complete(cmd *cobra.Command) (install.Hub, error) {
 	collect(err)
 	h.FeatureGates, err = o.gates.Value()
 	collect(err)
-	h.Drivers, err = o.drivers.value(o.gates)
+	h.Catalog = drivers.All()
+	h.Drivers, err = o.drivers.value(o.env.Kube, o.gates)
 	collect(err)
 	h.KeepDrivers = len(o.drivers.names) == 0
-	h.AWS, err = o.drivers.awsSpec(o.env.Kube, o.gates)
-	collect(err)
 	collect(o.join.CheckServer())
 	collect(o.join.CheckTTL())
 	collect(o.rendering.Check(o.env))
@@ -57,23 +57,27 @@ func (o *options) complete(cmd *cobra.Command) (install.Hub, error) {
 }
 
 // value returns the drivers for the ClusterManager, or nil to keep the live ones.
-func (d *driverFlags) value(gates *flags.Gates) ([]operatorv1.RegistrationDriverHub, error) {
-	if err := d.validateUsers(gates); err != nil {
+func (d *driverFlags) value(kube *cli.Kube, gates *flags.Gates) ([]driver.HubSettings, error) {
+	spec, err := d.awsSpec(kube, gates)
+	if err := errors.Join(d.validateUsers(gates), err); err != nil {
 		return nil, err
 	}
 	names := d.names
 	if len(names) == 0 && len(d.csrUsers) > 0 {
 		names = []driver.AuthType{driver.CSR}
 	}
-	var drivers []operatorv1.RegistrationDriverHub
+	var wanted []driver.HubSettings
 	for _, name := range names {
-		wanted := operatorv1.RegistrationDriverHub{AuthType: string(name)}
-		if name == driver.CSR && len(d.csrUsers) > 0 {
-			wanted.CSR = &operatorv1.CSRConfig{AutoApprovedIdentities: d.csrUsers}
+		settings := driver.HubSettings{Driver: operatorv1.RegistrationDriverHub{AuthType: string(name)}}
+		switch {
+		case name == driver.CSR && len(d.csrUsers) > 0:
+			settings.Driver.CSR = &operatorv1.CSRConfig{AutoApprovedIdentities: d.csrUsers}
+		case name == driver.AWSIRSA:
+			settings = driver.HubSettings{Driver: spec.Driver(), Annotations: spec.Annotations()}
 		}
-		drivers = append(drivers, wanted)
+		wanted = append(wanted, settings)
 	}
-	return drivers, nil
+	return wanted, nil
 }
 
 // validateUsers checks who may register without a person.

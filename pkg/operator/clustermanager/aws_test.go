@@ -24,6 +24,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/controller"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/setup"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/blindfold"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
@@ -44,7 +46,8 @@ func withAWS(aws operatorv1.AwsIrsaConfig, others ...string) operatorv1.ClusterM
 func (h *hub) installAWS(t *testing.T, spec operatorv1.ClusterManagerSpec) {
 	t.Helper()
 	rendered, err := manifests.RenderHubOperator(manifests.HubOperator{
-		Version: "1.0.0", Spec: spec, Operator: manifests.Pod{Image: "operator:v1"}, AWSAuth: true,
+		Version: "1.0.0", Spec: spec, Operator: manifests.Pod{Image: "operator:v1"},
+		System: setup.Setup{}.HubRuntime(driver.HubSettings{}).System,
 	})
 	if err != nil {
 		t.Fatal(err)

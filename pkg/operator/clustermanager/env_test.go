@@ -25,6 +25,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
@@ -83,7 +84,7 @@ type operator struct {
 func operatorConfig() clustermanager.Config {
 	return clustermanager.Config{
 		Namespace: names.OperatorNamespace, Image: "operator:v1", Version: "1.0.0", Replicas: 1,
-		ControlPlane: labels.Everything(), Clock: clock.RealClock{},
+		ControlPlane: labels.Everything(), Drivers: drivers.All(), Clock: clock.RealClock{},
 	}
 }
 

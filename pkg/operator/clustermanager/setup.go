@@ -25,6 +25,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
 // FieldManager owns what the operator applies.
@@ -47,6 +48,8 @@ type Config struct {
 	Replicas int32
 	// ControlPlane selects the control plane nodes.
 	ControlPlane labels.Selector
+	// Drivers are the registration drivers of clusters.
+	Drivers driver.Catalog
 	// Clock sets transition times of conditions.
 	Clock clock.PassiveClock
 }

@@ -12,10 +12,9 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/argument"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 )
 
 // gateSettings are the gates of a ClusterManager's components. The gates of
@@ -82,6 +81,7 @@ func (r *Reconciler) values(cm *operatorv1.ClusterManager, settings gateSettings
 	if image := cm.Spec.RegistrationImagePullSpec; image != "" {
 		pod.Image = image
 	}
+	runtime := r.driverRuntime(cm)
 	addOns := pod
 	addOns.Image = r.config.Image
 	if image := cm.Spec.AddOnManagerImagePullSpec; image != "" {
@@ -95,10 +95,10 @@ func (r *Reconciler) values(cm *operatorv1.ClusterManager, settings gateSettings
 		DockerConfig: pull,
 		Registration: pod,
 		RegistrationArgs: slices.Concat(
-			registrationArgs(cm.Spec.RegistrationConfiguration, settings.registration, synced), workArgs(settings.work), awsArgs(cm)),
+			registrationArgs(cm.Spec.RegistrationConfiguration, settings.registration, synced), workArgs(settings.work), runtime.Args),
 
-		RegistrationAnnotations: accountAnnotations(cm),
-		AWSAuth:                 hubspec.UsesAWSAuth(cm),
+		RegistrationAnnotations: runtime.Account,
+		System:                  runtime.System,
 
 		AddOnManager:          addOnManager(settings, addOns),
 		AddOnWebhook:          addOns,
@@ -147,9 +147,8 @@ func registrationArgs(c *operatorv1.RegistrationHubConfiguration, settings opera
 	args := settings.Args()
 	if c != nil {
 		if len(c.AutoApproveUsers) > 0 {
-			args = append(args, "--cluster-auto-approval-users="+operand.FlagList(c.AutoApproveUsers...))
+			args = append(args, "--cluster-auto-approval-users="+argument.List(c.AutoApproveUsers...))
 		}
-		args = append(args, driverArgs(c.RegistrationDrivers)...)
 	}
 	if len(labels) > 0 {
 		var pairs []string
@@ -169,28 +168,6 @@ func workArgs(settings operand.GateSetting) []string {
 		if settings.Enabled[gate] {
 			args = append(args, fmt.Sprintf("--feature-gates=%s=true", gate))
 		}
-	}
-	return args
-}
-
-func driverArgs(drivers []operatorv1.RegistrationDriverHub) []string {
-	var enabled, users []string
-	for _, d := range drivers {
-		kind, err := driver.ParseAuthType(d.AuthType)
-		if err != nil {
-			continue // Such a ClusterManager was refused before.
-		}
-		enabled = append(enabled, string(kind))
-		if d.CSR != nil {
-			users = append(users, d.CSR.AutoApprovedIdentities...)
-		}
-	}
-	var args []string
-	if len(enabled) > 0 {
-		args = append(args, "--enabled-registration-drivers="+strings.Join(slices.Compact(enabled), ","))
-	}
-	if len(users) > 0 {
-		args = append(args, "--auto-approved-csr-users="+operand.FlagList(users...))
 	}
 	return args
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/klusterlet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
@@ -97,7 +98,7 @@ func (c *cluster) run(t *testing.T, change func(*klusterlet.Config, *rest.Config
 	})
 	conf := klusterlet.Config{
 		Namespace: names.OperatorNamespace, Image: "ours:v1", Version: "0.1.0",
-		ControlPlane: labels.Nothing(), Clock: clock.RealClock{},
+		ControlPlane: labels.Nothing(), Drivers: drivers.All(), Clock: clock.RealClock{},
 	}
 	if change != nil {
 		change(&conf, connection)

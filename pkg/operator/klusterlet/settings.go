@@ -14,7 +14,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 )
 
 // Reasons of the condition Applied that are ours.
@@ -35,7 +34,7 @@ const (
 // rejectedSetting returns the rejection of a setting with which the agent would not
 // start, or nil. A running agent retains its settings, a missing one is not created,
 // and everything else is applied.
-func rejectedSetting(k *operatorv1.Klusterlet) *metav1.Condition {
+func (r *Reconciler) rejectedSetting(k *operatorv1.Klusterlet) *metav1.Condition {
 	if name := k.Spec.ClusterName; name != "" {
 		if err := names.ValidateClusterName(name); err != nil {
 			return operand.Rejection(ReasonSettingInvalid, "spec.clusterName: %v", err)
@@ -47,14 +46,14 @@ func rejectedSetting(k *operatorv1.Klusterlet) *metav1.Condition {
 		}
 	}
 	if c := k.Spec.RegistrationConfiguration; c != nil {
-		return rejectedRegistration(c)
+		return r.rejectedRegistration(c)
 	}
 	return nil
 }
 
-func rejectedRegistration(c *operatorv1.RegistrationConfiguration) *metav1.Condition {
+func (r *Reconciler) rejectedRegistration(c *operatorv1.RegistrationConfiguration) *metav1.Condition {
 	const path = "spec.registrationConfiguration"
-	kind, err := driver.ParseAuthType(c.RegistrationDriver.AuthType)
+	setup, err := r.config.Drivers.Parse(c.RegistrationDriver.AuthType)
 	switch seconds, claims := c.ClientCertExpirationSeconds, c.ClusterClaimConfiguration; {
 	case err != nil:
 		return operand.Rejection(ReasonDriverNotSupported, path+".registrationDriver.authType: %v", err)
@@ -63,10 +62,8 @@ func rejectedRegistration(c *operatorv1.RegistrationConfiguration) *metav1.Condi
 	case claims != nil && claims.MaxCustomClusterClaims < 0:
 		return operand.Rejection(ReasonSettingInvalid, path+".clusterClaimConfiguration.maxCustomClusterClaims is %d: use 0 or more", claims.MaxCustomClusterClaims)
 	}
-	if kind == driver.AWSIRSA {
-		if _, err := identity.PairOf(c.RegistrationDriver); err != nil {
-			return operand.Rejection(ReasonSettingInvalid, "%v", err)
-		}
+	if err := setup.ValidateAgent(c.RegistrationDriver); err != nil {
+		return operand.Rejection(ReasonSettingInvalid, "%v", err)
 	}
 	if problem := addOnProblem(c.AddOnKubeClientRegistrationDriver); problem != "" {
 		return operand.Rejection(ReasonAddOnDriverNotSupported, "%s", problem)
@@ -78,12 +75,13 @@ func rejectedRegistration(c *operatorv1.RegistrationConfiguration) *metav1.Condi
 // which is nil when there is none. The work agent then stays as it is: it has settings
 // of both kinds, and nothing of it may be pruned.
 func (r *Reconciler) plan(ctx context.Context, s *scope) ([]operand.Phase[manifests.Klusterlet], *metav1.Condition, error) {
-	rejected := rejectedSetting(s.klusterlet)
+	rejected := r.rejectedSetting(s.klusterlet)
 	agent := operand.Component{
 		Name: "agent", Kind: "agent", Phase: agentPhase, Args: &s.Values.RegistrationArgs,
 		Deployment:  client.ObjectKey{Namespace: s.Values.Namespace, Name: names.RegistrationAgentDeployment(s.klusterlet.Name)},
 		Account:     client.ObjectKey{Namespace: s.Values.Namespace, Name: names.RegistrationAgentServiceAccount(s.klusterlet.Name)},
 		Annotations: &s.Values.RegistrationAnnotations,
+		Keys:        r.config.Drivers.AccountKeys(),
 	}
 	phases, err := operand.RetainSettings(ctx, r.Uncached, agent, rejected, r.phases())
 	if rejected == nil {

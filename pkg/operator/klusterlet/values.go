@@ -15,8 +15,10 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/argument"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
 // bootstrapFile is a path in the agent's pods.
@@ -55,6 +57,7 @@ func (g gateSettings) condition() metav1.Condition {
 
 // values turns the Klusterlet into the values of its manifests.
 func (r *Reconciler) values(k *operatorv1.Klusterlet, settings gateSettings, replicas int32, pull []byte) manifests.Klusterlet {
+	runtime := r.driverRuntime(k)
 	return manifests.Klusterlet{
 		Name:             k.Name,
 		Namespace:        agentNamespace(k),
@@ -65,9 +68,9 @@ func (r *Reconciler) values(k *operatorv1.Klusterlet, settings gateSettings, rep
 		AddOnManagement:  settings.registration.Enabled[feature.AddonManagement],
 		PublishIssuer:    k.Annotations[names.AnnotationPublishIssuer] == "true",
 		Registration:     r.pod(k, k.Spec.RegistrationImagePullSpec, replicas),
-		RegistrationArgs: registrationArgs(k, settings.registration),
+		RegistrationArgs: registrationArgs(k, settings.registration, runtime),
 
-		RegistrationAnnotations: accountAnnotations(k),
+		RegistrationAnnotations: runtime.Account,
 
 		Work: r.work(k, settings.work, replicas),
 	}
@@ -106,8 +109,21 @@ func (r *Reconciler) pod(k *operatorv1.Klusterlet, image string, replicas int32)
 	return pod
 }
 
+// driverRuntime is what the agent runs with for the driver of the cluster.
+func (r *Reconciler) driverRuntime(k *operatorv1.Klusterlet) driver.Runtime {
+	c := k.Spec.RegistrationConfiguration
+	if c == nil {
+		return driver.Runtime{}
+	}
+	setup, err := r.config.Drivers.Parse(c.RegistrationDriver.AuthType)
+	if err != nil {
+		return driver.Runtime{} // Such a Klusterlet is rejected.
+	}
+	return setup.AgentRuntime(c.RegistrationDriver)
+}
+
 // registrationArgs are the agent's flags.
-func registrationArgs(k *operatorv1.Klusterlet, settings operand.GateSetting) []string {
+func registrationArgs(k *operatorv1.Klusterlet, settings operand.GateSetting, runtime driver.Runtime) []string {
 	args := []string{
 		"--klusterlet-name=" + k.Name,
 		"--spoke-cluster-name=" + k.Spec.ClusterName,
@@ -118,7 +134,7 @@ func registrationArgs(k *operatorv1.Klusterlet, settings operand.GateSetting) []
 	}
 	args = append(args, settings.Args()...)
 	args = append(args, issuerArgs(k)...)
-	args = append(args, awsArgs(k)...)
+	args = append(args, runtime.Args...)
 	c := k.Spec.RegistrationConfiguration
 	if c == nil {
 		return args
@@ -128,21 +144,21 @@ func registrationArgs(k *operatorv1.Klusterlet, settings operand.GateSetting) []
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.ClusterAnnotations)) {
 		if strings.HasPrefix(key, names.AnnotationAgentPrefix) {
-			args = append(args, "--cluster-annotations="+operand.FlagPair(key, c.ClusterAnnotations[key]))
+			args = append(args, "--cluster-annotations="+argument.Pair(key, c.ClusterAnnotations[key]))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.ClusterLabels)) {
 		// The agent would not start with one that no object can have, nor create a
 		// ManagedCluster with one of the hub's.
 		if len(metav1validation.ValidateLabels(map[string]string{key: c.ClusterLabels[key]}, nil)) == 0 && !names.OfHub(key) {
-			args = append(args, "--cluster-labels="+operand.FlagPair(key, c.ClusterLabels[key]))
+			args = append(args, "--cluster-labels="+argument.Pair(key, c.ClusterLabels[key]))
 		}
 	}
 	args = append(args, addOnArgs(c.AddOnKubeClientRegistrationDriver)...)
 	if claims := c.ClusterClaimConfiguration; claims != nil {
 		args = append(args, fmt.Sprintf("--max-custom-cluster-claims=%d", claims.MaxCustomClusterClaims))
 		if len(claims.ReservedClusterClaimSuffixes) > 0 {
-			args = append(args, "--reserved-cluster-claim-suffixes="+operand.FlagList(claims.ReservedClusterClaimSuffixes...))
+			args = append(args, "--reserved-cluster-claim-suffixes="+argument.List(claims.ReservedClusterClaimSuffixes...))
 		}
 	}
 	return args
@@ -155,7 +171,7 @@ func externalURLs(k *operatorv1.Klusterlet) string {
 			urls = append(urls, server.URL)
 		}
 	}
-	return operand.FlagList(urls...)
+	return argument.List(urls...)
 }
 
 // issuerArgs have the agent publish the cluster's issuer, or take it back. Where

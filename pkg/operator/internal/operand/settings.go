@@ -3,6 +3,7 @@ package operand
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,8 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 // Component is a component that would not start with some settings of its resource.
@@ -25,14 +24,16 @@ type Component struct {
 	Phase int
 	// Args points to the flags that it is rendered with.
 	Args *[]string
-	// Account is its ServiceAccount, Annotations points to the annotations of that.
+	// Account is its ServiceAccount, Annotations points to the annotations of that, and
+	// Keys are those that depend on its settings.
 	Account     client.ObjectKey
 	Annotations *map[string]string
+	Keys        []string
 }
 
 // RetainSettings retains the last valid settings of a component for which a setting
 // is rejected, so that no crashing pod replaces a running one: the flags of its
-// Deployment, and the AWS role that they depend on. A component that does not run is
+// Deployment, and the annotations of its ServiceAccount. A component that does not run is
 // not created. It returns the phases to run and extends the message of rejected with
 // the consequence; all phases run when rejected is nil. live must read from the API
 // server: a stale cache would restore outdated settings, or remove current ones.
@@ -48,27 +49,24 @@ func RetainSettings[V any](ctx context.Context, live client.Reader, c Component,
 		rejected.Message += ". No " + c.Kind + " is created until then"
 		return phases[:c.Phase], nil
 	}
-	role, err := runningRole(ctx, live, c.Account)
+	annotations, err := c.runningAnnotations(ctx, live)
 	if err != nil {
 		return nil, err
 	}
 	rejected.Message += ". The " + c.Name + " keeps its last settings until then"
-	*c.Args, *c.Annotations = flags, role
+	*c.Args, *c.Annotations = flags, annotations
 	return phases, nil
 }
 
-// runningRole returns the annotation with the AWS role of a ServiceAccount's pods,
-// nil if there is none.
-func runningRole(ctx context.Context, live client.Reader, key client.ObjectKey) (map[string]string, error) {
+// runningAnnotations returns the annotations of the ServiceAccount that depend on the
+// settings of the component.
+func (c Component) runningAnnotations(ctx context.Context, live client.Reader) (map[string]string, error) {
 	var account corev1.ServiceAccount
-	if err := live.Get(ctx, key, &account); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("get the AWS role of %s: %w", key, err)
+	if err := live.Get(ctx, c.Account, &account); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("get the annotations of %s: %w", c.Account, err)
 	}
-	role := account.Annotations[names.AnnotationAWSRole]
-	if role == "" {
-		return nil, nil
-	}
-	return map[string]string{names.AnnotationAWSRole: role}, nil
+	maps.DeleteFunc(account.Annotations, func(key, _ string) bool { return !slices.Contains(c.Keys, key) })
+	return account.Annotations, nil
 }
 
 // RunningFlags returns the flags of a Deployment's first container, and false when

@@ -76,22 +76,24 @@ func Of(cm *operatorv1.ClusterManager) (Spec, bool) {
 	if c == nil {
 		return Spec{}, false
 	}
-	i := slices.IndexFunc(c.RegistrationDrivers, func(d operatorv1.RegistrationDriverHub) bool {
-		kind, err := driver.ParseAuthType(d.AuthType)
-		return err == nil && kind == driver.AWSIRSA
-	})
+	i := slices.IndexFunc(c.RegistrationDrivers, func(d operatorv1.RegistrationDriverHub) bool { return identity.Is(d.AuthType) })
 	if i < 0 {
 		return Spec{}, false
 	}
+	return From(driver.HubSettings{Driver: c.RegistrationDrivers[i], Annotations: cm.Annotations}), true
+}
+
+// From returns what the settings of the driver say.
+func From(settings driver.HubSettings) Spec {
 	s := Spec{
-		Mapping:     cm.Annotations[names.AnnotationAWSIdentityMapping],
-		Creator:     cm.Annotations[names.AnnotationAWSIdentityCreator],
-		PodIdentity: cm.Annotations[names.AnnotationAWSPodIdentity],
+		Mapping:     settings.Annotations[names.AnnotationAWSIdentityMapping],
+		Creator:     settings.Annotations[names.AnnotationAWSIdentityCreator],
+		PodIdentity: settings.Annotations[names.AnnotationAWSPodIdentity],
 	}
-	if settings := c.RegistrationDrivers[i].AwsIrsa; settings != nil {
-		s.Cluster, s.Approved, s.Tags = settings.HubClusterArn, settings.AutoApprovedIdentities, settings.Tags
+	if config := settings.Driver.AwsIrsa; config != nil {
+		s.Cluster, s.Approved, s.Tags = config.HubClusterArn, config.AutoApprovedIdentities, config.Tags
 	}
-	return s, true
+	return s
 }
 
 // Only reports whether clusters can register with the hub of a ClusterManager by
@@ -120,7 +122,7 @@ func (s Spec) Over(before Spec) Spec {
 // Driver returns the part of a Spec that is in the spec of a ClusterManager.
 func (s Spec) Driver() operatorv1.RegistrationDriverHub {
 	return operatorv1.RegistrationDriverHub{
-		AuthType: string(driver.AWSIRSA),
+		AuthType: string(identity.AuthType),
 		AwsIrsa:  &operatorv1.AwsIrsaConfig{HubClusterArn: s.Cluster, AutoApprovedIdentities: s.Approved, Tags: s.Tags},
 	}
 }
@@ -185,14 +187,8 @@ func (s Spec) Validate(called Names) error {
 	return errors.Join(err, errRole)
 }
 
-// UsesAWSAuth reports whether the hub of a ClusterManager may map roles in the
-// ConfigMap aws-auth.
-func UsesAWSAuth(cm *operatorv1.ClusterManager) bool {
-	s, ok := Of(cm)
-	return ok && s.mayUseAWSAuth()
-}
-
-func (s Spec) mayUseAWSAuth() bool {
+// UsesAWSAuth reports whether the hub may map roles in the ConfigMap aws-auth.
+func (s Spec) UsesAWSAuth() bool {
 	mapping, err := s.mapping()
 	return err == nil && mapping != awsirsa.MapAccessEntry
 }

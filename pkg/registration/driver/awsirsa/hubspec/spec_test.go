@@ -58,7 +58,7 @@ func TestOnly(t *testing.T) {
 func TestUsesAWSAuth(t *testing.T) {
 	t.Parallel()
 	for mapping, want := range map[string]bool{"": true, "auto": true, "aws-auth": true, "access-entry": false, "both": false} {
-		if got := hubspec.UsesAWSAuth(manager(hubspec.Spec{Cluster: hubARN, Mapping: mapping})); got != want {
+		if got := (hubspec.Spec{Cluster: hubARN, Mapping: mapping}).UsesAWSAuth(); got != want {
 			t.Errorf("%q: %v", mapping, got)
 		}
 	}

@@ -10,6 +10,15 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
+// AuthType is the driver's name in resources, and Alias the one that OCM's commands take.
+const (
+	AuthType driver.AuthType = "awsirsa"
+	Alias    string          = "aws-irsa"
+)
+
+// Is reports whether an authType means this driver.
+func Is(authType string) bool { return authType == string(AuthType) || authType == Alias }
+
 // PairOf returns the EKS clusters that a Klusterlet names for the awsirsa driver, or
 // why its agent would not start with them.
 func PairOf(d operatorv1.RegistrationDriver) (Pair, error) {
@@ -39,7 +48,7 @@ func OfKlusterlet(k *operatorv1.Klusterlet) (Pair, bool) {
 	if c == nil {
 		return Pair{}, false
 	}
-	if kind, err := driver.ParseAuthType(c.RegistrationDriver.AuthType); err != nil || kind != driver.AWSIRSA {
+	if !Is(c.RegistrationDriver.AuthType) {
 		return Pair{}, false
 	}
 	pair, err := PairOf(c.RegistrationDriver)

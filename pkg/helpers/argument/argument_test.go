@@ -1,4 +1,4 @@
-package operand_test
+package argument_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag" //nolint:depguard // The components read their flags with it.
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/argument"
 )
 
 // TestFlagsReadWhatWasWritten reads the values as the components do.
@@ -17,9 +17,9 @@ func TestFlagsReadWhatWasWritten(t *testing.T) {
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	gotUsers := flags.StringSlice("users", nil, "")
 	gotAnnotations := flags.StringToString("annotations", nil, "")
-	args := []string{"--users=" + operand.FlagList(users...)}
+	args := []string{"--users=" + argument.List(users...)}
 	for key, value := range annotations {
-		args = append(args, "--annotations="+operand.FlagPair(key, value))
+		args = append(args, "--annotations="+argument.Pair(key, value))
 	}
 	if err := flags.Parse(args); err != nil {
 		t.Fatal(err)

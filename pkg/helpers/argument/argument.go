@@ -1,12 +1,12 @@
-package operand
+package argument
 
 import (
 	"encoding/csv"
 	"strings"
 )
 
-// FlagList returns values in the form of a flag that takes a comma-separated list.
-func FlagList(values ...string) string {
+// List returns values in the form that a flag takes which is a comma-separated list.
+func List(values ...string) string {
 	var b strings.Builder
 	w := csv.NewWriter(&b)
 	_ = w.Write(values) // A strings.Builder takes everything.
@@ -14,12 +14,12 @@ func FlagList(values ...string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// FlagPair returns key=value in the form of a flag that takes such pairs. The flag
+// Pair returns key=value in the form that a flag takes which is a list of pairs. The flag
 // reads a list of them only where there is a second equals sign.
-func FlagPair(key, value string) string {
+func Pair(key, value string) string {
 	pair := key + "=" + value
 	if strings.Count(pair, "=") == 1 {
 		return pair
 	}
-	return FlagList(pair)
+	return List(pair)
 }

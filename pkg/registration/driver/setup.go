@@ -1,0 +1,112 @@
+package driver
+
+import (
+	"context"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "open-cluster-management.io/api/operator/v1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
+)
+
+// Setup is the way of one driver from what an administrator says to what runs: from the
+// settings in a ClusterManager and a Klusterlet to the flags of the hub's registration
+// controller and of the agent. It has no state and sends no request, so that commands and
+// operators reject the same settings.
+//
+// Commands, operators and installations know a driver of clusters by its Setup only,
+// which a Catalog has.
+type Setup interface {
+	// Type is the driver, as spec.registrationConfiguration names it.
+	Type() AuthType
+	// Aliases are other names of the driver, which are read and never written.
+	Aliases() []string
+	// AccountKeys are the annotations that a Runtime of it may have.
+	AccountKeys() []string
+
+	HubSetup
+	AgentSetup
+}
+
+// HubSetup is the part of a Setup that is about a hub.
+type HubSetup interface {
+	// Retain returns the settings that a hub has after a change: what wanted leaves out is
+	// as in live, which is the zero value on a new hub.
+	Retain(wanted, live HubSettings) HubSettings
+	// ValidateHub returns everything with which the registration controller would not
+	// start. The errors begin with the fields and annotations that they are about.
+	ValidateHub(settings HubSettings) error
+	// HubRuntime is what the registration controller runs with. The settings are valid.
+	HubRuntime(settings HubSettings) Runtime
+	// Grants says what the driver grants to clusters outside the API of the hub.
+	Grants() Grants
+}
+
+// AgentSetup is the part of a Setup that is about managed clusters.
+type AgentSetup interface {
+	// ValidateAgent returns why the agent would not start with the settings of a
+	// Klusterlet. The error begins with the field that it is about.
+	ValidateAgent(settings operatorv1.RegistrationDriver) error
+	// AgentRuntime is what the agent runs with. The settings are valid.
+	AgentRuntime(settings operatorv1.RegistrationDriver) Runtime
+	// HubID identifies the hub of an agent with these settings, under any of its
+	// addresses; empty if the settings do not say.
+	HubID(settings operatorv1.RegistrationDriver) string
+}
+
+// Connector is implemented by the Setup of a driver whose kubeconfig in the hub kubeconfig
+// Secret works in the pods of the agent only.
+type Connector interface {
+	// Connect opens the connection that an installed agent has to its hub, for an
+	// administrator of the managed cluster, with what that administrator may request
+	// there. It returns nil if the kubeconfig is from another driver.
+	Connect(ctx context.Context, managed client.Client, agent Installed) (Connection, error)
+}
+
+// Installed is an agent as an administrator of its cluster sees it.
+type Installed struct {
+	// Identity is who the agent is on the hub.
+	Identity Identity
+	// Settings are those of its Klusterlet.
+	Settings operatorv1.RegistrationDriver
+	// Account is its ServiceAccount.
+	Account client.ObjectKey
+	// Hub and Data are the kubeconfig and the files in its hub kubeconfig Secret. The
+	// kubeconfig refers to no file.
+	Hub  kubeconfig.Hub
+	Data Data
+}
+
+// HubSettings are what a ClusterManager says about one driver.
+type HubSettings struct {
+	// Driver is the driver's entry in spec.registrationConfiguration.registrationDrivers.
+	Driver operatorv1.RegistrationDriverHub
+	// Annotations of the ClusterManager have the settings for which the entry has no
+	// field. A driver ignores those that are not its own.
+	Annotations map[string]string
+}
+
+// Runtime is what a component needs to run with a driver.
+type Runtime struct {
+	// Args are flags.
+	Args []string
+	// Account are annotations of its ServiceAccount, by which a cloud provider gives its
+	// pods an identity. Its pods have them as well.
+	Account map[string]string
+	// System are the permissions that it needs in the namespace kube-system. The operator
+	// holds them as well, to grant them.
+	System []rbacv1.PolicyRule
+}
+
+// Grants are what a driver grants to clusters outside the API of the hub. It is the zero
+// value for a driver that grants nothing there.
+type Grants struct {
+	// Kind is what is granted, in the plural.
+	Kind string
+	// HubFlag is the flag of the registration controller that says who the hub is where it
+	// grants, and Hub its value. A hub with another value does not find what was granted.
+	HubFlag string
+	Hub     func(HubSettings) string
+}
