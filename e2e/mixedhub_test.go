@@ -62,7 +62,7 @@ func (e *eks) testCertificate(t *testing.T) {
 			return err
 		}
 		for _, request := range requests.Items {
-			if request.Spec.Username == names.ClusterUserAWS("cluster1") {
+			if request.Spec.Username == names.MappedClusterUser("cluster1") {
 				_, err := e.kubectlOnHub(ctx, "certificate", "approve", request.Name)
 				return err
 			}

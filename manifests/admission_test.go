@@ -29,6 +29,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
@@ -143,7 +144,7 @@ func (a *admission) inForce(t *testing.T) {
 		},
 		"taints": func() error { return patch(t.Context(), nobody, "probe", taintWithTime, client.DryRunAll) },
 		"registration": func() error {
-			return patch(t.Context(), nobody, "probe-accepted", registeredAs(names.AnnotationManagedClusterARN, `"a"`), client.DryRunAll)
+			return patch(t.Context(), nobody, "probe-accepted", registeredAs(identity.AnnotationCluster, `"a"`), client.DryRunAll)
 		},
 		"bindings": func() error { return nobody.Create(t.Context(), binding("blue"), client.DryRunAll) },
 		"issuers": func() error {
@@ -444,7 +445,7 @@ func TestRegistrationIsFrozen(t *testing.T) {
 	denying := func(annotation, value string) string {
 		return `{"metadata":{"annotations":{"` + annotation + `":` + value + `}},"spec":{"hubAcceptsClient":false}}`
 	}
-	for i, annotation := range names.RegistrationAnnotations() {
+	for i, annotation := range identity.Annotations() {
 		t.Run(annotation, func(t *testing.T) {
 			t.Parallel()
 			name := fmt.Sprintf("frozen-%d", i)
@@ -468,11 +469,11 @@ func TestRegistrationIsFrozen(t *testing.T) {
 		check(t, []attempt{
 			{"created accepted", "", func(ctx context.Context) error {
 				c := accepted(cluster("frozen"))
-				c.Annotations = map[string]string{names.AnnotationManagedClusterARN: "a"}
+				c.Annotations = map[string]string{identity.AnnotationCluster: "a"}
 				return a.admin.Create(ctx, c)
 			}},
-			{"changed", frozen, as(agent, "frozen", registeredAs(names.AnnotationManagedClusterARN, `"b"`))},
-			{"changed with a denial", "", as(agent, "frozen", denying(names.AnnotationManagedClusterARN, `"b"`))},
+			{"changed", frozen, as(agent, "frozen", registeredAs(identity.AnnotationCluster, `"b"`))},
+			{"changed with a denial", "", as(agent, "frozen", denying(identity.AnnotationCluster, `"b"`))},
 		})
 	})
 }
@@ -502,8 +503,8 @@ func (a *admission) rootOfTrust(t *testing.T) {
 	}
 	agent := a.as(t, names.AgentUser("c1", "a1"), "agents", names.ClusterGroup("c1"))
 	old := a.as(t, names.AgentUser("c1", "a0"), "powerless", names.ClusterGroup("c1"))
-	aws := a.as(t, "c1", "agents", names.ClusterGroupAWS("c1"))
-	claimed := a.as(t, "c1", "powerless", names.ClusterGroupAWS("c1"))
+	aws := a.as(t, "c1", "agents", names.MappedClusterGroup("c1"))
+	claimed := a.as(t, "c1", "powerless", names.MappedClusterGroup("c1"))
 	addOn := "system:open-cluster-management:cluster:c1:addon:a"
 	check(t, []attempt{
 		{"the agent", "", publish(agent)},
@@ -513,9 +514,9 @@ func (a *admission) rootOfTrust(t *testing.T) {
 		{"an add-on that may create ConfigMaps", "written by the agent", publish(a.as(t, addOn+":agent:a", "nobody-special", addOn))},
 		{"the agent of another cluster", "c1", publish(a.as(t, names.AgentUser("c2", "a1"), "agents", names.ClusterGroup("c2")))},
 		{"the agent with an AWS identity", "", publish(aws)},
-		{"an AWS identity of another cluster that is called like this one", "c1", publish(a.as(t, "c1", "agents", names.ClusterGroupAWS("c2")))},
+		{"an AWS identity of another cluster that is called like this one", "c1", publish(a.as(t, "c1", "agents", names.MappedClusterGroup("c2")))},
 		{"an AWS identity without the rights of the cluster", "is not the agent that the hub accepted", publish(claimed)},
-		{"the AWS identity of two clusters", "c1", publish(a.as(t, "c1", "agents", names.ClusterGroupAWS("c1"), names.ClusterGroupAWS("c2")))},
+		{"the AWS identity of two clusters", "c1", publish(a.as(t, "c1", "agents", names.MappedClusterGroup("c1"), names.MappedClusterGroup("c2")))},
 		{"another ConfigMap, by an editor", "", func(ctx context.Context) error {
 			return a.as(t, "editor", "nobody-special").Create(ctx, configMap("c1", "x"), client.DryRunAll)
 		}},
@@ -548,14 +549,14 @@ func TestAgentsAreConfined(t *testing.T) {
 	}
 	// The group "agents" has been given far too much, by mistake as it were.
 	a.confined(t, "certificate", names.AgentUser("c1", "a1"), names.ClusterGroup("c1"), names.GroupManagedClusters)
-	a.confined(t, "AWS identity", "c1", names.ClusterGroupAWS("c1"))
-	a.confined(t, "AWS identity of another name", "c2", names.ClusterGroupAWS("c1"))
-	a.confined(t, "both groups of the cluster", "c1", names.ClusterGroup("c1"), names.ClusterGroupAWS("c1"))
+	a.confined(t, "AWS identity", "c1", names.MappedClusterGroup("c1"))
+	a.confined(t, "AWS identity of another name", "c2", names.MappedClusterGroup("c1"))
+	a.confined(t, "both groups of the cluster", "c1", names.ClusterGroup("c1"), names.MappedClusterGroup("c1"))
 	a.ofNoCluster(t, "the group of all agents alone", names.GroupManagedClusters)
 	a.ofNoCluster(t, "certificates of two clusters", names.ClusterGroup("c1"), names.ClusterGroup("c2"))
-	a.ofNoCluster(t, "AWS identities of two clusters", names.ClusterGroupAWS("c2"), names.ClusterGroupAWS("c1"))
-	a.ofNoCluster(t, "a certificate and an AWS identity", names.ClusterGroup("c1"), names.ClusterGroupAWS("c2"))
-	a.ofNoCluster(t, "the reserved name", names.ClusterGroupAWS("managed-clusters"))
+	a.ofNoCluster(t, "AWS identities of two clusters", names.MappedClusterGroup("c2"), names.MappedClusterGroup("c1"))
+	a.ofNoCluster(t, "a certificate and an AWS identity", names.ClusterGroup("c1"), names.MappedClusterGroup("c2"))
+	a.ofNoCluster(t, "the reserved name", names.MappedClusterGroup("managed-clusters"))
 	a.writesBackTaints(t)
 	addOn := a.as(t, "addon", "agents", "system:open-cluster-management:cluster:c1:addon:a", "system:open-cluster-management:addon:a")
 	if err := addOn.Create(t.Context(), work("c2"), client.DryRunAll); err != nil {

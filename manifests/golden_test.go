@@ -22,6 +22,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -65,7 +66,7 @@ func hub() manifests.Hub {
 		Name: "cluster-manager", Namespace: names.HubNamespace, Version: "1.2.3",
 		Labels:       map[string]string{names.LabelCreatedByClusterManager: "cluster-manager"},
 		DockerConfig: []byte("{}"), Registration: pod(), AddOnManager: &manifests.Component{Pod: pod()},
-		AddOnWebhook: pod(),
+		AddOnWebhook: pod(), IdentityAnnotations: identity.Annotations(),
 	}
 }
 

@@ -67,8 +67,6 @@ func nameView() named {
 		"Issuer": names.IssuerConfigMap,
 		// SharedClusterRoles are bound in the namespace of every cluster.
 		"SharedClusterRoles": names.SharedClusterRoles(),
-		// RegistrationAnnotations are those that registration drivers decide by.
-		"RegistrationAnnotations": names.RegistrationAnnotations(),
 	}
 }
 

@@ -98,6 +98,9 @@ type Hub struct {
 	RegistrationArgs []string
 	// RegistrationAnnotations are the annotations of its ServiceAccount.
 	RegistrationAnnotations map[string]string
+	// IdentityAnnotations are the annotations by which registration drivers identify a
+	// ManagedCluster. Admission rejects changes of them while the hub accepts the cluster.
+	IdentityAnnotations []string
 	// System are permissions in kube-system that registration drivers need.
 	System []rbacv1.PolicyRule
 	// AddOnManager is the add-on manager; nil leaves it out.

@@ -9,8 +9,10 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,7 +24,7 @@ const module = "github.com/kubectl-ocm/kubectl-ocm/"
 // names; every lower layer is listed there by one of these.
 var (
 	leaves   = []string{"pkg/names", "pkg/apis", "pkg/helpers"}
-	pure     = slices.Concat(leaves, []string{"pkg/apply", "pkg/credential", "pkg/keytrust", "manifests"})
+	pure     = slices.Concat(leaves, []string{"pkg/apply", "pkg/credential", "pkg/keytrust", "pkg/finding", "manifests"})
 	contract = slices.Concat(pure, []string{"pkg/hubclient", "pkg/origin", "pkg/registration/driver", "pkg/bootstrap"})
 )
 
@@ -39,6 +41,7 @@ var imports = map[string][]string{
 	"pkg/apply":      leaves,
 	"pkg/credential": leaves,
 	"pkg/keytrust":   leaves,
+	"pkg/finding":    leaves,
 	"pkg/origin":     slices.Concat(leaves, []string{"pkg/apply"}),
 
 	"pkg/hubclient":           leaves,
@@ -91,11 +94,11 @@ var siblings = []string{
 // owners confines a third-party dependency to the packages that wrap it; an
 // empty list forbids it.
 var owners = map[string][]string{
-	"github.com/spf13/":        {"pkg/cmd", "cmd"},
+	"github.com/spf13/":        {"pkg/cmd", "cmd", "pkg/registration/driver"},
 	"k8s.io/cli-runtime/":      {"pkg/cmd"},
 	"k8s.io/kubectl/":          {"pkg/cmd"},
 	"github.com/AlecAivazis/":  {"pkg/cmd"},
-	"github.com/aws/":          {"pkg/registration/driver/awsirsa", "pkg/cmd/aws", "pkg/cmd/internal/eks", "pkg/test/aws"},
+	"github.com/aws/":          {"pkg/registration/driver/awsirsa", "pkg/cmd/aws", "pkg/test/aws"},
 	"github.com/envoyproxy/":   {"pkg/extauthz/server", "pkg/test/extauthzproxy", "e2e"},
 	"google.golang.org/grpc":   {"pkg/extauthz/server", "pkg/test/extauthzproxy", "e2e"},
 	"github.com/go-jose/":      {"pkg/helpers/jwk", "pkg/test/aws"},
@@ -153,6 +156,32 @@ func TestAgentKnowsNoDriver(t *testing.T) {
 			for _, word := range wordsOf(t, filepath.Join(p.Dir, file)) {
 				if slices.Contains([]string{"KeyTLSCert", "KeyTLSKey", "KeyToken", "TLSCertKey", "TLSPrivateKeyKey", "ClientCertificate", "ClientKey"}, word) {
 					t.Errorf("%s/%s names %s: only a driver knows what its credential consists of", p.ImportPath, file, word)
+				}
+			}
+		}
+	}
+}
+
+// TestProviderIsNamedByItsDriver keeps the seam of the registration drivers closed: what is
+// about one provider is in the folder of its driver, in the catalog, and in the command that
+// prepares an account of that provider.
+func TestProviderIsNamedByItsDriver(t *testing.T) {
+	t.Parallel()
+	own := []string{"pkg/registration/driver/awsirsa", "pkg/registration/drivers", "pkg/cmd/aws", "pkg/test/aws", "pkg/helpers/awsarn"}
+	word := regexp.MustCompile(`AWS|IRSA|EKS`)
+	for _, p := range listPackages(t) {
+		from := strings.TrimPrefix(p.ImportPath, module)
+		if within(from, own) || !within(from, []string{"pkg", "cmd", "manifests"}) {
+			continue
+		}
+		for _, file := range p.GoFiles {
+			text, err := os.ReadFile(filepath.Join(p.Dir, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, line := range strings.Split(string(text), "\n") {
+				if word.MatchString(line) {
+					t.Errorf("%s/%s:%d names a provider: %s", from, file, i+1, strings.TrimSpace(line))
 				}
 			}
 		}

@@ -618,7 +618,7 @@ func TestCheckOrphanedLines(t *testing.T) {
 
 	const prefix = "arn:aws:iam::" + hubAccount + ":role/"
 	denied := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
-		Name: "denied", Annotations: map[string]string{names.AnnotationManagedClusterARN: managedARN + "-denied"},
+		Name: "denied", Annotations: map[string]string{identity.AnnotationCluster: managedARN + "-denied"},
 	}}
 	installation.Create(t, admin, denied)
 	left := "ocm-hub-" + identifierOf(t, managedARN+"-denied")
@@ -716,7 +716,7 @@ func hubObjects(t *testing.T, admin client.Client) string {
 	}
 	installation.Create(t, admin,
 		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
-			Name: "m", Annotations: map[string]string{names.AnnotationManagedClusterARN: managedARN},
+			Name: "m", Annotations: map[string]string{identity.AnnotationCluster: managedARN},
 		}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}},
 		&corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{

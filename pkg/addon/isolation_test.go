@@ -33,7 +33,7 @@ func identities(cluster string) map[string]identity {
 	subject := func(kind, name string) rbacv1.Subject {
 		return rbacv1.Subject{Kind: kind, APIGroup: rbacv1.GroupName, Name: name}
 	}
-	user, group := names.AgentUser(cluster, "a1"), names.ClusterGroupAWS(cluster)
+	user, group := names.AgentUser(cluster, "a1"), names.MappedClusterGroup(cluster)
 	return map[string]identity{
 		"certificate":  {user, []string{names.ClusterGroup(cluster), names.GroupManagedClusters}, subject(rbacv1.UserKind, user)},
 		"AWS identity": {cluster, []string{group}, subject(rbacv1.GroupKind, group)},
@@ -372,7 +372,7 @@ func TestManagersLimits(t *testing.T) {
 		"a role for accounts":           &rbacv1.Role{ObjectMeta: meta("c2", "a1-token-role"), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"get"}}}},
 		"a binding for a user":          &rbacv1.RoleBinding{ObjectMeta: meta("c1", "a1-token-role"), RoleRef: ref("a1-token-role"), Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "mallory"}}},
 		"a binding for others":          &rbacv1.RoleBinding{ObjectMeta: meta("c1", "a1-token-role"), RoleRef: ref("a1-token-role"), Subjects: group(names.ClusterGroup("c2"))},
-		"a binding for others with AWS": &rbacv1.RoleBinding{ObjectMeta: meta("c1", "a1-token-role"), RoleRef: ref("a1-token-role"), Subjects: group(names.ClusterGroupAWS("c2"))},
+		"a binding for others with AWS": &rbacv1.RoleBinding{ObjectMeta: meta("c1", "a1-token-role"), RoleRef: ref("a1-token-role"), Subjects: group(names.MappedClusterGroup("c2"))},
 		"a binding to a role of other":  &rbacv1.RoleBinding{ObjectMeta: meta("c1", "a1-token-role"), RoleRef: ref("other"), Subjects: group(names.ClusterGroup("c1"))},
 	} {
 		if err := manager.Create(t.Context(), object); !apierrors.IsForbidden(err) {

@@ -20,6 +20,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
@@ -203,7 +204,8 @@ func TestForcedDetach(t *testing.T) {
 	registration := e.cp.ConfigFor(t, names.ServiceAccountUser(names.HubNamespace, names.HubRegistrationServiceAccount))
 	controllers.Start(t, registration, manager.Options{Cache: objects}, func(ctx context.Context, mgr manager.Manager) error {
 		return hub.Setup(ctx, mgr, hub.Config{
-			Namespace: names.HubNamespace, ResourceCleanup: true, CleanupResources: hub.DefaultCleanupResources(), Clock: clock.RealClock{},
+			IdentityAnnotations: drivers.All().Annotations(),
+			Namespace:           names.HubNamespace, ResourceCleanup: true, CleanupResources: hub.DefaultCleanupResources(), Clock: clock.RealClock{},
 		})
 	})
 	const cluster, name = "dead", "forced"

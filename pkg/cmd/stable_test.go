@@ -109,7 +109,7 @@ func codeLines(t *testing.T) []string {
 		Mode: mode, Context: t.Context(),
 		// As make build compiles, so that nothing is compiled again.
 		BuildFlags: []string{"-trimpath", "-tags=grpcnotrace"}, Env: append(os.Environ(), "CGO_ENABLED=0"),
-	}, "./...", "../names")
+	}, "./...", "../names", "../registration/driver/...")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,8 +118,12 @@ func codeLines(t *testing.T) []string {
 		for _, problem := range p.Errors {
 			t.Error(problem)
 		}
-		if p.Name == "names" {
-			out = append(out, nameLines(p.Types.Scope())...)
+		switch {
+		case p.Name == "names":
+			out = append(out, nameLines(p.Types.Scope(), "")...)
+			continue
+		case strings.Contains(p.PkgPath, "/pkg/registration/driver"):
+			out = append(out, nameLines(p.Types.Scope(), "Annotation")...)
 			continue
 		}
 		for _, printed := range printedTypes(p) {
@@ -136,13 +140,14 @@ func header(loaded []*packages.Package) types.Type {
 	return loaded[i].Types.Scope().Lookup("Header").Type()
 }
 
-// nameLines are the values of the constants of pkg/names.
-func nameLines(scope *types.Scope) []string {
+// nameLines are the values of the constants of pkg/names, and of the annotations of
+// registration drivers.
+func nameLines(scope *types.Scope, prefix string) []string {
 	var out []string
 	for _, name := range scope.Names() {
 		c, ok := scope.Lookup(name).(*types.Const)
 		// The wording of a message is OCM's, where it has one, and no promise.
-		if ok && c.Exported() && c.Val().Kind() == constant.String && !strings.HasPrefix(name, "Message") {
+		if ok && c.Exported() && strings.HasPrefix(name, prefix) && c.Val().Kind() == constant.String && !strings.HasPrefix(name, "Message") {
 			out = append(out, "name "+constant.StringVal(c.Val()))
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
@@ -49,7 +48,7 @@ func TestAWSSettingsAreKept(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	gone := csrHub().Over(live)
-	if _, ok := hubspec.Of(gone); ok || gone.Annotations[names.AnnotationAWSIdentityCreator] != "" {
+	if _, ok := hubspec.Of(gone); ok || gone.Annotations[hubspec.AnnotationCreator] != "" {
 		t.Errorf("the driver is gone, and left %v", gone.Annotations)
 	}
 }

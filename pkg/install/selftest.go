@@ -50,7 +50,7 @@ func (e *NoSignerError) Error() string {
 
 // SelfTest asks the hub for a certificate that is worth nothing, approves it,
 // waits until it is issued and deletes the request, which a signer that comes
-// later would still issue. A hub that issues none, as EKS, is a *NoSignerError.
+// later would still issue. A hub that issues none, as those of some providers, is a *NoSignerError.
 func SelfTest(ctx context.Context, c client.Client, clk clock.Clock, patience time.Duration) (err error) {
 	if err := sweepSelfTests(ctx, c, clk.Now()); err != nil {
 		return err

@@ -14,15 +14,15 @@ const GroupManagedClusters = userPrefix + "managed-clusters"
 // when it holds a client certificate.
 func ClusterGroup(cluster string) string { return userPrefix + cluster }
 
-// ClusterGroupAWS is the group that the agent of a cluster is mapped to by an
-// EKS access entry, which refuses groups that begin with "system:".
+// MappedClusterGroup is the group that the agent of a cluster is mapped to by a
+// provider that refuses groups that begin with "system:".
 // See docs/reference/wire-contract.md#agent-identity.
-func ClusterGroupAWS(cluster string) string { return "open-cluster-management:" + cluster }
+func MappedClusterGroup(cluster string) string { return "open-cluster-management:" + cluster }
 
-// ClusterUserAWS is the user that the agent of a cluster is mapped to. It has a
+// MappedClusterUser is the user that a provider maps the agent of a cluster to. It has a
 // prefix, unlike the one that OCM chooses, which is the cluster's name: a cluster
 // could be called like a user of the hub.
-func ClusterUserAWS(cluster string) string { return ClusterGroupAWS(cluster) }
+func MappedClusterUser(cluster string) string { return MappedClusterGroup(cluster) }
 
 // AgentUser is the user, and the common name, of a cluster's agent.
 // See docs/reference/wire-contract.md#agent-identity.

@@ -60,19 +60,6 @@ const (
 	// AnnotationClusterID, on a ManagedCluster, identifies the cluster independent of
 	// its name on the hub. It is ours.
 	AnnotationClusterID = AnnotationAgentPrefix + "cluster-id"
-	// AnnotationManagedClusterARN names the EKS cluster that registers with the
-	// awsirsa driver, AnnotationManagedClusterRoleSuffix the end of the names of
-	// its IAM roles. OCM's agents write both.
-	// See docs/reference/wire-contract.md#aws-annotations.
-	AnnotationManagedClusterARN        = AnnotationAgentPrefix + "managed-cluster-arn"
-	AnnotationManagedClusterRoleSuffix = AnnotationAgentPrefix + "managed-cluster-iam-role-suffix"
-	// AnnotationEKSManagedClusterARN and AnnotationEKSManagedClusterARNBare are
-	// other spellings of AnnotationManagedClusterARN, which are read.
-	AnnotationEKSManagedClusterARN     = AnnotationAgentPrefix + AnnotationEKSManagedClusterARNBare
-	AnnotationEKSManagedClusterARNBare = "eks-managed-cluster-arn"
-	// AnnotationAWSRole, on a ServiceAccount, is the IAM role that its pods get on
-	// EKS (IAM roles for service accounts).
-	AnnotationAWSRole = "eks.amazonaws.com/role-arn"
 	// AnnotationHubServer, on a ClusterManager, is the URL under which managed clusters
 	// reach the hub, if it differs from the one in the administrator's kubeconfig. It
 	// is ours.
@@ -107,20 +94,9 @@ const (
 	AnnotationAcceptedAgentAt = "registration.open-cluster-management.io/accepted-agent-at"
 )
 
-// RegistrationAnnotations are the annotations of a ManagedCluster by which a
-// registration driver identifies the cluster. Admission rejects changes by any user
-// while the hub accepts the cluster.
-func RegistrationAnnotations() []string {
-	return []string{
-		AnnotationManagedClusterARN, AnnotationManagedClusterRoleSuffix,
-		AnnotationEKSManagedClusterARN, AnnotationEKSManagedClusterARNBare,
-	}
-}
-
-// SameRegistration reports whether two ManagedClusters with these annotations are
-// the same to every registration driver.
-func SameRegistration(a, b map[string]string) bool {
-	return !slices.ContainsFunc(RegistrationAnnotations(), func(key string) bool {
+// SameValues reports whether two sets of annotations or labels agree in these keys.
+func SameValues(a, b map[string]string, keys []string) bool {
+	return !slices.ContainsFunc(keys, func(key string) bool {
 		before, had := a[key]
 		after, has := b[key]
 		return had != has || before != after

@@ -70,7 +70,7 @@ const (
 )
 
 // RegistrationAgentServiceAccount is the ServiceAccount of the registration
-// agent of a Klusterlet. AWS trust policies of users name it.
+// agent of a Klusterlet. Trust policies that users keep at their provider name it.
 func RegistrationAgentServiceAccount(klusterlet string) string {
 	return klusterlet + "-registration-sa"
 }

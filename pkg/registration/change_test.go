@@ -22,6 +22,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
@@ -53,7 +54,7 @@ func (f *eksFleet) refuse(t *testing.T, words string, args ...string) {
 		t.Errorf("%v ended with %d, without %q:\n%s", args, code, words, printed)
 	}
 	after := f.get(t)
-	if before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient || !names.SameRegistration(before.Annotations, after.Annotations) {
+	if before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient || !names.SameValues(before.Annotations, after.Annotations, identity.Annotations()) {
 		t.Errorf("%v was refused and changed the cluster:\n%s", args, printed)
 	}
 }
@@ -178,7 +179,7 @@ func TestChangeOfDriver(t *testing.T) {
 			t.Errorf("%s does not show what is trusted:\n%s", dry, printed)
 		}
 	}
-	if !names.SameRegistration(f.get(t).Annotations, nil) {
+	if !names.SameValues(f.get(t).Annotations, nil, identity.Annotations()) {
 		t.Error("a dry run changed how the cluster registers")
 	}
 
@@ -188,7 +189,7 @@ func TestChangeOfDriver(t *testing.T) {
 			t.Errorf("%q is not shown once:\n%s", shown, printed)
 		}
 	}
-	f.awaitHolder(t, rbacv1.GroupKind, names.ClusterGroupAWS(cluster))
+	f.awaitHolder(t, rbacv1.GroupKind, names.MappedClusterGroup(cluster))
 	f.awaitRunning(t)
 	f.checkStored(t)
 	f.must(t, "accept", cluster, hubARN) // It is as desired.
@@ -199,7 +200,7 @@ func TestChangeOfDriver(t *testing.T) {
 	// Another cluster with the same identifier is not accepted, and both are named.
 	rival := f.object()
 	rival.Name = "rival"
-	rival.Annotations = map[string]string{names.AnnotationManagedClusterARN: f.pair.Managed.String()}
+	rival.Annotations = map[string]string{identity.AnnotationCluster: f.pair.Managed.String()}
 	if err := f.admin.Create(t.Context(), rival); err != nil {
 		t.Fatal(err)
 	}

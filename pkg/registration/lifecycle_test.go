@@ -32,6 +32,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/setup"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/drivertest"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
@@ -97,8 +98,9 @@ func (f *fleet) startHub(t *testing.T, beside hub.Driver) {
 	connection := f.hub.ConfigFor(t, names.ServiceAccountUser(names.HubNamespace, names.HubRegistrationServiceAccount))
 	controllers.Start(t, connection, manager.Options{Cache: objects}, func(ctx context.Context, mgr manager.Manager) error {
 		return hub.Setup(ctx, mgr, hub.Config{
-			Drivers:   []hub.Driver{{Hub: csr.Hub{}}, beside},
-			Namespace: names.HubNamespace, ResourceCleanup: true,
+			IdentityAnnotations: drivers.All().Annotations(),
+			Drivers:             []hub.Driver{{Hub: csr.Hub{}}, beside},
+			Namespace:           names.HubNamespace, ResourceCleanup: true,
 			CleanupResources: hub.DefaultCleanupResources(), Clock: clock.RealClock{},
 		})
 	})
@@ -237,7 +239,7 @@ func TestLifeWithoutCertificate(t *testing.T) {
 // certificate is what the hub knows as an agent of the cluster.
 func (f *fleet) certificate(t *testing.T) tls.Certificate {
 	t.Helper()
-	shown, err := kubeconfig.ParseHub(f.hub.KubeconfigFor(t, "fake-user", names.ClusterGroupAWS(cluster)))
+	shown, err := kubeconfig.ParseHub(f.hub.KubeconfigFor(t, "fake-user", names.MappedClusterGroup(cluster)))
 	if err != nil {
 		t.Fatal(err)
 	}

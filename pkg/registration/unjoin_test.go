@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 )
@@ -147,7 +148,7 @@ func (f *eksFleet) checkDryRuns(t *testing.T, managed client.Client, klusterlet 
 // annotate sets the role of a ServiceAccount.
 func (f *eksFleet) annotate(t *testing.T, c client.Client, account *corev1.ServiceAccount, role string) {
 	t.Helper()
-	f.patch(t, c, account, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, names.AnnotationAWSRole, role))
+	f.patch(t, c, account, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, identity.AnnotationRole, role))
 }
 
 func (f *eksFleet) finalizers(t *testing.T, c client.Client, object client.Object, finalizers string) {

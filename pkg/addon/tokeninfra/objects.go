@@ -126,12 +126,12 @@ func (r *Reconciler) ensureObject(ctx context.Context, addOn types.NamespacedNam
 	return repair()
 }
 
-// subjects are the groups of a cluster's agents, with certificates and with AWS
+// subjects are the groups of a cluster's agents, with certificates and with other
 // identities. Admission lets only the agent that the hub accepted use what the
 // groups are given.
 func subjects(cluster string) []rbacv1.Subject {
 	var groups []rbacv1.Subject
-	for _, group := range []string{names.ClusterGroup(cluster), names.ClusterGroupAWS(cluster)} {
+	for _, group := range []string{names.ClusterGroup(cluster), names.MappedClusterGroup(cluster)} {
 		groups = append(groups, rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: group})
 	}
 	return groups

@@ -13,10 +13,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 type options struct {
@@ -27,21 +27,16 @@ type options struct {
 	all      bool
 	yes      cli.Yes
 	choice   approval.Choice
-	hubARN   string
-	whose    credentials
+	drivers  flags.Drivers[driver.AcceptFlags]
+	// hub identifies the hub where its ClusterManager does not.
+	hub driver.HubSettings
+	// own are the drivers that use credentials of the user.
+	own []driver.Identifier
 }
-
-// credentials are whose AWS credentials AWS identities are granted and revoked with.
-type credentials string
-
-const (
-	ofHub credentials = "hub"
-	own   credentials = "own"
-)
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	o := &options{env: env, out: cli.NewOutput(cli.TableFmt, cli.Wide, cli.Name), whose: ofHub}
+	o := &options{env: env, out: cli.NewOutput(cli.TableFmt, cli.Wide, cli.Name), drivers: flags.AcceptDrivers(drivers.All())}
 	cmd := &cobra.Command{
 		Use:   "accept [CLUSTER...]",
 		Short: "Accept or deny clusters that request to join the hub",
@@ -56,14 +51,8 @@ It also prints what the ManagedCluster of a new cluster brings, such as the
 labels that placements may choose it by. --discard-settings accepts the cluster
 without them. Annotations that the agent registers with stay.
 
-An EKS cluster that registers with AWS has no key: the command prints its ARN,
-its account and the IAM role that the hub will trust. --registration-auth
-changes a cluster between client certificates and AWS. The cluster keeps its
-name and its ManifestWorks; its earlier credential loses its access.
-
-The hub controller creates and deletes the IAM role of such a cluster. If the
-controller has no AWS role that allows it, --aws-credentials own uses your AWS
-credentials, which are looked up as the AWS SDK does.`,
+--registration-auth changes the registration driver of a cluster. The cluster
+keeps its name and its ManifestWorks; its earlier credential loses its access.` + flags.Help(drivers.All(), func(h driver.Help) string { return h.Accept }),
 		Example: fmt.Sprintf(`  # Accept a cluster, and wait for its request and its certificate
   %[1]s accept cluster1 --wait
 
@@ -76,15 +65,8 @@ credentials, which are looked up as the AWS SDK does.`,
   # Deny a cluster
   %[1]s accept cluster1 --deny
 
-  # Change a cluster from client certificates to AWS
-  %[1]s accept cluster1 --registration-auth awsirsa \
-      --managed-cluster-arn arn:aws:eks:us-east-2:222222222222:cluster/cluster1
-
-  # Accept it with your AWS credentials, if the hub controller has no role
-  AWS_PROFILE=hub-admin %[1]s accept cluster1 --aws-credentials own
-
-  # Change it back, with the fingerprint that join printed
-  %[1]s accept cluster1 --registration-auth csr --fingerprint SHA256:...`, env.Name),
+  # Change a cluster to the driver csr, with the fingerprint that join printed
+  %[1]s accept cluster1 --registration-auth csr --fingerprint SHA256:...`+flags.Help(drivers.All(), func(h driver.Help) string { return h.AcceptExamples }), env.Name),
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: fleet.CompleteClusters(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -110,13 +92,9 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	set.BoolVar(&o.choice.Discard, "discard-settings", false, "Remove all labels, annotations, taints, finalizers and the lease duration of the ManagedCluster")
 	set.StringSliceVar(&o.choice.Requesters, "requesters", nil, "Users whose requests are approved in addition to those of bootstrap identities")
 	set.BoolVar(&o.choice.SkipCheck, "skip-approve-check", false, "Approve the request regardless of the requester")
-	cli.NewEnum(&o.choice.Register.Driver, map[string]driver.AuthType{"aws-irsa": driver.AWSIRSA}, driver.CSR, driver.AWSIRSA).
+	flags.DriverEnum(&o.choice.Register.Driver, drivers.All()).
 		AddTo(cmd, "registration-auth", "", "Registration driver of the cluster; one with another driver changes to it")
-	set.StringVar(&o.choice.Register.Managed, flags.ManagedARN, "", "ARN of the managed EKS cluster, if its ManagedCluster does not name it")
-	set.StringVar(&o.hubARN, flags.HubARN, "", "ARN of the hub's EKS cluster, if its ClusterManager does not name it")
-	cli.AliasFlag(cmd, "eks-hub-cluster-arn", flags.HubARN)
-	cli.NewEnum(&o.whose, nil, ofHub, own).
-		AddTo(cmd, "aws-credentials", "", "AWS credentials that create and delete the role of an EKS cluster")
+	o.drivers.AddTo(cmd)
 	o.wait.AddTo(cmd, "Wait for the request and for the credential to be issued")
 	o.out.AddTo(cmd)
 	o.env.Kube.AddDryRunFlag(cmd)
@@ -162,7 +140,7 @@ func (o *options) validate() error {
 	case o.choice.Register.Driver != "" && len(o.clusters) != 1:
 		return cli.Usagef("--registration-auth is about one cluster; name exactly one")
 	}
-	if err := o.validateARNs(); err != nil {
+	if err := o.accepts(); err != nil {
 		return err
 	}
 	for _, name := range o.clusters {
@@ -173,17 +151,25 @@ func (o *options) validate() error {
 	return nil
 }
 
-// validateARNs checks the ARNs before anything is contacted.
-func (o *options) validateARNs() error {
-	if o.choice.Register.Managed != "" && o.choice.Register.Driver != driver.AWSIRSA {
-		return cli.Usagef("--%s needs --registration-auth=awsirsa", flags.ManagedARN)
-	}
-	for flag, arn := range map[string]string{flags.ManagedARN: o.choice.Register.Managed, flags.HubARN: o.hubARN} {
-		if arn == "" {
+// accepts reads the flags of the drivers, before anything is contacted.
+func (o *options) accepts() error {
+	for _, d := range o.drivers {
+		said, err := d.Flags.Acceptance(o.choice.Register.Driver)
+		if err != nil {
+			return cli.Usagef("%v", err)
+		}
+		by, ok := d.Setup.(driver.Identifier)
+		if !ok {
 			continue
 		}
-		if _, err := awsarn.ParseCluster(arn); err != nil {
-			return cli.Usagef("--%s: %v", flag, err)
+		if said.ID != "" {
+			o.choice.Register.ID = said.ID
+		}
+		if said.Own {
+			o.own = append(o.own, by)
+		}
+		if by.Grants().Hub(said.Hub) != "" {
+			o.hub = said.Hub
 		}
 	}
 	return nil
@@ -200,9 +186,9 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	r := approver.New(o.env, c, o.wait, cli.Context{})
-	r.Choice, r.HubARN = o.choice, o.hubARN
-	if o.whose == own {
-		if err := r.UseOwnCredentials(ctx); err != nil {
+	r.Choice, r.Hub = o.choice, o.hub
+	for _, by := range o.own {
+		if err := r.UseOwnCredentials(ctx, by); err != nil {
 			return err
 		}
 	}

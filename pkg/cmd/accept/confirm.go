@@ -18,7 +18,7 @@ import (
 )
 
 // pending returns the clusters that wait for a decision, and prints the key or the
-// ARN of each.
+// identity of each.
 func (o *options) pending(ctx context.Context, r *approver.Runner) ([]string, error) {
 	requests, err := approval.Requests(ctx, r.Client, "")
 	if err != nil {
@@ -31,11 +31,11 @@ func (o *options) pending(ctx context.Context, r *approver.Runner) ([]string, er
 			o.env.Say("%s: %s", req.Cluster, req.Describe(o.env.Clock.Now()))
 		}
 	}
-	eks, err := r.PendingEKS(ctx)
+	identified, err := r.PendingIdentities(ctx)
 	if err != nil {
 		return nil, approver.Explain(err)
 	}
-	waiting = append(waiting, eks...)
+	waiting = append(waiting, identified...)
 	slices.Sort(waiting)
 	waiting = slices.Compact(waiting)
 	if err := introduce(ctx, r, waiting); err != nil {

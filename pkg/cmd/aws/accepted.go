@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/cloud"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
@@ -12,10 +12,10 @@ import (
 
 // managedSteps are the checks of a managed cluster: what its own account has, and
 // what the hub made for it.
-func managedSteps(i *inspection) []checks.Step {
+func managedSteps(i *inspection) []finding.Step {
 	return append(i.sideSteps(i.cluster.Account, i.hub.Account),
-		checks.Step{Name: "the hub made a role for the cluster", Run: i.in(i.hub.Account, i.granted)},
-		checks.Step{Name: "the hub's role is mapped to its group", Run: i.in(i.hub.Account, i.mapped)})
+		finding.Step{Name: "the hub made a role for the cluster", Run: i.in(i.hub.Account, i.granted)},
+		finding.Step{Name: "the hub's role is mapped to its group", Run: i.in(i.hub.Account, i.mapped)})
 }
 
 // repairs is what to do about something that the hub keeps in order.
@@ -24,7 +24,7 @@ func (i *inspection) repairs() string {
 }
 
 // granted checks the role that the hub made for the cluster.
-func (i *inspection) granted(ctx context.Context) checks.Outcome {
+func (i *inspection) granted(ctx context.Context) finding.Outcome {
 	arn := i.pair.HubRole()
 	var err error
 	if i.hubRole, err = i.hubClient.Role(ctx, arn); err != nil {
@@ -32,18 +32,18 @@ func (i *inspection) granted(ctx context.Context) checks.Outcome {
 	}
 	switch {
 	case i.hubRole == nil:
-		return checks.Caution("on the hub: "+i.env.Elsewhere("accept NAME"),
+		return finding.Caution("on the hub: "+i.env.Elsewhere("accept NAME"),
 			"there is no role %s (iam:GetRole); the hub creates it when it accepts the cluster", arn)
 	case i.hubRole.Tags[identity.TagHub] != i.hub.String():
-		return checks.Bad("delete the role, or tag it if it is for this hub: aws iam tag-role --role-name "+arn.Name+
+		return finding.Bad("delete the role, or tag it if it is for this hub: aws iam tag-role --role-name "+arn.Name+
 			" --tags Key="+identity.TagHub+",Value="+i.hub.String(),
 			"the role %s has the tag %s=%q (iam:GetRole), so that the hub %s does not use it",
 			arn, identity.TagHub, i.hubRole.Tags[identity.TagHub], i.hub)
 	}
 	if differences := i.hubRoleDifferences(); len(differences) > 0 {
-		return checks.Bad(i.repairs(), "the trust policy or the tags of %s differ (iam:GetRole): %s", arn, strings.Join(differences, "; "))
+		return finding.Bad(i.repairs(), "the trust policy or the tags of %s differ (iam:GetRole): %s", arn, strings.Join(differences, "; "))
 	}
-	return checks.Good("%s", arn)
+	return finding.Good("%s", arn)
 }
 
 // hubRoleDifferences returns in what the hub's role differs. A hub may allow the
@@ -61,38 +61,38 @@ func (i *inspection) hubRoleDifferences() []string {
 }
 
 // mapped checks the access entry of the role that the hub made.
-func (i *inspection) mapped(ctx context.Context) checks.Outcome {
+func (i *inspection) mapped(ctx context.Context) finding.Outcome {
 	if i.hubRole == nil {
-		return checks.Skip("no role was found")
+		return finding.Skip("no role was found")
 	}
 	hub, err := i.hubClient.Authentication(ctx)
 	if err != nil {
 		return i.failure(err)
 	}
 	if !hub.Entries {
-		return checks.Skip("the hub's authenticationMode is %s, so that its ConfigMap kube-system/aws-auth maps the role", hub.Mode)
+		return finding.Skip("the hub's authenticationMode is %s, so that its ConfigMap kube-system/aws-auth maps the role", hub.Mode)
 	}
 	entry, err := i.hubClient.Entry(ctx, i.pair.HubRole())
 	switch {
 	case err != nil:
 		return i.failure(err)
 	case entry == nil && hub.ConfigMap:
-		return checks.Caution(i.repairs(), "%s has no access entry (eks:DescribeAccessEntry); the hub's ConfigMap kube-system/aws-auth may map it", i.pair.HubRole())
+		return finding.Caution(i.repairs(), "%s has no access entry (eks:DescribeAccessEntry); the hub's ConfigMap kube-system/aws-auth may map it", i.pair.HubRole())
 	case entry == nil:
-		return checks.Bad(i.repairs(), "%s has no access entry (eks:DescribeAccessEntry)", i.pair.HubRole())
+		return finding.Bad(i.repairs(), "%s has no access entry (eks:DescribeAccessEntry)", i.pair.HubRole())
 	}
 	return i.entry(entry)
 }
 
 // entry checks an access entry. The cluster's name on the hub is in its user.
-func (i *inspection) entry(entry *cloud.Entry) checks.Outcome {
-	cluster, named := strings.CutPrefix(entry.Username, names.ClusterUserAWS(""))
-	want := cloud.Mapping{Username: entry.Username, Groups: []string{names.ClusterGroupAWS(cluster)}}
+func (i *inspection) entry(entry *cloud.Entry) finding.Outcome {
+	cluster, named := strings.CutPrefix(entry.Username, names.MappedClusterUser(""))
+	want := cloud.Mapping{Username: entry.Username, Groups: []string{names.MappedClusterGroup(cluster)}}
 	switch {
 	case entry.Tags[identity.TagRoleID] != i.hubRole.ID:
-		return checks.Bad(i.repairs(), "the access entry %s is of an earlier role of that name (eks:DescribeAccessEntry), so that EKS does not accept the role", entry.ARN)
+		return finding.Bad(i.repairs(), "the access entry %s is of an earlier role of that name (eks:DescribeAccessEntry), so that EKS does not accept the role", entry.ARN)
 	case !named || cluster == "" || !entry.Standard || !entry.Same(want):
-		return checks.Bad(i.repairs(), "the access entry %s maps the role to the user %q and the groups %q (eks:DescribeAccessEntry)", entry.ARN, entry.Username, entry.Groups)
+		return finding.Bad(i.repairs(), "the access entry %s maps the role to the user %q and the groups %q (eks:DescribeAccessEntry)", entry.ARN, entry.Username, entry.Groups)
 	}
-	return checks.Good("%s is the ManagedCluster %s", i.pair.HubRole(), cluster)
+	return finding.Good("%s is the ManagedCluster %s", i.pair.HubRole(), cluster)
 }

@@ -8,7 +8,8 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/eks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/caller"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/cloud"
 )
 
@@ -50,7 +51,7 @@ with 3 if a check failed or is unknown.`
 }
 
 // newCheckSide completes a command that checks a side.
-func newCheckSide(env cli.Env, flags sideFlags, steps func(*inspection) []checks.Step, cmd *cobra.Command) *cobra.Command {
+func newCheckSide(env cli.Env, flags sideFlags, steps func(*inspection) []finding.Step, cmd *cobra.Command) *cobra.Command {
 	timeout := cli.Timeout(checkTimeout)
 	flags.addTo(cmd)
 	timeout.AddTo(cmd)
@@ -61,13 +62,13 @@ func newCheckSide(env cli.Env, flags sideFlags, steps func(*inspection) []checks
 		}
 		ctx, cancel := timeout.Context(cmd.Context())
 		defer cancel()
-		caller, err := eks.New(ctx, env, side.cluster)
+		user, err := caller.New(ctx, env.Clock, side.cluster)
 		if err != nil {
 			return checks.Report{}, err
 		}
 		i := &inspection{
-			env: env, wanted: side, caller: caller,
-			client: cloud.New(caller.Config, side.cluster), hubClient: cloud.New(caller.Config, side.hub),
+			env: env, wanted: side, caller: user,
+			client: cloud.New(user.Config, side.cluster), hubClient: cloud.New(user.Config, side.hub),
 			prerequisites: env.Elsewhere(append([]string{"aws prerequisites", cmd.Name()}, given(cmd)...)...) + " -o cli",
 		}
 		return checks.Run(ctx, side.cluster.String(), steps(i)).Folded(), nil

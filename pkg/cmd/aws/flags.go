@@ -7,10 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/setup"
 )
 
 const flagIssuer = "oidc-provider"
@@ -41,10 +42,10 @@ type commonFlags struct {
 
 func (f *commonFlags) addTo(cmd *cobra.Command, cluster string) {
 	set := cmd.Flags()
-	set.StringVar(&f.hub, flags.HubARN, "", "ARN of the hub's EKS cluster")
+	set.StringVar(&f.hub, hubspec.FlagCluster, "", "ARN of the hub's EKS cluster")
 	set.StringVar(&f.issuer, flagIssuer, "", "OIDC issuer of the "+cluster+", with or without https://")
 	set.BoolVar(&f.podIdentity, "pod-identity", false, "If true, pods get their credentials from EKS Pod Identity, without an OIDC provider")
-	cli.AliasFlag(cmd, "eks-"+flags.HubARN, flags.HubARN)
+	cli.AliasFlag(cmd, "eks-"+hubspec.FlagCluster, hubspec.FlagCluster)
 	cli.AliasFlag(cmd, "oidc-issuer", flagIssuer)
 }
 
@@ -85,11 +86,11 @@ func (f *hubFlags) addTo(cmd *cobra.Command) {
 
 func (f *hubFlags) wanted() (wanted, error) {
 	if f.hub == "" {
-		return wanted{}, cli.Usagef("--%s is missing", flags.HubARN)
+		return wanted{}, cli.Usagef("--%s is missing", hubspec.FlagCluster)
 	}
 	hub, err := awsarn.ParseCluster(f.hub)
 	if err != nil {
-		return wanted{}, cli.Usagef("--%s: %v", flags.HubARN, err)
+		return wanted{}, cli.Usagef("--%s: %v", hubspec.FlagCluster, err)
 	}
 	role, err := f.creator(hub)
 	if err != nil {
@@ -131,14 +132,14 @@ type managedFlags struct {
 func (f *managedFlags) addTo(cmd *cobra.Command) {
 	f.commonFlags.addTo(cmd, "managed cluster")
 	set := cmd.Flags()
-	set.StringVar(&f.managed, flags.ManagedARN, "", "ARN of the managed EKS cluster")
+	set.StringVar(&f.managed, setup.FlagManaged, "", "ARN of the managed EKS cluster")
 	set.StringVar(&f.klusterlet, "klusterlet-name", names.KlusterletName, "Name of the Klusterlet")
 	set.StringVar(&f.namespace, "klusterlet-namespace", names.AgentNamespace, "Namespace of the agents")
 	set.BoolVar(&f.singleton, "singleton", false, "If true, the Klusterlet is installed in the mode Singleton, with one ServiceAccount")
 }
 
 func (f *managedFlags) wanted() (wanted, error) {
-	pair, err := flags.Pair(f.hub, f.managed)
+	pair, err := setup.ParsePair(f.hub, f.managed)
 	if err != nil {
 		return wanted{}, cli.Usagef("%v", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/eks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/caller"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/ststoken"
 )
 
@@ -54,7 +54,7 @@ func printToken(ctx context.Context, env cli.Env, config ststoken.Config) error 
 		return err
 	}
 	token, err := source.Token(ctx)
-	if eks.Late(err) {
+	if caller.Late(err) {
 		return noToken(config)
 	}
 	if err != nil {
@@ -70,5 +70,5 @@ func noToken(config ststoken.Config) error {
 	if config.Role != "" {
 		problem = "AWS did not answer in time: sts in " + config.Region + ", asked for a session of " + config.Role
 	}
-	return &cli.Explained{Problem: problem, Try: eks.MoreTime, Code: cli.CodeTimeout}
+	return &cli.Explained{Problem: problem, Try: caller.MoreTime, Code: cli.CodeTimeout}
 }

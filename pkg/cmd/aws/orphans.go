@@ -14,12 +14,10 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/eks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/awsauth"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
@@ -29,11 +27,11 @@ import (
 const hubTimeout = 30 * time.Second
 
 // hubSteps are the checks of a hub.
-func hubSteps(i *inspection) []checks.Step {
+func hubSteps(i *inspection) []finding.Step {
 	return append(i.sideSteps(i.hub.Account),
-		checks.Step{Name: "no role is orphaned", Run: i.orphanedRoles},
-		checks.Step{Name: "no access entry is orphaned", Run: i.orphanedEntries},
-		checks.Step{Name: "no line of aws-auth is orphaned", Run: i.orphanedLines})
+		finding.Step{Name: "no role is orphaned", Run: i.orphanedRoles},
+		finding.Step{Name: "no access entry is orphaned", Run: i.orphanedEntries},
+		finding.Step{Name: "no line of aws-auth is orphaned", Run: i.orphanedLines})
 }
 
 // found are roles of the hub's account, or what is about them.
@@ -49,7 +47,7 @@ type found struct {
 
 // orphanedRoles finds the roles that the hub made for clusters that it does not
 // have.
-func (i *inspection) orphanedRoles(ctx context.Context) checks.Outcome {
+func (i *inspection) orphanedRoles(ctx context.Context) finding.Outcome {
 	roles, err := i.client.Roles(ctx, identity.IsHubRole)
 	if err != nil {
 		return i.failure(err)
@@ -61,12 +59,12 @@ func (i *inspection) orphanedRoles(ctx context.Context) checks.Outcome {
 
 // orphanedEntries finds the access entries of such roles. They stay when a role is
 // deleted.
-func (i *inspection) orphanedEntries(ctx context.Context) checks.Outcome {
+func (i *inspection) orphanedEntries(ctx context.Context) finding.Outcome {
 	if i.described == nil {
-		return checks.Skip("EKS did not describe the cluster")
+		return finding.Skip("EKS did not describe the cluster")
 	}
 	if !i.described.Entries {
-		return checks.Skip("there are none with the authenticationMode %s", i.described.Mode)
+		return finding.Skip("there are none with the authenticationMode %s", i.described.Mode)
 	}
 	roles, err := i.client.EntryRoles(ctx)
 	if err != nil {
@@ -79,27 +77,27 @@ func (i *inspection) orphanedEntries(ctx context.Context) checks.Outcome {
 
 // orphanedLines finds the lines of such roles in the ConfigMap aws-auth. EKS lets
 // a role in that is created again under the name in a line.
-func (i *inspection) orphanedLines(ctx context.Context) checks.Outcome {
+func (i *inspection) orphanedLines(ctx context.Context) finding.Outcome {
 	if i.described == nil {
-		return checks.Skip("EKS did not describe the cluster")
+		return finding.Skip("EKS did not describe the cluster")
 	}
 	if !i.described.ConfigMap {
-		return checks.Skip("EKS does not read aws-auth with the authenticationMode %s", i.described.Mode)
+		return finding.Skip("EKS does not read aws-auth with the authenticationMode %s", i.described.Mode)
 	}
 	c, err := i.openHub(ctx)
 	if err != nil {
-		return checks.Skip("the lines of aws-auth are unknown: %v", err)
+		return finding.Skip("the lines of aws-auth are unknown: %v", err)
 	}
 	edit := i.env.Kubectl("-n", awsauth.Namespace, "edit configmap", awsauth.Name)
 	roles, err := awsauth.Store{Live: c}.Roles(ctx)
 	switch {
 	case apierrors.IsForbidden(err):
 		err = cli.Explain(err)
-		return checks.Outcome{Status: checks.Unknown, Message: err.Error(), Try: cli.HintOf(err)}
+		return finding.Outcome{Status: finding.Unknown, Message: err.Error(), Try: cli.HintOf(err)}
 	case errors.Is(err, awsauth.ErrUnreadable):
-		return checks.Bad(edit, "ConfigMap %s/%s: %v", awsauth.Namespace, awsauth.Name, err)
+		return finding.Bad(edit, "ConfigMap %s/%s: %v", awsauth.Namespace, awsauth.Name, err)
 	case err != nil:
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
 	return i.orphans(ctx, found{
 		what: "line", call: "ConfigMap " + awsauth.Namespace + "/" + awsauth.Name, roles: roles, goneToo: true,
@@ -108,10 +106,10 @@ func (i *inspection) orphanedLines(ctx context.Context) checks.Outcome {
 }
 
 // orphans reports those of all that are of no cluster that the hub accepts.
-func (i *inspection) orphans(ctx context.Context, all found) checks.Outcome {
+func (i *inspection) orphans(ctx context.Context, all found) finding.Outcome {
 	used, err := i.usedRoles(ctx) // After all were listed: a cluster may be accepted meanwhile.
 	if err != nil {
-		return checks.Skip("which of %d (%s) are of clusters is unknown: %v", len(all.roles), all.call, err)
+		return finding.Skip("which of %d (%s) are of clusters is unknown: %v", len(all.roles), all.call, err)
 	}
 	var orphans, commands []string
 	for _, role := range all.roles {
@@ -127,9 +125,9 @@ func (i *inspection) orphans(ctx context.Context, all found) checks.Outcome {
 		}
 	}
 	if len(orphans) == 0 {
-		return checks.Good("none of %d", len(all.roles))
+		return finding.Good("none of %d", len(all.roles))
 	}
-	return checks.Bad(strings.Join(slices.Compact(commands), "\n"), "%d of %d (%s) have no accepted ManagedCluster on the hub, %s by %s:\n%s",
+	return finding.Bad(strings.Join(slices.Compact(commands), "\n"), "%d of %d (%s) have no accepted ManagedCluster on the hub, %s by %s:\n%s",
 		len(orphans), len(all.roles), all.call, all.what, all.what, strings.Join(orphans, "\n"))
 }
 
@@ -164,12 +162,12 @@ func (i *inspection) usedRoles(ctx context.Context) (map[string]bool, error) {
 			continue
 		}
 		// One whose annotations are wrong may have had a role.
-		used[identity.HubRoleName(cluster.Annotations[names.AnnotationManagedClusterRoleSuffix])] = true
+		used[identity.HubRoleName(cluster.Annotations[identity.AnnotationSuffix])] = true
 		if plan, err := hub.Plan(&cluster); err == nil && plan != nil {
 			used[identity.HubRoleName(plan.Key)] = true
 		}
 	}
-	recorded, err := eks.Roles(ctx, c)
+	recorded, err := recordedRoles(ctx, c)
 	for _, role := range recorded {
 		used[role.Name] = true
 	}

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
@@ -21,13 +21,13 @@ import (
 )
 
 // registered checks that every add-on of the cluster has what it asks for.
-func (c *clusterScope) registered(ctx context.Context) checks.Outcome {
+func (c *clusterScope) registered(ctx context.Context) finding.Outcome {
 	if err := addons.RequireHub(ctx, c.env, c.client); err != nil {
-		return checks.Good("this hub serves no add-ons")
+		return finding.Good("this hub serves no add-ons")
 	}
 	var err error
 	if c.addOns, err = addons.ListExplained(ctx, c.env, c.client, addons.Filter{Clusters: []string{c.name}}); err != nil {
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
 	var open []string
 	count := 0
@@ -41,15 +41,15 @@ func (c *clusterScope) registered(ctx context.Context) checks.Outcome {
 	}
 	switch {
 	case len(open) > 0:
-		return checks.Bad(c.env.Command("addon-auth status --cluster", c.name), "%s", strings.Join(open, "\n"))
+		return finding.Bad(c.env.Command("addon-auth status --cluster", c.name), "%s", strings.Join(open, "\n"))
 	case count == 0:
-		return checks.Good("it has no add-ons")
+		return finding.Good("it has no add-ons")
 	}
-	return checks.Good("%d registrations", count)
+	return finding.Good("%d registrations", count)
 }
 
 // lasting checks that the agent renews the credentials of its add-ons in time.
-func (c *clusterScope) lasting(context.Context) checks.Outcome {
+func (c *clusterScope) lasting(context.Context) finding.Outcome {
 	var late []string
 	failed := false
 	for _, a := range c.addOns {
@@ -63,45 +63,45 @@ func (c *clusterScope) lasting(context.Context) checks.Outcome {
 	try := "on the managed cluster: " + c.env.Elsewhere("check agent")
 	switch {
 	case failed:
-		return checks.Bad(try, "%s", strings.Join(late, "\n"))
+		return finding.Bad(try, "%s", strings.Join(late, "\n"))
 	case len(late) > 0:
-		return checks.Caution(try, "%s", strings.Join(late, "\n"))
+		return finding.Caution(try, "%s", strings.Join(late, "\n"))
 	}
-	return checks.Good("")
+	return finding.Good("")
 }
 
 // addOnManager checks what makes the identities of add-ons with tokens.
-func (h *hubScope) addOnManager(ctx context.Context) checks.Outcome {
+func (h *hubScope) addOnManager(ctx context.Context) finding.Outcome {
 	c := apimeta.FindStatusCondition(h.manager.Status.Conditions, clustermanager.ConditionHubAddOnManagerDegraded)
 	if c != nil && c.Reason == clustermanager.ReasonAddOnManagementDisabled {
-		return checks.Good("%s", c.Message)
+		return finding.Good("%s", c.Message)
 	}
 	return h.deployment(names.HubNamespace, names.HubAddOnManagerDeployment(names.ClusterManagerName))(ctx)
 }
 
 // addOnWebhook checks what clients of v1alpha1 need; nothing of ours is one.
-func (h *hubScope) addOnWebhook(ctx context.Context) checks.Outcome {
+func (h *hubScope) addOnWebhook(ctx context.Context) finding.Outcome {
 	if h.other != nil {
 		return h.deployment(names.HubNamespace, names.HubAddOnWebhookDeployment(names.ClusterManagerName))(ctx)
 	}
 	c := apimeta.FindStatusCondition(h.manager.Status.Conditions, clustermanager.ConditionHubAddOnWebhookDegraded)
 	switch {
 	case c == nil:
-		return checks.Caution(h.env.Command("init --wait"), "the operator has not reported %s yet", clustermanager.ConditionHubAddOnWebhookDegraded)
+		return finding.Caution(h.env.Command("init --wait"), "the operator has not reported %s yet", clustermanager.ConditionHubAddOnWebhookDegraded)
 	case c.Status != metav1.ConditionFalse:
-		return checks.Caution(h.env.Kubectl("-n", names.HubNamespace, "get deployment,pods"), "%s (%s)", c.Message, c.Reason)
+		return finding.Caution(h.env.Kubectl("-n", names.HubNamespace, "get deployment,pods"), "%s (%s)", c.Message, c.Reason)
 	}
-	return checks.Good("%s", c.Message)
+	return finding.Good("%s", c.Message)
 }
 
 // addOns checks the add-ons of all clusters. An expired credential locks an add-on out.
-func (h *hubScope) addOns(ctx context.Context) checks.Outcome {
+func (h *hubScope) addOns(ctx context.Context) finding.Outcome {
 	if err := addons.RequireHub(ctx, h.env, h.client); err != nil {
-		return checks.Good("this hub serves no add-ons")
+		return finding.Good("this hub serves no add-ons")
 	}
 	list, err := addons.List(ctx, h.env, h.client, addons.Filter{})
 	if err != nil {
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
 	var expired, open []string
 	for _, a := range list {
@@ -119,32 +119,32 @@ func (h *hubScope) addOns(ctx context.Context) checks.Outcome {
 	}
 	switch {
 	case len(expired) > 0:
-		return checks.Bad(h.env.Command("addon-auth status"), "%s\n%d with an expired credential: %s", text, len(expired), cli.Some(expired, ", "))
+		return finding.Bad(h.env.Command("addon-auth status"), "%s\n%d with an expired credential: %s", text, len(expired), cli.Some(expired, ", "))
 	case len(open) > 0:
-		return checks.Caution(h.env.Command("addon-auth status"), "%s", text)
+		return finding.Caution(h.env.Command("addon-auth status"), "%s", text)
 	}
-	return checks.Good("%s", text)
+	return finding.Good("%s", text)
 }
 
 // addOnDriver checks how the Klusterlet wants add-ons to authenticate.
-func (a *agentScope) addOnDriver(context.Context) checks.Outcome {
+func (a *agentScope) addOnDriver(context.Context) finding.Outcome {
 	c := apimeta.FindStatusCondition(a.klusterlet.Status.Conditions, klusterlet.ConditionAddOnRegistration)
 	switch {
 	case c == nil:
-		return checks.Good("the operator does not say")
+		return finding.Good("the operator does not say")
 	case c.Status != metav1.ConditionTrue:
-		return checks.Bad(a.env.Command("addon-auth set"), "%s", c.Message)
+		return finding.Bad(a.env.Command("addon-auth set"), "%s", c.Message)
 	case c.Reason == klusterlet.ReasonShortTokens:
-		return checks.Caution(a.env.Command("addon-auth set --expiration-seconds 86400"), "%s", c.Message)
+		return finding.Caution(a.env.Command("addon-auth set --expiration-seconds 86400"), "%s", c.Message)
 	}
-	return checks.Good("%s", c.Message)
+	return finding.Good("%s", c.Message)
 }
 
 // addOnSecrets checks what the agent keeps for the add-ons of this cluster.
-func (a *agentScope) addOnSecrets(ctx context.Context) checks.Outcome {
+func (a *agentScope) addOnSecrets(ctx context.Context) finding.Outcome {
 	var list corev1.SecretList
 	if err := a.client.List(ctx, &list, client.MatchingLabels{names.LabelAddOnCredential: a.namespace()}); err != nil {
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
 	now := a.env.Clock.Now()
 	var ended []string
@@ -159,9 +159,9 @@ func (a *agentScope) addOnSecrets(ctx context.Context) checks.Outcome {
 		}
 	}
 	if len(ended) > 0 {
-		return checks.Bad("on the hub: "+a.env.Elsewhere("addon-auth status --cluster", a.klusterlet.Spec.ClusterName), "%s", strings.Join(ended, "\n"))
+		return finding.Bad("on the hub: "+a.env.Elsewhere("addon-auth status --cluster", a.klusterlet.Spec.ClusterName), "%s", strings.Join(ended, "\n"))
 	}
-	return checks.Good("%d Secrets", len(list.Items))
+	return finding.Good("%d Secrets", len(list.Items))
 }
 
 // credentialEnd is when the credential in a Secret ends.

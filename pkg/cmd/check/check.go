@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/podproblem"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -38,7 +39,7 @@ type scope struct {
 
 // newCheck completes a command that makes checks; steps returns them, and what they
 // are about.
-func newCheck(env cli.Env, cmd *cobra.Command, steps func(ctx context.Context, s *scope, args []string) (about string, steps []checks.Step, err error)) *cobra.Command {
+func newCheck(env cli.Env, cmd *cobra.Command, steps func(ctx context.Context, s *scope, args []string) (about string, steps []finding.Step, err error)) *cobra.Command {
 	return checks.Complete(env, cmd, func(cmd *cobra.Command, args []string) (checks.Report, error) {
 		s := &scope{env: env}
 		var err error
@@ -58,7 +59,7 @@ func newHub(env cli.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "hub", Short: "Check a hub"}
 	cmd.Flags().BoolVar(&selfTest, "self-test", true, "ask the hub for a worthless certificate and delete the request again")
 	longest.addTo(cmd)
-	return newCheck(env, cmd, func(_ context.Context, s *scope, _ []string) (string, []checks.Step, error) {
+	return newCheck(env, cmd, func(_ context.Context, s *scope, _ []string) (string, []finding.Step, error) {
 		h := &hubScope{scope: s, selfTest: selfTest, limit: longest}
 		return "hub " + s.config.Host, h.steps(), nil
 	})
@@ -73,7 +74,7 @@ func newAgent(env cli.Env) *cobra.Command {
 	}
 	cli.OldName(cmd, "spoke")
 	longest.addTo(cmd)
-	return newCheck(env, cmd, func(_ context.Context, s *scope, _ []string) (string, []checks.Step, error) {
+	return newCheck(env, cmd, func(_ context.Context, s *scope, _ []string) (string, []finding.Step, error) {
 		a := &agentScope{scope: s, limit: longest}
 		return "managed cluster " + s.config.Host, a.steps(), nil
 	})
@@ -88,7 +89,7 @@ func newCluster(env cli.Env) *cobra.Command {
 		ValidArgsFunction: fleet.CompleteClusters(env),
 	}
 	longest.addTo(cmd)
-	return newCheck(env, cmd, func(ctx context.Context, s *scope, args []string) (string, []checks.Step, error) {
+	return newCheck(env, cmd, func(ctx context.Context, s *scope, args []string) (string, []finding.Step, error) {
 		if err := fleet.RequireHub(ctx, env, s.client); err != nil {
 			return "", nil, err
 		}
@@ -101,53 +102,53 @@ func newCluster(env cli.Env) *cobra.Command {
 func clusterName(_ *cobra.Command, args []string) error { return names.ValidateClusterName(args[0]) }
 
 // kubernetes checks that the API server answers and is new enough.
-func (s *scope) kubernetes(oldest string) func(context.Context) checks.Outcome {
-	return func(context.Context) checks.Outcome {
+func (s *scope) kubernetes(oldest string) func(context.Context) finding.Outcome {
+	return func(context.Context) finding.Outcome {
 		info, err := cli.ServerVersion(s.config)
 		if err != nil {
-			return checks.Broken(err)
+			return finding.Broken(err)
 		}
 		v, err := version.ParseGeneric(info.GitVersion)
 		if err == nil && v.Major() > 0 && v.LessThan(version.MustParseGeneric(oldest)) {
-			return checks.Bad("upgrade the cluster", "Kubernetes %s is too old, %s is needed", info.GitVersion, oldest)
+			return finding.Bad("upgrade the cluster", "Kubernetes %s is too old, %s is needed", info.GitVersion, oldest)
 		}
 		if untested := install.Untested(v); untested != "" {
-			return checks.Caution("upgrade the cluster when you can", "%s", untested)
+			return finding.Caution("upgrade the cluster when you can", "%s", untested)
 		}
-		return checks.Good("Kubernetes %s at %s", info.GitVersion, s.config.Host)
+		return finding.Good("Kubernetes %s at %s", info.GitVersion, s.config.Host)
 	}
 }
 
 // deployment checks that the Pods of a Deployment run what it says. One that is
 // stuck in an update has failed, although its old Pods still run.
-func (s *scope) deployment(namespace, name string) func(context.Context) checks.Outcome {
-	return func(ctx context.Context) checks.Outcome {
+func (s *scope) deployment(namespace, name string) func(context.Context) finding.Outcome {
+	return func(ctx context.Context) finding.Outcome {
 		var d appsv1.Deployment
 		try := s.env.Kubectl("-n", namespace, "get deployment,pods") + "; " + s.env.Kubectl("-n", namespace, "describe deployment", name)
 		if err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &d); err != nil {
-			return checks.Bad(try, "deployment %s/%s: %v", namespace, name, err)
+			return finding.Bad(try, "deployment %s/%s: %v", namespace, name, err)
 		}
-		if found := s.rolling(ctx, &d, try); found.Status != checks.OK {
+		if found := s.rolling(ctx, &d, try); found.Status != finding.OK {
 			return found
 		}
-		return checks.Good("%d pod(s) of %s/%s are ready", d.Status.AvailableReplicas, namespace, name)
+		return finding.Good("%d pod(s) of %s/%s are ready", d.Status.AvailableReplicas, namespace, name)
 	}
 }
 
 // rolling checks how far a Deployment's Pods are.
-func (s *scope) rolling(ctx context.Context, d *appsv1.Deployment, try string) checks.Outcome {
+func (s *scope) rolling(ctx context.Context, d *appsv1.Deployment, try string) finding.Outcome {
 	wanted, rolledOut := rollout(d)
 	if rolledOut && d.Status.AvailableReplicas > 0 {
-		return checks.Good("")
+		return finding.Good("")
 	}
 	problem, err := podproblem.OfDeployment(ctx, s.client, d)
 	switch {
 	case err != nil && !apierrors.IsForbidden(err):
-		return checks.Broken(err)
+		return finding.Broken(err)
 	case problem != "":
-		return checks.Bad(try, "deployment %s/%s: %s", d.Namespace, d.Name, problem)
+		return finding.Bad(try, "deployment %s/%s: %s", d.Namespace, d.Name, problem)
 	case d.Status.AvailableReplicas > 0:
-		return checks.Caution(try, "deployment %s/%s is rolling out: %d of %d pods run its current version, %d are ready",
+		return finding.Caution(try, "deployment %s/%s is rolling out: %d of %d pods run its current version, %d are ready",
 			d.Namespace, d.Name, d.Status.UpdatedReplicas, wanted, d.Status.AvailableReplicas)
 	}
 	causes := []string{fmt.Sprintf("deployment %s/%s has no ready pod", d.Namespace, d.Name)}
@@ -156,7 +157,7 @@ func (s *scope) rolling(ctx context.Context, d *appsv1.Deployment, try string) c
 			causes = append(causes, c.Message)
 		}
 	}
-	return checks.Bad(try, "%s", strings.Join(causes, "; "))
+	return finding.Bad(try, "%s", strings.Join(causes, "; "))
 }
 
 // rollout returns how many Pods a Deployment wants, and whether all of them run
@@ -180,7 +181,7 @@ func fix(other *origin.Installation, command string) string {
 }
 
 // operatorOf checks the operator called name, or the one of another product.
-func (s *scope) operatorOf(other *origin.Installation, name string) func(context.Context) checks.Outcome {
+func (s *scope) operatorOf(other *origin.Installation, name string) func(context.Context) finding.Outcome {
 	namespace := names.OperatorNamespace
 	if other != nil && len(other.Operators) > 0 {
 		namespace = other.Operators[0].Namespace
@@ -189,13 +190,13 @@ func (s *scope) operatorOf(other *origin.Installation, name string) func(context
 }
 
 // condition checks a condition of an object that was read already.
-func condition(conditions []metav1.Condition, kind string, want metav1.ConditionStatus, try string) checks.Outcome {
+func condition(conditions []metav1.Condition, kind string, want metav1.ConditionStatus, try string) finding.Outcome {
 	c := apimeta.FindStatusCondition(conditions, kind)
 	switch {
 	case c == nil:
-		return checks.Bad(try, "the operator has not reported %s yet", kind)
+		return finding.Bad(try, "the operator has not reported %s yet", kind)
 	case c.Status != want:
-		return checks.Bad(try, "%s is %s: %s (%s)", kind, c.Status, c.Message, c.Reason)
+		return finding.Bad(try, "%s is %s: %s (%s)", kind, c.Status, c.Message, c.Reason)
 	}
-	return checks.Good("%s", c.Message)
+	return finding.Good("%s", c.Message)
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 // defaultLimit is the lifetime from which on a credential is worth naming: longer than what
@@ -33,15 +33,15 @@ func (l limit) exceededBy(life time.Duration) bool {
 }
 
 // result warns about the credentials that live longer than the limit.
-func (l limit) result(long []string, try string) checks.Outcome {
+func (l limit) result(long []string, try string) finding.Outcome {
 	if len(long) > 0 {
-		return checks.Caution(try, "longer than %s: %s", cli.Lifetime(time.Duration(l)), strings.Join(long, "; "))
+		return finding.Caution(try, "longer than %s: %s", cli.Lifetime(time.Duration(l)), strings.Join(long, "; "))
 	}
-	return checks.Good("")
+	return finding.Good("")
 }
 
 // lifetimes checks what the cluster and its add-ons hold.
-func (c *clusterScope) lifetimes(context.Context) checks.Outcome {
+func (c *clusterScope) lifetimes(context.Context) finding.Outcome {
 	var long []string
 	try := ""
 	certificate, known := fleet.Certificate(&c.cluster, c.requests)
@@ -49,8 +49,8 @@ func (c *clusterScope) lifetimes(context.Context) checks.Outcome {
 	case known && c.limit.exceededBy(certificate.Lifetime()):
 		long = append(long, "the cluster's certificate ("+cli.Lifetime(certificate.Lifetime())+")")
 		try = "on the managed cluster: " + c.env.Elsewhere("join --refresh --client-cert-expiration-seconds SECONDS")
-	case !known && !awsirsa.Announces(&c.cluster) && c.limit > 0:
-		return checks.Caution("on the managed cluster: "+c.env.Elsewhere("check agent"), "the agent does not report how long its certificate lives")
+	case !known && drivers.All().Announced(&c.cluster) == nil && c.limit > 0:
+		return finding.Caution("on the managed cluster: "+c.env.Elsewhere("check agent"), "the agent does not report how long its certificate lives")
 	}
 	for _, a := range c.addOns {
 		for _, r := range a.Registrations {
@@ -64,7 +64,7 @@ func (c *clusterScope) lifetimes(context.Context) checks.Outcome {
 }
 
 // lifetimes checks what the agent holds and requests.
-func (a *agentScope) lifetimes(context.Context) checks.Outcome {
+func (a *agentScope) lifetimes(context.Context) finding.Outcome {
 	var long []string
 	try := a.env.Command("join", "--refresh", "--client-cert-expiration-seconds", "SECONDS")
 	if a.limit.exceededBy(a.lifetime) {
@@ -78,10 +78,10 @@ func (a *agentScope) lifetimes(context.Context) checks.Outcome {
 }
 
 // lifetimes checks the bootstrap tokens of the hub.
-func (h *hubScope) lifetimes(ctx context.Context) checks.Outcome {
+func (h *hubScope) lifetimes(ctx context.Context) finding.Outcome {
 	infos, err := bootstrap.Tokens{Client: h.client, Clock: h.env.Clock}.List(ctx)
 	if err != nil {
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
 	var long, ids []string
 	for _, info := range infos {

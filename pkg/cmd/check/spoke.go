@@ -14,8 +14,8 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
@@ -37,15 +37,15 @@ type agentScope struct {
 	limit      limit
 }
 
-func (a *agentScope) steps() []checks.Step {
-	return []checks.Step{
+func (a *agentScope) steps() []finding.Step {
+	return []finding.Step{
 		{Name: "the API server answers and is new enough", Needed: true, Run: a.kubernetes(install.OldestManaged)},
 		{Name: "the agent is installed", Needed: true, Run: a.installed},
 		{Name: "the agent's operator runs", Run: a.operator},
-		{Name: "the agent's objects are applied", Run: func(context.Context) checks.Outcome {
+		{Name: "the agent's objects are applied", Run: func(context.Context) finding.Outcome {
 			return condition(a.klusterlet.Status.Conditions, "Applied", "True", a.env.Kubectl("describe klusterlet", a.klusterlet.Name))
 		}},
-		{Name: "the agent runs", Run: func(ctx context.Context) checks.Outcome {
+		{Name: "the agent runs", Run: func(ctx context.Context) finding.Outcome {
 			return a.deployment(a.namespace(), names.RegistrationAgentDeployment(a.klusterlet.Name))(ctx)
 		}},
 		{Name: "the agent has a credential of the hub", Run: a.issued},
@@ -72,26 +72,26 @@ func (a *agentScope) namespace() string {
 // which the command would break.
 func (a *agentScope) fix(command string) string { return fix(a.other, command) }
 
-func (a *agentScope) operator(ctx context.Context) checks.Outcome {
+func (a *agentScope) operator(ctx context.Context) finding.Outcome {
 	return a.operatorOf(a.other, names.KlusterletOperator)(ctx)
 }
 
-func (a *agentScope) installed(ctx context.Context) checks.Outcome {
+func (a *agentScope) installed(ctx context.Context) finding.Outcome {
 	var err error
 	if a.other, err = origin.Agent(ctx, a.client); err != nil {
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
 	err = a.client.Get(ctx, client.ObjectKey{Name: names.KlusterletName}, &a.klusterlet)
 	if install.Gone(err) {
-		return checks.Bad(a.fix("run here the command that this prints on the hub: "+a.env.Elsewhere("get token")), "there is no Klusterlet: this cluster has not joined")
+		return finding.Bad(a.fix("run here the command that this prints on the hub: "+a.env.Elsewhere("get token")), "there is no Klusterlet: this cluster has not joined")
 	}
 	if err != nil {
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
 	if a.other != nil {
-		return checks.Good("Klusterlet %s joins as %s and is of %s", a.klusterlet.Name, a.klusterlet.Spec.ClusterName, a.other)
+		return finding.Good("Klusterlet %s joins as %s and is of %s", a.klusterlet.Name, a.klusterlet.Spec.ClusterName, a.other)
 	}
-	return checks.Good("Klusterlet %s joins as %s", a.klusterlet.Name, a.klusterlet.Spec.ClusterName)
+	return finding.Good("Klusterlet %s joins as %s", a.klusterlet.Name, a.klusterlet.Spec.ClusterName)
 }
 
 func (a *agentScope) secret(ctx context.Context, name string) (map[string][]byte, error) {
@@ -101,18 +101,18 @@ func (a *agentScope) secret(ctx context.Context, name string) (map[string][]byte
 }
 
 // unaccepted says which key waits to be accepted.
-func (a *agentScope) unaccepted(ctx context.Context) checks.Outcome {
+func (a *agentScope) unaccepted(ctx context.Context) finding.Outcome {
 	accept := []string{"accept", a.klusterlet.Spec.ClusterName}
 	pending, err := a.secret(ctx, names.PendingCredentialSecret)
 	if err == nil {
 		if key, err := pemutil.ParseKey(pending[names.KeyTLSKey]); err == nil {
 			if fingerprint, err := pemutil.KeyFingerprint(key.Public()); err == nil {
 				accept = append(accept, "--fingerprint", fingerprint)
-				return checks.Bad("on the hub: "+a.env.Elsewhere(accept...), "none yet: the hub has not accepted the key %s", fingerprint)
+				return finding.Bad("on the hub: "+a.env.Elsewhere(accept...), "none yet: the hub has not accepted the key %s", fingerprint)
 			}
 		}
 	}
-	return checks.Bad("on the hub: "+a.env.Elsewhere(accept...), "none yet: the hub has not accepted the cluster")
+	return finding.Bad("on the hub: "+a.env.Elsewhere(accept...), "none yet: the hub has not accepted the cluster")
 }
 
 // role is the IAM role that a hub kubeconfig Secret has in the place of a
@@ -129,20 +129,20 @@ func role(data map[string][]byte) string {
 }
 
 // issued looks at the credential that the agent works with.
-func (a *agentScope) issued(ctx context.Context) checks.Outcome {
+func (a *agentScope) issued(ctx context.Context) finding.Outcome {
 	data, err := a.secret(ctx, names.HubKubeconfigSecret)
 	if arn := role(data); err == nil && arn != "" && len(data[names.KeyTLSCert]) == 0 {
-		return checks.Good("the IAM role %s, until the hub revokes it", arn)
+		return finding.Good("the IAM role %s, until the hub revokes it", arn)
 	}
 	if install.Gone(err) || (err == nil && len(data[names.KeyTLSCert]) == 0) {
 		return a.unaccepted(ctx)
 	}
 	if err != nil {
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
 	certs, err := pemutil.ParseCertificates(data[names.KeyTLSCert])
 	if err != nil {
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
 	cert, now := certs[0], a.env.Clock.Now()
 	a.credential = cert.NotAfter
@@ -151,40 +151,40 @@ func (a *agentScope) issued(ctx context.Context) checks.Outcome {
 	text := fmt.Sprintf("%s until %s (lifetime %s)", cert.Subject.CommonName, cert.NotAfter.UTC().Format(time.RFC3339), cli.Lifetime(life))
 	switch {
 	case left <= 0:
-		return checks.Bad(a.fix(a.env.Command("join --refresh --hub-token-file FILE")), "expired: %s", text)
+		return finding.Bad(a.fix(a.env.Command("join --refresh --hub-token-file FILE")), "expired: %s", text)
 	case left < life/5:
 		// The agent renews before a fifth is left.
-		return checks.Caution("on the hub: "+a.env.Elsewhere("check cluster", a.klusterlet.Spec.ClusterName), "its renewal is overdue: %s", text)
+		return finding.Caution("on the hub: "+a.env.Elsewhere("check cluster", a.klusterlet.Spec.ClusterName), "its renewal is overdue: %s", text)
 	}
-	return checks.Good("%s", text)
+	return finding.Good("%s", text)
 }
 
 // bootstrap looks at what the agent joins with. It matters only while there is
 // no credential, or once that is lost.
-func (a *agentScope) bootstrap(ctx context.Context) checks.Outcome {
+func (a *agentScope) bootstrap(ctx context.Context) finding.Outcome {
 	refresh := a.fix(a.env.Command("join --refresh --hub-token-file FILE"))
 	data, err := a.secret(ctx, names.BootstrapHubKubeconfigSecret)
 	if err != nil {
-		return checks.Bad(refresh, "the bootstrap kubeconfig is missing: %v", err)
+		return finding.Bad(refresh, "the bootstrap kubeconfig is missing: %v", err)
 	}
 	if a.hub, err = kubeconfig.ParseHub(data[names.KeyKubeconfig]); err != nil {
-		return checks.Bad(refresh, "the bootstrap kubeconfig: %v", err)
+		return finding.Bad(refresh, "the bootstrap kubeconfig: %v", err)
 	}
 	token, err := bootstrap.ParseToken(a.hub.User.Token)
 	now := a.env.Clock.Now()
 	if err == nil && !token.Expires.IsZero() && !now.Before(token.Expires) {
 		text := fmt.Sprintf("%s; its bootstrap token expired at %s", a.hub.Cluster.Server, token.Expires.UTC().Format(time.RFC3339))
 		if now.Before(a.credential) {
-			return checks.Good("%s and is not needed any more", text)
+			return finding.Good("%s and is not needed any more", text)
 		}
-		return checks.Bad(refresh, "%s", text)
+		return finding.Bad(refresh, "%s", text)
 	}
-	return checks.Good("%s", a.hub.Cluster.Server)
+	return finding.Good("%s", a.hub.Cluster.Server)
 }
 
 // reach verifies the hub from this machine. That it does not answer is a hint only, unless
 // the agent says so as well: the agent's pods may see another network.
-func (a *agentScope) reach(ctx context.Context) checks.Outcome {
+func (a *agentScope) reach(ctx context.Context) finding.Outcome {
 	_, err := bootstrap.Discover(ctx, bootstrap.Endpoint{
 		Server: a.hub.Cluster.Server, CA: a.hub.Cluster.CertificateAuthorityData, ProxyURL: a.hub.Cluster.ProxyURL,
 	})
@@ -193,34 +193,34 @@ func (a *agentScope) reach(ctx context.Context) checks.Outcome {
 		return a.unreached(err)
 	}
 	if reason := bootstrap.LocalOnly(a.hub.Cluster.Server); reason != "" {
-		return checks.Caution("join with an address that the agent's pods can reach", "from this machine; but %s", reason)
+		return finding.Caution("join with an address that the agent's pods can reach", "from this machine; but %s", reason)
 	}
-	return checks.Good("from this machine")
+	return finding.Good("from this machine")
 }
 
 // unreached says why the hub could not be verified. The hints of join name flags that this
 // command lacks.
-func (a *agentScope) unreached(err error) checks.Outcome {
+func (a *agentScope) unreached(err error) finding.Outcome {
 	explained := cli.Explain(err)
 	problem, ok := errors.AsType[*bootstrap.Error](err)
 	if !ok {
-		return checks.Caution(cli.HintOf(explained), "from this machine: %v", explained)
+		return finding.Caution(cli.HintOf(explained), "from this machine: %v", explained)
 	}
 	refresh := "if the hub has a new address or CA: " + a.fix(a.env.Command("join --refresh --hub-apiserver", a.hub.Cluster.Server, "--ca-file FILE"))
 	lost := apimeta.IsStatusConditionTrue(a.klusterlet.Status.Conditions, names.ConditionHubConnectionDegraded)
 	if problem.Kind == bootstrap.Unreachable && !lost {
-		return checks.Caution("check the firewall and the proxy of this machine; "+refresh, "from this machine: %v", explained)
+		return finding.Caution("check the firewall and the proxy of this machine; "+refresh, "from this machine: %v", explained)
 	}
-	return checks.Bad(refresh, "from this machine: %v", explained)
+	return finding.Bad(refresh, "from this machine: %v", explained)
 }
 
 // connected says what the agent reports. It reports an outage after about half
 // a minute.
-func (a *agentScope) connected(context.Context) checks.Outcome {
+func (a *agentScope) connected(context.Context) finding.Outcome {
 	try := "on the hub: " + a.env.Elsewhere("check cluster", a.klusterlet.Spec.ClusterName)
 	found := condition(a.klusterlet.Status.Conditions, "HubConnectionDegraded", "False", try)
-	if found.Status == checks.OK && a.silent {
-		return checks.Caution("run the check again in a minute; "+try,
+	if found.Status == finding.OK && a.silent {
+		return finding.Caution("run the check again in a minute; "+try,
 			"the agent has not reported a problem, but the hub does not answer from this machine")
 	}
 	return found

@@ -11,7 +11,7 @@ import (
 
 	workv1 "open-cluster-management.io/api/work/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -21,29 +21,29 @@ const workLeftOut = "it is left out: the hub deploys nothing to this cluster"
 
 // workAgent looks at the pods of the work agent. It works with the credential of the
 // registration agent, so the connection of that is its own as well.
-func (a *agentScope) workAgent(ctx context.Context) checks.Outcome {
+func (a *agentScope) workAgent(ctx context.Context) finding.Outcome {
 	permissions, err := install.WorkPermissions(&a.klusterlet)
 	switch {
 	case err != nil:
-		return checks.Bad(a.fix(a.env.Command("join --work-permissions admin")), "%v", err)
+		return finding.Bad(a.fix(a.env.Command("join --work-permissions admin")), "%v", err)
 	case permissions == "":
-		return checks.Skip(workLeftOut)
+		return finding.Skip(workLeftOut)
 	}
 	name := names.WorkAgentDeployment(a.klusterlet.Name)
 	var deployment appsv1.Deployment
 	err = a.client.Get(ctx, client.ObjectKey{Namespace: a.namespace(), Name: name}, &deployment)
 	if err == nil && ptr.Deref(deployment.Spec.Replicas, 1) == 0 {
-		return checks.Skip("it starts when the hub has accepted the cluster")
+		return finding.Skip("it starts when the hub has accepted the cluster")
 	}
 	return a.deployment(a.namespace(), name)(ctx)
 }
 
 // workPermissions says what the hub may do on this cluster, and whether the work agent
 // can do it.
-func (a *agentScope) workPermissions(ctx context.Context) checks.Outcome {
+func (a *agentScope) workPermissions(ctx context.Context) finding.Outcome {
 	permissions, err := install.WorkPermissions(&a.klusterlet)
 	if err != nil || permissions == "" {
-		return checks.Skip(workLeftOut)
+		return finding.Skip(workLeftOut)
 	}
 	describe := a.env.Kubectl("describe klusterlet", a.klusterlet.Name)
 	user := names.ServiceAccountUser(a.namespace(), names.WorkAgentServiceAccount(a.klusterlet.Name))
@@ -52,22 +52,22 @@ func (a *agentScope) workPermissions(ctx context.Context) checks.Outcome {
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "create", Group: workv1.GroupVersion.Group, Resource: "appliedmanifestworks"},
 	}}
 	if err := a.client.Create(ctx, review); err != nil {
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
 	if !review.Status.Allowed {
-		return checks.Bad(describe, "%s may not record what it applies", user)
+		return finding.Bad(describe, "%s may not record what it applies", user)
 	}
 	role := permissions.ClusterRole()
 	switch {
 	case permissions.Admin():
-		return checks.Good("everything, RBAC included")
+		return finding.Good("everything, RBAC included")
 	case role == "":
-		return checks.Good("none but what was granted to %s", user)
+		return finding.Good("none but what was granted to %s", user)
 	}
 	if err := a.client.Get(ctx, client.ObjectKey{Name: role}, &rbacv1.ClusterRole{}); install.Gone(err) {
-		return checks.Bad("create it, or "+a.fix(a.env.Command("join --work-permissions CLUSTERROLE")), "the ClusterRole %s does not exist", role)
+		return finding.Bad("create it, or "+a.fix(a.env.Command("join --work-permissions CLUSTERROLE")), "the ClusterRole %s does not exist", role)
 	} else if err != nil {
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
-	return checks.Good("those of the ClusterRole %s", role)
+	return finding.Good("those of the ClusterRole %s", role)
 }

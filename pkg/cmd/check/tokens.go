@@ -16,13 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/issuers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -55,7 +55,7 @@ what they lead to.`,
 	}
 	cmd.Flags().StringVar(&self, "service-account", self, "ServiceAccount of the token authorizer, as NAMESPACE/NAME")
 	flags.AddTo(cmd)
-	return newCheck(env, cmd, func(_ context.Context, s *scope, _ []string) (string, []checks.Step, error) {
+	return newCheck(env, cmd, func(_ context.Context, s *scope, _ []string) (string, []finding.Step, error) {
 		account, ok := cli.NamespacedName(self)
 		if !ok {
 			return "", nil, cli.Usagef("--service-account: %q is not NAMESPACE/NAME", self)
@@ -69,8 +69,8 @@ what they lead to.`,
 	})
 }
 
-func (t *tokenScope) steps() []checks.Step {
-	return []checks.Step{
+func (t *tokenScope) steps() []finding.Step {
+	return []finding.Step{
 		{Name: "the API server answers and is new enough", Needed: true, Run: t.kubernetes(install.OldestHub)},
 		{Name: "the hub is installed", Needed: true, Run: t.installed},
 		{Name: "the hub knows managed clusters", Needed: true, Run: t.served},
@@ -87,8 +87,8 @@ func (t *tokenScope) steps() []checks.Step {
 }
 
 // fileSteps are those for a token authorizer whose rules are in a file.
-func (t *tokenScope) fileSteps() []checks.Step {
-	return []checks.Step{
+func (t *tokenScope) fileSteps() []finding.Step {
+	return []finding.Step{
 		{Name: "the API server answers and is new enough", Needed: true, Run: t.kubernetes(install.OldestHub)},
 		{Name: "its rules can be used", Needed: true, Run: t.usable},
 		{Name: "its rules are safe", Run: t.wise},
@@ -98,28 +98,28 @@ func (t *tokenScope) fileSteps() []checks.Step {
 }
 
 // authorizer checks what exchanges tokens. There may be one that no init made.
-func (t *tokenScope) authorizer(ctx context.Context) checks.Outcome {
+func (t *tokenScope) authorizer(ctx context.Context) finding.Outcome {
 	if t.manager.Annotations[names.AnnotationTokenAuthorizer] != "true" {
-		return checks.Caution(t.fix(t.env.Command("init --feature token-authorizer")), "init made none on this hub")
+		return finding.Caution(t.fix(t.env.Command("init --feature token-authorizer")), "init made none on this hub")
 	}
 	return t.tokenAuthorizer(ctx)
 }
 
 // usable reads the rules.
-func (t *tokenScope) usable(ctx context.Context) checks.Outcome {
+func (t *tokenScope) usable(ctx context.Context) finding.Outcome {
 	lint := t.flags.Command(t.env, "exchange policy lint")
 	var err error
 	if t.source, err = t.flags.Open(ctx, t.env); err != nil {
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
 	opts := t.source.Options()
 	opts.Self = t.self
 	t.config, err = t.source.Config(ctx, opts)
 	switch {
 	case err != nil:
-		return checks.Bad(lint, "%v", err)
+		return finding.Bad(lint, "%v", err)
 	case len(t.config.Clusters) == 0:
-		return checks.Caution(t.env.Command("exchange allow CLUSTER NAMESPACE/NAME --to ..."), "%s has no rules: every request is denied", t.source)
+		return finding.Caution(t.env.Command("exchange allow CLUSTER NAMESPACE/NAME --to ..."), "%s has no rules: every request is denied", t.source)
 	}
 	var broke []string
 	for i := range t.config.Clusters {
@@ -128,13 +128,13 @@ func (t *tokenScope) usable(ctx context.Context) checks.Outcome {
 		}
 	}
 	if len(broke) > 0 {
-		return checks.Bad(lint, "everything is denied to %s", cli.Some(broke, ", "))
+		return finding.Bad(lint, "everything is denied to %s", cli.Some(broke, ", "))
 	}
-	return checks.Good("%s has rules for %d cluster(s)", t.source, len(t.config.Clusters))
+	return finding.Good("%s has rules for %d cluster(s)", t.source, len(t.config.Clusters))
 }
 
 // wise repeats what lint says.
-func (t *tokenScope) wise(context.Context) checks.Outcome {
+func (t *tokenScope) wise(context.Context) finding.Outcome {
 	lint := t.flags.Command(t.env, "exchange policy lint")
 	var serious, risky []string
 	for _, f := range t.config.Lint() {
@@ -146,18 +146,18 @@ func (t *tokenScope) wise(context.Context) checks.Outcome {
 	}
 	switch {
 	case len(serious) > 0:
-		return checks.Bad(lint, "%s", cli.Some(serious, "\n"))
+		return finding.Bad(lint, "%s", cli.Some(serious, "\n"))
 	case len(risky) > 0:
-		return checks.Caution(lint, "%s", cli.Some(risky, "\n"))
+		return finding.Caution(lint, "%s", cli.Some(risky, "\n"))
 	}
-	return checks.Good("")
+	return finding.Good("")
 }
 
 // published looks at what agents say.
-func (t *tokenScope) published(ctx context.Context) checks.Outcome {
+func (t *tokenScope) published(ctx context.Context) finding.Outcome {
 	var err error
 	if t.known, err = issuers.Gather(ctx, t.client, t.config); err != nil {
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
 	publish := "on the managed cluster: " + t.env.Elsewhere("issuer publish")
 	var missing []string
@@ -172,15 +172,15 @@ func (t *tokenScope) published(ctx context.Context) checks.Outcome {
 	}
 	switch {
 	case len(missing) > 0:
-		return checks.Bad(publish, "%s", cli.Some(missing, "\n"))
+		return finding.Bad(publish, "%s", cli.Some(missing, "\n"))
 	case len(t.known) == 0:
-		return checks.Caution(publish, "no cluster publishes its keys, and none are configured")
+		return finding.Caution(publish, "no cluster publishes its keys, and none are configured")
 	}
-	return checks.Good("%d cluster(s) publish, %d are configured", count, len(t.known)-count)
+	return finding.Good("%d cluster(s) publish, %d are configured", count, len(t.known)-count)
 }
 
 // trusted finds the issuers that are not.
-func (t *tokenScope) trusted(context.Context) checks.Outcome {
+func (t *tokenScope) trusted(context.Context) finding.Outcome {
 	var refused []string
 	for _, i := range t.known {
 		if !i.Trusted && i.Reason != issuers.ReasonNotPublished && i.Reason != names.ReasonClusterNotAccepted {
@@ -188,13 +188,13 @@ func (t *tokenScope) trusted(context.Context) checks.Outcome {
 		}
 	}
 	if len(refused) > 0 {
-		return checks.Bad(t.flags.Command(t.env, "issuer list -o wide"), "%s", cli.Some(refused, "\n"))
+		return finding.Bad(t.flags.Command(t.env, "issuer list -o wide"), "%s", cli.Some(refused, "\n"))
 	}
-	return checks.Good("")
+	return finding.Good("")
 }
 
 // ruled finds clusters whose workloads may do nothing.
-func (t *tokenScope) ruled(context.Context) checks.Outcome {
+func (t *tokenScope) ruled(context.Context) finding.Outcome {
 	rules := map[string]bool{}
 	for i := range t.config.Clusters {
 		rules[t.config.Clusters[i].Name()] = len(t.config.Clusters[i].Spec.Allow) > 0
@@ -207,16 +207,16 @@ func (t *tokenScope) ruled(context.Context) checks.Outcome {
 		}
 	}
 	if len(idle) > 0 {
-		return checks.Caution(t.env.Command("exchange allow", idle[0], "NAMESPACE/NAME --to ..."), "no workload of %s may do anything", cli.Some(idle, ", "))
+		return finding.Caution(t.env.Command("exchange allow", idle[0], "NAMESPACE/NAME --to ..."), "no workload of %s may do anything", cli.Some(idle, ", "))
 	}
-	return checks.Good("")
+	return finding.Good("")
 }
 
 // targets finds ServiceAccounts that rules name and that are not there.
-func (t *tokenScope) targets(ctx context.Context) checks.Outcome {
+func (t *tokenScope) targets(ctx context.Context) finding.Outcome {
 	var namespaces corev1.NamespaceList
 	if err := t.client.List(ctx, &namespaces); err != nil {
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
 	known := policy.Known{Self: t.self}
 	for i := range namespaces.Items {
@@ -234,14 +234,14 @@ func (t *tokenScope) targets(ctx context.Context) checks.Outcome {
 			if apierrors.IsNotFound(err) {
 				missing = append(missing, key.String())
 			} else if err != nil {
-				return checks.Broken(err)
+				return finding.Broken(err)
 			}
 		}
 	}
 	if len(missing) > 0 {
-		return checks.Caution("create them, or fix the rules: "+t.flags.Command(t.env, "exchange policy lint"), "there is no ServiceAccount %s", cli.Some(missing, ", "))
+		return finding.Caution("create them, or fix the rules: "+t.flags.Command(t.env, "exchange policy lint"), "there is no ServiceAccount %s", cli.Some(missing, ", "))
 	}
-	return checks.Good("")
+	return finding.Good("")
 }
 
 // accounts are the ServiceAccounts whose tokens a Role permits to issue.
@@ -257,7 +257,7 @@ func accounts(role *rbacv1.Role) []string {
 
 // permitted asks the API server whether the token authorizer may do what its
 // rules need.
-func (t *tokenScope) permitted(ctx context.Context) checks.Outcome {
+func (t *tokenScope) permitted(ctx context.Context) finding.Outcome {
 	grant := t.flags.Command(t.env, "exchange rbac") + " | " + t.env.Kubectl("apply -f -")
 	var denied []string
 	for i := range t.permissions.Roles {
@@ -265,7 +265,7 @@ func (t *tokenScope) permitted(ctx context.Context) checks.Outcome {
 		for _, attributes := range needs(role) {
 			allowed, err := fleet.Allowed(ctx, t.client, types.NamespacedName(t.self), attributes)
 			if err != nil {
-				return checks.Broken(err)
+				return finding.Broken(err)
 			}
 			if !allowed {
 				denied = append(denied, fmt.Sprintf("%s %s %s/%s", attributes.Verb, what(attributes), role.Namespace, attributes.Name))
@@ -273,12 +273,12 @@ func (t *tokenScope) permitted(ctx context.Context) checks.Outcome {
 		}
 	}
 	if len(denied) > 0 {
-		return checks.Bad(grant, "it may not:\n%s", cli.Some(denied, "\n"))
+		return finding.Bad(grant, "it may not:\n%s", cli.Some(denied, "\n"))
 	}
 	if len(t.permissions.Open) > 0 {
-		return checks.Caution(t.flags.Command(t.env, "exchange rbac"), "%s", cli.Some(t.permissions.Open, "\n"))
+		return finding.Caution(t.flags.Command(t.env, "exchange rbac"), "%s", cli.Some(t.permissions.Open, "\n"))
 	}
-	return checks.Good("in %d namespace(s)", len(t.permissions.Roles))
+	return finding.Good("in %d namespace(s)", len(t.permissions.Roles))
 }
 
 func what(a authorizationv1.ResourceAttributes) string {
@@ -308,22 +308,22 @@ func needs(role *rbacv1.Role) []authorizationv1.ResourceAttributes {
 }
 
 // issuer checks what the hub says of the keys that a cluster publishes.
-func (c *clusterScope) issuer(context.Context) checks.Outcome {
+func (c *clusterScope) issuer(context.Context) finding.Outcome {
 	said := apimeta.FindStatusCondition(c.cluster.Status.Conditions, names.ConditionIssuerTrusted)
 	switch {
 	case said == nil:
-		return checks.Good("it publishes none")
+		return finding.Good("it publishes none")
 	case said.Status != metav1.ConditionTrue:
-		return checks.Bad(c.env.Command("issuer show", c.name), "%s (%s)", said.Message, said.Reason)
+		return finding.Bad(c.env.Command("issuer show", c.name), "%s (%s)", said.Message, said.Reason)
 	}
-	return checks.Good("%s", said.Message)
+	return finding.Good("%s", said.Message)
 }
 
 // issuer checks whether the agent publishes the keys of the cluster's tokens, if
 // it is asked to.
-func (a *agentScope) issuer(context.Context) checks.Outcome {
+func (a *agentScope) issuer(context.Context) finding.Outcome {
 	if a.klusterlet.Annotations[names.AnnotationPublishIssuer] != "true" {
-		return checks.Good("no request was made")
+		return finding.Good("no request was made")
 	}
 	return condition(a.klusterlet.Status.Conditions, names.ConditionIssuerPublished, metav1.ConditionTrue,
 		a.env.Kubectl("-n", a.namespace(), "get events"))

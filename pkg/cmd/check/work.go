@@ -17,10 +17,10 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/works"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/delivery"
@@ -52,7 +52,7 @@ available and ready.`,
 	cmd.Flags().StringVar(&cluster, "cluster", "", "Name of the cluster")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", fleet.CompleteClusters(env))
 	cmd.PreRunE = func(*cobra.Command, []string) error { return validateCluster(cluster) }
-	return newCheck(env, cmd, func(ctx context.Context, s *scope, args []string) (string, []checks.Step, error) {
+	return newCheck(env, cmd, func(ctx context.Context, s *scope, args []string) (string, []finding.Step, error) {
 		if err := works.Require(ctx, env, s.client); err != nil {
 			return "", nil, err
 		}
@@ -72,8 +72,8 @@ func validateCluster(name string) error {
 	return nil
 }
 
-func (w *workScope) steps() []checks.Step {
-	return []checks.Step{
+func (w *workScope) steps() []finding.Step {
+	return []finding.Step{
 		{Name: "the hub has the ManifestWork", Needed: true, Run: w.known},
 		{Name: "the cluster is connected", Run: w.connected},
 		{Name: "the ManifestWork reached the agent", Needed: true, Run: w.reached},
@@ -85,13 +85,13 @@ func (w *workScope) steps() []checks.Step {
 	}
 }
 
-func (w *workScope) known(ctx context.Context) checks.Outcome {
+func (w *workScope) known(ctx context.Context) finding.Outcome {
 	err := w.client.Get(ctx, client.ObjectKey{Namespace: w.cluster, Name: w.name}, &w.work)
 	if install.Gone(err) {
 		return w.missing(ctx)
 	}
 	if err != nil {
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
 	w.report = report.Describe(&w.work)
 	if !w.work.DeletionTimestamp.IsZero() {
@@ -101,37 +101,37 @@ func (w *workScope) known(ctx context.Context) checks.Outcome {
 	if w.report.Owner != "" {
 		text += ", written for " + w.report.Owner
 	}
-	return checks.Good("%s", text)
+	return finding.Good("%s", text)
 }
 
 // deleting says what the deletion of the ManifestWork waits for. Only without an agent it
 // can proceed by force: else objects would stay that the agent deletes.
-func (w *workScope) deleting(ctx context.Context) checks.Outcome {
+func (w *workScope) deleting(ctx context.Context) finding.Outcome {
 	hint := "on the managed cluster, end what holds the objects up: the agent continues at once"
 	away, err := delivery.AgentIsAway(ctx, w.client, w.cluster)
 	if err != nil {
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
 	if away {
 		hint = "the agent is away; without it: " + w.env.Command("delete work", w.name, "--clusters", w.cluster, "--force")
 	}
-	return checks.Bad(hint, "it is %s", w.report.Reason)
+	return finding.Bad(hint, "it is %s", w.report.Reason)
 }
 
 // missing says that there is no such ManifestWork, and what a ManifestWorkReplicaSet that
 // may be meant to make it waits for.
-func (w *workScope) missing(ctx context.Context) checks.Outcome {
+func (w *workScope) missing(ctx context.Context) finding.Outcome {
 	problems := []string{fmt.Sprintf("there is no ManifestWork %s in namespace %s", w.name, w.cluster)}
 	var list workv1alpha1.ManifestWorkReplicaSetList
 	if err := w.client.List(ctx, &list); err != nil && !install.Gone(err) && !apierrors.IsForbidden(err) {
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
 	for i := range list.Items {
 		if set := &list.Items[i]; set.Name == w.name {
 			problems = append(problems, fmt.Sprintf("ManifestWorkReplicaSet %s/%s: %s", set.Namespace, set.Name, cli.Printable(progress(set))))
 		}
 	}
-	return checks.Bad(w.env.Command("get works", "--clusters", w.cluster), "%s", strings.Join(problems, "\n"))
+	return finding.Bad(w.env.Command("get works", "--clusters", w.cluster), "%s", strings.Join(problems, "\n"))
 }
 
 // progress is what a ManifestWorkReplicaSet waits for, or what it has come to.
@@ -147,90 +147,90 @@ func progress(set *workv1alpha1.ManifestWorkReplicaSet) string {
 
 // connected checks the cluster: its agents share one credential, so a cluster that is
 // available reaches the hub.
-func (w *workScope) connected(ctx context.Context) checks.Outcome {
+func (w *workScope) connected(ctx context.Context) finding.Outcome {
 	cluster := &clusterv1.ManagedCluster{}
 	if err := w.client.Get(ctx, client.ObjectKey{Name: w.cluster}, cluster); err != nil {
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
 	state := fleet.Describe(cluster, nil)
 	if state.Reason != "" {
-		return checks.Bad(w.env.Command("check cluster", w.cluster), "%s", state.Reason)
+		return finding.Bad(w.env.Command("check cluster", w.cluster), "%s", state.Reason)
 	}
-	return checks.Good("")
+	return finding.Good("")
 }
 
 // reached checks whether the agent has acted on the last change. Its finalizer is the
 // first thing that it writes.
-func (w *workScope) reached(context.Context) checks.Outcome {
+func (w *workScope) reached(context.Context) finding.Outcome {
 	onCluster := "on the managed cluster: " + w.env.Elsewhere("check agent")
 	switch {
 	case w.report.Applied == "" && !controllerutil.ContainsFinalizer(&w.work, names.FinalizerManifestWork):
-		return checks.Bad(onCluster, "no work agent has seen it")
+		return finding.Bad(onCluster, "no work agent has seen it")
 	case !report.Observed(&w.work):
-		return checks.Bad(onCluster, "the work agent has seen it; %s", w.report.Reason)
+		return finding.Bad(onCluster, "the work agent has seen it; %s", w.report.Reason)
 	}
-	return checks.Good("generation %d", w.work.Generation)
+	return finding.Good("generation %d", w.work.Generation)
 }
 
 // allowed checks what the agent reports about the executor.
-func (w *workScope) allowed(context.Context) checks.Outcome {
+func (w *workScope) allowed(context.Context) finding.Outcome {
 	switch refused := w.report.Refused(); {
 	case len(refused) > 0:
-		return checks.Bad("grant it on the managed cluster; the agent retries within a minute",
+		return finding.Bad("grant it on the managed cluster; the agent retries within a minute",
 			"%s may not apply:\n%s", cmp.Or(w.report.Executor, "the executor"), lines(refused))
 	case w.report.Executor == "":
-		return checks.Good("none is set: the agent applies with its own permissions")
+		return finding.Good("none is set: the agent applies with its own permissions")
 	}
-	return checks.Good("%s", w.report.Executor)
+	return finding.Good("%s", w.report.Executor)
 }
 
-func (w *workScope) applied(context.Context) checks.Outcome {
+func (w *workScope) applied(context.Context) finding.Outcome {
 	failed := w.report.NotApplied()
 	if refused := w.report.Refused(); len(refused) > 0 && len(refused) == len(failed) {
-		return checks.Skip("needs: its executor is allowed")
+		return finding.Skip("needs: its executor is allowed")
 	}
 	if notes := w.report.Notes; len(notes) > 0 && w.report.Applied == string(metav1.ConditionTrue) {
-		return checks.Caution(w.inspect(), "%s", strings.Join(notes, "\n"))
+		return finding.Caution(w.inspect(), "%s", strings.Join(notes, "\n"))
 	}
 	return w.state(w.report.Applied, failed)
 }
 
-func (w *workScope) available(context.Context) checks.Outcome {
+func (w *workScope) available(context.Context) finding.Outcome {
 	if w.report.Applied != string(metav1.ConditionTrue) && w.report.Available != string(metav1.ConditionTrue) {
-		return checks.Skip("needs: its manifests are applied")
+		return finding.Skip("needs: its manifests are applied")
 	}
 	return w.state(w.report.Available, w.report.NotAvailable())
 }
 
 // ready checks the workloads, and custom resources that say whether they are ready.
-func (w *workScope) ready(context.Context) checks.Outcome {
+func (w *workScope) ready(context.Context) finding.Outcome {
 	n, all := w.report.CountReady()
 	switch {
 	case w.report.Applied != string(metav1.ConditionTrue) || w.report.Available != string(metav1.ConditionTrue):
-		return checks.Skip("needs: its resources are available")
+		return finding.Skip("needs: its resources are available")
 	case w.report.Ready == "":
-		return checks.Skip("the agent does not report it")
+		return finding.Skip("the agent does not report it")
 	case w.report.Ready == string(metav1.ConditionTrue) && all == 0:
-		return checks.Good("none says whether it is")
+		return finding.Good("none says whether it is")
 	case w.report.Ready == string(metav1.ConditionTrue):
-		return checks.Good("%d of %d", n, all)
+		return finding.Good("%d of %d", n, all)
 	}
 	return w.state(w.report.Ready, w.report.NotReady())
 }
 
 // state checks a condition of the work, and names the manifests that keep it from True.
-func (w *workScope) state(status string, without []report.Manifest) checks.Outcome {
+func (w *workScope) state(status string, without []report.Manifest) finding.Outcome {
 	switch {
 	case status == string(metav1.ConditionTrue):
-		return checks.Good("")
+		return finding.Good("")
 	case len(without) > 0:
-		return checks.Bad(w.inspect(), "%s", lines(without))
+		return finding.Bad(w.inspect(), "%s", lines(without))
 	}
-	return checks.Bad(w.inspect(), "%s", w.report.Reason)
+	return finding.Bad(w.inspect(), "%s", w.report.Reason)
 }
 
 // feedback checks the values that rules of the work ask for.
-func (w *workScope) feedback(context.Context) checks.Outcome {
+func (w *workScope) feedback(context.Context) finding.Outcome {
 	var failed []string
 	for _, m := range w.work.Status.ResourceStatus.Manifests {
 		c := apimeta.FindStatusCondition(m.Conditions, names.ConditionStatusFeedbackSynced)
@@ -239,12 +239,12 @@ func (w *workScope) feedback(context.Context) checks.Outcome {
 		}
 	}
 	if len(failed) > 0 {
-		return checks.Bad("correct the feedback rules of the ManifestWork", "%s", strings.Join(failed, "\n"))
+		return finding.Bad("correct the feedback rules of the ManifestWork", "%s", strings.Join(failed, "\n"))
 	}
 	if values := w.report.Feedback(); len(values) > 0 {
-		return checks.Good("%s", cli.Some(values, ", "))
+		return finding.Good("%s", cli.Some(values, ", "))
 	}
-	return checks.Good("no values were asked for")
+	return finding.Good("no values were asked for")
 }
 
 // inspect is the command that shows all manifests.

@@ -10,12 +10,11 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/token"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 // Lives of add-on tokens in seconds: the default, below which one is advised
@@ -51,7 +50,7 @@ func (f *agentAddOnFlags) config(cluster agentDriverFlags) (*agent.AddOns, error
 	if seconds < minTokenSeconds {
 		return nil, fmt.Errorf("--addon-token-expiration-seconds: %d is less than %d, the shortest life that a hub gives; 0 means %d", seconds, minTokenSeconds, defaultTokenSeconds)
 	}
-	expiration := cluster.expirationSeconds
+	expiration := cluster.expirationSeconds()
 	return &agent.AddOns{
 		NewDriver: func(cluster string, addOn *addonv1beta1.ManagedClusterAddOn, registration addonv1beta1.RegistrationConfig) driver.AddOn {
 			if auth == driver.Token && registration.Type == addonv1beta1.KubeClient {
@@ -70,52 +69,34 @@ func (f *agentAddOnFlags) advice() string {
 	return fmt.Sprintf("The tokens of add-ons live for %d seconds only, which is meant for tests: set --addon-token-expiration-seconds to %d or more", f.tokenSeconds, advisedTokenSeconds)
 }
 
-// agentAWSFlags are OCM's flags of the awsirsa driver.
-type agentAWSFlags struct {
-	hub, managed string
-	suffix       string
-}
-
-func (f *agentAWSFlags) addFlags(set *pflag.FlagSet) {
-	set.StringVar(&f.hub, flags.HubARN, "", "with awsirsa, ARN of the hub's EKS cluster")
-	set.StringVar(&f.managed, flags.ManagedARN, "", "with awsirsa, ARN of this EKS cluster")
-	set.StringVar(&f.suffix, "managed-cluster-role-suffix", "", "with awsirsa, the identifier of both clusters in the names of their IAM roles; empty means to compute it")
-}
-
-// constructor returns what makes the driver.
-func (f *agentAWSFlags) constructor() (func(driver.Identity) driver.Agent, error) {
-	pair, err := flags.Pair(f.hub, f.managed)
-	if err != nil {
-		return nil, err
-	}
-	if f.suffix != "" && f.suffix != pair.Identifier() {
-		return nil, fmt.Errorf("--managed-cluster-role-suffix: %q is not the identifier of these two clusters, which is %s: check both ARNs", f.suffix, pair.Identifier())
-	}
-	return func(id driver.Identity) driver.Agent {
-		return awsirsa.NewAgent(awsirsa.AgentConfig{Identity: id, Pair: pair, Clock: clock.RealClock{}})
-	}, nil
-}
-
 // agentDriverFlags choose how the agent gets its credential.
 type agentDriverFlags struct {
-	name              string
-	expirationSeconds int32
-	aws               agentAWSFlags
+	name  string
+	known map[driver.AuthType]driver.AgentFlags
+	set   *pflag.FlagSet
+}
+
+func (f *agentDriverFlags) addFlags(set *pflag.FlagSet) {
+	set.StringVar(&f.name, "registration-auth", "", "registration driver, csr or awsirsa; empty means csr")
+	f.set, f.known = set, map[driver.AuthType]driver.AgentFlags{}
+	for _, setup := range drivers.All() {
+		flags := setup.AgentFlags()
+		flags.AddTo(set)
+		f.known[setup.Type()] = flags
+	}
 }
 
 // constructor returns what makes the driver that was asked for.
 func (f *agentDriverFlags) constructor() (func(driver.Identity) driver.Agent, error) {
-	kind, err := driver.ParseAuthType(f.name)
+	setup, err := drivers.All().Parse(f.name)
 	if err != nil {
 		return nil, fmt.Errorf("--registration-auth: %w", err)
 	}
-	if kind == driver.AWSIRSA {
-		return f.aws.constructor()
-	}
-	if s := f.expirationSeconds; s != 0 && s < driver.MinClientCertSeconds {
-		return nil, fmt.Errorf("--client-cert-expiration-seconds: %d is less than %d; 0 leaves it to the hub", s, driver.MinClientCertSeconds)
-	}
-	return func(id driver.Identity) driver.Agent {
-		return csr.NewAgent(csr.AgentConfig{Identity: id, ExpirationSeconds: f.expirationSeconds, Clock: clock.RealClock{}})
-	}, nil
+	return f.known[setup.Type()].Driver()
+}
+
+// expirationSeconds is the lifetime to request of certificates.
+func (f *agentDriverFlags) expirationSeconds() int32 {
+	seconds, _ := f.set.GetInt32(csr.FlagExpiration)
+	return seconds
 }

@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/component-base/featuregate"
@@ -25,9 +23,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/issuer/trust"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/census"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/csrapproval"
@@ -47,7 +43,7 @@ type hubFlags struct {
 	labels       string
 	resources    []string
 	gates        []string
-	aws          hubAWSFlags
+	known        map[driver.AuthType]driver.HubFlags
 }
 
 func newHub() *cobra.Command {
@@ -63,7 +59,12 @@ func (f *hubFlags) addFlags(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.drivers, "enabled-registration-drivers", []string{string(driver.CSR)}, "how clusters may register: csr, awsirsa")
 	flags.StringSliceVar(&f.csrUsers, "auto-approved-csr-users", nil, "users whose first CSRs are approved while the gate ManagedClusterAutoApproval is on")
 	flags.StringSliceVar(&f.clusterUsers, "cluster-auto-approval-users", nil, "old name of --auto-approved-csr-users")
-	f.aws.addFlags(flags)
+	f.known = map[driver.AuthType]driver.HubFlags{}
+	for _, setup := range drivers.All() {
+		own := setup.HubFlags()
+		own.AddTo(flags)
+		f.known[setup.Type()] = own
+	}
 	flags.StringVar(&f.labels, "labels", "", "labels for what is made for clusters, as key=value,...")
 	flags.StringSliceVar(&f.resources, "gc-resource-list", resourceNames(hub.DefaultCleanupResources()),
 		"what is deleted, in this order, from the namespace of a cluster that goes, as group/version/resource (default the add-ons, then the ManifestWorks)")
@@ -86,18 +87,19 @@ func (f *hubFlags) config(gates gates) (hub.Config, error) {
 	extra, errLabels := parseLabels(f.labels)
 	resources, errResources := parseResources(f.resources)
 	errMissing := gates.without(feature.ClusterProfile, feature.ClusterImporter, feature.V1beta1CSRAPICompatibility)
-	drivers, errDrivers := f.hubDrivers(gates[feature.ManagedClusterAutoApproval])
+	enabled, errDrivers := f.hubDrivers(gates[feature.ManagedClusterAutoApproval])
 	if err := errors.Join(errDrivers, errLabels, errResources, errMissing); err != nil {
 		return hub.Config{}, err
 	}
 	return hub.Config{
-		Drivers:          drivers,
-		Namespace:        cmp.Or(f.common.namespace(), names.HubNamespace),
-		AutoApprove:      gates[feature.ManagedClusterAutoApproval],
-		ResourceCleanup:  gates[feature.ResourceCleanup],
-		CleanupResources: resources,
-		Labels:           extra,
-		Clock:            clock.RealClock{},
+		Drivers:             enabled,
+		IdentityAnnotations: drivers.All().Annotations(),
+		Namespace:           cmp.Or(f.common.namespace(), names.HubNamespace),
+		AutoApprove:         gates[feature.ManagedClusterAutoApproval],
+		ResourceCleanup:     gates[feature.ResourceCleanup],
+		CleanupResources:    resources,
+		Labels:              extra,
+		Clock:               clock.RealClock{},
 	}, nil
 }
 
@@ -161,24 +163,24 @@ func (f *hubFlags) hubDrivers(autoApprove bool) ([]hub.Driver, error) {
 	if len(users) == 0 {
 		users = f.clusterUsers
 	}
-	var drivers []hub.Driver
+	var enabled []hub.Driver
 	var errs []error
 	for _, name := range f.drivers {
-		kind, err := driver.ParseAuthType(name)
-		switch {
-		case err != nil:
+		known, err := drivers.All().Parse(name)
+		if err != nil {
 			errs = append(errs, fmt.Errorf("--enabled-registration-drivers: %w", err))
-		case kind == driver.CSR:
-			drivers = append(drivers, hub.Driver{Hub: csr.Hub{}, Setup: csrapproval.Setup(autoApprove, users)})
-		case kind == driver.AWSIRSA:
-			aws, err := f.aws.driver()
-			drivers, errs = append(drivers, aws), append(errs, err)
+			continue
 		}
+		d, setup, err := f.known[known.Type()].Driver()
+		if known.Type() == driver.CSR {
+			setup = csrapproval.Setup(autoApprove, users)
+		}
+		enabled, errs = append(enabled, hub.Driver{Hub: d, Setup: setup}), append(errs, err)
 	}
 	if len(f.drivers) == 0 {
 		errs = append(errs, fmt.Errorf("--enabled-registration-drivers: name at least one, such as %q", driver.CSR))
 	}
-	return drivers, errors.Join(errs...)
+	return enabled, errors.Join(errs...)
 }
 
 // parseLabels reads --labels. The label that names the cluster that an object
@@ -220,33 +222,4 @@ func resourceNames(resources []schema.GroupVersionResource) []string {
 		out[i] = strings.Join([]string{r.Group, r.Version, r.Resource}, "/")
 	}
 	return out
-}
-
-// hubAWSFlags are the flags of the hub controller for the awsirsa driver.
-type hubAWSFlags struct {
-	spec        hubspec.Spec
-	podIdentity bool
-}
-
-func (f *hubAWSFlags) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&f.spec.Cluster, hubspec.FlagCluster, "", "ARN of the hub's EKS cluster, which the driver awsirsa needs")
-	flags.StringSliceVar(&f.spec.Approved, hubspec.FlagApproved, nil,
-		"regular expressions for ARNs of EKS clusters that are accepted while the gate ManagedClusterAutoApproval is on; each must match the whole ARN")
-	flags.StringSliceVar(&f.spec.Tags, hubspec.FlagTags, nil, "tags for the roles and access entries that the hub creates, as key=value,...")
-	flags.StringVar(&f.spec.Mapping, hubspec.FlagMapping, string(awsirsa.MapAuto),
-		"how the roles of clusters are mapped to groups of the hub: access-entry, aws-auth, or auto for what the hub's authenticationMode has")
-	flags.BoolVar(&f.podIdentity, hubspec.FlagPodIdentity, false,
-		"If true, let agents assume their roles with sessions of EKS Pod Identity, which need sts:TagSession")
-}
-
-// driver returns the driver, without the network.
-func (f *hubAWSFlags) driver() (hub.Driver, error) {
-	spec := f.spec
-	spec.PodIdentity = strconv.FormatBool(f.podIdentity)
-	config, err := spec.Config(hubspec.FlagNames())
-	if err != nil {
-		return hub.Driver{}, err
-	}
-	granter := awsirsa.NewHub(config)
-	return hub.Driver{Hub: granter, Setup: granter.SetupWithManager}, nil
 }

@@ -17,11 +17,10 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/eks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 type clusterOptions struct {
@@ -118,25 +117,23 @@ func (o *clusterOptions) clusters(ctx context.Context, c client.Client, selector
 		}
 	}
 	if o.list.Out.Machine() { // Tables have no room for them.
-		o.addRoles(ctx, c, clusters)
+		o.addGranted(ctx, c, clusters)
 	}
 	return clusters, nil
 }
 
-// addRoles adds the IAM roles of clusters that register by AWS IAM.
-func (o *clusterOptions) addRoles(ctx context.Context, c client.Reader, clusters []fleet.Cluster) {
-	if !slices.ContainsFunc(clusters, func(c fleet.Cluster) bool { return c.ARN != "" }) {
+// addGranted adds what the hub granted to clusters that it knows by an identity.
+func (o *clusterOptions) addGranted(ctx context.Context, c client.Reader, clusters []fleet.Cluster) {
+	if !slices.ContainsFunc(clusters, func(c fleet.Cluster) bool { return c.Identity != "" }) {
 		return
 	}
-	roles, err := eks.Roles(ctx, c)
+	granted, err := fleet.Granted(ctx, c)
 	if err != nil {
 		// The list is worth having without the right to read records.
-		o.env.Warn("IAM roles are not shown: %v", err)
+		o.env.Warn("what was granted to clusters is not shown: %v", err)
 	}
 	for i := range clusters {
-		if role, ok := roles[clusters[i].Name]; ok {
-			clusters[i].RoleARN = role.String()
-		}
+		clusters[i].Granted = granted[clusters[i].Name]
 	}
 }
 
@@ -160,7 +157,7 @@ func clusterColumns(env cli.Env) []cli.Column[fleet.Cluster] {
 		{Header: "cpu", Wide: true, Value: func(c row) string { return c.CPU }},
 		{Header: "memory", Wide: true, Value: func(c row) string { return gibibytes(c.Memory) }},
 		{Header: "auth", Wide: true, Value: func(c row) string { return c.Auth }},
-		{Header: "eks cluster", Wide: true, Value: func(c row) string { return eksCluster(c.ARN) }},
+		{Header: "eks cluster", Wide: true, Value: func(c row) string { return identity(c) }},
 		{Header: "cred-expires", Wide: true, Value: func(c row) string { return cli.Until(c.CredentialExpires, now()) }},
 		{Header: "keys", Wide: true, Value: keys},
 		{Header: "age", Value: func(c row) string { return cli.Age(c.Created, now()) }},
@@ -177,13 +174,14 @@ func gibibytes(text string) string {
 	return strconv.FormatFloat(math.Round(q.AsApproximateFloat64()/(1<<30)*10)/10, 'f', -1, 64) + "Gi"
 }
 
-// eksCluster is the account, the region and the name in the ARN of an EKS cluster.
-func eksCluster(text string) string {
-	arn, err := awsarn.ParseCluster(text)
-	if err != nil {
-		return text
+// identity is the one that a driver knows the cluster by, as short as the driver has it.
+func identity(c fleet.Cluster) string {
+	for _, by := range drivers.All().Identifiers() {
+		if string(by.Type()) == c.Auth {
+			return by.Short(c.Identity)
+		}
 	}
-	return arn.Account + "/" + arn.Region + "/" + arn.Name
+	return c.Identity
 }
 
 // keys is the key of the cluster's credential, or those that wait for a decision

@@ -8,12 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	operatorv1 "open-cluster-management.io/api/operator/v1"
-
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
@@ -29,7 +25,7 @@ func (o *options) complete(cmd *cobra.Command) (install.Hub, error) {
 	h.FeatureGates, err = o.gates.Value()
 	collect(err)
 	h.Catalog = drivers.All()
-	h.Drivers, err = o.drivers.value(o.env.Kube, o.gates)
+	h.Drivers, err = o.drivers.settings(o.env.Kube, o.gates)
 	collect(err)
 	h.KeepDrivers = len(o.drivers.names) == 0
 	collect(o.join.CheckServer())
@@ -54,44 +50,6 @@ func (o *options) complete(cmd *cobra.Command) (install.Hub, error) {
 		return h, cli.Usagef("%v", err)
 	}
 	return h, nil
-}
-
-// value returns the drivers for the ClusterManager, or nil to keep the live ones.
-func (d *driverFlags) value(kube *cli.Kube, gates *flags.Gates) ([]driver.HubSettings, error) {
-	spec, err := d.awsSpec(kube, gates)
-	if err := errors.Join(d.validateUsers(gates), err); err != nil {
-		return nil, err
-	}
-	names := d.names
-	if len(names) == 0 && len(d.csrUsers) > 0 {
-		names = []driver.AuthType{driver.CSR}
-	}
-	var wanted []driver.HubSettings
-	for _, name := range names {
-		settings := driver.HubSettings{Driver: operatorv1.RegistrationDriverHub{AuthType: string(name)}}
-		switch {
-		case name == driver.CSR && len(d.csrUsers) > 0:
-			settings.Driver.CSR = &operatorv1.CSRConfig{AutoApprovedIdentities: d.csrUsers}
-		case name == driver.AWSIRSA:
-			settings = driver.HubSettings{Driver: spec.Driver(), Annotations: spec.Annotations()}
-		}
-		wanted = append(wanted, settings)
-	}
-	return wanted, nil
-}
-
-// validateUsers checks who may register without a person.
-func (d *driverFlags) validateUsers(gates *flags.Gates) error {
-	if len(d.csrUsers) == 0 {
-		return nil
-	}
-	if len(d.names) > 0 && !slices.Contains(d.names, driver.CSR) {
-		return fmt.Errorf("--auto-approved-csr-identities needs --%s=csr", flagDrivers)
-	}
-	if !gates.Enabled("ManagedClusterAutoApproval") {
-		return errors.New("--auto-approved-csr-identities needs --feature-gates=ManagedClusterAutoApproval=true")
-	}
-	return nil
 }
 
 func (c *cleanupFlags) value(cmd *cobra.Command) (*install.Cleanup, error) {

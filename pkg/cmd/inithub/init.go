@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 type options struct {
@@ -36,9 +37,8 @@ type options struct {
 
 // driverFlags are the flags about how clusters register.
 type driverFlags struct {
-	names    []driver.AuthType
-	csrUsers []string
-	aws      awsFlags
+	names []driver.AuthType
+	flags flags.Drivers[driver.InitFlags]
 }
 
 // cleanupFlags are the flags about the job that removes orphaned clusters.
@@ -50,7 +50,7 @@ type cleanupFlags struct {
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	o := &options{env: env, out: cli.NewOutput(cli.Text, cli.Name), gates: flags.NewGates(install.HubFeatures())}
+	o := &options{env: env, out: cli.NewOutput(cli.Text, cli.Name), gates: flags.NewGates(install.HubFeatures()), drivers: driverFlags{flags: flags.InitDrivers(drivers.All())}}
 	o.changes = cli.ChangesFor(env, o.out)
 	cmd := &cobra.Command{
 		Use:   "init",
@@ -69,16 +69,12 @@ older installation is brought to this release. A hub of OCM is left alone unless
   # With a token authorizer for Envoy or Istio
   %[1]s init --wait --feature token-authorizer
 
-  # An EKS hub, whose clusters register by AWS IAM
-  %[1]s init --wait --registration-auth aws-irsa \
-      --hub-cluster-arn arn:aws:eks:eu-west-1:111111111111:cluster/hub
-
   # Show how a hub of OCM would be replaced, then do it
   %[1]s init --take-over --dry-run
   %[1]s init --take-over
 
   # Put what would be installed into a repository, without Secrets
-  %[1]s init --dry-run=client --skip-secret > hub.yaml`, env.Name),
+  %[1]s init --dry-run=client --skip-secret > hub.yaml`+flags.Help(drivers.All(), func(h driver.Help) string { return h.InitExamples }), env.Name),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.ask(); err != nil {
 				return err
@@ -136,12 +132,10 @@ func (o *options) addFeatures(cmd *cobra.Command) {
 }
 
 func (d *driverFlags) addTo(cmd *cobra.Command) {
-	cli.NewEnumSlice(&d.names, map[string]driver.AuthType{"aws-irsa": driver.AWSIRSA}, driver.CSR, driver.AWSIRSA).
-		Without("grpc", flags.NoGRPC).AddTo(cmd, flagDrivers, "", "how clusters may register: csr, awsirsa (also aws-irsa) or both (also --registration-drivers)")
-	cli.AliasFlag(cmd, "registration-drivers", flagDrivers)
-	flags := cmd.Flags()
-	flags.StringSliceVar(&d.csrUsers, "auto-approved-csr-identities", nil, "users whose requests are approved without a person")
-	d.aws.addTo(cmd)
+	flags.DriverEnums(&d.names, drivers.All()).
+		AddTo(cmd, flags.DriverFlag, "", "how clusters may register: csr, awsirsa (also aws-irsa) or both (also --registration-drivers)")
+	cli.AliasFlag(cmd, "registration-drivers", flags.DriverFlag)
+	d.flags.AddTo(cmd)
 }
 
 func (c *cleanupFlags) addTo(cmd *cobra.Command) {

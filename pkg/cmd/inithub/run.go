@@ -14,7 +14,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 // signerPatience is how long the self-test waits for a certificate. A signer
@@ -136,7 +137,7 @@ func (o *options) render(h install.Hub) error {
 // other ways only. What it finds never fails init: the hub works for clusters that
 // register in another way.
 func (o *options) selfTest(ctx context.Context, c client.Client, hub fleet.Address) error {
-	if hub.EKSOnly {
+	if _, only := driver.Identifying(hub.Drivers); only {
 		return nil
 	}
 	var noSigner *install.NoSignerError
@@ -163,13 +164,20 @@ func (o *options) selfTest(ctx context.Context, c client.Client, hub fleet.Addre
 func (o *options) adviseSigner(hub fleet.Address) {
 	o.env.Say("  This hub signs no client certificates, and the csr driver needs them: the")
 	o.env.Say("  signer is kubernetes.io/kube-apiserver-client.")
-	if hub.EKSHub != "" {
-		o.env.Say("  EKS clusters can register by AWS IAM, others cannot. To leave out csr, run:")
-		o.env.Say("    %s", o.env.Command("init --registration-auth aws-irsa --hub-cluster-arn", hub.EKSHub))
+	identifying, _ := driver.Identifying(hub.Drivers)
+	for _, by := range identifying {
+		words := by.Words()
+		o.env.Say("  %s can register by %s, others cannot. To leave out csr, run:", words.Clusters, words.Way)
+		o.env.Say("    %s", o.env.Command(append([]string{"init"}, by.InitArgs(by.Settings)...)...))
+	}
+	if len(identifying) > 0 {
 		return
 	}
-	o.env.Say("  EKS has none. On EKS, let clusters register by AWS IAM:")
-	o.env.Say("    %s", o.env.Command("init --registration-auth aws-irsa --hub-cluster-arn ARN"))
+	for _, by := range drivers.All().Identifiers() {
+		words := by.Words()
+		o.env.Say("  %[1]s has none. On %[1]s, let clusters register by %[2]s:", words.Place, words.Way)
+		o.env.Say("    %s", o.env.Command(append([]string{"init"}, by.InitArgs(driver.HubSettings{})...)...))
+	}
 	o.env.Say("  Elsewhere give kube-controller-manager --cluster-signing-cert-file and")
 	o.env.Say("  --cluster-signing-key-file, or make another cluster the hub.")
 }
@@ -205,25 +213,24 @@ Replace <cluster_name> with a cluster name of your choice. For example, cluster1
 	if !token.Expires.IsZero() {
 		o.env.Say("The token is valid until %s. Create another with: %s", token.Expires.UTC().Format(time.RFC3339), o.env.Command("get token"))
 	}
-	o.adviseEKS(address)
+	o.adviseIdentities(address)
 	return err
 }
 
-// adviseEKS says what is to be done in AWS, and by clusters that register there.
-func (o *options) adviseEKS(hub fleet.Address) {
-	if hub.EKSHub == "" {
-		return
+// adviseIdentities says what is to be done at providers of identities, and by clusters that
+// register by them.
+func (o *options) adviseIdentities(hub fleet.Address) {
+	identifying, only := driver.Identifying(hub.Drivers)
+	for _, by := range identifying {
+		if !only {
+			words := by.Words()
+			o.env.Say("%s register by %s if the command has these flags, too:", words.Clusters, words.Way)
+			o.env.Say("    %s", strings.Join(by.JoinArgs(by.Settings), " "))
+		}
+		need, args := by.Prepare(by.Settings)
+		o.env.Say("%s Print it with:", need)
+		o.env.Say("    %s", o.env.Elsewhere(args...))
 	}
-	if !hub.EKSOnly {
-		o.env.Say("EKS clusters register by AWS IAM if the command has these flags, too:")
-		o.env.Say("    %s", strings.Join(hub.EKSArgs(), " "))
-	}
-	o.env.Say("The hub needs an IAM role before it can accept EKS clusters. Print it with:")
-	command := o.env.Elsewhere("aws prerequisites hub --hub-cluster-arn", hub.EKSHub, "--oidc-provider ISSUER")
-	if creator := o.drivers.aws.spec.Creator; creator != "" {
-		command += " --" + hubspec.FlagCreator + " " + creator
-	}
-	o.env.Say("    %s", command)
 }
 
 // seen says how far the hub is, as far as the command has looked.

@@ -56,7 +56,7 @@ command reads them once, and the token authorizer again as they change.`,
 		Example: fmt.Sprintf(`  # Read the cluster's own issuer and keys
   %[1]s issuer add cluster1 --context cluster1 --hub-context hub
 
-  # An EKS cluster, whose keys the provider rotates
+  # A cluster whose provider rotates the keys
   %[1]s issuer add cluster2 --discovery \
       --issuer https://oidc.eks.us-east-1.amazonaws.com/id/EXAMPLE`, env.Name),
 		Args:              cobra.ExactArgs(1),

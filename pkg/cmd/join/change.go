@@ -12,10 +12,8 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 // changeInterval is how often the hub is asked whether a change was made.
@@ -24,12 +22,16 @@ const changeInterval = time.Second
 // changesDriver reports whether the cluster registers with another driver, as far as the
 // hub knows. Only an administrator of the hub can change that.
 func (o *options) changesDriver(hub *hub) bool {
-	if hub.cluster == nil {
+	d := &o.registration.drivers
+	if hub.cluster == nil || d.kind == "" {
 		return false
 	}
-	arn, _, err := awsirsa.AnnouncedARN(hub.cluster)
-	return o.registration.driver == driver.CSR && !names.SameRegistration(hub.cluster.Annotations, nil) ||
-		o.registration.driver == driver.AWSIRSA && (err != nil || arn != o.registration.managedARN)
+	by := d.identifier()
+	if by == nil {
+		return drivers.All().Announced(hub.cluster) != nil
+	}
+	id, err := by.AnnouncedID(hub.cluster)
+	return err != nil || id != by.ID(d.settings)
 }
 
 // awaitChange waits until an administrator has changed how the hub knows the
@@ -91,13 +93,15 @@ func (o *options) awaitOnHub(ctx context.Context, hub *hub, name, title string, 
 // register is how the cluster is to register, for the command that accepts it; the
 // zero value unless that is a change.
 func (o *options) register(hub *hub) approval.Register {
-	switch {
-	case !o.changesDriver(hub):
+	d := &o.registration.drivers
+	if !o.changesDriver(hub) {
 		return approval.Register{}
-	case o.registration.driver == driver.AWSIRSA:
-		return approval.Register{Driver: driver.AWSIRSA, Managed: o.registration.managedARN}
 	}
-	return approval.Register{Driver: o.registration.driver}
+	to := approval.Register{Driver: d.kind}
+	if by := d.identifier(); by != nil {
+		to.ID = by.ID(d.settings)
+	}
+	return to
 }
 
 // acceptArgs are the arguments of the command that accepts the cluster on the hub,
@@ -108,8 +112,8 @@ func (o *options) acceptArgs(hub *hub, name, key string) []string {
 	if to.Driver != "" {
 		args = append(args, "--registration-auth", string(to.Driver))
 	}
-	if to.Managed != "" {
-		args = append(args, "--managed-cluster-arn", to.Managed)
+	if to.ID != "" {
+		args = append(args, "--"+o.registration.drivers.identifier().Words().IDFlag, to.ID)
 	}
 	if key != "" {
 		args = append(args, "--fingerprint", key)

@@ -131,7 +131,7 @@ func (o *options) readToken() (err error) {
 // questions are about what is missing. The answer about the CA goes to pin.
 func (o *options) questions(pin *string) []cli.Question {
 	var questions []cli.Question
-	questions = append(questions, o.awsQuestions()...)
+	questions = append(questions, o.registration.drivers.questions(o.env.Kube)...)
 	if o.registration.cluster == "" {
 		questions = append(questions, cli.Question{Flag: "cluster-name", Text: "Name of this cluster on the hub:", Answer: &o.registration.cluster})
 	}
@@ -239,25 +239,13 @@ func (r *registrationFlags) value() (install.Registration, error) {
 		}
 	}
 	var errDriver, errAddOns error
-	out.Driver, errDriver = r.clusterDriver()
+	out.Driver, errDriver = r.drivers.value()
 	out.AddOns, errAddOns = r.addOnDriver()
 	errs = append(errs, errDriver, errAddOns)
 	if r.certSeconds != 0 && r.certSeconds < driver.MinClientCertSeconds {
 		errs = append(errs, fmt.Errorf("--client-cert-expiration-seconds must be 0 or at least %d", driver.MinClientCertSeconds))
 	}
 	return out, errors.Join(errs...)
-}
-
-func (r *registrationFlags) clusterDriver() (*operatorv1.RegistrationDriver, error) {
-	switch {
-	case r.driver == driver.AWSIRSA:
-		return r.awsDriver()
-	case r.hubARN != "" || r.managedARN != "":
-		return nil, errors.New("--hub-cluster-arn and --managed-cluster-arn need --registration-auth=awsirsa")
-	case r.driver == "":
-		return nil, nil
-	}
-	return &operatorv1.RegistrationDriver{AuthType: string(r.driver)}, nil
 }
 
 func (r *registrationFlags) addOnDriver() (*operatorv1.AddOnRegistrationDriver, error) {

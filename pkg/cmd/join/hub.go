@@ -149,7 +149,7 @@ func (o *options) requireSameHub(ctx context.Context, p plan, runner *install.Ru
 		return fmt.Errorf("bootstrap kubeconfig: %w", err)
 	}
 	connect := func(config *rest.Config) (client.Client, error) { return cli.NewClient(o.env.Kube.Guard(config)) }
-	left, err := runner.Departure(ctx, to, o.registration.hubARN, connect)
+	left, err := runner.Departure(ctx, to, o.registration.drivers.hubID(), connect)
 	if err != nil || left == nil {
 		return err
 	}

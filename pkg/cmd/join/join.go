@@ -10,7 +10,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 type options struct {
@@ -47,14 +47,12 @@ type hubFlags struct {
 // registrationFlags say how the cluster and its add-ons register.
 type registrationFlags struct {
 	cluster      string
-	driver       driver.AuthType
+	drivers      driverFlags
 	addOns       addOnAuth
 	addOnSeconds int64
 	certSeconds  int32
 	annotations  map[string]string
 	labels       map[string]string
-	hubARN       string
-	managedARN   string
 	// publishIssuer stays as it is unless its flag is given.
 	publishIssuer bool
 	// warning is what value found that is no mistake.
@@ -79,6 +77,7 @@ const (
 func New(env cli.Env) *cobra.Command {
 	o := &options{env: env, out: cli.NewOutput(cli.Text, cli.Name), gates: flags.NewGates(install.AgentFeatures())}
 	o.changes = cli.ChangesFor(env, o.out)
+	o.registration.drivers.flags = flags.JoinDrivers(drivers.All())
 	cmd := &cobra.Command{
 		Use:   "join",
 		Short: "Register a cluster with a hub",
@@ -202,10 +201,9 @@ func (h *hubFlags) addTo(cmd *cobra.Command) {
 func (r *registrationFlags) addTo(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&r.cluster, "cluster-name", "", "Name of the managed cluster")
-	r.driver = ""
-	cli.NewEnum(&r.driver, map[string]driver.AuthType{"aws-irsa": driver.AWSIRSA}, driver.CSR, driver.AWSIRSA).
-		Without("grpc", flags.NoGRPC).AddTo(cmd, "registration-auth", "", "Registration driver of the cluster (default csr)")
-	cli.AliasFlag(cmd, "registration-drivers", "registration-auth")
+	flags.DriverEnum(&r.drivers.kind, drivers.All()).AddTo(cmd, flags.DriverFlag, "", "Registration driver of the cluster (default csr)")
+	cli.AliasFlag(cmd, "registration-drivers", flags.DriverFlag)
+	r.drivers.flags.AddTo(cmd)
 	cli.NewEnum(&r.addOns, nil, addOnCSR, addOnToken).
 		AddTo(cmd, "addon-kubeclient-registration-auth", "", "Registration driver of add-ons (default csr)")
 	cli.AliasFlag(cmd, "addon-auth", "addon-kubeclient-registration-auth")
@@ -214,8 +212,5 @@ func (r *registrationFlags) addTo(cmd *cobra.Command) {
 	f.StringToStringVar(&r.annotations, "klusterlet-annotation", nil, "Annotations of the ManagedCluster, as key=value")
 	cli.AliasFlag(cmd, "annotation", "klusterlet-annotation")
 	f.StringToStringVar(&r.labels, "label", nil, "Labels of the new ManagedCluster, as key=value")
-	f.StringVar(&r.hubARN, flags.HubARN, "", "ARN of the hub's EKS cluster, for awsirsa")
-	cli.AliasFlag(cmd, "eks-hub-cluster-arn", flags.HubARN)
-	f.StringVar(&r.managedARN, flags.ManagedARN, "", "ARN of this EKS cluster, for awsirsa (default the one in the kubeconfig context)")
 	f.BoolVar(&r.publishIssuer, flagPublishIssuer, false, "Publish this cluster's token issuer and its public keys on the hub, so that the hub can verify tokens of its workloads")
 }

@@ -19,8 +19,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 )
 
 const (
@@ -123,29 +121,18 @@ func (o *options) revoke(ctx context.Context, p plan, hub *hub) error {
 // keepDriver fills in how the installed agent registers, if no flag says so: what
 // the command waits for, and what is to be done on the hub, follow from it.
 func (o *options) keepDriver(ctx context.Context, runner *install.Runner) error {
-	r := &o.registration
-	if r.driver != "" {
-		return o.checkRotate()
+	d := &o.registration.drivers
+	if d.kind == "" {
+		installed, err := runner.Klusterlet(ctx)
+		if err != nil {
+			return err
+		}
+		if installed != nil {
+			d.retain(installed)
+		}
 	}
-	installed, err := runner.Klusterlet(ctx)
-	if err != nil || installed == nil {
-		return err
-	}
-	if pair, ok := identity.OfKlusterlet(installed); ok {
-		r.driver, r.hubARN, r.managedARN = driver.AWSIRSA, pair.Hub.String(), pair.Managed.String()
-		return o.checkRotate()
-	}
-	// A driver that there is not is the operator's to report.
-	if c := installed.Spec.RegistrationConfiguration; c == nil || c.RegistrationDriver.AuthType == "" || c.RegistrationDriver.AuthType == string(driver.CSR) {
-		r.driver = driver.CSR
-	}
-	return nil
-}
-
-// checkRotate refuses to rotate what is no certificate.
-func (o *options) checkRotate() error {
-	if o.rotate && o.registration.driver == driver.AWSIRSA {
-		return cli.Usagef("--rotate is for client certificates: this cluster registers with an IAM role, whose sessions last an hour")
+	if by := d.identifier(); by != nil && o.rotate {
+		return cli.Usagef("--rotate is for client certificates: this cluster registers with its %s, which has no key", by.Words().Identity)
 	}
 	return nil
 }
@@ -257,10 +244,10 @@ func (o *options) acceptOrAwait(ctx context.Context, p plan, hub *hub, key strin
 }
 
 // ownKey returns the fingerprint of the key that the agent registers with, and a
-// function that returns the current one. An agent that registers with an IAM role has
-// no key: its ARN identifies it.
+// function that returns the current one. An agent that a
+// driver identifies otherwise has no key.
 func (o *options) ownKey(ctx context.Context, runner *install.Runner) (key string, own func(context.Context) (string, error), err error) {
-	if o.registration.driver == driver.AWSIRSA {
+	if o.registration.drivers.identifier() != nil {
 		return "", nil, nil
 	}
 	if key, err = runner.AwaitKey(ctx); err != nil {
@@ -292,7 +279,10 @@ func (o *options) lifetimes(ctx context.Context, runner *install.Runner) error {
 // a recreated hub rejects creates its key later.
 func (o *options) accept(ctx context.Context, hub *hub, name string, own func(context.Context) (string, error)) error {
 	r := approver.New(o.env, hub.admin, cli.Wait{Enabled: true, Timeout: o.wait.Timeout}, o.hub.admin)
-	r.Own, r.HubARN, r.Choice.Register = own, o.registration.hubARN, o.register(hub)
+	r.Own, r.Choice.Register = own, o.register(hub)
+	if by := o.registration.drivers.identifier(); by != nil {
+		r.Hub = by.Hub(o.registration.drivers.settings)
+	}
 	_, err := r.One(ctx, name)
 	return err
 }
@@ -301,7 +291,7 @@ func (o *options) accept(ctx context.Context, hub *hub, name string, own func(co
 // key as soon as it runs; a script for clusteradm does not wait for it.
 func (o *options) next(ctx context.Context, runner *install.Runner, hub *hub, name string) error {
 	accept := o.acceptArgs(hub, name, "")
-	if o.env.Name != cli.Clusteradm && o.registration.driver != driver.AWSIRSA {
+	if o.env.Name != cli.Clusteradm && o.registration.drivers.identifier() == nil {
 		key, err := runner.GlimpseKey(ctx, keyPatience)
 		switch {
 		case err != nil:

@@ -59,7 +59,7 @@ holds. This binary is the image of its release in every version, as
 	flags.StringVar(&o.localkube, "localkube", "", "the localkube executable (default: $LOCALKUBE, or the first that exists: next to this binary, ../libexec/kubectl-ocm/localkube from there and in ~/.local, /usr/local and /usr, on the PATH)")
 	flags.StringVar(&o.hubLocalkube, "hub-localkube", "", "the localkube executable of the hub, for a hub of another Kubernetes version (default: $HUB_LOCALKUBE, or that of the other clusters)")
 	flags.StringArrayVar(&o.images, "image", nil, "run an executable for an image, as IMAGE=FILE; can be repeated")
-	flags.BoolVar(&o.noSigner, "no-client-signer", false, "start a hub that signs no client certificates, as EKS does not")
+	flags.BoolVar(&o.noSigner, "no-client-signer", false, "start a hub that signs no client certificates, as some providers do not")
 	flags.DurationVar(&o.certDuration, "certificate-lifetime", 0, "longest life of certificates that the clusters sign, to watch renewal (default one year)")
 	flags.StringArrayVar(&o.apiServerArgs, "apiserver-arg", nil, "one more argument of every API server, such as --audit-log-path=FILE; can be repeated")
 	o.wait.Timeout = cli.Timeout(upTimeout)

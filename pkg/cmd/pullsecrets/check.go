@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/pullsecrets"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/podproblem"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/inventory"
@@ -53,8 +54,8 @@ type checker struct {
 	selected []types.NamespacedName
 }
 
-func (k *checker) steps() []checks.Step {
-	return []checks.Step{
+func (k *checker) steps() []finding.Step {
+	return []finding.Step{
 		{Name: "the controller is installed and ready", Needed: true, Run: k.controller},
 		{Name: "one Pod of the controller leads", Run: k.leader},
 		{Name: "tokens are for the registries only", Run: k.audience},
@@ -67,29 +68,29 @@ func (k *checker) steps() []checks.Step {
 }
 
 // controller looks at the Deployment, and takes the flags from it.
-func (k *checker) controller(ctx context.Context) checks.Outcome {
+func (k *checker) controller(ctx context.Context) finding.Outcome {
 	var deployment appsv1.Deployment
 	err := k.client.Get(ctx, client.ObjectKey{Namespace: names.ImagePullNamespace, Name: names.ImagePullDeployment}, &deployment)
 	if client.IgnoreNotFound(err) != nil {
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
 	if err != nil || len(deployment.Spec.Template.Spec.Containers) == 0 {
-		return checks.Bad("install it with: "+k.env.Command("pull-secrets install"), "the controller is not installed")
+		return finding.Bad("install it with: "+k.env.Command("pull-secrets install"), "the controller is not installed")
 	}
 	if k.config, err = configOf(deployment.Spec.Template.Spec.Containers[0].Args); err != nil {
-		return checks.Bad("set the flags with: "+k.env.Command("pull-secrets install"), "the controller's arguments cannot be used: %v", err)
+		return finding.Bad("set the flags with: "+k.env.Command("pull-secrets install"), "the controller's arguments cannot be used: %v", err)
 	}
 	if deployment.Status.AvailableReplicas > 0 {
-		return checks.Good("%d of %d Pods are available", deployment.Status.AvailableReplicas, deployment.Status.Replicas)
+		return finding.Good("%d of %d Pods are available", deployment.Status.AvailableReplicas, deployment.Status.Replicas)
 	}
 	problem, err := podproblem.OfDeployment(ctx, k.client, &deployment)
 	if err != nil {
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
 	if problem == "" {
 		problem = "none of its Pods is available"
 	}
-	return checks.Bad("look at them with: "+k.env.Kubectl("describe pods -n", names.ImagePullNamespace), "%s", problem)
+	return finding.Bad("look at them with: "+k.env.Kubectl("describe pods -n", names.ImagePullNamespace), "%s", problem)
 }
 
 // configOf reads a controller's arguments.
@@ -102,44 +103,44 @@ func configOf(args []string) (imagepull.Config, error) {
 	return flags.Config()
 }
 
-func (k *checker) leader(ctx context.Context) checks.Outcome {
+func (k *checker) leader(ctx context.Context) finding.Outcome {
 	logs := "read what it says with: " + k.env.Kubectl("logs -n", names.ImagePullNamespace, "deployment/"+names.ImagePullDeployment)
 	var lease coordinationv1.Lease
 	err := k.client.Get(ctx, client.ObjectKey{Namespace: names.ImagePullNamespace, Name: names.ImagePullLease}, &lease)
 	if client.IgnoreNotFound(err) != nil {
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
 	spec := lease.Spec
 	if err != nil || spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
-		return checks.Bad(logs, "no Pod leads")
+		return finding.Bad(logs, "no Pod leads")
 	}
 	end := spec.RenewTime.Add(time.Duration(*spec.LeaseDurationSeconds) * time.Second)
 	if !k.env.Clock.Now().Before(end) {
-		return checks.Bad(logs, "the lease of %s expired at %s", *spec.HolderIdentity, end.UTC().Format(time.RFC3339))
+		return finding.Bad(logs, "the lease of %s expired at %s", *spec.HolderIdentity, end.UTC().Format(time.RFC3339))
 	}
-	return checks.Good("%s", *spec.HolderIdentity)
+	return finding.Good("%s", *spec.HolderIdentity)
 }
 
-func (k *checker) audience(context.Context) checks.Outcome {
+func (k *checker) audience(context.Context) finding.Outcome {
 	if k.config.Audience != "" {
-		return checks.Good("their audience is %s", k.config.Audience)
+		return finding.Good("their audience is %s", k.config.Audience)
 	}
-	return checks.Caution("name an audience that the registries expect with: "+k.env.Command("pull-secrets install --audience NAME"),
+	return finding.Caution("name an audience that the registries expect with: "+k.env.Command("pull-secrets install --audience NAME"),
 		"tokens for registries without an audience of their own are tokens of the API server: a reader of such a Secret can act as its ServiceAccount")
 }
 
-func (k *checker) selection(ctx context.Context) checks.Outcome {
+func (k *checker) selection(ctx context.Context) finding.Outcome {
 	var err error
 	if k.found, err = inventory.Read(ctx, k.client, "", presetOfConfig(k.config), k.env.Clock.Now()); err != nil {
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
 	if k.selected, err = k.selects(ctx); err != nil {
-		return checks.Broken(err)
+		return finding.Broken(err)
 	}
 	if len(k.selected) == 0 {
-		return checks.Caution("opt in with: "+k.env.Kubectl("annotate namespace NAMESPACE", names.AnnotationPullSecret+"=true"), "no ServiceAccount is selected")
+		return finding.Caution("opt in with: "+k.env.Kubectl("annotate namespace NAMESPACE", names.AnnotationPullSecret+"=true"), "no ServiceAccount is selected")
 	}
-	return checks.Good("ServiceAccounts: %d", len(k.selected))
+	return finding.Good("ServiceAccounts: %d", len(k.selected))
 }
 
 // selects lists the ServiceAccounts that the controller selects. Of a namespace that
@@ -178,7 +179,7 @@ func (k *checker) those(so func(*inventory.PullSecret) bool) (list []types.Names
 	return list
 }
 
-func (k *checker) existing(context.Context) checks.Outcome {
+func (k *checker) existing(context.Context) finding.Outcome {
 	var without []types.NamespacedName
 	for _, account := range k.selected {
 		secret := k.found.Of(account)
@@ -188,11 +189,11 @@ func (k *checker) existing(context.Context) checks.Outcome {
 	}
 	switch {
 	case len(without) == 0:
-		return checks.Good("pull secrets: %d", len(k.selected))
+		return finding.Good("pull secrets: %d", len(k.selected))
 	case k.config.OnlyUsed:
-		return checks.Good("pull secrets: %d; without, because no workload uses them: %s", len(k.selected)-len(without), some(without))
+		return finding.Good("pull secrets: %d; without, because no workload uses them: %s", len(k.selected)-len(without), some(without))
 	}
-	return checks.Bad(k.events(without[0]), "without: %s", some(without))
+	return finding.Bad(k.events(without[0]), "without: %s", some(without))
 }
 
 // events says where the controller reports what is wrong with a ServiceAccount.
@@ -200,31 +201,31 @@ func (k *checker) events(account types.NamespacedName) string {
 	return "read the events: " + k.env.Kubectl("describe serviceaccount -n", account.Namespace, account.Name)
 }
 
-func (k *checker) usable(context.Context) checks.Outcome {
+func (k *checker) usable(context.Context) finding.Outcome {
 	bad := k.those(func(p *inventory.PullSecret) bool { return !p.Usable })
 	if len(bad) == 0 {
-		return checks.Good("none has expired")
+		return finding.Good("none has expired")
 	}
 	first := k.found.Of(bad[0])
-	return checks.Bad(k.events(bad[0]), "not those of: %s; the first one: %s: %s", some(bad), first.State, first.Message)
+	return finding.Bad(k.events(bad[0]), "not those of: %s; the first one: %s: %s", some(bad), first.State, first.Message)
 }
 
-func (k *checker) listed(context.Context) checks.Outcome {
+func (k *checker) listed(context.Context) finding.Outcome {
 	if !k.config.Attach {
-		return checks.Skip("the controller lists none, because of --attach=none")
+		return finding.Skip("the controller lists none, because of --attach=none")
 	}
 	missing := k.those(func(p *inventory.PullSecret) bool { return p.Usable && !p.Listed })
 	if len(missing) == 0 {
-		return checks.Good("new Pods get them")
+		return finding.Good("new Pods get them")
 	}
-	return checks.Bad(k.events(missing[0]), "not listed by: %s; another manager may keep removing the entry", some(missing))
+	return finding.Bad(k.events(missing[0]), "not listed by: %s; another manager may keep removing the entry", some(missing))
 }
 
-func (k *checker) late(context.Context) checks.Outcome {
+func (k *checker) late(context.Context) finding.Outcome {
 	if len(k.found.Late) == 0 {
-		return checks.Good("Pods that cannot pull name theirs")
+		return finding.Good("Pods that cannot pull name theirs")
 	}
 	first := k.found.Late[0]
-	return checks.Bad("recreate them: "+k.env.Kubectl("delete pod -n", first.Namespace, first.Name),
+	return finding.Bad("recreate them: "+k.env.Kubectl("delete pod -n", first.Namespace, first.Name),
 		"these were created before their ServiceAccount listed it, and cannot pull: %s", some(k.found.Late))
 }

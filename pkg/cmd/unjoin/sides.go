@@ -181,7 +181,7 @@ func (o *options) connect(config *rest.Config) (client.Client, error) {
 	return cli.NewClient(o.env.Kube.Guard(config))
 }
 
-// unlessResigned returns err, and nothing if AWS does not give out the cluster's
+// unlessResigned returns err, and nothing if a provider does not give out the cluster's
 // identity any more because the hub has denied the cluster already.
 func (o *options) unlessResigned(ctx context.Context, runner *install.Runner, err error) error {
 	if !errors.Is(err, driver.ErrDenied) {

@@ -51,7 +51,7 @@ func (k *Keys) Signed(id string) {
 
 // settled is false before a key can have been missing often enough, and where the
 // newest token is signed with a key that is in no key set: then the key set is not
-// that of tokens, as on EKS, or other API servers have another one. A key that went
+// that of tokens, as with some providers, or other API servers have another one. A key that went
 // after it signed the newest token is retired: the next token shows whether that was
 // right.
 func (k *Keys) settled() bool { return k.reads >= grace && !k.skewed }

@@ -189,7 +189,7 @@ func (s *Source) test(ctx context.Context, issuer Issuer, audience string) (Issu
 	i := slices.IndexFunc(issuer.KeySet.Keys, func(k jwk.Key) bool { return k.ID == token.KeyID() })
 	if i < 0 {
 		return Issuer{}, fmt.Errorf("%w: tokens are signed with key %q, and it serves %s: "+
-			"where a provider signs elsewhere (EKS), add the cluster on the hub with the provider's key set", ErrSelfTest, token.KeyID(), strings.Join(ids(issuer.KeySet.Keys), ", "))
+			"where a provider signs elsewhere, add the cluster on the hub with the provider's key set", ErrSelfTest, token.KeyID(), strings.Join(ids(issuer.KeySet.Keys), ", "))
 	}
 	if err := issuer.KeySet.Keys[i].Verify(token); err != nil {
 		return Issuer{}, fmt.Errorf("%w: key %q: %w", ErrSelfTest, token.KeyID(), err)

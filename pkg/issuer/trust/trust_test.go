@@ -27,6 +27,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/issuer/trust"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
@@ -67,7 +68,8 @@ func (e *env) start(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper
 	}
 	e.stop = controllers.Run(t, connection, manager.Options{Cache: objects}, time.Second, func(ctx context.Context, mgr manager.Manager) error {
 		if err := hub.Setup(ctx, mgr, hub.Config{
-			Drivers: []hub.Driver{{Hub: csr.Hub{}}}, Namespace: names.HubNamespace,
+			IdentityAnnotations: drivers.All().Annotations(),
+			Drivers:             []hub.Driver{{Hub: csr.Hub{}}}, Namespace: names.HubNamespace,
 			ResourceCleanup: true, CleanupResources: hub.DefaultCleanupResources(), Clock: clock.RealClock{},
 		}); err != nil {
 			return err

@@ -25,6 +25,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/setup"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/blindfold"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
@@ -87,7 +89,7 @@ func (h *hub) awsState(ctx context.Context) (awsState, error) {
 	}
 	template := deployment.Spec.Template
 	state.Args = template.Spec.Containers[0].Args[3:]
-	state.Account, state.Pods = account.Annotations[names.AnnotationAWSRole], template.Annotations[names.AnnotationAWSRole]
+	state.Account, state.Pods = account.Annotations[identity.AnnotationRole], template.Annotations[identity.AnnotationRole]
 	state.AWSAuth = errRole == nil && errBinding == nil
 	return state, nil
 }
@@ -145,8 +147,8 @@ func TestAWS(t *testing.T) {
 
 	const other = "arn:aws-us-gov:iam::123456789012:role/team/creator"
 	h.installAWS(t, withAWS(operatorv1.AwsIrsaConfig{HubClusterArn: hubARN}))
-	h.annotate(t, `{"`+names.AnnotationAWSIdentityMapping+`":"access-entry","`+names.AnnotationAWSIdentityCreator+`":"`+other+`","`+
-		names.AnnotationAWSPodIdentity+`":"true"}`)
+	h.annotate(t, `{"`+hubspec.AnnotationMapping+`":"access-entry","`+hubspec.AnnotationCreator+`":"`+other+`","`+
+		hubspec.AnnotationPodIdentity+`":"true"}`)
 	second := awsState{
 		Args: []string{
 			"--enabled-registration-drivers=awsirsa", "--hub-cluster-arn=" + hubARN, "--aws-identity-mapping=access-entry", "--aws-pod-identity=true",
@@ -174,7 +176,7 @@ func TestRefusedAWSSetting(t *testing.T) {
 		Account: creatorRole, Pods: creatorRole, AWSAuth: true,
 	}
 	h.expectAWS(t, running)
-	const nothing = `{"` + names.AnnotationAWSIdentityCreator + `":null,"` + names.AnnotationAWSIdentityMapping + `":null,"` + names.AnnotationAWSPodIdentity + `":null}`
+	const nothing = `{"` + hubspec.AnnotationCreator + `":null,"` + hubspec.AnnotationMapping + `":null,"` + hubspec.AnnotationPodIdentity + `":null}`
 	const aws = "spec.registrationConfiguration.registrationDrivers[awsirsa].awsirsa."
 	for _, tc := range []struct {
 		name        string
@@ -194,17 +196,17 @@ func TestRefusedAWSSetting(t *testing.T) {
 		},
 		{
 			name: "a role of another account", config: good,
-			annotations: `{"` + names.AnnotationAWSIdentityCreator + `":"arn:aws-us-gov:iam::210987654321:role/x"}`,
-			want:        []string{names.AnnotationAWSIdentityCreator + ": the role", "is not of account 123456789012"},
+			annotations: `{"` + hubspec.AnnotationCreator + `":"arn:aws-us-gov:iam::210987654321:role/x"}`,
+			want:        []string{hubspec.AnnotationCreator + ": the role", "is not of account 123456789012"},
 		},
 		{
 			name: "a long name", config: operatorv1.AwsIrsaConfig{HubClusterArn: hubARN + strings.Repeat("b", 29)},
-			want: []string{names.AnnotationAWSIdentityCreator + ": the role name", "65 characters"},
+			want: []string{hubspec.AnnotationCreator + ": the role name", "65 characters"},
 		},
 		{
 			name: "annotations", config: good,
-			annotations: `{"` + names.AnnotationAWSIdentityMapping + `":"both","` + names.AnnotationAWSPodIdentity + `":"yes"}`,
-			want:        []string{names.AnnotationAWSIdentityMapping + `: "both" must be one of`, names.AnnotationAWSPodIdentity + `: "yes" is neither true nor false`},
+			annotations: `{"` + hubspec.AnnotationMapping + `":"both","` + hubspec.AnnotationPodIdentity + `":"yes"}`,
+			want:        []string{hubspec.AnnotationMapping + `: "both" must be one of`, hubspec.AnnotationPodIdentity + `: "yes" is neither true nor false`},
 		},
 	} {
 		h.annotate(t, nothing)

@@ -246,8 +246,8 @@ func TestSpecIsHonoured(t *testing.T) {
 		want := []string{
 			"controller", "hub", "--bind-address=$(POD_IP)",
 			"--feature-gates=ManagedClusterAutoApproval=true", "--feature-gates=ResourceCleanup=false",
-			"--cluster-auto-approval-users=bob", "--enabled-registration-drivers=csr", "--auto-approved-csr-users=alice,carol",
-			"--labels=team=fleet",
+			"--cluster-auto-approval-users=bob", "--labels=team=fleet",
+			"--enabled-registration-drivers=csr", "--auto-approved-csr-users=alice,carol",
 		}
 		switch {
 		case container.Image != "registry.example/other:v2":

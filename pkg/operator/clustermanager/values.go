@@ -99,6 +99,7 @@ func (r *Reconciler) values(cm *operatorv1.ClusterManager, settings gateSettings
 
 		RegistrationAnnotations: runtime.Account,
 		System:                  runtime.System,
+		IdentityAnnotations:     r.config.Drivers.Annotations(),
 
 		AddOnManager:          addOnManager(settings, addOns),
 		AddOnWebhook:          addOns,

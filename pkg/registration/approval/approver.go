@@ -12,6 +12,7 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/grant"
 )
 
@@ -59,14 +60,15 @@ type Approver struct {
 	// accepted; "" while it has no request. It is called in every pass and sets
 	// Choice.Fingerprint; no other request is approved.
 	Own func(context.Context) (string, error)
-	// HubARN is the ARN of the hub's EKS cluster; empty for the one in the
-	// ClusterManager.
-	HubARN string
-	// Hand, if set, grants and revokes AWS identities with credentials of the
-	// administrator. Otherwise the hub controller does.
+	// Drivers are the registration drivers that there are.
+	Drivers driver.Catalog
+	// Hub identifies the hub to a driver where its ClusterManager does not.
+	Hub driver.HubSettings
+	// Hand, if set, grants and revokes identities with credentials of the administrator.
+	// Otherwise the hub controller does.
 	Hand *grant.Manual
 
-	// shown are the ARNs that were printed, by cluster.
+	// shown are the identities that were printed, by cluster.
 	shown map[string]string
 	// introduced is what clusters brought, by name, once it was printed.
 	introduced map[string][]string
@@ -83,17 +85,17 @@ func (a *Approver) Run(ctx context.Context, name string, say Say) error {
 		switch {
 		case err != nil && last.Awaited != AwaitsNothing && ctx.Err() != nil:
 			// A request that ctx ended says less than what was awaited before.
-			return &AwaitError{Awaited: last.Awaited, Waiting: last.Waiting, Cause: err}
+			return last.unmet(err)
 		case err != nil || d.Awaited == AwaitsNothing:
 			return err
 		case !a.Wait && (!d.Awaited.soon() || a.Clock.Now().After(deadline)):
-			return &AwaitError{Awaited: d.Awaited, Waiting: d.Waiting}
+			return d.unmet(nil)
 		}
 		last = d
 		say("waiting for %s", d.Waiting)
 		select {
 		case <-ctx.Done():
-			return &AwaitError{Awaited: d.Awaited, Waiting: d.Waiting, Cause: ctx.Err()}
+			return d.unmet(ctx.Err())
 		case <-a.Clock.After(interval):
 		}
 	}

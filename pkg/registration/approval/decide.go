@@ -10,6 +10,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
 // Choice is what the administrator wants.
@@ -43,14 +44,12 @@ type Facts struct {
 	Cluster *clusterv1.ManagedCluster
 	// Requests are the requests for the cluster, from all requesters.
 	Requests []Request
-	// EKS is the EKS cluster that the cluster registers as, or is to register as;
-	// nil if it registers with a certificate.
-	EKS *EKS
+	// Identity is what the cluster registers with, or is to register with; nil if it
+	// registers with a certificate.
+	Identity *Identity
 	// Change are the annotations of a cluster that is to register in another way;
 	// nil if it is not.
 	Change map[string]string
-	// CSROnly is set if the hub grants no AWS identities.
-	CSROnly bool
 }
 
 // Awaited is what a cluster lacks that the Approver cannot give it.
@@ -67,10 +66,10 @@ const (
 	AwaitsRequest
 	// AwaitsCertificate: the signer of the hub has to issue the certificate.
 	AwaitsCertificate
-	// AwaitsGrant: the hub controller has to grant the AWS identity, and reports why
-	// it has not.
+	// AwaitsGrant: the hub controller has to grant the identity, and reports why it has
+	// not.
 	AwaitsGrant
-	// AwaitsReport: the hub controller has to report on the AWS identity.
+	// AwaitsReport: the hub controller has to report on the identity.
 	AwaitsReport
 	// AwaitsRevocation: the hub controller has to see that a denied cluster has no
 	// grant left.
@@ -96,6 +95,13 @@ type Decision struct {
 	Awaited Awaited
 	// Waiting says it in words; empty if nothing is awaited.
 	Waiting string
+	// By is the driver that identifies the cluster; nil if it registers with a certificate.
+	By driver.Identifier
+}
+
+// unmet returns the error about what is still awaited.
+func (d Decision) unmet(cause error) error {
+	return &AwaitError{Awaited: d.Awaited, Waiting: d.Waiting, By: d.By, Cause: cause}
 }
 
 // candidate is one requester with one key. Two of them for one cluster conflict.
@@ -112,9 +118,9 @@ func Decide(f Facts, c Choice) (Decision, error) {
 	switch {
 	case c.Deny:
 		return decideDenial(f, c)
-	// A hub without AWS identities ignores what an agent once announced.
-	case f.EKS != nil && (!f.CSROnly || len(f.Requests) == 0):
-		return decideEKS(f, c)
+	// A hub without the driver ignores what an agent once announced.
+	case f.Identity != nil && (!f.Identity.Ungranted || len(f.Requests) == 0):
+		return decideIdentity(f, c)
 	case c.Fingerprint == "" && f.Change == nil && deniedWithCredential(f):
 		return Decision{Accept: new(true)}, nil
 	}

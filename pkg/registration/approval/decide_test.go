@@ -10,11 +10,11 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/setup"
 )
 
 const (
@@ -80,13 +80,13 @@ func left(c *clusterv1.ManagedCluster) {
 }
 
 func fromAWS(c *clusterv1.ManagedCluster) {
-	c.Annotations = map[string]string{names.AnnotationManagedClusterARN: "arn:aws:eks:us-west-2:222222222222:cluster/c1"}
+	c.Annotations = map[string]string{identity.AnnotationCluster: "arn:aws:eks:us-west-2:222222222222:cluster/c1"}
 }
 
 func granted(c *clusterv1.ManagedCluster) {
 	condition(names.ConditionRegistrationGranted, metav1.ConditionTrue, names.ReasonGranted)(c)
 	last := &c.Status.Conditions[len(c.Status.Conditions)-1]
-	last.Message = "The awsirsa driver has granted the identity " + eks().Pair.Identifier() + " of the cluster"
+	last.Message = "The awsirsa driver has granted the identity " + eks().Identified.Key + " of the cluster"
 }
 
 // grantedBefore is granted with another identity.
@@ -100,16 +100,19 @@ func grantFails(c *clusterv1.ManagedCluster) {
 }
 
 // eks is what a cluster registers as that announces an ARN.
-func eks(change ...func(*approval.EKS)) *approval.EKS {
-	e := &approval.EKS{Pair: identity.Pair{
-		Hub:     awsarn.Cluster{Partition: "aws", Region: "us-west-2", Account: "111111111111", Name: "hub"},
-		Managed: awsarn.Cluster{Partition: "aws", Region: "us-west-2", Account: "222222222222", Name: "c1"},
-	}}
+func eks(change ...func(*approval.Identity)) *approval.Identity {
+	e := &approval.Identity{
+		Driver:     setup.Setup{},
+		Identified: driver.Identified{ID: "arn:aws:eks:us-west-2:222222222222:cluster/c1", Key: "0a0b0c0d0a0b0c0d0a0b0c0d0a0b0c0d"},
+	}
 	for _, f := range change {
 		f(e)
 	}
 	return e
 }
+
+// ungranted is what a cluster registers as that announces an ARN to a hub without AWS.
+func ungranted(e *approval.Identity) { e.Ungranted = true }
 
 // toEKS and toCSR are the annotations that a cluster is to have.
 func toEKS() map[string]string { return cluster(fromAWS).Annotations }
@@ -133,8 +136,7 @@ func TestDecide(t *testing.T) {
 		cluster  *clusterv1.ManagedCluster
 		requests []approval.Request
 		choice   approval.Choice
-		csrOnly  bool
-		eks      *approval.EKS
+		eks      *approval.Identity
 		change   map[string]string
 		want     want
 	}{
@@ -353,11 +355,11 @@ func TestDecide(t *testing.T) {
 			want: want{waiting: true},
 		},
 		{
-			name: "an ARN that cannot be", cluster: cluster(fromAWS), eks: eks(func(e *approval.EKS) { e.Problem = errors.New("no ARN") }),
+			name: "an ARN that cannot be", cluster: cluster(fromAWS), eks: eks(func(e *approval.Identity) { e.Problem = errors.New("no ARN") }),
 			want: want{kind: approval.Blocked},
 		},
 		{
-			name: "an identifier that another cluster has", cluster: cluster(fromAWS), eks: eks(func(e *approval.EKS) { e.Holder = "c2" }),
+			name: "an identifier that another cluster has", cluster: cluster(fromAWS), eks: eks(func(e *approval.Identity) { e.Holder = "c2" }),
 			want: want{kind: approval.Blocked},
 		},
 		{
@@ -368,7 +370,7 @@ func TestDecide(t *testing.T) {
 		{
 			name: "of which the ARN was chosen", cluster: cluster(fromAWS), eks: eks(),
 			requests: []approval.Request{request("a", keyA, approval.Pending)},
-			choice:   approval.Choice{Register: approval.Register{Driver: driver.AWSIRSA}},
+			choice:   approval.Choice{Register: approval.Register{Driver: identity.AuthType}},
 			want:     want{deny: "a", accept: "true", waiting: true},
 		},
 		{
@@ -380,7 +382,7 @@ func TestDecide(t *testing.T) {
 		{
 			name: "from certificates to AWS", cluster: cluster(accepted, joined), eks: eks(), change: toEKS(),
 			requests: []approval.Request{request("a", keyA, approval.Issued)},
-			choice:   approval.Choice{Register: approval.Register{Driver: driver.AWSIRSA}},
+			choice:   approval.Choice{Register: approval.Register{Driver: identity.AuthType}},
 			want:     want{accept: "true", change: true, waiting: true},
 		},
 		{
@@ -407,11 +409,11 @@ func TestDecide(t *testing.T) {
 			want:     want{accept: "true", change: true},
 		},
 		{
-			name: "nor is one accepted that would never have a credential", cluster: cluster(fromAWS), csrOnly: true, eks: &approval.EKS{},
+			name: "nor is one accepted that would never have a credential", cluster: cluster(fromAWS), eks: eks(ungranted),
 			want: want{kind: approval.Blocked},
 		},
 		{
-			name: "an AWS identity that a cluster once asked for does not matter when it has a request", cluster: cluster(fromAWS), csrOnly: true, eks: &approval.EKS{},
+			name: "an AWS identity that a cluster once asked for does not matter when it has a request", cluster: cluster(fromAWS), eks: eks(ungranted),
 			requests: []approval.Request{request("a", keyA, approval.Pending)},
 			want:     want{approve: "a", accept: "true", waiting: true},
 		},
@@ -435,7 +437,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			v, err := approval.Decide(approval.Facts{Name: "c1", Cluster: tc.cluster, Requests: tc.requests, CSROnly: tc.csrOnly, EKS: tc.eks, Change: tc.change}, tc.choice)
+			v, err := approval.Decide(approval.Facts{Name: "c1", Cluster: tc.cluster, Requests: tc.requests, Identity: tc.eks, Change: tc.change}, tc.choice)
 			got := want{approve: list(v.Approve), deny: list(v.Deny), change: v.Change != nil, waiting: v.Awaited != approval.AwaitsNothing, kind: kindOf(err)}
 			if v.Accept != nil {
 				got.accept = map[bool]string{true: "true", false: "false"}[*v.Accept]

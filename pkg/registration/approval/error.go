@@ -1,6 +1,10 @@
 package approval
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+)
 
 // Kind says what an Error is about.
 type Kind string
@@ -54,6 +58,8 @@ type AwaitError struct {
 	Awaited Awaited
 	// Waiting says it in words.
 	Waiting string
+	// By is the driver that identifies the cluster; nil if it registers with a certificate.
+	By driver.Identifier
 	// Cause is the end of the context, or nil if the Approver was not to wait.
 	Cause error
 }

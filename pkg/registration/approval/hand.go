@@ -7,27 +7,30 @@ import (
 	"slices"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/cloud"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// UnauthorizedError means that AWS denies the administrator's credentials a call that
-// the grant or the revocation needs.
+// UnauthorizedError means that the provider denies the administrator's credentials a call
+// that the grant or the revocation needs.
 type UnauthorizedError struct {
 	Cluster string
-	// Caller is what AWS calls the administrator.
+	// Caller is the provider's name for the administrator.
 	Caller string
-	Call   *cloud.Error
+	Call   driver.Call
+	// By is the driver that made the call.
+	By driver.Identifier
 }
 
 // Error implements error.
 func (e *UnauthorizedError) Error() string {
-	return fmt.Sprintf("cluster %s: AWS does not allow %s on %s to %s", e.Cluster, e.Call.Action, e.Call.Resource, e.Caller)
+	action, resource := e.Call.Operation()
+	return fmt.Sprintf("cluster %s: %s does not allow %s on %s to %s", e.Cluster, e.Call.Provider(), action, resource, e.Caller)
 }
 
 // Unwrap returns the error of the call.
 func (e *UnauthorizedError) Unwrap() error { return e.Call }
 
-// Granted and Revoked report whether the Approver has granted the AWS identity of a
+// Granted and Revoked report whether the Approver has granted the identity of a
 // cluster with the administrator's credentials, or revoked it.
 func (a *Approver) Granted(cluster string) bool { return a.granted[cluster] }
 
@@ -69,19 +72,21 @@ func (a *Approver) awaitRelease(f Facts, d Decision) Decision {
 	return d
 }
 
-// explainCall returns a failed call of AWS as something to wait for if it can succeed
-// later.
+// explainCall returns a failed call to the provider as something to wait for if it can
+// succeed later.
 func (a *Approver) explainCall(cluster string, err error) (waiting string, final error) {
-	call, ok := errors.AsType[*cloud.Error](err)
-	switch {
-	case !ok:
+	call, ok := errors.AsType[driver.Call](err)
+	if !ok {
 		return "", fmt.Errorf("cluster %s: %w", cluster, err)
-	case cloud.Unauthorized(err):
-		return "", &UnauthorizedError{Cluster: cluster, Caller: a.Hand.Name, Call: call}
-	case call.Code == "":
-		return fmt.Sprintf("AWS to answer %s on %s", call.Action, call.Resource), nil
 	}
-	return fmt.Sprintf("AWS, which answered %s on %s with %s", call.Action, call.Resource, call.Code), nil
+	action, resource := call.Operation()
+	switch {
+	case call.Unauthorized():
+		return "", &UnauthorizedError{Cluster: cluster, Caller: a.Hand.Name, Call: call, By: a.identifier(a.Hand.Granter.Type())}
+	case call.Answer() == "":
+		return fmt.Sprintf("%s to answer %s on %s", call.Provider(), action, resource), nil
+	}
+	return fmt.Sprintf("%s, which answered %s on %s with %s", call.Provider(), action, resource, call.Answer()), nil
 }
 
 func mark(clusters *map[string]bool, name string) {

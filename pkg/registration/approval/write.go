@@ -35,9 +35,9 @@ func (a *Approver) accept(ctx context.Context, f Facts, d Decision) error {
 			}
 		}
 		if d.Change != nil {
-			maps.DeleteFunc(cluster.Annotations, func(key, _ string) bool { return registers(key) })
+			maps.DeleteFunc(cluster.Annotations, func(key, _ string) bool { return a.registers(key) })
 			for key, value := range d.Change {
-				if registers(key) {
+				if a.registers(key) {
 					cluster.Annotations[key] = value
 				}
 			}
@@ -58,7 +58,7 @@ func (a *Approver) update(ctx context.Context, decided *clusterv1.ManagedCluster
 		if err := a.Client.Get(ctx, client.ObjectKeyFromObject(seen), live); err != nil {
 			return err
 		}
-		if live.UID != seen.UID || !names.SameRegistration(live.Annotations, seen.Annotations) {
+		if live.UID != seen.UID || !a.same(live, seen) {
 			return &Error{Kind: Blocked, Problem: "the cluster changed while this command ran", Try: "run the command again"}
 		}
 		patch := client.MergeFromWithOptions(live.DeepCopy(), client.MergeFromWithOptimisticLock{})

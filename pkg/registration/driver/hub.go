@@ -31,7 +31,7 @@ type Granter interface {
 	Type() AuthType
 	// Plan returns what the cluster is to be granted once it is accepted, nil if
 	// it does not register with this driver. It depends on the cluster's name and
-	// on names.RegistrationAnnotations alone, sends no request, and returns the
+	// on the annotations of its Identifier alone, sends no request, and returns the
 	// same every time. An error says what is wrong with the annotations.
 	Plan(cluster *clusterv1.ManagedCluster) (*Grant, error)
 	// Grant makes what is recorded, and repairs it. It can be called at any time

@@ -19,15 +19,27 @@ import (
 // Commands, operators and installations know a driver of clusters by its Setup only,
 // which a Catalog has.
 type Setup interface {
+	Named
+	CommandSetup
+	HubSetup
+	AgentSetup
+}
+
+// Named is what a driver is called in settings.
+type Named interface {
 	// Type is the driver, as spec.registrationConfiguration names it.
 	Type() AuthType
 	// Aliases are other names of the driver, which are read and never written.
 	Aliases() []string
 	// AccountKeys are the annotations that a Runtime of it may have.
 	AccountKeys() []string
+}
 
-	HubSetup
-	AgentSetup
+// CommandSetup is the part of a Setup that is about commands. Each call returns new flags.
+type CommandSetup interface {
+	InitFlags() InitFlags
+	JoinFlags() JoinFlags
+	AcceptFlags() AcceptFlags
 }
 
 // HubSetup is the part of a Setup that is about a hub.
@@ -40,6 +52,8 @@ type HubSetup interface {
 	ValidateHub(settings HubSettings) error
 	// HubRuntime is what the registration controller runs with. The settings are valid.
 	HubRuntime(settings HubSettings) Runtime
+	// HubFlags returns new flags of the registration controller.
+	HubFlags() HubFlags
 	// Grants says what the driver grants to clusters outside the API of the hub.
 	Grants() Grants
 }
@@ -51,6 +65,8 @@ type AgentSetup interface {
 	ValidateAgent(settings operatorv1.RegistrationDriver) error
 	// AgentRuntime is what the agent runs with. The settings are valid.
 	AgentRuntime(settings operatorv1.RegistrationDriver) Runtime
+	// AgentFlags returns new flags of the agent.
+	AgentFlags() AgentFlags
 	// HubID identifies the hub of an agent with these settings, under any of its
 	// addresses; empty if the settings do not say.
 	HubID(settings operatorv1.RegistrationDriver) string

@@ -40,7 +40,7 @@ func registeredAs(id string) func(*clusterv1.ManagedCluster) {
 // granted is what exists outside of a cluster under an identifier.
 func granted(cluster, id string) []string {
 	return []string{
-		drivertest.FakeEntry(id) + " is group " + names.ClusterGroupAWS(cluster),
+		drivertest.FakeEntry(id) + " is group " + names.MappedClusterGroup(cluster),
 		drivertest.FakeRole(id) + " is trusting " + id,
 	}
 }
@@ -133,7 +133,7 @@ func TestGrants(t *testing.T) {
 		if !slices.Contains(cluster.Finalizers, names.FinalizerGrants) || len(e.records(t.Context(), t, "flaky")) != 1 {
 			t.Errorf("before anything exists outside there is no record: %v", cluster.Finalizers)
 		}
-		e.awaitHolder(t, "flaky", names.ClusterGroupAWS("flaky"))
+		e.awaitHolder(t, "flaky", names.MappedClusterGroup("flaky"))
 		outside.Repair("flaky")
 		cluster = e.awaitGranted(t, "flaky")
 		if diff := cmp.Diff(granted("flaky", "flaky"), under(outside, "flaky")); diff != "" {
@@ -144,7 +144,7 @@ func TestGrants(t *testing.T) {
 			t.Errorf("the acceptance changed (-before +after):\n%s", diff)
 		}
 		err := e.admin.Patch(t.Context(), e.named("flaky"), client.RawPatch("application/merge-patch+json",
-			[]byte(`{"metadata":{"annotations":{"`+names.AnnotationManagedClusterARN+`":"fake:other"}}}`)))
+			[]byte(`{"metadata":{"annotations":{"`+drivertest.FakeAnnotation+`":"fake:other"}}}`)))
 		if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 			t.Errorf("an administrator changes who an accepted cluster is: %v", err)
 		}
@@ -194,7 +194,7 @@ func TestGrants(t *testing.T) {
 		e.accept(t, "turned")
 		e.awaitGranted(t, "turned")
 		awaitOutside(t, outside, "turned", granted("turned", "turned"))
-		e.awaitHolder(t, "turned", names.ClusterGroupAWS("turned"))
+		e.awaitHolder(t, "turned", names.MappedClusterGroup("turned"))
 	})
 	t.Run("a cluster keeps its grant until its works are gone, and stays until the grant is", func(t *testing.T) {
 		t.Parallel()
@@ -235,7 +235,7 @@ func TestGrants(t *testing.T) {
 		t.Parallel()
 		e.bare(t, "drift", acceptedFromTheStart, registeredAs("drift"))
 		e.awaitGranted(t, "drift")
-		e.awaitHolder(t, "drift", names.ClusterGroupAWS("drift"))
+		e.awaitHolder(t, "drift", names.MappedClusterGroup("drift"))
 		before := len(besidesRights(writes.About("drift")))
 		for _, name := range []string{drivertest.FakeRole("drift"), drivertest.FakeEntry("drift")} {
 			for _, content := range []string{"", "something else"} {
@@ -263,7 +263,7 @@ func TestGrants(t *testing.T) {
 	t.Run("annotations that cannot be used are reported", func(t *testing.T) {
 		t.Parallel()
 		e.cluster(t, "spoiled", acceptedFromTheStart, func(c *clusterv1.ManagedCluster) {
-			c.Annotations = map[string]string{names.AnnotationManagedClusterARN: "nonsense"}
+			c.Annotations = map[string]string{drivertest.FakeAnnotation: "nonsense"}
 		})
 		e.awaitAccepted(t, "spoiled")
 		e.awaitGrant(t, "spoiled", metav1.ConditionFalse, names.ReasonInvalidRegistration)
@@ -275,14 +275,14 @@ func TestGrants(t *testing.T) {
 		e.cluster(t, "changing", acceptedFromTheStart)
 		e.awaitAgent(t, "changing", "a1")
 		e.deny(t, "changing")
-		e.patch(t, "changing", `{"metadata":{"annotations":{"`+names.AnnotationManagedClusterARN+`":"fake:changing"}}}`)
+		e.patch(t, "changing", `{"metadata":{"annotations":{"`+drivertest.FakeAnnotation+`":"fake:changing"}}}`)
 		e.accept(t, "changing")
 		e.awaitGranted(t, "changing")
-		e.awaitHolder(t, "changing", names.ClusterGroupAWS("changing"))
+		e.awaitHolder(t, "changing", names.MappedClusterGroup("changing"))
 		e.checkWorthless(t, "changing", "a1")
 		e.deny(t, "changing")
 		e.awaitGrant(t, "changing", metav1.ConditionFalse, names.ReasonRevoked)
-		e.patch(t, "changing", `{"metadata":{"annotations":{"`+names.AnnotationManagedClusterARN+`":null}}}`)
+		e.patch(t, "changing", `{"metadata":{"annotations":{"`+drivertest.FakeAnnotation+`":null}}}`)
 		e.accept(t, "changing")
 		e.awaitAccepted(t, "changing")
 		e.awaitPlace(t, "changing", "cluster role", "lease", "namespace") // Nobody's until a request is approved.
@@ -376,7 +376,7 @@ func TestGrantsOfAnAbsentHub(t *testing.T) {
 	e.patch(t, "swept", `{"metadata":{"finalizers":null}}`)
 	e.delete(t, "swept")
 	e.awaitGone(t, e.named("swept"))
-	e.patch(t, "moved", `{"spec":{"hubAcceptsClient":false},"metadata":{"annotations":{"`+names.AnnotationManagedClusterARN+`":"fake:elsewhere"}}}`)
+	e.patch(t, "moved", `{"spec":{"hubAcceptsClient":false},"metadata":{"annotations":{"`+drivertest.FakeAnnotation+`":"fake:elsewhere"}}}`)
 	e.accept(t, "moved")
 
 	stop = e.start(t, defaults(), nil) // Without the driver.
@@ -437,6 +437,6 @@ func TestDriversAdmit(t *testing.T) {
 		t.Errorf("it was told more than once: %+v", told)
 	}
 	// It is looked at again when it says that it is somebody else.
-	e.patch(t, "other", `{"metadata":{"annotations":{"`+names.AnnotationManagedClusterARN+`":"fake:auto-2"}}}`)
+	e.patch(t, "other", `{"metadata":{"annotations":{"`+drivertest.FakeAnnotation+`":"fake:auto-2"}}}`)
 	e.awaitGranted(t, "other")
 }

@@ -27,6 +27,9 @@ import (
 type Config struct {
 	// Drivers are the enabled registration drivers.
 	Drivers []Driver
+	// IdentityAnnotations are those by which registration drivers identify ManagedClusters,
+	// also drivers that are not enabled.
+	IdentityAnnotations []string
 	// Namespace is the namespace of the hub's components, which has the records of
 	// grants.
 	Namespace string
@@ -73,12 +76,12 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 	controllers := []interface{ SetupWithManager(ctrl.Manager) error }{
 		&sharedrole.Reconciler{Client: c, Labels: config.Labels},
 		&acceptance.Reconciler{
-			Client: c, Live: mgr.GetAPIReader(), Drivers: drivers,
+			Client: c, Live: mgr.GetAPIReader(), Drivers: drivers, IdentityAnnotations: config.IdentityAnnotations,
 			AutoApprove: config.AutoApprove, CollectGarbage: config.ResourceCleanup,
 			Labels: config.Labels, Clock: config.Clock, Recorder: recorder("acceptance"),
 		},
 		&lease.Reconciler{Client: c, Clock: config.Clock, Recorder: recorder("lease")},
-		&expiry.Reconciler{Client: c, Clock: config.Clock, Recorder: recorder("expiry")},
+		&expiry.Reconciler{Client: c, Clock: config.Clock, IdentityAnnotations: config.IdentityAnnotations, Recorder: recorder("expiry")},
 		&taint.Reconciler{Client: c, Clock: config.Clock},
 		&featurelabel.Reconciler{Client: c, Clock: config.Clock},
 		&gc.Reconciler{
@@ -92,7 +95,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 		}
 	}
 	grants := &grant.Reconciler{
-		Client: c, Live: mgr.GetAPIReader(), Drivers: drivers,
+		Client: c, Live: mgr.GetAPIReader(), Drivers: drivers, IdentityAnnotations: config.IdentityAnnotations,
 		Namespace: config.Namespace, Clock: config.Clock, Recorder: recorder("grant"),
 	}
 	setups := []func(context.Context, ctrl.Manager) error{

@@ -86,7 +86,7 @@ func TestIsolation(t *testing.T) {
 	for _, name := range []string{"mine-aws", "denied-aws"} {
 		e.bare(t, name, acceptedFromTheStart, registeredAs(name))
 		e.awaitGranted(t, name)
-		e.awaitHolder(t, name, names.ClusterGroupAWS(name))
+		e.awaitHolder(t, name, names.MappedClusterGroup(name))
 	}
 	e.bare(t, "waiting-aws", registeredAs("waiting-aws"))
 	e.cluster(t, "mine", acceptedFromTheStart)
@@ -119,7 +119,7 @@ func TestIsolation(t *testing.T) {
 	both := func(cluster string) []string {
 		return []string{names.ClusterGroup(cluster), names.GroupManagedClusters}
 	}
-	aws := func(cluster string) []string { return []string{names.ClusterGroupAWS(cluster)} }
+	aws := func(cluster string) []string { return []string{names.MappedClusterGroup(cluster)} }
 	for _, tc := range []struct {
 		name          string
 		user          string

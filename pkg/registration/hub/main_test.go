@@ -33,6 +33,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/drivertest"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/csrapproval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
@@ -63,17 +65,23 @@ func newEnv(t *testing.T) *env {
 func newEnvOn(t *testing.T, cp *controlplane.ControlPlane) *env {
 	t.Helper()
 	e := &env{cp: cp, admin: cp.Client(t)}
-	installation.Hub(t, e.admin, manifests.Hub{})
+	installation.Hub(t, e.admin, manifests.Hub{IdentityAnnotations: identityAnnotations()})
 	return e
+}
+
+// identityAnnotations are those of the drivers that these tests use.
+func identityAnnotations() []string {
+	return append(drivers.All().Annotations(), drivertest.FakeAnnotation)
 }
 
 func defaults() hub.Config {
 	return hub.Config{
-		Drivers:          []hub.Driver{{Hub: csr.Hub{}, Setup: csrapproval.Setup(false, nil)}},
-		Namespace:        names.HubNamespace,
-		ResourceCleanup:  true,
-		CleanupResources: hub.DefaultCleanupResources(),
-		Clock:            clock.RealClock{},
+		IdentityAnnotations: identityAnnotations(),
+		Drivers:             []hub.Driver{{Hub: csr.Hub{}, Setup: csrapproval.Setup(false, nil)}},
+		Namespace:           names.HubNamespace,
+		ResourceCleanup:     true,
+		CleanupResources:    hub.DefaultCleanupResources(),
+		Clock:               clock.RealClock{},
 	}
 }
 

@@ -415,7 +415,7 @@ func (e *env) bindGroup(t *testing.T, cluster string) {
 	t.Helper()
 	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil,
 		`{"metadata":{"annotations":null},"subjects":[{"kind":"Group","apiGroup":"rbac.authorization.k8s.io","name":%q},{"kind":"Group","apiGroup":"rbac.authorization.k8s.io","name":%q}]}`,
-		names.ClusterGroup(cluster), names.ClusterGroupAWS(cluster)))
+		names.ClusterGroup(cluster), names.MappedClusterGroup(cluster)))
 	for what, object := range placeOf(cluster) {
 		if !strings.HasSuffix(what, "binding") {
 			continue

@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 )
 
@@ -32,6 +33,9 @@ const patience = 90 * time.Second
 func Hub(tb testing.TB, admin client.Client, values manifests.Hub) {
 	tb.Helper()
 	values.Name, values.Namespace, values.Version = names.ClusterManagerName, names.HubNamespace, "0.0.0"
+	if values.IdentityAnnotations == nil {
+		values.IdentityAnnotations = drivers.All().Annotations()
+	}
 	for _, render := range []func(manifests.Hub) ([]*unstructured.Unstructured, error){
 		manifests.RenderHubCRDs, manifests.RenderHubBase, manifests.RenderHubAdmission,
 	} {

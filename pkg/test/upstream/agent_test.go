@@ -30,6 +30,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/csrapproval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
@@ -87,8 +88,9 @@ func startHub(t *testing.T, cp *controlplane.ControlPlane) {
 	connection := cp.ConfigFor(t, names.ServiceAccountUser(names.HubNamespace, names.HubRegistrationServiceAccount))
 	controllers.Start(t, connection, manager.Options{Cache: objects}, func(ctx context.Context, mgr manager.Manager) error {
 		return hub.Setup(ctx, mgr, hub.Config{
-			Drivers:   []hub.Driver{{Hub: csr.Hub{}, Setup: csrapproval.Setup(false, nil)}},
-			Namespace: names.HubNamespace, ResourceCleanup: true, CleanupResources: hub.DefaultCleanupResources(), Clock: clock.RealClock{},
+			IdentityAnnotations: drivers.All().Annotations(),
+			Drivers:             []hub.Driver{{Hub: csr.Hub{}, Setup: csrapproval.Setup(false, nil)}},
+			Namespace:           names.HubNamespace, ResourceCleanup: true, CleanupResources: hub.DefaultCleanupResources(), Clock: clock.RealClock{},
 		})
 	})
 }

@@ -54,7 +54,7 @@ func errReserved(signer string) error {
 // vet returns the certificate request of an add-on, or says in one sentence why it is not
 // one that the add-on may make.
 func vet(object *certificatesv1.CertificateSigningRequest, addOn *addonv1beta1.ManagedClusterAddOn, registration *addonv1alpha1.RegistrationSpec) (*x509.CertificateRequest, error) {
-	groups := []string{names.ClusterGroup(addOn.Namespace), names.ClusterGroupAWS(addOn.Namespace)}
+	groups := []string{names.ClusterGroup(addOn.Namespace), names.MappedClusterGroup(addOn.Namespace)}
 	if !slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(object.Spec.Groups, g) }) {
 		return nil, fmt.Errorf("%s is not the agent of cluster %s", object.Spec.Username, addOn.Namespace)
 	}

@@ -44,7 +44,7 @@ func TestVet(t *testing.T) {
 		"with the group of old agents": {func(a *asked) {
 			a.template.Subject.Organization = append(a.template.Subject.Organization, authenticated)
 		}, ""},
-		"by an agent on AWS":            {func(a *asked) { a.object.Spec.Groups = []string{names.ClusterGroupAWS("c1")} }, ""},
+		"by an agent on AWS":            {func(a *asked) { a.object.Spec.Groups = []string{names.MappedClusterGroup("c1")} }, ""},
 		"a cluster that begins alike":   {func(a *asked) { a.object.Spec.Groups = []string{names.ClusterGroup("c10")} }, "not the agent of cluster c1"},
 		"a name that begins alike only": {func(a *asked) { a.object.Spec.Groups = nil }, "not the agent of cluster c1"},
 		"another user":                  {func(a *asked) { a.template.Subject.CommonName += "x" }, "common name"},

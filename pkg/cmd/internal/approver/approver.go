@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 // summaryTimeout bounds the last look at a cluster, which also an interrupted
@@ -33,7 +34,7 @@ type Runner struct {
 // where the connection flags name another cluster.
 func New(env cli.Env, c client.Client, wait cli.Wait, hub cli.Context) *Runner {
 	return &Runner{env: env, wait: wait, hub: hub, Approver: &approval.Approver{
-		Client: c, Clock: env.Clock, Name: env.Name, Wait: wait.Enabled, Say: env.Say, Warn: env.Warn,
+		Client: c, Clock: env.Clock, Name: env.Name, Drivers: drivers.All(), Wait: wait.Enabled, Say: env.Say, Warn: env.Warn,
 		DryRun: map[cli.DryRun]approval.DryRun{
 			cli.DryRunClient: approval.DryRunClient, cli.DryRunServer: approval.DryRunServer,
 		}[env.Kube.DryRun()],
@@ -72,7 +73,7 @@ func (r *Runner) explain(ctx context.Context, err error, name string) error {
 	}
 	if unauthorized, ok := errors.AsType[*approval.UnauthorizedError](err); ok {
 		return cli.Blockedf(
-			fmt.Sprintf("allow it, or choose other credentials; %s prints what is needed; then run the same command again", r.env.Command("aws prerequisites hub")),
+			fmt.Sprintf("allow it, or choose other credentials; %s prints what is needed; then run the same command again", r.env.Command(unauthorized.By.Words().Needs)),
 			"%v", unauthorized)
 	}
 	return Explain(err)
@@ -84,7 +85,8 @@ func (r *Runner) explainAwaited(ctx context.Context, err *approval.AwaitError, n
 	try := fmt.Sprintf("see %s, or wait with --wait", r.env.CommandAt(r.hub, "check cluster", name))
 	switch {
 	case err.Awaited == approval.AwaitsGrant && r.Hand == nil:
-		try += "; where the hub has no AWS role, grant it with your own, with --aws-credentials own"
+		words := err.By.Words()
+		try += fmt.Sprintf("; where the hub has no credentials of %s, grant it with your own, with %s", words.Provider, words.OwnFlag)
 	case err.Awaited == approval.AwaitsCertificate:
 		try = fmt.Sprintf("see %s: the hub may sign no client certificates", r.env.CommandAt(r.hub, "check hub"))
 	}

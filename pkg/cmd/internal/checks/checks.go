@@ -10,29 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 )
-
-// Status is how a check ended.
-type Status string
-
-// The ways in which a check ends.
-const (
-	OK      Status = "ok"
-	Warning Status = "warning"
-	Failed  Status = "failed"
-	// Unknown is of a check for which the caller lacks a permission, or had no time.
-	Unknown Status = "unknown"
-	Skipped Status = "skipped"
-)
-
-// Outcome is how a check ended.
-type Outcome struct {
-	Status  Status `json:"status"`
-	Message string `json:"message,omitempty"`
-	// Try is what to do about it.
-	Try string `json:"try,omitempty"`
-}
 
 // Result is the stable schema of one check.
 type Result struct {
@@ -40,7 +20,7 @@ type Result struct {
 	// ID names the check in scripts.
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	Outcome
+	finding.Outcome
 }
 
 // Report is the stable schema of all checks. It is OK if none failed and none is
@@ -63,15 +43,6 @@ func (r Report) Folded() Report {
 	return r
 }
 
-// Step is one check.
-type Step struct {
-	Name string
-	// Needed steps end the report unless they succeed: those behind them are
-	// skipped.
-	Needed bool
-	Run    func(context.Context) Outcome
-}
-
 // identifier is the id of a check: its name with dashes between the words.
 func identifier(name string) string {
 	word := func(r rune) bool { return r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
@@ -82,20 +53,20 @@ func identifier(name string) string {
 const needs = "needs: "
 
 // Run makes the checks in order.
-func Run(ctx context.Context, target string, steps []Step) Report {
+func Run(ctx context.Context, target string, steps []finding.Step) Report {
 	r := Report{Kind: "CheckReport", Target: target, OK: true}
 	broken := ""
 	for i, s := range steps {
 		res := Result{Number: i + 1, ID: identifier(s.Name), Name: s.Name}
 		switch {
 		case broken != "":
-			res.Outcome = Skip(needs+"%s", broken)
+			res.Outcome = finding.Skip(needs+"%s", broken)
 		case ctx.Err() != nil:
-			res.Status, res.Message = Unknown, "the command ended before this check"
+			res.Status, res.Message = finding.Unknown, "the command ended before this check"
 		default:
-			res.Outcome = s.Run(ctx)
+			res.Outcome = explained(s.Run(ctx))
 		}
-		if res.Status == Failed || res.Status == Unknown {
+		if res.Status == finding.Failed || res.Status == finding.Unknown {
 			r.OK = false
 			if s.Needed {
 				broken = s.Name
@@ -132,7 +103,7 @@ func (r Report) print(w io.Writer, style style) error {
 // that need others were skipped for the reason of the first.
 func alike(list []Result) int {
 	n := 1
-	for n < len(list) && list[0].Status == Skipped && list[n].Status == Skipped &&
+	for n < len(list) && list[0].Status == finding.Skipped && list[n].Status == finding.Skipped &&
 		(list[n].Message == list[0].Message || strings.HasPrefix(list[0].Message, needs) && strings.HasPrefix(list[n].Message, needs)) {
 		n++
 	}
@@ -159,8 +130,8 @@ func (r Report) lines(c Result, style style) []string {
 }
 
 // count is how many checks have each status.
-func (r Report) count() map[Status]int {
-	count := map[Status]int{}
+func (r Report) count() map[finding.Status]int {
+	count := map[finding.Status]int{}
 	for _, c := range r.Checks {
 		count[c.Status]++
 	}
@@ -171,7 +142,7 @@ func (r Report) count() map[Status]int {
 func (r Report) summary() string {
 	count := r.count()
 	var parts []string
-	for _, status := range []Status{OK, Warning, Failed, Unknown, Skipped} {
+	for _, status := range []finding.Status{finding.OK, finding.Warning, finding.Failed, finding.Unknown, finding.Skipped} {
 		if n := count[status]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, status))
 		}
@@ -206,10 +177,10 @@ func Complete(env cli.Env, cmd *cobra.Command, report func(cmd *cobra.Command, a
 func (r Report) failure() error {
 	count := r.count()
 	var parts []string
-	if n := count[Failed]; n > 0 {
+	if n := count[finding.Failed]; n > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %d checks failed", n, len(r.Checks)))
 	}
-	if n := count[Unknown]; n > 0 {
+	if n := count[finding.Unknown]; n > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %d checks could not be made", n, len(r.Checks)))
 	}
 	if len(parts) == 0 {
@@ -222,28 +193,12 @@ func (r Report) failure() error {
 	return &cli.Explained{Problem: strings.Join(parts, ", and "), Code: code}
 }
 
-// Good reports that a check succeeded.
-func Good(format string, args ...any) Outcome {
-	return Outcome{Status: OK, Message: fmt.Sprintf(format, args...)}
-}
-
-// Bad reports that a check failed, and what to try.
-func Bad(try, format string, args ...any) Outcome {
-	return Outcome{Status: Failed, Message: fmt.Sprintf(format, args...), Try: try}
-}
-
-// Caution reports what may be meant, and what to try if not.
-func Caution(try, format string, args ...any) Outcome {
-	return Outcome{Status: Warning, Message: fmt.Sprintf(format, args...), Try: try}
-}
-
-// Skip reports why a check was not made.
-func Skip(format string, args ...any) Outcome {
-	return Outcome{Status: Skipped, Message: fmt.Sprintf(format, args...)}
-}
-
-// Broken reports an error of looking.
-func Broken(err error) Outcome {
-	err = cli.Explain(err)
-	return Bad(cli.HintOf(err), "%v", err)
+// explained returns the outcome of a check that could not be made with what a user reads of
+// the error.
+func explained(o finding.Outcome) finding.Outcome {
+	if o.Cause == nil {
+		return o
+	}
+	err := cli.Explain(o.Cause)
+	return finding.Outcome{Status: o.Status, Message: err.Error(), Try: cli.HintOf(err)}
 }

@@ -8,23 +8,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 )
 
 // TestReport: one failure is one block, however many checks it keeps from being made, and the
 // last line counts all.
 func TestReport(t *testing.T) {
 	t.Parallel()
-	always := func(o checks.Outcome) func(context.Context) checks.Outcome {
-		return func(context.Context) checks.Outcome { return o }
+	always := func(o finding.Outcome) func(context.Context) finding.Outcome {
+		return func(context.Context) finding.Outcome { return o }
 	}
 	const words = "the release is older than what this program was made for, and has no fix for what it does wrong"
-	report := checks.Run(t.Context(), "the hub", []checks.Step{
-		{Name: "it answers", Run: always(checks.Good("1.36"))},
-		{Name: "it isn't old", Run: always(checks.Caution("update it", "%s", words))},
-		{Name: "it is installed", Needed: true, Run: always(checks.Bad("run init", "there is nothing"))},
-		{Name: "it runs", Run: always(checks.Good(""))},
-		{Name: "it is well", Run: always(checks.Good(""))},
-		{Name: "it is safe", Run: always(checks.Good(""))},
+	report := checks.Run(t.Context(), "the hub", []finding.Step{
+		{Name: "it answers", Run: always(finding.Good("1.36"))},
+		{Name: "it isn't old", Run: always(finding.Caution("update it", "%s", words))},
+		{Name: "it is installed", Needed: true, Run: always(finding.Bad("run init", "there is nothing"))},
+		{Name: "it runs", Run: always(finding.Good(""))},
+		{Name: "it is well", Run: always(finding.Good(""))},
+		{Name: "it is safe", Run: always(finding.Good(""))},
 	})
 	for name, tc := range map[string]struct {
 		terminal bool

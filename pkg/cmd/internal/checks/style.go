@@ -6,6 +6,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 )
 
 // style is how a report looks where it is printed.
@@ -24,9 +25,9 @@ func styleOf(env cli.Env) style {
 const width = 8
 
 // status is the status in its column.
-func (s style) status(status Status) string {
+func (s style) status(status finding.Status) string {
 	text := fmt.Sprintf("%-*s", width, status)
-	code, ok := map[Status]int{OK: 32, Warning: 33, Failed: 31, Unknown: 35, Skipped: 2}[status]
+	code, ok := map[finding.Status]int{finding.OK: 32, finding.Warning: 33, finding.Failed: 31, finding.Unknown: 35, finding.Skipped: 2}[status]
 	if !s.colored || !ok {
 		return text
 	}

@@ -230,3 +230,25 @@ func (k *Kube) ContextsOf(server string) []string {
 	}
 	return found
 }
+
+// ClusterEntry returns the name of the kubeconfig's cluster entry that the connection is
+// of, empty if the kubeconfig does not say or a flag leads elsewhere.
+func (k *Kube) ClusterEntry() string {
+	config, err := k.Loader().RawConfig()
+	if err != nil {
+		return ""
+	}
+	connection, err := k.Loader().ClientConfig()
+	if err != nil {
+		return ""
+	}
+	name, _ := k.Target()
+	chosen, ok := config.Contexts[name]
+	if !ok {
+		return ""
+	}
+	if entry, ok := config.Clusters[chosen.Cluster]; !ok || entry.Server != connection.Host {
+		return ""
+	}
+	return chosen.Cluster
+}

@@ -1,12 +1,6 @@
 package flags
 
-import (
-	"errors"
-	"fmt"
-
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
-)
+import "fmt"
 
 const (
 	// minTokenSeconds is the shortest life that the API server gives a token.
@@ -32,30 +26,4 @@ func AddOnTokenSeconds(flag string, seconds int64) (warning string, err error) {
 			seconds, advisedTokenSeconds), nil
 	}
 	return "", nil
-}
-
-// The flags that name the EKS clusters of a registration by AWS IAM.
-const (
-	HubARN     = "hub-cluster-arn"
-	ManagedARN = "managed-cluster-arn"
-)
-
-// Pair reads the ARNs of two EKS clusters, which the driver awsirsa needs.
-func Pair(hub, managed string) (identity.Pair, error) {
-	var errs []error
-	parse := func(flag, arn string) (cluster awsarn.Cluster) {
-		err := errors.New("the registration driver awsirsa needs it")
-		if arn != "" {
-			cluster, err = awsarn.ParseCluster(arn)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
-		}
-		return cluster
-	}
-	pair := identity.Pair{Hub: parse(HubARN, hub), Managed: parse(ManagedARN, managed)}
-	if len(errs) > 0 {
-		return pair, errors.Join(errs...)
-	}
-	return identity.NewPair(pair.Hub, pair.Managed)
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 // probeTimeout bounds the look at a hub's address from this machine, which may
@@ -35,10 +36,8 @@ type Address struct {
 	Pins   []bootstrap.CAHash
 	// Local says why another machine cannot use the address; empty when it can.
 	Local string
-	// EKSHub is the ARN of the hub's EKS cluster where clusters can register by AWS
-	// IAM, and EKSOnly says that they can in no other way.
-	EKSHub  string
-	EKSOnly bool
+	// Drivers are the registration drivers of the hub.
+	Drivers []driver.Enabled
 }
 
 // HubAddress finds the address of the hub that config leads to: override, what
@@ -54,9 +53,7 @@ func HubAddress(ctx context.Context, config *rest.Config, c client.Reader, overr
 		return Address{}, cli.Explain(err)
 	}
 	address := Address{Server: u.String(), Local: bootstrap.LocalOnly(u.String())}
-	if aws, ok := hubspec.Of(&manager); ok {
-		address.EKSHub, address.EKSOnly = aws.Cluster, hubspec.Only(&manager)
-	}
+	address.Drivers = drivers.All().Of(&manager)
 	if address.Local != "" && SharesMachine(ctx, c) {
 		address.Local = ""
 	}
@@ -126,15 +123,6 @@ func (a *Address) Probe(ctx context.Context) (warning string) {
 	default:
 		return ""
 	}
-}
-
-// EKSArgs are the arguments of join with which an EKS cluster registers by AWS IAM,
-// none if the hub does not know that way.
-func (a *Address) EKSArgs() []string {
-	if a.EKSHub == "" {
-		return nil
-	}
-	return []string{"--registration-auth", "aws-irsa", "--eks-hub-cluster-arn", a.EKSHub}
 }
 
 // ExternalServer returns the address of a managed cluster that it publishes

@@ -16,8 +16,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/census"
 )
 
@@ -35,10 +35,10 @@ type Cluster struct {
 	Version    string       `json:"kubernetesVersion,omitempty"`
 	// Auth is how the cluster authenticates to the hub.
 	Auth string `json:"auth"`
-	// ARN is the EKS cluster that it registers as, by AWS IAM, and RoleARN the role
-	// that the hub recorded for it.
-	ARN     string `json:"managedClusterARN,omitempty"`
-	RoleARN string `json:"roleARN,omitempty"`
+	// Identity is the one that a driver knows the cluster by, and Granted what the hub
+	// recorded that it was granted.
+	Identity string `json:"managedClusterARN,omitempty"`
+	Granted  string `json:"roleARN,omitempty"`
 	// CredentialExpires is when the agent's certificate ends.
 	CredentialExpires *time.Time `json:"credentialExpires,omitempty"`
 	Created           time.Time  `json:"created"`
@@ -66,9 +66,9 @@ func Describe(obj *clusterv1.ManagedCluster, requests []approval.Request) Cluste
 		Created:    obj.CreationTimestamp.Time,
 		Labels:     obj.Labels,
 	}
-	if awsirsa.Announces(obj) {
-		c.Auth = string(driver.AWSIRSA)
-		c.ARN, _, _ = awsirsa.AnnouncedARN(obj) // The hub reports two that differ.
+	if by := drivers.All().Announced(obj); by != nil {
+		c.Auth = string(by.Type())
+		c.Identity, _ = by.AnnouncedID(obj) // The hub reports two that differ.
 	}
 	if certificate, ok := Certificate(obj, requests); ok {
 		c.CredentialExpires = &certificate.NotAfter
@@ -177,10 +177,10 @@ func notJoined(open []approval.Request) string {
 }
 
 // Certificate is the validity of the agent's certificate: of the one that the hub issued
-// last while the request is still there, else as the agent reports it. A cluster that
-// registers by AWS IAM has none. requests are those of the cluster.
+// last while the request is still there, else as the agent reports it. A cluster that a
+// driver knows by another identity has none. requests are those of the cluster.
 func Certificate(cluster *clusterv1.ManagedCluster, requests []approval.Request) (credential.Validity, bool) {
-	if awsirsa.Announces(cluster) {
+	if drivers.All().Announced(cluster) != nil {
 		return credential.Validity{}, false
 	}
 	for _, r := range slices.Backward(requests) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
 // TokenVariable is the environment variable that join takes the token from.
@@ -40,8 +41,8 @@ func (j JoinCommand) String() string {
 	for _, pin := range j.Hub.Pins {
 		args = append(args, "--hub-ca-hash", string(pin))
 	}
-	if j.Hub.EKSOnly {
-		args = append(args, j.Hub.EKSArgs()...)
+	if identifying, only := driver.Identifying(j.Hub.Drivers); only && len(identifying) == 1 {
+		args = append(args, identifying[0].JoinArgs(identifying[0].Settings)...)
 	}
 	if j.Wait {
 		args = append(args, "--wait")

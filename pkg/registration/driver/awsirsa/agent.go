@@ -77,8 +77,8 @@ func NewAgent(config AgentConfig) *Agent { return &Agent{config: config} }
 // Decorate implements driver.Agent: it names the EKS cluster, from which the hub
 // derives both roles, and OCM's identifier of it.
 func (a *Agent) Decorate(cluster *clusterv1.ManagedCluster) {
-	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, names.AnnotationManagedClusterARN, a.config.Pair.Managed.String())
-	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, names.AnnotationManagedClusterRoleSuffix, a.config.Pair.Identifier())
+	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, identity.AnnotationCluster, a.config.Pair.Managed.String())
+	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, identity.AnnotationSuffix, a.config.Pair.Identifier())
 }
 
 // Permissions implements driver.Agent: the ManagedCluster is all that it reads.
@@ -182,6 +182,6 @@ func (a *Agent) Obtain(ctx context.Context, hub client.Client, _ driver.Data) (d
 // spelling of the annotation names it. The suffix may be missing, as for the hub.
 func (a *Agent) announced(cluster *clusterv1.ManagedCluster) bool {
 	arn, _, err := AnnouncedARN(cluster)
-	suffix, suffixed := cluster.Annotations[names.AnnotationManagedClusterRoleSuffix]
+	suffix, suffixed := cluster.Annotations[identity.AnnotationSuffix]
 	return err == nil && arn == a.config.Pair.Managed.String() && (!suffixed || suffix == a.config.Pair.Identifier())
 }

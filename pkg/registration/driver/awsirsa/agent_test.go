@@ -59,7 +59,7 @@ func TestDecorate(t *testing.T) {
 	t.Parallel()
 	cluster := &clusterv1.ManagedCluster{}
 	awsirsa.NewAgent(config()).Decorate(cluster)
-	if cluster.Annotations[names.AnnotationManagedClusterARN] != clusterARN || cluster.Annotations[names.AnnotationManagedClusterRoleSuffix] != suffix {
+	if cluster.Annotations[identity.AnnotationCluster] != clusterARN || cluster.Annotations[identity.AnnotationSuffix] != suffix {
 		t.Errorf("the annotations are %v", cluster.Annotations)
 	}
 }
@@ -72,13 +72,13 @@ func TestAnnounced(t *testing.T) {
 		annotations map[string]string
 		want        bool
 	}{
-		"ours":           {map[string]string{names.AnnotationManagedClusterARN: clusterARN, names.AnnotationManagedClusterRoleSuffix: suffix}, true},
-		"bare":           {map[string]string{names.AnnotationEKSManagedClusterARNBare: clusterARN}, true},
-		"prefixed":       {map[string]string{names.AnnotationEKSManagedClusterARN: clusterARN}, true},
+		"ours":           {map[string]string{identity.AnnotationCluster: clusterARN, identity.AnnotationSuffix: suffix}, true},
+		"bare":           {map[string]string{identity.AnnotationClusterBare: clusterARN}, true},
+		"prefixed":       {map[string]string{identity.AnnotationClusterOld: clusterARN}, true},
 		"none":           {nil, false},
-		"another":        {map[string]string{names.AnnotationManagedClusterARN: clusterARN + "0"}, false},
-		"two":            {map[string]string{names.AnnotationManagedClusterARN: clusterARN, names.AnnotationEKSManagedClusterARNBare: clusterARN + "0"}, false},
-		"another suffix": {map[string]string{names.AnnotationManagedClusterARN: clusterARN, names.AnnotationManagedClusterRoleSuffix: "x"}, false},
+		"another":        {map[string]string{identity.AnnotationCluster: clusterARN + "0"}, false},
+		"two":            {map[string]string{identity.AnnotationCluster: clusterARN, identity.AnnotationClusterBare: clusterARN + "0"}, false},
+		"another suffix": {map[string]string{identity.AnnotationCluster: clusterARN, identity.AnnotationSuffix: "x"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

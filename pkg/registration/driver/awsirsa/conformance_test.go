@@ -142,7 +142,7 @@ func (a *account) grant(t *testing.T, id driver.Identity) {
 	key := a.cloud.AddAdmin(t, "aws", "111111111111")
 	admin.Credentials = credentials.NewStaticCredentialsProvider(key.AccessKeyID, key.SecretAccessKey, "")
 	if _, err := eks.NewFromConfig(admin).CreateAccessEntry(t.Context(), &eks.CreateAccessEntryInput{
-		ClusterName: new("hub"), PrincipalArn: new(role.ARN.String()), Username: new(names.ClusterUserAWS(id.Cluster)), KubernetesGroups: []string{names.ClusterGroupAWS(id.Cluster)},
+		ClusterName: new("hub"), PrincipalArn: new(role.ARN.String()), Username: new(names.MappedClusterUser(id.Cluster)), KubernetesGroups: []string{names.MappedClusterGroup(id.Cluster)},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestConformance(t *testing.T) {
 		},
 		Hub:     a.hub.Config(t),
 		Address: address,
-		User:    func(id driver.Identity) string { return names.ClusterUserAWS(id.Cluster) },
+		User:    func(id driver.Identity) string { return names.MappedClusterUser(id.Cluster) },
 		Grant: func(t *testing.T, id driver.Identity) {
 			t.Helper()
 			a.put(t, pair(id).RoleOfAgents(identity.Source{Issuer: issuer}, identity.AgentAccounts(namespace, names.KlusterletName)))

@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/awsauth"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/cloud"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 )
 
 const (
@@ -87,7 +88,7 @@ func (h *Hub) setup(ctx context.Context, mgr ctrl.Manager, registry prometheus.R
 }
 
 // Type implements driver.Granter.
-func (h *Hub) Type() driver.AuthType { return driver.AWSIRSA }
+func (h *Hub) Type() driver.AuthType { return identity.AuthType }
 
 // Objection implements driver.Hub: a cluster that registers with this driver needs no
 // person if its ARN matches an approved pattern as a whole. Other clusters are not

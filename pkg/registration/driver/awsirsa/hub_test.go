@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/cloud"
@@ -298,7 +297,7 @@ func TestObjection(t *testing.T) {
 		{patterns: []string{one}, annotations: e.register("one"), want: true},
 		{patterns: []string{"x", "arn:aws:eks:.*:" + managedAccount + ":cluster/o.*"}, annotations: e.register("one"), want: true},
 		{patterns: []string{one[:len(one)-1], one[1:], "", "x|" + one[1:]}, annotations: e.register("one")},
-		{patterns: []string{".*"}, annotations: map[string]string{names.AnnotationManagedClusterARN: "x"}},
+		{patterns: []string{".*"}, annotations: map[string]string{identity.AnnotationCluster: "x"}},
 	} {
 		var err error
 		if e.config.Approved, err = awsirsa.ParsePatterns(tc.patterns); err != nil {
@@ -319,7 +318,7 @@ func TestOtherSpellings(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, aws.API)
 	want := e.plan(t, "c1", "one")
-	for _, key := range []string{names.AnnotationEKSManagedClusterARN, names.AnnotationEKSManagedClusterARNBare} {
+	for _, key := range []string{identity.AnnotationClusterOld, identity.AnnotationClusterBare} {
 		got, err := e.driver().Plan(managedCluster("c1", map[string]string{key: e.pair("one").Managed.String()}))
 		if err != nil || got == nil || got.Key != want.Key {
 			t.Errorf("%s: %+v, %v", key, got, err)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/drivertest"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/aws"
 )
@@ -73,18 +73,18 @@ func (e *env) suite(t *testing.T) drivertest.GranterSuite {
 		e.addManagedRole(t, name)
 	}
 	arn := func(value string) map[string]string {
-		return map[string]string{names.AnnotationManagedClusterARN: value}
+		return map[string]string{identity.AnnotationCluster: value}
 	}
 	foreign := e.register("one")
-	foreign[names.AnnotationManagedClusterRoleSuffix] = "79e99112993014816615711cbd35a9bc"
+	foreign[identity.AnnotationSuffix] = "79e99112993014816615711cbd35a9bc"
 	twofold := e.register("one")
-	twofold[names.AnnotationEKSManagedClusterARNBare] = e.pair("two").Managed.String()
+	twofold[identity.AnnotationClusterBare] = e.pair("two").Managed.String()
 	return drivertest.GranterSuite{
 		Driver:   func() driver.Granter { return e.driver() },
-		Register: e.register,
+		Register: e.register, Annotations: identity.Annotations(),
 		Spoiled: []map[string]string{
 			arn(""), arn("arn"), arn("arn:aws:eks:us-west-2:1:cluster/c"), arn("arn:aws-cn:eks:cn-north-1:444455556666:cluster/one"),
-			{names.AnnotationManagedClusterRoleSuffix: "x"},
+			{identity.AnnotationSuffix: "x"},
 			foreign, twofold,
 		},
 		Fail:     e.network.fail,

@@ -20,7 +20,6 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/awsauth"
@@ -188,8 +187,8 @@ func (e *env) pair(name string) identity.Pair {
 func (e *env) register(name string) map[string]string {
 	p := e.pair(name)
 	return map[string]string{
-		names.AnnotationManagedClusterARN:        p.Managed.String(),
-		names.AnnotationManagedClusterRoleSuffix: p.Identifier(),
+		identity.AnnotationCluster: p.Managed.String(),
+		identity.AnnotationSuffix:  p.Identifier(),
 	}
 }
 

@@ -30,7 +30,7 @@ func (h *Hub) Plan(cluster *clusterv1.ManagedCluster) (*driver.Grant, error) {
 	return &driver.Grant{
 		Cluster:  cluster.Name,
 		Key:      pair.Identifier(),
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: names.ClusterGroupAWS(cluster.Name)}},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: names.MappedClusterGroup(cluster.Name)}},
 		Data: map[string]string{
 			dataHub: pair.Hub.String(), dataManaged: pair.Managed.String(), dataRole: pair.HubRole().String(),
 		},
@@ -41,7 +41,7 @@ func (h *Hub) Plan(cluster *clusterv1.ManagedCluster) (*driver.Grant, error) {
 // annotations, nil if it does not register with this driver.
 func (h *Hub) Announced(cluster *clusterv1.ManagedCluster) (*identity.Pair, error) {
 	arn, key, err := AnnouncedARN(cluster)
-	suffix, suffixed := cluster.Annotations[names.AnnotationManagedClusterRoleSuffix]
+	suffix, suffixed := cluster.Annotations[identity.AnnotationSuffix]
 	switch {
 	case err != nil:
 		return nil, err
@@ -49,7 +49,7 @@ func (h *Hub) Announced(cluster *clusterv1.ManagedCluster) (*identity.Pair, erro
 		return nil, nil
 	case key == "":
 		return nil, fmt.Errorf("the annotation %s of ManagedCluster %s is set, and %s, the ARN of its EKS cluster, is not; join the cluster again",
-			names.AnnotationManagedClusterRoleSuffix, cluster.Name, names.AnnotationManagedClusterARN)
+			identity.AnnotationSuffix, cluster.Name, identity.AnnotationCluster)
 	}
 	managed, err := awsarn.ParseCluster(arn)
 	if err != nil {
@@ -67,20 +67,12 @@ func (h *Hub) Announced(cluster *clusterv1.ManagedCluster) (*identity.Pair, erro
 	return &pair, nil
 }
 
-// Announces reports whether a ManagedCluster registers with this driver, also when
-// its annotations are wrong.
-func Announces(cluster *clusterv1.ManagedCluster) bool {
-	_, suffixed := cluster.Annotations[names.AnnotationManagedClusterRoleSuffix]
-	_, key, err := AnnouncedARN(cluster)
-	return suffixed || key != "" || err != nil
-}
-
 // AnnouncedARN returns the ARN that a ManagedCluster names and the annotation that
 // it is from, which is empty if the cluster does not register with this driver. All
 // spellings must agree.
 func AnnouncedARN(cluster *clusterv1.ManagedCluster) (arn, key string, err error) {
 	for _, spelling := range []string{
-		names.AnnotationManagedClusterARN, names.AnnotationEKSManagedClusterARN, names.AnnotationEKSManagedClusterARNBare,
+		identity.AnnotationCluster, identity.AnnotationClusterOld, identity.AnnotationClusterBare,
 	} {
 		value, ok := cluster.Annotations[spelling]
 		switch {

@@ -43,7 +43,7 @@ func (h *Hub) target(grant driver.Grant) (*target, error) {
 	t := &target{
 		client: cloud.New(h.aws, pair.Hub), pair: pair, role: role, wanted: pair.RoleOnHub(source),
 		extra: h.config.Tags, tags: cloud.Tags{},
-		user: cloud.Mapping{Username: names.ClusterUserAWS(grant.Cluster), Groups: []string{names.ClusterGroupAWS(grant.Cluster)}},
+		user: cloud.Mapping{Username: names.MappedClusterUser(grant.Cluster), Groups: []string{names.MappedClusterGroup(grant.Cluster)}},
 	}
 	maps.Copy(t.tags, h.config.Tags)
 	for _, tag := range t.wanted.Tags {

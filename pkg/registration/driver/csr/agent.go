@@ -58,7 +58,7 @@ func NewAgent(config AgentConfig) *Agent {
 
 // waitsForHubSigner says that the hub's own signer is to sign a CSR.
 func waitsForHubSigner(name string) string {
-	return fmt.Sprintf("CertificateSigningRequest %s is approved; waiting for the hub's signer %s. A hub without that signer, such as EKS, needs another registration driver",
+	return fmt.Sprintf("CertificateSigningRequest %s is approved; waiting for the hub's signer %s. A hub without that signer needs another registration driver",
 		name, certificatesv1.KubeAPIServerClientSignerName)
 }
 

@@ -18,6 +18,15 @@ func (Setup) Type() driver.AuthType { return driver.CSR }
 // Aliases implements driver.Setup.
 func (Setup) Aliases() []string { return nil }
 
+// InitFlags implements driver.Setup.
+func (Setup) InitFlags() driver.InitFlags { return &initFlags{} }
+
+// JoinFlags implements driver.Setup.
+func (Setup) JoinFlags() driver.JoinFlags { return joinFlags{} }
+
+// AcceptFlags implements driver.Setup.
+func (Setup) AcceptFlags() driver.AcceptFlags { return acceptFlags{} }
+
 // AccountKeys implements driver.Setup.
 func (Setup) AccountKeys() []string { return nil }
 

@@ -161,7 +161,7 @@ type asking struct {
 }
 
 func (a asking) RoundTrip(r *http.Request) (*http.Response, error) {
-	entry := FakeEntry(a.agent.ID) + " is group " + names.ClusterGroupAWS(a.agent.Identity.Cluster)
+	entry := FakeEntry(a.agent.ID) + " is group " + names.MappedClusterGroup(a.agent.Identity.Cluster)
 	if !slices.Contains(a.agent.Outside.Objects(), entry) {
 		return nil, errNoEntry
 	}

@@ -50,7 +50,7 @@ func TestFakeAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 		if accepted {
-			outside.Set(drivertest.FakeEntry(id.Cluster), "group "+names.ClusterGroupAWS(id.Cluster))
+			outside.Set(drivertest.FakeEntry(id.Cluster), "group "+names.MappedClusterGroup(id.Cluster))
 		}
 	}
 	drivertest.RunAgent(t, drivertest.AgentSuite{

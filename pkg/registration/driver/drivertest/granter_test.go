@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/drivertest"
 )
@@ -44,9 +43,9 @@ func suite(outside *drivertest.Outside) drivertest.GranterSuite {
 	}
 	return drivertest.GranterSuite{
 		Driver:   func() driver.Granter { return &drivertest.FakeGranter{Outside: outside} },
-		Register: drivertest.FakeIdentity,
+		Register: drivertest.FakeIdentity, Annotations: []string{drivertest.FakeAnnotation},
 		Spoiled: []map[string]string{
-			{names.AnnotationManagedClusterARN: ""}, {names.AnnotationManagedClusterARN: "one"}, drivertest.FakeIdentity(""),
+			{drivertest.FakeAnnotation: ""}, {drivertest.FakeAnnotation: "one"}, drivertest.FakeIdentity(""),
 		},
 		Fail:     outside.Fail,
 		Requests: outside.Calls,

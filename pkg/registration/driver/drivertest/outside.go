@@ -24,10 +24,13 @@ const FakeType driver.AuthType = "fake"
 // driver; its identifier follows.
 const identityPrefix = "fake:"
 
+// FakeAnnotation is the annotation by which the fake driver identifies a ManagedCluster.
+const FakeAnnotation = names.AnnotationAgentPrefix + "fake-identity"
+
 // FakeIdentity is the annotation, with its value, of a cluster that registers with
 // the fake driver under an identifier.
 func FakeIdentity(id string) map[string]string {
-	return map[string]string{names.AnnotationManagedClusterARN: identityPrefix + id}
+	return map[string]string{FakeAnnotation: identityPrefix + id}
 }
 
 // Outside is an outside service in memory, as unreliable as a test wants it: it
@@ -200,16 +203,16 @@ func (g *FakeGranter) Type() driver.AuthType { return FakeType }
 
 // Plan implements driver.Granter.
 func (g *FakeGranter) Plan(cluster *clusterv1.ManagedCluster) (*driver.Grant, error) {
-	value, ok := cluster.Annotations[names.AnnotationManagedClusterARN]
+	value, ok := cluster.Annotations[FakeAnnotation]
 	if !ok {
 		return nil, nil
 	}
 	id, ok := strings.CutPrefix(value, identityPrefix)
 	if !ok || id == "" {
 		return nil, fmt.Errorf("the annotation %s of cluster %s is %q; it begins with %s and an identifier follows",
-			names.AnnotationManagedClusterARN, cluster.Name, value, identityPrefix)
+			FakeAnnotation, cluster.Name, value, identityPrefix)
 	}
-	group := names.ClusterGroupAWS(cluster.Name)
+	group := names.MappedClusterGroup(cluster.Name)
 	return &driver.Grant{
 		Cluster:  cluster.Name,
 		Key:      id,

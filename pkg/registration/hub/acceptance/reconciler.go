@@ -34,6 +34,8 @@ type Reconciler struct {
 	Live client.Reader
 	// Drivers are the enabled registration drivers.
 	Drivers []driver.Hub
+	// IdentityAnnotations are those by which registration drivers identify clusters.
+	IdentityAnnotations []string
 	// AutoApprove is the feature gate ManagedClusterAutoApproval.
 	AutoApprove bool
 	// CollectGarbage is the feature gate ResourceCleanup.

@@ -37,7 +37,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	rights := granted{EventHandler: byLabel(), r: r}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.acceptance").
-		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: watch.Updates(relevant)})).
+		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: watch.Updates(r.relevant)})).
 		WatchesMetadata(&corev1.Namespace{}, byLabel(), builder.WithPredicates(namespaces())).
 		Watches(&rbacv1.ClusterRole{}, rights).
 		Watches(&rbacv1.ClusterRoleBinding{}, rights).
@@ -50,13 +50,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // relevant reports whether a change of a ManagedCluster requires a reconciliation.
 // Writes of this controller and reports of agents do not.
-func relevant(before, after *clusterv1.ManagedCluster) bool {
+func (r *Reconciler) relevant(before, after *clusterv1.ManagedCluster) bool {
 	switch {
 	case before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient,
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero(),
 		before.Annotations[names.AnnotationForceDetach] != after.Annotations[names.AnnotationForceDetach],
 		before.Annotations[names.AnnotationAutoAccepted] != after.Annotations[names.AnnotationAutoAccepted],
-		!names.SameRegistration(before.Annotations, after.Annotations),
+		!names.SameValues(before.Annotations, after.Annotations, r.IdentityAnnotations),
 		lost(before.Finalizers, after.Finalizers):
 		return true
 	}

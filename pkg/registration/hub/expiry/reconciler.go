@@ -17,7 +17,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/watch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/clusterpatch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/event"
@@ -32,6 +31,8 @@ type Reconciler struct {
 	Client client.Client
 	// Clock is the hub's.
 	Clock clock.PassiveClock
+	// IdentityAnnotations are those by which registration drivers identify clusters.
+	IdentityAnnotations []string
 	// Recorder records events.
 	Recorder event.Recorder
 }
@@ -40,17 +41,23 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("registration.expiry").
-		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: watch.Updates(relevant)})).
+		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: watch.Updates(r.relevant)})).
 		Complete(r)
 }
 
 // relevant reports whether a change of a ManagedCluster can change its condition.
-func relevant(before, after *clusterv1.ManagedCluster) bool {
+func (r *Reconciler) relevant(before, after *clusterv1.ManagedCluster) bool {
 	was, knew := csr.Reported(before.Status.Conditions)
 	is, knows := csr.Reported(after.Status.Conditions)
-	return was != is || knew != knows || awsirsa.Announces(before) != awsirsa.Announces(after) ||
+	return was != is || knew != knows || r.identified(before) != r.identified(after) ||
 		apimeta.IsStatusConditionTrue(before.Status.Conditions, names.ConditionCredentialOverdue) !=
 			apimeta.IsStatusConditionTrue(after.Status.Conditions, names.ConditionCredentialOverdue)
+}
+
+// identified reports whether a registration driver knows the cluster by another identity
+// than that of a certificate.
+func (r *Reconciler) identified(cluster *clusterv1.ManagedCluster) bool {
+	return !names.SameValues(cluster.Annotations, nil, r.IdentityAnnotations)
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -59,7 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, cluster *clusterv1.ManagedCluster) (ctrl.Result, error) {
-	if awsirsa.Announces(cluster) {
+	if r.identified(cluster) {
 		// It has no certificate. What an agent reported of an earlier one stays in its status.
 		return ctrl.Result{}, clusterpatch.DropCondition(ctx, r.Client, Owner, cluster, names.ConditionCredentialOverdue)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/drivertest"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/expiry"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/internal/event"
 )
@@ -41,7 +42,7 @@ func TestCredentialOverdue(t *testing.T) {
 	report(cluster, start, life)
 	c := fake.NewClientBuilder().WithScheme(scheme.New()).WithObjects(cluster).WithStatusSubresource(cluster).Build()
 	clock := clocktesting.NewFakePassiveClock(start)
-	r := &expiry.Reconciler{Client: c, Clock: clock, Recorder: event.Recorder{Events: events.NewFakeRecorder(100)}}
+	r := &expiry.Reconciler{IdentityAnnotations: []string{drivertest.FakeAnnotation}, Client: c, Clock: clock, Recorder: event.Recorder{Events: events.NewFakeRecorder(100)}}
 	look := func(after time.Duration, reason string, again time.Duration) string {
 		t.Helper()
 		clock.SetTime(start.Add(after))
@@ -78,7 +79,7 @@ func TestCredentialOverdue(t *testing.T) {
 		t.Fatal(err)
 	}
 	look(101*time.Hour, names.ReasonCredentialExpired, 0)
-	cluster.Annotations = map[string]string{names.AnnotationManagedClusterARN: "arn:aws:eks:eu-west-1:111111111111:cluster/c1"}
+	cluster.Annotations = map[string]string{drivertest.FakeAnnotation: "arn:aws:eks:eu-west-1:111111111111:cluster/c1"}
 	if err := c.Update(t.Context(), cluster); err != nil {
 		t.Fatal(err)
 	}

@@ -46,6 +46,8 @@ type Reconciler struct {
 	Live client.Reader
 	// Drivers are the enabled registration drivers.
 	Drivers []driver.Hub
+	// IdentityAnnotations are those by which registration drivers identify clusters.
+	IdentityAnnotations []string
 	// Namespace has the records.
 	Namespace string
 	// Clock dates conditions.

@@ -114,7 +114,7 @@ func (r *Reconciler) changed(before, after *clusterv1.ManagedCluster) bool {
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 		accepted(before) != accepted(after) ||
 		before.Annotations[names.AnnotationAbandonGrants] != after.Annotations[names.AnnotationAbandonGrants] ||
-		!names.SameRegistration(before.Annotations, after.Annotations) ||
+		!names.SameValues(before.Annotations, after.Annotations, r.IdentityAnnotations) ||
 		slices.ContainsFunc(before.Finalizers, func(f string) bool { return !slices.Contains(after.Finalizers, f) }) ||
 		condition(before) != nil && condition(after) == nil
 }

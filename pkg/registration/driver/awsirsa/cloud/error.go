@@ -57,11 +57,23 @@ func with(code string) string {
 // Unwrap returns the SDK's error.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Unauthorized reports whether the caller has no credential, or AWS does not allow
-// a call to it.
+// Provider implements driver.Call.
+func (e *Error) Provider() string { return "AWS" }
+
+// Operation implements driver.Call.
+func (e *Error) Operation() (action, resource string) { return e.Action, e.Resource }
+
+// Answer implements driver.Call.
+func (e *Error) Answer() string { return e.Code }
+
+// Unauthorized implements driver.Call: the caller has no credential, or AWS does not
+// allow the call to it.
+func (e *Error) Unauthorized() bool { return e.identity || Denied(e) }
+
+// Unauthorized reports whether err is about a call that is Unauthorized.
 func Unauthorized(err error) bool {
 	call, ok := errors.AsType[*Error](err)
-	return ok && (call.identity || Denied(err))
+	return ok && call.Unauthorized()
 }
 
 // Denied reports whether AWS does not allow a call to its caller.

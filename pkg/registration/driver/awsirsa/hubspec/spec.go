@@ -9,7 +9,6 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
@@ -63,9 +62,9 @@ func FieldNames() Names {
 	const path = "spec.registrationConfiguration.registrationDrivers[awsirsa].awsirsa."
 	return Names{
 		Cluster: path + "hubClusterArn", Approved: path + "autoApprovedIdentities", Tags: path + "tags",
-		Mapping:     "the annotation " + names.AnnotationAWSIdentityMapping,
-		Creator:     "the annotation " + names.AnnotationAWSIdentityCreator,
-		PodIdentity: "the annotation " + names.AnnotationAWSPodIdentity,
+		Mapping:     "the annotation " + AnnotationMapping,
+		Creator:     "the annotation " + AnnotationCreator,
+		PodIdentity: "the annotation " + AnnotationPodIdentity,
 	}
 }
 
@@ -86,9 +85,9 @@ func Of(cm *operatorv1.ClusterManager) (Spec, bool) {
 // From returns what the settings of the driver say.
 func From(settings driver.HubSettings) Spec {
 	s := Spec{
-		Mapping:     settings.Annotations[names.AnnotationAWSIdentityMapping],
-		Creator:     settings.Annotations[names.AnnotationAWSIdentityCreator],
-		PodIdentity: settings.Annotations[names.AnnotationAWSPodIdentity],
+		Mapping:     settings.Annotations[AnnotationMapping],
+		Creator:     settings.Annotations[AnnotationCreator],
+		PodIdentity: settings.Annotations[AnnotationPodIdentity],
 	}
 	if config := settings.Driver.AwsIrsa; config != nil {
 		s.Cluster, s.Approved, s.Tags = config.HubClusterArn, config.AutoApprovedIdentities, config.Tags
@@ -132,9 +131,9 @@ func (s Spec) Driver() operatorv1.RegistrationDriverHub {
 func (s Spec) Annotations() map[string]string {
 	said := map[string]string{}
 	for key, value := range map[string]string{
-		names.AnnotationAWSIdentityMapping: s.Mapping,
-		names.AnnotationAWSIdentityCreator: s.Creator,
-		names.AnnotationAWSPodIdentity:     s.PodIdentity,
+		AnnotationMapping:     s.Mapping,
+		AnnotationCreator:     s.Creator,
+		AnnotationPodIdentity: s.PodIdentity,
 	} {
 		if value != "" {
 			said[key] = value

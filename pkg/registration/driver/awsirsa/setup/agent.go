@@ -3,8 +3,8 @@ package setup
 import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 )
 
@@ -24,10 +24,10 @@ func (Setup) AgentRuntime(settings operatorv1.RegistrationDriver) driver.Runtime
 	return driver.Runtime{
 		Args: []string{
 			"--registration-auth=" + string(identity.AuthType),
-			"--hub-cluster-arn=" + pair.Hub.String(),
-			"--managed-cluster-arn=" + pair.Managed.String(),
-			"--managed-cluster-role-suffix=" + pair.Identifier(),
+			"--" + hubspec.FlagCluster + "=" + pair.Hub.String(),
+			"--" + FlagManaged + "=" + pair.Managed.String(),
+			"--" + flagSuffix + "=" + pair.Identifier(),
 		},
-		Account: map[string]string{names.AnnotationAWSRole: pair.ManagedRole().String()},
+		Account: map[string]string{identity.AnnotationRole: pair.ManagedRole().String()},
 	}
 }

@@ -13,7 +13,6 @@ import (
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
@@ -65,5 +64,5 @@ func webIdentity(ctx context.Context, managed client.Client, key client.ObjectKe
 	if err := managed.SubResource("token").Create(ctx, account, request); err != nil {
 		return "", "", fmt.Errorf("token of the agent's ServiceAccount %s: %w", key, err)
 	}
-	return cmp.Or(account.Annotations[names.AnnotationAWSRole], pair.ManagedRole().String()), request.Status.Token, nil
+	return cmp.Or(account.Annotations[identity.AnnotationRole], pair.ManagedRole().String()), request.Status.Token, nil
 }

@@ -7,7 +7,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/argument"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/awsauth"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/hubspec"
@@ -26,7 +25,7 @@ func (Setup) Type() driver.AuthType { return identity.AuthType }
 func (Setup) Aliases() []string { return []string{identity.Alias} }
 
 // AccountKeys implements driver.Setup.
-func (Setup) AccountKeys() []string { return []string{names.AnnotationAWSRole} }
+func (Setup) AccountKeys() []string { return []string{identity.AnnotationRole} }
 
 // Retain implements driver.HubSetup. A list that is empty but not nil is not left out.
 func (Setup) Retain(wanted, live driver.HubSettings) driver.HubSettings {
@@ -50,7 +49,7 @@ func (Setup) HubRuntime(settings driver.HubSettings) driver.Runtime {
 	spec := hubspec.From(settings)
 	runtime := driver.Runtime{Args: hubArgs(spec)}
 	if role, err := spec.Role(hubspec.FieldNames()); err == nil {
-		runtime.Account = map[string]string{names.AnnotationAWSRole: role.String()}
+		runtime.Account = map[string]string{identity.AnnotationRole: role.String()}
 	}
 	if spec.UsesAWSAuth() {
 		runtime.System = []rbacv1.PolicyRule{{

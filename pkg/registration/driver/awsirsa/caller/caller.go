@@ -1,4 +1,4 @@
-package eks
+package caller
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"k8s.io/utils/clock"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/cloud"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/ststoken"
@@ -29,7 +29,7 @@ type Caller struct {
 
 // New returns the caller in the region of an EKS cluster. It sends no request. A
 // configuration that leads to other services than AWS's own is an error.
-func New(ctx context.Context, env cli.Env, cluster awsarn.Cluster) (*Caller, error) {
+func New(ctx context.Context, clock clock.PassiveClock, cluster awsarn.Cluster) (*Caller, error) {
 	config, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(cluster.Region))
 	if err != nil {
 		return nil, fmt.Errorf("load the AWS configuration: %w", err)
@@ -38,7 +38,7 @@ func New(ctx context.Context, env cli.Env, cluster awsarn.Cluster) (*Caller, err
 		return nil, err
 	}
 	source, err := ststoken.New(ctx, ststoken.Config{
-		Cluster: cluster.Name, Region: cluster.Region, Clock: env.Clock,
+		Cluster: cluster.Name, Region: cluster.Region, Clock: clock,
 		Load: func(context.Context, string) (awssdk.Config, error) { return config, nil },
 	})
 	return &Caller{Config: config, source: source, region: cluster.Region}, err
@@ -46,7 +46,7 @@ func New(ctx context.Context, env cli.Env, cluster awsarn.Cluster) (*Caller, err
 
 // Identify asks AWS who the caller is, with sts:GetCallerIdentity, which needs no
 // permission. The caller must be of one of the accounts. An error that the user can
-// do something about is a *cli.Explained.
+// do something about is an *Error.
 func (c *Caller) Identify(ctx context.Context, accounts ...string) error {
 	arn, err := c.source.Caller(ctx)
 	if err != nil {
@@ -59,8 +59,10 @@ func (c *Caller) Identify(ctx context.Context, accounts ...string) error {
 	}
 	c.ARN, c.Account = arn, parts[partOfAccount]
 	if !slices.Contains(accounts, c.Account) {
-		return cli.Blockedf("choose credentials of account "+strings.Join(slices.Compact(accounts), " or ")+", with AWS_PROFILE for example",
-			"the credentials are of account %s: %s (sts:GetCallerIdentity)", c.Account, arn)
+		return &Error{
+			Problem: fmt.Sprintf("the credentials are of account %s: %s (sts:GetCallerIdentity)", c.Account, arn),
+			try:     "choose credentials of account " + strings.Join(slices.Compact(accounts), " or ") + ", with AWS_PROFILE for example",
+		}
 	}
 	return nil
 }
@@ -73,14 +75,32 @@ func (c *Caller) unidentified(err error) error {
 	case !ok:
 		return err
 	case Late(err):
-		return &cli.Explained{Problem: "AWS did not answer in time: sts:GetCallerIdentity in " + c.region, Try: MoreTime, Code: cli.CodeTimeout}
+		return &Error{Problem: "AWS did not answer in time: sts:GetCallerIdentity in " + c.region, try: MoreTime, cause: context.DeadlineExceeded}
 	case call.Code != "":
-		return cli.Blockedf(login+"; the call needs no permission", "AWS does not accept the credentials: sts:%s failed with %s", call.Operation, call.Code)
+		return &Error{Problem: fmt.Sprintf("AWS does not accept the credentials: sts:%s failed with %s", call.Operation, call.Code), try: login + "; the call needs no permission"}
 	case call.Operation == "":
-		return cli.Blockedf(login, "no AWS credential was found: %v", innermost(err))
+		return &Error{Problem: fmt.Sprintf("no AWS credential was found: %v", innermost(err)), try: login}
 	}
-	return cli.Blockedf("check the network and the proxy settings", "AWS did not answer sts:%s: %v", call.Operation, innermost(err))
+	return &Error{Problem: fmt.Sprintf("AWS did not answer sts:%s: %v", call.Operation, innermost(err)), try: "check the network and the proxy settings"}
 }
+
+// Error says why the credentials cannot be used.
+type Error struct {
+	// Problem is one sentence.
+	Problem string
+
+	try   string
+	cause error
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Problem }
+
+// Hint says what to do about it.
+func (e *Error) Hint() string { return e.try }
+
+// Unwrap returns context.DeadlineExceeded if AWS did not answer in time.
+func (e *Error) Unwrap() error { return e.cause }
 
 // MoreTime is what to try when the time was over before AWS answered.
 const MoreTime = "check the network and the proxy settings, or allow more time with --timeout"
