@@ -33,6 +33,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/token"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/unjoin"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/version"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 // Env is what the process gives to its commands.
@@ -45,6 +46,9 @@ type Streams = genericiooptions.IOStreams
 func New(env Env) *cobra.Command {
 	if env.Kube == nil {
 		env.Kube = cli.NewKube()
+	}
+	if env.Drivers == nil {
+		env.Drivers = drivers.All()
 	}
 	root := &cobra.Command{
 		Use:   "kubectl-ocm COMMAND",

@@ -16,7 +16,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 type options struct {
@@ -36,7 +35,7 @@ type options struct {
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	o := &options{env: env, out: cli.NewOutput(cli.TableFmt, cli.Wide, cli.Name), drivers: flags.AcceptDrivers(drivers.All())}
+	o := &options{env: env, out: cli.NewOutput(cli.TableFmt, cli.Wide, cli.Name), drivers: flags.AcceptDrivers(env.Drivers)}
 	cmd := &cobra.Command{
 		Use:   "accept [CLUSTER...]",
 		Short: "Accept or deny clusters that request to join the hub",
@@ -52,7 +51,7 @@ labels that placements may choose it by. --discard-settings accepts the cluster
 without them. Annotations that the agent registers with stay.
 
 --registration-auth changes the registration driver of a cluster. The cluster
-keeps its name and its ManifestWorks; its earlier credential loses its access.` + flags.Help(drivers.All(), func(h driver.Help) string { return h.Accept }),
+keeps its name and its ManifestWorks; its earlier credential loses its access.` + flags.Help(env.Drivers, func(h driver.Help) string { return h.Accept }),
 		Example: fmt.Sprintf(`  # Accept a cluster, and wait for its request and its certificate
   %[1]s accept cluster1 --wait
 
@@ -66,7 +65,7 @@ keeps its name and its ManifestWorks; its earlier credential loses its access.` 
   %[1]s accept cluster1 --deny
 
   # Change a cluster to the driver csr, with the fingerprint that join printed
-  %[1]s accept cluster1 --registration-auth csr --fingerprint SHA256:...`+flags.Help(drivers.All(), func(h driver.Help) string { return h.AcceptExamples }), env.Name),
+  %[1]s accept cluster1 --registration-auth csr --fingerprint SHA256:...`+flags.Help(env.Drivers, func(h driver.Help) string { return h.AcceptExamples }), env.Name),
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: fleet.CompleteClusters(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -92,7 +91,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	set.BoolVar(&o.choice.Discard, "discard-settings", false, "Remove all labels, annotations, taints, finalizers and the lease duration of the ManagedCluster")
 	set.StringSliceVar(&o.choice.Requesters, "requesters", nil, "Users whose requests are approved in addition to those of bootstrap identities")
 	set.BoolVar(&o.choice.SkipCheck, "skip-approve-check", false, "Approve the request regardless of the requester")
-	flags.DriverEnum(&o.choice.Register.Driver, drivers.All()).
+	flags.DriverEnum(&o.choice.Register.Driver, o.env.Drivers).
 		AddTo(cmd, "registration-auth", "", "Registration driver of the cluster; one with another driver changes to it")
 	o.drivers.AddTo(cmd)
 	o.wait.AddTo(cmd, "Wait for the request and for the credential to be issued")

@@ -23,7 +23,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 type clusterScope struct {
@@ -70,7 +69,7 @@ func (c *clusterScope) identifier(ctx context.Context) driver.Identifier {
 	if err := c.client.Get(ctx, client.ObjectKey{Name: c.name}, &cluster); err != nil {
 		return nil
 	}
-	return drivers.All().Announced(&cluster)
+	return c.env.Drivers.Announced(&cluster)
 }
 
 func (c *clusterScope) known(ctx context.Context) finding.Outcome {
@@ -213,14 +212,14 @@ func (c *clusterScope) clocks(context.Context) finding.Outcome {
 // expiry checks that the agent's certificate is renewed in time. What is not known is not well.
 func (c *clusterScope) expiry(context.Context) finding.Outcome {
 	spoke := "on the managed cluster: " + c.env.Elsewhere("check agent")
-	if by := drivers.All().Announced(&c.cluster); by != nil {
+	if by := c.env.Drivers.Announced(&c.cluster); by != nil {
 		return finding.Good("it uses its %s", by.Words().Identity)
 	}
 	rotated := apimeta.FindStatusCondition(c.cluster.Status.Conditions, names.ConditionCertificateRotated)
 	if rotated != nil && rotated.Status == metav1.ConditionFalse {
 		return finding.Caution(spoke, "the agent could not renew it: %s", rotated.Message)
 	}
-	certificate, known := fleet.Certificate(&c.cluster, c.requests)
+	certificate, known := fleet.Certificate(c.env.Drivers, &c.cluster, c.requests)
 	if !known {
 		return finding.Caution(spoke, "the agent does not report when its certificate expires")
 	}

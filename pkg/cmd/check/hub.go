@@ -23,7 +23,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/census"
 )
 
@@ -54,7 +53,7 @@ func (h *hubScope) steps() []finding.Step {
 		{Name: "the hub knows managed clusters", Needed: true, Run: h.served},
 		{Name: "the hub signs client certificates", Run: h.signs},
 	}
-	for _, by := range drivers.All().Identifiers() {
+	for _, by := range h.env.Drivers.Identifiers() {
 		steps = append(steps, by.CheckHub(h.driverScope(&h.other), &h.manager)...)
 		steps = append(steps, finding.Step{Name: by.Words().Identities + " of clusters are granted", Run: h.grants})
 	}
@@ -124,7 +123,7 @@ func (h *hubScope) signs(ctx context.Context) finding.Outcome {
 	if !h.selfTest {
 		return finding.Skip("--self-test=false")
 	}
-	identifying, only := driver.Identifying(drivers.All().Of(&h.manager))
+	identifying, only := driver.Identifying(h.env.Drivers.Of(&h.manager))
 	if only {
 		return finding.Good("it need not: clusters register by %s only", identifying[0].Words().Way)
 	}
@@ -142,14 +141,14 @@ func (h *hubScope) signs(ctx context.Context) finding.Outcome {
 // elsewhere says how hubs without a signer let clusters register.
 func (h *hubScope) elsewhere() string {
 	var try strings.Builder
-	for _, by := range drivers.All().Identifiers() {
+	for _, by := range h.env.Drivers.Identifiers() {
 		fmt.Fprintf(&try, "on %s, which has no such signer, run: %s; ", by.Words().Place, h.fix(h.env.Command(append([]string{"init"}, by.InitArgs(driver.HubSettings{})...)...)))
 	}
 	return try.String()
 }
 
 func (h *hubScope) address(ctx context.Context) finding.Outcome {
-	address, err := fleet.HubAddress(ctx, h.config, h.client, "")
+	address, err := fleet.HubAddress(ctx, h.env, h.config, h.client, "")
 	if err != nil {
 		return finding.Broken(err)
 	}

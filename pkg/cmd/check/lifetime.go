@@ -14,7 +14,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 // defaultLimit is the lifetime from which on a credential is worth naming: longer than what
@@ -44,12 +43,12 @@ func (l limit) result(long []string, try string) finding.Outcome {
 func (c *clusterScope) lifetimes(context.Context) finding.Outcome {
 	var long []string
 	try := ""
-	certificate, known := fleet.Certificate(&c.cluster, c.requests)
+	certificate, known := fleet.Certificate(c.env.Drivers, &c.cluster, c.requests)
 	switch {
 	case known && c.limit.exceededBy(certificate.Lifetime()):
 		long = append(long, "the cluster's certificate ("+cli.Lifetime(certificate.Lifetime())+")")
 		try = "on the managed cluster: " + c.env.Elsewhere("join --refresh --client-cert-expiration-seconds SECONDS")
-	case !known && drivers.All().Announced(&c.cluster) == nil && c.limit > 0:
+	case !known && c.env.Drivers.Announced(&c.cluster) == nil && c.limit > 0:
 		return finding.Caution("on the managed cluster: "+c.env.Elsewhere("check agent"), "the agent does not report how long its certificate lives")
 	}
 	for _, a := range c.addOns {

@@ -152,7 +152,7 @@ func (w *workScope) connected(ctx context.Context) finding.Outcome {
 	if err := w.client.Get(ctx, client.ObjectKey{Name: w.cluster}, cluster); err != nil {
 		return finding.Broken(err)
 	}
-	state := fleet.Describe(cluster, nil)
+	state := fleet.Describe(w.env.Drivers, cluster, nil)
 	if state.Reason != "" {
 		return finding.Bad(w.env.Command("check cluster", w.cluster), "%s", state.Reason)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
 type clusterOptions struct {
@@ -113,7 +113,7 @@ func (o *clusterOptions) clusters(ctx context.Context, c client.Client, selector
 		obj := &list.Items[i]
 		if o.matches(obj) {
 			own := slices.DeleteFunc(slices.Clone(requests), func(r approval.Request) bool { return r.Cluster != obj.Name })
-			clusters = append(clusters, fleet.Describe(obj, own))
+			clusters = append(clusters, fleet.Describe(o.env.Drivers, obj, own))
 		}
 	}
 	if o.list.Out.Machine() { // Tables have no room for them.
@@ -127,7 +127,7 @@ func (o *clusterOptions) addGranted(ctx context.Context, c client.Reader, cluste
 	if !slices.ContainsFunc(clusters, func(c fleet.Cluster) bool { return c.Identity != "" }) {
 		return
 	}
-	granted, err := fleet.Granted(ctx, c)
+	granted, err := fleet.Granted(ctx, c, o.env.Drivers)
 	if err != nil {
 		// The list is worth having without the right to read records.
 		o.env.Warn("what was granted to clusters is not shown: %v", err)
@@ -157,7 +157,7 @@ func clusterColumns(env cli.Env) []cli.Column[fleet.Cluster] {
 		{Header: "cpu", Wide: true, Value: func(c row) string { return c.CPU }},
 		{Header: "memory", Wide: true, Value: func(c row) string { return gibibytes(c.Memory) }},
 		{Header: "auth", Wide: true, Value: func(c row) string { return c.Auth }},
-		{Header: "eks cluster", Wide: true, Value: func(c row) string { return identity(c) }},
+		{Header: "eks cluster", Wide: true, Value: func(c row) string { return identity(env.Drivers, c) }},
 		{Header: "cred-expires", Wide: true, Value: func(c row) string { return cli.Until(c.CredentialExpires, now()) }},
 		{Header: "keys", Wide: true, Value: keys},
 		{Header: "age", Value: func(c row) string { return cli.Age(c.Created, now()) }},
@@ -175,8 +175,8 @@ func gibibytes(text string) string {
 }
 
 // identity is the one that a driver knows the cluster by, as short as the driver has it.
-func identity(c fleet.Cluster) string {
-	for _, by := range drivers.All().Identifiers() {
+func identity(known driver.Catalog, c fleet.Cluster) string {
+	for _, by := range known.Identifiers() {
 		if string(by.Type()) == c.Auth {
 			return by.Short(c.Identity)
 		}

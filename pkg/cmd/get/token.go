@@ -66,7 +66,7 @@ func (o *tokenOptions) run(ctx context.Context) error {
 	if err := fleet.RequireInit(ctx, o.env, c); err != nil {
 		return err
 	}
-	address, err := fleet.HubAddress(ctx, config, c, o.join.Server)
+	address, err := fleet.HubAddress(ctx, o.env, config, c, o.join.Server)
 	if err != nil {
 		return err
 	}

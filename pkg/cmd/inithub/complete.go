@@ -10,7 +10,6 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 // complete turns the flags into values, without any network. All mistakes are
@@ -24,7 +23,7 @@ func (o *options) complete(cmd *cobra.Command) (install.Hub, error) {
 	collect(err)
 	h.FeatureGates, err = o.gates.Value()
 	collect(err)
-	h.Catalog = drivers.All()
+	h.Catalog = o.env.Drivers
 	h.Drivers, err = o.drivers.settings(o.env.Kube, o.gates)
 	collect(err)
 	h.KeepDrivers = len(o.drivers.names) == 0

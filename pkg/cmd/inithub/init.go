@@ -12,7 +12,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 type options struct {
@@ -50,7 +49,7 @@ type cleanupFlags struct {
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	o := &options{env: env, out: cli.NewOutput(cli.Text, cli.Name), gates: flags.NewGates(install.HubFeatures()), drivers: driverFlags{flags: flags.InitDrivers(drivers.All())}}
+	o := &options{env: env, out: cli.NewOutput(cli.Text, cli.Name), gates: flags.NewGates(install.HubFeatures()), drivers: driverFlags{flags: flags.InitDrivers(env.Drivers)}}
 	o.changes = cli.ChangesFor(env, o.out)
 	cmd := &cobra.Command{
 		Use:   "init",
@@ -74,7 +73,7 @@ older installation is brought to this release. A hub of OCM is left alone unless
   %[1]s init --take-over
 
   # Put what would be installed into a repository, without Secrets
-  %[1]s init --dry-run=client --skip-secret > hub.yaml`+flags.Help(drivers.All(), func(h driver.Help) string { return h.InitExamples }), env.Name),
+  %[1]s init --dry-run=client --skip-secret > hub.yaml`+flags.Help(env.Drivers, func(h driver.Help) string { return h.InitExamples }), env.Name),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.ask(); err != nil {
 				return err
@@ -95,7 +94,7 @@ older installation is brought to this release. A hub of OCM is left alone unless
 }
 
 func (o *options) addFlags(cmd *cobra.Command) {
-	o.drivers.addTo(cmd)
+	o.drivers.addTo(cmd, o.env.Drivers)
 	o.join.AddTo(cmd, "address of the hub that managed clusters can reach; it is remembered",
 		"print a Kubernetes bootstrap token, which does not expire, instead of a ServiceAccount token")
 	cmd.Flags().StringVar(&o.joinFile, "output-join-command-file", "", "write the join command to this file, as a script that takes the cluster name")
@@ -131,8 +130,8 @@ func (o *options) addFeatures(cmd *cobra.Command) {
 		"TLS Secret in "+names.HubNamespace+" that the token authorizer serves with, instead of one that is issued")
 }
 
-func (d *driverFlags) addTo(cmd *cobra.Command) {
-	flags.DriverEnums(&d.names, drivers.All()).
+func (d *driverFlags) addTo(cmd *cobra.Command, known driver.Catalog) {
+	flags.DriverEnums(&d.names, known).
 		AddTo(cmd, flags.DriverFlag, "", "how clusters may register: csr, awsirsa (also aws-irsa) or both (also --registration-drivers)")
 	cli.AliasFlag(cmd, "registration-drivers", flags.DriverFlag)
 	d.flags.AddTo(cmd)

@@ -15,7 +15,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 // signerPatience is how long the self-test waits for a certificate. A signer
@@ -37,7 +36,7 @@ func (o *options) run(ctx context.Context, h install.Hub) error {
 		return err
 	}
 	runner.Skip, runner.Wait = o.preflight.Skipped(), o.wait.Enabled
-	address, err := fleet.HubAddress(ctx, config, runner.Client, h.Server)
+	address, err := fleet.HubAddress(ctx, o.env, config, runner.Client, h.Server)
 	if err != nil {
 		return err
 	}
@@ -69,7 +68,7 @@ func (o *options) printTakeOver(ctx context.Context, runner *install.Runner, h i
 // finish tests the hub and prints how clusters join it, or what it replaced.
 func (o *options) finish(ctx context.Context, config *rest.Config, c client.Client, server, replaced string) error {
 	// Now the hub says how clusters register.
-	address, err := fleet.HubAddress(ctx, config, c, server)
+	address, err := fleet.HubAddress(ctx, o.env, config, c, server)
 	if err != nil {
 		return err
 	}
@@ -173,7 +172,7 @@ func (o *options) adviseSigner(hub fleet.Address) {
 	if len(identifying) > 0 {
 		return
 	}
-	for _, by := range drivers.All().Identifiers() {
+	for _, by := range o.env.Drivers.Identifiers() {
 		words := by.Words()
 		o.env.Say("  %[1]s has none. On %[1]s, let clusters register by %[2]s:", words.Place, words.Way)
 		o.env.Say("    %s", o.env.Command(append([]string{"init"}, by.InitArgs(driver.HubSettings{})...)...))

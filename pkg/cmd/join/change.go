@@ -13,7 +13,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 // changeInterval is how often the hub is asked whether a change was made.
@@ -28,7 +27,7 @@ func (o *options) changesDriver(hub *hub) bool {
 	}
 	by := d.identifier()
 	if by == nil {
-		return drivers.All().Announced(hub.cluster) != nil
+		return o.env.Drivers.Announced(hub.cluster) != nil
 	}
 	id, err := by.AnnouncedID(hub.cluster)
 	return err != nil || id != by.ID(d.settings)

@@ -9,11 +9,12 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 // driverFlags say by which driver the cluster registers.
 type driverFlags struct {
+	// known are the drivers that there are.
+	known driver.Catalog
 	// kind is the driver that was chosen, or that the installed agent has; empty if neither
 	// is known.
 	kind  driver.AuthType
@@ -56,14 +57,14 @@ func (d *driverFlags) retain(installed *operatorv1.Klusterlet) {
 	if c := installed.Spec.RegistrationConfiguration; c != nil {
 		settings = c.RegistrationDriver
 	}
-	if setup, err := drivers.All().Parse(settings.AuthType); err == nil && setup.ValidateAgent(settings) == nil {
+	if setup, err := d.known.Parse(settings.AuthType); err == nil && setup.ValidateAgent(settings) == nil {
 		d.kind, d.settings = setup.Type(), settings
 	}
 }
 
 // identifier returns the driver if it identifies clusters without a key; nil otherwise.
 func (d *driverFlags) identifier() driver.Identifier {
-	for _, by := range drivers.All().Identifiers() {
+	for _, by := range d.known.Identifiers() {
 		if by.Type() == d.kind {
 			return by
 		}

@@ -86,7 +86,7 @@ func (o *options) connectAdmin(ctx context.Context, p *plan, h *hub) error {
 	if hub, err := fleet.IsHub(c); err != nil || !hub {
 		return errors.Join(err, cli.Blockedf("run first: "+o.env.CommandAt(o.hub.admin, "init")+", or check --hub-context", "the cluster of context %q is not a hub", o.hub.admin.Name))
 	}
-	address, err := fleet.HubAddress(ctx, config, c, p.endpoint.Server)
+	address, err := fleet.HubAddress(ctx, o.env, config, c, p.endpoint.Server)
 	if err != nil {
 		return err
 	}

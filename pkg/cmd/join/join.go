@@ -10,7 +10,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 type options struct {
@@ -77,7 +76,7 @@ const (
 func New(env cli.Env) *cobra.Command {
 	o := &options{env: env, out: cli.NewOutput(cli.Text, cli.Name), gates: flags.NewGates(install.AgentFeatures())}
 	o.changes = cli.ChangesFor(env, o.out)
-	o.registration.drivers.flags = flags.JoinDrivers(drivers.All())
+	o.registration.drivers = driverFlags{known: env.Drivers, flags: flags.JoinDrivers(env.Drivers)}
 	cmd := &cobra.Command{
 		Use:   "join",
 		Short: "Register a cluster with a hub",
@@ -201,7 +200,7 @@ func (h *hubFlags) addTo(cmd *cobra.Command) {
 func (r *registrationFlags) addTo(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&r.cluster, "cluster-name", "", "Name of the managed cluster")
-	flags.DriverEnum(&r.drivers.kind, drivers.All()).AddTo(cmd, flags.DriverFlag, "", "Registration driver of the cluster (default csr)")
+	flags.DriverEnum(&r.drivers.kind, r.drivers.known).AddTo(cmd, flags.DriverFlag, "", "Registration driver of the cluster (default csr)")
 	cli.AliasFlag(cmd, "registration-drivers", flags.DriverFlag)
 	r.drivers.flags.AddTo(cmd)
 	cli.NewEnum(&r.addOns, nil, addOnCSR, addOnToken).

@@ -14,7 +14,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 // summaryTimeout bounds the last look at a cluster, which also an interrupted
@@ -34,7 +33,7 @@ type Runner struct {
 // where the connection flags name another cluster.
 func New(env cli.Env, c client.Client, wait cli.Wait, hub cli.Context) *Runner {
 	return &Runner{env: env, wait: wait, hub: hub, Approver: &approval.Approver{
-		Client: c, Clock: env.Clock, Name: env.Name, Drivers: drivers.All(), Wait: wait.Enabled, Say: env.Say, Warn: env.Warn,
+		Client: c, Clock: env.Clock, Name: env.Name, Drivers: env.Drivers, Wait: wait.Enabled, Say: env.Say, Warn: env.Warn,
 		DryRun: map[cli.DryRun]approval.DryRun{
 			cli.DryRunClient: approval.DryRunClient, cli.DryRunServer: approval.DryRunServer,
 		}[env.Kube.DryRun()],

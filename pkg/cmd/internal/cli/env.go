@@ -10,6 +10,8 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/kubectl/pkg/util/term"
 	"k8s.io/utils/clock"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
 // Clusteradm is the name under which the commands stand in for clusteradm.
@@ -29,6 +31,8 @@ type Env struct {
 	Getenv func(string) string
 	// Kube holds the connection flags of the tree; cmd.New fills it.
 	Kube *Kube
+	// Drivers are the registration drivers of clusters; cmd.New fills in all that there are.
+	Drivers driver.Catalog
 }
 
 // Now is the time when it is called.

@@ -110,6 +110,12 @@ type hinter interface {
 	Hint() string
 }
 
+// blocker is an error of a library that says whether something stands in the way.
+type blocker interface {
+	error
+	Blocked() bool
+}
+
 // Explain turns an error from a client library into one that shows the user
 // what to do. An error that is explained already, and one that nothing more
 // can be said about, is returned as it is.
@@ -119,7 +125,11 @@ func Explain(err error) error {
 		return err
 	}
 	if hinted, ok := errors.AsType[hinter](err); ok {
-		return &Explained{Problem: hinted.Error(), Try: hinted.Hint(), cause: err}
+		explained := &Explained{Problem: hinted.Error(), Try: hinted.Hint(), cause: err}
+		if blocker, ok := errors.AsType[blocker](err); ok && blocker.Blocked() && !errors.Is(err, context.DeadlineExceeded) {
+			explained.Code = CodeBlocked
+		}
+		return explained
 	}
 	for _, translate := range []func(error) *Explained{explainAPI, explainTLS, explainNetwork} {
 		if e := translate(err); e != nil {

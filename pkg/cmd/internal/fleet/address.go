@@ -18,7 +18,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 // probeTimeout bounds the look at a hub's address from this machine, which may
@@ -42,7 +41,7 @@ type Address struct {
 
 // HubAddress finds the address of the hub that config leads to: override, what
 // init was given, or the server of config.
-func HubAddress(ctx context.Context, config *rest.Config, c client.Reader, override string) (Address, error) {
+func HubAddress(ctx context.Context, env cli.Env, config *rest.Config, c client.Reader, override string) (Address, error) {
 	var manager operatorv1.ClusterManager
 	// A hub that is not installed yet, or that we may not look into, has none.
 	if err := c.Get(ctx, client.ObjectKey{Name: names.ClusterManagerName}, &manager); err != nil {
@@ -53,7 +52,7 @@ func HubAddress(ctx context.Context, config *rest.Config, c client.Reader, overr
 		return Address{}, cli.Explain(err)
 	}
 	address := Address{Server: u.String(), Local: bootstrap.LocalOnly(u.String())}
-	address.Drivers = drivers.All().Of(&manager)
+	address.Drivers = env.Drivers.Of(&manager)
 	if address.Local != "" && SharesMachine(ctx, c) {
 		address.Local = ""
 	}

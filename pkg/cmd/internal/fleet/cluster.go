@@ -17,7 +17,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/census"
 )
 
@@ -52,8 +51,8 @@ type Cluster struct {
 	Labels   map[string]string  `json:"labels,omitempty"`
 }
 
-// Describe sums up a cluster. requests are those of this cluster.
-func Describe(obj *clusterv1.ManagedCluster, requests []approval.Request) Cluster {
+// Describe sums up a cluster. known are the registration drivers that there are, requests are those of this cluster.
+func Describe(known driver.Catalog, obj *clusterv1.ManagedCluster, requests []approval.Request) Cluster {
 	c := Cluster{
 		Name: obj.Name, State: census.Of(obj), Accepted: obj.Spec.HubAcceptsClient,
 		Joined:     apimeta.IsStatusConditionTrue(obj.Status.Conditions, clusterv1.ManagedClusterConditionJoined),
@@ -66,11 +65,11 @@ func Describe(obj *clusterv1.ManagedCluster, requests []approval.Request) Cluste
 		Created:    obj.CreationTimestamp.Time,
 		Labels:     obj.Labels,
 	}
-	if by := drivers.All().Announced(obj); by != nil {
+	if by := known.Announced(obj); by != nil {
 		c.Auth = string(by.Type())
 		c.Identity, _ = by.AnnouncedID(obj) // The hub reports two that differ.
 	}
-	if certificate, ok := Certificate(obj, requests); ok {
+	if certificate, ok := Certificate(known, obj, requests); ok {
 		c.CredentialExpires = &certificate.NotAfter
 	}
 	for _, r := range requests {
@@ -179,8 +178,8 @@ func notJoined(open []approval.Request) string {
 // Certificate is the validity of the agent's certificate: of the one that the hub issued
 // last while the request is still there, else as the agent reports it. A cluster that a
 // driver knows by another identity has none. requests are those of the cluster.
-func Certificate(cluster *clusterv1.ManagedCluster, requests []approval.Request) (credential.Validity, bool) {
-	if drivers.All().Announced(cluster) != nil {
+func Certificate(known driver.Catalog, cluster *clusterv1.ManagedCluster, requests []approval.Request) (credential.Validity, bool) {
+	if known.Announced(cluster) != nil {
 		return credential.Validity{}, false
 	}
 	for _, r := range slices.Backward(requests) {

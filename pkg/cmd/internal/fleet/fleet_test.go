@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 func cluster(accepts bool, conditions ...metav1.Condition) *clusterv1.ManagedCluster {
@@ -67,7 +68,7 @@ func TestDescribeSaysWhatIsMissingFirst(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			got := fleet.Describe(tc.cluster, tc.requests).Reason
+			got := fleet.Describe(drivers.All(), tc.cluster, tc.requests).Reason
 			if !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
@@ -85,10 +86,10 @@ func TestDescribeNamesTheAcceptedKey(t *testing.T) {
 		{State: approval.Issued, Fingerprint: "second", Renewal: true},
 		{State: approval.Failed, Fingerprint: "failed"},
 	}
-	if got := fleet.Describe(cluster(true), requests); got.Key != "second" || len(got.PendingKeys()) > 0 {
+	if got := fleet.Describe(drivers.All(), cluster(true), requests); got.Key != "second" || len(got.PendingKeys()) > 0 {
 		t.Errorf("key %q, pending %v", got.Key, got.PendingKeys())
 	}
-	if got := fleet.Describe(cluster(false), requests); got.Key != "" {
+	if got := fleet.Describe(drivers.All(), cluster(false), requests); got.Key != "" {
 		t.Errorf("a cluster that is not accepted has the key %q", got.Key)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 )
 
 // NewRunner returns an installer, for the cluster that kube leads to, that reports
@@ -26,7 +25,7 @@ func NewRunner(env cli.Env, kube *cli.Kube) (*install.Runner, error) {
 	}
 	progress := env.Progress()
 	return &install.Runner{
-		Client: c, Discovery: disco, Clock: env.Clock, Drivers: drivers.All(), Target: config.Host,
+		Client: c, Discovery: disco, Clock: env.Clock, Drivers: env.Drivers, Target: config.Host,
 		DryRun: env.Kube.DryRun() == cli.DryRunServer,
 		Step: func(ctx context.Context, title string, fn func(context.Context, install.Say) error) error {
 			return progress.Step(ctx, title, func(ctx context.Context, say cli.Say) error {

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -180,6 +181,8 @@ var _ driver.Granter = (*FakeGranter)(nil)
 type FakeGranter struct {
 	// Outside is the service.
 	Outside *Outside
+	// Name is the driver under whose name grants are recorded; empty means FakeType.
+	Name driver.AuthType
 	// AdmitPrefix begins the identifiers that need no person.
 	AdmitPrefix string
 	// Check is Progress.After of a grant that is made.
@@ -199,7 +202,7 @@ func (g *FakeGranter) Objection(cluster *clusterv1.ManagedCluster) string {
 }
 
 // Type implements driver.Granter.
-func (g *FakeGranter) Type() driver.AuthType { return FakeType }
+func (g *FakeGranter) Type() driver.AuthType { return cmp.Or(g.Name, FakeType) }
 
 // Plan implements driver.Granter.
 func (g *FakeGranter) Plan(cluster *clusterv1.ManagedCluster) (*driver.Grant, error) {

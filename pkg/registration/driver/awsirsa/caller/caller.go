@@ -99,6 +99,9 @@ func (e *Error) Error() string { return e.Problem }
 // Hint says what to do about it.
 func (e *Error) Hint() string { return e.try }
 
+// Blocked says that something has to change before the command can succeed.
+func (e *Error) Blocked() bool { return true }
+
 // Unwrap returns context.DeadlineExceeded if AWS did not answer in time.
 func (e *Error) Unwrap() error { return e.cause }
 
