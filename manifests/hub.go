@@ -62,9 +62,6 @@ func RenderHubBase(values Hub) ([]*unstructured.Unstructured, error) {
 
 // RenderHubAdmission returns the admission policies of the hub.
 func RenderHubAdmission(values Hub) ([]*unstructured.Unstructured, error) {
-	if values.IdentityAnnotations == nil {
-		values.IdentityAnnotations = []string{} // CEL has no range over null.
-	}
 	objs, err := render("hub-admission", values, nil)
 	return label(objs, values.Labels), err
 }

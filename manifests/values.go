@@ -99,7 +99,8 @@ type Hub struct {
 	// RegistrationAnnotations are the annotations of its ServiceAccount.
 	RegistrationAnnotations map[string]string
 	// IdentityAnnotations are the annotations by which registration drivers identify a
-	// ManagedCluster. Admission rejects changes of them while the hub accepts the cluster.
+	// ManagedCluster. Admission rejects changes of them while the hub accepts the cluster;
+	// without any, there is nothing to reject.
 	IdentityAnnotations []string
 	// System are permissions in kube-system that registration drivers need.
 	System []rbacv1.PolicyRule

@@ -26,7 +26,7 @@ func TestFlagsAreCheckedFirst(t *testing.T) {
 				"hub", "--enabled-registration-drivers=awsirsa", "--hub-cluster-arn=hub", "--auto-approved-arn-patterns=(",
 				"--aws-resource-tags=a=b=c", "--aws-identity-mapping=x",
 			},
-			[]string{"is not the ARN of an EKS cluster", "no regular expression", "--aws-resource-tags", "auto, access-entry and aws-auth"},
+			[]string{"is not the ARN of an EKS cluster", "no regular expression", "--aws-resource-tags", "auto, access-entry, aws-auth"},
 		},
 		{[]string{"hub", "--enabled-registration-drivers="}, []string{"name at least one"}},
 		{[]string{"hub", "--feature-gates=Magic=true"}, []string{`"Magic"`, "ManagedClusterAutoApproval", "ResourceCleanup"}},

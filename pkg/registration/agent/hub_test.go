@@ -26,6 +26,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
@@ -50,7 +51,7 @@ func newMortalHub(t *testing.T, options ...controlplane.Option) (*hub, *controlp
 func newHubOn(t *testing.T, cp *controlplane.ControlPlane) *hub {
 	t.Helper()
 	h := &hub{ControlPlane: cp, admin: cp.Client(t)}
-	values := manifests.Hub{Name: names.ClusterManagerName, Namespace: names.HubNamespace, DockerConfig: []byte("{}")}
+	values := manifests.Hub{Name: names.ClusterManagerName, Namespace: names.HubNamespace, DockerConfig: []byte("{}"), IdentityAnnotations: drivers.All().Annotations()}
 	crds, err := manifests.RenderHubCRDs(values)
 	install(t, h.admin, slices.DeleteFunc(crds, func(o *unstructured.Unstructured) bool {
 		return o.GetName() != "managedclusters.cluster.open-cluster-management.io"

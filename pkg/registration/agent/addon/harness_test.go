@@ -42,6 +42,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/token"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
@@ -165,7 +166,7 @@ func (f *fleet) groups() []string {
 // installHub makes what the hub has for an accepted cluster.
 func (f *fleet) installHub(t *testing.T) {
 	t.Helper()
-	values := manifests.Hub{Name: names.ClusterManagerName, Namespace: names.HubNamespace, DockerConfig: []byte("{}")}
+	values := manifests.Hub{Name: names.ClusterManagerName, Namespace: names.HubNamespace, DockerConfig: []byte("{}"), IdentityAnnotations: drivers.All().Annotations()}
 	crds, err := manifests.RenderHubCRDs(values)
 	crds = slices.DeleteFunc(crds, func(o *unstructured.Unstructured) bool {
 		return o.GetName() != "managedclusteraddons.addon.open-cluster-management.io"

@@ -29,7 +29,7 @@ func ParseMapping(s string) (MappingMode, error) {
 	case MapAuto, MapAccessEntry, MapAWSAuth:
 		return m, nil
 	}
-	return "", fmt.Errorf("%q must be one of %s, %s and %s", s, MapAuto, MapAccessEntry, MapAWSAuth)
+	return "", fmt.Errorf("%q must be one of %s, %s, %s", s, MapAuto, MapAccessEntry, MapAWSAuth)
 }
 
 // mapRole maps a role as one of the ways does.
