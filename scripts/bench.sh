@@ -35,6 +35,6 @@ fi
 	fi
 	bench ExtAuthz 1x ./bench/extauthz
 	bench Memory 1x ./bench/extauthz
-	bench Cold 2000x ./pkg/extauthz/subject
-	bench WarmCheck 20000x ./pkg/extauthz/server
+	bench Cold 2000x ./pkg/tokenauthorizer/subject
+	bench WarmCheck 20000x ./pkg/tokenauthorizer/server
 } | tee bin/bench.txt

@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 least=90
-packages=${PACKAGES:-credential bootstrap registration/driver/csr registration/driver/token extauthz/policy extauthz/subject extauthz/jwks}
+packages=${PACKAGES:-credential bootstrap registration/driver/csr registration/driver/token tokenauthorizer/policy tokenauthorizer/subject tokenauthorizer/jwks}
 [ "$packages" != none ] || packages=
 export CGO_ENABLED=0
 
@@ -25,7 +25,7 @@ trap 'rm -f "$log"' EXIT
 killed=0 lived=0
 for package in $packages; do
 	case $package in
-	extauthz/jwks | registration/driver/csr) goflags=$quick ;;
+	tokenauthorizer/jwks | registration/driver/csr) goflags=$quick ;;
 	*) goflags=$fresh ;;
 	esac
 	GOFLAGS=$goflags bin/gremlins unleash --workers 1 --timeout-coefficient 5 "./pkg/$package" >"$log" 2>&1 || { cat "$log"; exit 1; }

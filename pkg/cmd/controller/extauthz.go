@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/config"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/policy"
 )
 
 // extAuthzFlags are the flags of the token authorizer.
@@ -77,7 +77,7 @@ func (f *extAuthzFlags) run(cmd *cobra.Command) error {
 	ctx := klog.NewContext(cmd.Context(), log)
 	objects := cache.Options{}
 	if f.source.fromHub {
-		objects = extauthz.CacheOptions()
+		objects = tokenauthorizer.CacheOptions()
 	}
 	mgr, err := f.common.managerOf(hub, "token-authorizer", objects)
 	if err != nil {
@@ -88,7 +88,7 @@ func (f *extAuthzFlags) run(cmd *cobra.Command) error {
 		logger.Warn("Serving in plain text: anyone on the network path can read tokens. " +
 			"Set --tls-cert-file and --tls-key-file, or serve at --addr 127.0.0.1 or a --unix-socket alone")
 	}
-	if err := extauthz.Setup(ctx, mgr, extauthz.Config{
+	if err := tokenauthorizer.Setup(ctx, mgr, tokenauthorizer.Config{
 		Source: source, Server: server, Hub: hub, Audit: audit,
 		Clock: clock.RealClock{}, Log: log, Warn: func(message string) { logger.WarnContext(ctx, message) }, Metrics: metrics.Registry,
 	}); err != nil {
@@ -166,8 +166,8 @@ func (f *extAuthzLogs) audit(out io.Writer) (io.Writer, error) {
 }
 
 // source returns where clusters and rules come from.
-func (f *extAuthzSource) source(log *slog.Logger) (extauthz.Source, error) {
-	out := extauthz.Source{File: f.file, FromHub: f.fromHub, Options: config.Options{Strict: f.strict, Self: self(), Expiration: f.life()}}
+func (f *extAuthzSource) source(log *slog.Logger) (tokenauthorizer.Source, error) {
+	out := tokenauthorizer.Source{File: f.file, FromHub: f.fromHub, Options: config.Options{Strict: f.strict, Self: self(), Expiration: f.life()}}
 	switch {
 	case f.file != "" && f.workload != "":
 		log.Warn("Ignoring --workload-kubeconfig: --clusters-config says which tokens are taken")

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/server"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/policy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/server"
 )
 
 // maxDrain leaves time, of the 30 seconds that a Pod has to end, for requests

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/server"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/stsclient"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/server"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/stsclient"
 )
 
 // early is how long before its end a credential is given up: a request that

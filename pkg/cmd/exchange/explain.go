@@ -14,12 +14,12 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/issuers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/config"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/denial"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/jwks"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/mint"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/subject"
 )
 
 type explainOptions struct {
@@ -75,7 +75,7 @@ func (o *explainOptions) run(ctx context.Context, from string) error {
 type known struct {
 	source *rules.Source
 	config *config.Config
-	trial  *extauthz.Trial
+	trial  *tokenauthorizer.Trial
 
 	// explaining is what the chain is gone through for, and exchange stands for the
 	// exchange in it.
@@ -119,7 +119,7 @@ func (o *explainOptions) known(ctx context.Context) (*known, error) {
 		return nil, err
 	}
 	keys := jwks.New(jwks.Config{Clock: o.env.Clock})
-	k.trial, err = extauthz.NewTrial(extauthz.TrialConfig{
+	k.trial, err = tokenauthorizer.NewTrial(tokenauthorizer.TrialConfig{
 		Config: k.config, Keys: keys, FromHub: source.Hub() != nil, Minter: k, Reviewer: k, Clock: o.env.Clock,
 	})
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/authorizer"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/subject"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/authorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/denial"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/mint"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/policy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/subject"
 )
 
 // explanationKind is the kind of an explanation in the machine formats.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/config"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/policy"
 )
 
 type lintOptions struct {

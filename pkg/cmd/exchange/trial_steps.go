@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/mint"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/server"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/mint"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/server"
 )
 
 // subjectLife is how long the minted subject token lives, the least that an API

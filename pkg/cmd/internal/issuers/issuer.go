@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/jwks"
 )
 
 // Sources of keys.

@@ -19,15 +19,15 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/issuers"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/denial"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/installation"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/issuer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/config"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/denial"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/jwks"
 )
 
 const kubernetes = "https://kubernetes.default.svc.cluster.local"
@@ -122,7 +122,7 @@ func TestConfiguredKeys(t *testing.T) {
 	fetched("outdated", true, &metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonKeysLoaded})
 	fetched("new", true, nil)
 	fetched("denied", false, &metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonKeysLoaded, ObservedGeneration: 1})
-	objects, err := extauthz.Objects(t.Context(), admin)
+	objects, err := tokenauthorizer.Objects(t.Context(), admin)
 	if err != nil {
 		t.Fatal(err)
 	}

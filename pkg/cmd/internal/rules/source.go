@@ -13,10 +13,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/config"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/extauthz/policy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/config"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/policy"
 )
 
 // Flags choose where the rules are: on the hub, or in the file of a token
@@ -127,7 +127,7 @@ func (s *Source) Around(ctx context.Context, cluster string) (config.Objects, er
 
 // Objects reads the rules on a hub.
 func Objects(ctx context.Context, env cli.Env, hub client.Reader) (config.Objects, error) {
-	objects, err := extauthz.Objects(ctx, hub)
+	objects, err := tokenauthorizer.Objects(ctx, hub)
 	if apimeta.IsNoMatchError(err) {
 		return objects, cli.Blockedf("update it with: "+env.Command("init"), "the hub has no TokenExchangePolicies: an older release runs there")
 	}
