@@ -82,6 +82,7 @@ func TestCheckAWS(t *testing.T) {
 	t.Parallel()
 	const other = "arn:aws:eks:eu-west-1:210987654321:cluster/hub"
 	live := eksHub(hubspec.Spec{Cluster: hubARN, Creator: creatorRole}).Over(nil)
+	withCSR := both().Over(live)
 	clusters := map[driver.AuthType][]string{"awsirsa": {"c1", "c2"}}
 	for name, tc := range map[string]struct {
 		facts install.Facts
@@ -92,6 +93,7 @@ func TestCheckAWS(t *testing.T) {
 		"nothing changes":                  {facts: install.Facts{Manager: live, Granted: clusters}},
 		"csr in addition":                  {facts: install.Facts{Manager: live, Granted: clusters}, hub: both()},
 		"the driver goes":                  {facts: install.Facts{Manager: live, Granted: clusters}, hub: csrHub(), want: true},
+		"csr goes":                         {facts: install.Facts{Manager: withCSR, Granted: clusters}, hub: eksHub(hubspec.Spec{})},
 		"the driver goes, nobody needs it": {facts: install.Facts{Manager: live}, hub: csrHub()},
 		"another hub":                      {facts: install.Facts{Manager: live, Granted: clusters}, hub: eksHub(hubspec.Spec{Cluster: hubARN + "2"}), want: true},
 		"another account than the role's":  {facts: install.Facts{Manager: live}, hub: eksHub(hubspec.Spec{Cluster: other}), want: true},

@@ -122,7 +122,16 @@ type Grants struct {
 	// Kind is what is granted, in the plural.
 	Kind string
 	// HubFlag is the flag of the registration controller that says who the hub is where it
-	// grants, and Hub its value. A hub with another value does not find what was granted.
+	// grants, and HubOf its value. A hub with another value does not find what was granted.
 	HubFlag string
-	Hub     func(HubSettings) string
+	HubOf   func(HubSettings) string
+}
+
+// Hub is who a hub with these settings is where the driver grants; empty if they do not say,
+// or it grants nothing.
+func (g Grants) Hub(settings HubSettings) string {
+	if g.HubOf == nil {
+		return ""
+	}
+	return g.HubOf(settings)
 }

@@ -152,7 +152,7 @@ func (f *fakeHubFlags) Driver() (driver.Hub, func(context.Context, ctrl.Manager)
 
 // Grants implements driver.HubSetup.
 func (FakeSetup) Grants() driver.Grants {
-	return driver.Grants{Kind: "fake entries", HubFlag: FakeHubFlag, Hub: func(settings driver.HubSettings) string {
+	return driver.Grants{Kind: "fake entries", HubFlag: FakeHubFlag, HubOf: func(settings driver.HubSettings) string {
 		return settings.Annotations[fakeHubAnnotation]
 	}}
 }

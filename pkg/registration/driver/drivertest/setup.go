@@ -146,8 +146,8 @@ func emptyIsHarmless(t *testing.T, s SetupSuite) {
 	if id := s.Setup.HubID(agent); id != "" {
 		t.Errorf("no settings name the hub %q", id)
 	}
-	if grants := s.Setup.Grants(); grants.HubFlag != "" && grants.Hub(hub) != "" {
-		t.Errorf("no settings name the hub %q", grants.Hub(hub))
+	if name := s.Setup.Grants().Hub(hub); name != "" {
+		t.Errorf("no settings name the hub %q", name)
 	}
 	if said, err := parsed(t, s.Setup.AcceptFlags(), nil).Acceptance(""); err != nil || said.ID != "" || said.Own {
 		t.Errorf("accept without flags says %+v, %v", said, err)

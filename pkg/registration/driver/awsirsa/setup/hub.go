@@ -82,6 +82,6 @@ func hubArgs(spec hubspec.Spec) []string {
 func (Setup) Grants() driver.Grants {
 	return driver.Grants{
 		Kind: "AWS roles", HubFlag: hubspec.FlagCluster,
-		Hub: func(settings driver.HubSettings) string { return hubspec.From(settings).Cluster },
+		HubOf: func(settings driver.HubSettings) string { return hubspec.From(settings).Cluster },
 	}
 }
