@@ -1,7 +1,6 @@
 package drivertest
 
 import (
-	"maps"
 	"slices"
 	"testing"
 
@@ -192,7 +191,13 @@ func sameIdentity(t *testing.T, s SetupSuite, by driver.Identifier) {
 	if diff := cmp.Diff(decorated, announced); diff != "" {
 		t.Errorf("accept writes something else than the agent (-agent +accept):\n%s", diff)
 	}
-	for key := range maps.Keys(announced.Annotations) {
+	identified(t, by, settings, announced)
+}
+
+// identified checks what the hub makes of a ManagedCluster that an agent announced.
+func identified(t *testing.T, by driver.Identifier, settings operatorv1.RegistrationDriver, announced *clusterv1.ManagedCluster) {
+	t.Helper()
+	for key := range announced.Annotations {
 		if !slices.Contains(by.Annotations(), key) {
 			t.Errorf("the annotation %s is not among those that the driver reads", key)
 		}
@@ -201,8 +206,11 @@ func sameIdentity(t *testing.T, s SetupSuite, by driver.Identifier) {
 		t.Errorf("the cluster announces %q, %v, and the agent is %q", id, err, by.ID(settings))
 	}
 	found, err := by.Identify(announced, by.Hub(settings))
-	if err != nil || found == nil || found.ID != by.ID(settings) || found.Key == "" || len(found.Trusted) == 0 {
-		t.Errorf("the hub identifies the cluster as %+v, %v", found, err)
+	if err != nil || found == nil {
+		t.Fatalf("the hub identifies the cluster as %v, %v", found, err)
+	}
+	if found.ID != by.ID(settings) || found.Key == "" || len(found.Trusted) == 0 {
+		t.Errorf("the hub identifies the cluster as %+v", found)
 	}
 	if hub := by.Grants().Hub(by.Hub(settings)); hub != by.HubID(settings) || hub == "" {
 		t.Errorf("the agent's hub is %q for accept, and %q for join", hub, by.HubID(settings))
