@@ -23,9 +23,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/policy"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 func read(t *testing.T, name string) []byte {
