@@ -32,18 +32,14 @@ func (r *Reconciler) driverRuntime(cm *operatorv1.ClusterManager) driver.Runtime
 		needed := e.HubRuntime(e.Settings)
 		all.Args = append(all.Args, needed.Args...)
 		all.System = append(all.System, needed.System...)
-		for key, value := range needed.Account {
-			all.Account = mergedInto(all.Account, key, value)
+		if all.Account == nil {
+			all.Account = needed.Account
+			continue
 		}
+		maps.Copy(all.Account, needed.Account)
 	}
 	all.Args = append([]string{"--enabled-registration-drivers=" + strings.Join(slices.Compact(kinds), ",")}, all.Args...)
 	return all
-}
-
-func mergedInto(annotations map[string]string, key, value string) map[string]string {
-	merged := map[string]string{key: value}
-	maps.Copy(merged, annotations)
-	return merged
 }
 
 // rejectedDriver returns the rejection of a driver or of its settings, with which the
