@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
@@ -35,8 +36,8 @@ func (s *selection) addTo(env cli.Env, cmd *cobra.Command) {
 }
 
 // filter checks the names and returns what they choose.
-func (s *selection) filter() (addons.Filter, error) {
-	f := addons.Filter{Clusters: s.clusters, Names: s.addOns}
+func (s *selection) filter() (inventory.Filter, error) {
+	f := inventory.Filter{Clusters: s.clusters, Names: s.addOns}
 	for _, name := range f.Clusters {
 		if err := names.ValidateClusterName(name); err != nil {
 			return f, cli.Usagef("--cluster: %v", err)

@@ -14,7 +14,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
@@ -51,7 +51,7 @@ func (o *setOptions) await(ctx context.Context, runner *install.Runner, agent in
 }
 
 func (o *setOptions) awaitAddOns(ctx context.Context, agent install.Agent, w *registrations) error {
-	open, err := poll(ctx, o.env, "Waiting for the add-ons to register", func(ctx context.Context) ([]addons.Registration, error) {
+	open, err := poll(ctx, o.env, "Waiting for the add-ons to register", func(ctx context.Context) ([]inventory.Registration, error) {
 		return w.look(ctx, o.env.Clock.Now())
 	})
 	switch {
@@ -88,16 +88,16 @@ type registrations struct {
 }
 
 // look returns the registrations that are not there.
-func (w *registrations) look(ctx context.Context, now time.Time) ([]addons.Registration, error) {
-	objs, err := addons.Objects(ctx, w.hub, addons.Filter{Clusters: []string{w.cluster}})
+func (w *registrations) look(ctx context.Context, now time.Time) ([]inventory.Registration, error) {
+	objs, err := inventory.Objects(ctx, w.hub, inventory.Filter{Clusters: []string{w.cluster}})
 	if err != nil {
 		return nil, err
 	}
-	var open []addons.Registration
+	var open []inventory.Registration
 	w.done = 0
 	for _, obj := range objs {
-		for _, r := range addons.Describe(obj, addons.Facts{Now: now}).Registrations {
-			if r.Type != string(addonv1beta1.KubeClient) || r.Reason == addons.ReasonDeleting {
+		for _, r := range inventory.Describe(obj, inventory.Facts{Now: now}).Registrations {
+			if r.Type != string(addonv1beta1.KubeClient) || r.Reason == inventory.ReasonDeleting {
 				continue
 			}
 			if r.Message, err = w.missing(ctx, r); err != nil {
@@ -114,11 +114,11 @@ func (w *registrations) look(ctx context.Context, now time.Time) ([]addons.Regis
 }
 
 // missing says what a registration lacks.
-func (w *registrations) missing(ctx context.Context, r addons.Registration) (string, error) {
+func (w *registrations) missing(ctx context.Context, r inventory.Registration) (string, error) {
 	switch {
 	case r.Driver != w.driver:
 		return "waits for the agent to declare driver " + w.driver, nil
-	case r.State != addons.Ready:
+	case r.State != inventory.Ready:
 		return r.Message, nil
 	case r.HostingCluster != "" && r.HostingCluster != w.cluster:
 		return "", nil // Its Secret is on another cluster.
@@ -149,7 +149,7 @@ const interval = time.Second
 // poll waits until look finds nothing open any more, and reports what it finds. A
 // server that has answered once may be away for a while. The registrations that
 // were open last are returned with an error.
-func poll(ctx context.Context, env cli.Env, title string, look func(context.Context) ([]addons.Registration, error)) (open []addons.Registration, err error) {
+func poll(ctx context.Context, env cli.Env, title string, look func(context.Context) ([]inventory.Registration, error)) (open []inventory.Registration, err error) {
 	err = env.Progress().Step(ctx, title, func(ctx context.Context, say cli.Say) error {
 		for answered := false; ; {
 			found, err := look(ctx)
@@ -176,7 +176,7 @@ func poll(ctx context.Context, env cli.Env, title string, look func(context.Cont
 }
 
 // summary says of some registrations what they wait for.
-func summary(open []addons.Registration) string {
+func summary(open []inventory.Registration) string {
 	const shown = 3
 	var lines []string
 	for _, r := range open[:min(len(open), shown)] {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/docs"
 )
 
@@ -17,9 +17,9 @@ func TestEveryReasonIsExplained(t *testing.T) {
 		docs.Matches(t, `Reason[A-Z]\w*\s+= "([A-Z]\w+)"`,
 			"pkg/names/addon.go", "pkg/registration/driver/csr", "pkg/registration/driver/token", "pkg/registration/agent/addon", "pkg/addon"),
 		[]string{
-			addons.ReasonNoRegistration, addons.ReasonDriverNotDeclared, addons.ReasonSubjectNotDeclared,
-			addons.ReasonInfrastructureMissing, addons.ReasonTokenMissing, addons.ReasonCertificateMissing,
-			addons.ReasonRequestNotApproved, addons.ReasonRequestNotIssued, addons.ReasonExpired, addons.ReasonRotationRequested,
+			inventory.ReasonNoRegistration, inventory.ReasonDriverNotDeclared, inventory.ReasonSubjectNotDeclared,
+			inventory.ReasonInfrastructureMissing, inventory.ReasonTokenMissing, inventory.ReasonCertificateMissing,
+			inventory.ReasonRequestNotApproved, inventory.ReasonRequestNotIssued, inventory.ReasonExpired, inventory.ReasonRotationRequested,
 		})
 	for _, reason := range reasons {
 		if !strings.Contains(page, "`"+reason+"`") {

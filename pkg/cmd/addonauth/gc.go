@@ -14,6 +14,7 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
@@ -60,7 +61,7 @@ func (o *gcOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := addons.Orphans(ctx, c, filter, o.env.Clock.Now())
+	found, err := inventory.Orphans(ctx, c, filter, o.env.Clock.Now())
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func (o *gcOptions) run(ctx context.Context) error {
 	return o.remove(ctx, c, found)
 }
 
-func (o *gcOptions) remove(ctx context.Context, c client.Client, found []addons.Orphan) error {
+func (o *gcOptions) remove(ctx context.Context, c client.Client, found []inventory.Orphan) error {
 	name, server := o.env.Kube.Target()
 	if err := o.env.Confirm(o.yes, fmt.Sprintf("Remove these %d from context %s (%s)?", len(found), name, server)); err != nil {
 		return err
@@ -92,9 +93,9 @@ func (o *gcOptions) remove(ctx context.Context, c client.Client, found []addons.
 	return nil
 }
 
-func (o *gcOptions) print(found []addons.Orphan) error {
-	type row = addons.Orphan
-	return cli.PrintList(o.env.Out, o.out, cli.Kind[row]{Name: "AddOnLeftover", Ref: row.Ref}, found, []cli.Column[row]{
+func (o *gcOptions) print(found []inventory.Orphan) error {
+	type row = inventory.Orphan
+	return cli.PrintList(o.env.Out, o.out, cli.Kind[row]{Name: "AddOnLeftover", Ref: addons.RefOfOrphan}, found, []cli.Column[row]{
 		{Header: "kind", Value: func(l row) string { return l.Kind }},
 		{Header: "namespace", Value: func(l row) string { return l.Namespace }},
 		{Header: "name", Value: func(l row) string { return l.Name }},
@@ -103,7 +104,7 @@ func (o *gcOptions) print(found []addons.Orphan) error {
 }
 
 // remove removes what was looked at, and nothing that has changed since.
-func remove(ctx context.Context, c client.Client, l addons.Orphan) error {
+func remove(ctx context.Context, c client.Client, l inventory.Orphan) error {
 	if addOn, ok := l.Object.(*addonv1beta1.ManagedClusterAddOn); ok {
 		return changed(retry.RetryOnConflict(retry.DefaultRetry, func() error { return removeCondition(ctx, c, addOn, l.Condition) }))
 	}

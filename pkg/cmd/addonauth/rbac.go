@@ -11,6 +11,7 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
@@ -91,12 +92,12 @@ func (o *rbacOptions) run(ctx context.Context) error {
 }
 
 // grants looks up whom the add-on is on each cluster.
-func (o *rbacOptions) grants(ctx context.Context, filter addons.Filter) ([]grant, error) {
+func (o *rbacOptions) grants(ctx context.Context, filter inventory.Filter) ([]grant, error) {
 	c, err := addons.Hub(ctx, o.env)
 	if err != nil {
 		return nil, err
 	}
-	objs, err := addons.Objects(ctx, c, filter)
+	objs, err := inventory.Objects(ctx, c, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +116,7 @@ func (o *rbacOptions) grants(ctx context.Context, filter addons.Filter) ([]grant
 			out = append(out, grant{cluster: cluster, subjects: subjectsOf(cluster, filter.Names[0], nil), unknown: true})
 			continue
 		}
-		config := addons.KubeClient(objs[i])
+		config := inventory.KubeClient(objs[i])
 		out = append(out, grant{
 			cluster: cluster, subjects: subjectsOf(cluster, filter.Names[0], config),
 			unknown: config == nil || config.Subject.User == "",

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
@@ -99,7 +100,7 @@ func (o *rotateOptions) waits() bool {
 }
 
 // find returns the add-ons; all that were named have to be there.
-func (o *rotateOptions) find(ctx context.Context, c client.Client, filter addons.Filter) ([]addons.AddOn, error) {
+func (o *rotateOptions) find(ctx context.Context, c client.Client, filter inventory.Filter) ([]inventory.AddOn, error) {
 	if err := addons.RequireHub(ctx, o.env, c); err != nil {
 		return nil, err
 	}
@@ -107,7 +108,7 @@ func (o *rotateOptions) find(ctx context.Context, c client.Client, filter addons
 	if err != nil {
 		return nil, err
 	}
-	return found, filter.Missing(o.env, found)
+	return found, addons.Missing(o.env, filter, found)
 }
 
 // hubTime is the next full second by the clock of the hub, which also dates the
@@ -140,7 +141,7 @@ func (o *rotateOptions) hubTime(ctx context.Context, config *rest.Config) (time.
 }
 
 // annotate asks for new credentials of an add-on, as of now.
-func (o *rotateOptions) annotate(ctx context.Context, c client.Client, a addons.AddOn, now time.Time) error {
+func (o *rotateOptions) annotate(ctx context.Context, c client.Client, a inventory.AddOn, now time.Time) error {
 	obj := a.Object.DeepCopy()
 	base := client.MergeFrom(a.Object.DeepCopy())
 	if obj.Annotations == nil {
@@ -151,20 +152,20 @@ func (o *rotateOptions) annotate(ctx context.Context, c client.Client, a addons.
 	if _, refused := errors.AsType[*cli.WriteRefusedError](err); err != nil && !refused {
 		return fmt.Errorf("add-on %s on %s: %w", a.Name, a.Cluster, err)
 	}
-	return o.changes.Add(a.Ref(), "rotation requested")
+	return o.changes.Add(addons.RefOf(a), "rotation requested")
 }
 
 // await waits until every credential is another one than before.
-func (o *rotateOptions) await(ctx context.Context, c client.Client, filter addons.Filter, before []addons.AddOn) error {
-	old := map[string]addons.Registration{}
+func (o *rotateOptions) await(ctx context.Context, c client.Client, filter inventory.Filter, before []inventory.AddOn) error {
+	old := map[string]inventory.Registration{}
 	for _, a := range before {
 		for _, r := range a.Registrations {
 			old[key(r)] = r
 		}
 	}
-	open, err := poll(ctx, o.env, "Waiting for new credentials", func(ctx context.Context) ([]addons.Registration, error) {
+	open, err := poll(ctx, o.env, "Waiting for new credentials", func(ctx context.Context) ([]inventory.Registration, error) {
 		list, err := addons.List(ctx, o.env, c, filter)
-		var open []addons.Registration
+		var open []inventory.Registration
 		for _, a := range list {
 			for _, r := range a.Registrations {
 				if !renewed(old[key(r)], r) {
@@ -187,14 +188,14 @@ func (o *rotateOptions) await(ctx context.Context, c client.Client, filter addon
 		o.env.Command("addon-auth status"), r.Namespace, r.Secret, cmp.Or(r.HostingCluster, r.Cluster)))
 }
 
-func key(r addons.Registration) string {
+func key(r inventory.Registration) string {
 	return strings.Join([]string{r.Cluster, r.AddOn, r.Type, r.SignerName}, " ")
 }
 
 // renewed reports whether a registration has a good credential that is not the
 // old one. A shorter life can let the new one end earlier.
-func renewed(old, now addons.Registration) bool {
-	if now.Expires == nil || now.State == addons.Failing || now.State == addons.Expired {
+func renewed(old, now inventory.Registration) bool {
+	if now.Expires == nil || now.State == inventory.Failing || now.State == inventory.Expired {
 		return false
 	}
 	return old.Expires == nil || !now.Expires.Equal(*old.Expires)

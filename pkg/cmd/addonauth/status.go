@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 )
@@ -56,11 +57,11 @@ func (o *statusOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return cli.PrintFound(list, filter.Missing(o.env, list), o.print)
+	return cli.PrintFound(list, addons.Missing(o.env, filter, list), o.print)
 }
 
-func (o *statusOptions) print(list []addons.AddOn) error {
-	var rows []addons.Registration
+func (o *statusOptions) print(list []inventory.AddOn) error {
+	var rows []inventory.Registration
 	for _, a := range list {
 		rows = append(rows, a.Rows()...)
 	}
@@ -68,16 +69,16 @@ func (o *statusOptions) print(list []addons.AddOn) error {
 		o.env.Say("No add-ons found. One is installed by a ManagedClusterAddOn in the namespace of a cluster.")
 		return nil
 	}
-	err := cli.PrintList(o.env.Out, o.out, cli.Kind[addons.Registration]{Name: "AddOnRegistration", Ref: addons.Registration.Ref}, rows, o.columns())
+	err := cli.PrintList(o.env.Out, o.out, cli.Kind[inventory.Registration]{Name: "AddOnRegistration", Ref: addons.RefOfRegistration}, rows, o.columns())
 	if o.out.Format == cli.TableFmt {
 		o.explain(rows)
 	}
 	return err
 }
 
-func (o *statusOptions) columns() []cli.Column[addons.Registration] {
+func (o *statusOptions) columns() []cli.Column[inventory.Registration] {
 	now := o.env.Clock.Now()
-	type row = addons.Registration
+	type row = inventory.Registration
 	return []cli.Column[row]{
 		{Header: "cluster", Value: func(r row) string { return r.Cluster }},
 		{Header: "add-on", Value: func(r row) string { return r.AddOn }},
@@ -111,9 +112,9 @@ func (o *statusOptions) columns() []cli.Column[addons.Registration] {
 }
 
 // explain says below the table what each registration waits for.
-func (o *statusOptions) explain(rows []addons.Registration) {
+func (o *statusOptions) explain(rows []inventory.Registration) {
 	for _, r := range rows {
-		if r.State == addons.Ready {
+		if r.State == inventory.Ready {
 			continue
 		}
 		label := r.Label()

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
@@ -26,7 +27,7 @@ func (c *clusterScope) registered(ctx context.Context) finding.Outcome {
 		return finding.Good("this hub serves no add-ons")
 	}
 	var err error
-	if c.addOns, err = addons.ListExplained(ctx, c.env, c.client, addons.Filter{Clusters: []string{c.name}}); err != nil {
+	if c.addOns, err = addons.ListExplained(ctx, c.env, c.client, inventory.Filter{Clusters: []string{c.name}}); err != nil {
 		return finding.Broken(err)
 	}
 	var open []string
@@ -34,7 +35,7 @@ func (c *clusterScope) registered(ctx context.Context) finding.Outcome {
 	for _, a := range c.addOns {
 		for _, r := range a.Rows() {
 			count++
-			if r.State != addons.Ready && r.State != addons.Overdue && r.State != addons.Expired && r.Reason != addons.ReasonDeleting {
+			if r.State != inventory.Ready && r.State != inventory.Overdue && r.State != inventory.Expired && r.Reason != inventory.ReasonDeleting {
 				open = append(open, fmt.Sprintf("%s: %s (%s)", strings.TrimSuffix(r.AddOn+"/"+r.SignerName, "/"), r.Message, r.Reason))
 			}
 		}
@@ -54,9 +55,9 @@ func (c *clusterScope) lasting(context.Context) finding.Outcome {
 	failed := false
 	for _, a := range c.addOns {
 		for _, r := range a.Registrations {
-			if r.State == addons.Overdue || r.State == addons.Expired {
+			if r.State == inventory.Overdue || r.State == inventory.Expired {
 				late = append(late, r.AddOn+": "+r.Message)
-				failed = failed || r.Reason != addons.ReasonNotRenewed
+				failed = failed || r.Reason != inventory.ReasonNotRenewed
 			}
 		}
 	}
@@ -99,15 +100,15 @@ func (h *hubScope) addOns(ctx context.Context) finding.Outcome {
 	if err := addons.RequireHub(ctx, h.env, h.client); err != nil {
 		return finding.Good("this hub serves no add-ons")
 	}
-	list, err := addons.List(ctx, h.env, h.client, addons.Filter{})
+	list, err := addons.List(ctx, h.env, h.client, inventory.Filter{})
 	if err != nil {
 		return finding.Broken(err)
 	}
 	var expired, open []string
 	for _, a := range list {
 		switch {
-		case a.Reason == addons.ReasonDeleting, a.State == addons.Ready:
-		case a.State == addons.Expired:
+		case a.Reason == inventory.ReasonDeleting, a.State == inventory.Ready:
+		case a.State == inventory.Expired:
 			expired = append(expired, a.Cluster+"/"+a.Name)
 		default:
 			open = append(open, fmt.Sprintf("%s/%s (%s)", a.Cluster, a.Name, a.Reason))

@@ -15,7 +15,7 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
@@ -30,7 +30,7 @@ type clusterScope struct {
 	name     string
 	cluster  clusterv1.ManagedCluster
 	requests []approval.Request
-	addOns   []addons.AddOn
+	addOns   []inventory.AddOn
 	limit    limit
 }
 

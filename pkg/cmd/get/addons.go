@@ -9,6 +9,7 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/works"
@@ -16,17 +17,17 @@ import (
 
 type addOnOptions struct {
 	env    cli.Env
-	list   cli.Lister[addons.AddOn]
-	filter addons.Filter
+	list   cli.Lister[inventory.AddOn]
+	filter inventory.Filter
 }
 
 func newAddOns(env cli.Env) *cobra.Command {
 	o := &addOnOptions{env: env}
-	o.list = cli.Lister[addons.AddOn]{
+	o.list = cli.Lister[inventory.AddOn]{
 		Env: env, Out: cli.ListOutput(treeFormat), Columns: addOnColumns(env), None: "No add-ons found.",
-		Kind:    cli.Kind[addons.AddOn]{Name: "AddOn", Ref: addons.AddOn.Ref},
+		Kind:    cli.Kind[inventory.AddOn]{Name: "AddOn", Ref: addons.RefOf},
 		Objects: schema.GroupVersion(addonv1beta1.GroupVersion).WithKind("ManagedClusterAddOn"),
-		Draw:    func(list []addons.AddOn) error { return printTree(env, addOnTree(list)) },
+		Draw:    func(list []inventory.AddOn) error { return printTree(env, addOnTree(list)) },
 	}
 	cmd := &cobra.Command{
 		Use:     "addons [ADDON...]",
@@ -65,12 +66,12 @@ func (o *addOnOptions) run(ctx context.Context) error {
 	if err := addons.RequireHub(ctx, o.env, c); err != nil {
 		return err
 	}
-	return o.list.Run(ctx, c, only(o.filter.Clusters), func(ctx context.Context, key cli.Key) ([]addons.AddOn, error, error) {
+	return o.list.Run(ctx, c, only(o.filter.Clusters), func(ctx context.Context, key cli.Key) ([]inventory.AddOn, error, error) {
 		list, err := addons.List(ctx, o.env, c, o.filter.At(key))
 		if err != nil {
 			return nil, nil, err
 		}
-		return list, o.filter.Missing(o.env, list), nil
+		return list, addons.Missing(o.env, o.filter, list), nil
 	})
 }
 
@@ -82,9 +83,9 @@ func only(clusters []string) string {
 	return ""
 }
 
-func addOnColumns(env cli.Env) []cli.Column[addons.AddOn] {
+func addOnColumns(env cli.Env) []cli.Column[inventory.AddOn] {
 	now := env.Now
-	type row = addons.AddOn
+	type row = inventory.AddOn
 	return []cli.Column[row]{
 		{Header: "cluster", Value: func(a row) string { return a.Cluster }},
 		{Header: "name", Value: func(a row) string { return a.Name }},
@@ -104,7 +105,7 @@ func addOnColumns(env cli.Env) []cli.Column[addons.AddOn] {
 }
 
 // addOnTree is the add-ons of each cluster with the conditions that clusteradm shows.
-func addOnTree(list []addons.AddOn) []node {
+func addOnTree(list []inventory.AddOn) []node {
 	var clusters []node
 	for i, a := range list {
 		if i == 0 || list[i-1].Cluster != a.Cluster {

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pages"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/podproblem"
@@ -18,7 +19,7 @@ import (
 // its hub controller from running, if that is known. It reads all Deployments of the hub when
 // there is such an add-on, so it is for commands that list once. Without permission to read
 // Deployments or Pods the messages are those of List. See docs/guides/addons.md.
-func ListExplained(ctx context.Context, env cli.Env, c client.Client, f Filter) ([]AddOn, error) {
+func ListExplained(ctx context.Context, env cli.Env, c client.Client, f inventory.Filter) ([]inventory.AddOn, error) {
 	list, err := List(ctx, env, c, f)
 	if err != nil {
 		return nil, err
@@ -29,10 +30,10 @@ func ListExplained(ctx context.Context, env cli.Env, c client.Client, f Filter) 
 	return list, nil
 }
 
-func explainUnregistered(ctx context.Context, c client.Client, list []AddOn) error {
+func explainUnregistered(ctx context.Context, c client.Client, list []inventory.AddOn) error {
 	controllers := map[string][]*appsv1.Deployment{}
 	for _, a := range list {
-		if a.Reason == ReasonNoRegistration {
+		if a.Reason == inventory.ReasonNoRegistration {
 			controllers[a.Name] = nil
 		}
 	}
@@ -56,7 +57,7 @@ func explainUnregistered(ctx context.Context, c client.Client, list []AddOn) err
 		}
 	}
 	for i, a := range list {
-		if problem := problems[a.Name]; problem != "" && a.Reason == ReasonNoRegistration {
+		if problem := problems[a.Name]; problem != "" && a.Reason == inventory.ReasonNoRegistration {
 			list[i].Message += "; " + problem
 		}
 	}

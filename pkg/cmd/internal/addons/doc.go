@@ -1,7 +1,5 @@
-// Package addons owns what several commands know about add-ons: the stable
-// schema of an add-on and its registrations, what each of them waits for,
-// listing them and completing their names.
+// Package addons owns what several commands say about add-ons: which hub they need, what
+// keeps a hub controller from running, references to objects and completions.
 //
-// It prints nothing, reads no flag and writes nothing. Its invariant: everything that
-// is not ready has a reason, and a sentence that says who has to act.
+// What the objects of a hub say about add-ons is in pkg/addon/inventory.
 package addons

@@ -9,6 +9,7 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 )
 
@@ -17,8 +18,8 @@ func Ref(cluster, name string, created time.Time) cli.Ref {
 	return cli.RefTo("managedclusteraddon.addon.open-cluster-management.io", cluster, name, created)
 }
 
-// Ref is the ManagedClusterAddOn.
-func (a AddOn) Ref() cli.Ref {
+// RefOf refers to an add-on of the inventory.
+func RefOf(a inventory.AddOn) cli.Ref {
 	ref := Ref(a.Cluster, a.Name, a.Created)
 	if a.Object != nil {
 		ref.Labels = a.Object.Labels
@@ -26,11 +27,11 @@ func (a AddOn) Ref() cli.Ref {
 	return ref
 }
 
-// Ref is the ManagedClusterAddOn of a registration.
-func (r Registration) Ref() cli.Ref { return Ref(r.Cluster, r.AddOn, time.Time{}) }
+// RefOfRegistration refers to the add-on of a registration.
+func RefOfRegistration(r inventory.Registration) cli.Ref { return Ref(r.Cluster, r.AddOn, time.Time{}) }
 
-// Ref is the object that is left over, or that has a condition too many.
-func (l Orphan) Ref() cli.Ref {
+// RefOfOrphan refers to an object that is left over, or that has a condition too many.
+func RefOfOrphan(l inventory.Orphan) cli.Ref {
 	group := map[string]string{
 		"Role": rbacv1.GroupName, "RoleBinding": rbacv1.GroupName,
 		"CertificateSigningRequest": certificatesv1.GroupName, "ManagedClusterAddOn": addonv1beta1.GroupName,

@@ -1,4 +1,4 @@
-package addons_test
+package inventory_test
 
 import (
 	"slices"
@@ -14,7 +14,7 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -59,43 +59,43 @@ func TestOrphans(t *testing.T) {
 	}
 	custom := custom()
 	for name, tc := range map[string]struct {
-		hub  addons.HubObjects
+		hub  inventory.HubObjects
 		want []string
 	}{
 		"nothing": {},
 		"the add-on is gone": {
-			addons.HubObjects{Infrastructure: infrastructureOf("c1-a1-agent"), Requests: requests},
+			inventory.HubObjects{Infrastructure: infrastructureOf("c1-a1-agent"), Requests: requests},
 			slices.Concat(all, []string{"certificatesigningrequest/addon-pending", "certificatesigningrequest/addon-denied", "certificatesigningrequest/addon-denied-just-now"}),
 		},
 		"in use": {
-			addons.HubObjects{Infrastructure: infrastructureOf("c1-a1-agent"), AddOns: of(addOn(list(kube("token", tokenUser)), ready(), refreshed(goodToken)))}, nil,
+			inventory.HubObjects{Infrastructure: infrastructureOf("c1-a1-agent"), AddOns: of(addOn(list(kube("token", tokenUser)), ready(), refreshed(goodToken)))}, nil,
 		},
 		"nothing is declared yet": {
-			addons.HubObjects{Infrastructure: infrastructureOf("c1-a1-agent"), AddOns: of(addOn(list(kube("", ""))))}, nil,
+			inventory.HubObjects{Infrastructure: infrastructureOf("c1-a1-agent"), AddOns: of(addOn(list(kube("", ""))))}, nil,
 		},
 		"the hub part has said nothing yet": {
-			addons.HubObjects{Infrastructure: infrastructureOf("c1-a1-agent"), AddOns: of(addOn(nil))}, nil,
+			inventory.HubObjects{Infrastructure: infrastructureOf("c1-a1-agent"), AddOns: of(addOn(nil))}, nil,
 		},
 		"the other spelling": {
-			addons.HubObjects{Infrastructure: infrastructureOf("a1-agent"), AddOns: of(addOn(list(kube("token", tokenUser)), ready()))},
+			inventory.HubObjects{Infrastructure: infrastructureOf("a1-agent"), AddOns: of(addOn(list(kube("token", tokenUser)), ready()))},
 			[]string{"serviceaccount/c1/a1-agent"},
 		},
 		"the other spelling, as long as it may be the one": {
-			addons.HubObjects{Infrastructure: infrastructureOf("a1-agent"), AddOns: of(addOn(list(kube("token", tokenUser))))}, nil,
+			inventory.HubObjects{Infrastructure: infrastructureOf("a1-agent"), AddOns: of(addOn(list(kube("token", tokenUser))))}, nil,
 		},
 		"certificates by now": {
-			addons.HubObjects{Infrastructure: infrastructureOf("c1-a1-agent"), Requests: requests, AddOns: of(addOn(list(kube("csr", "u")), ready(), rotated(goodCertificate)))},
+			inventory.HubObjects{Infrastructure: infrastructureOf("c1-a1-agent"), Requests: requests, AddOns: of(addOn(list(kube("csr", "u")), ready(), rotated(goodCertificate)))},
 			slices.Concat(all, []string{"certificatesigningrequest/addon-denied", "managedclusteraddon/c1/a1 condition TokenInfrastructureReady"}),
 		},
 		"tokens by now": {
-			addons.HubObjects{Requests: requests[:1], AddOns: of(addOn(list(kube("token", tokenUser)), ready(), rotated(goodCertificate)))},
+			inventory.HubObjects{Requests: requests[:1], AddOns: of(addOn(list(kube("token", tokenUser)), ready(), rotated(goodCertificate)))},
 			[]string{"certificatesigningrequest/addon-pending", "managedclusteraddon/c1/a1 condition ClusterCertificateRotated"},
 		},
 		"tokens, and a custom signer": {
-			addons.HubObjects{AddOns: of(addOn(list(kube("token", tokenUser), custom), ready(), rotated(goodCertificate)))}, nil,
+			inventory.HubObjects{AddOns: of(addOn(list(kube("token", tokenUser), custom), ready(), rotated(goodCertificate)))}, nil,
 		},
 		"only a custom signer": {
-			addons.HubObjects{Infrastructure: infrastructureOf("c1-a1-agent"), AddOns: of(addOn(list(custom), rotated(goodCertificate), refreshed(goodToken)))},
+			inventory.HubObjects{Infrastructure: infrastructureOf("c1-a1-agent"), AddOns: of(addOn(list(custom), rotated(goodCertificate), refreshed(goodToken)))},
 			slices.Concat(all, []string{"managedclusteraddon/c1/a1 condition AddonTokenRefreshed"}),
 		},
 	} {

@@ -1,4 +1,4 @@
-package addons_test
+package inventory_test
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -79,45 +79,45 @@ func TestReasons(t *testing.T) {
 	answered.Annotations[names.AnnotationRotate] = "2029-11-30T00:00:00Z"
 	for name, tc := range map[string]struct {
 		addOn  *addonv1beta1.ManagedClusterAddOn
-		state  addons.State
+		state  inventory.State
 		reason string
 	}{
-		"nothing wanted yet":     {addOn(nil), addons.Waiting, addons.ReasonNoRegistration},
-		"nothing wanted at all":  {addOn(nil, says("RegistrationApplied", "True", "NilRegistration", "")), addons.Ready, ""},
-		"the hub part failed":    {addOn(nil, says("RegistrationApplied", "False", "SetPermissionFailed", "no")), addons.Failing, "SetPermissionFailed"},
-		"no driver":              {addOn(list(kube("", ""))), addons.Waiting, addons.ReasonDriverNotDeclared},
-		"driver refused":         {addOn(list(kube("", "")), says("AddonTokenRefreshed", "False", "RegistrationDriverUnavailable", "x")), addons.Failing, "RegistrationDriverUnavailable"},
-		"hosted":                 {addOn(list(custom()), says("TokenRefreshed", "False", "HostedElsewhere", "x")), addons.Failing, "HostedElsewhere"},
-		"no subject":             {addOn(list(kube("token", "someone"))), addons.Waiting, addons.ReasonSubjectNotDeclared},
-		"no infrastructure":      {addOn(list(kube("token", tokenUser))), addons.Waiting, addons.ReasonInfrastructureMissing},
-		"the agent says so":      {addOn(list(kube("token", tokenUser)), says("AddonTokenRefreshed", "False", "TokenInfrastructurePending", "x")), addons.Waiting, "TokenInfrastructurePending"},
-		"infrastructure failed":  {addOn(list(kube("token", tokenUser)), says("TokenInfrastructureReady", "False", "TokenInfrastructureApplyFailed", "x")), addons.Failing, "TokenInfrastructureApplyFailed"},
-		"no token":               {addOn(list(kube("token", tokenUser)), ready()), addons.Waiting, addons.ReasonTokenMissing},
-		"token refused":          {addOn(list(kube("token", tokenUser)), ready(), says("TokenRefreshed", "False", "TokenCreationFailed", "x")), addons.Failing, "TokenCreationFailed"},
-		"token":                  {addOn(list(kube("token", tokenUser)), ready(), refreshed(goodToken)), addons.Ready, ""},
-		"token ended":            {addOn(list(kube("token", tokenUser)), ready(), refreshed("expires at 2029-01-01T00:00:00Z")), addons.Expired, addons.ReasonExpired},
-		"rotation asked for":     {rotate, addons.Waiting, addons.ReasonRotationRequested},
-		"rotation answered":      {answered, addons.Ready, ""},
-		"no certificate":         {addOn(list(kube("csr", "u"))), addons.Waiting, addons.ReasonCertificateMissing},
-		"certificate":            {addOn(list(kube("csr", "u")), rotated(goodCertificate)), addons.Ready, ""},
-		"certificate ended":      {addOn(list(kube("csr", "u")), rotated("starting from 2028-01-01T00:00:00Z to 2029-01-01T00:00:00Z")), addons.Expired, addons.ReasonExpired},
-		"certificate overdue":    {addOn(list(kube("csr", "u")), rotated("starting from 2029-03-01T00:00:00Z to 2030-03-01T00:00:00Z")), addons.Overdue, addons.ReasonNotRenewed},
-		"certificate ending":     {addOn(list(kube("csr", "u")), rotated("starting from 2029-01-10T00:00:00Z to 2030-01-10T00:00:00Z")), addons.Overdue, addons.ReasonEnding},
-		"token overdue":          {overdue, addons.Overdue, addons.ReasonNotRenewed},
-		"request not approved":   {addOn(list(kube("csr", "u")), says("ClusterCertificateRotated", "False", "CSRRequested", "x")), addons.Waiting, "CSRRequested"},
-		"no permissions":         {addOn(list(kube("csr", "u")), rotated(goodCertificate), says("RegistrationApplied", "False", "SetPermissionFailed", "x")), addons.Failing, "SetPermissionFailed"},
-		"signer not granted":     {addOn(list(custom()), rotated(goodCertificate), says("CustomSignersGranted", "False", "SignerNotGranted", "x")), addons.Failing, "SignerNotGranted"},
-		"another's signer":       {addOn(list(kube("csr", "u")), rotated(goodCertificate), says("CustomSignersGranted", "False", "SignerNotGranted", "x")), addons.Ready, ""},
-		"deleted":                {deleted, addons.Waiting, addons.ReasonDeleting},
-		"the old driver's words": {addOn(list(kube("token", tokenUser)), ready(), rotated(goodCertificate)), addons.Waiting, addons.ReasonTokenMissing},
+		"nothing wanted yet":     {addOn(nil), inventory.Waiting, inventory.ReasonNoRegistration},
+		"nothing wanted at all":  {addOn(nil, says("RegistrationApplied", "True", "NilRegistration", "")), inventory.Ready, ""},
+		"the hub part failed":    {addOn(nil, says("RegistrationApplied", "False", "SetPermissionFailed", "no")), inventory.Failing, "SetPermissionFailed"},
+		"no driver":              {addOn(list(kube("", ""))), inventory.Waiting, inventory.ReasonDriverNotDeclared},
+		"driver refused":         {addOn(list(kube("", "")), says("AddonTokenRefreshed", "False", "RegistrationDriverUnavailable", "x")), inventory.Failing, "RegistrationDriverUnavailable"},
+		"hosted":                 {addOn(list(custom()), says("TokenRefreshed", "False", "HostedElsewhere", "x")), inventory.Failing, "HostedElsewhere"},
+		"no subject":             {addOn(list(kube("token", "someone"))), inventory.Waiting, inventory.ReasonSubjectNotDeclared},
+		"no infrastructure":      {addOn(list(kube("token", tokenUser))), inventory.Waiting, inventory.ReasonInfrastructureMissing},
+		"the agent says so":      {addOn(list(kube("token", tokenUser)), says("AddonTokenRefreshed", "False", "TokenInfrastructurePending", "x")), inventory.Waiting, "TokenInfrastructurePending"},
+		"infrastructure failed":  {addOn(list(kube("token", tokenUser)), says("TokenInfrastructureReady", "False", "TokenInfrastructureApplyFailed", "x")), inventory.Failing, "TokenInfrastructureApplyFailed"},
+		"no token":               {addOn(list(kube("token", tokenUser)), ready()), inventory.Waiting, inventory.ReasonTokenMissing},
+		"token refused":          {addOn(list(kube("token", tokenUser)), ready(), says("TokenRefreshed", "False", "TokenCreationFailed", "x")), inventory.Failing, "TokenCreationFailed"},
+		"token":                  {addOn(list(kube("token", tokenUser)), ready(), refreshed(goodToken)), inventory.Ready, ""},
+		"token ended":            {addOn(list(kube("token", tokenUser)), ready(), refreshed("expires at 2029-01-01T00:00:00Z")), inventory.Expired, inventory.ReasonExpired},
+		"rotation asked for":     {rotate, inventory.Waiting, inventory.ReasonRotationRequested},
+		"rotation answered":      {answered, inventory.Ready, ""},
+		"no certificate":         {addOn(list(kube("csr", "u"))), inventory.Waiting, inventory.ReasonCertificateMissing},
+		"certificate":            {addOn(list(kube("csr", "u")), rotated(goodCertificate)), inventory.Ready, ""},
+		"certificate ended":      {addOn(list(kube("csr", "u")), rotated("starting from 2028-01-01T00:00:00Z to 2029-01-01T00:00:00Z")), inventory.Expired, inventory.ReasonExpired},
+		"certificate overdue":    {addOn(list(kube("csr", "u")), rotated("starting from 2029-03-01T00:00:00Z to 2030-03-01T00:00:00Z")), inventory.Overdue, inventory.ReasonNotRenewed},
+		"certificate ending":     {addOn(list(kube("csr", "u")), rotated("starting from 2029-01-10T00:00:00Z to 2030-01-10T00:00:00Z")), inventory.Overdue, inventory.ReasonEnding},
+		"token overdue":          {overdue, inventory.Overdue, inventory.ReasonNotRenewed},
+		"request not approved":   {addOn(list(kube("csr", "u")), says("ClusterCertificateRotated", "False", "CSRRequested", "x")), inventory.Waiting, "CSRRequested"},
+		"no permissions":         {addOn(list(kube("csr", "u")), rotated(goodCertificate), says("RegistrationApplied", "False", "SetPermissionFailed", "x")), inventory.Failing, "SetPermissionFailed"},
+		"signer not granted":     {addOn(list(custom()), rotated(goodCertificate), says("CustomSignersGranted", "False", "SignerNotGranted", "x")), inventory.Failing, "SignerNotGranted"},
+		"another's signer":       {addOn(list(kube("csr", "u")), rotated(goodCertificate), says("CustomSignersGranted", "False", "SignerNotGranted", "x")), inventory.Ready, ""},
+		"deleted":                {deleted, inventory.Waiting, inventory.ReasonDeleting},
+		"the old driver's words": {addOn(list(kube("token", tokenUser)), ready(), rotated(goodCertificate)), inventory.Waiting, inventory.ReasonTokenMissing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := addons.Describe(tc.addOn, addons.Facts{Now: now()})
+			got := inventory.Describe(tc.addOn, inventory.Facts{Now: now()})
 			if got.State != tc.state || got.Reason != tc.reason {
 				t.Errorf("%s %s (%s), want %s %s", got.State, got.Reason, got.Message, tc.state, tc.reason)
 			}
-			if (got.Message == "") != (got.State == addons.Ready) {
+			if (got.Message == "") != (got.State == inventory.Ready) {
 				t.Errorf("%s has message %q", got.State, got.Message)
 			}
 			if len(got.Rows()) == 0 {
@@ -144,11 +144,11 @@ func TestOneConditionOfSeveralRegistrations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := addons.Describe(addOn(both, tc.condition), addons.Facts{Now: now()})
+			a := inventory.Describe(addOn(both, tc.condition), inventory.Facts{Now: now()})
 			var got []string
 			for _, r := range a.Registrations {
 				text := string(r.State)
-				if r.State != addons.Ready {
+				if r.State != inventory.Ready {
 					text = r.Reason + " " + r.Message
 				}
 				if r.Expires != nil {
@@ -174,11 +174,11 @@ func TestRequestsNameTheActor(t *testing.T) {
 	other := request.DeepCopy()
 	other.Labels[names.LabelAddOnName] = "a2"
 	for want, r := range map[string]certificatesv1.CertificateSigningRequest{
-		addons.ReasonRequestNotApproved: request,
-		addons.ReasonRequestNotIssued:   *approved,
-		addons.ReasonCertificateMissing: *other,
+		inventory.ReasonRequestNotApproved: request,
+		inventory.ReasonRequestNotIssued:   *approved,
+		inventory.ReasonCertificateMissing: *other,
 	} {
-		got := addons.Describe(addOn(list(kube("csr", "u"))), addons.Facts{Now: now(), Requests: []certificatesv1.CertificateSigningRequest{r}})
+		got := inventory.Describe(addOn(list(kube("csr", "u"))), inventory.Facts{Now: now(), Requests: []certificatesv1.CertificateSigningRequest{r}})
 		if got.Reason != want {
 			t.Errorf("reason %s (%s), want %s", got.Reason, got.Message, want)
 		}
@@ -190,11 +190,11 @@ func TestTheLastTokenConditionCounts(t *testing.T) {
 	ours, theirs := refreshed("expires at 2031-01-01T00:00:00Z"), refreshed("expires at 2030-06-01T00:00:00Z")
 	theirs.Type = names.ConditionTokenRefreshed
 	theirs.LastTransitionTime = metav1.NewTime(now())
-	if got := addons.TokenCondition([]metav1.Condition{ours, theirs}); got.Type != theirs.Type {
+	if got := inventory.TokenCondition([]metav1.Condition{ours, theirs}); got.Type != theirs.Type {
 		t.Errorf("got %s, but the other one was moved later", got.Type)
 	}
 	theirs.LastTransitionTime = metav1.Time{}
-	if got := addons.TokenCondition([]metav1.Condition{ours, theirs}); got.Type != ours.Type {
+	if got := inventory.TokenCondition([]metav1.Condition{ours, theirs}); got.Type != ours.Type {
 		t.Errorf("got %s, but the other one is about a newer token", got.Type)
 	}
 }
@@ -214,7 +214,7 @@ func TestRefreshed(t *testing.T) {
 			t.Parallel()
 			condition := rotated(fmt.Sprintf(names.MessageCertificateRotated, credential.Timestamp(tc.start), "2031-01-01T00:00:00Z"))
 			condition.LastTransitionTime = metav1.NewTime(tc.reported)
-			got := addons.Describe(addOn(list(kube("csr", "u")), condition), addons.Facts{Now: now()})
+			got := inventory.Describe(addOn(list(kube("csr", "u")), condition), inventory.Facts{Now: now()})
 			if got.Refreshed == nil || !got.Refreshed.Equal(tc.want) {
 				t.Errorf("got %v, want %v", got.Refreshed, tc.want)
 			}

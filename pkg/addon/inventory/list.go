@@ -1,0 +1,82 @@
+package inventory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// Filter chooses add-ons; an empty list is all.
+type Filter struct {
+	Clusters []string
+	Names    []string
+	// Selector is what the labels must match; nil matches all.
+	Selector labels.Selector
+
+	// at is the only one; zero for any.
+	at client.ObjectKey
+}
+
+// At chooses the add-on of a namespace and name among those that the filter chooses, and
+// with the zero key all of them.
+func (f Filter) At(key client.ObjectKey) Filter {
+	f.at = key
+	return f
+}
+
+func (f Filter) matches(obj *addonv1beta1.ManagedClusterAddOn) bool {
+	return (len(f.Clusters) == 0 || slices.Contains(f.Clusters, obj.Namespace)) &&
+		(len(f.Names) == 0 || slices.Contains(f.Names, obj.Name))
+}
+
+// Objects returns the add-ons that the filter chooses, by cluster and name.
+func Objects(ctx context.Context, c client.Client, f Filter) ([]*addonv1beta1.ManagedClusterAddOn, error) {
+	var (
+		list    addonv1beta1.ManagedClusterAddOnList
+		options []client.ListOption
+	)
+	switch {
+	case f.at.Namespace != "":
+		options = append(options, client.InNamespace(f.at.Namespace))
+	case len(f.Clusters) == 1:
+		options = append(options, client.InNamespace(f.Clusters[0]))
+	}
+	if f.Selector != nil {
+		options = append(options, client.MatchingLabelsSelector{Selector: f.Selector})
+	}
+	if f.at.Name != "" {
+		options = append(options, client.MatchingFields{metav1.ObjectNameField: f.at.Name})
+	}
+	if err := c.List(ctx, &list, options...); err != nil {
+		return nil, fmt.Errorf("add-ons: %w", err)
+	}
+	var out []*addonv1beta1.ManagedClusterAddOn
+	for i := range list.Items {
+		if f.matches(&list.Items[i]) {
+			out = append(out, &list.Items[i])
+		}
+	}
+	slices.SortFunc(out, func(a, b *addonv1beta1.ManagedClusterAddOn) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out, nil
+}
+
+// Requests returns the CertificateSigningRequests of add-ons.
+func Requests(ctx context.Context, c client.Client) ([]certificatesv1.CertificateSigningRequest, error) {
+	var list certificatesv1.CertificateSigningRequestList
+	if err := c.List(ctx, &list, client.HasLabels{names.LabelClusterName, names.LabelAddOnName}); err != nil {
+		return nil, fmt.Errorf("requests of add-ons: %w", err)
+	}
+	return list.Items, nil
+}
