@@ -57,7 +57,9 @@ var imports = map[string][]string{
 	// Accepting a cluster reads and settles the records of its grants.
 	"pkg/registration/approval": slices.Concat(contract, []string{"pkg/registration/hub/grant"}),
 	"pkg/registration/agent":    contract,
-	"pkg/addon":                 slices.Concat(contract, []string{"pkg/work/manifest"}),
+	// What a cluster waits for is in its requests, its grants and its conditions.
+	"pkg/registration/inventory": slices.Concat(contract, []string{"pkg/registration/approval", "pkg/registration/hub/grant", "pkg/registration/hub/census"}),
+	"pkg/addon":                  slices.Concat(contract, []string{"pkg/work/manifest"}),
 	// Requests of add-ons are in the states of requests of clusters.
 	"pkg/addon/inventory": slices.Concat(contract, []string{"pkg/registration/approval"}),
 	"pkg/webhook":         contract,

@@ -15,7 +15,7 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
+	addoninventory "github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
@@ -23,6 +23,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/inventory"
 )
 
 type clusterScope struct {
@@ -30,7 +31,7 @@ type clusterScope struct {
 	name     string
 	cluster  clusterv1.ManagedCluster
 	requests []approval.Request
-	addOns   []inventory.AddOn
+	addOns   []addoninventory.AddOn
 	limit    limit
 }
 
@@ -219,7 +220,7 @@ func (c *clusterScope) expiry(context.Context) finding.Outcome {
 	if rotated != nil && rotated.Status == metav1.ConditionFalse {
 		return finding.Caution(spoke, "the agent could not renew it: %s", rotated.Message)
 	}
-	certificate, known := fleet.Certificate(c.env.Drivers, &c.cluster, c.requests)
+	certificate, known := inventory.Certificate(c.env.Drivers, &c.cluster, c.requests)
 	if !known {
 		return finding.Caution(spoke, "the agent does not report when its certificate expires")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/inventory"
 )
 
 // defaultLimit is the lifetime from which on a credential is worth naming: longer than what
@@ -43,7 +44,7 @@ func (l limit) result(long []string, try string) finding.Outcome {
 func (c *clusterScope) lifetimes(context.Context) finding.Outcome {
 	var long []string
 	try := ""
-	certificate, known := fleet.Certificate(c.env.Drivers, &c.cluster, c.requests)
+	certificate, known := inventory.Certificate(c.env.Drivers, &c.cluster, c.requests)
 	switch {
 	case known && c.limit.exceededBy(certificate.Lifetime()):
 		long = append(long, "the cluster's certificate ("+cli.Lifetime(certificate.Lifetime())+")")

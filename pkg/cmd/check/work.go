@@ -23,6 +23,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/delivery"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/report"
 )
@@ -152,7 +153,7 @@ func (w *workScope) connected(ctx context.Context) finding.Outcome {
 	if err := w.client.Get(ctx, client.ObjectKey{Name: w.cluster}, cluster); err != nil {
 		return finding.Broken(err)
 	}
-	state := fleet.Describe(w.env.Drivers, cluster, nil)
+	state := inventory.Describe(w.env.Drivers, cluster, nil)
 	if state.Reason != "" {
 		return finding.Bad(w.env.Command("check cluster", w.cluster), "%s", state.Reason)
 	}

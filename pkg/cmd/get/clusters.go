@@ -21,11 +21,12 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/inventory"
 )
 
 type clusterOptions struct {
 	env     cli.Env
-	list    cli.Lister[fleet.Cluster]
+	list    cli.Lister[inventory.Cluster]
 	names   []string
 	set     string
 	pending bool
@@ -33,11 +34,11 @@ type clusterOptions struct {
 
 func newClusters(env cli.Env) *cobra.Command {
 	o := &clusterOptions{env: env}
-	o.list = cli.Lister[fleet.Cluster]{
+	o.list = cli.Lister[inventory.Cluster]{
 		Env: env, Out: cli.ListOutput(treeFormat), Columns: clusterColumns(env), None: "No clusters found.",
-		Kind:    cli.Kind[fleet.Cluster]{Name: "Cluster", Ref: fleet.Cluster.Ref},
+		Kind:    cli.Kind[inventory.Cluster]{Name: "Cluster", Ref: fleet.RefOf},
 		Objects: schema.GroupVersion(clusterv1.GroupVersion).WithKind("ManagedCluster"),
-		Draw:    func(clusters []fleet.Cluster) error { return printTree(env, clusterTree(clusters)) },
+		Draw:    func(clusters []inventory.Cluster) error { return printTree(env, clusterTree(clusters)) },
 	}
 	cmd := &cobra.Command{
 		Use:     "clusters [CLUSTER...]",
@@ -77,7 +78,7 @@ func (o *clusterOptions) run(ctx context.Context) error {
 	if err := fleet.RequireHub(ctx, o.env, c); err != nil {
 		return err
 	}
-	return o.list.Run(ctx, c, "", func(ctx context.Context, key cli.Key) ([]fleet.Cluster, error, error) {
+	return o.list.Run(ctx, c, "", func(ctx context.Context, key cli.Key) ([]inventory.Cluster, error, error) {
 		clusters, err := o.clusters(ctx, c, selector, key.Name)
 		if err != nil {
 			return nil, nil, err
@@ -87,9 +88,9 @@ func (o *clusterOptions) run(ctx context.Context) error {
 }
 
 // missing is the error about clusters that were named and are not there.
-func (o *clusterOptions) missing(ctx context.Context, c client.Client, clusters []fleet.Cluster) error {
+func (o *clusterOptions) missing(ctx context.Context, c client.Client, clusters []inventory.Cluster) error {
 	without := slices.DeleteFunc(slices.Clone(o.names), func(name string) bool {
-		return slices.ContainsFunc(clusters, func(c fleet.Cluster) bool { return c.Name == name })
+		return slices.ContainsFunc(clusters, func(c inventory.Cluster) bool { return c.Name == name })
 	})
 	if len(without) == 0 {
 		return nil
@@ -98,7 +99,7 @@ func (o *clusterOptions) missing(ctx context.Context, c client.Client, clusters 
 }
 
 // clusters reads the wanted clusters, or of these the one called name.
-func (o *clusterOptions) clusters(ctx context.Context, c client.Client, selector labels.Selector, name string) ([]fleet.Cluster, error) {
+func (o *clusterOptions) clusters(ctx context.Context, c client.Client, selector labels.Selector, name string) ([]inventory.Cluster, error) {
 	var list clusterv1.ManagedClusterList
 	if err := c.List(ctx, &list, client.MatchingLabelsSelector{Selector: selector}, cli.Named(name)); err != nil {
 		return nil, fmt.Errorf("clusters: %w", err)
@@ -108,12 +109,12 @@ func (o *clusterOptions) clusters(ctx context.Context, c client.Client, selector
 		// The list is worth having without the right to read requests.
 		o.env.Warn("requests are not shown: %v", err)
 	}
-	var clusters []fleet.Cluster
+	var clusters []inventory.Cluster
 	for i := range list.Items {
 		obj := &list.Items[i]
 		if o.matches(obj) {
 			own := slices.DeleteFunc(slices.Clone(requests), func(r approval.Request) bool { return r.Cluster != obj.Name })
-			clusters = append(clusters, fleet.Describe(o.env.Drivers, obj, own))
+			clusters = append(clusters, inventory.Describe(o.env.Drivers, obj, own))
 		}
 	}
 	if o.list.Out.Machine() { // Tables have no room for them.
@@ -123,11 +124,11 @@ func (o *clusterOptions) clusters(ctx context.Context, c client.Client, selector
 }
 
 // addGranted adds what the hub granted to clusters that it knows by an identity.
-func (o *clusterOptions) addGranted(ctx context.Context, c client.Reader, clusters []fleet.Cluster) {
-	if !slices.ContainsFunc(clusters, func(c fleet.Cluster) bool { return c.Identity != "" }) {
+func (o *clusterOptions) addGranted(ctx context.Context, c client.Reader, clusters []inventory.Cluster) {
+	if !slices.ContainsFunc(clusters, func(c inventory.Cluster) bool { return c.Identity != "" }) {
 		return
 	}
-	granted, err := fleet.Granted(ctx, c, o.env.Drivers)
+	granted, err := inventory.Granted(ctx, c, o.env.Drivers)
 	if err != nil {
 		// The list is worth having without the right to read records.
 		o.env.Warn("what was granted to clusters is not shown: %v", err)
@@ -143,9 +144,9 @@ func (o *clusterOptions) matches(obj *clusterv1.ManagedCluster) bool {
 		(!o.pending || !obj.Spec.HubAcceptsClient)
 }
 
-func clusterColumns(env cli.Env) []cli.Column[fleet.Cluster] {
+func clusterColumns(env cli.Env) []cli.Column[inventory.Cluster] {
 	now := env.Now
-	type row = fleet.Cluster
+	type row = inventory.Cluster
 	return []cli.Column[row]{
 		{Header: "name", Value: func(c row) string { return c.Name }},
 		{Header: "accepted", Value: func(c row) string { return cli.YesNo(c.Accepted) }},
@@ -175,7 +176,7 @@ func gibibytes(text string) string {
 }
 
 // identity is the one that a driver knows the cluster by, as short as the driver has it.
-func identity(known driver.Catalog, c fleet.Cluster) string {
+func identity(known driver.Catalog, c inventory.Cluster) string {
 	for _, by := range known.Identifiers() {
 		if string(by.Type()) == c.Auth {
 			return by.Short(c.Identity)
@@ -186,7 +187,7 @@ func identity(known driver.Catalog, c fleet.Cluster) string {
 
 // keys is the key of the cluster's credential, or those that wait for a decision
 // while it has none. The machine formats have the whole fingerprints.
-func keys(c fleet.Cluster) string {
+func keys(c inventory.Cluster) string {
 	list := c.PendingKeys()
 	if c.Key != "" {
 		list = []string{c.Key}
@@ -199,7 +200,7 @@ func keys(c fleet.Cluster) string {
 }
 
 // clusterTree is the clusters as clusteradm shows them.
-func clusterTree(clusters []fleet.Cluster) []node {
+func clusterTree(clusters []inventory.Cluster) []node {
 	nodes := make([]node, len(clusters))
 	for i, c := range clusters {
 		nodes[i] = node{text: "<" + c.Name + ">", below: []node{

@@ -5,10 +5,11 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/inventory"
 )
 
-// Ref is the ManagedCluster.
-func (c Cluster) Ref() cli.Ref {
+// RefOf refers to a cluster of the inventory.
+func RefOf(c inventory.Cluster) cli.Ref {
 	ref := ClusterRef(c.Name, c.Created)
 	ref.Labels = c.Labels
 	return ref
