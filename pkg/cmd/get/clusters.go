@@ -177,10 +177,8 @@ func gibibytes(text string) string {
 
 // identity is the one that a driver knows the cluster by, as short as the driver has it.
 func identity(known driver.Catalog, c inventory.Cluster) string {
-	for _, by := range known.Identifiers() {
-		if string(by.Type()) == c.Auth {
-			return by.Short(c.Identity)
-		}
+	if by := known.Identifier(driver.AuthType(c.Auth)); by != nil {
+		return by.Short(c.Identity)
 	}
 	return c.Identity
 }

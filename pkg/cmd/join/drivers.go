@@ -63,14 +63,7 @@ func (d *driverFlags) retain(installed *operatorv1.Klusterlet) {
 }
 
 // identifier returns the driver if it identifies clusters without a key; nil otherwise.
-func (d *driverFlags) identifier() driver.Identifier {
-	for _, by := range d.known.Identifiers() {
-		if by.Type() == d.kind {
-			return by
-		}
-	}
-	return nil
-}
+func (d *driverFlags) identifier() driver.Identifier { return d.known.Identifier(d.kind) }
 
 // hubID identifies the hub as the driver does; empty if it does not.
 func (d *driverFlags) hubID() string {

@@ -82,7 +82,7 @@ func (a *Approver) explainCall(cluster string, err error) (waiting string, final
 	action, resource := call.Operation()
 	switch {
 	case call.Unauthorized():
-		return "", &UnauthorizedError{Cluster: cluster, Caller: a.Hand.Name, Call: call, By: a.identifier(a.Hand.Granter.Type())}
+		return "", &UnauthorizedError{Cluster: cluster, Caller: a.Hand.Name, Call: call, By: a.Drivers.Identifier(a.Hand.Granter.Type())}
 	case call.Answer() == "":
 		return fmt.Sprintf("%s to answer %s on %s", call.Provider(), action, resource), nil
 	}

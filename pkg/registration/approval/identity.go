@@ -52,7 +52,7 @@ func (a *Approver) registration(ctx context.Context, f *Facts) error {
 	}
 	wanted := f.Cluster.DeepCopy()
 	choice := a.Choice.Register
-	chosen := a.identifier(choice.Driver)
+	chosen := a.Drivers.Identifier(choice.Driver)
 	if choice.Driver != "" && chosen == nil || choice.ID != "" {
 		maps.DeleteFunc(wanted.Annotations, func(key, _ string) bool { return a.registers(key) })
 	}
@@ -68,16 +68,6 @@ func (a *Approver) registration(ctx context.Context, f *Facts) error {
 		f.Change = wanted.Annotations
 		if f.Change == nil {
 			f.Change = map[string]string{}
-		}
-	}
-	return nil
-}
-
-// identifier returns the driver of a choice if it identifies clusters, else nil.
-func (a *Approver) identifier(kind driver.AuthType) driver.Identifier {
-	for _, i := range a.Drivers.Identifiers() {
-		if i.Type() == kind {
-			return i
 		}
 	}
 	return nil

@@ -131,6 +131,16 @@ func (c Catalog) Identifiers() []Identifier {
 	return found
 }
 
+// Identifier returns a driver if it identifies clusters by annotations, else nil.
+func (c Catalog) Identifier(kind AuthType) Identifier {
+	for _, i := range c.Identifiers() {
+		if i.Type() == kind {
+			return i
+		}
+	}
+	return nil
+}
+
 // Identifying returns the drivers of a hub that identify clusters, and whether the hub has
 // no other driver.
 func Identifying(enabled []Enabled) (found []Identifies, only bool) {
