@@ -38,3 +38,9 @@ const (
 	// See docs/reference/wire-contract.md#csr-renewal-approval.
 	ResourceClientCertificates = "managedclusters/clientcertificates"
 )
+
+// HubRegistrationRole is the name of the Roles and the ClusterRole of a ClusterManager's
+// registration controller.
+func HubRegistrationRole(clusterManager string) string {
+	return "open-cluster-management:" + clusterManager + "-registration:controller"
+}

@@ -64,7 +64,8 @@ type awsState struct {
 	// Account and Pods are the role in the annotations of the ServiceAccount and of
 	// the pods.
 	Account, Pods string
-	// AWSAuth says that the controller may edit the ConfigMap aws-auth.
+	// AWSAuth says that the controller may edit the ConfigMap aws-auth, and has no other
+	// permission in kube-system.
 	AWSAuth bool
 }
 
@@ -90,7 +91,7 @@ func (h *hub) awsState(ctx context.Context) (awsState, error) {
 	template := deployment.Spec.Template
 	state.Args = template.Spec.Containers[0].Args[3:]
 	state.Account, state.Pods = account.Annotations[identity.AnnotationRole], template.Annotations[identity.AnnotationRole]
-	state.AWSAuth = errRole == nil && errBinding == nil
+	state.AWSAuth = errRole == nil && errBinding == nil && len(role.Rules) == 1
 	return state, nil
 }
 
@@ -176,6 +177,13 @@ func TestRefusedAWSSetting(t *testing.T) {
 		Account: creatorRole, Pods: creatorRole, AWSAuth: true,
 	}
 	h.expectAWS(t, running)
+	// A Role of another user with the label gives the controller nothing.
+	if err := h.admin.Create(t.Context(), &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "labelled", Labels: map[string]string{names.LabelCreatedByClusterManager: names.ClusterManagerName}},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"list"}}},
+	}); err != nil {
+		t.Fatal(err)
+	}
 	const nothing = `{"` + hubspec.AnnotationCreator + `":null,"` + hubspec.AnnotationMapping + `":null,"` + hubspec.AnnotationPodIdentity + `":null}`
 	const aws = "spec.registrationConfiguration.registrationDrivers[awsirsa].awsirsa."
 	for _, tc := range []struct {

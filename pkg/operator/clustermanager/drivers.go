@@ -59,17 +59,15 @@ func (r *Reconciler) rejectedDriver(cm *operatorv1.ClusterManager) *metav1.Condi
 }
 
 // retainSystem retains the permissions in kube-system of a controller that retains its
-// settings, which depend on them.
+// settings, which depend on them. Only the controller's own Role counts: any user who may
+// write Roles there can label another one.
 func (r *Reconciler) retainSystem(ctx context.Context, s *scope) error {
-	var roles rbacv1.RoleList
-	err := r.Uncached.List(ctx, &roles, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{names.LabelCreatedByClusterManager: s.cm.Name})
-	if err != nil {
-		return fmt.Errorf("list the Roles in %s: %w", metav1.NamespaceSystem, err)
+	var role rbacv1.Role
+	key := client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: names.HubRegistrationRole(s.cm.Name)}
+	if err := r.Uncached.Get(ctx, key, &role); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("get the Role %s: %w", key, err)
 	}
-	s.Values.System = nil
-	for i := range roles.Items {
-		s.Values.System = append(s.Values.System, roles.Items[i].Rules...)
-	}
+	s.Values.System = role.Rules
 	return nil
 }
 

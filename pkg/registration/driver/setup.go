@@ -13,8 +13,8 @@ import (
 
 // Setup is the way of one driver from what an administrator says to what runs: from the
 // settings in a ClusterManager and a Klusterlet to the flags of the hub's registration
-// controller and of the agent. It has no state and sends no request, so that commands and
-// operators reject the same settings.
+// controller and of the agent. It has no state, and evaluates settings without a request,
+// so that commands and operators reject the same settings.
 //
 // Commands, operators and installations know a driver of clusters by its Setup only,
 // which a Catalog has.
@@ -112,7 +112,7 @@ type Runtime struct {
 	// pods an identity. Its pods have them as well.
 	Account map[string]string
 	// System are the permissions that it needs in the namespace kube-system. The operator
-	// holds them as well, to grant them.
+	// holds them as well, to grant them, and in every namespace: each names its objects.
 	System []rbacv1.PolicyRule
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/pflag" //nolint:depguard // The components read their flags with it.
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -87,12 +86,7 @@ func (r *road) must(t *testing.T, on *controlplane.ControlPlane, words []string,
 // start runs controllers as a ServiceAccount.
 func start(t *testing.T, on *controlplane.ControlPlane, namespace, account string, options cache.Options, setup func(context.Context, manager.Manager) error) {
 	t.Helper()
-	var connection *rest.Config
-	await.Success(t, await.Patience, "the ServiceAccount "+account, func(context.Context) error {
-		connection = on.ConfigForAccount(t, namespace, account)
-		return nil
-	})
-	controllers.Start(t, connection, manager.Options{Cache: options}, setup)
+	controllers.Start(t, on.ConfigForAccount(t, namespace, account), manager.Options{Cache: options}, setup)
 }
 
 // args awaits the flags that an operator renders for a Deployment.

@@ -92,6 +92,11 @@ func controllerReads(t *testing.T, s SetupSuite) {
 	}
 	runtime := s.Setup.HubRuntime(settings)
 	checkAccount(t, s, runtime)
+	for _, rule := range runtime.System {
+		if len(rule.ResourceNames) == 0 || slices.Contains(slices.Concat(rule.Verbs, rule.Resources, rule.APIGroups), "*") {
+			t.Errorf("%v does not name its objects: the operator holds it in every namespace", rule)
+		}
+	}
 	if d, _, err := parsed(t, s.Setup.HubFlags(), runtime.Args).Driver(); err != nil || d == nil {
 		t.Errorf("the controller does not start with %v: %v", runtime.Args, err)
 	}

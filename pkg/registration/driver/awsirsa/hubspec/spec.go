@@ -95,13 +95,6 @@ func From(settings driver.HubSettings) Spec {
 	return s
 }
 
-// Only reports whether clusters can register with the hub of a ClusterManager by
-// AWS IAM and in no other way.
-func Only(cm *operatorv1.ClusterManager) bool {
-	_, ok := Of(cm)
-	return ok && len(cm.Spec.RegistrationConfiguration.RegistrationDrivers) == 1
-}
-
 // Over returns a Spec in which the parts that s leaves out are those of before. A
 // list that is empty but not nil is not left out.
 func (s Spec) Over(before Spec) Spec {

@@ -47,14 +47,6 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-func TestOnly(t *testing.T) {
-	t.Parallel()
-	s := hubspec.Spec{Cluster: hubARN}
-	if !hubspec.Only(manager(s)) || hubspec.Only(manager(s, "csr")) || hubspec.Only(&operatorv1.ClusterManager{}) {
-		t.Error("the drivers are miscounted")
-	}
-}
-
 func TestUsesAWSAuth(t *testing.T) {
 	t.Parallel()
 	for mapping, want := range map[string]bool{"": true, "auto": true, "aws-auth": true, "access-entry": false, "both": false} {

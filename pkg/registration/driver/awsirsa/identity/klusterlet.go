@@ -40,17 +40,3 @@ func PairOf(d operatorv1.RegistrationDriver) (Pair, error) {
 	}
 	return pair, nil
 }
-
-// OfKlusterlet returns the pair of a Klusterlet that registers with awsirsa, and
-// false for any other.
-func OfKlusterlet(k *operatorv1.Klusterlet) (Pair, bool) {
-	c := k.Spec.RegistrationConfiguration
-	if c == nil {
-		return Pair{}, false
-	}
-	if !Is(c.RegistrationDriver.AuthType) {
-		return Pair{}, false
-	}
-	pair, err := PairOf(c.RegistrationDriver)
-	return pair, err == nil
-}

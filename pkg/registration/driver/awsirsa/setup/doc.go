@@ -2,5 +2,6 @@
 // fields and annotations of a ClusterManager and a Klusterlet, the flags of the
 // registration controller and of the agent, and the IAM roles of their pods.
 //
-// It sends no request.
+// Settings are evaluated without a request. Requests are sent by what a user asks for:
+// checks, a connection as the agent, and grants with credentials of the user.
 package setup

@@ -20,10 +20,10 @@ func TestSetup(t *testing.T) {
 		Setup: setup.Setup{},
 		Init: []string{
 			"--hub-cluster-arn=" + hubARN, `--auto-approved-arn-patterns=arn:aws-us-gov:eks:.*\d`, "--aws-resource-tags=team=fleet,cost=a b",
-			"--aws-identity-mapping=access-entry", "--aws-pod-identity", "--aws-identity-creator-role-arn=arn:aws-us-gov:iam::111111111111:role/x",
+			"--aws-identity-mapping=aws-auth", "--aws-pod-identity", "--aws-identity-creator-role-arn=arn:aws-us-gov:iam::111111111111:role/x",
 		},
 		Join:    []string{"--hub-cluster-arn=" + hubARN, "--managed-cluster-arn=" + managedARN},
-		Changed: []string{"--aws-identity-mapping=aws-auth"},
+		Changed: []string{"--aws-identity-mapping=access-entry"},
 	})
 }
 
