@@ -25,6 +25,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -331,6 +332,7 @@ func TestRenewalStepByStep(t *testing.T) {
 	began := metav1.Now()
 	watch := watchLease(t, "cluster1")
 	eventually(t, "the agent takes up the shorter lease", func(context.Context) error { return watch.pace(25 * time.Second) })
+	watch.compare(t, hub, 5*time.Second)
 
 	var after *x509.Certificate
 	t.Run("1 and 4 the agent notices in time and keeps the new certificate in the Secret", func(t *testing.T) {
@@ -378,6 +380,10 @@ func TestRenewalStepByStep(t *testing.T) {
 		})
 		if refused := refusedRenewals(t, "cluster1", began); len(refused) > 0 {
 			t.Errorf("the hub refused renewals of the lease:\n%s", strings.Join(refused, "\n"))
+		}
+		// After five periods without a renewal, a hub takes a cluster for lost.
+		if missed := watch.missed(); missed > 5 {
+			t.Errorf("the agent did not renew its lease while the test renewed its own %d times", missed)
 		}
 		if diff := cmp.Diff(pods, agentPods(t, managed)); diff != "" {
 			t.Errorf("the agent restarted (-before +after):\n%s", diff)
@@ -611,10 +617,44 @@ func kubectl(t *testing.T, contextName string, args ...string) string {
 	return string(out)
 }
 
-// leaseWatch records when a lease was renewed.
+// leaseWatch records when a lease was renewed, and how often the test renewed its own
+// in between: both are slow on a busy machine, so that an agent that stops is counted and
+// not timed.
 type leaseWatch struct {
 	mu    sync.Mutex
 	times []time.Time
+	// since is how often the test has renewed its own lease since the last renewal; most
+	// is the largest of these.
+	since, most int
+}
+
+// compare renews a lease of the test's own, until the test ends.
+func (w *leaseWatch) compare(t *testing.T, hub client.Client, period time.Duration) {
+	t.Helper()
+	own := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "compared-"}}
+	if err := hub.Create(t.Context(), own); err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	w.since, w.most = 0, 0
+	w.mu.Unlock()
+	go wait.UntilWithContext(t.Context(), func(ctx context.Context) {
+		own.Spec.RenewTime = new(metav1.NowMicro())
+		if err := hub.Update(ctx, own); err != nil {
+			return
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.since++
+		w.most = max(w.most, w.since)
+	}, period)
+}
+
+// missed is the largest number of renewals of the test's own lease between two of the agent's.
+func (w *leaseWatch) missed() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.most
 }
 
 func (w *leaseWatch) last() time.Time {
@@ -643,6 +683,7 @@ func (w *leaseWatch) add(lease *coordinationv1.Lease) {
 	defer w.mu.Unlock()
 	if at := lease.Spec.RenewTime; at != nil && (len(w.times) == 0 || at.After(w.times[len(w.times)-1])) {
 		w.times = append(w.times, at.Time)
+		w.since = 0
 	}
 }
 
