@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
@@ -25,7 +26,7 @@ func TestSilentHubIsNotConnected(t *testing.T) {
 	cp := controlplane.Lease(t)
 	admin := cp.Client(t)
 	dead := bytes.ReplaceAll(cp.Kubeconfig(t, "hub"), []byte(cp.URL), []byte("https://127.0.0.1:1"))
-	objs, err := install.Klusterlet{ClusterName: "cluster1", Bootstrap: dead}.Render()
+	objs, err := agent.Values{ClusterName: "cluster1", Bootstrap: dead}.Render()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -19,6 +17,7 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/access"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/lookup"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
@@ -51,20 +50,20 @@ type Facts struct {
 // search looks for an installation of another product.
 type search func(ctx context.Context, reader client.Reader, namespaces ...string) (*origin.Installation, error)
 
-// gather reads the facts. objs are what will be applied; crd is the operator's
+// Gather reads the facts. objs are what will be applied; crd is the operator's
 // CRD; others finds who else is there; more are permissions that are needed besides.
-func (r *Runner) gather(ctx context.Context, objs []client.Object, crd string, others search, more ...access.Right) (Facts, error) {
+func (r *Runner) Gather(ctx context.Context, objs []client.Object, crd string, others search, more ...access.Right) (Facts, error) {
 	c := r.Client
 	// Other products are found by their Deployments.
 	seeing := access.Right{Verb: "list", Resource: schema.GroupResource{Group: "apps", Resource: "deployments"}}
-	f, err := gatherCommon(ctx, c, r.Discovery, objs, append(more, seeing)...)
+	f, err := GatherCommon(ctx, c, r.Discovery, objs, append(more, seeing)...)
 	if err != nil {
 		return f, err
 	}
-	if f.Manager, err = liveManager(ctx, c); err != nil {
+	if f.Manager, err = lookup.ClusterManager(ctx, c); err != nil {
 		return f, err
 	}
-	if f.Klusterlet, f.Hidden, err = getReadable(ctx, c, client.ObjectKey{Name: names.KlusterletName}, &operatorv1.Klusterlet{}); err != nil {
+	if f.Klusterlet, f.Hidden, err = lookup.GetReadable(ctx, c, client.ObjectKey{Name: names.KlusterletName}, &operatorv1.Klusterlet{}); err != nil {
 		return f, err
 	}
 	if f.Release, err = release(ctx, c, crd); err != nil {
@@ -74,9 +73,9 @@ func (r *Runner) gather(ctx context.Context, objs []client.Object, crd string, o
 	return f, err
 }
 
-// gatherCommon reads the facts that every installation depends on. more are
+// GatherCommon reads the facts that every installation depends on. more are
 // permissions that it needs besides those to apply objs.
-func gatherCommon(ctx context.Context, c client.Client, disco discovery.ServerVersionInterface, objs []client.Object, more ...access.Right) (Facts, error) {
+func GatherCommon(ctx context.Context, c client.Client, disco discovery.ServerVersionInterface, objs []client.Object, more ...access.Right) (Facts, error) {
 	var f Facts
 	info, err := disco.ServerVersion()
 	if err != nil {
@@ -95,58 +94,8 @@ func gatherCommon(ctx context.Context, c client.Client, disco discovery.ServerVe
 	return f, err
 }
 
-// granted returns the clusters to which the drivers of a live hub have granted something.
-func granted(ctx context.Context, c client.Client, manager *operatorv1.ClusterManager, drivers driver.Catalog) (map[driver.AuthType][]string, error) {
-	clusters := map[driver.AuthType][]string{}
-	for _, e := range drivers.Of(manager) {
-		if e.Grants().HubFlag == "" {
-			continue
-		}
-		found, err := driver.GrantedClusters(ctx, c, names.HubNamespace, e.Type())
-		if err != nil && !absent(err) { // The operator looks too.
-			return nil, err
-		}
-		clusters[e.Type()] = found
-	}
-	return clusters, nil
-}
-
-// absent reports whether an object or its whole kind does not exist. What we
-// may not read counts as absent here: the permission check reports it.
-func absent(err error) bool {
-	return apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) || apierrors.IsForbidden(err)
-}
-
-func liveManager(ctx context.Context, c client.Client) (*operatorv1.ClusterManager, error) {
-	return getLive(ctx, c, client.ObjectKey{Name: names.ClusterManagerName}, &operatorv1.ClusterManager{})
-}
-
-func liveKlusterlet(ctx context.Context, c client.Client) (*operatorv1.Klusterlet, error) {
-	return getLive(ctx, c, client.ObjectKey{Name: names.KlusterletName}, &operatorv1.Klusterlet{})
-}
-
-// getLive reads an object, and returns nil if it is absent.
-func getLive[T client.Object](ctx context.Context, c client.Client, key client.ObjectKey, obj T) (T, error) {
-	live, _, err := getReadable(ctx, c, key, obj)
-	return live, err
-}
-
-// getReadable is getLive for callers to whom it matters whether the object is absent, or
-// hidden: we may not read it.
-func getReadable[T client.Object](ctx context.Context, c client.Client, key client.ObjectKey, obj T) (live T, hidden bool, err error) {
-	var none T
-	switch err := c.Get(ctx, key, obj); {
-	case err == nil:
-		return obj, false, nil
-	case absent(err):
-		return none, apierrors.IsForbidden(err), nil
-	default:
-		return none, false, fmt.Errorf("get %s: %w", strings.TrimPrefix(key.String(), "/"), err)
-	}
-}
-
 func release(ctx context.Context, c client.Client, name string) (string, error) {
-	crd, err := getLive(ctx, c, client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
+	crd, err := lookup.Get(ctx, c, client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
 	if crd == nil {
 		return "", err
 	}
@@ -189,7 +138,7 @@ func terminating(ctx context.Context, c client.Client, objs []client.Object) ([]
 		if _, ok := obj.(*corev1.Namespace); !ok {
 			continue
 		}
-		live, err := getLive(ctx, c, client.ObjectKeyFromObject(obj), &corev1.Namespace{})
+		live, err := lookup.Get(ctx, c, client.ObjectKeyFromObject(obj), &corev1.Namespace{})
 		if err != nil {
 			return nil, err
 		}

@@ -86,9 +86,9 @@ func (e *PreflightError) Error() string {
 	return fmt.Sprintf("%d checks failed:\n    %s", len(lines), strings.Join(lines, "\n    "))
 }
 
-// sift drops what the user wants to skip and returns the warnings, and an
+// Sift drops what the user wants to skip and returns the warnings, and an
 // error with all fatal findings if there are any.
-func sift(findings []Finding, skip []string) ([]Finding, error) {
+func Sift(findings []Finding, skip []string) ([]Finding, error) {
 	var warnings, fatal []Finding
 	for _, f := range findings {
 		switch {

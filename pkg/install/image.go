@@ -14,9 +14,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
 )
 
-// image returns the image to run: what the user named, or what is live brought
+// ImageOver returns the image to run: what the user named, or what is live brought
 // to this release, or our own.
-func (w Workload) image(live string) string {
+func (w Workload) ImageOver(live string) string {
 	switch {
 	case w.Image != "":
 		return w.Image
@@ -50,11 +50,11 @@ func cutTag(image string) (name, tag string, ok bool) {
 }
 
 // DefaultImage returns the image that a new installation would run.
-func (w Workload) DefaultImage() string { return w.image("") }
+func (w Workload) DefaultImage() string { return w.ImageOver("") }
 
-// checkImage refuses the image of a build that none was published for, where nodes would
+// CheckImage refuses the image of a build that none was published for, where nodes would
 // have to pull it. A user who has loaded it names it, and what is live stays.
-func (w Workload) checkImage(f Facts, image, live string) []Finding {
+func (w Workload) CheckImage(f Facts, image, live string) []Finding {
 	if buildinfo.Published() || !f.Pulls || w.Image != "" || image == live || image != buildinfo.DefaultImage() {
 		return nil
 	}

@@ -87,7 +87,7 @@ func (r *Runner) lookAtPods(ctx context.Context, say Say, targets []apply.Target
 				select {
 				case <-ctx.Done():
 					return
-				case <-r.Clock.After(pollInterval):
+				case <-r.Clock.After(PollInterval):
 				}
 			}
 		})

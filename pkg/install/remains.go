@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/lookup"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -34,7 +35,7 @@ func (r *Runner) AgentRemains(ctx context.Context) ([]Remain, error) {
 	}
 	var remains []Remain
 	for _, name := range sharedCRDs() {
-		crd, err := getLive(ctx, r.Client, client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
+		crd, err := lookup.Get(ctx, r.Client, client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +89,7 @@ func (r *Runner) metadata(ctx context.Context, kind schema.GroupVersionKind, opt
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind)
 	if err := r.Client.List(ctx, list, options...); err != nil {
-		if absent(err) {
+		if lookup.Absent(err) {
 			return nil, nil
 		}
 		return nil, fmt.Errorf("%s: %w", kind.Kind, err)
@@ -114,10 +115,10 @@ func (r *Runner) Purge(ctx context.Context, remains []Remain) error {
 			objs = append(objs, remain.Object)
 		}
 		if r.DryRun {
-			_, err := r.applier().Delete(ctx, objs...)
+			_, err := r.Applier().Delete(ctx, objs...)
 			return err
 		}
-		_, err := r.applier().DeleteAndWait(ctx, r.waiter(say), objs...)
+		_, err := r.Applier().DeleteAndWait(ctx, r.Waiter(say), objs...)
 		return err
 	})
 }

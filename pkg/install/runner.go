@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,23 +54,25 @@ type Outcome struct {
 	Replaced string
 }
 
-func (r *Runner) applier() *apply.Applier {
+// Applier applies and deletes objects as FieldManager.
+func (r *Runner) Applier() *apply.Applier {
 	return &apply.Applier{Client: r.Client, FieldManager: FieldManager, DryRun: r.DryRun}
 }
 
-func (r *Runner) waiter(say Say) *apply.Waiter {
+// Waiter waits for objects and reports what it waits for.
+func (r *Runner) Waiter(say Say) *apply.Waiter {
 	return &apply.Waiter{Client: r.Client, Clock: r.Clock, Progress: func(obj apply.Ref, message string) {
 		say("%s: %s", obj, message)
 	}}
 }
 
-// apply applies objs and reports what changed.
-func (r *Runner) apply(ctx context.Context, title string, objs []client.Object) (changes apply.ChangeSet, err error) {
+// Apply applies objs and reports what changed.
+func (r *Runner) Apply(ctx context.Context, title string, objs []client.Object) (changes apply.ChangeSet, err error) {
 	err = r.Step(ctx, title, func(ctx context.Context, say Say) error {
-		changes, err = r.applier().Apply(ctx, objs...)
+		changes, err = r.Applier().Apply(ctx, objs...)
 		for _, change := range changes {
 			if change.Action != apply.Unchanged {
-				say("%s %s%s", change.Object, change.Action, r.suffix())
+				say("%s %s%s", change.Object, change.Action, r.DryRunSuffix())
 			}
 		}
 		return err
@@ -77,34 +80,34 @@ func (r *Runner) apply(ctx context.Context, title string, objs []client.Object) 
 	return changes, err
 }
 
-// suffix marks a line about what a dry run did not do.
-func (r *Runner) suffix() string {
+// DryRunSuffix marks a line about what a dry run did not do.
+func (r *Runner) DryRunSuffix() string {
 	if r.DryRun {
 		return " (server dry run)"
 	}
 	return ""
 }
 
-// await waits for targets unless the run is dry.
-func (r *Runner) await(ctx context.Context, title string, targets ...apply.Target) error {
+// Await waits for targets unless the run is dry.
+func (r *Runner) Await(ctx context.Context, title string, targets ...apply.Target) error {
 	if r.DryRun {
 		return nil
 	}
 	return r.Step(ctx, title, func(ctx context.Context, say Say) error {
 		ctx, pods := r.lookAtPods(ctx, say, targets)
-		err := r.waiter(say).Wait(ctx, targets...)
+		err := r.Waiter(say).Wait(ctx, targets...)
 		return pods.explain(err)
 	})
 }
 
-// preflight gathers facts and checks them. It returns all findings together.
-func (r *Runner) preflight(ctx context.Context, gather func(context.Context) ([]Finding, error)) (warnings []Finding, err error) {
+// Preflight gathers facts and checks them. It returns all findings together.
+func (r *Runner) Preflight(ctx context.Context, gather func(context.Context) ([]Finding, error)) (warnings []Finding, err error) {
 	err = r.Step(ctx, "Checking the cluster "+r.Target, func(ctx context.Context, say Say) error {
 		findings, err := gather(ctx)
 		if err != nil {
 			return err
 		}
-		warnings, err = sift(findings, r.Skip)
+		warnings, err = Sift(findings, r.Skip)
 		for _, w := range warnings {
 			say("warning: [%s] %s", w.Check, w.Message)
 		}
@@ -127,5 +130,19 @@ func Unmet(err error) string {
 	return strings.Join(texts, "; ")
 }
 
-// pollInterval is how often something is looked at that cannot be watched.
-const pollInterval = time.Second
+// PollInterval is how often something is looked at that cannot be watched.
+const PollInterval = time.Second
+
+// Unblocked returns what blocks the deletion of an object, for messages.
+func Unblocked(err error) string {
+	if text := Unmet(err); text != "" {
+		return text
+	}
+	if terminating, ok := errors.AsType[*apply.TerminatingError](err); ok {
+		return terminating.Error()
+	}
+	if apierrors.IsForbidden(err) {
+		return err.Error()
+	}
+	return ""
+}

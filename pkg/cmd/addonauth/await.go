@@ -17,7 +17,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
@@ -26,16 +26,16 @@ import (
 const hubPatience = 20 * time.Second
 
 // await waits for the agent and then for its add-ons.
-func (o *setOptions) await(ctx context.Context, runner *install.Runner, agent install.Agent, want operatorv1.AddOnRegistrationDriver) error {
-	if err := runner.AwaitFlags(ctx, agent, flagsMissing(want)); err != nil {
+func (o *setOptions) await(ctx context.Context, runner agent.Runner, installed agent.Installed, want operatorv1.AddOnRegistrationDriver) error {
+	if err := runner.AwaitFlags(ctx, installed, flagsMissing(want)); err != nil {
 		return o.wait.TimedOut(err, "the agent to run with its new flags: "+err.Error(),
 			"see what is wrong with: "+o.env.Command("check agent")+"; the Klusterlet is changed already")
 	}
-	if agent.Hub == nil {
+	if installed.Hub == nil {
 		o.env.Say("The hub has given this cluster no credential yet; its add-ons register when it has.")
 		return nil
 	}
-	config, release, err := runner.HubConnection(ctx, agent)
+	config, release, err := runner.HubConnection(ctx, installed)
 	if err != nil {
 		return err
 	}
@@ -43,14 +43,14 @@ func (o *setOptions) await(ctx context.Context, runner *install.Runner, agent in
 	config.Timeout = hubPatience
 	hub, err := cli.NewClient(o.env.Kube.Guard(config))
 	if err != nil {
-		return o.unasked(agent, err)
+		return o.unasked(installed, err)
 	}
-	return o.awaitAddOns(ctx, agent, &registrations{
-		spoke: runner.Client, hub: hub, cluster: agent.Cluster(), driver: cmp.Or(want.AuthType, string(driver.CSR)),
+	return o.awaitAddOns(ctx, installed, &registrations{
+		spoke: runner.Client, hub: hub, cluster: installed.Cluster(), driver: cmp.Or(want.AuthType, string(driver.CSR)),
 	})
 }
 
-func (o *setOptions) awaitAddOns(ctx context.Context, agent install.Agent, w *registrations) error {
+func (o *setOptions) awaitAddOns(ctx context.Context, installed agent.Installed, w *registrations) error {
 	open, err := poll(ctx, o.env, "Waiting for the add-ons to register", func(ctx context.Context) ([]inventory.Registration, error) {
 		return w.look(ctx, o.env.Clock.Now())
 	})
@@ -58,7 +58,7 @@ func (o *setOptions) awaitAddOns(ctx context.Context, agent install.Agent, w *re
 	case err != nil && len(open) > 0 && ctx.Err() != nil:
 		return o.wait.TimedOut(ctx.Err(), summary(open), "look at it on the hub with: "+o.env.Elsewhere("addon-auth status --cluster", w.cluster))
 	case err != nil:
-		return o.unasked(agent, err)
+		return o.unasked(installed, err)
 	case w.done == 0:
 		o.env.Say("This cluster has no add-on with a kubeClient registration; those to come use driver %s.", w.driver)
 		return nil
@@ -68,11 +68,11 @@ func (o *setOptions) awaitAddOns(ctx context.Context, agent install.Agent, w *re
 }
 
 // unasked says that the change was made but cannot be watched from here.
-func (o *setOptions) unasked(agent install.Agent, err error) error {
+func (o *setOptions) unasked(installed agent.Installed, err error) error {
 	explained := cli.Explain(err)
 	return &cli.Explained{
 		Problem: "the agent runs with the change, but the hub cannot be asked from here whether its add-ons have registered",
-		Try:     "on the hub: " + o.env.Elsewhere("addon-auth status --cluster", agent.Cluster()),
+		Try:     "on the hub: " + o.env.Elsewhere("addon-auth status --cluster", installed.Cluster()),
 		Code:    cli.ExitCode(explained), Cause: explained,
 	}
 }

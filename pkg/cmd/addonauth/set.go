@@ -16,7 +16,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
@@ -84,22 +84,22 @@ func (o *setOptions) validate() error {
 func (o *setOptions) run(ctx context.Context) error {
 	ctx, cancel := o.wait.Context(ctx)
 	defer cancel()
-	runner, agent, err := o.agent.Find(ctx, o.env)
+	runner, installed, err := o.agent.Find(ctx, o.env)
 	if err != nil {
 		return err
 	}
-	want, err := o.desired(agent.AddOnDriver())
+	want, err := o.desired(installed.AddOnDriver())
 	if err != nil {
 		return err
 	}
-	if err := o.change(ctx, runner, agent, want); err != nil {
+	if err := o.change(ctx, runner, installed, want); err != nil {
 		return err
 	}
-	o.warnAboutGate(agent)
+	o.warnAboutGate(installed)
 	if !o.wait.Enabled || o.env.Kube.DryRun() != cli.DryRunNone {
 		return nil
 	}
-	return o.await(ctx, runner, agent, want)
+	return o.await(ctx, runner, installed, want)
 }
 
 // desired returns the field as it shall be. What no flag says is kept.
@@ -120,16 +120,16 @@ func (o *setOptions) desired(now operatorv1.AddOnRegistrationDriver) (operatorv1
 	return want, nil
 }
 
-func (o *setOptions) change(ctx context.Context, runner *install.Runner, agent install.Agent, want operatorv1.AddOnRegistrationDriver) error {
-	if apiequality.Semantic.DeepEqual(agent.AddOnDriver(), want) {
-		return fleet.AddUnchanged(o.changes, agent)
+func (o *setOptions) change(ctx context.Context, runner agent.Runner, installed agent.Installed, want operatorv1.AddOnRegistrationDriver) error {
+	if apiequality.Semantic.DeepEqual(installed.AddOnDriver(), want) {
+		return fleet.AddUnchanged(o.changes, installed)
 	}
-	return fleet.AddConfigured(o.changes, agent, runner.SetAddOnDriver(ctx, agent, &want))
+	return fleet.AddConfigured(o.changes, installed, runner.SetAddOnDriver(ctx, installed, &want))
 }
 
 // warnAboutGate says so when the agent does not look at add-ons at all.
-func (o *setOptions) warnAboutGate(agent install.Agent) {
-	c := agent.Klusterlet.Spec.RegistrationConfiguration
+func (o *setOptions) warnAboutGate(installed agent.Installed) {
+	c := installed.Klusterlet.Spec.RegistrationConfiguration
 	if c != nil && slices.Contains(c.FeatureGates, operatorv1.FeatureGate{Feature: "AddonManagement", Mode: operatorv1.FeatureGateModeTypeDisable}) {
 		o.env.Warn("the feature gate AddonManagement is off in the Klusterlet: this agent registers no add-ons")
 	}

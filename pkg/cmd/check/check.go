@@ -19,7 +19,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/podproblem"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 )
@@ -112,7 +112,7 @@ func (s *scope) kubernetes(oldest string) func(context.Context) finding.Outcome 
 		if err == nil && v.Major() > 0 && v.LessThan(version.MustParseGeneric(oldest)) {
 			return finding.Bad("upgrade the cluster", "Kubernetes %s is too old, %s is needed", info.GitVersion, oldest)
 		}
-		if untested := install.Untested(v); untested != "" {
+		if untested := agent.Untested(v); untested != "" {
 			return finding.Caution("upgrade the cluster when you can", "%s", untested)
 		}
 		return finding.Good("Kubernetes %s at %s", info.GitVersion, s.config.Host)

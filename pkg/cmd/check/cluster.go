@@ -19,7 +19,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/lookup"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
@@ -75,7 +75,7 @@ func (c *clusterScope) identifier(ctx context.Context) driver.Identifier {
 
 func (c *clusterScope) known(ctx context.Context) finding.Outcome {
 	err := c.client.Get(ctx, client.ObjectKey{Name: c.name}, &c.cluster)
-	if install.Gone(err) {
+	if lookup.Gone(err) {
 		return finding.Bad(fleet.NearCluster(ctx, c.client, c.name, "on the managed cluster: "+c.env.Elsewhere("check agent")), "there is no ManagedCluster %s: its agent has not reached the hub", c.name)
 	}
 	if err != nil {

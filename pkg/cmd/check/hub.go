@@ -20,6 +20,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/hub"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/lookup"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
@@ -80,7 +82,7 @@ func (h *hubScope) installed(ctx context.Context) finding.Outcome {
 		return finding.Bad(h.other.Try(), "this cluster has %s: %s. %s", h.other, strings.Join(h.other.Webhooks, ", "), h.other.Loss())
 	}
 	err = h.client.Get(ctx, client.ObjectKey{Name: names.ClusterManagerName}, &h.manager)
-	if install.Gone(err) {
+	if lookup.Gone(err) {
 		return finding.Bad(h.fix(h.env.Command("init --wait")), "there is no ClusterManager: this cluster is not a hub")
 	}
 	if err != nil {
@@ -127,8 +129,8 @@ func (h *hubScope) signs(ctx context.Context) finding.Outcome {
 	if only {
 		return finding.Good("it need not: clusters register by %s only", identifying[0].Words().Way)
 	}
-	err := install.SelfTest(ctx, h.client, h.env.Clock, signerPatience)
-	var none *install.NoSignerError
+	err := hub.SelfTest(ctx, h.client, h.env.Clock, signerPatience)
+	var none *hub.NoSignerError
 	switch {
 	case errors.As(err, &none):
 		return finding.Bad(h.elsewhere()+"elsewhere give kube-controller-manager --cluster-signing-cert-file and --cluster-signing-key-file, or make another cluster the hub", "%v", none)
@@ -178,7 +180,7 @@ func (h *hubScope) joinable(ctx context.Context) finding.Outcome {
 	var account corev1.ServiceAccount
 	key := client.ObjectKey{Namespace: names.OperatorNamespace, Name: names.BootstrapServiceAccount}
 	err := h.client.Get(ctx, key, &account)
-	if install.Gone(err) {
+	if lookup.Gone(err) {
 		tokens := bootstrap.Tokens{Client: h.client, Clock: h.env.Clock}
 		if _, err := tokens.Bootstrap(ctx); err == nil {
 			return finding.Good("by bootstrap token")

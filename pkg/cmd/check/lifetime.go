@@ -13,13 +13,13 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/inventory"
 )
 
 // defaultLimit is the lifetime from which on a credential is worth naming: longer than what
 // join asks for. What OCM and most signers give by default, a year, is.
-const defaultLimit = install.DefaultCertificateSeconds * time.Second
+const defaultLimit = agent.DefaultCertificateSeconds * time.Second
 
 // limit is the longest lifetime of a credential that no check names.
 type limit time.Duration
@@ -70,7 +70,7 @@ func (a *agentScope) lifetimes(context.Context) finding.Outcome {
 	if a.limit.exceededBy(a.lifetime) {
 		long = append(long, "the cluster's certificate ("+cli.Lifetime(a.lifetime)+")")
 	}
-	if life := fleet.AddOnTokenLifetime(install.Agent{Klusterlet: &a.klusterlet}); a.limit.exceededBy(life) {
+	if life := fleet.AddOnTokenLifetime(agent.Installed{Klusterlet: &a.klusterlet}); a.limit.exceededBy(life) {
 		long = append(long, "tokens of add-ons ("+cli.Lifetime(life)+")")
 		try = a.env.Command("addon-auth", "set", "--driver", "token", "--expiration-seconds", "SECONDS")
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/lookup"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 )
@@ -82,7 +83,7 @@ func (a *agentScope) installed(ctx context.Context) finding.Outcome {
 		return finding.Broken(err)
 	}
 	err = a.client.Get(ctx, client.ObjectKey{Name: names.KlusterletName}, &a.klusterlet)
-	if install.Gone(err) {
+	if lookup.Gone(err) {
 		return finding.Bad(a.fix("run here the command that this prints on the hub: "+a.env.Elsewhere("get token")), "there is no Klusterlet: this cluster has not joined")
 	}
 	if err != nil {
@@ -134,7 +135,7 @@ func (a *agentScope) issued(ctx context.Context) finding.Outcome {
 	if arn := role(data); err == nil && arn != "" && len(data[names.KeyTLSCert]) == 0 {
 		return finding.Good("the IAM role %s, until the hub revokes it", arn)
 	}
-	if install.Gone(err) || (err == nil && len(data[names.KeyTLSCert]) == 0) {
+	if lookup.Gone(err) || (err == nil && len(data[names.KeyTLSCert]) == 0) {
 		return a.unaccepted(ctx)
 	}
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/lookup"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -22,7 +23,7 @@ const workLeftOut = "it is left out: the hub deploys nothing to this cluster"
 // workAgent looks at the pods of the work agent. It works with the credential of the
 // registration agent, so the connection of that is its own as well.
 func (a *agentScope) workAgent(ctx context.Context) finding.Outcome {
-	permissions, err := install.WorkPermissions(&a.klusterlet)
+	permissions, err := agent.WorkPermissions(&a.klusterlet)
 	switch {
 	case err != nil:
 		return finding.Bad(a.fix(a.env.Command("join --work-permissions admin")), "%v", err)
@@ -41,7 +42,7 @@ func (a *agentScope) workAgent(ctx context.Context) finding.Outcome {
 // workPermissions says what the hub may do on this cluster, and whether the work agent
 // can do it.
 func (a *agentScope) workPermissions(ctx context.Context) finding.Outcome {
-	permissions, err := install.WorkPermissions(&a.klusterlet)
+	permissions, err := agent.WorkPermissions(&a.klusterlet)
 	if err != nil || permissions == "" {
 		return finding.Skip(workLeftOut)
 	}
@@ -64,7 +65,7 @@ func (a *agentScope) workPermissions(ctx context.Context) finding.Outcome {
 	case role == "":
 		return finding.Good("none but what was granted to %s", user)
 	}
-	if err := a.client.Get(ctx, client.ObjectKey{Name: role}, &rbacv1.ClusterRole{}); install.Gone(err) {
+	if err := a.client.Get(ctx, client.ObjectKey{Name: role}, &rbacv1.ClusterRole{}); lookup.Gone(err) {
 		return finding.Bad("create it, or "+a.fix(a.env.Command("join --work-permissions CLUSTERROLE")), "the ClusterRole %s does not exist", role)
 	} else if err != nil {
 		return finding.Broken(err)

@@ -21,7 +21,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/works"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/lookup"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/delivery"
@@ -88,7 +88,7 @@ func (w *workScope) steps() []finding.Step {
 
 func (w *workScope) known(ctx context.Context) finding.Outcome {
 	err := w.client.Get(ctx, client.ObjectKey{Namespace: w.cluster, Name: w.name}, &w.work)
-	if install.Gone(err) {
+	if lookup.Gone(err) {
 		return w.missing(ctx)
 	}
 	if err != nil {
@@ -124,7 +124,7 @@ func (w *workScope) deleting(ctx context.Context) finding.Outcome {
 func (w *workScope) missing(ctx context.Context) finding.Outcome {
 	problems := []string{fmt.Sprintf("there is no ManifestWork %s in namespace %s", w.name, w.cluster)}
 	var list workv1alpha1.ManifestWorkReplicaSetList
-	if err := w.client.List(ctx, &list); err != nil && !install.Gone(err) && !apierrors.IsForbidden(err) {
+	if err := w.client.List(ctx, &list); err != nil && !lookup.Gone(err) && !apierrors.IsForbidden(err) {
 		return finding.Broken(err)
 	}
 	for i := range list.Items {

@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/hub"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -60,8 +61,8 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	hub, err := runner.FindHub(ctx)
-	if errors.Is(err, install.ErrNoHub) {
+	installed, err := hub.Runner{Runner: runner}.Find(ctx)
+	if errors.Is(err, hub.ErrNoHub) {
 		if remains, listErr := runner.HubRemains(ctx, ""); listErr == nil && o.all && len(remains) > 0 {
 			return o.late(ctx, runner)
 		}
@@ -70,15 +71,15 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.confirm(ctx, runner, hub); err != nil {
+	if err := o.confirm(ctx, runner, installed); err != nil {
 		return err
 	}
 	removal := install.Removal{Force: o.force, Purge: o.purge}
 	o.changes.Note(fleet.HubRef(names.ClusterManagerName), "deleted")
 	if o.env.Kube.DryRun() == cli.DryRunClient {
-		return o.plan(ctx, runner, hub, removal)
+		return o.plan(ctx, runner, installed, removal)
 	}
-	if err := o.explain(runner.Clean(ctx, hub, removal)); err != nil {
+	if err := o.explain(hub.Runner{Runner: runner}.Clean(ctx, installed, removal)); err != nil {
 		return err
 	}
 	if err := o.remains(ctx, runner); err != nil {
@@ -124,15 +125,15 @@ func (o *options) remains(ctx context.Context, runner *install.Runner) error {
 }
 
 // confirm asks before the hub is removed, and says what goes with its clusters.
-func (o *options) confirm(ctx context.Context, runner *install.Runner, hub install.InstalledHub) error {
+func (o *options) confirm(ctx context.Context, runner *install.Runner, installed hub.Installed) error {
 	name, server := o.env.Kube.Target()
 	question := fmt.Sprintf("Remove the hub of context %s (%s)?", name, server)
-	if len(hub.Clusters) > 0 && o.force {
+	if len(installed.Clusters) > 0 && o.force {
 		works, err := fleet.CountWorks(ctx, runner.Client, "")
 		if err != nil {
 			return fmt.Errorf("ManifestWorks: %w", err)
 		}
-		question += fmt.Sprintf(" Its %d clusters and %s are lost.", len(hub.Clusters), works)
+		question += fmt.Sprintf(" Its %d clusters and %s are lost.", len(installed.Clusters), works)
 		if works != fleet.NoWorks {
 			question += " Connected agents delete what the ManifestWorks deployed."
 		}
@@ -144,8 +145,8 @@ func (o *options) confirm(ctx context.Context, runner *install.Runner, hub insta
 }
 
 // plan prints what would be removed.
-func (o *options) plan(ctx context.Context, runner *install.Runner, hub install.InstalledHub, removal install.Removal) error {
-	lines, err := runner.CleanPlan(ctx, hub, removal)
+func (o *options) plan(ctx context.Context, runner *install.Runner, installed hub.Installed, removal install.Removal) error {
+	lines, err := hub.Runner{Runner: runner}.CleanPlan(ctx, installed, removal)
 	if err != nil {
 		return o.explain(err)
 	}
@@ -173,7 +174,7 @@ func (o *options) purgePlan(ctx context.Context, runner *install.Runner, lines [
 
 // explain says what stands in the way.
 func (o *options) explain(err error) error {
-	var remain *install.ClustersRemainError
+	var remain *hub.ClustersRemainError
 	switch {
 	case err == nil:
 		return nil

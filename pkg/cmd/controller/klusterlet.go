@@ -12,7 +12,7 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/lookup"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/klusterlet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
@@ -68,7 +68,7 @@ func (f *klusterletFlags) run(cmd *cobra.Command) error {
 // othersAgent looks in the namespaces of the operators and of all agents.
 func othersAgent(ctx context.Context, reader client.Reader) (*origin.Installation, error) {
 	var list operatorv1.KlusterletList
-	if err := reader.List(ctx, &list); err != nil && !install.Gone(err) {
+	if err := reader.List(ctx, &list); err != nil && !lookup.Gone(err) {
 		return nil, err
 	}
 	namespaces := []string{names.OperatorNamespace, names.AgentNamespace}

@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/hub"
 )
 
 // complete turns the flags into values, without any network. All mistakes are
 // reported at once.
-func (o *options) complete(cmd *cobra.Command) (install.Hub, error) {
-	var h install.Hub
+func (o *options) complete(cmd *cobra.Command) (hub.Values, error) {
+	var h hub.Values
 	var errs []error
 	collect := func(err error) { errs = append(errs, err) }
 	var err error
@@ -51,10 +51,10 @@ func (o *options) complete(cmd *cobra.Command) (install.Hub, error) {
 	return h, nil
 }
 
-func (c *cleanupFlags) value(cmd *cobra.Command) (*install.Cleanup, error) {
+func (c *cleanupFlags) value(cmd *cobra.Command) (*hub.Cleanup, error) {
 	if !c.enabled {
 		if cmd.Flags().Changed("unjoined-cleanup") {
-			return &install.Cleanup{}, nil
+			return &hub.Cleanup{}, nil
 		}
 		return nil, nil
 	}
@@ -64,5 +64,5 @@ func (c *cleanupFlags) value(cmd *cobra.Command) (*install.Cleanup, error) {
 	if fields := len(strings.Fields(c.schedule)); fields != 5 && !strings.HasPrefix(c.schedule, "@") {
 		return nil, fmt.Errorf("--unjoined-cleanup-schedule: %q is not a cron expression with 5 fields", c.schedule)
 	}
-	return &install.Cleanup{After: c.after, Schedule: c.schedule}, nil
+	return &hub.Cleanup{After: c.after, Schedule: c.schedule}, nil
 }

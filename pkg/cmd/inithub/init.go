@@ -9,7 +9,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/hub"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
@@ -24,7 +24,7 @@ type options struct {
 	drivers   driverFlags
 	join      fleet.JoinFlags
 	cleanup   cleanupFlags
-	features  install.FeatureChoice
+	features  hub.FeatureChoice
 	rendering fleet.Rendering
 	// joinFile is where the join command goes as well.
 	joinFile string
@@ -49,7 +49,7 @@ type cleanupFlags struct {
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	o := &options{env: env, out: cli.NewOutput(cli.Text, cli.Name), gates: flags.NewGates(install.HubFeatures()), drivers: driverFlags{flags: flags.InitDrivers(env.Drivers)}}
+	o := &options{env: env, out: cli.NewOutput(cli.Text, cli.Name), gates: flags.NewGates(hub.Gates()), drivers: driverFlags{flags: flags.InitDrivers(env.Drivers)}}
 	o.changes = cli.ChangesFor(env, o.out)
 	cmd := &cobra.Command{
 		Use:   "init",
@@ -124,8 +124,8 @@ func (o *options) addFlags(cmd *cobra.Command) {
 }
 
 func (o *options) addFeatures(cmd *cobra.Command) {
-	cli.NewEnumSlice(&o.features.On, nil, install.Features()...).AddTo(cmd, "feature", "", "optional parts of the hub to run")
-	cli.NewEnumSlice(&o.features.Off, nil, install.Features()...).AddTo(cmd, "disable-feature", "", "optional parts of the hub to remove")
+	cli.NewEnumSlice(&o.features.On, nil, hub.Features()...).AddTo(cmd, "feature", "", "optional parts of the hub to run")
+	cli.NewEnumSlice(&o.features.Off, nil, hub.Features()...).AddTo(cmd, "disable-feature", "", "optional parts of the hub to remove")
 	cmd.Flags().StringVar(&o.features.TokenAuthorizerTLS, "token-authorizer-tls-secret", "",
 		"TLS Secret in "+names.HubNamespace+" that the token authorizer serves with, instead of one that is issued")
 }

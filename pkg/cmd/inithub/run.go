@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/hub"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
@@ -21,7 +22,7 @@ import (
 // that works takes less than a second.
 const signerPatience = 10 * time.Second
 
-func (o *options) run(ctx context.Context, h install.Hub) error {
+func (o *options) run(ctx context.Context, h hub.Values) error {
 	ctx, cancel := o.wait.Context(ctx)
 	defer cancel()
 	if o.env.Kube.DryRun() == cli.DryRunClient && h.TakeOver == nil {
@@ -57,8 +58,8 @@ func (o *options) run(ctx context.Context, h install.Hub) error {
 }
 
 // printTakeOver prints how the hub would be taken over.
-func (o *options) printTakeOver(ctx context.Context, runner *install.Runner, h install.Hub, info bootstrap.ClusterInfo) error {
-	plan, err := runner.PlanInit(ctx, h, info)
+func (o *options) printTakeOver(ctx context.Context, runner *install.Runner, h hub.Values, info bootstrap.ClusterInfo) error {
+	plan, err := hub.Runner{Runner: runner}.Plan(ctx, h, info)
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (o *options) sayReplaced(what string) error {
 }
 
 // install brings the hub to what the flags want, and returns what it replaced.
-func (o *options) install(ctx context.Context, runner *install.Runner, h install.Hub, info bootstrap.ClusterInfo) (replaced string, err error) {
+func (o *options) install(ctx context.Context, runner *install.Runner, h hub.Values, info bootstrap.ClusterInfo) (replaced string, err error) {
 	objs, err := h.Render(info)
 	if err != nil {
 		return "", err
@@ -100,7 +101,7 @@ func (o *options) install(ctx context.Context, runner *install.Runner, h install
 	if err := o.rendering.Write(objs); err != nil {
 		return "", err
 	}
-	outcome, err := runner.Init(ctx, h, info)
+	outcome, err := hub.Runner{Runner: runner}.Init(ctx, h, info)
 	fleet.NoteApplied(o.changes, outcome.Changes)
 	if err != nil {
 		waiting := install.Unmet(err)
@@ -117,7 +118,7 @@ func (o *options) install(ctx context.Context, runner *install.Runner, h install
 
 // render prints what a new hub consists of. It needs no cluster: where there is
 // a kubeconfig, the address and CA are taken from it.
-func (o *options) render(h install.Hub) error {
+func (o *options) render(h hub.Values) error {
 	var info bootstrap.ClusterInfo
 	if config, err := o.env.Kube.Config(); err == nil {
 		info = bootstrap.ClusterInfo{Server: config.Host, CA: config.CAData}
@@ -135,13 +136,13 @@ func (o *options) render(h install.Hub) error {
 // selfTest asks the hub for a worthless certificate, unless clusters register in
 // other ways only. What it finds never fails init: the hub works for clusters that
 // register in another way.
-func (o *options) selfTest(ctx context.Context, c client.Client, hub fleet.Address) error {
-	if _, only := driver.Identifying(hub.Drivers); only {
+func (o *options) selfTest(ctx context.Context, c client.Client, address fleet.Address) error {
+	if _, only := driver.Identifying(address.Drivers); only {
 		return nil
 	}
-	var noSigner *install.NoSignerError
+	var noSigner *hub.NoSignerError
 	err := o.env.Progress().Step(ctx, "Testing whether the hub signs client certificates", func(ctx context.Context, _ cli.Say) error {
-		err := install.SelfTest(ctx, c, o.env.Clock, signerPatience)
+		err := hub.SelfTest(ctx, c, o.env.Clock, signerPatience)
 		if errors.As(err, &noSigner) {
 			return nil
 		}
@@ -150,7 +151,7 @@ func (o *options) selfTest(ctx context.Context, c client.Client, hub fleet.Addre
 	switch {
 	case noSigner != nil:
 		o.env.Warn("%v.", noSigner)
-		o.adviseSigner(hub)
+		o.adviseSigner(address)
 	case ctx.Err() != nil:
 		return err
 	case err != nil:
@@ -160,10 +161,10 @@ func (o *options) selfTest(ctx context.Context, c client.Client, hub fleet.Addre
 }
 
 // adviseSigner says what to do about a hub that signs no client certificates.
-func (o *options) adviseSigner(hub fleet.Address) {
+func (o *options) adviseSigner(address fleet.Address) {
 	o.env.Say("  This hub signs no client certificates, and the csr driver needs them: the")
 	o.env.Say("  signer is kubernetes.io/kube-apiserver-client.")
-	identifying, _ := driver.Identifying(hub.Drivers)
+	identifying, _ := driver.Identifying(address.Drivers)
 	for _, by := range identifying {
 		words := by.Words()
 		o.env.Say("  %s can register by %s, others cannot. To leave out csr, run:", words.Clusters, words.Way)
@@ -218,8 +219,8 @@ Replace <cluster_name> with a cluster name of your choice. For example, cluster1
 
 // adviseIdentities says what is to be done at providers of identities, and by clusters that
 // register by them.
-func (o *options) adviseIdentities(hub fleet.Address) {
-	identifying, only := driver.Identifying(hub.Drivers)
+func (o *options) adviseIdentities(address fleet.Address) {
+	identifying, only := driver.Identifying(address.Drivers)
 	for _, by := range identifying {
 		if !only {
 			words := by.Words()

@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
 )
 
 type publishOptions struct {
@@ -53,28 +54,28 @@ this cluster whose keys are not in the token authorizer's configuration.`,
 func (o *publishOptions) run(ctx context.Context) error {
 	ctx, cancel := o.wait.Context(ctx)
 	defer cancel()
-	runner, agent, err := o.agent.Find(ctx, o.env)
+	runner, installed, err := o.agent.Find(ctx, o.env)
 	if err != nil {
 		return err
 	}
-	if err := o.change(ctx, runner, agent); err != nil {
+	if err := o.change(ctx, runner, installed); err != nil {
 		return err
 	}
 	if !o.wait.Enabled || o.env.Kube.DryRun() != cli.DryRunNone {
 		return nil
 	}
-	return o.await(ctx, runner, agent)
+	return o.await(ctx, runner, installed)
 }
 
-func (o *publishOptions) change(ctx context.Context, runner *install.Runner, agent install.Agent) error {
-	publishes, said := agent.PublishesIssuer()
+func (o *publishOptions) change(ctx context.Context, runner agent.Runner, installed agent.Installed) error {
+	publishes, said := installed.PublishesIssuer()
 	if (publishes && !o.off) || (o.off && said && !publishes) {
-		return fleet.AddUnchanged(o.changes, agent)
+		return fleet.AddUnchanged(o.changes, installed)
 	}
-	return fleet.AddConfigured(o.changes, agent, runner.SetPublishIssuer(ctx, agent, !o.off))
+	return fleet.AddConfigured(o.changes, installed, runner.SetPublishIssuer(ctx, installed, !o.off))
 }
 
-func (o *publishOptions) await(ctx context.Context, runner *install.Runner, agent install.Agent) error {
+func (o *publishOptions) await(ctx context.Context, runner agent.Runner, installed agent.Installed) error {
 	flag := "--publish-issuer"
 	if o.off {
 		flag += "=" + strconv.FormatBool(false)
@@ -85,13 +86,13 @@ func (o *publishOptions) await(ctx context.Context, runner *install.Runner, agen
 		}
 		return fleet.AgentOutdated
 	}
-	err := runner.AwaitFlags(ctx, agent, missing)
+	err := runner.AwaitFlags(ctx, installed, missing)
 	switch {
 	case err != nil:
 	case o.off:
-		err = runner.AwaitIssuerWithdrawn(ctx, agent)
+		err = runner.AwaitIssuerWithdrawn(ctx, installed)
 	default:
-		err = runner.AwaitIssuerPublished(ctx, agent)
+		err = runner.AwaitIssuerPublished(ctx, installed)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		waiting := "the agent"

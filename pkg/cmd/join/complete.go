@@ -19,7 +19,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/clusterid"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
@@ -29,7 +29,7 @@ const lookTimeout = 5 * time.Second
 
 // plan is what the flags ask for.
 type plan struct {
-	klusterlet install.Klusterlet
+	klusterlet agent.Values
 	endpoint   bootstrap.Endpoint
 	token      bootstrap.Token
 	// oneShot says that the hub's administrator runs the command.
@@ -216,9 +216,9 @@ func (o *options) endpoint() (bootstrap.Endpoint, error) {
 	return e, errors.Join(errs...)
 }
 
-func (r *registrationFlags) value() (install.Registration, error) {
+func (r *registrationFlags) value() (agent.Registration, error) {
 	var errs []error
-	out := install.Registration{Labels: r.labels, Annotations: map[string]string{}}
+	out := agent.Registration{Labels: r.labels, Annotations: map[string]string{}}
 	for key, value := range r.annotations {
 		if !strings.HasPrefix(key, names.AnnotationAgentPrefix) {
 			key = names.AnnotationAgentPrefix + key

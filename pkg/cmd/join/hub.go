@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -140,7 +141,7 @@ func (o *options) checkToken(ctx context.Context, p *plan, h *hub, found bootstr
 
 // requireSameHub refuses to take a cluster from the hub that it has joined, unless that is
 // asked for.
-func (o *options) requireSameHub(ctx context.Context, p plan, runner *install.Runner) error {
+func (o *options) requireSameHub(ctx context.Context, p plan, runner agent.Runner) error {
 	if o.changeHub {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
 )
 
 type options struct {
@@ -74,7 +74,7 @@ const (
 
 // New returns the command.
 func New(env cli.Env) *cobra.Command {
-	o := &options{env: env, out: cli.NewOutput(cli.Text, cli.Name), gates: flags.NewGates(install.AgentFeatures())}
+	o := &options{env: env, out: cli.NewOutput(cli.Text, cli.Name), gates: flags.NewGates(agent.Gates())}
 	o.changes = cli.ChangesFor(env, o.out)
 	o.registration.drivers = driverFlags{known: env.Drivers, flags: flags.JoinDrivers(env.Drivers)}
 	cmd := &cobra.Command{

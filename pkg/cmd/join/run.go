@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -32,11 +33,10 @@ const (
 func (o *options) run(ctx context.Context, p plan) error {
 	ctx, cancel := o.wait.Context(ctx)
 	defer cancel()
-	runner, err := fleet.NewRunner(o.env, o.env.Kube)
+	runner, err := o.runner()
 	if err != nil {
 		return err
 	}
-	runner.Skip = o.preflight.Skipped()
 	// Before the hub makes a token for a cluster that cannot use it.
 	if err := runner.RefuseOthersAgent(ctx); err != nil {
 		return fleet.Explain(err)
@@ -71,7 +71,7 @@ func (o *options) run(ctx context.Context, p plan) error {
 }
 
 // install brings the agent to what the plan wants.
-func (o *options) install(ctx context.Context, p plan, runner *install.Runner, hub *hub) error {
+func (o *options) install(ctx context.Context, p plan, runner agent.Runner, hub *hub) error {
 	err := o.requireSameHub(ctx, p, runner)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (o *options) install(ctx context.Context, p plan, runner *install.Runner, h
 	if err := o.writeFile(p.klusterlet); err != nil {
 		return err
 	}
-	outcome, err := runner.Join(ctx, p.klusterlet, hub.cluster)
+	outcome, err := runner.Install(ctx, p.klusterlet, hub.cluster)
 	fleet.NoteApplied(o.changes, outcome.Changes)
 	if err != nil {
 		return o.timedOut(fleet.Explain(err), p, hub, "the agent's objects")
@@ -120,7 +120,7 @@ func (o *options) revoke(ctx context.Context, p plan, hub *hub) error {
 
 // keepDriver fills in how the installed agent registers, if no flag says so: what
 // the command waits for, and what is to be done on the hub, follow from it.
-func (o *options) keepDriver(ctx context.Context, runner *install.Runner) error {
+func (o *options) keepDriver(ctx context.Context, runner agent.Runner) error {
 	d := &o.registration.drivers
 	if d.kind == "" {
 		installed, err := runner.Klusterlet(ctx)
@@ -138,7 +138,7 @@ func (o *options) keepDriver(ctx context.Context, runner *install.Runner) error 
 }
 
 // complement fills in, from the installed agent, what a refresh was not given.
-func (o *options) complement(ctx context.Context, runner *install.Runner, p *plan) error {
+func (o *options) complement(ctx context.Context, runner agent.Runner, p *plan) error {
 	name, err := runner.ClusterName(ctx)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (o *options) complement(ctx context.Context, runner *install.Runner, p *pla
 	if p.oneShot {
 		return nil
 	}
-	stored, err := install.StoredBootstrap(ctx, runner.Client)
+	stored, err := agent.StoredBootstrap(ctx, runner.Client)
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (o *options) complement(ctx context.Context, runner *install.Runner, p *pla
 }
 
 // finish waits for the agent, and then for the hub.
-func (o *options) finish(ctx context.Context, p plan, runner *install.Runner, hub *hub) error {
+func (o *options) finish(ctx context.Context, p plan, runner agent.Runner, hub *hub) error {
 	name := p.klusterlet.ClusterName
 	if !o.wait.Enabled && !p.oneShot {
 		return o.next(ctx, runner, hub, name)
@@ -200,7 +200,7 @@ func (o *options) finish(ctx context.Context, p plan, runner *install.Runner, hu
 
 // join waits until the cluster has joined, and accepts it where that was asked for. key is
 // the one that the agent registers with, and own returns the current one.
-func (o *options) join(ctx context.Context, p plan, runner *install.Runner, hub *hub, key string, own func(context.Context) (string, error)) error {
+func (o *options) join(ctx context.Context, p plan, runner agent.Runner, hub *hub, key string, own func(context.Context) (string, error)) error {
 	name := p.klusterlet.ClusterName
 	if err := o.acceptOrAwait(ctx, p, hub, key, own); err != nil {
 		return err
@@ -246,7 +246,7 @@ func (o *options) acceptOrAwait(ctx context.Context, p plan, hub *hub, key strin
 // ownKey returns the fingerprint of the key that the agent registers with, and a
 // function that returns the current one. An agent that a
 // driver identifies otherwise has no key.
-func (o *options) ownKey(ctx context.Context, runner *install.Runner) (key string, own func(context.Context) (string, error), err error) {
+func (o *options) ownKey(ctx context.Context, runner agent.Runner) (key string, own func(context.Context) (string, error), err error) {
 	if o.registration.drivers.identifier() != nil {
 		return "", nil, nil
 	}
@@ -258,8 +258,8 @@ func (o *options) ownKey(ctx context.Context, runner *install.Runner) (key strin
 
 // lifetimes says how long the credentials are valid that the agent holds and
 // requests.
-func (o *options) lifetimes(ctx context.Context, runner *install.Runner) error {
-	agent, err := runner.NamedAgent(ctx, names.KlusterletName)
+func (o *options) lifetimes(ctx context.Context, runner agent.Runner) error {
+	agent, err := runner.Named(ctx, names.KlusterletName)
 	if err != nil {
 		return err
 	}
@@ -289,7 +289,7 @@ func (o *options) accept(ctx context.Context, hub *hub, name string, own func(co
 
 // next says what to do on the hub, with the key to compare. The agent makes its
 // key as soon as it runs; a script for clusteradm does not wait for it.
-func (o *options) next(ctx context.Context, runner *install.Runner, hub *hub, name string) error {
+func (o *options) next(ctx context.Context, runner agent.Runner, hub *hub, name string) error {
 	accept := o.acceptArgs(hub, name, "")
 	if o.env.Name != cli.Clusteradm && o.registration.drivers.identifier() == nil {
 		key, err := runner.GlimpseKey(ctx, keyPatience)
@@ -354,7 +354,7 @@ func (o *options) render(ctx context.Context, p plan) error {
 	return o.rendering.Print(o.env, o.out, objs)
 }
 
-func (o *options) writeFile(k install.Klusterlet) error {
+func (o *options) writeFile(k agent.Values) error {
 	objs, err := k.Render()
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
 )
 
 // takeOverOf returns the take-over that the flags ask for. What the agent has of its
@@ -30,16 +31,15 @@ func (o *options) takeOverOf(cmd *cobra.Command) (*install.TakeOver, error) {
 }
 
 // replace replaces the agent of OCM.
-func (o *options) replace(ctx context.Context, k install.Klusterlet) error {
+func (o *options) replace(ctx context.Context, k agent.Values) error {
 	ctx, cancel := o.wait.Context(ctx)
 	defer cancel()
-	runner, err := fleet.NewRunner(o.env, o.env.Kube)
+	runner, err := o.runner()
 	if err != nil {
 		return err
 	}
-	runner.Skip = o.preflight.Skipped()
 	if o.env.Kube.DryRun() != cli.DryRunNone {
-		plan, err := runner.PlanJoin(ctx, k)
+		plan, err := runner.Plan(ctx, k)
 		if err != nil {
 			return err
 		}
@@ -48,8 +48,8 @@ func (o *options) replace(ctx context.Context, k install.Klusterlet) error {
 	return o.changes.End(o.takeOverNow(ctx, runner, k))
 }
 
-func (o *options) takeOverNow(ctx context.Context, runner *install.Runner, k install.Klusterlet) error {
-	outcome, err := runner.Join(ctx, k, nil)
+func (o *options) takeOverNow(ctx context.Context, runner agent.Runner, k agent.Values) error {
+	outcome, err := runner.Install(ctx, k, nil)
 	fleet.NoteApplied(o.changes, outcome.Changes)
 	if err != nil {
 		waiting := install.Unmet(err)
@@ -66,4 +66,14 @@ func (o *options) takeOverNow(ctx context.Context, runner *install.Runner, k ins
 		return err
 	}
 	return o.changes.Print("This release runs the agent of cluster " + name + ".")
+}
+
+// runner returns an installer of the agent, with the checks that the user skips.
+func (o *options) runner() (agent.Runner, error) {
+	runner, err := fleet.NewRunner(o.env, o.env.Kube)
+	if err != nil {
+		return agent.Runner{}, err
+	}
+	runner.Skip = o.preflight.Skipped()
+	return agent.Runner{Runner: runner}, nil
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -32,8 +32,8 @@ func (w *workFlags) addTo(cmd *cobra.Command) {
 }
 
 // value turns the flags into values.
-func (w *workFlags) value(cmd *cobra.Command) (install.Work, error) {
-	var out install.Work
+func (w *workFlags) value(cmd *cobra.Command) (agent.Work, error) {
+	var out agent.Work
 	if cmd.Flags().Changed(flagNoWork) {
 		out.Enabled = new(!w.none)
 	}
@@ -52,12 +52,12 @@ func (w *workFlags) value(cmd *cobra.Command) (install.Work, error) {
 }
 
 // sayWorkPermissions says what the hub may deploy to this cluster.
-func (o *options) sayWorkPermissions(ctx context.Context, runner *install.Runner) error {
+func (o *options) sayWorkPermissions(ctx context.Context, runner agent.Runner) error {
 	installed, err := runner.Klusterlet(ctx)
 	if err != nil || installed == nil {
 		return err
 	}
-	permissions, err := install.WorkPermissions(installed)
+	permissions, err := agent.WorkPermissions(installed)
 	switch {
 	case err != nil:
 		return err

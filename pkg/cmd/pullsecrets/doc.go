@@ -3,5 +3,5 @@
 // kubelet's credential provider plugin, which does without Secrets.
 //
 // It owns flags and output. What is read and written is in pkg/imagepull and
-// pkg/install. It never prints a token, but for the plugin, which has to.
+// pkg/install/pullsecrets. It never prints a token, but for the plugin, which has to.
 package pullsecrets

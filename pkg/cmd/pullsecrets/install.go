@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/pullsecrets"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	controller "github.com/kubectl-ocm/kubectl-ocm/pkg/install/pullsecrets"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -75,7 +76,7 @@ func (o *installOptions) run(ctx context.Context) error {
 		return err
 	}
 	runner.Skip, runner.Wait = o.preflight.Skipped(), o.wait.Enabled
-	args, err := runner.PullSecretsArgs(ctx)
+	args, err := controller.Runner{Runner: runner}.Args(ctx)
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func (o *installOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	outcome, err := runner.InstallPullSecrets(ctx, wanted)
+	outcome, err := controller.Runner{Runner: runner}.Install(ctx, wanted)
 	fleet.NoteApplied(o.changes, outcome.Changes)
 	if err != nil {
 		return o.explain(err)
@@ -96,13 +97,13 @@ func (o *installOptions) run(ctx context.Context) error {
 }
 
 // value is what the flags say.
-func (o *installOptions) value() (install.PullSecrets, error) {
+func (o *installOptions) value() (controller.Values, error) {
 	config, err := o.pull.Config()
 	if err != nil {
-		return install.PullSecrets{}, err
+		return controller.Values{}, err
 	}
 	workload, err := o.workload.Value()
-	return install.PullSecrets{Workload: workload, Controller: manifests.ImagePull{
+	return controller.Values{Workload: workload, Controller: manifests.ImagePull{
 		Controller: manifests.Component{Args: o.pull.Args()},
 		Namespaces: config.Namespaces, OnlyUsed: config.OnlyUsed,
 		ConfigMap: config.Lookup.ConfigMap,
@@ -132,7 +133,7 @@ func (o *installOptions) explain(err error) error {
 }
 
 // report says what was done, and what to do next.
-func (o *installOptions) report(outcome install.Outcome, wanted install.PullSecrets) {
+func (o *installOptions) report(outcome install.Outcome, wanted controller.Values) {
 	switch {
 	case o.env.Kube.DryRun() == cli.DryRunServer:
 		o.env.Say("The server would accept all of it; nothing was changed.")

@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	controller "github.com/kubectl-ocm/kubectl-ocm/pkg/install/pullsecrets"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -46,7 +47,7 @@ func (s *scope) chosen(env cli.Env) (string, error) {
 // is none or the user may not read its Deployment: who lists pull secrets of a
 // namespace needs no rights elsewhere.
 func presetOf(ctx context.Context, c client.WithWatch) (inventory.Preset, error) {
-	args, err := (&install.Runner{Client: c}).PullSecretsArgs(ctx)
+	args, err := controller.Runner{Runner: &install.Runner{Client: c}}.Args(ctx)
 	if apierrors.IsForbidden(err) {
 		return inventory.AnyPreset, nil
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/legacy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/removal"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	controller "github.com/kubectl-ocm/kubectl-ocm/pkg/install/pullsecrets"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -77,7 +78,7 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	installed, err := runner.PullSecretsPlan(ctx)
+	installed, err := controller.Runner{Runner: runner}.Plan(ctx)
 	if err != nil {
 		return err
 	}
@@ -144,8 +145,8 @@ func some(list []types.NamespacedName) string {
 
 // remove removes everything, in an order in which it can be interrupted anywhere.
 func (o *uninstallOptions) remove(ctx context.Context, runner *install.Runner) error {
-	err := runner.StopPullSecrets(ctx)
-	if errors.Is(err, install.ErrForeignController) {
+	err := controller.Runner{Runner: runner}.Stop(ctx)
+	if errors.Is(err, controller.ErrForeignController) {
 		return cli.Blockedf("stop and delete it with the tool that made it, then run the command again", "%v", err)
 	}
 	if err != nil {
@@ -154,7 +155,7 @@ func (o *uninstallOptions) remove(ctx context.Context, runner *install.Runner) e
 	if err := runner.Step(ctx, "Removing pull secrets", o.removeSecrets(runner)); err != nil {
 		return err
 	}
-	return runner.RemovePullSecrets(ctx)
+	return controller.Runner{Runner: runner}.Remove(ctx)
 }
 
 // removeSecrets lets legacy pull secrets of OpenShift go, whose deletion would wait for
@@ -199,7 +200,7 @@ func (o *uninstallOptions) plan(ctx context.Context, runner *install.Runner, lef
 			lines = append(lines, fmt.Sprintf("secret %s/%s deleted", left.Secrets[i].Namespace, left.Secrets[i].Name))
 		}
 	}
-	installed, err := runner.PullSecretsPlan(ctx)
+	installed, err := controller.Runner{Runner: runner}.Plan(ctx)
 	if err != nil {
 		return err
 	}

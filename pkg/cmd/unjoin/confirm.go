@@ -12,18 +12,19 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 // confirmLeaving asks before the agent is removed, and with --hub-context the
 // cluster on the hub as well.
-func (o *options) confirmLeaving(agent install.Agent) error {
+func (o *options) confirmLeaving(installed agent.Installed) error {
 	name, server := o.env.Kube.Target()
 	question := fmt.Sprintf("Detach cluster %s and remove its agent from context %s (%s)?", o.cluster, name, server)
 	if o.side == managed {
 		question = fmt.Sprintf("Remove the agent of cluster %s from context %s (%s)? The hub is not informed.", o.cluster, name, server)
 	}
-	question += o.loss(agent)
+	question += o.loss(installed)
 	if o.admin != (cli.Context{}) {
 		name, _ := o.env.Kube.Of(o.admin).Target()
 		question += fmt.Sprintf(" The hub (context %s) deletes the cluster.", name)
@@ -33,27 +34,27 @@ func (o *options) confirmLeaving(agent install.Agent) error {
 }
 
 // sayWorks lists the ManifestWorks on the cluster and what they own.
-func (o *options) sayWorks(agent install.Agent) {
-	for _, work := range agent.Works {
+func (o *options) sayWorks(installed agent.Installed) {
+	for _, work := range installed.Works {
 		o.env.Say("  ManifestWork %v", work)
 	}
 }
 
 // loss lists the ManifestWorks, and says what becomes of the resources that they own.
-func (o *options) loss(agent install.Agent) string {
-	if len(agent.Works) == 0 {
+func (o *options) loss(installed agent.Installed) string {
+	if len(installed.Works) == 0 {
 		return ""
 	}
-	o.sayWorks(agent)
+	o.sayWorks(installed)
 	resources := 0
-	for _, work := range agent.Works {
+	for _, work := range installed.Works {
 		resources += len(work.Resources)
 	}
 	fate := "stay, orphaned"
 	if o.works == install.DeleteResources {
 		fate = "are deleted"
 	}
-	return fmt.Sprintf(" The %d resources of %d ManifestWorks %s.", resources, len(agent.Works), fate)
+	return fmt.Sprintf(" The %d resources of %d ManifestWorks %s.", resources, len(installed.Works), fate)
 }
 
 // confirmDetaching asks before the cluster is deleted on the hub, and says what

@@ -16,6 +16,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
+	installhub "github.com/kubectl-ocm/kubectl-ocm/pkg/install/hub"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/leave"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
@@ -31,34 +34,34 @@ func (o *options) leave(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	agent, err := o.find(ctx, runner)
+	installed, err := o.find(ctx, runner)
 	if cli.ExitCode(err) == cli.CodeNotFound && o.all {
 		return o.late(ctx, runner, err)
 	}
 	if err != nil {
 		return err
 	}
-	if err := o.confirmLeaving(agent); err != nil {
+	if err := o.confirmLeaving(installed); err != nil {
 		return err
 	}
-	if agent.Klusterlet != nil {
-		o.changes.Note(fleet.KlusterletRef(agent.Klusterlet.Name), "deleted")
+	if installed.Klusterlet != nil {
+		o.changes.Note(fleet.KlusterletRef(installed.Klusterlet.Name), "deleted")
 	}
 	leaving := install.Removal{Force: o.force, Purge: o.purge, Works: o.works}
 	if o.env.Kube.DryRun() == cli.DryRunClient {
-		return o.plan(ctx, runner, agent, leaving)
+		return o.plan(ctx, runner, installed, leaving)
 	}
-	if o.side == both && agent.Klusterlet != nil {
-		if err := o.resign(ctx, runner, agent); err != nil {
+	if o.side == both && installed.Klusterlet != nil {
+		if err := o.resign(ctx, runner, installed); err != nil {
 			return err
 		}
 	}
-	return o.remove(ctx, runner, agent, leaving)
+	return o.remove(ctx, runner, installed, leaving)
 }
 
 // remove removes the agent, and names what stays.
-func (o *options) remove(ctx context.Context, runner *install.Runner, agent install.Agent, leaving install.Removal) error {
-	left, err := runner.Leave(ctx, agent, leaving)
+func (o *options) remove(ctx context.Context, runner *install.Runner, installed agent.Installed, leaving install.Removal) error {
+	left, err := leave.Runner{Runner: runner}.Leave(ctx, installed, leaving)
 	for _, what := range left {
 		o.env.Warn("left behind: %s", what)
 	}
@@ -98,31 +101,31 @@ func (o *options) settle(ctx context.Context, runner *install.Runner, remains []
 }
 
 // find returns the agent, if it may be removed.
-func (o *options) find(ctx context.Context, runner *install.Runner) (install.Agent, error) {
-	agent, err := runner.FindAgent(ctx, o.cluster)
+func (o *options) find(ctx context.Context, runner *install.Runner) (agent.Installed, error) {
+	installed, err := agent.Runner{Runner: runner}.Find(ctx, o.cluster)
 	switch {
-	case errors.Is(err, install.ErrNoAgent):
-		return agent, o.noAgent(runner)
+	case errors.Is(err, agent.ErrNoAgent):
+		return installed, o.noAgent(runner)
 	case err != nil:
-		return agent, err
-	case len(agent.Works) > 0 && o.works == "" && !o.force:
-		o.sayWorks(agent)
-		return agent, cli.Blockedf("delete the ManifestWorks on the hub first, or choose --works=delete or --works=orphan",
-			"%v", &install.WorksRemainError{Works: agent.Works})
-	case agent.Klusterlet == nil:
+		return installed, err
+	case len(installed.Works) > 0 && o.works == "" && !o.force:
+		o.sayWorks(installed)
+		return installed, cli.Blockedf("delete the ManifestWorks on the hub first, or choose --works=delete or --works=orphan",
+			"%v", &agent.WorksRemainError{Works: installed.Works})
+	case installed.Klusterlet == nil:
 		o.env.Say("The agent of %s is gone already; removing the operator that it has left.", o.cluster)
 	}
-	return agent, nil
+	return installed, nil
 }
 
 // plan prints what would happen.
-func (o *options) plan(ctx context.Context, runner *install.Runner, agent install.Agent, leaving install.Removal) error {
-	lines, err := runner.LeavePlan(ctx, agent, leaving)
+func (o *options) plan(ctx context.Context, runner *install.Runner, installed agent.Installed, leaving install.Removal) error {
+	lines, err := leave.Runner{Runner: runner}.Plan(ctx, installed, leaving)
 	if err != nil {
 		return err
 	}
-	if o.side == both && agent.Hub != nil {
-		lines = append([]string{"on the hub " + agent.Hub.Cluster.Server + ": hubAcceptsClient of " + o.cluster + " set to false"}, lines...)
+	if o.side == both && installed.Hub != nil {
+		lines = append([]string{"on the hub " + installed.Hub.Cluster.Server + ": hubAcceptsClient of " + o.cluster + " set to false"}, lines...)
 	}
 	return o.changes.Plan(lines...)
 }
@@ -137,13 +140,13 @@ func (o *options) noAgent(runner *install.Runner) error {
 
 // resign withdraws the hub's acceptance. If that is not possible nothing is
 // removed, because afterwards there is no credential to do it with.
-func (o *options) resign(ctx context.Context, runner *install.Runner, agent install.Agent) error {
-	if agent.Hub == nil {
+func (o *options) resign(ctx context.Context, runner *install.Runner, installed agent.Installed) error {
+	if installed.Hub == nil {
 		o.env.Say("The hub never gave this cluster a credential; there is nothing to take back.")
 		return nil
 	}
-	err := o.env.Progress().Step(ctx, "Reporting the detachment to the hub "+agent.Hub.Cluster.Server, func(ctx context.Context, say cli.Say) error {
-		config, release, err := runner.HubConnection(ctx, agent)
+	err := o.env.Progress().Step(ctx, "Reporting the detachment to the hub "+installed.Hub.Cluster.Server, func(ctx context.Context, say cli.Say) error {
+		config, release, err := agent.Runner{Runner: runner}.HubConnection(ctx, installed)
 		if err != nil {
 			return err
 		}
@@ -152,7 +155,7 @@ func (o *options) resign(ctx context.Context, runner *install.Runner, agent inst
 		if err != nil {
 			return err
 		}
-		if err := install.Resign(ctx, c, o.cluster); err != nil {
+		if err := leave.Resign(ctx, c, o.cluster); err != nil {
 			return o.unlessResigned(ctx, runner, err)
 		}
 		return o.awaitDenial(ctx, c, say)
@@ -187,7 +190,8 @@ func (o *options) unlessResigned(ctx context.Context, runner *install.Runner, er
 	if !errors.Is(err, driver.ErrDenied) {
 		return err
 	}
-	if resigned, askErr := runner.Resigned(ctx, o.cluster, o.connect); askErr == nil && resigned {
+	resigned, askErr := agent.Runner{Runner: runner}.Resigned(ctx, o.cluster, o.connect)
+	if askErr == nil && resigned {
 		return nil
 	}
 	return err
@@ -268,7 +272,7 @@ func (o *options) detach(ctx context.Context, admin cli.Context) error {
 
 // delete deletes the cluster on the hub, and names what stays of it.
 func (o *options) delete(ctx context.Context, runner *install.Runner) error {
-	err := runner.Detach(ctx, o.cluster, install.Removal{Force: o.force})
+	err := installhub.Runner{Runner: runner}.Detach(ctx, o.cluster, install.Removal{Force: o.force})
 	gone := apierrors.IsNotFound(err)
 	o.left = err == nil
 	if err != nil && (!gone || !o.all) || o.env.Kube.DryRun() != cli.DryRunNone {

@@ -21,6 +21,8 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/hub"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/leave"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -106,7 +108,7 @@ func TestDetach(t *testing.T) {
 		runner := install.Runner{Client: admin, Clock: clock.RealClock{}, Step: func(ctx context.Context, _ string, fn func(context.Context, install.Say) error) error {
 			return fn(ctx, func(string, ...any) {})
 		}}
-		if err := runner.Detach(t.Context(), "hubside", install.Removal{}); err != nil {
+		if err := (hub.Runner{Runner: &runner}).Detach(t.Context(), "hubside", install.Removal{}); err != nil {
 			t.Fatal(err)
 		}
 		agent, object := e.agent(t, "hubside"), &workv1.ManifestWork{}
@@ -127,7 +129,7 @@ func TestDetach(t *testing.T) {
 		e.awaitAccepted(t, "gone")
 		e.addOn(t, "gone", "addon.open-cluster-management.io/addon-pre-delete")
 		e.work(t, "gone", "w1", names.FinalizerManifestWork)
-		if err := install.Resign(t.Context(), e.agent(t, "gone"), "gone"); err != nil {
+		if err := leave.Resign(t.Context(), e.agent(t, "gone"), "gone"); err != nil {
 			t.Fatal(err)
 		}
 		e.awaitCondition(t, "gone", clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, names.ReasonHubDenied)
@@ -141,7 +143,7 @@ func TestDetach(t *testing.T) {
 		e.cluster(t, "back", acceptedFromTheStart)
 		e.awaitAccepted(t, "back")
 		e.work(t, "back", "w1", names.FinalizerManifestWork)
-		if err := install.Resign(t.Context(), e.agent(t, "back"), "back"); err != nil {
+		if err := leave.Resign(t.Context(), e.agent(t, "back"), "back"); err != nil {
 			t.Fatal(err)
 		}
 		e.awaitCondition(t, "back", clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, names.ReasonHubDenied)

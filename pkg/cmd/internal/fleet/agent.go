@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/token"
 )
@@ -30,25 +30,24 @@ func (f *AgentFlags) AddTo(cmd *cobra.Command) {
 }
 
 // Find returns the agent, and an installer for its cluster.
-func (f *AgentFlags) Find(ctx context.Context, env cli.Env) (*install.Runner, install.Agent, error) {
-	runner, err := NewRunner(env, env.Kube)
-	if err != nil {
-		return nil, install.Agent{}, err
+func (f *AgentFlags) Find(ctx context.Context, env cli.Env) (runner agent.Runner, installed agent.Installed, err error) {
+	if runner.Runner, err = NewRunner(env, env.Kube); err != nil {
+		return runner, installed, err
 	}
 	if err := RequireManaged(env, runner.Client); err != nil {
-		return nil, install.Agent{}, err
+		return runner, installed, err
 	}
-	agent, err := runner.NamedAgent(ctx, f.Klusterlet)
-	return runner, agent, f.explain(env, err)
+	installed, err = runner.Named(ctx, f.Klusterlet)
+	return runner, installed, f.explain(env, err)
 }
 
 func (f *AgentFlags) explain(env cli.Env, err error) error {
 	switch {
-	case errors.Is(err, install.ErrSeveralAgents):
+	case errors.Is(err, agent.ErrSeveralAgents):
 		return cli.Usagef("%v: name one with --klusterlet-name", err)
-	case errors.Is(err, install.ErrNoAgent) && f.Klusterlet != "":
+	case errors.Is(err, agent.ErrNoAgent) && f.Klusterlet != "":
 		return cli.NotFoundf("list them with: "+env.Kubectl("get klusterlets"), "there is no Klusterlet %s", f.Klusterlet)
-	case errors.Is(err, install.ErrNoAgent):
+	case errors.Is(err, agent.ErrNoAgent):
 		return cli.NotFoundf("join it first: "+env.Command("join"), "no agent is installed here")
 	}
 	return err
@@ -56,8 +55,8 @@ func (f *AgentFlags) explain(env cli.Env, err error) error {
 
 // AddOnTokenLifetime is the lifetime of the tokens that an agent requests for
 // add-ons; 0 when it requests certificates.
-func AddOnTokenLifetime(agent install.Agent) time.Duration {
-	want := agent.AddOnDriver()
+func AddOnTokenLifetime(installed agent.Installed) time.Duration {
+	want := installed.AddOnDriver()
 	if want.AuthType != string(driver.Token) {
 		return 0
 	}
@@ -69,15 +68,15 @@ func AddOnTokenLifetime(agent install.Agent) time.Duration {
 }
 
 // AddUnchanged notes that an agent's Klusterlet is as it should be.
-func AddUnchanged(changes *cli.Changes, agent install.Agent) error {
-	return changes.Add(KlusterletRef(agent.Klusterlet.Name), cli.Unchanged)
+func AddUnchanged(changes *cli.Changes, installed agent.Installed) error {
+	return changes.Add(KlusterletRef(installed.Klusterlet.Name), cli.Unchanged)
 }
 
 // AddConfigured notes that an agent's Klusterlet was changed, unless the change
 // ended with err. One that a dry run held back is none that failed.
-func AddConfigured(changes *cli.Changes, agent install.Agent, err error) error {
+func AddConfigured(changes *cli.Changes, installed agent.Installed, err error) error {
 	if _, refused := errors.AsType[*cli.WriteRefusedError](err); err != nil && !refused {
 		return err
 	}
-	return changes.Add(KlusterletRef(agent.Klusterlet.Name), "configured")
+	return changes.Add(KlusterletRef(installed.Klusterlet.Name), "configured")
 }

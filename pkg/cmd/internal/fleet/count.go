@@ -12,7 +12,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/lookup"
 )
 
 // NoWorks is what CountWorks returns for none.
@@ -38,7 +38,7 @@ func count(ctx context.Context, c client.Client, namespace string, list schema.G
 	switch {
 	case apierrors.IsForbidden(err):
 		return "all " + noun, nil
-	case err != nil && !install.Gone(err):
+	case err != nil && !lookup.Gone(err):
 		return "", err
 	}
 	return fmt.Sprintf("%d %s", len(objects.Items), noun), nil

@@ -16,7 +16,7 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -54,7 +54,7 @@ func RequireInit(ctx context.Context, env cli.Env, c client.Client) error {
 // agent of a managed cluster joined its hub. Who may not read that address, which is in a
 // Secret, gets none.
 func hubContexts(ctx context.Context, env cli.Env, c client.Client) []string {
-	bootstrap, err := install.StoredBootstrap(ctx, c)
+	bootstrap, err := agent.StoredBootstrap(ctx, c)
 	if err != nil || bootstrap == nil {
 		return nil
 	}

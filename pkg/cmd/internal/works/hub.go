@@ -16,7 +16,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/lookup"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/delivery"
 )
@@ -37,7 +37,7 @@ func Require(ctx context.Context, env cli.Env, c client.Client) error {
 	}
 	kind := schema.GroupVersion(workv1.GroupVersion).WithKind("ManifestWork")
 	_, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-	if install.Gone(err) {
+	if lookup.Gone(err) {
 		return cli.Blockedf(env.Command("check hub"), "the hub does not serve ManifestWorks")
 	}
 	return err

@@ -1,0 +1,65 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+)
+
+// Untested says that a managed cluster is older than what was tested, or is "".
+func Untested(v *version.Version) string {
+	if v == nil || v.Major() == 0 || v.AtLeast(version.MustParseGeneric(install.TestedManaged)) {
+		return ""
+	}
+	return fmt.Sprintf("the cluster runs Kubernetes %s; managed clusters were tested with %s and newer", v, strings.TrimSuffix(install.TestedManaged, ".0"))
+}
+
+// checkKlusterlet checks whether the agent can be installed.
+func checkKlusterlet(f install.Facts, k Values) []install.Finding {
+	live, image := f.Klusterlet, ""
+	if live != nil {
+		image = live.Spec.RegistrationImagePullSpec
+	}
+	findings := slices.Concat(install.CheckCommon(f, install.OldestManaged, "a managed cluster"), checkTested(f),
+		k.CheckImage(f, k.TakeOver.Image(k.Workload, image), image))
+	if live == nil && f.Manager != nil {
+		findings = append(findings, install.Finding{
+			Check: install.CheckClusterKind, Severity: install.Fatal,
+			Message: "this cluster is a hub",
+			Try:     "choose the cluster that shall join with --context; if a hub shall join, add --skip-check=" + install.CheckClusterKind,
+		})
+	}
+	if live == nil {
+		if len(k.Bootstrap) == 0 && !f.Hidden {
+			findings = append(findings, install.Finding{
+				Check: install.CheckExisting, Severity: install.Fatal,
+				Message: "the cluster has no Klusterlet to change", Try: "join it with a token first",
+			})
+		}
+		return findings
+	}
+	if live.Spec.ClusterName != "" && k.ClusterName != "" && live.Spec.ClusterName != k.ClusterName {
+		findings = append(findings, install.Finding{
+			Check: install.CheckClusterName, Severity: install.Fatal,
+			Message: fmt.Sprintf("this cluster has joined as %q already, it cannot be %q as well", live.Spec.ClusterName, k.ClusterName),
+			Try:     "unjoin it first, or check that --context names the right cluster",
+		})
+	}
+	findings = append(findings, install.CheckMode("Klusterlet", k.TakeOver.Mode(live.Spec.DeployOption.Mode))...)
+	return append(findings, install.CheckDeletion(live, "Klusterlet", "finish unjoin first")...)
+}
+
+// checkTested warns of a release that may work and was never run.
+func checkTested(f install.Facts) []install.Finding {
+	message := Untested(f.Kubernetes)
+	if message == "" || f.Kubernetes.LessThan(version.MustParseGeneric(install.OldestManaged)) {
+		return nil
+	}
+	return []install.Finding{{
+		Check: install.CheckVersion, Severity: install.Warning, Message: message, Try: "upgrade the cluster when you can",
+	}}
+}

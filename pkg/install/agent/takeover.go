@@ -1,0 +1,26 @@
+package agent
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/takeover"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+)
+
+// Plan is PlanInit for Join.
+func (r Runner) Plan(ctx context.Context, k Values) (takeover.Plan, error) {
+	prepared, err := r.prepare(ctx, k, nil)
+	return prepared.Plan(r.Skip), err
+}
+
+// agentCRDs are those of our agent.
+func agentCRDs(objs []client.Object) ([]*unstructured.Unstructured, error) {
+	agent, err := manifests.RenderKlusterletCRDs(manifests.Klusterlet{Name: names.KlusterletName, Version: buildinfo.Version})
+	return append(agent, install.CRDs(objs)...), err
+}
