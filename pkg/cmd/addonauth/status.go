@@ -53,7 +53,7 @@ func (o *statusOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	list, err := addons.ListExplained(ctx, o.env, c, filter)
+	list, err := inventory.ListExplained(ctx, c, filter, o.env.Now(), o.env.Warn)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func (c *clusterScope) registered(ctx context.Context) finding.Outcome {
 		return finding.Good("this hub serves no add-ons")
 	}
 	var err error
-	if c.addOns, err = addons.ListExplained(ctx, c.env, c.client, inventory.Filter{Clusters: []string{c.name}}); err != nil {
+	if c.addOns, err = inventory.ListExplained(ctx, c.client, inventory.Filter{Clusters: []string{c.name}}, c.env.Now(), c.env.Warn); err != nil {
 		return finding.Broken(err)
 	}
 	var open []string
@@ -100,7 +100,7 @@ func (h *hubScope) addOns(ctx context.Context) finding.Outcome {
 	if err := addons.RequireHub(ctx, h.env, h.client); err != nil {
 		return finding.Good("this hub serves no add-ons")
 	}
-	list, err := addons.List(ctx, h.env, h.client, inventory.Filter{})
+	list, err := inventory.List(ctx, h.client, inventory.Filter{}, h.env.Now(), h.env.Warn)
 	if err != nil {
 		return finding.Broken(err)
 	}
