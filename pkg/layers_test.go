@@ -57,6 +57,8 @@ var imports = map[string][]string{
 	// Accepting a cluster reads and settles the records of its grants.
 	"pkg/registration/approval": slices.Concat(contract, []string{"pkg/registration/hub/grant"}),
 	"pkg/registration/agent":    contract,
+	// Where managed clusters reach a hub, for the commands and checks that print it.
+	"pkg/registration/hubaddress": contract,
 	// What a cluster waits for is in its requests, its grants and its conditions.
 	"pkg/registration/inventory": slices.Concat(contract, []string{"pkg/registration/approval", "pkg/registration/hub/grant", "pkg/registration/hub/census"}),
 	"pkg/addon":                  slices.Concat(contract, []string{"pkg/work/manifest"}),

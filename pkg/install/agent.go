@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/token"
 )
 
 // ErrSeveralAgents says that a cluster has several agents and none was named.
@@ -146,4 +149,18 @@ func (a Agent) AddOnDriver() operatorv1.AddOnRegistrationDriver {
 		return *c.AddOnKubeClientRegistrationDriver
 	}
 	return operatorv1.AddOnRegistrationDriver{}
+}
+
+// AddOnTokenLifetime returns the lifetime of the tokens that the agent requests for add-ons,
+// and 0 if it requests certificates.
+func (a Agent) AddOnTokenLifetime() time.Duration {
+	want := a.AddOnDriver()
+	if want.AuthType != string(driver.Token) {
+		return 0
+	}
+	seconds := token.DefaultExpirationSeconds
+	if want.Token != nil && want.Token.ExpirationSeconds > 0 {
+		seconds = want.Token.ExpirationSeconds
+	}
+	return time.Duration(seconds) * time.Second
 }

@@ -12,7 +12,9 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
+	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -198,4 +200,25 @@ func terminating(ctx context.Context, c client.Client, objs []client.Object) ([]
 		}
 	}
 	return out, nil
+}
+
+// ServerVersion returns the version of the API server that config connects to.
+func ServerVersion(config *rest.Config) (*apiversion.Info, error) {
+	disco, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("discovery for %s: %w", config.Host, err)
+	}
+	return disco.ServerVersion()
+}
+
+// Serves reports whether the API server of c serves a kind.
+func Serves(c client.Client, gvk schema.GroupVersionKind) (bool, error) {
+	_, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	switch {
+	case apimeta.IsNoMatchError(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look at the cluster's APIs: %w", err)
+	}
+	return true, nil
 }

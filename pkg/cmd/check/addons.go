@@ -13,8 +13,8 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
@@ -116,11 +116,11 @@ func (h *hubScope) addOns(ctx context.Context) finding.Outcome {
 	}
 	text := fmt.Sprintf("%d add-ons", len(list))
 	if len(open) > 0 {
-		text += fmt.Sprintf("\n%d wait or fail: %s", len(open), cli.Some(open, ", "))
+		text += fmt.Sprintf("\n%d wait or fail: %s", len(open), excerpt.List(open, ", "))
 	}
 	switch {
 	case len(expired) > 0:
-		return finding.Bad(h.env.Command("addon-auth status"), "%s\n%d with an expired credential: %s", text, len(expired), cli.Some(expired, ", "))
+		return finding.Bad(h.env.Command("addon-auth status"), "%s\n%d with an expired credential: %s", text, len(expired), excerpt.List(expired, ", "))
 	case len(open) > 0:
 		return finding.Caution(h.env.Command("addon-auth status"), "%s", text)
 	}

@@ -104,7 +104,7 @@ func clusterName(_ *cobra.Command, args []string) error { return names.ValidateC
 // kubernetes checks that the API server answers and is new enough.
 func (s *scope) kubernetes(oldest string) func(context.Context) finding.Outcome {
 	return func(context.Context) finding.Outcome {
-		info, err := cli.ServerVersion(s.config)
+		info, err := install.ServerVersion(s.config)
 		if err != nil {
 			return finding.Broken(err)
 		}

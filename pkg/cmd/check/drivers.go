@@ -6,7 +6,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/access"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
@@ -27,7 +27,7 @@ func (s *scope) driverScope(other **origin.Installation) driver.CheckScope {
 		Fix:     func(command string) string { return fix(foreign(), command) },
 		Foreign: func() bool { return foreign() != nil },
 		Allowed: func(ctx context.Context, account types.NamespacedName, what authorizationv1.ResourceAttributes) (bool, error) {
-			return fleet.Allowed(ctx, s.client, account, what)
+			return access.Allowed(ctx, s.client, account, what)
 		},
 		Granted: func(ctx context.Context, kind driver.AuthType) ([]driver.Grant, error) {
 			return grant.Recorded(ctx, s.client, names.HubNamespace, kind)

@@ -16,14 +16,15 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/census"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hubaddress"
 )
 
 const signerPatience = 10 * time.Second
@@ -148,7 +149,7 @@ func (h *hubScope) elsewhere() string {
 }
 
 func (h *hubScope) address(ctx context.Context) finding.Outcome {
-	address, err := fleet.HubAddress(ctx, h.env, h.config, h.client, "")
+	address, err := hubaddress.Find(ctx, h.env.Drivers, h.config, h.client, "")
 	if err != nil {
 		return finding.Broken(err)
 	}
@@ -229,7 +230,7 @@ func describeStates(byState map[census.State][]string) (lines []string, failed b
 		{census.Pending, "waiting to be accepted", false},
 	} {
 		if found := byState[s.state]; len(found) > 0 {
-			lines = append(lines, fmt.Sprintf("%d %s: %s", len(found), s.text, cli.Some(found, ", ")))
+			lines = append(lines, fmt.Sprintf("%d %s: %s", len(found), s.text, excerpt.List(found, ", ")))
 			failed = failed || s.lost
 		}
 	}

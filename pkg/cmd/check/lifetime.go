@@ -9,8 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
@@ -35,7 +33,7 @@ func (l limit) exceededBy(life time.Duration) bool {
 // result warns about the credentials that live longer than the limit.
 func (l limit) result(long []string, try string) finding.Outcome {
 	if len(long) > 0 {
-		return finding.Caution(try, "longer than %s: %s", cli.Lifetime(time.Duration(l)), strings.Join(long, "; "))
+		return finding.Caution(try, "longer than %s: %s", credential.Lifetime(time.Duration(l)), strings.Join(long, "; "))
 	}
 	return finding.Good("")
 }
@@ -47,7 +45,7 @@ func (c *clusterScope) lifetimes(context.Context) finding.Outcome {
 	certificate, known := inventory.Certificate(c.env.Drivers, &c.cluster, c.requests)
 	switch {
 	case known && c.limit.exceededBy(certificate.Lifetime()):
-		long = append(long, "the cluster's certificate ("+cli.Lifetime(certificate.Lifetime())+")")
+		long = append(long, "the cluster's certificate ("+credential.Lifetime(certificate.Lifetime())+")")
 		try = "on the managed cluster: " + c.env.Elsewhere("join --refresh --client-cert-expiration-seconds SECONDS")
 	case !known && c.env.Drivers.Announced(&c.cluster) == nil && c.limit > 0:
 		return finding.Caution("on the managed cluster: "+c.env.Elsewhere("check agent"), "the agent does not report how long its certificate lives")
@@ -55,7 +53,7 @@ func (c *clusterScope) lifetimes(context.Context) finding.Outcome {
 	for _, a := range c.addOns {
 		for _, r := range a.Registrations {
 			if c.limit.exceededBy(r.Lifetime()) {
-				long = append(long, fmt.Sprintf("add-on %s (%s, %s)", r.AddOn, r.Driver, cli.Lifetime(r.Lifetime())))
+				long = append(long, fmt.Sprintf("add-on %s (%s, %s)", r.AddOn, r.Driver, credential.Lifetime(r.Lifetime())))
 				try = "on the managed cluster: " + c.env.Elsewhere("addon-auth set --driver token --expiration-seconds SECONDS")
 			}
 		}
@@ -68,10 +66,10 @@ func (a *agentScope) lifetimes(context.Context) finding.Outcome {
 	var long []string
 	try := a.env.Command("join", "--refresh", "--client-cert-expiration-seconds", "SECONDS")
 	if a.limit.exceededBy(a.lifetime) {
-		long = append(long, "the cluster's certificate ("+cli.Lifetime(a.lifetime)+")")
+		long = append(long, "the cluster's certificate ("+credential.Lifetime(a.lifetime)+")")
 	}
-	if life := fleet.AddOnTokenLifetime(install.Agent{Klusterlet: &a.klusterlet}); a.limit.exceededBy(life) {
-		long = append(long, "tokens of add-ons ("+cli.Lifetime(life)+")")
+	if life := (install.Agent{Klusterlet: &a.klusterlet}).AddOnTokenLifetime(); a.limit.exceededBy(life) {
+		long = append(long, "tokens of add-ons ("+credential.Lifetime(life)+")")
 		try = a.env.Command("addon-auth", "set", "--driver", "token", "--expiration-seconds", "SECONDS")
 	}
 	return a.limit.result(long, try)
@@ -90,7 +88,7 @@ func (h *hubScope) lifetimes(ctx context.Context) finding.Outcome {
 			if !h.limit.exceededBy(info.Expires.Sub(info.Created)) {
 				continue
 			}
-			life = cli.Lifetime(info.Expires.Sub(info.Created))
+			life = credential.Lifetime(info.Expires.Sub(info.Created))
 		}
 		if h.limit > 0 {
 			long, ids = append(long, fmt.Sprintf("bootstrap token %s (%s)", info.ID, life)), append(ids, info.ID)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
@@ -148,7 +149,7 @@ func (a *agentScope) issued(ctx context.Context) finding.Outcome {
 	a.credential = cert.NotAfter
 	left, life := cert.NotAfter.Sub(now), cert.NotAfter.Sub(cert.NotBefore)
 	a.lifetime = life
-	text := fmt.Sprintf("%s until %s (lifetime %s)", cert.Subject.CommonName, cert.NotAfter.UTC().Format(time.RFC3339), cli.Lifetime(life))
+	text := fmt.Sprintf("%s until %s (lifetime %s)", cert.Subject.CommonName, cert.NotAfter.UTC().Format(time.RFC3339), credential.Lifetime(life))
 	switch {
 	case left <= 0:
 		return finding.Bad(a.fix(a.env.Command("join --refresh --hub-token-file FILE")), "expired: %s", text)

@@ -17,9 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/access"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/config"
@@ -128,7 +129,7 @@ func (t *tokenScope) usable(ctx context.Context) finding.Outcome {
 		}
 	}
 	if len(broke) > 0 {
-		return finding.Bad(lint, "everything is denied to %s", cli.Some(broke, ", "))
+		return finding.Bad(lint, "everything is denied to %s", excerpt.List(broke, ", "))
 	}
 	return finding.Good("%s has rules for %d cluster(s)", t.source, len(t.config.Clusters))
 }
@@ -146,9 +147,9 @@ func (t *tokenScope) wise(context.Context) finding.Outcome {
 	}
 	switch {
 	case len(serious) > 0:
-		return finding.Bad(lint, "%s", cli.Some(serious, "\n"))
+		return finding.Bad(lint, "%s", excerpt.List(serious, "\n"))
 	case len(risky) > 0:
-		return finding.Caution(lint, "%s", cli.Some(risky, "\n"))
+		return finding.Caution(lint, "%s", excerpt.List(risky, "\n"))
 	}
 	return finding.Good("")
 }
@@ -172,7 +173,7 @@ func (t *tokenScope) published(ctx context.Context) finding.Outcome {
 	}
 	switch {
 	case len(missing) > 0:
-		return finding.Bad(publish, "%s", cli.Some(missing, "\n"))
+		return finding.Bad(publish, "%s", excerpt.List(missing, "\n"))
 	case len(t.known) == 0:
 		return finding.Caution(publish, "no cluster publishes its keys, and none are configured")
 	}
@@ -188,7 +189,7 @@ func (t *tokenScope) trusted(context.Context) finding.Outcome {
 		}
 	}
 	if len(refused) > 0 {
-		return finding.Bad(t.flags.Command(t.env, "issuer list -o wide"), "%s", cli.Some(refused, "\n"))
+		return finding.Bad(t.flags.Command(t.env, "issuer list -o wide"), "%s", excerpt.List(refused, "\n"))
 	}
 	return finding.Good("")
 }
@@ -207,7 +208,7 @@ func (t *tokenScope) ruled(context.Context) finding.Outcome {
 		}
 	}
 	if len(idle) > 0 {
-		return finding.Caution(t.env.Command("exchange allow", idle[0], "NAMESPACE/NAME --to ..."), "no workload of %s may do anything", cli.Some(idle, ", "))
+		return finding.Caution(t.env.Command("exchange allow", idle[0], "NAMESPACE/NAME --to ..."), "no workload of %s may do anything", excerpt.List(idle, ", "))
 	}
 	return finding.Good("")
 }
@@ -239,7 +240,7 @@ func (t *tokenScope) targets(ctx context.Context) finding.Outcome {
 		}
 	}
 	if len(missing) > 0 {
-		return finding.Caution("create them, or fix the rules: "+t.flags.Command(t.env, "exchange policy lint"), "there is no ServiceAccount %s", cli.Some(missing, ", "))
+		return finding.Caution("create them, or fix the rules: "+t.flags.Command(t.env, "exchange policy lint"), "there is no ServiceAccount %s", excerpt.List(missing, ", "))
 	}
 	return finding.Good("")
 }
@@ -263,7 +264,7 @@ func (t *tokenScope) permitted(ctx context.Context) finding.Outcome {
 	for i := range t.permissions.Roles {
 		role := &t.permissions.Roles[i]
 		for _, attributes := range needs(role) {
-			allowed, err := fleet.Allowed(ctx, t.client, types.NamespacedName(t.self), attributes)
+			allowed, err := access.Allowed(ctx, t.client, types.NamespacedName(t.self), attributes)
 			if err != nil {
 				return finding.Broken(err)
 			}
@@ -273,10 +274,10 @@ func (t *tokenScope) permitted(ctx context.Context) finding.Outcome {
 		}
 	}
 	if len(denied) > 0 {
-		return finding.Bad(grant, "it may not:\n%s", cli.Some(denied, "\n"))
+		return finding.Bad(grant, "it may not:\n%s", excerpt.List(denied, "\n"))
 	}
 	if len(t.permissions.Open) > 0 {
-		return finding.Caution(t.flags.Command(t.env, "exchange rbac"), "%s", cli.Some(t.permissions.Open, "\n"))
+		return finding.Caution(t.flags.Command(t.env, "exchange rbac"), "%s", excerpt.List(t.permissions.Open, "\n"))
 	}
 	return finding.Good("in %d namespace(s)", len(t.permissions.Roles))
 }

@@ -21,6 +21,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/works"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/printable"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/inventory"
@@ -98,7 +100,7 @@ func (w *workScope) known(ctx context.Context) finding.Outcome {
 	if !w.work.DeletionTimestamp.IsZero() {
 		return w.deleting(ctx)
 	}
-	text := works.Sum(len(w.report.Manifests), "manifest")
+	text := report.Sum(len(w.report.Manifests), "manifest")
 	if w.report.Owner != "" {
 		text += ", written for " + w.report.Owner
 	}
@@ -129,7 +131,7 @@ func (w *workScope) missing(ctx context.Context) finding.Outcome {
 	}
 	for i := range list.Items {
 		if set := &list.Items[i]; set.Name == w.name {
-			problems = append(problems, fmt.Sprintf("ManifestWorkReplicaSet %s/%s: %s", set.Namespace, set.Name, cli.Printable(progress(set))))
+			problems = append(problems, fmt.Sprintf("ManifestWorkReplicaSet %s/%s: %s", set.Namespace, set.Name, printable.Line(progress(set))))
 		}
 	}
 	return finding.Bad(w.env.Command("get works", "--clusters", w.cluster), "%s", strings.Join(problems, "\n"))
@@ -243,7 +245,7 @@ func (w *workScope) feedback(context.Context) finding.Outcome {
 		return finding.Bad("correct the feedback rules of the ManifestWork", "%s", strings.Join(failed, "\n"))
 	}
 	if values := w.report.Feedback(); len(values) > 0 {
-		return finding.Good("%s", cli.Some(values, ", "))
+		return finding.Good("%s", excerpt.List(values, ", "))
 	}
 	return finding.Good("no values were asked for")
 }

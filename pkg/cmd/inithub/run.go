@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hubaddress"
 )
 
 // signerPatience is how long the self-test waits for a certificate. A signer
@@ -36,7 +37,7 @@ func (o *options) run(ctx context.Context, h install.Hub) error {
 		return err
 	}
 	runner.Skip, runner.Wait = o.preflight.Skipped(), o.wait.Enabled
-	address, err := fleet.HubAddress(ctx, o.env, config, runner.Client, h.Server)
+	address, err := hubaddress.Find(ctx, o.env.Drivers, config, runner.Client, h.Server)
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (o *options) printTakeOver(ctx context.Context, runner *install.Runner, h i
 // finish tests the hub and prints how clusters join it, or what it replaced.
 func (o *options) finish(ctx context.Context, config *rest.Config, c client.Client, server, replaced string) error {
 	// Now the hub says how clusters register.
-	address, err := fleet.HubAddress(ctx, o.env, config, c, server)
+	address, err := hubaddress.Find(ctx, o.env.Drivers, config, c, server)
 	if err != nil {
 		return err
 	}
@@ -135,7 +136,7 @@ func (o *options) render(h install.Hub) error {
 // selfTest asks the hub for a worthless certificate, unless clusters register in
 // other ways only. What it finds never fails init: the hub works for clusters that
 // register in another way.
-func (o *options) selfTest(ctx context.Context, c client.Client, hub fleet.Address) error {
+func (o *options) selfTest(ctx context.Context, c client.Client, hub hubaddress.Address) error {
 	if _, only := driver.Identifying(hub.Drivers); only {
 		return nil
 	}
@@ -160,7 +161,7 @@ func (o *options) selfTest(ctx context.Context, c client.Client, hub fleet.Addre
 }
 
 // adviseSigner says what to do about a hub that signs no client certificates.
-func (o *options) adviseSigner(hub fleet.Address) {
+func (o *options) adviseSigner(hub hubaddress.Address) {
 	o.env.Say("  This hub signs no client certificates, and the csr driver needs them: the")
 	o.env.Say("  signer is kubernetes.io/kube-apiserver-client.")
 	identifying, _ := driver.Identifying(hub.Drivers)
@@ -181,7 +182,7 @@ func (o *options) adviseSigner(hub fleet.Address) {
 	o.env.Say("  --cluster-signing-key-file, or make another cluster the hub.")
 }
 
-func (o *options) printJoin(ctx context.Context, c client.Client, address fleet.Address) error {
+func (o *options) printJoin(ctx context.Context, c client.Client, address hubaddress.Address) error {
 	if o.noToken {
 		o.env.Say("When a cluster is to join, print the command with: %s", o.env.Command("get token"))
 		return o.changes.Print(o.seen())
@@ -218,7 +219,7 @@ Replace <cluster_name> with a cluster name of your choice. For example, cluster1
 
 // adviseIdentities says what is to be done at providers of identities, and by clusters that
 // register by them.
-func (o *options) adviseIdentities(hub fleet.Address) {
+func (o *options) adviseIdentities(hub hubaddress.Address) {
 	identifying, only := driver.Identifying(hub.Drivers)
 	for _, by := range identifying {
 		if !only {

@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/printable"
 )
 
 // Result is the stable schema of one check.
@@ -116,7 +117,7 @@ func (r Report) lines(c Result, style style) []string {
 	lines := []string{fmt.Sprintf("%2d. %s %s", c.Number, style.status(c.Status), c.Name)}
 	if c.Message != "" {
 		for line := range strings.SplitSeq(c.Message, "\n") {
-			line = indent + excerpt.Of(cli.Printable(line), cli.LongestMessage)
+			line = indent + excerpt.Of(printable.Line(line), cli.LongestMessage)
 			if r.folded || style.terminal {
 				line = cli.Fold(line, indent)
 			}

@@ -2,14 +2,10 @@ package fleet
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
-	authorizationv1 "k8s.io/api/authorization/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -17,12 +13,11 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 // RequireHub is an error unless the cluster is a hub that knows managed clusters.
 func RequireHub(ctx context.Context, env cli.Env, c client.Client) error {
-	served, err := serves(c, schema.GroupVersionKind{Group: clusterv1.GroupName, Version: "v1", Kind: "ManagedCluster"})
+	served, err := install.Serves(c, schema.GroupVersion(clusterv1.GroupVersion).WithKind("ManagedCluster"))
 	if served || err != nil {
 		return err
 	}
@@ -63,7 +58,7 @@ func hubContexts(ctx context.Context, env cli.Env, c client.Client) []string {
 
 // RequireManaged is an error unless the cluster is a managed cluster.
 func RequireManaged(env cli.Env, c client.Client) error {
-	served, err := serves(c, operatorKind("Klusterlet"))
+	served, err := install.Serves(c, operatorKind("Klusterlet"))
 	if served || err != nil {
 		return err
 	}
@@ -76,12 +71,12 @@ func RequireManaged(env cli.Env, c client.Client) error {
 
 // IsHub reports whether the cluster serves what only a hub serves.
 func IsHub(c client.Client) (bool, error) {
-	return serves(c, operatorKind("ClusterManager"))
+	return install.Serves(c, operatorKind("ClusterManager"))
 }
 
 // IsManaged reports whether the cluster serves what only a managed cluster serves.
 func IsManaged(c client.Client) (bool, error) {
-	return serves(c, operatorKind("Klusterlet"))
+	return install.Serves(c, operatorKind("Klusterlet"))
 }
 
 // wrongCluster names the cluster and what it is instead, if that is known.
@@ -94,29 +89,7 @@ func operatorKind(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: operatorv1.GroupName, Version: "v1", Kind: kind}
 }
 
-func serves(c client.Client, gvk schema.GroupVersionKind) (bool, error) {
-	_, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
-	switch {
-	case apimeta.IsNoMatchError(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("look at the cluster's APIs: %w", err)
-	}
-	return true, nil
-}
-
 // CompleteClusters completes the names of managed clusters, also behind commas.
 func CompleteClusters(env cli.Env) cobra.CompletionFunc {
 	return cli.CompleteObjects(env, func() client.ObjectList { return &clusterv1.ManagedClusterList{} })
-}
-
-// Allowed asks the API server whether a ServiceAccount may do something.
-func Allowed(ctx context.Context, c client.Client, account types.NamespacedName, request authorizationv1.ResourceAttributes) (bool, error) {
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:               names.ServiceAccountUser(account.Namespace, account.Name),
-		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + account.Namespace, "system:authenticated"},
-		ResourceAttributes: &request,
-	}}
-	err := c.Create(ctx, review)
-	return review.Status.Allowed, err
 }
