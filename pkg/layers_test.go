@@ -78,6 +78,22 @@ var imports = map[string][]string{
 	"pkg/work/report":   slices.Concat(leaves, []string{"pkg/work/manifest"}),
 	"pkg/work/delivery": slices.Concat(pure, []string{"pkg/work/manifest", "pkg/work/report"}),
 
+	// Checks read what the subsystems write. Each knows those that it is about.
+	"pkg/diagnose": slices.Concat(contract, []string{"pkg/install", "pkg/registration/hub/grant"}),
+	"pkg/diagnose/hub": slices.Concat(contract, []string{
+		"pkg/diagnose", "pkg/install", "pkg/registration/hub/census", "pkg/registration/hubaddress", "pkg/addon/inventory", "pkg/operator/clustermanager",
+	}),
+	"pkg/diagnose/agent": slices.Concat(contract, []string{"pkg/diagnose", "pkg/install", "pkg/operator/klusterlet"}),
+	"pkg/diagnose/cluster": slices.Concat(contract, []string{
+		"pkg/diagnose", "pkg/install", "pkg/registration/approval", "pkg/registration/inventory", "pkg/addon/inventory",
+	}),
+	"pkg/diagnose/work": slices.Concat(contract, []string{
+		"pkg/diagnose", "pkg/install", "pkg/registration/inventory", "pkg/work/delivery", "pkg/work/report",
+	}),
+	"pkg/diagnose/tokens": slices.Concat(contract, []string{
+		"pkg/diagnose", "pkg/install", "pkg/tokenauthorizer/config", "pkg/tokenauthorizer/issuers", "pkg/tokenauthorizer/policy",
+	}),
+
 	"pkg/cmd":                    {"pkg", "manifests"},
 	"cmd/kubectl-ocm":            {"pkg/cmd"},
 	"cmd/generate-cli-reference": {"pkg/cmd", "pkg/helpers/buildinfo"},
