@@ -12,6 +12,7 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/diagnose"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 )
 
@@ -24,7 +25,8 @@ func RequireHub(ctx context.Context, env cli.Env, c client.Client) error {
 	if err := RequireInit(ctx, env, c); err != nil {
 		return err
 	}
-	return cli.Blockedf("wait for it with: "+env.Command("init --wait")+", or see what is wrong with: "+env.Command("check hub"), "the hub is not ready: its operator has not installed the APIs yet")
+	notReady := diagnose.NotReady(env)
+	return cli.Blockedf(notReady.Try, "%s", notReady.Message)
 }
 
 // RequireInit is an error unless init was run on the cluster. On a managed cluster it

@@ -1,4 +1,4 @@
-package check
+package diagnose
 
 import (
 	"context"
@@ -13,24 +13,18 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/grant"
 )
 
-// driverScope is what the checks of a registration driver need of this command. other is
-// what another product runs as the hub, once that is known; it may be nil.
-func (s *scope) driverScope(other **origin.Installation) driver.CheckScope {
-	foreign := func() *origin.Installation {
-		if other == nil {
-			return nil
-		}
-		return *other
-	}
+// Driver returns the scope of the checks of a registration driver. foreign returns what
+// another product runs as the hub, nil if none does or that is not known yet.
+func (s Scope) Driver(foreign func() *origin.Installation) driver.CheckScope {
 	return driver.CheckScope{
-		Client: s.client, Command: s.env.Command, Elsewhere: s.env.Elsewhere, Kubectl: s.env.Kubectl,
-		Fix:     func(command string) string { return fix(foreign(), command) },
+		Client: s.Client, Command: s.Command, Elsewhere: s.Elsewhere, Kubectl: s.Kubectl,
+		Fix:     func(command string) string { return Fix(foreign(), command) },
 		Foreign: func() bool { return foreign() != nil },
 		Allowed: func(ctx context.Context, account types.NamespacedName, what authorizationv1.ResourceAttributes) (bool, error) {
-			return access.Allowed(ctx, s.client, account, what)
+			return access.Allowed(ctx, s.Client, account, what)
 		},
 		Granted: func(ctx context.Context, kind driver.AuthType) ([]driver.Grant, error) {
-			return grant.Recorded(ctx, s.client, names.HubNamespace, kind)
+			return grant.Recorded(ctx, s.Client, names.HubNamespace, kind)
 		},
 	}
 }
