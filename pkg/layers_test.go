@@ -57,6 +57,8 @@ var imports = map[string][]string{
 	// Accepting a cluster reads and settles the records of its grants.
 	"pkg/registration/approval": slices.Concat(contract, []string{"pkg/registration/hub/grant"}),
 	"pkg/registration/agent":    contract,
+	// Where managed clusters reach a hub, for the commands and checks that print it.
+	"pkg/registration/hubaddress": contract,
 	// What a cluster waits for is in its requests, its grants and its conditions.
 	"pkg/registration/inventory": slices.Concat(contract, []string{"pkg/registration/approval", "pkg/registration/hub/grant", "pkg/registration/hub/census"}),
 	"pkg/addon":                  slices.Concat(contract, []string{"pkg/work/manifest"}),
@@ -75,6 +77,22 @@ var imports = map[string][]string{
 	"pkg/work/status":   slices.Concat(leaves, []string{"pkg/work/manifest"}),
 	"pkg/work/report":   slices.Concat(leaves, []string{"pkg/work/manifest"}),
 	"pkg/work/delivery": slices.Concat(pure, []string{"pkg/work/manifest", "pkg/work/report"}),
+
+	// Checks read what the subsystems write. Each knows those that it is about.
+	"pkg/diagnose": slices.Concat(contract, []string{"pkg/install", "pkg/registration/hub/grant"}),
+	"pkg/diagnose/hub": slices.Concat(contract, []string{
+		"pkg/diagnose", "pkg/install", "pkg/registration/hub/census", "pkg/registration/hubaddress", "pkg/addon/inventory", "pkg/operator/clustermanager",
+	}),
+	"pkg/diagnose/agent": slices.Concat(contract, []string{"pkg/diagnose", "pkg/install", "pkg/operator/klusterlet"}),
+	"pkg/diagnose/cluster": slices.Concat(contract, []string{
+		"pkg/diagnose", "pkg/install", "pkg/registration/approval", "pkg/registration/inventory", "pkg/addon/inventory",
+	}),
+	"pkg/diagnose/work": slices.Concat(contract, []string{
+		"pkg/diagnose", "pkg/install", "pkg/registration/inventory", "pkg/work/delivery", "pkg/work/report",
+	}),
+	"pkg/diagnose/tokens": slices.Concat(contract, []string{
+		"pkg/diagnose", "pkg/install", "pkg/tokenauthorizer/config", "pkg/tokenauthorizer/issuers", "pkg/tokenauthorizer/policy",
+	}),
 
 	"pkg/cmd":                    {"pkg", "manifests"},
 	"cmd/kubectl-ocm":            {"pkg/cmd"},

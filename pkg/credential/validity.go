@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
 )
 
 // Validity is the time in which a credential is valid, as issued.
@@ -66,3 +68,6 @@ func (v Validity) CheckIssued(now time.Time) error {
 
 // Timestamp is a time as messages and annotations have it: RFC 3339, in UTC.
 func Timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// Lifetime is how long something is valid in all, as messages and tables have it: 365d.
+func Lifetime(d time.Duration) string { return duration.ShortHumanDuration(d.Round(time.Minute)) }

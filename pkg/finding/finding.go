@@ -24,8 +24,8 @@ type Outcome struct {
 	Message string `json:"message,omitempty"`
 	// Try is what to do about it.
 	Try string `json:"try,omitempty"`
-	// Cause is the error of a check that could not be made. Who prints the outcome explains
-	// it; there is no Message then.
+	// Cause is the error of a check that could not be made, or not be completed. The caller that
+	// prints the outcome explains it, after Message if there is one.
 	Cause error `json:"-"`
 }
 

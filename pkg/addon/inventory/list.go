@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +38,29 @@ func (f Filter) At(key client.ObjectKey) Filter {
 func (f Filter) matches(obj *addonv1beta1.ManagedClusterAddOn) bool {
 	return (len(f.Clusters) == 0 || slices.Contains(f.Clusters, obj.Namespace)) &&
 		(len(f.Names) == 0 || slices.Contains(f.Names, obj.Name))
+}
+
+// Warn reports what a list lacks, as a format and its arguments.
+type Warn func(format string, args ...any)
+
+// List describes the add-ons that the filter chooses, at a time. Without permission to read
+// requests it warns and describes the add-ons without them.
+func List(ctx context.Context, c client.Client, f Filter, now time.Time, warn Warn) ([]AddOn, error) {
+	objs, err := Objects(ctx, c, f)
+	if err != nil {
+		return nil, err
+	}
+	facts := Facts{Now: now}
+	if len(objs) > 0 {
+		if facts.Requests, err = Requests(ctx, c); err != nil {
+			warn("requests are not shown: %v", err)
+		}
+	}
+	out := make([]AddOn, len(objs))
+	for i, obj := range objs {
+		out[i] = Describe(obj, facts)
+	}
+	return out, nil
 }
 
 // Objects returns the add-ons that the filter chooses, by cluster and name.

@@ -12,8 +12,8 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/approver"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 )
 
@@ -114,7 +114,7 @@ func (o *options) deployed(ctx context.Context, c client.Client, clusters []stri
 	if len(kept) == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf(" Of %s the resources stay, and are not updated, repaired or deleted until the hub accepts the cluster again.", cli.Some(kept, ", ")), nil
+	return fmt.Sprintf(" Of %s the resources stay, and are not updated, repaired or deleted until the hub accepts the cluster again.", excerpt.List(kept, ", ")), nil
 }
 
 // joined returns those of the chosen clusters that have joined and would be

@@ -104,7 +104,7 @@ func (o *rotateOptions) find(ctx context.Context, c client.Client, filter invent
 	if err := addons.RequireHub(ctx, o.env, c); err != nil {
 		return nil, err
 	}
-	found, err := addons.List(ctx, o.env, c, filter)
+	found, err := inventory.List(ctx, c, filter, o.env.Now(), o.env.Warn)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (o *rotateOptions) await(ctx context.Context, c client.Client, filter inven
 		}
 	}
 	open, err := poll(ctx, o.env, "Waiting for new credentials", func(ctx context.Context) ([]inventory.Registration, error) {
-		list, err := addons.List(ctx, o.env, c, filter)
+		list, err := inventory.List(ctx, c, filter, o.env.Now(), o.env.Warn)
 		var open []inventory.Registration
 		for _, a := range list {
 			for _, r := range a.Registrations {

@@ -11,6 +11,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/printable"
 )
 
 type statusOptions struct {
@@ -53,7 +55,7 @@ func (o *statusOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	list, err := addons.ListExplained(ctx, o.env, c, filter)
+	list, err := inventory.ListExplained(ctx, c, filter, o.env.Now(), o.env.Warn)
 	if err != nil {
 		return err
 	}
@@ -95,7 +97,7 @@ func (o *statusOptions) columns() []cli.Column[inventory.Registration] {
 			if r.Lifetime() == 0 {
 				return ""
 			}
-			return cli.Lifetime(r.Lifetime())
+			return credential.Lifetime(r.Lifetime())
 		}},
 		{Header: "state", Value: func(r row) string { return string(r.State) }},
 		{Header: "user", Wide: true, Value: func(r row) string { return r.User }},
@@ -121,7 +123,7 @@ func (o *statusOptions) explain(rows []inventory.Registration) {
 		if label != "" {
 			label = " (" + label + ")"
 		}
-		o.env.Say("%s", cli.Fold(fmt.Sprintf("%s/%s%s: %s: %s", r.Cluster, r.AddOn, label, r.Reason, cli.Printable(r.Message)), "  "))
+		o.env.Say("%s", cli.Fold(fmt.Sprintf("%s/%s%s: %s: %s", r.Cluster, r.AddOn, label, r.Reason, printable.Line(r.Message)), "  "))
 	}
 }
 

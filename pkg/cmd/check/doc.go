@@ -1,6 +1,6 @@
-// Package check is the "check" command: it looks at a hub, a managed cluster or
-// one cluster on the hub, step by step in the order in which things have to
-// work, and says of each step whether it does, why not and what to do.
+// Package check is the "check" command: its flags, and the report of the checks that
+// pkg/diagnose makes of a hub, an agent, a managed cluster, a ManifestWork or the token
+// exchange.
 //
-// It repairs nothing. Its only write is the hub's self-test.
+// It makes no check itself and repairs nothing.
 package check

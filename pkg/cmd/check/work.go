@@ -1,42 +1,19 @@
 package check
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	workv1 "open-cluster-management.io/api/work/v1"
-	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/works"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/diagnose"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/diagnose/work"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/lookup"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/inventory"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/delivery"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/report"
 )
-
-// workScope checks one ManifestWork, with what its hub knows about it.
-type workScope struct {
-	*scope
-	name    string
-	cluster string
-	work    workv1.ManifestWork
-	// report sums up the work once it was read.
-	report report.Work
-}
 
 func newWork(env cli.Env) *cobra.Command {
 	var cluster string
@@ -53,12 +30,11 @@ available and ready.`,
 	cmd.Flags().StringVar(&cluster, "cluster", "", "Name of the cluster")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", fleet.CompleteClusters(env))
 	cmd.PreRunE = func(*cobra.Command, []string) error { return validateCluster(cluster) }
-	return newCheck(env, cmd, func(ctx context.Context, s *scope, args []string) (string, []finding.Step, error) {
-		if err := works.Require(ctx, env, s.client); err != nil {
+	return newCheck(env, cmd, func(ctx context.Context, s diagnose.Scope, args []string) (string, []finding.Step, error) {
+		if err := works.Require(ctx, env, s.Client); err != nil {
 			return "", nil, err
 		}
-		w := &workScope{scope: s, name: args[0], cluster: cluster}
-		return "ManifestWork " + args[0] + " on " + cluster, w.steps(), nil
+		return "ManifestWork " + args[0] + " on " + cluster, work.Steps(s, cluster, args[0]), nil
 	})
 }
 
@@ -71,193 +47,4 @@ func validateCluster(name string) error {
 		return cli.Usagef("--cluster: %v", err)
 	}
 	return nil
-}
-
-func (w *workScope) steps() []finding.Step {
-	return []finding.Step{
-		{Name: "the hub has the ManifestWork", Needed: true, Run: w.known},
-		{Name: "the cluster is connected", Run: w.connected},
-		{Name: "the ManifestWork reached the agent", Needed: true, Run: w.reached},
-		{Name: "its executor is allowed", Run: w.allowed},
-		{Name: "its manifests are applied", Run: w.applied},
-		{Name: "its resources are available", Run: w.available},
-		{Name: "its resources are ready", Run: w.ready},
-		{Name: "its feedback is up to date", Run: w.feedback},
-	}
-}
-
-func (w *workScope) known(ctx context.Context) finding.Outcome {
-	err := w.client.Get(ctx, client.ObjectKey{Namespace: w.cluster, Name: w.name}, &w.work)
-	if lookup.Gone(err) {
-		return w.missing(ctx)
-	}
-	if err != nil {
-		return finding.Broken(err)
-	}
-	w.report = report.Describe(&w.work)
-	if !w.work.DeletionTimestamp.IsZero() {
-		return w.deleting(ctx)
-	}
-	text := works.Sum(len(w.report.Manifests), "manifest")
-	if w.report.Owner != "" {
-		text += ", written for " + w.report.Owner
-	}
-	return finding.Good("%s", text)
-}
-
-// deleting says what the deletion of the ManifestWork waits for. Only without an agent it
-// can proceed by force: else objects would stay that the agent deletes.
-func (w *workScope) deleting(ctx context.Context) finding.Outcome {
-	hint := "on the managed cluster, end what holds the objects up: the agent continues at once"
-	away, err := delivery.AgentIsAway(ctx, w.client, w.cluster)
-	if err != nil {
-		return finding.Broken(err)
-	}
-	if away {
-		hint = "the agent is away; without it: " + w.env.Command("delete work", w.name, "--clusters", w.cluster, "--force")
-	}
-	return finding.Bad(hint, "it is %s", w.report.Reason)
-}
-
-// missing says that there is no such ManifestWork, and what a ManifestWorkReplicaSet that
-// may be meant to make it waits for.
-func (w *workScope) missing(ctx context.Context) finding.Outcome {
-	problems := []string{fmt.Sprintf("there is no ManifestWork %s in namespace %s", w.name, w.cluster)}
-	var list workv1alpha1.ManifestWorkReplicaSetList
-	if err := w.client.List(ctx, &list); err != nil && !lookup.Gone(err) && !apierrors.IsForbidden(err) {
-		return finding.Broken(err)
-	}
-	for i := range list.Items {
-		if set := &list.Items[i]; set.Name == w.name {
-			problems = append(problems, fmt.Sprintf("ManifestWorkReplicaSet %s/%s: %s", set.Namespace, set.Name, cli.Printable(progress(set))))
-		}
-	}
-	return finding.Bad(w.env.Command("get works", "--clusters", w.cluster), "%s", strings.Join(problems, "\n"))
-}
-
-// progress is what a ManifestWorkReplicaSet waits for, or what it has come to.
-func progress(set *workv1alpha1.ManifestWorkReplicaSet) string {
-	state := "the hub has not looked at it: it needs the feature gate ManifestWorkReplicaSet"
-	for _, c := range set.Status.Conditions {
-		if state = c.Message; c.Status != metav1.ConditionTrue {
-			break
-		}
-	}
-	return state
-}
-
-// connected checks the cluster: its agents share one credential, so a cluster that is
-// available reaches the hub.
-func (w *workScope) connected(ctx context.Context) finding.Outcome {
-	cluster := &clusterv1.ManagedCluster{}
-	if err := w.client.Get(ctx, client.ObjectKey{Name: w.cluster}, cluster); err != nil {
-		return finding.Broken(err)
-	}
-	state := inventory.Describe(w.env.Drivers, cluster, nil)
-	if state.Reason != "" {
-		return finding.Bad(w.env.Command("check cluster", w.cluster), "%s", state.Reason)
-	}
-	return finding.Good("")
-}
-
-// reached checks whether the agent has acted on the last change. Its finalizer is the
-// first thing that it writes.
-func (w *workScope) reached(context.Context) finding.Outcome {
-	onCluster := "on the managed cluster: " + w.env.Elsewhere("check agent")
-	switch {
-	case w.report.Applied == "" && !controllerutil.ContainsFinalizer(&w.work, names.FinalizerManifestWork):
-		return finding.Bad(onCluster, "no work agent has seen it")
-	case !report.Observed(&w.work):
-		return finding.Bad(onCluster, "the work agent has seen it; %s", w.report.Reason)
-	}
-	return finding.Good("generation %d", w.work.Generation)
-}
-
-// allowed checks what the agent reports about the executor.
-func (w *workScope) allowed(context.Context) finding.Outcome {
-	switch refused := w.report.Refused(); {
-	case len(refused) > 0:
-		return finding.Bad("grant it on the managed cluster; the agent retries within a minute",
-			"%s may not apply:\n%s", cmp.Or(w.report.Executor, "the executor"), lines(refused))
-	case w.report.Executor == "":
-		return finding.Good("none is set: the agent applies with its own permissions")
-	}
-	return finding.Good("%s", w.report.Executor)
-}
-
-func (w *workScope) applied(context.Context) finding.Outcome {
-	failed := w.report.NotApplied()
-	if refused := w.report.Refused(); len(refused) > 0 && len(refused) == len(failed) {
-		return finding.Skip("needs: its executor is allowed")
-	}
-	if notes := w.report.Notes; len(notes) > 0 && w.report.Applied == string(metav1.ConditionTrue) {
-		return finding.Caution(w.inspect(), "%s", strings.Join(notes, "\n"))
-	}
-	return w.state(w.report.Applied, failed)
-}
-
-func (w *workScope) available(context.Context) finding.Outcome {
-	if w.report.Applied != string(metav1.ConditionTrue) && w.report.Available != string(metav1.ConditionTrue) {
-		return finding.Skip("needs: its manifests are applied")
-	}
-	return w.state(w.report.Available, w.report.NotAvailable())
-}
-
-// ready checks the workloads, and custom resources that say whether they are ready.
-func (w *workScope) ready(context.Context) finding.Outcome {
-	n, all := w.report.CountReady()
-	switch {
-	case w.report.Applied != string(metav1.ConditionTrue) || w.report.Available != string(metav1.ConditionTrue):
-		return finding.Skip("needs: its resources are available")
-	case w.report.Ready == "":
-		return finding.Skip("the agent does not report it")
-	case w.report.Ready == string(metav1.ConditionTrue) && all == 0:
-		return finding.Good("none says whether it is")
-	case w.report.Ready == string(metav1.ConditionTrue):
-		return finding.Good("%d of %d", n, all)
-	}
-	return w.state(w.report.Ready, w.report.NotReady())
-}
-
-// state checks a condition of the work, and names the manifests that keep it from True.
-func (w *workScope) state(status string, without []report.Manifest) finding.Outcome {
-	switch {
-	case status == string(metav1.ConditionTrue):
-		return finding.Good("")
-	case len(without) > 0:
-		return finding.Bad(w.inspect(), "%s", lines(without))
-	}
-	return finding.Bad(w.inspect(), "%s", w.report.Reason)
-}
-
-// feedback checks the values that rules of the work ask for.
-func (w *workScope) feedback(context.Context) finding.Outcome {
-	var failed []string
-	for _, m := range w.work.Status.ResourceStatus.Manifests {
-		c := apimeta.FindStatusCondition(m.Conditions, names.ConditionStatusFeedbackSynced)
-		if c != nil && c.Status == metav1.ConditionFalse {
-			failed = append(failed, strings.TrimSpace(fmt.Sprintf("%s %s/%s: %s", m.ResourceMeta.Kind, m.ResourceMeta.Namespace, m.ResourceMeta.Name, c.Message)))
-		}
-	}
-	if len(failed) > 0 {
-		return finding.Bad("correct the feedback rules of the ManifestWork", "%s", strings.Join(failed, "\n"))
-	}
-	if values := w.report.Feedback(); len(values) > 0 {
-		return finding.Good("%s", cli.Some(values, ", "))
-	}
-	return finding.Good("no values were asked for")
-}
-
-// inspect is the command that shows all manifests.
-func (w *workScope) inspect() string {
-	return w.env.Command("get works", w.name, "--clusters", w.cluster, "-o tree")
-}
-
-// lines says of manifests what the agent reports about each.
-func lines(list []report.Manifest) string {
-	text := make([]string, len(list))
-	for i, m := range list {
-		text[i] = m.String() + ": " + m.Message
-	}
-	return strings.Join(text, "\n")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/works"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/delivery"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/report"
 )
@@ -248,7 +249,7 @@ func (o *workOptions) confirm(steps []delivery.Step) error {
 	if len(removed) == 0 {
 		return nil
 	}
-	return o.env.Confirm(o.yes, fmt.Sprintf("Delete ManifestWork %s and what it deployed on %s?", o.delivery.Name, cli.Some(removed, ", ")))
+	return o.env.Confirm(o.yes, fmt.Sprintf("Delete ManifestWork %s and what it deployed on %s?", o.delivery.Name, excerpt.List(removed, ", ")))
 }
 
 // preview prints the ManifestWorks as they would be sent, and what would be deleted.
@@ -308,7 +309,7 @@ func (o *workOptions) sayLeft(targets delivery.Targets) {
 	if len(targets.Left) == 0 || o.delivery.Overwrite {
 		return
 	}
-	o.env.Say("No longer chosen, and unchanged: %s. Delete the ManifestWork there with:", cli.Some(targets.Left, ", "))
+	o.env.Say("No longer chosen, and unchanged: %s. Delete the ManifestWork there with:", excerpt.List(targets.Left, ", "))
 	o.env.Say("  %s", o.env.Command("delete", "work", o.delivery.Name, "--clusters", strings.Join(targets.Left, ",")))
 }
 
@@ -317,7 +318,7 @@ func (o *workOptions) await(ctx context.Context, hub delivery.Hub, targets deliv
 	if o.stage == "" || o.env.Kube.DryRun() != cli.DryRunNone || len(targets.Clusters) == 0 {
 		return nil
 	}
-	title := fmt.Sprintf("Waiting for %s on %s", o.delivery.Name, cli.Some(targets.Clusters, ", "))
+	title := fmt.Sprintf("Waiting for %s on %s", o.delivery.Name, excerpt.List(targets.Clusters, ", "))
 	err := o.env.Progress().Step(ctx, title, func(ctx context.Context, say cli.Say) error {
 		return hub.Await(ctx, o.delivery.Name, targets.Clusters, o.stage, func(cluster, message string) { say("%s: %s", cluster, message) })
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/works"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/delivery"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/report"
 )
 
 // runSet deletes a ManifestWorkReplicaSet with its ManifestWorks.
@@ -48,7 +49,7 @@ func (o *workOptions) runSet(ctx context.Context, hub delivery.Hub) error {
 func (o *workOptions) confirmSet(set *workv1alpha1.ManifestWorkReplicaSet, copies []workv1.ManifestWork) error {
 	manifests := len(set.Spec.ManifestWorkTemplate.Workload.Manifests)
 	return o.env.Confirm(o.yes, fmt.Sprintf("Delete ManifestWorkReplicaSet %s/%s and its %s? The agents delete the %s of each.",
-		set.Namespace, set.Name, works.Sum(len(copies), "ManifestWork"), works.Sum(manifests, "resource")))
+		set.Namespace, set.Name, report.Sum(len(copies), "ManifestWork"), report.Sum(manifests, "resource")))
 }
 
 func (o *workOptions) awaitSet(ctx context.Context, hub delivery.Hub, set *workv1alpha1.ManifestWorkReplicaSet, copies []workv1.ManifestWork) error {

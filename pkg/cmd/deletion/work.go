@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/works"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/delivery"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/report"
 )
@@ -165,7 +166,7 @@ func (o *workOptions) confirm(found []workv1.ManifestWork) error {
 		fate = "The agents are not asked: the %s that it deployed stay."
 	}
 	return o.env.Confirm(o.yes, fmt.Sprintf("Delete ManifestWork %s on %s? "+fate+"%s",
-		o.name, cli.Some(o.clusters, ", "), works.Sum(resources, "resource"), owners))
+		o.name, excerpt.List(o.clusters, ", "), report.Sum(resources, "resource"), owners))
 }
 
 // delete requests the deletion of every copy. Orphaning comes first, for all of them.

@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/issuers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/denial"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/issuers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/jwks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/mint"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/subject"

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/access"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/authorizer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/denial"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/mint"
@@ -179,7 +179,7 @@ func (e *explanation) target(ctx context.Context, source *rules.Source, target p
 // permission asks whether the authorizer may do what it would have to.
 func (e *explanation) permission(ctx context.Context, source *rules.Source, target policy.Target) error {
 	self := rules.Self()
-	allowed, err := fleet.Allowed(ctx, source.Hub(), types.NamespacedName(self), authorizationv1.ResourceAttributes{
+	allowed, err := access.Allowed(ctx, source.Hub(), types.NamespacedName(self), authorizationv1.ResourceAttributes{
 		Namespace: target.Namespace, Verb: "create", Resource: "serviceaccounts", Subresource: "token", Name: target.Name,
 	})
 	switch {

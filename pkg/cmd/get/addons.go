@@ -67,7 +67,7 @@ func (o *addOnOptions) run(ctx context.Context) error {
 		return err
 	}
 	return o.list.Run(ctx, c, only(o.filter.Clusters), func(ctx context.Context, key cli.Key) ([]inventory.AddOn, error, error) {
-		list, err := addons.List(ctx, o.env, c, o.filter.At(key))
+		list, err := inventory.List(ctx, c, o.filter.At(key), o.env.Now(), o.env.Warn)
 		if err != nil {
 			return nil, nil, err
 		}

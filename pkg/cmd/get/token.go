@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hubaddress"
 )
 
 // Formats of get token in addition to the usual ones.
@@ -66,7 +67,7 @@ func (o *tokenOptions) run(ctx context.Context) error {
 	if err := fleet.RequireInit(ctx, o.env, c); err != nil {
 		return err
 	}
-	address, err := fleet.HubAddress(ctx, o.env, config, c, o.join.Server)
+	address, err := hubaddress.Find(ctx, o.env.Drivers, config, c, o.join.Server)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/printable"
 )
 
 // treeFormat prints a block per cluster, as clusteradm does.
@@ -43,7 +44,7 @@ func (l branches) draw(b *strings.Builder, stem string, nodes []node) {
 		if i == len(nodes)-1 {
 			twig, below = l.lastTwig, l.lastStem
 		}
-		_, _ = fmt.Fprintln(b, strings.TrimRight(stem+twig+cli.Printable(n.text), " "))
+		_, _ = fmt.Fprintln(b, strings.TrimRight(stem+twig+printable.Line(n.text), " "))
 		l.draw(b, stem+below, n.below)
 	}
 }

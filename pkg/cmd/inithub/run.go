@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/hub"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hubaddress"
 )
 
 // signerPatience is how long the self-test waits for a certificate. A signer
@@ -37,7 +38,7 @@ func (o *options) run(ctx context.Context, h hub.Values) error {
 		return err
 	}
 	runner.Skip, runner.Wait = o.preflight.Skipped(), o.wait.Enabled
-	address, err := fleet.HubAddress(ctx, o.env, config, runner.Client, h.Server)
+	address, err := hubaddress.Find(ctx, o.env.Drivers, config, runner.Client, h.Server)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func (o *options) printTakeOver(ctx context.Context, runner *install.Runner, h h
 // finish tests the hub and prints how clusters join it, or what it replaced.
 func (o *options) finish(ctx context.Context, config *rest.Config, c client.Client, server, replaced string) error {
 	// Now the hub says how clusters register.
-	address, err := fleet.HubAddress(ctx, o.env, config, c, server)
+	address, err := hubaddress.Find(ctx, o.env.Drivers, config, c, server)
 	if err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func (o *options) render(h hub.Values) error {
 // selfTest asks the hub for a worthless certificate, unless clusters register in
 // other ways only. What it finds never fails init: the hub works for clusters that
 // register in another way.
-func (o *options) selfTest(ctx context.Context, c client.Client, address fleet.Address) error {
+func (o *options) selfTest(ctx context.Context, c client.Client, address hubaddress.Address) error {
 	if _, only := driver.Identifying(address.Drivers); only {
 		return nil
 	}
@@ -161,7 +162,7 @@ func (o *options) selfTest(ctx context.Context, c client.Client, address fleet.A
 }
 
 // adviseSigner says what to do about a hub that signs no client certificates.
-func (o *options) adviseSigner(address fleet.Address) {
+func (o *options) adviseSigner(address hubaddress.Address) {
 	o.env.Say("  This hub signs no client certificates, and the csr driver needs them: the")
 	o.env.Say("  signer is kubernetes.io/kube-apiserver-client.")
 	identifying, _ := driver.Identifying(address.Drivers)
@@ -182,7 +183,7 @@ func (o *options) adviseSigner(address fleet.Address) {
 	o.env.Say("  --cluster-signing-key-file, or make another cluster the hub.")
 }
 
-func (o *options) printJoin(ctx context.Context, c client.Client, address fleet.Address) error {
+func (o *options) printJoin(ctx context.Context, c client.Client, address hubaddress.Address) error {
 	if o.noToken {
 		o.env.Say("When a cluster is to join, print the command with: %s", o.env.Command("get token"))
 		return o.changes.Print(o.seen())
@@ -219,7 +220,7 @@ Replace <cluster_name> with a cluster name of your choice. For example, cluster1
 
 // adviseIdentities says what is to be done at providers of identities, and by clusters that
 // register by them.
-func (o *options) adviseIdentities(address fleet.Address) {
+func (o *options) adviseIdentities(address hubaddress.Address) {
 	identifying, only := driver.Identifying(address.Drivers)
 	for _, by := range identifying {
 		if !only {

@@ -7,7 +7,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/issuers"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/issuers"
 )
 
 // maxIssuers is how many issuers kube-apiserver takes.

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/issuers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/issuers"
 )
 
 // New returns the command.

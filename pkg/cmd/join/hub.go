@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hubaddress"
 )
 
 // tolerableSkew is how far clocks may differ without trouble.
@@ -44,7 +45,7 @@ func (o *options) connect(ctx context.Context, managed client.Reader, p *plan) (
 			return h, err
 		}
 	}
-	if reason := bootstrap.LocalOnly(p.endpoint.Server); reason != "" && !fleet.SharesMachine(ctx, managed) {
+	if reason := bootstrap.LocalOnly(p.endpoint.Server); reason != "" && !hubaddress.SharesMachine(ctx, managed) {
 		o.env.Warn("the agent may not reach %s: %s", p.endpoint.Server, reason)
 	}
 	err := o.env.Progress().Step(ctx, "Verifying the hub "+p.endpoint.Server, func(ctx context.Context, say cli.Say) error {
@@ -87,7 +88,7 @@ func (o *options) connectAdmin(ctx context.Context, p *plan, h *hub) error {
 	if hub, err := fleet.IsHub(c); err != nil || !hub {
 		return errors.Join(err, cli.Blockedf("run first: "+o.env.CommandAt(o.hub.admin, "init")+", or check --hub-context", "the cluster of context %q is not a hub", o.hub.admin.Name))
 	}
-	address, err := fleet.HubAddress(ctx, o.env, config, c, p.endpoint.Server)
+	address, err := hubaddress.Find(ctx, o.env.Drivers, config, c, p.endpoint.Server)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/approver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
@@ -266,10 +267,10 @@ func (o *options) lifetimes(ctx context.Context, runner agent.Runner) error {
 	if certs, err := pemutil.ParseCertificates(agent.Data[names.KeyTLSCert]); err == nil {
 		cert := certs[0]
 		o.env.Say("The cluster's certificate is valid until %s (lifetime %s) and is renewed before.",
-			cert.NotAfter.UTC().Format(time.RFC3339), cli.Lifetime(cert.NotAfter.Sub(cert.NotBefore)))
+			cert.NotAfter.UTC().Format(time.RFC3339), credential.Lifetime(cert.NotAfter.Sub(cert.NotBefore)))
 	}
-	if life := fleet.AddOnTokenLifetime(agent); life > 0 {
-		o.env.Say("Tokens of add-ons have a lifetime of %s. Change it with: %s", cli.Lifetime(life),
+	if life := agent.AddOnTokenLifetime(); life > 0 {
+		o.env.Say("Tokens of add-ons have a lifetime of %s. Change it with: %s", credential.Lifetime(life),
 			o.env.Command("addon-auth", "set", "--driver", "token", "--expiration-seconds", "SECONDS"))
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/lookup"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/legacytoken"
 )
 
@@ -63,7 +64,7 @@ func (f *forcedVerb) quarantines() error {
 	if err != nil {
 		return err
 	}
-	server, err := cli.ServerVersion(config)
+	server, err := lookup.ServerVersion(config)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/legacy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/removal"
@@ -140,7 +141,7 @@ func some(list []types.NamespacedName) string {
 	for i, name := range list {
 		texts[i] = name.String()
 	}
-	return cli.Some(texts, ", ")
+	return excerpt.List(texts, ", ")
 }
 
 // remove removes everything, in an order in which it can be interrupted anywhere.

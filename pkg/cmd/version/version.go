@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/buildinfo"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/lookup"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 )
@@ -87,7 +88,7 @@ func (o *options) server(ctx context.Context, v *versions) error {
 	if err != nil {
 		return err
 	}
-	info, err := cli.ServerVersion(config)
+	info, err := lookup.ServerVersion(config)
 	if err != nil {
 		return err
 	}

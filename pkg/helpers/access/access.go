@@ -7,7 +7,10 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 // Right is a permission, as an access review asks for it.
@@ -42,6 +45,17 @@ func Phrase(rights []Right) string {
 		words[i] = right.String()
 	}
 	return strings.Join(words, ", and ")
+}
+
+// Allowed reports whether a ServiceAccount has a permission, as the API server of c decides.
+func Allowed(ctx context.Context, c client.Client, account types.NamespacedName, request authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               names.ServiceAccountUser(account.Namespace, account.Name),
+		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + account.Namespace, "system:authenticated"},
+		ResourceAttributes: &request,
+	}}
+	err := c.Create(ctx, review)
+	return review.Status.Allowed, err
 }
 
 // Missing returns those of the rights that the user of c lacks.

@@ -1,3 +1,3 @@
-// Package excerpt bounds text from outside that goes into a message, a log or a
+// Package excerpt bounds text and lists from outside that go into a message, a log or a
 // status. It checks nothing else about the text: its users quote it.
 package excerpt

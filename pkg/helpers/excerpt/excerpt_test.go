@@ -34,3 +34,16 @@ func TestNoCharacters(t *testing.T) {
 		t.Errorf("%d bytes", len(got))
 	}
 }
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	for want, list := range map[string][]string{
+		"":                          nil,
+		"a, b, c, d, e":             {"a", "b", "c", "d", "e"},
+		"a, b, c, d, e, and 2 more": {"a", "b", "c", "d", "e", "f", "g"},
+	} {
+		if got := excerpt.List(list, ", "); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

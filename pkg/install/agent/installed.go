@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +17,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/lookup"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/token"
 )
 
 // ErrSeveralAgents says that a cluster has several agents and none was named.
@@ -148,4 +151,18 @@ func (a Installed) AddOnDriver() operatorv1.AddOnRegistrationDriver {
 		return *c.AddOnKubeClientRegistrationDriver
 	}
 	return operatorv1.AddOnRegistrationDriver{}
+}
+
+// AddOnTokenLifetime returns the lifetime of the tokens that the agent requests for add-ons,
+// and 0 if it requests certificates.
+func (a Installed) AddOnTokenLifetime() time.Duration {
+	want := a.AddOnDriver()
+	if want.AuthType != string(driver.Token) {
+		return 0
+	}
+	seconds := token.DefaultExpirationSeconds
+	if want.Token != nil && want.Token.ExpirationSeconds > 0 {
+		seconds = want.Token.ExpirationSeconds
+	}
+	return time.Duration(seconds) * time.Second
 }

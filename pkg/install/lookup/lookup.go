@@ -8,6 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiversion "k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
@@ -76,4 +80,25 @@ func IgnoreGone(err error) error {
 		return nil
 	}
 	return err
+}
+
+// ServerVersion returns the version of the API server that config connects to.
+func ServerVersion(config *rest.Config) (*apiversion.Info, error) {
+	disco, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("discovery for %s: %w", config.Host, err)
+	}
+	return disco.ServerVersion()
+}
+
+// Serves reports whether the API server of c serves a kind.
+func Serves(c client.Client, gvk schema.GroupVersionKind) (bool, error) {
+	_, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	switch {
+	case apimeta.IsNoMatchError(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look at the cluster's APIs: %w", err)
+	}
+	return true, nil
 }

@@ -260,3 +260,11 @@ func text(value workv1.FieldValue) string {
 	}
 	return ""
 }
+
+// Sum names a number of things: 1 manifest, 2 manifests.
+func Sum(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

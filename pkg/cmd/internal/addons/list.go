@@ -40,26 +40,6 @@ func RequireHub(ctx context.Context, env cli.Env, c client.Client) error {
 	return err
 }
 
-// List describes the add-ons that the filter chooses.
-func List(ctx context.Context, env cli.Env, c client.Client, f inventory.Filter) ([]inventory.AddOn, error) {
-	objs, err := inventory.Objects(ctx, c, f)
-	if err != nil {
-		return nil, err
-	}
-	facts := inventory.Facts{Now: env.Clock.Now()}
-	if len(objs) > 0 {
-		// The list is worth having without the right to read requests.
-		if facts.Requests, err = inventory.Requests(ctx, c); err != nil {
-			env.Warn("requests are not shown: %v", err)
-		}
-	}
-	out := make([]inventory.AddOn, len(objs))
-	for i, obj := range objs {
-		out[i] = inventory.Describe(obj, facts)
-	}
-	return out, nil
-}
-
 // Missing returns an error about the names of a filter that chose nothing.
 func Missing(env cli.Env, f inventory.Filter, found []inventory.AddOn) error {
 	if len(f.Names) == 0 {

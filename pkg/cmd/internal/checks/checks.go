@@ -5,35 +5,21 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/diagnose"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/printable"
 )
 
-// Result is the stable schema of one check.
-type Result struct {
-	Number int `json:"number"`
-	// ID names the check in scripts.
-	ID   string `json:"id"`
-	Name string `json:"name"`
-	finding.Outcome
-}
-
-// Report is the stable schema of all checks. It is OK if none failed and none is
-// unknown.
+// Report is what the checks of a command found, and how it is printed.
 type Report struct {
-	Kind   string   `json:"-"`
-	Target string   `json:"target"`
-	OK     bool     `json:"ok"`
-	Checks []Result `json:"checks"`
+	diagnose.Report
 
 	folded bool
-	// ended is why the command ended before all checks were made.
-	ended error
 }
 
 // Folded returns the report with messages that are folded to the width of a
@@ -43,39 +29,13 @@ func (r Report) Folded() Report {
 	return r
 }
 
-// identifier is the id of a check: its name with dashes between the words.
-func identifier(name string) string {
-	word := func(r rune) bool { return r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
-	return strings.ToLower(strings.Join(strings.FieldsFunc(strings.ReplaceAll(name, "'", ""), word), "-"))
-}
-
-// needs begins the message of a check that was skipped because another one failed.
-const needs = "needs: "
-
-// Run makes the checks in order.
+// Run makes the checks in order, and explains the errors of those that could not look.
 func Run(ctx context.Context, target string, steps []finding.Step) Report {
-	r := Report{Kind: "CheckReport", Target: target, OK: true}
-	broken := ""
-	for i, s := range steps {
-		res := Result{Number: i + 1, ID: identifier(s.Name), Name: s.Name}
-		switch {
-		case broken != "":
-			res.Outcome = finding.Skip(needs+"%s", broken)
-		case ctx.Err() != nil:
-			res.Status, res.Message = finding.Unknown, "the command ended before this check"
-		default:
-			res.Outcome = explained(s.Run(ctx))
-		}
-		if res.Status == finding.Failed || res.Status == finding.Unknown {
-			r.OK = false
-			if s.Needed {
-				broken = s.Name
-			}
-		}
-		r.Checks = append(r.Checks, res)
+	r := diagnose.Run(ctx, target, steps)
+	for i := range r.Checks {
+		r.Checks[i].Outcome = explained(r.Checks[i].Outcome)
 	}
-	r.ended = ctx.Err()
-	return r
+	return Report{Report: r}
 }
 
 // indent is where messages begin.
@@ -101,10 +61,10 @@ func (r Report) print(w io.Writer, style style) error {
 
 // alike is how many checks from the first on are skipped for one reason, at least 1: checks
 // that need others were skipped for the reason of the first.
-func alike(list []Result) int {
+func alike(list []diagnose.Result) int {
 	n := 1
 	for n < len(list) && list[0].Status == finding.Skipped && list[n].Status == finding.Skipped &&
-		(list[n].Message == list[0].Message || strings.HasPrefix(list[0].Message, needs) && strings.HasPrefix(list[n].Message, needs)) {
+		(list[n].Message == list[0].Message || strings.HasPrefix(list[0].Message, diagnose.Needs) && strings.HasPrefix(list[n].Message, diagnose.Needs)) {
 		n++
 	}
 	return n
@@ -112,11 +72,11 @@ func alike(list []Result) int {
 
 // lines are those of one check. What to try is never folded: it may be a command, which a
 // shell takes in one line only.
-func (r Report) lines(c Result, style style) []string {
+func (r Report) lines(c diagnose.Result, style style) []string {
 	lines := []string{fmt.Sprintf("%2d. %s %s", c.Number, style.status(c.Status), c.Name)}
 	if c.Message != "" {
 		for line := range strings.SplitSeq(c.Message, "\n") {
-			line = indent + excerpt.Of(cli.Printable(line), cli.LongestMessage)
+			line = indent + excerpt.Of(printable.Line(line), cli.LongestMessage)
 			if r.folded || style.terminal {
 				line = cli.Fold(line, indent)
 			}
@@ -160,7 +120,7 @@ func Complete(env cli.Env, cmd *cobra.Command, report func(cmd *cobra.Command, a
 			return err
 		}
 		if out.Machine() {
-			err = out.Object(env.Out, cli.Header{Kind: r.Kind}, r)
+			err = out.Object(env.Out, cli.Header{Kind: "CheckReport"}, r.Report)
 		} else {
 			err = r.print(env.Out, styleOf(env))
 		}
@@ -187,8 +147,8 @@ func (r Report) failure() error {
 		return nil
 	}
 	code := cli.CodeBlocked
-	if r.ended != nil {
-		code = cli.ExitCode(r.ended)
+	if r.Ended != nil {
+		code = cli.ExitCode(r.Ended)
 	}
 	return &cli.Explained{Problem: strings.Join(parts, ", and "), Code: code}
 }
@@ -200,5 +160,9 @@ func explained(o finding.Outcome) finding.Outcome {
 		return o
 	}
 	err := cli.Explain(o.Cause)
-	return finding.Outcome{Status: o.Status, Message: err.Error(), Try: cli.HintOf(err)}
+	message := err.Error()
+	if o.Message != "" {
+		message = o.Message + ": " + message
+	}
+	return finding.Outcome{Status: o.Status, Message: message, Try: cli.HintOf(err)}
 }

@@ -10,9 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -188,15 +186,6 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 		return nil, fmt.Errorf("client for %s: %w", config.Host, err)
 	}
 	return c, nil
-}
-
-// ServerVersion returns the version of the API server that config leads to.
-func ServerVersion(config *rest.Config) (*version.Info, error) {
-	disco, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("discovery for %s: %w", config.Host, err)
-	}
-	return disco.ServerVersion()
 }
 
 // Target names the cluster that the flags choose, for messages.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/kubectl/pkg/util/term"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/printable"
 )
 
 const (
@@ -19,6 +20,15 @@ const (
 	leastRest = 24
 	// gap is between two columns.
 	gap = "  "
+
+	// longestCell is how many bytes a table shows in one cell, and longestEnd in the last of
+	// a row. Every row is as wide as the widest, but for its last cell: an agent must not
+	// be able to make them all unreadable with one of its own.
+	longestCell = 128
+	longestEnd  = 1024
+	// LongestMessage is how many bytes of a condition or an event a report shows. The
+	// machine formats have the whole text.
+	LongestMessage = 2048
 )
 
 // column is a Column without its type.
@@ -55,7 +65,7 @@ func (t *table) print(items []any) error {
 	for _, item := range items {
 		rows = append(rows, t.row(func(c column) string {
 			if v := c.Value(item); v != "" {
-				return Printable(v)
+				return printable.Line(v)
 			}
 			return "-"
 		}))

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/printable"
 )
 
 // slow is the time from which on a finished step shows how long it took.
@@ -66,7 +68,7 @@ func (e Env) Say(format string, args ...any) {
 	}
 	lines := strings.Split(fmt.Sprintf(format, args...), "\n")
 	for i := range lines {
-		lines[i] = Printable(lines[i])
+		lines[i] = printable.Line(lines[i])
 	}
 	_, _ = fmt.Fprintln(e.ErrOut, before+strings.Join(lines, "\n"))
 }
@@ -150,7 +152,7 @@ func cells(r rune) int {
 }
 
 func (s *step) say(format string, args ...any) {
-	text := Printable(fmt.Sprintf(format, args...))
+	text := printable.Line(fmt.Sprintf(format, args...))
 	s.mu.Lock()
 	same := text == s.last
 	s.last = text

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -67,18 +65,6 @@ func Until(end *time.Time, now time.Time) string {
 		return "expired"
 	}
 	return duration.ShortHumanDuration(end.Sub(now))
-}
-
-// Lifetime is how long something is valid in all, in a sentence or a table.
-func Lifetime(d time.Duration) string { return duration.ShortHumanDuration(d.Round(time.Minute)) }
-
-// Some names the first few of many, and how many more there are.
-func Some(list []string, between string) string {
-	const most = 5
-	if len(list) > most {
-		list = append(slices.Clone(list[:most]), fmt.Sprintf("and %d more", len(list)-most))
-	}
-	return strings.Join(list, between)
 }
 
 // YesNo is a truth in a table.

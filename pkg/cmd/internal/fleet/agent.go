@@ -3,14 +3,11 @@ package fleet
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/token"
 )
 
 // AgentOutdated is what a command says while it waits for an agent whose
@@ -51,20 +48,6 @@ func (f *AgentFlags) explain(env cli.Env, err error) error {
 		return cli.NotFoundf("join it first: "+env.Command("join"), "no agent is installed here")
 	}
 	return err
-}
-
-// AddOnTokenLifetime is the lifetime of the tokens that an agent requests for
-// add-ons; 0 when it requests certificates.
-func AddOnTokenLifetime(installed agent.Installed) time.Duration {
-	want := installed.AddOnDriver()
-	if want.AuthType != string(driver.Token) {
-		return 0
-	}
-	seconds := token.DefaultExpirationSeconds
-	if want.Token != nil && want.Token.ExpirationSeconds > 0 {
-		seconds = want.Token.ExpirationSeconds
-	}
-	return time.Duration(seconds) * time.Second
 }
 
 // AddUnchanged notes that an agent's Klusterlet is as it should be.

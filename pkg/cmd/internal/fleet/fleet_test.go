@@ -5,13 +5,14 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hubaddress"
 )
 
 func TestJoinCommand(t *testing.T) {
 	t.Parallel()
 	command := fleet.JoinCommand{
 		Name: "clusteradm", Token: "t",
-		Hub: fleet.Address{Server: "https://hub:6443", Pins: []bootstrap.CAHash{"sha256:a", "sha256:b"}},
+		Hub: hubaddress.Address{Server: "https://hub:6443", Pins: []bootstrap.CAHash{"sha256:a", "sha256:b"}},
 	}
 	want := "clusteradm join --hub-token t --hub-apiserver https://hub:6443 --hub-ca-hash sha256:a --hub-ca-hash sha256:b --cluster-name <cluster_name>"
 	if got := command.String(); got != want {

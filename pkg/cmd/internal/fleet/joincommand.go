@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hubaddress"
 )
 
 // TokenVariable is the environment variable that join takes the token from.
@@ -23,7 +24,7 @@ type JoinCommand struct {
 	// Name is what the user calls us.
 	Name  string
 	Token string
-	Hub   Address
+	Hub   hubaddress.Address
 	// Cluster is the name that is filled in; empty is a placeholder.
 	Cluster string
 	Wait    bool
@@ -94,7 +95,7 @@ func (f *JoinFlags) CheckServer() error {
 }
 
 // Warn warns about an address that managed clusters may not be able to use.
-func (f *JoinFlags) Warn(ctx context.Context, env cli.Env, address *Address) {
+func (f *JoinFlags) Warn(ctx context.Context, env cli.Env, address *hubaddress.Address) {
 	if address.Local != "" && !f.allowLoopback {
 		env.Warn("other machines cannot use %s: %s; give --hub-apiserver, or --allow-loopback if it is meant", address.Server, address.Local)
 	}

@@ -2,34 +2,32 @@ package fleet
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
-	authorizationv1 "k8s.io/api/authorization/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/diagnose"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/lookup"
 )
 
 // RequireHub is an error unless the cluster is a hub that knows managed clusters.
 func RequireHub(ctx context.Context, env cli.Env, c client.Client) error {
-	served, err := serves(c, schema.GroupVersionKind{Group: clusterv1.GroupName, Version: "v1", Kind: "ManagedCluster"})
+	served, err := lookup.Serves(c, schema.GroupVersion(clusterv1.GroupVersion).WithKind("ManagedCluster"))
 	if served || err != nil {
 		return err
 	}
 	if err := RequireInit(ctx, env, c); err != nil {
 		return err
 	}
-	return cli.Blockedf("wait for it with: "+env.Command("init --wait")+", or see what is wrong with: "+env.Command("check hub"), "the hub is not ready: its operator has not installed the APIs yet")
+	notReady := diagnose.NotReady(env)
+	return cli.Blockedf(notReady.Try, "%s", notReady.Message)
 }
 
 // RequireInit is an error unless init was run on the cluster. On a managed cluster it
@@ -63,7 +61,7 @@ func hubContexts(ctx context.Context, env cli.Env, c client.Client) []string {
 
 // RequireManaged is an error unless the cluster is a managed cluster.
 func RequireManaged(env cli.Env, c client.Client) error {
-	served, err := serves(c, operatorKind("Klusterlet"))
+	served, err := lookup.Serves(c, operatorKind("Klusterlet"))
 	if served || err != nil {
 		return err
 	}
@@ -76,12 +74,12 @@ func RequireManaged(env cli.Env, c client.Client) error {
 
 // IsHub reports whether the cluster serves what only a hub serves.
 func IsHub(c client.Client) (bool, error) {
-	return serves(c, operatorKind("ClusterManager"))
+	return lookup.Serves(c, operatorKind("ClusterManager"))
 }
 
 // IsManaged reports whether the cluster serves what only a managed cluster serves.
 func IsManaged(c client.Client) (bool, error) {
-	return serves(c, operatorKind("Klusterlet"))
+	return lookup.Serves(c, operatorKind("Klusterlet"))
 }
 
 // wrongCluster names the cluster and what it is instead, if that is known.
@@ -94,29 +92,7 @@ func operatorKind(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: operatorv1.GroupName, Version: "v1", Kind: kind}
 }
 
-func serves(c client.Client, gvk schema.GroupVersionKind) (bool, error) {
-	_, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
-	switch {
-	case apimeta.IsNoMatchError(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("look at the cluster's APIs: %w", err)
-	}
-	return true, nil
-}
-
 // CompleteClusters completes the names of managed clusters, also behind commas.
 func CompleteClusters(env cli.Env) cobra.CompletionFunc {
 	return cli.CompleteObjects(env, func() client.ObjectList { return &clusterv1.ManagedClusterList{} })
-}
-
-// Allowed asks the API server whether a ServiceAccount may do something.
-func Allowed(ctx context.Context, c client.Client, account types.NamespacedName, request authorizationv1.ResourceAttributes) (bool, error) {
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:               names.ServiceAccountUser(account.Namespace, account.Name),
-		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + account.Namespace, "system:authenticated"},
-		ResourceAttributes: &request,
-	}}
-	err := c.Create(ctx, review)
-	return review.Status.Allowed, err
 }

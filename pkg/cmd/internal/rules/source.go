@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -51,31 +52,38 @@ type Source struct {
 	// ForceConflicts takes fields over from other field managers.
 	ForceConflicts bool
 
-	env  cli.Env
-	file string
-	hub  client.WithWatch
+	env   cli.Env
+	flags Flags
+	hub   client.WithWatch // nil for a file
+}
+
+// Connect returns the source that the flags choose. Without a file it does not check that the
+// cluster of the connection flags is a hub.
+func (f *Flags) Connect(env cli.Env) (*Source, error) {
+	s := &Source{env: env, flags: *f}
+	if f.File != "" {
+		return s, nil
+	}
+	var err error
+	s.hub, err = env.Kube.Of(f.Hub).Client()
+	return s, err
 }
 
 // Open returns the source that the flags choose. Without a file, the cluster of
 // the connection flags must be a hub.
 func (f *Flags) Open(ctx context.Context, env cli.Env) (*Source, error) {
-	if f.File != "" {
-		return &Source{env: env, file: f.File}, nil
+	s, err := f.Connect(env)
+	if err != nil || s.hub == nil {
+		return s, err
 	}
-	hub, err := env.Kube.Of(f.Hub).Client()
-	if err != nil {
-		return nil, err
-	}
-	return &Source{env: env, hub: hub}, fleet.RequireHub(ctx, env, hub)
+	return s, fleet.RequireHub(ctx, env, s.hub)
 }
 
 // String names the source.
-func (s *Source) String() string {
-	if s.file != "" {
-		return s.file
-	}
-	return "the hub"
-}
+func (s *Source) String() string { return cmp.Or(s.flags.File, "the hub") }
+
+// Command is a command line, for messages, that reads the rules from the source.
+func (s *Source) Command(args ...string) string { return s.flags.Command(s.env, args...) }
 
 // Hub is the client of the hub, nil for a file.
 func (s *Source) Hub() client.WithWatch { return s.hub }
@@ -91,9 +99,9 @@ func (s *Source) Options() config.Options {
 // Config returns the configuration that a token authorizer with these rules has.
 func (s *Source) Config(ctx context.Context, opts config.Options) (*config.Config, error) {
 	if s.hub == nil {
-		c, err := config.Load(s.file, opts)
+		c, err := config.Load(s.flags.File, opts)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, cli.NotFoundf("check the path of --clusters-config", "there is no file %s", s.file)
+			return nil, cli.NotFoundf("check the path of --clusters-config", "there is no file %s", s.flags.File)
 		}
 		return c, err
 	}

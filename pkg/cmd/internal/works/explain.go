@@ -10,6 +10,8 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/printable"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/delivery"
 )
 
@@ -75,7 +77,7 @@ func Unmet(err error) string {
 	}
 	var list []string
 	for _, unmet := range waited.Unmet {
-		list = append(list, unmet.Object.Namespace+": "+cli.Printable(unmet.Message))
+		list = append(list, unmet.Object.Namespace+": "+printable.Line(unmet.Message))
 	}
-	return cli.Some(list, "; ")
+	return excerpt.List(list, "; ")
 }

@@ -115,11 +115,3 @@ func AddNamespaceFlags(env cli.Env, cmd *cobra.Command, clusters *[]string, usag
 func CompleteNames(env cli.Env) cobra.CompletionFunc {
 	return cli.CompleteObjects(env, func() client.ObjectList { return &workv1.ManifestWorkList{} })
 }
-
-// Sum names a number of things.
-func Sum(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}

@@ -1,26 +1,15 @@
-package cli
+package printable
 
 import (
 	"strconv"
 	"strings"
 )
 
-const (
-	// longestCell is how many bytes a table shows in one cell, and longestEnd in the last of
-	// a row. Every row is as wide as the widest, but for its last cell: an agent must not
-	// be able to make them all unreadable with one of its own.
-	longestCell = 128
-	longestEnd  = 1024
-	// LongestMessage is how many bytes of a condition or an event a report shows. The
-	// machine formats have the whole text.
-	LongestMessage = 2048
-)
-
-// Printable makes a text one line of characters that are seen. Text comes from other
+// Line makes a text one line of characters that are seen. Text comes from other
 // machines: it has several lines at times, and must not be able to command the terminal,
 // turn the direction of what is read, or be invisible. Such characters are shown as their
 // escapes, \u202e for one.
-func Printable(text string) string {
+func Line(text string) string {
 	text = strings.NewReplacer("\r\n", "; ", "\n", "; ", "\t", " ").Replace(strings.ToValidUTF8(text, "\ufffd"))
 	if !strings.ContainsFunc(text, unseen) {
 		return text

@@ -18,7 +18,6 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/issuers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
@@ -27,6 +26,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/denial"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/issuers"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/jwks"
 )
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -12,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -147,7 +147,7 @@ func configured(entry *config.Cluster) Issuer {
 		issuer.Source, issuer.Location = SourceFile, source.File
 		issuer.Message = "its keys are read from a file"
 		var err error
-		if data, err = cli.ReadFile(source.File); err != nil {
+		if data, err = os.ReadFile(source.File); err != nil {
 			return issuer // It is read elsewhere.
 		}
 	case source.URI != "":

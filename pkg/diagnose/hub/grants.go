@@ -1,4 +1,4 @@
-package check
+package hub
 
 import (
 	"context"
@@ -15,14 +15,13 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// shownGrants is how many clusters a check reports.
+// shownGrants is how many clusters the check of grants names.
 const shownGrants = 3
 
-// grants checks whether clusters have the identities that the hub grants outside
-// its own API.
-func (h *hubScope) grants(ctx context.Context) finding.Outcome {
+// grants checks whether clusters have the identities that the hub grants outside its own API.
+func (h *Hub) grants(ctx context.Context) finding.Outcome {
 	var list clusterv1.ManagedClusterList
-	if err := h.client.List(ctx, &list); err != nil {
+	if err := h.Client.List(ctx, &list); err != nil {
 		return finding.Broken(err)
 	}
 	granted := 0
@@ -40,9 +39,9 @@ func (h *hubScope) grants(ctx context.Context) finding.Outcome {
 		}
 	}
 	sum := fmt.Sprintf("%d granted, %d waiting, %d failing", granted, len(waiting), len(failing))
-	told := slices.Concat(failing, waiting)
-	message := strings.Join(append([]string{sum}, told[:min(shownGrants, len(told))]...), "\n")
-	try := h.env.Command("check cluster NAME")
+	named := slices.Concat(failing, waiting)
+	message := strings.Join(append([]string{sum}, named[:min(shownGrants, len(named))]...), "\n")
+	try := h.Command("check cluster NAME")
 	switch {
 	case len(failing) > 0:
 		return finding.Bad(try, "%s", message)

@@ -1,4 +1,4 @@
-package check
+package agent
 
 import (
 	"context"
@@ -14,7 +14,8 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/bootstrap"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/diagnose"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
@@ -24,8 +25,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 )
 
-type agentScope struct {
-	*scope
+// agent is an agent that is checked. The check that it is installed reads what later ones need.
+type agent struct {
+	diagnose.Scope
+
 	klusterlet operatorv1.Klusterlet
 	// other is what another product runs as the agent.
 	other *origin.Installation
@@ -35,19 +38,23 @@ type agentScope struct {
 	// credential is when the hub credential ends; zero while there is none.
 	credential time.Time
 	lifetime   time.Duration
-	limit      limit
+	// limit is the longest lifetime of a credential that no check reports.
+	limit diagnose.Limit
 }
 
-func (a *agentScope) steps() []finding.Step {
+// Steps returns the checks of an agent, made on its managed cluster. They report credentials
+// with a lifetime above limit.
+func Steps(s diagnose.Scope, limit diagnose.Limit) []finding.Step {
+	a := &agent{Scope: s, limit: limit}
 	return []finding.Step{
-		{Name: "the API server answers and is new enough", Needed: true, Run: a.kubernetes(install.OldestManaged)},
+		a.Answers(install.OldestManaged),
 		{Name: "the agent is installed", Needed: true, Run: a.installed},
 		{Name: "the agent's operator runs", Run: a.operator},
 		{Name: "the agent's objects are applied", Run: func(context.Context) finding.Outcome {
-			return condition(a.klusterlet.Status.Conditions, "Applied", "True", a.env.Kubectl("describe klusterlet", a.klusterlet.Name))
+			return diagnose.Condition(a.klusterlet.Status.Conditions, "Applied", "True", a.Kubectl("describe klusterlet", a.klusterlet.Name))
 		}},
 		{Name: "the agent runs", Run: func(ctx context.Context) finding.Outcome {
-			return a.deployment(a.namespace(), names.RegistrationAgentDeployment(a.klusterlet.Name))(ctx)
+			return a.Deployment(a.namespace(), names.RegistrationAgentDeployment(a.klusterlet.Name))(ctx)
 		}},
 		{Name: "the agent has a credential of the hub", Run: a.issued},
 		{Name: "the agent knows a hub", Needed: true, Run: a.bootstrap},
@@ -62,29 +69,29 @@ func (a *agentScope) steps() []finding.Step {
 	}
 }
 
-func (a *agentScope) namespace() string {
+func (a *agent) namespace() string {
 	if a.klusterlet.Spec.Namespace != "" {
 		return a.klusterlet.Spec.Namespace
 	}
 	return names.AgentNamespace
 }
 
-// fix returns what to try: our command, unless another product runs this agent,
-// which the command would break.
-func (a *agentScope) fix(command string) string { return fix(a.other, command) }
+// fix returns the advice to run a command, or, if another product runs this agent, what manages
+// that.
+func (a *agent) fix(command string) string { return diagnose.Fix(a.other, command) }
 
-func (a *agentScope) operator(ctx context.Context) finding.Outcome {
-	return a.operatorOf(a.other, names.KlusterletOperator)(ctx)
+func (a *agent) operator(ctx context.Context) finding.Outcome {
+	return a.Operator(a.other, names.KlusterletOperator)(ctx)
 }
 
-func (a *agentScope) installed(ctx context.Context) finding.Outcome {
+func (a *agent) installed(ctx context.Context) finding.Outcome {
 	var err error
-	if a.other, err = origin.Agent(ctx, a.client); err != nil {
+	if a.other, err = origin.Agent(ctx, a.Client); err != nil {
 		return finding.Broken(err)
 	}
-	err = a.client.Get(ctx, client.ObjectKey{Name: names.KlusterletName}, &a.klusterlet)
+	err = a.Client.Get(ctx, client.ObjectKey{Name: names.KlusterletName}, &a.klusterlet)
 	if lookup.Gone(err) {
-		return finding.Bad(a.fix("run here the command that this prints on the hub: "+a.env.Elsewhere("get token")), "there is no Klusterlet: this cluster has not joined")
+		return finding.Bad(a.fix("run here the command that this prints on the hub: "+a.Elsewhere("get token")), "there is no Klusterlet: this cluster has not joined")
 	}
 	if err != nil {
 		return finding.Broken(err)
@@ -95,29 +102,29 @@ func (a *agentScope) installed(ctx context.Context) finding.Outcome {
 	return finding.Good("Klusterlet %s joins as %s", a.klusterlet.Name, a.klusterlet.Spec.ClusterName)
 }
 
-func (a *agentScope) secret(ctx context.Context, name string) (map[string][]byte, error) {
+func (a *agent) secret(ctx context.Context, name string) (map[string][]byte, error) {
 	var secret corev1.Secret
-	err := a.client.Get(ctx, client.ObjectKey{Namespace: a.namespace(), Name: name}, &secret)
+	err := a.Client.Get(ctx, client.ObjectKey{Namespace: a.namespace(), Name: name}, &secret)
 	return secret.Data, err
 }
 
-// unaccepted says which key waits to be accepted.
-func (a *agentScope) unaccepted(ctx context.Context) finding.Outcome {
+// unaccepted reports which key waits to be accepted.
+func (a *agent) unaccepted(ctx context.Context) finding.Outcome {
 	accept := []string{"accept", a.klusterlet.Spec.ClusterName}
 	pending, err := a.secret(ctx, names.PendingCredentialSecret)
 	if err == nil {
 		if key, err := pemutil.ParseKey(pending[names.KeyTLSKey]); err == nil {
 			if fingerprint, err := pemutil.KeyFingerprint(key.Public()); err == nil {
 				accept = append(accept, "--fingerprint", fingerprint)
-				return finding.Bad("on the hub: "+a.env.Elsewhere(accept...), "none yet: the hub has not accepted the key %s", fingerprint)
+				return finding.Bad(a.OnHub(accept...), "none yet: the hub has not accepted the key %s", fingerprint)
 			}
 		}
 	}
-	return finding.Bad("on the hub: "+a.env.Elsewhere(accept...), "none yet: the hub has not accepted the cluster")
+	return finding.Bad(a.OnHub(accept...), "none yet: the hub has not accepted the cluster")
 }
 
-// role is the IAM role that a hub kubeconfig Secret has in the place of a
-// certificate; empty if there is none.
+// role returns the IAM role that a hub kubeconfig Secret names instead of a certificate; empty
+// if there is none.
 func role(data map[string][]byte) string {
 	hub, err := kubeconfig.ParseHub(data[names.KeyKubeconfig])
 	if err != nil || hub.User.Exec == nil {
@@ -129,8 +136,8 @@ func role(data map[string][]byte) string {
 	return ""
 }
 
-// issued looks at the credential that the agent works with.
-func (a *agentScope) issued(ctx context.Context) finding.Outcome {
+// issued checks the credential with which the agent connects to the hub.
+func (a *agent) issued(ctx context.Context) finding.Outcome {
 	data, err := a.secret(ctx, names.HubKubeconfigSecret)
 	if arn := role(data); err == nil && arn != "" && len(data[names.KeyTLSCert]) == 0 {
 		return finding.Good("the IAM role %s, until the hub revokes it", arn)
@@ -145,25 +152,25 @@ func (a *agentScope) issued(ctx context.Context) finding.Outcome {
 	if err != nil {
 		return finding.Broken(err)
 	}
-	cert, now := certs[0], a.env.Clock.Now()
+	cert, now := certs[0], a.Clock.Now()
 	a.credential = cert.NotAfter
 	left, life := cert.NotAfter.Sub(now), cert.NotAfter.Sub(cert.NotBefore)
 	a.lifetime = life
-	text := fmt.Sprintf("%s until %s (lifetime %s)", cert.Subject.CommonName, cert.NotAfter.UTC().Format(time.RFC3339), cli.Lifetime(life))
+	text := fmt.Sprintf("%s until %s (lifetime %s)", cert.Subject.CommonName, cert.NotAfter.UTC().Format(time.RFC3339), credential.Lifetime(life))
 	switch {
 	case left <= 0:
-		return finding.Bad(a.fix(a.env.Command("join --refresh --hub-token-file FILE")), "expired: %s", text)
+		return finding.Bad(a.fix(a.Command("join --refresh --hub-token-file FILE")), "expired: %s", text)
 	case left < life/5:
 		// The agent renews before a fifth is left.
-		return finding.Caution("on the hub: "+a.env.Elsewhere("check cluster", a.klusterlet.Spec.ClusterName), "its renewal is overdue: %s", text)
+		return finding.Caution(a.OnHub("check cluster", a.klusterlet.Spec.ClusterName), "its renewal is overdue: %s", text)
 	}
 	return finding.Good("%s", text)
 }
 
-// bootstrap looks at what the agent joins with. It matters only while there is
-// no credential, or once that is lost.
-func (a *agentScope) bootstrap(ctx context.Context) finding.Outcome {
-	refresh := a.fix(a.env.Command("join --refresh --hub-token-file FILE"))
+// bootstrap checks the bootstrap kubeconfig. The agent needs it only while it has no
+// credential, or once that is lost.
+func (a *agent) bootstrap(ctx context.Context) finding.Outcome {
+	refresh := a.fix(a.Command("join --refresh --hub-token-file FILE"))
 	data, err := a.secret(ctx, names.BootstrapHubKubeconfigSecret)
 	if err != nil {
 		return finding.Bad(refresh, "the bootstrap kubeconfig is missing: %v", err)
@@ -172,7 +179,7 @@ func (a *agentScope) bootstrap(ctx context.Context) finding.Outcome {
 		return finding.Bad(refresh, "the bootstrap kubeconfig: %v", err)
 	}
 	token, err := bootstrap.ParseToken(a.hub.User.Token)
-	now := a.env.Clock.Now()
+	now := a.Clock.Now()
 	if err == nil && !token.Expires.IsZero() && !now.Before(token.Expires) {
 		text := fmt.Sprintf("%s; its bootstrap token expired at %s", a.hub.Cluster.Server, token.Expires.UTC().Format(time.RFC3339))
 		if now.Before(a.credential) {
@@ -183,9 +190,9 @@ func (a *agentScope) bootstrap(ctx context.Context) finding.Outcome {
 	return finding.Good("%s", a.hub.Cluster.Server)
 }
 
-// reach verifies the hub from this machine. That it does not answer is a hint only, unless
-// the agent says so as well: the agent's pods may see another network.
-func (a *agentScope) reach(ctx context.Context) finding.Outcome {
+// reach verifies the hub from this machine. If the hub does not answer, that is a warning only,
+// unless the agent reports it as well: the agent's Pods may be in another network.
+func (a *agent) reach(ctx context.Context) finding.Outcome {
 	_, err := bootstrap.Discover(ctx, bootstrap.Endpoint{
 		Server: a.hub.Cluster.Server, CA: a.hub.Cluster.CertificateAuthorityData, ProxyURL: a.hub.Cluster.ProxyURL,
 	})
@@ -199,27 +206,26 @@ func (a *agentScope) reach(ctx context.Context) finding.Outcome {
 	return finding.Good("from this machine")
 }
 
-// unreached says why the hub could not be verified. The hints of join name flags that this
-// command lacks.
-func (a *agentScope) unreached(err error) finding.Outcome {
-	explained := cli.Explain(err)
+// unreached reports why the hub could not be verified. The hints of bootstrap errors name flags
+// of join, so it has its own.
+func (a *agent) unreached(err error) finding.Outcome {
+	const here = "from this machine"
 	problem, ok := errors.AsType[*bootstrap.Error](err)
 	if !ok {
-		return finding.Caution(cli.HintOf(explained), "from this machine: %v", explained)
+		return finding.Outcome{Status: finding.Warning, Message: here, Cause: err}
 	}
-	refresh := "if the hub has a new address or CA: " + a.fix(a.env.Command("join --refresh --hub-apiserver", a.hub.Cluster.Server, "--ca-file FILE"))
+	refresh := "if the hub has a new address or CA: " + a.fix(a.Command("join --refresh --hub-apiserver", a.hub.Cluster.Server, "--ca-file FILE"))
 	lost := apimeta.IsStatusConditionTrue(a.klusterlet.Status.Conditions, names.ConditionHubConnectionDegraded)
 	if problem.Kind == bootstrap.Unreachable && !lost {
-		return finding.Caution("check the firewall and the proxy of this machine; "+refresh, "from this machine: %v", explained)
+		return finding.Caution("check the firewall and the proxy of this machine; "+refresh, here+": %v", problem)
 	}
-	return finding.Bad(refresh, "from this machine: %v", explained)
+	return finding.Bad(refresh, here+": %v", problem)
 }
 
-// connected says what the agent reports. It reports an outage after about half
-// a minute.
-func (a *agentScope) connected(context.Context) finding.Outcome {
-	try := "on the hub: " + a.env.Elsewhere("check cluster", a.klusterlet.Spec.ClusterName)
-	found := condition(a.klusterlet.Status.Conditions, "HubConnectionDegraded", "False", try)
+// connected checks what the agent reports, which reports an outage after about half a minute.
+func (a *agent) connected(context.Context) finding.Outcome {
+	try := a.OnHub("check cluster", a.klusterlet.Spec.ClusterName)
+	found := diagnose.Condition(a.klusterlet.Status.Conditions, "HubConnectionDegraded", "False", try)
 	if found.Status == finding.OK && a.silent {
 		return finding.Caution("run the check again in a minute; "+try,
 			"the agent has not reported a problem, but the hub does not answer from this machine")

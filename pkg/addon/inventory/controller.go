@@ -1,39 +1,38 @@
-package addons
+package inventory
 
 import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pages"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/podproblem"
 )
 
 // ListExplained is List, and the message of each add-on without registrations says what keeps
 // its hub controller from running, if that is known. It reads all Deployments of the hub when
-// there is such an add-on, so it is for commands that list once. Without permission to read
+// there is such an add-on, so it is for callers that list once. Without permission to read
 // Deployments or Pods the messages are those of List. See docs/guides/addons.md.
-func ListExplained(ctx context.Context, env cli.Env, c client.Client, f inventory.Filter) ([]inventory.AddOn, error) {
-	list, err := List(ctx, env, c, f)
+func ListExplained(ctx context.Context, c client.Client, f Filter, now time.Time, warn Warn) ([]AddOn, error) {
+	list, err := List(ctx, c, f, now, warn)
 	if err != nil {
 		return nil, err
 	}
 	if err := explainUnregistered(ctx, c, list); err != nil && !apierrors.IsForbidden(err) {
-		env.Warn("why hub controllers of add-ons do not run is not shown: %v", err)
+		warn("why hub controllers of add-ons do not run is not shown: %v", err)
 	}
 	return list, nil
 }
 
-func explainUnregistered(ctx context.Context, c client.Client, list []inventory.AddOn) error {
+func explainUnregistered(ctx context.Context, c client.Client, list []AddOn) error {
 	controllers := map[string][]*appsv1.Deployment{}
 	for _, a := range list {
-		if a.Reason == inventory.ReasonNoRegistration {
+		if a.Reason == ReasonNoRegistration {
 			controllers[a.Name] = nil
 		}
 	}
@@ -57,7 +56,7 @@ func explainUnregistered(ctx context.Context, c client.Client, list []inventory.
 		}
 	}
 	for i, a := range list {
-		if problem := problems[a.Name]; problem != "" && a.Reason == inventory.ReasonNoRegistration {
+		if problem := problems[a.Name]; problem != "" && a.Reason == ReasonNoRegistration {
 			list[i].Message += "; " + problem
 		}
 	}

@@ -7,25 +7,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 )
 
-func TestPrintable(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"":                         "",
-		"plain text, größe 大 🙂":    "plain text, größe 大 🙂",
-		"two\nlines\r\nand\ta tab": "two; lines; and a tab",
-		"\x1b[2Jgone":              `\x1b[2Jgone`,
-		"cluster\u202egnp.exe":     `cluster\u202egnp.exe`,
-		"a\u2066b\u2069c":          `a\u2066b\u2069c`,
-		"zero\u200bwidth\ufeff":    `zero\u200bwidth\ufeff`,
-		"\u0085\u00a0":             `\u0085\u00a0`,
-		"bytes \xff":               "bytes \ufffd",
-	} {
-		if got := cli.Printable(text); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
-	}
-}
-
 // TestHostileCells prints a row of one agent between those of others.
 func TestHostileCells(t *testing.T) {
 	t.Parallel()
