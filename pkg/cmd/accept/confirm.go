@@ -33,7 +33,7 @@ func (o *options) pending(ctx context.Context, r *approver.Runner) ([]string, er
 	}
 	identified, err := r.PendingIdentities(ctx)
 	if err != nil {
-		return nil, approver.Explain(err)
+		return nil, err
 	}
 	waiting = append(waiting, identified...)
 	slices.Sort(waiting)
@@ -87,7 +87,7 @@ func (o *options) confirm(ctx context.Context, r *approver.Runner) error {
 	case o.choice.Register.Driver != "":
 		changes, err := r.Changes(ctx, o.clusters[0])
 		if err != nil {
-			return approver.Explain(err)
+			return err
 		}
 		if changes {
 			loss = fmt.Sprintf(" It is to register with %s instead: the credential that its agent has now loses its access.", o.choice.Register.Driver)

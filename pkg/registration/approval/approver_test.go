@@ -21,6 +21,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/manifests"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/scheme"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
@@ -163,7 +164,7 @@ func leavesConflicts(t *testing.T, h *hub) {
 	t.Helper()
 	first, second := h.register(t, "conflict"), h.register(t, "conflict")
 	err := within(t, h.approver(t, approval.Choice{}), "conflict")
-	if decided, ok := errors.AsType[*approval.Error](err); !ok || decided.Kind != approval.Blocked || decided.Hint() == "" {
+	if decided, ok := errors.AsType[*finding.Error](err); !ok || decided.Kind != finding.Blocked || decided.Hint() == "" {
 		t.Errorf("got %v", err)
 	}
 	if h.cluster(t, "conflict").Spec.HubAcceptsClient || h.request(t, "conflict", first.Name).State != approval.Pending {

@@ -9,6 +9,7 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
@@ -111,7 +112,7 @@ type candidate struct{ requester, fingerprint string }
 // gone.
 const connected = "(the agent that is connected now)"
 
-// Decide returns what is to be done about a cluster. It is pure. An *Error means
+// Decide returns what is to be done about a cluster. It is pure. An *finding.Error means
 // that nothing may be written.
 func Decide(f Facts, c Choice) (Decision, error) {
 	f.Requests = c.relevant(f.Requests)
@@ -280,18 +281,18 @@ func choose(f Facts, candidates []candidate, c Choice) ([]candidate, error) {
 		case len(candidates) == 0:
 			return nil, nil
 		case len(chosen) == 0:
-			return nil, &Error{
-				Kind: NotFound, Problem: fmt.Sprintf("no request for cluster %s has the key %s", f.Name, c.Fingerprint),
+			return nil, &finding.Error{
+				Kind: finding.NotFound, Problem: fmt.Sprintf("no request for cluster %s has the key %s", f.Name, c.Fingerprint),
 				Try: "compare with the fingerprint that join printed on the managed cluster",
 			}
 		case len(chosen) > 1:
-			return nil, &Error{Kind: Ambiguous, Problem: fmt.Sprintf("the fingerprint %s fits more than one request of cluster %s; give more of it", c.Fingerprint, f.Name)}
+			return nil, &finding.Error{Kind: finding.Invalid, Problem: fmt.Sprintf("the fingerprint %s fits more than one request of cluster %s; give more of it", c.Fingerprint, f.Name)}
 		}
 		return chosen, nil
 	}
 	if len(candidates) > 1 {
-		return nil, &Error{
-			Kind: Blocked, Problem: fmt.Sprintf("%d different requesters or keys request the name %s; nothing was accepted", len(candidates), f.Name),
+		return nil, &finding.Error{
+			Kind: finding.Blocked, Problem: fmt.Sprintf("%d different requesters or keys request the name %s; nothing was accepted", len(candidates), f.Name),
 			Try: "compare with the fingerprint that join printed on the managed cluster, then accept that one with --fingerprint; the others are denied",
 		}
 	}
@@ -344,7 +345,7 @@ func decideDenial(f Facts, c Choice) (Decision, error) {
 		}
 	}
 	if f.Cluster == nil && len(f.Requests) == 0 {
-		return d, &Error{Kind: NotFound, Problem: fmt.Sprintf("there is no cluster %s and no request for it", f.Name)}
+		return d, &finding.Error{Kind: finding.NotFound, Problem: fmt.Sprintf("there is no cluster %s and no request for it", f.Name)}
 	}
 	if c.Fingerprint == "" && f.Cluster != nil && f.Cluster.Spec.HubAcceptsClient {
 		d.Accept = new(false)

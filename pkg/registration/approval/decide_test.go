@@ -10,6 +10,7 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/approval"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
@@ -126,7 +127,7 @@ type want struct {
 	accept        string
 	change        bool
 	waiting       bool
-	kind          approval.Kind
+	kind          finding.Kind
 }
 
 func TestDecide(t *testing.T) {
@@ -178,7 +179,7 @@ func TestDecide(t *testing.T) {
 		{
 			name: "two keys are refused", cluster: cluster(),
 			requests: []approval.Request{request("a", keyA, approval.Pending), request("b", keyB, approval.Pending)},
-			want:     want{kind: approval.Blocked},
+			want:     want{kind: finding.Blocked},
 		},
 		{
 			name: "two requesters with one key are refused", cluster: cluster(),
@@ -186,17 +187,17 @@ func TestDecide(t *testing.T) {
 				request("a", keyA, approval.Pending),
 				request("b", keyA, approval.Pending, func(r *approval.Request) { r.Requester = "system:bootstrap:ocmhub" }),
 			},
-			want: want{kind: approval.Blocked},
+			want: want{kind: finding.Blocked},
 		},
 		{
 			name: "a second key after the first was issued is refused", cluster: cluster(accepted, joined),
 			requests: []approval.Request{request("a", keyA, approval.Issued), request("b", keyB, approval.Pending)},
-			want:     want{kind: approval.Blocked},
+			want:     want{kind: finding.Blocked},
 		},
 		{
 			name: "a new key against an agent that works is refused", cluster: cluster(accepted, joined),
 			requests: []approval.Request{request("b", keyB, approval.Pending)},
-			want:     want{kind: approval.Blocked},
+			want:     want{kind: finding.Blocked},
 		},
 		{
 			name: "a new key of a cluster that was lost is taken", cluster: cluster(accepted, lost),
@@ -237,7 +238,7 @@ func TestDecide(t *testing.T) {
 		{
 			name: "a certificate of one that was never accepted is a rival", cluster: cluster(),
 			requests: []approval.Request{request("a", keyA, approval.Issued), request("b", keyB, approval.Pending)},
-			want:     want{kind: approval.Blocked},
+			want:     want{kind: finding.Blocked},
 		},
 		{
 			name: "certificates of two keys are the past of an accepted cluster", cluster: cluster(accepted, joined),
@@ -294,13 +295,13 @@ func TestDecide(t *testing.T) {
 			name: "a few characters are not enough", cluster: cluster(),
 			requests: []approval.Request{request("a", keyA, approval.Pending)},
 			choice:   approval.Choice{Fingerprint: "aaaa"},
-			want:     want{kind: approval.NotFound},
+			want:     want{kind: finding.NotFound},
 		},
 		{
 			name: "a fingerprint of nobody changes nothing", cluster: cluster(),
 			requests: []approval.Request{request("a", keyA, approval.Pending)},
 			choice:   approval.Choice{Fingerprint: keyB},
-			want:     want{kind: approval.NotFound},
+			want:     want{kind: finding.NotFound},
 		},
 		{
 			name: "a request of somebody else is left alone", cluster: cluster(),
@@ -317,13 +318,13 @@ func TestDecide(t *testing.T) {
 			name: "naming a user does not settle a conflict", cluster: cluster(),
 			requests: []approval.Request{request("a", keyA, approval.Pending, by("importer")), request("b", keyB, approval.Pending)},
 			choice:   approval.Choice{Requesters: []string{"importer"}},
-			want:     want{kind: approval.Blocked},
+			want:     want{kind: finding.Blocked},
 		},
 		{
 			name: "skipping the check does not settle a conflict", cluster: cluster(),
 			requests: []approval.Request{request("a", keyA, approval.Pending, by("mallory")), request("b", keyB, approval.Pending)},
 			choice:   approval.Choice{SkipCheck: true},
-			want:     want{kind: approval.Blocked},
+			want:     want{kind: finding.Blocked},
 		},
 		{
 			name: "a request that can never be approved is no claim", cluster: cluster(),
@@ -356,16 +357,16 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "an ARN that cannot be", cluster: cluster(fromAWS), eks: eks(func(e *approval.Identity) { e.Problem = errors.New("no ARN") }),
-			want: want{kind: approval.Blocked},
+			want: want{kind: finding.Blocked},
 		},
 		{
 			name: "an identifier that another cluster has", cluster: cluster(fromAWS), eks: eks(func(e *approval.Identity) { e.Holder = "c2" }),
-			want: want{kind: approval.Blocked},
+			want: want{kind: finding.Blocked},
 		},
 		{
 			name: "an ARN and a key are two claims", cluster: cluster(fromAWS), eks: eks(),
 			requests: []approval.Request{request("a", keyA, approval.Pending)},
-			want:     want{kind: approval.Blocked},
+			want:     want{kind: finding.Blocked},
 		},
 		{
 			name: "of which the ARN was chosen", cluster: cluster(fromAWS), eks: eks(),
@@ -377,7 +378,7 @@ func TestDecide(t *testing.T) {
 			name: "a key is no choice of the certificate", cluster: cluster(fromAWS, accepted, granted), eks: eks(),
 			requests: []approval.Request{request("a", keyA, approval.Pending)},
 			choice:   approval.Choice{Fingerprint: keyA},
-			want:     want{kind: approval.Blocked},
+			want:     want{kind: finding.Blocked},
 		},
 		{
 			name: "from certificates to AWS", cluster: cluster(accepted, joined), eks: eks(), change: toEKS(),
@@ -394,7 +395,7 @@ func TestDecide(t *testing.T) {
 			name: "whose key is chosen while the agent with the AWS identity works", cluster: cluster(fromAWS, accepted, joined, granted), change: toCSR(),
 			requests: []approval.Request{request("a", keyA, approval.Pending)},
 			choice:   approval.Choice{Register: approval.Register{Driver: driver.CSR}},
-			want:     want{kind: approval.Blocked},
+			want:     want{kind: finding.Blocked},
 		},
 		{
 			name: "and is approved then", cluster: cluster(fromAWS, accepted, joined, granted), change: toCSR(),
@@ -410,7 +411,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "nor is one accepted that would never have a credential", cluster: cluster(fromAWS), eks: eks(ungranted),
-			want: want{kind: approval.Blocked},
+			want: want{kind: finding.Blocked},
 		},
 		{
 			name: "an AWS identity that a cluster once asked for does not matter when it has a request", cluster: cluster(fromAWS), eks: eks(ungranted),
@@ -432,7 +433,7 @@ func TestDecide(t *testing.T) {
 		{
 			name:   "denying nobody is an error",
 			choice: approval.Choice{Deny: true},
-			want:   want{kind: approval.NotFound},
+			want:   want{kind: finding.NotFound},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -449,8 +450,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func kindOf(err error) approval.Kind {
-	if decided, ok := errors.AsType[*approval.Error](err); ok {
+func kindOf(err error) finding.Kind {
+	if decided, ok := errors.AsType[*finding.Error](err); ok {
 		return decided.Kind
 	}
 	return ""

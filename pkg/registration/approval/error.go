@@ -6,35 +6,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// Kind says what an Error is about.
-type Kind string
-
-// The kinds of an Error.
-const (
-	// Blocked means that something has to change before the cluster can be
-	// accepted, such as a conflicting request.
-	Blocked Kind = "Blocked"
-	// NotFound means that the hub has no such cluster or request.
-	NotFound Kind = "NotFound"
-	// Ambiguous means that the choice fits more than one request.
-	Ambiguous Kind = "Ambiguous"
-)
-
-// Error is a final decision: nothing was written, and trying again does not help.
-type Error struct {
-	Kind Kind
-	// Problem is one sentence, in lower case and without a period.
-	Problem string
-	// Try is what the administrator can do; it may be empty.
-	Try string
-}
-
-// Error implements error.
-func (e *Error) Error() string { return e.Problem }
-
-// Hint returns what the administrator can do.
-func (e *Error) Hint() string { return e.Try }
-
 // SuspendedError means that a cluster that is to register in another way was denied
 // for it and could not be accepted again.
 type SuspendedError struct {

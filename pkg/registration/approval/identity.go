@@ -14,6 +14,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub/grant"
@@ -126,8 +127,8 @@ func (a *Approver) HubSettings(ctx context.Context, by driver.Identifier) (setti
 	}
 	settings = by.Retain(a.Hub, settings)
 	if grants := by.Grants(); enabled && grants.Hub(settings) == "" {
-		return settings, true, &Error{
-			Kind: Blocked, Problem: by.Words().Hub + " is not known here, so what would be trusted cannot be shown",
+		return settings, true, &finding.Error{
+			Kind: finding.Blocked, Problem: by.Words().Hub + " is not known here, so what would be trusted cannot be shown",
 			Try: "give it with --" + grants.HubFlag,
 		}
 	}
@@ -175,8 +176,8 @@ func (a *Approver) show(f Facts) error {
 	switch seen, shown := a.shown[f.Name]; {
 	case !shown:
 	case seen != now:
-		return &Error{
-			Kind: Blocked, Problem: fmt.Sprintf("ManagedCluster %s was %s and now is %s; it changed while this command ran", f.Name, seen, now),
+		return &finding.Error{
+			Kind: finding.Blocked, Problem: fmt.Sprintf("ManagedCluster %s was %s and now is %s; it changed while this command ran", f.Name, seen, now),
 			Try: "look at both, then run the command again",
 		}
 	default:
@@ -245,15 +246,15 @@ func decideIdentity(f Facts, c Choice) (Decision, error) {
 	word := e.Driver.Words().Identity
 	switch {
 	case e.Ungranted:
-		return Decision{}, &Error{
-			Kind: Blocked, Problem: fmt.Sprintf("cluster %s requests its %s, which this hub does not grant: it would be accepted and never have a credential", f.Name, word),
+		return Decision{}, &finding.Error{
+			Kind: finding.Blocked, Problem: fmt.Sprintf("cluster %s requests its %s, which this hub does not grant: it would be accepted and never have a credential", f.Name, word),
 			Try: "run join on the managed cluster again, with another --registration-auth",
 		}
 	case e.Problem != nil:
-		return Decision{}, &Error{Kind: Blocked, Problem: fmt.Sprintf("cluster %s cannot register by %s; nothing was changed: %v", f.Name, e.Driver.Type(), e.Problem)}
+		return Decision{}, &finding.Error{Kind: finding.Blocked, Problem: fmt.Sprintf("cluster %s cannot register by %s; nothing was changed: %v", f.Name, e.Driver.Type(), e.Problem)}
 	case e.Holder != "":
-		return Decision{}, &Error{
-			Kind: Blocked,
+		return Decision{}, &finding.Error{
+			Kind: finding.Blocked,
 			Problem: fmt.Sprintf("cluster %s has the identifier %s of cluster %s; the hub grants one identity to one cluster, and nothing was changed",
 				f.Name, e.Identified.Key, e.Holder),
 			Try: fmt.Sprintf("unjoin cluster %s first, or join cluster %s as the one that it is", e.Holder, f.Name),
@@ -261,8 +262,8 @@ func decideIdentity(f Facts, c Choice) (Decision, error) {
 	}
 	pending := slices.DeleteFunc(eligible(f, c), func(r Request) bool { return r.State != Pending })
 	if c.Register.Driver == "" && (len(pending) > 0 || c.Fingerprint != "") {
-		return Decision{}, &Error{
-			Kind: Blocked, Problem: fmt.Sprintf("cluster %s registers as %s, and %s; nothing was changed", f.Name, e.Identified.ID, conflictOf(pending)),
+		return Decision{}, &finding.Error{
+			Kind: finding.Blocked, Problem: fmt.Sprintf("cluster %s registers as %s, and %s; nothing was changed", f.Name, e.Identified.ID, conflictOf(pending)),
 			Try: fmt.Sprintf("choose the certificate with --registration-auth %s, or the %s with --registration-auth %s", driver.CSR, word, e.Driver.Type()),
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
@@ -59,7 +60,7 @@ func (a *Approver) update(ctx context.Context, decided *clusterv1.ManagedCluster
 			return err
 		}
 		if live.UID != seen.UID || !a.same(live, seen) {
-			return &Error{Kind: Blocked, Problem: "the cluster changed while this command ran", Try: "run the command again"}
+			return &finding.Error{Kind: finding.Blocked, Problem: "the cluster changed while this command ran", Try: "run the command again"}
 		}
 		patch := client.MergeFromWithOptions(live.DeepCopy(), client.MergeFromWithOptimisticLock{})
 		if live.Annotations == nil {

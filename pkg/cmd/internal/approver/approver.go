@@ -75,7 +75,7 @@ func (r *Runner) explain(ctx context.Context, err error, name string) error {
 			fmt.Sprintf("allow it, or choose other credentials; %s prints what is needed; then run the same command again", r.env.Command(unauthorized.By.Words().Needs)),
 			"%v", unauthorized)
 	}
-	return Explain(err)
+	return cli.Explain(err)
 }
 
 // explainAwaited says what a cluster lacks, for a run that did not wait and for one
@@ -103,18 +103,6 @@ func (r *Runner) explainAwaited(ctx context.Context, err *approval.AwaitError, n
 	return &cli.Explained{Problem: fmt.Sprintf("cluster %s is not accepted with a credential yet: waiting for %s", name, err.Waiting), Try: try}
 }
 
-// Explain gives a final decision of package approval its exit code.
-func Explain(err error) error {
-	decided, ok := errors.AsType[*approval.Error](err)
-	if !ok {
-		return err
-	}
-	code := map[approval.Kind]cli.Code{
-		approval.Blocked: cli.CodeBlocked, approval.NotFound: cli.CodeNotFound, approval.Ambiguous: cli.CodeUsage,
-	}[decided.Kind]
-	return &cli.Explained{Problem: err.Error(), Try: decided.Try, Code: code}
-}
-
 // result reads how the cluster ended, also after an interrupt, and returns it with
 // err.
 func (r *Runner) result(ctx context.Context, name string, err error) (Result, error) {
@@ -123,7 +111,7 @@ func (r *Runner) result(ctx context.Context, name string, err error) (Result, er
 	res := Result{Cluster: name}
 	f, readErr := r.Facts(ctx, name)
 	if readErr != nil {
-		return res, errors.Join(err, Explain(readErr))
+		return res, errors.Join(err, cli.Explain(readErr))
 	}
 	res.Brought = r.Introduced(name)
 	res.Requests, res.Known = f.Requests, f.Cluster != nil || len(f.Requests) > 0

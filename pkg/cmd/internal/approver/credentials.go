@@ -18,7 +18,7 @@ import (
 func (r *Runner) UseOwnCredentials(ctx context.Context, by driver.Identifier) error {
 	settings, enabled, err := r.HubSettings(ctx, by)
 	if err != nil {
-		return Explain(err)
+		return cli.Explain(err)
 	}
 	words := by.Words()
 	if !enabled {

@@ -14,6 +14,8 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
 )
 
 // Code is the exit code of a command.
@@ -29,6 +31,9 @@ const (
 	CodeTimeout     Code = 124
 	CodeInterrupted Code = 130
 )
+
+// codes are the exit codes of decisions that libraries made.
+var codes = map[finding.Kind]Code{finding.Blocked: CodeBlocked, finding.NotFound: CodeNotFound, finding.Invalid: CodeUsage}
 
 // Explained is an error together with what the user can do about it.
 //
@@ -123,6 +128,9 @@ func Explain(err error) error {
 	var explained *Explained
 	if err == nil || errors.As(err, &explained) {
 		return err
+	}
+	if decided, ok := errors.AsType[*finding.Error](err); ok {
+		return &Explained{Problem: err.Error(), Try: decided.Try, Code: codes[decided.Kind], cause: err}
 	}
 	if hinted, ok := errors.AsType[hinter](err); ok {
 		explained := &Explained{Problem: hinted.Error(), Try: hinted.Hint(), cause: err}
