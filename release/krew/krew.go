@@ -15,6 +15,10 @@ const Plugin = "ocm"
 // File is the name of the manifest: krew takes the name of the plugin from it.
 const File = Plugin + constants.ManifestExtension
 
+// unsupported is an architecture of the release that krew has no builds for: the index
+// refuses a manifest that names it.
+const unsupported = "s390x"
+
 // Manifest describes the plugin of a release.
 func Manifest(release asset.Release) ([]byte, error) {
 	plugin := index.Plugin{
@@ -32,6 +36,9 @@ plugin installs run from a container image of the same version.
 	}
 	for _, archive := range release.Archives {
 		platform := archive.Program.Platform
+		if platform.Arch == unsupported {
+			continue
+		}
 		binary := archive.Program.File()
 		plugin.Spec.Platforms = append(plugin.Spec.Platforms, index.Platform{
 			URI:      release.URL(archive.File),
