@@ -51,7 +51,9 @@ var imports = map[string][]string{
 	// The catalog names every driver, for those who pass it on.
 	"pkg/registration/drivers": contract,
 
-	"pkg/install":          contract,
+	"pkg/install": contract,
+	// A join with the connection of the hub's administrator accepts the cluster as well.
+	"pkg/install/join":     slices.Concat(contract, []string{"pkg/install", "pkg/registration/approval", "pkg/registration/hubaddress"}),
 	"pkg/operator":         contract,
 	"pkg/registration/hub": contract,
 	// Accepting a cluster reads and settles the records of its grants.
@@ -116,7 +118,7 @@ var siblings = []string{
 // owners confines a third-party dependency to the packages that wrap it; an
 // empty list forbids it.
 var owners = map[string][]string{
-	"github.com/spf13/":        {"pkg/cmd", "cmd", "pkg/registration/driver"},
+	"github.com/spf13/":        {"pkg/cmd", "cmd", "pkg/registration/driver", "pkg/test/components"},
 	"k8s.io/cli-runtime/":      {"pkg/cmd"},
 	"k8s.io/kubectl/":          {"pkg/cmd"},
 	"github.com/AlecAivazis/":  {"pkg/cmd"},

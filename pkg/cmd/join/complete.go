@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/clusterid"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/join"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
@@ -27,51 +28,40 @@ import (
 // lookTimeout bounds the look for what no flag says.
 const lookTimeout = 5 * time.Second
 
-// plan is what the flags ask for.
-type plan struct {
-	klusterlet agent.Values
-	endpoint   bootstrap.Endpoint
-	token      bootstrap.Token
-	// oneShot says that the hub's administrator runs the command.
-	oneShot bool
-	// storedToken says that the token is the one that the agent has already.
-	storedToken bool
-}
-
 // complete turns the flags into values, and reads only a name that no flag gives from
 // the cluster. It reports all mistakes at once, and prompts for missing values on a
 // terminal.
-func (o *options) complete(cmd *cobra.Command) (plan, error) {
+func (o *options) complete(cmd *cobra.Command) (join.Plan, error) {
 	o.refresh = o.refresh || o.rotate
-	p := plan{oneShot: o.hub.oneShot()}
+	p := join.Plan{Change: o.change(), ChangeHub: o.changeHub, Internal: o.hub.internal, TokenLife: time.Duration(o.wait.Timeout), Until: o.until()}
 	if err := o.ask(cmd.Context()); err != nil {
 		return p, err
 	}
 	var errs []error
 	collect := func(err error) { errs = append(errs, err) }
 	var err error
-	p.klusterlet.TakeOver, err = o.takeOverOf(cmd)
+	p.Agent.TakeOver, err = o.takeOverOf(cmd)
 	collect(err)
-	p.klusterlet.Workload, err = o.workload.Value()
+	p.Agent.Workload, err = o.workload.Value()
 	collect(err)
-	p.klusterlet.Registration, err = o.registration.value()
+	p.Agent.Registration, err = o.registration.value()
 	collect(err)
-	p.klusterlet.Registration.FeatureGates, err = o.gates.Value()
+	p.Agent.Registration.FeatureGates, err = o.gates.Value()
 	collect(err)
-	p.klusterlet.ClusterName = o.registration.cluster
-	p.klusterlet.Work, err = o.work.value(cmd)
+	p.Agent.ClusterName = o.registration.cluster
+	p.Agent.Work, err = o.work.value(cmd)
 	collect(err)
 	if cmd.Flags().Changed(flagCertSeconds) {
-		p.klusterlet.Registration.CertificateSeconds = &o.registration.certSeconds
+		p.Agent.Registration.CertificateSeconds = &o.registration.certSeconds
 	}
 	if cmd.Flags().Changed(flagPublishIssuer) {
-		p.klusterlet.PublishIssuer = &o.registration.publishIssuer
+		p.Agent.PublishIssuer = &o.registration.publishIssuer
 	}
-	p.endpoint, err = o.endpoint()
+	p.Endpoint, err = o.endpoint()
 	collect(err)
 	collect(o.rendering.Check(o.env))
-	if o.hub.token != "" || !p.oneShot && !o.keepsHub() && !o.rendering.SkipSecrets {
-		p.token, err = bootstrap.ParseToken(o.hub.token)
+	if o.hub.token != "" || !o.hub.oneShot() && !o.keepsHub() && !o.rendering.SkipSecrets {
+		p.Token, err = bootstrap.ParseToken(o.hub.token)
 		collect(err)
 	}
 	if o.registration.warning != "" {
@@ -81,6 +71,32 @@ func (o *options) complete(cmd *cobra.Command) (plan, error) {
 		return p, cli.Usagef("%v", err)
 	}
 	return p, nil
+}
+
+// change is what the flags want of an agent that is installed.
+func (o *options) change() join.Change {
+	switch {
+	case o.rotate:
+		return join.Rotate
+	case o.refresh:
+		return join.Refresh
+	}
+	return join.Repair
+}
+
+// until is what the command waits for. Scripts for clusteradm accept the cluster after join
+// has ended.
+func (o *options) until() join.Until {
+	clusteradm := o.env.Name == cli.Clusteradm
+	switch {
+	case o.wait.Enabled && clusteradm:
+		return join.Requested
+	case o.wait.Enabled:
+		return join.Joined
+	case clusteradm:
+		return join.Installed
+	}
+	return join.KeyMade
 }
 
 // keepsHub reports whether the agent keeps the hub that it has.

@@ -15,12 +15,9 @@ import (
 type driverFlags struct {
 	// known are the drivers that there are.
 	known driver.Catalog
-	// kind is the driver that was chosen, or that the installed agent has; empty if neither
-	// is known.
+	// kind is the driver that was chosen; empty if none was.
 	kind  driver.AuthType
 	flags flags.Drivers[driver.JoinFlags]
-	// settings are those of the driver, once they are known.
-	settings operatorv1.RegistrationDriver
 }
 
 // questions are about what the chosen driver needs and no flag gives. It takes from the
@@ -45,30 +42,6 @@ func (d *driverFlags) value() (*operatorv1.RegistrationDriver, error) {
 	if of == nil {
 		return nil, nil
 	}
-	var err error
-	d.settings, err = of.Flags.Settings()
-	return &d.settings, err
-}
-
-// retain fills in how an installed agent registers. The operator reports a driver that this
-// version does not have, and settings that are not valid.
-func (d *driverFlags) retain(installed *operatorv1.Klusterlet) {
-	var settings operatorv1.RegistrationDriver
-	if c := installed.Spec.RegistrationConfiguration; c != nil {
-		settings = c.RegistrationDriver
-	}
-	if setup, err := d.known.Parse(settings.AuthType); err == nil && setup.ValidateAgent(settings) == nil {
-		d.kind, d.settings = setup.Type(), settings
-	}
-}
-
-// identifier returns the driver if it identifies clusters without a key; nil otherwise.
-func (d *driverFlags) identifier() driver.Identifier { return d.known.Identifier(d.kind) }
-
-// hubID identifies the hub as the driver does; empty if it does not.
-func (d *driverFlags) hubID() string {
-	if by := d.identifier(); by != nil {
-		return by.HubID(d.settings)
-	}
-	return ""
+	settings, err := of.Flags.Settings()
+	return &settings, err
 }

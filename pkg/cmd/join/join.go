@@ -10,6 +10,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/join"
 )
 
 type options struct {
@@ -133,10 +134,10 @@ place, with its name, its hub and its credential, so that it needs no token.`,
 }
 
 // act takes the agent of OCM over, renders a new one, or installs one.
-func (o *options) act(ctx context.Context, p plan) error {
+func (o *options) act(ctx context.Context, p join.Plan) error {
 	switch {
-	case p.klusterlet.TakeOver != nil:
-		return o.replace(ctx, p.klusterlet)
+	case p.Agent.TakeOver != nil:
+		return o.replace(ctx, p.Agent)
 	case o.env.Kube.DryRun() == cli.DryRunClient:
 		return o.render(ctx, p)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
 	installhub "github.com/kubectl-ocm/kubectl-ocm/pkg/install/hub"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/leave"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/lookup"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
@@ -132,7 +133,7 @@ func (o *options) plan(ctx context.Context, runner *install.Runner, installed ag
 
 // noAgent distinguishes a wrong name or context from a cluster that never joined.
 func (o *options) noAgent(runner *install.Runner) error {
-	if managed, err := fleet.IsManaged(runner.Client); err == nil && managed {
+	if managed, err := lookup.IsManaged(runner.Client); err == nil && managed {
 		return cli.NotFoundf("see which it is with: "+o.env.Command("get klusterlet-info"), "this cluster has not joined as %s", o.cluster)
 	}
 	return cli.NotFoundf("check that --context names the managed cluster", "klusterlet CRD not found, there is no need to unjoin %s", o.cluster)

@@ -8,7 +8,7 @@ import (
 )
 
 // For waits for d, or until ctx is done, and reports whether ctx is still active.
-func For(ctx context.Context, clk clock.WithTicker, d time.Duration) bool {
+func For(ctx context.Context, clk clock.Clock, d time.Duration) bool {
 	timer := clk.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -102,3 +102,13 @@ func Serves(c client.Client, gvk schema.GroupVersionKind) (bool, error) {
 	}
 	return true, nil
 }
+
+// IsHub reports whether the cluster serves what only a hub serves.
+func IsHub(c client.Client) (bool, error) { return Serves(c, operatorKind("ClusterManager")) }
+
+// IsManaged reports whether the cluster serves what only a managed cluster serves.
+func IsManaged(c client.Client) (bool, error) { return Serves(c, operatorKind("Klusterlet")) }
+
+func operatorKind(kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: operatorv1.GroupName, Version: "v1", Kind: kind}
+}

@@ -10,33 +10,23 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/spf13/pflag" //nolint:depguard // The components read their flags with it.
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/clustermanager"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/klusterlet"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/drivertest"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/drivers"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/hub"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controllers"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/components"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
@@ -83,101 +73,16 @@ func (r *road) must(t *testing.T, on *controlplane.ControlPlane, words []string,
 	return printed
 }
 
-// start runs controllers as a ServiceAccount.
-func start(t *testing.T, on *controlplane.ControlPlane, namespace, account string, options cache.Options, setup func(context.Context, manager.Manager) error) {
-	t.Helper()
-	controllers.Start(t, on.ConfigForAccount(t, namespace, account), manager.Options{Cache: options}, setup)
-}
-
-// args awaits the flags that an operator renders for a Deployment.
-func args(t *testing.T, on *controlplane.ControlPlane, namespace, name string) []string {
+// rendered expects a flag among those that an operator rendered for a Deployment.
+func rendered(t *testing.T, on *controlplane.ControlPlane, namespace, name, flag string) {
 	t.Helper()
 	var d appsv1.Deployment
-	c := on.Client(t)
-	await.Success(t, await.Patience, "the Deployment "+name, func(ctx context.Context) error {
-		return c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &d)
-	})
-	return d.Spec.Template.Spec.Containers[0].Args
-}
-
-// parse reads the flags of a driver as its component does, which has others as well.
-func parse(t *testing.T, flags interface{ AddTo(*pflag.FlagSet) }, args []string) {
-	t.Helper()
-	set := pflag.NewFlagSet("", pflag.ContinueOnError)
-	set.ParseErrorsAllowlist.UnknownFlags = true
-	flags.AddTo(set)
-	if err := set.Parse(args); err != nil {
+	if err := on.Client(t).Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &d); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// startHub runs the operator of the hub, and the controller with the flags that the
-// operator renders.
-func (r *road) startHub(t *testing.T) {
-	t.Helper()
-	objects, err := clustermanager.CacheOptions()
-	if err != nil {
-		t.Fatal(err)
+	if args := d.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, flag) {
+		t.Errorf("the operator rendered %v, without %s", args, flag)
 	}
-	start(t, r.hub, names.OperatorNamespace, names.ClusterManagerOperator, objects, func(_ context.Context, mgr manager.Manager) error {
-		return clustermanager.Setup(mgr, clustermanager.Config{
-			Namespace: names.OperatorNamespace, Image: "operator:v1", Version: "1.0.0", Replicas: 1,
-			ControlPlane: labels.Everything(), Drivers: r.catalog, Clock: clock.RealClock{},
-		})
-	})
-	rendered := args(t, r.hub, names.HubNamespace, names.HubRegistrationDeployment(names.ClusterManagerName))
-	if want := "--enabled-registration-drivers=" + string(drivertest.SetupType); !slices.Contains(rendered, want) {
-		t.Errorf("the operator rendered %v, without %s", rendered, want)
-	}
-	flags := r.setup.HubFlags()
-	parse(t, flags, rendered)
-	granter, _, err := flags.Driver()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if objects, err = hub.CacheOptions(); err != nil {
-		t.Fatal(err)
-	}
-	start(t, r.hub, names.HubNamespace, names.HubRegistrationServiceAccount, objects, func(ctx context.Context, mgr manager.Manager) error {
-		return hub.Setup(ctx, mgr, hub.Config{
-			Drivers: []hub.Driver{{Hub: granter}}, IdentityAnnotations: r.catalog.Annotations(), Namespace: names.HubNamespace,
-			ResourceCleanup: true, CleanupResources: hub.DefaultCleanupResources(), Clock: clock.RealClock{},
-		})
-	})
-}
-
-// startAgent runs the operator of the managed cluster, and the agent with the flags that
-// the operator renders.
-func (r *road) startAgent(t *testing.T) {
-	t.Helper()
-	objects, err := klusterlet.CacheOptions()
-	if err != nil {
-		t.Fatal(err)
-	}
-	start(t, r.managed, names.OperatorNamespace, names.KlusterletOperator, objects, func(_ context.Context, mgr manager.Manager) error {
-		return klusterlet.Setup(mgr, klusterlet.Config{
-			Namespace: names.OperatorNamespace, Image: "operator:v1", Version: "1.0.0", Replicas: 1,
-			ControlPlane: labels.Everything(), Drivers: r.catalog, Clock: clock.RealClock{},
-		})
-	})
-	rendered := args(t, r.managed, names.AgentNamespace, names.RegistrationAgentDeployment(names.KlusterletName))
-	if want := "--registration-auth=" + string(drivertest.SetupType); !slices.Contains(rendered, want) {
-		t.Errorf("the operator rendered %v, without %s", rendered, want)
-	}
-	flags := r.setup.AgentFlags()
-	parse(t, flags, rendered)
-	newDriver, err := flags.Driver()
-	if err != nil {
-		t.Fatal(err)
-	}
-	start(t, r.managed, names.AgentNamespace, names.RegistrationAgentServiceAccount(names.KlusterletName), agent.CacheOptions(names.AgentNamespace), func(_ context.Context, mgr manager.Manager) error {
-		_, err := agent.Setup(mgr, prometheus.NewRegistry(), agent.Config{
-			Namespace: names.AgentNamespace, Names: agent.Names{Cluster: "c1", Klusterlet: names.KlusterletName},
-			Secrets:   agent.Secrets{Bootstrap: names.BootstrapHubKubeconfigSecret, Hub: names.HubKubeconfigSecret},
-			NewDriver: newDriver, HealthPeriod: time.Minute, Clock: clock.RealClock{},
-		})
-		return err
-	})
 }
 
 // TestFakeDriver takes a driver that no package but its own and this test names through
@@ -202,7 +107,8 @@ func TestFakeDriver(t *testing.T) {
 		t.Errorf("init without the name of the hub ended with %d:\n%s", code, printed)
 	}
 	r.must(t, r.hub, nil, "init", "--registration-auth=fake", "--fake-hub=h1", "--no-token")
-	r.startHub(t)
+	components.Hub(t, r.hub, r.catalog, r.setup)
+	rendered(t, r.hub, names.HubNamespace, names.HubRegistrationDeployment(names.ClusterManagerName), "--enabled-registration-drivers="+string(drivertest.SetupType))
 	await.Success(t, await.Patience, "the hub serves clusters", func(ctx context.Context) error {
 		return admin.List(ctx, &clusterv1.ManagedClusterList{})
 	})
@@ -214,7 +120,8 @@ func TestFakeDriver(t *testing.T) {
 	}
 	r.must(t, r.managed, []string{"accept --clusters c1"}, "join", "--cluster-name=c1", "--registration-auth=fake", "--fake-hub=h1", "--fake-id=one",
 		"--hub-apiserver="+r.hub.Config(t).Host, "--hub-token="+token, "--ca-file="+authority)
-	r.startAgent(t)
+	components.Agent(t, r.managed, r.catalog, r.setup, "c1")
+	rendered(t, r.managed, names.AgentNamespace, names.RegistrationAgentDeployment(names.KlusterletName), "--registration-auth="+string(drivertest.SetupType))
 	cluster := &clusterv1.ManagedCluster{}
 	await.Success(t, await.Patience, "the cluster registers", func(ctx context.Context) error {
 		return admin.Get(ctx, client.ObjectKey{Name: "c1"}, cluster)

@@ -32,9 +32,6 @@ const (
 	CodeInterrupted Code = 130
 )
 
-// codes are the exit codes of decisions that libraries made.
-var codes = map[finding.Kind]Code{finding.Blocked: CodeBlocked, finding.NotFound: CodeNotFound, finding.Invalid: CodeUsage}
-
 // Explained is an error together with what the user can do about it.
 //
 //nolint:errname // it reads as what it is: an error, explained
@@ -81,6 +78,19 @@ func NotFoundf(try, format string, args ...any) error {
 // Blockedf returns an error about something that stands in the way: exit code 3.
 func Blockedf(try, format string, args ...any) error {
 	return &Explained{Problem: fmt.Sprintf(format, args...), Try: try, Code: CodeBlocked}
+}
+
+// codeOf returns the exit code of a decision that a library made.
+func codeOf(kind finding.Kind) Code {
+	switch kind {
+	case finding.Blocked:
+		return CodeBlocked
+	case finding.NotFound:
+		return CodeNotFound
+	case finding.Invalid:
+		return CodeUsage
+	}
+	return CodeFailed
 }
 
 // ExitCode maps an error to the code that the process ends with.
@@ -130,7 +140,7 @@ func Explain(err error) error {
 		return err
 	}
 	if decided, ok := errors.AsType[*finding.Error](err); ok {
-		return &Explained{Problem: err.Error(), Try: decided.Try, Code: codes[decided.Kind], cause: err}
+		return &Explained{Problem: err.Error(), Try: decided.Try, Code: codeOf(decided.Kind), cause: err}
 	}
 	if hinted, ok := errors.AsType[hinter](err); ok {
 		explained := &Explained{Problem: hinted.Error(), Try: hinted.Hint(), cause: err}

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	operatorv1 "open-cluster-management.io/api/operator/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/diagnose"
@@ -33,11 +32,11 @@ func RequireHub(ctx context.Context, env cli.Env, c client.Client) error {
 // RequireInit is an error unless init was run on the cluster. On a managed cluster it
 // names the contexts of the kubeconfig that lead to its hub.
 func RequireInit(ctx context.Context, env cli.Env, c client.Client) error {
-	hub, err := IsHub(c)
+	hub, err := lookup.IsHub(c)
 	if hub || err != nil {
 		return err
 	}
-	managed, err := IsManaged(c)
+	managed, err := lookup.IsManaged(c)
 	if !managed || err != nil {
 		return wrongCluster(env, "a hub", "", "run "+env.Command("init")+" first, or choose the hub with --context")
 	}
@@ -61,35 +60,21 @@ func hubContexts(ctx context.Context, env cli.Env, c client.Client) []string {
 
 // RequireManaged is an error unless the cluster is a managed cluster.
 func RequireManaged(env cli.Env, c client.Client) error {
-	served, err := lookup.Serves(c, operatorKind("Klusterlet"))
+	served, err := lookup.IsManaged(c)
 	if served || err != nil {
 		return err
 	}
 	is := ""
-	if hub, err := IsHub(c); err == nil && hub {
+	if hub, err := lookup.IsHub(c); err == nil && hub {
 		is = "; it is a hub"
 	}
 	return wrongCluster(env, "a managed cluster", is, "run "+env.Command("join")+" first, or choose the managed cluster with --context")
-}
-
-// IsHub reports whether the cluster serves what only a hub serves.
-func IsHub(c client.Client) (bool, error) {
-	return lookup.Serves(c, operatorKind("ClusterManager"))
-}
-
-// IsManaged reports whether the cluster serves what only a managed cluster serves.
-func IsManaged(c client.Client) (bool, error) {
-	return lookup.Serves(c, operatorKind("Klusterlet"))
 }
 
 // wrongCluster names the cluster and what it is instead, if that is known.
 func wrongCluster(env cli.Env, wanted, is, try string) error {
 	name, server := env.Kube.Target()
 	return cli.Blockedf(try, "the cluster of context %q (%s) is not %s%s", name, server, wanted, is)
-}
-
-func operatorKind(kind string) schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: operatorv1.GroupName, Version: "v1", Kind: kind}
 }
 
 // CompleteClusters completes the names of managed clusters, also behind commas.
