@@ -97,7 +97,7 @@ var imports = map[string][]string{
 	}),
 
 	"pkg/cmd":                    {"pkg", "manifests"},
-	"cmd/kubectl-ocm":            {"pkg/cmd"},
+	"cmd/kubectl-ocm":            {"pkg/cmd", "pkg/helpers/roots"},
 	"cmd/generate-cli-reference": {"pkg/cmd", "pkg/helpers/buildinfo"},
 
 	// Test support may use anything, and nothing but tests may use it.

@@ -5,18 +5,17 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
 
-	// Our image holds nothing but this binary. Hubs with a certificate of a
-	// public authority are verified by these roots there; a system's own win.
-	_ "golang.org/x/crypto/x509roots/fallback"
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/roots"
 )
 
 func main() { os.Exit(run()) }
@@ -26,6 +25,12 @@ func run() int {
 	defer stop()
 	// The first signal asks to stop; the second one, no longer caught, kills.
 	context.AfterFunc(ctx, stop)
+	// Our image has nothing but this binary. A hub with a certificate of a public authority
+	// is verified by these roots there.
+	if err := roots.Fallback(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	name, args := calledAs(os.Args)
 	env := cmd.Env{
 		IOStreams: cmd.Streams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
