@@ -1,9 +1,11 @@
-package roots
+package roots_test
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/roots"
 )
 
 // TestSystemHasRoots: only a bundle that is not empty is enough, and no variable of the user.
@@ -34,12 +36,12 @@ func TestSystemHasRoots(t *testing.T) {
 			return ""
 		}
 		stat := func(path string) (os.FileInfo, error) {
-			if path == bundles()[1] {
+			if path == roots.Bundle() {
 				return os.Stat(tc.file)
 			}
 			return nil, os.ErrNotExist
 		}
-		if got := systemHasRoots(getenv, stat); got != tc.want {
+		if got := roots.SystemHasRoots(getenv, stat); got != tc.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -48,7 +50,7 @@ func TestSystemHasRoots(t *testing.T) {
 // TestPublic: every root of the module can be read.
 func TestPublic(t *testing.T) {
 	t.Parallel()
-	pool, err := public()
+	pool, err := roots.Public()
 	if err != nil || len(pool.Subjects()) < 50 { //nolint:staticcheck // It is no pool of the system.
 		t.Errorf("%d roots, %v", len(pool.Subjects()), err) //nolint:staticcheck // see above
 	}
