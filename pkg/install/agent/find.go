@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
@@ -93,4 +94,48 @@ func (r Runner) credential(ctx context.Context, a *Installed) error {
 	}
 	a.Hub, a.Data = &hub, data
 	return nil
+}
+
+// StoredBootstrap returns the bootstrap kubeconfig of the installed agent; nil
+// when there is none.
+func StoredBootstrap(ctx context.Context, c client.Client) (*kubeconfig.Hub, error) {
+	live, err := lookup.Klusterlet(ctx, c)
+	if err != nil || live == nil {
+		return nil, err
+	}
+	data, err := lookup.SecretData(ctx, c, lookup.Namespace(live), names.BootstrapHubKubeconfigSecret)
+	if err != nil || len(data[names.KeyKubeconfig]) == 0 {
+		return nil, err
+	}
+	hub, err := kubeconfig.ParseHub(data[names.KeyKubeconfig])
+	if err != nil {
+		return nil, fmt.Errorf("secret %s: %w", names.BootstrapHubKubeconfigSecret, err)
+	}
+	return &hub, nil
+}
+
+func named(klusterlet string) *operatorv1.Klusterlet {
+	return &operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: klusterlet}}
+}
+
+// Klusterlet returns the Klusterlet of the installed agent, nil if there is none.
+func (r Runner) Klusterlet(ctx context.Context) (*operatorv1.Klusterlet, error) {
+	return lookup.Klusterlet(ctx, r.Client)
+}
+
+// Hidden reports whether we may not read the Klusterlet, so that it is not known whether
+// there is an agent.
+func (r Runner) Hidden(ctx context.Context) (bool, error) {
+	_, hidden, err := lookup.GetReadable(ctx, r.Client, client.ObjectKey{Name: names.KlusterletName}, &operatorv1.Klusterlet{})
+	return hidden, err
+}
+
+// ClusterName returns the name under which this cluster has joined, or asked
+// to, and "" when it has no agent.
+func (r Runner) ClusterName(ctx context.Context) (string, error) {
+	live, err := lookup.Klusterlet(ctx, r.Client)
+	if err != nil || live == nil {
+		return "", err
+	}
+	return r.clusterName(ctx, live)
 }

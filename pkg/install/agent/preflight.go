@@ -5,7 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 )
@@ -62,4 +65,34 @@ func checkTested(f install.Facts) []install.Finding {
 	return []install.Finding{{
 		Check: install.CheckVersion, Severity: install.Warning, Message: message, Try: "upgrade the cluster when you can",
 	}}
+}
+
+// checkName checks that the name is free on the hub, or this cluster's own.
+func checkName(f install.Facts, k Values, onHub *clusterv1.ManagedCluster) []install.Finding {
+	own := f.Klusterlet != nil && f.Klusterlet.Spec.ClusterName == k.ClusterName
+	// A name that the hub does not accept is free: no cluster requested it yet, or the
+	// cluster that had it has left.
+	if onHub == nil || own || !onHub.Spec.HubAcceptsClient {
+		return nil
+	}
+	if f.Hidden {
+		return []install.Finding{{
+			Check: install.CheckClusterName, Severity: install.Warning,
+			Message: fmt.Sprintf("the hub knows a cluster %q already; whether it is this one is not known, because the Klusterlet of this cluster cannot be read", k.ClusterName),
+			Try:     "run the command with permission to get klusterlets",
+		}}
+	}
+	finding := install.Finding{
+		Check: install.CheckClusterName, Severity: install.Warning,
+		Message: fmt.Sprintf("the hub knows a cluster %q already", k.ClusterName),
+		Try:     "if it was this cluster, continue; otherwise choose another name",
+	}
+	for _, c := range onHub.Status.Conditions {
+		if c.Type == clusterv1.ManagedClusterConditionAvailable && c.Status == metav1.ConditionTrue {
+			finding.Severity = install.Fatal
+			finding.Message = fmt.Sprintf("the name %q is taken: another cluster is connected to the hub under it", k.ClusterName)
+			finding.Try = "choose another name, or unjoin the other cluster first"
+		}
+	}
+	return []install.Finding{finding}
 }
