@@ -39,7 +39,7 @@ func (p *pass) ensureApplied(ctx context.Context) (ready bool, err error) {
 		}
 	}
 	if p.applied.UID == p.record.owner && stale(p.applied.ResourceVersion, p.record.applied) {
-		p.within(cacheDelay)
+		p.requeue.retry(cacheDelay)
 		return false, nil
 	}
 	if err := p.takeOverApplied(ctx); err != nil {
@@ -113,7 +113,7 @@ func (p *pass) recordApplied(ctx context.Context) error {
 	pending, err := p.agent.remove(ctx, owner(p.applied), dropped)
 	err = errors.Join(errDropped, err)
 	if len(pending) > 0 {
-		p.within(p.agent.removal(pending))
+		p.requeue.retry(p.agent.removal(pending))
 		p.findHoldUp(ctx, pending)
 	} else {
 		p.record.holdUp = holdUp{}
@@ -142,7 +142,7 @@ func (p *pass) findHoldUp(ctx context.Context, pending []workv1.AppliedManifestR
 		next = p.now.Add(blockedAfter)
 	}
 	if p.record.holdUp.text == "" {
-		p.within(next.Sub(p.now))
+		p.requeue.retry(next.Sub(p.now))
 	}
 }
 

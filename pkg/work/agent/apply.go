@@ -13,21 +13,11 @@ import (
 
 	workv1 "open-cluster-management.io/api/work/v1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/credential"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/executor"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/strategy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/manifest"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/status"
-)
-
-const (
-	// denialInterval is how soon an executor is checked again that was not allowed to
-	// do what its work says.
-	denialInterval = time.Minute
-	// conflictInterval is how soon a server-side apply is tried again that another
-	// manager's fields prevent, if that does not change the object before.
-	conflictInterval = 4 * time.Minute
 )
 
 // apply brings the objects of the work to what their manifests say, in the order of
@@ -42,56 +32,10 @@ func (p *pass) apply(ctx context.Context) error {
 		it := p.items[m.Ordinal]
 		p.applyOne(ctx, it)
 		if it.Err == nil { // What is wrong with a manifest itself stays so.
-			errs = append(errs, p.retryable(it))
+			errs = append(errs, p.requeue.fail(it.err))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// retryable returns the error of a manifest, unless trying it again soon is useless.
-func (p *pass) retryable(it *item) error {
-	switch {
-	case errors.Is(it.err, executor.ErrNotAllowed):
-		p.within(denialInterval)
-		return nil
-	case errors.Is(it.err, strategy.ErrConflict):
-		p.within(conflictInterval)
-		return nil
-	case apierrors.IsForbidden(it.err):
-		p.refuse(denialInterval)
-		return nil
-	case refused(it.err):
-		p.refuse(mostRetry)
-		return nil
-	case apierrors.IsConflict(it.err):
-		return errors.New(it.err.Error()) // It backs off, unlike a conflict of our own records.
-	}
-	return it.err
-}
-
-// refused reports whether the API server has answered that the object cannot be as its
-// manifest says, or that it does not know the kind. The condition of the manifest has the
-// answer.
-func refused(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err)
-}
-
-// refuse has the work tried again, after at most the given time, because the API server
-// refused something. Unlike an error this is not logged each time: a condition says it.
-func (p *pass) refuse(most time.Duration) {
-	if p.refused == 0 || most < p.refused {
-		p.refused = most
-	}
-}
-
-// backOff decides when to try again what was refused.
-func (p *pass) backOff() {
-	if p.refused == 0 {
-		p.record.denials = 0
-		return
-	}
-	p.record.denials++
-	p.within(credential.Backoff{First: firstRetry, Most: p.refused}.Delay(p.record.denials, p.work.Name))
 }
 
 // applyOne applies one manifest, unless its object is as it was left.
@@ -116,7 +60,7 @@ func (p *pass) applyOne(ctx context.Context, it *item) {
 		m.revision = object.Revision
 	case repair && m.repairAt().After(p.now):
 		it.waits = true
-		p.within(m.repairAt().Sub(p.now))
+		p.requeue.retry(m.repairAt().Sub(p.now))
 	default:
 		p.write(ctx, it, m, object)
 	}
@@ -160,7 +104,7 @@ func (p *pass) reviewAgain(ctx context.Context, it *item, m *mark) error {
 		return nil
 	}
 	if left > 0 {
-		p.wait(left)
+		p.requeue.recheck(left)
 		return nil
 	}
 	if err := p.check(ctx, it); err != nil {
@@ -175,7 +119,7 @@ func (p *pass) reviewAgain(ctx context.Context, it *item, m *mark) error {
 func (p *pass) reviewed(m *mark) {
 	m.reviewed = p.now
 	if p.work.Spec.Executor != nil {
-		p.wait(p.agent.config.ReviewInterval)
+		p.requeue.recheck(p.agent.config.ReviewInterval)
 	}
 }
 
@@ -241,9 +185,9 @@ func (p *pass) look(ctx context.Context, it *item, m *mark) {
 			it.found.Conditions = []metav1.Condition{status.AvailableOnceFinished()}
 		case apierrors.IsNotFound(err):
 		case apierrors.IsForbidden(err):
-			p.refuse(denialInterval)
+			p.requeue.reject(denialInterval)
 		default:
-			p.within(p.agent.config.StatusSyncInterval)
+			p.requeue.retry(p.agent.config.StatusSyncInterval)
 		}
 		return
 	}

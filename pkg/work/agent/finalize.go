@@ -65,10 +65,10 @@ func (p *pass) heldUp(ctx context.Context) string {
 		return ""
 	}
 	if left := p.applied.DeletionTimestamp.Add(blockedAfter).Sub(p.now); left > 0 {
-		p.wait(left)
+		p.requeue.recheck(left)
 		return ""
 	}
-	p.wait(mostRemoval)
+	p.requeue.recheck(mostRemoval)
 	return p.agent.blocked(ctx, p.applied.Status.AppliedResources)
 }
 

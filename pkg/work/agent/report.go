@@ -47,7 +47,7 @@ func (p *pass) contested(it *item) string {
 	if left <= 0 {
 		return ""
 	}
-	p.within(left)
+	p.requeue.retry(left)
 	return strategy.Describe(m.contests)
 }
 
@@ -64,7 +64,7 @@ func (p *pass) observeOne(ctx context.Context, it *item) {
 	case !exists && it.waits:
 		available(notFound(it.key))
 	case p.hidden(ctx, it, m):
-		p.within(denialInterval)
+		p.requeue.retry(denialInterval)
 		it.found.Conditions = p.withheld(it)
 	case !exists:
 		p.look(ctx, it, m) // It was not applied, and may have existed before the subscription.
@@ -104,7 +104,7 @@ func (p *pass) due(it *item, m *mark, object inventory.Object) bool {
 		return false
 	}
 	if left := at.Sub(p.now); left > 0 {
-		p.wait(left)
+		p.requeue.recheck(left)
 		return false
 	}
 	return true

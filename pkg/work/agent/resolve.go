@@ -190,7 +190,7 @@ func (p *pass) watched() bool {
 		case inventory.Starting:
 			return false
 		case inventory.Unwatched:
-			p.within(blindInterval)
+			p.requeue.retry(blindInterval)
 		case inventory.Watched:
 		}
 	}
@@ -220,7 +220,7 @@ func (p *pass) unchanged() bool {
 			if left <= 0 {
 				return false
 			}
-			p.wait(left)
+			p.requeue.recheck(left)
 		}
 		at, due := m.lookAt(object.ResourceVersion)
 		if m.version == "" || !due {
@@ -230,7 +230,7 @@ func (p *pass) unchanged() bool {
 		if left <= 0 {
 			return false
 		}
-		p.wait(left)
+		p.requeue.recheck(left)
 	}
 	return true
 }
@@ -238,7 +238,7 @@ func (p *pass) unchanged() bool {
 // settle remembers that nothing is left to do for this generation.
 func (p *pass) settle() {
 	p.record.seen = p.work.Generation
-	if !p.unfinished {
+	if !p.requeue.unfinished {
 		p.record.quiet = p.work.Generation
 	}
 	wanted := make(map[inventory.Key]bool, len(p.items))

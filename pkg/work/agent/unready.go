@@ -44,7 +44,7 @@ func (p *pass) explainUnready(ctx context.Context, it *item, m *mark, object *un
 			m.recheck = min(max(2*last, m.recheck), mostRepair)
 		}
 	}
-	p.wait(m.recheck)
+	p.requeue.recheck(m.recheck)
 }
 
 // podProblem returns the problem of the first Pod of an object that has one. While the

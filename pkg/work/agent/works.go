@@ -27,15 +27,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/status"
 )
 
-const (
-	// firstRetry and mostRetry bound the back-off of works that cannot be applied.
-	firstRetry = 250 * time.Millisecond
-	mostRetry  = 4 * time.Minute
-	// cacheDelay is how soon a work is looked at again whose cached copy is older than
-	// our last write.
-	cacheDelay = 100 * time.Millisecond
-)
-
 // works applies the works of one hub connection.
 type works struct {
 	agent   *agent
@@ -85,35 +76,8 @@ func (r *works) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	rec := r.records.of(work.Name, work.UID)
-	if stale(work.ResourceVersion, rec.written) {
-		return ctrl.Result{RequeueAfter: cacheDelay}, nil
-	}
-	p := &pass{works: r, work: &work, record: rec, now: r.agent.config.Clock.Now()}
-	if err := p.readApplied(ctx); err != nil {
-		return ctrl.Result{}, err
-	}
-	if work.DeletionTimestamp.IsZero() {
-		err = p.run(ctx)
-	} else {
-		err = p.finalize(ctx)
-	}
-	if isConflict(err) {
-		// The cache is behind another writer.
-		return ctrl.Result{RequeueAfter: cacheDelay}, nil
-	}
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: p.next}, nil
-}
-
-// isConflict reports whether an error, or each that it joins, is a conflict.
-func isConflict(err error) bool {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return !slices.ContainsFunc(joined.Unwrap(), func(err error) bool { return !isConflict(err) })
-	}
-	return apierrors.IsConflict(err)
+	p := &pass{works: r, work: &work, record: r.records.of(work.Name, work.UID), now: r.agent.config.Clock.Now()}
+	return p.requeue.result(p.reconcile(ctx))
 }
 
 // forget drops what is remembered of a work.
@@ -141,26 +105,22 @@ type pass struct {
 	// interests are what the work subscribes to.
 	interests []inventory.Interest
 	now       time.Time
-	// next is when the work must be looked at again; zero for when something changes.
-	next time.Duration
-	// unfinished is true if more than reading a status is left to do then.
-	unfinished bool
-	// refused is how soon what the API server refused must be tried again; zero for never.
-	refused time.Duration
+	requeue   requeue
 }
 
-// within has the work applied again after at most d.
-func (p *pass) within(d time.Duration) {
-	p.unfinished = true
-	p.wait(d)
-}
-
-// wait has the work looked at again after at most d.
-func (p *pass) wait(d time.Duration) {
-	d = max(d, time.Millisecond)
-	if p.next == 0 || d < p.next {
-		p.next = d
+// reconcile applies the work, or deletes what was applied of it.
+func (p *pass) reconcile(ctx context.Context) error {
+	if stale(p.work.ResourceVersion, p.record.written) {
+		p.requeue.retry(cacheDelay)
+		return nil
 	}
+	if err := p.readApplied(ctx); err != nil {
+		return err
+	}
+	if p.work.DeletionTimestamp.IsZero() {
+		return p.run(ctx)
+	}
+	return p.finalize(ctx)
 }
 
 // run applies the work and reports.
@@ -175,7 +135,7 @@ func (p *pass) run(ctx context.Context) error {
 	p.before = status.NewIndex(p.work.Status.ResourceStatus.Manifests)
 	p.resolve()
 	if !p.watched() {
-		p.within(mostWatchStart)
+		p.requeue.retry(mostWatchStart)
 		return nil // The inventory says when it knows the objects.
 	}
 	ready, err := p.ensureApplied(ctx)
@@ -189,7 +149,7 @@ func (p *pass) run(ctx context.Context) error {
 	if errReport != nil {
 		p.record.unreport(p.now)
 	}
-	p.backOff()
+	p.record.denials = p.requeue.backOff(p.record.denials, p.work.Name)
 	if err := errors.Join(errApply, errRemove, errReport); err != nil {
 		return err
 	}
