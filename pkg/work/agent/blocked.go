@@ -29,18 +29,18 @@ const (
 
 // blocked says which of the objects that are to be deleted are held up, and by what; empty
 // if none are, or not for long.
-func (a *agent) blocked(ctx context.Context, pending []workv1.AppliedManifestResourceMeta) string {
+func (r *remover) blocked(ctx context.Context, pending []workv1.AppliedManifestResourceMeta) string {
 	var found []string
 	looked := 0
 	for _, resource := range pending {
 		key := keyOf(resource)
-		if _, known := a.inventory.Object(key); !known && a.inventory.State(key.Resource) == inventory.Watched {
+		if _, known := r.inventory.Object(key); !known && r.inventory.State(key.Resource) == inventory.Watched {
 			continue // It is gone.
 		}
 		if looked++; len(found) == mostBlocked || looked > mostLookedAt {
 			break
 		}
-		if text := a.blockedOne(ctx, resource); text != "" {
+		if text := r.blockedOne(ctx, resource); text != "" {
 			found = append(found, text)
 		}
 	}
@@ -54,16 +54,16 @@ func (a *agent) blocked(ctx context.Context, pending []workv1.AppliedManifestRes
 	return text
 }
 
-func (a *agent) blockedOne(ctx context.Context, resource workv1.AppliedManifestResourceMeta) string {
+func (r *remover) blockedOne(ctx context.Context, resource workv1.AppliedManifestResourceMeta) string {
 	name := resource.Resource
-	if kind, err := a.managed.mapper.KindFor(keyOf(resource).Resource); err == nil {
+	if kind, err := r.managed.mapper.KindFor(keyOf(resource).Resource); err == nil {
 		name = kind.Kind
 	}
 	name += " " + strings.TrimPrefix(resource.Namespace+"/"+resource.Name, "/")
 	text := ""
-	err := a.inServedVersion(&resource, func() error {
+	err := r.managed.inServedVersion(&resource, func() error {
 		var err error
-		text, err = a.holdUp(ctx, keyOf(resource), resource.UID)
+		text, err = r.holdUp(ctx, keyOf(resource), resource.UID)
 		return err
 	})
 	switch {
@@ -77,33 +77,33 @@ func (a *agent) blockedOne(ctx context.Context, resource workv1.AppliedManifestR
 
 // holdUp says since when an object is being deleted and what it waits for, or why it cannot
 // be; empty if it is gone, another one, or not being deleted for long.
-func (a *agent) holdUp(ctx context.Context, key inventory.Key, uid string) (string, error) {
-	object, err := a.objects(key).Get(ctx, key.Name, metav1.GetOptions{})
+func (r *remover) holdUp(ctx context.Context, key inventory.Key, uid string) (string, error) {
+	object, err := r.managed.objects(key).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil || string(object.UID) != uid {
 		return "", err
 	}
 	since := object.DeletionTimestamp
 	if since == nil {
 		// A dry run is refused for the same reason as the deletion.
-		err := a.objects(key).Delete(ctx, key.Name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}, Preconditions: &metav1.Preconditions{UID: &object.UID}})
+		err := r.managed.objects(key).Delete(ctx, key.Name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}, Preconditions: &metav1.Preconditions{UID: &object.UID}})
 		if err == nil || strategy.Gone(err) {
 			return "", nil
 		}
 		return fmt.Sprintf(", which is refused: %v", err), nil
 	}
-	if a.config.Clock.Since(since.Time) < blockedAfter {
+	if r.clock.Since(since.Time) < blockedAfter {
 		return "", nil
 	}
-	return fmt.Sprintf(" since %s: %s", since.UTC().Format(time.RFC3339), a.waitsFor(ctx, key, object)), nil
+	return fmt.Sprintf(" since %s: %s", since.UTC().Format(time.RFC3339), r.waitsFor(ctx, key, object)), nil
 }
 
 // waitsFor says what an object that is being deleted waits for.
-func (a *agent) waitsFor(ctx context.Context, key inventory.Key, object *metav1.PartialObjectMetadata) string {
+func (r *remover) waitsFor(ctx context.Context, key inventory.Key, object *metav1.PartialObjectMetadata) string {
 	if len(object.Finalizers) > 0 {
 		return "its finalizers are " + strings.Join(object.Finalizers, ", ")
 	}
 	if key.Resource.GroupResource() == corev1.Resource("namespaces") {
-		if why := a.namespaceWaitsFor(ctx, key); why != "" {
+		if why := r.namespaceWaitsFor(ctx, key); why != "" {
 			return why
 		}
 	}
@@ -111,8 +111,8 @@ func (a *agent) waitsFor(ctx context.Context, key inventory.Key, object *metav1.
 }
 
 // namespaceWaitsFor is what the status of a namespace says about its deletion.
-func (a *agent) namespaceWaitsFor(ctx context.Context, key inventory.Key) string {
-	object, err := a.applier.Client.Resource(key.Resource).Get(ctx, key.Name, metav1.GetOptions{})
+func (r *remover) namespaceWaitsFor(ctx context.Context, key inventory.Key) string {
+	object, err := r.applier.Client.Resource(key.Resource).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {
 		return ""
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -115,22 +114,13 @@ type agent struct {
 	applier   *strategy.Applier
 	checker   *executor.Checker
 	inventory *inventory.Inventory
+	remover   *remover
 	observer  *status.Observer
 	slots     *slots
 	metrics   *metrics
 	hub       hub
 	// works and applieds wake the controllers.
 	works, applieds wakeups
-}
-
-// cluster is the managed cluster. Client reads AppliedManifestWorks from a cache.
-type cluster struct {
-	client.Client
-
-	live      client.Reader
-	metadata  metadata.Interface
-	mapper    apimeta.RESTMapper
-	discovery discovery.DiscoveryInterface
 }
 
 func newAgent(mgr manager.Manager, config Config) (*agent, error) {
@@ -163,6 +153,9 @@ func newAgent(mgr manager.Manager, config Config) (*agent, error) {
 		metrics:  metrics,
 	}
 	a.inventory = inventory.New(metadataClient, a.changed)
+	a.remover = &remover{
+		managed: &a.managed, inventory: a.inventory, applier: a.applier, clock: config.Clock, interval: config.StatusSyncInterval,
+	}
 	return a, nil
 }
 

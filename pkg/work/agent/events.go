@@ -19,32 +19,32 @@ const eventSource = "work-agent"
 
 // announce records an event, and logs a line, when a work can no longer be applied, or can
 // be again. A work that is applied at once, as most are, has none.
-func (p *pass) announce(ctx context.Context, before, after []metav1.Condition) {
+func (r *reporter) announce(ctx context.Context, before, after []metav1.Condition) {
 	was, is := apimeta.FindStatusCondition(before, workv1.WorkApplied), apimeta.FindStatusCondition(after, workv1.WorkApplied)
 	failed := was != nil && was.Status == metav1.ConditionFalse
 	switch {
 	case is == nil:
 	case is.Status == metav1.ConditionTrue && failed:
 		log.FromContext(ctx).Info("A ManifestWork is applied")
-		p.events.Eventf(p.work, nil, corev1.EventTypeNormal, "Applied", "Apply", "applied all %d manifests", len(p.items))
+		r.works.events.Eventf(r.work.ManifestWork, nil, corev1.EventTypeNormal, "Applied", "Apply", "applied all %d manifests", len(r.objects))
 	case is.Status == metav1.ConditionFalse && (!failed || was.ObservedGeneration != is.ObservedGeneration):
-		trouble := p.trouble()
+		trouble := r.trouble()
 		log.FromContext(ctx).Info("A ManifestWork cannot be applied", "reason", trouble)
-		p.events.Eventf(p.work, nil, corev1.EventTypeWarning, "ApplyFailed", "Apply", "%s", trouble)
+		r.works.events.Eventf(r.work.ManifestWork, nil, corev1.EventTypeWarning, "ApplyFailed", "Apply", "%s", trouble)
 	}
 }
 
 // trouble says how many manifests failed, and why the first of them did. The note of an
 // event is limited to 1 KiB.
-func (p *pass) trouble() string {
+func (r *reporter) trouble() string {
 	failed, first := 0, ""
-	for _, it := range p.items {
-		if it.err == nil {
+	for _, o := range r.objects {
+		if o.err == nil {
 			continue
 		}
 		if failed++; failed == 1 {
-			first = fmt.Sprintf("manifest %d: %s", it.Ordinal, excerpt.Of(it.err.Error(), 700))
+			first = fmt.Sprintf("manifest %d: %s", o.Ordinal, excerpt.Of(o.err.Error(), 700))
 		}
 	}
-	return fmt.Sprintf("%d of %d manifests cannot be applied; %s", failed, len(p.items), first)
+	return fmt.Sprintf("%d of %d manifests cannot be applied; %s", failed, len(r.objects), first)
 }

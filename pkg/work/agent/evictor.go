@@ -91,7 +91,7 @@ func (r *evictor) finalize(ctx context.Context, work *workv1.AppliedManifestWork
 		return 0, nil
 	}
 	r.subscribe(work)
-	pending, err := r.remove(ctx, owner(work), work.Status.AppliedResources)
+	pending, err := r.remover.remove(ctx, owner(work), work.Status.AppliedResources)
 	if err != nil {
 		return 0, err
 	}
@@ -103,9 +103,9 @@ func (r *evictor) finalize(ctx context.Context, work *workv1.AppliedManifestWork
 	}
 	if len(pending) < len(work.Status.AppliedResources) {
 		after.Status.AppliedResources = pending
-		return r.removal(pending), r.managed.Status().Patch(ctx, after, patch)
+		return r.remover.recheck(pending), r.managed.Status().Patch(ctx, after, patch)
 	}
-	return r.removal(pending), nil
+	return r.remover.recheck(pending), nil
 }
 
 // subscribe has the inventory wake the controller when an object is gone.

@@ -10,91 +10,86 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	workv1 "open-cluster-management.io/api/work/v1"
-
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/strategy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/manifest"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/status"
 )
 
-// finalize deletes what was applied of a work that is being deleted, and lets the work
+// deletion deletes the AppliedManifestWork of a work that is being deleted, and lets the work
 // go when that is gone.
-func (p *pass) finalize(ctx context.Context) error {
-	if !slices.Contains(p.work.Finalizers, names.FinalizerManifestWork) {
+type deletion struct{ *scope }
+
+// checkFinalizer ends the pass over a work that the agent does not retain.
+func (d *deletion) checkFinalizer(context.Context) error {
+	if d.work.retained() {
 		return nil
 	}
-	if err := p.reportDeleting(ctx, p.heldUp(ctx)); err != nil {
-		return err
-	}
-	if p.applied == nil {
-		// The cache may be behind.
-		var applied workv1.AppliedManifestWork
-		key := client.ObjectKey{Name: names.AppliedManifestWork(p.session.hash, p.work.Name)}
-		err := p.agent.managed.live.Get(ctx, key, &applied)
-		if apierrors.IsNotFound(err) {
-			return p.letGo(ctx)
-		}
-		if err != nil {
-			return err
-		}
-		p.applied = &applied
-	}
-	if err := p.takeOverApplied(ctx); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if !p.applied.DeletionTimestamp.IsZero() {
-		return nil // Its end wakes the work.
-	}
-	if err := p.releaseOrphans(ctx); err != nil {
-		return err
-	}
-	return client.IgnoreNotFound(p.agent.managed.Delete(ctx, p.applied, client.Preconditions{UID: &p.applied.UID}))
+	return errDone
 }
 
-// letGo removes the finalizer of the work.
-func (p *pass) letGo(ctx context.Context) error {
-	p.forget(p.work.Name)
-	finalizers := slices.DeleteFunc(slices.Clone(p.work.Finalizers), func(f string) bool { return f == names.FinalizerManifestWork })
-	return client.IgnoreNotFound(p.patchFinalizers(ctx, finalizers))
-}
-
-// heldUp says what holds the deletion of what was applied up, and looks again in time.
-func (p *pass) heldUp(ctx context.Context) string {
-	if p.applied == nil || p.applied.DeletionTimestamp.IsZero() {
-		return ""
-	}
-	if left := p.applied.DeletionTimestamp.Add(blockedAfter).Sub(p.now); left > 0 {
-		p.requeue.recheck(left)
-		return ""
-	}
-	p.requeue.recheck(mostRemoval)
-	return p.agent.blocked(ctx, p.applied.Status.AppliedResources)
-}
-
-func (p *pass) reportDeleting(ctx context.Context, holdUp string) error {
-	wanted := p.work.Status
+// report reports that the work is being deleted, and what holds that up.
+func (d *deletion) report(ctx context.Context) error {
+	wanted := d.work.Status
 	wanted.Conditions = slices.Clone(wanted.Conditions)
-	deleting := status.Remark(status.Deleting(p.work.Generation), holdUp)
-	deleting.LastTransitionTime = metav1.NewTime(p.now)
+	deleting := status.Remark(status.Deleting(d.work.Generation), d.heldUp(ctx))
+	deleting.LastTransitionTime = metav1.NewTime(d.now)
 	if !apimeta.SetStatusCondition(&wanted.Conditions, deleting) {
 		return nil
 	}
-	return p.patchStatus(ctx, wanted)
+	return d.work.patchStatus(ctx, wanted)
+}
+
+// heldUp says what holds the deletion of what was applied up, and looks again in time.
+func (d *deletion) heldUp(ctx context.Context) string {
+	if !d.applied.exists() || !d.applied.deleting() {
+		return ""
+	}
+	if left := d.applied.DeletionTimestamp.Add(blockedAfter).Sub(d.now); left > 0 {
+		d.requeue.recheck(left)
+		return ""
+	}
+	d.requeue.recheck(mostRemoval)
+	return d.agent.remover.blocked(ctx, d.applied.recorded())
+}
+
+// find reads the AppliedManifestWork without the cache, which may be behind. If it is gone,
+// the hub may delete the work.
+func (d *deletion) find(ctx context.Context) error {
+	if d.applied.exists() {
+		return nil
+	}
+	if err := d.applied.readFrom(ctx, d.agent.managed.live); err != nil || d.applied.exists() {
+		return err
+	}
+	d.works.forget(d.work.Name)
+	if err := d.work.removeFinalizer(ctx); err != nil {
+		return err
+	}
+	return errDone
+}
+
+// takeOver makes the AppliedManifestWork this agent's. It ends the pass once its deletion has
+// begun: its end wakes the work.
+func (d *deletion) takeOver(ctx context.Context) error {
+	err := d.applied.takeOver(ctx)
+	if apierrors.IsNotFound(err) || err == nil && d.applied.deleting() {
+		return errDone
+	}
+	return err
 }
 
 // releaseOrphans removes the owner reference from the objects that stay. The work may
 // have been changed to orphan them a moment before it was deleted.
-func (p *pass) releaseOrphans(ctx context.Context) error {
-	resources := slices.Clone(p.applied.Status.AppliedResources)
-	for key, object := range p.agent.inventory.Owned(p.applied.UID) {
-		resources = append(resources, resourceOf(key, object.UID))
+func (d *deletion) releaseOrphans(ctx context.Context) error {
+	resources := slices.Clone(d.applied.recorded())
+	for key, live := range d.agent.inventory.Owned(d.applied.UID) {
+		resources = append(resources, resourceOf(key, live.UID))
 	}
 	var errs []error
 	for _, resource := range resources {
-		if manifest.Orphaned(p.work, resource.ResourceIdentifier) {
-			err := p.agent.inServedVersion(&resource, func() error {
-				return p.agent.release(ctx, keyOf(resource), ownerOf(p.applied.UID))
+		if manifest.Orphaned(d.work.ManifestWork, resource.ResourceIdentifier) {
+			err := d.agent.managed.inServedVersion(&resource, func() error {
+				return d.agent.remover.release(ctx, keyOf(resource), ownerOf(d.applied.UID))
 			})
 			if !strategy.Gone(err) {
 				errs = append(errs, err)
@@ -102,4 +97,9 @@ func (p *pass) releaseOrphans(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// delete has the evictor delete the objects.
+func (d *deletion) delete(ctx context.Context) error {
+	return client.IgnoreNotFound(d.agent.managed.Delete(ctx, d.applied.AppliedManifestWork, client.Preconditions{UID: &d.applied.UID}))
 }

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/metadata"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -21,16 +21,26 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/strategy"
 )
 
+// remover deletes the objects of AppliedManifestWorks.
+type remover struct {
+	managed   *cluster
+	inventory *inventory.Inventory
+	applier   *strategy.Applier
+	clock     clock.PassiveClock
+	// interval is how soon objects are read that the inventory does not watch.
+	interval time.Duration
+}
+
 // remove deletes objects that an AppliedManifestWork owns, and returns those that still
 // exist.
-func (a *agent) remove(ctx context.Context, owner metav1.OwnerReference, resources []workv1.AppliedManifestResourceMeta) ([]workv1.AppliedManifestResourceMeta, error) {
+func (r *remover) remove(ctx context.Context, owner metav1.OwnerReference, resources []workv1.AppliedManifestResourceMeta) ([]workv1.AppliedManifestResourceMeta, error) {
 	var pending []workv1.AppliedManifestResourceMeta
 	var errs []error
 	for _, resource := range resources {
 		var exists bool
-		err := a.inServedVersion(&resource, func() error {
+		err := r.managed.inServedVersion(&resource, func() error {
 			var err error
-			exists, err = a.removeOne(ctx, owner, resource)
+			exists, err = r.removeOne(ctx, owner, resource)
 			return err
 		})
 		if strategy.Gone(err) {
@@ -46,14 +56,14 @@ func (a *agent) remove(ctx context.Context, owner metav1.OwnerReference, resourc
 	return pending, errors.Join(errs...)
 }
 
-// removal returns how soon to look again at objects that are being deleted. The inventory
+// recheck returns how soon to look again at objects that are being deleted. The inventory
 // does not say when those are gone that it cannot watch.
-func (a *agent) removal(pending []workv1.AppliedManifestResourceMeta) time.Duration {
-	watched := func(r workv1.AppliedManifestResourceMeta) bool {
-		return a.inventory.State(keyOf(r).Resource) == inventory.Watched
+func (r *remover) recheck(pending []workv1.AppliedManifestResourceMeta) time.Duration {
+	unwatched := func(resource workv1.AppliedManifestResourceMeta) bool {
+		return r.inventory.State(keyOf(resource).Resource) != inventory.Watched
 	}
-	if slices.ContainsFunc(pending, func(r workv1.AppliedManifestResourceMeta) bool { return !watched(r) }) {
-		return min(mostRemoval, a.config.StatusSyncInterval)
+	if slices.ContainsFunc(pending, unwatched) {
+		return min(mostRemoval, r.interval)
 	}
 	return mostRemoval
 }
@@ -61,28 +71,28 @@ func (a *agent) removal(pending []workv1.AppliedManifestResourceMeta) time.Durat
 // removeOne deletes one object, and reports whether it still exists. An object that is
 // not the recorded one, or that its AppliedManifestWork does not own, stays; one that has
 // another AppliedManifestWork loses only the reference.
-func (a *agent) removeOne(ctx context.Context, owner metav1.OwnerReference, resource workv1.AppliedManifestResourceMeta) (exists bool, err error) {
+func (r *remover) removeOne(ctx context.Context, owner metav1.OwnerReference, resource workv1.AppliedManifestResourceMeta) (exists bool, err error) {
 	key := keyOf(resource)
-	object, known := a.inventory.Object(key)
-	if !known && a.inventory.State(key.Resource) == inventory.Watched {
+	object, known := r.inventory.Object(key)
+	if !known && r.inventory.State(key.Resource) == inventory.Watched {
 		return false, nil // The inventory knows every object with such an owner.
 	}
 	if known {
-		exists, err = a.removeKnown(ctx, owner, resource, object, object.ResourceVersion)
+		exists, err = r.removeKnown(ctx, owner, resource, object, object.ResourceVersion)
 		if !apierrors.IsConflict(err) {
 			return exists, err
 		}
 	}
 	// What is known may be old.
-	read, err := a.objects(key).Get(ctx, key.Name, metav1.GetOptions{})
+	read, err := r.managed.objects(key).Get(ctx, key.Name, metav1.GetOptions{})
 	if strategy.Gone(err) {
-		a.inventory.Forget(key, object.UID)
+		r.inventory.Forget(key, object.UID)
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	exists, err = a.removeKnown(ctx, owner, resource, a.inventory.Observe(key, read), "")
+	exists, err = r.removeKnown(ctx, owner, resource, r.inventory.Observe(key, read), "")
 	if apierrors.IsConflict(err) {
 		return false, nil // It is another object by now.
 	}
@@ -90,13 +100,13 @@ func (a *agent) removeOne(ctx context.Context, owner metav1.OwnerReference, reso
 }
 
 // removeKnown deletes the object if it is still of this version, unless that is empty.
-func (a *agent) removeKnown(ctx context.Context, owner metav1.OwnerReference, resource workv1.AppliedManifestResourceMeta, object inventory.Object, version string) (exists bool, err error) {
+func (r *remover) removeKnown(ctx context.Context, owner metav1.OwnerReference, resource workv1.AppliedManifestResourceMeta, object inventory.Object, version string) (exists bool, err error) {
 	key := keyOf(resource)
 	switch {
 	case !object.OwnedBy(owner.UID), string(object.UID) != resource.UID:
 		return false, nil
 	case len(object.Owners) > 1:
-		return false, a.release(ctx, key, owner)
+		return false, r.release(ctx, key, owner)
 	case object.Deleting:
 		return true, nil
 	}
@@ -107,9 +117,9 @@ func (a *agent) removeKnown(ctx context.Context, owner metav1.OwnerReference, re
 	if version != "" {
 		options.Preconditions.ResourceVersion = &version
 	}
-	err = a.objects(key).Delete(ctx, key.Name, options)
+	err = r.managed.objects(key).Delete(ctx, key.Name, options)
 	if strategy.Gone(err) {
-		a.inventory.Forget(key, object.UID)
+		r.inventory.Forget(key, object.UID)
 		return false, nil
 	}
 	if err != nil {
@@ -122,8 +132,8 @@ func (a *agent) removeKnown(ctx context.Context, owner metav1.OwnerReference, re
 
 // wrote reports whether the agent wrote an object. A copy of an object that a user made of
 // it, or a controller, has the same owner reference and was never part of a work.
-func (a *agent) wrote(ctx context.Context, key inventory.Key, uid types.UID) (bool, error) {
-	object, err := a.objects(key).Get(ctx, key.Name, metav1.GetOptions{})
+func (r *remover) wrote(ctx context.Context, key inventory.Key, uid types.UID) (bool, error) {
+	object, err := r.managed.objects(key).Get(ctx, key.Name, metav1.GetOptions{})
 	if strategy.Gone(err) {
 		return false, nil
 	}
@@ -135,19 +145,12 @@ func (a *agent) wrote(ctx context.Context, key inventory.Key, uid types.UID) (bo
 	}), nil
 }
 
-func (a *agent) objects(key inventory.Key) metadata.ResourceInterface {
-	if key.Namespace == "" {
-		return a.managed.metadata.Resource(key.Resource)
-	}
-	return a.managed.metadata.Resource(key.Resource).Namespace(key.Namespace)
-}
-
 // release removes the owner reference from an object.
-func (a *agent) release(ctx context.Context, key inventory.Key, owner metav1.OwnerReference) error {
+func (r *remover) release(ctx context.Context, key inventory.Key, owner metav1.OwnerReference) error {
 	object := &unstructured.Unstructured{}
 	object.SetNamespace(key.Namespace)
 	object.SetName(key.Name)
-	return a.applier.Release(ctx, strategy.Request{Resource: key.Resource, Manifest: object, Owner: owner})
+	return r.applier.Release(ctx, strategy.Request{Resource: key.Resource, Manifest: object, Owner: owner})
 }
 
 // ownerOf returns the reference to an AppliedManifestWork of which only the UID is

@@ -1,22 +1,17 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
-	"slices"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
-	workv1 "open-cluster-management.io/api/work/v1"
-
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/inventory"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/strategy"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/manifest"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/status"
 )
 
 const (
@@ -27,80 +22,43 @@ const (
 	blindInterval = 4 * time.Minute
 )
 
-// item is a manifest of a work on its way.
-type item struct {
-	manifest.Manifest
-
-	meta    workv1.ManifestResourceMeta
-	key     inventory.Key
-	options manifest.Options
-	orphan  bool
-	// desired digests everything that decides what is applied.
-	desired uint64
-	// err is why the manifest is not applied.
-	err error
-	// checked is true if the executor was asked for, and refused is the answer.
-	checked bool
-	refused error
-	// waits is true while an earlier result of this manifest remains reported.
-	waits bool
-	// found is what is reported.
-	found workv1.ManifestCondition
-}
-
-// mapped reports whether the cluster serves the kind of the manifest.
-func (it *item) mapped() bool { return it.key.Resource.Resource != "" }
-
-// read reports whether the status of the object matters.
-func (it *item) read() bool { return it.asked() || it.mayBeReady() }
-
-// asked reports whether the work asks for something in the status.
-func (it *item) asked() bool { return len(it.options.Feedback) > 0 || len(it.options.Conditions) > 0 }
-
-// mayBeReady reports whether the object may say whether it is ready.
-func (it *item) mayBeReady() bool { return status.MayBeReady(it.Object.GroupVersionKind().GroupKind()) }
-
-// readOnly reports whether the manifest is never applied.
-func (it *item) readOnly() bool { return it.options.Update.Type == workv1.UpdateStrategyTypeReadOnly }
+// resolver finds the objects of the manifests on the cluster.
+type resolver struct{ *scope }
 
 // resolve decodes the manifests, and subscribes to their objects. While a kind is
 // unknown it subscribes to CRDs as well.
-func (p *pass) resolve() {
-	manifests := manifest.Decode(p.work)
-	p.items = make([]*item, len(manifests))
-	p.interests = nil
+func (r *resolver) resolve(context.Context) error {
+	r.history = newHistory(r.work)
+	manifests := manifest.Decode(r.work.ManifestWork)
+	r.objects = make([]*object, len(manifests))
 	unknown := false
 	written := map[inventory.Key]bool{}
 	for i, m := range manifests {
-		it := &item{Manifest: m, err: m.Err}
-		p.items[i] = it
-		it.meta = m.Meta(nil)
+		o := &object{Manifest: m, inventory: r.agent.inventory, meta: m.Meta(nil), err: m.Err}
+		r.objects[i] = o
 		if m.Object == nil || m.Object.GetName() == "" {
 			continue
 		}
-		mapping, err := p.mapping(m)
+		mapping, err := r.mapping(m)
 		if err != nil {
 			unknown = unknown || apimeta.IsNoMatchError(err)
-			it.err = err
+			o.err = err
 			continue
 		}
-		p.complete(it, mapping)
-		if it.err == nil && !unique(it.key, written) {
-			it.err = manifest.Duplicate(it.meta)
+		r.complete(o, mapping)
+		if o.err == nil && !unique(o.key, written) {
+			o.err = manifest.Duplicate(o.meta)
 		}
-		if it.err == nil {
-			p.interests = append(p.interests, inventory.Interest{Key: it.key, Status: it.read()})
+		if o.err == nil {
+			r.interests = append(r.interests, inventory.Interest{Key: o.key, Status: o.observable()})
 		}
 	}
 	if unknown {
 		crds := apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
-		p.interests = append(p.interests, inventory.Interest{Key: inventory.Key{Resource: crds}})
+		r.interests = append(r.interests, inventory.Interest{Key: inventory.Key{Resource: crds}})
 	}
-	var recorded []workv1.AppliedManifestResourceMeta
-	if p.applied != nil {
-		recorded = p.applied.Status.AppliedResources
-	}
-	p.subscribe(recorded)
+	r.subscribe(r.applied.recorded())
+	return nil
 }
 
 // unique reports whether no earlier manifest of the work is about the same object, and
@@ -115,25 +73,9 @@ func unique(key inventory.Key, written map[inventory.Key]bool) bool {
 	return true
 }
 
-// subscribe subscribes to the objects of the work and to further ones that were applied
-// before, to hear of the end of their deletion.
-func (p *pass) subscribe(recorded []workv1.AppliedManifestResourceMeta) {
-	wanted := make(map[inventory.Key]bool, len(p.interests))
-	for _, interest := range p.interests {
-		wanted[interest.Key] = true
-	}
-	all := slices.Clone(p.interests)
-	for _, resource := range recorded {
-		if key := keyOf(resource); !wanted[key] {
-			all = append(all, inventory.Interest{Key: key})
-		}
-	}
-	p.agent.inventory.Subscribe(workPrefix+p.work.Name, all)
-}
-
-func (p *pass) mapping(m manifest.Manifest) (*apimeta.RESTMapping, error) {
+func (r *resolver) mapping(m manifest.Manifest) (*apimeta.RESTMapping, error) {
 	kind := m.Object.GroupVersionKind()
-	mapping, err := p.agent.managed.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	mapping, err := r.agent.managed.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if apimeta.IsNoMatchError(err) {
 		return nil, &unknownKindError{kind.Kind, err}
 	}
@@ -159,106 +101,41 @@ func (e *unknownKindError) Error() string {
 func (e *unknownKindError) Unwrap() error { return e.err }
 
 // complete fills in what depends on the resource of a manifest.
-func (p *pass) complete(it *item, mapping *apimeta.RESTMapping) {
-	it.meta = it.Meta(mapping)
-	it.Object.SetNamespace(it.meta.Namespace)
-	it.key = inventory.Key{Resource: mapping.Resource, Namespace: it.meta.Namespace, Name: it.meta.Name}
-	id := manifest.Identifier(it.meta)
-	it.options = manifest.OptionsFor(p.work, id)
-	it.orphan = manifest.Orphaned(p.work, id)
-	it.desired = p.digest(it)
+func (r *resolver) complete(o *object, mapping *apimeta.RESTMapping) {
+	o.meta = o.Meta(mapping)
+	o.Object.SetNamespace(o.meta.Namespace)
+	o.key = inventory.Key{Resource: mapping.Resource, Namespace: o.meta.Namespace, Name: o.meta.Name}
+	id := manifest.Identifier(o.meta)
+	o.options = manifest.OptionsFor(r.work.ManifestWork, id)
+	o.orphan = manifest.Orphaned(r.work.ManifestWork, id)
+	o.desired = r.digest(o)
 }
 
 // digest digests everything that decides what is applied of a manifest. The owner of
 // the object is part of it through the record, which is the work's.
-func (p *pass) digest(it *item) uint64 {
+func (r *resolver) digest(o *object) uint64 {
 	var h maphash.Hash
-	h.SetSeed(p.records.seed)
-	_, _ = h.Write(p.work.Spec.Workload.Manifests[it.Ordinal].Raw) // A hash never fails to write.
-	_ = json.NewEncoder(&h).Encode([]any{it.options.Update, it.orphan, p.work.Spec.Executor})
+	h.SetSeed(r.works.records.seed)
+	_, _ = h.Write(r.work.Spec.Workload.Manifests[o.Ordinal].Raw) // A hash never fails to write.
+	_ = json.NewEncoder(&h).Encode([]any{o.options.Update, o.orphan, r.work.Spec.Executor})
 	return h.Sum64()
 }
 
-// watched reports whether the inventory knows the objects of the work, or never will.
-// Objects that cannot be watched are read every blindInterval.
-func (p *pass) watched() bool {
-	for _, it := range p.items {
-		if it.err != nil {
+// awaitWatches ends the pass while the inventory is still listing objects of the work: it
+// says when it knows them. Objects that cannot be watched are read every blindInterval.
+func (r *resolver) awaitWatches(context.Context) error {
+	for _, o := range r.objects {
+		if o.err != nil {
 			continue
 		}
-		switch p.agent.inventory.State(it.key.Resource) {
+		switch r.agent.inventory.State(o.key.Resource) {
 		case inventory.Starting:
-			return false
+			r.requeue.retry(mostWatchStart)
+			return errDone
 		case inventory.Unwatched:
-			p.requeue.retry(blindInterval)
+			r.requeue.retry(blindInterval)
 		case inventory.Watched:
 		}
 	}
-	return true
-}
-
-// quiet reports that nothing has happened since the last pass that left nothing to do:
-// the usual case after our own writes, decided without decoding a manifest.
-func (p *pass) quiet() bool {
-	if p.record.quiet == 0 || p.record.quiet != p.work.Generation || !slices.Contains(p.work.Finalizers, names.FinalizerManifestWork) {
-		return false
-	}
-	if p.applied == nil || !p.applied.DeletionTimestamp.IsZero() || p.applied.UID != p.record.owner {
-		return false
-	}
-	return p.unchanged()
-}
-
-// unchanged reports whether every object is as it was left.
-func (p *pass) unchanged() bool {
-	for key, m := range p.record.marks {
-		object, exists := p.agent.inventory.Object(key)
-		if !exists || object.Revision != m.revision {
-			return false
-		}
-		if left, reviewed := p.nextReview(m); reviewed {
-			if left <= 0 {
-				return false
-			}
-			p.requeue.recheck(left)
-		}
-		at, due := m.lookAt(object.ResourceVersion)
-		if m.version == "" || !due {
-			continue
-		}
-		left := at.Sub(p.now)
-		if left <= 0 {
-			return false
-		}
-		p.requeue.recheck(left)
-	}
-	return true
-}
-
-// settle remembers that nothing is left to do for this generation.
-func (p *pass) settle() {
-	p.record.seen = p.work.Generation
-	if !p.requeue.unfinished {
-		p.record.quiet = p.work.Generation
-	}
-	wanted := make(map[inventory.Key]bool, len(p.items))
-	for _, it := range p.items {
-		wanted[it.key] = it.mapped()
-	}
-	for key := range p.record.marks {
-		if !wanted[key] {
-			delete(p.record.marks, key)
-			p.agent.slots.free(key)
-		}
-	}
-}
-
-// request is the request to apply a manifest.
-func (p *pass) request(it *item, exists bool) strategy.Request {
-	return strategy.Request{
-		Resource: it.key.Resource, Manifest: it.Object, Owner: owner(p.applied), Owned: !it.orphan,
-		Update:  it.options.Update,
-		Missing: !exists && p.agent.inventory.State(it.key.Resource) == inventory.Watched,
-		Settled: p.settledBefore(it),
-	}
+	return nil
 }

@@ -22,40 +22,39 @@ const mostPods = 50
 // Pods, and the object looked at again: that problem comes and goes without a change of it.
 // That the object becomes ready is read soon; how far it has come is reported as often as
 // every other status.
-func (p *pass) explainUnready(ctx context.Context, it *item, m *mark, object *unstructured.Unstructured) {
-	last := m.recheck
-	m.recheck = 0
-	ready := apimeta.FindStatusCondition(it.found.Conditions, names.ConditionReady)
+func (r *reader) explainUnready(ctx context.Context, o *object, returned *unstructured.Unstructured) {
+	last := o.recheck
+	o.recheck = 0
+	ready := apimeta.FindStatusCondition(o.found.Conditions, names.ConditionReady)
 	if ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason != names.ReasonResourceNotReady {
 		return
 	}
-	m.interval, m.recheck = min(m.interval, watchInterval), p.agent.config.StatusSyncInterval
-	entry, _ := p.before.Find(it.meta)
-	before := apimeta.FindStatusCondition(entry.Conditions, names.ConditionReady)
+	o.interval, o.recheck = min(o.interval, watchInterval), r.agent.config.StatusSyncInterval
+	before := r.history.condition(o, names.ConditionReady)
 	switch {
 	case before == nil || before.Status != metav1.ConditionFalse: // It is only starting.
-		m.explained = p.now
-	case p.now.Before(m.explained.Add(p.agent.config.StatusSyncInterval)):
+		o.explained = r.now
+	case r.now.Before(o.explained.Add(r.agent.config.StatusSyncInterval)):
 		ready.Message = before.Message
 	default:
-		m.explained = p.now
-		*ready = status.Remark(*ready, p.podProblem(ctx, object, ready.Message, before.Message))
+		o.explained = r.now
+		*ready = status.Remark(*ready, r.podProblem(ctx, returned, ready.Message, before.Message))
 		if before.Message == ready.Message {
-			m.recheck = min(max(2*last, m.recheck), mostRepair)
+			o.recheck = min(max(2*last, o.recheck), mostRepair)
 		}
 	}
-	p.requeue.recheck(m.recheck)
+	r.requeue.recheck(o.recheck)
 }
 
 // podProblem returns the problem of the first Pod of an object that has one. While the
 // object says the same, text, the problem in the message before still stands: a container
 // that keeps crashing runs in between, and other words for a problem are no news.
-func (p *pass) podProblem(ctx context.Context, object *unstructured.Unstructured, text, before string) string {
+func (r *reader) podProblem(ctx context.Context, object *unstructured.Unstructured, text, before string) string {
 	last, same := strings.CutPrefix(before, text+"; ")
 	if !same {
 		last = ""
 	}
-	for _, pod := range p.pods(ctx, object) {
+	for _, pod := range r.pods(ctx, object) {
 		switch problem := podproblem.Of(&pod); {
 		case problem == "":
 		case podproblem.Same(problem, last):
@@ -69,15 +68,16 @@ func (p *pass) podProblem(ctx context.Context, object *unstructured.Unstructured
 
 // pods are the Pods of a workload: a Pod itself, or those that its selector selects. There
 // are none if the executor, or the agent, may not list them.
-func (p *pass) pods(ctx context.Context, object *unstructured.Unstructured) []corev1.Pod {
+func (r *reader) pods(ctx context.Context, object *unstructured.Unstructured) []corev1.Pod {
 	if object.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Pod") {
 		return decodePods(*object)
 	}
 	selector := selectorOf(object)
-	if selector == "" || p.applier == nil {
+	client := r.impersonator.client()
+	if selector == "" || client == nil {
 		return nil
 	}
-	list, err := p.applier.Client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(object.GetNamespace()).
+	list, err := client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(object.GetNamespace()).
 		List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: mostPods})
 	if err != nil {
 		return nil
