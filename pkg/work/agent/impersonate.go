@@ -9,8 +9,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/strategy"
 )
 
-// impersonator makes the requests for the objects of a work as its executor, if it has one,
-// and checks the permissions of the executor before.
+// impersonator sends the requests for the objects of a work as its executor, if there is one,
+// and checks the permissions of the executor first.
 type impersonator struct {
 	agent   *agent
 	work    *hubWork
@@ -20,7 +20,7 @@ type impersonator struct {
 	applier *strategy.Applier
 }
 
-// send makes a request as the executor, if there is one.
+// send applies or reads an object as the executor, if there is one.
 func (i *impersonator) send(ctx context.Context, r strategy.Request) (strategy.Result, error) {
 	if i.applier == nil {
 		objects, err := i.agent.checker.Client(i.work.Spec.Executor, i.agent.applier.Client)
@@ -32,7 +32,7 @@ func (i *impersonator) send(ctx context.Context, r strategy.Request) (strategy.R
 	return i.applier.Apply(ctx, r)
 }
 
-// client returns the client of earlier requests, nil if there was none.
+// client returns the client of earlier requests, nil before the first one.
 func (i *impersonator) client() dynamic.Interface {
 	if i.applier == nil {
 		return nil

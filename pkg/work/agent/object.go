@@ -21,8 +21,8 @@ const (
 )
 
 // object is everything that the agent knows in memory of one object of a work. A pass
-// creates it from a manifest and recalls its memory; two manifests of the same object share
-// that. The cluster's copy of the object changes during a pass, and is always asked for.
+// creates it from a manifest and recalls its memory, which two manifests of the same object
+// share. The inventory may change during a pass, so a phase asks it each time.
 type object struct {
 	manifest.Manifest
 	// memory outlives the pass. It is nil until the pass has recalled it, and for a
@@ -88,8 +88,7 @@ func (o *object) appliedBefore(h history) bool {
 	return h.applied(o)
 }
 
-// memory is the part of an object that outlives a pass. The record of the work has one for
-// each object. Losing it costs one read of the object.
+// memory is the part of an object that outlives a pass: the record of the work has it.
 type memory struct {
 	// applied is the digest of what was applied, and revision the object's after that.
 	applied, revision uint64
@@ -99,7 +98,7 @@ type memory struct {
 	// interval is how soon it may be looked at again after a change, and recheck how soon
 	// without one; zero for never.
 	interval, recheck time.Duration
-	// explained is when the agent last looked for the reason why the object is not ready.
+	// explained is when the agent last looked for the reason that the object is not ready.
 	explained time.Time
 	// reviewed is when the executor was last found to have its permissions.
 	reviewed time.Time

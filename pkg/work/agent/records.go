@@ -58,11 +58,11 @@ type record struct {
 	// seen is the generation whose rules were evaluated last, and quiet the one that was
 	// applied and reported without a problem.
 	seen, quiet int64
-	// denials counts the passes in a row in which the API server refused something.
+	// denials counts the passes in a row in which the API server rejected a request.
 	denials int
 	// holdUp is what holds the deletion of objects up that left the work.
 	holdUp holdUp
-	// objects are the memories of the objects of the work.
+	// objects has the memory of each object of the work.
 	objects map[inventory.Key]*memory
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/inventory"
 )
 
-// slots are the objects whose feedback may be watched.
+// slots limits the objects, of all works, whose feedback is watched.
 type slots struct {
 	most int
 
