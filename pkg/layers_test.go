@@ -73,10 +73,13 @@ var imports = map[string][]string{
 	"pkg/issuer":             contract,
 	"pkg/tokenauthorizer":    contract,
 	"pkg/imagepull":          contract,
-	"pkg/legacytoken":        contract,
-	"pkg/local":              leaves,
-	"pkg/servingcert":        contract,
-	"pkg/work":               contract,
+	// Users refresh and remove pull secrets next to the controller.
+	"pkg/imagepull/refresh": slices.Concat(contract, []string{"pkg/imagepull", "pkg/imagepull/inventory"}),
+	"pkg/imagepull/removal": slices.Concat(contract, []string{"pkg/imagepull", "pkg/imagepull/legacy"}),
+	"pkg/legacytoken":       contract,
+	"pkg/local":             leaves,
+	"pkg/servingcert":       contract,
+	"pkg/work":              contract,
 	// What a ManifestWork says and what is reported about it are pure rules.
 	"pkg/work/manifest": leaves,
 	"pkg/work/status":   slices.Concat(leaves, []string{"pkg/work/manifest"}),
@@ -95,6 +98,7 @@ var imports = map[string][]string{
 	"pkg/diagnose/work": slices.Concat(contract, []string{
 		"pkg/diagnose", "pkg/install", "pkg/registration/inventory", "pkg/work/delivery", "pkg/work/report",
 	}),
+	"pkg/diagnose/pullsecrets": slices.Concat(contract, []string{"pkg/diagnose", "pkg/imagepull"}),
 	"pkg/diagnose/tokens": slices.Concat(contract, []string{
 		"pkg/diagnose", "pkg/install", "pkg/tokenauthorizer/config", "pkg/tokenauthorizer/issuers", "pkg/tokenauthorizer/policy",
 	}),
