@@ -64,7 +64,7 @@ var imports = map[string][]string{
 	"pkg/addon":                  slices.Concat(contract, []string{"pkg/work/manifest"}),
 	// Requests of add-ons are in the states of requests of clusters.
 	"pkg/addon/inventory": slices.Concat(contract, []string{"pkg/registration/approval"}),
-	// What commands do to add-ons is about what the inventory found.
+	// These act on the add-ons that the inventory lists.
 	"pkg/addon/cleanup":      slices.Concat(leaves, []string{"pkg/addon/inventory"}),
 	"pkg/addon/driverswitch": slices.Concat(contract, []string{"pkg/addon/inventory"}),
 	"pkg/addon/permissions":  slices.Concat(leaves, []string{"pkg/addon/inventory"}),
@@ -73,7 +73,7 @@ var imports = map[string][]string{
 	"pkg/issuer":             contract,
 	"pkg/tokenauthorizer":    contract,
 	"pkg/imagepull":          contract,
-	// Users refresh and remove pull secrets next to the controller.
+	// Commands refresh and remove pull secrets without the controller.
 	"pkg/imagepull/refresh": slices.Concat(contract, []string{"pkg/imagepull", "pkg/imagepull/inventory"}),
 	"pkg/imagepull/removal": slices.Concat(contract, []string{"pkg/imagepull", "pkg/imagepull/legacy"}),
 	"pkg/legacytoken":       contract,

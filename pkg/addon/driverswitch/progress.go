@@ -16,8 +16,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// Cluster has the add-ons of a cluster on both sides: what the hub reports to the agent, and
-// the Secrets of the managed cluster.
+// Cluster reads the registrations of a managed cluster from the hub, and their Secrets from
+// the cluster.
 type Cluster struct {
 	Name string
 	// Managed and Hub are clients, of the managed cluster and with the agent's permissions

@@ -14,9 +14,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// HubTime returns the next full second by the clock of the hub, which also dates the
-// credentials that the annotation is compared with: in full seconds, and one that was issued
-// in this second is to be replaced too.
+// HubTime returns the next full second by the clock of the hub. The hub dates credentials by the
+// same clock in full seconds, so a credential that was issued in this second is replaced too.
 func HubTime(ctx context.Context, config *rest.Config, clk clock.PassiveClock) (time.Time, error) {
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {

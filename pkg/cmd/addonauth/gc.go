@@ -97,7 +97,8 @@ func (o *gcOptions) print(found []inventory.Orphan) error {
 	})
 }
 
-// removed explains the error of removing an object. One that a dry run held back is none.
+// removed maps the error of a removal to an exit code. A write that a dry run refused is no
+// error.
 func removed(err error) error {
 	if _, refused := errors.AsType[*cli.WriteRefusedError](err); refused {
 		return nil

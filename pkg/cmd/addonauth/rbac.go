@@ -87,7 +87,8 @@ func (o *rbacOptions) run(ctx context.Context) error {
 	return err
 }
 
-// grants returns the grants of the clusters that the flags choose, or without any a template.
+// grants returns the grants of the clusters that the flags choose, or a template if they
+// choose none.
 func (o *rbacOptions) grants(ctx context.Context, filter inventory.Filter) ([]permissions.Grant, error) {
 	addOn := filter.Names[0]
 	if !o.all && len(filter.Clusters) == 0 {

@@ -149,7 +149,7 @@ func (t *trial) exchange(ctx context.Context, test *exchangetest.Test, chain *ex
 	return test.Ask(ctx, t.server, client, token)
 }
 
-// explain turns an error of a test into what a user reads and the exit code.
+// explain maps an error of a test to its exit code and the next step.
 func (t *trial) explain(err error, test *exchangetest.Test, chain *explanation.Chain) error {
 	if missing, ok := errors.AsType[*exchangetest.NoAccountError](err); ok {
 		return cli.NotFoundf("name one that exists with --service-account", "%v", missing)

@@ -127,7 +127,7 @@ func (o *uninstallOptions) find(ctx context.Context, c client.Reader) (removal.L
 	return removal.Find(ctx, c)
 }
 
-// mode is what the flags say about the pull secrets.
+// mode returns the mode that the flags choose.
 func (o *uninstallOptions) mode() removal.Mode {
 	switch {
 	case o.keepSecrets:
@@ -138,7 +138,7 @@ func (o *uninstallOptions) mode() removal.Mode {
 	return removal.Unused
 }
 
-// explain turns an error of the removal into what a user reads and the exit code.
+// explain maps an error of the removal to its exit code and the next step.
 func (o *uninstallOptions) explain(err error) error {
 	if used, ok := errors.AsType[*removal.InUseError](err); ok {
 		return cli.Blockedf("leave the pull secrets with --keep-secrets, recreate the Pods, and run the command again; or use --force",

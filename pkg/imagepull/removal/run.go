@@ -29,7 +29,7 @@ type InUseError struct{ Pods []types.NamespacedName }
 // Error implements error.
 func (e *InUseError) Error() string { return "Pods name a pull secret" }
 
-// Check returns an *InUseError if a mode does not allow to remove what is left.
+// Check returns an *InUseError in mode Unused if Pods name a pull secret.
 func (m Mode) Check(left Left) error {
 	if m != Unused || len(left.Pods) == 0 {
 		return nil

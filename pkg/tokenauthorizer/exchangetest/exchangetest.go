@@ -34,7 +34,7 @@ const (
 	patience = 10 * time.Second
 )
 
-// Connect returns a client for a connection.
+// Connect returns a client of an API server.
 type Connect func(*rest.Config) (client.WithWatch, error)
 
 // Test is the test of one exchange.

@@ -38,7 +38,8 @@ func Complete(ctx context.Context, hub client.Reader, known policy.Known) (polic
 	return known, nil
 }
 
-// Orphaned returns the namespaces of the hub that have permissions of rules that are gone.
+// Orphaned returns the namespaces of the hub that have permissions of rules that no
+// longer exist.
 func Orphaned(ctx context.Context, hub client.Reader, needed policy.Permissions) ([]string, error) {
 	var list rbacv1.RoleList
 	if err := hub.List(ctx, &list, client.MatchingFields{"metadata.name": policy.RoleName}); err != nil {

@@ -18,9 +18,9 @@ import (
 
 // Change is a change of the rules on a hub.
 type Change struct {
-	// Object has the change, and Before has it not; Before is nil if there was no object.
+	// Object includes the change. Before does not; it is nil if there was no object.
 	Object, Before client.Object
-	// Config has the change.
+	// Config is the configuration with the change.
 	Config *config.Config
 }
 
@@ -71,8 +71,8 @@ func (c Change) Warnings(cluster string) []policy.Finding {
 	})
 }
 
-// ForAccounts returns the rule for ServiceAccounts of a cluster: one for each way to write a
-// namespace, because a rule is about all of its ServiceAccounts in all of its namespaces.
+// ForAccounts returns a copy of the rule per namespace, or pattern of namespaces, of the
+// ServiceAccounts: a rule applies to all of its ServiceAccounts in all of its namespaces.
 func ForAccounts(rule v1alpha1.Rule, accounts []types.NamespacedName) []v1alpha1.Rule {
 	var out []v1alpha1.Rule
 	for _, account := range accounts {

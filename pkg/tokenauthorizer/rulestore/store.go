@@ -35,8 +35,8 @@ func Self() policy.Account {
 	return policy.Account{Namespace: names.HubNamespace, Name: names.TokenAuthorizer}
 }
 
-// Store has the rules of a hub, or those in the file of a token authorizer that runs without
-// one.
+// Store reads and changes the rules on a hub, or reads them from the file of a token
+// authorizer without a hub.
 type Store struct {
 	// Mode is how far changes go.
 	Mode Mode

@@ -30,8 +30,7 @@ const (
 )
 
 // Allow appends rules to those of a cluster, or with policy.AnyCluster to those
-// of the clusters without a policy. Rules that are there already stay where they
-// are.
+// of the clusters without a policy. Existing rules keep their place.
 func (s *Store) Allow(ctx context.Context, cluster string, rules []v1alpha1.Rule) (Change, error) {
 	return s.change(ctx, cluster, managerAllow, func(o *config.Objects) (client.Object, map[string]any) {
 		var list *[]v1alpha1.Rule
@@ -51,7 +50,8 @@ func (s *Store) Allow(ctx context.Context, cluster string, rules []v1alpha1.Rule
 	})
 }
 
-// SetIssuer has the keys of a cluster come from the hub's configuration.
+// SetIssuer sets the issuer and the keys of a cluster, which replace those that its agent
+// publishes.
 func (s *Store) SetIssuer(ctx context.Context, cluster, issuer string, keys *v1alpha1.Keys) (Change, error) {
 	return s.change(ctx, cluster, managerIssuer, func(o *config.Objects) (client.Object, map[string]any) {
 		p := find(o, cluster)

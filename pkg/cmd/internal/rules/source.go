@@ -36,7 +36,7 @@ func (f *Flags) AddTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.File, "clusters-config", "", "configuration file of a token authorizer, instead of the rules on the hub")
 }
 
-// Source is where the rules are, with the commands and the errors of its user.
+// Source is a Store with the command lines and the errors of its user.
 type Source struct {
 	*rulestore.Store
 
@@ -77,7 +77,7 @@ func (s *Source) Config(ctx context.Context, opts config.Options) (*config.Confi
 	return c, Explain(s.env, err)
 }
 
-// Explain turns an error of a Store into what a user reads and the exit code.
+// Explain maps an error of a Store to its exit code and the next step.
 func Explain(env cli.Env, err error) error {
 	if missing, ok := errors.AsType[*rulestore.FileMissingError](err); ok {
 		return cli.NotFoundf("check the path of --clusters-config", "%v", missing)
