@@ -2,6 +2,9 @@
 // register with tokens (tokeninfra), installs, owns and configures add-ons (manager), and
 // deploys those that are made from AddOnTemplates (template).
 //
-// It never runs an add-on and depends on none. Its packages never call each other: they
+// Commands read and change add-ons with the packages inventory, cleanup, driverswitch,
+// permissions and rotation.
+//
+// It never runs an add-on and depends on none. Its controllers never call each other: they
 // interact through the ManagedClusterAddOn.
 package addon

@@ -13,11 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
 // FieldManager owns what init and join apply.
-const FieldManager = "ocm.cli"
+const FieldManager = names.FieldManagerCLI
 
 // Say reports what a step waits for.
 type Say func(format string, args ...any)

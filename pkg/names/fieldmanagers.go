@@ -1,8 +1,10 @@
 package names
 
-// The field managers of the operators. Their objects have an annotation with the hash of
-// what was applied, unlike those of OCM's operators, which have the same labels.
+// The field managers. The objects of the operators have an annotation with the hash of what
+// was applied, unlike those of OCM's operators, which have the same labels. Commands own what
+// they apply and patch as FieldManagerCLI.
 const (
 	FieldManagerHubOperator   = "ocm.clustermanager"
 	FieldManagerAgentOperator = "ocm.klusterlet"
+	FieldManagerCLI           = "ocm.cli"
 )

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
@@ -44,7 +45,7 @@ func (s *selection) filter() (inventory.Filter, error) {
 		}
 	}
 	for _, name := range f.Names {
-		if problems := validName(name); len(problems) > 0 {
+		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 			return f, cli.Usagef("--addon: invalid add-on name %q: %s", name, problems[0])
 		}
 	}

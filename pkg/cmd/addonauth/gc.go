@@ -6,18 +6,12 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/cleanup"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 )
 
 type gcOptions struct {
@@ -81,7 +75,7 @@ func (o *gcOptions) remove(ctx context.Context, c client.Client, found []invento
 		return err
 	}
 	for _, l := range found {
-		if err := remove(ctx, c, l); err != nil {
+		if err := removed(cleanup.Remove(ctx, c, l)); err != nil {
 			return fmt.Errorf("%s: %w", l, err)
 		}
 	}
@@ -103,39 +97,14 @@ func (o *gcOptions) print(found []inventory.Orphan) error {
 	})
 }
 
-// remove removes what was looked at, and nothing that has changed since.
-func remove(ctx context.Context, c client.Client, l inventory.Orphan) error {
-	if addOn, ok := l.Object.(*addonv1beta1.ManagedClusterAddOn); ok {
-		return changed(retry.RetryOnConflict(retry.DefaultRetry, func() error { return removeCondition(ctx, c, addOn, l.Condition) }))
-	}
-	uid, version := l.Object.GetUID(), l.Object.GetResourceVersion()
-	return changed(c.Delete(ctx, l.Object, client.Preconditions{UID: &uid, ResourceVersion: &version}))
-}
-
-// removeCondition removes a condition from the status, which the cluster's agent writes as
-// well. A condition that is not as it was looked at is left alone.
-func removeCondition(ctx context.Context, c client.Client, seen *addonv1beta1.ManagedClusterAddOn, kind string) error {
-	live := &addonv1beta1.ManagedClusterAddOn{}
-	if err := c.Get(ctx, client.ObjectKeyFromObject(seen), live); err != nil {
-		return err
-	}
-	was, now := apimeta.FindStatusCondition(seen.Status.Conditions, kind), apimeta.FindStatusCondition(live.Status.Conditions, kind)
-	if now == nil || live.UID != seen.UID || !apiequality.Semantic.DeepEqual(was, now) {
+// removed maps the error of a removal to an exit code. A write that a dry run refused is no
+// error.
+func removed(err error) error {
+	if _, refused := errors.AsType[*cli.WriteRefusedError](err); refused {
 		return nil
 	}
-	base := client.MergeFromWithOptions(live.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	apimeta.RemoveStatusCondition(&live.Status.Conditions, kind)
-	return c.Status().Patch(ctx, live, base, client.FieldOwner(install.FieldManager))
-}
-
-// changed explains that another client was faster.
-func changed(err error) error {
-	var refused *cli.WriteRefusedError
-	switch {
-	case apierrors.IsNotFound(err), errors.As(err, &refused):
-		return nil
-	case apierrors.IsConflict(err):
-		return cli.Blockedf("run the command again", "it has changed meanwhile and was left alone")
+	if changed, ok := errors.AsType[*cleanup.ChangedError](err); ok {
+		return cli.Blockedf("run the command again", "%v", changed)
 	}
 	return err
 }

@@ -2,16 +2,13 @@ package addonauth
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
-	rbacv1 "k8s.io/api/rbac/v1"
-
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/permissions"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
@@ -67,23 +64,22 @@ func (o *rbacOptions) run(ctx context.Context) error {
 	if len(filter.Names) != 1 {
 		return cli.Usagef("name one add-on with --addon")
 	}
-	p := permissions{addOn: filter.Names[0], by: o.env.Elsewhere("addon-auth rbac"), shared: o.all}
+	m := permissions.Manifests{AddOn: filter.Names[0], MadeBy: o.env.Elsewhere("addon-auth rbac")}
 	for _, text := range o.rules {
-		rule, err := parseRule(text)
+		rule, err := permissions.ParseRule(text)
 		if err != nil {
-			return err
+			return cli.Usagef("--rule: %v", err)
 		}
-		p.rules = append(p.rules, rule)
+		m.Rules = append(m.Rules, rule)
 	}
-	switch {
-	case o.all || len(filter.Clusters) > 0:
-		if p.grants, err = o.grants(ctx, filter); err != nil {
-			return err
-		}
-	default:
-		p.grants = []grant{{cluster: placeholder, subjects: subjectsOf(placeholder, p.addOn, nil), unknown: true}}
+	if m.Grants, err = o.grants(ctx, filter); err != nil {
+		return err
 	}
-	text, err := p.render()
+	render := m.PerCluster
+	if o.all {
+		render = m.Shared
+	}
+	text, err := render()
 	if err != nil {
 		return err
 	}
@@ -91,76 +87,23 @@ func (o *rbacOptions) run(ctx context.Context) error {
 	return err
 }
 
-// grants looks up whom the add-on is on each cluster.
-func (o *rbacOptions) grants(ctx context.Context, filter inventory.Filter) ([]grant, error) {
+// grants returns the grants of the clusters that the flags choose, or a template if they
+// choose none.
+func (o *rbacOptions) grants(ctx context.Context, filter inventory.Filter) ([]permissions.Grant, error) {
+	addOn := filter.Names[0]
+	if !o.all && len(filter.Clusters) == 0 {
+		return []permissions.Grant{permissions.Template(addOn)}, nil
+	}
 	c, err := addons.Hub(ctx, o.env)
 	if err != nil {
 		return nil, err
 	}
-	objs, err := inventory.Objects(ctx, c, filter)
-	if err != nil {
-		return nil, err
+	if !o.all {
+		return permissions.OnClusters(ctx, c, addOn, filter.Clusters)
 	}
-	if o.all {
-		for _, obj := range objs {
-			filter.Clusters = append(filter.Clusters, obj.Namespace)
-		}
-		if len(objs) == 0 {
-			return nil, cli.NotFoundf("name a cluster with --cluster", "no cluster has an add-on %s", filter.Names[0])
-		}
+	grants, err := permissions.OnAllClusters(ctx, c, addOn)
+	if missing, ok := errors.AsType[*permissions.NotInstalledError](err); ok {
+		return nil, cli.NotFoundf("name a cluster with --cluster", "%v", missing)
 	}
-	var out []grant
-	for _, cluster := range filter.Clusters {
-		i := slices.IndexFunc(objs, func(obj *addonv1beta1.ManagedClusterAddOn) bool { return obj.Namespace == cluster })
-		if i < 0 {
-			out = append(out, grant{cluster: cluster, subjects: subjectsOf(cluster, filter.Names[0], nil), unknown: true})
-			continue
-		}
-		config := inventory.KubeClient(objs[i])
-		out = append(out, grant{
-			cluster: cluster, subjects: subjectsOf(cluster, filter.Names[0], config),
-			unknown: config == nil || config.Subject.User == "",
-		})
-	}
-	return out, nil
-}
-
-// parseRule reads VERBS:RESOURCES[:NAMES]. All resources of a rule are of one
-// API group.
-func parseRule(text string) (rbacv1.PolicyRule, error) {
-	parts := strings.Split(text, ":")
-	if len(parts) < 2 || len(parts) > 3 || slices.Contains(parts, "") {
-		return rbacv1.PolicyRule{}, cli.Usagef("--rule: %q is not VERBS:RESOURCES[:NAMES], such as get,list:configmaps", text)
-	}
-	rule := rbacv1.PolicyRule{Verbs: strings.Split(parts[0], ",")}
-	for resource := range strings.SplitSeq(parts[1], ",") {
-		resource, sub, hasSub := strings.Cut(resource, "/")
-		resource, group, _ := strings.Cut(resource, ".")
-		if hasSub {
-			resource += "/" + sub
-		}
-		rule.Resources = append(rule.Resources, resource)
-		if !slices.Contains(rule.APIGroups, group) {
-			rule.APIGroups = append(rule.APIGroups, group)
-		}
-	}
-	if len(parts) == 3 {
-		rule.ResourceNames = strings.Split(parts[2], ",")
-	}
-	return rule, checkRule(text, rule)
-}
-
-func checkRule(text string, rule rbacv1.PolicyRule) error {
-	all := slices.Concat(rule.Verbs, rule.Resources, rule.ResourceNames)
-	switch {
-	case slices.Contains(all, ""):
-		return cli.Usagef("--rule: %q has an empty word", text)
-	case len(rule.APIGroups) > 1:
-		return cli.Usagef("--rule: %q names resources of several API groups; give each group a rule of its own", text)
-	case slices.Contains(all, "*") || rule.APIGroups[0] == "*":
-		return cli.Usagef("--rule: %q has a wildcard, which grants unlimited permissions; name what the add-on needs", text)
-	case len(rule.ResourceNames) > 0 && slices.Contains(rule.Verbs, "create") && !strings.Contains(rule.Resources[0], "/"):
-		return cli.Usagef("--rule: %q cannot work: create has no name to compare; give it a rule of its own without names", text)
-	}
-	return nil
+	return grants, err
 }

@@ -5,20 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/rotation"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 type rotateOptions struct {
@@ -80,12 +76,12 @@ func (o *rotateOptions) run(ctx context.Context) error {
 	if o.waits() && !pause.For(ctx, o.env.Clock, time.Second) {
 		return ctx.Err()
 	}
-	now, err := o.hubTime(ctx, config)
+	now, err := rotation.HubTime(ctx, config, o.env.Clock)
 	if err != nil {
 		return err
 	}
 	for _, a := range before {
-		if err := o.annotate(ctx, c, a, now); err != nil {
+		if err := o.request(ctx, c, a, now); err != nil {
 			return err
 		}
 	}
@@ -111,44 +107,9 @@ func (o *rotateOptions) find(ctx context.Context, c client.Client, filter invent
 	return found, addons.Missing(o.env, filter, found)
 }
 
-// hubTime is the next full second by the clock of the hub, which also dates the
-// credentials that the annotation is compared with: in full seconds, and one
-// that was issued in this second is to be replaced too.
-func (o *rotateOptions) hubTime(ctx context.Context, config *rest.Config) (time.Time, error) {
-	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return time.Time{}, err
-	}
-	server, _, err := rest.DefaultServerUrlFor(config)
-	if err != nil {
-		return time.Time{}, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.JoinPath("version").String(), http.NoBody)
-	if err != nil {
-		return time.Time{}, err
-	}
-	resp, err := httpClient.Do(req)
-	if err != nil {
-		return time.Time{}, err
-	}
-	_ = resp.Body.Close()
-	date, err := http.ParseTime(resp.Header.Get("Date"))
-	if err != nil {
-		// A proxy took it away; our own clock is the next best.
-		return o.env.Clock.Now().Add(time.Second).UTC(), nil //nolint:nilerr // see above
-	}
-	return date.Add(time.Second).UTC(), nil
-}
-
-// annotate asks for new credentials of an add-on, as of now.
-func (o *rotateOptions) annotate(ctx context.Context, c client.Client, a inventory.AddOn, now time.Time) error {
-	obj := a.Object.DeepCopy()
-	base := client.MergeFrom(a.Object.DeepCopy())
-	if obj.Annotations == nil {
-		obj.Annotations = map[string]string{}
-	}
-	obj.Annotations[names.AnnotationRotate] = now.Format(time.RFC3339)
-	err := c.Patch(ctx, obj, base, client.FieldOwner(install.FieldManager))
+// request requests new credentials of an add-on, as of now.
+func (o *rotateOptions) request(ctx context.Context, c client.Client, a inventory.AddOn, now time.Time) error {
+	err := rotation.Request(ctx, c, a, now)
 	if _, refused := errors.AsType[*cli.WriteRefusedError](err); err != nil && !refused {
 		return fmt.Errorf("add-on %s on %s: %w", a.Name, a.Cluster, err)
 	}
@@ -157,46 +118,15 @@ func (o *rotateOptions) annotate(ctx context.Context, c client.Client, a invento
 
 // await waits until every credential is another one than before.
 func (o *rotateOptions) await(ctx context.Context, c client.Client, filter inventory.Filter, before []inventory.AddOn) error {
-	old := map[string]inventory.Registration{}
-	for _, a := range before {
-		for _, r := range a.Registrations {
-			old[key(r)] = r
-		}
-	}
-	open, err := poll(ctx, o.env, "Waiting for new credentials", func(ctx context.Context) ([]inventory.Registration, error) {
+	pending, err := await(ctx, o.env, "Waiting for new credentials", func(ctx context.Context) ([]inventory.Registration, error) {
 		list, err := inventory.List(ctx, c, filter, o.env.Now(), o.env.Warn)
-		var open []inventory.Registration
-		for _, a := range list {
-			for _, r := range a.Registrations {
-				if !renewed(old[key(r)], r) {
-					if r.OpenRequest != "" {
-						r.Message = cmp.Or(r.Message, "request "+r.OpenRequest+" waits to be approved and signed")
-					}
-					r.Message = cmp.Or(r.Message, "waits for the cluster's agent to replace the credential")
-					open = append(open, r)
-				}
-			}
-		}
-		return open, err
+		return rotation.Pending(before, list), err
 	})
-	if err == nil || len(open) == 0 {
+	if err == nil || len(pending) == 0 {
 		return err
 	}
-	r := open[0]
-	return o.wait.TimedOut(err, summary(open), fmt.Sprintf(
+	r := pending[0]
+	return o.wait.TimedOut(err, inventory.Summary(pending), fmt.Sprintf(
 		"see what the agent says with: %s; if it does not know the annotation, delete Secret %s/%s on %s",
 		o.env.Command("addon-auth status"), r.Namespace, r.Secret, cmp.Or(r.HostingCluster, r.Cluster)))
-}
-
-func key(r inventory.Registration) string {
-	return strings.Join([]string{r.Cluster, r.AddOn, r.Type, r.SignerName}, " ")
-}
-
-// renewed reports whether a registration has a good credential that is not the
-// old one. A shorter life can let the new one end earlier.
-func renewed(old, now inventory.Registration) bool {
-	if now.Expires == nil || now.State == inventory.Failing || now.State == inventory.Expired {
-		return false
-	}
-	return old.Expires == nil || !now.Expires.Equal(*old.Expires)
 }

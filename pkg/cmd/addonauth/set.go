@@ -1,18 +1,16 @@
 package addonauth
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/driverswitch"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/flags"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
@@ -95,29 +93,26 @@ func (o *setOptions) run(ctx context.Context) error {
 	if err := o.change(ctx, runner, installed, want); err != nil {
 		return err
 	}
-	o.warnAboutGate(installed)
+	if driverswitch.Disabled(installed.Klusterlet) {
+		o.env.Warn("the feature gate AddonManagement is off in the Klusterlet: this agent registers no add-ons")
+	}
 	if !o.wait.Enabled || o.env.Kube.DryRun() != cli.DryRunNone {
 		return nil
 	}
 	return o.await(ctx, runner, installed, want)
 }
 
-// desired returns the field as it shall be. What no flag says is kept.
-func (o *setOptions) desired(now operatorv1.AddOnRegistrationDriver) (operatorv1.AddOnRegistrationDriver, error) {
-	want := operatorv1.AddOnRegistrationDriver{AuthType: cmp.Or(string(o.driver), now.AuthType)}
-	if want.AuthType != string(driver.Token) {
-		if o.secondsSet {
-			return want, cli.Usagef("--expiration-seconds needs --driver=token: the add-ons of this cluster use certificates")
-		}
-		return want, nil
+// desired returns the field as the flags and the live one define it.
+func (o *setOptions) desired(live operatorv1.AddOnRegistrationDriver) (operatorv1.AddOnRegistrationDriver, error) {
+	var seconds *int64
+	if o.secondsSet {
+		seconds = &o.seconds
 	}
-	switch {
-	case o.secondsSet && o.seconds > 0:
-		want.Token = &operatorv1.TokenConfig{ExpirationSeconds: o.seconds}
-	case !o.secondsSet:
-		want.Token = now.Token
+	want, err := driverswitch.Desired(live, o.driver, seconds)
+	if errors.Is(err, driverswitch.ErrNoTokens) {
+		return want, cli.Usagef("--expiration-seconds needs --driver=token: %v", err)
 	}
-	return want, nil
+	return want, err
 }
 
 func (o *setOptions) change(ctx context.Context, runner agent.Runner, installed agent.Installed, want operatorv1.AddOnRegistrationDriver) error {
@@ -125,35 +120,4 @@ func (o *setOptions) change(ctx context.Context, runner agent.Runner, installed 
 		return fleet.AddUnchanged(o.changes, installed)
 	}
 	return fleet.AddConfigured(o.changes, installed, runner.SetAddOnDriver(ctx, installed, &want))
-}
-
-// warnAboutGate says so when the agent does not look at add-ons at all.
-func (o *setOptions) warnAboutGate(installed agent.Installed) {
-	c := installed.Klusterlet.Spec.RegistrationConfiguration
-	if c != nil && slices.Contains(c.FeatureGates, operatorv1.FeatureGate{Feature: "AddonManagement", Mode: operatorv1.FeatureGateModeTypeDisable}) {
-		o.env.Warn("the feature gate AddonManagement is off in the Klusterlet: this agent registers no add-ons")
-	}
-}
-
-// flagsMissing says what the agent's flags lack.
-func flagsMissing(want operatorv1.AddOnRegistrationDriver) func([]string) string {
-	return func(args []string) string {
-		auth, seconds := "", ""
-		for _, arg := range args {
-			if v, ok := strings.CutPrefix(arg, "--addon-kubeclient-registration-auth="); ok {
-				auth = v
-			}
-			if v, ok := strings.CutPrefix(arg, "--addon-token-expiration-seconds="); ok {
-				seconds = v
-			}
-		}
-		wanted := ""
-		if want.Token != nil && want.Token.ExpirationSeconds > 0 {
-			wanted = strconv.FormatInt(want.Token.ExpirationSeconds, 10)
-		}
-		if cmp.Or(auth, string(driver.CSR)) != cmp.Or(want.AuthType, string(driver.CSR)) || seconds != wanted {
-			return fleet.AgentOutdated
-		}
-		return ""
-	}
 }

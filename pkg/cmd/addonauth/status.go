@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/addons"
@@ -126,5 +125,3 @@ func (o *statusOptions) explain(rows []inventory.Registration) {
 		o.env.Say("%s", cli.Fold(fmt.Sprintf("%s/%s%s: %s: %s", r.Cluster, r.AddOn, label, r.Reason, printable.Line(r.Message)), "  "))
 	}
 }
-
-func validName(name string) []string { return validation.IsDNS1123Subdomain(name) }

@@ -326,5 +326,5 @@ func (o *workOptions) await(ctx context.Context, hub delivery.Hub, targets deliv
 		return nil
 	}
 	try := o.env.Command("check", "work", o.delivery.Name, "--cluster", targets.Clusters[0])
-	return o.wait.TimedOut(err, "ManifestWork "+o.delivery.Name+" ("+works.Unmet(err)+")", try)
+	return o.wait.TimedOut(err, "ManifestWork "+o.delivery.Name+" ("+delivery.Unmet(err)+")", try)
 }

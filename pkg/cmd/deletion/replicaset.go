@@ -60,5 +60,5 @@ func (o *workOptions) awaitSet(ctx context.Context, hub delivery.Hub, set *workv
 		return nil
 	}
 	try := o.env.Command("get works", set.Name, "-o wide")
-	return o.wait.TimedOut(err, "ManifestWorkReplicaSet "+set.Name+" to be gone ("+works.Unmet(err)+")", try)
+	return o.wait.TimedOut(err, "ManifestWorkReplicaSet "+set.Name+" to be gone ("+delivery.Unmet(err)+")", try)
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "open-cluster-management.io/api/work/v1"
 
@@ -111,12 +110,12 @@ func (o *workOptions) run(ctx context.Context) error {
 
 // runCopies deletes the copies of a work on clusters.
 func (o *workOptions) runCopies(ctx context.Context, hub delivery.Hub) error {
-	found, missing, err := works.Read(ctx, o.env, hub.Client, o.name, o.clusters)
+	found, missing, err := hub.Copies(ctx, o.name, o.clusters)
 	if err != nil {
 		return err
 	}
-	if missing != nil {
-		return o.gone(missing)
+	if len(missing) > 0 {
+		return o.gone(works.NotFound(o.env, o.name, missing))
 	}
 	if err := hub.RequireFree(ctx, found); err != nil {
 		return err
@@ -176,14 +175,12 @@ func (o *workOptions) delete(ctx context.Context, hub delivery.Hub, found []work
 			return err
 		}
 	}
+	remove := hub.Delete
+	if o.force && o.env.Kube.DryRun() == cli.DryRunNone {
+		remove = hub.DeleteWithoutAgent
+	}
 	for i := range found {
-		if err := hub.Delete(ctx, &found[i]); err != nil {
-			return err
-		}
-		if !o.force || o.env.Kube.DryRun() != cli.DryRunNone {
-			continue
-		}
-		if err := hub.Release(ctx, client.ObjectKeyFromObject(&found[i])); err != nil {
+		if err := remove(ctx, &found[i]); err != nil {
 			return err
 		}
 	}
@@ -211,7 +208,7 @@ func (o *workOptions) await(ctx context.Context, hub delivery.Hub, what string, 
 		return nil
 	}
 	try := o.env.Command("check", "work", o.name, "--cluster", o.clusters[0]) + o.orForce(ctx, hub)
-	return o.wait.TimedOut(err, what+" ("+works.Unmet(err)+")", try)
+	return o.wait.TimedOut(err, what+" ("+delivery.Unmet(err)+")", try)
 }
 
 // orForce offers --force if the agent of a cluster is away, and only then: an agent that is
@@ -219,10 +216,8 @@ func (o *workOptions) await(ctx context.Context, hub delivery.Hub, what string, 
 func (o *workOptions) orForce(ctx context.Context, hub delivery.Hub) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	for _, cluster := range o.clusters {
-		if away, err := delivery.AgentIsAway(ctx, hub.Client, cluster); err == nil && away {
-			return fmt.Sprintf("; the agent of %s is away: without it, use --force", cluster)
-		}
+	if cluster := hub.Away(ctx, o.clusters); cluster != "" {
+		return fmt.Sprintf("; the agent of %s is away: without it, use --force", cluster)
 	}
 	return ""
 }

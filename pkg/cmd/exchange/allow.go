@@ -3,15 +3,12 @@ package exchange
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
@@ -19,8 +16,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/policy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/rulestore"
 )
 
 type allowOptions struct {
@@ -101,17 +98,16 @@ func (o *allowOptions) run(ctx context.Context, cluster string, accounts []strin
 	change, err := source.Allow(ctx, cluster, list)
 	switch {
 	case err != nil:
-		return err
+		return rules.Explain(o.env, err)
 	case !change.Changed():
-		o.changes.Note(change.Ref(), cli.Unchanged)
+		o.changes.Note(rules.Ref(change), cli.Unchanged)
 		o.env.Say("The rules allow it already.")
 		return nil
 	}
 	return o.report(change, cluster)
 }
 
-// list makes the rules: one for each way to write a namespace, because a rule is
-// about all of its ServiceAccounts in all of its namespaces.
+// list returns the rules that the flags and arguments define.
 func (o *allowOptions) list(accounts []string) ([]v1alpha1.Rule, error) {
 	rule := v1alpha1.Rule{Audiences: o.audiences, RequireBoundPod: o.requirePod}
 	switch to, ok := cli.NamespacedName(o.to); {
@@ -130,33 +126,27 @@ func (o *allowOptions) list(accounts []string) ([]v1alpha1.Rule, error) {
 	if len(target.Namespaces)+len(target.Audiences) > 0 || target.ExpirationSeconds > 0 {
 		rule.Target = &target
 	}
-	var out []v1alpha1.Rule
+	var names []types.NamespacedName
 	for _, text := range accounts {
 		account, ok := cli.NamespacedName(text)
 		if !ok {
 			return nil, cli.Usagef("%q is not NAMESPACE/NAME", text)
 		}
-		i := slices.IndexFunc(out, func(r v1alpha1.Rule) bool { return r.Namespaces[0] == account.Namespace })
-		if i < 0 {
-			i = len(out)
-			out = append(out, rule)
-			out[i].Namespaces = []string{account.Namespace}
-		}
-		out[i].ServiceAccounts = append(out[i].ServiceAccounts, account.Name)
+		names = append(names, account)
 	}
-	return out, nil
+	return rulestore.ForAccounts(rule, names), nil
 }
 
 // vet refuses a cluster that the hub does not know, and rules without an audience.
 func (o *allowOptions) vet(ctx context.Context, source *rules.Source, cluster string) error {
-	objects, err := source.Around(ctx, cluster)
+	audiences, err := source.Audiences(ctx, cluster)
 	if err != nil {
-		return err
+		return rules.Explain(o.env, err)
 	}
 	if err := o.known(ctx, source, cluster); err != nil {
 		return err
 	}
-	if len(o.audiences) == 0 && len(audiences(objects, cluster)) == 0 {
+	if len(o.audiences) == 0 && len(audiences) == 0 {
 		return cli.Usagef("name with --audience what the workloads request their tokens for, such as the address of this hub: cluster %s has no default", cluster)
 	}
 	return nil
@@ -176,65 +166,23 @@ func (o *allowOptions) known(ctx context.Context, source *rules.Source, cluster 
 	return err
 }
 
-// audiences are those that a cluster's tokens must have: its own, or the defaults.
-func audiences(objects config.Objects, cluster string) []string {
-	for i := range objects.Policies {
-		if own := objects.Policies[i].Spec.Audiences; objects.Policies[i].Namespace == cluster && len(own) > 0 {
-			return own
-		}
-	}
-	if objects.Defaults == nil {
-		return nil
-	}
-	return objects.Defaults.Spec.Audiences
-}
-
 // report prints what is risky about the rules of the cluster, and the next step.
-func (o *allowOptions) report(change rules.Change, cluster string) error {
-	if c, ok := change.Config.Cluster(cluster); ok {
-		for _, f := range change.Config.Lint() {
-			if f.Severity == policy.Warning && strings.HasPrefix(f.Path, c.Spec.Path) {
-				o.env.Warn("%s", f)
-			}
-		}
+func (o *allowOptions) report(change rulestore.Change, cluster string) error {
+	for _, f := range change.Warnings(cluster) {
+		o.env.Warn("%s", f)
 	}
-	o.changes.Note(change.Ref(), "configured")
+	o.changes.Note(rules.Ref(change), "configured")
 	if o.env.Kube.DryRun() != cli.DryRunNone {
 		if !o.changes.Text() {
 			return nil
 		}
-		return o.print(change.Object)
+		data, err := change.YAML()
+		if err == nil {
+			_, err = o.env.Out.Write(data)
+		}
+		return err
 	}
-	o.env.Say("Written to %s of the hub.", name(change.Object))
+	o.env.Say("Written to %s of the hub.", change)
 	o.env.Say("Next, let the token authorizer issue these tokens:\n  %s | %s", o.env.Command("exchange rbac"), o.env.Kubectl("apply -f -"))
 	return nil
-}
-
-// name names an object of the hub.
-func name(object client.Object) string {
-	if object.GetNamespace() == "" {
-		return "TokenExchangeDefaults " + object.GetName()
-	}
-	return "TokenExchangePolicy " + object.GetNamespace() + "/" + object.GetName()
-}
-
-// print prints the fields of an object that users write.
-func (o *allowOptions) print(object client.Object) error {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return fmt.Errorf("encode: %w", err)
-	}
-	kind := "TokenExchangePolicy"
-	metadata := map[string]any{"name": object.GetName(), "namespace": object.GetNamespace()}
-	if object.GetNamespace() == "" {
-		kind = "TokenExchangeDefaults"
-		delete(metadata, "namespace")
-	}
-	data, err := yaml.Marshal(map[string]any{
-		"apiVersion": v1alpha1.GroupVersion().String(), "kind": kind, "metadata": metadata, "spec": fields["spec"],
-	})
-	if err == nil {
-		_, err = o.env.Out.Write(data)
-	}
-	return err
 }

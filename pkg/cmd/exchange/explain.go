@@ -7,19 +7,14 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/denial"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/issuers"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/jwks"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/mint"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/subject"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/explanation"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/rulestore"
 )
 
 type explainOptions struct {
@@ -63,69 +58,21 @@ func (o *explainOptions) run(ctx context.Context, from string) error {
 	if err != nil {
 		return err
 	}
-	k, err := o.known(ctx)
+	chain, err := o.chain(ctx)
 	if err != nil {
 		return err
 	}
-	e := o.explain(ctx, k, token, k.dry)
-	return o.report(e, k.source)
+	return o.report(chain.Explain(ctx, token), chain.Store())
 }
 
-// known is what a token authorizer with the same rules knows.
-type known struct {
-	source *rules.Source
-	config *config.Config
-	trial  *tokenauthorizer.Trial
-
-	// explaining is what the chain is gone through for, and exchange stands for the
-	// exchange in it.
-	explaining *explanation
-	exchange   exchanging
-}
-
-// exchanging is what becomes of a request that the rules allow.
-type exchanging func(ctx context.Context, e *explanation, r mint.Request) (mint.Token, error)
-
-// Mint implements authorizer.Minter.
-func (k *known) Mint(ctx context.Context, r mint.Request) (mint.Token, bool, error) {
-	token, err := k.exchange(ctx, k.explaining, r)
-	return token, false, err
-}
-
-// Review implements authorizer.Reviewer: a token is not sent anywhere.
-func (k *known) Review(_ context.Context, cluster, _ string, _ subject.Identity) error {
-	if c, ok := k.config.Cluster(cluster); ok {
-		k.explaining.skip("review", fmt.Sprintf("the authorizer also asks the cluster (%s); that is not done here", c.Review.Mode))
-	}
-	return nil
-}
-
-// dry checks what the exchange needs on the hub, without making one.
-func (k *known) dry(ctx context.Context, e *explanation, r mint.Request) (mint.Token, error) {
-	if k.source.Hub() == nil {
-		return mint.Token{}, nil
-	}
-	return mint.Token{}, e.target(ctx, k.source, r.Target)
-}
-
-// known reads it.
-func (o *explainOptions) known(ctx context.Context) (*known, error) {
+// chain returns that of a token authorizer with the rules that the flags choose.
+func (o *explainOptions) chain(ctx context.Context) (*explanation.Chain, error) {
 	source, err := o.rules.Open(ctx, o.env)
 	if err != nil {
 		return nil, err
 	}
-	k := &known{source: source}
-	if k.config, err = source.Config(ctx, source.Options()); err != nil {
-		return nil, err
-	}
-	keys := jwks.New(jwks.Config{Clock: o.env.Clock})
-	k.trial, err = tokenauthorizer.NewTrial(tokenauthorizer.TrialConfig{
-		Config: k.config, Keys: keys, FromHub: source.Hub() != nil, Minter: k, Reviewer: k, Clock: o.env.Clock,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return k, o.publish(ctx, source, keys)
+	chain, err := explanation.NewChain(ctx, source.Store, o.env.Clock, o.env.Warn)
+	return chain, rules.Explain(o.env, err)
 }
 
 // token reads the token and refuses one that stands on the command line.
@@ -152,58 +99,13 @@ func (o *explainOptions) token(from string) (string, error) {
 	return token, nil
 }
 
-// patience is how long a server of keys may take.
-const patience = 10 * time.Second
-
-// publish brings what clusters publish on the hub, if there is one.
-func (o *explainOptions) publish(ctx context.Context, source *rules.Source, keys *jwks.Store) error {
-	if source.Hub() == nil {
-		return nil
-	}
-	fleet, err := issuers.Candidates(ctx, source.Hub())
-	if err != nil {
-		return err
-	}
-	for _, candidate := range fleet {
-		silent := candidate.Cluster.Silent()
-		err := keys.Observe(candidate)
-		switch {
-		case candidate.Data == nil:
-		case silent.Reason != "":
-			o.env.Warn("Cluster %s publishes keys that do not count: %s.", candidate.Cluster.Name, silent.Message)
-		case err != nil:
-			o.env.Warn("%v.", err)
-		}
-	}
-	keys.HubSynced()
-	return nil
-}
-
-// explain takes the token authorizer's own chain, with something else for the
-// exchange at its end.
-func (o *explainOptions) explain(ctx context.Context, k *known, token string, do exchanging) *explanation {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	e := &explanation{}
-	k.explaining, k.exchange = e, do
-	decision, err := k.trial.Explain(ctx, token, e)
-	e.identify(decision.Identity)
-	if err != nil {
-		e.refuse(err)
-		e.last(err)
-		return e
-	}
-	e.Allowed, e.issued = true, decision.Token
-	return e
-}
-
 // report prints the explanation; a denial is an error as well.
-func (o *explainOptions) report(e *explanation, source *rules.Source) error {
+func (o *explainOptions) report(e *explanation.Explanation, source *rulestore.Store) error {
 	var err error
 	if o.out.Machine() {
 		err = o.out.Object(o.env.Out, cli.Header{Kind: explanationKind}, e)
 	} else {
-		err = e.print(o.env.Out)
+		err = printExplanation(o.env.Out, e)
 	}
 	if err != nil || e.Allowed {
 		return err
@@ -212,7 +114,7 @@ func (o *explainOptions) report(e *explanation, source *rules.Source) error {
 }
 
 // remedy says what to do about a denial.
-func (o *explainOptions) remedy(e *explanation, source *rules.Source) string {
+func (o *explainOptions) remedy(e *explanation.Explanation, source *rulestore.Store) string {
 	switch denial.Reason(e.Reason) {
 	case denial.UnknownIssuer, denial.UnknownKey, denial.KeysUnavailable:
 		return "see whose keys are known: " + o.rules.Command(o.env, "issuer list")

@@ -3,7 +3,6 @@ package exchange
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/policy"
 )
 
@@ -55,9 +53,11 @@ func (o *lintOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	findings, err := o.lint(ctx, source)
+	opts := source.Options()
+	opts.Strict = o.strict
+	findings, err := source.Lint(ctx, opts)
 	if err != nil {
-		return err
+		return rules.Explain(o.env, err)
 	}
 	if o.out.Machine() {
 		err = cli.PrintList(o.env.Out, o.out, cli.Kind[policy.Finding]{Name: "PolicyFinding"}, findings, nil)
@@ -73,19 +73,6 @@ func (o *lintOptions) run(ctx context.Context) error {
 	}
 	o.env.Say("%s: %s.", source, text)
 	return nil
-}
-
-func (o *lintOptions) lint(ctx context.Context, source *rules.Source) ([]policy.Finding, error) {
-	opts := source.Options()
-	opts.Strict = o.strict
-	cfg, err := source.Config(ctx, opts)
-	if invalid, ok := errors.AsType[*config.InvalidError](err); ok {
-		return invalid.Findings, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return cfg.Lint(), nil
 }
 
 // indent is how far what is said about a finding stands in.

@@ -3,20 +3,15 @@ package exchange
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
-
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/rules"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/permissions"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/policy"
 )
 
@@ -76,61 +71,19 @@ func (o *rbacOptions) run(ctx context.Context) error {
 		return err
 	}
 	known := policy.Known{Self: self, Namespaces: o.namespaces, Clusters: o.clusters}
-	if err := o.look(ctx, source.Hub(), &known); err != nil {
+	hub := source.Hub()
+	if hub == nil {
+		return o.print(source, policy.RBAC(cfg.Specs(), known), nil)
+	}
+	if known, err = permissions.Complete(ctx, hub, known); err != nil {
 		return err
 	}
 	p := policy.RBAC(cfg.Specs(), known)
-	stale, err := orphaned(ctx, source.Hub(), p)
+	stale, err := permissions.Orphaned(ctx, hub, p)
 	if err != nil {
 		return err
 	}
 	return o.print(source, p, stale)
-}
-
-// orphaned returns the namespaces of the hub that have permissions of rules that
-// are gone.
-func orphaned(ctx context.Context, hub client.Client, p policy.Permissions) ([]string, error) {
-	if hub == nil {
-		return nil, nil
-	}
-	var list rbacv1.RoleList
-	if err := hub.List(ctx, &list, client.MatchingFields{"metadata.name": policy.RoleName}); err != nil {
-		return nil, fmt.Errorf("permissions that are there: %w", err)
-	}
-	var out []string
-	for i := range list.Items {
-		namespace := list.Items[i].Namespace
-		if !slices.ContainsFunc(p.Roles, func(r rbacv1.Role) bool { return r.Namespace == namespace }) {
-			out = append(out, namespace)
-		}
-	}
-	return out, nil
-}
-
-// look finds out what exists on the hub, as far as no flag says it.
-func (o *rbacOptions) look(ctx context.Context, hub client.Client, known *policy.Known) error {
-	if hub == nil {
-		return nil
-	}
-	if known.Namespaces == nil {
-		var list corev1.NamespaceList
-		if err := hub.List(ctx, &list); err != nil {
-			return fmt.Errorf("namespaces of the hub: %w", err)
-		}
-		for i := range list.Items {
-			known.Namespaces = append(known.Namespaces, list.Items[i].Name)
-		}
-	}
-	if known.Clusters == nil {
-		var list clusterv1.ManagedClusterList
-		if err := hub.List(ctx, &list); err != nil {
-			return fmt.Errorf("managed clusters: %w", err)
-		}
-		for i := range list.Items {
-			known.Clusters = append(known.Clusters, list.Items[i].Name)
-		}
-	}
-	return nil
 }
 
 func (o *rbacOptions) print(source *rules.Source, p policy.Permissions, stale []string) error {

@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/exchangetest"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/explanation"
 )
 
 // trial is one call of "exchange test".
@@ -24,11 +26,10 @@ type trial struct {
 	audience string
 	server   string
 	caFile   string
-	made     *explanation
 }
 
 func newTest(env cli.Env) *cobra.Command {
-	t := &trial{env: env, chain: explainOptions{out: cli.NewOutput(cli.Text)}, made: &explanation{}}
+	t := &trial{env: env, chain: explainOptions{out: cli.NewOutput(cli.Text)}}
 	cmd := &cobra.Command{
 		Use:   "test --service-account NAMESPACE/NAME",
 		Short: "Test an exchange with a token of a workload",
@@ -80,11 +81,13 @@ func (t *trial) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = t.steps(ctx, managed, hub)
-	if len(t.made.Steps) == 0 {
+	account, _ := cli.NamespacedName(t.account)
+	test := exchangetest.New(account, managed, hub, cli.NewClient)
+	err = t.steps(ctx, test, hub)
+	if len(test.Trace.Steps) == 0 {
 		return err
 	}
-	return errors.Join(t.print(), err)
+	return errors.Join(t.print(test.Trace), err)
 }
 
 func (t *trial) complete() error {
@@ -107,41 +110,70 @@ func (t *trial) complete() error {
 	return errors.Join(problems...)
 }
 
-// steps makes them, up to the first that fails.
-func (t *trial) steps(ctx context.Context, managed, hub *rest.Config) error {
-	k, err := t.known(ctx)
+// steps makes the steps, up to the first that fails.
+func (t *trial) steps(ctx context.Context, test *exchangetest.Test, hub *rest.Config) error {
+	var chain *explanation.Chain
+	if t.server == "" || t.audience == "" { // Otherwise the running token authorizer has all rules.
+		var err error
+		if chain, err = t.chain.chain(ctx); err != nil {
+			return err
+		}
+	}
+	issued, err := t.exchange(ctx, test, chain)
 	if err != nil {
-		return err
+		return t.explain(err, test, chain)
 	}
-	token, err := t.subjectToken(ctx, k, managed)
-	if err != nil {
-		return err
-	}
-	var issued string
-	if t.server != "" {
-		issued, err = t.ask(ctx, token)
-	} else {
-		issued, err = t.exchange(ctx, k, hub, token)
-	}
-	if err != nil {
-		return err
-	}
-	return t.whoAmI(ctx, hub, issued)
+	return test.WhoAmI(ctx, t.env.Kube.Guard(rest.AnonymousClientConfig(hub)), issued)
 }
 
-// known reads it, if it is needed.
-func (t *trial) known(ctx context.Context) (*known, error) {
-	if t.server != "" && t.audience != "" {
-		return nil, nil //nolint:nilnil // somebody else knows
+// exchange returns the token that the hub issues for one of the workload.
+func (t *trial) exchange(ctx context.Context, test *exchangetest.Test, chain *explanation.Chain) (string, error) {
+	audience := t.audience
+	if audience == "" {
+		var err error
+		if audience, err = test.Audience(ctx, chain); err != nil {
+			return "", err
+		}
 	}
-	return t.chain.known(ctx)
+	token, err := test.SubjectToken(ctx, audience)
+	if err != nil {
+		return "", err
+	}
+	if t.server == "" {
+		return test.Exchange(ctx, chain, t.env.Clock, token)
+	}
+	client, err := verifying(t.caFile)
+	if err != nil {
+		return "", err
+	}
+	return test.Ask(ctx, t.server, client, token)
+}
+
+// explain maps an error of a test to its exit code and the next step.
+func (t *trial) explain(err error, test *exchangetest.Test, chain *explanation.Chain) error {
+	if missing, ok := errors.AsType[*exchangetest.NoAccountError](err); ok {
+		return cli.NotFoundf("name one that exists with --service-account", "%v", missing)
+	}
+	if denied, ok := errors.AsType[*exchangetest.DeniedError](err); ok {
+		return cli.Blockedf(t.chain.remedy(test.Trace, chain.Store()), "%v", denied)
+	}
+	if forbidden, ok := errors.AsType[*exchangetest.ImpersonationError](err); ok {
+		return cli.Blockedf("ask a running token authorizer with --server, or use a context of the hub that has the right", "%v", forbidden)
+	}
+	if invalid, ok := errors.AsType[*exchangetest.AddressError](err); ok {
+		return cli.Usagef("--server: %v", invalid)
+	}
+	if answer, ok := errors.AsType[*exchangetest.AnswerError](err); ok {
+		return cli.Blockedf("its audit log has the reason; so has this command without --server, if the configuration is the same", "%v", answer)
+	}
+	return cli.Explain(err)
 }
 
 // print prints the steps.
-func (t *trial) print() error {
+func (t *trial) print(e *explanation.Explanation) error {
 	if t.chain.out.Machine() {
-		return t.chain.out.Object(t.env.Out, cli.Header{Kind: explanationKind}, t.made)
+		return t.chain.out.Object(t.env.Out, cli.Header{Kind: explanationKind}, e)
 	}
-	_, err := fmt.Fprint(t.env.Out, t.made.table())
+	_, err := fmt.Fprint(t.env.Out, table(e))
 	return err
 }

@@ -147,12 +147,12 @@ func (o *addOptions) run(ctx context.Context) error {
 	source.ForceConflicts = o.force
 	change, err := source.SetIssuer(ctx, o.cluster, issuer, keys)
 	if err != nil {
-		return err
+		return rules.Explain(o.env, err)
 	}
 	if !change.Changed() {
-		return o.changes.AddLine(change.Ref(), cli.Unchanged, "cluster "+o.cluster+" unchanged")
+		return o.changes.AddLine(rules.Ref(change), cli.Unchanged, "cluster "+o.cluster+" unchanged")
 	}
-	if err := o.changes.AddLine(change.Ref(), "configured", "cluster "+o.cluster+" added to the token exchange"); err != nil {
+	if err := o.changes.AddLine(rules.Ref(change), "configured", "cluster "+o.cluster+" added to the token exchange"); err != nil {
 		return err
 	}
 	o.env.Say("Its workloads may do nothing yet. Allow some with: %s", o.env.Command("exchange allow", o.cluster, "NAMESPACE/NAME --to ..."))

@@ -17,11 +17,11 @@ const olderThan = 7
 func newDelete(env cli.Env) *cobra.Command {
 	v := &forcedVerb{verb: verb{selection: selection{env: env}, done: "deleted"}}
 	age, backups := days(olderThan), ""
-	v.items = func(_ context.Context, inventory *legacytoken.Inventory, t *legacytoken.Token) ([]item, error) {
+	v.tasks = func(_ context.Context, inventory *legacytoken.Inventory, t *legacytoken.Token) ([]legacytoken.Task, error) {
 		if v.all && t.QuarantinedSince == "" {
 			return nil, nil
 		}
-		return itself(t, inventory.PlanDelete(t, int(age), v.force), func(ctx context.Context) error {
+		return one(t, inventory.PlanDelete(t, int(age), v.force), func(ctx context.Context) error {
 			if env.Kube.DryRun() != cli.DryRunNone {
 				return legacytoken.Delete(ctx, v.cluster, t, "")
 			}

@@ -24,7 +24,7 @@ type migrateOptions struct {
 
 func newMigrate(env cli.Env) *cobra.Command {
 	o := &migrateOptions{verb: verb{selection: selection{env: env}, done: "migrated"}, timeout: cli.Timeout(time.Minute)}
-	o.items = o.pullSecrets
+	o.tasks = o.pullSecrets
 	o.explain = o.explained
 	o.ready = o.checkHosts
 	cmd := &cobra.Command{
@@ -61,23 +61,12 @@ func (o *migrateOptions) checkHosts() error {
 	return nil
 }
 
-// pullSecrets are those that a token feeds.
-func (o *migrateOptions) pullSecrets(ctx context.Context, _ *legacytoken.Inventory, t *legacytoken.Token) ([]item, error) {
+// pullSecrets returns the tasks of the pull secrets that a token feeds.
+func (o *migrateOptions) pullSecrets(ctx context.Context, _ *legacytoken.Inventory, t *legacytoken.Token) ([]legacytoken.Task, error) {
 	if o.migration == nil {
 		o.migration = &legacytoken.Migration{Client: o.cluster, Hosts: o.hosts, Patience: time.Duration(o.timeout)}
 	}
-	if len(t.PullSecrets) == 0 {
-		return []item{{namespace: t.Namespace, name: t.Name, plan: legacytoken.Plan{Reason: "it feeds no pull secret"}}}, nil
-	}
-	var items []item
-	for _, p := range t.PullSecrets {
-		plan, err := o.migration.Plan(ctx, t, p)
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, item{namespace: p.Namespace, name: p.Name, plan: plan, act: func(ctx context.Context) error { return o.migrate(ctx, t, p) }})
-	}
-	return items, nil
+	return o.migration.Tasks(ctx, t, func(ctx context.Context, p legacytoken.PullSecret) error { return o.migrate(ctx, t, p) })
 }
 
 func (o *migrateOptions) migrate(ctx context.Context, t *legacytoken.Token, p legacytoken.PullSecret) error {

@@ -24,15 +24,15 @@ func (f *forcedVerb) addTo(cmd *cobra.Command, usage string) {
 	cmd.MarkFlagsMutuallyExclusive("force", "all")
 }
 
-// itself is the item of a command that changes the token Secret itself.
-func itself(t *legacytoken.Token, plan legacytoken.Plan, act func(context.Context) error) ([]item, error) {
-	return []item{{namespace: t.Namespace, name: t.Name, plan: plan, act: act}}, nil
+// one returns the task of a command that changes the token Secret itself.
+func one(t *legacytoken.Token, plan legacytoken.Plan, act func(context.Context) error) ([]legacytoken.Task, error) {
+	return []legacytoken.Task{legacytoken.NewTask(t, plan, act)}, nil
 }
 
 func newQuarantine(env cli.Env) *cobra.Command {
 	v := &forcedVerb{verb: verb{selection: selection{env: env}, done: "quarantined"}}
-	v.items = func(_ context.Context, inventory *legacytoken.Inventory, t *legacytoken.Token) ([]item, error) {
-		return itself(t, inventory.PlanQuarantine(t, v.force), func(ctx context.Context) error {
+	v.tasks = func(_ context.Context, inventory *legacytoken.Inventory, t *legacytoken.Token) ([]legacytoken.Task, error) {
+		return one(t, inventory.PlanQuarantine(t, v.force), func(ctx context.Context) error {
 			return legacytoken.Quarantine(ctx, v.cluster, t, env.Clock.Now())
 		})
 	}
@@ -76,8 +76,8 @@ func (f *forcedVerb) quarantines() error {
 
 func newRestore(env cli.Env) *cobra.Command {
 	v := &verb{selection: selection{env: env}, done: "restored"}
-	v.items = func(_ context.Context, inventory *legacytoken.Inventory, t *legacytoken.Token) ([]item, error) {
-		return itself(t, inventory.PlanRestore(t), func(ctx context.Context) error {
+	v.tasks = func(_ context.Context, inventory *legacytoken.Inventory, t *legacytoken.Token) ([]legacytoken.Task, error) {
+		return one(t, inventory.PlanRestore(t), func(ctx context.Context) error {
 			return legacytoken.Restore(ctx, v.cluster, t)
 		})
 	}

@@ -115,12 +115,8 @@ func (s *selection) scope() (legacytoken.Scope, error) {
 	if err != nil {
 		return legacytoken.Scope{}, cli.Usagef("--selector: %v", err)
 	}
-	scope := legacytoken.Scope{Selector: selector}
-	for _, name := range s.names {
-		if !slices.Contains(scope.Namespaces, name.Namespace) {
-			scope.Namespaces = append(scope.Namespaces, name.Namespace)
-		}
-	}
+	scope := legacytoken.ScopeOf(s.names)
+	scope.Selector = selector
 	if len(s.names) > 0 || s.anywhere {
 		return scope, nil
 	}
@@ -144,13 +140,15 @@ func (s *selection) gather(ctx context.Context) (*legacytoken.Inventory, error) 
 		return nil, err
 	}
 	s.warn(inventory)
-	if len(s.names) > 0 {
-		return inventory, s.named(inventory)
+	if len(s.names) == 0 {
+		inventory.Limit(s.verdicts)
+		return inventory, nil
 	}
-	if len(s.verdicts) > 0 {
-		inventory.Tokens = slices.DeleteFunc(inventory.Tokens, func(t *legacytoken.Token) bool { return !slices.Contains(s.verdicts, t.Assessment) })
+	err = inventory.Choose(s.names)
+	if missing, ok := errors.AsType[*legacytoken.MissingError](err); ok {
+		err = cli.NotFoundf("list them with: "+s.env.Command("legacy-tokens list -A"), "%v", missing)
 	}
-	return inventory, nil
+	return inventory, err
 }
 
 // warn says what the results cannot rest on.
@@ -164,26 +162,6 @@ func (s *selection) warn(inventory *legacytoken.Inventory) {
 	if inventory.TrackedSince == "" {
 		s.env.Warn("%s", cli.Fold("the API server does not say since when it records the use of tokens: that a token was not used is not known.", "  "))
 	}
-}
-
-// named leaves the named tokens, in the order of the arguments.
-func (s *selection) named(inventory *legacytoken.Inventory) error {
-	var found []*legacytoken.Token
-	var missing []string
-	for _, name := range s.names {
-		i := slices.IndexFunc(inventory.Tokens, func(t *legacytoken.Token) bool { return t.Key() == name })
-		if i < 0 {
-			missing = append(missing, name.String())
-			continue
-		}
-		found = append(found, inventory.Tokens[i])
-	}
-	inventory.Tokens = found
-	if len(missing) > 0 {
-		return cli.NotFoundf("list them with: "+s.env.Command("legacy-tokens list -A"),
-			"there is no legacy token Secret %s", strings.Join(missing, ", "))
-	}
-	return nil
 }
 
 // where says where was looked, in a sentence.

@@ -2,7 +2,6 @@ package legacytokens
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,16 +10,6 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/legacytoken"
 )
-
-// item is a Secret that a command may change.
-type item struct {
-	namespace, name string
-	plan            legacytoken.Plan
-	// act changes it.
-	act func(context.Context) error
-}
-
-func (i item) String() string { return i.namespace + "/" + i.name }
 
 // verb is a command that changes Secrets.
 type verb struct {
@@ -31,8 +20,8 @@ type verb struct {
 	ready func() error
 	// done says in a word what happened to a Secret.
 	done string
-	// items are the Secrets of a token, with what is to be done.
-	items func(context.Context, *legacytoken.Inventory, *legacytoken.Token) ([]item, error)
+	// tasks are those of a token.
+	tasks func(context.Context, *legacytoken.Inventory, *legacytoken.Token) ([]legacytoken.Task, error)
 	// explain completes the error about a Secret; nil means as it is.
 	explain func(error) error
 }
@@ -68,18 +57,18 @@ func (v *verb) run(ctx context.Context) error {
 	}
 	done, refused := 0, 0
 	for _, token := range inventory.Tokens {
-		items, err := v.items(ctx, inventory, token)
+		tasks, err := v.tasks(ctx, inventory, token)
 		if err != nil {
 			return err
 		}
-		for _, i := range items {
-			step, err := v.step(ctx, i)
+		for _, task := range tasks {
+			action, err := v.step(ctx, task)
 			switch {
 			case err != nil:
 				return err
-			case step == legacytoken.ActionApply:
+			case action == legacytoken.ActionApply:
 				done++
-			case step == legacytoken.ActionReject:
+			case action == legacytoken.ActionReject:
 				refused++
 			}
 		}
@@ -87,31 +76,30 @@ func (v *verb) run(ctx context.Context) error {
 	return v.summary(done, refused)
 }
 
-// step does what is planned for one Secret, and says what came of it.
-func (v *verb) step(ctx context.Context, i item) (legacytoken.Action, error) {
-	step, reason := i.plan.Action, i.plan.Reason
-	if step == legacytoken.ActionApply && v.env.Kube.DryRun() != cli.DryRunClient {
-		err := i.act(ctx)
-		switch {
-		case errors.Is(err, legacytoken.ErrChanged), errors.Is(err, legacytoken.ErrOtherBackup):
-			step, reason = legacytoken.ActionReject, err.Error()
-		case err != nil && v.explain != nil:
-			return step, v.explain(err)
-		case err != nil:
-			return step, err
+// step does a task, unless it is a client-side dry run, and prints what came of it.
+func (v *verb) step(ctx context.Context, task legacytoken.Task) (legacytoken.Action, error) {
+	plan := task.Plan
+	if v.env.Kube.DryRun() != cli.DryRunClient {
+		var err error
+		if plan, err = task.Do(ctx); err != nil && v.explain != nil {
+			err = v.explain(err)
+		}
+		if err != nil {
+			return plan.Action, err
 		}
 	}
-	switch step {
+	ref := cli.RefTo("secret", task.Secret.Namespace, task.Secret.Name, time.Time{})
+	switch plan.Action {
 	case legacytoken.ActionApply:
-		return step, v.changes.AddLine(cli.RefTo("secret", i.namespace, i.name, time.Time{}), v.done, "secret "+i.String()+" "+v.done)
+		return plan.Action, v.changes.AddLine(ref, v.done, "secret "+task.Secret.String()+" "+v.done)
 	case legacytoken.ActionReject:
-		v.env.Say("%s", cli.Fold(fmt.Sprintf("secret %s not %s: %s", i, v.done, reason), "  "))
+		v.env.Say("%s", cli.Fold(fmt.Sprintf("secret %s not %s: %s", task.Secret, v.done, plan.Reason), "  "))
 	case legacytoken.ActionNone:
 		if !v.all { // Those that were named are answered for.
-			return step, v.changes.AddLine(cli.RefTo("secret", i.namespace, i.name, time.Time{}), cli.Unchanged, "secret "+i.String()+" unchanged: "+reason)
+			return plan.Action, v.changes.AddLine(ref, cli.Unchanged, "secret "+task.Secret.String()+" unchanged: "+plan.Reason)
 		}
 	}
-	return step, nil
+	return plan.Action, nil
 }
 
 // summary says what to do next, and is an error if something was refused.

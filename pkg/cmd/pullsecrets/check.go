@@ -1,26 +1,14 @@
 package pullsecrets
 
 import (
-	"context"
-	"fmt"
-	"time"
-
 	"github.com/spf13/cobra"
-	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/checks"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/pullsecrets"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/finding"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/podproblem"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/diagnose"
+	diagnosis "github.com/kubectl-ocm/kubectl-ocm/pkg/diagnose/pullsecrets"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/inventory"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
 func newCheck(env cli.Env) *cobra.Command {
@@ -37,60 +25,10 @@ It ends with 3 when something is wrong.`,
 		if err != nil {
 			return checks.Report{}, err
 		}
-		k := &checker{env: env, client: c}
+		scope := diagnose.Scope{Commands: env, Client: c, Clock: env.Clock, Warn: env.Warn}
 		_, server := env.Kube.Target()
-		return checks.Run(cmd.Context(), "image pull secrets of "+server, k.steps()).Folded(), nil
+		return checks.Run(cmd.Context(), "image pull secrets of "+server, diagnosis.Steps(scope, configOf)).Folded(), nil
 	})
-}
-
-// checker is one call of check.
-type checker struct {
-	env    cli.Env
-	client client.Client
-	// config is how the controller was installed.
-	config imagepull.Config
-	found  *inventory.Inventory
-	// selected are the ServiceAccounts that are to have a pull secret.
-	selected []types.NamespacedName
-}
-
-func (k *checker) steps() []finding.Step {
-	return []finding.Step{
-		{Name: "the controller is installed and ready", Needed: true, Run: k.controller},
-		{Name: "one Pod of the controller leads", Run: k.leader},
-		{Name: "tokens are for the registries only", Run: k.audience},
-		{Name: "ServiceAccounts are selected", Needed: true, Run: k.selection},
-		{Name: "each of them has a pull secret", Run: k.existing},
-		{Name: "the pull secrets can be used", Run: k.usable},
-		{Name: "the ServiceAccounts list them", Run: k.listed},
-		{Name: "no Pod is too old for its pull secret", Run: k.late},
-	}
-}
-
-// controller looks at the Deployment, and takes the flags from it.
-func (k *checker) controller(ctx context.Context) finding.Outcome {
-	var deployment appsv1.Deployment
-	err := k.client.Get(ctx, client.ObjectKey{Namespace: names.ImagePullNamespace, Name: names.ImagePullDeployment}, &deployment)
-	if client.IgnoreNotFound(err) != nil {
-		return finding.Broken(err)
-	}
-	if err != nil || len(deployment.Spec.Template.Spec.Containers) == 0 {
-		return finding.Bad("install it with: "+k.env.Command("pull-secrets install"), "the controller is not installed")
-	}
-	if k.config, err = configOf(deployment.Spec.Template.Spec.Containers[0].Args); err != nil {
-		return finding.Bad("set the flags with: "+k.env.Command("pull-secrets install"), "the controller's arguments cannot be used: %v", err)
-	}
-	if deployment.Status.AvailableReplicas > 0 {
-		return finding.Good("%d of %d Pods are available", deployment.Status.AvailableReplicas, deployment.Status.Replicas)
-	}
-	problem, err := podproblem.OfDeployment(ctx, k.client, &deployment)
-	if err != nil {
-		return finding.Broken(err)
-	}
-	if problem == "" {
-		problem = "none of its Pods is available"
-	}
-	return finding.Bad("look at them with: "+k.env.Kubectl("describe pods -n", names.ImagePullNamespace), "%s", problem)
 }
 
 // configOf reads a controller's arguments.
@@ -101,131 +39,4 @@ func configOf(args []string) (imagepull.Config, error) {
 		return imagepull.Config{}, err
 	}
 	return flags.Config()
-}
-
-func (k *checker) leader(ctx context.Context) finding.Outcome {
-	logs := "read what it says with: " + k.env.Kubectl("logs -n", names.ImagePullNamespace, "deployment/"+names.ImagePullDeployment)
-	var lease coordinationv1.Lease
-	err := k.client.Get(ctx, client.ObjectKey{Namespace: names.ImagePullNamespace, Name: names.ImagePullLease}, &lease)
-	if client.IgnoreNotFound(err) != nil {
-		return finding.Broken(err)
-	}
-	spec := lease.Spec
-	if err != nil || spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
-		return finding.Bad(logs, "no Pod leads")
-	}
-	end := spec.RenewTime.Add(time.Duration(*spec.LeaseDurationSeconds) * time.Second)
-	if !k.env.Clock.Now().Before(end) {
-		return finding.Bad(logs, "the lease of %s expired at %s", *spec.HolderIdentity, end.UTC().Format(time.RFC3339))
-	}
-	return finding.Good("%s", *spec.HolderIdentity)
-}
-
-func (k *checker) audience(context.Context) finding.Outcome {
-	if k.config.Audience != "" {
-		return finding.Good("their audience is %s", k.config.Audience)
-	}
-	return finding.Caution("name an audience that the registries expect with: "+k.env.Command("pull-secrets install --audience NAME"),
-		"tokens for registries without an audience of their own are tokens of the API server: a reader of such a Secret can act as its ServiceAccount")
-}
-
-func (k *checker) selection(ctx context.Context) finding.Outcome {
-	var err error
-	if k.found, err = inventory.Read(ctx, k.client, "", presetOfConfig(k.config), k.env.Clock.Now()); err != nil {
-		return finding.Broken(err)
-	}
-	if k.selected, err = k.selects(ctx); err != nil {
-		return finding.Broken(err)
-	}
-	if len(k.selected) == 0 {
-		return finding.Caution("opt in with: "+k.env.Kubectl("annotate namespace NAMESPACE", names.AnnotationPullSecret+"=true"), "no ServiceAccount is selected")
-	}
-	return finding.Good("ServiceAccounts: %d", len(k.selected))
-}
-
-// selects lists the ServiceAccounts that the controller selects. Of a namespace that
-// is going it selects none.
-func (k *checker) selects(ctx context.Context) ([]types.NamespacedName, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
-	if err := k.client.List(ctx, list); err != nil {
-		return nil, fmt.Errorf("namespaces: %w", err)
-	}
-	namespaces := map[string]*metav1.PartialObjectMetadata{}
-	for i := range list.Items {
-		namespaces[list.Items[i].Name] = &list.Items[i]
-	}
-	var selected []types.NamespacedName
-	for _, account := range k.found.Accounts {
-		namespace := namespaces[account.Namespace]
-		if namespace == nil || namespace.DeletionTimestamp != nil || account.DeletionTimestamp != nil {
-			continue
-		}
-		if k.config.Selects(account, namespace) {
-			selected = append(selected, client.ObjectKeyFromObject(account))
-		}
-	}
-	return selected, nil
-}
-
-// those returns the selected ServiceAccounts whose pull secret is so, without those
-// that have none.
-func (k *checker) those(so func(*inventory.PullSecret) bool) (list []types.NamespacedName) {
-	for _, account := range k.selected {
-		if secret := k.found.Of(account); secret != nil && so(secret) {
-			list = append(list, account)
-		}
-	}
-	return list
-}
-
-func (k *checker) existing(context.Context) finding.Outcome {
-	var without []types.NamespacedName
-	for _, account := range k.selected {
-		secret := k.found.Of(account)
-		if secret == nil || secret.State == inventory.StateLegacy && k.config.Preset != imagepull.OpenShift {
-			without = append(without, account)
-		}
-	}
-	switch {
-	case len(without) == 0:
-		return finding.Good("pull secrets: %d", len(k.selected))
-	case k.config.OnlyUsed:
-		return finding.Good("pull secrets: %d; without, because no workload uses them: %s", len(k.selected)-len(without), some(without))
-	}
-	return finding.Bad(k.events(without[0]), "without: %s", some(without))
-}
-
-// events says where the controller reports what is wrong with a ServiceAccount.
-func (k *checker) events(account types.NamespacedName) string {
-	return "read the events: " + k.env.Kubectl("describe serviceaccount -n", account.Namespace, account.Name)
-}
-
-func (k *checker) usable(context.Context) finding.Outcome {
-	bad := k.those(func(p *inventory.PullSecret) bool { return !p.Usable })
-	if len(bad) == 0 {
-		return finding.Good("none has expired")
-	}
-	first := k.found.Of(bad[0])
-	return finding.Bad(k.events(bad[0]), "not those of: %s; the first one: %s: %s", some(bad), first.State, first.Message)
-}
-
-func (k *checker) listed(context.Context) finding.Outcome {
-	if !k.config.Attach {
-		return finding.Skip("the controller lists none, because of --attach=none")
-	}
-	missing := k.those(func(p *inventory.PullSecret) bool { return p.Usable && !p.Listed })
-	if len(missing) == 0 {
-		return finding.Good("new Pods get them")
-	}
-	return finding.Bad(k.events(missing[0]), "not listed by: %s; another manager may keep removing the entry", some(missing))
-}
-
-func (k *checker) late(context.Context) finding.Outcome {
-	if len(k.found.Late) == 0 {
-		return finding.Good("Pods that cannot pull name theirs")
-	}
-	first := k.found.Late[0]
-	return finding.Bad("recreate them: "+k.env.Kubectl("delete pod -n", first.Namespace, first.Name),
-		"these were created before their ServiceAccount listed it, and cannot pull: %s", some(k.found.Late))
 }

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/inventory"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	controller "github.com/kubectl-ocm/kubectl-ocm/pkg/install/pullsecrets"
@@ -58,14 +57,7 @@ func presetOf(ctx context.Context, c client.WithWatch) (inventory.Preset, error)
 	if err != nil {
 		return inventory.AnyPreset, nil //nolint:nilerr // "check" reports arguments that cannot be used
 	}
-	return presetOfConfig(config), nil
-}
-
-func presetOfConfig(config imagepull.Config) inventory.Preset {
-	if config.Preset == imagepull.OpenShift {
-		return inventory.OpenShift
-	}
-	return inventory.Generic
+	return inventory.PresetOf(config), nil
 }
 
 type listOptions struct {

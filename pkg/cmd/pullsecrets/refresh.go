@@ -2,22 +2,17 @@ package pullsecrets
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/inventory"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/refresh"
 )
-
-// refreshInterval is how often a pull secret is looked at that is waited for.
-const refreshInterval = time.Second
 
 type refreshOptions struct {
 	env     cli.Env
@@ -70,14 +65,17 @@ func (o *refreshOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if o.env.Kube.DryRun() != cli.DryRunClient {
-		if err := request(ctx, c, chosen); err != nil {
+		if err := refresh.Request(ctx, c, chosen); err != nil {
 			return err
 		}
 	}
 	if o.env.Kube.DryRun() != cli.DryRunNone || !o.wait.Enabled {
 		return o.print(chosen, "requested")
 	}
-	if err := o.await(ctx, c, chosen); err != nil {
+	err = o.env.Progress().Step(ctx, "Waiting for the controller", func(ctx context.Context, say cli.Say) error {
+		return refresh.Await(ctx, c, o.env.Clock, chosen, func(done int) { say("%d of %d pull secrets are refreshed", done, len(chosen)) })
+	})
+	if err != nil {
 		return o.wait.TimedOut(err, "the controller to replace the tokens; the request stays", "see whether it works: "+o.env.Command("pull-secrets check"))
 	}
 	return o.print(chosen, "refreshed")
@@ -105,84 +103,14 @@ func (o *refreshOptions) chosen(ctx context.Context, c client.WithWatch, account
 	if err != nil {
 		return nil, err
 	}
-	namespaces := []string{""}
-	if !o.all {
-		namespaces = nil
-		for _, account := range accounts {
-			namespaces = append(namespaces, account.Namespace)
-		}
+	if o.all {
+		return refresh.All(ctx, c, preset, o.env.Clock.Now())
 	}
-	slices.Sort(namespaces)
-	var chosen []inventory.PullSecret
-	for _, namespace := range slices.Compact(namespaces) {
-		found, err := inventory.Read(ctx, c, namespace, preset, o.env.Clock.Now())
-		if err != nil {
-			return nil, err
-		}
-		for _, secret := range found.Secrets {
-			if secret.State != inventory.StateLegacy && (o.all || slices.Contains(accounts, accountOf(secret))) {
-				chosen = append(chosen, secret)
-			}
-		}
+	chosen, err := refresh.Of(ctx, c, accounts, preset, o.env.Clock.Now())
+	if missing, ok := errors.AsType[*refresh.NoPullSecretError](err); ok {
+		return nil, cli.NotFoundf("list them with: "+o.env.Command("pull-secrets list -A"), "%v", missing)
 	}
-	return chosen, o.complete(chosen, accounts)
-}
-
-// complete refuses ServiceAccounts without a pull secret.
-func (o *refreshOptions) complete(chosen []inventory.PullSecret, accounts []types.NamespacedName) error {
-	for _, account := range accounts {
-		if !slices.ContainsFunc(chosen, func(p inventory.PullSecret) bool { return accountOf(p) == account }) {
-			return cli.NotFoundf("list them with: "+o.env.Command("pull-secrets list -A"), "ServiceAccount %s has no pull secret with a bound token", account)
-		}
-	}
-	return nil
-}
-
-// accountOf is the ServiceAccount of a pull secret.
-func accountOf(secret inventory.PullSecret) types.NamespacedName {
-	return types.NamespacedName{Namespace: secret.Namespace, Name: secret.ServiceAccount}
-}
-
-// request asks for new tokens. A pull secret without one gets one anyway.
-func request(ctx context.Context, c client.Client, chosen []inventory.PullSecret) error {
-	for _, secret := range chosen {
-		if secret.Issued == nil {
-			continue
-		}
-		name := types.NamespacedName{Namespace: secret.Namespace, Name: secret.Name}
-		if err := imagepull.RequestRefresh(ctx, c, name, *secret.Issued); client.IgnoreNotFound(err) != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// await waits for one pull secret after the other.
-func (o *refreshOptions) await(ctx context.Context, c client.Client, chosen []inventory.PullSecret) error {
-	return o.env.Progress().Step(ctx, "Waiting for the controller", func(ctx context.Context, say cli.Say) error {
-		for i := range chosen {
-			say("%d of %d pull secrets are refreshed", i, len(chosen))
-			for done := false; !done; {
-				var err error
-				if done, err = o.refreshed(ctx, c, &chosen[i]); err != nil {
-					return err
-				}
-				if !done && !pause.For(ctx, o.env.Clock, refreshInterval) {
-					return ctx.Err()
-				}
-			}
-		}
-		return nil
-	})
-}
-
-// refreshed reports whether a pull secret has another token than before, or is gone.
-func (o *refreshOptions) refreshed(ctx context.Context, c client.Client, before *inventory.PullSecret) (bool, error) {
-	now, err := inventory.Get(ctx, c, types.NamespacedName{Namespace: before.Namespace, Name: before.Name}, o.env.Clock.Now())
-	if now == nil || err != nil {
-		return err == nil, err
-	}
-	return now.Usable && now.Issued != nil && (before.Issued == nil || now.Issued.After(*before.Issued)), nil
+	return chosen, err
 }
 
 func (o *refreshOptions) print(chosen []inventory.PullSecret, what string) error {

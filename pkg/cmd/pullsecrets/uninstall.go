@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
@@ -75,7 +76,7 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	left, err := o.find(ctx, runner)
+	left, err := o.find(ctx, runner.Client)
 	if err != nil {
 		return err
 	}
@@ -90,8 +91,8 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 	if len(installed)+len(left.Accounts)+len(left.Secrets)+len(held) == 0 {
 		return cli.NotFoundf("check that --context names the right cluster", "the image pull secret controller is not installed")
 	}
-	if err := o.blocked(left); err != nil {
-		return err
+	if err := o.mode().Check(left); err != nil {
+		return o.explain(err)
 	}
 	name, server := o.env.Kube.Target()
 	if err := o.env.Confirm(o.yes, fmt.Sprintf("Remove the image pull secret controller of context %s (%s)?", name, server)); err != nil {
@@ -119,20 +120,34 @@ func (o *uninstallOptions) note(left removal.Left) {
 }
 
 // find looks for the pull secrets that are to be removed.
-func (o *uninstallOptions) find(ctx context.Context, runner *install.Runner) (removal.Left, error) {
+func (o *uninstallOptions) find(ctx context.Context, c client.Reader) (removal.Left, error) {
 	if o.preset == imagepull.OpenShift {
-		return removal.FindOpenShift(ctx, runner.Client)
+		return removal.FindOpenShift(ctx, c)
 	}
-	return removal.Find(ctx, runner.Client)
+	return removal.Find(ctx, c)
 }
 
-// blocked refuses to delete what Pods name.
-func (o *uninstallOptions) blocked(left removal.Left) error {
-	if o.force || o.keepSecrets || len(left.Pods) == 0 {
-		return nil
+// mode returns the mode that the flags choose.
+func (o *uninstallOptions) mode() removal.Mode {
+	switch {
+	case o.keepSecrets:
+		return removal.Keep
+	case o.force:
+		return removal.Used
 	}
-	return cli.Blockedf("leave the pull secrets with --keep-secrets, recreate the Pods, and run the command again; or use --force",
-		"these Pods name a pull secret, and their next pull may fail without it: %s", some(left.Pods))
+	return removal.Unused
+}
+
+// explain maps an error of the removal to its exit code and the next step.
+func (o *uninstallOptions) explain(err error) error {
+	if used, ok := errors.AsType[*removal.InUseError](err); ok {
+		return cli.Blockedf("leave the pull secrets with --keep-secrets, recreate the Pods, and run the command again; or use --force",
+			"these Pods name a pull secret, and their next pull may fail without it: %s", some(used.Pods))
+	}
+	if errors.Is(err, controller.ErrForeignController) {
+		return cli.Blockedf("stop and delete it with the tool that made it, then run the command again", "%v", err)
+	}
+	return err
 }
 
 // some names the first few of a list.
@@ -146,45 +161,16 @@ func some(list []types.NamespacedName) string {
 
 // remove removes everything, in an order in which it can be interrupted anywhere.
 func (o *uninstallOptions) remove(ctx context.Context, runner *install.Runner) error {
-	err := controller.Runner{Runner: runner}.Stop(ctx)
-	if errors.Is(err, controller.ErrForeignController) {
-		return cli.Blockedf("stop and delete it with the tool that made it, then run the command again", "%v", err)
+	if err := (controller.Runner{Runner: runner}).Stop(ctx); err != nil {
+		return o.explain(err)
 	}
+	err := runner.Step(ctx, "Removing pull secrets", func(ctx context.Context, say install.Say) error {
+		return removal.Run(ctx, runner.Client, o.mode(), o.find, removal.Say(say))
+	})
 	if err != nil {
-		return err
-	}
-	if err := runner.Step(ctx, "Removing pull secrets", o.removeSecrets(runner)); err != nil {
-		return err
+		return o.explain(err)
 	}
 	return controller.Runner{Runner: runner}.Remove(ctx)
-}
-
-// removeSecrets lets legacy pull secrets of OpenShift go, whose deletion would wait for
-// the controller, then detaches and deletes the others. What was found before the controller stopped
-// may have changed.
-func (o *uninstallOptions) removeSecrets(runner *install.Runner) func(context.Context, install.Say) error {
-	return func(ctx context.Context, say install.Say) error {
-		held, err := legacy.Held(ctx, runner.Client)
-		if err != nil {
-			return err
-		}
-		if err := legacy.Release(ctx, runner.Client, held); err != nil {
-			return err
-		}
-		left, err := o.find(ctx, runner)
-		if err != nil {
-			return err
-		}
-		say("%d ServiceAccounts list one", len(left.Accounts))
-		if err := left.Detach(ctx, runner.Client); err != nil || o.keepSecrets {
-			return err
-		}
-		if err := o.blocked(left); err != nil { // Pods that were created meanwhile.
-			return err
-		}
-		say("%d Secrets are deleted", len(left.Secrets))
-		return left.Delete(ctx, runner.Client)
-	}
 }
 
 // plan prints what would be removed.

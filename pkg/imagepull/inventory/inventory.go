@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pages"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/podproblem"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/owner"
 )
 
@@ -47,6 +48,14 @@ const (
 	// own controllers renew the pull secrets of that form.
 	OpenShift Preset = "openshift"
 )
+
+// PresetOf returns the preset of a controller with a configuration.
+func PresetOf(config imagepull.Config) Preset {
+	if config.Preset == imagepull.OpenShift {
+		return OpenShift
+	}
+	return Generic
+}
 
 // forms are all forms of pull secrets.
 func forms() map[Preset]owner.Form {

@@ -60,11 +60,21 @@ func Scope(tb testing.TB, objs ...client.Object) diagnose.Scope {
 	types := scheme.New()
 	byName := func(obj client.Object) []string { return []string{obj.GetName()} }
 	builder := fake.NewClientBuilder().WithScheme(types).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(types)).
-		WithObjects(objs...).WithInterceptorFuncs(interceptor.Funcs{Create: denied}).WithIndex(&corev1.ConfigMap{}, metav1.ObjectNameField, byName).WithIndex(&appsv1.Deployment{}, metav1.ObjectNameField, byName)
+		WithObjects(objs...).WithInterceptorFuncs(interceptor.Funcs{Create: denied}).
+		WithIndex(&corev1.ConfigMap{}, metav1.ObjectNameField, byName).WithIndex(&appsv1.Deployment{}, metav1.ObjectNameField, byName).
+		WithIndex(&corev1.Secret{}, "type", secretType)
 	return diagnose.Scope{
 		Commands: commands{}, Client: builder.Build(), Config: &rest.Config{Host: server.URL}, Clock: clocktesting.NewFakeClock(Now()),
 		Warn: func(format string, args ...any) { tb.Errorf(format, args...) },
 	}
+}
+
+// secretType indexes Secrets.
+func secretType(obj client.Object) []string {
+	if secret, ok := obj.(*corev1.Secret); ok {
+		return []string{string(secret.Type)}
+	}
+	return nil
 }
 
 // Outcome makes checks in order, and returns the outcome of the one called name.

@@ -316,10 +316,7 @@ func TestRelease(t *testing.T) {
 	if err := hub.Client.Get(t.Context(), key, work); err != nil || !controllerutil.ContainsFinalizer(work, names.FinalizerManifestWork) {
 		t.Errorf("finalizers %v, %v", work.Finalizers, err)
 	}
-	if err := hub.Delete(t.Context(), work); err != nil {
-		t.Fatal(err)
-	}
-	if err := hub.Release(t.Context(), key); err != nil {
+	if err := hub.DeleteWithoutAgent(t.Context(), work); err != nil {
 		t.Fatal(err)
 	}
 	await.Success(t, patience, "the work is gone", func(ctx context.Context) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
@@ -13,6 +14,8 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/printable"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/report"
 )
 
@@ -28,6 +31,36 @@ type Hub struct {
 
 // Progress reports what a wait is waiting for on a cluster.
 type Progress func(cluster, message string)
+
+// Copies returns the copies of a work on clusters, and the clusters without one.
+func (h Hub) Copies(ctx context.Context, name string, clusters []string) (found []workv1.ManifestWork, missing []string, err error) {
+	for _, cluster := range clusters {
+		var work workv1.ManifestWork
+		err := h.Client.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, &work)
+		switch {
+		case apierrors.IsNotFound(err):
+			missing = append(missing, cluster)
+		case err != nil:
+			return nil, nil, fmt.Errorf("ManifestWork %s on %s: %w", name, cluster, err)
+		default:
+			found = append(found, work)
+		}
+	}
+	return found, missing, nil
+}
+
+// Unmet returns what a wait that ended still waited for: the first works and their reasons.
+func Unmet(err error) string {
+	waited, ok := errors.AsType[*apply.WaitError](err)
+	if !ok {
+		return ""
+	}
+	var list []string
+	for _, unmet := range waited.Unmet {
+		list = append(list, unmet.Object.Namespace+": "+printable.Line(unmet.Message))
+	}
+	return excerpt.List(list, "; ")
+}
 
 // errMalformed is of an object that is no ManifestWork, which an API server never sends.
 var errMalformed = errors.New("it is no ManifestWork")

@@ -53,6 +53,15 @@ func (h Hub) Delete(ctx context.Context, work *workv1.ManifestWork) error {
 	return nil
 }
 
+// DeleteWithoutAgent deletes a work as it was read, and does not wait for the agent: its
+// resources stay.
+func (h Hub) DeleteWithoutAgent(ctx context.Context, work *workv1.ManifestWork) error {
+	if err := h.Delete(ctx, work); err != nil {
+		return err
+	}
+	return h.Release(ctx, client.ObjectKeyFromObject(work))
+}
+
 // Release takes the finalizer of the agent from a work that is being deleted. Nothing
 // that the agent applied is deleted by that.
 func (h Hub) Release(ctx context.Context, key client.ObjectKey) error {
@@ -73,6 +82,17 @@ func (h Hub) release(ctx context.Context, key client.ObjectKey) error {
 		return fmt.Errorf("release ManifestWork %s on %s: %w", key.Name, key.Namespace, err)
 	}
 	return nil
+}
+
+// Away returns the first of the clusters that the hub does not hear from, or "". A deletion on
+// it can wait forever. Clusters that cannot be read are left out.
+func (h Hub) Away(ctx context.Context, clusters []string) string {
+	for _, cluster := range clusters {
+		if away, err := AgentIsAway(ctx, h.Client, cluster); err == nil && away {
+			return cluster
+		}
+	}
+	return ""
 }
 
 // AgentIsAway reports whether the hub does not hear from the agents of a cluster, so that a

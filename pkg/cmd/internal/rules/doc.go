@@ -1,7 +1,5 @@
-// Package rules reads the rules of the token exchange for commands, from the hub
-// or from a file, and writes those on the hub.
+// Package rules owns what several commands say about the rules of the token exchange: the
+// flags that choose the hub or a file, references to objects, and errors with what to do next.
 //
-// It owns how one change of an object is made: each command owns the fields that
-// it writes, by server-side apply. Its invariants: nothing is written when nothing
-// has changed, and a change that another client makes meanwhile is not lost.
+// What reads and writes the rules is in pkg/tokenauthorizer/rulestore.
 package rules

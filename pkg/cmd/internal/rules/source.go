@@ -1,23 +1,17 @@
 package rules
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"io/fs"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/fleet"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/config"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/policy"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/rulestore"
 )
 
 // Flags choose where the rules are: on the hub, or in the file of a token
@@ -42,19 +36,12 @@ func (f *Flags) AddTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.File, "clusters-config", "", "configuration file of a token authorizer, instead of the rules on the hub")
 }
 
-// Self is the ServiceAccount of the token authorizer on a hub.
-func Self() policy.Account {
-	return policy.Account{Namespace: names.HubNamespace, Name: names.TokenAuthorizer}
-}
-
-// Source is where the rules are.
+// Source is a Store with the command lines and the errors of its user.
 type Source struct {
-	// ForceConflicts takes fields over from other field managers.
-	ForceConflicts bool
+	*rulestore.Store
 
 	env   cli.Env
 	flags Flags
-	hub   client.WithWatch // nil for a file
 }
 
 // Connect returns the source that the flags choose. Without a file it does not check that the
@@ -62,10 +49,12 @@ type Source struct {
 func (f *Flags) Connect(env cli.Env) (*Source, error) {
 	s := &Source{env: env, flags: *f}
 	if f.File != "" {
+		s.Store = rulestore.InFile(f.File)
 		return s, nil
 	}
-	var err error
-	s.hub, err = env.Kube.Of(f.Hub).Client()
+	hub, err := env.Kube.Of(f.Hub).Client()
+	s.Store = rulestore.OnHub(hub)
+	s.Mode = map[cli.DryRun]rulestore.Mode{cli.DryRunClient: rulestore.Preview, cli.DryRunServer: rulestore.Try}[env.Kube.DryRun()]
 	return s, err
 }
 
@@ -73,71 +62,56 @@ func (f *Flags) Connect(env cli.Env) (*Source, error) {
 // the connection flags must be a hub.
 func (f *Flags) Open(ctx context.Context, env cli.Env) (*Source, error) {
 	s, err := f.Connect(env)
-	if err != nil || s.hub == nil {
+	if err != nil || s.Hub() == nil {
 		return s, err
 	}
-	return s, fleet.RequireHub(ctx, env, s.hub)
+	return s, fleet.RequireHub(ctx, env, s.Hub())
 }
-
-// String names the source.
-func (s *Source) String() string { return cmp.Or(s.flags.File, "the hub") }
 
 // Command is a command line, for messages, that reads the rules from the source.
 func (s *Source) Command(args ...string) string { return s.flags.Command(s.env, args...) }
 
-// Hub is the client of the hub, nil for a file.
-func (s *Source) Hub() client.WithWatch { return s.hub }
-
-// Options are those with which a token authorizer reads the rules.
-func (s *Source) Options() config.Options {
-	if s.hub != nil {
-		return config.Options{Self: Self()}
-	}
-	return config.Options{}
-}
-
 // Config returns the configuration that a token authorizer with these rules has.
 func (s *Source) Config(ctx context.Context, opts config.Options) (*config.Config, error) {
-	if s.hub == nil {
-		c, err := config.Load(s.flags.File, opts)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, cli.NotFoundf("check the path of --clusters-config", "there is no file %s", s.flags.File)
+	c, err := s.Store.Config(ctx, opts)
+	return c, Explain(s.env, err)
+}
+
+// Explain maps an error of a Store to its exit code and the next step.
+func Explain(env cli.Env, err error) error {
+	if missing, ok := errors.AsType[*rulestore.FileMissingError](err); ok {
+		return cli.NotFoundf("check the path of --clusters-config", "%v", missing)
+	}
+	if old, ok := errors.AsType[*rulestore.NotServedError](err); ok {
+		return cli.Blockedf("update it with: "+env.Command("init"), "%v", old)
+	}
+	if missing, ok := errors.AsType[*rulestore.NoNamespaceError](err); ok {
+		return cli.NotFoundf("join it, or accept it if it waits: "+env.Command("get clusters"), "%v", missing)
+	}
+	if invalid, ok := errors.AsType[*rulestore.InvalidError](err); ok {
+		try := ""
+		if invalid.Already {
+			try = "fix them first: " + env.Command("exchange policy lint") + " shows what is wrong"
 		}
-		return c, err
+		return cli.Blockedf(try, "%v", invalid)
 	}
-	objects, err := Objects(ctx, s.env, s.hub)
-	if err != nil {
-		return nil, err
+	if owned, ok := errors.AsType[*rulestore.OwnedError](err); ok {
+		return cli.Blockedf("make the change where the rules come from, such as in a Git repository, or take the fields over with --force-conflicts", "%v", owned)
 	}
-	return config.FromHub(objects, opts), nil
+	return err
 }
 
-// Around reads the rules on the hub that matter to one cluster: all of them or, for
-// those who may see no others, the cluster's own and the defaults if they may.
-func (s *Source) Around(ctx context.Context, cluster string) (config.Objects, error) {
-	objects, err := Objects(ctx, s.env, s.hub)
-	if !apierrors.IsForbidden(err) {
-		return objects, err
-	}
-	own := &v1alpha1.TokenExchangePolicy{}
-	switch err := s.hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: v1alpha1.Name}, own); {
-	case err == nil:
-		objects.Policies = []v1alpha1.TokenExchangePolicy{*own}
-	case !apierrors.IsNotFound(err):
-		return objects, err
-	}
-	defaults := &v1alpha1.TokenExchangeDefaults{}
-	if err := s.hub.Get(ctx, client.ObjectKey{Name: v1alpha1.Name}, defaults); err == nil {
-		objects.Defaults = defaults
-	}
-	return objects, nil
-}
+// Ref refers to the object of a change in output.
+func Ref(c rulestore.Change) cli.Ref { return ref(c.Object.GetNamespace()) }
 
-// Objects reads the rules on a hub.
-func Objects(ctx context.Context, env cli.Env, hub client.Reader) (config.Objects, error) {
-	objects, err := tokenauthorizer.Objects(ctx, hub)
-	if apimeta.IsNoMatchError(err) {
-		return objects, cli.Blockedf("update it with: "+env.Command("init"), "the hub has no TokenExchangePolicies: an older release runs there")
+// PolicyRef refers to the policy of a cluster in output.
+func PolicyRef(cluster string) cli.Ref { return ref(cluster) }
+
+// ref refers to the policy in a namespace, or without one to the defaults.
+func ref(namespace string) cli.Ref {
+	kind := schema.GroupKind{Group: v1alpha1.GroupName, Kind: "TokenExchangePolicy"}
+	if namespace == "" {
+		kind.Kind = "TokenExchangeDefaults"
 	}
-	return objects, err
+	return cli.RefToKind(kind, namespace, v1alpha1.Name)
 }

@@ -8,10 +8,7 @@ import (
 
 	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
 
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/printable"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/delivery"
 )
 
@@ -67,17 +64,4 @@ func DeleteSet(env cli.Env, set *workv1alpha1.ManifestWorkReplicaSet) string {
 		return env.Kubectl("delete manifestworkreplicaset -n", set.Namespace, set.Name)
 	}
 	return env.Command("delete work", set.Name, "--placement", set.Namespace+"/"+set.Spec.PlacementRefs[0].Name, "--replicaset")
-}
-
-// Unmet is what a wait that ended still waited for: the first works and their reasons.
-func Unmet(err error) string {
-	waited, ok := errors.AsType[*apply.WaitError](err)
-	if !ok {
-		return ""
-	}
-	var list []string
-	for _, unmet := range waited.Unmet {
-		list = append(list, unmet.Object.Namespace+": "+printable.Line(unmet.Message))
-	}
-	return excerpt.List(list, "; ")
 }

@@ -2,13 +2,11 @@ package works
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,25 +39,6 @@ func Require(ctx context.Context, env cli.Env, c client.Client) error {
 		return cli.Blockedf(env.Command("check hub"), "the hub does not serve ManifestWorks")
 	}
 	return err
-}
-
-// Read returns the copies of a work on clusters, and an error that names the clusters
-// without one.
-func Read(ctx context.Context, env cli.Env, c client.Reader, name string, clusters []string) (found []workv1.ManifestWork, missing error, err error) {
-	var without []string
-	for _, cluster := range clusters {
-		var work workv1.ManifestWork
-		err := c.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, &work)
-		switch {
-		case apierrors.IsNotFound(err):
-			without = append(without, cluster)
-		case err != nil:
-			return nil, nil, fmt.Errorf("ManifestWork %s on %s: %w", name, cluster, err)
-		default:
-			found = append(found, work)
-		}
-	}
-	return found, NotFound(env, name, without), nil
 }
 
 // NotFound is the error about clusters without a work, nil without any.

@@ -1,4 +1,4 @@
-package rules
+package rulestore
 
 import (
 	"context"
@@ -13,57 +13,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apis/tokenexchange/v1alpha1"
-	"github.com/kubectl-ocm/kubectl-ocm/pkg/cmd/internal/cli"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/config"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/policy"
 )
 
-// The field managers. A command owns what it writes and no more, so that it
-// neither takes nor loses a field of the others'.
+// The field managers. A command owns what it writes and no more, so that commands neither
+// take fields over from each other nor lose them.
 const (
 	managerAllow  = "kubectl-ocm-exchange-allow"
 	managerIssuer = "kubectl-ocm-issuer-add"
 )
 
-// Change is what a command makes of the rules on a hub.
-type Change struct {
-	// Object is as it is with the change, and Before as it was; nil if there was
-	// none.
-	Object, Before client.Object
-	// Config is with the change.
-	Config *config.Config
-}
-
-// Ref is the object that is changed.
-func (c Change) Ref() cli.Ref { return ref(c.Object.GetNamespace()) }
-
-// PolicyRef refers to the policy of a cluster in output.
-func PolicyRef(cluster string) cli.Ref { return ref(cluster) }
-
-// ref refers to the policy in a namespace, or without one to the defaults.
-func ref(namespace string) cli.Ref {
-	kind := schema.GroupKind{Group: v1alpha1.GroupName, Kind: "TokenExchangePolicy"}
-	if namespace == "" {
-		kind.Kind = "TokenExchangeDefaults"
-	}
-	return cli.RefToKind(kind, namespace, v1alpha1.Name)
-}
-
-// Changed reports whether the change is one.
-func (c Change) Changed() bool {
-	return c.Before == nil || !apiequality.Semantic.DeepEqual(c.Before, c.Object)
-}
-
 // Allow appends rules to those of a cluster, or with policy.AnyCluster to those
-// of the clusters without a policy. Rules that are there already stay where they
-// are.
-func (s *Source) Allow(ctx context.Context, cluster string, rules []v1alpha1.Rule) (Change, error) {
+// of the clusters without a policy. Existing rules keep their place.
+func (s *Store) Allow(ctx context.Context, cluster string, rules []v1alpha1.Rule) (Change, error) {
 	return s.change(ctx, cluster, managerAllow, func(o *config.Objects) (client.Object, map[string]any) {
 		var list *[]v1alpha1.Rule
 		var object client.Object
@@ -82,8 +50,9 @@ func (s *Source) Allow(ctx context.Context, cluster string, rules []v1alpha1.Rul
 	})
 }
 
-// SetIssuer has the keys of a cluster come from the hub's configuration.
-func (s *Source) SetIssuer(ctx context.Context, cluster, issuer string, keys *v1alpha1.Keys) (Change, error) {
+// SetIssuer sets the issuer and the keys of a cluster, which replace those that its agent
+// publishes.
+func (s *Store) SetIssuer(ctx context.Context, cluster, issuer string, keys *v1alpha1.Keys) (Change, error) {
 	return s.change(ctx, cluster, managerIssuer, func(o *config.Objects) (client.Object, map[string]any) {
 		p := find(o, cluster)
 		p.Spec.Issuer, p.Spec.Keys = issuer, keys
@@ -92,12 +61,12 @@ func (s *Source) SetIssuer(ctx context.Context, cluster, issuer string, keys *v1
 }
 
 // Remove deletes the policy of a cluster and reports whether there was one.
-func (s *Source) Remove(ctx context.Context, cluster string) (bool, error) {
+func (s *Store) Remove(ctx context.Context, cluster string) (bool, error) {
 	p := &v1alpha1.TokenExchangePolicy{}
 	if err := s.hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: v1alpha1.Name}, p); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	if s.env.Kube.DryRun() == cli.DryRunClient {
+	if s.Mode == Preview {
 		return true, nil
 	}
 	return true, client.IgnoreNotFound(s.hub.Delete(ctx, p))
@@ -114,17 +83,53 @@ func find(o *config.Objects, cluster string) *v1alpha1.TokenExchangePolicy {
 	return &o.Policies[len(o.Policies)-1]
 }
 
+// InvalidError reports a change with which the rules of a cluster could not be used.
+type InvalidError struct {
+	// Problems are the findings of severity error.
+	Problems []string
+	// Already is true if the rules could not be used before the change either.
+	Already bool
+}
+
+// Error implements error.
+func (e *InvalidError) Error() string {
+	problem := "the rules would not be valid with this change"
+	if e.Already {
+		problem = "the rules are not valid as they are, and would not be with this change"
+	}
+	return problem + ": " + strings.Join(e.Problems, "\n")
+}
+
+// NoNamespaceError reports a cluster that has no namespace on the hub.
+type NoNamespaceError struct{ Cluster string }
+
+// Error implements error.
+func (e *NoNamespaceError) Error() string {
+	return "the hub has no namespace for a cluster " + e.Cluster
+}
+
+// OwnedError reports fields that belong to another field manager.
+type OwnedError struct{ Cause error }
+
+// Error implements error.
+func (e *OwnedError) Error() string {
+	return "another field manager has written these rules, and this command would overwrite them: " + e.Cause.Error()
+}
+
+// Unwrap returns the conflict.
+func (e *OwnedError) Unwrap() error { return e.Cause }
+
 // edit changes one of the objects, and returns it with the fields of its spec
 // that the command owns.
 type edit func(o *config.Objects) (client.Object, map[string]any)
 
 // change makes a change: read, edit, check, write. When another client writes
 // meanwhile it begins again with what that wrote.
-func (s *Source) change(ctx context.Context, cluster, manager string, do edit) (Change, error) {
+func (s *Store) change(ctx context.Context, cluster, manager string, do edit) (Change, error) {
 	patience := wait.Backoff{Steps: 12, Duration: 10 * time.Millisecond, Factor: 1.5, Jitter: 0.5}
 	var out Change
 	err := retry.OnError(patience, contended, func() error {
-		objects, err := s.Around(ctx, cluster)
+		objects, err := s.around(ctx, cluster)
 		if err != nil {
 			return err
 		}
@@ -137,7 +142,7 @@ func (s *Source) change(ctx context.Context, cluster, manager string, do edit) (
 	return out, err
 }
 
-func (s *Source) once(ctx context.Context, objects *config.Objects, cluster, manager string, do edit) (Change, error) {
+func (s *Store) once(ctx context.Context, objects *config.Objects, cluster, manager string, do edit) (Change, error) {
 	before := config.Objects{Defaults: objects.Defaults.DeepCopy()}
 	for i := range objects.Policies {
 		before.Policies = append(before.Policies, *objects.Policies[i].DeepCopy())
@@ -163,7 +168,7 @@ func same(o *config.Objects, object client.Object) client.Object {
 
 // check refuses a change with which the object could not be used, before the API
 // server does in fewer words.
-func (s *Source) check(c Change, cluster string, before *config.Config) error {
+func (s *Store) check(c Change, cluster string, before *config.Config) error {
 	errs := func(cfg *config.Config) []string {
 		var out []string
 		if entry, ok := cfg.Cluster(cluster); ok && entry.Name() == cluster {
@@ -179,19 +184,12 @@ func (s *Source) check(c Change, cluster string, before *config.Config) error {
 	if len(now) == 0 {
 		return nil
 	}
-	problem := "the rules would not be valid with this change"
-	try := ""
-	if len(errs(before)) > 0 {
-		problem = "the rules are not valid as they are, and would not be with this change"
-		try = "fix them first: " + s.env.Command("exchange policy lint") + " shows what is wrong"
-	}
-	return &cli.Explained{Problem: problem, Cause: errors.New(strings.Join(now, "\n")), Try: try, Code: cli.CodeBlocked}
+	return &InvalidError{Problems: now, Already: len(errs(before)) > 0}
 }
 
 // write applies the fields that a command owns.
-func (s *Source) write(ctx context.Context, object client.Object, owned map[string]any, manager string) error {
-	dry := s.env.Kube.DryRun()
-	if dry == cli.DryRunClient {
+func (s *Store) write(ctx context.Context, object client.Object, owned map[string]any, manager string) error {
+	if s.Mode == Preview {
 		return nil
 	}
 	if err := s.ensure(ctx, object); err != nil {
@@ -215,16 +213,19 @@ func (s *Source) write(ctx context.Context, object client.Object, owned map[stri
 		opts = append(opts, client.ForceOwnership)
 	}
 	err = s.hub.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), opts...)
-	if dry == cli.DryRunServer && apierrors.IsNotFound(err) {
+	if s.Mode == Try && apierrors.IsNotFound(err) {
 		return nil // Its namespace does not exist yet, so the server cannot try it.
 	}
-	return s.explain(err)
+	if apierrors.IsConflict(err) && ownedByOther(err) {
+		return &OwnedError{Cause: err}
+	}
+	return err
 }
 
 // ensure creates the object without any content, so that from then on a resource
 // version shows whether another client writes meanwhile.
-func (s *Source) ensure(ctx context.Context, object client.Object) error {
-	if object.GetResourceVersion() != "" || s.env.Kube.DryRun() != cli.DryRunNone {
+func (s *Store) ensure(ctx context.Context, object client.Object) error {
+	if object.GetResourceVersion() != "" || s.Mode != Write {
 		return nil
 	}
 	var empty client.Object = &v1alpha1.TokenExchangeDefaults{}
@@ -235,7 +236,7 @@ func (s *Source) ensure(ctx context.Context, object client.Object) error {
 	empty.SetName(object.GetName())
 	err := s.hub.Create(ctx, empty, client.FieldOwner("kubectl-ocm"))
 	if apierrors.IsNotFound(err) {
-		return cli.NotFoundf("join it, or accept it if it waits: "+s.env.Command("get clusters"), "the hub has no namespace for a cluster %s", object.GetNamespace())
+		return &NoNamespaceError{Cluster: object.GetNamespace()}
 	}
 	if err != nil {
 		return err // Also that it exists by now: then all begins again.
@@ -246,24 +247,13 @@ func (s *Source) ensure(ctx context.Context, object client.Object) error {
 
 // contended reports whether another client wrote meanwhile.
 func contended(err error) bool {
-	return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) && !owned(err)
+	return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) && !ownedByOther(err)
 }
 
-// owned reports whether another field manager has the fields.
-func owned(err error) bool {
+// ownedByOther reports whether another field manager has the fields.
+func ownedByOther(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Details != nil && slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool {
 		return c.Type == metav1.CauseTypeFieldManagerConflict
 	})
-}
-
-// explain says what to do about fields that belong to another field manager.
-func (s *Source) explain(err error) error {
-	if err == nil || !apierrors.IsConflict(err) || !owned(err) {
-		return err
-	}
-	return &cli.Explained{
-		Problem: "another field manager has written these rules, and this command would overwrite them", Cause: err, Code: cli.CodeBlocked,
-		Try: "make the change where the rules come from, such as in a Git repository, or take the fields over with --force-conflicts",
-	}
 }
