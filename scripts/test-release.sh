@@ -101,7 +101,8 @@ PATH="$scratch/root/usr/bin:$scratch/tools:$PATH" kubectl __complete ocm join --
 test -s "$scratch/root/usr/share/man/man1/kubectl-ocm-join.1.gz"
 # No checkout and no Go: the package alone starts a hub, and installs it.
 alone() { env -i PATH="$scratch/root/usr/bin:/usr/bin:/bin" HOME="$scratch/home" "$@"; }
-trap 'alone kubectl-ocm local down >/dev/null 2>&1; chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
+# At the end the package is gone: a failure here would be that of the script.
+trap 'alone kubectl-ocm local down >/dev/null 2>&1 || true; chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
 alone kubectl-ocm local up --managed 0
 alone kubectl-ocm init --kubeconfig "$(alone kubectl-ocm local kubeconfig --path)" --context hub --wait >/dev/null
 alone kubectl-ocm local down
